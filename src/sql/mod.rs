@@ -1,1 +1,3 @@
 //! How records are kept in an SQL database.
+
+pub mod migrate;
