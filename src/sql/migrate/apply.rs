@@ -26,7 +26,7 @@ pub fn create(connection: &Connection, model: &StoredModel) -> rusqlite::Result<
 
 /// Takes the tables from the old shape to the new one. What this loses was agreed to.
 pub fn change(connection: &Connection, model: &Model, pairs: &Pairs<'_>) -> Result<(), MigrateError> {
-    catalog::drop_triggers(connection)?;
+    catalog::drop_triggers(connection, pairs.old)?;
     rename_tables(connection, pairs)?;
     for pair in &pairs.tables {
         rename_columns(connection, pair)?;
@@ -47,7 +47,8 @@ pub fn settle(connection: &Connection, old: Option<&StoredModel>, new: &StoredMo
     let indexes: Vec<Definition> = tables.chain(links).collect();
     let outdated: Vec<&str> = old.into_iter().flat_map(StoredModel::index_names).collect();
     catalog::sync_indexes(connection, &outdated, &indexes)?;
-    catalog::sync_triggers(connection, &new.tables.iter().flat_map(ddl::triggers).collect::<Vec<_>>())?;
+    let triggers: Vec<Definition> = new.tables.iter().flat_map(ddl::triggers).collect();
+    catalog::sync_triggers(connection, new, &triggers)?;
     let json = serde_json::to_string(new).expect("plain data has a JSON form");
     write_meta(connection, "model", &json)
 }
