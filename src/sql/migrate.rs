@@ -42,7 +42,8 @@ pub enum Mode {
 }
 
 /// Brings the database behind `connection` to the shape of `model`, within what `mode` allows: all of it
-/// or, on an error, nothing. `logged` says which deeds go to the change log.
+/// or nothing. `logged` says which deeds go to the change log. After a `Database` error the connection is
+/// not fit for use.
 pub fn prepare(
     connection: &mut Connection,
     model: &Model,

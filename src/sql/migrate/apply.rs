@@ -55,13 +55,14 @@ pub fn settle(connection: &Connection, old: Option<&StoredModel>, new: &StoredMo
 
 fn write_meta(connection: &Connection, key: &str, value: &str) -> rusqlite::Result<()> {
     let sql = "INSERT INTO \"trefoil_meta\" (\"key\", \"value\") VALUES (?1, ?2) \
-               ON CONFLICT (\"key\") DO UPDATE SET \"value\" = excluded.\"value\"";
+               ON CONFLICT (\"key\") DO UPDATE SET \"value\" = excluded.\"value\" \
+               WHERE \"value\" <> excluded.\"value\"";
     connection.execute(sql, params![key, value]).map(drop)
 }
 
 fn replace_tables(connection: &Connection, model: &Model, pairs: &Pairs<'_>) -> Result<(), MigrateError> {
-    for (at, _) in pairs.gone_tables.iter().enumerate() {
-        drop_table(connection, &gone_name(at))?;
+    for (_, name) in pairs.gone_names() {
+        drop_table(connection, &name)?;
     }
     for link in &pairs.gone_links {
         drop_table(connection, &link.table)?;
@@ -105,8 +106,8 @@ fn needs_rebuild(pairs: &Pairs<'_>, pair: &TablePair<'_>) -> bool {
 /// views and other programs' triggers follow.
 fn rename_tables(connection: &Connection, pairs: &Pairs<'_>) -> rusqlite::Result<()> {
     let moved = || pairs.tables.iter().filter(|pair| pair.old.table != pair.new.table).enumerate();
-    for (at, table) in pairs.gone_tables.iter().enumerate() {
-        rename_table(connection, &table.table, &gone_name(at))?;
+    for (name, gone) in pairs.gone_names().filter(|(name, gone)| name != gone) {
+        rename_table(connection, name, &gone)?;
     }
     for (at, pair) in moved() {
         rename_table(connection, &pair.old.table, &format!("trefoil_moving_{at}"))?;
@@ -119,10 +120,6 @@ fn rename_tables(connection: &Connection, pairs: &Pairs<'_>) -> rusqlite::Result
         connection.execute(sql, [&pair.old.name, &pair.new.name])?;
     }
     Ok(())
-}
-
-fn gone_name(at: usize) -> String {
-    format!("trefoil_gone_{at}")
 }
 
 /// A removed column gives way when a kept one takes its name.

@@ -15,7 +15,8 @@ pub struct Extra {
 
 /// Tables and views.
 pub fn relations(connection: &Connection) -> rusqlite::Result<Vec<String>> {
-    let sql = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite!_%' ESCAPE '!'";
+    let sql = "SELECT name FROM sqlite_master \
+               WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite!_%' ESCAPE '!'";
     connection.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
 }
 
