@@ -4,6 +4,7 @@
 //! runs plans and nothing else. The modules below stand in the order a request meets them.
 
 pub mod app;
+pub mod cli;
 pub mod config;
 pub mod engine;
 pub mod error;

@@ -48,7 +48,7 @@ impl Layers<'_> {
             Settled { config: Config::default(), origins: vec![Origin::Default; SETTINGS.len()] };
         let mut mistakes = Vec::new();
         for written in self.file {
-            let text = self.from_file(written);
+            let text = self.meant_from_file(written);
             mistakes.extend(settled.put(written.setting, &text, Origin::File { line: written.line }));
         }
         for (name, text) in &self.variables {
@@ -67,7 +67,7 @@ impl Layers<'_> {
         if mistakes.is_empty() { Ok(settled) } else { Err(mistakes) }
     }
 
-    fn from_file(&self, written: &Written) -> String {
+    fn meant_from_file(&self, written: &Written) -> String {
         if written.setting.name == "data" {
             return self.folder.join(&written.text).display().to_string();
         }

@@ -58,7 +58,7 @@ impl Kind for Size {
 
     fn show(value: &usize) -> String {
         let (name, bytes) =
-            BYTES.iter().find(|(_, bytes)| value % bytes == 0).expect("every size is whole bytes");
+            BYTES.iter().find(|(_, bytes)| value.is_multiple_of(*bytes)).expect("every size is whole bytes");
         format!("{} {name}", value / bytes)
     }
 }
@@ -89,8 +89,10 @@ impl Kind for Time {
         let whole = value.as_millis() as u64;
         // Two hours read better than 120 minutes, but nobody thinks of 60 seconds as one minute in a limit.
         let units = MILLISECONDS.iter().filter(|(name, _)| *name != "m");
-        let (name, each) =
-            units.into_iter().find(|(_, each)| whole % each == 0).expect("read from whole milliseconds");
+        let (name, each) = units
+            .into_iter()
+            .find(|(_, each)| whole.is_multiple_of(*each))
+            .expect("read from whole milliseconds");
         format!("{}{name}", whole / each)
     }
 }
