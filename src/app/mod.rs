@@ -16,7 +16,6 @@ pub use endpoints::{Methods, PlainList, Reply, TextEndpoint};
 pub use manifest::{Manifest, ResourceSettings};
 pub use mistake::Mistake;
 pub use seed::{Rows, Seed, SeedFile, SeedRecord};
-pub use sheet::FILE as MANIFEST_FILE;
 
 /// An application as it was read; what the schema means is the model's to say.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
-use crate::app::{MANIFEST_FILE, Mistake};
+use crate::app::Mistake;
 
 #[derive(Debug)]
 pub enum Failure {
@@ -26,19 +26,13 @@ impl Failure {
         Failure::Run(cause.to_string())
     }
 
-    /// Who asked wrongly gets 2, whatever else goes wrong is 1.
+    /// 2 says that what was given is wrong, 1 that doing it went wrong.
     pub fn exit_code(&self) -> ExitCode {
         match self {
-            Failure::Usage(_) => ExitCode::from(2),
-            Failure::Application(mistakes) if mistakes.iter().any(is_setting) => ExitCode::from(2),
-            Failure::Application(_) | Failure::Run(_) | Failure::Reported => ExitCode::from(1),
+            Failure::Usage(_) | Failure::Application(_) => ExitCode::from(2),
+            Failure::Run(_) | Failure::Reported => ExitCode::from(1),
         }
     }
-}
-
-/// Whether it is in the file of settings, or about the folder as a whole.
-fn is_setting(mistake: &Mistake) -> bool {
-    mistake.at.file == MANIFEST_FILE || (mistake.at.line == 0 && mistake.help.is_some())
 }
 
 /// One line for each complaint.

@@ -23,8 +23,7 @@ fn flag(setting: &'static Setting) -> Arg {
         .long(setting.name)
         .value_name(setting.hint)
         .help(format!("{} [{default}]", setting.help))
-        .help_heading(if setting.is_limit() { "Limits" } else { "Settings" })
-        .hide_short_help(setting.is_limit());
+        .help_heading(if setting.is_limit() { "Limits" } else { "Settings" });
     if !setting.is_switch {
         return arg;
     }

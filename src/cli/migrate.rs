@@ -16,7 +16,7 @@ pub fn command() -> Command {
         .long("allow-drop")
         .value_name("TYPE[.FIELD]")
         .action(ArgAction::Append)
-        .requires("apply")
+        .conflicts_with("plan")
         .help("Agree to lose this type or field; once for each loss");
     let command = Command::new("migrate")
         .about("Bring the stored records to a changed schema")

@@ -53,7 +53,7 @@ fn command() -> Command {
         .about("A durable backend from a schema file. Without a command it serves the built-in sample.")
         .subcommands([serve::command(), check::command(), new::command(), migrate::command()])
         .disable_help_subcommand(true)
-        .after_help("`trefoil --port 9000` is `trefoil serve --port 9000`.\nExit codes: 0 done, 1 failed or mistakes found, 2 wrong command line or setting.")
+        .after_help("`trefoil --port 9000` is `trefoil serve --port 9000`.\nExit codes: 0 done, 1 failed or `check` found mistakes, 2 wrong command line, setting or folder.")
 }
 
 /// `trefoil` and `trefoil --port 9000` mean `serve`.

@@ -18,7 +18,7 @@ pub fn command() -> Command {
         )
         .after_help(
             "Each setting is also an environment variable (--port: TREFOIL_PORT) and a key of trefoil.toml \
-             (port; --limit-body: body under [limits]), in this precedence.\n`trefoil serve --help` shows the limits too.",
+             (port; --limit-body: body under [limits]), in this precedence.",
         );
     flags::with_settings(command, |_| true)
 }
