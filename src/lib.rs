@@ -3,6 +3,8 @@
 //! A face turns a request into an [`engine::Operation`]; the engine proves it into a plan; the store
 //! runs plans and nothing else. The modules below stand in the order a request meets them.
 
+pub mod app;
+pub mod cli;
 pub mod config;
 pub mod engine;
 pub mod error;
