@@ -219,4 +219,23 @@ mod tests {
             ResourceSettings { collection: "users".into(), cache: Some("max-age=60".into()), line: 1 };
         assert_eq!(manifest.resources, [expected]);
     }
+
+    proptest::proptest! {
+        /// Whatever stands in the file, reading it ends in a manifest and complaints about places that exist.
+        #[test]
+        fn no_text_is_too_strange(cuts in proptest::collection::vec((0usize..4000, 0usize..40, ".{0,6}"), 1..6)) {
+            let mut text: Vec<char> = include_str!("../../app/trefoil.toml").chars().collect();
+            for (at, length, put) in cuts {
+                let at = at.min(text.len());
+                let end = (at + length).min(text.len());
+                text.splice(at..end, put.chars());
+            }
+            let text: String = text.into_iter().collect();
+            let lines = text.split('\n').count();
+            for mistake in Manifest::read(&text).1 {
+                assert!((1..=lines).contains(&mistake.at.line) && mistake.at.column > 0, "{mistake}");
+                assert!(!mistake.to_string().contains('\n') && !mistake.snippet().is_empty());
+            }
+        }
+    }
 }
