@@ -35,6 +35,10 @@ impl Manifest {
     pub fn read(text: &str) -> (Manifest, Vec<Mistake>) {
         let mut sheet = Sheet::new(text);
         let root = sheet.parse();
+        if sheet.has_mistakes() {
+            // What was made out around a slip of syntax may not be what was meant.
+            return (Manifest::default(), sheet.in_order());
+        }
         unknown(&mut sheet, &root);
         let mut settings = settings(&mut sheet, &root, None);
         if let Some(limits) = sheet.table(&root, "limits") {
@@ -49,11 +53,7 @@ impl Manifest {
             resources: resources(&mut sheet, &root),
         };
         endpoints::clashes(&mut sheet, &manifest);
-        let mut mistakes = sheet.mistakes;
-        mistakes.sort_by_key(|mistake| (mistake.at.line, mistake.at.column));
-        // What is no TOML is no value either: the first complaint about a place says why.
-        mistakes.dedup_by_key(|mistake| (mistake.at.line, mistake.at.column));
-        (manifest, mistakes)
+        (manifest, sheet.in_order())
     }
 }
 
@@ -205,10 +205,12 @@ mod tests {
 
     #[test]
     fn all_mistakes_are_told_at_once_and_in_order() {
-        let found = mistakes("port = \nprot = 1\nhost = \"a b\"\n");
-        assert_eq!(found.len(), 3, "{found:?}");
-        assert!(found[0].starts_with("trefoil.toml:1:"), "{found:?}");
-        assert!(found[2].starts_with("trefoil.toml:3:8: `host`"), "{found:?}");
+        let found = mistakes("host = \"a b\"\nprot = 1\n[limits]\nbody = 0\n");
+        let places: Vec<&str> = found.iter().map(|mistake| mistake.split(": ").next().unwrap()).collect();
+        assert_eq!(places, ["trefoil.toml:1:8", "trefoil.toml:2:1", "trefoil.toml:4:8"], "{found:?}");
+        let broken = mistakes("port = \nprot = 1\n[limits\n");
+        let places: Vec<&str> = broken.iter().map(|mistake| mistake.split(": ").next().unwrap()).collect();
+        assert_eq!(places, ["trefoil.toml:1:8", "trefoil.toml:3:8"], "{broken:?}");
     }
 
     #[test]
