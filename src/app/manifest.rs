@@ -35,6 +35,10 @@ impl Manifest {
     pub fn read(text: &str) -> (Manifest, Vec<Mistake>) {
         let mut sheet = Sheet::new(text);
         let root = sheet.parse();
+        if sheet.has_mistakes() {
+            // What was made out around a slip of syntax may not be what was meant.
+            return (Manifest::default(), sheet.in_order());
+        }
         unknown(&mut sheet, &root);
         let mut settings = settings(&mut sheet, &root, None);
         if let Some(limits) = sheet.table(&root, "limits") {
@@ -49,11 +53,7 @@ impl Manifest {
             resources: resources(&mut sheet, &root),
         };
         endpoints::clashes(&mut sheet, &manifest);
-        let mut mistakes = sheet.mistakes;
-        mistakes.sort_by_key(|mistake| (mistake.at.line, mistake.at.column));
-        // What is no TOML is no value either: the first complaint about a place says why.
-        mistakes.dedup_by_key(|mistake| (mistake.at.line, mistake.at.column));
-        (manifest, mistakes)
+        (manifest, sheet.in_order())
     }
 }
 
@@ -205,10 +205,12 @@ mod tests {
 
     #[test]
     fn all_mistakes_are_told_at_once_and_in_order() {
-        let found = mistakes("port = \nprot = 1\nhost = \"a b\"\n");
-        assert_eq!(found.len(), 3, "{found:?}");
-        assert!(found[0].starts_with("trefoil.toml:1:"), "{found:?}");
-        assert!(found[2].starts_with("trefoil.toml:3:8: `host`"), "{found:?}");
+        let found = mistakes("host = \"a b\"\nprot = 1\n[limits]\nbody = 0\n");
+        let places: Vec<&str> = found.iter().map(|mistake| mistake.split(": ").next().unwrap()).collect();
+        assert_eq!(places, ["trefoil.toml:1:8", "trefoil.toml:2:1", "trefoil.toml:4:8"], "{found:?}");
+        let broken = mistakes("port = \nprot = 1\n[limits\n");
+        let places: Vec<&str> = broken.iter().map(|mistake| mistake.split(": ").next().unwrap()).collect();
+        assert_eq!(places, ["trefoil.toml:1:8", "trefoil.toml:3:8"], "{broken:?}");
     }
 
     #[test]
@@ -218,5 +220,24 @@ mod tests {
         let expected =
             ResourceSettings { collection: "users".into(), cache: Some("max-age=60".into()), line: 1 };
         assert_eq!(manifest.resources, [expected]);
+    }
+
+    proptest::proptest! {
+        /// Whatever stands in the file, reading it ends in a manifest and complaints about places that exist.
+        #[test]
+        fn no_text_is_too_strange(cuts in proptest::collection::vec((0usize..4000, 0usize..40, ".{0,6}"), 1..6)) {
+            let mut text: Vec<char> = include_str!("../../app/trefoil.toml").chars().collect();
+            for (at, length, put) in cuts {
+                let at = at.min(text.len());
+                let end = (at + length).min(text.len());
+                text.splice(at..end, put.chars());
+            }
+            let text: String = text.into_iter().collect();
+            let lines = text.split('\n').count();
+            for mistake in Manifest::read(&text).1 {
+                assert!((1..=lines).contains(&mistake.at.line) && mistake.at.column > 0, "{mistake}");
+                assert!(!mistake.to_string().contains('\n') && !mistake.snippet().is_empty());
+            }
+        }
     }
 }

@@ -19,7 +19,7 @@ impl Mistake {
     /// About a file as a whole.
     pub fn of(file: impl Into<String>, message: impl Into<String>) -> Self {
         let at = Place { file: file.into(), line: 0, column: 0 };
-        Mistake { at, message: message.into(), help: None, excerpt: None }
+        Mistake { at, message: one_line(&message.into()), help: None, excerpt: None }
     }
 
     /// About one place in a text; `span` is in bytes.
@@ -27,7 +27,7 @@ impl Mistake {
         let (line, column) = position(text, span.start);
         let at = Place { file: file.to_owned(), line, column };
         let excerpt = text.lines().nth(line - 1).map(str::to_owned);
-        Mistake { at, message: message.into(), help: None, excerpt }
+        Mistake { at, message: one_line(&message.into()), help: None, excerpt }
     }
 
     pub fn help(mut self, help: impl Into<String>) -> Self {
@@ -71,6 +71,12 @@ impl fmt::Display for Mistake {
     }
 }
 
+/// A key may hold a line break; what is said about it may not.
+fn one_line(message: &str) -> String {
+    let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    message.chars().map(shown).collect()
+}
+
 /// Line and column of a byte, both from 1; columns count characters.
 pub fn position(text: &str, offset: usize) -> (usize, usize) {
     let before = &text.as_bytes()[..offset.min(text.len())];
@@ -101,6 +107,6 @@ mod tests {
         let expected = "error: no number\n  --> trefoil.toml:2:9\n   |\n 2 | \tport = x\n   | \t       ^\n  = help: write 8080\n";
         assert_eq!(mistake.snippet(), expected);
         assert_eq!(mistake.to_string(), "trefoil.toml:2:9: no number; write 8080");
-        assert_eq!(Mistake::of("my-app", "no such folder").to_string(), "my-app: no such folder");
+        assert_eq!(Mistake::of("my-app", "no such\nfolder").to_string(), "my-app: no such\\nfolder");
     }
 }

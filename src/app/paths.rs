@@ -31,8 +31,10 @@ pub fn normal(path: &str) -> Result<String, &'static str> {
     if path.contains(|c: char| c.is_whitespace() || c.is_control() || c == '\\') {
         return Err("a path has no spaces, backslashes or control characters");
     }
-    let mut segments = path.split('/').skip(1);
-    if path.contains("//") || segments.any(|segment| segment == "." || segment == "..") {
+    // Clients take these out before they send, however they are written.
+    let is_dots =
+        |segment: &str| matches!(segment.to_ascii_lowercase().replace("%2e", ".").as_str(), "." | "..");
+    if path.contains("//") || path.split('/').any(is_dots) {
         return Err("a path has no empty, `.` or `..` segments");
     }
     let mut url = url::Url::parse("http://localhost/").expect("a constant");
@@ -65,7 +67,19 @@ mod tests {
         assert_eq!(normal("/api/message").unwrap(), "/api/message");
         assert_eq!(normal("/grüße").unwrap(), "/gr%C3%BC%C3%9Fe");
         assert_eq!(normal("/hello/").unwrap(), "/hello/");
-        for wrong in ["", "hello", "/a?b=1", "/a#b", "/a b", "//a", "/a/../b", "/users/{id}", "/a\\b", "/*"] {
+        for wrong in [
+            "",
+            "hello",
+            "/a?b=1",
+            "/a#b",
+            "/a b",
+            "//a",
+            "/a/../b",
+            "/users/{id}",
+            "/a\\b",
+            "/*",
+            "/a/%2E./b",
+        ] {
             assert!(normal(wrong).is_err(), "{wrong}");
         }
     }

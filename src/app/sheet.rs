@@ -15,7 +15,7 @@ pub type Value<'t> = Spanned<DeValue<'t>>;
 /// The text of the file while it is read, with what was found wrong so far.
 pub struct Sheet<'t> {
     text: &'t str,
-    pub mistakes: Vec<Mistake>,
+    mistakes: Vec<Mistake>,
 }
 
 impl<'t> Sheet<'t> {
@@ -40,6 +40,16 @@ impl<'t> Sheet<'t> {
         self.mistakes.last_mut().expect("just pushed")
     }
 
+    pub fn has_mistakes(&self) -> bool {
+        !self.mistakes.is_empty()
+    }
+
+    /// What was found wrong, as it stands in the file from top to bottom.
+    pub fn in_order(mut self) -> Vec<Mistake> {
+        self.mistakes.sort_by_key(|mistake| (mistake.at.line, mistake.at.column));
+        self.mistakes
+    }
+
     pub fn line(&self, span: &Range<usize>) -> usize {
         position(self.text, span.start).0
     }
@@ -48,7 +58,8 @@ impl<'t> Sheet<'t> {
     pub fn only(&mut self, table: &DeTable<'_>, place: &str, known: &[&str]) {
         for key in table.keys().filter(|key| !known.contains(&key.as_ref().as_ref())) {
             let name = key.as_ref();
-            let close = match nearest(name, known.iter().copied()) {
+            let meant = name.strip_prefix("limit-").unwrap_or(name);
+            let close = match nearest(meant, known.iter().copied()) {
                 Some(close) => format!("did you mean `{close}`?"),
                 None if Setting::named(name).is_some_and(|setting| !setting.is_limit()) => {
                     format!("the setting `{name}` belongs above the first [table] of the file")

@@ -82,19 +82,14 @@ pub static SETTINGS: &[Setting] = &[
     setting!("limit-depth", Count, limits.depth, "Levels of a GraphQL selection"),
     setting!("limit-tokens", Count, limits.tokens, "Tokens of a GraphQL document"),
     setting!("limit-aliases", Count, limits.aliases, "Aliases in a GraphQL document"),
-    setting!(
-        "limit-cost",
-        Count,
-        limits.cost,
-        "Fields a GraphQL request may come to; a list counts as its page"
-    ),
+    setting!("limit-cost", Count, limits.cost, "Fields a GraphQL request may come to"),
     setting!("limit-page-size", Count, limits.page_size, "Records on a page when the request does not say"),
     setting!("limit-max-page-size", Count, limits.max_page_size, "Records a request may ask for on one page"),
     setting!(
         "limit-document-cache",
         Size,
         limits.document_cache,
-        "Bytes of GraphQL documents kept ready for re-use"
+        "Bytes of GraphQL documents kept for re-use"
     ),
     setting!("limit-socket-message", Size, limits.socket_message, "Bytes of one WebSocket message"),
     setting!(
