@@ -6,7 +6,16 @@
 pub mod app;
 pub mod cli;
 pub mod config;
+pub mod embed;
 pub mod engine;
 pub mod error;
+pub mod faces;
 pub mod model;
+pub mod server;
 pub mod sql;
+
+pub use embed::Trefoil;
+pub use engine::{Actor, Call, Engine, Resolved};
+pub use error::Error;
+pub use model::Value;
+pub use server::{Running, StartError};

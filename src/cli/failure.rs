@@ -13,6 +13,8 @@ pub enum Failure {
     Application(Vec<Mistake>),
     /// Something went wrong while doing what was asked.
     Run(String),
+    /// The server did not start.
+    Start(StartError),
     /// `check` found mistakes and has said so.
     Reported,
 }
@@ -29,8 +31,10 @@ impl Failure {
     /// 2 says that what was given is wrong, 1 that doing it went wrong.
     pub fn exit_code(&self) -> ExitCode {
         match self {
-            Failure::Usage(_) | Failure::Application(_) => ExitCode::from(2),
-            Failure::Run(_) | Failure::Reported => ExitCode::from(1),
+            Failure::Usage(_)
+            | Failure::Application(_)
+            | Failure::Start(StartError::Settings(_) | StartError::Application(_)) => ExitCode::from(2),
+            Failure::Run(_) | Failure::Start(_) | Failure::Reported => ExitCode::from(1),
         }
     }
 }
@@ -44,6 +48,9 @@ impl fmt::Display for Failure {
                 mistakes.iter().try_for_each(|mistake| writeln!(f, "error: {mistake}"))
             }
             Failure::Run(cause) => writeln!(f, "error: {cause}"),
+            // Diagnostics bring their own word for what they are.
+            Failure::Start(StartError::Schema(text)) => writeln!(f, "{text}"),
+            Failure::Start(error) => writeln!(f, "error: {error}"),
             Failure::Reported => Ok(()),
         }
     }

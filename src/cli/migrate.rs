@@ -2,9 +2,13 @@
 
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command};
 
-use super::{Failure, flags, folder_argument, open};
+use super::{Failure, flags, folder_argument, open, say};
 use crate::app::App;
 use crate::config::Config;
+use crate::engine::Registry;
+use crate::server::load::understand;
+use crate::server::{StartError, life};
+use crate::sql::migrate::Mode;
 
 pub fn command() -> Command {
     let plan = Arg::new("plan")
@@ -26,29 +30,22 @@ pub fn command() -> Command {
     flags::with_settings(command, |setting| ["data", "database"].contains(&setting.name))
 }
 
-/// What is to become of the plan.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Step {
-    Plan,
-    /// With the losses that were agreed to, as `Type` or `Type.field`.
-    Apply {
-        allowed: Vec<String>,
-    },
-}
-
-pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
+pub fn run(matches: &ArgMatches, registry: &Registry) -> Result<(), Failure> {
     let app = open(matches)?;
     let settled = flags::settle(matches, &app)?;
-    let step = if matches.get_flag("plan") {
-        Step::Plan
+    let mode = if matches.get_flag("plan") {
+        Mode::Plan
     } else {
         let allowed = matches.get_many::<String>("allow-drop").into_iter().flatten().cloned();
-        Step::Apply { allowed: allowed.collect() }
+        Mode::Apply { allow_drop: allowed.collect() }
     };
-    migrate(app, settled.config, step)
+    say(&migrate(&app, &settled.config, mode, registry).map_err(Failure::Start)?)
 }
 
-fn migrate(app: App, config: Config, step: Step) -> Result<(), Failure> {
-    let _ = (app, config, step);
-    Err(Failure::run("migration is not part of this build"))
+/// Carries the steps out or only tells them; the answer is what to show.
+fn migrate(app: &App, config: &Config, mode: Mode, registry: &Registry) -> Result<String, StartError> {
+    let understood = understand(app, registry)
+        .map_err(|diagnostics| StartError::schema(&app.schema, &diagnostics))?;
+    let (_lock, store) = life::open(config)?;
+    Ok(life::migrate(&store, &understood, mode)?.to_string())
 }

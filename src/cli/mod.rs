@@ -15,10 +15,16 @@ use std::process::ExitCode;
 use clap::{Arg, ArgMatches, Command, value_parser};
 
 use crate::app::App;
+use crate::engine::Registry;
 pub use failure::Failure;
 
 /// Does what the arguments say; the first is the program's own name.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    run_with(arguments, Registry::default())
+}
+
+/// The same for a program that has resolvers of its own.
+pub fn run_with(arguments: impl IntoIterator<Item = OsString>, registry: Registry) -> ExitCode {
     let matches = match command().try_get_matches_from(with_serve(arguments.into_iter().collect())) {
         Ok(matches) => matches,
         Err(error) => {
@@ -27,7 +33,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
-    match dispatch(&matches) {
+    match dispatch(&matches, registry) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             let _ = write!(io::stderr().lock(), "{failure}");
@@ -36,12 +42,12 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn dispatch(matches: &ArgMatches) -> Result<(), Failure> {
+fn dispatch(matches: &ArgMatches, registry: Registry) -> Result<(), Failure> {
     match matches.subcommand() {
-        Some(("serve", matches)) => serve::run(matches),
-        Some(("check", matches)) => check::run(matches),
+        Some(("serve", matches)) => serve::run(matches, registry),
+        Some(("check", matches)) => check::run(matches, &registry),
         Some(("new", matches)) => new::run(matches),
-        Some(("migrate", matches)) => migrate::run(matches),
+        Some(("migrate", matches)) => migrate::run(matches, &registry),
         Some((other, _)) => unreachable!("clap knows no subcommand {other}"),
         None => unreachable!("serve is what runs when nothing else is named"),
     }

@@ -5,6 +5,9 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use super::{Failure, flags, folder_argument, open, say};
 use crate::app::App;
 use crate::config::Config;
+use crate::embed::Trefoil;
+use crate::engine::Registry;
+use crate::server::logging;
 
 pub fn command() -> Command {
     let command = Command::new("serve")
@@ -23,16 +26,20 @@ pub fn command() -> Command {
     flags::with_settings(command, |_| true)
 }
 
-pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
+pub fn run(matches: &ArgMatches, registry: Registry) -> Result<(), Failure> {
     let app = open(matches)?;
     let settled = flags::settle(matches, &app)?;
     if matches.get_flag("print-config") {
         return say(&settled.to_string());
     }
-    serve(app, settled.config)
+    serve(app, settled.config, registry)
 }
 
-fn serve(app: App, config: Config) -> Result<(), Failure> {
-    let _ = (app, config);
-    Err(Failure::run("the server is not part of this build"))
+fn serve(app: App, config: Config, registry: Registry) -> Result<(), Failure> {
+    logging::start(config.log_format);
+    let runtime = tokio::runtime::Runtime::new().map_err(Failure::run)?;
+    let served = runtime.block_on(Trefoil::app(app).config(config).registry(registry).serve());
+    // Queries that were cut may still sit in a reader's thread; nobody waits for them.
+    runtime.shutdown_background();
+    served.map_err(Failure::Start)
 }

@@ -105,12 +105,26 @@ pub fn open(config: &Config) -> Result<(Option<DataLock>, SqliteStore), StartErr
         }
         Database::Embedded => {
             let folder = &config.data;
-            std::fs::create_dir_all(folder)
+            create_durably(folder)
                 .map_err(|error| StartError::Store(format!("data folder {}: {error}", folder.display())))?;
             let lock = DataLock::take(folder).map_err(StartError::store)?;
             let store = SqliteStore::open(Some(&folder.join(FILE)), options).map_err(StartError::store)?;
             Ok((Some(lock), store))
         }
+    }
+}
+
+/// Creates a folder and the ones above it; each is synced into its parent, or a power cut could take the new folder
+/// with everything that was acknowledged into it.
+fn create_durably(folder: &Path) -> std::io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    create_durably(parent)?;
+    match std::fs::create_dir(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists || !folder.is_dir() => Err(error),
+        Ok(()) | Err(_) => std::fs::File::open(parent)?.sync_all(),
     }
 }
 
