@@ -12,6 +12,7 @@
 //! - What was never synced survives as well as not: neither may be relied upon.
 
 use std::collections::{BTreeMap, HashMap};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::chance::Chance;
@@ -76,6 +77,28 @@ pub enum Mood {
 pub type Image = BTreeMap<String, Option<Vec<u8>>>;
 
 impl<'j> Disk<'j> {
+    /// A disk on which an image lies already, every byte of it durable: `folder` holds the same as real files.
+    pub fn holding(image: &Image, folder: &Path) -> Disk<'j> {
+        let mut disk = Disk::default();
+        for (path, bytes) in image {
+            let inode = folder.join(path).metadata().expect("the image was restored there").ino();
+            let node = disk.add(
+                inode,
+                match bytes {
+                    None => Node::Directory { path: path.clone() },
+                    Some(bytes) => Node::File(File {
+                        settled: bytes.clone(),
+                        size: bytes.len() as u64,
+                        ..File::default()
+                    }),
+                },
+            );
+            disk.live.insert(path.clone(), node);
+        }
+        disk.settled = disk.live.clone();
+        disk
+    }
+
     pub fn apply(&mut self, record: &Record<'j>) {
         let at = record.end;
         match record.event {

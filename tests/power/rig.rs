@@ -15,6 +15,8 @@ pub const EIO: u8 = 5;
 
 pub struct Rig {
     space: TempDir,
+    /// What lay on the disk before any program ran.
+    found: Image,
 }
 
 /// How the disk behaves from now on.
@@ -33,8 +35,14 @@ pub enum Behaviour {
 
 impl Rig {
     pub fn new() -> Rig {
-        let rig = Rig { space: TempDir::new().expect("a temporary folder") };
+        Rig::holding(Image::new())
+    }
+
+    /// A machine that starts again after a cut.
+    pub fn holding(found: Image) -> Rig {
+        let rig = Rig { space: space(), found };
         std::fs::create_dir(rig.folder()).expect("an empty folder");
+        disk::restore(&rig.found, &rig.folder());
         std::fs::write(rig.file("control"), [0; 4096]).expect("room for the control file");
         std::fs::write(rig.file("journal"), []).expect("room for the journal");
         rig
@@ -85,6 +93,11 @@ impl Rig {
         Journal::read(&self.file("journal"))
     }
 
+    /// The disk before the first record of the journal.
+    pub fn disk(&self) -> Disk<'static> {
+        Disk::holding(&self.found, &self.folder())
+    }
+
     /// Leaves everything on the real disk for whoever looks into a failure.
     pub fn keep(self) -> PathBuf {
         self.space.keep()
@@ -100,12 +113,14 @@ pub struct Cut {
 
 /// Cuts the power `count` times over the life of one disk; the last one is at its end.
 /// `busy` is the first moment worth cutting at (programs that are still starting acknowledge nothing).
-pub fn cuts(records: &[Record], busy: u64, count: usize, seed: u64, mut each: impl FnMut(Cut)) {
+pub fn cuts(rig: &Rig, busy: u64, count: usize, seed: u64, mut each: impl FnMut(Cut)) {
+    let journal = rig.journal();
+    let records = journal.records();
     let mut chance = Chance::new(seed);
-    let mut places: Vec<usize> = (1..count).map(|i| place(records, busy, i, &mut chance)).collect();
+    let mut places: Vec<usize> = (1..count).map(|i| place(&records, busy, i, &mut chance)).collect();
     places.push(records.len());
     places.sort_unstable();
-    let (mut disk, mut done) = (Disk::default(), 0);
+    let (mut disk, mut done): (Disk<'_>, usize) = (rig.disk(), 0);
     for place in places {
         records[done..place].iter().for_each(|record| disk.apply(record));
         done = place;
@@ -161,12 +176,28 @@ fn mood(disk: &Disk, chance: &mut Chance) -> Mood {
 }
 
 impl Cut {
-    /// The folder as a machine finds it that starts again.
-    pub fn restore(&self) -> TempDir {
-        let folder = TempDir::new().expect("a temporary folder");
-        disk::restore(&self.image, folder.path());
-        folder
+    /// The folder as a machine finds it that starts again; it is removed with the value.
+    pub fn restore(&self) -> Restored {
+        let restored = Restored { space: space() };
+        std::fs::create_dir(restored.folder()).expect("an empty folder");
+        disk::restore(&self.image, &restored.folder());
+        restored
     }
+}
+
+pub struct Restored {
+    space: TempDir,
+}
+
+impl Restored {
+    pub fn folder(&self) -> PathBuf {
+        self.space.path().join("disk")
+    }
+}
+
+/// Named, so that what a failed test leaves behind can be told apart.
+fn space() -> TempDir {
+    tempfile::Builder::new().prefix("trefoil-power-").tempdir().expect("a temporary folder")
 }
 
 /// Seeds differ from run to run only when asked to, so that a failure can be had again.
@@ -178,7 +209,7 @@ pub fn seed() -> u64 {
 fn shim() -> &'static Path {
     static SHIM: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
     let (_, path) = SHIM.get_or_init(|| {
-        let folder = TempDir::new().expect("a temporary folder");
+        let folder = space();
         let path = folder.path().join("disk.so");
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/disk/disk.c");
         let built = Command::new("cc")

@@ -99,9 +99,9 @@ fn complaints(synchronous: &str, count: usize) -> Vec<String> {
     let acknowledged = listen(&rig, &mut child, 300);
     child.kill().expect("it runs for ever");
     child.wait().expect("it was killed");
-    let (journal, mut found) = (rig.journal(), Vec::new());
-    rig::cuts(&journal.records(), 0, count, rig::seed(), |cut| {
-        let complaint = complaint(cut.restore().path(), &acknowledged, cut.moment);
+    let mut found = Vec::new();
+    rig::cuts(&rig, 0, count, rig::seed(), |cut| {
+        let complaint = complaint(&cut.restore().folder(), &acknowledged, cut.moment);
         found.extend(complaint.map(|text| format!("cut at {}, {:?}: {text}", cut.moment, cut.mood)));
     });
     found
@@ -145,7 +145,7 @@ fn the_journal_tells_the_whole_folder() {
 
 /// Compares the journal's last state with the real folder.
 pub fn assert_whole(rig: &Rig) {
-    let (journal, mut disk) = (rig.journal(), Disk::default());
+    let (journal, mut disk): (_, Disk<'_>) = (rig.journal(), rig.disk());
     journal.records().iter().for_each(|record| disk.apply(record));
     let without_maps = |image: Image| -> BTreeMap<_, _> {
         image.into_iter().filter(|(path, _)| !path.ends_with("-shm")).collect()
