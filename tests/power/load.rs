@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -61,16 +62,8 @@ impl<T> Fate<T> {
 }
 
 impl Ledger {
-    pub fn acknowledged(&self) -> usize {
-        self.users.iter().filter(|user| matches!(user.fate, Fate::Acknowledged(..))).count()
-    }
-
-    pub fn refused(&self) -> usize {
-        self.users.iter().filter(|user| matches!(user.fate, Fate::Refused)).count()
-    }
-
     /// What is known to a machine that starts again after a cut at `moment`, where time begins anew.
-    pub fn as_of(mut self, moment: u64) -> Ledger {
+    pub fn remembered(mut self, moment: u64) -> Ledger {
         self.users.retain(|user| user.sent <= moment);
         self.updates.retain(|update| update.sent <= moment);
         for user in &mut self.users {
@@ -93,23 +86,58 @@ impl Ledger {
 
 /// Writers at work until [`Load::finish`], or until the server is gone.
 pub struct Load {
-    stop: Arc<AtomicBool>,
+    shared: Arc<Shared>,
     writers: Vec<JoinHandle<Ledger>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    stop: AtomicBool,
+    acknowledged: AtomicUsize,
+    refused: AtomicUsize,
 }
 
 impl Load {
     /// `name` begins the names of all it creates.
     pub fn start(rig: &Arc<Rig>, address: SocketAddr, name: &str) -> Load {
-        let stop = Arc::new(AtomicBool::new(false));
+        let shared = Arc::new(Shared::default());
         let spawn = |number: usize| {
-            let (rig, stop, name) = (rig.clone(), stop.clone(), format!("{name} {number}"));
-            std::thread::spawn(move || Writer::new(rig, address, name).work(&stop))
+            let (rig, shared, name) = (rig.clone(), shared.clone(), format!("{name} {number}"));
+            std::thread::spawn(move || {
+                Writer { rig, shared, address, name, ledger: Ledger::default() }.work()
+            })
         };
-        Load { writers: (0..WRITERS).map(spawn).collect(), stop }
+        Load { writers: (0..WRITERS).map(spawn).collect(), shared }
+    }
+
+    /// Creates that were acknowledged so far.
+    pub fn acknowledged(&self) -> usize {
+        self.shared.acknowledged.load(Ordering::Relaxed)
+    }
+
+    /// Creates that were refused so far.
+    pub fn refused(&self) -> usize {
+        self.shared.refused.load(Ordering::Relaxed)
+    }
+
+    /// Lets the writers work for this time, and longer on a slow machine until so many creates were acknowledged.
+    pub fn work(&self, time: Duration, creates: usize) {
+        let begin = Instant::now();
+        while begin.elapsed() < time
+            || self.acknowledged() < creates && begin.elapsed() < Duration::from_secs(30)
+        {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(
+            self.acknowledged() >= creates,
+            "only {} creates in {:?}",
+            self.acknowledged(),
+            begin.elapsed()
+        );
     }
 
     pub fn finish(self) -> Ledger {
-        self.stop.store(true, Ordering::Relaxed);
+        self.shared.stop.store(true, Ordering::Relaxed);
         let mut ledger = Ledger::default();
         for writer in self.writers {
             ledger.absorb(writer.join().expect("writers do not panic"));
@@ -120,28 +148,25 @@ impl Load {
 
 struct Writer {
     rig: Arc<Rig>,
+    shared: Arc<Shared>,
     address: SocketAddr,
     name: String,
     ledger: Ledger,
 }
 
 impl Writer {
-    fn new(rig: Arc<Rig>, address: SocketAddr, name: String) -> Writer {
-        Writer { rig, address, name, ledger: Ledger::default() }
-    }
-
-    fn work(mut self, stop: &AtomicBool) -> Ledger {
+    fn work(mut self) -> Ledger {
         // An error of the connection ends the work: the server was killed.
         if let Ok(mut client) = Client::connect(self.address) {
-            let _ = self.write(&mut client, stop);
+            let _ = self.write(&mut client);
         }
         self.ledger
     }
 
-    fn write(&mut self, client: &mut Client, stop: &AtomicBool) -> std::io::Result<()> {
+    fn write(&mut self, client: &mut Client) -> std::io::Result<()> {
         let mut product = None;
         for round in 1.. {
-            if stop.load(Ordering::Relaxed) {
+            if self.shared.stop.load(Ordering::Relaxed) {
                 break;
             }
             match (round % 4, product) {
@@ -156,7 +181,7 @@ impl Writer {
     /// Every third create has a key, and every second of those is sent again after its answer.
     fn create(&mut self, client: &mut Client, round: u64) -> std::io::Result<()> {
         let name = format!("{} {round}", self.name);
-        let key = (round % 3 == 0).then(|| format!("key of {name}"));
+        let key = round.is_multiple_of(3).then(|| format!("key of {name}"));
         let variables = json!({"name": name, "email": format!("{round}@example.org")});
         let user = User { name, key: key.clone(), sent: self.rig.moment(), fate: Fate::Unknown };
         self.ledger.users.push(user);
@@ -167,6 +192,8 @@ impl Writer {
             Verdict::Odd(text) => return self.odd(text),
         };
         let known = fate.by(u64::MAX).copied();
+        let counter = if known.is_some() { &self.shared.acknowledged } else { &self.shared.refused };
+        counter.fetch_add(1, Ordering::Relaxed);
         self.ledger.users.last_mut().expect("just pushed").fate = fate;
         if let (Some(known), Some(key), 0) = (known, key, round % 2) {
             self.replay(client, variables, &key, known)?;
