@@ -207,17 +207,16 @@ pub fn seed() -> u64 {
 
 /// The compiled shim, made once a test run.
 fn shim() -> &'static Path {
-    static SHIM: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
-    let (_, path) = SHIM.get_or_init(|| {
-        let folder = space();
-        let path = folder.path().join("disk.so");
+    static SHIM: OnceLock<PathBuf> = OnceLock::new();
+    SHIM.get_or_init(|| {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/disk/disk.c");
-        let built = Command::new("cc")
-            .args(["-Wall", "-Werror", "-shared", "-fPIC", "-O2", "-o"])
-            .args([&path, &source])
-            .status();
+        let made = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("disk-{}.so", std::process::id()));
+        let flags = ["-Wall", "-Werror", "-shared", "-fPIC", "-O2", "-o"];
+        let built = Command::new("cc").args(flags).args([&made, &source]).status();
         assert!(built.expect("a C compiler, as the bundled SQLite needs one too").success());
-        (folder, path)
-    });
-    path
+        // Renamed, so that another run of the tests never loads half of it.
+        let shim = made.with_file_name("disk.so");
+        std::fs::rename(made, &shim).expect("the same folder");
+        shim
+    })
 }
