@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::load::{Understood, understand};
 use super::watch::Watch;
-use super::{StartError, banner, connection, listen, seed, signals};
+use super::{StartError, banner, connection, listen, seed, shutdown};
 use crate::app::{App, Origin};
 use crate::config::{Config, Database};
 use crate::engine::{Engine, PlanLimits, Registry, resolvers};
@@ -45,7 +45,10 @@ impl Running {
 
     /// Runs until SIGINT or SIGTERM, then drains.
     pub async fn until_signal(self) {
-        signals::wait(&self.shutdown).await;
+        if let Err(error) = shutdown::listen_to_signals(&self.shutdown) {
+            tracing::warn!(%error, "signals are not heard; only killing ends this server");
+        }
+        self.shutdown.draining().await;
         self.stop().await;
     }
 }

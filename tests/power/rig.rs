@@ -202,7 +202,7 @@ fn space() -> TempDir {
 
 /// Seeds differ from run to run only when asked to, so that a failure can be had again.
 pub fn seed() -> u64 {
-    std::env::var("TREFOIL_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(2)
+    std::env::var("CHECK_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(2)
 }
 
 /// The compiled shim, made once a test run.
