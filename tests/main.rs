@@ -2,6 +2,8 @@
 
 mod cli;
 mod docs;
+mod hostile;
 mod power;
+mod start;
 mod support;
 mod tidy;

@@ -1,5 +1,7 @@
 //! A real server in this process and a plain HTTP client for it.
 
+mod process;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -8,6 +10,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use trefoil::Trefoil;
 use trefoil::config::{Config, Database};
+
+pub use process::{Process, command};
 
 /// A server on a free port, with its data in memory or in a folder; stopped when dropped.
 pub struct Server {
