@@ -3,6 +3,8 @@
 mod cli;
 mod docs;
 mod hostile;
+mod http;
+mod model;
 mod power;
 mod start;
 mod support;
