@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use super::{PATIENCE, request, short, start, usual};
+use super::{PATIENCE, Server, request, short, start, start_with, usual};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+use trefoil::server::shutdown::Shutdown;
 
 #[tokio::test]
 async fn a_client_that_goes_takes_its_work_with_it() {
@@ -71,4 +72,41 @@ async fn health_tells_that_the_end_is_near() {
     server.shutdown.drain();
     begun.send("Host: a\r\n\r\n").await;
     begun.answer().await.is(503, "shutting down");
+}
+
+#[tokio::test]
+async fn what_does_not_finish_in_time_is_cut() {
+    let mut server = start_with(usual(), Shutdown::with_grace(Duration::from_millis(200))).await;
+    let mut stuck = server.connect().await;
+    stuck.send(request("GET /slow", "")).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    server.shutdown.drain();
+    timeout(Duration::from_secs(1), &mut server.task).await.expect("it ends").expect("without panic");
+    assert_eq!(server.fate().await, "dropped");
+    assert!(stuck.is_closed().await);
+}
+
+/// After 101 neither heads are looked for nor idleness counted, and the place is kept.
+#[tokio::test]
+async fn an_upgraded_connection_belongs_to_its_protocol() {
+    let server = start(short()).await;
+    let mut line = server.connect().await;
+    line.send(request("GET /tunnel|Connection: Upgrade|Upgrade: websocket", "")).await;
+    assert_eq!(line.head().await.status, 101);
+    line.send("\n\n\u{0}GET / HTTP/1.1\r\n\r\n").await;
+    assert_eq!(line.take(21).await, b"\n\n\0GET / HTTP/1.1\r\n\r\n");
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    assert_eq!(server.metrics.connections.get(), 1);
+    line.send("still there").await;
+    assert_eq!(line.take(11).await, b"still there");
+    drop(line);
+    none_open(&server).await;
+}
+
+async fn none_open(server: &Server) {
+    let began = Instant::now();
+    while server.metrics.connections.get() > 0 {
+        assert!(began.elapsed() < PATIENCE, "still open");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }

@@ -5,6 +5,7 @@ mod elsewhere;
 mod framing;
 mod life;
 mod limits;
+mod log;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -59,8 +60,12 @@ fn usual() -> Config {
 }
 
 async fn start(config: Config) -> Server {
+    start_with(config, Shutdown::new()).await
+}
+
+async fn start_with(config: Config, shutdown: Shutdown) -> Server {
     let config = Arc::new(config);
-    let (metrics, shutdown) = (Metrics::new(), Shutdown::new());
+    let metrics = Metrics::new();
     let listeners = listen::bind(&config).await.expect("a free port");
     let address = listeners[0].local_addr().expect("bound");
     let (fate, fates) = mpsc::unbounded_channel();
@@ -113,6 +118,7 @@ fn routes(fates: mpsc::UnboundedSender<&'static str>, shutdown: Shutdown) -> Rou
         .route("/client", get(who))
         .route("/flood", get(async || Body::from_stream(futures_util::stream::repeat(flood()))))
         .route("/events", get(move || events(shutdown.clone())))
+        .route("/tunnel", get(tunnel))
 }
 
 async fn panics() -> &'static str {
@@ -136,6 +142,18 @@ async fn events(shutdown: Shutdown) -> Response {
     });
     let body = Body::from_stream(futures_util::StreamExt::chain(first, last));
     ([("content-type", "text/event-stream")], body).into_response()
+}
+
+/// Another protocol after 101: everything comes back as it went.
+async fn tunnel(mut request: axum::extract::Request) -> Response {
+    let upgrade = hyper::upgrade::on(&mut request);
+    tokio::spawn(async move {
+        let stream = hyper_util::rt::TokioIo::new(upgrade.await.expect("upgraded"));
+        let (mut read, mut write) = tokio::io::split(stream);
+        let _ = tokio::io::copy(&mut read, &mut write).await;
+    });
+    (http::StatusCode::SWITCHING_PROTOCOLS, [("connection", "upgrade"), ("upgrade", "websocket")])
+        .into_response()
 }
 
 impl Server {
