@@ -11,7 +11,7 @@ use http::{HeaderValue, StatusCode};
 use crate::error::{Error, Violation};
 
 /// A failed request. A handler returns it as it is; the foundation spells it for whoever asked
-/// (see [`super::spell`]), so that no face has to know another's way of saying no.
+/// (in `spell.rs`), so that no face has to know another's way of saying no.
 #[derive(Debug, Clone)]
 pub struct Problem {
     pub status: StatusCode,

@@ -25,9 +25,9 @@ async fn a_client_that_goes_takes_its_work_with_it() {
 async fn a_client_that_only_half_closes_gets_its_answer() {
     let server = start(usual()).await;
     let mut line = server.connect().await;
-    line.send(request("GET /hello", "")).await;
+    line.send(request("GET /soon", "")).await;
     line.0.shutdown().await.expect("half closed");
-    line.answer().await.is(200, "Hello");
+    line.answer().await.is(200, "a moment later");
     assert!(line.is_closed().await);
 }
 

@@ -97,6 +97,7 @@ fn routes(fates: mpsc::UnboundedSender<&'static str>, shutdown: Shutdown) -> Rou
     };
     Router::new()
         .route("/hello", get(async || "Hello"))
+        .route("/soon", get(soon))
         .route("/users/{id}", get(async || "a user"))
         .route("/echo", post(async |body: Bytes| body))
         .route("/deaf", post(async || "did not listen"))
@@ -119,6 +120,11 @@ fn routes(fates: mpsc::UnboundedSender<&'static str>, shutdown: Shutdown) -> Rou
         .route("/flood", get(async || Body::from_stream(futures_util::stream::repeat(flood()))))
         .route("/events", get(move || events(shutdown.clone())))
         .route("/tunnel", get(tunnel))
+}
+
+async fn soon() -> &'static str {
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    "a moment later"
 }
 
 async fn panics() -> &'static str {
