@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 
 use super::{Outcome, Plan};
 use crate::error::{Error, Result};
-use crate::model::Cell;
+use crate::model::{Cell, Model};
 
 /// A place where records are kept.
 pub trait Store: Send + Sync {
@@ -24,6 +24,8 @@ pub trait Store: Send + Sync {
 
 /// The plans of one request and who answers it.
 pub struct Job {
+    /// The model that the plans were made with.
+    pub model: Arc<Model>,
     /// With the number each has in the request.
     pub plans: Vec<(usize, Plan)>,
     pub answer: Box<dyn Answer>,
