@@ -1,1 +1,7 @@
+//! Every test that needs more than one module, as one binary.
 
+mod cli;
+mod docs;
+mod power;
+mod support;
+mod tidy;
