@@ -61,17 +61,16 @@ pub fn look_up(session: &Session<'_>, key: &Key) -> rusqlite::Result<Known> {
     })
 }
 
-/// Replaces what an expired key had, so that rows stay in the order of their age.
+/// An expired answer under the same key gives way.
 pub fn keep(session: &Session<'_>, key: &Key, answer: &[u8]) -> rusqlite::Result<()> {
     let sql = "INSERT OR REPLACE INTO trefoil_keys (key, fingerprint, answer, at) VALUES (?1, ?2, ?3, ?4)";
     session.prepare(sql)?.execute((&key.key, spell(key), answer, now()))?;
     Ok(())
 }
 
-/// Forgets expired keys, the oldest first, at most so many; says how many they were.
+/// Forgets expired keys, at most so many; says how many they were.
 pub fn prune(session: &Session<'_>, at_most: usize) -> rusqlite::Result<usize> {
-    let sql = "DELETE FROM trefoil_keys WHERE at <= ?1 AND rowid IN \
-               (SELECT rowid FROM trefoil_keys ORDER BY rowid LIMIT ?2)";
+    let sql = "DELETE FROM trefoil_keys WHERE key IN (SELECT key FROM trefoil_keys WHERE at <= ?1 LIMIT ?2)";
     session.prepare(sql)?.execute((now() - KEPT_FOR, at_most as i64))
 }
 

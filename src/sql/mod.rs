@@ -9,6 +9,7 @@ pub mod compile;
 pub mod decimal;
 pub mod dialect;
 pub mod lock;
+pub mod migrate;
 pub mod select;
 pub mod sqlite;
 pub mod write;

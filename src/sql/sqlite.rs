@@ -30,8 +30,10 @@ use self::writer::{Message, Writer};
 use super::compile::{Program, Programs};
 use super::dialect::Dialect;
 use super::keys::Running;
-use crate::engine::{Done, Job, Store};
+use super::migrate::{self, MigrateError, Mode, Report};
+use crate::engine::{Deed, Done, Job, Store};
 use crate::error::{Error, Result};
+use crate::model::{Model, TypeId};
 
 /// How a store is run.
 #[derive(Debug, Clone)]
@@ -111,16 +113,32 @@ impl SqliteStore {
         self.shared.statements.load(Ordering::Relaxed)
     }
 
-    /// Runs something of one's own on the only connection that writes, between two transactions: migration
-    /// while serving, backup. What it leaves open is rolled back.
-    pub async fn call<T: Send + 'static>(
+    /// Runs something of one's own on the only connection that writes, between two transactions. What it
+    /// leaves open is rolled back. Waits on the caller's thread: for starting and reloading, not for requests.
+    pub fn call<T: Send + 'static>(
         &self,
         call: impl FnOnce(&mut Connection) -> T + Send + 'static,
     ) -> Result<T> {
-        let (reply, answered) = oneshot::channel();
-        let call = move |connection: &mut Connection| drop(reply.send(call(connection)));
-        self.send(Message::Call(Box::new(call))).await?;
-        answered.await.map_err(|_| Error::internal("what was to run on the connection panicked"))
+        let queue = self.write.as_ref().ok_or_else(closed)?;
+        let (message, answered) = message(call);
+        // A thread of its own, because the runtime allows no blocking wait on its threads.
+        let wait = || {
+            queue.blocking_send(message).map_err(|_| closed())?;
+            answered.blocking_recv().map_err(|_| panicked())
+        };
+        std::thread::scope(|scope| scope.spawn(wait).join().unwrap_or_else(|_| Err(panicked())))
+    }
+
+    /// Brings the tables to the model, as far as `mode` allows, between two transactions.
+    pub fn migrate(
+        &self,
+        model: &Arc<Model>,
+        logged: &[(TypeId, Deed)],
+        mode: Mode,
+    ) -> Result<Report, MigrateError> {
+        let (model, logged) = (model.clone(), logged.to_vec());
+        self.call(move |connection| migrate::prepare(connection, &model, &logged, mode))
+            .unwrap_or_else(|error| Err(MigrateError::Database(error.to_string())))
     }
 
     async fn send(&self, message: Message) -> Result<()> {
@@ -169,7 +187,9 @@ impl Store for SqliteStore {
             let found = if self.read.is_some() {
                 self.pool.with(&self.shared, |session| session.number(LOOK, &[]).map(drop))
             } else {
-                self.call(|connection| connection.query_row(LOOK, (), |_| Ok(()))).await?
+                let (message, answered) = message(|connection| connection.query_row(LOOK, (), |_| Ok(())));
+                self.send(message).await?;
+                answered.await.map_err(|_| closed())?
             };
             found.map_err(|error| to_error(&error))
         })
@@ -188,6 +208,19 @@ impl Drop for SqliteStore {
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
     std::thread::Builder::new().name(name.to_owned()).spawn(work).map_err(Error::internal)
+}
+
+fn message<T: Send + 'static>(
+    call: impl FnOnce(&mut Connection) -> T + Send + 'static,
+) -> (Message, oneshot::Receiver<T>) {
+    let (reply, answered) = oneshot::channel();
+    // Nobody waits any more: what was done stays done.
+    let call = move |connection: &mut Connection| drop(reply.send(call(connection)));
+    (Message::Call(Box::new(call)), answered)
+}
+
+fn panicked() -> Error {
+    Error::internal("what was to run on the connection panicked")
 }
 
 fn closed() -> Error {
