@@ -2,6 +2,8 @@
 
 mod cli;
 mod docs;
+mod model;
 mod power;
+mod store;
 mod support;
 mod tidy;
