@@ -1,6 +1,5 @@
 //! Which value broke a constraint, found out after the fact: the database names columns, people name fields.
 
-use heck::ToSnakeCase;
 use rusqlite::ffi;
 
 use super::change::{Parts, parts};
@@ -8,6 +7,7 @@ use super::fault::{Fault, extended};
 use super::session::Session;
 use crate::engine::plan::Action;
 use crate::error::{Error, Segment, Violation};
+use crate::model::naming::label;
 use crate::model::{Cell, Field, Kind, Model, OnDelete, RecordType, Stored, TypeId};
 use crate::sql::dialect::{Comparison, Dialect};
 use crate::sql::select::Parameter;
@@ -47,7 +47,7 @@ fn taken(
 ) -> Result<Vec<Violation>, Fault> {
     let Parts { record, id, values, .. } = parts(action);
     let owner = model.record(record);
-    let complain = |name: &str| Violation::new(name, "UNIQUE", format!("`{name}` is already taken"));
+    let complain = |name: &str| Violation::new(name, "UNIQUE", format!("{} is already taken", label(name)));
     let mut violations = Vec::new();
     if message.ends_with(&format!(": {}.id", owner.table)) {
         violations.push(complain("id"));
@@ -167,5 +167,5 @@ fn still_referred(count: i64, referrer: &RecordType, target: &str) -> Violation 
 
 /// A type's name in running text: `order line` for `OrderLine`.
 fn words(record: &RecordType) -> String {
-    record.name.to_snake_case().replace('_', " ")
+    label(&record.name).to_lowercase()
 }
