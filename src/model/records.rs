@@ -317,9 +317,13 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Lists of records take `@reference(inverse:)` and nothing else.
+    /// Lists of records take `@reference(inverse:)` and, as sides of a link, `@renamedFrom`.
     fn list_marks(&mut self, ty: &ObjectType, def: &FieldDefinition, marks: &Marks<'_>) {
-        for directive in marks.all.iter().filter(|directive| directive.name != "reference") {
+        for directive in marks
+            .all
+            .iter()
+            .filter(|directive| !matches!(directive.name.as_str(), "reference" | "renamedFrom"))
+        {
             let message = format!(
                 "`@{}` means nothing on `{}.{}`, a list of records",
                 directive.name, ty.name, def.name
