@@ -1,5 +1,7 @@
 //! The one validator of all faces: turns a [`Value`] into what a field keeps, or says everything that is wrong.
 
+use std::fmt;
+
 use indexmap::IndexMap;
 
 use super::{
@@ -21,6 +23,16 @@ impl<'a> From<&'a Model> for Types<'a> {
     }
 }
 
+/// A field's name as people read it, spelled only when there is something to say.
+#[derive(Clone, Copy)]
+pub(super) struct Label<'a>(pub &'a str);
+
+impl fmt::Display for Label<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&naming::label(self.0))
+    }
+}
+
 /// For writing: type, null and every rule. Paths are relative to the field.
 pub fn field(model: &Model, field: &Field, value: &Value) -> Result<Stored, Vec<Violation>> {
     kept(model.into(), field, value)
@@ -36,17 +48,17 @@ pub fn comparable(model: &Model, field: &Field, value: &Value) -> Result<Stored,
         }
     };
     if !one {
-        return Err(fault("CONDITION", format!("{} cannot be compared", naming::label(&field.name))));
+        return Err(fault("CONDITION", format!("{} cannot be compared", Label(&field.name))));
     }
     if value.is_null() {
         return Ok(Stored::Null);
     }
-    stored(model.into(), &field.kind, value, &naming::label(&field.name))
+    stored(model.into(), &field.kind, value, Label(&field.name))
 }
 
 /// The ids of a link; a record twice counts once.
 pub fn ids(field: &Field, value: &Value) -> Result<Vec<i64>, Vec<Violation>> {
-    let label = naming::label(&field.name);
+    let label = Label(&field.name);
     let Value::List(items) = value else {
         return Err(fault("TYPE", format!("{label} must be a list of ids, not {}", value.noun())));
     };
@@ -56,7 +68,7 @@ pub fn ids(field: &Field, value: &Value) -> Result<Vec<i64>, Vec<Violation>> {
         match id(item) {
             Some(id) if ids.contains(&id) => {}
             Some(id) => ids.push(id),
-            None => violations.extend(under(fault("TYPE", not_an_id(&label)), Segment::Index(i))),
+            None => violations.extend(under(fault("TYPE", not_an_id(label)), Segment::Index(i))),
         }
     }
     if violations.is_empty() { Ok(ids) } else { Err(violations) }
@@ -74,7 +86,7 @@ pub fn id(value: &Value) -> Option<i64> {
 
 /// [`field`] before there is a model.
 pub(super) fn kept(types: Types<'_>, field: &Field, value: &Value) -> Result<Stored, Vec<Violation>> {
-    let label = naming::label(&field.name);
+    let label = Label(&field.name);
     if value.is_null() {
         return if field.required {
             Err(fault("REQUIRED", format!("{label} is required")))
@@ -82,12 +94,12 @@ pub(super) fn kept(types: Types<'_>, field: &Field, value: &Value) -> Result<Sto
             Ok(Stored::Null)
         };
     }
-    let stored = stored(types, &field.kind, value, &label)?;
-    let violations = rules::broken(&field.rules, value, &stored, &label);
+    let stored = stored(types, &field.kind, value, label)?;
+    let violations = rules::broken(&field.rules, value, &stored, label);
     if violations.is_empty() { Ok(stored) } else { Err(violations) }
 }
 
-fn stored(types: Types<'_>, kind: &Kind, value: &Value, label: &str) -> Result<Stored, Vec<Violation>> {
+fn stored(types: Types<'_>, kind: &Kind, value: &Value, label: Label<'_>) -> Result<Stored, Vec<Violation>> {
     match kind {
         Kind::Scalar(scalar) => scalars::stored(*scalar, value)
             .map_err(|wrong| fault(wrong.code, format!("{label} {}", wrong.message))),
@@ -104,11 +116,11 @@ fn stored(types: Types<'_>, kind: &Kind, value: &Value, label: &str) -> Result<S
     }
 }
 
-fn not_an_id(label: &str) -> String {
+fn not_an_id(label: Label<'_>) -> String {
     format!("{label} must be an id, which is a whole number")
 }
 
-fn one_of(types: Types<'_>, name: &str, value: &Value, label: &str) -> Result<Stored, Vec<Violation>> {
+fn one_of(types: Types<'_>, name: &str, value: &Value, label: Label<'_>) -> Result<Stored, Vec<Violation>> {
     let values = types.enums.get(name).map(|found| found.values.as_slice()).unwrap_or_default();
     match value {
         Value::String(text) if values.contains(text) => Ok(Stored::Text(text.clone())),
@@ -128,7 +140,12 @@ fn one_of(types: Types<'_>, name: &str, value: &Value, label: &str) -> Result<St
     }
 }
 
-fn list(types: Types<'_>, item: &super::Item, value: &Value, label: &str) -> Result<Stored, Vec<Violation>> {
+fn list(
+    types: Types<'_>,
+    item: &super::Item,
+    value: &Value,
+    label: Label<'_>,
+) -> Result<Stored, Vec<Violation>> {
     let Value::List(values) = value else {
         return Err(fault("TYPE", format!("{label} must be a list, not {}", value.noun())));
     };
@@ -152,7 +169,7 @@ fn list(types: Types<'_>, item: &super::Item, value: &Value, label: &str) -> Res
     finished(text, violations)
 }
 
-fn embedded(types: Types<'_>, name: &str, value: &Value, label: &str) -> Result<Stored, Vec<Violation>> {
+fn embedded(types: Types<'_>, name: &str, value: &Value, label: Label<'_>) -> Result<Stored, Vec<Violation>> {
     let fields = types.embedded.get(name).map(|found| found.fields.as_slice()).unwrap_or_default();
     let Value::Object(given) = value else {
         return Err(fault("TYPE", format!("{label} must be an object, not {}", value.noun())));
@@ -178,7 +195,7 @@ fn embedded(types: Types<'_>, name: &str, value: &Value, label: &str) -> Result<
     finished(text, violations)
 }
 
-fn unknown_key(fields: &[Field], key: &str, label: &str) -> Option<Violation> {
+fn unknown_key(fields: &[Field], key: &str, label: Label<'_>) -> Option<Violation> {
     let names =
         || fields.iter().filter(|field| field.kind != Kind::Unstored).map(|field| field.name.as_str());
     if names().any(|name| name == key) {

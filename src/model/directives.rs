@@ -54,7 +54,7 @@ pub const DIRECTIVES: &[Definition] = &[
     },
     Definition {
         name: "default",
-        sdl: "directive @default(value: _Value!) on FIELD_DEFINITION",
+        sdl: "directive @default(value: _Value) on FIELD_DEFINITION",
         doc: "Fills a field that was not given.",
     },
     Definition {
@@ -123,7 +123,6 @@ pub(super) struct Marks<'a> {
     pub all: Vec<&'a Node<Directive>>,
     pub unique: bool,
     pub rules: Vec<Rule>,
-    pub default: Option<&'a Node<ast::Value>>,
     pub filled: Vec<&'a Node<Directive>>,
     pub renamed_from: Option<String>,
     pub reference: Option<Reference<'a>>,
@@ -149,7 +148,7 @@ impl<'s> Reader<'_> {
                 "length" => marks.rules.extend(self.length(directive)),
                 "range" => marks.rules.extend(self.range(directive)),
                 "pattern" => marks.rules.extend(self.pattern(directive)),
-                "default" => marks.default = argument(directive, "value"),
+                "default" => self.default(directive),
                 "createdAt" | "updatedAt" | "version" => marks.filled.push(directive),
                 "reference" => marks.reference = Some(self.reference(directive)),
                 "renamedFrom" => marks.renamed_from = self.text(directive, "name").map(str::to_owned),
@@ -183,6 +182,16 @@ impl<'s> Reader<'_> {
             }
         }
         texts
+    }
+
+    /// What the value must be is judged when all types are known.
+    fn default(&mut self, directive: &'s Node<Directive>) {
+        if argument(directive, "value").is_none_or(|value| value.is_null()) {
+            self.log
+                .error(directive.location(), "DEFAULT", "a default needs a value")
+                .label("names none")
+                .help("write `@default(value: …)`, or remove it");
+        }
     }
 
     fn length(&mut self, directive: &'s Node<Directive>) -> Option<Rule> {
@@ -370,6 +379,7 @@ pub(super) fn noun(value: &ast::Value) -> &'static str {
         ast::Value::Variable(_) => "a variable",
         ast::Value::String(_) => "text",
         ast::Value::Float(_) => "a fractional number",
+        ast::Value::Int(digits) if digits.as_str().starts_with('-') => "a negative number",
         ast::Value::Int(_) => "a whole number",
         ast::Value::Boolean(_) => "a boolean",
         ast::Value::List(_) => "a list",

@@ -3,6 +3,7 @@
 mod check;
 pub mod coerce;
 pub mod decimal;
+mod declare;
 mod defaults;
 pub mod diagnostic;
 pub mod directives;
@@ -19,6 +20,7 @@ mod roots;
 mod rules;
 pub mod scalars;
 pub mod source;
+mod syntax;
 mod unstored;
 pub mod value;
 

@@ -16,24 +16,25 @@ pub(super) struct Wrong {
 }
 
 impl Scalar {
+    pub const ALL: [Scalar; 13] = [
+        Scalar::String,
+        Scalar::Int,
+        Scalar::Float,
+        Scalar::Boolean,
+        Scalar::Id,
+        Scalar::Long,
+        Scalar::Decimal,
+        Scalar::Date,
+        Scalar::DateTime,
+        Scalar::Uuid,
+        Scalar::Url,
+        Scalar::Email,
+        Scalar::Json,
+    ];
+
     /// The scalar a schema means by a name.
     pub fn named(name: &str) -> Option<Scalar> {
-        Some(match name {
-            "String" => Scalar::String,
-            "Int" => Scalar::Int,
-            "Float" => Scalar::Float,
-            "Boolean" => Scalar::Boolean,
-            "ID" => Scalar::Id,
-            "Long" => Scalar::Long,
-            "Decimal" => Scalar::Decimal,
-            "Date" => Scalar::Date,
-            "DateTime" => Scalar::DateTime,
-            "UUID" => Scalar::Uuid,
-            "URL" => Scalar::Url,
-            "Email" => Scalar::Email,
-            "JSON" => Scalar::Json,
-            _ => return None,
-        })
+        Scalar::ALL.into_iter().find(|scalar| scalar.name() == name)
     }
 
     pub fn name(self) -> &'static str {
@@ -100,7 +101,18 @@ const UUID_HELP: &str = "must be a UUID such as 123e4567-e89b-12d3-a456-42661417
 const URL_HELP: &str = "must be a whole URL such as https://example.com/";
 
 fn not(wanted: &str, value: &Value) -> Wrong {
-    Wrong { code: "TYPE", message: format!("must be {wanted}, not {}", value.noun()).into() }
+    let found = match value {
+        // A number of the wrong sort: what was wanted says enough.
+        Value::Int(_) | Value::Number(_) if wanted.contains("number") => String::new(),
+        Value::Null
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::List(_)
+        | Value::Object(_) => format!(", not {}", value.noun()),
+    };
+    Wrong { code: "TYPE", message: format!("must be {wanted}{found}").into() }
 }
 
 fn text(value: &Value) -> Result<String, Wrong> {
@@ -214,6 +226,18 @@ pub fn spelled(moment: Timestamp) -> String {
         at.second(),
         at.subsec_nanosecond() / 1000
     )
+}
+
+/// Whether a text is spelled as [`spelled`] does; allocates nothing.
+pub(super) fn is_spelled(text: &str) -> bool {
+    matches_shape(text, b"0000-00-00T00:00:00.000000Z")
+        && text.is_ascii()
+        && date(&text[..10]).is_some()
+        && &text[11..13] < "24"
+        && &text[14..16] < "60"
+        && &text[17..19] < "60"
+        && text.as_bytes()[10] == b'T'
+        && text.ends_with('Z')
 }
 
 /// `0` stands for any digit, everything else (but the case of letters) for itself.
