@@ -1,3 +1,4 @@
 //! The one integration binary: each module tests one stage from outside.
 
+mod coerce;
 mod model;
