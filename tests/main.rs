@@ -1,6 +1,7 @@
 //! Every test that needs more than one module, as one binary.
 
 mod cli;
+mod coerce;
 mod docs;
 mod hostile;
 mod http;
