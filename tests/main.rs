@@ -1,1 +1,3 @@
+//! The one integration binary: each module tests one stage from outside.
 
+mod model;

@@ -1,10 +1,31 @@
 //! What the SDL says, resolved and immutable: record types, their fields and the root fields.
 
+mod check;
+pub mod coerce;
+pub mod decimal;
+mod defaults;
+pub mod diagnostic;
+pub mod directives;
+mod graphql;
+pub mod json;
+mod log;
+mod merge;
+pub mod naming;
+pub mod parse;
+pub mod paths;
+mod records;
+mod relations;
+mod roots;
+mod rules;
+pub mod scalars;
 pub mod source;
+mod unstored;
 pub mod value;
 
 use indexmap::IndexMap;
 
+pub use diagnostic::{Colour, Diagnostic, Severity};
+pub use parse::{Claim, parse};
 pub use source::SourceFile;
 pub use value::{Cell, Stored, Value};
 
@@ -29,6 +50,8 @@ pub struct Model {
     pub schema: apollo_compiler::validation::Valid<apollo_compiler::Schema>,
     /// The schema as text, directive definitions included; what `/graphql/schema.graphqls` serves.
     pub sdl: String,
+    /// Of `sdl`: equal for equal schemas, whatever their files.
+    pub hash: u64,
 }
 
 #[derive(Debug)]
@@ -47,6 +70,8 @@ pub struct RecordType {
 #[derive(Debug)]
 pub struct Field {
     pub name: String,
+    /// The name in JSON bodies and forms: `userId` for a reference `user`, `courseIds` for a link `courses`.
+    pub input_name: String,
     /// The column that keeps it; empty for fields that have none (inverses, links, unstored).
     pub column: String,
     pub kind: Kind,
@@ -58,6 +83,10 @@ pub struct Field {
     pub filled_by: FilledBy,
     pub description: Option<String>,
     pub renamed_from: Option<String>,
+    /// Only lists of records have some; they filter and page.
+    pub arguments: Vec<Argument>,
+    /// `@resolver(name:)`: a registered resolver answers, nothing is kept.
+    pub resolver: Option<String>,
 }
 
 /// What a field holds and so how it is kept.
@@ -193,7 +222,7 @@ pub struct RootField {
 pub struct Argument {
     pub name: String,
     pub ty: TypeRef,
-    /// For an input object: its fields.
+    /// For an input object: its fields, one level deep.
     pub fields: Vec<Argument>,
 }
 
@@ -261,7 +290,7 @@ impl RecordType {
     /// The field a client means by `name` when it writes: a reference also answers to `userId`,
     /// a link also to `courseIds`.
     pub fn input_field(&self, name: &str) -> Option<FieldId> {
-        self.fields.iter().position(|field| field.name == name || field.input_name() == name).map(FieldId)
+        self.fields.iter().position(|field| field.name == name || field.input_name == name).map(FieldId)
     }
 
     /// Every record type has one; `parse` sees to it.
@@ -271,19 +300,9 @@ impl RecordType {
 }
 
 impl Field {
-    /// The name in JSON bodies and forms: `userId` for a reference `user`.
-    pub fn input_name(&self) -> String {
-        match &self.kind {
-            Kind::Reference { .. } => format!("{}Id", self.name),
-            Kind::Link { .. } => format!("{}Ids", pluralizer::pluralize(&self.name, 1, false)),
-            Kind::Id
-            | Kind::Scalar(_)
-            | Kind::Enum(_)
-            | Kind::Embedded(_)
-            | Kind::List(_)
-            | Kind::Inverse { .. }
-            | Kind::Unstored => self.name.clone(),
-        }
+    /// See the field of that name.
+    pub fn input_name(&self) -> &str {
+        &self.input_name
     }
 
     /// Whether a column of the record's own table keeps it.

@@ -1,0 +1,221 @@
+//! The one validator of all faces: turns a [`Value`] into what a field keeps, or says everything that is wrong.
+
+use indexmap::IndexMap;
+
+use super::{
+    Cell, EmbeddedType, EnumType, Field, FilledBy, Kind, Model, Scalar, Stored, Value, json, naming, rules,
+    scalars,
+};
+use crate::error::{Segment, Violation};
+
+/// What coercion must know beyond the field itself.
+#[derive(Clone, Copy)]
+pub struct Types<'a> {
+    pub enums: &'a IndexMap<String, EnumType>,
+    pub embedded: &'a IndexMap<String, EmbeddedType>,
+}
+
+impl<'a> From<&'a Model> for Types<'a> {
+    fn from(model: &'a Model) -> Self {
+        Types { enums: &model.enums, embedded: &model.embedded }
+    }
+}
+
+/// For writing: type, null and every rule. Paths are relative to the field.
+pub fn field(model: &Model, field: &Field, value: &Value) -> Result<Stored, Vec<Violation>> {
+    kept(model.into(), field, value)
+}
+
+/// For conditions and cursors: the type alone; null is allowed, rules do not matter.
+pub fn comparable(model: &Model, field: &Field, value: &Value) -> Result<Stored, Vec<Violation>> {
+    let one = match &field.kind {
+        Kind::Id | Kind::Enum(_) | Kind::Reference { .. } => true,
+        Kind::Scalar(scalar) => *scalar != Scalar::Json,
+        Kind::Embedded(_) | Kind::List(_) | Kind::Inverse { .. } | Kind::Link { .. } | Kind::Unstored => {
+            false
+        }
+    };
+    if !one {
+        return Err(fault("CONDITION", format!("{} cannot be compared", naming::label(&field.name))));
+    }
+    if value.is_null() {
+        return Ok(Stored::Null);
+    }
+    stored(model.into(), &field.kind, value, &naming::label(&field.name))
+}
+
+/// The ids of a link; a record twice counts once.
+pub fn ids(field: &Field, value: &Value) -> Result<Vec<i64>, Vec<Violation>> {
+    let label = naming::label(&field.name);
+    let Value::List(items) = value else {
+        return Err(fault("TYPE", format!("{label} must be a list of ids, not {}", value.noun())));
+    };
+    let mut ids = Vec::with_capacity(items.len());
+    let mut violations = Vec::new();
+    for (i, item) in items.iter().enumerate() {
+        match id(item) {
+            Some(id) if ids.contains(&id) => {}
+            Some(id) => ids.push(id),
+            None => violations.extend(under(fault("TYPE", not_an_id(&label)), Segment::Index(i))),
+        }
+    }
+    if violations.is_empty() { Ok(ids) } else { Err(violations) }
+}
+
+/// A record's id: a whole number, or text that is one.
+pub fn id(value: &Value) -> Option<i64> {
+    match value {
+        Value::Int(id) => Some(*id),
+        Value::Number(digits) => super::decimal::to_i64(digits),
+        Value::String(text) => scalars::integer(text),
+        Value::Null | Value::Bool(_) | Value::List(_) | Value::Object(_) => None,
+    }
+}
+
+/// [`field`] before there is a model.
+pub(super) fn kept(types: Types<'_>, field: &Field, value: &Value) -> Result<Stored, Vec<Violation>> {
+    let label = naming::label(&field.name);
+    if value.is_null() {
+        return if field.required {
+            Err(fault("REQUIRED", format!("{label} is required")))
+        } else {
+            Ok(Stored::Null)
+        };
+    }
+    let stored = stored(types, &field.kind, value, &label)?;
+    let violations = rules::broken(&field.rules, value, &stored, &label);
+    if violations.is_empty() { Ok(stored) } else { Err(violations) }
+}
+
+fn stored(types: Types<'_>, kind: &Kind, value: &Value, label: &str) -> Result<Stored, Vec<Violation>> {
+    match kind {
+        Kind::Scalar(scalar) => scalars::stored(*scalar, value)
+            .map_err(|wrong| fault(wrong.code, format!("{label} {}", wrong.message))),
+        Kind::Enum(name) => one_of(types, name, value, label),
+        Kind::Embedded(name) => embedded(types, name, value, label),
+        Kind::List(item) => list(types, item, value, label),
+        Kind::Id | Kind::Reference { .. } => match id(value) {
+            Some(id) => Ok(Stored::Int(id)),
+            None => Err(fault("TYPE", not_an_id(label))),
+        },
+        Kind::Inverse { .. } | Kind::Link { .. } | Kind::Unstored => {
+            Err(fault("READ_ONLY", format!("{label} cannot be set")))
+        }
+    }
+}
+
+fn not_an_id(label: &str) -> String {
+    format!("{label} must be an id, which is a whole number")
+}
+
+fn one_of(types: Types<'_>, name: &str, value: &Value, label: &str) -> Result<Stored, Vec<Violation>> {
+    let values = types.enums.get(name).map(|found| found.values.as_slice()).unwrap_or_default();
+    match value {
+        Value::String(text) if values.contains(text) => Ok(Stored::Text(text.clone())),
+        Value::String(text) => {
+            let near = naming::nearest(text, values.iter().map(String::as_str));
+            let hint = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+            Err(fault("ENUM", format!("{label} must be one of {}{hint}", values.join(", "))))
+        }
+        Value::Null
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Number(_)
+        | Value::List(_)
+        | Value::Object(_) => {
+            Err(fault("TYPE", format!("{label} must be one of {}, not {}", values.join(", "), value.noun())))
+        }
+    }
+}
+
+fn list(types: Types<'_>, item: &super::Item, value: &Value, label: &str) -> Result<Stored, Vec<Violation>> {
+    let Value::List(values) = value else {
+        return Err(fault("TYPE", format!("{label} must be a list, not {}", value.noun())));
+    };
+    let mut violations = Vec::new();
+    let mut text = vec![b'['];
+    for (i, value) in values.iter().enumerate() {
+        if i > 0 {
+            text.push(b',');
+        }
+        let element = match value {
+            Value::Null if item.required => Err(fault("REQUIRED", format!("{label} must not contain null"))),
+            Value::Null => Ok(Stored::Null),
+            _ => stored(types, &item.kind, value, label),
+        };
+        match element {
+            Ok(element) => write(&mut text, &item.kind, element.as_cell()),
+            Err(wrong) => violations.extend(under(wrong, Segment::Index(i))),
+        }
+    }
+    text.push(b']');
+    finished(text, violations)
+}
+
+fn embedded(types: Types<'_>, name: &str, value: &Value, label: &str) -> Result<Stored, Vec<Violation>> {
+    let fields = types.embedded.get(name).map(|found| found.fields.as_slice()).unwrap_or_default();
+    let Value::Object(given) = value else {
+        return Err(fault("TYPE", format!("{label} must be an object, not {}", value.noun())));
+    };
+    let mut violations: Vec<Violation> =
+        given.iter().filter_map(|(key, _)| unknown_key(fields, key, label)).collect();
+    let mut text = vec![b'{'];
+    for field in fields.iter().filter(|field| field.kind != Kind::Unstored) {
+        let found = value.get(&field.name).or(field.default.as_ref()).unwrap_or(&Value::Null);
+        match kept(types, field, found) {
+            Ok(part) => {
+                if text.len() > 1 {
+                    text.push(b',');
+                }
+                json::write_text(&mut text, &field.name);
+                text.push(b':');
+                write(&mut text, &field.kind, part.as_cell());
+            }
+            Err(wrong) => violations.extend(under(wrong, Segment::Field(field.name.clone()))),
+        }
+    }
+    text.push(b'}');
+    finished(text, violations)
+}
+
+fn unknown_key(fields: &[Field], key: &str, label: &str) -> Option<Violation> {
+    let names =
+        || fields.iter().filter(|field| field.kind != Kind::Unstored).map(|field| field.name.as_str());
+    if names().any(|name| name == key) {
+        return None;
+    }
+    let hint =
+        naming::nearest(key, names()).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+    Some(Violation::new(key, "UNKNOWN", format!("{label} has no field {key}{hint}")))
+}
+
+fn write(text: &mut Vec<u8>, kind: &Kind, cell: Cell<'_>) {
+    json::write_cell(text, kind, cell).expect("what coercion made can be written");
+}
+
+fn finished(text: Vec<u8>, violations: Vec<Violation>) -> Result<Stored, Vec<Violation>> {
+    if !violations.is_empty() {
+        return Err(violations);
+    }
+    Ok(Stored::Text(String::from_utf8(text).expect("JSON made of text is text")))
+}
+
+fn fault(code: &'static str, message: impl Into<String>) -> Vec<Violation> {
+    vec![Violation { path: Vec::new(), code, message: message.into() }]
+}
+
+fn under(violations: Vec<Violation>, segment: Segment) -> impl Iterator<Item = Violation> {
+    violations.into_iter().map(move |violation| violation.under(segment.clone()))
+}
+
+impl Field {
+    /// Whether clients may give it when they create or change a record.
+    pub fn is_writable(&self) -> bool {
+        let kept = match self.kind {
+            Kind::Scalar(_) | Kind::Enum(_) | Kind::Embedded(_) | Kind::List(_) => true,
+            Kind::Reference { .. } | Kind::Link { .. } => true,
+            Kind::Id | Kind::Inverse { .. } | Kind::Unstored => false,
+        };
+        kept && self.filled_by == FilledBy::Client
+    }
+}

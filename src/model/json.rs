@@ -1,0 +1,198 @@
+//! Writes what the store hands out as JSON, byte by byte and without allocating.
+
+use std::io::Write;
+
+use super::{Cell, Kind, Scalar, decimal, scalars};
+
+/// Another program wrote what the field cannot hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unreadable;
+
+/// One cell in the form every face shows: ids, Long and Decimal as strings, times without idle zeros.
+pub fn write_cell(out: &mut Vec<u8>, kind: &Kind, cell: Cell<'_>) -> Result<(), Unreadable> {
+    if cell == Cell::Null {
+        out.extend_from_slice(b"null");
+        return Ok(());
+    }
+    match (kind, cell) {
+        (Kind::Scalar(scalar), cell) => return write_scalar(out, *scalar, cell),
+        (Kind::Enum(_), Cell::Text(text)) => write_text(out, text),
+        (Kind::Id | Kind::Reference { .. }, Cell::Int(id)) => write_quoted_int(out, id),
+        (Kind::Embedded(_) | Kind::List(_), Cell::Text(text)) => write_raw(out, text)?,
+        (
+            Kind::Id
+            | Kind::Enum(_)
+            | Kind::Embedded(_)
+            | Kind::List(_)
+            | Kind::Reference { .. }
+            | Kind::Inverse { .. }
+            | Kind::Link { .. }
+            | Kind::Unstored,
+            Cell::Null | Cell::Int(_) | Cell::Real(_) | Cell::Text(_) | Cell::Unreadable,
+        ) => return Err(Unreadable),
+    }
+    Ok(())
+}
+
+fn write_scalar(out: &mut Vec<u8>, scalar: Scalar, cell: Cell<'_>) -> Result<(), Unreadable> {
+    match (scalar, cell) {
+        (Scalar::String | Scalar::Id | Scalar::Url | Scalar::Email | Scalar::Uuid, Cell::Text(text)) => {
+            write_text(out, text);
+        }
+        (Scalar::Int, Cell::Int(number)) if i32::try_from(number).is_ok() => write_int(out, number),
+        (Scalar::Long, Cell::Int(number)) => write_quoted_int(out, number),
+        (Scalar::Float, Cell::Int(number)) => write_float(out, number as f64),
+        (Scalar::Float, Cell::Real(number)) if number.is_finite() => write_float(out, number),
+        (Scalar::Boolean, Cell::Int(0)) => out.extend_from_slice(b"false"),
+        (Scalar::Boolean, Cell::Int(1)) => out.extend_from_slice(b"true"),
+        (Scalar::Decimal, Cell::Text(digits)) if decimal::is_canonical(digits) => write_text(out, digits),
+        (Scalar::Date, Cell::Text(text)) if scalars::date(text).is_some() => write_text(out, text),
+        (Scalar::DateTime, Cell::Text(text)) => write_date_time(out, text)?,
+        (Scalar::Json, Cell::Text(text)) => write_raw(out, text)?,
+        (
+            Scalar::String
+            | Scalar::Int
+            | Scalar::Float
+            | Scalar::Boolean
+            | Scalar::Id
+            | Scalar::Long
+            | Scalar::Decimal
+            | Scalar::Date
+            | Scalar::Uuid
+            | Scalar::Url
+            | Scalar::Email
+            | Scalar::Json
+            | Scalar::DateTime,
+            Cell::Null | Cell::Int(_) | Cell::Real(_) | Cell::Text(_) | Cell::Unreadable,
+        ) => return Err(Unreadable),
+    }
+    Ok(())
+}
+
+/// A JSON string. Runs without anything to escape are copied whole.
+pub fn write_text(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    let bytes = text.as_bytes();
+    let mut copied = 0;
+    for (i, byte) in bytes.iter().enumerate() {
+        if *byte >= 0x20 && *byte != b'"' && *byte != b'\\' {
+            continue;
+        }
+        out.extend_from_slice(&bytes[copied..i]);
+        copied = i + 1;
+        match byte {
+            b'"' => out.extend_from_slice(b"\\\""),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            0x08 => out.extend_from_slice(b"\\b"),
+            0x0c => out.extend_from_slice(b"\\f"),
+            control => {
+                const HEX: &[u8; 16] = b"0123456789abcdef";
+                out.extend_from_slice(b"\\u00");
+                out.extend_from_slice(&[HEX[usize::from(control >> 4)], HEX[usize::from(control & 15)]]);
+            }
+        }
+    }
+    out.extend_from_slice(&bytes[copied..]);
+    out.push(b'"');
+}
+
+pub fn write_int(out: &mut Vec<u8>, number: i64) {
+    let mut digits = [0u8; 20];
+    let mut at = digits.len();
+    let mut rest = number.unsigned_abs();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    if number < 0 {
+        out.push(b'-');
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+fn write_quoted_int(out: &mut Vec<u8>, number: i64) {
+    out.push(b'"');
+    write_int(out, number);
+    out.push(b'"');
+}
+
+/// As JavaScript prints numbers: the fewest digits that read back the same, `1` for 1.0, `1e+21`.
+fn write_float(out: &mut Vec<u8>, number: f64) {
+    if number == 0.0 {
+        out.push(b'0');
+        return;
+    }
+    let mut buffer = [0u8; 32];
+    let mut rest = &mut buffer[..];
+    write!(rest, "{:e}", number.abs()).expect("the shortest form of a float has at most 24 bytes");
+    let left = rest.len();
+    let text = &buffer[..buffer.len() - left];
+    let split = text.iter().position(|byte| *byte == b'e').expect("scientific notation has an exponent");
+    let exponent: i32 = std::str::from_utf8(&text[split + 1..])
+        .ok()
+        .and_then(|digits| digits.parse().ok())
+        .expect("an exponent is a number");
+    if number < 0.0 {
+        out.push(b'-');
+    }
+    place_point(out, text[0], text.get(2..split).unwrap_or_default(), exponent);
+}
+
+/// `first.rest × 10^exponent`, plain between 1e-7 and 1e21.
+fn place_point(out: &mut Vec<u8>, first: u8, rest: &[u8], exponent: i32) {
+    const ZEROS: &[u8; 21] = b"000000000000000000000";
+    match exponent {
+        -6..=-1 => {
+            out.extend_from_slice(b"0.");
+            out.extend_from_slice(&ZEROS[..(-exponent - 1) as usize]);
+            out.push(first);
+            out.extend_from_slice(rest);
+        }
+        0..=20 => {
+            let whole = exponent as usize;
+            out.push(first);
+            if rest.len() <= whole {
+                out.extend_from_slice(rest);
+                out.extend_from_slice(&ZEROS[..whole - rest.len()]);
+            } else {
+                out.extend_from_slice(&rest[..whole]);
+                out.push(b'.');
+                out.extend_from_slice(&rest[whole..]);
+            }
+        }
+        _ => {
+            out.push(first);
+            if !rest.is_empty() {
+                out.push(b'.');
+                out.extend_from_slice(rest);
+            }
+            out.extend_from_slice(if exponent < 0 { b"e-" } else { b"e+" });
+            write_int(out, exponent.abs().into());
+        }
+    }
+}
+
+/// JSON that is kept as text goes out as it stands, if it is JSON.
+fn write_raw(out: &mut Vec<u8>, text: &str) -> Result<(), Unreadable> {
+    serde_json::from_str::<serde::de::IgnoredAny>(text).map_err(|_| Unreadable)?;
+    out.extend_from_slice(text.as_bytes());
+    Ok(())
+}
+
+/// Without trailing zeros of the fraction.
+fn write_date_time(out: &mut Vec<u8>, text: &str) -> Result<(), Unreadable> {
+    let moment = scalars::date_time(text).ok_or(Unreadable)?;
+    let spelled = scalars::spelled(moment);
+    let shown = spelled.trim_end_matches('Z').trim_end_matches('0').trim_end_matches('.');
+    out.push(b'"');
+    out.extend_from_slice(shown.as_bytes());
+    out.extend_from_slice(b"Z\"");
+    Ok(())
+}

@@ -1,0 +1,228 @@
+//! The only place where a schema name becomes a table, a column, a path, a label or an operation name.
+
+use heck::{ToKebabCase, ToLowerCamelCase, ToSnakeCase};
+
+/// The collection of a type: `order-lines` for `OrderLine`.
+pub fn path(type_name: &str) -> String {
+    plural(&type_name.to_kebab_case(), '-')
+}
+
+/// The table of a type: `order_lines` for `OrderLine`, whatever its path.
+pub fn table(type_name: &str) -> String {
+    plural(&type_name.to_snake_case(), '_')
+}
+
+/// The column of a field that is no reference; `_version` is taken by the record's version.
+pub fn column(field_name: &str) -> String {
+    if field_name.eq_ignore_ascii_case(VERSION_COLUMN) { "_version_".into() } else { field_name.into() }
+}
+
+/// The column every record table has for its version.
+pub const VERSION_COLUMN: &str = "_version";
+
+/// The column, and the name in bodies and forms, of a reference: `userId` for `user`.
+pub fn reference(field_name: &str) -> String {
+    format!("{field_name}Id")
+}
+
+/// The name in bodies and forms of a link: `courseIds` for `courses`.
+pub fn link_input(field_name: &str) -> String {
+    format!("{}Ids", singular(field_name))
+}
+
+/// The table behind two lists of each other, named after the first of them: `students_courses`.
+pub fn link_table(first_table: &str, first_field: &str) -> String {
+    format!("{first_table}_{}", first_field.to_snake_case())
+}
+
+/// The column of a link table for one of its two types.
+pub fn link_column(type_name: &str) -> String {
+    reference(&type_name.to_lower_camel_case())
+}
+
+/// The column of a link table from a type to itself: `friendId` for `friends`.
+pub fn self_link_column(field_name: &str) -> String {
+    reference(&singular(field_name))
+}
+
+/// A name for people: `Order line` for `orderLine`.
+pub fn label(name: &str) -> String {
+    let words = name.to_snake_case().replace('_', " ");
+    let mut letters = words.chars();
+    match letters.next() {
+        Some(first) => first.to_uppercase().chain(letters).collect(),
+        None => name.to_owned(),
+    }
+}
+
+/// What operations on a type are called; the first of two names is the longer habit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OperationNames {
+    /// `getAllUsers`, `users`
+    pub list: [String; 2],
+    /// `getUserById`, `user`; for uncountable nouns the second equals the list's.
+    pub get: [String; 2],
+    pub create: String,
+    pub update: String,
+    pub delete: String,
+    pub created: String,
+    pub updated: String,
+    pub deleted: String,
+}
+
+pub fn operations(type_name: &str) -> OperationNames {
+    let lower = type_name.to_lower_camel_case();
+    OperationNames {
+        list: [format!("getAll{}", plural_camel(type_name)), plural_camel(&lower)],
+        get: [format!("get{type_name}ById"), lower.clone()],
+        create: format!("create{type_name}"),
+        update: format!("update{type_name}"),
+        delete: format!("delete{type_name}"),
+        created: format!("{lower}Created"),
+        updated: format!("{lower}Updated"),
+        deleted: format!("{lower}Deleted"),
+    }
+}
+
+/// The candidate someone most likely meant by `name`, if one is near enough to suggest.
+pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let wanted = name.to_lowercase();
+    let limit = (wanted.chars().count() / 3).max(1);
+    candidates
+        .into_iter()
+        .map(|candidate| (distance(&wanted, &candidate.to_lowercase()), candidate))
+        .filter(|(steps, candidate)| *steps <= limit && *candidate != name)
+        .min_by_key(|(steps, _)| *steps)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Insertions, deletions, replacements and swaps of neighbours that turn one word into the other.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let replace = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut steps = replace.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                steps = steps.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(steps);
+        }
+        rows.push(row);
+    }
+    rows[a.len()][b.len()]
+}
+
+/// The last word decides: `order_line` becomes `order_lines`, `sales_person` becomes `sales_people`.
+fn plural(words: &str, separator: char) -> String {
+    let (start, last) = match words.rfind(separator) {
+        Some(at) => words.split_at(at + 1),
+        None => ("", words),
+    };
+    if last.is_empty() {
+        return words.to_owned();
+    }
+    format!("{start}{}", pluralizer::pluralize(last, 2, false))
+}
+
+/// The plural of a camel-case name, its capitals kept: `APIs`, `OAuthTokens`, `People`.
+fn plural_camel(name: &str) -> String {
+    inflect(name, 2)
+}
+
+fn singular(name: &str) -> String {
+    inflect(name, 1)
+}
+
+/// Inflects the last word alone and keeps the case of all letters that stay.
+fn inflect(name: &str, count: isize) -> String {
+    let lower = name.to_snake_case();
+    let last = lower.rsplit('_').next().unwrap_or(&lower);
+    let inflected = pluralizer::pluralize(last, count, false);
+    let shared = last.bytes().zip(inflected.bytes()).take_while(|(a, b)| a == b).count();
+    let kept = name.trim_end_matches('_').len() - (last.len() - shared);
+    format!("{}{}", &name[..kept], &inflected[shared..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_become_paths_tables_and_operations() {
+        for (name, wanted_path, wanted_table, all, many, one) in [
+            ("User", "users", "users", "getAllUsers", "users", "user"),
+            ("OrderLine", "order-lines", "order_lines", "getAllOrderLines", "orderLines", "orderLine"),
+            ("Category", "categories", "categories", "getAllCategories", "categories", "category"),
+            ("Person", "people", "people", "getAllPeople", "people", "person"),
+            (
+                "SalesPerson",
+                "sales-people",
+                "sales_people",
+                "getAllSalesPeople",
+                "salesPeople",
+                "salesPerson",
+            ),
+            ("Status", "statuses", "statuses", "getAllStatuses", "statuses", "status"),
+            ("Series", "series", "series", "getAllSeries", "series", "series"),
+            ("Child", "children", "children", "getAllChildren", "children", "child"),
+            ("API", "apis", "apis", "getAllAPIs", "apis", "api"),
+            (
+                "OAuthToken",
+                "o-auth-tokens",
+                "o_auth_tokens",
+                "getAllOAuthTokens",
+                "oAuthTokens",
+                "oAuthToken",
+            ),
+            ("_Internal", "internals", "internals", "getAll_Internals", "internals", "internal"),
+            ("Users", "users", "users", "getAllUsers", "users", "users"),
+            ("Address", "addresses", "addresses", "getAllAddresses", "addresses", "address"),
+            ("Box", "boxes", "boxes", "getAllBoxes", "boxes", "box"),
+            ("Order2", "order2s", "order2s", "getAllOrder2s", "order2s", "order2"),
+        ] {
+            let names = operations(name);
+            assert_eq!(path(name), wanted_path, "path of {name}");
+            assert_eq!(table(name), wanted_table, "table of {name}");
+            assert_eq!(names.list, [all, many], "list of {name}");
+            assert_eq!(names.get[1], one, "get of {name}");
+        }
+        let user = operations("User");
+        assert_eq!(user.get[0], "getUserById");
+        assert_eq!((user.create.as_str(), user.updated.as_str()), ("createUser", "userUpdated"));
+    }
+
+    #[test]
+    fn fields_become_columns_inputs_and_labels() {
+        assert_eq!(reference("user"), "userId");
+        assert_eq!(column("_version"), "_version_");
+        assert_eq!(column("_Version"), "_version_");
+        assert_eq!(column("fullName"), "fullName");
+        assert_eq!(link_input("courses"), "courseIds");
+        assert_eq!(link_input("relatedPeople"), "relatedPersonIds");
+        assert_eq!(link_table("students", "favouriteCourses"), "students_favourite_courses");
+        assert_eq!(link_column("OrderLine"), "orderLineId");
+        assert_eq!(self_link_column("friends"), "friendId");
+        assert_eq!(label("orderLine"), "Order line");
+        assert_eq!(label("userId"), "User id");
+        assert_eq!(label("_"), "_");
+    }
+
+    #[test]
+    fn the_nearest_name_is_suggested_only_when_near() {
+        let known = ["Order", "OrderLine", "User", "String"];
+        for (name, wanted) in [
+            ("Oder", Some("Order")),
+            ("Ordre", Some("Order")),
+            ("order", Some("Order")),
+            ("Usre", Some("User")),
+            ("Strng", Some("String")),
+            ("Invoice", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(name, known), wanted, "{name}");
+        }
+    }
+}

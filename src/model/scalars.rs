@@ -1,0 +1,269 @@
+//! What each scalar takes and how it is kept, as strict as GraphQL.
+
+use std::borrow::Cow;
+
+use jiff::{Timestamp, civil};
+
+use super::decimal::{self, NotDecimal};
+use super::rules::{EMAIL_HELP, is_email};
+use super::{Scalar, Stored, Value};
+
+/// What is wrong with a value; the message goes on after the field's label.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Wrong {
+    pub code: &'static str,
+    pub message: Cow<'static, str>,
+}
+
+impl Scalar {
+    /// The scalar a schema means by a name.
+    pub fn named(name: &str) -> Option<Scalar> {
+        Some(match name {
+            "String" => Scalar::String,
+            "Int" => Scalar::Int,
+            "Float" => Scalar::Float,
+            "Boolean" => Scalar::Boolean,
+            "ID" => Scalar::Id,
+            "Long" => Scalar::Long,
+            "Decimal" => Scalar::Decimal,
+            "Date" => Scalar::Date,
+            "DateTime" => Scalar::DateTime,
+            "UUID" => Scalar::Uuid,
+            "URL" => Scalar::Url,
+            "Email" => Scalar::Email,
+            "JSON" => Scalar::Json,
+            _ => return None,
+        })
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Scalar::String => "String",
+            Scalar::Int => "Int",
+            Scalar::Float => "Float",
+            Scalar::Boolean => "Boolean",
+            Scalar::Id => "ID",
+            Scalar::Long => "Long",
+            Scalar::Decimal => "Decimal",
+            Scalar::Date => "Date",
+            Scalar::DateTime => "DateTime",
+            Scalar::Uuid => "UUID",
+            Scalar::Url => "URL",
+            Scalar::Email => "Email",
+            Scalar::Json => "JSON",
+        }
+    }
+}
+
+pub(super) fn stored(scalar: Scalar, value: &Value) -> Result<Stored, Wrong> {
+    match scalar {
+        Scalar::String => text(value).map(Stored::Text),
+        Scalar::Id => match value {
+            Value::Int(number) => Ok(Stored::Text(number.to_string())),
+            Value::Number(digits) => match decimal::to_i64(digits) {
+                Some(number) => Ok(Stored::Text(number.to_string())),
+                None => Err(not("an id: text or a whole number", value)),
+            },
+            _ => text(value).map(Stored::Text),
+        },
+        Scalar::Int => whole(value)
+            .and_then(|number| i32::try_from(number).ok())
+            .map(|number| Stored::Int(number.into()))
+            .ok_or_else(|| not("a whole number between -2147483648 and 2147483647", value)),
+        Scalar::Long => match value {
+            Value::String(digits) => integer(digits),
+            _ => whole(value),
+        }
+        .map(Stored::Int)
+        .ok_or_else(|| not("a 64-bit whole number", value)),
+        Scalar::Float => float(value).map(Stored::Real).ok_or_else(|| not("a finite number", value)),
+        Scalar::Boolean => match value {
+            Value::Bool(flag) => Ok(Stored::Int((*flag).into())),
+            _ => Err(not("true or false", value)),
+        },
+        Scalar::Decimal => decimal(value).map(Stored::Text),
+        Scalar::Date => parsed(value, "DATE", DATE_HELP, |text| date(text).map(|date| date.to_string())),
+        Scalar::DateTime => parsed(value, "DATE_TIME", DATE_TIME_HELP, |text| date_time(text).map(spelled)),
+        Scalar::Uuid => parsed(value, "UUID", UUID_HELP, |text| {
+            uuid::Uuid::try_parse(text).ok().map(|uuid| uuid.hyphenated().to_string())
+        }),
+        Scalar::Url => parsed(value, "URL", URL_HELP, |text| is_url(text).then(|| text.to_owned())),
+        Scalar::Email => parsed(value, "EMAIL", EMAIL_HELP, |text| is_email(text).then(|| text.to_owned())),
+        Scalar::Json => json(value).map(Stored::Text),
+    }
+}
+
+const DATE_HELP: &str = "must be a date such as 2026-01-31";
+const DATE_TIME_HELP: &str =
+    "must be a time with its zone, to the microsecond at most, such as 2026-01-31T09:30:00Z";
+const UUID_HELP: &str = "must be a UUID such as 123e4567-e89b-12d3-a456-426614174000";
+const URL_HELP: &str = "must be a whole URL such as https://example.com/";
+
+fn not(wanted: &str, value: &Value) -> Wrong {
+    Wrong { code: "TYPE", message: format!("must be {wanted}, not {}", value.noun()).into() }
+}
+
+fn text(value: &Value) -> Result<String, Wrong> {
+    match value {
+        Value::String(text) if text.contains('\0') => Err(NUL),
+        Value::String(text) => Ok(text.clone()),
+        _ => Err(not("text", value)),
+    }
+}
+
+const NUL: Wrong = Wrong { code: "NUL", message: Cow::Borrowed("must not contain the character U+0000") };
+
+fn parsed(
+    value: &Value,
+    code: &'static str,
+    help: &'static str,
+    parse: impl FnOnce(&str) -> Option<String>,
+) -> Result<Stored, Wrong> {
+    let text = text(value)?;
+    parse(&text).map(Stored::Text).ok_or(Wrong { code, message: help.into() })
+}
+
+/// Digits of a 64-bit integer with an optional minus, and nothing else.
+pub(super) fn integer(text: &str) -> Option<i64> {
+    if text.starts_with('+') { None } else { text.parse().ok() }
+}
+
+fn whole(value: &Value) -> Option<i64> {
+    match value {
+        Value::Int(number) => Some(*number),
+        Value::Number(digits) => decimal::to_i64(digits),
+        Value::Null | Value::Bool(_) | Value::String(_) | Value::List(_) | Value::Object(_) => None,
+    }
+}
+
+fn float(value: &Value) -> Option<f64> {
+    match value {
+        Value::Int(number) => Some(*number as f64),
+        Value::Number(digits) => digits.parse().ok().filter(|number: &f64| number.is_finite()),
+        Value::Null | Value::Bool(_) | Value::String(_) | Value::List(_) | Value::Object(_) => None,
+    }
+}
+
+fn decimal(value: &Value) -> Result<String, Wrong> {
+    let digits = match value {
+        Value::Int(number) => return Ok(number.to_string()),
+        Value::Number(digits) | Value::String(digits) => digits,
+        Value::Null | Value::Bool(_) | Value::List(_) | Value::Object(_) => {
+            return Err(not("a decimal number", value));
+        }
+    };
+    decimal::normalise(digits).map_err(|reason| match reason {
+        NotDecimal::Malformed => {
+            Wrong { code: "DECIMAL", message: "must be a decimal number such as 12.50".into() }
+        }
+        NotDecimal::TooLong => Wrong {
+            code: "DECIMAL",
+            message: format!("must have at most {} digits", decimal::MAX_DIGITS).into(),
+        },
+    })
+}
+
+/// `YYYY-MM-DD`, years 0001 to 9999.
+pub(super) fn date(text: &str) -> Option<civil::Date> {
+    if !matches_shape(text, b"0000-00-00") {
+        return None;
+    }
+    let number = |range: std::ops::Range<usize>| text[range].parse::<i16>().ok();
+    let date = civil::Date::new(number(0..4)?, number(5..7)? as i8, number(8..10)? as i8).ok()?;
+    (date.year() >= 1).then_some(date)
+}
+
+/// RFC 3339 with its offset; digits beyond the microsecond may only be zeros.
+pub(super) fn date_time(text: &str) -> Option<Timestamp> {
+    let (clock, rest) = text.split_at_checked(19)?;
+    if !matches_shape(clock, b"0000-00-00T00:00:00") || &clock[17..] > "59" {
+        return None;
+    }
+    let digits = rest.strip_prefix('.').map_or(0, |rest| rest.bytes().take_while(u8::is_ascii_digit).count());
+    let has_fraction = rest.starts_with('.');
+    if has_fraction && digits == 0 {
+        return None;
+    }
+    let (fraction, zone) = rest.split_at(if has_fraction { digits + 1 } else { 0 });
+    let offset = matches!(zone, "Z" | "z")
+        || matches_shape(zone, b"+00:00")
+        || zone.strip_prefix('-').is_some_and(|rest| matches_shape(rest, b"00:00"));
+    if !offset || fraction.bytes().skip(7).any(|digit| digit != b'0') {
+        return None;
+    }
+    let canonical =
+        format!("{}T{}{}{zone}", date(&clock[..10])?, &clock[11..], fraction.get(..7).unwrap_or(fraction));
+    let moment: Timestamp = canonical.parse().ok()?;
+    (1..=9999).contains(&year(moment)).then_some(moment)
+}
+
+fn year(moment: Timestamp) -> i16 {
+    jiff::tz::Offset::UTC.to_datetime(moment).year()
+}
+
+/// How a moment is kept: UTC with all six digits, so that the order of texts is the order of time.
+pub fn spelled(moment: Timestamp) -> String {
+    let at = jiff::tz::Offset::UTC.to_datetime(moment);
+    format!(
+        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z",
+        at.year(),
+        at.month(),
+        at.day(),
+        at.hour(),
+        at.minute(),
+        at.second(),
+        at.subsec_nanosecond() / 1000
+    )
+}
+
+/// `0` stands for any digit, everything else (but the case of letters) for itself.
+fn matches_shape(text: &str, shape: &[u8]) -> bool {
+    text.len() == shape.len()
+        && text.bytes().zip(shape).all(|(byte, wanted)| match wanted {
+            b'0' => byte.is_ascii_digit(),
+            _ => byte.eq_ignore_ascii_case(wanted),
+        })
+}
+
+/// Absolute, and free of what browsers silently drop.
+fn is_url(text: &str) -> bool {
+    !text.chars().any(|letter| letter.is_control() || letter.is_whitespace()) && url::Url::parse(text).is_ok()
+}
+
+/// Any value as compact JSON.
+fn json(value: &Value) -> Result<String, Wrong> {
+    let mut text = Vec::new();
+    write_json(&mut text, value)?;
+    Ok(String::from_utf8(text).expect("JSON made of text is text"))
+}
+
+fn write_json(out: &mut Vec<u8>, value: &Value) -> Result<(), Wrong> {
+    match value {
+        Value::Null => out.extend_from_slice(b"null"),
+        Value::Bool(flag) => out.extend_from_slice(if *flag { b"true" } else { b"false" }),
+        Value::Int(number) => super::json::write_int(out, *number),
+        Value::Number(digits) => out.extend_from_slice(digits.as_bytes()),
+        Value::String(text) if text.contains('\0') => return Err(NUL),
+        Value::String(text) => super::json::write_text(out, text),
+        Value::List(items) => {
+            for (i, item) in items.iter().enumerate() {
+                out.push(if i == 0 { b'[' } else { b',' });
+                write_json(out, item)?;
+            }
+            out.extend_from_slice(if items.is_empty() { b"[]" } else { b"]" });
+        }
+        Value::Object(fields) => {
+            for (i, (name, field)) in fields.iter().enumerate() {
+                out.push(if i == 0 { b'{' } else { b',' });
+                if name.contains('\0') {
+                    return Err(NUL);
+                }
+                super::json::write_text(out, name);
+                out.push(b':');
+                write_json(out, field)?;
+            }
+            out.extend_from_slice(if fields.is_empty() { b"{}" } else { b"}" });
+        }
+    }
+    Ok(())
+}
