@@ -1,3 +1,10 @@
-//! The one integration binary: each module tests one stage from outside.
+//! Every test that needs more than one module, as one binary.
 
+mod cli;
+mod docs;
+mod hostile;
 mod model;
+mod power;
+mod start;
+mod support;
+mod tidy;
