@@ -99,7 +99,6 @@ impl Document {
 pub struct Settings {
     pub limits: Limits,
     pub introspection: bool,
-    pub graphiql: bool,
 }
 
 /// The limits come first: validation costs more than counting.

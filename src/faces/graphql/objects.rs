@@ -23,22 +23,21 @@ impl<'a> Planner<'a> {
         let groups = collect(self, type_name, group.sets());
         let fields: Vec<Field> =
             groups.iter().map(|group| self.field(type_name, record, group, reads)).collect();
-        if let Some(record) = record
-            && fields.iter().any(|field| matches!(field.from, From::Resolver { .. }))
-        {
-            self.read_all(record, reads);
-        }
+        let whole = match record {
+            Some(record) if fields.iter().any(|field| matches!(field.from, From::Resolver { .. })) => {
+                self.read_all(record, reads)
+            }
+            _ => Vec::new(),
+        };
         let live = fields.iter().any(Field::is_live);
-        Object { type_name: type_name.to_owned(), fields, record, reads: Reads::default(), live }
+        Object { type_name: type_name.to_owned(), fields, record, reads: Reads::default(), whole, live }
     }
 
     /// Resolvers are given all stored fields of their parent.
-    fn read_all(&self, record: TypeId, reads: &mut Reads) {
-        for (position, field) in self.engine.model().record(record).fields.iter().enumerate() {
-            if field.is_stored() {
-                reads.column(FieldId(position));
-            }
-        }
+    fn read_all(&self, record: TypeId, reads: &mut Reads) -> Vec<(usize, FieldId)> {
+        let fields = self.engine.model().record(record).fields.iter().enumerate();
+        let stored = fields.filter(|(_, field)| field.is_stored()).map(|(position, _)| FieldId(position));
+        stored.map(|id| (reads.column(id), id)).collect()
     }
 
     fn field(

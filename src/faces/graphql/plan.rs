@@ -50,6 +50,7 @@ pub enum Does {
 
 pub struct BuiltinRoot {
     pub builtin: Arc<Builtin>,
+    pub record_name: String,
     pub arguments: Arguments,
     pub gives: Shape,
     pub selection: Arc<Selection>,
@@ -188,7 +189,8 @@ impl<'a> Planner<'a> {
             Gives::Boolean => (Shape::Boolean, Selection::default()),
         };
         debug_assert!(builtin.gives != Gives::Connection || builtin.verb == Verb::List);
-        BuiltinRoot { arguments: self.arguments(first), builtin, gives, selection: Arc::new(selection) }
+        let arguments = self.arguments(first);
+        BuiltinRoot { builtin, record_name: name, arguments, gives, selection: Arc::new(selection) }
     }
 
     pub fn arguments(&self, field: &Node) -> Arguments {

@@ -12,9 +12,12 @@ use crate::model::{FieldId, Kind, TypeId};
 pub struct Object {
     pub type_name: String,
     pub fields: Vec<Field>,
-    /// Set for record types: what the store reads.
+    /// Set for record types …
     pub record: Option<TypeId>,
+    /// … with what the store reads, unless a connection reads it for all its lists …
     pub reads: Reads,
+    /// … and where in it all stored fields are, when a resolver wants them as its parent.
+    pub whole: Vec<(usize, FieldId)>,
     /// A registered resolver answers something here or below.
     pub live: bool,
 }
