@@ -47,9 +47,7 @@ impl Resolvers {
     }
 
     fn roots(&mut self) {
-        self.on("Query.node", |call| async move {
-            node(&call.engine, &text(&call.arguments, "id")).await
-        });
+        self.on("Query.node", |call| async move { node(&call.engine, &text(&call.arguments, "id")).await });
         self.on("Query.nodes", |call| async move {
             let mut found = Vec::new();
             for id in call.arguments.get("ids").and_then(Value::as_list).unwrap_or_default() {
@@ -57,7 +55,9 @@ impl Resolvers {
             }
             Ok(Resolved::List(found))
         });
-        self.on("Query.rated", |_| async { Ok(Resolved::List([1, 2, 3].map(|id| record("Book", id)).to_vec())) });
+        self.on("Query.rated", |_| async {
+            Ok(Resolved::List([1, 2, 3].map(|id| record("Book", id)).to_vec()))
+        });
         self.on("Query.search", |call| async move {
             Ok(Resolved::List(search(&call.engine, &text(&call.arguments, "text")).await?))
         });

@@ -88,7 +88,11 @@ fn schemas_of_the_guide_have_no_mistakes() {
             }
             let file = trefoil::model::SourceFile { name: (*page).to_owned(), text: block.text.clone() };
             if let Err(diagnostics) = trefoil::model::parse(std::slice::from_ref(&file), &[]) {
-                panic!("{page}:{}:\n{}", block.line, trefoil::model::diagnostic::render(&[file], &diagnostics));
+                panic!(
+                    "{page}:{}:\n{}",
+                    block.line,
+                    trefoil::model::diagnostic::render(&[file], &diagnostics)
+                );
             }
             checked += 1;
         }

@@ -46,7 +46,9 @@ fn lists_in_lists() -> String {
 
 fn deep_variables() -> String {
     let value = "[".repeat(100_000) + &"]".repeat(100_000);
-    format!(r#"{{"query":"query($o: [String!]) {{ products(orderBy: $o) {{ id }} }}","variables":{{"o":{value}}}}}"#)
+    format!(
+        r#"{{"query":"query($o: [String!]) {{ products(orderBy: $o) {{ id }} }}","variables":{{"o":{value}}}}}"#
+    )
 }
 
 fn body(query: &str) -> String {
@@ -61,7 +63,8 @@ fn post(client: &mut Client, body: &str) -> Reply {
 fn hostile_documents_cost_little_and_hold_up_nobody() {
     let folder = tempfile::tempdir().expect("a folder");
     // The body limit is raised, so that large documents reach the parser.
-    let process = Process::start(folder.path(), &["serve", "--database", "memory:", "--limit-body", "32 MiB"]);
+    let process =
+        Process::start(folder.path(), &["serve", "--database", "memory:", "--limit-body", "32 MiB"]);
     let before = process.peak_memory();
     let stop = AtomicBool::new(false);
     let served = AtomicUsize::new(0);
@@ -81,7 +84,10 @@ fn hostile_documents_cost_little_and_hold_up_nobody() {
             ("10,000 aliases", body(&aliases(10_000))),
             ("10 MB of fields", body(&format!("{{ {} }}", "a ".repeat(5 << 20)))),
             ("10 MB of comment", body(&format!("#{}\n{{ __typename }}", "x".repeat(10 << 20)))),
-            ("10 MB in one string", body(&format!("{{ getUserById(id: \"{}\") {{ id }} }}", "1".repeat(10 << 20)))),
+            (
+                "10 MB in one string",
+                body(&format!("{{ getUserById(id: \"{}\") {{ id }} }}", "1".repeat(10 << 20))),
+            ),
             ("doubling fragments", body(&doubling())),
             ("overlapping fields", body(&overlapping())),
             ("lists in lists", body(&lists_in_lists())),

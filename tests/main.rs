@@ -3,6 +3,7 @@
 mod cli;
 mod docs;
 mod hostile;
+mod http;
 mod model;
 mod power;
 mod start;

@@ -48,7 +48,10 @@ fn a_folder_that_cannot_be_read_is_named() {
 #[test]
 fn a_broken_schema_shows_the_place() {
     let folder = tempfile::tempdir().expect("a folder");
-    application(folder.path(), "type Book { id: ID!  author: Autor }\ntype Author { id: ID! }\ntype Query { books: [Book] }");
+    application(
+        folder.path(),
+        "type Book { id: ID!  author: Autor }\ntype Author { id: ID! }\ntype Query { books: [Book] }",
+    );
     let (code, said) = run(folder.path(), &["serve", "app", "--port", "0"]);
     assert_ne!(code, 0);
     for words in ["graphql/schema.graphqls:1:29", "Autor", "^^^^^", "did you mean `Author`"] {
@@ -132,7 +135,8 @@ fn what_would_lose_data_stops_the_start_until_it_is_told() {
     let (code, said) = run(folder.path(), &["serve", "app", "--port", "0", data[0], data[1]]);
     assert_ne!(code, 0);
     assert!(said.contains("Book.pages") && said.contains("trefoil migrate"), "{said}");
-    let plan = command(folder.path(), &["migrate", "app", "--plan", data[0], data[1]]).output().expect("runs");
+    let plan =
+        command(folder.path(), &["migrate", "app", "--plan", data[0], data[1]]).output().expect("runs");
     let plan = String::from_utf8(plan.stdout).expect("UTF-8");
     assert!(plan.contains("Book.pages") && plan.contains("--allow-drop"), "{plan}");
     let (code, said) = run(folder.path(), &["migrate", "app", "--apply", data[0], data[1]]);

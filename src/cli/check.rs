@@ -78,7 +78,7 @@ impl Findings {
             let _ = writeln!(text, "{}", mistake.snippet());
         }
         for diagnostic in &self.diagnostics {
-            let _ = writeln!(text, "{}\n", diagnostic.render(&self.sources, Colour::Never).trim_end());
+            let _ = writeln!(text, "{}\n", diagnostic.render(&self.sources, Colour::Plain).trim_end());
         }
         let width = self.operations.iter().map(|operation| operation.name.len()).max().unwrap_or(0);
         for Answered { name, by, .. } in &self.operations {

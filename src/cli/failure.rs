@@ -4,6 +4,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use crate::app::Mistake;
+use crate::server::StartError;
 
 #[derive(Debug)]
 pub enum Failure {

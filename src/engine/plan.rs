@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::cursor;
 use super::operation::{Absent, Condition, Listing, Op, Operation, Order, Selection, Slice};
 use crate::error::{Error, Result, Violation};
-use crate::model::{Field, FieldId, FilledBy, Kind, Model, RecordType, Stored, TypeId, Value, coerce};
+use crate::model::{Field, FieldId, FilledBy, Kind, Model, RecordType, Stored, TypeId, Value, coerce, scalars};
 
 /// An operation that was proven. Stores take nothing else; only this module can make one.
 #[derive(Debug, Clone)]
@@ -361,7 +361,8 @@ impl<'a> Write<'a> {
 
     fn take(&mut self, id: FieldId, field: &Field, value: &Value) {
         if matches!(field.kind, Kind::Link { .. }) {
-            match linked_ids(field, value) {
+            let none = Value::List(Vec::new());
+            match coerce::ids(field, if value.is_null() { &none } else { value }) {
                 Ok(ids) => self.links.push((id, ids)),
                 Err(violations) => self.violations.extend(violations),
             }
@@ -390,21 +391,8 @@ impl<'a> Write<'a> {
     fn stamp(&mut self, kinds: &[FilledBy]) {
         for (i, field) in self.record.fields.iter().enumerate() {
             if kinds.contains(&field.filled_by) {
-                self.values.push((FieldId(i), coerce::timestamp(self.now)));
+                self.values.push((FieldId(i), Stored::Text(scalars::spelled(self.now))));
             }
         }
     }
-}
-
-/// The ids on the other side of a link; each counts once.
-fn linked_ids(field: &Field, value: &Value) -> Result<Vec<i64>, Vec<Violation>> {
-    let items = match value {
-        Value::List(items) => items.as_slice(),
-        Value::Null => &[],
-        Value::Bool(_) | Value::Int(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
-            std::slice::from_ref(value)
-        }
-    };
-    let ids = items.iter().map(|item| super::arguments::integer(&field.name, item));
-    Ok(ids.collect::<Result<indexmap::IndexSet<i64>, _>>()?.into_iter().collect())
 }

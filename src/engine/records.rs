@@ -168,7 +168,7 @@ pub fn stored_fields(model: &Model, record: TypeId) -> Selection {
 pub fn object(record: &RecordType, selection: &Selection, row: &dyn Row) -> Value {
     let fields = selection.columns.iter().enumerate().map(|(i, id)| {
         let field = record.field(*id);
-        (field.input_name.clone(), json::to_value(&field.kind, row.cell(i)))
+        (field.input_name.clone(), json::value_of(&field.kind, row.cell(i)))
     });
     Value::Object(fields.collect())
 }

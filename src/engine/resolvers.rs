@@ -191,12 +191,12 @@ impl Rules {
             let verbs = [
                 (Root::Query, operations.list.as_slice(), Verb::List),
                 (Root::Query, operations.get.as_slice(), Verb::Get),
-                (Root::Mutation, operations.create.as_slice(), Verb::Create),
-                (Root::Mutation, operations.update.as_slice(), Verb::Update),
-                (Root::Mutation, operations.delete.as_slice(), Verb::Delete),
-                (Root::Subscription, operations.created.as_slice(), Verb::Watch(Deed::Created)),
-                (Root::Subscription, operations.updated.as_slice(), Verb::Watch(Deed::Updated)),
-                (Root::Subscription, operations.deleted.as_slice(), Verb::Watch(Deed::Deleted)),
+                (Root::Mutation, std::slice::from_ref(&operations.create), Verb::Create),
+                (Root::Mutation, std::slice::from_ref(&operations.update), Verb::Update),
+                (Root::Mutation, std::slice::from_ref(&operations.delete), Verb::Delete),
+                (Root::Subscription, std::slice::from_ref(&operations.created), Verb::Watch(Deed::Created)),
+                (Root::Subscription, std::slice::from_ref(&operations.updated), Verb::Watch(Deed::Updated)),
+                (Root::Subscription, std::slice::from_ref(&operations.deleted), Verb::Watch(Deed::Deleted)),
             ];
             for (root, spellings, verb) in verbs {
                 for name in spellings {

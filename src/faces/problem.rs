@@ -6,26 +6,25 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::header::{ALLOW, CONNECTION, HeaderName, RETRY_AFTER};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderValue, StatusCode};
 
 use crate::error::{Error, Violation};
 
 /// A failed request. A handler returns it as it is; the foundation spells it for whoever asked
-/// (see [`super::spell`]), so that no face has to know another's way of saying no.
+/// (in `spell.rs`), so that no face has to know another's way of saying no.
 #[derive(Debug, Clone)]
 pub struct Problem {
     pub status: StatusCode,
     /// Stable, in capitals, the same on every face.
     pub code: Cow<'static, str>,
-    pub title: Cow<'static, str>,
     /// Safe to show to anyone.
     pub detail: String,
-    pub headers: HeaderMap,
+    pub headers: Vec<(HeaderName, HeaderValue)>,
     pub violations: Vec<Violation>,
     /// Set where the path decides and not `Accept`: text endpoints answer with text.
     pub voice: Option<Voice>,
     /// For the log alone; the foundation writes it there, once, with the request id.
-    pub(super) cause: Option<String>,
+    pub(super) cause: Option<Box<str>>,
 }
 
 /// The forms an error body takes.
@@ -42,9 +41,8 @@ impl Problem {
         Problem {
             status,
             code: code.into(),
-            title: status.canonical_reason().unwrap_or("Error").into(),
             detail: detail.into(),
-            headers: HeaderMap::new(),
+            headers: Vec::new(),
             violations: Vec::new(),
             voice: None,
             cause: None,
@@ -76,7 +74,7 @@ impl Problem {
     }
 
     /// A fault of ours: the cause is for the log alone.
-    pub fn internal(cause: impl Into<String>) -> Self {
+    pub fn internal(cause: impl Into<Box<str>>) -> Self {
         let problem = Problem::of_status(StatusCode::INTERNAL_SERVER_ERROR);
         Problem { cause: Some(cause.into()), ..problem }
     }
@@ -85,8 +83,13 @@ impl Problem {
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", detail).retry_after(retry_after)
     }
 
+    /// The status in words.
+    pub fn title(&self) -> &'static str {
+        self.status.canonical_reason().unwrap_or("Error")
+    }
+
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
-        self.headers.append(name, value);
+        self.headers.push((name, value));
         self
     }
 
@@ -144,7 +147,7 @@ impl From<Error> for Problem {
     fn from(error: Error) -> Self {
         let problem = Problem::new(status(&error), error.code().to_owned(), error.to_string());
         match error {
-            Error::Internal { cause } => Problem { cause: Some(cause), ..problem },
+            Error::Internal { cause } => Problem { cause: Some(cause.into()), ..problem },
             Error::Unavailable { retry_after, .. } => problem.retry_after(retry_after),
             Error::KeyInUse | Error::Cancelled => problem.retry_after(Duration::from_secs(1)),
             Error::Invalid(violations) | Error::Conflict(violations) => problem.violations(violations),
@@ -162,7 +165,7 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = self.status;
-        *response.headers_mut() = self.headers.clone();
+        response.headers_mut().extend(self.headers.iter().cloned());
         response.extensions_mut().insert(self);
         response
     }
@@ -195,7 +198,7 @@ mod tests {
             let problem = Problem::from(error);
             assert_eq!(problem.status.as_u16(), expected, "{text}");
             assert_eq!(
-                problem.headers.contains_key(RETRY_AFTER),
+                problem.headers.iter().any(|(name, _)| name == RETRY_AFTER),
                 expected == 503 || text == "KeyInUse",
                 "{text}"
             );
@@ -206,7 +209,7 @@ mod tests {
     fn retry_after_rounds_up_and_is_never_zero() {
         for (millis, seconds) in [(0, "1"), (1, "1"), (1000, "1"), (1001, "2")] {
             let problem = Problem::unavailable("", Duration::from_millis(millis));
-            assert_eq!(problem.headers[RETRY_AFTER], seconds);
+            assert_eq!(problem.headers, [(RETRY_AFTER, HeaderValue::from_static(seconds))]);
         }
     }
 }

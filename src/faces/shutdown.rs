@@ -11,11 +11,12 @@ use tokio_util::task::TaskTracker;
 const GRACE: Duration = Duration::from_secs(9);
 
 /// A cheap clone of one shared state: serving, then draining, then cut.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Shutdown {
     drain: Stage,
     cut: Stage,
     tasks: TaskTracker,
+    grace: Duration,
 }
 
 /// A token takes a lock to be asked, and every request asks: the flag beside it, set first, does not.
@@ -36,9 +37,19 @@ impl Stage {
     }
 }
 
+impl Default for Shutdown {
+    fn default() -> Self {
+        Shutdown::with_grace(GRACE)
+    }
+}
+
 impl Shutdown {
     pub fn new() -> Self {
         Shutdown::default()
+    }
+
+    pub fn with_grace(grace: Duration) -> Self {
+        Shutdown { drain: Stage::default(), cut: Stage::default(), tasks: TaskTracker::new(), grace }
     }
 
     /// Starts the end: nothing new is begun, streams close, what runs is finished.
@@ -80,7 +91,7 @@ impl Shutdown {
     /// Waits for what runs, and cuts what does not end in time. Call it after [`Shutdown::drain`].
     pub async fn finish(&self) {
         self.tasks.close();
-        if tokio::time::timeout(GRACE, self.tasks.wait()).await.is_err() {
+        if tokio::time::timeout(self.grace, self.tasks.wait()).await.is_err() {
             tracing::warn!(remaining = self.tasks.len(), "cutting what did not finish in time");
             self.cut.reach();
             let _ = tokio::time::timeout(Duration::from_millis(500), self.tasks.wait()).await;

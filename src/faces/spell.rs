@@ -105,7 +105,7 @@ fn step(segment: &Segment) -> Value {
 fn problem_json(problem: &Problem, request_id: &str) -> String {
     let mut body = json!({
         "type": "about:blank",
-        "title": problem.title,
+        "title": problem.title(),
         "status": problem.status.as_u16(),
         "detail": problem.detail,
         "code": problem.code,
@@ -141,7 +141,7 @@ fn text(problem: &Problem, request_id: &str) -> String {
 }
 
 fn html(problem: &Problem, request_id: &str) -> String {
-    let title = escape(&format!("{} {}", problem.status.as_u16(), problem.title));
+    let title = escape(&format!("{} {}", problem.status.as_u16(), problem.title()));
     let detail = escape(&problem.detail);
     let mut rows = String::new();
     for violation in &problem.violations {

@@ -50,16 +50,15 @@ pub fn ids(field: &Field, value: &Value) -> Result<Vec<i64>, Vec<Violation>> {
     let Value::List(items) = value else {
         return Err(fault("TYPE", format!("{label} must be a list of ids, not {}", value.noun())));
     };
-    let mut ids = Vec::with_capacity(items.len());
+    let mut ids = indexmap::IndexSet::with_capacity(items.len());
     let mut violations = Vec::new();
     for (i, item) in items.iter().enumerate() {
         match id(item) {
-            Some(id) if ids.contains(&id) => {}
-            Some(id) => ids.push(id),
+            Some(id) => drop(ids.insert(id)),
             None => violations.extend(under(fault("TYPE", not_an_id(&label)), Segment::Index(i))),
         }
     }
-    if violations.is_empty() { Ok(ids) } else { Err(violations) }
+    if violations.is_empty() { Ok(ids.into_iter().collect()) } else { Err(violations) }
 }
 
 /// A record's id: a whole number, or text that is one.

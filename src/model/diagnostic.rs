@@ -109,6 +109,11 @@ impl Diagnostic {
     }
 
     /// One object, for `check --format json`.
+    /// One line with its place, for logs.
+    pub fn line(&self) -> String {
+        format!("{}:{}:{}: {}", self.file, self.line, self.column, self.message)
+    }
+
     pub fn to_json(&self) -> serde_json::Value {
         serde_json::json!({
             "severity": self.severity.name(),
@@ -123,6 +128,12 @@ impl Diagnostic {
             "help": self.help,
         })
     }
+}
+
+/// All of them, one below the other, without colours.
+pub fn render(sources: &[SourceFile], diagnostics: &[Diagnostic]) -> String {
+    let texts = diagnostics.iter().map(|found| found.render(sources, Colour::Plain).trim_end().to_owned());
+    texts.collect::<Vec<_>>().join("\n\n")
 }
 
 /// Whether rendered text carries ANSI colours.

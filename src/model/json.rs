@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::{Cell, Kind, Scalar, decimal, scalars};
+use super::{Cell, Kind, Scalar, Value, decimal, scalars};
 
 /// Another program wrote what the field cannot hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +32,13 @@ pub fn write_cell(out: &mut Vec<u8>, kind: &Kind, cell: Cell<'_>) -> Result<(), 
         ) => return Err(Unreadable),
     }
     Ok(())
+}
+
+/// The cell as a value, for Rust code: what [`write_cell`] shows. What cannot be read is null.
+pub fn value_of(kind: &Kind, cell: Cell<'_>) -> Value {
+    let mut text = Vec::new();
+    let parsed = write_cell(&mut text, kind, cell).ok().and_then(|()| serde_json::from_slice(&text).ok());
+    Value::from(parsed.unwrap_or(serde_json::Value::Null))
 }
 
 fn write_scalar(out: &mut Vec<u8>, scalar: Scalar, cell: Cell<'_>) -> Result<(), Unreadable> {

@@ -2,6 +2,8 @@
 
 mod check;
 pub mod coerce;
+mod connection;
+mod convert;
 pub mod decimal;
 mod defaults;
 pub mod diagnostic;
@@ -240,6 +242,16 @@ pub struct Place {
     pub file: String,
     pub line: usize,
     pub column: usize,
+}
+
+impl std::fmt::Display for TypeRef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            TypeRef::Named(name) => f.write_str(name),
+            TypeRef::List(inner) => write!(f, "[{inner}]"),
+            TypeRef::NonNull(inner) => write!(f, "{inner}!"),
+        }
+    }
 }
 
 impl TypeRef {

@@ -1,6 +1,7 @@
 //! Follows a chunked body to its last byte without reading it, so that the next head is known to be one.
 
-/// Where in a chunked body we are. As strict as hyper's own reader, which takes the body apart.
+/// Where in a chunked body we are. Never more lenient than hyper's own reader, which takes the body apart, and
+/// stricter with a lone line feed among trailers: others would see the body end there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Chunks {
     Start,
@@ -46,7 +47,7 @@ impl Chunks {
                 Chunks::SizeLf(size)
             }
             (Chunks::Size(sum), digit) => size(sum, digit),
-            (Chunks::Extension(_), b'\n') => Chunks::Malformed,
+            (Chunks::Extension(_) | Chunks::LineStart | Chunks::Trailer, b'\n') => Chunks::Malformed,
             (Chunks::Extension(size), _) => Chunks::Extension(size),
             (Chunks::SizeLf(0), b'\n') => Chunks::LineStart,
             (Chunks::SizeLf(size), b'\n') => Chunks::Data(size),
@@ -99,9 +100,16 @@ mod tests {
         check("3\r\nabc\r\n0\r\n\r\nGET / HTTP/1.1", Some(13));
         check("A;x=y\r\n0123456789\r\n00\r\nTrailer: x\r\n\r\nrest", Some(37));
         check("3 \t\r\nabc\r\n0\r\n\r\n", Some(15));
-        for malformed in
-            ["x\r\n", "\r\n", "3\nabc", "3\r\nabcd\r\n", "3;a\nb\r\n", "10000000000000000\r\n", "3 1\r\n"]
-        {
+        for malformed in [
+            "x\r\n",
+            "\r\n",
+            "3\nabc",
+            "3\r\nabcd\r\n",
+            "3;a\nb\r\n",
+            "10000000000000000\r\n",
+            "3 1\r\n",
+            "0\r\nX: y\n\r\n",
+        ] {
             check(malformed, None);
         }
     }

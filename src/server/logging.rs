@@ -6,8 +6,8 @@ use tracing_subscriber::EnvFilter;
 
 use crate::config::LogFormat;
 
-/// Directives as in `RUST_LOG`, when everything at level info is not what is wanted.
-const FILTER: &str = "TREFOIL_LOG";
+/// Read by habit of all programs that log with this library, when everything at level info is not what is wanted.
+const FILTER: &str = "RUST_LOG";
 
 /// Does nothing if the program that embeds us has already set up its own.
 pub fn start(format: LogFormat) {

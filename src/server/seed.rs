@@ -59,7 +59,7 @@ fn in_order<'a>(model: &Model, app: &'a App) -> Result<Vec<(TypeId, &'a SeedFile
 
 /// The types whose records must be there first.
 fn needs(model: &Model, record: TypeId) -> impl Iterator<Item = TypeId> {
-    let links = |other: &TypeId| *other < record;
+    let links = move |other: &TypeId| *other < record;
     model.record(record).fields.iter().filter_map(move |field| match &field.kind {
         Kind::Reference { target, .. } => Some(*target),
         Kind::Link { target, .. } => Some(*target).filter(links),

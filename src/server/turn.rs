@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -24,6 +24,7 @@ pub struct Arrival {
 #[derive(Debug, Default)]
 pub struct Turns {
     arrivals: Mutex<VecDeque<Arrival>>,
+    last_end: Mutex<Option<Instant>>,
     busy: AtomicBool,
     begun: AtomicBool,
     tunnel: AtomicBool,
@@ -31,7 +32,7 @@ pub struct Turns {
 
 impl Turns {
     pub fn announce(&self, arrival: Arrival) {
-        self.arrivals.lock().unwrap_or_else(PoisonError::into_inner).push_back(arrival);
+        lock(&self.arrivals).push_back(arrival);
         self.begun.store(false, Ordering::Relaxed);
         self.busy.store(true, Ordering::Relaxed);
     }
@@ -39,13 +40,18 @@ impl Turns {
     /// The service begins with the next request.
     pub fn begin(self: &Arc<Self>) -> (Option<Arrival>, Turn) {
         self.busy.store(true, Ordering::Relaxed);
-        let arrival = self.arrivals.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let arrival = lock(&self.arrivals).pop_front();
         (arrival, Turn(self.clone()))
     }
 
     /// A request is being worked on, or its answer still going out.
     pub fn is_busy(&self) -> bool {
         self.busy.load(Ordering::Relaxed)
+    }
+
+    /// When the last answer was through.
+    pub fn last_end(&self) -> Option<Instant> {
+        *lock(&self.last_end)
     }
 
     pub fn set_begun(&self, begun: bool) {
@@ -67,6 +73,10 @@ impl Turns {
     }
 }
 
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Lasts from the call of the service to the last byte of its answer, or to the end of the connection.
 #[derive(Debug)]
 pub struct Turn(Arc<Turns>);
@@ -79,6 +89,7 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
+        *lock(&self.0.last_end) = Some(Instant::now());
         self.0.busy.store(false, Ordering::Relaxed);
     }
 }

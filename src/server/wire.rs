@@ -113,10 +113,10 @@ impl Wire {
             }
             Phase::Chunked(chunks) => {
                 self.cleared = chunks.pass(&self.input);
-                match chunks {
-                    Chunks::End => self.expect_head(),
-                    Chunks::Malformed => self.phase = Phase::Nonsense,
-                    _ => (),
+                if *chunks == Chunks::End {
+                    self.expect_head();
+                } else if *chunks == Chunks::Malformed {
+                    self.phase = Phase::Nonsense;
                 }
             }
             Phase::Nonsense | Phase::Refused => self.input.clear(),
@@ -168,19 +168,24 @@ impl Wire {
 
     /// Nothing has come. Between requests, and within a head, only for so long.
     fn wait(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.phase != Phase::Head || self.turns.is_busy() {
+        if self.phase != Phase::Head {
             return Poll::Pending;
         }
+        let Limits { header_timeout, idle_timeout, .. } = *self.limits;
         let now = Instant::now();
+        if self.turns.is_busy() {
+            // hyper does not ask again when the turn ends, so we look again by ourselves.
+            return self.reading.poll(now + cmp::min(header_timeout, idle_timeout), cx);
+        }
         let begun = !self.input.is_empty();
         self.turns.set_begun(begun);
         if begun {
             let since = *self.first_byte.get_or_insert(now);
-            ready!(self.reading.poll(since + self.limits.header_timeout, cx));
-            self.refuse(slow_head(self.limits.header_timeout));
+            ready!(self.reading.poll(since + header_timeout, cx));
+            self.refuse(slow_head(header_timeout));
         } else {
-            let since = *self.idle_since.get_or_insert(now);
-            ready!(self.reading.poll(since + self.limits.idle_timeout, cx));
+            let since = *self.idle_since.get_or_insert_with(|| self.turns.last_end().unwrap_or(now));
+            ready!(self.reading.poll(since + idle_timeout, cx));
             self.ended = Some(now);
         }
         Poll::Ready(())
