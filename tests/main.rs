@@ -7,5 +7,6 @@ mod http;
 mod model;
 mod power;
 mod start;
+mod store;
 mod support;
 mod tidy;

@@ -201,12 +201,13 @@ fn shape(record: TypeId, columns: &[FieldId], children: &[ChosenChild]) -> u128 
         let listing = &child.listing;
         let tests: Vec<String> = listing.conditions.iter().map(Test::shape).collect();
         text += &format!(
-            ";{}{tests:?}{:?}{}{}{}{:x}",
+            ";{}{tests:?}{:?}{}{}{}{}{:x}",
             child.field.0,
             listing.order,
             listing.limit.is_some(),
             listing.offset > 0,
             listing.after.is_some(),
+            listing.cursors,
             child.selection.shape
         );
     }
