@@ -81,6 +81,7 @@ impl Engine {
         if plans.is_empty() {
             return Ok(Done::Answered(answer));
         }
+        answer.begin();
         let cancel = Cancel::default();
         let _cancel_when_dropped = cancel.on_drop();
         let job = Job { model: self.0.model.clone(), plans, answer, key, atomic, cancel };

@@ -56,10 +56,13 @@ pub trait Answer: Any + Send {
     /// Exactly once for each plan, after its rows.
     fn done(&mut self, plan: usize, outcome: Result<Outcome>);
 
+    /// What comes from here on may come again: [`Answer::reset`] goes back to here.
+    fn begin(&mut self) {}
+
     /// What to keep under the idempotency key; `None` keeps nothing, so that a retry runs again.
     fn keep(&mut self) -> Option<Vec<u8>>;
 
-    /// Forget everything: the plans are about to be run again.
+    /// Forget everything since [`Answer::begin`]: the plans are about to be run again.
     fn reset(&mut self);
 }
 
