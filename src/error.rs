@@ -114,10 +114,17 @@ impl fmt::Display for Error {
                 Ok(())
             }
             Error::Stale { expected, found } => {
-                write!(f, "the record is at version {found}, not at the expected version {expected}; read it again")
+                write!(
+                    f,
+                    "the record is at version {found}, not at the expected version {expected}; read it again"
+                )
             }
-            Error::KeyReused => f.write_str("this Idempotency-Key was used for another request; use a new key"),
-            Error::KeyInUse => f.write_str("the first request with this Idempotency-Key is still running; try again later"),
+            Error::KeyReused => {
+                f.write_str("this Idempotency-Key was used for another request; use a new key")
+            }
+            Error::KeyInUse => {
+                f.write_str("the first request with this Idempotency-Key is still running; try again later")
+            }
             Error::Limit(text) => f.write_str(text),
             Error::Unavailable { reason, .. } => f.write_str(reason),
             Error::Cancelled => f.write_str("the request was cancelled"),

@@ -1,0 +1,160 @@
+//! What a face asks for ([`Operation`]) and what it is told ([`Outcome`]).
+
+use std::sync::Arc;
+
+use crate::model::{FieldId, TypeId, Value};
+
+/// One thing asked for. Names are resolved, values are as they arrived: [`super::plan`] judges them.
+#[derive(Debug, Clone)]
+pub enum Operation {
+    Get {
+        record: TypeId,
+        id: i64,
+        selection: Arc<Selection>,
+    },
+    List {
+        record: TypeId,
+        listing: Listing,
+        selection: Arc<Selection>,
+    },
+    Create {
+        record: TypeId,
+        /// Only seeds and imports choose ids.
+        id: Option<i64>,
+        fields: Vec<(FieldId, Value)>,
+        selection: Arc<Selection>,
+    },
+    Update {
+        record: TypeId,
+        id: i64,
+        /// Fields that are not given …
+        fields: Vec<(FieldId, Value)>,
+        /// … keep their value, or, when the whole record is overwritten, take their default or null.
+        absent: Absent,
+        expected_version: Option<i64>,
+        selection: Arc<Selection>,
+    },
+    Delete {
+        record: TypeId,
+        id: i64,
+        expected_version: Option<i64>,
+        selection: Arc<Selection>,
+    },
+}
+
+/// What an update does to the fields it does not name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Absent {
+    Keep,
+    Reset,
+}
+
+/// Which records of a list, in which order.
+#[derive(Debug, Clone, Default)]
+pub struct Listing {
+    pub conditions: Vec<Condition>,
+    /// Ties are always broken by id, ascending.
+    pub order: Vec<Order>,
+    pub slice: Slice,
+    /// Also count all that match, whatever the slice.
+    pub count: bool,
+    /// Also read what a cursor is made of: the order's fields and the id follow the selected columns.
+    pub cursors: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct Condition {
+    pub field: FieldId,
+    pub op: Op,
+    pub value: Value,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// Null equals null.
+    Eq,
+    Ne,
+    Lt,
+    Lte,
+    Gt,
+    Gte,
+    /// Text within text, case as written.
+    Contains,
+    /// The value is a list.
+    In,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Order {
+    pub field: FieldId,
+    pub descending: bool,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum Slice {
+    #[default]
+    All,
+    /// `page` counts from 1.
+    Page { page: i64, size: i64 },
+    /// The first so many after a cursor.
+    First { first: i64, after: Option<String> },
+}
+
+/// What is read of each record: columns and children, both known by position.
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    /// Fields with a column; [`super::Row::cell`] takes the position in this list.
+    pub columns: Vec<FieldId>,
+    /// References, inverses and links; [`super::Row::each_child`] takes the position in this list.
+    pub children: Vec<Child>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Child {
+    pub field: FieldId,
+    /// Empty for references.
+    pub listing: Listing,
+    pub selection: Selection,
+}
+
+/// How one operation ended; its records went to the answer row by row before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// One row was given.
+    Found,
+    /// There is no such record; no row was given.
+    Missing,
+    Listed {
+        more: bool,
+        total: Option<u64>,
+    },
+    Created {
+        id: i64,
+        version: i64,
+    },
+    Updated {
+        id: i64,
+        version: i64,
+    },
+    Deleted {
+        id: i64,
+    },
+}
+
+/// What can happen to a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Deed {
+    Created,
+    Updated,
+    Deleted,
+}
+
+impl Deed {
+    pub fn name(self) -> &'static str {
+        match self {
+            Deed::Created => "created",
+            Deed::Updated => "updated",
+            Deed::Deleted => "deleted",
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What the engine needs of a store: run proven plans, hand rows to whoever answers, keep what it acknowledges.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures_util::future::BoxFuture;
+
+use super::{Outcome, Plan};
+use crate::error::{Error, Result};
+use crate::model::Cell;
+
+/// A place where records are kept.
+pub trait Store: Send + Sync {
+    /// Runs the plans of one request. Reads see one snapshot; writes are in order, each its own unit
+    /// (or all of them one, see [`Job::atomic`]), and are on disk before this returns.
+    ///
+    /// An error here means that nothing of the job happened.
+    fn run(&self, job: Job) -> BoxFuture<'_, Result<Done>>;
+
+    /// Whether the store can be reached, for the readiness check.
+    fn ping(&self) -> BoxFuture<'_, Result<()>>;
+}
+
+/// The plans of one request and who answers it.
+pub struct Job {
+    /// With the number each has in the request.
+    pub plans: Vec<(usize, Plan)>,
+    pub answer: Box<dyn Answer>,
+    pub key: Option<Key>,
+    /// All or nothing: the first failure undoes the others.
+    pub atomic: bool,
+    pub cancel: Cancel,
+}
+
+/// An idempotency key, and what the request looked like.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Key {
+    pub key: String,
+    pub fingerprint: u128,
+}
+
+pub enum Done {
+    Answered(Box<dyn Answer>),
+    /// The request was answered before under the same key; these are the bytes [`Answer::keep`] gave then.
+    Replayed(Vec<u8>),
+}
+
+/// Takes rows while they are read. A face encodes them at once; nothing is copied for it.
+pub trait Answer: Any + Send {
+    /// One record of plan number `plan`; plans come in order.
+    fn row(&mut self, plan: usize, row: &dyn Row);
+
+    /// Exactly once for each plan, after its rows.
+    fn done(&mut self, plan: usize, outcome: Result<Outcome>);
+
+    /// What to keep under the idempotency key; `None` keeps nothing, so that a retry runs again.
+    fn keep(&mut self) -> Option<Vec<u8>>;
+
+    /// Forget everything: the plans are about to be run again.
+    fn reset(&mut self);
+}
+
+/// One record, borrowed from the store while it is read.
+pub trait Row {
+    /// The selected column at this position.
+    fn cell(&self, column: usize) -> Cell<'_>;
+
+    /// Visits the records of the selected child at this position, in order.
+    fn each_child(&self, child: usize, visit: &mut dyn FnMut(&dyn Row));
+}
+
+/// Set when the caller went away or ran out of time; a running query stops soon after.
+#[derive(Debug, Clone, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub fn check(&self) -> Result<()> {
+        if self.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
+    }
+
+    /// Cancels when dropped: keep it in the future that waits for the answer.
+    pub fn on_drop(&self) -> CancelOnDrop {
+        CancelOnDrop(self.clone())
+    }
+}
+
+pub struct CancelOnDrop(Cancel);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}

@@ -1,0 +1,108 @@
+//! Values on their way in ([`Value`]), as they are kept ([`Stored`]) and as they are read ([`Cell`]).
+
+use std::borrow::Cow;
+
+/// A value as it arrived, before anyone has judged it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    Null,
+    Bool(bool),
+    Int(i64),
+    /// Any number that is no 64-bit integer, as written: digits survive exactly.
+    Number(String),
+    String(String),
+    List(Vec<Value>),
+    /// In the order given.
+    Object(Vec<(String, Value)>),
+}
+
+/// A value as the store keeps it; made by coercion only.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Stored {
+    Null,
+    Int(i64),
+    Real(f64),
+    Text(String),
+}
+
+/// A value as the store hands it out, borrowed from the row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Cell<'a> {
+    Null,
+    Int(i64),
+    Real(f64),
+    Text(&'a str),
+    /// Another program wrote what no field can hold.
+    Unreadable,
+}
+
+impl Stored {
+    pub fn as_cell(&self) -> Cell<'_> {
+        match self {
+            Stored::Null => Cell::Null,
+            Stored::Int(number) => Cell::Int(*number),
+            Stored::Real(number) => Cell::Real(*number),
+            Stored::Text(text) => Cell::Text(text),
+        }
+    }
+}
+
+impl Cell<'_> {
+    pub fn to_stored(self) -> Stored {
+        match self {
+            Cell::Null | Cell::Unreadable => Stored::Null,
+            Cell::Int(number) => Stored::Int(number),
+            Cell::Real(number) => Stored::Real(number),
+            Cell::Text(text) => Stored::Text(text.to_owned()),
+        }
+    }
+}
+
+impl Value {
+    pub fn is_null(&self) -> bool {
+        matches!(self, Value::Null)
+    }
+
+    /// What kind of thing it is, for messages.
+    pub fn noun(&self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
+            Value::Null => "null",
+            Value::Bool(_) => "a boolean",
+            Value::Int(_) => "an integer",
+            Value::Number(_) => "a number",
+            Value::String(_) => "text",
+            Value::List(_) => "a list",
+            Value::Object(_) => "an object",
+        })
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        match self {
+            Value::Object(fields) => fields.iter().find(|(key, _)| key == name).map(|(_, value)| value),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Int(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::List(_) => None,
+        }
+    }
+}
+
+impl From<serde_json::Value> for Value {
+    fn from(json: serde_json::Value) -> Self {
+        match json {
+            serde_json::Value::Null => Value::Null,
+            serde_json::Value::Bool(flag) => Value::Bool(flag),
+            serde_json::Value::Number(number) => match number.as_i64() {
+                Some(integer) => Value::Int(integer),
+                None => Value::Number(number.to_string()),
+            },
+            serde_json::Value::String(text) => Value::String(text),
+            serde_json::Value::Array(items) => Value::List(items.into_iter().map(Value::from).collect()),
+            serde_json::Value::Object(fields) => {
+                Value::Object(fields.into_iter().map(|(key, value)| (key, Value::from(value))).collect())
+            }
+        }
+    }
+}
