@@ -39,14 +39,15 @@ export function resolvers(records) {
     },
     Person: {
       greeting: ({ id }, { salutation, times }) =>
-        Array(Math.max(times, 0)).fill(`${salutation ?? 'Hey'}, person ${id}!`).join(' '),
+        Array(Math.min(Math.max(times, 0), 3)).fill(`${salutation ?? 'Hey'}, person ${id}!`).join(' '),
       favourite: ({ id }) => [undefined, records.get('Book', 1), place(PLACES[0]), records.get('Person', 1)][id % 4],
+      idol: always(null),
       broken: always(null),
       brokenList: always(['a', null, 'c']),
       fails: fail,
       failsHard: fail,
     },
-    Book: { missingAuthor: always(null), fails: fail },
+    Book: { sequel: always(null), fails: fail },
     Place: {
       twin: ({ twin }) => twin && placeNamed(twin),
       visitors: ({ visitors }) => visitors.map((id) => records.get('Person', id)),
