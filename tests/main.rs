@@ -1,9 +1,11 @@
 //! Every test that needs more than one module, as one binary.
 
 mod cli;
+mod coerce;
 mod docs;
 mod hostile;
 mod http;
+mod migrate;
 mod model;
 mod power;
 mod start;

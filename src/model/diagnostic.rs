@@ -64,8 +64,10 @@ impl Diagnostic {
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
         self.file = file.to_owned();
         self.line = before.matches('\n').count() + 1;
-        self.column = before[line_start..].chars().count() + 1;
-        self.span = start..floor(text, span.end).max(start);
+        self.column = before[line_start..].trim_start_matches('\u{feff}').chars().count() + 1;
+        let end = floor(text, span.end).max(start);
+        // One line is enough to find a definition by.
+        self.span = start..text[start..end].find(['\r', '\n']).map_or(end, |newline| start + newline);
         self
     }
 

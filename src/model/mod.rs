@@ -5,6 +5,7 @@ pub mod coerce;
 mod connection;
 mod convert;
 pub mod decimal;
+mod declare;
 mod defaults;
 pub mod diagnostic;
 pub mod directives;
@@ -21,6 +22,7 @@ mod roots;
 mod rules;
 pub mod scalars;
 pub mod source;
+mod syntax;
 mod unstored;
 pub mod value;
 

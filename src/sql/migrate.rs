@@ -1,19 +1,33 @@
 //! Brings a database to the shape of the model, or says why not and what to do.
+//!
+//! The shape of the model ([`shape`]) is compared with the one on record in the store: [`pair`] finds what
+//! continues what, [`diff`] lists the changes, [`survey`] judges them by the rows, [`apply`] makes them.
 
 mod apply;
+mod catalog;
 mod convert;
 mod ddl;
+mod diff;
+mod images;
+mod pair;
+mod rebuild;
+mod report;
 mod shape;
+mod survey;
 
-use std::fmt;
-
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
 use crate::engine::Deed;
-use crate::model::{Model, TypeId};
+use crate::model::{Model, TypeId, naming};
 
 pub use apply::FORMAT;
+pub use report::{MigrateError, Report};
 pub use shape::StoredModel;
+pub use survey::{PlannedStep, Safety};
+
+use pair::Pairs;
+use survey::Survey;
 
 /// How far [`prepare`] may go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,54 +40,50 @@ pub enum Mode {
     Apply { allow_drop: Vec<String> },
 }
 
-#[derive(Debug, Clone, PartialEq)]
-pub struct Report {
-    /// The store was empty, so seeds are due.
-    pub fresh: bool,
-}
-
-#[derive(Debug)]
-pub enum MigrateError {
-    /// A newer version of Trefoil wrote this store.
-    NewerStore {
-        found: u32,
-    },
-    /// Another program's tables stand where ours would.
-    NamesTaken(Vec<String>),
-    /// Something of ours is not as we left it.
-    Damaged(String),
-    Database(String),
-}
-
-/// Brings the database behind `connection` to the shape of `model`, within what `mode` allows.
+/// Brings the database behind `connection` to the shape of `model`, within what `mode` allows: all of it
+/// or, on an error, nothing. `logged` says which deeds go to the change log.
 pub fn prepare(
     connection: &mut Connection,
     model: &Model,
     logged: &[(TypeId, Deed)],
     mode: Mode,
 ) -> Result<Report, MigrateError> {
-    let wanted = StoredModel::of(model, logged);
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let report = match format(&transaction)? {
-        None => {
-            refuse_taken_names(&transaction, &wanted)?;
-            apply::create(&transaction, &wanted)?;
-            Report { fresh: true }
-        }
-        Some(found) if found > FORMAT => return Err(MigrateError::NewerStore { found }),
-        Some(_) => Report { fresh: false },
+    let shape = StoredModel::of(model, logged);
+    // Replacing a table must not cascade, and foreign keys cannot be switched inside a transaction.
+    let enforced: bool = connection.pragma_query_value(None, "foreign_keys", |row| row.get(0))?;
+    connection.pragma_update(None, "foreign_keys", false)?;
+    // A quoted column that is gone would pass for text in another program's index.
+    let lenient = connection.db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
+    let report = in_transaction(connection, model, &shape, &mode);
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, lenient)?;
+    connection.pragma_update(None, "foreign_keys", enforced)?;
+    report
+}
+
+fn in_transaction(
+    connection: &mut Connection,
+    model: &Model,
+    shape: &StoredModel,
+    mode: &Mode,
+) -> Result<Report, MigrateError> {
+    let behavior = match mode {
+        Mode::Plan => TransactionBehavior::Deferred,
+        Mode::Start | Mode::Apply { .. } => TransactionBehavior::Immediate,
     };
-    match mode {
-        Mode::Plan => transaction.rollback()?,
-        Mode::Start | Mode::Apply { .. } => transaction.commit()?,
-    }
+    let transaction = connection.transaction_with_behavior(behavior)?;
+    let report = match format(&transaction)? {
+        None => found(&transaction, model, shape, mode),
+        Some(found) if found > FORMAT => Err(MigrateError::NewerStore { found }),
+        Some(_) => alter(&transaction, model, shape, mode),
+    }?;
+    transaction.commit()?;
     Ok(report)
 }
 
 /// The format of the store, if there is one.
 fn format(connection: &Connection) -> Result<Option<u32>, MigrateError> {
-    let sql = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'trefoil_meta'";
-    if connection.query_row(sql, [], |row| row.get::<_, i64>(0))? == 0 {
+    if !catalog::relations(connection)?.iter().any(|name| name == "trefoil_meta") {
         return Ok(None);
     }
     let text = meta(connection, "format")?;
@@ -87,41 +97,97 @@ fn meta(connection: &Connection, key: &str) -> Result<String, MigrateError> {
     found.ok_or_else(|| MigrateError::Damaged(format!("trefoil_meta has no {key:?}")))
 }
 
-fn refuse_taken_names(connection: &Connection, wanted: &StoredModel) -> Result<(), MigrateError> {
-    let mut statement =
-        connection.prepare("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")?;
-    let names: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    let ours = |name: &String| {
+/// A new store, beside whatever else is in the database.
+fn found(
+    connection: &Connection,
+    model: &Model,
+    shape: &StoredModel,
+    mode: &Mode,
+) -> Result<Report, MigrateError> {
+    refuse_taken_names(connection, shape)?;
+    let nothing = StoredModel::default();
+    let steps = planned(connection, model, &Pairs::of(&nothing, shape))?;
+    match mode {
+        Mode::Plan => return Ok(Report { steps, fresh: true }),
+        Mode::Start => {}
+        Mode::Apply { allow_drop } => refuse_unknown_drops(&steps, allow_drop)?,
+    }
+    apply::create(connection, shape)?;
+    Ok(Report { steps, fresh: true })
+}
+
+fn refuse_taken_names(connection: &Connection, shape: &StoredModel) -> Result<(), MigrateError> {
+    let is_ours = |name: &String| {
         name.to_lowercase().starts_with("trefoil_")
-            || wanted.table_names().any(|table| table.eq_ignore_ascii_case(name))
+            || shape.table_names().any(|table| table.eq_ignore_ascii_case(name))
     };
-    let taken: Vec<String> = names.into_iter().filter(ours).collect();
+    let taken: Vec<String> = catalog::relations(connection)?.into_iter().filter(is_ours).collect();
     if taken.is_empty() { Ok(()) } else { Err(MigrateError::NamesTaken(taken)) }
 }
 
-impl From<rusqlite::Error> for MigrateError {
-    fn from(error: rusqlite::Error) -> Self {
-        MigrateError::Database(error.to_string())
+/// An existing store.
+fn alter(
+    connection: &Connection,
+    model: &Model,
+    shape: &StoredModel,
+    mode: &Mode,
+) -> Result<Report, MigrateError> {
+    let old: StoredModel = serde_json::from_str(&meta(connection, "model")?)
+        .map_err(|error| MigrateError::Damaged(format!("the shape on record cannot be read ({error})")))?;
+    if let Some(what) = catalog::missing(connection, &old)? {
+        return Err(MigrateError::Damaged(what));
+    }
+    let pairs = Pairs::of(&old, shape);
+    let steps = planned(connection, model, &pairs)?;
+    match mode {
+        Mode::Plan => return Ok(Report { steps, fresh: false }),
+        Mode::Start => refuse(&steps, |step| step.safety == Safety::Safe, MigrateError::NeedsMigration)?,
+        Mode::Apply { allow_drop } => {
+            refuse_unknown_drops(&steps, allow_drop)?;
+            refuse(&steps, |step| is_agreed(step, allow_drop), MigrateError::Refused)?;
+        }
+    }
+    if steps.is_empty() {
+        apply::settle(connection, Some(&old), shape)?;
+    } else {
+        apply::change(connection, model, &pairs)?;
+    }
+    Ok(Report { steps, fresh: false })
+}
+
+fn planned(
+    connection: &Connection,
+    model: &Model,
+    pairs: &Pairs<'_>,
+) -> Result<Vec<PlannedStep>, MigrateError> {
+    Ok(Survey { connection, model, pairs }.judge(&diff::diff(pairs))?)
+}
+
+fn is_agreed(step: &PlannedStep, allow_drop: &[String]) -> bool {
+    match &step.safety {
+        Safety::Safe | Safety::NeedsApply => true,
+        Safety::Loses { what } => allow_drop.contains(what),
+        Safety::Blocked { .. } => false,
     }
 }
 
-impl fmt::Display for MigrateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            MigrateError::NewerStore { found } => write!(
-                f,
-                "the store has format {found}, this version of Trefoil knows formats up to {FORMAT}: \
-                 use the newer version that wrote it"
-            ),
-            MigrateError::NamesTaken(names) => write!(
-                f,
-                "the database is not a Trefoil store and already has {}: use another data folder",
-                names.join(", ")
-            ),
-            MigrateError::Damaged(what) => write!(f, "the store is damaged: {what}"),
-            MigrateError::Database(text) => write!(f, "the database said: {text}"),
+fn refuse(
+    steps: &[PlannedStep],
+    is_allowed: impl Fn(&PlannedStep) -> bool,
+    error: fn(Vec<PlannedStep>) -> MigrateError,
+) -> Result<(), MigrateError> {
+    let refused: Vec<_> = steps.iter().filter(|step| !is_allowed(step)).cloned().collect();
+    if refused.is_empty() { Ok(()) } else { Err(error(refused)) }
+}
+
+/// A name that is misspelt must not pass for one that is agreed to.
+fn refuse_unknown_drops(steps: &[PlannedStep], allow_drop: &[String]) -> Result<(), MigrateError> {
+    let known: Vec<&str> = report::losses(steps).collect();
+    match allow_drop.iter().find(|name| !known.contains(&name.as_str())) {
+        None => Ok(()),
+        Some(name) => {
+            let nearest = naming::nearest(name, known.iter().copied()).map(str::to_owned);
+            Err(MigrateError::UnknownDrop { name: name.clone(), nearest })
         }
     }
 }
-
-impl std::error::Error for MigrateError {}

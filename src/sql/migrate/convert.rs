@@ -1,13 +1,188 @@
 //! Stored values of one type as values of another: defaults, and what a changed field type keeps.
 
-use crate::model::{Field, Model, Stored, Value};
+use std::collections::HashMap;
 
-/// A default as the store keeps it.
-pub fn stored(_model: &Model, _field: &Field, default: &Value) -> Option<Stored> {
-    match default {
-        Value::Null | Value::List(_) | Value::Object(_) => None,
-        Value::Bool(flag) => Some(Stored::Int(i64::from(*flag))),
-        Value::Int(number) => Some(Stored::Int(*number)),
-        Value::Number(text) | Value::String(text) => Some(Stored::Text(text.clone())),
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension};
+
+use super::ddl::quoted;
+use super::shape::{Form, StoredModel};
+use crate::model::{Field, Model, Stored, Value, coerce, decimal};
+
+/// What is left of a value.
+#[derive(Debug, PartialEq)]
+pub enum Converted {
+    Kept(Stored),
+    /// All but members that its embedded type no longer has.
+    Trimmed(Stored),
+    Unfit,
+}
+
+/// Converts the values of one field.
+pub struct Converter<'a> {
+    pub model: &'a Model,
+    pub shape: &'a StoredModel,
+    pub field: &'a Field,
+    pub old: &'a Form,
+    pub new: &'a Form,
+    /// Where the records of each type are just now, to see whether a reference leads anywhere.
+    pub tables: &'a HashMap<&'a str, &'a str>,
+    pub connection: &'a Connection,
+}
+
+impl Converter<'_> {
+    /// `value` is not null.
+    pub fn convert(&self, value: ValueRef<'_>) -> rusqlite::Result<Converted> {
+        let Some(value) = self.read(value) else { return Ok(Converted::Unfit) };
+        let trimmed = self.trim(&value, self.new);
+        let Some(stored) = readings(&trimmed).find_map(|reading| self.coerce(&reading)) else {
+            return Ok(Converted::Unfit);
+        };
+        if !self.leads_somewhere(&stored)? {
+            return Ok(Converted::Unfit);
+        }
+        Ok(if trimmed == value { Converted::Kept(stored) } else { Converted::Trimmed(stored) })
     }
+
+    /// The value as a client would have sent it.
+    fn read(&self, value: ValueRef<'_>) -> Option<Value> {
+        match value {
+            ValueRef::Null | ValueRef::Blob(_) => None,
+            ValueRef::Integer(number) if *self.old == scalar("Boolean") => Some(Value::Bool(number != 0)),
+            ValueRef::Integer(number) => Some(Value::Int(number)),
+            ValueRef::Real(number) if number.is_finite() => Some(number_value(&number.to_string())),
+            ValueRef::Real(_) => None,
+            ValueRef::Text(bytes) => self.read_text(std::str::from_utf8(bytes).ok()?),
+        }
+    }
+
+    fn read_text(&self, text: &str) -> Option<Value> {
+        let day = *self.old == scalar("Date") && *self.new == scalar("DateTime");
+        match self.old {
+            _ if *self.new == scalar("String") && self.old_is_json() => Some(Value::String(text.to_owned())),
+            Form::Embedded(_) | Form::List { .. } => Some(json(text)?),
+            Form::Scalar(name) => match name.as_str() {
+                "JSON" => Some(json(text)?),
+                "Decimal" => Some(number_value(text)),
+                "DateTime" => Some(Value::String(shown_time(text))),
+                _ if day => Some(Value::String(format!("{text}T00:00:00Z"))),
+                _ => Some(Value::String(text.to_owned())),
+            },
+            Form::Enum(_) | Form::Reference { .. } => Some(Value::String(text.to_owned())),
+        }
+    }
+
+    fn old_is_json(&self) -> bool {
+        matches!(self.old, Form::Embedded(_) | Form::List { .. }) || *self.old == scalar("JSON")
+    }
+
+    /// Without the members of embedded values that the new shape does not know.
+    fn trim(&self, value: &Value, form: &Form) -> Value {
+        match (value, form) {
+            (Value::List(items), Form::List { item, .. }) => {
+                Value::List(items.iter().map(|value| self.trim(value, item)).collect())
+            }
+            (Value::Object(members), Form::Embedded(name)) => {
+                let parts = self.shape.embedded.get(name).map_or(&[][..], Vec::as_slice);
+                let kept = members.iter().filter_map(|(key, value)| {
+                    let part = parts.iter().find(|part| part.name == *key)?;
+                    Some((key.clone(), self.trim(value, &part.form)))
+                });
+                Value::Object(kept.collect())
+            }
+            (value, _) => value.clone(),
+        }
+    }
+
+    fn coerce(&self, value: &Value) -> Option<Stored> {
+        let stored = coerce::typed(self.model, self.field, value).ok()?;
+        match &stored {
+            // A number that would come back as another one has not been kept.
+            Stored::Real(number) => same_number(&number.to_string(), value).then_some(stored),
+            Stored::Null => None,
+            Stored::Int(_) | Stored::Text(_) => Some(stored),
+        }
+    }
+
+    fn leads_somewhere(&self, stored: &Stored) -> rusqlite::Result<bool> {
+        let (Form::Reference { to, .. }, Stored::Int(id)) = (self.new, stored) else { return Ok(true) };
+        let Some(table) = self.tables.get(to.as_str()) else { return Ok(false) };
+        let sql = format!("SELECT 1 FROM {} WHERE \"id\" = ?1", quoted(table));
+        let found = self.connection.prepare_cached(&sql)?.query_row([id], |_| Ok(())).optional()?;
+        Ok(found.is_some())
+    }
+}
+
+/// A value as it is, as text, as a number, and each of these as the only one of a list.
+fn readings(value: &Value) -> impl Iterator<Item = Value> {
+    let plain = [value.clone(), each(value, as_text), each(value, as_literal)];
+    let lists = plain.clone().map(|reading| Value::List(vec![reading]));
+    plain.into_iter().chain(lists)
+}
+
+fn each(value: &Value, reading: fn(&Value) -> Value) -> Value {
+    match value {
+        Value::List(items) => Value::List(items.iter().map(|item| each(item, reading)).collect()),
+        Value::Null
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Object(_) => reading(value),
+    }
+}
+
+fn as_text(value: &Value) -> Value {
+    match value {
+        Value::Bool(flag) => Value::String(flag.to_string()),
+        Value::Int(number) => Value::String(number.to_string()),
+        Value::Number(digits) => Value::String(digits.clone()),
+        Value::Null | Value::String(_) | Value::List(_) | Value::Object(_) => value.clone(),
+    }
+}
+
+/// Text that spells a number or a truth value.
+fn as_literal(value: &Value) -> Value {
+    match value {
+        Value::String(text) => match serde_json::from_str(text) {
+            Ok(json @ (serde_json::Value::Bool(_) | serde_json::Value::Number(_))) => Value::from(json),
+            Ok(_) | Err(_) => value.clone(),
+        },
+        Value::Number(digits) => decimal::to_i64(digits).map_or_else(|| value.clone(), Value::Int),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::List(_) | Value::Object(_) => value.clone(),
+    }
+}
+
+fn number_value(digits: &str) -> Value {
+    digits.parse().map_or_else(|_| Value::Number(digits.to_owned()), Value::Int)
+}
+
+fn same_number(a: &str, b: &Value) -> bool {
+    let b = match b {
+        Value::Int(number) => number.to_string(),
+        Value::Number(text) | Value::String(text) => text.clone(),
+        Value::Null | Value::Bool(_) | Value::List(_) | Value::Object(_) => return false,
+    };
+    match (decimal::normalise(a), decimal::normalise(&b)) {
+        (Ok(a), Ok(b)) => decimal::compare(&a, &b).is_eq(),
+        (Ok(_) | Err(_), Ok(_) | Err(_)) => false,
+    }
+}
+
+/// `2026-01-02T03:04:05Z`, as clients see it, for the stored `2026-01-02T03:04:05.000000Z`.
+fn shown_time(text: &str) -> String {
+    match text.strip_suffix('Z') {
+        Some(rest) if rest.contains('.') => {
+            format!("{}Z", rest.trim_end_matches('0').trim_end_matches('.'))
+        }
+        Some(_) | None => text.to_owned(),
+    }
+}
+
+fn json(text: &str) -> Option<Value> {
+    serde_json::from_str::<serde_json::Value>(text).ok().map(Value::from)
+}
+
+fn scalar(name: &str) -> Form {
+    Form::Scalar(name.to_owned())
 }

@@ -112,7 +112,7 @@ pub fn link(model: &StoredModel, link: &LinkTable, called: &str) -> String {
 }
 
 pub fn link_index(link: &LinkTable) -> Definition {
-    let name = format!("{}_{}_index", link.table, link.second.column);
+    let name = link.index.clone();
     let columns = format!("{}, {}", quoted(&link.second.column), quoted(&link.first.column));
     let sql = format!("CREATE INDEX {} ON {} ({columns})", quoted(&name), quoted(&link.table));
     Definition { name, sql }

@@ -8,10 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::Deed;
 use crate::model::{
-    EmbeddedType, Field, FieldId, FilledBy, Item, Kind, Model, OnDelete, RecordType, Scalar, Stored, TypeId,
+    EmbeddedType, Field, FieldId, FilledBy, Item, Kind, Model, OnDelete, RecordType, Stored, TypeId, coerce,
 };
-
-use super::convert;
 
 /// Everything about a model that shows in the database.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -114,6 +112,8 @@ pub struct LinkTable {
     /// The side whose type stands first in the schema.
     pub first: LinkSide,
     pub second: LinkSide,
+    /// The index that finds pairs by their second side.
+    pub index: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -138,11 +138,14 @@ pub struct Logged {
 impl StoredModel {
     pub fn of(model: &Model, logged: &[(TypeId, Deed)]) -> Self {
         let mut names = Names::default();
-        let links = links(model);
+        let mut links = links(model);
         for table in
             model.records.iter().map(|record| &record.table).chain(links.iter().map(|link| &link.table))
         {
             names.take(table.clone());
+        }
+        for link in &mut links {
+            link.index = names.take(format!("{}_{}_index", link.table, link.second.column));
         }
         let tables = model.records.iter().enumerate().map(|(position, record)| Table {
             name: record.name.clone(),
@@ -166,6 +169,11 @@ impl StoredModel {
 
     pub fn table(&self, name: &str) -> Option<&Table> {
         self.tables.iter().find(|table| table.name == name)
+    }
+
+    pub fn index_names(&self) -> impl Iterator<Item = &str> {
+        let records = self.tables.iter().flat_map(|table| &table.indexes).map(|index| index.name.as_str());
+        records.chain(self.links.iter().map(|link| link.index.as_str()))
     }
 
     /// The names of all tables, those of links too.
@@ -218,7 +226,7 @@ fn parts(model: &Model, embedded: &EmbeddedType) -> Vec<Part> {
 fn form(model: &Model, kind: &Kind) -> Option<Form> {
     match kind {
         Kind::Id | Kind::Inverse { .. } | Kind::Link { .. } | Kind::Unstored => None,
-        Kind::Scalar(scalar) => Some(Form::Scalar(scalar_name(*scalar).to_owned())),
+        Kind::Scalar(scalar) => Some(Form::Scalar(scalar.name().to_owned())),
         Kind::Enum(name) => Some(Form::Enum(name.clone())),
         Kind::Embedded(name) => Some(Form::Embedded(name.clone())),
         Kind::List(item) => list_form(model, item),
@@ -237,35 +245,18 @@ fn list_form(model: &Model, item: &Item) -> Option<Form> {
     Some(Form::List { item: Box::new(form(model, &item.kind)?), required: item.required })
 }
 
-fn scalar_name(scalar: Scalar) -> &'static str {
-    match scalar {
-        Scalar::String => "String",
-        Scalar::Int => "Int",
-        Scalar::Float => "Float",
-        Scalar::Boolean => "Boolean",
-        Scalar::Id => "ID",
-        Scalar::Long => "Long",
-        Scalar::Decimal => "Decimal",
-        Scalar::Date => "Date",
-        Scalar::DateTime => "DateTime",
-        Scalar::Uuid => "UUID",
-        Scalar::Url => "URL",
-        Scalar::Email => "Email",
-        Scalar::Json => "JSON",
-    }
-}
-
 fn fill(model: &Model, field: &Field) -> Fill {
     match field.filled_by {
         FilledBy::Creation => return Fill::Created,
         FilledBy::Update => return Fill::Updated,
         FilledBy::Client | FilledBy::Version => {}
     }
-    match field.default.as_ref().and_then(|default| convert::stored(model, field, default)) {
-        None | Some(Stored::Null) => Fill::Nothing,
-        Some(Stored::Int(number)) => Fill::Int(number),
-        Some(Stored::Real(number)) => Fill::Real(number),
-        Some(Stored::Text(text)) => Fill::Text(text),
+    match field.default.as_ref().map(|default| coerce::field(model, field, default)) {
+        // A default that breaks a rule is a mistake of the schema, which `parse` reports.
+        None | Some(Err(_) | Ok(Stored::Null)) => Fill::Nothing,
+        Some(Ok(Stored::Int(number))) => Fill::Int(number),
+        Some(Ok(Stored::Real(number))) => Fill::Real(number),
+        Some(Ok(Stored::Text(text))) => Fill::Text(text),
     }
 }
 
@@ -317,6 +308,7 @@ fn links(model: &Model) -> Vec<LinkTable> {
                         column: other_column.clone(),
                         renamed_from: None,
                     },
+                    index: String::new(),
                 }),
             }
         }

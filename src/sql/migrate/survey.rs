@@ -1,0 +1,338 @@
+//! Judges changes by the rows that are there: how many are concerned, what is lost, what cannot be done.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use rusqlite::Connection;
+
+use super::convert::{Converted, Converter};
+use super::ddl::{self, quoted};
+use super::diff::{Change, What};
+use super::pair::Pairs;
+use super::shape::{Action, Column, Fill, Form, Index, Logged, Table};
+use crate::model::{Field, Model};
+
+/// One change as a person reads it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedStep {
+    /// What it is about: `User.email`, `User`.
+    pub subject: String,
+    /// What happens, to how many records.
+    pub description: String,
+    pub safety: Safety,
+}
+
+/// Who has to agree to a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Safety {
+    /// Nobody: it is done at start.
+    Safe,
+    /// Whoever runs `trefoil migrate --apply`.
+    NeedsApply,
+    /// Whoever also says `--allow-drop` and this name.
+    Loses { what: String },
+    /// The records do not allow it; here is the way out.
+    Blocked { way_out: String },
+}
+
+/// The model, both shapes and the rows.
+pub struct Survey<'a> {
+    pub connection: &'a Connection,
+    pub model: &'a Model,
+    pub pairs: &'a Pairs<'a>,
+}
+
+impl Survey<'_> {
+    pub fn judge(&self, changes: &[Change<'_>]) -> rusqlite::Result<Vec<PlannedStep>> {
+        changes.iter().map(|change| self.step(change)).collect()
+    }
+
+    fn step(&self, change: &Change<'_>) -> rusqlite::Result<PlannedStep> {
+        let subject = &change.subject;
+        let loss = || Safety::Loses { what: subject.clone() };
+        let safe = |description: String| (description, Safety::Safe);
+        let (description, safety) = match &change.what {
+            What::NewType => safe("new type".to_owned()),
+            What::GoneType { old } => {
+                (format!("removed; its {} are lost", records(self.rows(&old.table)?)), loss())
+            }
+            What::RenamedType { old } => {
+                safe(format!("renamed from {}; its {} stay", old.name, records(self.rows(&old.table)?)))
+            }
+            What::NewField { table, new } => self.new_field(table, new)?,
+            What::GoneField { table, old } => {
+                let lost = self.filled(table, old)?;
+                (format!("removed; the values of {} are lost", records(lost)), loss())
+            }
+            What::RenamedField { old } => safe(format!("renamed from {}; its values stay", old.field)),
+            What::Retyped { table, old, new } => self.retyped(subject, table, old, new)?,
+            What::Narrowed { table, old, new } => self.narrowed(subject, table, old, new)?,
+            What::Required { table, old, new } => self.required(table, old, new)?,
+            What::Optional => safe("no longer required".to_owned()),
+            What::Redefaulted { new } => safe(match fill_words(&new.default) {
+                Some(words) => format!("the default is now {words}; records keep their values"),
+                None => "there is no default any more; records keep their values".to_owned(),
+            }),
+            What::OnDelete { new } => safe(on_delete_words(&new.form).to_owned()),
+            What::NewIndex { table, index, old, new } => self.new_index(table, index, *old, *new)?,
+            What::GoneIndex { index } => safe(format!("{} dropped", index_words(index))),
+            What::NewLink => safe("new link".to_owned()),
+            What::GoneLink { old } => {
+                let pairs = counted(self.rows(&old.table)?, "pair");
+                (format!("link removed; its {pairs} are lost"), loss())
+            }
+            What::RenamedLink { old } => {
+                safe(format!("link renamed; its {} stay", counted(self.rows(&old.table)?, "pair")))
+            }
+            What::Logging { to, .. } => safe(logging_words(*to)),
+        };
+        Ok(PlannedStep { subject: subject.clone(), description, safety })
+    }
+
+    fn new_field(&self, table: &Table, new: &Column) -> rusqlite::Result<(String, Safety)> {
+        let rows = self.rows(&table.table)?;
+        let what = if new.required { "new required field" } else { "new field" };
+        let intro = format!("{what}, {}", new.form);
+        Ok(match fill_words(&new.default) {
+            Some(words) => (format!("{intro}; {} get {words}", records(rows)), Safety::Safe),
+            None if !new.required => (format!("{intro}; {} get null", records(rows)), Safety::Safe),
+            None if rows == 0 => {
+                (format!("{intro}, without a default; there are no records"), Safety::NeedsApply)
+            }
+            None => {
+                let way_out = "give it a @default, or make it nullable until every record has a value";
+                let text = format!("{intro}, without a default; {} would have no value", records(rows));
+                (text, Safety::Blocked { way_out: way_out.to_owned() })
+            }
+        })
+    }
+
+    fn retyped(
+        &self,
+        subject: &str,
+        table: &Table,
+        old: &Column,
+        new: &Column,
+    ) -> rusqlite::Result<(String, Safety)> {
+        let found = self.convertible(table, old, new)?;
+        let intro = format!("{} becomes {}; ", old.form, new.form);
+        Ok(match found.doubt(new) {
+            None => (format!("{intro}the values of {} fit", records(found.all)), Safety::NeedsApply),
+            Some(doubt) => (intro + &doubt.words, doubt.safety(subject, new)),
+        })
+    }
+
+    fn narrowed(
+        &self,
+        subject: &str,
+        table: &Table,
+        old: &Column,
+        new: &Column,
+    ) -> rusqlite::Result<(String, Safety)> {
+        let found = self.convertible(table, old, new)?;
+        let intro = format!("{} allows less than before; ", new.form);
+        Ok(match found.doubt(new) {
+            None => (format!("{intro}the values of {} fit", records(found.all)), Safety::Safe),
+            Some(doubt) => (intro + &doubt.words, doubt.safety(subject, new)),
+        })
+    }
+
+    fn required(&self, table: &Table, old: &Column, new: &Column) -> rusqlite::Result<(String, Safety)> {
+        let empty = self.rows(&table.table)? - self.filled(table, old)?;
+        Ok(match fill_words(&new.default) {
+            _ if empty == 0 => ("now required; every record has a value".to_owned(), Safety::NeedsApply),
+            Some(words) => {
+                (format!("now required; {} without a value get {words}", records(empty)), Safety::NeedsApply)
+            }
+            None => {
+                let way_out = "give these records a value, or the field a @default";
+                let text = format!("now required; {} have no value", records(empty));
+                (text, Safety::Blocked { way_out: way_out.to_owned() })
+            }
+        })
+    }
+
+    fn new_index(
+        &self,
+        table: &Table,
+        index: &Index,
+        old: Option<&Column>,
+        new: Option<&Column>,
+    ) -> rusqlite::Result<(String, Safety)> {
+        let words = format!("new {}", index_words(index));
+        let doubles = match (old, new) {
+            _ if !index.unique => 0,
+            (Some(old), _) => self.doubles(table, old)?,
+            (None, Some(new)) if fill_words(&new.default).is_some() => self.rows(&table.table)? - 1,
+            (None, Some(_) | None) => 0,
+        };
+        if doubles <= 0 {
+            return Ok((words, Safety::Safe));
+        }
+        let way_out = "change these records so that every value is there once".to_owned();
+        let text = format!("{words}; {} hold a value that another one has too", records(doubles));
+        Ok((text, Safety::Blocked { way_out }))
+    }
+
+    fn convertible(&self, table: &Table, old: &Column, new: &Column) -> rusqlite::Result<Fit> {
+        let tables: HashMap<&str, &str> =
+            self.pairs.tables.iter().map(|pair| (pair.new.name.as_str(), pair.old.table.as_str())).collect();
+        let converter = Converter {
+            model: self.model,
+            shape: self.pairs.new,
+            field: field(self.model, self.pairs, table, new),
+            old: &old.form,
+            new: &new.form,
+            tables: &tables,
+            connection: self.connection,
+        };
+        let column = quoted(&old.column);
+        let sql = format!("SELECT {column} FROM {} WHERE {column} IS NOT NULL", quoted(&table.table));
+        let mut statement = self.connection.prepare(&sql)?;
+        let mut rows = statement.query([])?;
+        let mut fit = Fit::default();
+        while let Some(row) = rows.next()? {
+            fit.all += 1;
+            match converter.convert(row.get_ref(0)?)? {
+                Converted::Kept(_) => {}
+                Converted::Trimmed(_) => fit.trimmed += 1,
+                Converted::Unfit => fit.unfit += 1,
+            }
+        }
+        Ok(fit)
+    }
+
+    fn rows(&self, table: &str) -> rusqlite::Result<i64> {
+        self.count(&format!("SELECT count(*) FROM {}", quoted(table)))
+    }
+
+    fn filled(&self, table: &Table, column: &Column) -> rusqlite::Result<i64> {
+        self.count(&format!("SELECT count({}) FROM {}", quoted(&column.column), quoted(&table.table)))
+    }
+
+    /// How many records would have to change for every value to be there once.
+    fn doubles(&self, table: &Table, column: &Column) -> rusqlite::Result<i64> {
+        let term = ddl::index_term(table, &column.column);
+        self.count(&format!("SELECT count({term}) - count(DISTINCT {term}) FROM {}", quoted(&table.table)))
+    }
+
+    fn count(&self, sql: &str) -> rusqlite::Result<i64> {
+        self.connection.query_row(sql, [], |row| row.get(0))
+    }
+}
+
+/// The field of the model that a column of the new shape stands for; `table` is the old one.
+pub fn field<'a>(model: &'a Model, pairs: &Pairs<'_>, table: &Table, column: &Column) -> &'a Field {
+    let record = pairs.new_name(&table.name).and_then(|name| model.record_named(name));
+    let record = model.record(record.expect("the new shape is of this model"));
+    record.field(record.field_named(&column.field).expect("its columns are fields of the model"))
+}
+
+/// How the values of a column fit another type.
+#[derive(Default)]
+struct Fit {
+    all: i64,
+    trimmed: i64,
+    unfit: i64,
+}
+
+struct Doubt {
+    words: String,
+    unfit: i64,
+}
+
+impl Fit {
+    fn doubt(&self, new: &Column) -> Option<Doubt> {
+        let mut words = Vec::new();
+        if self.unfit > 0 {
+            let (all, unfit) = (grouped(self.all), grouped(self.unfit));
+            let instead = match fill_words(&new.default) {
+                Some(words) if new.required => format!(" and become {words}"),
+                None if new.required => String::new(),
+                Some(_) | None => " and become null".to_owned(),
+            };
+            words.push(format!("{unfit} of {all} values do not fit{instead}"));
+        }
+        if self.trimmed > 0 {
+            words.push(format!("{} lose members that are no longer there", records(self.trimmed)));
+        }
+        (!words.is_empty()).then(|| Doubt { words: words.join(", "), unfit: self.unfit })
+    }
+}
+
+impl Doubt {
+    fn safety(&self, subject: &str, new: &Column) -> Safety {
+        if self.unfit > 0 && new.required && new.default == Fill::Nothing {
+            let way_out =
+                "change these values, or make the field nullable or give it a @default to lose them";
+            return Safety::Blocked { way_out: way_out.to_owned() };
+        }
+        Safety::Loses { what: subject.to_owned() }
+    }
+}
+
+fn fill_words(fill: &Fill) -> Option<String> {
+    match fill {
+        Fill::Nothing => None,
+        Fill::Int(number) => Some(number.to_string()),
+        Fill::Real(number) => Some(number.to_string()),
+        Fill::Text(text) => Some(format!("{text:?}")),
+        Fill::Created | Fill::Updated => Some("the time of this change".to_owned()),
+    }
+}
+
+fn on_delete_words(form: &Form) -> &'static str {
+    match super::pair::on_delete(form) {
+        Some(Action::Cascade) => "is now deleted together with what it refers to",
+        Some(Action::SetNull) => "becomes null when what it refers to is deleted",
+        Some(Action::Refuse) | None => "now keeps what it refers to from being deleted",
+    }
+}
+
+fn index_words(index: &Index) -> String {
+    let kind = if index.unique { "unique index" } else { "index" };
+    format!("{kind} on {}", index.columns.join(", "))
+}
+
+fn logging_words(logged: Logged) -> String {
+    let deeds = [(logged.created, "created"), (logged.updated, "updated"), (logged.deleted, "deleted")];
+    let names: Vec<_> = deeds.into_iter().filter(|(on, _)| *on).map(|(_, name)| name).collect();
+    match names.is_empty() {
+        true => "its changes are no longer logged".to_owned(),
+        false => format!("these changes are logged: {}", names.join(", ")),
+    }
+}
+
+fn records(number: i64) -> String {
+    counted(number, "record")
+}
+
+fn counted(number: i64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", grouped(number))
+}
+
+/// `1,204,000`
+fn grouped(number: i64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+impl fmt::Display for PlannedStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.subject, self.description)?;
+        match &self.safety {
+            Safety::Safe => Ok(()),
+            Safety::NeedsApply => f.write_str("  [needs --apply]"),
+            Safety::Loses { what } => write!(f, "  [LOSS: needs --apply --allow-drop {what}]"),
+            Safety::Blocked { way_out } => write!(f, "  [NOT POSSIBLE: {way_out}]"),
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Changes of fields, types and indexes that keep the data.
+
+use super::*;
+
+#[test]
+fn new_fields_are_filled_at_start() {
+    let store = Store::with(
+        "type User { id: ID! name: String! }",
+        "INSERT INTO users (name) VALUES ('Ann'), ('Bob')",
+    );
+    let report = store.start(
+        "enum Level { LOW HIGH }
+         type User { id: ID! name: String! nick: String count: Int! @default(value: 3) ratio: Float @default(value: 0.5)
+           level: Level! @default(value: HIGH) quote: String! @default(value: \"it's\") tags: [String!]
+           born: DateTime! @createdAt price: Decimal! @default(value: \"1.50\") flag: Boolean! @default(value: true) }",
+    );
+    assert_eq!(report.unwrap().steps.len(), 9);
+    assert_eq!(
+        store.rows("SELECT name, nick, count, ratio, level, quote, tags, price, flag, _version, length(born) FROM users"),
+        ["Ann|null|3|0.5|HIGH|it's|null|1.50|1|1|27", "Bob|null|3|0.5|HIGH|it's|null|1.50|1|1|27"]
+    );
+    assert_eq!(store.rows("SELECT count(*) FROM trefoil_changes WHERE deed <> 'created'"), ["0"]);
+    let image =
+        "SELECT image ->> 'level', image ->> 'ratio', image ->> 'nick' FROM trefoil_changes WHERE number = 1";
+    assert_eq!(store.rows(image), ["HIGH|0.5|null"]);
+    store.run("INSERT INTO users (name) VALUES ('Eve')");
+    assert_eq!(store.rows("SELECT count, level FROM users WHERE id = 3"), ["3|HIGH"]);
+}
+
+#[test]
+fn ids_are_not_reused_after_a_rebuild() {
+    let store = Store::with(
+        "type User { id: ID! name: String! }",
+        "INSERT INTO users (name) VALUES ('A'), ('B'), ('C')",
+    );
+    store.run("DELETE FROM users WHERE id > 1");
+    store.start("type User { id: ID! name: String }").unwrap();
+    store.run("INSERT INTO users (name) VALUES (NULL)");
+    assert_eq!(store.rows("SELECT id, name FROM users"), ["1|A", "4|null"]);
+    store.run("DELETE FROM users");
+    store.apply("type User { id: ID! }", &["User.name"]).unwrap();
+    store.start("type Member @renamedFrom(name: \"User\") { id: ID! name: String }").unwrap();
+    store.run("INSERT INTO members (name) VALUES ('E')");
+    assert_eq!(store.rows("SELECT id, name FROM members"), ["5|E"]);
+}
+
+#[test]
+fn versions_stay_and_nothing_is_logged_by_a_migration() {
+    let store =
+        Store::with("type User { id: ID! name: String! }", "INSERT INTO users (name) VALUES ('A'), ('B')");
+    store.run("UPDATE users SET name = 'C' WHERE id = 2");
+    store.apply("type User { id: ID! name: String title: Int @renamedFrom(name: \"x\") }", &[]).unwrap();
+    assert_eq!(store.rows("SELECT id, _version FROM users"), ["1|1", "2|2"]);
+    assert_eq!(store.rows("SELECT count(*) FROM trefoil_changes"), ["3"]);
+    store.run("UPDATE users SET title = 1");
+    assert_eq!(store.rows("SELECT id, _version FROM users"), ["1|2", "2|3"]);
+    assert_eq!(store.rows("SELECT count(*) FROM trefoil_changes"), ["5"]);
+}
+
+#[test]
+fn required_and_optional() {
+    let store = Store::with(
+        "type User { id: ID! a: Int b: Int c: Int! }",
+        "INSERT INTO users (a, c) VALUES (1, 1), (2, 2)",
+    );
+    let sdl = "type User { id: ID! a: Int! b: Int! @default(value: 9) c: Int }";
+    let plan = store.plan(sdl);
+    assert!(plan.contains("User.a: now required; every record has a value  [needs --apply]"), "{plan}");
+    assert!(
+        plan.contains("User.b: now required; 2 records without a value get 9  [needs --apply]"),
+        "{plan}"
+    );
+    assert!(plan.contains("User.c: no longer required\n"), "{plan}");
+    store.apply(sdl, &[]).unwrap();
+    assert_eq!(store.rows("SELECT a, b, c FROM users"), ["1|9|1", "2|9|2"]);
+    assert_eq!(store.rows("SELECT image ->> 'b' FROM trefoil_changes"), ["9", "9"]);
+    assert!(store.open().execute_batch("INSERT INTO users (a) VALUES (NULL)").is_err());
+    store.run("INSERT INTO users (a) VALUES (3)");
+    assert_eq!(store.rows("SELECT a, b, c FROM users WHERE id = 3"), ["3|9|null"]);
+}
+
+#[test]
+fn an_empty_type_takes_a_required_field_on_demand() {
+    let store = Store::with("type User { id: ID! }", "");
+    let sdl = "type User { id: ID! name: String! }";
+    assert!(matches!(store.start(sdl), Err(MigrateError::NeedsMigration(_))));
+    store.apply(sdl, &[]).unwrap();
+    assert!(store.open().execute_batch("INSERT INTO users DEFAULT VALUES").is_err());
+}
+
+#[test]
+fn renamed_fields_and_types_keep_everything() {
+    let store = Store::with(
+        "type User { id: ID! name: String! @unique boss: User orders: [Order] }
+         type Order { id: ID! user: User! @reference(onDelete: CASCADE) item: String }",
+        "INSERT INTO users (name) VALUES ('Ann'), ('Bob'); UPDATE users SET bossId = 1 WHERE id = 2;
+         INSERT INTO orders (userId, item) VALUES (2, 'tea');
+         CREATE VIEW foreign_view AS SELECT name, bossId FROM users",
+    );
+    let second = "type Person @renamedFrom(name: \"User\") {
+           id: ID! fullName: String! @unique @renamedFrom(name: \"name\") chief: Person @renamedFrom(name: \"boss\") orders: [Order] }
+         type Order { id: ID! buyer: Person! @reference(onDelete: CASCADE) @renamedFrom(name: \"user\") item: String }";
+    let report = store.start(second).unwrap();
+    assert!(
+        report.steps.iter().any(|step| step.to_string() == "Person: renamed from User; its 2 records stay")
+    );
+    assert_eq!(store.rows("SELECT * FROM people"), ["1|Ann|null|1", "2|Bob|1|2"]);
+    assert_eq!(store.rows("SELECT id, buyerId, item FROM orders"), ["1|2|tea"]);
+    assert_eq!(store.rows("SELECT * FROM foreign_view"), ["Ann|null", "Bob|1"]);
+    assert_eq!(
+        store.rows(
+            "SELECT resource, image ->> 'fullName', image ->> 'chiefId' FROM trefoil_changes WHERE record = 2"
+        ),
+        ["Person|Bob|null", "Person|Bob|1"]
+    );
+    assert_eq!(store.start(second).unwrap().steps, []);
+    let fresh = Store::with(second, "");
+    let definitions = "SELECT name, sql FROM sqlite_master WHERE type IN ('index', 'trigger') AND sql NOT NULL ORDER BY name";
+    assert_eq!(store.rows(definitions), fresh.rows(definitions));
+    // References still hold, under the new names.
+    assert!(store.open().execute_batch("UPDATE orders SET buyerId = 77").is_err());
+    store.run("UPDATE people SET chiefId = NULL; DELETE FROM people WHERE id = 2");
+    assert_eq!(store.rows("SELECT count(*) FROM orders"), ["0"]);
+    let third = "type Human @renamedFrom(name: \"Person\") { id: ID! label: String! @unique @renamedFrom(name: \"fullName\") orders: [Order]
+           chief: Human }
+         type Order { id: ID! buyer: Human! @reference(onDelete: CASCADE) item: String }";
+    store.start(third).unwrap();
+    assert_eq!(store.rows("SELECT id, label FROM humans"), ["1|Ann"]);
+}
+
+#[test]
+fn a_name_can_pass_from_one_field_or_type_to_another() {
+    let store = Store::with(
+        "type User { id: ID! name: String title: String } type Member { id: ID! code: Int }",
+        "INSERT INTO users (name, title) VALUES ('n', 't'); INSERT INTO members (code) VALUES (5)",
+    );
+    // `title` goes; what was `name` is no longer called so, and a new `name` begins empty.
+    let sdl =
+        "type User { id: ID! label: String @renamedFrom(name: \"name\") } type Member { id: ID! code: Int }";
+    store.apply(sdl, &["User.title"]).unwrap();
+    store.start("type User { id: ID! label: String name: String @renamedFrom(name: \"nothing\") } type Member { id: ID! code: Int }").unwrap();
+    assert_eq!(store.rows("SELECT label, name FROM users"), ["n|null"]);
+}
+
+#[test]
+fn a_new_unique_index_needs_single_values() {
+    let store = Store::with(
+        "type Item { id: ID! code: String price: Decimal }",
+        "INSERT INTO items (code, price) VALUES ('a', '1.50'), ('a', '1.5'), (NULL, '2'), (NULL, NULL)",
+    );
+    let codes = "type Item { id: ID! code: String @unique price: Decimal }";
+    let prices = "type Item { id: ID! code: String price: Decimal @unique }";
+    for sdl in [codes, prices] {
+        let plan = store.plan(sdl);
+        assert!(plan.contains("1 record hold") && plan.contains("NOT POSSIBLE"), "{plan}");
+        assert!(matches!(store.start(sdl), Err(MigrateError::NeedsMigration(_))));
+        assert!(matches!(store.apply(sdl, &[]), Err(MigrateError::Refused(_))));
+    }
+    store.run("UPDATE items SET code = 'b', price = '15.0' WHERE id = 2");
+    store.start(codes).unwrap();
+    assert!(store.open().execute_batch("INSERT INTO items (code) VALUES ('a')").is_err());
+    store.start(prices).unwrap();
+    store.run("INSERT INTO items (code) VALUES ('a')");
+    assert!(store.open().execute_batch("INSERT INTO items (price) VALUES ('15')").is_err());
+    store.run("INSERT INTO items (price) VALUES ('150'), ('0.15')");
+}
+
+#[test]
+fn indexes_come_and_go_at_start() {
+    let names = "SELECT name FROM sqlite_master WHERE type = 'index' AND tbl_name = 'items' ORDER BY name";
+    let store = Store::with(
+        "type Item @index(fields: [\"a\", \"b\"]) { id: ID! a: Int b: Int }",
+        "INSERT INTO items (a) VALUES (1)",
+    );
+    assert_eq!(store.rows(names), ["items_a_b_index"]);
+    store.start("type Item @index(fields: [\"b\"]) { id: ID! a: Int b: Int }").unwrap();
+    assert_eq!(store.rows(names), ["items_b_index"]);
+}
+
+#[test]
+fn what_a_deletion_does_can_change() {
+    let refuse = "type User { id: ID! orders: [Order] } type Order { id: ID! user: User }";
+    let cascade = "type User { id: ID! orders: [Order] } type Order { id: ID! user: User @reference(onDelete: CASCADE) }";
+    let store =
+        Store::with(refuse, "INSERT INTO users DEFAULT VALUES; INSERT INTO orders (userId) VALUES (1)");
+    assert!(store.open().execute_batch("DELETE FROM users").is_err());
+    store.start(cascade).unwrap();
+    store.run("DELETE FROM users");
+    assert_eq!(store.rows("SELECT count(*) FROM orders"), ["0"]);
+}
+
+#[test]
+fn what_other_programs_put_on_a_table_survives_a_rebuild() {
+    let store = Store::with(
+        "type User { id: ID! name: String! note: String }",
+        "INSERT INTO users (name) VALUES ('Ann')",
+    );
+    store.run(
+        "ALTER TABLE users ADD COLUMN theirs TEXT DEFAULT 'x';
+         CREATE INDEX their_index ON users (theirs);
+         CREATE TABLE their_log (name);
+         CREATE TABLE their_table (user INTEGER REFERENCES users(id));
+         INSERT INTO their_table VALUES (1);
+         CREATE TRIGGER their_trigger AFTER INSERT ON users BEGIN INSERT INTO their_log VALUES (NEW.name); END;
+         CREATE VIEW their_view AS SELECT theirs FROM users;",
+    );
+    store.apply("type User { id: ID! name: String }", &["User.note"]).unwrap();
+    store.run("INSERT INTO users (name) VALUES ('Bob')");
+    assert_eq!(store.rows("SELECT id, name, theirs FROM users"), ["1|Ann|x", "2|Bob|x"]);
+    assert_eq!(store.rows("SELECT * FROM their_log"), ["Bob"]);
+    assert_eq!(store.rows("SELECT * FROM their_view"), ["x", "x"]);
+    assert_eq!(store.rows("SELECT count(*) FROM sqlite_master WHERE name = 'their_index'"), ["1"]);
+    assert!(store.open().execute_batch("INSERT INTO their_table VALUES (7)").is_err());
+    store.run("DELETE FROM users WHERE id = 2; INSERT INTO their_table VALUES (1)");
+}
+
+#[test]
+fn their_index_on_a_removed_field_stops_the_migration() {
+    let store = Store::with("type User { id: ID! note: String }", "CREATE INDEX their_index ON users (note)");
+    let before = store.dump();
+    let error = store.apply("type User { id: ID! }", &["User.note"]).unwrap_err().to_string();
+    assert!(error.contains("their_index"), "{error}");
+    assert_eq!(store.dump(), before);
+}

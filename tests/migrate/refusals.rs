@@ -1,0 +1,154 @@
+//! What is not done: at start, without agreement, on a foreign or newer store, or half.
+
+use super::*;
+
+const OLD: &str = "type User { id: ID! name: String! note: String age: Int }";
+const DATA: &str = "INSERT INTO users (name, note, age) VALUES ('Ann', 'hi', 7), ('Bob', NULL, NULL)";
+
+/// The start refuses, says so, and leaves everything as it was.
+fn check_refused(sdl: &str, says: &[&str]) {
+    let store = Store::with(OLD, DATA);
+    let before = store.dump();
+    let error = store.start(sdl).unwrap_err();
+    assert!(matches!(error, MigrateError::NeedsMigration(_)), "{error}");
+    let text = error.to_string();
+    for part in says.iter().chain(&["trefoil migrate --plan"]) {
+        assert!(text.contains(part), "{part:?} is not in:\n{text}");
+    }
+    assert_eq!(store.dump(), before);
+    assert_eq!(store.start(OLD).unwrap().steps, []);
+    store.run("INSERT INTO users (name) VALUES ('Eve')");
+    assert_eq!(store.rows("SELECT max(id), count(*) FROM users"), ["3|3"]);
+}
+
+#[test]
+fn the_start_refuses_what_loses_or_does_not_fit() {
+    check_refused(
+        "type User { id: ID! name: String! age: Int }",
+        &["User.note: removed; the values of 1 record are lost", "--allow-drop User.note"],
+    );
+    check_refused("type Other { id: ID! }", &["User: removed; its 2 records are lost", "--allow-drop User"]);
+    check_refused(
+        "type User { id: ID! name: String! note: String age: Int mail: String! }",
+        &[
+            "User.mail: new required field, String, without a default; 2 records would have no value",
+            "@default",
+        ],
+    );
+    check_refused(
+        "type User { id: ID! name: String! note: String! age: Int }",
+        &["User.note: now required; 1 record have no value"],
+    );
+    check_refused(
+        "type User { id: ID! name: String! note: String age: String }",
+        &["User.age: Int becomes String; the values of 1 record fit", "--apply"],
+    );
+    check_refused(
+        "type User { id: ID! name: Int! note: String age: Int }",
+        &["User.name: String becomes Int; 2 of 2 values do not fit", "NOT POSSIBLE"],
+    );
+}
+
+#[test]
+fn a_plan_writes_nothing_and_ends_with_the_command() {
+    let store = Store::with(OLD, DATA);
+    let before = store.dump();
+    let sdl = "type User { id: ID! name: String! age: Long nick: String } type Tag { id: ID! }";
+    assert_eq!(
+        store.plan(sdl),
+        "Tag: new type\n\
+         User.nick: new field, String; 2 records get null\n\
+         User.age: Int becomes Long; the values of 1 record fit  [needs --apply]\n\
+         User.note: removed; the values of 1 record are lost  [LOSS: needs --apply --allow-drop User.note]\n\
+         \n\
+         To apply: trefoil migrate --apply --allow-drop User.note\n"
+    );
+    assert_eq!(store.dump(), before);
+    assert_eq!(store.plan(OLD), "Nothing to do: the store fits the schema.\n");
+    let empty = Store::empty();
+    assert!(empty.plan(OLD).starts_with("User: new type\n"));
+    assert_eq!(empty.rows("SELECT count(*) FROM sqlite_master"), ["0"]);
+}
+
+#[test]
+fn a_loss_needs_its_own_agreement() {
+    let store = Store::with(OLD, DATA);
+    let sdl = "type User { id: ID! name: String! }";
+    let before = store.dump();
+    let error = store.apply(sdl, &["User.note"]).unwrap_err().to_string();
+    assert!(error.contains("User.age: removed"), "{error}");
+    assert!(!error.contains("User.note:"), "{error}");
+    let error = store.apply(sdl, &["User.note", "User.aeg"]).unwrap_err().to_string();
+    assert!(error.contains("--allow-drop User.aeg") && error.contains("did you mean User.age?"), "{error}");
+    assert_eq!(store.dump(), before);
+    store.apply(sdl, &["User.note", "User.age"]).unwrap();
+    assert_eq!(store.rows("SELECT * FROM users"), ["1|Ann|1", "2|Bob|1"]);
+}
+
+#[test]
+fn a_removed_type_goes_with_agreement_and_its_name_is_free() {
+    let store = Store::with(OLD, DATA);
+    store.apply("type Other { id: ID! }", &["User"]).unwrap();
+    assert_eq!(store.rows("SELECT count(*) FROM sqlite_master WHERE tbl_name = 'users'"), ["0"]);
+    store.start("type Other { id: ID! } type User { id: ID! mail: String }").unwrap();
+    assert_eq!(store.rows("SELECT count(*) FROM trefoil_changes WHERE resource = 'User'"), ["0"]);
+}
+
+#[test]
+fn another_programs_database_is_left_alone() {
+    let store = Store::empty();
+    store.run("CREATE TABLE Users (x); CREATE TABLE things (x); INSERT INTO things VALUES (1)");
+    let error = store.start(OLD).unwrap_err().to_string();
+    assert!(error.contains("Users") && !error.contains("things"), "{error}");
+    assert_eq!(store.rows("SELECT count(*) FROM sqlite_master"), ["2"]);
+    assert!(store.start("type Order { id: ID! }").unwrap().fresh);
+    assert_eq!(store.rows("SELECT * FROM things"), ["1"]);
+}
+
+#[test]
+fn a_newer_or_damaged_store_is_refused() {
+    let store = Store::with(OLD, DATA);
+    store.run("UPDATE trefoil_meta SET value = '2' WHERE key = 'format'");
+    assert!(matches!(store.start(OLD), Err(MigrateError::NewerStore { found: 2 })));
+    store.run("UPDATE trefoil_meta SET value = '1' WHERE key = 'format'");
+    store.run("DROP TRIGGER trefoil_users_created; DROP TRIGGER trefoil_users_updated; DROP TRIGGER trefoil_users_deleted");
+    store.run("ALTER TABLE users DROP COLUMN age");
+    let error = store.start(OLD).unwrap_err().to_string();
+    assert!(error.contains("users has no column age"), "{error}");
+}
+
+#[test]
+fn interrupted_anywhere_nothing_is_half_done() {
+    let sdl = "type Person @renamedFrom(name: \"User\") { id: ID! name: String! note: Int age: String mail: String }";
+    let store =
+        Store::with(OLD, "INSERT INTO users (name, note, age) VALUES ('Ann', 'hi', 7), ('Bob', '5', NULL)");
+    let before = store.dump();
+    let model = model(sdl);
+    let mut interrupted = 0;
+    for steps in 1.. {
+        let mut connection = store.open();
+        let mut left = steps * 20;
+        connection
+            .progress_handler(
+                1,
+                Some(move || {
+                    left -= 1;
+                    left == 0
+                }),
+            )
+            .unwrap();
+        let mode = Mode::Apply { allow_drop: vec!["Person.note".to_owned()] };
+        let result = prepare(&mut connection, &model, &everything(&model), mode);
+        connection.progress_handler(0, None::<fn() -> bool>).unwrap();
+        let enforced = rows(&connection, "PRAGMA foreign_keys");
+        drop(connection);
+        assert_eq!(enforced, ["1"]);
+        if result.is_ok() {
+            break;
+        }
+        interrupted += 1;
+        assert_eq!(store.dump(), before, "after {steps}");
+    }
+    assert!(interrupted > 20, "only {interrupted} interruptions");
+    assert_eq!(store.rows("SELECT id, name, note, age FROM people"), ["1|Ann|null|7", "2|Bob|5|null"]);
+}
