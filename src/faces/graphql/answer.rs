@@ -246,10 +246,6 @@ impl Answering {
         }
         out
     }
-
-    pub fn failures(&self) -> &[Failure] {
-        &self.writer.failures
-    }
 }
 
 fn seal(out: &mut Vec<u8>, nulled: bool, failures: &[Failure]) {

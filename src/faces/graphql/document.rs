@@ -208,7 +208,7 @@ impl Prepared {
 }
 
 /// The names of variables that decide what is included.
-fn flags<'a>(set: &'a SelectionSet, names: &mut Vec<&'a ast::Name>) {
+fn flags<'a>(set: &'a SelectionSet, names: &mut Vec<&'a apollo_compiler::Name>) {
     for selection in &set.selections {
         for directive in selection.directives().iter().filter(|d| d.name == "skip" || d.name == "include") {
             if let Some(ast::Value::Variable(name)) = directive.specified_argument_by_name("if").map(|v| &**v) {

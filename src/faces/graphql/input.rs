@@ -180,7 +180,7 @@ impl Reader<'_> {
     fn input_object(
         &self,
         definition: &apollo_compiler::schema::InputObjectType,
-        given: &[(ast::Name, apollo_compiler::Node<ast::Value>)],
+        given: &[(apollo_compiler::Name, apollo_compiler::Node<ast::Value>)],
     ) -> Input {
         let mut properties = Vec::new();
         for (name, field) in &definition.fields {

@@ -39,7 +39,7 @@ use axum::body::Bytes;
 use axum::extract::{Extension, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use http::header::ALLOW;
+use http::header::{ALLOW, CONTENT_TYPE};
 use http::{HeaderMap, StatusCode};
 
 use cache::Cache;
@@ -208,5 +208,6 @@ async fn sdl(State(face): State<Face>, headers: HeaderMap) -> Response {
 }
 
 async fn tabs(State(face): State<Face>) -> Response {
-    axum::Json(tabs::of(&face.served.load().engine)).into_response()
+    let tabs = tabs::of(&face.served.load().engine);
+    ([(CONTENT_TYPE, "application/json; charset=utf-8")], tabs.to_string()).into_response()
 }

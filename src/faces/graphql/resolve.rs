@@ -179,7 +179,7 @@ impl<'a> Resolving<'a> {
             From::Child(position) => return self.children(field, *position, sources).await,
             From::Column { position, kind } => {
                 let values = sources.iter().map(|source| match source {
-                    Source::Row(row) => json::to_value(kind, row.cell(*position)),
+                    Source::Row(row) => json::value_of(kind, row.cell(*position)),
                     Source::Value(value) => property(value, &field.label.name),
                 });
                 values.map(|value| Ok(Resolved::Value(value))).collect()
@@ -203,7 +203,7 @@ impl<'a> Resolving<'a> {
                 let record = self.execution.engine.model().record(record);
                 let fields = shape.whole.iter().map(|(position, id)| {
                     let field = record.field(*id);
-                    (field.input_name.clone(), json::to_value(&field.kind, row.cell(*position)))
+                    (field.input_name.clone(), json::value_of(&field.kind, row.cell(*position)))
                 });
                 Value::Object(fields.collect())
             }

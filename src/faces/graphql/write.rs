@@ -22,6 +22,15 @@ pub struct Nulled;
 
 pub type Wrote = Result<(), Nulled>;
 
+/// Another program wrote what the field cannot hold.
+fn unreadable(at: At) -> Error {
+    let (type_name, name) = (&at.label.type_name, &at.label.name);
+    Error::Resolver {
+        message: format!("the stored value of `{type_name}.{name}` is not of its type"),
+        code: "UNREADABLE".to_owned(),
+    }
+}
+
 impl Writer {
     /// Writes a record from its row.
     pub fn row(&mut self, object: &Object, row: &dyn Row, path: &Path) -> Wrote {
@@ -85,16 +94,16 @@ impl Writer {
         match &slot.output {
             Output::Leaf(_) => {
                 let start = self.out.len();
-                match json::write(kind, cell, &mut self.out) {
+                match json::write_cell(&mut self.out, kind, cell) {
                     Ok(()) => Ok(()),
-                    Err(error) => {
+                    Err(json::Unreadable) => {
                         self.out.truncate(start);
-                        self.failed(slot.required, &Error::internal(error), at)
+                        self.failed(slot.required, &unreadable(at), at)
                     }
                 }
             }
             Output::List(_) | Output::Object(_) | Output::Abstract(_) => {
-                self.value(slot, &json::to_value(kind, cell), at)
+                self.value(slot, &json::value_of(kind, cell), at)
             }
         }
     }
