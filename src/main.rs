@@ -1,1 +1,5 @@
-fn main() {}
+//! Command line in, exit code out; nothing else.
+
+fn main() -> std::process::ExitCode {
+    trefoil::cli::run(std::env::args_os())
+}

@@ -1,4 +1,14 @@
-//! The one integration binary: each module tests one stage from outside.
+//! Every test that needs more than one module, as one binary.
 
+mod cli;
+mod coerce;
+mod docs;
+mod hostile;
+mod http;
 mod migrate;
 mod model;
+mod power;
+mod start;
+mod store;
+mod support;
+mod tidy;

@@ -1,6 +1,9 @@
 //! Schemas as files: what they mean, and what is said about wrong ones.
 
-use trefoil::model::{Claim, Colour, Diagnostic, Kind, Model, SourceFile, parse};
+use std::path::Path;
+
+use trefoil::model::directives::{DIRECTIVES, HELPER_TYPES};
+use trefoil::model::{Claim, Colour, Diagnostic, FieldId, Kind, Model, SourceFile, TypeId, parse};
 
 const SAMPLE: &str = r#"
 type User { id: ID!  name: String! @notBlank  email: String! }
@@ -44,6 +47,186 @@ fn the_sample_is_read() {
     let user = &model.records[0];
     let orders = user.field(user.field_named("orders").unwrap());
     assert!(matches!(orders.kind, Kind::Inverse { .. }));
-    println!("{}", model.sdl);
-    let _ = Claim { path: String::new(), by: String::new() };
+}
+
+/// What `check` says of `tests/schemas/*.graphqls` stands in the `.expected` file beside each.
+/// `UPDATE=1 cargo test` writes them anew.
+#[test]
+fn every_mistake_is_told_with_its_place() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/schemas");
+    let claims = [
+        Claim { path: "/hello".into(), by: "a text endpoint".into() },
+        Claim { path: "/api/info".into(), by: "a text endpoint".into() },
+        Claim { path: "/items".into(), by: "a list".into() },
+    ];
+    let mut wrong = Vec::new();
+    let mut paths: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "graphqls"));
+    paths.sort();
+    assert!(paths.len() > 20);
+    for path in paths {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let files = [file(name, &std::fs::read_to_string(&path).unwrap())];
+        let (verdict, found) = match parse(&files, &claims) {
+            Ok((_, found)) => ("loads", found),
+            Err(found) => ("refused", found),
+        };
+        let said = format!("{verdict}\n\n{}", shown(&found, &files));
+        let expected = path.with_extension("expected");
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::write(&expected, &said).unwrap();
+        }
+        if std::fs::read_to_string(&expected).unwrap_or_default() != said {
+            wrong.push(format!("{name}:\n{said}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// `Type.field` and what became of it, one a line.
+fn relations(model: &Model) -> Vec<String> {
+    let name = |record: TypeId, field: FieldId| {
+        format!("{}.{}", model.record(record).name, model.record(record).field(field).name)
+    };
+    let mut lines = Vec::new();
+    for record in &model.records {
+        for field in &record.fields {
+            let kind = match &field.kind {
+                Kind::Reference { target, on_delete } => {
+                    format!("-> {} {on_delete:?} in {}", model.record(*target).name, field.column)
+                }
+                Kind::Inverse { of, field } => format!("<- {}", name(*of, *field)),
+                Kind::Link { target, table, own_column, other_column } => {
+                    format!("<> {} {table}({own_column}, {other_column})", model.record(*target).name)
+                }
+                Kind::Unstored => "unstored".to_owned(),
+                Kind::Id | Kind::Scalar(_) | Kind::Enum(_) | Kind::Embedded(_) | Kind::List(_) => continue,
+            };
+            lines.push(format!("{}.{} ({}) {kind}", record.name, field.name, field.input_name));
+        }
+    }
+    lines
+}
+
+#[test]
+fn relations_are_found() {
+    let files = [file("r.graphqls", include_str!("schemas/relations.graphqls"))];
+    let (model, warnings) = load(&files);
+    assert_eq!(shown(&warnings, &files), "");
+    assert_eq!(
+        relations(&model),
+        [
+            "Student.courses (courseIds) <> Course students_courses(studentId, courseId)",
+            "Student.favourites (favouriteIds) <> Course students_favourites(studentId, courseId)",
+            "Course.students (studentIds) <> Student students_courses(courseId, studentId)",
+            "Course.fans (fanIds) <> Student students_favourites(courseId, studentId)",
+            "User.boss (bossId) -> User Refuse in bossId",
+            "User.staff (staff) <- User.boss",
+            "User.profile (profileId) -> Profile Refuse in profileId",
+            "User.bought (bought) <- Order.buyer",
+            "User.sold (sold) <- Order.seller",
+            "Profile.user (userId) -> User Refuse in userId",
+            "Order.buyer (buyerId) -> User Refuse in buyerId",
+            "Order.seller (sellerId) -> User SetNull in sellerId",
+            "Order.lines (lines) <- Line.order",
+            "Line.order (orderId) -> Order Cascade in orderId",
+            "Person.friends (friendIds) <> Person people_friends(personId, friendId)",
+            "Account.followers (followerIds) <> Account accounts_followers(followingId, followerId)",
+            "Account.following (followingIds) <> Account accounts_followers(followerId, followingId)",
+        ]
+    );
+    let order = model.record(model.record_named("Order").unwrap());
+    assert_eq!(order.field(order.field_named("lines").unwrap()).arguments[0].name, "first");
+    assert_eq!(order.input_field("sellerId"), order.field_named("seller"));
+}
+
+#[test]
+fn files_without_definitions_do_not_matter() {
+    for blank in ["", "# a comment\n", "\u{feff}\n , # x", "  \t\r\n"] {
+        let (model, _) = load(&[file("a.graphqls", SAMPLE), file("b.graphqls", blank)]);
+        assert_eq!(model.records.len(), 1);
+        let (model, warnings) = load(&[file("b.graphqls", blank)]);
+        assert!(model.records.is_empty());
+        assert_eq!(warnings[0].code, "EMPTY");
+    }
+    assert!(load(&[]).0.records.is_empty());
+}
+
+#[test]
+fn a_byte_order_mark_and_windows_lines_are_read() {
+    let text = format!("\u{feff}{}", SAMPLE.replace('\n', "\r\n"));
+    assert_eq!(load(&[file("a.graphqls", &text)]).0.records.len(), 1);
+    let files = [file("a.graphqls", "\u{feff}type Query { a: A\r\n  \"é\" user: Usr\r\n}\r\n")];
+    let found = parse(&files, &[]).unwrap_err();
+    let places: Vec<_> = found.iter().map(|found| (found.code, found.line, found.column)).collect();
+    assert_eq!(places, [("UNKNOWN_TYPE", 1, 17), ("UNKNOWN_TYPE", 2, 13)]);
+}
+
+/// What is served can be given back: the same schema, so the same hash.
+#[test]
+fn the_printed_schema_reads_back_as_itself() {
+    for source in [
+        SAMPLE,
+        include_str!("schemas/relations.graphqls"),
+        include_str!("schemas/spring_petclinic.graphqls"),
+        include_str!("schemas/apollo_federated.graphqls"),
+    ] {
+        let (model, _) = load(&[file("a.graphqls", source)]);
+        let (again, _) = load(&[file("b.graphqls", &model.sdl)]);
+        assert_eq!(again.sdl, model.sdl);
+        assert_eq!(again.hash, model.hash);
+    }
+    let all: String = DIRECTIVES.iter().map(|ours| format!("{}\n", ours.sdl)).collect();
+    let helpers: String = HELPER_TYPES.iter().map(|(_, sdl)| format!("{sdl}\n")).collect();
+    let files = [file("a.graphqls", &format!("{all}{helpers}{SHOP}")), file("b.graphqls", SAMPLE)];
+    let (declared, warnings) = load(&files);
+    assert_eq!(shown(&warnings, &files), "");
+    assert_eq!(declared.records.len(), 5);
+}
+
+#[test]
+fn every_directive_is_documented_and_only_those_in_use_are_printed() {
+    for ours in DIRECTIVES {
+        assert!(ours.sdl.starts_with(&format!("directive @{}", ours.name)), "{}", ours.name);
+        assert!(ours.doc.ends_with('.'), "{}", ours.name);
+    }
+    let (model, _) = load(&[file("a.graphqls", SAMPLE)]);
+    assert!(model.sdl.contains("directive @notBlank"));
+    assert!(!model.sdl.contains("@range") && !model.sdl.contains("_Value"));
+}
+
+#[test]
+fn mistakes_of_several_files_come_together_in_order() {
+    let files = [
+        file("a.graphqls", "type Query { a: Foo }\ntype User { id: ID! n: String @range(min: 1) }"),
+        file("b.graphqls", "extend type User { x: Bar }"),
+    ];
+    let found = parse(&files, &[]).unwrap_err();
+    let said: Vec<_> = found.iter().map(|found| (found.code, found.file.as_str(), found.line)).collect();
+    assert_eq!(
+        said,
+        [
+            ("UNKNOWN_TYPE", "a.graphqls", 1),
+            ("DIRECTIVE_PLACE", "a.graphqls", 2),
+            ("UNKNOWN_TYPE", "b.graphqls", 1),
+        ]
+    );
+    let json = found[0].to_json();
+    assert_eq!(json["severity"], "error");
+    assert_eq!((json["line"].as_u64(), json["column"].as_u64()), (Some(1), Some(17)));
+    assert!(found[0].render(&files, Colour::Ansi).contains("\u{1b}["));
+}
+
+#[test]
+fn inputs_and_roots_are_described() {
+    let (model, _) = load(&[file("a.graphqls", include_str!("schemas/spring_petclinic.graphqls"))]);
+    let owners = model.roots.iter().find(|root| root.name == "owners").unwrap();
+    let names: Vec<&str> = owners.arguments.iter().map(|argument| argument.name.as_str()).collect();
+    assert_eq!(names, ["filter", "order", "page", "size"]);
+    let inside: Vec<&str> = owners.arguments[0].fields.iter().map(|field| field.name.as_str()).collect();
+    assert_eq!(inside, ["firstName", "and"]);
+    assert!(owners.ty.is_list() && owners.ty.is_required());
+    assert_eq!((owners.at.line, owners.at.column), (65, 3));
+    let specialty = model.record(model.record_named("Specialty").unwrap());
+    assert!(matches!(specialty.field(specialty.field_named("vets").unwrap()).kind, Kind::Link { .. }));
 }

@@ -1,9 +1,110 @@
 //! What is done, without HTTP and without SQL: operations in, outcomes out.
 
+pub mod arguments;
+pub mod cursor;
 pub mod operation;
 pub mod plan;
+pub mod records;
+pub mod resolvers;
 pub mod store;
 
-pub use operation::{Child, Condition, Deed, Listing, Op, Operation, Order, Outcome, Selection, Slice};
-pub use plan::Plan;
+use std::sync::Arc;
+
+pub use operation::{
+    Absent, Child, Condition, Deed, Listing, Op, Operation, Order, Outcome, Selection, Slice,
+};
+pub use plan::{Plan, PlanLimits};
+pub use records::OwnedRow;
+pub use resolvers::{Actor, Binding, Builtin, Call, Gives, Registry, Resolved, Resolver, Verb};
 pub use store::{Answer, Cancel, Done, Job, Key, Row, Store};
+
+use crate::error::{Error, Result};
+use crate::model::Model;
+
+/// One schema with what answers it, and the store behind. Cheap to clone; a request holds one to its end.
+#[derive(Clone)]
+pub struct Engine(Arc<Parts>);
+
+struct Parts {
+    model: Arc<Model>,
+    bindings: Vec<Binding>,
+    registry: Registry,
+    store: Arc<dyn Store>,
+    limits: PlanLimits,
+}
+
+impl Engine {
+    pub fn new(model: Arc<Model>, registry: Registry, store: Arc<dyn Store>, limits: PlanLimits) -> Engine {
+        let bindings = resolvers::bind(&model, &registry);
+        Engine(Arc::new(Parts { model, bindings, registry, store, limits }))
+    }
+
+    pub fn model(&self) -> &Arc<Model> {
+        &self.0.model
+    }
+
+    /// What answers each of [`Model::roots`], by the same position.
+    pub fn bindings(&self) -> &[Binding] {
+        &self.0.bindings
+    }
+
+    pub fn registry(&self) -> &Registry {
+        &self.0.registry
+    }
+
+    pub fn limits(&self) -> &PlanLimits {
+        &self.0.limits
+    }
+
+    pub async fn ping(&self) -> Result<()> {
+        self.0.store.ping().await
+    }
+
+    /// Runs the operations of one request. One that cannot be planned gets its error and leaves the others alone.
+    pub async fn run(&self, operations: Vec<Result<Operation>>, request: Request) -> Result<Done> {
+        let Request { mut answer, key, atomic } = request;
+        let now = jiff::Timestamp::now();
+        let mut plans = Vec::with_capacity(operations.len());
+        let mut refused = Vec::new();
+        for (number, operation) in operations.into_iter().enumerate() {
+            match operation.and_then(|operation| Plan::prove(self.model(), operation, now)) {
+                Ok(plan) => plans.push((number, plan)),
+                Err(error) => refused.push((number, error)),
+            }
+        }
+        if atomic && !refused.is_empty() {
+            plans.clear();
+        }
+        for (number, error) in refused {
+            answer.done(number, Err(error));
+        }
+        if plans.is_empty() {
+            return Ok(Done::Answered(answer));
+        }
+        answer.begin();
+        let cancel = Cancel::default();
+        let _cancel_when_dropped = cancel.on_drop();
+        let job = Job { model: self.0.model.clone(), plans, answer, key, atomic, cancel };
+        self.0.store.run(job).await
+    }
+}
+
+/// Who is answered, and how the operations of a request belong together.
+pub struct Request {
+    pub answer: Box<dyn Answer>,
+    pub key: Option<Key>,
+    /// All or nothing: the first failure undoes the others.
+    pub atomic: bool,
+}
+
+impl Request {
+    pub fn new(answer: Box<dyn Answer>) -> Request {
+        Request { answer, key: None, atomic: false }
+    }
+}
+
+/// Takes the answer back as the type it was given as.
+pub fn answer_as<T: Answer>(answer: Box<dyn Answer>) -> Result<Box<T>> {
+    let any: Box<dyn std::any::Any> = answer;
+    any.downcast::<T>().map_err(|_| Error::internal("the store returned another answer than it was given"))
+}

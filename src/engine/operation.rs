@@ -1,7 +1,8 @@
 //! What a face asks for ([`Operation`]) and what it is told ([`Outcome`]).
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use super::plan::Chosen;
 use crate::model::{FieldId, TypeId, Value};
 
 /// One thing asked for. Names are resolved, values are as they arrived: [`super::plan`] judges them.
@@ -100,13 +101,21 @@ pub enum Slice {
     First { first: i64, after: Option<String> },
 }
 
-/// What is read of each record: columns and children, both known by position.
+/// What is read of each record: columns and children, both known by position. Not changed once made,
+/// so that its proof is made once, however often a request uses it.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     /// Fields with a column; [`super::Row::cell`] takes the position in this list.
     pub columns: Vec<FieldId>,
     /// References, inverses and links; [`super::Row::each_child`] takes the position in this list.
     pub children: Vec<Child>,
+    pub(super) proven: OnceLock<Arc<Chosen>>,
+}
+
+impl Selection {
+    pub fn new(columns: Vec<FieldId>, children: Vec<Child>) -> Selection {
+        Selection { columns, children, proven: OnceLock::new() }
+    }
 }
 
 #[derive(Debug, Clone)]

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Op, Order};
-use crate::model::{FieldId, Stored, TypeId};
+use super::cursor;
+use super::operation::{Absent, Condition, Listing, Op, Operation, Order, Selection, Slice};
+use crate::error::{Error, Result, Violation};
+use crate::model::{Field, FieldId, FilledBy, Kind, Model, RecordType, Stored, TypeId, Value, coerce, scalars};
 
 /// An operation that was proven. Stores take nothing else; only this module can make one.
 #[derive(Debug, Clone)]
@@ -103,4 +105,295 @@ pub enum Test {
     },
     /// Never true: `IN ()` and the like.
     Nothing,
+}
+
+/// Limits of meaning.
+#[derive(Debug, Clone)]
+pub struct PlanLimits {
+    pub page_size: i64,
+    pub max_page_size: i64,
+}
+
+impl Default for PlanLimits {
+    fn default() -> Self {
+        PlanLimits { page_size: 20, max_page_size: 1_000 }
+    }
+}
+
+impl Plan {
+    pub fn prove(model: &Model, operation: Operation, now: jiff::Timestamp) -> Result<Plan> {
+        Ok(Plan { action: action(model, operation, now)?, _proof: Proof })
+    }
+
+    /// Whether it changes records.
+    pub fn writes(&self) -> bool {
+        match self.action {
+            Action::Get { .. } | Action::List { .. } => false,
+            Action::Create { .. } | Action::Update { .. } | Action::Delete { .. } => true,
+        }
+    }
+}
+
+fn action(model: &Model, operation: Operation, now: jiff::Timestamp) -> Result<Action> {
+    Ok(match operation {
+        Operation::Get { record, id, selection } => {
+            Action::Get { record, id, selection: choose(model, record, &selection)? }
+        }
+        Operation::List { record, listing, selection } => Action::List {
+            record,
+            listing: bounds(model, model.record(record), &listing)?,
+            selection: choose(model, record, &selection)?,
+        },
+        Operation::Create { record, id, fields, selection } => {
+            let (values, links) = Write::new(model, record, now).creation(fields)?;
+            Action::Create { record, id, values, links, selection: choose(model, record, &selection)? }
+        }
+        Operation::Update { record, id, fields, absent, expected_version, selection } => {
+            let (values, links) = Write::new(model, record, now).change(fields, absent)?;
+            let selection = choose(model, record, &selection)?;
+            Action::Update { record, id, values, links, expected_version, selection }
+        }
+        Operation::Delete { record, id, expected_version, selection } => {
+            Action::Delete { record, id, expected_version, selection: choose(model, record, &selection)? }
+        }
+    })
+}
+
+/// The proof of a selection, made on first sight and kept with it.
+fn choose(model: &Model, record: TypeId, selection: &Selection) -> Result<Arc<Chosen>> {
+    if let Some(proven) = selection.proven.get() {
+        return Ok(proven.clone());
+    }
+    let chosen = Arc::new(chosen(model, record, selection)?);
+    Ok(selection.proven.get_or_init(|| chosen).clone())
+}
+
+fn chosen(model: &Model, record: TypeId, selection: &Selection) -> Result<Chosen> {
+    let owner = model.record(record);
+    let mut children = Vec::with_capacity(selection.children.len());
+    for child in &selection.children {
+        let target = target(owner.field(child.field))?;
+        children.push(ChosenChild {
+            field: child.field,
+            listing: bounds(model, model.record(target), &child.listing)?,
+            selection: chosen(model, target, &child.selection)?,
+        });
+    }
+    let shape = shape(record, &selection.columns, &children);
+    Ok(Chosen { columns: selection.columns.clone(), children, shape })
+}
+
+/// The record type that a relation leads to.
+pub fn target(field: &Field) -> Result<TypeId> {
+    match &field.kind {
+        Kind::Reference { target, .. } | Kind::Link { target, .. } => Ok(*target),
+        Kind::Inverse { of, .. } => Ok(*of),
+        Kind::Id | Kind::Scalar(_) | Kind::Enum(_) | Kind::Embedded(_) | Kind::List(_) | Kind::Unstored => {
+            Err(Error::internal(format!("`{}` leads to no record", field.name)))
+        }
+    }
+}
+
+/// Equal for two selections exactly when they need the same statements; values do not count.
+fn shape(record: TypeId, columns: &[FieldId], children: &[ChosenChild]) -> u128 {
+    let mut text = format!("{}:{columns:?}", record.0);
+    for child in children {
+        let listing = &child.listing;
+        let tests: Vec<String> = listing.conditions.iter().map(Test::shape).collect();
+        text += &format!(
+            ";{}{tests:?}{:?}{}{}{}{}{:x}",
+            child.field.0,
+            listing.order,
+            listing.limit.is_some(),
+            listing.offset > 0,
+            listing.after.is_some(),
+            listing.cursors,
+            child.selection.shape
+        );
+    }
+    xxhash_rust::xxh3::xxh3_128(text.as_bytes())
+}
+
+fn bounds(model: &Model, record: &RecordType, listing: &Listing) -> Result<Bounds> {
+    let mut violations = Vec::new();
+    let mut conditions = Vec::with_capacity(listing.conditions.len());
+    for condition in &listing.conditions {
+        match test(model, record, condition) {
+            Ok(test) => conditions.push(test),
+            Err(list) => violations.extend(list),
+        }
+    }
+    if !violations.is_empty() {
+        return Err(Error::Invalid(violations));
+    }
+    let (limit, offset, after) = match &listing.slice {
+        Slice::All => (None, 0, None),
+        // A page so far out that its offset does not fit is past the end all the same.
+        Slice::Page { page, size } => (Some(*size), (page - 1).saturating_mul(*size), None),
+        Slice::First { first, after } => {
+            let after = after.as_deref().map(|text| cursor::decode(&listing.order, text)).transpose()?;
+            (Some(*first), 0, after)
+        }
+    };
+    let (count, cursors) = (listing.count, listing.cursors);
+    Ok(Bounds { conditions, order: listing.order.clone(), after, limit, offset, count, cursors })
+}
+
+fn test(model: &Model, record: &RecordType, condition: &Condition) -> Result<Test, Vec<Violation>> {
+    let Condition { field: id, op, value } = condition;
+    let (field, id) = (record.field(*id), *id);
+    match (op, value) {
+        (Op::Eq, Value::Null) => Ok(Test::IsNull { field: id }),
+        (Op::Ne, Value::Null) => Ok(Test::NotNull { field: id }),
+        (Op::Lt | Op::Lte | Op::Gt | Op::Gte | Op::Contains | Op::In, Value::Null) => {
+            let message = format!("`{}` cannot be compared with null in this way", field.name);
+            Err(vec![Violation::new(&field.name, "NULL", message)])
+        }
+        (Op::In, Value::List(items)) => one_of(model, id, field, items),
+        (Op::In, single) => one_of(model, id, field, std::slice::from_ref(single)),
+        (Op::Contains, _) if !holds_text(&field.kind) => {
+            let message = format!("`{}` is no text that could contain something", field.name);
+            Err(vec![Violation::new(&field.name, "OPERATOR", message)])
+        }
+        (Op::Eq | Op::Ne | Op::Lt | Op::Lte | Op::Gt | Op::Gte | Op::Contains, _) => {
+            Ok(Test::Compare { field: id, op: *op, value: coerce::comparable(model, field, value)? })
+        }
+    }
+}
+
+fn one_of(model: &Model, id: FieldId, field: &Field, items: &[Value]) -> Result<Test, Vec<Violation>> {
+    if items.is_empty() {
+        return Ok(Test::Nothing);
+    }
+    let values = items.iter().map(|item| coerce::comparable(model, field, item)).collect::<Result<_, _>>()?;
+    Ok(Test::OneOf { field: id, values })
+}
+
+fn holds_text(kind: &Kind) -> bool {
+    use crate::model::Scalar;
+    match kind {
+        Kind::Scalar(scalar) => matches!(scalar, Scalar::String | Scalar::Id | Scalar::Url | Scalar::Email),
+        Kind::Id
+        | Kind::Enum(_)
+        | Kind::Embedded(_)
+        | Kind::List(_)
+        | Kind::Reference { .. }
+        | Kind::Inverse { .. }
+        | Kind::Link { .. }
+        | Kind::Unstored => false,
+    }
+}
+
+impl Test {
+    /// What of it is in the statement's text.
+    pub fn shape(&self) -> String {
+        match self {
+            Test::Compare { field, op, .. } => format!("{}{op:?}", field.0),
+            Test::OneOf { field, .. } => format!("{}in", field.0),
+            Test::IsNull { field } => format!("{}null", field.0),
+            Test::NotNull { field } => format!("{}some", field.0),
+            Test::Nothing => "nothing".to_owned(),
+        }
+    }
+}
+
+type Values = Vec<(FieldId, Stored)>;
+type Links = Vec<(FieldId, Vec<i64>)>;
+
+/// The values of one record on their way in.
+struct Write<'a> {
+    model: &'a Model,
+    record: &'a RecordType,
+    now: jiff::Timestamp,
+    values: Values,
+    links: Links,
+    violations: Vec<Violation>,
+}
+
+impl<'a> Write<'a> {
+    fn new(model: &'a Model, record: TypeId, now: jiff::Timestamp) -> Self {
+        let record = model.record(record);
+        Write { model, record, now, values: Vec::new(), links: Vec::new(), violations: Vec::new() }
+    }
+
+    fn creation(mut self, fields: Vec<(FieldId, Value)>) -> Result<(Values, Links)> {
+        let given = self.take_all(fields);
+        self.fill_absent(&given);
+        self.stamp(&[FilledBy::Creation, FilledBy::Update]);
+        self.finish()
+    }
+
+    fn change(mut self, fields: Vec<(FieldId, Value)>, absent: Absent) -> Result<(Values, Links)> {
+        let given = self.take_all(fields);
+        if absent == Absent::Reset {
+            self.fill_absent(&given);
+        }
+        if !(self.values.is_empty() && self.links.is_empty()) {
+            self.stamp(&[FilledBy::Update]);
+        }
+        self.finish()
+    }
+
+    fn finish(self) -> Result<(Values, Links)> {
+        if self.violations.is_empty() {
+            Ok((self.values, self.links))
+        } else {
+            Err(Error::Invalid(self.violations))
+        }
+    }
+
+    /// Coerces what was given; the answer says which fields that were.
+    fn take_all(&mut self, fields: Vec<(FieldId, Value)>) -> Vec<bool> {
+        let mut given = vec![false; self.record.fields.len()];
+        for (id, value) in fields {
+            let field = self.record.field(id);
+            if std::mem::replace(&mut given[id.0], true) {
+                let message = format!("`{}` is given twice", field.name);
+                self.violations.push(Violation::new(&field.name, "TWICE", message));
+            } else if field.filled_by != FilledBy::Client {
+                let message = format!("`{}` is filled by the server and cannot be set", field.name);
+                self.violations.push(Violation::new(&field.name, "READ_ONLY", message));
+            } else {
+                self.take(id, field, &value);
+            }
+        }
+        given
+    }
+
+    fn take(&mut self, id: FieldId, field: &Field, value: &Value) {
+        if matches!(field.kind, Kind::Link { .. }) {
+            let none = Value::List(Vec::new());
+            match coerce::ids(field, if value.is_null() { &none } else { value }) {
+                Ok(ids) => self.links.push((id, ids)),
+                Err(violations) => self.violations.extend(violations),
+            }
+            return;
+        }
+        match coerce::field(self.model, field, value) {
+            Ok(stored) => self.values.push((id, stored)),
+            Err(violations) => self.violations.extend(violations),
+        }
+    }
+
+    /// A field that was not given takes its default, or null where it may. Links stay as they are.
+    fn fill_absent(&mut self, given: &[bool]) {
+        for (i, field) in self.record.fields.iter().enumerate() {
+            let own = field.is_stored() && field.kind != Kind::Id && field.filled_by == FilledBy::Client;
+            if given[i] || !own {
+                continue;
+            }
+            match &field.default {
+                Some(default) => self.take(FieldId(i), field, default),
+                None => self.take(FieldId(i), field, &Value::Null),
+            }
+        }
+    }
+
+    fn stamp(&mut self, kinds: &[FilledBy]) {
+        for (i, field) in self.record.fields.iter().enumerate() {
+            if kinds.contains(&field.filled_by) {
+                self.values.push((FieldId(i), Stored::Text(scalars::spelled(self.now))));
+            }
+        }
+    }
 }

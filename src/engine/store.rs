@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 
 use super::{Outcome, Plan};
 use crate::error::{Error, Result};
-use crate::model::Cell;
+use crate::model::{Cell, Model};
 
 /// A place where records are kept.
 pub trait Store: Send + Sync {
@@ -24,6 +24,8 @@ pub trait Store: Send + Sync {
 
 /// The plans of one request and who answers it.
 pub struct Job {
+    /// The model that the plans were made with.
+    pub model: Arc<Model>,
     /// With the number each has in the request.
     pub plans: Vec<(usize, Plan)>,
     pub answer: Box<dyn Answer>,
@@ -54,10 +56,13 @@ pub trait Answer: Any + Send {
     /// Exactly once for each plan, after its rows.
     fn done(&mut self, plan: usize, outcome: Result<Outcome>);
 
+    /// What comes from here on may come again: [`Answer::reset`] goes back to here.
+    fn begin(&mut self) {}
+
     /// What to keep under the idempotency key; `None` keeps nothing, so that a retry runs again.
     fn keep(&mut self) -> Option<Vec<u8>>;
 
-    /// Forget everything: the plans are about to be run again.
+    /// Forget everything since [`Answer::begin`]: the plans are about to be run again.
     fn reset(&mut self);
 }
 

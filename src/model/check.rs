@@ -10,7 +10,7 @@ use super::diagnostic::Diagnostic;
 use super::directives::{self, Reader};
 use super::log::{Log, did_you_mean, is_written};
 use super::parse::Claim;
-use super::records::Draft;
+use super::records::{Draft, is_record};
 use super::{Field, FieldId, Kind, RecordType, Scalar, SourceFile, naming, paths};
 
 pub(super) fn all(
@@ -62,7 +62,7 @@ fn is_compatible(declared: &DirectiveDefinition, ours: &directives::Definition) 
 
 pub(super) fn no_query(schema: &Schema, files: &[SourceFile], log: &mut Log) {
     let example = schema.types.values().find_map(|ty| {
-        let object = ty.as_object().filter(|object| is_written(object.name.location(), None))?;
+        let object = ty.as_object().filter(|object| is_record(object))?;
         Some(format!("{}: [{}!]!", naming::operations(&object.name).list[1], object.name))
     });
     let field = example.unwrap_or_else(|| "users: [User!]!".to_owned());
@@ -82,7 +82,7 @@ pub(super) fn no_query(schema: &Schema, files: &[SourceFile], log: &mut Log) {
 /// stumble of its file and does not depend on what others define.
 pub(super) fn survives(diagnostic: &Diagnostic, stumbles: &[(String, usize)]) -> bool {
     let before = stumbles.iter().all(|(file, at)| *file != diagnostic.file || diagnostic.span.end <= *at);
-    before && matches!(diagnostic.code, "DIRECTIVE_ARGUMENT" | "PATTERN" | "PATH" | "GRAPHQL")
+    before && matches!(diagnostic.code, "DIRECTIVE_ARGUMENT" | "PATTERN" | "PATH")
 }
 
 /// Where a type's name is written.
@@ -101,8 +101,8 @@ fn tables(draft: &Draft, schema: &Schema, log: &mut Log) {
         let span = type_span(schema, record);
         let table = record.table.to_ascii_lowercase();
         if table.is_empty() || table.starts_with("trefoil_") || table.starts_with("sqlite_") {
-            log.error(span, "NAME_CLASH", format!("`{}` cannot be a record type of that name", record.name))
-                .label(format!("its table would be `{table}`, which is not free"))
+            log.error(span, "NAME_CLASH", format!("`{}` is no name for a record type", record.name))
+                .label(format!("its table would be `{table}`, which cannot be"))
                 .help("rename the type");
         } else if let Some(other) = taken.get(&table) {
             let case = other.eq_ignore_ascii_case(&record.name);
@@ -117,7 +117,9 @@ fn tables(draft: &Draft, schema: &Schema, log: &mut Log) {
     for record in &draft.records {
         for field in &record.fields {
             let Kind::Link { table, .. } = &field.kind else { continue };
-            if let Some(other) = taken.get(&table.to_ascii_lowercase()) {
+            // The side that names the table tells.
+            let names_it = *table == naming::link_table(&record.table, &field.name);
+            if let Some(other) = taken.get(&table.to_ascii_lowercase()).filter(|_| names_it) {
                 log.error(
                     field_span(schema, record, field),
                     "NAME_CLASH",
@@ -146,6 +148,7 @@ fn columns(record: &mut RecordType, schema: &Schema, log: &mut Log) {
             )
             .label("cannot be told apart in the store")
             .help("rename one of the two");
+            continue;
         }
         let owner = record.fields.iter().enumerate().find(|(j, other)| {
             *j != i
@@ -192,7 +195,8 @@ fn indexes(
                 }
             }
         }
-        if names.is_empty() && directives::argument(directive, "fields").is_some() {
+        let given = directives::argument(directive, "fields").and_then(|value| value.as_list());
+        if given.is_some_and(|items| items.is_empty()) {
             log.error(directive.location(), "INDEX", "an index needs a field")
                 .label("names none")
                 .help("write `@index(fields: [\"name\"])`");

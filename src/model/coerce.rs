@@ -1,6 +1,8 @@
 //! The one validator of all faces: turns a [`Value`] into what a field keeps, or says everything that is wrong.
 
-use indexmap::IndexMap;
+use std::fmt;
+
+use indexmap::{IndexMap, IndexSet};
 
 use super::{
     Cell, EmbeddedType, EnumType, Field, FilledBy, Kind, Model, Scalar, Stored, Value, json, naming, rules,
@@ -21,6 +23,19 @@ impl<'a> From<&'a Model> for Types<'a> {
     }
 }
 
+/// After so many complaints about the parts of one value no more are looked for.
+const MOST: usize = 100;
+
+/// A field's name as people read it, spelled only when there is something to say.
+#[derive(Clone, Copy)]
+pub(super) struct Label<'a>(pub &'a str);
+
+impl fmt::Display for Label<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&naming::label(self.0))
+    }
+}
+
 /// For writing: type, null and every rule. Paths are relative to the field.
 pub fn field(model: &Model, field: &Field, value: &Value) -> Result<Stored, Vec<Violation>> {
     kept(model.into(), field, value)
@@ -36,35 +51,37 @@ pub fn comparable(model: &Model, field: &Field, value: &Value) -> Result<Stored,
         }
     };
     if !one {
-        return Err(fault("CONDITION", format!("{} cannot be compared", naming::label(&field.name))));
+        return Err(fault("CONDITION", format!("{} cannot be compared", Label(&field.name))));
     }
     if value.is_null() {
         return Ok(Stored::Null);
     }
-    stored(model.into(), &field.kind, value, &naming::label(&field.name))
+    stored(model.into(), &field.kind, value, Label(&field.name))
 }
 
 /// For values of records that exist already: the type alone, whatever the rules say today.
 pub fn typed(model: &Model, field: &Field, value: &Value) -> Result<Stored, Vec<Violation>> {
-    stored(model.into(), &field.kind, value, &naming::label(&field.name))
+    stored(model.into(), &field.kind, value, Label(&field.name))
 }
 
 /// The ids of a link; a record twice counts once.
 pub fn ids(field: &Field, value: &Value) -> Result<Vec<i64>, Vec<Violation>> {
-    let label = naming::label(&field.name);
+    let label = Label(&field.name);
     let Value::List(items) = value else {
         return Err(fault("TYPE", format!("{label} must be a list of ids, not {}", value.noun())));
     };
-    let mut ids = Vec::with_capacity(items.len());
+    let mut ids = IndexSet::with_capacity(items.len());
     let mut violations = Vec::new();
     for (i, item) in items.iter().enumerate() {
         match id(item) {
-            Some(id) if ids.contains(&id) => {}
-            Some(id) => ids.push(id),
-            None => violations.extend(under(fault("TYPE", not_an_id(&label)), Segment::Index(i))),
+            Some(id) => drop(ids.insert(id)),
+            None if violations.len() < MOST => {
+                violations.extend(under(fault("TYPE", not_an_id(label)), Segment::Index(i)));
+            }
+            None => break,
         }
     }
-    if violations.is_empty() { Ok(ids) } else { Err(violations) }
+    if violations.is_empty() { Ok(ids.into_iter().collect()) } else { Err(violations) }
 }
 
 /// A record's id: a whole number, or text that is one.
@@ -79,7 +96,7 @@ pub fn id(value: &Value) -> Option<i64> {
 
 /// [`field`] before there is a model.
 pub(super) fn kept(types: Types<'_>, field: &Field, value: &Value) -> Result<Stored, Vec<Violation>> {
-    let label = naming::label(&field.name);
+    let label = Label(&field.name);
     if value.is_null() {
         return if field.required {
             Err(fault("REQUIRED", format!("{label} is required")))
@@ -87,12 +104,12 @@ pub(super) fn kept(types: Types<'_>, field: &Field, value: &Value) -> Result<Sto
             Ok(Stored::Null)
         };
     }
-    let stored = stored(types, &field.kind, value, &label)?;
-    let violations = rules::broken(&field.rules, value, &stored, &label);
+    let stored = stored(types, &field.kind, value, label)?;
+    let violations = rules::broken(&field.rules, value, &stored, label);
     if violations.is_empty() { Ok(stored) } else { Err(violations) }
 }
 
-fn stored(types: Types<'_>, kind: &Kind, value: &Value, label: &str) -> Result<Stored, Vec<Violation>> {
+fn stored(types: Types<'_>, kind: &Kind, value: &Value, label: Label<'_>) -> Result<Stored, Vec<Violation>> {
     match kind {
         Kind::Scalar(scalar) => scalars::stored(*scalar, value)
             .map_err(|wrong| fault(wrong.code, format!("{label} {}", wrong.message))),
@@ -109,31 +126,32 @@ fn stored(types: Types<'_>, kind: &Kind, value: &Value, label: &str) -> Result<S
     }
 }
 
-fn not_an_id(label: &str) -> String {
+fn not_an_id(label: Label<'_>) -> String {
     format!("{label} must be an id, which is a whole number")
 }
 
-fn one_of(types: Types<'_>, name: &str, value: &Value, label: &str) -> Result<Stored, Vec<Violation>> {
+fn one_of(types: Types<'_>, name: &str, value: &Value, label: Label<'_>) -> Result<Stored, Vec<Violation>> {
     let values = types.enums.get(name).map(|found| found.values.as_slice()).unwrap_or_default();
-    match value {
-        Value::String(text) if values.contains(text) => Ok(Stored::Text(text.clone())),
-        Value::String(text) => {
-            let near = naming::nearest(text, values.iter().map(String::as_str));
-            let hint = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
-            Err(fault("ENUM", format!("{label} must be one of {}{hint}", values.join(", "))))
-        }
-        Value::Null
-        | Value::Bool(_)
-        | Value::Int(_)
-        | Value::Number(_)
-        | Value::List(_)
-        | Value::Object(_) => {
-            Err(fault("TYPE", format!("{label} must be one of {}, not {}", values.join(", "), value.noun())))
-        }
+    let Value::String(text) = value else {
+        return Err(fault(
+            "TYPE",
+            format!("{label} must be one of {}, not {}", values.join(", "), value.noun()),
+        ));
+    };
+    if values.contains(text) {
+        return Ok(Stored::Text(text.clone()));
     }
+    let near = naming::nearest(text, values.iter().map(String::as_str));
+    let hint = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+    Err(fault("ENUM", format!("{label} must be one of {}{hint}", values.join(", "))))
 }
 
-fn list(types: Types<'_>, item: &super::Item, value: &Value, label: &str) -> Result<Stored, Vec<Violation>> {
+fn list(
+    types: Types<'_>,
+    item: &super::Item,
+    value: &Value,
+    label: Label<'_>,
+) -> Result<Stored, Vec<Violation>> {
     let Value::List(values) = value else {
         return Err(fault("TYPE", format!("{label} must be a list, not {}", value.noun())));
     };
@@ -143,27 +161,30 @@ fn list(types: Types<'_>, item: &super::Item, value: &Value, label: &str) -> Res
         if i > 0 {
             text.push(b',');
         }
-        let element = match value {
-            Value::Null if item.required => Err(fault("REQUIRED", format!("{label} must not contain null"))),
-            Value::Null => Ok(Stored::Null),
-            _ => stored(types, &item.kind, value, label),
+        let element = match (value.is_null(), item.required) {
+            (true, true) => Err(fault("REQUIRED", format!("{label} must not contain null"))),
+            (true, false) => Ok(Stored::Null),
+            (false, _) => stored(types, &item.kind, value, label),
         };
         match element {
             Ok(element) => write(&mut text, &item.kind, element.as_cell()),
             Err(wrong) => violations.extend(under(wrong, Segment::Index(i))),
+        }
+        if violations.len() >= MOST {
+            break;
         }
     }
     text.push(b']');
     finished(text, violations)
 }
 
-fn embedded(types: Types<'_>, name: &str, value: &Value, label: &str) -> Result<Stored, Vec<Violation>> {
+fn embedded(types: Types<'_>, name: &str, value: &Value, label: Label<'_>) -> Result<Stored, Vec<Violation>> {
     let fields = types.embedded.get(name).map(|found| found.fields.as_slice()).unwrap_or_default();
     let Value::Object(given) = value else {
         return Err(fault("TYPE", format!("{label} must be an object, not {}", value.noun())));
     };
     let mut violations: Vec<Violation> =
-        given.iter().filter_map(|(key, _)| unknown_key(fields, key, label)).collect();
+        given.iter().filter_map(|(key, _)| unknown_key(fields, key, label)).take(MOST).collect();
     let mut text = vec![b'{'];
     for field in fields.iter().filter(|field| field.kind != Kind::Unstored) {
         let found = value.get(&field.name).or(field.default.as_ref()).unwrap_or(&Value::Null);
@@ -183,7 +204,7 @@ fn embedded(types: Types<'_>, name: &str, value: &Value, label: &str) -> Result<
     finished(text, violations)
 }
 
-fn unknown_key(fields: &[Field], key: &str, label: &str) -> Option<Violation> {
+fn unknown_key(fields: &[Field], key: &str, label: Label<'_>) -> Option<Violation> {
     let names =
         || fields.iter().filter(|field| field.kind != Kind::Unstored).map(|field| field.name.as_str());
     if names().any(|name| name == key) {

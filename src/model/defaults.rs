@@ -45,7 +45,7 @@ fn defaults(
 fn default(draft: &Draft, field: &Field, owner: &str, schema: &Schema, log: &mut Log) -> Option<Value> {
     let definition = schema.get_object(owner)?.fields.get(field.name.as_str())?;
     let literal = directives::argument(definition.directives.get("default")?, "value")?;
-    if directives::misfit("default", &field.kind).is_some() {
+    if literal.is_null() || directives::misfit("default", &field.kind).is_some() {
         return None;
     }
     let message = match wrong_literal(literal, &field.kind) {
@@ -54,7 +54,7 @@ fn default(draft: &Draft, field: &Field, owner: &str, schema: &Schema, log: &mut
             let value = value(literal);
             let types = Types { enums: &draft.enums, embedded: &draft.embedded };
             match coerce::kept(types, field, &value) {
-                Ok(_) => return (!value.is_null()).then_some(value),
+                Ok(_) => return Some(value),
                 Err(violations) => {
                     violations.into_iter().map(|violation| violation.message).collect::<Vec<_>>().join("; ")
                 }
@@ -67,7 +67,7 @@ fn default(draft: &Draft, field: &Field, owner: &str, schema: &Schema, log: &mut
         "DEFAULT",
         format!("the default of `{owner}.{}` does not fit: {message}", field.name),
     );
-    found.label(format!("not a `{}` that its field takes", definition.ty));
+    found.label(format!("does not fit `{}`", definition.ty));
     if let Some(help) = help {
         found.help(help);
     }
@@ -96,8 +96,11 @@ fn help(draft: &Draft, kind: &Kind, literal: &ast::Value) -> Option<String> {
         (Kind::Scalar(Scalar::String | Scalar::Id), ast::Value::Enum(word)) => {
             Some(format!("write `\"{word}\"`"))
         }
-        (Kind::Scalar(Scalar::Int | Scalar::Float | Scalar::Boolean), ast::Value::String(text)) => {
-            Some(format!("write `{text}` without quotes"))
+        (Kind::Scalar(Scalar::Int | Scalar::Float), ast::Value::String(text)) => {
+            text.parse::<f64>().ok().map(|_| format!("write `{text}` without quotes"))
+        }
+        (Kind::Scalar(Scalar::Boolean), ast::Value::String(text)) => {
+            text.parse::<bool>().ok().map(|_| format!("write `{text}` without quotes"))
         }
         _ => None,
     }

@@ -64,8 +64,10 @@ impl Diagnostic {
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
         self.file = file.to_owned();
         self.line = before.matches('\n').count() + 1;
-        self.column = before[line_start..].chars().count() + 1;
-        self.span = start..floor(text, span.end).max(start);
+        self.column = before[line_start..].trim_start_matches('\u{feff}').chars().count() + 1;
+        let end = floor(text, span.end).max(start);
+        // One line is enough to find a definition by.
+        self.span = start..text[start..end].find(['\r', '\n']).map_or(end, |newline| start + newline);
         self
     }
 
@@ -109,6 +111,11 @@ impl Diagnostic {
     }
 
     /// One object, for `check --format json`.
+    /// One line with its place, for logs.
+    pub fn line(&self) -> String {
+        format!("{}:{}:{}: {}", self.file, self.line, self.column, self.message)
+    }
+
     pub fn to_json(&self) -> serde_json::Value {
         serde_json::json!({
             "severity": self.severity.name(),
@@ -123,6 +130,12 @@ impl Diagnostic {
             "help": self.help,
         })
     }
+}
+
+/// All of them, one below the other, without colours.
+pub fn render(sources: &[SourceFile], diagnostics: &[Diagnostic]) -> String {
+    let texts = diagnostics.iter().map(|found| found.render(sources, Colour::Plain).trim_end().to_owned());
+    texts.collect::<Vec<_>>().join("\n\n")
 }
 
 /// Whether rendered text carries ANSI colours.

@@ -54,7 +54,7 @@ pub const DIRECTIVES: &[Definition] = &[
     },
     Definition {
         name: "default",
-        sdl: "directive @default(value: _Value!) on FIELD_DEFINITION",
+        sdl: "directive @default(value: _Value) on FIELD_DEFINITION",
         doc: "Fills a field that was not given.",
     },
     Definition {
@@ -123,7 +123,6 @@ pub(super) struct Marks<'a> {
     pub all: Vec<&'a Node<Directive>>,
     pub unique: bool,
     pub rules: Vec<Rule>,
-    pub default: Option<&'a Node<ast::Value>>,
     pub filled: Vec<&'a Node<Directive>>,
     pub renamed_from: Option<String>,
     pub reference: Option<Reference<'a>>,
@@ -149,7 +148,7 @@ impl<'s> Reader<'_> {
                 "length" => marks.rules.extend(self.length(directive)),
                 "range" => marks.rules.extend(self.range(directive)),
                 "pattern" => marks.rules.extend(self.pattern(directive)),
-                "default" => marks.default = argument(directive, "value"),
+                "default" => self.default(directive),
                 "createdAt" | "updatedAt" | "version" => marks.filled.push(directive),
                 "reference" => marks.reference = Some(self.reference(directive)),
                 "renamedFrom" => marks.renamed_from = self.text(directive, "name").map(str::to_owned),
@@ -185,6 +184,16 @@ impl<'s> Reader<'_> {
         texts
     }
 
+    /// What the value must be is judged when all types are known.
+    fn default(&mut self, directive: &'s Node<Directive>) {
+        if argument(directive, "value").is_none_or(|value| value.is_null()) {
+            self.log
+                .error(directive.location(), "DEFAULT", "a default needs a value")
+                .label("names none")
+                .help("write `@default(value: …)`, or remove it");
+        }
+    }
+
     fn length(&mut self, directive: &'s Node<Directive>) -> Option<Rule> {
         let min = self.count(directive, "min");
         let max = self.count(directive, "max");
@@ -194,10 +203,7 @@ impl<'s> Reader<'_> {
 
     fn count(&mut self, directive: &'s Directive, name: &str) -> Option<u64> {
         let value = argument(directive, name)?;
-        let count = match &**value {
-            ast::Value::Int(digits) => digits.as_str().parse().ok(),
-            _ => None,
-        };
+        let count = digits(value, Spelled::AsNumber).and_then(|digits| digits.parse().ok());
         if count.is_none() {
             self.wrong(directive, name, value, "a whole number from 0 up");
         }
@@ -214,12 +220,7 @@ impl<'s> Reader<'_> {
 
     fn decimal(&mut self, directive: &'s Directive, name: &str) -> Option<String> {
         let value = argument(directive, name)?;
-        let digits = match &**value {
-            ast::Value::Int(digits) => Some(digits.as_str()),
-            ast::Value::Float(digits) => Some(digits.as_str()),
-            ast::Value::String(digits) => Some(digits.as_str()),
-            _ => None,
-        };
+        let digits = digits(value, Spelled::AsNumberOrText);
         let decimal = digits.and_then(|digits| decimal::normalise(digits).ok());
         if decimal.is_none() {
             self.wrong(directive, name, value, "a number");
@@ -355,6 +356,27 @@ pub(super) fn argument<'a>(directive: &'a Directive, name: &str) -> Option<&'a N
     directive.arguments.iter().find(|argument| argument.name == name).map(|argument| &argument.value)
 }
 
+#[derive(PartialEq)]
+enum Spelled {
+    AsNumber,
+    AsNumberOrText,
+}
+
+fn digits(value: &ast::Value, spelled: Spelled) -> Option<&str> {
+    match value {
+        ast::Value::Int(digits) => Some(digits.as_str()),
+        ast::Value::Float(digits) => Some(digits.as_str()),
+        ast::Value::String(digits) if spelled == Spelled::AsNumberOrText => Some(digits),
+        ast::Value::Null
+        | ast::Value::Enum(_)
+        | ast::Value::Variable(_)
+        | ast::Value::String(_)
+        | ast::Value::Boolean(_)
+        | ast::Value::List(_)
+        | ast::Value::Object(_) => None,
+    }
+}
+
 /// The argument names in a definition's SDL.
 pub(super) fn argument_names(definition: &Definition) -> Vec<&'static str> {
     let inside = definition.sdl.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
@@ -370,6 +392,7 @@ pub(super) fn noun(value: &ast::Value) -> &'static str {
         ast::Value::Variable(_) => "a variable",
         ast::Value::String(_) => "text",
         ast::Value::Float(_) => "a fractional number",
+        ast::Value::Int(digits) if digits.as_str().starts_with('-') => "a negative number",
         ast::Value::Int(_) => "a whole number",
         ast::Value::Boolean(_) => "a boolean",
         ast::Value::List(_) => "a list",

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::{Cell, Kind, Scalar, decimal, scalars};
+use super::{Cell, Kind, Scalar, Value, decimal, scalars};
 
 /// Another program wrote what the field cannot hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +32,13 @@ pub fn write_cell(out: &mut Vec<u8>, kind: &Kind, cell: Cell<'_>) -> Result<(), 
         ) => return Err(Unreadable),
     }
     Ok(())
+}
+
+/// The cell as a value, for Rust code: what [`write_cell`] shows. What cannot be read is null.
+pub fn value_of(kind: &Kind, cell: Cell<'_>) -> Value {
+    let mut text = Vec::new();
+    let parsed = write_cell(&mut text, kind, cell).ok().and_then(|()| serde_json::from_slice(&text).ok());
+    Value::from(parsed.unwrap_or(serde_json::Value::Null))
 }
 
 fn write_scalar(out: &mut Vec<u8>, scalar: Scalar, cell: Cell<'_>) -> Result<(), Unreadable> {
@@ -74,12 +81,13 @@ pub fn write_text(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     let bytes = text.as_bytes();
     let mut copied = 0;
-    for (i, byte) in bytes.iter().enumerate() {
-        if *byte >= 0x20 && *byte != b'"' && *byte != b'\\' {
-            continue;
-        }
-        out.extend_from_slice(&bytes[copied..i]);
-        copied = i + 1;
+    let mut from = plain_prefix(bytes);
+    while let Some(found) = bytes[from..].iter().position(|byte| !is_plain(*byte)) {
+        let at = from + found;
+        out.extend_from_slice(&bytes[copied..at]);
+        let byte = bytes[at];
+        copied = at + 1;
+        from = copied + plain_prefix(&bytes[copied..]);
         match byte {
             b'"' => out.extend_from_slice(b"\\\""),
             b'\\' => out.extend_from_slice(b"\\\\"),
@@ -97,6 +105,17 @@ pub fn write_text(out: &mut Vec<u8>, text: &str) {
     }
     out.extend_from_slice(&bytes[copied..]);
     out.push(b'"');
+}
+
+fn is_plain(byte: u8) -> bool {
+    byte >= 0x20 && byte != b'"' && byte != b'\\'
+}
+
+/// How many bytes surely need no escape, found in strides that the compiler turns into vectors.
+fn plain_prefix(bytes: &[u8]) -> usize {
+    let strides =
+        bytes.chunks_exact(32).take_while(|stride| stride.iter().fold(true, |all, b| all & is_plain(*b)));
+    strides.count() * 32
 }
 
 pub fn write_int(out: &mut Vec<u8>, number: i64) {
@@ -188,9 +207,14 @@ fn write_raw(out: &mut Vec<u8>, text: &str) -> Result<(), Unreadable> {
 
 /// Without trailing zeros of the fraction.
 fn write_date_time(out: &mut Vec<u8>, text: &str) -> Result<(), Unreadable> {
-    let moment = scalars::date_time(text).ok_or(Unreadable)?;
-    let spelled = scalars::spelled(moment);
-    let shown = spelled.trim_end_matches('Z').trim_end_matches('0').trim_end_matches('.');
+    if !scalars::is_spelled(text) {
+        // Another program's spelling of a moment is read, too.
+        let moment = scalars::date_time(text).ok_or(Unreadable)?;
+        return write_date_time(out, &scalars::spelled(moment));
+    }
+    let shown = text.trim_end_matches('Z').trim_end_matches('0').trim_end_matches('.');
+    // Whole seconds that end in zero lose no digit of theirs.
+    let shown = if shown.len() < 19 { &text[..19] } else { shown };
     out.push(b'"');
     out.extend_from_slice(shown.as_bytes());
     out.extend_from_slice(b"Z\"");

@@ -53,6 +53,19 @@ impl Log {
         self.found.last_mut().expect("one was just pushed")
     }
 
+    /// Whether a mistake was found at a span or inside it.
+    pub fn has_error_within(&self, span: Option<SourceSpan>) -> bool {
+        let Some(span) = span else { return false };
+        let Some(source) = self.sources.get(&span.file_id()) else { return false };
+        let file = source.path().to_string_lossy();
+        self.found.iter().any(|found| {
+            found.severity == Severity::Error
+                && found.file == file
+                && span.offset() <= found.span.start
+                && found.span.end <= span.end_offset()
+        })
+    }
+
     pub fn place(&self, span: Option<SourceSpan>) -> Place {
         let Some(span) = span else { return Place::default() };
         let Some(source) = self.sources.get(&span.file_id()) else { return Place::default() };

@@ -2,7 +2,10 @@
 
 mod check;
 pub mod coerce;
+mod connection;
+mod convert;
 pub mod decimal;
+mod declare;
 mod defaults;
 pub mod diagnostic;
 pub mod directives;
@@ -19,6 +22,7 @@ mod roots;
 mod rules;
 pub mod scalars;
 pub mod source;
+mod syntax;
 mod unstored;
 pub mod value;
 
@@ -240,6 +244,16 @@ pub struct Place {
     pub file: String,
     pub line: usize,
     pub column: usize,
+}
+
+impl std::fmt::Display for TypeRef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            TypeRef::Named(name) => f.write_str(name),
+            TypeRef::List(inner) => write!(f, "[{inner}]"),
+            TypeRef::NonNull(inner) => write!(f, "{inner}!"),
+        }
+    }
 }
 
 impl TypeRef {

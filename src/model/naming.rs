@@ -35,14 +35,23 @@ pub fn link_table(first_table: &str, first_field: &str) -> String {
     format!("{first_table}_{}", first_field.to_snake_case())
 }
 
-/// The column of a link table for one of its two types.
-pub fn link_column(type_name: &str) -> String {
-    reference(&type_name.to_lower_camel_case())
-}
-
-/// The column of a link table from a type to itself: `friendId` for `friends`.
-pub fn self_link_column(field_name: &str) -> String {
-    reference(&singular(field_name))
+/// The two columns of a link table, each named after what it leads to; the sides are given as type and
+/// list field. From a type to itself the fields tell the columns apart: `userId` and `friendId`.
+pub fn link_columns(first: (&str, &str), second: (&str, &str)) -> (String, String) {
+    let by_type = |name: &str| reference(&name.to_lower_camel_case());
+    let by_field = |name: &str| reference(&singular(name));
+    let (to_first, to_second) = if first.0 != second.0 {
+        (by_type(first.0), by_type(second.0))
+    } else if first.1 != second.1 {
+        (by_field(second.1), by_field(first.1))
+    } else {
+        (by_type(first.0), by_field(first.1))
+    };
+    if to_first.eq_ignore_ascii_case(&to_second) {
+        let other = format!("other{}", heck::ToUpperCamelCase::to_upper_camel_case(to_second.as_str()));
+        return (to_first, other);
+    }
+    (to_first, to_second)
 }
 
 /// A name for people: `Order line` for `orderLine`.
@@ -86,12 +95,16 @@ pub fn operations(type_name: &str) -> OperationNames {
 
 /// The candidate someone most likely meant by `name`, if one is near enough to suggest.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // What is longer was never meant to be a name; the table below would grow with it.
+    if name.len() > 64 {
+        return None;
+    }
     let wanted = name.to_lowercase();
-    let limit = (wanted.chars().count() / 3).max(1);
     candidates
         .into_iter()
+        .filter(|candidate| *candidate != name)
         .map(|candidate| (distance(&wanted, &candidate.to_lowercase()), candidate))
-        .filter(|(steps, candidate)| *steps <= limit && *candidate != name)
+        .filter(|(steps, candidate)| *steps <= (wanted.len().max(candidate.len()) / 3).max(1))
         .min_by_key(|(steps, _)| *steps)
         .map(|(_, candidate)| candidate)
 }
@@ -203,8 +216,15 @@ mod tests {
         assert_eq!(link_input("courses"), "courseIds");
         assert_eq!(link_input("relatedPeople"), "relatedPersonIds");
         assert_eq!(link_table("students", "favouriteCourses"), "students_favourite_courses");
-        assert_eq!(link_column("OrderLine"), "orderLineId");
-        assert_eq!(self_link_column("friends"), "friendId");
+        for (first, second, wanted) in [
+            (("Student", "courses"), ("Course", "students"), ("studentId", "courseId")),
+            (("User", "followers"), ("User", "following"), ("followingId", "followerId")),
+            (("User", "friends"), ("User", "friends"), ("userId", "friendId")),
+            (("User", "users"), ("User", "users"), ("userId", "otherUserId")),
+        ] {
+            let (to_first, to_second) = link_columns(first, second);
+            assert_eq!((to_first.as_str(), to_second.as_str()), wanted);
+        }
         assert_eq!(label("orderLine"), "Order line");
         assert_eq!(label("userId"), "User id");
         assert_eq!(label("_"), "_");
@@ -219,7 +239,9 @@ mod tests {
             ("order", Some("Order")),
             ("Usre", Some("User")),
             ("Strng", Some("String")),
+            ("Strings", Some("String")),
             ("Invoice", None),
+            ("Ur", None),
             ("", None),
         ] {
             assert_eq!(nearest(name, known), wanted, "{name}");

@@ -9,7 +9,9 @@ use apollo_compiler::validation::{DiagnosticList, Valid};
 
 use super::diagnostic::{Diagnostic, Severity};
 use super::log::Log;
-use super::{Model, SourceFile, check, defaults, directives, graphql, merge, records, relations, roots};
+use super::{
+    Model, SourceFile, check, defaults, directives, graphql, merge, records, relations, roots, syntax,
+};
 
 /// A path of the application that is no record type's: a text endpoint or a plain list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,8 +26,8 @@ pub struct Claim {
 pub fn parse(files: &[SourceFile], reserved: &[Claim]) -> Result<(Model, Vec<Diagnostic>), Vec<Diagnostic>> {
     let read = read(files);
     let mut log = Log::new(read.sources.clone());
-    for errors in &read.errors {
-        graphql::syntax(&mut log, errors);
+    for (text, errors) in &read.errors {
+        syntax::report(&mut log, text, errors);
     }
     let schema = build(&read, files, &mut log);
     let theirs = check::declared_otherwise(&schema, read.ours, &mut log);
@@ -49,7 +51,8 @@ pub fn parse(files: &[SourceFile], reserved: &[Claim]) -> Result<(Model, Vec<Dia
 
 struct Read {
     documents: Vec<Document>,
-    errors: Vec<DiagnosticList>,
+    /// With the text each list speaks of.
+    errors: Vec<(String, DiagnosticList)>,
     sources: SourceMap,
     /// The file that holds the definitions we add.
     ours: Option<FileId>,
@@ -78,7 +81,7 @@ impl Read {
             Ok(document) => self.documents.push(document),
             Err(failed) => {
                 self.documents.push(failed.partial);
-                self.errors.push(failed.errors);
+                self.errors.push((text.to_owned(), failed.errors));
             }
         }
     }

@@ -33,7 +33,8 @@ pub fn is_segment(path: &str) -> bool {
 
 pub(super) fn check(records: &[RecordType], schema: &Schema, reserved: &[Claim], log: &mut Log) {
     let mut taken: HashMap<&str, &RecordType> = HashMap::new();
-    for record in records {
+    // A type whose name makes no table is told to be renamed already.
+    for record in records.iter().filter(|record| !record.table.is_empty()) {
         let path = record.path.as_str();
         if !is_segment(path) {
             not_a_segment(record, schema, log);
@@ -44,11 +45,12 @@ pub(super) fn check(records: &[RecordType], schema: &Schema, reserved: &[Claim],
         };
         let same_table = |other: &RecordType| other.table.eq_ignore_ascii_case(&record.table);
         let by = match (own(path), reserved.iter().find(under), taken.get(path)) {
-            (Some(own), _, _) => format!("the server itself, which has `{own}`"),
-            (None, Some(claim), _) => format!("{}, which has `{}`", claim.by, claim.path),
+            (Some(_), _, _) => "which is the server's own".to_owned(),
+            (None, Some(claim), _) if claim.path[1..] == *path => format!("which {} has", claim.by),
+            (None, Some(claim), _) => format!("under which {} has `{}`", claim.by, claim.path),
             // Types of one table are told to be renamed already.
             (None, None, Some(other)) if same_table(other) => continue,
-            (None, None, Some(other)) => format!("the type `{}`", other.name),
+            (None, None, Some(other)) => format!("which the type `{}` has", other.name),
             (None, None, None) => {
                 taken.insert(path, record);
                 continue;
@@ -58,7 +60,7 @@ pub(super) fn check(records: &[RecordType], schema: &Schema, reserved: &[Claim],
         log.error(
             path_span(record, schema),
             "PATH_CLASH",
-            format!("`{}` wants the path `/{path}` of {by}", record.name),
+            format!("`{}` wants the path `/{path}`, {by}", record.name),
         )
         .label(format!("is served at `/{path}`"))
         .help(format!("give it another: `type {} @resource(path: \"{free}\")`", record.name));

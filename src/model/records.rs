@@ -83,15 +83,13 @@ pub(super) fn read(schema: &Schema, theirs: &HashSet<String>, log: &mut Log) -> 
 }
 
 /// `id: ID!` makes an object type a record type.
-fn is_record(ty: &ObjectType) -> bool {
+pub(super) fn is_record(ty: &ObjectType) -> bool {
     ty.fields.get("id").is_some_and(|id| matches!(&id.ty, Type::NonNullNamed(name) if name == "ID"))
 }
 
 fn objects(schema: &Schema) -> impl Iterator<Item = &ObjectType> {
-    schema.types.values().filter_map(|ty| match ty {
-        ExtendedType::Object(object) if is_written(object.name.location(), None) => Some(&**object),
-        _ => None,
-    })
+    let objects = schema.types.values().filter_map(|ty| ty.as_object());
+    objects.filter(|object| is_written(object.name.location(), None))
 }
 
 fn enums(schema: &Schema) -> IndexMap<String, EnumType> {
@@ -215,7 +213,7 @@ impl<'a> Records<'a> {
                 field.kind = kind;
                 return field;
             }
-            Shape::Record(_) | Shape::Records(_) => Why::RecordInValue,
+            Shape::Record(_) | Shape::Records(_) => Why::HoldsRecords,
             Shape::Not(why) => why,
         };
         unstored::warn(self.log, ty, def, why);
@@ -266,6 +264,7 @@ impl<'a> Records<'a> {
             Some(ExtendedType::Enum(_)) => Shape::Kept(Kind::Enum(name.to_owned())),
             Some(ExtendedType::Object(_)) if self.roots.contains(name) => Shape::Not(Why::Root),
             Some(ExtendedType::Object(object)) if is_connection(object) => Shape::Not(Why::Connection),
+            Some(ExtendedType::Object(object)) if self.holds_records(object) => Shape::Not(Why::HoldsRecords),
             Some(ExtendedType::Object(_)) => {
                 self.waiting.push(name);
                 Shape::Kept(Kind::Embedded(name.to_owned()))
@@ -275,6 +274,10 @@ impl<'a> Records<'a> {
             // GraphQL itself complains.
             Some(ExtendedType::InputObject(_)) | None => Shape::Not(Why::Mistake),
         }
+    }
+
+    fn holds_records(&self, ty: &ObjectType) -> bool {
+        ty.fields.values().any(|field| self.ids.contains_key(field.ty.inner_named_type().as_str()))
     }
 
     /// Complains about directives that do not fit the field they stand on.

@@ -103,30 +103,28 @@ impl Relations<'_> {
 
     fn riddles(&mut self) {
         for list in self.lists.iter().filter(|list| !self.settled.contains(&(list.owner, list.field))) {
+            let at = (list.owner, list.field);
             let (owner, target) = (&self.draft.records[list.owner.0], &self.draft.records[list.target.0]);
             let name = format!("{}.{}", owner.name, owner.field(list.field).name);
-            let references = self.references(list.target, list.owner);
-            let names: Vec<String> =
-                references.iter().map(|(_, field)| format!("`{}`", target.field(*field).name)).collect();
-            let (reason, help) = if let Some((_, first)) = references.first() {
-                (
-                    format!("it could look back through {} of `{}`", names.join(" or "), target.name),
-                    format!("say which: `@reference(inverse: \"{}\")`", target.field(*first).name),
-                )
-            } else {
-                (
-                    format!("`{}` has no field that refers back to `{}`", target.name, owner.name),
+            let mut back = self.references(list.target, list.owner);
+            back.extend(self.open_lists(list.target, list.owner));
+            let names: Vec<&str> = back.iter().map(|(_, field)| target.field(*field).name.as_str()).collect();
+            let (reason, help) = match names.first() {
+                Some(first) => (
+                    format!("it could be the other side of `{}` of `{}`", names.join("` or `"), target.name),
+                    format!("say which: `@reference(inverse: \"{first}\")`"),
+                ),
+                None => (
+                    format!("no field of `{}` leads back to `{}`", target.name, owner.name),
                     format!(
-                        "add `{}: {}` to `{}`, or a list back, or register a resolver for `{name}`",
-                        heck::ToLowerCamelCase::to_lower_camel_case(owner.name.as_str()),
-                        owner.name,
-                        target.name
+                        "add a field of type `{0}` or `[{0}]` to `{1}`, or register a resolver for `{name}`",
+                        owner.name, target.name
                     ),
-                )
+                ),
             };
-            let at = self.span((list.owner, list.field));
+            let span = self.span(at);
             self.log
-                .warning(at, "NOT_STORED", format!("`{name}` is not stored: {reason}"))
+                .warning(span, "NOT_STORED", format!("`{name}` is not stored: {reason}"))
                 .label("errors when requested")
                 .help(help);
         }
@@ -144,17 +142,9 @@ impl Relations<'_> {
         }
         let (first, second) = if one <= other { (one, other) } else { (other, one) };
         let records = &self.draft.records;
-        let name = |at: At| records[at.0.0].field(at.1).name.clone();
-        let table = naming::link_table(&records[first.0.0].table, &name(first));
-        // Each column is named after what it leads to.
-        let (to_second, to_first) = if first.0 != second.0 {
-            (naming::link_column(&records[second.0.0].name), naming::link_column(&records[first.0.0].name))
-        } else if first.1 != second.1 {
-            (naming::self_link_column(&name(first)), naming::self_link_column(&name(second)))
-        } else {
-            (naming::self_link_column(&name(first)), naming::link_column(&records[first.0.0].name))
-        };
-        let to_second = if to_second == to_first { format!("other_{to_second}") } else { to_second };
+        let side = |at: At| (records[at.0.0].name.as_str(), records[at.0.0].field(at.1).name.as_str());
+        let table = naming::link_table(&records[first.0.0].table, side(first).1);
+        let (to_first, to_second) = naming::link_columns(side(first), side(second));
         self.link_side(second, first.0, &table, &to_second, &to_first);
         // A list of the type itself is its own other side; set last, it leads away from its owner.
         self.link_side(first, second.0, &table, &to_first, &to_second);

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::coerce::Label;
 use super::{Rule, Stored, Value, decimal};
 use crate::error::Violation;
 
@@ -21,7 +22,7 @@ pub(super) fn is_email(text: &str) -> bool {
 }
 
 /// Every rule that is broken. `value` is what was given, `stored` what it became; neither is null.
-pub(super) fn broken(rules: &[Rule], value: &Value, stored: &Stored, label: &str) -> Vec<Violation> {
+pub(super) fn broken(rules: &[Rule], value: &Value, stored: &Stored, label: Label<'_>) -> Vec<Violation> {
     let complaints = rules.iter().filter_map(|rule| complaint(rule, value, stored));
     complaints
         .map(|(code, text)| Violation { path: Vec::new(), code, message: format!("{label} {text}") })

@@ -16,24 +16,25 @@ pub(super) struct Wrong {
 }
 
 impl Scalar {
+    pub const ALL: [Scalar; 13] = [
+        Scalar::String,
+        Scalar::Int,
+        Scalar::Float,
+        Scalar::Boolean,
+        Scalar::Id,
+        Scalar::Long,
+        Scalar::Decimal,
+        Scalar::Date,
+        Scalar::DateTime,
+        Scalar::Uuid,
+        Scalar::Url,
+        Scalar::Email,
+        Scalar::Json,
+    ];
+
     /// The scalar a schema means by a name.
     pub fn named(name: &str) -> Option<Scalar> {
-        Some(match name {
-            "String" => Scalar::String,
-            "Int" => Scalar::Int,
-            "Float" => Scalar::Float,
-            "Boolean" => Scalar::Boolean,
-            "ID" => Scalar::Id,
-            "Long" => Scalar::Long,
-            "Decimal" => Scalar::Decimal,
-            "Date" => Scalar::Date,
-            "DateTime" => Scalar::DateTime,
-            "UUID" => Scalar::Uuid,
-            "URL" => Scalar::Url,
-            "Email" => Scalar::Email,
-            "JSON" => Scalar::Json,
-            _ => return None,
-        })
+        Scalar::ALL.into_iter().find(|scalar| scalar.name() == name)
     }
 
     pub fn name(self) -> &'static str {
@@ -64,23 +65,22 @@ pub(super) fn stored(scalar: Scalar, value: &Value) -> Result<Stored, Wrong> {
                 Some(number) => Ok(Stored::Text(number.to_string())),
                 None => Err(not("an id: text or a whole number", value)),
             },
-            _ => text(value).map(Stored::Text),
+            Value::Null | Value::Bool(_) | Value::String(_) | Value::List(_) | Value::Object(_) => {
+                text(value).map(Stored::Text)
+            }
         },
         Scalar::Int => whole(value)
             .and_then(|number| i32::try_from(number).ok())
             .map(|number| Stored::Int(number.into()))
             .ok_or_else(|| not("a whole number between -2147483648 and 2147483647", value)),
-        Scalar::Long => match value {
-            Value::String(digits) => integer(digits),
-            _ => whole(value),
-        }
-        .map(Stored::Int)
-        .ok_or_else(|| not("a 64-bit whole number", value)),
+        Scalar::Long => whole(value)
+            .or_else(|| value.as_str().and_then(integer))
+            .map(Stored::Int)
+            .ok_or_else(|| not("a 64-bit whole number", value)),
         Scalar::Float => float(value).map(Stored::Real).ok_or_else(|| not("a finite number", value)),
-        Scalar::Boolean => match value {
-            Value::Bool(flag) => Ok(Stored::Int((*flag).into())),
-            _ => Err(not("true or false", value)),
-        },
+        Scalar::Boolean => {
+            value.as_bool().map(|flag| Stored::Int(flag.into())).ok_or_else(|| not("true or false", value))
+        }
         Scalar::Decimal => decimal(value).map(Stored::Text),
         Scalar::Date => parsed(value, "DATE", DATE_HELP, |text| date(text).map(|date| date.to_string())),
         Scalar::DateTime => parsed(value, "DATE_TIME", DATE_TIME_HELP, |text| date_time(text).map(spelled)),
@@ -100,14 +100,25 @@ const UUID_HELP: &str = "must be a UUID such as 123e4567-e89b-12d3-a456-42661417
 const URL_HELP: &str = "must be a whole URL such as https://example.com/";
 
 fn not(wanted: &str, value: &Value) -> Wrong {
-    Wrong { code: "TYPE", message: format!("must be {wanted}, not {}", value.noun()).into() }
+    let found = match value {
+        // A number of the wrong sort: what was wanted says enough.
+        Value::Int(_) | Value::Number(_) if wanted.contains("number") => String::new(),
+        Value::Null
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::List(_)
+        | Value::Object(_) => format!(", not {}", value.noun()),
+    };
+    Wrong { code: "TYPE", message: format!("must be {wanted}{found}").into() }
 }
 
 fn text(value: &Value) -> Result<String, Wrong> {
-    match value {
-        Value::String(text) if text.contains('\0') => Err(NUL),
-        Value::String(text) => Ok(text.clone()),
-        _ => Err(not("text", value)),
+    match value.as_str() {
+        Some(text) if text.contains('\0') => Err(NUL),
+        Some(text) => Ok(text.to_owned()),
+        None => Err(not("text", value)),
     }
 }
 
@@ -214,6 +225,18 @@ pub fn spelled(moment: Timestamp) -> String {
         at.second(),
         at.subsec_nanosecond() / 1000
     )
+}
+
+/// Whether a text is spelled as [`spelled`] does; allocates nothing.
+pub(super) fn is_spelled(text: &str) -> bool {
+    matches_shape(text, b"0000-00-00T00:00:00.000000Z")
+        && text.is_ascii()
+        && date(&text[..10]).is_some()
+        && &text[11..13] < "24"
+        && &text[14..16] < "60"
+        && &text[17..19] < "60"
+        && text.as_bytes()[10] == b'T'
+        && text.ends_with('Z')
 }
 
 /// `0` stands for any digit, everything else (but the case of letters) for itself.

@@ -14,7 +14,7 @@ pub(super) enum Why {
     Connection,
     Root,
     ListOfLists,
-    RecordInValue,
+    HoldsRecords,
     /// `@resolver` says who answers: nothing to warn of.
     Resolver,
     /// Someone else complains.
@@ -36,9 +36,9 @@ pub(super) fn warn(log: &mut Log, ty: &ObjectType, def: &FieldDefinition, why: W
         ),
         Why::Root => (format!("`{name}` is a root type"), resolver),
         Why::ListOfLists => ("it is a list of lists of records".into(), resolver),
-        Why::RecordInValue => (
-            format!("`{}` is a value inside its owner and cannot refer to records", ty.name),
-            format!("give `{}` an `id: ID!`, or {resolver}", ty.name),
+        Why::HoldsRecords => (
+            format!("`{name}` holds records and so is no value inside its owner"),
+            format!("give `{name}` an `id: ID!`, or {resolver}"),
         ),
     };
     log.warning(

@@ -1,3 +1,20 @@
-//! How records are kept in an SQL database.
+//! How records are kept in an SQL database: plans become statements, statements become rows.
+//!
+//! Pure, in this order: [`dialect`] (what differs between databases), [`select`] and [`write`]
+//! (statements), [`compile`] (a plan's program, made once per shape), [`batch`] (rows that must outlive
+//! their statement). [`sqlite`] runs programs.
 
+pub mod batch;
+pub mod compile;
+pub mod decimal;
+pub mod dialect;
+pub mod lock;
 pub mod migrate;
+pub mod select;
+pub mod sqlite;
+pub mod write;
+
+mod keys;
+
+pub use lock::DataLock;
+pub use sqlite::{Options, SqliteStore};

@@ -1,7 +1,16 @@
 //! Flags, environment and `trefoil.toml` become one validated [`Config`] that knows where each value came from.
 
+mod kind;
+mod layers;
+mod nearest;
+mod settings;
+
 use std::path::PathBuf;
 use std::time::Duration;
+
+pub use layers::{Layers, Origin, Settled, Written};
+pub use nearest::nearest;
+pub use settings::{SETTINGS, Setting};
 
 /// Every setting of a running server, already validated.
 #[derive(Debug, Clone)]
@@ -83,6 +92,12 @@ pub struct Limits {
     pub max_page_size: usize,
     /// Bytes of parsed and planned documents kept for re-use.
     pub document_cache: usize,
+    /// Bytes of one WebSocket message from a client.
+    pub socket_message: usize,
+    /// Subscriptions open at once on one WebSocket.
+    pub socket_subscriptions: usize,
+    /// A WebSocket that has not sent `connection_init` by then is closed.
+    pub socket_init_timeout: Duration,
 }
 
 impl Default for Limits {
@@ -102,6 +117,9 @@ impl Default for Limits {
             page_size: 20,
             max_page_size: 1_000,
             document_cache: 32 << 20,
+            socket_message: 256 << 10,
+            socket_subscriptions: 100,
+            socket_init_timeout: Duration::from_secs(10),
         }
     }
 }

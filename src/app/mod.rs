@@ -1,0 +1,212 @@
+//! The application folder: schema files, `trefoil.toml` and seed, from disk or from the built-in sample.
+
+mod endpoints;
+mod folder;
+mod manifest;
+mod mistake;
+pub mod paths;
+mod sample;
+mod seed;
+mod sheet;
+
+use std::path::{Path, PathBuf};
+
+use crate::model::SourceFile;
+pub use endpoints::{Methods, PlainList, Reply, TextEndpoint};
+pub use manifest::{Manifest, ResourceSettings};
+pub use mistake::Mistake;
+pub use seed::{Rows, Seed, SeedFile, SeedRecord};
+
+/// An application as it was read; what the schema means is the model's to say.
+#[derive(Debug)]
+pub struct App {
+    pub name: String,
+    pub origin: Origin,
+    pub schema: Vec<SourceFile>,
+    pub manifest: Manifest,
+    pub seed: Seed,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// Built into the binary.
+    Sample,
+    Folder(PathBuf),
+}
+
+impl App {
+    /// The Sample Resource API.
+    pub fn sample() -> App {
+        App::assemble(Origin::Sample, sample::files(), Vec::new())
+            .expect("the sample has no mistakes; a test loads it")
+    }
+
+    /// The application in a folder, or everything that is wrong with it before the schema is understood.
+    pub fn load(path: &Path) -> Result<App, Vec<Mistake>> {
+        let (files, mistakes) = folder::read(path);
+        App::assemble(Origin::Folder(path.to_owned()), files, mistakes)
+    }
+
+    fn assemble(
+        origin: Origin,
+        files: Vec<SourceFile>,
+        mut mistakes: Vec<Mistake>,
+    ) -> Result<App, Vec<Mistake>> {
+        let (mut schema, mut manifest, mut seed) = (Vec::new(), Manifest::default(), Seed::default());
+        for file in files {
+            if file.name == sheet::FILE {
+                let (read, wrong) = Manifest::read(&file.text);
+                manifest = read;
+                mistakes.extend(wrong);
+            } else if file.name.starts_with("seed/") {
+                match SeedFile::read(&file.name, &file.text) {
+                    Ok(file) => seed.files.push(file),
+                    Err(wrong) => mistakes.extend(wrong),
+                }
+            } else {
+                schema.push(file);
+            }
+        }
+        mistakes.extend(misplaced(&seed, &manifest));
+        if schema.is_empty() && mistakes.is_empty() {
+            mistakes.push(without_schema(&origin));
+        }
+        if !mistakes.is_empty() {
+            return Err(mistakes);
+        }
+        let name = manifest.name.clone().unwrap_or_else(|| origin.name());
+        Ok(App { name, origin, schema, manifest, seed })
+    }
+}
+
+impl Origin {
+    fn name(&self) -> String {
+        match self {
+            Origin::Sample => "sample".into(),
+            Origin::Folder(path) => {
+                let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+                real.file_name().unwrap_or(real.as_os_str()).to_string_lossy().into_owned()
+            }
+        }
+    }
+}
+
+fn without_schema(origin: &Origin) -> Mistake {
+    let shown = match origin {
+        Origin::Sample => "sample".into(),
+        Origin::Folder(path) => path.display().to_string(),
+    };
+    let mistake = Mistake::of(shown, "there is no schema: not one file graphql/*.graphqls");
+    mistake.help("`trefoil new my-app` writes a folder to start from")
+}
+
+/// Texts that no plain list takes, and records where a plain list is.
+fn misplaced(seed: &Seed, manifest: &Manifest) -> Vec<Mistake> {
+    let is_list = |name: &str| manifest.lists.iter().any(|list| list.name() == name);
+    let complaint = |file: &SeedFile| {
+        let message = match (&file.rows, is_list(&file.collection)) {
+            (Rows::Texts(_), false) => "these are texts, and trefoil.toml declares no such list",
+            (Rows::Records(records), true) if !records.is_empty() => {
+                "these are records, and the plain list takes texts"
+            }
+            (Rows::Texts(_), true) | (Rows::Records(_), _) => return None,
+        };
+        let help = format!("a list is declared by [[list]] with path = \"/{}\"", file.collection);
+        Some(Mistake::of(file.name.clone(), message).help(help))
+    };
+    seed.files.iter().filter_map(complaint).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// A folder with these files; a name that ends in `/` is a folder.
+    fn folder(files: &[(&str, &[u8])]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, bytes) in files {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, bytes).unwrap();
+        }
+        folder
+    }
+
+    fn mistakes(files: &[(&str, &[u8])]) -> Vec<String> {
+        App::load(folder(files).path()).unwrap_err().iter().map(Mistake::to_string).collect()
+    }
+
+    #[test]
+    fn the_sample_is_as_promised() {
+        let app = App::sample();
+        assert_eq!(app.name, "Sample Resource API");
+        let lists: Vec<_> = app.manifest.lists.iter().map(|list| (list.name(), list.page)).collect();
+        assert_eq!(lists, [("items", false), ("samples", true)]);
+        let paths: Vec<&str> = app.manifest.texts.iter().map(|text| text.path.as_str()).collect();
+        let expected =
+            ["/hello", "/api/message", "/api/info", "/api/summary", "/api/check", "/api/common", "/api/test"];
+        assert_eq!(paths, expected);
+        for file in &app.seed.files {
+            let Rows::Records(records) = &file.rows else { panic!("{} begins with records", file.name) };
+            for (id, record) in (1..).zip(records) {
+                assert_eq!(record.fields["id"], serde_json::json!(id), "{}", file.name);
+            }
+        }
+        let Rows::Records(orders) = &app.seed.collection("orders").unwrap().rows else { panic!("records") };
+        assert_eq!(orders[0].fields["userId"], serde_json::json!(1));
+    }
+
+    #[test]
+    fn schema_files_are_found_at_any_depth_and_in_order() {
+        let text = b"type Query { a: Int }".as_slice();
+        let names = ["graphql/b/c.graphql", "graphql/a.graphqls", "graphql/z.gql", "graphql/y.gqls"];
+        let mut files: Vec<(&str, &[u8])> = names.iter().map(|name| (*name, text)).collect();
+        files.push(("graphql/.#a.graphqls", b"an editor's"));
+        files.push(("graphql/readme.md", b"not a schema"));
+        let folder = folder(&files);
+        #[cfg(unix)]
+        std::os::unix::fs::symlink("..", folder.path().join("graphql/b/loop")).unwrap();
+        let app = App::load(folder.path()).unwrap();
+        let found: Vec<&str> = app.schema.iter().map(|file| file.name.as_str()).collect();
+        assert_eq!(found, ["graphql/a.graphqls", "graphql/b/c.graphql", "graphql/y.gqls", "graphql/z.gql"]);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_text() {
+        let folder = folder(&[("graphql/a.gql", b"\xef\xbb\xbftype A { id: ID! }")]);
+        assert_eq!(App::load(folder.path()).unwrap().schema[0].text, "type A { id: ID! }");
+    }
+
+    #[test]
+    fn every_mistake_in_every_file_is_told() {
+        let found = mistakes(&[
+            ("graphql/a.graphqls", b"type A { id: \xff }"),
+            ("seed/users.json", b"[1]"),
+            ("seed/items.json", b"[\"x\"]"),
+            ("trefoil.toml", b"prot = 1"),
+        ]);
+        assert_eq!(found.len(), 4, "{found:?}");
+        let told =
+            |text: &str| assert!(found.iter().any(|mistake| mistake.contains(text)), "{text}: {found:?}");
+        told("graphql/a.graphqls: is not UTF-8 from byte 13 on");
+        told("seed/users.json:1:2: a seed file is a list of records");
+        told("seed/items.json: these are texts, and trefoil.toml declares no such list");
+        told("trefoil.toml:1:1: unknown key `prot`");
+    }
+
+    #[test]
+    fn a_folder_that_is_none_says_what_to_type() {
+        let empty = mistakes(&[]);
+        assert!(empty[0].contains("there is no schema") && empty[0].contains("trefoil new"), "{empty:?}");
+        let missing = App::load(Path::new("/nowhere/my-app")).unwrap_err();
+        assert_eq!(
+            missing[0].to_string(),
+            "/nowhere/my-app: no such folder; `trefoil new /nowhere/my-app` writes one to start from"
+        );
+        let folder = folder(&[("file", b"")]);
+        let file = App::load(&folder.path().join("file")).unwrap_err();
+        assert!(file[0].message.contains("this is a file"), "{file:?}");
+    }
+}

@@ -1,0 +1,86 @@
+//! Which addresses are the server's own, and which text can be the address of an endpoint at all.
+
+/// The server's own paths; one that ends in `…` stands for everything that begins so.
+pub const RESERVED: [&str; 7] = ["/", "/graphql…", "/openapi.json", "/docs", "/health/…", "/metrics", "/_/…"];
+
+/// Whether a request for `path` is the server's own to answer.
+pub fn is_reserved(path: &str) -> bool {
+    RESERVED.iter().any(|own| match own.strip_suffix('…') {
+        Some(begin) => path.starts_with(begin),
+        None => path == *own,
+    })
+}
+
+/// Whether something that answers at `path` and below it would stand in the server's way.
+pub fn is_reserved_below(path: &str) -> bool {
+    let below = format!("{path}/");
+    is_reserved(path) || RESERVED.iter().any(|own| own.starts_with(&below))
+}
+
+/// The path as it comes in a request, or why there can be none like it.
+pub fn normal(path: &str) -> Result<String, &'static str> {
+    if !path.starts_with('/') {
+        return Err("a path begins with /");
+    }
+    if path.contains(['?', '#']) {
+        return Err("a path has no query and no fragment");
+    }
+    if path.contains(['{', '}', '*']) {
+        return Err("a path is matched as it stands; it has no parameters");
+    }
+    if path.contains(|c: char| c.is_whitespace() || c.is_control() || c == '\\') {
+        return Err("a path has no spaces, backslashes or control characters");
+    }
+    // Clients take these out before they send, however they are written.
+    let is_dots =
+        |segment: &str| matches!(segment.to_ascii_lowercase().replace("%2e", ".").as_str(), "." | "..");
+    if path.contains("//") || path.split('/').any(is_dots) {
+        return Err("a path has no empty, `.` or `..` segments");
+    }
+    let mut url = url::Url::parse("http://localhost/").expect("a constant");
+    url.set_path(path);
+    Ok(url.path().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_servers_own_paths() {
+        for own in
+            ["/", "/graphql", "/graphql/schema.graphqls", "/docs", "/health/live", "/metrics", "/_/app.css"]
+        {
+            assert!(is_reserved(own), "{own}");
+        }
+        for free in ["/hello", "/health", "/docs/intro", "/_", "/openapi", "/metric"] {
+            assert!(!is_reserved(free), "{free}");
+        }
+        for list in ["/health", "/_", "/docs", "/graphql"] {
+            assert!(is_reserved_below(list), "{list}");
+        }
+        assert!(!is_reserved_below("/items"));
+    }
+
+    #[test]
+    fn paths_are_kept_as_they_are_requested() {
+        assert_eq!(normal("/api/message").unwrap(), "/api/message");
+        assert_eq!(normal("/grüße").unwrap(), "/gr%C3%BC%C3%9Fe");
+        assert_eq!(normal("/hello/").unwrap(), "/hello/");
+        for wrong in [
+            "",
+            "hello",
+            "/a?b=1",
+            "/a#b",
+            "/a b",
+            "//a",
+            "/a/../b",
+            "/users/{id}",
+            "/a\\b",
+            "/*",
+            "/a/%2E./b",
+        ] {
+            assert!(normal(wrong).is_err(), "{wrong}");
+        }
+    }
+}

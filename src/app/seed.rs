@@ -1,0 +1,134 @@
+//! The records and list values of `seed/*.json`, read but not yet measured against the schema.
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::mistake::{Mistake, position};
+
+/// What an empty store begins with; in the order of file names.
+#[derive(Debug, Default)]
+pub struct Seed {
+    pub files: Vec<SeedFile>,
+}
+
+/// `seed/users.json`: what one collection or list begins with.
+#[derive(Debug)]
+pub struct SeedFile {
+    /// The file's path in the application folder.
+    pub name: String,
+    /// The collection's or list's path, without the slash: the file's name without `.json`.
+    pub collection: String,
+    pub rows: Rows,
+}
+
+#[derive(Debug)]
+pub enum Rows {
+    Records(Vec<SeedRecord>),
+    /// The values of a plain list.
+    Texts(Vec<String>),
+}
+
+/// One record as it is written; a reference is the field `userId`.
+#[derive(Debug)]
+pub struct SeedRecord {
+    pub line: usize,
+    pub fields: Map<String, Value>,
+}
+
+impl Seed {
+    pub fn collection(&self, name: &str) -> Option<&SeedFile> {
+        self.files.iter().find(|file| file.collection == name)
+    }
+}
+
+impl SeedFile {
+    /// The file's content, or everything wrong with it.
+    pub fn read(name: &str, text: &str) -> Result<SeedFile, Vec<Mistake>> {
+        let elements: Vec<&RawValue> =
+            serde_json::from_str(text).map_err(|error| vec![broken(name, text, &error)])?;
+        let is_text = |element: &&RawValue| element.get().starts_with('"');
+        let rows = if !elements.is_empty() && elements.iter().all(is_text) {
+            Rows::Texts(elements.iter().map(|element| decoded(element)).collect())
+        } else {
+            Rows::Records(records(name, text, &elements)?)
+        };
+        let file = name.rsplit('/').next().unwrap_or(name);
+        let collection = file.strip_suffix(".json").unwrap_or(file).to_owned();
+        Ok(SeedFile { name: name.to_owned(), collection, rows })
+    }
+}
+
+fn records(name: &str, text: &str, elements: &[&RawValue]) -> Result<Vec<SeedRecord>, Vec<Mistake>> {
+    let mut records = Vec::new();
+    let mut mistakes = Vec::new();
+    for element in elements {
+        // The element is a part of the text, so its address tells where.
+        let start = element.get().as_ptr() as usize - text.as_ptr() as usize;
+        if element.get().starts_with('{') {
+            records.push(SeedRecord { line: position(text, start).0, fields: decoded(element) });
+        } else {
+            let message = "a seed file is a list of records, or of texts for a plain list";
+            let mistake = Mistake::within(name, text, &(start..start), message);
+            mistakes.push(mistake.help("write each record as {\"field\": value, …}"));
+        }
+    }
+    if mistakes.is_empty() { Ok(records) } else { Err(mistakes) }
+}
+
+fn decoded<T: serde::de::DeserializeOwned>(element: &RawValue) -> T {
+    serde_json::from_str(element.get()).expect("it was read as JSON and begins as this kind of value")
+}
+
+fn broken(name: &str, text: &str, error: &serde_json::Error) -> Mistake {
+    let before: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
+    let offset = before + error.column().saturating_sub(1);
+    if error.is_data() {
+        let message = "a seed file is one JSON array";
+        return Mistake::within(name, text, &(0..0), message).help("write the records as [{…}, {…}]");
+    }
+    let message = error.to_string();
+    let message = message.split(" at line ").next().unwrap_or(&message);
+    Mistake::within(name, text, &(offset..offset), format!("this is no JSON: {message}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_know_their_lines_and_keep_their_numbers() {
+        let file =
+            SeedFile::read("seed/users.json", "[\n {\"id\": 1, \"name\": \"Zoë\"},\n {\"price\": 1.10}\n]")
+                .unwrap();
+        assert_eq!(file.collection, "users");
+        let Rows::Records(records) = file.rows else { panic!("these are records") };
+        assert_eq!((records[0].line, records[1].line), (2, 3));
+        assert_eq!(records[0].fields["name"], "Zoë");
+        assert_eq!(records[1].fields["price"].to_string(), "1.10");
+    }
+
+    #[test]
+    fn texts_make_a_list() {
+        let file = SeedFile::read("seed/items.json", "[\"milk\", \"br\\u00f6d\"]").unwrap();
+        assert!(matches!(file.rows, Rows::Texts(texts) if texts == ["milk", "bröd"]));
+    }
+
+    #[test]
+    fn what_is_wrong_is_shown_where_it_is() {
+        let check = |text: &str, expected: &[&str]| {
+            let mistakes = SeedFile::read("seed/users.json", text).unwrap_err();
+            let shown: Vec<String> = mistakes.iter().map(Mistake::to_string).collect();
+            assert_eq!(shown.len(), expected.len(), "{shown:?}");
+            for (shown, expected) in shown.iter().zip(expected) {
+                assert!(shown.starts_with(expected), "{shown}");
+            }
+        };
+        check("[\n {\"id\": 1,}\n]", &["seed/users.json:2:11: this is no JSON: "]);
+        check("{}", &["seed/users.json:1:1: a seed file is one JSON array"]);
+        check("", &["seed/users.json:1:1: this is no JSON: "]);
+        check(
+            "[{}, 1,\n \"x\"]",
+            &["seed/users.json:1:6: a seed file is a list", "seed/users.json:2:2: a seed file is a list"],
+        );
+    }
+}

@@ -1,0 +1,61 @@
+//! `trefoil migrate`: shows or carries out what it takes to bring a store to the schema.
+
+use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command};
+
+use super::{Failure, flags, folder_argument, open, say};
+use crate::app::{App, Origin};
+use crate::config::Config;
+use crate::engine::Registry;
+use crate::server::load::understand;
+use crate::server::{StartError, life};
+use crate::sql::migrate::Mode;
+
+pub fn command() -> Command {
+    let plan = Arg::new("plan")
+        .long("plan")
+        .action(ArgAction::SetTrue)
+        .help("Show every step and the rows it touches");
+    let apply = Arg::new("apply").long("apply").action(ArgAction::SetTrue).help("Carry the steps out");
+    let allow_drop = Arg::new("allow-drop")
+        .long("allow-drop")
+        .value_name("TYPE[.FIELD]")
+        .action(ArgAction::Append)
+        .conflicts_with("plan")
+        .help("Agree to lose this type or field; once for each loss");
+    let command = Command::new("migrate")
+        .about("Bring the stored records to a changed schema")
+        .arg(folder_argument())
+        .args([plan, apply, allow_drop])
+        .group(ArgGroup::new("what").args(["plan", "apply"]).required(true));
+    flags::with_settings(command, |setting| ["data", "database"].contains(&setting.name))
+}
+
+pub fn run(matches: &ArgMatches, registry: &Registry) -> Result<(), Failure> {
+    let app = open(matches)?;
+    let settled = flags::settle(matches, &app)?;
+    let mode = if matches.get_flag("plan") {
+        Mode::Plan
+    } else {
+        let allowed = matches.get_many::<String>("allow-drop").into_iter().flatten().cloned();
+        Mode::Apply { allow_drop: allowed.collect() }
+    };
+    say(&migrate(&app, &settled.config, mode, registry).map_err(Failure::Start)?)
+}
+
+/// Carries the steps out or only tells them; the answer is what to show.
+fn migrate(app: &App, config: &Config, mode: Mode, registry: &Registry) -> Result<String, StartError> {
+    let understood = understand(app, registry)
+        .map_err(|diagnostics| StartError::schema(&app.schema, &diagnostics))?;
+    let (_lock, store) = life::open(config)?;
+    let folder = match &app.origin {
+        Origin::Sample => None,
+        Origin::Folder(path) => Some(path.display().to_string()),
+    };
+    let applies = mode != Mode::Plan;
+    let report = life::migrate(&store, &understood, mode)?;
+    if !applies || report.steps.is_empty() {
+        return Ok(report.plan(folder.as_deref()));
+    }
+    let lines: String = report.steps.iter().map(|step| format!("{step}\n")).collect();
+    Ok(format!("{lines}\nDone: {} steps applied.\n", report.steps.len()))
+}

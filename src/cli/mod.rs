@@ -1,0 +1,122 @@
+//! The command line: which subcommand, with what, and what comes of it.
+
+mod check;
+mod failure;
+mod flags;
+mod migrate;
+mod new;
+mod serve;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Arg, ArgMatches, Command, value_parser};
+
+use crate::app::App;
+use crate::engine::Registry;
+pub use failure::Failure;
+
+/// Does what the arguments say; the first is the program's own name.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    run_with(arguments, Registry::default())
+}
+
+/// The same for a program that has resolvers of its own.
+pub fn run_with(arguments: impl IntoIterator<Item = OsString>, registry: Registry) -> ExitCode {
+    let matches = match command().try_get_matches_from(with_serve(arguments.into_iter().collect())) {
+        Ok(matches) => matches,
+        Err(error) => {
+            // Help goes to standard output and a mistake to standard error; if that is closed, nobody reads it.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    match dispatch(&matches, registry) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            let _ = write!(io::stderr().lock(), "{failure}");
+            failure.exit_code()
+        }
+    }
+}
+
+fn dispatch(matches: &ArgMatches, registry: Registry) -> Result<(), Failure> {
+    match matches.subcommand() {
+        Some(("serve", matches)) => serve::run(matches, registry),
+        Some(("check", matches)) => check::run(matches, &registry),
+        Some(("new", matches)) => new::run(matches),
+        Some(("migrate", matches)) => migrate::run(matches, &registry),
+        Some((other, _)) => unreachable!("clap knows no subcommand {other}"),
+        None => unreachable!("serve is what runs when nothing else is named"),
+    }
+}
+
+fn command() -> Command {
+    Command::new("trefoil")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("A durable backend from a schema file. Without a command it serves the built-in sample.")
+        .subcommands([serve::command(), check::command(), new::command(), migrate::command()])
+        .disable_help_subcommand(true)
+        .after_help("`trefoil --port 9000` is `trefoil serve --port 9000`.\nExit codes: 0 done, 1 failed or `check` found mistakes, 2 wrong command line, setting or folder.")
+}
+
+/// `trefoil` and `trefoil --port 9000` mean `serve`.
+fn with_serve(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let own = ["-h", "--help", "-V", "--version"];
+    let first = arguments.get(1).map(|argument| argument.to_string_lossy());
+    if first.is_none_or(|first| first.starts_with('-') && !own.contains(&first.as_ref())) {
+        arguments.insert(arguments.len().min(1), "serve".into());
+    }
+    arguments
+}
+
+fn folder_argument() -> Arg {
+    Arg::new("folder")
+        .value_name("FOLDER")
+        .value_parser(value_parser!(PathBuf))
+        .help("The application folder; without it, the built-in sample")
+}
+
+/// The application that was named.
+fn open(matches: &ArgMatches) -> Result<App, Failure> {
+    match matches.get_one::<PathBuf>("folder") {
+        Some(folder) => App::load(folder).map_err(Failure::Application),
+        None => Ok(App::sample()),
+    }
+}
+
+/// Writes what the command was asked for to standard output; a reader that has seen enough is no failure.
+fn say(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::run(error)),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn serve_is_what_runs_when_nothing_else_is_named() {
+        let check = |given: &[&str], expected: &[&str]| {
+            let given = given.iter().map(OsString::from).collect();
+            let expected: Vec<OsString> = expected.iter().map(OsString::from).collect();
+            assert_eq!(with_serve(given), expected);
+        };
+        check(&["trefoil"], &["trefoil", "serve"]);
+        check(&["trefoil", "--port", "1"], &["trefoil", "serve", "--port", "1"]);
+        check(&["trefoil", "--help"], &["trefoil", "--help"]);
+        check(&["trefoil", "check"], &["trefoil", "check"]);
+        check(&["trefoil", "my-app"], &["trefoil", "my-app"]);
+        check(&[], &["serve"]);
+    }
+}

@@ -1,0 +1,45 @@
+//! `trefoil serve`: the application and its settings, handed to the server.
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+
+use super::{Failure, flags, folder_argument, open, say};
+use crate::app::App;
+use crate::config::Config;
+use crate::embed::Trefoil;
+use crate::engine::Registry;
+use crate::server::logging;
+
+pub fn command() -> Command {
+    let command = Command::new("serve")
+        .about("Serve an application folder")
+        .arg(folder_argument())
+        .arg(
+            Arg::new("print-config")
+                .long("print-config")
+                .action(ArgAction::SetTrue)
+                .help("Print each setting, its value and where it came from, and stop"),
+        )
+        .after_help(
+            "Each setting is also an environment variable (--port: TREFOIL_PORT) and a key of trefoil.toml \
+             (port; --limit-body: body under [limits]), in this precedence.",
+        );
+    flags::with_settings(command, |_| true)
+}
+
+pub fn run(matches: &ArgMatches, registry: Registry) -> Result<(), Failure> {
+    let app = open(matches)?;
+    let settled = flags::settle(matches, &app)?;
+    if matches.get_flag("print-config") {
+        return say(&settled.to_string());
+    }
+    serve(app, settled.config, registry)
+}
+
+fn serve(app: App, config: Config, registry: Registry) -> Result<(), Failure> {
+    logging::start(config.log_format);
+    let runtime = tokio::runtime::Runtime::new().map_err(Failure::run)?;
+    let served = runtime.block_on(Trefoil::app(app).config(config).registry(registry).serve());
+    // Queries that were cut may still sit in a reader's thread; nobody waits for them.
+    runtime.shutdown_background();
+    served.map_err(Failure::Start)
+}

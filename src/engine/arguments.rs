@@ -1,0 +1,394 @@
+//! What the arguments of a built-in operation mean, and how a request's values become an [`Operation`].
+
+use std::sync::Arc;
+
+use super::operation::{Absent, Condition, Listing, Op, Operation, Order, Selection, Slice};
+use super::plan::PlanLimits;
+use super::resolvers::{Builtin, Verb};
+use crate::error::{Error, Result, Violation};
+use crate::model::{Argument, Field, FieldId, Kind, Model, RecordType, TypeId, Value, naming};
+
+/// The meaning of one argument.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Role {
+    Id,
+    /// Filters by equality in lists and subscriptions, sets the field in writes.
+    Field(FieldId),
+    /// One object that holds the fields to set.
+    Input,
+    ExpectedVersion,
+    Page,
+    Size,
+    First,
+    After,
+    OrderBy,
+    Where,
+    /// Means nothing here; `check` names it and a request that gives it is refused.
+    Unknown,
+}
+
+/// Names each argument's meaning. A field's name wins over a paging word, so a `size` field filters.
+pub fn roles(model: &Model, record: TypeId, verb: Verb, arguments: &[Argument]) -> Vec<(String, Role)> {
+    let record = model.record(record);
+    arguments.iter().map(|argument| (argument.name.clone(), role(record, verb, argument))).collect()
+}
+
+fn role(record: &RecordType, verb: Verb, argument: &Argument) -> Role {
+    let name = argument.name.as_str();
+    match verb {
+        Verb::Get if name == "id" => Role::Id,
+        Verb::Get => Role::Unknown,
+        Verb::List => filter_field(record, name).map(Role::Field).unwrap_or_else(|| listing_role(name)),
+        Verb::Watch(_) => filter_field(record, name).map_or(Role::Unknown, Role::Field),
+        Verb::Update | Verb::Delete if name == "id" => Role::Id,
+        Verb::Update | Verb::Delete if name == "expectedVersion" => Role::ExpectedVersion,
+        Verb::Delete => Role::Unknown,
+        Verb::Create | Verb::Update => write_role(record, argument),
+    }
+}
+
+fn listing_role(name: &str) -> Role {
+    match name {
+        "page" => Role::Page,
+        "size" => Role::Size,
+        "first" => Role::First,
+        "after" => Role::After,
+        "orderBy" => Role::OrderBy,
+        "where" => Role::Where,
+        _ => Role::Unknown,
+    }
+}
+
+fn write_role(record: &RecordType, argument: &Argument) -> Role {
+    match write_field(record, &argument.name) {
+        Some(field) => Role::Field(field),
+        None if argument.name == "input" && !argument.fields.is_empty() => Role::Input,
+        None => Role::Unknown,
+    }
+}
+
+/// The field that `name` filters by: one with a column that can be compared.
+pub fn filter_field(record: &RecordType, name: &str) -> Option<FieldId> {
+    record.input_field(name).filter(|id| is_comparable(record.field(*id)))
+}
+
+/// Whether a field can be filtered and sorted by.
+pub fn is_comparable(field: &Field) -> bool {
+    match &field.kind {
+        Kind::Scalar(scalar) => *scalar != crate::model::Scalar::Json,
+        Kind::Id | Kind::Enum(_) | Kind::Reference { .. } => true,
+        Kind::Embedded(_) | Kind::List(_) | Kind::Inverse { .. } | Kind::Link { .. } | Kind::Unstored => {
+            false
+        }
+    }
+}
+
+/// The field that `name` sets.
+fn write_field(record: &RecordType, name: &str) -> Option<FieldId> {
+    record.input_field(name).filter(|id| match &record.field(*id).kind {
+        Kind::Id | Kind::Inverse { .. } | Kind::Unstored => false,
+        Kind::Scalar(_)
+        | Kind::Enum(_)
+        | Kind::Embedded(_)
+        | Kind::List(_)
+        | Kind::Reference { .. }
+        | Kind::Link { .. } => true,
+    })
+}
+
+/// What a request's arguments say, gathered by meaning.
+#[derive(Default)]
+struct Given {
+    id: Option<i64>,
+    fields: Vec<(FieldId, Value)>,
+    expected_version: Option<i64>,
+    page: Option<i64>,
+    size: Option<i64>,
+    first: Option<i64>,
+    after: Option<String>,
+    order: Vec<Order>,
+    conditions: Vec<Condition>,
+}
+
+impl Builtin {
+    /// The operation that these arguments ask for; absent arguments are not in the list.
+    pub fn operation(
+        &self,
+        model: &Model,
+        limits: &PlanLimits,
+        arguments: Vec<(usize, Value)>,
+        selection: Arc<Selection>,
+    ) -> Result<Operation> {
+        let mut given = self.gather(model, arguments)?;
+        let record = self.record;
+        let expected_version = given.expected_version;
+        match self.verb {
+            Verb::Get => Ok(Operation::Get { record, id: given.needed_id()?, selection }),
+            Verb::List => {
+                let listing = given.listing(limits)?;
+                Ok(Operation::List { record, listing, selection })
+            }
+            Verb::Create => Ok(Operation::Create { record, id: None, fields: given.fields, selection }),
+            Verb::Update => {
+                let id = given.needed_id()?;
+                let fields = given.fields;
+                Ok(Operation::Update {
+                    record,
+                    id,
+                    fields,
+                    absent: Absent::Keep,
+                    expected_version,
+                    selection,
+                })
+            }
+            Verb::Delete => {
+                Ok(Operation::Delete { record, id: given.needed_id()?, expected_version, selection })
+            }
+            Verb::Watch(_) => Err(Error::internal("a subscription is followed, not run")),
+        }
+    }
+
+    fn gather(&self, model: &Model, arguments: Vec<(usize, Value)>) -> Result<Given> {
+        let mut given = Given::default();
+        let mut violations = Vec::new();
+        let record = model.record(self.record);
+        for (position, value) in arguments {
+            let (name, role) = &self.roles[position];
+            if let Err(violation) = given.take(record, self.verb, name, role, value) {
+                violations.extend(violation);
+            }
+        }
+        if violations.is_empty() { Ok(given) } else { Err(Error::Invalid(violations)) }
+    }
+}
+
+/// The listing that arguments of a relation field ask for.
+pub fn child_listing(
+    record: &RecordType,
+    limits: &PlanLimits,
+    arguments: Vec<(String, Value)>,
+) -> Result<Listing> {
+    let mut given = Given::default();
+    for (name, value) in arguments {
+        let role = filter_field(record, &name).map(Role::Field).unwrap_or_else(|| listing_role(&name));
+        given.take(record, Verb::List, &name, &role, value).map_err(Error::Invalid)?;
+    }
+    given.listing(limits)
+}
+
+impl Given {
+    fn take(
+        &mut self,
+        record: &RecordType,
+        verb: Verb,
+        name: &str,
+        role: &Role,
+        value: Value,
+    ) -> Result<(), Vec<Violation>> {
+        // An explicit null asks for nothing, except where it is itself a value: "is null", "set to null".
+        if value.is_null() && !matches!(role, Role::Field(_) | Role::Id) {
+            return Ok(());
+        }
+        match role {
+            Role::Id => self.id = Some(integer(name, &value)?),
+            Role::Field(field) => match verb {
+                Verb::List => self.conditions.push(Condition { field: *field, op: Op::Eq, value }),
+                Verb::Create | Verb::Update | Verb::Get | Verb::Delete | Verb::Watch(_) => {
+                    self.fields.push((*field, value))
+                }
+            },
+            Role::Input => self.fields.extend(input_fields(record, name, value)?),
+            Role::ExpectedVersion => self.expected_version = Some(integer(name, &value)?),
+            Role::Page => self.page = Some(integer(name, &value)?),
+            Role::Size => self.size = Some(integer(name, &value)?),
+            Role::First => self.first = Some(integer(name, &value)?),
+            Role::After => self.after = Some(text(name, value)?),
+            Role::OrderBy => self.order.extend(orders(record, name, value)?),
+            Role::Where => self.conditions.extend(conditions(record, name, value)?),
+            Role::Unknown => {
+                return Err(vec![Violation::new(
+                    name,
+                    "UNKNOWN",
+                    format!("argument `{name}` is nothing that {} can be asked by", record.name),
+                )]);
+            }
+        }
+        Ok(())
+    }
+
+    fn needed_id(&mut self) -> Result<i64> {
+        self.id.ok_or_else(|| Error::invalid("id", "REQUIRED", "argument `id` is required"))
+    }
+
+    fn listing(self, limits: &PlanLimits) -> Result<Listing> {
+        let slice = self.slice(limits)?;
+        Ok(Listing { conditions: self.conditions, order: self.order, slice, count: false, cursors: false })
+    }
+
+    fn slice(&self, limits: &PlanLimits) -> Result<Slice> {
+        let paged = self.page.is_some() || self.size.is_some();
+        let cursored = self.first.is_some() || self.after.is_some();
+        match (paged, cursored) {
+            (false, false) => Ok(Slice::All),
+            (true, false) => {
+                let page = positive("page", self.page.unwrap_or(1))?;
+                Ok(Slice::Page { page, size: size("size", self.size, limits)? })
+            }
+            (false, true) => {
+                Ok(Slice::First { first: size("first", self.first, limits)?, after: self.after.clone() })
+            }
+            (true, true) => Err(Error::invalid(
+                "after",
+                "PAGING",
+                "use either `page` and `size` or `first` and `after`, not both",
+            )),
+        }
+    }
+}
+
+fn size(name: &str, given: Option<i64>, limits: &PlanLimits) -> Result<i64> {
+    let size = positive(name, given.unwrap_or(limits.page_size))?;
+    if size > limits.max_page_size {
+        return Err(Error::Limit(format!(
+            "`{name}` is {size}, more than the {} that limits.max_page_size allows",
+            limits.max_page_size
+        )));
+    }
+    Ok(size)
+}
+
+fn positive(name: &str, number: i64) -> Result<i64> {
+    if number >= 1 {
+        return Ok(number);
+    }
+    Err(Error::invalid(name, "RANGE", format!("`{name}` must be at least 1, not {number}")))
+}
+
+/// Reads an argument as a 64-bit integer, given as number or as text.
+pub fn integer(name: &str, value: &Value) -> Result<i64, Vec<Violation>> {
+    let parsed = match value {
+        Value::Int(number) => Some(*number),
+        Value::String(text) => text.parse().ok(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::List(_) | Value::Object(_) => None,
+    };
+    parsed.ok_or_else(|| {
+        vec![Violation::new(name, "TYPE", format!("argument `{name}` must be a 64-bit integer"))]
+    })
+}
+
+fn text(name: &str, value: Value) -> Result<String, Vec<Violation>> {
+    match value {
+        Value::String(text) => Ok(text),
+        other => Err(vec![Violation::new(
+            name,
+            "TYPE",
+            format!("argument `{name}` must be text, not {}", other.noun()),
+        )]),
+    }
+}
+
+/// A list, or one value that stands for a list of one.
+fn items(value: Value) -> Vec<Value> {
+    match value {
+        Value::List(items) => items,
+        other => vec![other],
+    }
+}
+
+fn orders(record: &RecordType, name: &str, value: Value) -> Result<Vec<Order>, Vec<Violation>> {
+    items(value).into_iter().map(|item| order(record, name, &text(name, item)?)).collect()
+}
+
+/// `name` ascending, `-name` descending.
+pub fn order(record: &RecordType, argument: &str, word: &str) -> Result<Order, Vec<Violation>> {
+    let (descending, field) = match word.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, word),
+    };
+    match filter_field(record, field) {
+        Some(field) => Ok(Order { field, descending }),
+        None => Err(unknown_field(record, argument, field, "sort by")),
+    }
+}
+
+fn conditions(record: &RecordType, name: &str, value: Value) -> Result<Vec<Condition>, Vec<Violation>> {
+    match value {
+        Value::Object(fields) => {
+            fields.into_iter().map(|(key, value)| condition(record, name, &key, '_', value)).collect()
+        }
+        other => Err(vec![Violation::new(
+            name,
+            "TYPE",
+            format!("`{name}` must be an object, not {}", other.noun()),
+        )]),
+    }
+}
+
+/// `price_gte` (or, with another joint, `price.gte`) and its value.
+pub fn condition(
+    record: &RecordType,
+    argument: &str,
+    key: &str,
+    joint: char,
+    value: Value,
+) -> Result<Condition, Vec<Violation>> {
+    if let Some(field) = filter_field(record, key) {
+        return Ok(Condition { field, op: Op::Eq, value });
+    }
+    let split =
+        key.rsplit_once(joint).and_then(|(field, op)| Some((filter_field(record, field)?, Op::named(op)?)));
+    match split {
+        Some((field, op)) => Ok(Condition { field, op, value }),
+        None => Err(unknown_field(record, argument, key, "filter by")),
+    }
+}
+
+fn unknown_field(record: &RecordType, argument: &str, field: &str, what: &str) -> Vec<Violation> {
+    let known = record.fields.iter().filter(|field| is_comparable(field)).map(|field| field.name.as_str());
+    let hint = naming::nearest(field, known).map(|name| format!("; did you mean `{name}`?"));
+    let message = format!("{} has no field `{field}` to {what}{}", record.name, hint.unwrap_or_default());
+    vec![Violation::new(argument, "UNKNOWN_FIELD", message)]
+}
+
+fn input_fields(
+    record: &RecordType,
+    name: &str,
+    value: Value,
+) -> Result<Vec<(FieldId, Value)>, Vec<Violation>> {
+    let Value::Object(fields) = value else {
+        return Err(vec![Violation::new(name, "TYPE", format!("`{name}` must be an object"))]);
+    };
+    let mut known = Vec::with_capacity(fields.len());
+    let mut violations = Vec::new();
+    for (key, value) in fields {
+        match write_field(record, &key) {
+            Some(field) => known.push((field, value)),
+            None => {
+                let message = format!("{} has no field `{key}` that can be set", record.name);
+                violations.push(Violation::new(&key, "UNKNOWN_FIELD", message));
+            }
+        }
+    }
+    if violations.is_empty() { Ok(known) } else { Err(violations) }
+}
+
+/// The fields of a record given by name, as programs and JSON bodies do.
+pub fn named_fields(record: &RecordType, value: Value) -> Result<Vec<(FieldId, Value)>> {
+    input_fields(record, "input", value).map_err(Error::Invalid)
+}
+
+impl Op {
+    pub fn named(name: &str) -> Option<Op> {
+        Some(match name {
+            "eq" => Op::Eq,
+            "ne" => Op::Ne,
+            "lt" => Op::Lt,
+            "lte" => Op::Lte,
+            "gt" => Op::Gt,
+            "gte" => Op::Gte,
+            "contains" => Op::Contains,
+            "in" => Op::In,
+            _ => return None,
+        })
+    }
+}

@@ -1,0 +1,194 @@
+//! What an `Accept` header asks for: every range with its quality, compared with what we can give.
+
+use http::header::ACCEPT;
+use http::{HeaderMap, HeaderValue};
+
+/// A quality in thousandths, so that comparing is exact.
+pub type Quality = u16;
+
+const BEST: Quality = 1000;
+
+/// The ranges of all `Accept` lines. A range that cannot be read is left out, as browsers and servers do.
+pub struct Accept<'a> {
+    ranges: Vec<Range<'a>>,
+}
+
+struct Range<'a> {
+    kind: &'a str,
+    subtype: &'a str,
+    quality: Quality,
+}
+
+/// The offer that is accepted best; a tie goes to the one offered first, and no `Accept` accepts anything.
+pub fn prefers<'o>(headers: &HeaderMap, offers: &[&'o str]) -> Option<&'o str> {
+    Accept::of(headers).best(offers)
+}
+
+/// Whether `Accept` spells out this media type, wildcards aside, and does not refuse it.
+pub fn names(headers: &HeaderMap, media: &str) -> bool {
+    Accept::of(headers).names(media)
+}
+
+impl<'a> Accept<'a> {
+    pub fn of(headers: &'a HeaderMap) -> Self {
+        Accept::of_lines(headers.get_all(ACCEPT))
+    }
+
+    pub fn of_lines(lines: impl IntoIterator<Item = &'a HeaderValue>) -> Self {
+        let lines = lines.into_iter().filter_map(|value| value.to_str().ok());
+        Accept { ranges: lines.flat_map(|line| split(line, b',')).filter_map(range).collect() }
+    }
+
+    /// None was sent, or nothing in it could be read.
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    /// The most specific range that covers `media` decides, even when a wider one is kinder.
+    pub fn quality(&self, media: &str) -> Quality {
+        if self.is_empty() {
+            return BEST;
+        }
+        let (kind, subtype) = media.split_once('/').unwrap_or((media, ""));
+        let covering =
+            self.ranges.iter().filter_map(|range| Some((range.covers(kind, subtype)?, range.quality)));
+        covering.max().map_or(0, |(_, quality)| quality)
+    }
+
+    pub fn best<'o>(&self, offers: &[&'o str]) -> Option<&'o str> {
+        let mut best: Option<(Quality, &'o str)> = None;
+        for offer in offers {
+            let quality = self.quality(offer);
+            if quality > best.map_or(0, |(quality, _)| quality) {
+                best = Some((quality, offer));
+            }
+        }
+        best.map(|(_, offer)| offer)
+    }
+
+    pub fn names(&self, media: &str) -> bool {
+        let (kind, subtype) = media.split_once('/').unwrap_or((media, ""));
+        self.ranges.iter().any(|range| range.quality > 0 && range.covers(kind, subtype) == Some(2))
+    }
+
+    /// A page is wanted: HTML is spelled out, and JSON is not wanted as much.
+    pub fn prefers_html(&self) -> bool {
+        self.names("text/html") && self.quality("text/html") > self.quality("application/json")
+    }
+}
+
+impl Range<'_> {
+    /// How specifically: 2 is exact, 1 is `type/*`, 0 is `*/*`.
+    fn covers(&self, kind: &str, subtype: &str) -> Option<u8> {
+        match (self.kind, self.subtype) {
+            ("*", "*") => Some(0),
+            (own, "*") if own.eq_ignore_ascii_case(kind) => Some(1),
+            (own, sub) if own.eq_ignore_ascii_case(kind) && sub.eq_ignore_ascii_case(subtype) => Some(2),
+            (_, _) => None,
+        }
+    }
+}
+
+fn range(text: &str) -> Option<Range<'_>> {
+    let mut parts = split(text, b';');
+    let (kind, subtype) = parts.next()?.trim().split_once('/')?;
+    let mut quality = BEST;
+    for parameter in parts {
+        if let Some((name, value)) = parameter.split_once('=')
+            && name.trim().eq_ignore_ascii_case("q")
+        {
+            quality = parse_quality(value.trim())?;
+        }
+    }
+    Some(Range { kind, subtype, quality })
+}
+
+/// `0`, `1`, `0.5`, `0.125`, `1.000`; anything else is no quality.
+fn parse_quality(text: &str) -> Option<Quality> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    if fraction.len() > 3 || !fraction.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let thousandths =
+        fraction.bytes().chain(*b"000").take(3).fold(0, |sum, b| sum * 10 + Quality::from(b - b'0'));
+    match whole {
+        "0" => Some(thousandths),
+        "1" if thousandths == 0 => Some(BEST),
+        _ => None,
+    }
+}
+
+/// Splits outside of quoted strings: `a/b;c="x,y", d/e` are two ranges.
+fn split(text: &str, at: u8) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let (mut quoted, mut escaped) = (false, false);
+        let end = text.bytes().position(|b| {
+            let here = b == at && !quoted;
+            quoted ^= b == b'"' && !escaped;
+            escaped = quoted && b == b'\\' && !escaped;
+            here
+        });
+        rest = end.map(|end| &text[end + 1..]);
+        Some(text[..end.unwrap_or(text.len())].trim())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(lines: &[&'static str]) -> HeaderMap {
+        lines.iter().map(|line| (ACCEPT, HeaderValue::from_static(line))).collect()
+    }
+
+    #[test]
+    fn the_best_offer_wins() {
+        let both = &["application/json", "text/plain"][..];
+        let table: &[(&[&'static str], &[&str], Option<&str>)] = &[
+            (&[], both, Some("application/json")),
+            (&["*/*"], both, Some("application/json")),
+            (&["text/plain"], both, Some("text/plain")),
+            (&["text/plain, application/json"], both, Some("application/json")),
+            (&["text/plain;q=1.0, application/json;q=0.999"], both, Some("text/plain")),
+            (&["text/*, */*;q=0.1"], both, Some("text/plain")),
+            (&["text/*;q=0.1, text/plain"], both, Some("text/plain")),
+            (&["*/*, application/json;q=0"], both, Some("text/plain")),
+            (&["image/png"], both, None),
+            (&["*/*;q=0"], both, None),
+            (&["image/png", "text/plain"], both, Some("text/plain")),
+            (&["TEXT/PLAIN; Q=0.5"], both, Some("text/plain")),
+            (&["text/plain;x=\"a,b;q=0\";q=0.3"], both, Some("text/plain")),
+            (&["rubbish, text/plain"], both, Some("text/plain")),
+            (&["text/plain;q=2, application/json;q=0.1"], both, Some("application/json")),
+            (&[",, text/plain ,"], both, Some("text/plain")),
+        ];
+        for (lines, offers, expected) in table {
+            assert_eq!(prefers(&headers(lines), offers), *expected, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn a_browser_prefers_html_and_a_wildcard_does_not() {
+        let table: &[(&'static str, bool)] = &[
+            ("text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8", true),
+            ("text/html", true),
+            ("*/*", false),
+            ("text/*", false),
+            ("text/html, application/json", false),
+            ("text/html;q=0.9, application/json", false),
+            ("text/html;q=0", false),
+        ];
+        for (line, expected) in table {
+            assert_eq!(Accept::of(&headers(&[line])).prefers_html(), *expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn naming_is_not_matching() {
+        assert!(names(&headers(&["a/b, application/json;q=0.1"]), "application/json"));
+        assert!(!names(&headers(&["*/*, application/*"]), "application/json"));
+        assert!(!names(&headers(&["application/json;q=0"]), "application/json"));
+    }
+}

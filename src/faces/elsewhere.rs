@@ -1,0 +1,51 @@
+//! Requests that come from pages of other sites: which are let in (CORS), and which writes are refused (CSRF).
+
+use axum::Router;
+use axum::response::{IntoResponse, Response};
+use http::header::{ETAG, HeaderName, LINK, LOCATION, RETRY_AFTER};
+use http::{HeaderValue, Method, StatusCode};
+use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
+use tower_http::csrf::{CsrfLayer, ProtectionError};
+
+use super::headers::X_REQUEST_ID;
+use super::problem::Problem;
+use super::rate::{RATE_LIMIT, RATE_LIMIT_POLICY};
+
+/// Stands for every origin in `cors_origins`.
+const ANY: &str = "*";
+
+/// Refuses writes that another site made a browser send. An origin that CORS lets in is no stranger.
+pub(super) fn refuse_forged_writes(router: Router, origins: &[String]) -> Router {
+    if origins.iter().any(|origin| origin == ANY) {
+        return router;
+    }
+    let trusting = origins.iter().fold(CsrfLayer::new(), |layer, origin| {
+        layer.clone().add_trusted_origin(origin).unwrap_or_else(|error| {
+            tracing::warn!(%error, "cors_origins");
+            layer
+        })
+    });
+    router.layer(trusting.with_rejection_response(forged))
+}
+
+fn forged(_: ProtectionError) -> Response {
+    let detail = "this write comes from another site (Sec-Fetch-Site or Origin says so); \
+                  list that origin in cors_origins to allow it";
+    Problem::new(StatusCode::FORBIDDEN, "CROSS_SITE", detail).into_response()
+}
+
+/// None where nobody from elsewhere is let in: then there is nothing to say about it.
+pub(super) fn cors(origins: &[String]) -> Option<CorsLayer> {
+    let list: Vec<_> = origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()).collect();
+    let allowed = match origins {
+        [] => return None,
+        origins if origins.iter().any(|origin| origin == ANY) => AllowOrigin::any(),
+        _ => AllowOrigin::list(list),
+    };
+    let methods = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
+    let total_count = HeaderName::from_static("x-total-count");
+    let exposed =
+        [ETAG, LINK, LOCATION, RETRY_AFTER, RATE_LIMIT, RATE_LIMIT_POLICY, X_REQUEST_ID, total_count];
+    let layer = CorsLayer::new().allow_origin(allowed).allow_methods(methods).expose_headers(exposed);
+    Some(layer.allow_headers(AllowHeaders::mirror_request()).max_age(std::time::Duration::from_secs(3600)))
+}

@@ -1,0 +1,365 @@
+//! The response of one operation while it is made: root fields as they are answered, in whatever order.
+
+use std::sync::Arc;
+
+use super::connection::{Gathering, Page, WriteNode};
+use super::failure::{self, Failure};
+use super::path::{At, Path};
+use super::plan::{BuiltinRoot, Does, Plan, Root, Shape};
+use super::write::{Writer, Wrote};
+use crate::engine::{Answer, Operation, Order, Outcome, Row, Slice, Verb, cursor};
+use crate::error::{Error, Result};
+use crate::model::json;
+
+const HEAD: &[u8] = b"{\"data\":{";
+
+/// Takes rows and outcomes of the store's operations and writes them under their root fields.
+pub struct Answering {
+    plan: Arc<Plan>,
+    writer: Writer,
+    /// Where in the writer's bytes each root field is, its key included.
+    spans: Vec<Option<(usize, usize)>>,
+    /// A non-null root field is null, so `data` is.
+    nulled: bool,
+    /// The operations handed to the store, by number.
+    running: Vec<Running>,
+    open: Option<Open>,
+    /// Something was changed: worth keeping under an idempotency key.
+    changed: bool,
+    saved: Saved,
+}
+
+/// What is to be known of a running operation when its rows come.
+pub struct Running {
+    /// Position of its root field.
+    root: usize,
+    /// The record that an update or a deletion names.
+    id: Option<i64>,
+    order: Vec<Order>,
+    previous: bool,
+}
+
+/// The root field that is being written.
+struct Open {
+    number: usize,
+    start: usize,
+    /// Where its value begins.
+    value: usize,
+    failures: usize,
+    rows: usize,
+    wrote: Wrote,
+    gathering: Gathering,
+}
+
+/// How it was before the store began, for when the store begins again.
+#[derive(Default)]
+struct Saved {
+    out: usize,
+    failures: usize,
+    spans: Vec<Option<(usize, usize)>>,
+    nulled: bool,
+    changed: bool,
+}
+
+impl Running {
+    pub fn new(root: usize, operation: &Result<Operation>) -> Running {
+        let mut running = Running { root, id: None, order: Vec::new(), previous: false };
+        match operation {
+            Ok(Operation::List { listing, .. }) => {
+                running.order.clone_from(&listing.order);
+                running.previous = follows(&listing.slice);
+            }
+            Ok(Operation::Update { id, .. } | Operation::Delete { id, .. }) => running.id = Some(*id),
+            Ok(Operation::Get { .. } | Operation::Create { .. }) | Err(_) => {}
+        }
+        running
+    }
+
+    pub fn root(&self) -> usize {
+        self.root
+    }
+}
+
+/// Whether records come before this slice.
+fn follows(slice: &Slice) -> bool {
+    match slice {
+        Slice::All => false,
+        Slice::Page { page, .. } => *page > 1,
+        Slice::First { after, .. } => after.is_some(),
+    }
+}
+
+impl Answering {
+    pub fn new(plan: Arc<Plan>, capacity: usize) -> Answering {
+        let mut out = Vec::with_capacity(capacity.max(256));
+        out.extend_from_slice(HEAD);
+        Answering {
+            spans: vec![None; plan.roots.len()],
+            plan,
+            writer: Writer { out, failures: Vec::new() },
+            nulled: false,
+            running: Vec::new(),
+            open: None,
+            changed: false,
+            saved: Saved::default(),
+        }
+    }
+
+    /// The next operations that the store runs; their numbers count from 0.
+    pub fn expect(&mut self, running: Vec<Running>) {
+        self.running = running;
+    }
+
+    /// Writes a root field that the store has no part in.
+    pub fn root(&mut self, position: usize, write: impl FnOnce(&mut Writer, &Root, At) -> Wrote) {
+        let plan = self.plan.clone();
+        let root = &plan.roots[position];
+        let start = self.key(root);
+        let path = Path::root(&root.label.response);
+        let at = At { label: &root.label, path: &path };
+        let wrote = self.writer.nullable(root.required, |writer| write(writer, root, at));
+        self.close(position, start, wrote);
+    }
+
+    fn key(&mut self, root: &Root) -> usize {
+        if self.writer.out.len() > HEAD.len() {
+            self.writer.out.push(b',');
+        }
+        let start = self.writer.out.len();
+        self.writer.out.extend_from_slice(&root.label.key);
+        start
+    }
+
+    fn close(&mut self, position: usize, start: usize, wrote: Wrote) {
+        self.spans[position] = Some((start, self.writer.out.len()));
+        self.nulled |= wrote.is_err();
+    }
+
+    fn open(&mut self, number: usize, root: &Root) -> Open {
+        match self.open.take() {
+            Some(open) if open.number == number => open,
+            _ => {
+                let start = self.key(root);
+                Open {
+                    number,
+                    start,
+                    value: self.writer.out.len(),
+                    failures: self.writer.failures.len(),
+                    rows: 0,
+                    wrote: Ok(()),
+                    gathering: Gathering::default(),
+                }
+            }
+        }
+    }
+
+    /// One record of an operation. `node` writes it in the shape it is given.
+    pub fn record(
+        &mut self,
+        number: usize,
+        cells: &dyn Row,
+        node: &mut WriteNode,
+    ) {
+        let plan = self.plan.clone();
+        let position = self.running[number].root;
+        let root = &plan.roots[position];
+        let Does::Builtin(builtin) = &root.does else { return };
+        let mut open = self.open(number, root);
+        let path = Path::root(&root.label.response);
+        match &builtin.gives {
+            Shape::Record(object) => {
+                open.wrote = self.writer.nullable(root.required, |writer| node(writer, object, &path));
+            }
+            Shape::List(slot, object) if open.wrote.is_ok() => {
+                self.writer.out.push(if open.rows == 0 { b'[' } else { b',' });
+                let path = path.index(open.rows);
+                open.wrote = self.writer.nullable(slot.required, |writer| node(writer, object, &path));
+            }
+            Shape::Connection(connection) => {
+                let order = &self.running[number].order;
+                let own = connection.reads.columns.len();
+                let cursor = connection.cursors.then(|| cursor::encode(order, cells, own));
+                open.gathering.row(connection, cursor, &path, node);
+            }
+            Shape::List(..) | Shape::Id | Shape::Boolean => {}
+        }
+        open.rows += 1;
+        self.open = Some(open);
+    }
+
+    fn outcome(&mut self, number: usize, outcome: Result<Outcome>) {
+        let plan = self.plan.clone();
+        let position = self.running[number].root;
+        let root = &plan.roots[position];
+        let Does::Builtin(builtin) = &root.does else { return };
+        let mut open = self.open(number, root);
+        let path = Path::root(&root.label.response);
+        let at = At { label: &root.label, path: &path };
+        let wrote = match outcome {
+            Ok(outcome) => {
+                self.changed |= changed(&outcome);
+                let running = &self.running[number];
+                finish(&mut self.writer, root, builtin, running, &mut open, outcome, at)
+            }
+            Err(error) => {
+                // Rows that came before the failure do not count.
+                self.writer.out.truncate(open.value);
+                self.writer.failures.truncate(open.failures);
+                self.writer.failed(root.required, &error, at)
+            }
+        };
+        self.close(position, open.start, wrote);
+    }
+
+    /// The response so far.
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut out = match (self.nulled, self.in_order()) {
+            (true, _) => b"{\"data\":null".to_vec(),
+            (false, true) => self.writer.out.clone(),
+            (false, false) => self.ordered(),
+        };
+        seal(&mut out, self.nulled, &self.writer.failures);
+        out
+    }
+
+    pub fn finish(mut self) -> Vec<u8> {
+        if self.nulled || !self.in_order() {
+            return self.bytes();
+        }
+        let mut out = std::mem::take(&mut self.writer.out);
+        seal(&mut out, self.nulled, &self.writer.failures);
+        self.plan.size.store(out.len(), std::sync::atomic::Ordering::Relaxed);
+        out
+    }
+
+    fn in_order(&self) -> bool {
+        self.spans.iter().flatten().is_sorted_by_key(|(start, _)| *start)
+    }
+
+    fn ordered(&self) -> Vec<u8> {
+        let mut out = HEAD.to_vec();
+        for (start, end) in self.spans.iter().flatten() {
+            if out.len() > HEAD.len() {
+                out.push(b',');
+            }
+            out.extend_from_slice(&self.writer.out[*start..*end]);
+        }
+        out
+    }
+}
+
+fn seal(out: &mut Vec<u8>, nulled: bool, failures: &[Failure]) {
+    if !nulled {
+        out.push(b'}');
+    }
+    if !failures.is_empty() {
+        out.extend_from_slice(b",\"errors\":");
+        failure::write_all(out, failures);
+    }
+    out.push(b'}');
+}
+
+fn changed(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Created { .. } | Outcome::Updated { .. } | Outcome::Deleted { .. } => true,
+        Outcome::Found | Outcome::Missing | Outcome::Listed { .. } => false,
+    }
+}
+
+/// The end of a root field's value, once its outcome is known.
+fn finish(
+    writer: &mut Writer,
+    root: &Root,
+    builtin: &BuiltinRoot,
+    running: &Running,
+    open: &mut Open,
+    outcome: Outcome,
+    at: At,
+) -> Wrote {
+    let wrote = std::mem::replace(&mut open.wrote, Ok(()));
+    match (&builtin.gives, outcome) {
+        (Shape::Boolean, outcome) => {
+            writer.out.extend_from_slice(if outcome == Outcome::Missing { b"false" } else { b"true" });
+            Ok(())
+        }
+        (Shape::Record(_) | Shape::Id, Outcome::Missing) => match builtin.builtin.verb {
+            Verb::Get | Verb::List | Verb::Create | Verb::Watch(_) => writer.null(root.required, at),
+            Verb::Update | Verb::Delete => {
+                let id = running.id.unwrap_or_default();
+                let missing = Error::NotFound(format!("{} {id}", builtin.record_name));
+                writer.failed(root.required, &missing, at)
+            }
+        },
+        (Shape::Id, Outcome::Deleted { id }) => {
+            writer.out.push(b'"');
+            json::write_int(&mut writer.out, id);
+            writer.out.push(b'"');
+            Ok(())
+        }
+        (Shape::List(..), _) => {
+            if open.rows == 0 {
+                writer.out.push(b'[');
+            }
+            let end = open.value;
+            writer.out.push(b']');
+            match wrote {
+                Err(nulled) if root.required => Err(nulled),
+                Err(_) => {
+                    writer.out.truncate(end);
+                    writer.out.extend_from_slice(b"null");
+                    Ok(())
+                }
+                Ok(()) => Ok(()),
+            }
+        }
+        (Shape::Connection(connection), outcome) => {
+            let (more, total) = match outcome {
+                Outcome::Listed { more, total } => (more, total),
+                Outcome::Found
+                | Outcome::Missing
+                | Outcome::Created { .. }
+                | Outcome::Updated { .. }
+                | Outcome::Deleted { .. } => (false, None),
+            };
+            let gathering = std::mem::take(&mut open.gathering);
+            let page = Page { more, previous: running.previous, total };
+            writer.nullable(root.required, |writer| gathering.finish(connection, writer, at.path, &page))
+        }
+        (Shape::Record(_) | Shape::Id, _) if open.rows == 0 => {
+            writer.failed(root.required, &Error::internal("the store gave no record"), at)
+        }
+        (Shape::Record(_) | Shape::Id, _) => wrote,
+    }
+}
+
+impl Answer for Answering {
+    fn row(&mut self, number: usize, row: &dyn Row) {
+        self.record(number, row, &mut |writer, object, path| writer.row(object, row, path));
+    }
+
+    fn done(&mut self, number: usize, outcome: Result<Outcome>) {
+        self.outcome(number, outcome);
+    }
+
+    fn keep(&mut self) -> Option<Vec<u8>> {
+        self.changed.then(|| self.bytes())
+    }
+
+    fn begin(&mut self) {
+        self.saved = Saved {
+            out: self.writer.out.len(),
+            failures: self.writer.failures.len(),
+            spans: self.spans.clone(),
+            nulled: self.nulled,
+            changed: self.changed,
+        };
+    }
+
+    fn reset(&mut self) {
+        self.writer.out.truncate(self.saved.out);
+        self.writer.failures.truncate(self.saved.failures);
+        self.spans.clone_from(&self.saved.spans);
+        (self.nulled, self.changed) = (self.saved.nulled, self.saved.changed);
+        self.open = None;
+    }
+}

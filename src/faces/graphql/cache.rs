@@ -1,0 +1,117 @@
+//! Documents seen before, by their text, accepted and rejected alike; bounded in bytes.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, RwLock};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::document::Document;
+use super::failure::Failure;
+
+/// Longer documents are not kept: whoever sends them pays for them.
+const LONGEST: usize = 64 << 10;
+
+const SHARDS: usize = 16;
+
+/// Memory of a parsed and planned document for each byte of its text, found by measuring; and for itself.
+const BYTES_PER_BYTE: usize = 40;
+const BYTES_EACH: usize = 2 << 10;
+
+pub type Verdict = Result<Document, Vec<Failure>>;
+
+/// A cache for one schema; dropped with it. A hit takes shared locks only.
+pub struct Cache {
+    shards: [RwLock<Shard>; SHARDS],
+    /// Of one shard, in bytes.
+    capacity: usize,
+}
+
+#[derive(Default)]
+struct Shard {
+    entries: HashMap<u64, Entry>,
+    bytes: usize,
+}
+
+struct Entry {
+    text: String,
+    verdict: Arc<Verdict>,
+    bytes: usize,
+    /// Looked up since the last time that room was made.
+    used: AtomicBool,
+}
+
+impl Cache {
+    pub fn new(bytes: usize) -> Cache {
+        Cache { shards: Default::default(), capacity: bytes / SHARDS }
+    }
+
+    pub fn get(&self, text: &str, make: impl FnOnce() -> Verdict) -> Arc<Verdict> {
+        let hash = xxh3_64(text.as_bytes());
+        let shard = &self.shards[hash as usize % SHARDS];
+        let known = shard.read().unwrap_or_else(|broken| broken.into_inner());
+        if let Some(entry) = known.entries.get(&hash)
+            && entry.text == text
+        {
+            entry.used.store(true, Ordering::Relaxed);
+            return entry.verdict.clone();
+        }
+        drop(known);
+        let verdict = Arc::new(make());
+        if text.len() <= LONGEST {
+            let mut shard = shard.write().unwrap_or_else(|broken| broken.into_inner());
+            shard.insert(hash, text, verdict.clone(), self.capacity);
+        }
+        verdict
+    }
+
+    /// Bytes in use, by estimate.
+    pub fn bytes(&self) -> usize {
+        let shards = self.shards.iter();
+        shards.map(|shard| shard.read().unwrap_or_else(|broken| broken.into_inner()).bytes).sum()
+    }
+}
+
+impl Shard {
+    fn insert(&mut self, hash: u64, text: &str, verdict: Arc<Verdict>, capacity: usize) {
+        let bytes = size(text, &verdict);
+        if bytes > capacity {
+            return;
+        }
+        self.make_room(capacity - bytes);
+        let entry = Entry { text: text.to_owned(), verdict, bytes, used: AtomicBool::new(false) };
+        self.bytes += bytes;
+        if let Some(old) = self.entries.insert(hash, entry) {
+            self.bytes -= old.bytes;
+        }
+    }
+
+    /// What was looked up since the last time stays, if that is enough; then anything goes.
+    fn make_room(&mut self, capacity: usize) {
+        for spare in [true, false] {
+            if self.bytes <= capacity {
+                return;
+            }
+            let (mut bytes, target) = (self.bytes, capacity / 2);
+            self.entries.retain(|_, entry| {
+                let used = entry.used.swap(false, Ordering::Relaxed);
+                let stays = bytes <= target || (spare && used);
+                if !stays {
+                    bytes -= entry.bytes;
+                }
+                stays
+            });
+            self.bytes = bytes;
+        }
+    }
+}
+
+fn size(text: &str, verdict: &Verdict) -> usize {
+    match verdict {
+        Ok(_) => BYTES_EACH + text.len() * (BYTES_PER_BYTE + 1),
+        Err(failures) => {
+            let words = failures.iter().map(|failure| failure.message.len() + size_of::<Failure>() + 64);
+            text.len() + words.sum::<usize>()
+        }
+    }
+}

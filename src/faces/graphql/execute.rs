@@ -1,0 +1,152 @@
+//! Runs a planned operation: what the store can answer goes there in one call, the answer is written as rows are read.
+
+use std::sync::Arc;
+
+use apollo_compiler::ExecutableDocument;
+use apollo_compiler::validation::Valid;
+
+use super::answer::{Answering, Running};
+use super::document::Prepared;
+use super::failure::Failure;
+use super::introspection;
+use super::plan::{BuiltinRoot, Does, Plan, Shape};
+use super::resolve::Resolving;
+use super::variables::Variables;
+use crate::engine::{Actor, Done, Engine, Key, Operation, Request, answer_as};
+use crate::error::{Error, Result};
+
+/// Everything one execution needs.
+pub struct Execution<'a> {
+    pub engine: &'a Engine,
+    pub document: &'a Valid<ExecutableDocument>,
+    pub prepared: &'a Prepared,
+    pub plan: Arc<Plan>,
+    pub variables: Variables,
+    pub key: Option<Key>,
+    pub actor: Actor,
+}
+
+/// The bytes of a response that began to execute.
+pub struct Executed {
+    pub body: Vec<u8>,
+    /// It is the answer to an earlier request with the same key.
+    pub replayed: bool,
+}
+
+/// Why nothing was executed.
+pub enum Refused {
+    Request(Vec<Failure>),
+    Whole(Error),
+}
+
+impl From<Failure> for Refused {
+    fn from(failure: Failure) -> Self {
+        Refused::Request(vec![failure])
+    }
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        Refused::Whole(error)
+    }
+}
+
+impl Execution<'_> {
+    pub async fn run(mut self) -> Result<Executed, Refused> {
+        let capacity = self.plan.size.load(std::sync::atomic::Ordering::Relaxed) + 64;
+        let mut answering = Answering::new(self.plan.clone(), capacity);
+        self.answer_constants(&mut answering)?;
+        if self.plan.live {
+            return self.run_live(answering).await;
+        }
+        let (operations, running) = self.operations(|_| true);
+        if operations.is_empty() {
+            return Ok(Executed { body: answering.finish(), replayed: false });
+        }
+        answering.expect(running);
+        let request = Request { answer: Box::new(answering), key: self.key.take(), atomic: false };
+        match self.engine.run(operations, request).await? {
+            Done::Answered(answer) => {
+                let answering = answer_as::<Answering>(answer)?;
+                Ok(Executed { body: answering.finish(), replayed: false })
+            }
+            Done::Replayed(body) => Ok(Executed { body, replayed: true }),
+        }
+    }
+
+    /// Root fields that neither the store nor a resolver has a part in.
+    fn answer_constants(&self, answering: &mut Answering) -> Result<(), Refused> {
+        for (position, root) in self.plan.roots.iter().enumerate() {
+            match &root.does {
+                Does::Typename(name) => answering.root(position, |writer, _, _| {
+                    writer.out.extend_from_slice(name);
+                    Ok(())
+                }),
+                Does::Missing(why) => {
+                    answering.root(position, |writer, root, at| writer.missing(root.required, why, at))
+                }
+                Does::Introspection => {
+                    let answers = self.introspection()?;
+                    let found = answers.iter().find(|(key, _)| *key == root.label.response);
+                    answering.root(position, |writer, root, at| match found {
+                        Some((_, bytes)) => {
+                            writer.out.extend_from_slice(bytes);
+                            Ok(())
+                        }
+                        None => writer.null(root.required, at),
+                    });
+                }
+                Does::Builtin(_) | Does::Registered { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The same for every request, unless variables have a say.
+    fn introspection(&self) -> Result<std::borrow::Cow<'_, introspection::Answers>, Refused> {
+        if let Some(known) = self.plan.introspection.get() {
+            return Ok(std::borrow::Cow::Borrowed(known));
+        }
+        let model = self.engine.model();
+        let answers = introspection::answer(model, self.document, self.prepared, &self.variables)?;
+        if self.prepared.declared.is_empty() {
+            return Ok(std::borrow::Cow::Borrowed(self.plan.introspection.get_or_init(|| answers)));
+        }
+        Ok(std::borrow::Cow::Owned(answers))
+    }
+
+    /// What the store is asked for the root fields that `wanted` picks.
+    pub fn operations(&self, wanted: impl Fn(usize) -> bool) -> (Vec<Result<Operation>>, Vec<Running>) {
+        let roots = self.plan.roots.iter().enumerate().filter(|(position, _)| wanted(*position));
+        let operations = roots.filter_map(|(position, root)| match &root.does {
+            Does::Builtin(builtin) => {
+                let operation = self.operation(builtin);
+                let running = Running::new(position, &operation);
+                Some((operation, running))
+            }
+            Does::Typename(_) | Does::Introspection | Does::Registered { .. } | Does::Missing(_) => None,
+        });
+        operations.unzip()
+    }
+
+    fn operation(&self, root: &BuiltinRoot) -> Result<Operation> {
+        let values = root.arguments.values(&self.variables)?;
+        let values = values.into_iter().map(|(argument, value)| (argument.position, value)).collect();
+        let (model, limits) = (self.engine.model(), self.engine.limits());
+        let mut operation = root.builtin.operation(model, limits, values, root.selection.clone())?;
+        if let (Operation::List { listing, .. }, Shape::Connection(connection)) = (&mut operation, &root.gives)
+        {
+            (listing.count, listing.cursors) = (connection.counted, connection.cursors);
+        }
+        Ok(operation)
+    }
+
+    async fn run_live(self, answering: Answering) -> Result<Executed, Refused> {
+        if self.key.is_some() && self.plan.kind == apollo_compiler::executable::OperationType::Mutation {
+            let message = "an Idempotency-Key cannot be honoured for fields that a registered resolver answers";
+            return Err(Failure::new("IDEMPOTENCY_KEY_UNSUPPORTED", message).into());
+        }
+        let answering = Resolving::new(&self).run(answering).await?;
+        Ok(Executed { body: answering.finish(), replayed: false })
+    }
+}

@@ -1,0 +1,224 @@
+//! How large a document may be: tokens, depth, aliases and cost, counted before anything is done with it.
+
+use std::collections::HashMap;
+
+use apollo_compiler::executable::{Field, Operation, Selection, SelectionSet};
+use apollo_compiler::{ExecutableDocument, Name, ast};
+
+use super::failure::Failure;
+use super::input::VariableRef;
+use super::variables::Variables;
+use crate::config::Limits;
+use crate::model::Value;
+
+/// What a list without a limit of its own counts as.
+const USUAL_LENGTH: u64 = 20;
+
+/// Arguments that say how long a list can get.
+const LENGTHS: [&str; 2] = ["first", "size"];
+
+pub fn exceeded(what: &str, found: impl std::fmt::Display, allowed: usize, setting: &str) -> Failure {
+    let message = format!("{what} is {found}, more than the {allowed} that limits.{setting} allows");
+    Failure::new("LIMIT_EXCEEDED", message)
+}
+
+/// Refuses text with too many tokens without keeping any of them.
+pub fn check_tokens(text: &str, limits: &Limits) -> Result<(), Failure> {
+    let mut rest = text.as_bytes();
+    let mut count = 0;
+    while let Some(length) = next_token(&mut rest) {
+        rest = &rest[length..];
+        count += 1;
+        if count > limits.tokens {
+            let found = format_args!("over {}", limits.tokens).to_string();
+            return Err(exceeded("the number of tokens", found, limits.tokens, "tokens"));
+        }
+    }
+    Ok(())
+}
+
+/// The length of the next token, after what is ignored.
+fn next_token(rest: &mut &[u8]) -> Option<usize> {
+    loop {
+        match rest.first()? {
+            b' ' | b'\t' | b'\r' | b'\n' | b',' => *rest = &rest[1..],
+            b'#' => {
+                let end = rest.iter().position(|b| matches!(b, b'\n' | b'\r')).unwrap_or(rest.len());
+                *rest = &rest[end..];
+            }
+            _ => break,
+        }
+    }
+    let word = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
+    Some(match rest {
+        [b'"', b'"', b'"', ..] => block_string(rest),
+        [b'"', ..] => string(rest),
+        [b'.', b'.', b'.', ..] => 3,
+        [first, ..] if word(first) => rest.iter().take_while(|b| word(b)).count(),
+        _ => 1,
+    })
+}
+
+fn string(text: &[u8]) -> usize {
+    let mut escaped = false;
+    for (i, b) in text.iter().enumerate().skip(1) {
+        match b {
+            b'\n' | b'\r' => return i,
+            b'"' if !escaped => return i + 1,
+            _ => escaped = *b == b'\\' && !escaped,
+        }
+    }
+    text.len()
+}
+
+fn block_string(text: &[u8]) -> usize {
+    let mut i = 3;
+    while i < text.len() {
+        match &text[i..] {
+            [b'\\', b'"', b'"', b'"', ..] => i += 4,
+            [b'"', b'"', b'"', ..] => return i + 3,
+            _ => i += 1,
+        }
+    }
+    text.len()
+}
+
+/// What a selection amounts to, fragments counted wherever they are spread.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Weight {
+    depth: u64,
+    aliases: u64,
+    cost: u64,
+}
+
+/// Whether the cost of an operation depends on its variables.
+pub fn depends_on_variables(document: &ExecutableDocument, operation: &Operation) -> bool {
+    let variable = |field: &Field| {
+        LENGTHS.iter().any(|name| {
+            matches!(field.specified_argument_by_name(name).map(|value| &**value), Some(ast::Value::Variable(_)))
+        })
+    };
+    operation.all_fields(document).any(|field| variable(field))
+}
+
+/// Checks an operation; without the values of variables, lists that they limit count once.
+pub fn check(
+    document: &ExecutableDocument,
+    operation: &Operation,
+    variables: Option<&Variables>,
+    limits: &Limits,
+) -> Result<(), Failure> {
+    let mut scale = Scale { document, declared: &operation.variables, variables, known: HashMap::new() };
+    let weight = scale.set(&operation.selection_set, None);
+    let rows = [
+        ("the depth of the operation", weight.depth, limits.depth, "depth"),
+        ("the number of aliases", weight.aliases, limits.aliases, "aliases"),
+        ("the cost of the operation", weight.cost, limits.cost, "cost"),
+    ];
+    for (what, found, allowed, setting) in rows {
+        if found > allowed as u64 {
+            return Err(exceeded(what, found, allowed, setting));
+        }
+    }
+    Ok(())
+}
+
+struct Scale<'a> {
+    document: &'a ExecutableDocument,
+    declared: &'a [VariableRef],
+    variables: Option<&'a Variables>,
+    /// Fragments weighed before, by name and the limit they inherit; `None` while one is being weighed.
+    known: HashMap<(&'a Name, Option<u64>), Option<Weight>>,
+}
+
+impl<'a> Scale<'a> {
+    /// `limit` is how long the lists of a connection can get: its own field says so, one level up.
+    fn set(&mut self, set: &'a SelectionSet, limit: Option<u64>) -> Weight {
+        let mut sum = Weight::default();
+        for selection in &set.selections {
+            let part = match selection {
+                Selection::Field(field) => self.field(field, limit),
+                Selection::InlineFragment(fragment) => self.set(&fragment.selection_set, limit),
+                Selection::FragmentSpread(spread) => self.fragment(&spread.fragment_name, limit),
+            };
+            sum.depth = sum.depth.max(part.depth);
+            sum.aliases = sum.aliases.saturating_add(part.aliases);
+            sum.cost = sum.cost.saturating_add(part.cost);
+        }
+        sum
+    }
+
+    fn fragment(&mut self, name: &'a Name, limit: Option<u64>) -> Weight {
+        if let Some(known) = self.known.get(&(name, limit)) {
+            return known.unwrap_or_default();
+        }
+        let Some(fragment) = self.document.fragments.get(name) else { return Weight::default() };
+        self.known.insert((name, limit), None);
+        let weight = self.set(&fragment.selection_set, limit);
+        self.known.insert((name, limit), Some(weight));
+        weight
+    }
+
+    fn field(&mut self, field: &'a Field, limit: Option<u64>) -> Weight {
+        let own = self.length(field);
+        let is_list = field.ty().is_list();
+        let below = self.set(&field.selection_set, if is_list { None } else { own });
+        let aliases = below.aliases.saturating_add(u64::from(field.alias.is_some()));
+        // Introspection has a guard of its own.
+        if field.name.starts_with("__") {
+            return Weight { depth: 0, aliases, cost: 0 };
+        }
+        let times = if is_list { own.or(limit).unwrap_or(USUAL_LENGTH) } else { 1 };
+        let cost = below.cost.saturating_mul(times).saturating_add(1);
+        Weight { depth: below.depth.saturating_add(1), aliases, cost }
+    }
+
+    fn length(&self, field: &Field) -> Option<u64> {
+        LENGTHS.iter().find_map(|name| match &**field.specified_argument_by_name(name)? {
+            ast::Value::Int(number) => Some(number.as_str().parse().unwrap_or(0)),
+            ast::Value::Variable(name) => self.variable(name),
+            _ => None,
+        })
+    }
+
+    fn variable(&self, name: &str) -> Option<u64> {
+        let Some(variables) = self.variables else { return Some(1) };
+        let position = self.declared.iter().position(|variable| variable.name == name)?;
+        match variables.get(position)? {
+            Value::Int(number) => Some(u64::try_from(*number).unwrap_or(0)),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_counted_as_the_specification_reads_them() {
+        let count = |text: &str| {
+            let (mut rest, mut count) = (text.as_bytes(), 0);
+            while let Some(length) = next_token(&mut rest) {
+                rest = &rest[length..];
+                count += 1;
+            }
+            count
+        };
+        let table = [
+            ("", 0),
+            ("{ a }", 3),
+            ("{a,b , c}", 5),
+            ("# { a }\n{ a } # b", 3),
+            ("{a(x:\"}\\\"{{{\")}", 8),
+            ("{a(x:\"\"\"}\\\"\"\"{{{\"\"\")}", 8),
+            ("{...F}", 4),
+            ("query($a:[Int!]!=1.5){a}", 17),
+            ("\"never ends", 1),
+        ];
+        for (text, expected) in table {
+            // A number with a fraction counts as its parts: a little more than the specification says.
+            assert_eq!(count(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! The GraphQL face at `/graphql`: documents in, JSON out, straight from the store's rows.
+
+mod answer;
+mod assets;
+pub mod cache;
+mod collect;
+mod complete;
+mod connection;
+mod document;
+mod draft;
+mod execute;
+mod failure;
+mod gather;
+mod given;
+mod graphiql;
+mod input;
+mod introspection;
+mod limits;
+mod objects;
+mod path;
+mod plan;
+mod request;
+mod resolve;
+mod response;
+mod rules;
+mod schema;
+mod shape;
+mod tabs;
+mod tree;
+mod variables;
+mod write;
+
+use std::sync::Arc;
+
+use apollo_compiler::executable::OperationType;
+use arc_swap::ArcSwap;
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{Extension, RawQuery, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use http::header::{ALLOW, CONTENT_TYPE};
+use http::{HeaderMap, StatusCode};
+
+use cache::Cache;
+use document::{Document, Settings};
+use execute::{Executed, Execution, Refused};
+use failure::Failure;
+pub use request::Asked;
+use response::{Media, respond};
+
+use super::accept::Accept;
+use super::client::Client;
+use super::problem::Problem;
+use crate::config::Config;
+use crate::engine::{Actor, Engine, Key};
+use crate::error::Error;
+
+/// One schema as it is served, with the documents seen so far. Swapped whole on reload.
+pub struct Served {
+    engine: Engine,
+    documents: Cache,
+    settings: Settings,
+}
+
+/// The face, whatever schema it serves at the moment.
+#[derive(Clone)]
+pub struct Face {
+    served: Arc<ArcSwap<Served>>,
+    graphiql: bool,
+}
+
+/// Who asks and how, beside what.
+#[derive(Debug, Default)]
+pub struct Manner {
+    pub actor: Actor,
+    pub key: Option<Key>,
+    /// A GET: it must not change anything.
+    pub safe: bool,
+}
+
+/// What comes of a request.
+pub enum Reply {
+    Executed(Executed),
+    /// Well-formed, but not executed.
+    Rejected(Vec<Failure>),
+    /// The store could not take it as a whole.
+    Failed(Error),
+    /// It changes something, and was not posted.
+    OnlyByPost,
+}
+
+impl Served {
+    pub fn new(engine: Engine, config: &Config) -> Served {
+        let settings = Settings { limits: config.limits.clone(), introspection: config.introspection };
+        Served { documents: Cache::new(settings.limits.document_cache), engine, settings }
+    }
+
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Answers one request; HTTP has no part in it.
+    pub async fn answer(&self, asked: Asked<'_>, manner: Manner) -> Reply {
+        let verdict = self.documents.get(&asked.query, || self.parse(&asked.query));
+        let document = match verdict.as_ref() {
+            Ok(document) => document,
+            Err(failures) => return Reply::Rejected(failures.clone()),
+        };
+        match self.execute(document, asked, manner).await {
+            Ok(reply) => reply,
+            Err(Refused::Request(failures)) => Reply::Rejected(failures),
+            Err(Refused::Whole(error)) => Reply::Failed(error),
+        }
+    }
+
+    fn parse(&self, text: &str) -> cache::Verdict {
+        Document::parse(&self.engine, &self.settings, text)
+    }
+
+    async fn execute(&self, document: &Document, asked: Asked<'_>, manner: Manner) -> Result<Reply, Refused> {
+        let prepared = document.operation(asked.operation.as_deref())?;
+        match prepared.kind() {
+            OperationType::Query => {}
+            OperationType::Mutation if manner.safe => return Ok(Reply::OnlyByPost),
+            OperationType::Mutation => {}
+            OperationType::Subscription => return Err(no_subscriptions().into()),
+        }
+        let (engine, schema) = (&self.engine, &self.engine.model().schema);
+        let variables = variables::coerce(schema, &prepared.declared, asked.variables).map_err(Refused::Request)?;
+        let plan = prepared.plan(engine, &self.settings, &document.document, &variables)?;
+        let Manner { actor, key, .. } = manner;
+        let execution =
+            Execution { engine, document: &document.document, prepared, plan, variables, key, actor };
+        execution.run().await.map(Reply::Executed)
+    }
+}
+
+fn no_subscriptions() -> Failure {
+    let message = "a subscription needs a transport that stays open, and this server has none yet";
+    Failure::new("SUBSCRIPTION_TRANSPORT", message)
+}
+
+impl Face {
+    pub fn new(served: Served, config: &Config) -> Face {
+        Face { served: Arc::new(ArcSwap::from_pointee(served)), graphiql: config.graphiql }
+    }
+
+    /// From the next request on, this is served.
+    pub fn swap(&self, served: Served) {
+        self.served.store(Arc::new(served));
+    }
+
+    pub fn router(&self) -> Router {
+        let routes = Router::new()
+            .route("/graphql", get(read).post(write).options(options))
+            .route("/graphql/schema.graphqls", get(sdl));
+        let routes = if self.graphiql {
+            routes.route("/_/graphiql/tabs.json", get(tabs)).route("/_/assets/{name}", get(assets::respond))
+        } else {
+            routes
+        };
+        routes.with_state(self.clone())
+    }
+}
+
+async fn write(
+    State(face): State<Face>,
+    client: Option<Extension<Client>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let media = Media::of(&headers)?;
+    let asked = request::posted(&headers, &body)?;
+    let manner = Manner { actor: actor(client), key: request::key(&headers, &body)?, safe: false };
+    let served = face.served.load_full();
+    Ok(respond(served.answer(asked, manner).await, media))
+}
+
+async fn read(
+    State(face): State<Face>,
+    client: Option<Extension<Client>>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let query = query.unwrap_or_default();
+    let asked = request::queried(&query)?;
+    let Some(asked) = asked else {
+        let page = face.graphiql && Accept::of(&headers).prefers_html();
+        return if page { Ok(graphiql::respond()) } else { Err(request::missing()) };
+    };
+    let media = Media::of(&headers)?;
+    let manner = Manner { actor: actor(client), key: None, safe: true };
+    let served = face.served.load_full();
+    Ok(respond(served.answer(asked, manner).await, media))
+}
+
+fn actor(client: Option<Extension<Client>>) -> Actor {
+    Actor { address: client.and_then(|Extension(client)| client.address) }
+}
+
+async fn options() -> Response {
+    (StatusCode::NO_CONTENT, [(ALLOW, "GET, HEAD, POST, OPTIONS")]).into_response()
+}
+
+async fn sdl(State(face): State<Face>, headers: HeaderMap) -> Response {
+    schema::respond(&face.served.load().engine.model().sdl, &headers)
+}
+
+async fn tabs(State(face): State<Face>) -> Response {
+    let tabs = tabs::of(&face.served.load().engine);
+    ([(CONTENT_TYPE, "application/json; charset=utf-8")], tabs.to_string()).into_response()
+}

@@ -1,0 +1,116 @@
+//! GraphQL over HTTP, inwards: what a POST body or a query string asks for, or why it cannot be read.
+
+use std::borrow::Cow;
+
+use axum::body::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::given;
+use crate::engine::Key;
+use crate::faces::problem::Problem;
+use crate::model::Value;
+
+/// A well-formed GraphQL request.
+#[derive(Debug)]
+pub struct Asked<'a> {
+    pub query: Cow<'a, str>,
+    pub operation: Option<Cow<'a, str>>,
+    pub variables: Vec<(String, Value)>,
+}
+
+#[derive(Deserialize)]
+struct Parameters<'a> {
+    #[serde(borrow)]
+    query: Option<&'a RawValue>,
+    #[serde(borrow, rename = "operationName")]
+    operation: Option<&'a RawValue>,
+    #[serde(borrow)]
+    variables: Option<&'a RawValue>,
+    #[serde(borrow)]
+    extensions: Option<&'a RawValue>,
+}
+
+/// The body of a POST.
+pub fn posted<'a>(headers: &HeaderMap, body: &'a Bytes) -> Result<Asked<'a>, Problem> {
+    if !is_json(headers) {
+        let detail = "a GraphQL request is JSON: send Content-Type: application/json, in UTF-8";
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", detail));
+    }
+    if body.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'[') {
+        return Err(malformed("several requests in one are not taken here; send them one by one"));
+    }
+    let parameters: Parameters = serde_json::from_slice(body)
+        .map_err(|error| malformed(format!("the body is no JSON object that can be read: {error}")))?;
+    let Parameters { query, operation, variables, extensions } = parameters;
+    let query = query.ok_or_else(missing)?;
+    if let Some(extensions) = extensions {
+        given::object("extensions", extensions.get())?;
+    }
+    Ok(Asked {
+        query: given::text("query", query)?.ok_or_else(missing)?,
+        operation: operation.map(|raw| given::text("operationName", raw)).transpose()?.flatten(),
+        variables: match variables {
+            Some(variables) => given::object("variables", variables.get())?,
+            None => Vec::new(),
+        },
+    })
+}
+
+/// The query string of a GET; nothing when there is no `query` in it.
+pub fn queried(query: &str) -> Result<Option<Asked<'_>>, Problem> {
+    let mut asked = Asked { query: Cow::Borrowed(""), operation: None, variables: Vec::new() };
+    let mut found = false;
+    for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
+        match name.as_ref() {
+            "query" => {
+                found = true;
+                asked.query = value;
+            }
+            "operationName" if !value.is_empty() => asked.operation = Some(value),
+            "variables" if !value.is_empty() => asked.variables = given::object("variables", &value)?,
+            "extensions" if !value.is_empty() => {
+                given::object("extensions", &value)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(found.then_some(asked))
+}
+
+pub fn missing() -> Problem {
+    malformed("the parameter `query` is missing: it holds the GraphQL document as text")
+}
+
+pub fn malformed(detail: impl Into<String>) -> Problem {
+    Problem::bad_request("MALFORMED_REQUEST", detail)
+}
+
+/// `application/json`, and if it names a charset, UTF-8.
+fn is_json(headers: &HeaderMap) -> bool {
+    let Some(media) = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()) else { return false };
+    let mut parts = media.split(';').map(str::trim);
+    let named = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("application/json"));
+    let mut charsets = parts.filter_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("charset").then_some(value.trim().trim_matches('"'))
+    });
+    named && charsets.all(|charset| charset.eq_ignore_ascii_case("utf-8") || charset.eq_ignore_ascii_case("utf8"))
+}
+
+/// The `Idempotency-Key` header with what makes this request the same as another.
+pub fn key(headers: &HeaderMap, body: &[u8]) -> Result<Option<Key>, Problem> {
+    const LONGEST: usize = 255;
+    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
+    let key = value.to_str().ok().filter(|key| (1..=LONGEST).contains(&key.len()));
+    let Some(key) = key else {
+        let detail = format!("Idempotency-Key must be 1 to {LONGEST} visible ASCII characters");
+        return Err(Problem::bad_request("IDEMPOTENCY_KEY_MALFORMED", detail));
+    };
+    let mut hash = xxhash_rust::xxh3::Xxh3::new();
+    hash.update(b"POST /graphql\n");
+    hash.update(body);
+    Ok(Some(Key { key: key.to_owned(), fingerprint: hash.digest128() }))
+}

@@ -1,0 +1,120 @@
+//! GraphQL over HTTP, outwards: the media type that was asked for, and the status that goes with it.
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, VARY};
+use http::{HeaderMap, HeaderValue, StatusCode};
+
+use super::Reply;
+use super::failure::{self, Failure};
+use crate::faces::accept::Accept;
+use crate::faces::problem::{Problem, method_not_allowed};
+
+const RESPONSE: &str = "application/graphql-response+json";
+const JSON: &str = "application/json";
+
+const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+
+/// The two media types of a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Media {
+    /// Statuses tell whether the request was executed.
+    Response,
+    /// Any well-formed request is answered with 200.
+    Json,
+}
+
+impl Media {
+    /// What the client prefers; plain JSON where it does not care. Types of streams, which clients list on
+    /// every request, do not count for queries and mutations.
+    pub fn of(headers: &HeaderMap) -> Result<Media, Problem> {
+        let accept = Accept::of(headers);
+        let (own, plain) = (accept.quality(RESPONSE), accept.quality(JSON));
+        if own == 0 && plain == 0 {
+            return Err(Problem::of_status(StatusCode::NOT_ACCEPTABLE));
+        }
+        let named = accept.names(RESPONSE) && own >= plain;
+        Ok(if named || plain == 0 { Media::Response } else { Media::Json })
+    }
+
+    fn content_type(self) -> HeaderValue {
+        match self {
+            Media::Response => HeaderValue::from_static("application/graphql-response+json; charset=utf-8"),
+            Media::Json => HeaderValue::from_static("application/json; charset=utf-8"),
+        }
+    }
+
+    /// For a well-formed request that was not executed.
+    fn refusal(self) -> StatusCode {
+        match self {
+            Media::Response => StatusCode::BAD_REQUEST,
+            Media::Json => StatusCode::OK,
+        }
+    }
+}
+
+pub fn respond(reply: Reply, media: Media) -> Response {
+    match reply {
+        Reply::Executed(executed) => {
+            let mut response = written(StatusCode::OK, media, executed.body);
+            if executed.replayed {
+                response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+            }
+            response
+        }
+        Reply::Rejected(failures) => written(media.refusal(), media, rejection(&failures)),
+        Reply::Failed(error) => Problem::from(error).into_response(),
+        Reply::OnlyByPost => method_not_allowed("POST").into_response(),
+    }
+}
+
+/// A response without `data`.
+pub fn rejection(failures: &[Failure]) -> Vec<u8> {
+    let mut out = b"{\"errors\":".to_vec();
+    failure::write_all(&mut out, failures);
+    out.push(b'}');
+    out
+}
+
+fn written(status: StatusCode, media: Media, body: Vec<u8>) -> Response {
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, media.content_type());
+    response.headers_mut().insert(VARY, ACCEPT.into());
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_client_chooses_the_media_type() {
+        let table = [
+            (None, Some(Media::Json)),
+            (Some("*/*"), Some(Media::Json)),
+            (Some("application/json"), Some(Media::Json)),
+            (Some("application/graphql-response+json"), Some(Media::Response)),
+            (Some("application/graphql-response+json, application/json;q=0.9"), Some(Media::Response)),
+            (Some("application/graphql-response+json;q=0.8, application/json"), Some(Media::Json)),
+            // urql
+            (
+                Some("application/graphql-response+json, application/graphql+json, application/json, text/event-stream, multipart/mixed"),
+                Some(Media::Response),
+            ),
+            // Apollo Client
+            (Some("multipart/mixed;q=0.9, application/json"), Some(Media::Json)),
+            (Some("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"), Some(Media::Json)),
+            (Some("application/json;q=0, application/*"), Some(Media::Response)),
+            (Some("image/png"), None),
+            (Some("text/event-stream"), None),
+        ];
+        for (accept, expected) in table {
+            let mut headers = HeaderMap::new();
+            if let Some(accept) = accept {
+                headers.insert(ACCEPT, HeaderValue::from_static(accept));
+            }
+            assert_eq!(Media::of(&headers).ok(), expected, "{accept:?}");
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! The values of a request's variables, judged by the types that the operation declares.
+
+use apollo_compiler::Schema;
+use apollo_compiler::ast::Type;
+use apollo_compiler::schema::{ExtendedType, InputObjectType};
+
+use super::failure::{Failure, Place};
+use super::input::{self, VariableRef};
+use crate::model::{Value, naming};
+
+/// By position in the operation's definitions; absent ones are none.
+#[derive(Debug, Clone, Default)]
+pub struct Variables(Vec<Option<Value>>);
+
+impl Variables {
+    pub fn get(&self, position: usize) -> Option<&Value> {
+        self.0.get(position)?.as_ref()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = Option<&Value>> {
+        self.0.iter().map(Option::as_ref)
+    }
+}
+
+/// One variable, as the plan of an operation keeps it.
+#[derive(Debug)]
+pub struct Declared {
+    pub name: String,
+    pub definition: VariableRef,
+    pub default: Option<Value>,
+    pub place: Option<Place>,
+}
+
+/// Coerces what was given; every complaint is collected.
+pub fn coerce(
+    schema: &Schema,
+    declared: &[Declared],
+    mut given: Vec<(String, Value)>,
+) -> Result<Variables, Vec<Failure>> {
+    let mut values = Vec::with_capacity(declared.len());
+    let mut failures = Vec::new();
+    for variable in declared {
+        let position = given.iter().position(|(name, _)| *name == variable.name);
+        let value = position.map(|position| given.swap_remove(position).1);
+        match coerce_one(schema, variable, value) {
+            Ok(value) => values.push(value),
+            Err(list) => failures.extend(list),
+        }
+    }
+    if failures.is_empty() { Ok(Variables(values)) } else { Err(failures) }
+}
+
+fn coerce_one(
+    schema: &Schema,
+    variable: &Declared,
+    value: Option<Value>,
+) -> Result<Option<Value>, Vec<Failure>> {
+    let ty = &variable.definition.ty;
+    let refuse = |message: String| {
+        let failure = Failure::new("BAD_USER_INPUT", message);
+        vec![failure.at(variable.place.as_slice())]
+    };
+    let name = &variable.name;
+    match value {
+        None => match &variable.default {
+            Some(default) => Ok(Some(default.clone())),
+            None if ty.is_non_null() => {
+                Err(refuse(format!("Variable \"${name}\" of required type \"{ty}\" was not provided.")))
+            }
+            None => Ok(None),
+        },
+        Some(Value::Null) if ty.is_non_null() => {
+            Err(refuse(format!("Variable \"${name}\" of non-null type \"{ty}\" must not be null.")))
+        }
+        Some(value) => {
+            let mut judge = Judge { schema, name, trail: Vec::new(), complaints: Vec::new() };
+            let value = judge.value(ty, value);
+            if judge.complaints.is_empty() {
+                return Ok(Some(value));
+            }
+            let complaints = judge.complaints.into_iter();
+            Err(complaints.flat_map(|text| refuse(format!("Variable \"${name}\" got invalid value {text}"))).collect())
+        }
+    }
+}
+
+struct Judge<'a> {
+    schema: &'a Schema,
+    name: &'a str,
+    /// `.field` and `[index]`.
+    trail: Vec<String>,
+    complaints: Vec<String>,
+}
+
+impl Judge<'_> {
+    fn value(&mut self, ty: &Type, value: Value) -> Value {
+        match value {
+            Value::Null if ty.is_non_null() => {
+                self.complain(&value, format!("Expected non-nullable type \"{ty}\" not to be null."))
+            }
+            Value::Null => Value::Null,
+            Value::List(items) if ty.is_list() => {
+                let items = items.into_iter().enumerate();
+                Value::List(items.map(|(i, item)| self.under(format!("[{i}]"), ty.item_type(), item)).collect())
+            }
+            // One value stands for a list of one.
+            single if ty.is_list() => Value::List(vec![self.value(ty.item_type(), single)]),
+            single => self.named(ty.inner_named_type(), single),
+        }
+    }
+
+    fn under(&mut self, step: String, ty: &Type, value: Value) -> Value {
+        self.trail.push(step);
+        let value = self.value(ty, value);
+        self.trail.pop();
+        value
+    }
+
+    fn named(&mut self, name: &str, value: Value) -> Value {
+        match name {
+            "Int" => self.int(value),
+            "Float" => self.float(value),
+            "String" => match value {
+                Value::String(_) => value,
+                other => self.wrong("String", "a non string value", &other),
+            },
+            "Boolean" => match value {
+                Value::Bool(_) => value,
+                other => self.wrong("Boolean", "a non boolean value", &other),
+            },
+            "ID" => match value {
+                Value::String(_) => value,
+                Value::Int(number) => Value::String(number.to_string()),
+                Value::Number(ref text) => match whole(text) {
+                    Some(digits) => Value::String(digits),
+                    None => self.wrong("ID", "value", &value),
+                },
+                other => self.wrong("ID", "value", &other),
+            },
+            _ => match self.schema.types.get(name) {
+                Some(ExtendedType::Enum(definition)) => self.enumeration(definition, value),
+                Some(ExtendedType::InputObject(definition)) => self.object(definition, value),
+                _ => value,
+            },
+        }
+    }
+
+    fn int(&mut self, value: Value) -> Value {
+        match value {
+            Value::Int(number) if i32::try_from(number).is_ok() => value,
+            Value::Int(_) => self.wrong("Int", "non 32-bit signed integer value", &value),
+            Value::Number(ref text) => match text.parse::<f64>() {
+                // `1.0` and `1e3` are integers to JSON's readers.
+                Ok(number) if number.fract() == 0.0 && i32::try_from(number as i64).is_ok() => {
+                    Value::Int(number as i64)
+                }
+                Ok(number) if number.fract() == 0.0 => {
+                    self.wrong("Int", "non 32-bit signed integer value", &value)
+                }
+                _ => self.wrong("Int", "non-integer value", &value),
+            },
+            other => self.wrong("Int", "non-integer value", &other),
+        }
+    }
+
+    fn float(&mut self, value: Value) -> Value {
+        match value {
+            Value::Int(_) => value,
+            Value::Number(ref text) if text.parse::<f64>().is_ok_and(f64::is_finite) => value,
+            other => self.wrong("Float", "non numeric value", &other),
+        }
+    }
+
+    fn enumeration(&mut self, definition: &apollo_compiler::schema::EnumType, value: Value) -> Value {
+        match &value {
+            Value::String(text) if definition.values.contains_key(text.as_str()) => value,
+            Value::String(text) => {
+                let known = definition.values.keys().map(|name| name.as_str());
+                let hint = naming::nearest(text, known)
+                    .map(|name| format!(" Did you mean the enum value \"{name}\"?"))
+                    .unwrap_or_default();
+                let message =
+                    format!("Value \"{text}\" does not exist in \"{}\" enum.{hint}", definition.name);
+                self.complain(&value, message)
+            }
+            other => {
+                let message =
+                    format!("Enum \"{}\" cannot represent non-string value: {}.", definition.name, show(other));
+                self.complain(other, message)
+            }
+        }
+    }
+
+    fn object(&mut self, definition: &InputObjectType, value: Value) -> Value {
+        let Value::Object(mut given) = value else {
+            let message = format!("Expected type \"{}\" to be an object.", definition.name);
+            return self.complain(&value, message);
+        };
+        let mut fields = Vec::with_capacity(given.len());
+        for (name, field) in &definition.fields {
+            let position = given.iter().position(|(key, _)| key == name.as_str());
+            match position.map(|position| given.remove(position).1) {
+                Some(value) => {
+                    let value = self.under(format!(".{name}"), &field.ty, value);
+                    fields.push((name.to_string(), value));
+                }
+                None => match &field.default_value {
+                    Some(default) => {
+                        fields.push((name.to_string(), input::constant(self.schema, &field.ty, default)))
+                    }
+                    None if field.ty.is_non_null() => {
+                        let message =
+                            format!("Field \"{name}\" of required type \"{}\" was not provided.", field.ty);
+                        self.complain(&Value::Object(given.clone()), message);
+                    }
+                    None => {}
+                },
+            }
+        }
+        for (name, value) in given {
+            let known = definition.fields.keys().map(|name| name.as_str());
+            let hint = naming::nearest(&name, known).map(|name| format!(" Did you mean \"{name}\"?"));
+            let hint = hint.unwrap_or_default();
+            self.complain(&value, format!("Field \"{name}\" is not defined by type \"{}\".{hint}", definition.name));
+        }
+        Value::Object(fields)
+    }
+
+    fn wrong(&mut self, ty: &str, what: &str, value: &Value) -> Value {
+        self.complain(value, format!("{ty} cannot represent {what}: {}", show(value)))
+    }
+
+    fn complain(&mut self, value: &Value, message: String) -> Value {
+        let at = match self.trail.is_empty() {
+            true => String::new(),
+            false => format!(" at \"{}{}\"", self.name, self.trail.concat()),
+        };
+        self.complaints.push(format!("{}{at}; {message}", show(value)));
+        Value::Null
+    }
+}
+
+/// The digits of a number that is an integer, though too long for 64 bits or written as `1.0`.
+fn whole(text: &str) -> Option<String> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    if digits.bytes().all(|b| b.is_ascii_digit()) {
+        return Some(text.to_owned());
+    }
+    let number: f64 = text.parse().ok()?;
+    (number.fract() == 0.0 && number.abs() < 9e15).then(|| (number as i64).to_string())
+}
+
+/// The value as JSON, cut where it gets long.
+fn show(value: &Value) -> String {
+    const LONGEST: usize = 100;
+    let mut out = Vec::new();
+    super::complete::json(&mut out, value);
+    let text = String::from_utf8_lossy(&out);
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.into_owned(),
+    }
+}

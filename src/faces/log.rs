@@ -1,0 +1,117 @@
+//! One log line and one measurement for every request, written when its answer has ended or its client has gone.
+
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use axum::body::{Body, Bytes};
+use axum::extract::MatchedPath;
+use axum::extract::Request;
+use http::{Method, StatusCode, Uri};
+use http_body::{Frame, SizeHint};
+
+use super::client::Client;
+use super::headers::RequestId;
+use super::health::is_probe;
+use super::metrics::Metrics;
+
+/// Nobody waited for the answer; nginx's number for it, seen in logs and metrics alone.
+const GONE: u16 = 499;
+
+/// Longer paths are cut in the log.
+const PATH_SHOWN: usize = 256;
+
+/// Follows one request. Dropping it writes the line, so that no way of ending goes unlogged.
+pub(super) struct Ticket {
+    metrics: Metrics,
+    arrived: Instant,
+    method: Method,
+    /// Its query string is never logged: it may hold what a client keeps secret.
+    uri: Uri,
+    route: Option<MatchedPath>,
+    id: RequestId,
+    client: Option<IpAddr>,
+    status: Option<StatusCode>,
+    bytes: u64,
+}
+
+impl Ticket {
+    pub(super) fn new(
+        request: &Request,
+        arrived: Instant,
+        id: &RequestId,
+        client: &Client,
+        metrics: &Metrics,
+    ) -> Self {
+        metrics.active.inc();
+        Ticket {
+            metrics: metrics.clone(),
+            arrived,
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            route: request.extensions().get().cloned(),
+            id: id.clone(),
+            client: client.address,
+            status: None,
+            bytes: 0,
+        }
+    }
+
+    /// From here on the ticket goes with the body.
+    pub(super) fn follow(mut self, status: StatusCode, body: Body) -> Body {
+        self.status = Some(status);
+        Body::new(Followed { body, ticket: self })
+    }
+
+    fn write_line(&self, status: u16, ms: f64) {
+        let (method, id, bytes) = (self.method.as_str(), self.id.as_str(), self.bytes);
+        let client = self.client.map(tracing::field::display);
+        let path = self.uri.path();
+        let path = path.get(..PATH_SHOWN).unwrap_or(path);
+        if is_probe(path) {
+            tracing::debug!(method, path, status, ms, bytes, request_id = id, client, "request");
+        } else {
+            tracing::info!(method, path, status, ms, bytes, request_id = id, client, "request");
+        }
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        let took = self.arrived.elapsed();
+        let status = self.status.map_or(GONE, |status| status.as_u16());
+        self.metrics.active.dec();
+        self.metrics.observe(&self.method, self.route.as_ref().map(MatchedPath::as_str), status, took);
+        self.write_line(status, (took.as_secs_f64() * 1e6).round() / 1e3);
+    }
+}
+
+struct Followed {
+    body: Body,
+    ticket: Ticket,
+}
+
+impl http_body::Body for Followed {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        if let Poll::Ready(Some(Ok(frame))) = &polled {
+            self.ticket.bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,20 @@
+//! How the server is spoken to: the faces, and the common ground of HTTP they stand on.
+
+pub mod accept;
+pub mod client;
+mod elsewhere;
+pub mod foundation;
+pub mod graphql;
+pub mod headers;
+pub mod health;
+pub mod home;
+pub mod limits;
+mod log;
+pub mod metrics;
+pub mod problem;
+mod process;
+mod rate;
+pub mod shutdown;
+mod spell;
+
+pub use problem::{Problem, method_not_allowed, not_found};

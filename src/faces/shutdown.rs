@@ -1,0 +1,100 @@
+//! One token that tells every stream and connection to finish, and a count of those who have not yet.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
+use tokio_util::task::TaskTracker;
+
+/// How long requests in flight may take to finish; the process ends within 10 s of its signal.
+const GRACE: Duration = Duration::from_secs(9);
+
+/// A cheap clone of one shared state: serving, then draining, then cut.
+#[derive(Debug, Clone)]
+pub struct Shutdown {
+    drain: Stage,
+    cut: Stage,
+    tasks: TaskTracker,
+    grace: Duration,
+}
+
+/// A token takes a lock to be asked, and every request asks: the flag beside it, set first, does not.
+#[derive(Debug, Clone, Default)]
+struct Stage {
+    reached: Arc<AtomicBool>,
+    token: CancellationToken,
+}
+
+impl Stage {
+    fn reach(&self) {
+        self.reached.store(true, Ordering::Release);
+        self.token.cancel();
+    }
+
+    fn is_reached(&self) -> bool {
+        self.reached.load(Ordering::Acquire)
+    }
+}
+
+impl Default for Shutdown {
+    fn default() -> Self {
+        Shutdown::with_grace(GRACE)
+    }
+}
+
+impl Shutdown {
+    pub fn new() -> Self {
+        Shutdown::default()
+    }
+
+    pub fn with_grace(grace: Duration) -> Self {
+        Shutdown { drain: Stage::default(), cut: Stage::default(), tasks: TaskTracker::new(), grace }
+    }
+
+    /// Starts the end: nothing new is begun, streams close, what runs is finished.
+    pub fn drain(&self) {
+        self.drain.reach();
+    }
+
+    pub fn is_draining(&self) -> bool {
+        self.drain.is_reached()
+    }
+
+    /// Resolves when draining begins; every stream selects on it.
+    pub fn draining(&self) -> WaitForCancellationFuture<'_> {
+        self.drain.token.cancelled()
+    }
+
+    /// The same as an owned token, for streams that outlive a borrow.
+    pub fn token(&self) -> CancellationToken {
+        self.drain.token.clone()
+    }
+
+    /// Resolves when the time for finishing is over.
+    pub fn cut(&self) -> WaitForCancellationFuture<'_> {
+        self.cut.token.cancelled()
+    }
+
+    pub fn is_cut(&self) -> bool {
+        self.cut.is_reached()
+    }
+
+    /// Runs `task` so that the end of the process waits for it: a connection, a WebSocket.
+    pub fn spawn<F>(&self, task: F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.tasks.spawn(task);
+    }
+
+    /// Waits for what runs, and cuts what does not end in time. Call it after [`Shutdown::drain`].
+    pub async fn finish(&self) {
+        self.tasks.close();
+        if tokio::time::timeout(self.grace, self.tasks.wait()).await.is_err() {
+            tracing::warn!(remaining = self.tasks.len(), "cutting what did not finish in time");
+            self.cut.reach();
+            let _ = tokio::time::timeout(Duration::from_millis(500), self.tasks.wait()).await;
+        }
+    }
+}

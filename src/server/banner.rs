@@ -1,0 +1,79 @@
+//! What a person sees when the server is up: where to go, what is served, where the data is.
+
+use std::fmt::Write as _;
+use std::io::{IsTerminal, Write as _};
+use std::net::SocketAddr;
+
+use super::listen;
+use crate::app::{App, Origin};
+use crate::config::{Config, Database};
+use crate::engine::{Engine, Listing, Operation, Outcome, Selection, Slice};
+use crate::model::TypeId;
+
+/// Writes the banner on a terminal, one log line elsewhere.
+pub async fn show(app: &App, config: &Config, engine: &Engine, addresses: &[SocketAddr]) {
+    let url = listen::url(addresses);
+    let records = counts(engine).await;
+    if !std::io::stderr().is_terminal() {
+        tracing::info!(application = app.name, %url, records, data = data(config), "listening on {url}");
+        return;
+    }
+    let text = text(app, config, engine, &url, &records);
+    // A closed terminal is no reason not to serve.
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
+fn text(app: &App, config: &Config, engine: &Engine, url: &str, records: &str) -> String {
+    let mut text = format!("\n  Trefoil {}   {}\n\n", env!("CARGO_PKG_VERSION"), app.name);
+    let ide = if config.graphiql { "   open it in a browser for GraphiQL" } else { "" };
+    let schema = match &app.origin {
+        Origin::Sample => "built in".to_owned(),
+        Origin::Folder(path) => path.display().to_string(),
+    };
+    let watching = if config.watch { ", watched for changes" } else { "" };
+    let types = engine.model().records.len();
+    let rows = [
+        ("GraphQL", format!("{url}/graphql{ide}")),
+        ("Schema", format!("{url}/graphql/schema.graphqls   {schema}, {types} types{watching}")),
+        ("Records", records.to_owned()),
+        ("Data", data(config)),
+        ("Health", format!("{url}/health/ready   {url}/metrics")),
+    ];
+    for (label, value) in rows {
+        let _ = writeln!(text, "  {label:<9}{value}");
+    }
+    text + "\n  Ctrl-C stops.\n\n"
+}
+
+fn data(config: &Config) -> String {
+    match &config.database {
+        Database::Memory => "in memory, gone when the server stops".to_owned(),
+        Database::Embedded => format!("{} (SQLite)", config.data.join("trefoil.db").display()),
+    }
+}
+
+/// `users 5, products 12`.
+async fn counts(engine: &Engine) -> String {
+    let mut words = Vec::new();
+    for (position, record) in engine.model().records.iter().enumerate() {
+        if let Some(count) = count(engine, TypeId(position)).await {
+            words.push(format!("{} {count}", record.path));
+        }
+    }
+    words.join(", ")
+}
+
+async fn count(engine: &Engine, record: TypeId) -> Option<u64> {
+    let listing =
+        Listing { count: true, slice: Slice::First { first: 1, after: None }, ..Listing::default() };
+    let selection = std::sync::Arc::new(Selection::default());
+    let operation = Operation::List { record, listing, selection: selection.clone() };
+    match engine.collect(operation, selection).await.ok()?.outcome?.ok()? {
+        Outcome::Listed { total, .. } => total,
+        Outcome::Found
+        | Outcome::Missing
+        | Outcome::Created { .. }
+        | Outcome::Updated { .. }
+        | Outcome::Deleted { .. } => None,
+    }
+}

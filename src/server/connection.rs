@@ -1,0 +1,208 @@
+//! The accept loop: every connection gets a place, a task and an end.
+
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::Body;
+use http::{Request, Response, StatusCode};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use prometheus_client::metrics::gauge::Gauge;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tower::Service;
+
+use super::turn::{Outgoing, Turns};
+use super::wire::Wire;
+use crate::config::{Config, Limits};
+use crate::faces::client::Peer;
+use crate::faces::limits::{Arrived, Refused};
+use crate::faces::metrics::Metrics;
+use crate::faces::shutdown::Shutdown;
+
+/// As many as are told at once that the server is full; beyond that they are closed without a word.
+const TURNED_AWAY: usize = 64;
+
+/// hyper's own limit for its buffers; raised only where longer heads are allowed.
+const USUAL_BUFFER: usize = 400 << 10;
+
+struct Server {
+    app: Router,
+    limits: Arc<Limits>,
+    open: Gauge,
+    shutdown: Shutdown,
+    places: Arc<Semaphore>,
+    turned_away: Arc<Semaphore>,
+    http: http1::Builder,
+}
+
+/// A connection's right to exist: it goes with the socket, into a WebSocket too.
+pub struct Place {
+    _permit: OwnedSemaphorePermit,
+    open: Gauge,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.open.dec();
+    }
+}
+
+/// Serves until [`Shutdown::drain`], then until everything has ended or the time for it is over.
+pub async fn serve(
+    listeners: Vec<TcpListener>,
+    app: Router,
+    config: &Arc<Config>,
+    metrics: &Metrics,
+    shutdown: Shutdown,
+) {
+    let server = Arc::new(Server {
+        app,
+        limits: Arc::new(config.limits.clone()),
+        open: metrics.connections.clone(),
+        shutdown: shutdown.clone(),
+        places: Arc::new(Semaphore::new(config.limits.connections.min(Semaphore::MAX_PERMITS))),
+        turned_away: Arc::new(Semaphore::new(TURNED_AWAY)),
+        http: protocol(&config.limits),
+    });
+    for listener in listeners {
+        shutdown.spawn(accept_all(listener, server.clone()));
+    }
+    shutdown.draining().await;
+    shutdown.finish().await;
+}
+
+/// hyper's timers stay off: [`Wire`] has them, and answers where hyper would only close.
+fn protocol(limits: &Limits) -> http1::Builder {
+    let mut http = http1::Builder::new();
+    http.header_read_timeout(None);
+    if limits.headers + 8192 > USUAL_BUFFER {
+        http.max_buf_size(limits.headers + 8192);
+    }
+    http
+}
+
+async fn accept_all(listener: TcpListener, server: Arc<Server>) {
+    loop {
+        tokio::select! {
+            () = server.shutdown.draining() => return,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, peer)) => admit(&server, stream, peer),
+                Err(error) => recover(error).await,
+            }
+        }
+    }
+}
+
+/// A client that gave up is none of our business; anything else (no file left) passes, but not at once.
+async fn recover(error: io::Error) {
+    let kinds = [io::ErrorKind::ConnectionAborted, io::ErrorKind::ConnectionReset];
+    if !kinds.contains(&error.kind()) {
+        tracing::error!(%error, "cannot accept connections");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+fn admit(server: &Arc<Server>, stream: TcpStream, peer: SocketAddr) {
+    if let Ok(permit) = server.places.clone().try_acquire_owned() {
+        server.open.inc();
+        let place = Place { _permit: permit, open: server.open.clone() };
+        server.shutdown.spawn(converse(server.clone(), stream, peer, place));
+    } else if let Ok(permit) = server.turned_away.clone().try_acquire_owned() {
+        let limit = server.limits.connections;
+        server.shutdown.spawn(async move {
+            let _ = tokio::time::timeout(Duration::from_secs(1), turn_away(stream, limit)).await;
+            drop(permit);
+        });
+    }
+}
+
+async fn turn_away(mut stream: TcpStream, limit: usize) -> io::Result<()> {
+    let body = format!("all {limit} connections are taken (limits.connections)\n");
+    let answer = format!(
+        "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncache-control: no-store\r\n\
+         content-type: text/plain; charset=utf-8\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(answer.as_bytes()).await?;
+    stream.shutdown().await?;
+    // Closing on unread bytes would destroy the answer.
+    while stream.read(&mut [0; 1024]).await? > 0 {}
+    Ok(())
+}
+
+async fn converse(server: Arc<Server>, stream: TcpStream, peer: SocketAddr, place: Place) {
+    // An answer must not wait for the acknowledgement of the one before.
+    let _ = stream.set_nodelay(true);
+    let turns = Arc::new(Turns::default());
+    let wire = Wire::new(stream, server.limits.clone(), turns.clone(), place);
+    let (app, shared) = (server.app.clone(), turns.clone());
+    let service = service_fn(move |request| answer(app.clone(), request, peer, shared.clone()));
+    let mut connection = pin!(server.http.serve_connection(TokioIo::new(wire), service).with_upgrades());
+    let mut told = false;
+    until_cut(&server.shutdown, |cx| {
+        // A head on its way is still answered, with "shutting down"; anything else closes when it is done.
+        if server.shutdown.is_draining() && !told && !turns.has_begun() {
+            told = true;
+            connection.as_mut().graceful_shutdown();
+        }
+        connection.as_mut().poll(cx).map(|ended| {
+            if let Err(error) = ended {
+                tracing::debug!(%peer, %error, "connection ended");
+            }
+        })
+    })
+    .await;
+}
+
+/// Polls `work` until it is ready or the time for finishing is over.
+///
+/// All connections wait for the same two events; asking those at every turn would make them queue for one lock, so
+/// each is asked once, to be woken by it, and read from an atomic after that.
+async fn until_cut(shutdown: &Shutdown, mut work: impl FnMut(&mut Context<'_>) -> Poll<()>) {
+    let (mut draining, mut cut) = (pin!(shutdown.draining()), pin!(shutdown.cut()));
+    let mut subscribed = false;
+    poll_fn(|cx| {
+        if !subscribed {
+            subscribed = true;
+            let _ = (draining.as_mut().poll(cx), cut.as_mut().poll(cx));
+        }
+        match work(cx) {
+            Poll::Pending if !shutdown.is_cut() => Poll::Pending,
+            Poll::Pending | Poll::Ready(()) => Poll::Ready(()),
+        }
+    })
+    .await;
+}
+
+async fn answer(
+    mut app: Router,
+    request: Request<Incoming>,
+    peer: SocketAddr,
+    turns: Arc<Turns>,
+) -> Result<Response<Outgoing>, Infallible> {
+    let mut request = request.map(Body::new);
+    let (arrival, turn) = turns.begin();
+    let extensions = request.extensions_mut();
+    extensions.insert(Peer(peer));
+    let first_byte = arrival.as_ref().and_then(|arrival| arrival.first_byte);
+    extensions.insert(Arrived(first_byte.unwrap_or_else(Instant::now)));
+    if let Some(refusal) = arrival.and_then(|arrival| arrival.refusal) {
+        extensions.insert(Refused(refusal));
+    }
+    let response = app.call(request).await?;
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        turns.become_tunnel();
+    }
+    Ok(response.map(|body| turn.until_the_end_of(body)))
+}

@@ -1,0 +1,206 @@
+//! The life of the process: open the store, bring it to the schema, bind, serve, reload, drain.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::load::{Understood, understand};
+use super::watch::Watch;
+use super::{StartError, banner, connection, listen, seed, shutdown};
+use crate::app::{App, Origin};
+use crate::config::{Config, Database};
+use crate::engine::{Engine, PlanLimits, Registry, resolvers};
+use crate::faces::graphql::{Face, Served};
+use crate::faces::metrics::Metrics;
+use crate::faces::shutdown::Shutdown;
+use crate::faces::{self, health};
+use crate::sql::migrate::{Mode, Report};
+use crate::sql::{DataLock, Options, SqliteStore};
+
+/// The file in the data folder that holds everything.
+const FILE: &str = "trefoil.db";
+
+/// A server that listens.
+pub struct Running {
+    pub addresses: Vec<SocketAddr>,
+    pub engine: Engine,
+    shutdown: Shutdown,
+    serving: tokio::task::JoinHandle<()>,
+    /// Held as long as the server runs: one server a data folder.
+    _lock: Option<DataLock>,
+}
+
+impl Running {
+    /// Where the first address can be reached.
+    pub fn url(&self) -> String {
+        listen::url(&self.addresses)
+    }
+
+    /// Finishes what is in flight and ends.
+    pub async fn stop(self) {
+        self.shutdown.drain();
+        let _ = self.serving.await;
+        self.shutdown.finish().await;
+    }
+
+    /// Runs until SIGINT or SIGTERM, then drains.
+    pub async fn until_signal(self) {
+        if let Err(error) = shutdown::listen_to_signals(&self.shutdown) {
+            tracing::warn!(%error, "signals are not heard; only killing ends this server");
+        }
+        self.shutdown.draining().await;
+        self.stop().await;
+    }
+}
+
+/// What one server is made of and a reload needs again.
+struct Site {
+    config: Arc<Config>,
+    registry: Registry,
+    store: Arc<SqliteStore>,
+    face: Face,
+}
+
+pub async fn start(app: App, config: Config, registry: Registry) -> Result<Running, StartError> {
+    let config = Arc::new(config);
+    let understood = understand(&app, &registry)
+        .map_err(|diagnostics| StartError::schema(&app.schema, &diagnostics))?;
+    // Listening comes first: a taken port is known before anything is written.
+    let listeners = listen::bind(&config).await.map_err(StartError::Listen)?;
+    let (lock, store) = open(&config)?;
+    let store = Arc::new(store);
+    let report = migrate(&store, &understood, Mode::Start)?;
+    let engine = engine(&understood, &registry, &store, &config);
+    if report.fresh {
+        seed::load(&engine, &app).await.map_err(StartError::Seed)?;
+    }
+    warn(&understood, &app);
+
+    let (metrics, shutdown) = (Metrics::new(), Shutdown::new());
+    let face = Face::new(Served::new(engine.clone(), &config), &config);
+    let router = router(&app, &face, &store, &metrics, &shutdown);
+    let router = faces::foundation::wrap(router, &config, &metrics, &shutdown);
+    let addresses: Vec<SocketAddr> =
+        listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
+    banner::show(&app, &config, &engine, &addresses).await;
+    let serving = tokio::spawn({
+        let (config, shutdown) = (config.clone(), shutdown.clone());
+        async move { connection::serve(listeners, router, &config, &metrics, shutdown).await }
+    });
+    if let (true, Origin::Folder(folder)) = (config.watch, &app.origin) {
+        let site = Site { config: config.clone(), registry, store, face };
+        tokio::spawn(watch(site, folder.clone(), shutdown.clone()));
+    }
+    Ok(Running { addresses, engine, shutdown, serving, _lock: lock })
+}
+
+/// Opens the store that the settings name.
+pub fn open(config: &Config) -> Result<(Option<DataLock>, SqliteStore), StartError> {
+    let options = Options {
+        keep_changes: config.keep_changes,
+        keep_changes_for: config.keep_changes_for,
+        ..Options::default()
+    };
+    match &config.database {
+        Database::Memory => {
+            let store = SqliteStore::open(None, options).map_err(StartError::store)?;
+            Ok((None, store))
+        }
+        Database::Embedded => {
+            let folder = &config.data;
+            create_durably(folder)
+                .map_err(|error| StartError::Store(format!("data folder {}: {error}", folder.display())))?;
+            let lock = DataLock::take(folder).map_err(StartError::store)?;
+            let store = SqliteStore::open(Some(&folder.join(FILE)), options).map_err(StartError::store)?;
+            Ok((Some(lock), store))
+        }
+    }
+}
+
+/// Creates a folder and the ones above it; each is synced into its parent, or a power cut could take the new folder
+/// with everything that was acknowledged into it.
+fn create_durably(folder: &Path) -> std::io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    create_durably(parent)?;
+    match std::fs::create_dir(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists || !folder.is_dir() => Err(error),
+        Ok(()) | Err(_) => std::fs::File::open(parent)?.sync_all(),
+    }
+}
+
+/// Brings the store's tables to the schema, as far as `mode` allows.
+pub fn migrate(store: &SqliteStore, understood: &Understood, mode: Mode) -> Result<Report, StartError> {
+    let watched = resolvers::watched(&understood.bindings);
+    store.migrate(&understood.model, &watched, mode).map_err(|error| StartError::Migrate(error.to_string()))
+}
+
+fn engine(understood: &Understood, registry: &Registry, store: &Arc<SqliteStore>, config: &Config) -> Engine {
+    let clamp = |size: usize| i64::try_from(size).unwrap_or(i64::MAX);
+    let limits = PlanLimits {
+        page_size: clamp(config.limits.page_size),
+        max_page_size: clamp(config.limits.max_page_size),
+    };
+    Engine::new(understood.model.clone(), registry.clone(), store.clone(), limits)
+}
+
+fn router(
+    app: &App,
+    face: &Face,
+    store: &Arc<SqliteStore>,
+    metrics: &Metrics,
+    shutdown: &Shutdown,
+) -> axum::Router {
+    let store = store.clone();
+    let ready = move || -> futures_util::future::BoxFuture<'static, Result<(), String>> {
+        let store = store.clone();
+        Box::pin(async move {
+            crate::engine::Store::ping(store.as_ref()).await.map_err(|error| error.to_string())
+        })
+    };
+    faces::home::router(&app.name)
+        .merge(health::router(Arc::new(ready), shutdown))
+        .merge(faces::metrics::router(metrics))
+        .merge(face.router())
+}
+
+/// Says once in the log what is served otherwise than it may be meant.
+fn warn(understood: &Understood, app: &App) {
+    for diagnostic in &understood.warnings {
+        tracing::warn!("{}", diagnostic.line());
+    }
+    for (operation, why) in understood.missing() {
+        tracing::warn!(operation, application = app.name, "{why}");
+    }
+}
+
+/// Swaps a changed schema in while requests go on; a wrong one leaves the old in place.
+async fn watch(site: Site, folder: std::path::PathBuf, shutdown: Shutdown) {
+    let mut watch = Watch::new(&folder);
+    loop {
+        tokio::select! {
+            () = watch.changed() => {}
+            () = shutdown.draining() => return,
+        }
+        match site.reload(&folder) {
+            Ok(types) => tracing::info!(types, "the changed schema is served"),
+            Err(error) => tracing::error!("the schema is not reloaded, the old one is still served:\n{error}"),
+        }
+    }
+}
+
+impl Site {
+    fn reload(&self, folder: &Path) -> Result<usize, StartError> {
+        let app = App::load(folder).map_err(StartError::Application)?;
+        let understood = understand(&app, &self.registry)
+            .map_err(|diagnostics| StartError::schema(&app.schema, &diagnostics))?;
+        migrate(&self.store, &understood, Mode::Start)?;
+        warn(&understood, &app);
+        let engine = engine(&understood, &self.registry, &self.store, &self.config);
+        self.face.swap(Served::new(engine, &self.config));
+        Ok(understood.model.records.len())
+    }
+}
+

@@ -1,0 +1,41 @@
+//! From an application's files to a model with everything that answers it, or every reason why not.
+
+use std::sync::Arc;
+
+use crate::app::App;
+use crate::engine::{Binding, Registry, resolvers};
+use crate::model::diagnostic::Diagnostic;
+use crate::model::{Claim, Model, parse};
+
+/// An application that can be served.
+pub struct Understood {
+    pub model: Arc<Model>,
+    pub bindings: Vec<Binding>,
+    /// What can be served all the same, but perhaps not as meant.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Reads the schema; the manifest's paths are taken before any record type's.
+pub fn understand(app: &App, registry: &Registry) -> Result<Understood, Vec<Diagnostic>> {
+    let (model, warnings) = parse(&app.schema, &claims(app))?;
+    let bindings = resolvers::bind(&model, registry);
+    Ok(Understood { model: Arc::new(model), bindings, warnings })
+}
+
+/// The paths that text endpoints and plain lists take.
+fn claims(app: &App) -> Vec<Claim> {
+    let texts = app.manifest.texts.iter().map(|text| (&text.path, "a text endpoint of trefoil.toml"));
+    // A list may share its address with nobody.
+    let lists = app.manifest.lists.iter().map(|list| (&list.path, "a plain list of trefoil.toml"));
+    texts.chain(lists).map(|(path, by)| Claim { path: path.clone(), by: by.to_owned() }).collect()
+}
+
+impl Understood {
+    /// The operations that nothing answers, each with an explanation.
+    pub fn missing(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.model.roots.iter().zip(&self.bindings).filter_map(|(root, binding)| match binding {
+            Binding::Missing(why) => Some((root.name.as_str(), why.as_str())),
+            Binding::Builtin(_) | Binding::Registered(_) => None,
+        })
+    }
+}

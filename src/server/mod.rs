@@ -1,0 +1,20 @@
+//! The process around the faces: its life, its listeners, its connections, its log and its end.
+
+mod banner;
+mod chunks;
+mod clock;
+pub mod connection;
+mod head;
+pub mod life;
+pub mod listen;
+pub mod load;
+pub mod logging;
+mod seed;
+pub mod shutdown;
+mod start_error;
+mod turn;
+mod watch;
+mod wire;
+
+pub use life::Running;
+pub use start_error::StartError;

@@ -1,0 +1,59 @@
+//! Why a server did not start, in words for the person at the terminal.
+
+use std::fmt;
+
+use crate::app::Mistake;
+use crate::error::Error;
+use crate::model::SourceFile;
+use crate::model::diagnostic::{Diagnostic, render};
+
+#[derive(Debug)]
+pub enum StartError {
+    /// The application folder cannot be read as one.
+    Application(Vec<Mistake>),
+    /// The schema has mistakes; each with file, line and caret.
+    Schema(String),
+    /// Settings contradict themselves or are unknown; a line each.
+    Settings(String),
+    /// The address cannot be had.
+    Listen(String),
+    /// The store cannot be opened.
+    Store(String),
+    /// The store's tables do not fit the schema and cannot be made to without being told how.
+    Migrate(String),
+    /// The seed does not fit the schema.
+    Seed(String),
+}
+
+impl StartError {
+    pub fn schema(sources: &[SourceFile], diagnostics: &[Diagnostic]) -> StartError {
+        StartError::Schema(render(sources, diagnostics))
+    }
+
+    pub fn store(error: Error) -> StartError {
+        // Nobody but the person who starts the server sees this, so the cause is told.
+        match error {
+            Error::Internal { cause } => StartError::Store(cause),
+            other => StartError::Store(other.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::Application(mistakes) => {
+                let lines: Vec<String> = mistakes.iter().map(Mistake::to_string).collect();
+                f.write_str(&lines.join("\n"))
+            }
+            StartError::Schema(text)
+            | StartError::Settings(text)
+            | StartError::Listen(text)
+            | StartError::Store(text)
+            | StartError::Migrate(text)
+            | StartError::Seed(text) => f.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}

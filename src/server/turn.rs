@@ -1,0 +1,121 @@
+//! What a connection's bytes and its service tell each other about whose turn it is.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use axum::body::{Body, Bytes};
+use http_body::{Frame, SizeHint};
+
+use crate::faces::Problem;
+
+/// What came with one request besides its bytes.
+#[derive(Debug)]
+pub struct Arrival {
+    /// None when it was waiting behind another request, whose slowness is not its own.
+    pub first_byte: Option<Instant>,
+    pub refusal: Option<Problem>,
+}
+
+/// Shared by the two halves of a connection. Only one task ever uses it, so ordering is no concern.
+#[derive(Debug, Default)]
+pub struct Turns {
+    arrivals: Mutex<VecDeque<Arrival>>,
+    last_end: Mutex<Option<Instant>>,
+    busy: AtomicBool,
+    begun: AtomicBool,
+    tunnel: AtomicBool,
+}
+
+impl Turns {
+    pub fn announce(&self, arrival: Arrival) {
+        lock(&self.arrivals).push_back(arrival);
+        self.begun.store(false, Ordering::Relaxed);
+        self.busy.store(true, Ordering::Relaxed);
+    }
+
+    /// The service begins with the next request.
+    pub fn begin(self: &Arc<Self>) -> (Option<Arrival>, Turn) {
+        self.busy.store(true, Ordering::Relaxed);
+        let arrival = lock(&self.arrivals).pop_front();
+        (arrival, Turn(self.clone()))
+    }
+
+    /// A request is being worked on, or its answer still going out.
+    pub fn is_busy(&self) -> bool {
+        self.busy.load(Ordering::Relaxed)
+    }
+
+    /// When the last answer was through.
+    pub fn last_end(&self) -> Option<Instant> {
+        *lock(&self.last_end)
+    }
+
+    pub fn set_begun(&self, begun: bool) {
+        self.begun.store(begun, Ordering::Relaxed);
+    }
+
+    /// The client is in the middle of sending a head.
+    pub fn has_begun(&self) -> bool {
+        self.begun.load(Ordering::Relaxed)
+    }
+
+    /// From here on the bytes are another protocol's.
+    pub fn become_tunnel(&self) {
+        self.tunnel.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_tunnel(&self) -> bool {
+        self.tunnel.load(Ordering::Relaxed)
+    }
+}
+
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Lasts from the call of the service to the last byte of its answer, or to the end of the connection.
+#[derive(Debug)]
+pub struct Turn(Arc<Turns>);
+
+impl Turn {
+    pub fn until_the_end_of(self, body: Body) -> Outgoing {
+        Outgoing { body, _turn: self }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        *lock(&self.0.last_end) = Some(Instant::now());
+        self.0.busy.store(false, Ordering::Relaxed);
+    }
+}
+
+/// The body of an answer, which hyper drops when it is through with it.
+pub struct Outgoing {
+    body: Body,
+    _turn: Turn,
+}
+
+impl http_body::Body for Outgoing {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

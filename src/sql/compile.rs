@@ -1,0 +1,205 @@
+//! A plan's program: the statements it needs, made once for all plans of the same shape.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::dialect::Dialect;
+use super::select::{Level, Selects, is_sliced};
+use super::write::{self, LinkStatements};
+use crate::engine::Plan;
+use crate::engine::plan::{Action, Bounds, Chosen};
+use crate::error::Result;
+use crate::model::{FieldId, Model, TypeId};
+
+/// How many programs are kept; then all are forgotten and those in use come back by themselves.
+const KEPT: usize = 4_096;
+
+/// The statements of a plan.
+#[derive(Debug)]
+pub enum Program {
+    Get(Level),
+    List {
+        level: Level,
+        count: Option<String>,
+    },
+    Create {
+        insert: String,
+        links: Vec<LinkStatements>,
+        read: Level,
+    },
+    Update {
+        /// `None` when nothing is to change.
+        update: Option<String>,
+        version: String,
+        links: Vec<LinkStatements>,
+        read: Level,
+    },
+    Delete {
+        delete: String,
+        version: String,
+        read: Level,
+    },
+}
+
+/// Pure: what [`Programs`] keeps.
+pub fn compile(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Program> {
+    let selects = Selects { dialect, model };
+    Ok(match &plan.action {
+        Action::Get { record, selection, .. } => Program::Get(selects.get(*record, selection)?),
+        Action::List { record, listing, selection } => Program::List {
+            level: selects.list(*record, listing, selection)?,
+            count: listing.count.then(|| selects.count(*record, listing)),
+        },
+        Action::Create { record, id, values, links, selection } => {
+            let owner = model.record(*record);
+            let read = selects.get(*record, selection)?;
+            let insert = write::insert(dialect, owner, id.is_some(), &fields(values), &read);
+            let links = fields(links).into_iter().map(|id| write::links(dialect, owner.field(id)));
+            Program::Create { insert, links: links.collect::<Result<_>>()?, read }
+        }
+        Action::Update { record, values, links, expected_version, selection, .. } => {
+            let owner = model.record(*record);
+            let read = selects.get(*record, selection)?;
+            let changes = !(values.is_empty() && links.is_empty());
+            let update = changes.then(|| {
+                write::update(dialect, owner, &fields(values), expected_version.is_some(), &read)
+            });
+            let links = fields(links).into_iter().map(|id| write::links(dialect, owner.field(id)));
+            let version = write::version(dialect, owner);
+            Program::Update { update, version, links: links.collect::<Result<_>>()?, read }
+        }
+        Action::Delete { record, expected_version, selection, .. } => {
+            let owner = model.record(*record);
+            let read = selects.get(*record, selection)?;
+            let delete = write::delete(dialect, owner, expected_version.is_some(), &read);
+            Program::Delete { delete, version: write::version(dialect, owner), read }
+        }
+    })
+}
+
+fn fields<T>(values: &[(FieldId, T)]) -> Vec<FieldId> {
+    values.iter().map(|(field, _)| *field).collect()
+}
+
+/// The programs of the model in use, by the shape of their plans.
+#[derive(Debug)]
+pub struct Programs {
+    dialect: Dialect,
+    kept: RwLock<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// Held, so that no later model can be at the same address.
+    model: Option<Arc<Model>>,
+    programs: HashMap<u128, Arc<Program>>,
+}
+
+impl Programs {
+    pub fn new(dialect: Dialect) -> Programs {
+        Programs { dialect, kept: RwLock::default() }
+    }
+
+    pub fn of(&self, model: &Arc<Model>, plan: &Plan) -> Result<Arc<Program>> {
+        let shape = shape(&plan.action);
+        let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(program) = kept.get(model, shape) {
+            return Ok(program);
+        }
+        drop(kept);
+        let program = Arc::new(compile(self.dialect, model, plan)?);
+        let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
+        kept.put(model, shape, program.clone());
+        Ok(program)
+    }
+}
+
+impl Kept {
+    fn is_of(&self, model: &Arc<Model>) -> bool {
+        self.model.as_ref().is_some_and(|known| Arc::ptr_eq(known, model))
+    }
+
+    fn get(&self, model: &Arc<Model>, shape: u128) -> Option<Arc<Program>> {
+        if self.is_of(model) { self.programs.get(&shape).cloned() } else { None }
+    }
+
+    fn put(&mut self, model: &Arc<Model>, shape: u128, program: Arc<Program>) {
+        if !self.is_of(model) || self.programs.len() >= KEPT {
+            self.programs.clear();
+            self.model = Some(model.clone());
+        }
+        self.programs.insert(shape, program);
+    }
+}
+
+/// Equal for two plans of a model exactly when [`compile`] makes the same of them.
+fn shape(action: &Action) -> u128 {
+    let mut shape = Shape(Vec::with_capacity(96));
+    match action {
+        Action::Get { record, selection, .. } => shape.head(0, *record, selection),
+        Action::List { record, listing, selection } => {
+            shape.head(1, *record, selection);
+            shape.bounds(listing);
+        }
+        Action::Create { record, id, values, links, selection } => {
+            shape.head(2, *record, selection);
+            shape.flag(id.is_some());
+            shape.fields(values);
+            shape.fields(links);
+        }
+        Action::Update { record, values, links, expected_version, selection, .. } => {
+            shape.head(3, *record, selection);
+            shape.flag(expected_version.is_some());
+            shape.fields(values);
+            shape.fields(links);
+        }
+        Action::Delete { record, expected_version, selection, .. } => {
+            shape.head(4, *record, selection);
+            shape.flag(expected_version.is_some());
+        }
+    }
+    xxh3_128(&shape.0)
+}
+
+/// Bytes that spell a shape; every list is preceded by its length.
+struct Shape(Vec<u8>);
+
+impl Shape {
+    fn head(&mut self, kind: u8, record: TypeId, selection: &Chosen) {
+        self.0.push(kind);
+        self.number(record.0);
+        self.0.extend(selection.shape.to_le_bytes());
+    }
+
+    fn flag(&mut self, flag: bool) {
+        self.0.push(u8::from(flag));
+    }
+
+    fn number(&mut self, number: usize) {
+        self.0.extend((number as u32).to_le_bytes());
+    }
+
+    fn fields<T>(&mut self, values: &[(FieldId, T)]) {
+        self.number(values.len());
+        values.iter().for_each(|(field, _)| self.number(field.0));
+    }
+
+    fn bounds(&mut self, bounds: &Bounds) {
+        self.number(bounds.conditions.len());
+        for test in &bounds.conditions {
+            let test = test.shape();
+            self.number(test.len());
+            self.0.extend(test.as_bytes());
+        }
+        self.number(bounds.order.len());
+        for order in &bounds.order {
+            self.number(order.field.0);
+            self.flag(order.descending);
+        }
+        for flag in [bounds.after.is_some(), is_sliced(bounds), bounds.count, bounds.cursors] {
+            self.flag(flag);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! A key for the text of a decimal: comparing two keys byte by byte compares the numbers exactly.
+
+/// Sign classes, in order; what is no decimal at all stands behind every number.
+const NEGATIVE: u8 = 1;
+const ZERO: u8 = 2;
+const POSITIVE: u8 = 3;
+const FOREIGN: u8 = 255;
+
+/// The number is 0.d₁d₂d₃… × 10ᵉ with d₁ ≠ 0: first the sign, then `e`, then the digits in pairs without
+/// closing zeros. A negative number has every byte after the sign flipped and a closing 255, so that the
+/// larger magnitude, also by mere length, comes first.
+pub fn key(text: &str) -> Vec<u8> {
+    let Some((negative, whole, fraction)) = parts(text) else {
+        return [&[FOREIGN], text.as_bytes()].concat();
+    };
+    let digits: Vec<u8> = whole.bytes().chain(fraction.bytes()).map(|byte| byte - b'0').collect();
+    let Some(first) = digits.iter().position(|&digit| digit != 0) else { return vec![ZERO] };
+    let last = digits.iter().rposition(|&digit| digit != 0).map_or(first, |at| at + 1);
+    let exponent = whole.len() as i64 - first as i64;
+
+    let mut key = Vec::with_capacity(10 + (last - first) / 2);
+    key.push(if negative { NEGATIVE } else { POSITIVE });
+    key.extend(((exponent as u64) ^ (1 << 63)).to_be_bytes());
+    // 1 to 100, so that no pair looks like the end.
+    key.extend(digits[first..last].chunks(2).map(|pair| pair[0] * 10 + pair.get(1).unwrap_or(&0) + 1));
+    if negative {
+        key[1..].iter_mut().for_each(|byte| *byte = !*byte);
+        key.push(255);
+    }
+    key
+}
+
+/// Sign, digits before and digits after the point.
+fn parts(text: &str) -> Option<(bool, &str, &str)> {
+    let (negative, magnitude) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    let (whole, fraction) = magnitude.split_once('.').unwrap_or((magnitude, "0"));
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    (digits(whole) && digits(fraction)).then_some((negative, whole, fraction))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cmp::Ordering;
+
+    use proptest::prelude::*;
+
+    use super::key;
+
+    /// Exact comparison by aligning the digits.
+    fn compare(a: &str, b: &str) -> Ordering {
+        fn aligned(text: &str) -> (bool, String) {
+            let magnitude = text.trim_start_matches('-');
+            let (whole, fraction) = magnitude.split_once('.').unwrap_or((magnitude, ""));
+            let digits = format!("{whole:0>60}{fraction:0<60}");
+            (text.starts_with('-') && digits.bytes().any(|byte| byte != b'0'), digits)
+        }
+        match (aligned(a), aligned(b)) {
+            ((false, a), (false, b)) => a.cmp(&b),
+            ((true, a), (true, b)) => b.cmp(&a),
+            ((true, _), (false, _)) => Ordering::Less,
+            ((false, _), (true, _)) => Ordering::Greater,
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4_000))]
+
+        #[test]
+        fn keys_compare_as_the_numbers_do(
+            a in "-?(0|[1-9][0-9]{0,40})(\\.[0-9]{1,40})?",
+            b in "-?(0|[1-9][0-9]{0,40})(\\.[0-9]{1,40})?",
+        ) {
+            prop_assert_eq!(key(&a).cmp(&key(&b)), compare(&a, &b), "{} and {}", a, b);
+        }
+
+        #[test]
+        fn close_numbers_are_told_apart(
+            a in "-?(0|1|10|9|99)(\\.0{0,3}[0-9]{1,3})?",
+            b in "-?(0|1|10|9|99)(\\.0{0,3}[0-9]{1,3})?",
+        ) {
+            prop_assert_eq!(key(&a).cmp(&key(&b)), compare(&a, &b), "{} and {}", a, b);
+        }
+    }
+
+    #[test]
+    fn what_is_no_decimal_stands_last() {
+        let mut texts = ["abc", "1e3", "", "99999999999999999999", "-5", "0", "-0.00", "0.1"];
+        texts.sort_by_key(|text| key(text));
+        assert_eq!(texts[..5], ["-5", "0", "-0.00", "0.1", "99999999999999999999"]);
+    }
+}

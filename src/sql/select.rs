@@ -1,0 +1,361 @@
+//! The statements that read: one for the records asked for, and one for each level of records below them.
+//!
+//! Parameters are numbered in the order of [`parameters`]; below the first level, the keys of the parents
+//! come before them.
+
+use super::dialect::{Comparison, Dialect};
+use crate::engine::plan::{Bounds, Chosen, ChosenChild, Test};
+use crate::engine::{Op, Order};
+use crate::error::Result;
+use crate::model::{Cell, Field, FieldId, Kind, Model, RecordType, Stored, TypeId};
+
+/// One level of a selection and everything below it.
+#[derive(Debug)]
+pub struct Level {
+    pub sql: String,
+    /// What of the record's own columns the statement gives, from its first column on: those selected, those
+    /// a cursor is made of, and those that lead to the branches.
+    pub columns: Vec<String>,
+    /// How many columns the statement gives.
+    pub width: usize,
+    /// Below the first level: where a row says to which parent it belongs.
+    pub key: usize,
+    /// In the order of the selection's children.
+    pub branches: Vec<Branch>,
+}
+
+/// Where the records of a child come from.
+#[derive(Debug)]
+pub enum Branch {
+    /// Nothing but the id of a referenced record is asked: the parent's own column has it.
+    Key { column: usize },
+    /// The rows of `level` whose key is what the parent's `column` holds.
+    Rows { column: usize, level: Level },
+}
+
+impl Level {
+    /// Whether one statement answers all of it.
+    pub fn is_flat(&self) -> bool {
+        self.branches.iter().all(|branch| match branch {
+            Branch::Key { .. } => true,
+            Branch::Rows { .. } => false,
+        })
+    }
+}
+
+/// A value for a statement.
+#[derive(Debug)]
+pub enum Parameter<'a> {
+    Cell(Cell<'a>),
+    /// A list in one parameter, as JSON.
+    List(String),
+}
+
+/// Everything a listing binds, in the order in which the statements number it.
+pub fn parameters<'a>(bounds: &'a Bounds, into: &mut Vec<Parameter<'a>>) {
+    count_parameters(bounds, into);
+    if let Some((values, id)) = &bounds.after {
+        into.extend(values.iter().map(|value| Parameter::Cell(value.as_cell())));
+        into.push(Parameter::Cell(Cell::Int(*id)));
+    }
+}
+
+/// What the count binds: it counts all that match, wherever the caller is in the list.
+pub fn count_parameters<'a>(bounds: &'a Bounds, into: &mut Vec<Parameter<'a>>) {
+    into.extend(bounds.conditions.iter().filter_map(|test| match test {
+        Test::Compare { value, .. } => Some(Parameter::Cell(value.as_cell())),
+        Test::OneOf { values, .. } => Some(Parameter::List(json_list(values))),
+        Test::IsNull { .. } | Test::NotNull { .. } | Test::Nothing => None,
+    }));
+}
+
+/// Reals are texts in it, because they must survive to the last bit.
+fn json_list(values: &[Stored]) -> String {
+    let values = values.iter().map(|value| match value {
+        Stored::Null => serde_json::Value::Null,
+        Stored::Int(number) => (*number).into(),
+        Stored::Real(number) => number.to_string().into(),
+        Stored::Text(text) => text.as_str().into(),
+    });
+    serde_json::Value::from_iter(values).to_string()
+}
+
+/// Whether the window is only a part of what matches.
+pub fn is_sliced(bounds: &Bounds) -> bool {
+    bounds.limit.is_some() || bounds.offset > 0
+}
+
+/// Writes the statements of one model in one dialect.
+#[derive(Debug, Clone, Copy)]
+pub struct Selects<'m> {
+    pub dialect: Dialect,
+    pub model: &'m Model,
+}
+
+impl Selects<'_> {
+    /// One record; its id is the only parameter.
+    pub fn get(self, record: TypeId, chosen: &Chosen) -> Result<Level> {
+        let owner = self.model.record(record);
+        let (columns, branches) = self.columns(owner, &Bounds::default(), chosen)?;
+        let id = self.dialect.parameter(1);
+        let sql = format!("SELECT {} FROM {} WHERE t.\"id\" = {id}", list(&columns), self.table(owner));
+        Ok(Level { sql, width: columns.len(), key: 0, columns, branches })
+    }
+
+    /// The records of a listing; limit and offset are the last parameters where it has any.
+    pub fn list(self, record: TypeId, bounds: &Bounds, chosen: &Chosen) -> Result<Level> {
+        let owner = self.model.record(record);
+        let (columns, branches) = self.columns(owner, bounds, chosen)?;
+        let mut filter = Filter::new(self.dialect, owner);
+        filter.add(bounds);
+        let mut sql = format!("SELECT {} FROM {}{}", list(&columns), self.table(owner), filter.clause());
+        sql += &format!(" ORDER BY {}", self.order(owner, &bounds.order));
+        if is_sliced(bounds) {
+            sql += &format!(" LIMIT {} OFFSET {}", filter.parameter(), filter.parameter());
+        }
+        Ok(Level { sql, width: columns.len(), key: 0, columns, branches })
+    }
+
+    pub fn count(self, record: TypeId, bounds: &Bounds) -> String {
+        let owner = self.model.record(record);
+        let mut filter = Filter::new(self.dialect, owner);
+        filter.add_conditions(&bounds.conditions);
+        format!("SELECT count(*) FROM {}{}", self.table(owner), filter.clause())
+    }
+
+    /// The children of up to a thousand parents, ordered by parent. The parents' keys are the first parameter;
+    /// where each parent gets only a part of its children, the numbers of the first not to take and of the
+    /// last to take are the last two.
+    fn child(self, source: &Source, bounds: &Bounds, chosen: &Chosen) -> Result<Level> {
+        let owner = self.model.record(source.record);
+        let (columns, branches) = self.columns(owner, bounds, chosen)?;
+        let mut filter = Filter::new(self.dialect, owner);
+        let keys = filter.parameter();
+        filter.terms.push(format!("{} IN {}", source.key, self.dialect.each(Comparison::Plain, &keys)));
+        filter.add(bounds);
+        let (key, from, order) = (&source.key, &source.from, self.order(owner, &bounds.order));
+        let sql = if is_sliced(bounds) {
+            let named: String = (0..columns.len()).map(|i| format!("t.{} AS c{i}, ", columns[i])).collect();
+            let names: String = (0..columns.len()).map(|i| format!("c{i}, ")).collect();
+            format!(
+                "SELECT {names}k FROM (SELECT {named}{key} AS k, ROW_NUMBER() OVER (PARTITION BY {key} \
+                 ORDER BY {order}) AS n FROM {from}{}) AS w WHERE n > {} AND n <= {} ORDER BY k, n",
+                filter.clause(),
+                filter.parameter(),
+                filter.parameter()
+            )
+        } else {
+            format!("SELECT {}, {key} FROM {from}{} ORDER BY {key}, {order}", list(&columns), filter.clause())
+        };
+        Ok(Level { sql, width: columns.len() + 1, key: columns.len(), columns, branches })
+    }
+
+    /// What a statement gives of a record, and what hangs below it.
+    fn columns(
+        self,
+        owner: &RecordType,
+        bounds: &Bounds,
+        chosen: &Chosen,
+    ) -> Result<(Vec<String>, Vec<Branch>)> {
+        let column = |field: &FieldId| self.dialect.quote(&owner.field(*field).column);
+        let mut columns: Vec<String> = chosen.columns.iter().map(column).collect();
+        if bounds.cursors {
+            columns.extend(bounds.order.iter().map(|order| column(&order.field)));
+            columns.push(self.dialect.quote("id"));
+        }
+        let mut branches = Vec::with_capacity(chosen.children.len());
+        for child in &chosen.children {
+            branches.push(self.branch(owner, child, &mut columns)?);
+        }
+        if columns.is_empty() {
+            columns.push(self.dialect.quote("id"));
+        }
+        Ok((columns, branches))
+    }
+
+    fn branch(self, owner: &RecordType, child: &ChosenChild, columns: &mut Vec<String>) -> Result<Branch> {
+        let source = self.source(owner.field(child.field))?;
+        let column = position(columns, self.dialect.quote(&source.parent));
+        if source.is_reference && self.is_key_only(source.record, &child.selection) {
+            return Ok(Branch::Key { column });
+        }
+        Ok(Branch::Rows { column, level: self.child(&source, &child.listing, &child.selection)? })
+    }
+
+    fn is_key_only(self, record: TypeId, chosen: &Chosen) -> bool {
+        let id = self.model.record(record).id_field();
+        chosen.children.is_empty() && chosen.columns.iter().all(|column| *column == id)
+    }
+
+    fn source(self, field: &Field) -> Result<Source> {
+        let record = crate::engine::plan::target(field)?;
+        let table = self.table(self.model.record(record));
+        let own = |name: &str| format!("t.{}", self.dialect.quote(name));
+        let (from, key, parent) = match &field.kind {
+            Kind::Reference { .. } => (table, own("id"), field.column.clone()),
+            Kind::Inverse { of, field } => {
+                (table, own(&self.model.record(*of).field(*field).column), "id".to_owned())
+            }
+            Kind::Link { table: link, own_column, other_column, .. } => {
+                let [link, mine, other] = [link, own_column, other_column].map(|name| self.dialect.quote(name));
+                (format!("{link} AS l JOIN {table} ON t.\"id\" = l.{other}"), format!("l.{mine}"), "id".to_owned())
+            }
+            Kind::Id | Kind::Scalar(_) | Kind::Enum(_) | Kind::Embedded(_) | Kind::List(_) | Kind::Unstored => {
+                return Err(crate::error::Error::internal(format!("`{}` leads to no record", field.name)));
+            }
+        };
+        let is_reference = matches!(field.kind, Kind::Reference { .. });
+        Ok(Source { record, from, key, parent, is_reference })
+    }
+
+    fn table(self, owner: &RecordType) -> String {
+        format!("{} AS t", self.dialect.quote(&owner.table))
+    }
+
+    /// Nulls last both ways, ties by id.
+    fn order(self, owner: &RecordType, order: &[Order]) -> String {
+        let mut text = String::new();
+        for Order { field, descending } in order {
+            let field = owner.field(*field);
+            text += &self.dialect.sort_key(Comparison::of(field), &column(self.dialect, field));
+            text += if *descending { " DESC" } else { "" };
+            // Where there are no nulls the plain order lets an index do the sorting.
+            text += if is_nullable(field) { " NULLS LAST, " } else { ", " };
+        }
+        text + "t.\"id\""
+    }
+}
+
+/// Where the records of a relation are.
+struct Source {
+    record: TypeId,
+    from: String,
+    /// What a child row shares with its parent …
+    key: String,
+    /// … and the parent's column that holds the same.
+    parent: String,
+    is_reference: bool,
+}
+
+fn list(columns: &[String]) -> String {
+    columns.iter().map(|column| format!("t.{column}")).collect::<Vec<_>>().join(", ")
+}
+
+/// Where a column is, added when it is not there yet.
+fn position(columns: &mut Vec<String>, column: String) -> usize {
+    columns.iter().position(|known| *known == column).unwrap_or_else(|| {
+        columns.push(column);
+        columns.len() - 1
+    })
+}
+
+fn column(dialect: Dialect, field: &Field) -> String {
+    format!("t.{}", dialect.quote(&field.column))
+}
+
+fn is_nullable(field: &Field) -> bool {
+    !field.required && field.kind != Kind::Id && field.column != "_version"
+}
+
+/// The terms of a WHERE clause and how many parameters the statement has so far.
+struct Filter<'m> {
+    dialect: Dialect,
+    owner: &'m RecordType,
+    terms: Vec<String>,
+    parameters: usize,
+}
+
+impl<'m> Filter<'m> {
+    fn new(dialect: Dialect, owner: &'m RecordType) -> Self {
+        Filter { dialect, owner, terms: Vec::new(), parameters: 0 }
+    }
+
+    fn parameter(&mut self) -> String {
+        self.parameters += 1;
+        self.dialect.parameter(self.parameters)
+    }
+
+    fn clause(&self) -> String {
+        if self.terms.is_empty() { String::new() } else { format!(" WHERE {}", self.terms.join(" AND ")) }
+    }
+
+    fn add(&mut self, bounds: &Bounds) {
+        self.add_conditions(&bounds.conditions);
+        if bounds.after.is_some() {
+            let values: Vec<String> = bounds.order.iter().map(|_| self.parameter()).collect();
+            let id = self.parameter();
+            let term = self.after(&bounds.order, &values, &id);
+            self.terms.push(term);
+        }
+    }
+
+    fn add_conditions(&mut self, tests: &[Test]) {
+        for test in tests {
+            let term = self.test(test);
+            self.terms.push(term);
+        }
+    }
+
+    fn test(&mut self, test: &Test) -> String {
+        match test {
+            Test::Compare { field, op, .. } => self.compare(*field, *op),
+            Test::OneOf { field, .. } => {
+                let field = self.owner.field(*field);
+                let comparison = Comparison::of(field);
+                let values = self.parameter();
+                let value = self.dialect.identity(comparison, &column(self.dialect, field));
+                format!("{value} IN {}", self.dialect.each(comparison, &values))
+            }
+            Test::IsNull { field } => format!("{} IS NULL", column(self.dialect, self.owner.field(*field))),
+            Test::NotNull { field } => {
+                format!("{} IS NOT NULL", column(self.dialect, self.owner.field(*field)))
+            }
+            Test::Nothing => "1 = 0".to_owned(),
+        }
+    }
+
+    /// What is null differs from every value, and is neither less nor greater than any.
+    fn compare(&mut self, field: FieldId, op: Op) -> String {
+        let field = self.owner.field(field);
+        let (comparison, dialect) = (Comparison::of(field), self.dialect);
+        let (left, right) = (column(dialect, field), self.parameter());
+        let same = || (dialect.identity(comparison, &left), dialect.identity(comparison, &right));
+        let ordered = |sign: &str| {
+            let [left, right] = [&left, &right].map(|value| dialect.sort_key(comparison, value));
+            format!("{left} {sign} {right}")
+        };
+        match op {
+            // A list arrives as `Test::OneOf`; what is left of `In` is the list of one.
+            Op::Eq | Op::In => format!("{} = {}", same().0, same().1),
+            Op::Ne if is_nullable(field) => dialect.differs(&same().0, &same().1),
+            Op::Ne => format!("{} <> {}", same().0, same().1),
+            Op::Lt => ordered("<"),
+            Op::Lte => ordered("<="),
+            Op::Gt => ordered(">"),
+            Op::Gte => ordered(">="),
+            Op::Contains => dialect.contains(&left, &right),
+        }
+    }
+
+    /// Whether a record comes after the one with these values and this id: by the first field of the order,
+    /// and where that is the same, by the rest of it.
+    fn after(&self, order: &[Order], values: &[String], id: &str) -> String {
+        let ([first, order @ ..], [value, values @ ..]) = (order, values) else {
+            return format!("t.\"id\" > {id}");
+        };
+        let field = self.owner.field(first.field);
+        let key = |value: &str| self.dialect.sort_key(Comparison::of(field), value);
+        let (mine, theirs) = (key(&column(self.dialect, field)), key(value));
+        let sign = if first.descending { "<" } else { ">" };
+        let rest = self.after(order, values, id);
+        if is_nullable(field) {
+            let same = self.dialect.same(&mine, &theirs);
+            format!(
+                "({mine} {sign} {theirs} OR ({mine} IS NULL AND {theirs} IS NOT NULL) OR ({same} AND {rest}))"
+            )
+        } else {
+            // The first half alone is what an index can start from.
+            format!("({mine} {sign}= {theirs} AND ({mine} {sign} {theirs} OR {rest}))")
+        }
+    }
+}

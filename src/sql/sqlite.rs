@@ -1,0 +1,228 @@
+//! Records in an SQLite database: many readers, one writer, nothing acknowledged that is not on disk.
+
+mod blame;
+mod change;
+mod connect;
+mod fault;
+mod housekeeping;
+mod read;
+mod readers;
+pub(super) mod session;
+mod ticket;
+mod writer;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use rusqlite::Connection;
+use tokio::sync::{mpsc, oneshot};
+
+use self::connect::{Place, Role, connect};
+use self::fault::to_error;
+use self::readers::Pool;
+use self::session::Session;
+use self::ticket::Ticket;
+use self::writer::{Message, Writer};
+use super::compile::{Program, Programs};
+use super::dialect::Dialect;
+use super::keys::Running;
+use super::migrate::{self, MigrateError, Mode, Report};
+use crate::engine::{Deed, Done, Job, Store};
+use crate::error::{Error, Result};
+use crate::model::{Model, TypeId};
+
+/// How a store is run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Threads that read.
+    pub readers: usize,
+    /// Page cache of each connection.
+    pub cache_kib: usize,
+    /// How long another program's lock is waited for.
+    pub busy_timeout: Duration,
+    /// How many jobs may wait before those who bring more have to.
+    pub queue: usize,
+    /// The change log keeps at least so many changes …
+    pub keep_changes: u64,
+    /// … and all that are younger than this.
+    pub keep_changes_for: Duration,
+}
+
+/// A store in one SQLite file, or in memory. Dropping it finishes what waits and closes the file.
+pub struct SqliteStore {
+    shared: Arc<Shared>,
+    pool: Pool,
+    running: Running,
+    /// `None` only while being dropped, and, for readers, in memory: there the writer's connection is the store.
+    write: Option<mpsc::Sender<Message>>,
+    read: Option<mpsc::Sender<Ticket>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// What all threads know.
+struct Shared {
+    place: Place,
+    options: Options,
+    programs: Programs,
+    statements: AtomicU64,
+}
+
+impl Shared {
+    fn session<'c>(&'c self, connection: &'c Connection) -> Session<'c> {
+        Session { connection, statements: &self.statements }
+    }
+
+    fn is_on_disk(&self) -> bool {
+        match self.place {
+            Place::Memory => false,
+            Place::File(_) => true,
+        }
+    }
+}
+
+impl SqliteStore {
+    /// Opens the file, or a store in memory, and starts the threads. Tables are the migration's business.
+    pub fn open(path: Option<&Path>, options: Options) -> Result<SqliteStore> {
+        let place = path.map_or(Place::Memory, |path| Place::File(path.to_owned()));
+        let programs = Programs::new(Dialect::Sqlite);
+        let shared = Arc::new(Shared { place, options, programs, statements: AtomicU64::new(0) });
+        let writer = connect(&shared.place, Role::Writer, &shared.options).map_err(|error| to_error(&error))?;
+        let (write, jobs) = mpsc::channel(shared.options.queue.max(1));
+        let owned = shared.clone();
+        let mut threads = vec![spawn("trefoil-writer", move || Writer::new(&owned, writer).work(jobs))?];
+        let mut read = None;
+        if shared.is_on_disk() {
+            let (send, jobs) = mpsc::channel(shared.options.queue.max(1));
+            let jobs = Arc::new(Mutex::new(jobs));
+            for _ in 0..shared.options.readers.max(1) {
+                let (shared, jobs) = (shared.clone(), jobs.clone());
+                threads.push(spawn("trefoil-reader", move || readers::work(&shared, &jobs))?);
+            }
+            read = Some(send);
+        }
+        let (pool, running) = (Pool::default(), Running::default());
+        Ok(SqliteStore { shared, pool, running, write: Some(write), read, threads })
+    }
+
+    /// Statements run so far, transaction control aside.
+    pub fn statements(&self) -> u64 {
+        self.shared.statements.load(Ordering::Relaxed)
+    }
+
+    /// Runs something of one's own on the only connection that writes, between two transactions. What it
+    /// leaves open is rolled back. Waits on the caller's thread: for starting and reloading, not for requests.
+    pub fn call<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut Connection) -> T + Send + 'static,
+    ) -> Result<T> {
+        let queue = self.write.as_ref().ok_or_else(closed)?;
+        let (message, answered) = message(call);
+        // A thread of its own, because the runtime allows no blocking wait on its threads.
+        let wait = || {
+            queue.blocking_send(message).map_err(|_| closed())?;
+            answered.blocking_recv().map_err(|_| panicked())
+        };
+        std::thread::scope(|scope| scope.spawn(wait).join().unwrap_or_else(|_| Err(panicked())))
+    }
+
+    /// Brings the tables to the model, as far as `mode` allows, between two transactions.
+    pub fn migrate(
+        &self,
+        model: &Arc<Model>,
+        logged: &[(TypeId, Deed)],
+        mode: Mode,
+    ) -> Result<Report, MigrateError> {
+        let (model, logged) = (model.clone(), logged.to_vec());
+        self.call(move |connection| migrate::prepare(connection, &model, &logged, mode))
+            .unwrap_or_else(|error| Err(MigrateError::Database(error.to_string())))
+    }
+
+    async fn send(&self, message: Message) -> Result<()> {
+        let queue = self.write.as_ref().ok_or_else(closed)?;
+        queue.send(message).await.map_err(|_| closed())
+    }
+
+    async fn read(&self, mut job: Job, programs: Vec<Arc<Program>>) -> Result<Done> {
+        if self.read.is_some() && readers::is_quick(&programs) {
+            let run = self.pool.with(&self.shared, |session| readers::run(session, &mut job, &programs));
+            return run.map(|()| Done::Answered(job.answer)).map_err(|error| to_error(&error));
+        }
+        let (ticket, answered) = Ticket::new(job, programs, None);
+        match &self.read {
+            Some(queue) => queue.send(ticket).await.map_err(|_| closed())?,
+            None => self.send(Message::Job(Box::new(ticket))).await?,
+        }
+        answered.await.map_err(|_| closed())?
+    }
+
+    async fn write(&self, job: Job, programs: Vec<Arc<Program>>) -> Result<Done> {
+        let in_use = job.key.as_ref().map(|key| self.running.enter(&key.key)).transpose()?;
+        let (ticket, answered) = Ticket::new(job, programs, in_use);
+        self.send(Message::Job(Box::new(ticket))).await?;
+        answered.await.map_err(|_| closed())?
+    }
+}
+
+impl Store for SqliteStore {
+    fn run(&self, job: Job) -> BoxFuture<'_, Result<Done>> {
+        Box::pin(async move {
+            job.cancel.check()?;
+            let programs = job.plans.iter().map(|(_, plan)| self.shared.programs.of(&job.model, plan));
+            let programs = programs.collect::<Result<Vec<_>>>()?;
+            if job.plans.iter().any(|(_, plan)| plan.writes()) {
+                self.write(job, programs).await
+            } else {
+                self.read(job, programs).await
+            }
+        })
+    }
+
+    fn ping(&self) -> BoxFuture<'_, Result<()>> {
+        const LOOK: &str = "SELECT count(*) FROM sqlite_schema";
+        Box::pin(async move {
+            let found = if self.read.is_some() {
+                self.pool.with(&self.shared, |session| session.number(LOOK, &[]).map(drop))
+            } else {
+                let (message, answered) = message(|connection| connection.query_row(LOOK, (), |_| Ok(())));
+                self.send(message).await?;
+                answered.await.map_err(|_| closed())?
+            };
+            found.map_err(|error| to_error(&error))
+        })
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        (self.write, self.read) = (None, None);
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has nothing left to close.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(work).map_err(Error::internal)
+}
+
+fn message<T: Send + 'static>(
+    call: impl FnOnce(&mut Connection) -> T + Send + 'static,
+) -> (Message, oneshot::Receiver<T>) {
+    let (reply, answered) = oneshot::channel();
+    // Nobody waits any more: what was done stays done.
+    let call = move |connection: &mut Connection| drop(reply.send(call(connection)));
+    (Message::Call(Box::new(call)), answered)
+}
+
+fn panicked() -> Error {
+    Error::internal("what was to run on the connection panicked")
+}
+
+fn closed() -> Error {
+    Error::Unavailable { reason: "the store is closing".to_owned(), retry_after: Duration::from_secs(1) }
+}

@@ -1,0 +1,250 @@
+//! The command line as a person meets it: the real binary, its output and its exit codes.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+use trefoil::config::SETTINGS;
+
+/// The binary in a folder of its own, with nothing of ours in its environment.
+fn trefoil(folder: &TempDir, arguments: &[&str], variables: &[(&str, &str)]) -> Ran {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trefoil"));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("TREFOIL_") {
+            command.env_remove(name);
+        }
+    }
+    let output = command.current_dir(folder.path()).args(arguments).envs(variables.iter().copied()).output();
+    Ran::new(output.expect("the binary runs"))
+}
+
+struct Ran {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+impl Ran {
+    fn new(output: Output) -> Self {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is UTF-8");
+        Ran {
+            code: output.status.code().expect("an exit code"),
+            out: text(output.stdout),
+            err: text(output.stderr),
+        }
+    }
+
+    /// Refused with exactly this line and exit code 2.
+    fn refused_with(&self, line: &str) {
+        assert_eq!(
+            (self.err.as_str(), self.out.as_str(), self.code),
+            (format!("error: {line}\n").as_str(), "", 2)
+        );
+    }
+
+    /// Value and origin of a setting in what `--print-config` printed.
+    fn setting(&self, name: &str) -> (String, String) {
+        assert_eq!((self.code, self.err.as_str()), (0, ""));
+        let line = self.out.lines().find(|line| line.split(' ').next() == Some(name));
+        let line = line.unwrap_or_else(|| panic!("no {name} in\n{}", self.out));
+        let cells: Vec<&str> = line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
+        assert_eq!(cells.len(), 3, "{line}");
+        (cells[1].into(), cells[2].into())
+    }
+}
+
+fn empty() -> TempDir {
+    tempfile::tempdir().expect("a temporary folder")
+}
+
+/// A folder in which `app/` is an application with this `trefoil.toml`.
+fn with_manifest(toml: &str) -> TempDir {
+    let folder = empty();
+    put(folder.path(), "app/graphql/a.graphqls", "type A { id: ID! }\ntype Query { a(id: ID!): A }\n");
+    put(folder.path(), "app/trefoil.toml", toml);
+    folder
+}
+
+fn put(folder: &Path, name: &str, text: &str) {
+    let path = folder.join(name);
+    fs::create_dir_all(path.parent().expect("a parent")).expect("created");
+    fs::write(path, text).expect("written");
+}
+
+#[test]
+fn help_and_version_go_to_standard_output() {
+    let help = trefoil(&empty(), &["--help"], &[]);
+    assert_eq!((help.code, help.err.as_str()), (0, ""));
+    for command in ["serve", "check", "new", "migrate"] {
+        assert!(help.out.contains(&format!("\n  {command} ")), "{}", help.out);
+    }
+    let version = trefoil(&empty(), &["--version"], &[]);
+    assert_eq!(
+        (version.code, version.out.as_str()),
+        (0, concat!("trefoil ", env!("CARGO_PKG_VERSION"), "\n"))
+    );
+}
+
+#[test]
+fn the_help_of_serve_names_every_setting() {
+    let help = trefoil(&empty(), &["serve", "--help"], &[]);
+    for setting in SETTINGS {
+        assert!(help.out.contains(&setting.flag()), "{} is missing", setting.flag());
+    }
+}
+
+#[test]
+fn a_wrong_command_line_is_exit_code_2() {
+    for arguments in [
+        ["--prot", "1"].as_slice(),
+        &["frobnicate"],
+        &["serve", "a", "b"],
+        &["--port", "1", "--port", "2"],
+        &["migrate"],
+        &["migrate", "--plan", "--apply"],
+        &["migrate", "--plan", "--allow-drop", "A.b"],
+        &["check", "--format", "xml"],
+        &["new"],
+    ] {
+        let ran = trefoil(&empty(), arguments, &[]);
+        assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{arguments:?}");
+        assert!(ran.err.starts_with("error: "), "{}", ran.err);
+    }
+    assert!(trefoil(&empty(), &["--prot", "1"], &[]).err.contains("'--port'"));
+}
+
+#[test]
+fn a_wrong_value_is_one_line_that_names_its_place() {
+    let folder = with_manifest("\nport = 70000\n");
+    let why = "\"x\" is no port: a number from 0 to 65535";
+    trefoil(&folder, &["serve", "--port", "x"], &[]).refused_with(&format!("--port: {why}"));
+    trefoil(&folder, &["serve"], &[("TREFOIL_PORT", "x")]).refused_with(&format!("TREFOIL_PORT: {why}"));
+    trefoil(&folder, &["serve", "app"], &[])
+        .refused_with("trefoil.toml:2:8: `port`: \"70000\" is no port: a number from 0 to 65535");
+    let postgres = trefoil(&folder, &["--database", "postgres://me:secret@db/shop"], &[]);
+    postgres.refused_with(
+        "--database: PostgreSQL comes with the next release; until then use \"sqlite:\" or \"memory:\"",
+    );
+    trefoil(&folder, &["--host", "0.0.0.0"], &[]).refused_with(
+        "host 0.0.0.0 is open to other machines and nobody has to sign in: add --open if that is meant",
+    );
+}
+
+#[test]
+fn unknown_names_stop_the_start() {
+    let unknown =
+        |toml: &str, line: &str| trefoil(&with_manifest(toml), &["serve", "app"], &[]).refused_with(line);
+    unknown("prot = 1", "trefoil.toml:1:1: unknown key `prot`; did you mean `port`?");
+    unknown("[limits]\nbodi = 1", "trefoil.toml:2:1: unknown key `bodi` in [limits]; did you mean `body`?");
+    unknown(
+        "[[text]]\npath = \"/x\"\ntxt = \"\"",
+        "trefoil.toml:3:1: unknown key `txt` in [[text]]; did you mean `text`?",
+    );
+    unknown("auth = true", "trefoil.toml:1:1: authentication does not exist yet; remove `auth`");
+    trefoil(&empty(), &[], &[("TREFOIL_PROT", "1")])
+        .refused_with("TREFOIL_PROT: no such setting; did you mean TREFOIL_PORT?");
+}
+
+#[test]
+fn print_config_tells_where_each_value_came_from() {
+    let folder = with_manifest("port = 1\nhost = \"127.0.0.1\"\nwatch = true\n[limits]\nbody = \"2 MiB\"\n");
+    let variables = [("TREFOIL_PORT", "2"), ("TREFOIL_WATCH", "off"), ("TREFOIL_LIMIT_DEPTH", "7")];
+    let ran = trefoil(&folder, &["serve", "app", "--port", "3", "--open", "--print-config"], &variables);
+    let check = |name: &str, value: &str, origin: &str| {
+        assert_eq!(ran.setting(name), (value.to_owned(), origin.to_owned()), "{name}");
+    };
+    check("port", "3", "--port");
+    check("host", "127.0.0.1", "trefoil.toml:2");
+    check("watch", "false", "TREFOIL_WATCH");
+    check("open", "true", "--open");
+    check("limit-body", "2 MiB", "trefoil.toml:5");
+    check("limit-depth", "7", "TREFOIL_LIMIT_DEPTH");
+    check("graphiql", "true", "default");
+    assert_eq!(ran.out.lines().count(), SETTINGS.len());
+    assert_eq!(
+        fs::read_dir(folder.path()).expect("readable").count(),
+        1,
+        "nothing but app/ is there: nothing ran"
+    );
+}
+
+#[test]
+fn a_switch_can_be_turned_off_and_does_not_swallow_the_folder() {
+    let folder = with_manifest("open = true");
+    let ran = trefoil(&folder, &["serve", "--open=false", "--watch", "app", "--print-config"], &[]);
+    assert_eq!(ran.setting("open"), ("false".into(), "--open".into()));
+    assert_eq!(ran.setting("watch"), ("true".into(), "--watch".into()));
+}
+
+#[test]
+fn a_folder_that_cannot_be_served_says_what_to_do() {
+    let folder = empty();
+    trefoil(&folder, &["serve", "my-app"], &[])
+        .refused_with("my-app: no such folder; `trefoil new my-app` writes one to start from");
+    put(folder.path(), "my-app/notes.txt", "");
+    trefoil(&folder, &["serve", "my-app"], &[]).refused_with(
+        "my-app: there is no schema: not one file graphql/*.graphqls; `trefoil new my-app` writes a folder to start from",
+    );
+}
+
+#[test]
+fn check_shows_mistakes_with_a_caret_and_as_json() {
+    let folder = with_manifest("host = \"localhost\"\nprot = 1\n");
+    let human = trefoil(&folder, &["check", "app"], &[]);
+    assert_eq!((human.code, human.err.as_str()), (1, ""));
+    let shown = "error: unknown key `prot`\n  --> trefoil.toml:2:1\n   |\n 2 | prot = 1\n   | ^\n";
+    assert!(human.out.contains(shown), "{}", human.out);
+
+    let json = trefoil(&folder, &["check", "app", "--format", "json"], &[]);
+    assert_eq!(json.code, 1);
+    let report: serde_json::Value = serde_json::from_str(&json.out).expect("JSON");
+    let mistake = &report["mistakes"][0];
+    assert_eq!((&mistake["file"], &mistake["line"]), (&"trefoil.toml".into(), &2.into()), "{report:#}");
+}
+
+#[test]
+fn new_writes_a_folder_without_mistakes_and_says_what_is_next() {
+    let folder = empty();
+    let ran = trefoil(&folder, &["new", "my-app"], &[]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    assert!(ran.out.contains("trefoil serve my-app"), "{}", ran.out);
+    for name in ["graphql/library.graphqls", "trefoil.toml", "seed/books.json", ".gitignore"] {
+        assert!(folder.path().join("my-app").join(name).exists(), "{name}");
+    }
+    let check = trefoil(&folder, &["check", "my-app"], &[]);
+    assert_eq!((check.code, check.err.as_str()), (0, ""), "{}", check.out);
+    let data = trefoil(&folder, &["serve", "my-app", "--print-config"], &[]).setting("data");
+    assert_eq!(data.0, "my-app/trefoil-data", "what .gitignore leaves out");
+}
+
+#[test]
+fn new_leaves_a_folder_with_something_in_it_alone() {
+    let folder = empty();
+    put(folder.path(), "my-app/notes.txt", "mine");
+    let line = "my-app is not empty; name a folder that is empty or does not exist";
+    trefoil(&folder, &["new", "my-app"], &[]).refused_with(line);
+    assert_eq!(fs::read_dir(folder.path().join("my-app")).expect("readable").count(), 1);
+    fs::create_dir_all(folder.path().join("fresh/.git")).expect("created");
+    assert_eq!(trefoil(&folder, &["new", "fresh"], &[]).code, 0);
+}
+
+#[test]
+fn the_settings_page_lists_every_setting_as_it_is() {
+    let page = include_str!("../docs/settings.md");
+    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| `--")).collect();
+    let expected: Vec<String> = SETTINGS
+        .iter()
+        .map(|setting| {
+            let key = match setting.key() {
+                (Some(table), key) => format!("{table}.{key}"),
+                (None, key) => key.to_owned(),
+            };
+            let default = setting.default();
+            let default = if default.is_empty() { "none".to_owned() } else { format!("`{default}`") };
+            let (flag, variable) = (setting.flag(), setting.variable());
+            format!("| `{flag}` | `{variable}` | `{key}` | {default} | {} |", setting.help)
+        })
+        .collect();
+    assert_eq!(rows, expected, "docs/settings.md should have these rows:\n{}", expected.join("\n"));
+}

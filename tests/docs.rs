@@ -1,0 +1,101 @@
+//! Runs the examples of the guide: schemas must be served, requests must get the answer that stands below them.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::{Client, Server};
+
+const PAGES: &[&str] =
+    &["README.md", "docs/schema.md", "docs/operations.md", "docs/graphql.md", "docs/storage.md"];
+
+/// A fenced block: its language and its text.
+struct Block {
+    language: String,
+    text: String,
+    line: usize,
+}
+
+fn blocks(page: &str) -> Vec<Block> {
+    let text = fs::read_to_string(page).expect("a page of the guide");
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut open = false;
+    for (number, line) in text.lines().enumerate() {
+        match (line.strip_prefix("```"), open) {
+            (Some(language), false) => {
+                blocks.push(Block { language: language.to_owned(), text: String::new(), line: number + 1 });
+                open = true;
+            }
+            (Some(_), true) => open = false,
+            (None, true) => {
+                let block = blocks.last_mut().expect("an open block");
+                block.text += line;
+                block.text.push('\n');
+            }
+            (None, false) => {}
+        }
+    }
+    blocks
+}
+
+/// Everything the page says must be in the answer; what it leaves out may be there too.
+fn contains(answer: &Value, said: &Value) -> bool {
+    match (answer, said) {
+        (Value::Object(answer), Value::Object(said)) => {
+            said.iter().all(|(key, said)| answer.get(key).is_some_and(|answer| contains(answer, said)))
+        }
+        (Value::Array(answer), Value::Array(said)) => {
+            answer.len() == said.len() && answer.iter().zip(said).all(|(answer, said)| contains(answer, said))
+        }
+        _ => answer == said,
+    }
+}
+
+#[test]
+fn requests_of_the_guide_get_the_answers_below_them() {
+    let server = Server::sample();
+    let mut client = Client::of(&server);
+    let mut compared = 0;
+    for page in PAGES {
+        let blocks = blocks(page);
+        for (position, block) in blocks.iter().enumerate() {
+            let is_request = block.language == "graphql" && !block.text.contains("type ");
+            if !is_request || block.text.contains('$') {
+                continue;
+            }
+            let answer = client.graphql(&block.text);
+            match blocks.get(position + 1).filter(|next| next.language == "json") {
+                Some(said) => {
+                    let expected: Value = serde_json::from_str(&said.text).expect("JSON in the guide");
+                    assert!(contains(&answer, &expected), "{page}:{}: got {answer:#}", block.line);
+                    compared += 1;
+                }
+                None => assert!(answer.get("errors").is_none(), "{page}:{}: got {answer:#}", block.line),
+            }
+        }
+    }
+    assert!(compared >= 3, "the guide shows {compared} answers");
+}
+
+#[test]
+fn schemas_of_the_guide_have_no_mistakes() {
+    let mut checked = 0;
+    for page in PAGES {
+        for block in blocks(page) {
+            let is_schema = block.language == "graphqls" || block.text.contains("type Query");
+            if !is_schema {
+                continue;
+            }
+            let file = trefoil::model::SourceFile { name: (*page).to_owned(), text: block.text.clone() };
+            if let Err(diagnostics) = trefoil::model::parse(std::slice::from_ref(&file), &[]) {
+                panic!(
+                    "{page}:{}:\n{}",
+                    block.line,
+                    trefoil::model::diagnostic::render(&[file], &diagnostics)
+                );
+            }
+            checked += 1;
+        }
+    }
+    assert!(checked >= 3, "the guide shows {checked} schemas");
+}

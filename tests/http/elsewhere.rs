@@ -1,0 +1,81 @@
+//! Browsers on pages of other sites: forged writes are refused, listed origins are let in.
+
+use super::{Server, start, usual};
+use trefoil::config::Config;
+
+const OTHER: &str = "https://app.example";
+
+async fn check(server: &Server, fields: &str, status: u16) {
+    let answer = server.ask(&format!("POST /echo|{fields}"), "x").await;
+    answer.is(status, if status == 403 { "another site" } else { "x" });
+}
+
+#[tokio::test]
+async fn writes_that_come_from_elsewhere_are_refused() {
+    let server = start(usual()).await;
+    check(&server, "X: no browser", 200).await;
+    check(&server, "Sec-Fetch-Site: same-origin", 200).await;
+    check(&server, "Sec-Fetch-Site: none", 200).await;
+    check(&server, "Sec-Fetch-Site: cross-site", 403).await;
+    check(&server, "Sec-Fetch-Site: same-site", 403).await;
+    check(&server, "Origin: http://localhost", 200).await;
+    check(&server, "Origin: https://app.example", 403).await;
+    check(&server, "Origin: null", 403).await;
+    check(&server, "Sec-Fetch-Site: cross-site|Origin: http://localhost", 403).await;
+    server.ask("GET /hello|Sec-Fetch-Site: cross-site", "").await.is(200, "Hello");
+    let graphql = server.ask("POST /graphql|Sec-Fetch-Site: cross-site", "{}").await;
+    assert_eq!(
+        (graphql.status, &graphql.json()["errors"][0]["extensions"]["code"]),
+        (403, &"CROSS_SITE".into())
+    );
+}
+
+#[tokio::test]
+async fn without_listed_origins_nothing_is_said_about_them() {
+    let server = start(usual()).await;
+    let answer = server.ask(&format!("GET /hello|Origin: {OTHER}"), "").await;
+    assert_eq!(answer.field("access-control-allow-origin"), None);
+    let preflight =
+        server.ask(&format!("OPTIONS /echo|Origin: {OTHER}|Access-Control-Request-Method: POST"), "").await;
+    assert_eq!((preflight.status, preflight.field("access-control-allow-origin")), (405, None));
+}
+
+#[tokio::test]
+async fn a_listed_origin_may_read_and_write() {
+    let server = start(Config { cors_origins: vec![OTHER.into()], ..usual() }).await;
+    let head = format!(
+        "OPTIONS /echo|Origin: {OTHER}|Access-Control-Request-Method: POST|\
+                        Access-Control-Request-Headers: content-type,x-mine"
+    );
+    let preflight = server.ask(&head, "").await;
+    assert_eq!((preflight.status, preflight.field("access-control-allow-origin")), (200, Some(OTHER)));
+    assert_eq!(preflight.field("access-control-allow-headers"), Some("content-type,x-mine"));
+    assert!(
+        preflight.field("access-control-allow-methods").is_some_and(|methods| methods.contains("DELETE"))
+    );
+    assert!(preflight.field("x-request-id").is_some());
+
+    let write = server.ask(&format!("POST /echo|Origin: {OTHER}|Sec-Fetch-Site: cross-site"), "x").await;
+    write.is(200, "x");
+    assert_eq!(write.field("access-control-allow-origin"), Some(OTHER));
+    let exposed = write.field("access-control-expose-headers").expect("a list").to_ascii_lowercase();
+    for name in [
+        "etag",
+        "link",
+        "location",
+        "retry-after",
+        "ratelimit",
+        "ratelimit-policy",
+        "x-request-id",
+        "x-total-count",
+    ] {
+        assert!(exposed.split(',').any(|own| own.trim() == name), "{name} in {exposed}");
+    }
+    // Its errors can be read, too.
+    let lost = server.ask(&format!("GET /nowhere|Origin: {OTHER}"), "").await;
+    assert_eq!((lost.status, lost.field("access-control-allow-origin")), (404, Some(OTHER)));
+
+    check(&server, "Origin: https://evil.example|Sec-Fetch-Site: cross-site", 403).await;
+    let stranger = server.ask("GET /hello|Origin: https://evil.example", "").await;
+    assert_eq!(stranger.field("access-control-allow-origin"), None);
+}

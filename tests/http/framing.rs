@@ -1,0 +1,205 @@
+//! Requests that two servers could read in two ways, or that nobody can read: refused by name, and closed.
+
+use super::{request, start, usual};
+
+async fn refused(head: &str, status: u16, words: &str) {
+    let server = start(usual()).await;
+    let mut line = server.connect().await;
+    line.send(head).await;
+    let answer = line.answer().await;
+    answer.is(status, words);
+    assert_eq!(answer.field("connection"), Some("close"), "{head}");
+    assert!(
+        answer.field("x-request-id").is_some() && answer.field("content-security-policy").is_some(),
+        "{head}"
+    );
+    assert!(line.is_closed().await, "{head}");
+}
+
+#[tokio::test]
+async fn malformed_framing_is_400() {
+    let table = [
+        ("Transfer-Encoding: chunked, chunked", "single `chunked`"),
+        ("Transfer-Encoding: chunked\r\nContent-Length: 3", "both Content-Length and Transfer-Encoding"),
+        ("Content-Length: 3\r\nTransfer-Encoding: chunked", "both Content-Length and Transfer-Encoding"),
+        ("Content-Length: 3\r\nContent-Length: 3", "Content-Length header is given twice"),
+        ("Content-Length: 3\r\nContent-Length: 4", "Content-Length header is given twice"),
+        ("Content-Length: three", "Content-Length is no number"),
+        ("Host: b", "Host header is given twice"),
+        ("Bad Name: x", "a header name is malformed"),
+    ];
+    for (field, words) in table {
+        let head = format!("POST /echo HTTP/1.1\r\nHost: a\r\n{field}\r\n\r\n0\r\n\r\n");
+        refused(&head, 400, words).await;
+    }
+}
+
+#[tokio::test]
+async fn bad_heads_are_refused() {
+    refused("GET /hello HTTP/1.1\r\n\r\n", 400, "the Host header is missing").await;
+    refused("GET /hello HTTP/1.1\r\nHost: a b\r\n\r\n", 400, "names no host").await;
+    refused("GET http://b/hello HTTP/1.1\r\nHost: a\r\n\r\n", 400, "different hosts").await;
+    refused("GET hello HTTP/1.1\r\nHost: a\r\n\r\n", 400, "neither a path nor an http URL").await;
+    refused("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505, "HTTP/1.1").await;
+    refused("\u{16}\u{3}\u{1} hello TLS\r\n\r\n", 400, "the request line is malformed").await;
+}
+
+/// The refused request says how it wants its error, as any other does.
+#[tokio::test]
+async fn a_refusal_speaks_the_askers_language() {
+    let server = start(usual()).await;
+    let mut line = server.connect().await;
+    line.send("POST /graphql HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n").await;
+    assert_eq!(line.answer().await.json()["errors"][0]["extensions"]["code"], "MALFORMED_REQUEST");
+    let mut line = server.connect().await;
+    line.send("GET /x HTTP/1.1\r\nHost: a\r\nHost: b\r\nAccept: application/json\r\n\r\n").await;
+    assert_eq!(line.answer().await.json()["status"], 400);
+}
+
+#[tokio::test]
+async fn a_malformed_or_unfinished_body_is_400() {
+    let server = start(usual()).await;
+    let mut line = server.connect().await;
+    line.send("POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n").await;
+    line.answer().await.is(400, "its chunks are malformed");
+    assert!(line.is_closed().await);
+}
+
+/// A request hidden behind the end of a body is a second request, not part of the first.
+#[tokio::test]
+async fn what_follows_a_body_is_the_next_request() {
+    let server = start(usual()).await;
+    let mut line = server.connect().await;
+    let chunked = "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n\
+                   3;x=y\r\nabc\r\n0\r\nTrailer: t\r\n\r\n";
+    line.send(
+        [chunked, &request("POST /echo", "second"), &request("GET /hello", ""), "GET / HTTP/1.1\r\n\r\n"]
+            .concat(),
+    )
+    .await;
+    line.answer().await.is(200, "abc");
+    line.answer().await.is(200, "second");
+    line.answer().await.is(200, "Hello");
+    line.answer().await.is(400, "the Host header is missing");
+    assert!(line.is_closed().await);
+}
+
+#[tokio::test]
+async fn bytes_may_come_one_at_a_time() {
+    let server = start(usual()).await;
+    let mut line = server.connect().await;
+    let text = "\r\n".to_owned() + &request("POST /echo", "body");
+    for byte in text.bytes() {
+        line.send([byte]).await;
+    }
+    line.answer().await.is(200, "body");
+}
+
+#[tokio::test]
+async fn older_and_proxy_style_requests_are_served() {
+    let server = start(usual()).await;
+    let mut line = server.connect().await;
+    line.send("GET /hello HTTP/1.0\r\n\r\n").await;
+    line.answer().await.is(200, "Hello");
+    assert!(line.is_closed().await);
+    let mut line = server.connect().await;
+    line.send("GET http://a/hello HTTP/1.1\r\nHost: A\r\n\r\n").await;
+    line.answer().await.is(200, "Hello");
+}
+
+#[tokio::test]
+async fn an_upgrade_to_anything_else_is_ignored() {
+    let server = start(usual()).await;
+    let mut line = server.connect().await;
+    for _ in 0..2 {
+        line.send(request(
+            "GET /hello|Connection: Upgrade, HTTP2-Settings|Upgrade: h2c|HTTP2-Settings: AAMA",
+            "",
+        ))
+        .await;
+        line.answer().await.is(200, "Hello");
+    }
+}
+
+/// What a chunked body says, by the letter of RFC 9112, and what follows it; None when it is malformed or unfinished.
+fn decoded(mut bytes: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+    let mut body = Vec::new();
+    loop {
+        let line = take_line(&mut bytes)?;
+        let size = line.split(|byte| *byte == b';').next()?;
+        let digits = size.trim_ascii_end();
+        let plain = !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit) && !line.contains(&b'\n');
+        let size = usize::from_str_radix(std::str::from_utf8(digits).ok().filter(|_| plain)?, 16).ok()?;
+        if size == 0 {
+            break;
+        }
+        body.extend_from_slice(bytes.get(..size)?);
+        bytes = bytes.get(size..)?.strip_prefix(b"\r\n")?;
+    }
+    loop {
+        match take_line(&mut bytes)? {
+            b"" => return Some((body, bytes)),
+            trailer if is_field(trailer) => (),
+            _ => return None,
+        }
+    }
+}
+
+fn is_field(line: &[u8]) -> bool {
+    let Some(colon) = line.iter().position(|byte| *byte == b':') else { return false };
+    let token = colon > 0 && line[..colon].iter().all(u8::is_ascii_alphanumeric);
+    token && !line.contains(&0)
+}
+
+/// A line ends in CR LF, and neither is anywhere else in it.
+fn take_line<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let end = bytes.iter().position(|byte| matches!(byte, b'\r' | b'\n'))?;
+    let (line, rest) = bytes.split_at(end);
+    *bytes = rest.strip_prefix(b"\r\n")?;
+    Some(line)
+}
+
+/// Where a body ends is decided twice, by us and by hyper. Were they ever to differ, a request could hide in a body.
+#[tokio::test]
+async fn damaged_chunks_never_move_the_border_between_requests() {
+    let server = start(usual()).await;
+    let valid = "4;a=b\r\nWiki\r\n6\r\npedia \r\n0E \r\nin \r\n\r\nchunks.\r\n0\r\nX: y\r\n\r\n";
+    let next = request("GET /hello", "");
+    let spare = b"\r\n 09afAG;:x\0";
+    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = move |below: usize| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        (seed % below as u64) as usize
+    };
+    let mut whole = 0;
+    for _ in 0..400 {
+        let mut body = valid.as_bytes().to_vec();
+        for _ in 0..random(3) {
+            let (at, byte) = (random(body.len()), spare[random(spare.len())]);
+            match random(3) {
+                0 => body[at] = byte,
+                1 => body.insert(at, byte),
+                _ => drop(body.remove(at)),
+            }
+        }
+        let expected = decoded(&body).map(|(said, rest)| (said, rest.to_vec()));
+        let mut line = server.connect().await;
+        line.send("POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n").await;
+        line.send([&body, next.as_bytes()].concat()).await;
+        tokio::io::AsyncWriteExt::shutdown(&mut line.0).await.expect("half closed");
+        let answer = line.answer().await;
+        match expected {
+            Some((said, rest)) => {
+                assert_eq!((answer.status, &answer.body), (200, &said), "{}", body.escape_ascii());
+                if rest.is_empty() {
+                    whole += 1;
+                    line.answer().await.is(200, "Hello");
+                }
+            }
+            None => assert_eq!(answer.status, 400, "{}", body.escape_ascii()),
+        }
+    }
+    assert!((100..300).contains(&whole), "{whole} of 400 were whole: the damage is too little or too much");
+}

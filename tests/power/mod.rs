@@ -1,0 +1,17 @@
+//! Power cuts and bad disks: nothing acknowledged is lost, and nothing is claimed that is not so.
+//!
+//! `rig` runs a program on the disk that `tests/disk/disk.c` simulates, `journal` reads what it did, and `disk` says
+//! what a cut leaves of it. `stand_in` proves these three with a bare SQLite; `cuts` and `faults` use them on the
+//! server, with `load` for writers, `client` for their connections and `check` for the verdict.
+
+mod chance;
+mod check;
+mod client;
+mod cuts;
+mod disk;
+mod faults;
+mod journal;
+mod load;
+mod rig;
+mod server;
+mod stand_in;

@@ -1,0 +1,149 @@
+//! How a server starts, refuses to start, reloads and ends: the real binary as its operator meets it.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Output;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::support::{Process, command};
+
+fn run(folder: &Path, arguments: &[&str]) -> (i32, String) {
+    let Output { status, stderr, .. } = command(folder, arguments).output().expect("the binary runs");
+    (status.code().expect("an exit code"), String::from_utf8(stderr).expect("UTF-8"))
+}
+
+/// One line that says this, and a non-zero exit.
+fn refused(folder: &Path, arguments: &[&str], words: &[&str]) {
+    let (code, said) = run(folder, arguments);
+    assert_ne!(code, 0, "{said}");
+    assert_eq!(said.trim_end().lines().count(), 1, "one clear line, not\n{said}");
+    for word in words {
+        assert!(said.contains(word), "`{word}` in {said}");
+    }
+}
+
+fn application(folder: &Path, schema: &str) {
+    fs::create_dir_all(folder.join("app/graphql")).expect("a folder");
+    fs::write(folder.join("app/graphql/schema.graphqls"), schema).expect("a schema");
+}
+
+#[test]
+fn a_taken_port_is_named_with_a_free_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("bound").port().to_string();
+    refused(folder.path(), &["--port", &port], &[&port, "is taken", "--port"]);
+    assert!(!folder.path().join("trefoil-data").exists(), "nothing was written");
+}
+
+#[test]
+fn a_folder_that_cannot_be_read_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    refused(folder.path(), &["serve", "nowhere"], &["nowhere", "no such folder", "trefoil new"]);
+}
+
+#[test]
+fn a_broken_schema_shows_the_place() {
+    let folder = tempfile::tempdir().expect("a folder");
+    application(
+        folder.path(),
+        "type Book { id: ID!  author: Autor }\ntype Author { id: ID! }\ntype Query { books: [Book] }",
+    );
+    let (code, said) = run(folder.path(), &["serve", "app", "--port", "0"]);
+    assert_ne!(code, 0);
+    for words in ["graphql/schema.graphqls:1:29", "Autor", "^^^^^", "did you mean `Author`"] {
+        assert!(said.contains(words), "`{words}` in\n{said}");
+    }
+}
+
+#[test]
+fn a_data_folder_serves_one_server() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let _first = Process::start(folder.path(), &["serve"]);
+    refused(folder.path(), &["--port", "0"], &["trefoil-data", "another server"]);
+}
+
+#[test]
+fn a_data_folder_that_cannot_be_made_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("trefoil-data"), "a file").expect("written");
+    refused(folder.path(), &["--port", "0"], &["trefoil-data"]);
+}
+
+#[test]
+fn records_outlive_a_restart_and_seeds_are_loaded_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let count = |process: &Process| {
+        let answer = process.client().graphql("{ getAllUsers { id name } }");
+        answer["data"]["getAllUsers"].as_array().expect("users").len()
+    };
+    let first = Process::start(folder.path(), &["serve"]);
+    let seeded = count(&first);
+    assert!(seeded >= 3, "the sample has users");
+    let made = first.client().graphql(r#"mutation { createUser(name: "Zoë", email: "") { name } }"#);
+    assert_eq!(made["data"]["createUser"]["name"], "Zoë");
+    drop(first);
+    assert_eq!(count(&Process::start(folder.path(), &["serve"])), seeded + 1);
+}
+
+#[test]
+fn a_signal_finishes_what_runs_and_ends() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut process = Process::start(folder.path(), &["serve"]);
+    let mut idle = process.client();
+    assert_eq!(idle.send("GET", "/health/ready", &[], b"").status, 200);
+    process.signal("TERM");
+    assert!(process.ended_within(Duration::from_secs(10)).success());
+}
+
+#[test]
+fn a_changed_schema_is_served_and_a_wrong_one_is_not() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let first = "type Book { id: ID! title: String! }\ntype Query { books: [Book!]! }\n\
+                 type Mutation { createBook(title: String!): Book }";
+    application(folder.path(), first);
+    let process = Process::start(folder.path(), &["serve", "app", "--watch"]);
+    let mut client = process.client();
+    client.graphql(r#"mutation { createBook(title: "One") { id } }"#);
+
+    application(folder.path(), &first.replace("title: String! }", "title: String! pages: Int }"));
+    process.wait_for("changed schema is served");
+    let books = client.graphql("{ books { title pages } }");
+    assert_eq!(books, json!({ "data": { "books": [{ "title": "One", "pages": null }] } }));
+
+    application(folder.path(), &first.replace("[Book!]!", "[Bok!]!"));
+    process.wait_for("the old one is still served");
+    assert!(process.log().contains("did you mean"), "{}", process.log());
+    assert_eq!(client.graphql("{ books { pages } }")["data"]["books"][0], json!({ "pages": null }));
+}
+
+#[test]
+fn what_would_lose_data_stops_the_start_until_it_is_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let first = "type Book { id: ID! title: String! pages: Int }\ntype Query { books: [Book!]! }\n\
+                 type Mutation { createBook(title: String!, pages: Int): Book }";
+    application(folder.path(), first);
+    let data = ["--data", "data"];
+    let process = Process::start(folder.path(), &["serve", "app", data[0], data[1]]);
+    process.client().graphql(r#"mutation { createBook(title: "One", pages: 7) { id } }"#);
+    drop(process);
+
+    application(folder.path(), &first.replace(" pages: Int }", " }").replace(", pages: Int)", ")"));
+    let (code, said) = run(folder.path(), &["serve", "app", "--port", "0", data[0], data[1]]);
+    assert_ne!(code, 0);
+    assert!(said.contains("Book.pages") && said.contains("trefoil migrate"), "{said}");
+    let plan =
+        command(folder.path(), &["migrate", "app", "--plan", data[0], data[1]]).output().expect("runs");
+    let plan = String::from_utf8(plan.stdout).expect("UTF-8");
+    assert!(plan.contains("Book.pages") && plan.contains("--allow-drop"), "{plan}");
+    let (code, said) = run(folder.path(), &["migrate", "app", "--apply", data[0], data[1]]);
+    assert_ne!(code, 0, "{said}");
+    let apply = ["migrate", "app", "--apply", "--allow-drop", "Book.pages", data[0], data[1]];
+    let (code, said) = run(folder.path(), &apply);
+    assert_eq!(code, 0, "{said}");
+    let process = Process::start(folder.path(), &["serve", "app", data[0], data[1]]);
+    assert_eq!(process.client().graphql("{ books { title } }")["data"]["books"][0]["title"], "One");
+}

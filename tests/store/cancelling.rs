@@ -1,0 +1,89 @@
+//! A job whose caller is gone stops soon, whether it runs or waits.
+
+use std::time::{Duration, Instant};
+
+use super::*;
+
+/// Cancels its own job after so many rows.
+struct Leave {
+    after: usize,
+    seen: Arc<std::sync::atomic::AtomicUsize>,
+    cancel: Cancel,
+}
+
+impl Answer for Leave {
+    fn row(&mut self, _: usize, _: &dyn Row) {
+        let seen = self.seen.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
+        if seen == self.after {
+            self.cancel.cancel();
+        }
+    }
+    fn done(&mut self, _: usize, _: Result<Outcome>) {}
+    fn keep(&mut self) -> Option<Vec<u8>> {
+        None
+    }
+    fn reset(&mut self) {}
+}
+
+fn fill(bench: &Bench, rows: u32) {
+    let fill = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1) \
+                INSERT INTO users (name, price) SELECT hex(randomblob(100)), i || '.5' FROM n";
+    bench.outsider().execute(fill, [rows]).unwrap();
+}
+
+#[tokio::test]
+async fn a_list_stops_when_its_reader_leaves() {
+    let bench = Bench::new();
+    fill(&bench, 50_000);
+    let seen = Arc::<std::sync::atomic::AtomicUsize>::default();
+    let job = bench.job(vec![bench.list("User", Listing::default(), "name")]);
+    let leave = Leave { after: 100, seen: seen.clone(), cancel: job.cancel.clone() };
+    let end = bench.store.run(Job { answer: Box::new(leave), ..job }).await;
+    assert!(matches!(end, Err(Error::Cancelled)));
+    let seen = seen.load(std::sync::atomic::Ordering::Relaxed);
+    assert!((100..5_000).contains(&seen), "{seen} rows");
+    assert_eq!(bench.count("User").await, 50_000, "the reader is fit for the next");
+}
+
+#[tokio::test]
+async fn a_search_that_finds_nothing_stops_too() {
+    let bench = Bench::new();
+    fill(&bench, 200_000);
+    let needle = text(&"zz".repeat(10));
+    let conditions = vec![bench.condition("User", "name", Op::Contains, needle)];
+    let listing = Listing { conditions, order: bench.order("User", &["-price", "name"]), ..Listing::default() };
+    let long = Instant::now();
+    bench.one(bench.list("User", listing.clone(), "id")).await.unwrap();
+    let long = long.elapsed();
+    let job = bench.job(vec![bench.list("User", listing, "id")]);
+    let cancel = job.cancel.clone();
+    let begun = Instant::now();
+    let (end, ()) = tokio::join!(bench.store.run(job), async {
+        tokio::time::sleep(long / 20).await;
+        cancel.cancel();
+    });
+    assert!(matches!(end, Err(Error::Cancelled)));
+    assert!(begun.elapsed() < long / 2 + Duration::from_millis(20), "{:?} of {long:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn what_waits_and_is_no_longer_wanted_is_never_begun() {
+    let bench = Arc::new(Bench::new());
+    let outsider = bench.outsider();
+    outsider.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let first = tokio::spawn({
+        let bench = bench.clone();
+        async move { bench.user("first").await }
+    });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let job = bench.job(vec![bench.create("User", &[("name", text("second"))], "id")]);
+    let cancel = job.cancel.clone();
+    let (end, ()) = tokio::join!(bench.store.run(job), async {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        cancel.cancel();
+        outsider.execute_batch("ROLLBACK").unwrap();
+    });
+    assert!(matches!(end, Err(Error::Cancelled)));
+    first.await.unwrap();
+    assert_eq!(bench.count("User").await, 1);
+}

@@ -1,0 +1,95 @@
+//! A store that cannot write now says so, keeps reading, loses nothing, and goes on by itself afterwards.
+
+use std::time::Duration;
+
+use super::*;
+
+#[tokio::test]
+async fn a_foreign_lock_is_waited_for_then_told_then_forgotten() {
+    let bench = Bench::new();
+    bench.user("Ada").await;
+    let outsider = bench.outsider();
+    outsider.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let error = bench.run(bench.job(vec![bench.create("User", &[("name", text("Bo"))], "id")])).await;
+    let Err(Error::Unavailable { reason, retry_after }) = error.map(drop) else { panic!("it was written") };
+    assert_eq!((reason.as_str(), retry_after), ("the database is locked by another program", Duration::from_secs(1)));
+    assert_eq!(bench.count("User").await, 1, "reading goes on");
+    outsider.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(bench.user("Bo").await, 2);
+}
+
+#[tokio::test]
+async fn a_full_database_takes_nothing_and_resumes_when_there_is_room() {
+    let bench = Arc::new(Bench::new());
+    bench.user("Ada").await;
+    bench.store.call(|connection| {
+        let pages: i64 = connection.query_row("PRAGMA page_count", (), |row| row.get(0)).unwrap();
+        connection.pragma_update_and_check(None, "max_page_count", pages + 4, |_| Ok(())).unwrap();
+    })
+    .unwrap();
+    let long = "x".repeat(20_000);
+    let tasks = (0..20).map(|i| {
+        let (bench, long) = (bench.clone(), long.clone());
+        tokio::spawn(async move {
+            let name = if i % 2 == 0 { long } else { "short".to_owned() };
+            let job = bench.job(vec![bench.create("User", &[("name", text(&name))], "id")]);
+            (i % 2, bench.run(job).await.map(|mut told| told.outcomes.remove(&0).unwrap()))
+        })
+    });
+    let mut acknowledged = 1;
+    for task in tasks.collect::<Vec<_>>() {
+        match task.await.unwrap() {
+            (0, result) => {
+                let Err(Error::Unavailable { reason, .. }) = result else { panic!("{result:?}") };
+                assert_eq!(reason, "the disk is full");
+            }
+            (_, Ok(Ok(Outcome::Created { .. }))) => acknowledged += 1,
+            (_, other) => panic!("a small write fits: {other:?}"),
+        }
+    }
+    assert_eq!(bench.count("User").await, acknowledged);
+    bench.store.call(|connection| connection.pragma_update_and_check(None, "max_page_count", 1 << 30, |_| Ok(()))).unwrap().unwrap();
+    bench.make("User", &[("name", text(&long))]).await;
+}
+
+#[tokio::test]
+async fn a_panic_fails_its_own_job_alone() {
+    struct Clumsy;
+    impl Answer for Clumsy {
+        fn row(&mut self, _: usize, _: &dyn Row) {
+            panic!("oh no")
+        }
+        fn done(&mut self, _: usize, _: Result<Outcome>) {}
+        fn keep(&mut self) -> Option<Vec<u8>> {
+            None
+        }
+        fn reset(&mut self) {}
+    }
+    let bench = Bench::new();
+    let user = || bench.job(vec![bench.create("User", &[("name", text("Ada"))], "id")]);
+    let clumsy = |job: Job| Job { answer: Box::new(Clumsy), ..job };
+    let jobs = [user(), clumsy(user()), user()].map(|job| bench.store.run(job));
+    let ends = futures_util::future::join_all(jobs).await;
+    assert_eq!(ends.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false, true]);
+    assert_eq!(bench.count("User").await, 2);
+    let list = clumsy(bench.job(vec![bench.list("User", Listing::default(), "id orders(id)")]));
+    assert!(matches!(bench.store.run(list).await, Err(Error::Internal { .. })));
+    assert_eq!(bench.count("User").await, 2);
+}
+
+#[tokio::test]
+async fn the_store_can_be_asked_whether_it_is_there() {
+    Bench::new().store.ping().await.unwrap();
+    Bench::in_memory().store.ping().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_was_acknowledged_is_there_after_reopening() {
+    let bench = Bench::new();
+    bench.user("Ada").await;
+    let Bench { store, model, folder } = bench;
+    drop(store);
+    let store = Arc::new(SqliteStore::open(Some(&folder.path().join("trefoil.db")), options()).unwrap());
+    let bench = Bench { store, model, folder };
+    assert_eq!(show(&bench.rows(bench.get("User", 1, "name")).await), "Ada");
+}

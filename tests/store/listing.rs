@@ -1,0 +1,196 @@
+//! Lists: conditions, order, pages and cursors, exact for every kind of value and with nulls last.
+
+use proptest::prelude::*;
+use trefoil::engine::{Slice, cursor};
+
+use super::*;
+
+async fn people() -> Bench {
+    let bench = Bench::new();
+    let rows: [(&str, Option<&str>, Option<i64>, Option<&str>); 6] = [
+        ("Ada", Some("10.0"), Some(3), Some("0.1")),
+        ("bob", Some("9.99"), None, None),
+        ("Cleo", None, Some(1), Some("0.30000000000000004")),
+        ("\u{1F33F}", Some("-2"), Some(2), Some("-1.5")),
+        ("\u{FF5E}", Some("100000000000000000000.1"), Some(2), Some("1e300")),
+        ("", Some("100000000000000000000"), Some(-5), Some("0.3")),
+    ];
+    for (name, balance, age, score) in rows {
+        let mut fields = vec![("name", text(name)), ("big", int(i64::MAX - name.len() as i64))];
+        fields.extend(balance.map(|balance| ("balance", text(balance))));
+        fields.extend(age.map(|age| ("age", int(age))));
+        fields.extend(score.map(|score| ("score", Value::Number(score.into()))));
+        bench.make("User", &fields).await;
+    }
+    bench
+}
+
+async fn ids(bench: &Bench, listing: Listing) -> String {
+    show(&bench.rows(bench.list("User", listing, "id")).await).replace(" | ", " ")
+}
+
+#[tokio::test]
+async fn order_is_exact_with_nulls_last_both_ways() {
+    let bench = people().await;
+    for (words, expected) in [
+        (&["balance"][..], "4 2 1 6 5 3"),
+        (&["-balance"], "5 6 1 2 4 3"),
+        (&["name"], "6 1 3 2 5 4"),
+        (&["-name"], "4 5 2 3 1 6"),
+        (&["age"], "6 3 4 5 1 2"),
+        (&["-age", "-name"], "1 5 4 3 6 2"),
+        (&["score"], "4 1 6 3 5 2"),
+        (&["-id"], "6 5 4 3 2 1"),
+        (&[], "1 2 3 4 5 6"),
+    ] {
+        let expected = if words == ["-age", "-name"] { "1 4 5 3 6 2" } else { expected };
+        let listing = Listing { order: bench.order("User", words), ..Listing::default() };
+        assert_eq!(ids(&bench, listing).await, expected, "{words:?}");
+    }
+}
+
+#[tokio::test]
+async fn conditions_compare_exactly() {
+    let bench = people().await;
+    let number = |text: &str| Value::Number(text.into());
+    let list = |items: &[Value]| Value::List(items.to_vec());
+    for (field, op, value, expected) in [
+        ("balance", Op::Eq, text("10.00"), "1"),
+        ("balance", Op::Gt, text("100000000000000000000.0"), "5"),
+        ("balance", Op::Lte, text("9.990"), "2 4"),
+        ("balance", Op::In, list(&[text("-2.0"), text("100000000000000000000")]), "4 6"),
+        ("balance", Op::Ne, text("10"), "2 3 4 5 6"),
+        ("balance", Op::Eq, Value::Null, "3"),
+        ("balance", Op::Ne, Value::Null, "1 2 4 5 6"),
+        ("age", Op::In, list(&[int(2), int(3)]), "1 4 5"),
+        ("age", Op::In, list(&[]), ""),
+        ("age", Op::Lt, int(2), "3 6"),
+        ("big", Op::Eq, int(i64::MAX), "6"),
+        ("big", Op::In, list(&[int(i64::MAX), int(i64::MAX - 1)]), "6"),
+        ("score", Op::In, list(&[number("0.30000000000000004"), number("1e300")]), "3 5"),
+        ("score", Op::Eq, number("0.3"), "6"),
+        ("name", Op::Contains, text("b"), "2"),
+        ("name", Op::Contains, text(""), "1 2 3 4 5 6"),
+        ("name", Op::In, list(&[text("Ada"), text("\u{1F33F}"), text("\"")]), "1 4"),
+        ("name", Op::Eq, text("ada"), ""),
+        ("id", Op::Gte, int(5), "5 6"),
+    ] {
+        let shown = format!("{field} {op:?} {value:?}");
+        let conditions = vec![bench.condition("User", field, op, value)];
+        let found = ids(&bench, Listing { conditions: conditions.clone(), ..Listing::default() }).await;
+        assert_eq!(found, expected, "{shown}");
+        let counted = Listing { conditions, count: true, slice: Slice::Page { page: 9, size: 5 }, ..Listing::default() };
+        let (outcome, rows) = bench.one(bench.list("User", counted, "id")).await.unwrap();
+        let total = Some(expected.split_whitespace().count() as u64);
+        assert_eq!((outcome, rows), (Outcome::Listed { more: false, total }, vec![]), "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn pages_tell_whether_there_is_more() {
+    let bench = people().await;
+    for (page, size, expected, more) in [
+        (1, 4, "1 2 3 4", true),
+        (2, 4, "5 6", false),
+        (2, 3, "4 5 6", false),
+        (3, 3, "", false),
+        (i64::MAX, 1_000, "", false),
+        (1, i64::MAX, "1 2 3 4 5 6", false),
+    ] {
+        let listing = Listing { slice: Slice::Page { page, size }, ..Listing::default() };
+        let (outcome, rows) = bench.one(bench.list("User", listing, "id")).await.unwrap();
+        assert_eq!(outcome, Outcome::Listed { more, total: None }, "page {page} of {size}");
+        assert_eq!(show(&rows).replace(" | ", " "), expected);
+    }
+}
+
+#[tokio::test]
+async fn equal_plans_run_the_same_statement_and_others_do_not() {
+    let bench = people().await;
+    let first = |first: i64| Listing { slice: Slice::First { first, after: None }, ..Listing::default() };
+    assert_eq!(ids(&bench, first(2)).await, "1 2");
+    assert_eq!(ids(&bench, first(3)).await, "1 2 3");
+    assert_eq!(ids(&bench, Listing::default()).await, "1 2 3 4 5 6");
+    let swapped = model();
+    let bench = Bench { model: swapped, ..bench };
+    assert_eq!(ids(&bench, first(1)).await, "1", "a reloaded model has programs of its own");
+}
+
+#[tokio::test]
+async fn a_list_and_its_count_are_one_snapshot() {
+    let bench = Arc::new(people().await);
+    let writer = tokio::spawn({
+        let bench = bench.clone();
+        async move {
+            for _ in 0..200 {
+                bench.user("more").await;
+            }
+        }
+    });
+    while !writer.is_finished() {
+        let listing = Listing { count: true, ..Listing::default() };
+        let (outcome, rows) = bench.one(bench.list("User", listing, "id orders(id)")).await.unwrap();
+        assert_eq!(outcome, Outcome::Listed { more: false, total: Some(rows.len() as u64) });
+    }
+    writer.await.unwrap();
+}
+
+fn by_cursor(bench: &Bench, order: &[Order], first: i64, after: Option<String>) -> Operation {
+    let slice = Slice::First { first, after };
+    bench.list("User", Listing { order: order.to_vec(), slice, cursors: true, ..Listing::default() }, "id")
+}
+
+/// All ids, page by page.
+async fn paged(bench: &Bench, order: &[Order], first: i64) -> Vec<Stored> {
+    let (mut all, mut after) = (Vec::new(), None);
+    loop {
+        let (outcome, rows) = bench.one(by_cursor(bench, order, first, after)).await.unwrap();
+        let Outcome::Listed { more, .. } = outcome else { panic!("{outcome:?}") };
+        assert!(rows.len() as i64 <= first && (!more || rows.len() as i64 == first));
+        all.extend(rows.iter().map(|row| row.cells[0].clone()));
+        let Some(last) = rows.last().filter(|_| more) else { return all };
+        after = Some(cursor::encode(order, &Shown(last), 1));
+    }
+}
+
+struct Shown<'a>(&'a Told1);
+
+impl Row for Shown<'_> {
+    fn cell(&self, column: usize) -> trefoil::model::Cell<'_> {
+        self.0.cells[column].as_cell()
+    }
+    fn each_child(&self, _: usize, _: &mut dyn FnMut(&dyn Row)) {}
+}
+
+type Person = (u8, Option<i8>, Option<u8>, i16, u8);
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn paging_through_is_the_whole_list(
+        people in prop::collection::vec(any::<Person>(), 0..40),
+        order in prop::collection::vec((prop::sample::select(vec!["name", "age", "score", "price", "nick", "id"]), any::<bool>()), 0..4),
+        first in 1..9i64,
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let bench = Bench::in_memory();
+            for (i, (name, age, score, price, nick)) in people.iter().enumerate() {
+                let mut fields = vec![("name", text(&(name % 4).to_string()))];
+                fields.push(("price", text(&["-1.50", "0.3", "0.30", "12", "9.999"][price.unsigned_abs() as usize % 5])));
+                fields.extend(age.map(|age| ("age", int(i64::from(age % 3)))));
+                fields.extend(score.map(|score| ("score", Value::Number(format!("{}", f64::from(score % 3) / 3.0)))));
+                fields.extend((nick % 2 == 0).then(|| ("nick", text(&i.to_string()))));
+                bench.make("User", &fields).await;
+            }
+            let order: Vec<Order> = order.iter().map(|(name, descending)| {
+                Order { field: bench.field("User", name), descending: *descending }
+            }).collect();
+            let whole = bench.rows(bench.list("User", Listing { order: order.clone(), ..Listing::default() }, "id")).await;
+            let whole: Vec<Stored> = whole.into_iter().map(|row| row.cells[0].clone()).collect();
+            assert_eq!(whole.len(), people.len());
+            assert_eq!(paged(&bench, &order, first).await, whole);
+        });
+    }
+}

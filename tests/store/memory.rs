@@ -1,0 +1,69 @@
+//! A store in memory behaves like one on disk, and a long list never fills the memory of either.
+
+use super::*;
+
+#[tokio::test]
+async fn a_store_in_memory_reads_writes_and_refuses() {
+    let bench = Bench::in_memory();
+    let id = bench.make("User", &[("name", text("Ada")), ("email", text("a"))]).await;
+    bench.make("Order", &[("user", int(id)), ("item", text("tea"))]).await;
+    assert_eq!(show(&bench.rows(bench.get("User", id, "name orders(item)")).await), "Ada [tea]");
+    let twice = bench.one(bench.create("User", &[("name", text("B")), ("email", text("a"))], "id")).await;
+    assert!(matches!(twice, Err(Error::Conflict(_))));
+    let reads = (0..50).map(|_| bench.get("User", id, "name")).collect();
+    assert_eq!(bench.all(reads).await.rows.len(), 50);
+}
+
+/// Counts rows and keeps the largest the process ever was meanwhile.
+#[derive(Default)]
+struct Weigh {
+    rows: usize,
+    children: usize,
+    peak_kib: usize,
+}
+
+impl Answer for Weigh {
+    fn row(&mut self, _: usize, row: &dyn Row) {
+        self.rows += 1;
+        row.each_child(0, &mut |_| self.children += 1);
+        if self.rows.is_multiple_of(500) {
+            self.peak_kib = self.peak_kib.max(resident_kib());
+        }
+    }
+    fn done(&mut self, _: usize, outcome: Result<Outcome>) {
+        outcome.unwrap();
+    }
+    fn keep(&mut self) -> Option<Vec<u8>> {
+        None
+    }
+    fn reset(&mut self) {}
+}
+
+fn resident_kib() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+#[cfg(target_os = "linux")]
+async fn a_list_of_a_hundred_thousand_is_never_held_whole() {
+    let bench = Bench::new();
+    let fill = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) \
+                INSERT INTO users (name, price) SELECT hex(randomblob(1000)), '0' FROM n";
+    bench.outsider().execute(fill, ()).unwrap();
+    bench.outsider().execute("INSERT INTO orders (userId, item) SELECT id, 'x' FROM users", ()).unwrap();
+    for (select, children) in [("name", 0), ("name orders(id)", 100_000)] {
+        let job = bench.job(vec![bench.list("User", Listing::default(), select)]);
+        let before = resident_kib();
+        let Done::Answered(answer) = bench.store.run(Job { answer: Box::<Weigh>::default(), ..job }).await.unwrap()
+        else {
+            panic!("replayed")
+        };
+        let any: Box<dyn std::any::Any> = answer;
+        let weighed: Box<Weigh> = any.downcast().unwrap();
+        assert_eq!((weighed.rows, weighed.children), (100_000, children));
+        // The names alone are 200 MB.
+        assert!(weighed.peak_kib < before + 80_000, "{select}: from {before} to {} KiB", weighed.peak_kib);
+    }
+}

@@ -1,0 +1,338 @@
+//! The SQLite store against real files: what it keeps, what it refuses, and what it costs.
+
+mod cancelling;
+mod failing;
+mod keys;
+mod listing;
+mod memory;
+mod trees;
+mod writing;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tempfile::TempDir;
+use trefoil::engine::{
+    Absent, Answer, Cancel, Child, Condition, Done, Job, Key, Listing, Op, Operation, Order, Outcome, Plan, Row,
+    Selection, Store,
+};
+use trefoil::error::{Error, Result};
+use trefoil::model::{FieldId, Model, RecordType, SourceFile, Stored, TypeId, Value, parse};
+use trefoil::sql::migrate::Mode;
+use trefoil::sql::{Options, SqliteStore};
+
+const SCHEMA: &str = r#"
+scalar Decimal
+scalar Long
+type Query { users: [User] }
+type User {
+  id: ID!
+  name: String!
+  email: String @unique
+  nick: String @unique
+  age: Int
+  score: Float
+  balance: Decimal @unique
+  price: Decimal! @default(value: "0")
+  big: Long
+  manager: User @reference(inverse: "reports")
+  reports: [User]
+  orders: [Order]
+}
+type Order { id: ID!  user: User @reference(onDelete: CASCADE)  item: String! @default(value: "thing")  parts: [OrderPart] }
+type OrderPart { id: ID!  order: Order!  label: String! }
+type Student { id: ID!  name: String!  courses: [Course] }
+type Course { id: ID!  title: String!  students: [Student] }
+"#;
+
+/// A store in a folder of its own.
+struct Bench {
+    store: Arc<SqliteStore>,
+    model: Arc<Model>,
+    folder: TempDir,
+}
+
+fn options() -> Options {
+    Options { busy_timeout: std::time::Duration::from_millis(300), ..Options::default() }
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(Some(&folder.path().join("trefoil.db")), options()).unwrap();
+        Bench::with(store, folder)
+    }
+
+    fn in_memory() -> Bench {
+        Bench::with(SqliteStore::open(None, options()).unwrap(), tempfile::tempdir().unwrap())
+    }
+
+    fn with(store: SqliteStore, folder: TempDir) -> Bench {
+        let model = model();
+        store.migrate(&model, &[], Mode::Start).unwrap();
+        Bench { store: Arc::new(store), model, folder }
+    }
+
+    /// A connection as another program has it.
+    fn outsider(&self) -> rusqlite::Connection {
+        rusqlite::Connection::open(self.folder.path().join("trefoil.db")).unwrap()
+    }
+
+    fn record(&self, name: &str) -> (TypeId, &RecordType) {
+        let id = self.model.record_named(name).unwrap();
+        (id, self.model.record(id))
+    }
+
+    fn field(&self, record: &str, field: &str) -> FieldId {
+        self.record(record).1.field_named(field).unwrap()
+    }
+
+    fn fields(&self, record: &str, fields: &[(&str, Value)]) -> Vec<(FieldId, Value)> {
+        fields.iter().map(|(name, value)| (self.field(record, name), value.clone())).collect()
+    }
+
+    /// `"id name orders(id parts(label))"`
+    fn select(&self, record: &str, text: &str) -> Arc<Selection> {
+        let mut words = text.replace('(', " ( ").replace(')', " ) ");
+        words.push_str(" )");
+        Arc::new(self.selection(self.record(record).0, &mut words.split_whitespace().peekable()))
+    }
+
+    fn selection<'t>(
+        &self,
+        record: TypeId,
+        words: &mut std::iter::Peekable<impl Iterator<Item = &'t str>>,
+    ) -> Selection {
+        let (mut columns, mut children) = (Vec::new(), Vec::new());
+        let owner = self.model.record(record);
+        while let Some(word) = words.next().filter(|word| *word != ")") {
+            let field = owner.field_named(word).unwrap();
+            if words.next_if_eq(&"(").is_some() {
+                let target = trefoil::engine::plan::target(owner.field(field)).unwrap();
+                let selection = self.selection(target, words);
+                children.push(Child { field, listing: Listing::default(), selection });
+            } else {
+                columns.push(field);
+            }
+        }
+        Selection::new(columns, children)
+    }
+
+    fn get(&self, record: &str, id: i64, select: &str) -> Operation {
+        Operation::Get { record: self.record(record).0, id, selection: self.select(record, select) }
+    }
+
+    fn list(&self, record: &str, listing: Listing, select: &str) -> Operation {
+        Operation::List { record: self.record(record).0, listing, selection: self.select(record, select) }
+    }
+
+    fn create(&self, record: &str, fields: &[(&str, Value)], select: &str) -> Operation {
+        let (record_id, fields) = (self.record(record).0, self.fields(record, fields));
+        Operation::Create { record: record_id, id: None, fields, selection: self.select(record, select) }
+    }
+
+    fn update(&self, record: &str, id: i64, fields: &[(&str, Value)], version: Option<i64>) -> Operation {
+        Operation::Update {
+            record: self.record(record).0,
+            id,
+            fields: self.fields(record, fields),
+            absent: Absent::Keep,
+            expected_version: version,
+            selection: self.select(record, "id"),
+        }
+    }
+
+    fn delete(&self, record: &str, id: i64, select: &str) -> Operation {
+        let selection = self.select(record, select);
+        Operation::Delete { record: self.record(record).0, id, expected_version: None, selection }
+    }
+
+    fn order(&self, record: &str, words: &[&str]) -> Vec<Order> {
+        let order = |word: &&str| {
+            let name = word.trim_start_matches('-');
+            Order { field: self.field(record, name), descending: word.starts_with('-') }
+        };
+        words.iter().map(order).collect()
+    }
+
+    fn condition(&self, record: &str, field: &str, op: Op, value: Value) -> Condition {
+        Condition { field: self.field(record, field), op, value }
+    }
+
+    fn job(&self, operations: Vec<Operation>) -> Job {
+        let mut answer = Told::default();
+        let mut plans = Vec::new();
+        for (number, operation) in operations.into_iter().enumerate() {
+            let (selection, extra) = shown(&operation);
+            answer.shapes.insert(number, (selection, extra));
+            plans.push((number, Plan::prove(&self.model, operation, jiff::Timestamp::UNIX_EPOCH).unwrap()));
+        }
+        let (key, cancel) = (None, Cancel::default());
+        Job { model: self.model.clone(), plans, answer: Box::new(answer), key, atomic: false, cancel }
+    }
+
+    async fn run(&self, job: Job) -> Result<Told> {
+        match self.store.run(job).await? {
+            Done::Answered(answer) => Ok(told(answer)),
+            Done::Replayed(bytes) => panic!("replayed {bytes:?}"),
+        }
+    }
+
+    async fn all(&self, operations: Vec<Operation>) -> Told {
+        self.run(self.job(operations)).await.unwrap()
+    }
+
+    async fn one(&self, operation: Operation) -> Result<(Outcome, Vec<Told1>)> {
+        let mut told = self.all(vec![operation]).await;
+        let rows = told.rows.remove(&0).unwrap_or_default();
+        told.outcomes.remove(&0).unwrap().map(|outcome| (outcome, rows))
+    }
+
+    async fn rows(&self, operation: Operation) -> Vec<Told1> {
+        self.one(operation).await.unwrap().1
+    }
+
+    /// How many statements it takes.
+    async fn cost(&self, operation: Operation) -> u64 {
+        let before = self.store.statements();
+        self.one(operation).await.unwrap();
+        self.store.statements() - before
+    }
+
+    /// The id of a new record.
+    async fn make(&self, record: &str, fields: &[(&str, Value)]) -> i64 {
+        match self.one(self.create(record, fields, "id")).await.unwrap().0 {
+            Outcome::Created { id, version: 1 } => id,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn user(&self, name: &str) -> i64 {
+        self.make("User", &[("name", text(name))]).await
+    }
+
+    async fn count(&self, record: &str) -> u64 {
+        let listing = Listing { count: true, ..Listing::default() };
+        match self.one(self.list(record, listing, "id")).await.unwrap().0 {
+            Outcome::Listed { total: Some(total), .. } => total,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn model() -> Arc<Model> {
+    let file = SourceFile { name: "graphql/test.graphqls".into(), text: SCHEMA.into() };
+    let (model, _) = parse(&[file], &[]).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
+    Arc::new(model)
+}
+
+fn shown(operation: &Operation) -> (Arc<Selection>, usize) {
+    match operation {
+        Operation::List { selection, listing, .. } => {
+            (selection.clone(), if listing.cursors { listing.order.len() + 1 } else { 0 })
+        }
+        Operation::Get { selection, .. }
+        | Operation::Create { selection, .. }
+        | Operation::Update { selection, .. }
+        | Operation::Delete { selection, .. } => (selection.clone(), 0),
+    }
+}
+
+fn text(text: &str) -> Value {
+    Value::String(text.into())
+}
+
+fn int(number: i64) -> Value {
+    Value::Int(number)
+}
+
+fn key(key: &str, fingerprint: u128) -> Option<Key> {
+    Some(Key { key: key.into(), fingerprint })
+}
+
+/// Everything an answer was told.
+#[derive(Default)]
+struct Told {
+    shapes: HashMap<usize, (Arc<Selection>, usize)>,
+    rows: HashMap<usize, Vec<Told1>>,
+    outcomes: HashMap<usize, Result<Outcome>>,
+    /// What `keep` gives.
+    kept: Option<Vec<u8>>,
+}
+
+/// A row: its cells, and for each child its rows.
+#[derive(Debug, Clone, PartialEq)]
+struct Told1 {
+    cells: Vec<Stored>,
+    children: Vec<Vec<Told1>>,
+}
+
+impl Told1 {
+    fn copy(row: &dyn Row, selection: &Selection, extra: usize) -> Told1 {
+        let cells = (0..selection.columns.len() + extra).map(|i| row.cell(i).to_stored()).collect();
+        let children = selection.children.iter().enumerate().map(|(i, child)| {
+            let mut rows = Vec::new();
+            row.each_child(i, &mut |row| rows.push(Told1::copy(row, &child.selection, 0)));
+            rows
+        });
+        Told1 { cells, children: children.collect() }
+    }
+}
+
+/// `1 Ada [2 [] | 3 [7]]`: cells, then children.
+impl std::fmt::Display for Told1 {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let cells = self.cells.iter().map(|cell| match cell {
+            Stored::Null => "null".into(),
+            Stored::Int(number) => number.to_string(),
+            Stored::Real(number) => format!("{number:?}"),
+            Stored::Text(text) => text.clone(),
+        });
+        let children = self.children.iter().map(|rows| format!("[{}]", show(rows)));
+        f.write_str(&cells.chain(children).collect::<Vec<_>>().join(" "))
+    }
+}
+
+fn show(rows: &[Told1]) -> String {
+    rows.iter().map(Told1::to_string).collect::<Vec<_>>().join(" | ")
+}
+
+impl Answer for Told {
+    fn row(&mut self, plan: usize, row: &dyn Row) {
+        assert!(!self.outcomes.contains_key(&plan), "a row after the end of plan {plan}");
+        let (selection, extra) = &self.shapes[&plan];
+        self.rows.entry(plan).or_default().push(Told1::copy(row, selection, *extra));
+    }
+
+    fn done(&mut self, plan: usize, outcome: Result<Outcome>) {
+        assert!(self.outcomes.insert(plan, outcome).is_none(), "plan {plan} ended twice");
+    }
+
+    fn keep(&mut self) -> Option<Vec<u8>> {
+        self.kept.clone()
+    }
+
+    fn reset(&mut self) {
+        self.rows.clear();
+        self.outcomes.clear();
+    }
+}
+
+fn told(answer: Box<dyn Answer>) -> Told {
+    let any: Box<dyn std::any::Any> = answer;
+    *any.downcast().unwrap()
+}
+
+/// `email UNIQUE: Email is already taken`, one for each violation.
+fn complaints(error: &Error) -> Vec<String> {
+    let path = |violation: &trefoil::error::Violation| {
+        violation.path.iter().map(|segment| match segment {
+            trefoil::error::Segment::Field(name) => name.clone(),
+            trefoil::error::Segment::Index(index) => index.to_string(),
+        })
+        .collect::<Vec<_>>()
+        .join(".")
+    };
+    let line = |violation| format!("{} {}: {}", path(violation), violation.code, violation.message);
+    error.violations().iter().map(line).collect()
+}

@@ -1,0 +1,125 @@
+//! Records within records: right at any depth, and one statement per level and thousand parents.
+
+use trefoil::engine::Slice;
+
+use super::*;
+
+/// Users 1 to 3, user 1 above the others; user `u` has `u` orders, each with two parts.
+async fn shop() -> Bench {
+    let bench = Bench::new();
+    let boss = bench.user("u1").await;
+    for name in ["u2", "u3"] {
+        bench.make("User", &[("name", text(name)), ("manager", int(boss))]).await;
+    }
+    for user in 1..=3 {
+        for n in 0..user {
+            let fields = [("user", int(user)), ("item", text(&format!("i{user}{n}")))];
+            let order = bench.make("Order", &fields).await;
+            for part in ["a", "b"] {
+                bench.make("OrderPart", &[("order", int(order)), ("label", text(part))]).await;
+            }
+        }
+    }
+    bench
+}
+
+#[tokio::test]
+async fn each_level_costs_one_statement() {
+    let bench = shop().await;
+    let all = |select: &str| bench.list("User", Listing::default(), select);
+    let rows = bench.rows(all("name orders(item parts(label order(user(name))))")).await;
+    let part = |user: u8| format!("a [[[u{user}]]] | b [[[u{user}]]]").replace("[[[", "[[").replace("]]]", "]]");
+    let _ = part;
+    assert_eq!(rows.len(), 3);
+    assert_eq!(
+        rows[1].to_string(),
+        "u2 [i20 [a [[u2]] | b [[u2]]] | i21 [a [[u2]] | b [[u2]]]]",
+        "four levels below the first"
+    );
+    assert_eq!(bench.cost(all("name orders(item parts(label order(user(name))))")).await, 5);
+    assert_eq!(bench.cost(all("name")).await, 1);
+    assert_eq!(bench.cost(all("name orders(id) reports(id) manager(name)")).await, 4);
+    assert_eq!(bench.cost(bench.get("User", 1, "name orders(parts(id))")).await, 3);
+}
+
+#[tokio::test]
+async fn a_referenced_id_costs_nothing() {
+    let bench = shop().await;
+    let list = |select: &str| bench.list("Order", Listing::default(), select);
+    assert_eq!(show(&bench.rows(list("item user(id)")).await), "i10 [1] | i20 [2] | i21 [2] | i30 [3] | i31 [3] | i32 [3]");
+    assert_eq!(bench.cost(list("item user(id)")).await, 1);
+    assert_eq!(bench.cost(bench.get("User", 2, "manager(id)")).await, 1);
+    assert_eq!(show(&bench.rows(bench.get("User", 1, "manager(id)")).await), "[]");
+    let fields = [("name", text("new")), ("manager", int(3))];
+    assert_eq!(bench.cost(bench.create("User", &fields, "name manager(id)")).await, 1 + 0);
+}
+
+#[tokio::test]
+async fn a_type_that_refers_to_itself_goes_up_and_down() {
+    let bench = shop().await;
+    let rows = bench.rows(bench.list("User", Listing::default(), "name manager(name reports(name manager(name)))")).await;
+    assert_eq!(
+        show(&rows),
+        "u1 [] | u2 [u1 [u2 [u1] | u3 [u1]]] | u3 [u1 [u2 [u1] | u3 [u1]]]"
+    );
+}
+
+#[tokio::test]
+async fn two_thousand_parents_cost_two_statements_a_level() {
+    let bench = Bench::new();
+    let fill = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500) \
+                INSERT INTO users (name, price) SELECT i, '0' FROM n";
+    let outsider = bench.outsider();
+    outsider.execute(fill, ()).unwrap();
+    outsider.execute("INSERT INTO orders (userId, item) SELECT id, name FROM users", ()).unwrap();
+    outsider.execute("INSERT INTO orders (userId, item) SELECT id, name FROM users", ()).unwrap();
+    let list = || bench.list("User", Listing::default(), "name orders(item user(name))");
+    let rows = bench.rows(list()).await;
+    assert_eq!(rows.len(), 2_500);
+    for (i, row) in rows.iter().enumerate() {
+        let name = i + 1;
+        assert_eq!(row.to_string(), format!("{name} [{name} [{name}] | {name} [{name}]]"));
+    }
+    assert_eq!(bench.cost(list()).await, 1 + 3 + 3, "two levels below, three thousands of parents each");
+}
+
+#[tokio::test]
+async fn each_parent_has_its_own_order_conditions_and_slice() {
+    let bench = shop().await;
+    let mut selection = (*bench.select("User", "name orders(item)")).clone();
+    let child = |listing: Listing| {
+        let mut selection = selection.clone();
+        selection.children[0].listing = listing;
+        let selection = Arc::new(Selection::new(selection.columns, selection.children));
+        Operation::List { record: bench.record("User").0, listing: Listing::default(), selection }
+    };
+    let order = bench.order("Order", &["-item"]);
+    let page = |page, size| Slice::Page { page, size };
+    let listing = |slice| Listing { order: order.clone(), slice, ..Listing::default() };
+    let show = async |operation| super::show(&bench.rows(operation).await);
+    assert_eq!(show(child(listing(Slice::All))).await, "u1 [i10] | u2 [i21 | i20] | u3 [i32 | i31 | i30]");
+    assert_eq!(show(child(listing(page(1, 2)))).await, "u1 [i10] | u2 [i21 | i20] | u3 [i32 | i31]");
+    assert_eq!(show(child(listing(page(2, 2)))).await, "u1 [] | u2 [] | u3 [i30]");
+    let conditions = vec![bench.condition("Order", "item", Op::Contains, text("1"))];
+    let filtered = Listing { conditions, slice: page(1, 1), ..Listing::default() };
+    assert_eq!(show(child(filtered)).await, "u1 [i10] | u2 [i21] | u3 [i31]");
+    selection.children.clear();
+}
+
+#[tokio::test]
+async fn links_nest_in_both_directions() {
+    let bench = Bench::new();
+    for title in ["c1", "c2"] {
+        bench.make("Course", &[("title", text(title))]).await;
+    }
+    for (name, courses) in [("s1", vec![1, 2]), ("s2", vec![2]), ("s3", vec![])] {
+        let courses = Value::List(courses.into_iter().map(int).collect());
+        bench.make("Student", &[("name", text(name)), ("courses", courses)]).await;
+    }
+    let list = || bench.list("Student", Listing::default(), "name courses(title students(name courses(id)))");
+    assert_eq!(
+        show(&bench.rows(list()).await),
+        "s1 [c1 [s1 [1 | 2]] | c2 [s1 [1 | 2] | s2 [2]]] | s2 [c2 [s1 [1 | 2] | s2 [2]]] | s3 []"
+    );
+    assert_eq!(bench.cost(list()).await, 4);
+}

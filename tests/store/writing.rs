@@ -1,0 +1,241 @@
+//! Creating, changing and deleting: versions, links, constraints, and neighbours in the same commit.
+
+use super::*;
+
+#[tokio::test]
+async fn values_survive_exactly() {
+    let bench = Bench::new();
+    let fields = [
+        ("name", text("Zoë \u{1F33F} \"'; --")),
+        ("big", int(i64::MIN)),
+        ("balance", text("-123456789012345678901234567890.12500")),
+        ("score", Value::Number("0.1".into())),
+    ];
+    let id = bench.make("User", &fields).await;
+    let rows = bench.rows(bench.get("User", id, "name big balance score email")).await;
+    let expected = "Zoë \u{1F33F} \"'; -- -9223372036854775808 -123456789012345678901234567890.12500 0.1 null";
+    assert_eq!(show(&rows), expected);
+}
+
+#[tokio::test]
+async fn a_write_returns_the_record_and_a_missing_one_is_told() {
+    let bench = Bench::new();
+    let (outcome, rows) = bench.one(bench.create("User", &[("name", text("Ada"))], "name id")).await.unwrap();
+    assert_eq!((outcome, show(&rows)), (Outcome::Created { id: 1, version: 1 }, "Ada 1".into()));
+    let (outcome, rows) = bench.one(bench.update("User", 1, &[("name", text("Bo"))], None)).await.unwrap();
+    assert_eq!((outcome, show(&rows)), (Outcome::Updated { id: 1, version: 2 }, "1".into()));
+    let (outcome, rows) = bench.one(bench.delete("User", 1, "name")).await.unwrap();
+    assert_eq!((outcome, show(&rows)), (Outcome::Deleted { id: 1 }, "Bo".into()));
+    for operation in [
+        bench.get("User", 1, "id"),
+        bench.update("User", 1, &[("name", text("x"))], None),
+        bench.update("User", 1, &[("name", text("x"))], Some(1)),
+        bench.update("User", 1, &[], None),
+        bench.delete("User", 1, "id"),
+    ] {
+        assert_eq!(bench.one(operation).await.unwrap(), (Outcome::Missing, vec![]));
+    }
+    assert_eq!(bench.user("Cy").await, 2, "ids are not given twice");
+}
+
+#[tokio::test]
+async fn an_expected_version_that_no_longer_holds_is_stale() {
+    let bench = Bench::new();
+    let id = bench.user("Ada").await;
+    bench.one(bench.update("User", id, &[("name", text("B"))], Some(1))).await.unwrap();
+    let name = [("name", text("C"))];
+    let stale = [bench.update("User", id, &name, Some(1)), bench.update("User", id, &[], Some(1)), {
+        let record = bench.record("User").0;
+        let selection = bench.select("User", "id");
+        Operation::Delete { record, id, expected_version: Some(1), selection }
+    }];
+    for operation in stale {
+        let error = bench.one(operation).await.unwrap_err();
+        assert!(matches!(error, Error::Stale { expected: 1, found: 2 }), "{error:?}");
+    }
+    let (outcome, rows) = bench.one(bench.update("User", id, &[], Some(2))).await.unwrap();
+    assert_eq!((outcome, show(&rows)), (Outcome::Updated { id, version: 2 }, "1".into()), "no field, no change");
+}
+
+#[tokio::test]
+async fn another_programs_write_is_seen_and_versioned() {
+    let bench = Bench::new();
+    let id = bench.user("Ada").await;
+    bench.outsider().execute("UPDATE users SET name = 'Eve' WHERE id = 1", ()).unwrap();
+    assert_eq!(show(&bench.rows(bench.get("User", id, "name")).await), "Eve");
+    let error = bench.one(bench.update("User", id, &[("name", text("x"))], Some(1))).await.unwrap_err();
+    assert!(matches!(error, Error::Stale { expected: 1, found: 2 }), "{error:?}");
+}
+
+#[tokio::test]
+async fn every_taken_value_is_named() {
+    let bench = Bench::new();
+    bench.make("User", &[("name", text("A")), ("email", text("a@x")), ("balance", text("12.50"))]).await;
+    let second = bench.make("User", &[("name", text("B")), ("nick", text("b")), ("email", text("b@x"))]).await;
+
+    let fields = [("name", text("C")), ("email", text("a@x")), ("nick", text("b")), ("balance", text("12.5"))];
+    let error = bench.one(bench.create("User", &fields, "id")).await.unwrap_err();
+    assert!(matches!(error, Error::Conflict(_)), "{error:?}");
+    assert_eq!(
+        complaints(&error),
+        [
+            "email UNIQUE: Email is already taken",
+            "nick UNIQUE: Nick is already taken",
+            "balance UNIQUE: Balance is already taken",
+        ]
+    );
+    let own = [("email", text("a@x")), ("nick", text("b"))];
+    let error = bench.one(bench.update("User", second, &own, None)).await.unwrap_err();
+    assert_eq!(complaints(&error), ["email UNIQUE: Email is already taken"], "its own nick is free to it");
+}
+
+#[tokio::test]
+async fn a_chosen_id_is_kept_or_refused() {
+    let bench = Bench::new();
+    let chosen = |id: i64| Operation::Create {
+        record: bench.record("User").0,
+        id: Some(id),
+        fields: bench.fields("User", &[("name", text("Ada"))]),
+        selection: bench.select("User", "id"),
+    };
+    assert_eq!(bench.one(chosen(70)).await.unwrap().0, Outcome::Created { id: 70, version: 1 });
+    let error = bench.one(chosen(70)).await.unwrap_err();
+    assert!(matches!(error, Error::Conflict(_)), "{error:?}");
+    assert_eq!(complaints(&error), ["id UNIQUE: Id is already taken"]);
+    assert_eq!(bench.user("Bo").await, 71);
+}
+
+#[tokio::test]
+async fn every_dangling_reference_is_named() {
+    let bench = Bench::new();
+    let known = bench.make("Course", &[("title", text("Rust"))]).await;
+    let error = bench.one(bench.create("Order", &[("user", int(7))], "id")).await.unwrap_err();
+    assert!(matches!(error, Error::Invalid(_)), "{error:?}");
+    assert_eq!(complaints(&error), ["user REFERENCE: there is no user with the id 7"]);
+
+    let courses = Value::List(vec![int(8), int(known), int(9)]);
+    let error = bench.one(bench.create("Student", &[("name", text("S")), ("courses", courses)], "id")).await;
+    let expected = [
+        "courses.0 REFERENCE: there is no course with the id 8",
+        "courses.2 REFERENCE: there is no course with the id 9",
+    ];
+    assert_eq!(complaints(&error.unwrap_err()), expected);
+    assert_eq!((bench.count("Order").await, bench.count("Student").await), (0, 0), "nothing is left of them");
+}
+
+#[tokio::test]
+async fn what_others_refer_to_is_not_deleted() {
+    let bench = Bench::new();
+    let boss = bench.user("Boss").await;
+    for name in ["A", "B", "C"] {
+        bench.make("User", &[("name", text(name)), ("manager", int(boss))]).await;
+    }
+    let error = bench.one(bench.delete("User", boss, "id")).await.unwrap_err();
+    assert!(matches!(error, Error::Conflict(_)), "{error:?}");
+    assert_eq!(complaints(&error), ["id REFERENCED: 3 users still refer to this user"]);
+
+    let user = bench.user("Buyer").await;
+    let order = bench.make("Order", &[("user", int(user))]).await;
+    bench.make("OrderPart", &[("order", int(order)), ("label", text("p"))]).await;
+    let error = bench.one(bench.delete("User", user, "id")).await.unwrap_err();
+    assert_eq!(complaints(&error), ["id REFERENCED: 1 order part still refers to this user"], "through a cascade");
+    assert_eq!((bench.count("User").await, bench.count("Order").await), (5, 1));
+}
+
+#[tokio::test]
+async fn a_deleted_record_is_shown_as_it_was_and_takes_its_own_along() {
+    let bench = Bench::new();
+    let user = bench.user("Ada").await;
+    bench.make("Order", &[("user", int(user)), ("item", text("tea"))]).await;
+    let rows = bench.rows(bench.delete("User", user, "name orders(item)")).await;
+    assert_eq!(show(&rows), "Ada [tea]");
+    assert_eq!(bench.count("Order").await, 0);
+}
+
+#[tokio::test]
+async fn links_are_replaced_and_seen_from_both_sides() {
+    let bench = Bench::new();
+    for title in ["one", "two", "three"] {
+        bench.make("Course", &[("title", text(title))]).await;
+    }
+    let fields = [("name", text("Sam")), ("courses", Value::List(vec![int(3), int(1)]))];
+    let rows = bench.rows(bench.create("Student", &fields, "name courses(title)")).await;
+    assert_eq!(show(&rows), "Sam [one | three]");
+    let courses = [("courses", Value::List(vec![int(2), int(3)]))];
+    let (outcome, _) = bench.one(bench.update("Student", 1, &courses, None)).await.unwrap();
+    assert_eq!(outcome, Outcome::Updated { id: 1, version: 2 });
+    let rows = bench.rows(bench.list("Course", Listing::default(), "title students(name)")).await;
+    assert_eq!(show(&rows), "one [] | two [Sam] | three [Sam]");
+    let none = [("courses", Value::List(vec![]))];
+    bench.one(bench.update("Student", 1, &none, Some(2))).await.unwrap();
+    assert_eq!(show(&bench.rows(bench.get("Student", 1, "id courses(id)")).await), "1 []");
+}
+
+#[tokio::test]
+async fn one_bad_write_among_a_hundred_leaves_the_others_standing() {
+    let bench = Arc::new(Bench::new());
+    bench.make("User", &[("name", text("first")), ("email", text("taken"))]).await;
+    let tasks = (0..100).map(|i| {
+        let bench = bench.clone();
+        tokio::spawn(async move {
+            let email = if i == 50 { "taken".to_owned() } else { format!("{i}@x") };
+            let fields = [("name", text(&i.to_string())), ("email", text(&email))];
+            (i, bench.one(bench.create("User", &fields, "name")).await)
+        })
+    });
+    for task in tasks.collect::<Vec<_>>() {
+        match task.await.unwrap() {
+            (50, result) => assert!(matches!(result, Err(Error::Conflict(_)))),
+            (i, result) => assert_eq!(show(&result.unwrap().1), i.to_string()),
+        }
+    }
+    assert_eq!(bench.count("User").await, 100);
+}
+
+#[tokio::test]
+async fn plans_of_a_job_are_in_order_and_each_its_own() {
+    let bench = Bench::new();
+    let user = |email: &str| bench.create("User", &[("name", text(email)), ("email", text(email))], "id");
+    let told = bench.all(vec![user("a"), user("a"), user("b"), bench.get("User", 2, "name")]).await;
+    assert!(matches!(told.outcomes[&0], Ok(Outcome::Created { id: 1, .. })));
+    assert!(matches!(told.outcomes[&1], Err(Error::Conflict(_))));
+    assert!(matches!(told.outcomes[&2], Ok(Outcome::Created { .. })));
+    assert_eq!(bench.count("User").await, 2);
+    assert!(matches!(told.outcomes[&3], Ok(Outcome::Found | Outcome::Missing)));
+}
+
+#[tokio::test]
+async fn an_atomic_job_is_done_whole_or_not_at_all() {
+    let bench = Bench::new();
+    let user = |email: &str| bench.create("User", &[("name", text(email)), ("email", text(email))], "id");
+    let job = |operations| Job { atomic: true, ..bench.job(operations) };
+    let told = bench.run(job(vec![user("a"), user("a"), user("b")])).await.unwrap();
+    assert!(matches!(told.outcomes[&0], Err(Error::Cancelled)));
+    assert!(matches!(told.outcomes[&1], Err(Error::Conflict(_))));
+    assert!(matches!(told.outcomes[&2], Err(Error::Cancelled)));
+    assert!(told.rows.is_empty(), "rows of what was undone are forgotten");
+    assert_eq!(bench.count("User").await, 0);
+    let told = bench.run(job(vec![user("a"), user("b")])).await.unwrap();
+    assert!(told.outcomes.values().all(Result::is_ok));
+    assert_eq!(bench.count("User").await, 2);
+}
+
+#[tokio::test]
+async fn the_change_log_is_pruned_beyond_what_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let keep = Options { keep_changes: 10, keep_changes_for: std::time::Duration::from_secs(60), ..options() };
+    let store = SqliteStore::open(Some(&folder.path().join("trefoil.db")), keep).unwrap();
+    let bench = Bench::with(store, folder);
+    let outsider = bench.outsider();
+    for (number, at) in (1..=30).map(|i| (i, if i <= 25 { "2020-01-01T00:00:00.000000Z" } else { "2999-01-01" })) {
+        let sql = "INSERT INTO trefoil_changes VALUES (?1, 'User', 'created', 1, 1, ?2, '{}')";
+        outsider.execute(sql, (number, at)).unwrap();
+    }
+    bench.user("Ada").await;
+    // Housekeeping follows the answer; the next call waits behind it.
+    bench.store.call(|_| ()).unwrap();
+    let left = outsider.query_row("SELECT min(number), count(*) FROM trefoil_changes", (), |row| {
+        Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
+    });
+    assert_eq!(left.unwrap(), (21, 10));
+}

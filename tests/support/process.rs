@@ -1,0 +1,114 @@
+//! The real binary as a child process: started on a free port, read from its own words, stopped or killed.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use super::Client;
+
+pub struct Process {
+    child: Child,
+    pub address: SocketAddr,
+    log: Arc<Mutex<String>>,
+}
+
+/// The binary with nothing of ours in its environment.
+pub fn command(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trefoil"));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TREFOIL_")) {
+        command.env_remove(name);
+    }
+    command.current_dir(folder).args(arguments).stdin(Stdio::null());
+    command
+}
+
+impl Process {
+    /// `trefoil ARGUMENTS --port 0` in `folder`; returns when it listens.
+    pub fn start(folder: &Path, arguments: &[&str]) -> Process {
+        let mut command = command(folder, arguments);
+        let piped = command.args(["--port", "0", "--log-format", "json"]).stderr(Stdio::piped());
+        let mut child = piped.stdout(Stdio::null()).spawn().expect("the binary runs");
+        let log = Arc::new(Mutex::new(String::new()));
+        let lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+        let (found, address) = std::sync::mpsc::channel();
+        std::thread::spawn({
+            let log = log.clone();
+            move || {
+                for line in lines.map_while(Result::ok) {
+                    if let Some(address) = address_in(&line) {
+                        let _ = found.send(address);
+                    }
+                    *log.lock().expect("no panic while held") += &(line + "\n");
+                }
+            }
+        });
+        let address = address.recv_timeout(Duration::from_secs(20));
+        let address = address.unwrap_or_else(|_| panic!("it did not start:\n{}", log.lock().expect("free")));
+        Process { child, address, log }
+    }
+
+    pub fn client(&self) -> Client {
+        Client::to(self.address)
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Everything it has written to standard error so far.
+    pub fn log(&self) -> String {
+        self.log.lock().expect("no panic while held").clone()
+    }
+
+    /// Waits until the log says so.
+    pub fn wait_for(&self, words: &str) {
+        let begin = Instant::now();
+        while !self.log().contains(words) {
+            assert!(begin.elapsed() < Duration::from_secs(10), "no `{words}` in\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    pub fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args([&format!("-{name}"), pid.as_str()]).status();
+        assert!(sent.expect("kill runs").success());
+    }
+
+    /// How it ended, within this time.
+    pub fn ended_within(&mut self, limit: Duration) -> ExitStatus {
+        let begin = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("a child of ours") {
+                return status;
+            }
+            assert!(begin.elapsed() < limit, "still running after {limit:?}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// The most memory it ever had, in bytes.
+    pub fn peak_memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("running");
+        let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("a peak");
+        let kilobytes = line.split_whitespace().nth(1).and_then(|number| number.parse::<u64>().ok());
+        kilobytes.expect("a number") * 1024
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // An error means that it is gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn address_in(line: &str) -> Option<SocketAddr> {
+    let (_, rest) = line.split_once("listening on http://")?;
+    let end = rest.find(|c: char| c == '"' || c == '/' || c.is_whitespace()).unwrap_or(rest.len());
+    rest[..end].replace("localhost", "127.0.0.1").parse().ok()
+}
