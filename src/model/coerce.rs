@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 
 use super::{
     Cell, EmbeddedType, EnumType, Field, FilledBy, Kind, Model, Scalar, Stored, Value, json, naming, rules,
@@ -22,6 +22,9 @@ impl<'a> From<&'a Model> for Types<'a> {
         Types { enums: &model.enums, embedded: &model.embedded }
     }
 }
+
+/// After so many complaints about the parts of one value no more are looked for.
+const MOST: usize = 100;
 
 /// A field's name as people read it, spelled only when there is something to say.
 #[derive(Clone, Copy)]
@@ -62,16 +65,18 @@ pub fn ids(field: &Field, value: &Value) -> Result<Vec<i64>, Vec<Violation>> {
     let Value::List(items) = value else {
         return Err(fault("TYPE", format!("{label} must be a list of ids, not {}", value.noun())));
     };
-    let mut ids = Vec::with_capacity(items.len());
+    let mut ids = IndexSet::with_capacity(items.len());
     let mut violations = Vec::new();
     for (i, item) in items.iter().enumerate() {
         match id(item) {
-            Some(id) if ids.contains(&id) => {}
-            Some(id) => ids.push(id),
-            None => violations.extend(under(fault("TYPE", not_an_id(label)), Segment::Index(i))),
+            Some(id) => drop(ids.insert(id)),
+            None if violations.len() < MOST => {
+                violations.extend(under(fault("TYPE", not_an_id(label)), Segment::Index(i)));
+            }
+            None => break,
         }
     }
-    if violations.is_empty() { Ok(ids) } else { Err(violations) }
+    if violations.is_empty() { Ok(ids.into_iter().collect()) } else { Err(violations) }
 }
 
 /// A record's id: a whole number, or text that is one.
@@ -122,22 +127,18 @@ fn not_an_id(label: Label<'_>) -> String {
 
 fn one_of(types: Types<'_>, name: &str, value: &Value, label: Label<'_>) -> Result<Stored, Vec<Violation>> {
     let values = types.enums.get(name).map(|found| found.values.as_slice()).unwrap_or_default();
-    match value {
-        Value::String(text) if values.contains(text) => Ok(Stored::Text(text.clone())),
-        Value::String(text) => {
-            let near = naming::nearest(text, values.iter().map(String::as_str));
-            let hint = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
-            Err(fault("ENUM", format!("{label} must be one of {}{hint}", values.join(", "))))
-        }
-        Value::Null
-        | Value::Bool(_)
-        | Value::Int(_)
-        | Value::Number(_)
-        | Value::List(_)
-        | Value::Object(_) => {
-            Err(fault("TYPE", format!("{label} must be one of {}, not {}", values.join(", "), value.noun())))
-        }
+    let Value::String(text) = value else {
+        return Err(fault(
+            "TYPE",
+            format!("{label} must be one of {}, not {}", values.join(", "), value.noun()),
+        ));
+    };
+    if values.contains(text) {
+        return Ok(Stored::Text(text.clone()));
     }
+    let near = naming::nearest(text, values.iter().map(String::as_str));
+    let hint = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+    Err(fault("ENUM", format!("{label} must be one of {}{hint}", values.join(", "))))
 }
 
 fn list(
@@ -155,14 +156,17 @@ fn list(
         if i > 0 {
             text.push(b',');
         }
-        let element = match value {
-            Value::Null if item.required => Err(fault("REQUIRED", format!("{label} must not contain null"))),
-            Value::Null => Ok(Stored::Null),
-            _ => stored(types, &item.kind, value, label),
+        let element = match (value.is_null(), item.required) {
+            (true, true) => Err(fault("REQUIRED", format!("{label} must not contain null"))),
+            (true, false) => Ok(Stored::Null),
+            (false, _) => stored(types, &item.kind, value, label),
         };
         match element {
             Ok(element) => write(&mut text, &item.kind, element.as_cell()),
             Err(wrong) => violations.extend(under(wrong, Segment::Index(i))),
+        }
+        if violations.len() >= MOST {
+            break;
         }
     }
     text.push(b']');
@@ -175,7 +179,7 @@ fn embedded(types: Types<'_>, name: &str, value: &Value, label: Label<'_>) -> Re
         return Err(fault("TYPE", format!("{label} must be an object, not {}", value.noun())));
     };
     let mut violations: Vec<Violation> =
-        given.iter().filter_map(|(key, _)| unknown_key(fields, key, label)).collect();
+        given.iter().filter_map(|(key, _)| unknown_key(fields, key, label)).take(MOST).collect();
     let mut text = vec![b'{'];
     for field in fields.iter().filter(|field| field.kind != Kind::Unstored) {
         let found = value.get(&field.name).or(field.default.as_ref()).unwrap_or(&Value::Null);

@@ -161,14 +161,14 @@ mod tests {
         fn order_is_that_of_the_values(a in -100_000i64..100_000, b in -100_000i64..100_000, zeros in 0usize..4) {
             let text = |n: i64| format!("{}{}.{:03}", if n < 0 { "-" } else { "" }, n.abs() / 1000, n.abs() % 1000);
             let (left, right) = (text(a), text(b) + &"0".repeat(zeros));
-            prop_assert_eq!(compare(&normalise(&left).unwrap(), &normalise(&right).unwrap()), a.cmp(&b));
+            prop_assert_eq!(compare(&normalise(&left).expect("a decimal"), &normalise(&right).expect("a decimal")), a.cmp(&b));
         }
 
         #[test]
         fn normal_form_is_stable_and_keeps_the_value(n in any::<i64>(), places in 0i32..30) {
-            let once = normalise(&format!("{n}e-{places}")).unwrap();
+            let once = normalise(&format!("{n}e-{places}")).expect("a decimal");
             prop_assert!(is_canonical(&once));
-            prop_assert_eq!(normalise(&once).unwrap(), once.clone());
+            prop_assert_eq!(normalise(&once).expect("a decimal"), once.clone());
             prop_assert_eq!(normalise(&format!("{once}e{places}")).ok().and_then(|t| to_i64(&t)), Some(n));
         }
     }

@@ -71,7 +71,10 @@ fn uses(schema: &Schema) -> Vec<(&Node<Directive>, DirectiveLocation)> {
         let fields = match ty {
             ExtendedType::Object(ty) => Some(&ty.fields),
             ExtendedType::Interface(ty) => Some(&ty.fields),
-            _ => None,
+            ExtendedType::Scalar(_)
+            | ExtendedType::Union(_)
+            | ExtendedType::Enum(_)
+            | ExtendedType::InputObject(_) => None,
         };
         for field in fields.into_iter().flat_map(|fields| fields.values()) {
             add(&mut field.directives.iter(), DirectiveLocation::FieldDefinition);

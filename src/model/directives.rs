@@ -203,10 +203,7 @@ impl<'s> Reader<'_> {
 
     fn count(&mut self, directive: &'s Directive, name: &str) -> Option<u64> {
         let value = argument(directive, name)?;
-        let count = match &**value {
-            ast::Value::Int(digits) => digits.as_str().parse().ok(),
-            _ => None,
-        };
+        let count = digits(value, Spelled::AsNumber).and_then(|digits| digits.parse().ok());
         if count.is_none() {
             self.wrong(directive, name, value, "a whole number from 0 up");
         }
@@ -223,12 +220,7 @@ impl<'s> Reader<'_> {
 
     fn decimal(&mut self, directive: &'s Directive, name: &str) -> Option<String> {
         let value = argument(directive, name)?;
-        let digits = match &**value {
-            ast::Value::Int(digits) => Some(digits.as_str()),
-            ast::Value::Float(digits) => Some(digits.as_str()),
-            ast::Value::String(digits) => Some(digits.as_str()),
-            _ => None,
-        };
+        let digits = digits(value, Spelled::AsNumberOrText);
         let decimal = digits.and_then(|digits| decimal::normalise(digits).ok());
         if decimal.is_none() {
             self.wrong(directive, name, value, "a number");
@@ -362,6 +354,27 @@ pub(super) fn misfit(directive: &str, kind: &Kind) -> Option<&'static str> {
 
 pub(super) fn argument<'a>(directive: &'a Directive, name: &str) -> Option<&'a Node<ast::Value>> {
     directive.arguments.iter().find(|argument| argument.name == name).map(|argument| &argument.value)
+}
+
+#[derive(PartialEq)]
+enum Spelled {
+    AsNumber,
+    AsNumberOrText,
+}
+
+fn digits(value: &ast::Value, spelled: Spelled) -> Option<&str> {
+    match value {
+        ast::Value::Int(digits) => Some(digits.as_str()),
+        ast::Value::Float(digits) => Some(digits.as_str()),
+        ast::Value::String(digits) if spelled == Spelled::AsNumberOrText => Some(digits),
+        ast::Value::Null
+        | ast::Value::Enum(_)
+        | ast::Value::Variable(_)
+        | ast::Value::String(_)
+        | ast::Value::Boolean(_)
+        | ast::Value::List(_)
+        | ast::Value::Object(_) => None,
+    }
 }
 
 /// The argument names in a definition's SDL.

@@ -95,6 +95,10 @@ pub fn operations(type_name: &str) -> OperationNames {
 
 /// The candidate someone most likely meant by `name`, if one is near enough to suggest.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // What is longer was never meant to be a name; the table below would grow with it.
+    if name.len() > 64 {
+        return None;
+    }
     let wanted = name.to_lowercase();
     candidates
         .into_iter()

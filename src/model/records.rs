@@ -88,10 +88,8 @@ pub(super) fn is_record(ty: &ObjectType) -> bool {
 }
 
 fn objects(schema: &Schema) -> impl Iterator<Item = &ObjectType> {
-    schema.types.values().filter_map(|ty| match ty {
-        ExtendedType::Object(object) if is_written(object.name.location(), None) => Some(&**object),
-        _ => None,
-    })
+    let objects = schema.types.values().filter_map(|ty| ty.as_object());
+    objects.filter(|object| is_written(object.name.location(), None))
 }
 
 fn enums(schema: &Schema) -> IndexMap<String, EnumType> {

@@ -65,23 +65,22 @@ pub(super) fn stored(scalar: Scalar, value: &Value) -> Result<Stored, Wrong> {
                 Some(number) => Ok(Stored::Text(number.to_string())),
                 None => Err(not("an id: text or a whole number", value)),
             },
-            _ => text(value).map(Stored::Text),
+            Value::Null | Value::Bool(_) | Value::String(_) | Value::List(_) | Value::Object(_) => {
+                text(value).map(Stored::Text)
+            }
         },
         Scalar::Int => whole(value)
             .and_then(|number| i32::try_from(number).ok())
             .map(|number| Stored::Int(number.into()))
             .ok_or_else(|| not("a whole number between -2147483648 and 2147483647", value)),
-        Scalar::Long => match value {
-            Value::String(digits) => integer(digits),
-            _ => whole(value),
-        }
-        .map(Stored::Int)
-        .ok_or_else(|| not("a 64-bit whole number", value)),
+        Scalar::Long => whole(value)
+            .or_else(|| value.as_str().and_then(integer))
+            .map(Stored::Int)
+            .ok_or_else(|| not("a 64-bit whole number", value)),
         Scalar::Float => float(value).map(Stored::Real).ok_or_else(|| not("a finite number", value)),
-        Scalar::Boolean => match value {
-            Value::Bool(flag) => Ok(Stored::Int((*flag).into())),
-            _ => Err(not("true or false", value)),
-        },
+        Scalar::Boolean => {
+            value.as_bool().map(|flag| Stored::Int(flag.into())).ok_or_else(|| not("true or false", value))
+        }
         Scalar::Decimal => decimal(value).map(Stored::Text),
         Scalar::Date => parsed(value, "DATE", DATE_HELP, |text| date(text).map(|date| date.to_string())),
         Scalar::DateTime => parsed(value, "DATE_TIME", DATE_TIME_HELP, |text| date_time(text).map(spelled)),
@@ -116,10 +115,10 @@ fn not(wanted: &str, value: &Value) -> Wrong {
 }
 
 fn text(value: &Value) -> Result<String, Wrong> {
-    match value {
-        Value::String(text) if text.contains('\0') => Err(NUL),
-        Value::String(text) => Ok(text.clone()),
-        _ => Err(not("text", value)),
+    match value.as_str() {
+        Some(text) if text.contains('\0') => Err(NUL),
+        Some(text) => Ok(text.to_owned()),
+        None => Err(not("text", value)),
     }
 }
 

@@ -63,6 +63,14 @@ impl Value {
         matches!(self, Value::Null)
     }
 
+    pub fn as_str(&self) -> Option<&str> {
+        if let Value::String(text) = self { Some(text) } else { None }
+    }
+
+    pub fn as_bool(&self) -> Option<bool> {
+        if let Value::Bool(flag) = self { Some(*flag) } else { None }
+    }
+
     /// What kind of thing it is, for messages.
     pub fn noun(&self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
