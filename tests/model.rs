@@ -230,3 +230,27 @@ fn inputs_and_roots_are_described() {
     let specialty = model.record(model.record_named("Specialty").unwrap());
     assert!(matches!(specialty.field(specialty.field_named("vets").unwrap()).kind, Kind::Link { .. }));
 }
+
+/// As graphql-js judges: built-in scalars that a schema does not use are unknown to its documents,
+/// but those of `@skip` and `@include` are always there.
+#[test]
+fn documents_find_the_scalars_they_may_use() {
+    use apollo_compiler::ExecutableDocument;
+    let (model, _) = load(&[file("a.graphqls", "type Query { a(s: String): String }")]);
+    let verdict = |query: &str| ExecutableDocument::parse_and_validate(&model.schema, query, "q").is_ok();
+    assert!(verdict("query($b: Boolean!, $s: String) { a(s: $s) @skip(if: $b) }"));
+    assert!(!verdict("query($i: Int) { a(s: $i) }"));
+    assert!(!verdict("query($f: Float) { a }"));
+}
+
+/// Extensions of the schema itself print as one definition.
+#[test]
+fn schema_extensions_are_merged() {
+    let link = "directive @link(url: String!, import: [String]) repeatable on SCHEMA\n";
+    let source =
+        format!("{link}extend schema @link(url: \"https://x.example\") {{ query: Q }}\ntype Q {{ a: Int }}");
+    let (model, _) = load(&[file("a.graphqls", &source)]);
+    assert!(model.sdl.contains("schema @link(url: \"https://x.example\") {\n  query: Q\n}"), "{}", model.sdl);
+    assert!(model.root(trefoil::model::Root::Query, "a").is_some());
+    assert!(!model.sdl.contains("extend"));
+}
