@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use proptest::prelude::*;
 use trefoil::model::directives::{DIRECTIVES, HELPER_TYPES};
-use trefoil::model::{Claim, Colour, Diagnostic, FieldId, Kind, Model, SourceFile, TypeId, parse};
+use trefoil::model::{Claim, Colour, Diagnostic, FieldId, Kind, Model, Severity, SourceFile, TypeId, parse};
 
 const SAMPLE: &str = r#"
 type User { id: ID!  name: String! @notBlank  email: String! }
@@ -253,4 +254,26 @@ fn schema_extensions_are_merged() {
     assert!(model.sdl.contains("schema @link(url: \"https://x.example\") {\n  query: Q\n}"), "{}", model.sdl);
     assert!(model.root(trefoil::model::Root::Query, "a").is_some());
     assert!(!model.sdl.contains("extend"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// Whatever is typed, `parse` answers, and every mistake can be shown.
+    #[test]
+    fn no_text_breaks_it(at in 0usize..3000, cut in 0usize..6, put in "[a-zA-Zé😀{}()\\[\\]:!@\"\\\\# \n$&|=,._0-9-]{0,4}") {
+        let whole = format!("{SAMPLE}{SHOP}{}", include_str!("schemas/not_stored.graphqls"));
+        let mut letters: Vec<char> = whole.chars().collect();
+        let at = at % letters.len();
+        let end = (at + cut).min(letters.len());
+        letters.splice(at..end, put.chars());
+        let files = [file("a.graphqls", &letters.iter().collect::<String>())];
+        match parse(&files, &[]) {
+            Ok((_, warnings)) => drop(shown(&warnings, &files)),
+            Err(found) => {
+                prop_assert!(found.iter().any(|found| found.severity == Severity::Error));
+                drop(shown(&found, &files));
+            }
+        }
+    }
 }
