@@ -7,10 +7,11 @@ use super::survey::{PlannedStep, Safety};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// What was done, or in a plan: what would be.
     pub steps: Vec<PlannedStep>,
     /// The store was empty, so seeds are due.
     pub fresh: bool,
+    /// The steps were taken and are not only planned.
+    pub done: bool,
 }
 
 #[derive(Debug)]
@@ -35,35 +36,40 @@ pub enum MigrateError {
     Database(String),
 }
 
-impl Report {
-    /// The plan as text, one line a step, then the command that carries it out. `app` is the application
-    /// folder to name in it.
-    pub fn plan(&self, app: Option<&str>) -> String {
+/// One line a step, then how to go on.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.steps.is_empty() {
-            return "Nothing to do: the store fits the schema.\n".to_owned();
+            return f.write_str("Nothing to do: the store fits the schema.");
         }
-        let lines: String = self.steps.iter().map(|step| format!("{step}\n")).collect();
-        format!("{lines}\n{}\n", way_on(&self.steps, app))
+        for step in &self.steps {
+            match self.done {
+                true => writeln!(f, "{}: {}", step.subject, step.description)?,
+                false => writeln!(f, "{step}")?,
+            }
+        }
+        match (self.done, self.fresh) {
+            (true, _) => f.write_str("\nDone."),
+            (false, true) => f.write_str("\nThe store is empty: the next start makes all of this."),
+            (false, false) => write!(f, "\n{}", way_on(&self.steps)),
+        }
     }
 }
 
-fn way_on(steps: &[PlannedStep], app: Option<&str>) -> String {
+fn way_on(steps: &[PlannedStep]) -> String {
     if steps.iter().any(|step| matches!(step.safety, Safety::Blocked { .. })) {
         return "This cannot be applied as it is: see NOT POSSIBLE above.".to_owned();
     }
     if steps.iter().all(|step| step.safety == Safety::Safe) {
         return "Nothing is lost: the next start does all of this by itself.".to_owned();
     }
-    format!("To apply: {}", command(steps, app))
+    format!("To apply: {}", command(steps))
 }
 
 /// `trefoil migrate --apply --allow-drop User.email`
-fn command(steps: &[PlannedStep], app: Option<&str>) -> String {
-    let mut words = vec!["trefoil migrate".to_owned()];
-    words.extend(app.map(str::to_owned));
-    words.push("--apply".to_owned());
-    words.extend(losses(steps).map(|what| format!("--allow-drop {what}")));
-    words.join(" ")
+fn command(steps: &[PlannedStep]) -> String {
+    let losses = losses(steps).map(|what| format!(" --allow-drop {what}"));
+    format!("trefoil migrate --apply{}", losses.collect::<String>())
 }
 
 /// The names that `--allow-drop` takes.
