@@ -32,7 +32,7 @@ async fn a_full_database_takes_nothing_and_resumes_when_there_is_room() {
             connection.pragma_update_and_check(None, "max_page_count", pages + 4, |_| Ok(())).unwrap();
         })
         .unwrap();
-    let long = "x".repeat(20_000);
+    let long = "x".repeat(200_000);
     let tasks = (0..20).map(|i| {
         let (bench, long) = (bench.clone(), long.clone());
         tokio::spawn(async move {

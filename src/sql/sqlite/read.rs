@@ -154,8 +154,8 @@ fn children(
         let mut bound = vec![Parameter::List(integers(some))];
         parameters(bounds, &mut bound);
         if is_sliced(bounds) {
-            let last = bounds.offset.saturating_add(bounds.limit.unwrap_or(i64::MAX));
-            bound.extend([bounds.offset, last].map(|number| Parameter::Cell(Cell::Int(number))));
+            let limit = bounds.limit.unwrap_or(i64::MAX);
+            bound.extend([limit, bounds.offset].map(|number| Parameter::Cell(Cell::Int(number))));
         }
         load(session, level, &bound, &mut batch)?;
     }
