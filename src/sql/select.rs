@@ -197,10 +197,20 @@ impl Selects<'_> {
                 (table, own(&self.model.record(*of).field(*field).column), "id".to_owned())
             }
             Kind::Link { table: link, own_column, other_column, .. } => {
-                let [link, mine, other] = [link, own_column, other_column].map(|name| self.dialect.quote(name));
-                (format!("{link} AS l JOIN {table} ON t.\"id\" = l.{other}"), format!("l.{mine}"), "id".to_owned())
+                let [link, mine, other] =
+                    [link, own_column, other_column].map(|name| self.dialect.quote(name));
+                (
+                    format!("{link} AS l JOIN {table} ON t.\"id\" = l.{other}"),
+                    format!("l.{mine}"),
+                    "id".to_owned(),
+                )
             }
-            Kind::Id | Kind::Scalar(_) | Kind::Enum(_) | Kind::Embedded(_) | Kind::List(_) | Kind::Unstored => {
+            Kind::Id
+            | Kind::Scalar(_)
+            | Kind::Enum(_)
+            | Kind::Embedded(_)
+            | Kind::List(_)
+            | Kind::Unstored => {
                 return Err(crate::error::Error::internal(format!("`{}` leads to no record", field.name)));
             }
         };

@@ -79,7 +79,12 @@ async fn conditions_compare_exactly() {
         let conditions = vec![bench.condition("User", field, op, value)];
         let found = ids(&bench, Listing { conditions: conditions.clone(), ..Listing::default() }).await;
         assert_eq!(found, expected, "{shown}");
-        let counted = Listing { conditions, count: true, slice: Slice::Page { page: 9, size: 5 }, ..Listing::default() };
+        let counted = Listing {
+            conditions,
+            count: true,
+            slice: Slice::Page { page: 9, size: 5 },
+            ..Listing::default()
+        };
         let (outcome, rows) = bench.one(bench.list("User", counted, "id")).await.unwrap();
         let total = Some(expected.split_whitespace().count() as u64);
         assert_eq!((outcome, rows), (Outcome::Listed { more: false, total }, vec![]), "{shown}");

@@ -56,7 +56,8 @@ async fn a_list_of_a_hundred_thousand_is_never_held_whole() {
     for (select, children) in [("name", 0), ("name orders(id)", 100_000)] {
         let job = bench.job(vec![bench.list("User", Listing::default(), select)]);
         let before = resident_kib();
-        let Done::Answered(answer) = bench.store.run(Job { answer: Box::<Weigh>::default(), ..job }).await.unwrap()
+        let Done::Answered(answer) =
+            bench.store.run(Job { answer: Box::<Weigh>::default(), ..job }).await.unwrap()
         else {
             panic!("replayed")
         };

@@ -28,7 +28,8 @@ async fn each_level_costs_one_statement() {
     let bench = shop().await;
     let all = |select: &str| bench.list("User", Listing::default(), select);
     let rows = bench.rows(all("name orders(item parts(label order(user(name))))")).await;
-    let part = |user: u8| format!("a [[[u{user}]]] | b [[[u{user}]]]").replace("[[[", "[[").replace("]]]", "]]");
+    let part =
+        |user: u8| format!("a [[[u{user}]]] | b [[[u{user}]]]").replace("[[[", "[[").replace("]]]", "]]");
     let _ = part;
     assert_eq!(rows.len(), 3);
     assert_eq!(
@@ -46,7 +47,10 @@ async fn each_level_costs_one_statement() {
 async fn a_referenced_id_costs_nothing() {
     let bench = shop().await;
     let list = |select: &str| bench.list("Order", Listing::default(), select);
-    assert_eq!(show(&bench.rows(list("item user(id)")).await), "i10 [1] | i20 [2] | i21 [2] | i30 [3] | i31 [3] | i32 [3]");
+    assert_eq!(
+        show(&bench.rows(list("item user(id)")).await),
+        "i10 [1] | i20 [2] | i21 [2] | i30 [3] | i31 [3] | i32 [3]"
+    );
     assert_eq!(bench.cost(list("item user(id)")).await, 1);
     assert_eq!(bench.cost(bench.get("User", 2, "manager(id)")).await, 1);
     assert_eq!(show(&bench.rows(bench.get("User", 1, "manager(id)")).await), "[]");
@@ -57,11 +61,10 @@ async fn a_referenced_id_costs_nothing() {
 #[tokio::test]
 async fn a_type_that_refers_to_itself_goes_up_and_down() {
     let bench = shop().await;
-    let rows = bench.rows(bench.list("User", Listing::default(), "name manager(name reports(name manager(name)))")).await;
-    assert_eq!(
-        show(&rows),
-        "u1 [] | u2 [u1 [u2 [u1] | u3 [u1]]] | u3 [u1 [u2 [u1] | u3 [u1]]]"
-    );
+    let rows = bench
+        .rows(bench.list("User", Listing::default(), "name manager(name reports(name manager(name)))"))
+        .await;
+    assert_eq!(show(&rows), "u1 [] | u2 [u1 [u2 [u1] | u3 [u1]]] | u3 [u1 [u2 [u1] | u3 [u1]]]");
 }
 
 #[tokio::test]

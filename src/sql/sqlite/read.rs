@@ -142,7 +142,12 @@ pub fn grow<'p>(
     Ok(tree)
 }
 
-fn children(session: Session<'_>, level: &Level, child: &ChosenChild, keys: &[i64]) -> rusqlite::Result<Batch> {
+fn children(
+    session: Session<'_>,
+    level: &Level,
+    child: &ChosenChild,
+    keys: &[i64],
+) -> rusqlite::Result<Batch> {
     let bounds = &child.listing;
     let mut batch = Batch::new(level.width);
     for some in keys.chunks(PARENTS) {

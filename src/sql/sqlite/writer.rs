@@ -98,7 +98,10 @@ impl<'s> Writer<'s> {
         loop {
             let broken = match self.transact(&mut tickets) {
                 Ok(verdicts) => {
-                    return tickets.into_iter().zip(verdicts).for_each(|(ticket, verdict)| ticket.answer(verdict));
+                    return tickets
+                        .into_iter()
+                        .zip(verdicts)
+                        .for_each(|(ticket, verdict)| ticket.answer(verdict));
                 }
                 Err(broken) => broken,
             };
@@ -165,7 +168,11 @@ fn run(session: Session<'_>, ticket: &mut Ticket) -> rusqlite::Result<Verdict> {
             Known::Taken => return Ok(Verdict::Refused(Error::KeyReused)),
         }
     }
-    if ticket.job.atomic { run_as_one(session, ticket)? } else { run_each(session, ticket)? }
+    if ticket.job.atomic {
+        run_as_one(session, ticket)?
+    } else {
+        run_each(session, ticket)?
+    }
     if let Some(key) = &ticket.job.key
         && let Some(bytes) = ticket.job.answer.keep()
     {
