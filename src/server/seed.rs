@@ -92,15 +92,16 @@ fn seed_id(id: &serde_json::Value) -> Result<i64> {
         .ok_or_else(|| Error::invalid("id", "TYPE", "an id is a positive 64-bit integer"))
 }
 
-/// Remembers the first operation that failed.
+/// Remembers the operation that failed and with it undid the others, which count as cancelled.
 struct FirstFailure(Option<(usize, Error)>);
 
 impl Answer for FirstFailure {
     fn row(&mut self, _plan: usize, _row: &dyn Row) {}
 
     fn done(&mut self, plan: usize, outcome: Result<Outcome>) {
-        if let (None, Err(error)) = (&self.0, outcome) {
-            self.0 = Some((plan, error));
+        match (&self.0, outcome) {
+            (None | Some((_, Error::Cancelled)), Err(error)) => self.0 = Some((plan, error)),
+            (Some(_), Err(_)) | (_, Ok(_)) => {}
         }
     }
 
