@@ -14,6 +14,9 @@ use crate::model::Value;
 /// What a list without a limit of its own counts as.
 const USUAL_LENGTH: u64 = 20;
 
+/// A token counts once for each so many bytes: megabytes of comment or text in a document cost memory all the same.
+const BYTES_A_TOKEN: usize = 256;
+
 /// Arguments that say how long a list can get.
 const LENGTHS: [&str; 2] = ["first", "size"];
 
@@ -24,6 +27,11 @@ pub fn exceeded(what: &str, found: impl std::fmt::Display, allowed: usize, setti
 
 /// Refuses text with too many tokens without keeping any of them.
 pub fn check_tokens(text: &str, limits: &Limits) -> Result<(), Failure> {
+    let longest = limits.tokens.saturating_mul(BYTES_A_TOKEN);
+    if text.len() > longest {
+        let what = format!("the length of the document in units of {BYTES_A_TOKEN} bytes");
+        return Err(exceeded(&what, text.len().div_ceil(BYTES_A_TOKEN), limits.tokens, "tokens"));
+    }
     let mut rest = text.as_bytes();
     let mut count = 0;
     while let Some(length) = next_token(&mut rest) {
