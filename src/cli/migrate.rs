@@ -3,7 +3,7 @@
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command};
 
 use super::{Failure, flags, folder_argument, open, say};
-use crate::app::App;
+use crate::app::{App, Origin};
 use crate::config::Config;
 use crate::engine::Registry;
 use crate::server::load::understand;
@@ -47,5 +47,15 @@ fn migrate(app: &App, config: &Config, mode: Mode, registry: &Registry) -> Resul
     let understood = understand(app, registry)
         .map_err(|diagnostics| StartError::schema(&app.schema, &diagnostics))?;
     let (_lock, store) = life::open(config)?;
-    Ok(life::migrate(&store, &understood, mode)?.to_string())
+    let folder = match &app.origin {
+        Origin::Sample => None,
+        Origin::Folder(path) => Some(path.display().to_string()),
+    };
+    let applies = mode != Mode::Plan;
+    let report = life::migrate(&store, &understood, mode)?;
+    if !applies || report.steps.is_empty() {
+        return Ok(report.plan(folder.as_deref()));
+    }
+    let lines: String = report.steps.iter().map(|step| format!("{step}\n")).collect();
+    Ok(format!("{lines}\nDone: {} steps applied.\n", report.steps.len()))
 }

@@ -3,18 +3,6 @@
 use super::Value;
 
 impl Value {
-    pub fn as_str(&self) -> Option<&str> {
-        match self {
-            Value::String(text) => Some(text),
-            Value::Null
-            | Value::Bool(_)
-            | Value::Int(_)
-            | Value::Number(_)
-            | Value::List(_)
-            | Value::Object(_) => None,
-        }
-    }
-
     /// An integer, given as number or as text: ids and 64-bit integers travel as text.
     pub fn as_i64(&self) -> Option<i64> {
         match self {

@@ -1,0 +1,67 @@
+// GraphiQL at /graphql works in a real browser, from the binary alone and under a strict Content-Security-Policy.
+//
+// GRAPHIQL_SCREENSHOT=file.png keeps a picture of the page after its first query.
+
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { open } from './browser.mjs'
+import { binary, start } from './server.mjs'
+
+let server
+let browser
+before(async () => {
+  server = await start(binary())
+  browser = await open({ colorScheme: process.env.GRAPHIQL_COLOURS ?? 'light' })
+})
+after(async () => {
+  await browser?.close()
+  await server?.stop()
+})
+
+test('the page loads with its policy and a ready tab', async () => {
+  const response = await browser.page.goto(`${server.url}/graphql`)
+  assert.equal(response.status(), 200)
+  const policy = response.headers()['content-security-policy']
+  assert.match(policy, /default-src 'none'/)
+  assert.doesNotMatch(policy, /unsafe|\*|https?:/)
+  await browser.page.waitForSelector('.graphiql-query-editor .CodeMirror')
+  assert.match(await editorText('.graphiql-query-editor'), /\{[^]*\w[^]*\}/)
+})
+
+test('a ready tab runs as it is and shows data', async () => {
+  await browser.page.click('.graphiql-execute-button')
+  const operation = browser.page.locator('.graphiql-dropdown-item, [role=menuitem]').first()
+  await Promise.race([answered(), operation.waitFor().then(() => operation.click())])
+  await answered()
+  const shown = JSON.parse(await editorText('.result-window'))
+  assert.ok(shown.data && Object.keys(shown.data).length > 0, JSON.stringify(shown))
+  assert.equal(shown.errors, undefined)
+  if (process.env.GRAPHIQL_SCREENSHOT) await browser.page.screenshot({ path: process.env.GRAPHIQL_SCREENSHOT })
+})
+
+test('the documentation shows the schema, and the settings open', async () => {
+  await browser.page.click('[aria-label="Show Documentation Explorer"]')
+  await browser.page.waitForSelector('.graphiql-doc-explorer-content >> text=Query')
+  await browser.page.click('[aria-label="Open settings dialog"]')
+  await browser.page.waitForSelector('.graphiql-dialog')
+  await browser.page.keyboard.press('Escape')
+})
+
+test('a link leads home', async () => {
+  assert.equal(await browser.page.getAttribute('.graphiql-container a.home', 'href'), '/')
+})
+
+test('nothing was complained about and nothing was asked of another host', () => {
+  assert.deepEqual(browser.complaints, [])
+  const elsewhere = browser.seen.filter((url) => !/^(data|blob):/.test(url) && new URL(url).host !== new URL(server.url).host)
+  assert.deepEqual(elsewhere, [])
+  assert.ok(browser.seen.length > 5, 'the page loaded its parts')
+})
+
+function editorText(selector) {
+  return browser.page.$eval(`${selector} .CodeMirror`, (element) => element.CodeMirror.getValue())
+}
+
+function answered() {
+  return browser.page.waitForFunction(() => document.querySelector('.result-window .CodeMirror')?.CodeMirror.getValue().includes('"data"'))
+}

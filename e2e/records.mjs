@@ -1,0 +1,283 @@
+// Records in memory with the rules of the contract, as graphql-js resolvers: what the server's store is compared with.
+
+import { getNamedType, getNullableType, isLeafType, isListType, isNonNullType, isObjectType, valueFromASTUntyped } from 'graphql'
+import { coerce, compare, same } from './scalars.mjs'
+
+const isRecordType = (type) => isObjectType(type) && String(type.getFields().id?.type) === 'ID!'
+
+/** Records of every record type in `schema`, filled from `seed` (type name → array of records, ids given). */
+export class Records {
+  constructor(schema, seed) {
+    this.schema = schema
+    this.types = Object.values(schema.getTypeMap()).filter(isRecordType)
+    this.tables = new Map(this.types.map((type) => [type.name, new Map()]))
+    this.next = new Map(this.types.map((type) => [type.name, 1]))
+    /** `Book.shelves` → pairs of ids; `Shelf.books` is the same array seen from the other side. */
+    this.links = new Map()
+    // A seed's references may point forward.
+    this.seeding = true
+    for (const type of this.types) for (const record of seed[type.name] ?? []) this.#insert(type, record, record.id)
+    this.seeding = false
+  }
+
+  get(typeName, id) {
+    return this.tables.get(typeName).get(String(id))
+  }
+
+  all(typeName) {
+    return [...this.tables.get(typeName).values()]
+  }
+
+  /** Gives every field of a record type, and every root field with a name by the rules, its resolver. */
+  bind() {
+    for (const type of this.types) for (const field of Object.values(type.getFields())) this.#bindField(type, field)
+    for (const field of fieldsOf(this.schema.getQueryType())) this.#bindQuery(field)
+    for (const field of fieldsOf(this.schema.getMutationType())) this.#bindMutation(field)
+  }
+
+  #bindField(type, field) {
+    const target = getNamedType(field.type)
+    if (!isRecordType(target)) return
+    if (!isListType(getNullableType(field.type))) {
+      field.resolve = (record) => nullable(record[`${field.name}Id`], (id) => this.get(target.name, id))
+      return
+    }
+    const reference = inverseOf(type, field)
+    field.resolve = reference
+      ? ({ id }) => this.all(target.name).filter((other) => other[`${reference.name}Id`] === id)
+      : ({ id }) => this.#linked(type, field, id).map((other) => this.get(target.name, other))
+  }
+
+  #bindQuery(field) {
+    const type = getNamedType(field.type)
+    if (!isRecordType(type)) return
+    if (isListType(getNullableType(field.type))) field.resolve = (_, given) => this.#list(type, given)
+    else if (field.args.some(({ name }) => name === 'id'))
+      field.resolve = (_, { id }) => this.get(type.name, coerce('Long', id, 'id'))
+  }
+
+  #bindMutation(field) {
+    const [, deed, name] = /^(create|update|delete)(\w+)$/.exec(field.name) ?? []
+    const type = this.types.find((candidate) => candidate.name === name)
+    if (!type) return
+    const answer = (record) => answerAs(getNamedType(field.type), record)
+    if (deed === 'create') field.resolve = (_, given) => answer(this.create(type, given.input ?? given))
+    if (deed === 'update') field.resolve = (_, { id, input, ...given }) => answer(this.update(type, id, input ?? given))
+    if (deed === 'delete') field.resolve = (_, { id }) => answer(this.delete(type, id))
+  }
+
+  #list(type, { page, size, orderBy, ...filters }) {
+    let found = this.all(type.name)
+    for (const [name, wanted] of Object.entries(filters)) {
+      const scalar = scalarOf(type, name)
+      const value = wanted === null ? null : coerce(scalar, wanted, name)
+      found = found.filter((record) => same(scalar, record[name] ?? null, value))
+    }
+    found.sort(byOrder(type, orderBy ?? []))
+    if (page == null && size == null) return found
+    if ((page ?? 1) < 1 || (size ?? 20) < 1 || size > 1000) throw new Error('page and size count from 1, size up to 1,000')
+    const start = ((page ?? 1) - 1) * (size ?? 20)
+    return found.slice(start, start + (size ?? 20))
+  }
+
+  create(type, given) {
+    return this.#insert(type, given, this.next.get(type.name))
+  }
+
+  update(type, id, given) {
+    const old = this.get(type.name, coerce('Long', id, 'id'))
+    if (!old) return undefined
+    const record = { ...old }
+    for (const field of stored(type)) if (field.key in given) record[field.key] = this.#accept(field, given[field.key])
+    this.#check(type, record)
+    this.tables.get(type.name).set(record.id, record)
+    this.#link(type, record.id, given)
+    return record
+  }
+
+  delete(type, id) {
+    const record = this.get(type.name, coerce('Long', id, 'id'))
+    if (!record) return undefined
+    const before = structuredClone([...this.tables])
+    // What is selected of a deleted record is what it was before.
+    const last = { ...record, ...this.#relations(type, record) }
+    try {
+      this.#remove(type, record)
+    } catch (error) {
+      this.tables = new Map(before)
+      throw error
+    }
+    return last
+  }
+
+  #relations(type, record) {
+    const lists = Object.values(type.getFields()).filter((field) => isListType(getNullableType(field.type)) && field.resolve)
+    return Object.fromEntries(lists.map((field) => [field.name, field.resolve(record, {})]))
+  }
+
+  #remove(type, record) {
+    this.tables.get(type.name).delete(record.id)
+    for (const [key, pairs] of this.links) {
+      const side = this.#sides(key).indexOf(type.name)
+      if (side >= 0) this.links.set(key, pairs.filter((pair) => pair[side] !== record.id))
+    }
+    for (const other of this.types)
+      for (const field of stored(other).filter((candidate) => candidate.target === type.name))
+        for (const holder of this.all(other.name))
+          if (holder[field.key] === record.id) this.#release(other, holder, field)
+  }
+
+  #release(type, holder, field) {
+    const rule = argumentOf(field.field, 'reference', 'onDelete')
+    if (rule === 'CASCADE') this.#remove(type, holder)
+    else if (rule === 'SET_NULL') this.tables.get(type.name).set(holder.id, { ...holder, [field.key]: null })
+    else throw new Error(`${type.name} ${holder.id} still needs it`)
+  }
+
+  #insert(type, given, number) {
+    const record = { __typename: type.name, id: String(number) }
+    for (const field of stored(type)) {
+      const value = given[field.key]
+      record[field.key] = value === undefined ? field.default : this.#accept(field, value)
+    }
+    this.#check(type, record)
+    this.tables.get(type.name).set(record.id, record)
+    this.next.set(type.name, Math.max(this.next.get(type.name), Number(number) + 1))
+    this.#link(type, record.id, given)
+    return record
+  }
+
+  #accept(field, value) {
+    return value === null ? null : field.list ? value.map((item) => nullable(item, (one) => coerce(field.scalar, one, field.key))) : coerce(field.scalar, value, field.key)
+  }
+
+  #check(type, record) {
+    for (const { field, key, target } of stored(type)) {
+      const value = record[key]
+      if (value === null && isNonNullType(field.type)) throw new Error(`${key} is required`)
+      if (value === null) continue
+      if (target && !this.seeding && !this.get(target, value)) throw new Error(`${key} points nowhere`)
+      broken(field, value)
+      const taken = ({ id, ...other }) => id !== record.id && other[key] === value
+      if (directive(field, 'unique') && this.all(type.name).some(taken)) throw new Error(`${key} is taken`)
+    }
+  }
+
+  #link(type, id, given) {
+    for (const field of Object.values(type.getFields())) {
+      const ids = given[`${singular(field.name)}Ids`]
+      if (!ids || !isLink(type, field)) continue
+      const { key, side } = linkKey(type, field)
+      const pairs = (this.links.get(key) ?? []).filter((pair) => pair[side] !== id)
+      const target = getNamedType(field.type).name
+      for (const other of new Set(ids.map((one) => coerce('Long', one, field.name)))) {
+        if (!this.seeding && !this.get(target, other)) throw new Error(`${field.name} points nowhere`)
+        pairs.push(side === 0 ? [id, other] : [other, id])
+      }
+      this.links.set(key, pairs)
+    }
+  }
+
+  #linked(type, field, id) {
+    const { key, side } = linkKey(type, field)
+    const others = (this.links.get(key) ?? []).filter((pair) => pair[side] === id).map((pair) => pair[1 - side])
+    return others.sort((a, b) => a - b)
+  }
+
+  #sides(key) {
+    return key.split(' ').map((half) => half.split('.')[0])
+  }
+}
+
+function answerAs(type, record) {
+  if (type.name === 'Boolean') return record !== undefined
+  return type.name === 'ID' ? record?.id : record
+}
+
+function nullable(value, then) {
+  return value === null || value === undefined ? null : then(value)
+}
+
+const fieldsOf = (type) => Object.values(type?.getFields() ?? {})
+const singular = (name) => name.replace(/ves$/, 'f').replace(/ies$/, 'y').replace(/s$/, '')
+
+function directive(field, name) {
+  return field.astNode?.directives?.find((candidate) => candidate.name.value === name)
+}
+
+function argumentOf(field, name, argument) {
+  const found = directive(field, name)?.arguments.find((candidate) => candidate.name.value === argument)
+  return found && valueFromASTUntyped(found.value)
+}
+
+/** Fields with a column: leaves, embedded values, lists of those, and references under the key `userId`. */
+function stored(type) {
+  return Object.values(type.getFields()).flatMap((field) => {
+    const named = getNamedType(field.type)
+    const list = isListType(getNullableType(field.type))
+    if (field.name === 'id' || field.args.length > 0 || (list && isRecordType(named))) return []
+    const fallback = argumentOf(field, 'default', 'value') ?? null
+    if (isRecordType(named)) return [{ field, key: `${field.name}Id`, scalar: 'Long', target: named.name, default: null }]
+    if (!isLeafType(named) && !isObjectType(named)) return []
+    if (field.resolve && !isRecordType(named)) return []
+    return [{ field, key: field.name, scalar: named.name, list, default: fallback }]
+  })
+}
+
+function scalarOf(type, key) {
+  const found = stored(type).find((candidate) => candidate.key === key)
+  if (!found) throw new Error(`${type.name} has no field ${key} to filter by`)
+  return found.scalar
+}
+
+/** The reference on the other side that this list is the inverse of; none for a link. */
+function inverseOf(type, field) {
+  const target = getNamedType(field.type)
+  const references = Object.values(target.getFields()).filter((candidate) => getNullableType(candidate.type) === type)
+  const named = references.find((candidate) => argumentOf(candidate, 'reference', 'inverse') === field.name)
+  return named ?? references.find((candidate) => !argumentOf(candidate, 'reference', 'inverse') && !candidate.resolve?.registered)
+}
+
+const isLink = (type, field) =>
+  isListType(getNullableType(field.type)) && isRecordType(getNamedType(field.type)) && !inverseOf(type, field)
+
+function linkKey(type, field) {
+  const other = getNamedType(field.type)
+  const back = Object.values(other.getFields()).find((candidate) => isLink(other, candidate) && getNamedType(candidate.type) === type)
+  const own = `${type.name}.${field.name}`
+  const far = `${other.name}.${back?.name}`
+  return own < far ? { key: `${own} ${far}`, side: 0 } : { key: `${far} ${own}`, side: 1 }
+}
+
+/** Throws when a constraint does not hold. */
+function broken(field, value) {
+  if (directive(field, 'notBlank') && !value.trim()) throw new Error(`${field.name} is blank`)
+  if (directive(field, 'length')) within(field, [...value].length, argumentOf(field, 'length', 'min'), argumentOf(field, 'length', 'max'))
+  if (directive(field, 'range')) within(field, Number(value), argumentOf(field, 'range', 'min'), argumentOf(field, 'range', 'max'))
+  if (directive(field, 'email') && !/^[^@\s]+@[^@\s]+$/.test(value)) throw new Error(`${field.name} is no e-mail address`)
+}
+
+function within(field, value, min = -Infinity, max = Infinity) {
+  if (value < min || value > max) throw new Error(`${field.name} is out of range`)
+}
+
+/** `"-price"` or `"name"`; nulls last either way, ties by id. */
+function byOrder(type, order) {
+  const keys = order.map((text) => {
+    const [, minus, name] = /^(-?)(\w+)$/.exec(text) ?? []
+    if (!name) throw new Error(`${text} is no order`)
+    return { name, scalar: name === 'id' ? 'Long' : scalarOf(type, name), sign: minus ? -1 : 1 }
+  })
+  return (a, b) => {
+    for (const { name, scalar, sign } of keys) {
+      const [left, right] = [a[name] ?? null, b[name] ?? null]
+      if (left === null || right === null) {
+        if (left !== right) return left === null ? 1 : -1
+        continue
+      }
+      const decided = compare(scalar, left, right) * sign
+      if (decided) return decided
+    }
+    return a.id - b.id
+  }
+}

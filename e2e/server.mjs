@@ -1,0 +1,60 @@
+// Starts a server under test on a free port with a data folder of its own, and stops it.
+
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+const READY_WITHIN = 30_000
+const STOPPED_WITHIN = 15_000
+
+/** The program under test: TREFOIL_BIN for the server itself, TREFOIL_HARDER_BIN for the one with resolvers of its own. */
+export function binary(variable = 'TREFOIL_BIN') {
+  const path = process.env[variable]
+  if (!path) throw new Error(`${variable} names no program: build one and give its path, or ./standin.mjs`)
+  return path
+}
+
+/**
+ * Starts `bin serve …args` and waits until it has told its address.
+ * Gives its `url` (no slash at the end), what it has printed so far (`output()`) and `stop()`.
+ */
+export async function start(bin, args = [], env = {}) {
+  const data = mkdtempSync(join(tmpdir(), 'trefoil-e2e-'))
+  const child = spawn(bin, ['serve', ...args, '--port', '0', '--data', data], {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const exited = once(child, 'exit').catch((error) => [error.message])
+  let printed = ''
+  const address = new Promise((resolve) => {
+    const read = (text) => {
+      printed += text
+      const found = /http:\/\/(?:127\.0\.0\.1|localhost|\[::1\]):\d+/.exec(printed)
+      if (found) resolve(found[0])
+    }
+    child.stdout.setEncoding('utf8').on('data', read)
+    child.stderr.setEncoding('utf8').on('data', read)
+  })
+
+  const stop = async () => {
+    const timer = setTimeout(() => child.kill('SIGKILL'), STOPPED_WITHIN)
+    child.kill('SIGTERM')
+    const [code, signal] = await exited
+    clearTimeout(timer)
+    rmSync(data, { recursive: true, force: true })
+    return { code, signal }
+  }
+
+  const url = await Promise.race([
+    address,
+    exited.then(([code]) => Promise.reject(new Error(`${bin} ended with ${code} before it was ready:\n${printed}`))),
+    later(READY_WITHIN).then(() => stop().then(() => Promise.reject(new Error(`${bin} told no address:\n${printed}`)))),
+  ])
+  return { url, stop, output: () => printed }
+}
+
+function later(milliseconds) {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds).unref())
+}
