@@ -116,7 +116,9 @@ pub fn check(
     variables: Option<&Variables>,
     limits: &Limits,
 ) -> Result<(), Failure> {
-    let mut scale = Scale { document, declared: &operation.variables, variables, known: HashMap::new() };
+    let longest = limits.max_page_size as u64;
+    let mut scale =
+        Scale { document, declared: &operation.variables, variables, longest, known: HashMap::new() };
     let weight = scale.set(&operation.selection_set, None);
     let rows = [
         ("the depth of the operation", weight.depth, limits.depth, "depth"),
@@ -135,6 +137,8 @@ struct Scale<'a> {
     document: &'a ExecutableDocument,
     declared: &'a [VariableRef],
     variables: Option<&'a Variables>,
+    /// No list gets longer than this when it has a limit: the engine refuses a higher one.
+    longest: u64,
     /// Fragments weighed before, by name and the limit they inherit; `None` while one is being weighed.
     known: HashMap<(&'a Name, Option<u64>), Option<Weight>>,
 }
@@ -182,11 +186,12 @@ impl<'a> Scale<'a> {
     }
 
     fn length(&self, field: &Field) -> Option<u64> {
-        LENGTHS.iter().find_map(|name| match &**field.specified_argument_by_name(name)? {
+        let length = LENGTHS.iter().find_map(|name| match &**field.specified_argument_by_name(name)? {
             ast::Value::Int(number) => Some(number.as_str().parse().unwrap_or(0)),
             ast::Value::Variable(name) => self.variable(name),
             _ => None,
-        })
+        });
+        length.map(|length| length.min(self.longest))
     }
 
     fn variable(&self, name: &str) -> Option<u64> {
