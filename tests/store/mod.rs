@@ -4,6 +4,7 @@ mod cancelling;
 mod failing;
 mod keys;
 mod listing;
+mod indexes;
 mod memory;
 mod trees;
 mod writing;
@@ -25,7 +26,7 @@ const SCHEMA: &str = r#"
 scalar Decimal
 scalar Long
 type Query { users: [User] }
-type User {
+type User @index(fields: ["name"]) {
   id: ID!
   name: String!
   email: String @unique
