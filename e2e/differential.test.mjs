@@ -19,7 +19,8 @@ const FOLDERS = { app: new URL('../app', import.meta.url).pathname, harder: new 
 const TYPE_NAMES = ['Query', 'Mutation', 'User', 'Person', 'Book', 'Node', 'SearchResult', 'Genre', 'OrderStatus', 'Probe', 'Decimal', 'String', '__Type', 'Nowhere', '']
 const pools = { typeName: TYPE_NAMES }
 
-const known = new Known()
+// The stand-in is graphql-js itself and differs in nothing.
+const known = new Known(binary().endsWith('standin.mjs') ? [] : undefined)
 let requests = 0
 
 after(() => console.log(`${requests} requests compared with graphql-js, seed ${SEED}`))

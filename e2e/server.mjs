@@ -47,11 +47,11 @@ export async function start(bin, args = [], env = {}) {
     return { code, signal }
   }
 
-  const url = await Promise.race([
-    address,
-    exited.then(([code]) => Promise.reject(new Error(`${bin} ended with ${code} before it was ready:\n${printed}`))),
-    later(READY_WITHIN).then(() => stop().then(() => Promise.reject(new Error(`${bin} told no address:\n${printed}`)))),
-  ])
+  const url = await Promise.race([address, exited.then(() => undefined), later(READY_WITHIN)])
+  if (!url) {
+    const { code, signal } = await stop()
+    throw new Error(`${bin} told no address and ended with ${code ?? signal}:\n${printed}`)
+  }
   return { url, stop, output: () => printed }
 }
 

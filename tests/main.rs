@@ -1,5 +1,4 @@
 //! Every test that needs more than one module, as one binary.
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
 mod cli;
 mod coerce;

@@ -51,11 +51,5 @@ fn migrate(app: &App, config: &Config, mode: Mode, registry: &Registry) -> Resul
         Origin::Sample => None,
         Origin::Folder(path) => Some(path.display().to_string()),
     };
-    let applies = mode != Mode::Plan;
-    let report = life::migrate(&store, &understood, mode)?;
-    if !applies || report.steps.is_empty() {
-        return Ok(report.plan(folder.as_deref()));
-    }
-    let lines: String = report.steps.iter().map(|step| format!("{step}\n")).collect();
-    Ok(format!("{lines}\nDone: {} steps applied.\n", report.steps.len()))
+    Ok(life::migrate(&store, &understood, mode)?.text(folder.as_deref()))
 }

@@ -49,7 +49,8 @@ fn in_order<'a>(model: &Model, app: &'a App) -> Result<Vec<(TypeId, &'a SeedFile
     let mut ordered: Vec<(TypeId, &SeedFile)> = Vec::new();
     while !waiting.is_empty() {
         let names: Vec<TypeId> = waiting.iter().map(|(record, _)| *record).collect();
-        let free = |record: TypeId| !needs(model, record).any(|other| other != record && names.contains(&other));
+        let free =
+            |record: TypeId| !needs(model, record).any(|other| other != record && names.contains(&other));
         // A circle of references has no beginning: then the files go in the order of their names.
         let next = names.iter().position(|record| free(*record)).unwrap_or(0);
         ordered.push(waiting.remove(next));
@@ -86,7 +87,9 @@ fn creation(model: &Model, record: TypeId, row: &SeedRecord) -> Result<Operation
 
 fn seed_id(id: &serde_json::Value) -> Result<i64> {
     let number = id.as_i64().or_else(|| id.as_str().and_then(|text| text.parse().ok()));
-    number.filter(|id| *id > 0).ok_or_else(|| Error::invalid("id", "TYPE", "an id is a positive 64-bit integer"))
+    number
+        .filter(|id| *id > 0)
+        .ok_or_else(|| Error::invalid("id", "TYPE", "an id is a positive 64-bit integer"))
 }
 
 /// Remembers the first operation that failed.

@@ -78,7 +78,7 @@ fn a_removed_type_takes_its_references_and_links_each_by_name() {
         Store::with(old, "INSERT INTO schools DEFAULT VALUES; INSERT INTO students (homeId) VALUES (1)");
     let sdl = "type Student { id: ID! }";
     let plan = store.plan(sdl);
-    assert!(plan.ends_with("To apply: trefoil migrate --apply --allow-drop Student.home --allow-drop Student.courses --allow-drop Course --allow-drop School"), "{plan}");
+    assert!(plan.ends_with("To apply: trefoil migrate --apply --allow-drop Student.home --allow-drop Student.courses --allow-drop Course --allow-drop School\n"), "{plan}");
     store.apply(sdl, &["Student.home", "Student.courses", "Course", "School"]).unwrap();
     assert_eq!(store.rows("SELECT * FROM students"), ["1|1"]);
 }

@@ -69,7 +69,7 @@ impl Store {
     }
 
     fn plan(&self, sdl: &str) -> String {
-        self.prepare(sdl, Mode::Plan).expect("a plan").to_string()
+        self.prepare(sdl, Mode::Plan).expect("a plan").text(None)
     }
 
     /// As a well-behaved other program would.

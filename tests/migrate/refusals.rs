@@ -58,10 +58,10 @@ fn a_plan_writes_nothing_and_ends_with_the_command() {
          User.age: Int becomes Long; converted: 1 value  [needs --apply]\n\
          User.note: removed; lost: 1 value  [LOSS: needs --apply --allow-drop User.note]\n\
          \n\
-         To apply: trefoil migrate --apply --allow-drop User.note"
+         To apply: trefoil migrate --apply --allow-drop User.note\n"
     );
     assert_eq!(store.dump(), before);
-    assert_eq!(store.plan(OLD), "Nothing to do: the store fits the schema.");
+    assert_eq!(store.plan(OLD), "Nothing to do: the store fits the schema.\n");
     let empty = Store::empty();
     assert!(empty.plan(OLD).starts_with("User: new type\n"));
     // Neither does applying it to nothing: the first start makes the store, and seeds it.

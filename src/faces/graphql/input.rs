@@ -49,7 +49,8 @@ impl Arguments {
     ) -> Arguments {
         let mut arguments = Vec::new();
         for (position, definition) in definitions.iter().enumerate() {
-            let default = definition.default_value.as_ref().map(|value| constant(schema, &definition.ty, value));
+            let default =
+                definition.default_value.as_ref().map(|value| constant(schema, &definition.ty, value));
             let written = given.iter().find(|argument| argument.name == definition.name);
             let input = match (written, &default) {
                 (Some(argument), _) => Reader { schema, declared }.read(&definition.ty, &argument.value),
@@ -88,7 +89,9 @@ impl Arguments {
 
     pub fn object(&self, variables: &Variables) -> Result<Value> {
         let values = self.values(variables)?;
-        Ok(Value::Object(values.into_iter().map(|(argument, value)| (argument.name.clone(), value)).collect()))
+        Ok(Value::Object(
+            values.into_iter().map(|(argument, value)| (argument.name.clone(), value)).collect(),
+        ))
     }
 }
 
@@ -112,7 +115,8 @@ impl Input {
             Input::Object(properties) => {
                 let mut fields = Vec::with_capacity(properties.len());
                 for property in properties {
-                    if let Some(value) = property.input.value(variables)?.or_else(|| property.default.clone()) {
+                    if let Some(value) = property.input.value(variables)?.or_else(|| property.default.clone())
+                    {
                         property.check(&value)?;
                         fields.push((property.name.clone(), value));
                     }

@@ -59,7 +59,11 @@ impl<'a> Planner<'a> {
         let ty = definition.map_or_else(|_| first.definition.ty.clone(), |definition| definition.ty.clone());
         if let Some(resolver) = self.engine.registry().get(type_name, &first.name).cloned() {
             let arguments = self.typed_arguments(type_name, first);
-            return Field { label, slot: self.slot(&ty, group), from: From::Resolver { resolver, arguments } };
+            return Field {
+                label,
+                slot: self.slot(&ty, group),
+                from: From::Resolver { resolver, arguments },
+            };
         }
         match record {
             Some(record) => {
@@ -73,12 +77,9 @@ impl<'a> Planner<'a> {
     fn typed_arguments(&self, type_name: &str, field: &Node) -> super::input::Arguments {
         let schema = &self.engine.model().schema;
         match schema.type_field(type_name, &field.name) {
-            Ok(definition) => super::input::Arguments::read(
-                schema,
-                self.declared,
-                &definition.arguments,
-                &field.arguments,
-            ),
+            Ok(definition) => {
+                super::input::Arguments::read(schema, self.declared, &definition.arguments, &field.arguments)
+            }
             Err(_) => self.arguments(field),
         }
     }

@@ -36,40 +36,40 @@ pub enum MigrateError {
     Database(String),
 }
 
-/// One line a step, then how to go on.
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Report {
+    /// One line a step, then how to go on. `app` is the application folder to name in the command.
+    pub fn text(&self, app: Option<&str>) -> String {
         if self.steps.is_empty() {
-            return f.write_str("Nothing to do: the store fits the schema.");
+            return "Nothing to do: the store fits the schema.\n".to_owned();
         }
-        for step in &self.steps {
-            match self.done {
-                true => writeln!(f, "{}: {}", step.subject, step.description)?,
-                false => writeln!(f, "{step}")?,
-            }
-        }
-        match (self.done, self.fresh) {
-            (true, _) => f.write_str("\nDone."),
-            (false, true) => f.write_str("\nThe store is empty: the next start makes all of this."),
-            (false, false) => write!(f, "\n{}", way_on(&self.steps)),
-        }
+        let lines: String = match self.done {
+            true => self.steps.iter().map(PlannedStep::taken).collect(),
+            false => self.steps.iter().map(|step| format!("{step}\n")).collect(),
+        };
+        let way_on = match (self.done, self.fresh) {
+            (true, _) => "Done.".to_owned(),
+            (false, true) => "The store is empty: the next start makes all of this.".to_owned(),
+            (false, false) => way_on(&self.steps, app),
+        };
+        format!("{lines}\n{way_on}\n")
     }
 }
 
-fn way_on(steps: &[PlannedStep]) -> String {
+fn way_on(steps: &[PlannedStep], app: Option<&str>) -> String {
     if steps.iter().any(|step| matches!(step.safety, Safety::Blocked { .. })) {
         return "This cannot be applied as it is: see NOT POSSIBLE above.".to_owned();
     }
     if steps.iter().all(|step| step.safety == Safety::Safe) {
         return "Nothing is lost: the next start does all of this by itself.".to_owned();
     }
-    format!("To apply: {}", command(steps))
+    format!("To apply: {}", command(steps, app))
 }
 
-/// `trefoil migrate --apply --allow-drop User.email`
-fn command(steps: &[PlannedStep]) -> String {
+/// `trefoil migrate my-app --apply --allow-drop User.email`
+fn command(steps: &[PlannedStep], app: Option<&str>) -> String {
+    let app = app.map(|folder| format!(" {folder}")).unwrap_or_default();
     let losses = losses(steps).map(|what| format!(" --allow-drop {what}"));
-    format!("trefoil migrate --apply{}", losses.collect::<String>())
+    format!("trefoil migrate{app} --apply{}", losses.collect::<String>())
 }
 
 /// The names that `--allow-drop` takes.

@@ -268,6 +268,13 @@ impl Doubt {
     }
 }
 
+impl PlannedStep {
+    /// The line about it once it is done.
+    pub fn taken(&self) -> String {
+        format!("{}: {}\n", self.subject, self.description)
+    }
+}
+
 impl fmt::Display for PlannedStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.subject, self.description)?;
