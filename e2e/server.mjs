@@ -9,8 +9,8 @@ import { join } from 'node:path'
 const READY_WITHIN = 30_000
 const STOPPED_WITHIN = 15_000
 
-/** The program under test: TREFOIL_BIN for the server itself, TREFOIL_HARDER_BIN for the one with resolvers of its own. */
-export function binary(variable = 'TREFOIL_BIN') {
+/** The program under test: SERVER_BIN for the server itself, HARDER_BIN for the one with resolvers of its own. */
+export function binary(variable = 'SERVER_BIN') {
   const path = process.env[variable]
   if (!path) throw new Error(`${variable} names no program: build one and give its path, or ./standin.mjs`)
   return path

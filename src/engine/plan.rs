@@ -5,9 +5,7 @@ use std::sync::Arc;
 use super::cursor;
 use super::operation::{Absent, Condition, Listing, Op, Operation, Order, Selection, Slice};
 use crate::error::{Error, Result, Segment, Violation};
-use crate::model::{
-    Field, FieldId, FilledBy, Kind, Model, RecordType, Stored, TypeId, Value, coerce, scalars,
-};
+use crate::model::{Field, FieldId, FilledBy, Kind, Model, RecordType, Stored, TypeId, Value, coerce, scalars};
 
 /// An operation that was proven. Stores take nothing else; only this module can make one.
 #[derive(Debug, Clone)]
@@ -258,7 +256,7 @@ fn test(model: &Model, record: &RecordType, condition: &Condition) -> Result<Tes
             Err(vec![Violation::new(&field.name, "OPERATOR", message)])
         }
         (Op::Eq | Op::Ne | Op::Lt | Op::Lte | Op::Gt | Op::Gte | Op::Contains, _) => {
-            let value = coerce::comparable(model, field, value).map_err(|list| of(field, list))?;
+            let value = coerce::comparable(model, field, value).map_err(|list| named(field, list))?;
             Ok(Test::Compare { field: id, op: *op, value })
         }
     }
@@ -268,9 +266,14 @@ fn one_of(model: &Model, id: FieldId, field: &Field, items: &[Value]) -> Result<
     if items.is_empty() {
         return Ok(Test::Nothing);
     }
-    let values = items.iter().map(|item| coerce::comparable(model, field, item));
-    let values = values.collect::<Result<_, _>>().map_err(|list| of(field, list))?;
-    Ok(Test::OneOf { field: id, values })
+    let values = items.iter().map(|item| coerce::comparable(model, field, item)).collect::<Result<_, _>>();
+    Ok(Test::OneOf { field: id, values: values.map_err(|list| named(field, list))? })
+}
+
+/// Coercion tells where in a value something is wrong; this adds the field that the value is for.
+fn named(field: &Field, violations: Vec<Violation>) -> Vec<Violation> {
+    let name = || Segment::Field(field.input_name.clone());
+    violations.into_iter().map(|violation| violation.under(name())).collect()
 }
 
 fn holds_text(kind: &Kind) -> bool {
@@ -369,13 +372,13 @@ impl<'a> Write<'a> {
             let none = Value::List(Vec::new());
             match coerce::ids(field, if value.is_null() { &none } else { value }) {
                 Ok(ids) => self.links.push((id, ids)),
-                Err(violations) => self.violations.extend(of(field, violations)),
+                Err(violations) => self.violations.extend(named(field, violations)),
             }
             return;
         }
         match coerce::field(self.model, field, value) {
             Ok(stored) => self.values.push((id, stored)),
-            Err(violations) => self.violations.extend(of(field, violations)),
+            Err(violations) => self.violations.extend(named(field, violations)),
         }
     }
 
@@ -400,10 +403,4 @@ impl<'a> Write<'a> {
             }
         }
     }
-}
-
-/// Complaints about a field's value, seen from the record.
-fn of(field: &Field, violations: Vec<Violation>) -> Vec<Violation> {
-    let name = || Segment::Field(field.input_name.clone());
-    violations.into_iter().map(|violation| violation.under(name())).collect()
 }

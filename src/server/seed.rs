@@ -49,21 +49,25 @@ fn in_order<'a>(model: &Model, app: &'a App) -> Result<Vec<(TypeId, &'a SeedFile
     let mut ordered: Vec<(TypeId, &SeedFile)> = Vec::new();
     while !waiting.is_empty() {
         let names: Vec<TypeId> = waiting.iter().map(|(record, _)| *record).collect();
-        let free =
-            |record: TypeId| !needs(model, record).any(|other| other != record && names.contains(&other));
+        let free = |(record, file): &(TypeId, &SeedFile)| {
+            !needs(model, *record, file).any(|other| other != *record && names.contains(&other))
+        };
         // A circle of references has no beginning: then the files go in the order of their names.
-        let next = names.iter().position(|record| free(*record)).unwrap_or(0);
+        let next = waiting.iter().position(free).unwrap_or(0);
         ordered.push(waiting.remove(next));
     }
     Ok(ordered)
 }
 
-/// The types whose records must be there first.
-fn needs(model: &Model, record: TypeId) -> impl Iterator<Item = TypeId> {
-    let links = move |other: &TypeId| *other < record;
+/// The types whose records must be there first: those it refers to, and those its file links to.
+fn needs(model: &Model, record: TypeId, file: &SeedFile) -> impl Iterator<Item = TypeId> {
+    let links = move |name: &str| match &file.rows {
+        Rows::Records(rows) => rows.iter().any(|row| row.fields.contains_key(name)),
+        Rows::Texts(_) => false,
+    };
     model.record(record).fields.iter().filter_map(move |field| match &field.kind {
         Kind::Reference { target, .. } => Some(*target),
-        Kind::Link { target, .. } => Some(*target).filter(links),
+        Kind::Link { target, .. } => links(&field.input_name).then_some(*target),
         Kind::Id
         | Kind::Scalar(_)
         | Kind::Enum(_)
@@ -87,19 +91,18 @@ fn creation(model: &Model, record: TypeId, row: &SeedRecord) -> Result<Operation
 
 fn seed_id(id: &serde_json::Value) -> Result<i64> {
     let number = id.as_i64().or_else(|| id.as_str().and_then(|text| text.parse().ok()));
-    number
-        .filter(|id| *id > 0)
-        .ok_or_else(|| Error::invalid("id", "TYPE", "an id is a positive 64-bit integer"))
+    number.filter(|id| *id > 0).ok_or_else(|| Error::invalid("id", "TYPE", "an id is a positive 64-bit integer"))
 }
 
-/// Remembers the first operation that failed.
+/// Remembers the first operation that failed; the others of an undone request count as cancelled.
 struct FirstFailure(Option<(usize, Error)>);
 
 impl Answer for FirstFailure {
     fn row(&mut self, _plan: usize, _row: &dyn Row) {}
 
     fn done(&mut self, plan: usize, outcome: Result<Outcome>) {
-        if let (None, Err(error)) = (&self.0, outcome) {
+        let told = matches!(&self.0, Some((_, known)) if !matches!(known, Error::Cancelled));
+        if let (false, Err(error)) = (told, outcome) {
             self.0 = Some((plan, error));
         }
     }

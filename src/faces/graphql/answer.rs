@@ -1,6 +1,9 @@
 //! The response of one operation while it is made: root fields as they are answered, in whatever order.
 
+use std::ops::Range;
 use std::sync::Arc;
+
+use apollo_compiler::executable::OperationType;
 
 use super::connection::{Gathering, Page, WriteNode};
 use super::failure::{self, Failure};
@@ -17,16 +20,24 @@ const HEAD: &[u8] = b"{\"data\":{";
 pub struct Answering {
     plan: Arc<Plan>,
     writer: Writer,
-    /// Where in the writer's bytes each root field is, its key included.
-    spans: Vec<Option<(usize, usize)>>,
-    /// A non-null root field is null, so `data` is.
-    nulled: bool,
+    spans: Vec<Option<Span>>,
     /// The operations handed to the store, by number.
     running: Vec<Running>,
     open: Option<Open>,
     /// Something was changed: worth keeping under an idempotency key.
     changed: bool,
     saved: Saved,
+}
+
+/// What was written for a root field.
+#[derive(Debug, Clone)]
+struct Span {
+    /// Where in the writer's bytes it is, its key included …
+    bytes: Range<usize>,
+    /// … and where in the list of failures those of it are.
+    failures: Range<usize>,
+    /// It is null and must not be, so `data` is null.
+    nulled: bool,
 }
 
 /// What is to be known of a running operation when its rows come.
@@ -56,8 +67,7 @@ struct Open {
 struct Saved {
     out: usize,
     failures: usize,
-    spans: Vec<Option<(usize, usize)>>,
-    nulled: bool,
+    spans: Vec<Option<Span>>,
     changed: bool,
 }
 
@@ -97,7 +107,6 @@ impl Answering {
             spans: vec![None; plan.roots.len()],
             plan,
             writer: Writer { out, failures: Vec::new() },
-            nulled: false,
             running: Vec::new(),
             open: None,
             changed: false,
@@ -114,11 +123,12 @@ impl Answering {
     pub fn root(&mut self, position: usize, write: impl FnOnce(&mut Writer, &Root, At) -> Wrote) {
         let plan = self.plan.clone();
         let root = &plan.roots[position];
+        let failures = self.writer.failures.len();
         let start = self.key(root);
         let path = Path::root(&root.label.response);
         let at = At { label: &root.label, path: &path };
         let wrote = self.writer.nullable(root.required, |writer| write(writer, root, at));
-        self.close(position, start, wrote);
+        self.close(position, start, failures, wrote);
     }
 
     fn key(&mut self, root: &Root) -> usize {
@@ -130,9 +140,12 @@ impl Answering {
         start
     }
 
-    fn close(&mut self, position: usize, start: usize, wrote: Wrote) {
-        self.spans[position] = Some((start, self.writer.out.len()));
-        self.nulled |= wrote.is_err();
+    fn close(&mut self, position: usize, start: usize, failures: usize, wrote: Wrote) {
+        self.spans[position] = Some(Span {
+            bytes: start..self.writer.out.len(),
+            failures: failures..self.writer.failures.len(),
+            nulled: wrote.is_err(),
+        });
     }
 
     fn open(&mut self, number: usize, root: &Root) -> Open {
@@ -203,55 +216,69 @@ impl Answering {
                 self.writer.failed(root.required, &error, at)
             }
         };
-        self.close(position, open.start, wrote);
+        self.close(position, open.start, open.failures, wrote);
     }
 
     /// The response so far.
     pub fn bytes(&self) -> Vec<u8> {
-        let mut out = match (self.nulled, self.in_order()) {
-            (true, _) => b"{\"data\":null".to_vec(),
-            (false, true) => self.writer.out.clone(),
-            (false, false) => self.ordered(),
+        if self.is_in_order() {
+            let mut out = self.writer.out.clone();
+            out.push(b'}');
+            return sealed(out, self.writer.failures.iter());
+        }
+        let nulled = self.spans().position(|span| span.nulled);
+        let out = if nulled.is_some() { b"{\"data\":null".to_vec() } else { self.ordered() };
+        // A query stops at the first field that makes it null; what a mutation did after it is told all the same.
+        let told = match (nulled, self.plan.kind) {
+            (Some(position), OperationType::Query | OperationType::Subscription) => position + 1,
+            (Some(_), OperationType::Mutation) | (None, _) => self.spans.len(),
         };
-        seal(&mut out, self.nulled, &self.writer.failures);
-        out
+        let failures = self.spans().take(told).flat_map(|span| &self.writer.failures[span.failures.clone()]);
+        sealed(out, failures)
     }
 
     pub fn finish(mut self) -> Vec<u8> {
-        if self.nulled || !self.in_order() {
+        if !self.is_in_order() {
             return self.bytes();
         }
         let mut out = std::mem::take(&mut self.writer.out);
-        seal(&mut out, self.nulled, &self.writer.failures);
+        out.push(b'}');
+        let out = sealed(out, self.writer.failures.iter());
         self.plan.size.store(out.len(), std::sync::atomic::Ordering::Relaxed);
         out
     }
 
-    fn in_order(&self) -> bool {
-        self.spans.iter().flatten().is_sorted_by_key(|(start, _)| *start)
+    fn spans(&self) -> impl Iterator<Item = &Span> {
+        self.spans.iter().flatten()
+    }
+
+    /// Whether the bytes can go out as they were written.
+    fn is_in_order(&self) -> bool {
+        self.spans().is_sorted_by_key(|span| span.bytes.start) && !self.spans().any(|span| span.nulled)
     }
 
     fn ordered(&self) -> Vec<u8> {
         let mut out = HEAD.to_vec();
-        for (start, end) in self.spans.iter().flatten() {
+        for span in self.spans() {
             if out.len() > HEAD.len() {
                 out.push(b',');
             }
-            out.extend_from_slice(&self.writer.out[*start..*end]);
+            out.extend_from_slice(&self.writer.out[span.bytes.clone()]);
         }
+        out.push(b'}');
         out
     }
 }
 
-fn seal(out: &mut Vec<u8>, nulled: bool, failures: &[Failure]) {
-    if !nulled {
-        out.push(b'}');
-    }
-    if !failures.is_empty() {
+/// Adds the errors and closes the response.
+fn sealed<'a>(mut out: Vec<u8>, failures: impl Iterator<Item = &'a Failure>) -> Vec<u8> {
+    let mut failures = failures.peekable();
+    if failures.peek().is_some() {
         out.extend_from_slice(b",\"errors\":");
-        failure::write_all(out, failures);
+        failure::write_all(&mut out, failures);
     }
     out.push(b'}');
+    out
 }
 
 fn changed(outcome: &Outcome) -> bool {
@@ -345,7 +372,6 @@ impl Answer for Answering {
             out: self.writer.out.len(),
             failures: self.writer.failures.len(),
             spans: self.spans.clone(),
-            nulled: self.nulled,
             changed: self.changed,
         };
     }
@@ -354,7 +380,7 @@ impl Answer for Answering {
         self.writer.out.truncate(self.saved.out);
         self.writer.failures.truncate(self.saved.failures);
         self.spans.clone_from(&self.saved.spans);
-        (self.nulled, self.changed) = (self.saved.nulled, self.saved.changed);
+        self.changed = self.saved.changed;
         self.open = None;
     }
 }

@@ -78,7 +78,7 @@ impl Failure {
 }
 
 /// `[…]` of all of them.
-pub fn write_all(out: &mut Vec<u8>, failures: &[Failure]) {
+pub fn write_all<'a>(out: &mut Vec<u8>, failures: impl IntoIterator<Item = &'a Failure>) {
     out.push(b'[');
     separated(out, failures, |out, failure| failure.write(out));
     out.push(b']');
@@ -103,8 +103,12 @@ fn path(out: &mut Vec<u8>, segments: &[Segment]) {
     out.push(b']');
 }
 
-fn separated<T>(out: &mut Vec<u8>, items: &[T], mut write: impl FnMut(&mut Vec<u8>, &T)) {
-    for (i, item) in items.iter().enumerate() {
+fn separated<'a, T: 'a>(
+    out: &mut Vec<u8>,
+    items: impl IntoIterator<Item = &'a T>,
+    mut write: impl FnMut(&mut Vec<u8>, &T),
+) {
+    for (i, item) in items.into_iter().enumerate() {
         if i > 0 {
             out.push(b',');
         }

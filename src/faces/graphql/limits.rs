@@ -14,6 +14,9 @@ use crate::model::Value;
 /// What a list without a limit of its own counts as.
 const USUAL_LENGTH: u64 = 20;
 
+/// A token counts once for each so many bytes: megabytes of comment or text in a document cost memory all the same.
+const BYTES_A_TOKEN: usize = 256;
+
 /// Arguments that say how long a list can get.
 const LENGTHS: [&str; 2] = ["first", "size"];
 
@@ -24,6 +27,11 @@ pub fn exceeded(what: &str, found: impl std::fmt::Display, allowed: usize, setti
 
 /// Refuses text with too many tokens without keeping any of them.
 pub fn check_tokens(text: &str, limits: &Limits) -> Result<(), Failure> {
+    let longest = limits.tokens.saturating_mul(BYTES_A_TOKEN);
+    if text.len() > longest {
+        let what = format!("the length of the document in units of {BYTES_A_TOKEN} bytes");
+        return Err(exceeded(&what, text.len().div_ceil(BYTES_A_TOKEN), limits.tokens, "tokens"));
+    }
     let mut rest = text.as_bytes();
     let mut count = 0;
     while let Some(length) = next_token(&mut rest) {
@@ -111,7 +119,9 @@ pub fn check(
     variables: Option<&Variables>,
     limits: &Limits,
 ) -> Result<(), Failure> {
-    let mut scale = Scale { document, declared: &operation.variables, variables, known: HashMap::new() };
+    let longest = limits.max_page_size as u64;
+    let mut scale =
+        Scale { document, declared: &operation.variables, variables, longest, known: HashMap::new() };
     let weight = scale.set(&operation.selection_set, None);
     let rows = [
         ("the depth of the operation", weight.depth, limits.depth, "depth"),
@@ -130,6 +140,8 @@ struct Scale<'a> {
     document: &'a ExecutableDocument,
     declared: &'a [VariableRef],
     variables: Option<&'a Variables>,
+    /// No list gets longer than this when it has a limit: the engine refuses a higher one.
+    longest: u64,
     /// Fragments weighed before, by name and the limit they inherit; `None` while one is being weighed.
     known: HashMap<(&'a Name, Option<u64>), Option<Weight>>,
 }
@@ -177,11 +189,12 @@ impl<'a> Scale<'a> {
     }
 
     fn length(&self, field: &Field) -> Option<u64> {
-        LENGTHS.iter().find_map(|name| match &**field.specified_argument_by_name(name)? {
+        let length = LENGTHS.iter().find_map(|name| match &**field.specified_argument_by_name(name)? {
             ast::Value::Int(number) => Some(number.as_str().parse().unwrap_or(0)),
             ast::Value::Variable(name) => self.variable(name),
             _ => None,
-        })
+        });
+        length.map(|length| length.min(self.longest))
     }
 
     fn variable(&self, name: &str) -> Option<u64> {
