@@ -203,10 +203,9 @@ impl Bench {
 
     /// The id of a new record.
     async fn make(&self, record: &str, fields: &[(&str, Value)]) -> i64 {
-        match self.one(self.create(record, fields, "id")).await.unwrap().0 {
-            Outcome::Created { id, version: 1 } => id,
-            other => panic!("{other:?}"),
-        }
+        let outcome = self.one(self.create(record, fields, "id")).await.unwrap().0;
+        let Outcome::Created { id, version: 1 } = outcome else { panic!("{outcome:?}") };
+        id
     }
 
     async fn user(&self, name: &str) -> i64 {
@@ -215,10 +214,9 @@ impl Bench {
 
     async fn count(&self, record: &str) -> u64 {
         let listing = Listing { count: true, ..Listing::default() };
-        match self.one(self.list(record, listing, "id")).await.unwrap().0 {
-            Outcome::Listed { total: Some(total), .. } => total,
-            other => panic!("{other:?}"),
-        }
+        let outcome = self.one(self.list(record, listing, "id")).await.unwrap().0;
+        let Outcome::Listed { total: Some(total), .. } = outcome else { panic!("{outcome:?}") };
+        total
     }
 }
 
