@@ -12,7 +12,7 @@ use apollo_compiler::{Node, ast};
 use super::failure::{Failure, Place};
 use super::plan::Plan;
 use super::variables::{Declared, Variables};
-use super::{input, limits, rules};
+use super::{input, limits, rules, tokens};
 use crate::config::Limits;
 use crate::engine::Engine;
 use crate::model::Value;
@@ -40,7 +40,7 @@ pub struct Prepared {
     flags: Vec<usize>,
     /// The cost depends on variables and is judged with them.
     weigh: bool,
-    plans: RwLock<Vec<(Vec<bool>, Arc<Plan>)>>,
+    plans: RwLock<Vec<(Vec<Option<bool>>, Arc<Plan>)>>,
 }
 
 impl Document {
@@ -64,6 +64,7 @@ impl Document {
                 (false, false) => failures(&error.errors, "GRAPHQL_PARSE_FAILED"),
             }
         })?;
+        refuse_bare_fields(text)?;
         let document = validate(engine, &settings.limits, &ast)?;
         let operations: Vec<_> =
             document.operations.iter().map(|operation| Prepared::new(engine, &document, operation)).collect();
@@ -99,6 +100,15 @@ impl Document {
 pub struct Settings {
     pub limits: Limits,
     pub introspection: bool,
+}
+
+fn refuse_bare_fields(text: &str) -> Result<(), Vec<Failure>> {
+    let Some(token) = tokens::bare_field(text) else { return Ok(()) };
+    let before = &text[..token.at];
+    let line = before.matches('\n').count() + 1;
+    let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
+    let message = format!("syntax error: expected `:` and a value after `{}`", token.text);
+    Err(vec![Failure::new("GRAPHQL_PARSE_FAILED", message).at(&[Place { line, column }])])
 }
 
 /// The limits come first: validation costs more than counting.
@@ -192,7 +202,7 @@ impl Prepared {
         if self.weigh {
             limits::check(document, &self.operation, Some(variables), &settings.limits)?;
         }
-        let key = self.flags.iter().map(|position| variables.get(*position) == Some(&Value::Bool(true)));
+        let key = self.flags.iter().map(|position| variables.get(*position).and_then(Value::as_bool));
         let known = self.plans.read().unwrap_or_else(|broken| broken.into_inner());
         if let Some((_, plan)) = known.iter().find(|(flags, _)| flags.iter().copied().eq(key.clone())) {
             return Ok(plan.clone());

@@ -28,7 +28,7 @@ pub enum Input {
     Constant(Value),
     /// By position in the operation's definitions.
     Variable(usize),
-    List(Vec<Input>),
+    List { items: Vec<Input>, required: bool },
     Object(Vec<Property>),
 }
 
@@ -96,7 +96,7 @@ impl Input {
     fn uses_variables(&self) -> bool {
         match self {
             Input::Constant(_) => false,
-            Input::Variable(_) | Input::List(_) | Input::Object(_) => true,
+            Input::Variable(_) | Input::List { .. } | Input::Object(_) => true,
         }
     }
 
@@ -105,8 +105,13 @@ impl Input {
         Ok(match self {
             Input::Constant(value) => Some(value.clone()),
             Input::Variable(position) => variables.get(*position).cloned(),
-            Input::List(items) => {
-                let items = items.iter().map(|item| Ok(item.value(variables)?.unwrap_or(Value::Null)));
+            Input::List { items, required } => {
+                let items = items.iter().map(|item| match item.value(variables)?.unwrap_or(Value::Null) {
+                    Value::Null if *required => {
+                        Err(Error::invalid("[]", "REQUIRED", "an element of this list must not be null"))
+                    }
+                    value => Ok(value),
+                });
                 Some(Value::List(items.collect::<Result<_>>()?))
             }
             Input::Object(properties) => {
@@ -140,7 +145,7 @@ pub fn constant(schema: &Schema, ty: &ast::Type, value: &ast::Value) -> Value {
     match (Reader { schema, declared: &[] }).read(ty, value) {
         Input::Constant(value) => value,
         // Validation refuses variables in constants.
-        Input::Variable(_) | Input::List(_) | Input::Object(_) => Value::Null,
+        Input::Variable(_) | Input::List { .. } | Input::Object(_) => Value::Null,
     }
 }
 
@@ -155,10 +160,13 @@ impl Reader<'_> {
             ast::Value::Variable(name) => self.variable(name),
             ast::Value::Null => Input::Constant(Value::Null),
             ast::Value::List(items) if ty.is_list() => {
-                list(items.iter().map(|item| self.read(ty.item_type(), item)).collect())
+                let required = ty.item_type().is_non_null();
+                list(items.iter().map(|item| self.read(ty.item_type(), item)).collect(), required)
             }
             // One value stands for a list of one.
-            _ if ty.is_list() => list(vec![self.read(ty.item_type(), value)]),
+            _ if ty.is_list() => {
+                list(vec![self.read(ty.item_type(), value)], ty.item_type().is_non_null())
+            }
             _ => self.read_named(ty.inner_named_type(), value),
         }
     }
@@ -205,7 +213,7 @@ impl Reader<'_> {
             ast::Value::String(text) => Input::Constant(Value::String(text.clone())),
             ast::Value::Enum(name) => Input::Constant(Value::String(name.to_string())),
             ast::Value::Variable(name) => self.variable(name),
-            ast::Value::List(items) => list(items.iter().map(|item| self.untyped(item)).collect()),
+            ast::Value::List(items) => list(items.iter().map(|item| self.untyped(item)).collect(), false),
             ast::Value::Object(fields) => object(
                 fields
                     .iter()
@@ -236,13 +244,13 @@ pub fn number(text: &str) -> Value {
 }
 
 /// Constant as a whole when all its parts are.
-fn list(items: Vec<Input>) -> Input {
+fn list(items: Vec<Input>, required: bool) -> Input {
     if items.iter().any(Input::uses_variables) {
-        return Input::List(items);
+        return Input::List { items, required };
     }
     let values = items.into_iter().filter_map(|item| match item {
         Input::Constant(value) => Some(value),
-        Input::Variable(_) | Input::List(_) | Input::Object(_) => None,
+        Input::Variable(_) | Input::List { .. } | Input::Object(_) => None,
     });
     Input::Constant(Value::List(values.collect()))
 }
@@ -253,7 +261,7 @@ fn object(properties: Vec<Property>) -> Input {
     }
     let fields = properties.into_iter().filter_map(|property| match property.input {
         Input::Constant(value) => Some((property.name, value)),
-        Input::Variable(_) | Input::List(_) | Input::Object(_) => None,
+        Input::Variable(_) | Input::List { .. } | Input::Object(_) => None,
     });
     Input::Constant(Value::Object(fields.collect()))
 }

@@ -58,6 +58,10 @@ impl Writer {
         path: &Path,
         mut write: impl FnMut(&mut Writer, &Field, At) -> Wrote,
     ) -> Wrote {
+        if let Some(failure) = &object.broken {
+            self.failures.push(failure.clone().on(path.segments()));
+            return Err(Nulled);
+        }
         self.out.push(b'{');
         for (i, field) in object.fields.iter().enumerate() {
             if i > 0 {
