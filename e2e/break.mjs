@@ -179,7 +179,7 @@ const BREAKERS = {
     if (random.chance(0.3)) again.arguments = definition.args.map((arg) => ast.argument(arg.name, ast.int(1)))
     sets.find(({ node: set }) => set.selections.includes(node))?.node.selections.push(again)
   }),
-  sameNameDeep: ({ composites, sets, random }) => some(composites, random, ({ node }) => {
+  sameNameDeep: ({ composites, sets, random }) => some(composites.filter(hasSelections), random, ({ node }) => {
     const again = copy(node)
     const inner = again.selectionSet.selections.filter(({ kind }) => kind === 'Field')
     if (!inner.length) return false
@@ -192,7 +192,7 @@ const BREAKERS = {
     const any = (of) => plainField(random.pick(Object.values(of.getFields())), 'same')
     node.selections.push(ast.inline(one.name, [any(one)]), ast.inline(two.name, [any(two)]))
   }),
-  mergedTwice: ({ composites, sets, random }) => some(composites, random, ({ node }) => {
+  mergedTwice: ({ composites, sets, random }) => some(composites.filter(hasSelections), random, ({ node }) => {
     const again = copy(node)
     again.selectionSet.selections = [...random.shuffle(again.selectionSet.selections), ast.field('__typename')]
     const set = sets.find(({ node: candidate }) => candidate.selections.includes(node))
@@ -221,6 +221,7 @@ export { breakSyntax, breakVariables }
 
 const inputObjects = (values) => values.filter(({ holder, type }) => holder.value.kind === 'ObjectValue' && type && isInputObjectType(getNamedType(type)))
 
+const hasSelections = ({ node }) => node.selectionSet !== undefined
 const isFree = (type) => ['Long', 'Decimal', 'Date', 'DateTime', 'JSON'].includes(getNullableType(type).name)
 
 /** Gives every operation a name and the request the name of its own, so that another can stand beside it. */

@@ -19,7 +19,8 @@ const FOLDERS = { app: new URL('../app', import.meta.url).pathname, harder: new 
 const TYPE_NAMES = ['Query', 'Mutation', 'User', 'Person', 'Book', 'Node', 'SearchResult', 'Genre', 'OrderStatus', 'Probe', 'Decimal', 'String', '__Type', 'Nowhere', '']
 const pools = { typeName: TYPE_NAMES }
 
-const known = new Known()
+// The stand-in is graphql-js itself and differs in nothing.
+const known = new Known(binary().endsWith('standin.mjs') ? [] : undefined)
 let requests = 0
 
 after(() => console.log(`${requests} requests compared with graphql-js, seed ${SEED}`))
@@ -30,7 +31,7 @@ test('the sample answers as graphql-js does', async (t) => {
 
 test('the harder schema answers as graphql-js does', async (t) => {
   const texts = ['', 'a', 'A', 'o', 'Novel', 'ö', '🌍', 'Nin', 'nothing has this']
-  await compare(t, 'harder', binary('TREFOIL_HARDER_BIN'), [FOLDERS.harder], { folder: FOLDERS.harder, resolvers, pools: { ...pools, text: texts } }, { reads: 1500 * TIMES, writes: 250 * TIMES })
+  await compare(t, 'harder', binary('HARDER_BIN'), [FOLDERS.harder], { folder: FOLDERS.harder, resolvers, pools: { ...pools, text: texts } }, { reads: 1500 * TIMES, writes: 250 * TIMES })
 })
 
 test('at least 2,000 requests were compared and every known difference was met', () => {

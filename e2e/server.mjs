@@ -9,8 +9,8 @@ import { join } from 'node:path'
 const READY_WITHIN = 30_000
 const STOPPED_WITHIN = 15_000
 
-/** The program under test: TREFOIL_BIN for the server itself, TREFOIL_HARDER_BIN for the one with resolvers of its own. */
-export function binary(variable = 'TREFOIL_BIN') {
+/** The program under test: SERVER_BIN for the server itself, HARDER_BIN for the one with resolvers of its own. */
+export function binary(variable = 'SERVER_BIN') {
   const path = process.env[variable]
   if (!path) throw new Error(`${variable} names no program: build one and give its path, or ./standin.mjs`)
   return path
@@ -47,11 +47,11 @@ export async function start(bin, args = [], env = {}) {
     return { code, signal }
   }
 
-  const url = await Promise.race([
-    address,
-    exited.then(([code]) => Promise.reject(new Error(`${bin} ended with ${code} before it was ready:\n${printed}`))),
-    later(READY_WITHIN).then(() => stop().then(() => Promise.reject(new Error(`${bin} told no address:\n${printed}`)))),
-  ])
+  const url = await Promise.race([address, exited.then(() => undefined), later(READY_WITHIN)])
+  if (!url) {
+    const { code, signal } = await stop()
+    throw new Error(`${bin} told no address and ended with ${code ?? signal}:\n${printed}`)
+  }
   return { url, stop, output: () => printed }
 }
 

@@ -55,14 +55,14 @@ function faulty(result) {
   return result
 }
 
-createServer((request, response) => {
+const server = createServer((request, response) => {
   const { pathname } = new URL(request.url, 'http://localhost')
   if (pathname === '/graphql/schema.graphqls') return response.setHeader('content-type', 'text/plain; charset=utf-8').end(sdl)
   if (page(request, response)) return
   if (pathname === '/graphql') return handler(request, response)
   response.writeHead(404).end()
-}).listen(0, '127.0.0.1', function () {
-  console.error(`listening on http://127.0.0.1:${this.address().port}`)
 })
+server.keepAliveTimeout = 60_000
+server.listen(0, '127.0.0.1', () => console.error(`listening on http://127.0.0.1:${server.address().port}`))
 
 process.on('SIGTERM', () => process.exit(0))

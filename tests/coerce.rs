@@ -69,6 +69,8 @@ fn taken_and_shown() {
         ("float", "0.000001", "0.000001"),
         ("float", "0.0000001", "1e-7"),
         ("float", "5e-324", "5e-324"),
+        ("float", "2023347301156851.25", "2023347301156851.2"),
+        ("float", "1.7976931348623157e308", "1.7976931348623157e+308"),
         ("boolean", "true", "true"),
         ("boolean", "false", "false"),
         ("ref", "7", r#""7""#),
@@ -357,21 +359,8 @@ proptest! {
         let at = field(&model, "dateTime");
         let keep = |text: String| coerce::field(&model, at, &Value::String(text)).unwrap();
         let (first, second) = (keep(spell(a)), keep(spell(b)));
-        prop_assert_eq!(keep(value(&shown(at, &first)).as_text()), first.clone());
+        prop_assert_eq!(keep(value(&shown(at, &first)).as_str().unwrap().to_owned()), first.clone());
         let (Stored::Text(first), Stored::Text(second)) = (first, second) else { panic!("text") };
         prop_assert_eq!(first.cmp(&second), a.cmp(&b));
-    }
-}
-
-trait AsText {
-    fn as_text(self) -> String;
-}
-
-impl AsText for Value {
-    fn as_text(self) -> String {
-        match self {
-            Value::String(text) => text,
-            other => panic!("{other:?} is no text"),
-        }
     }
 }

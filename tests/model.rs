@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use proptest::prelude::*;
 use trefoil::model::directives::{DIRECTIVES, HELPER_TYPES};
-use trefoil::model::{Claim, Colour, Diagnostic, FieldId, Kind, Model, SourceFile, TypeId, parse};
+use trefoil::model::{Claim, Colour, Diagnostic, FieldId, Kind, Model, Severity, SourceFile, TypeId, parse};
 
 const SAMPLE: &str = r#"
 type User { id: ID!  name: String! @notBlank  email: String! }
@@ -229,4 +230,50 @@ fn inputs_and_roots_are_described() {
     assert_eq!((owners.at.line, owners.at.column), (65, 3));
     let specialty = model.record(model.record_named("Specialty").unwrap());
     assert!(matches!(specialty.field(specialty.field_named("vets").unwrap()).kind, Kind::Link { .. }));
+}
+
+/// As graphql-js judges: built-in scalars that a schema does not use are unknown to its documents,
+/// but those of `@skip` and `@include` are always there.
+#[test]
+fn documents_find_the_scalars_they_may_use() {
+    use apollo_compiler::ExecutableDocument;
+    let (model, _) = load(&[file("a.graphqls", "type Query { a(s: String): String }")]);
+    let verdict = |query: &str| ExecutableDocument::parse_and_validate(&model.schema, query, "q").is_ok();
+    assert!(verdict("query($b: Boolean!, $s: String) { a(s: $s) @skip(if: $b) }"));
+    assert!(!verdict("query($i: Int) { a(s: $i) }"));
+    assert!(!verdict("query($f: Float) { a }"));
+}
+
+/// Extensions of the schema itself print as one definition.
+#[test]
+fn schema_extensions_are_merged() {
+    let link = "directive @link(url: String!, import: [String]) repeatable on SCHEMA\n";
+    let source =
+        format!("{link}extend schema @link(url: \"https://x.example\") {{ query: Q }}\ntype Q {{ a: Int }}");
+    let (model, _) = load(&[file("a.graphqls", &source)]);
+    assert!(model.sdl.contains("schema @link(url: \"https://x.example\") {\n  query: Q\n}"), "{}", model.sdl);
+    assert!(model.root(trefoil::model::Root::Query, "a").is_some());
+    assert!(!model.sdl.contains("extend"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// Whatever is typed, `parse` answers, and every mistake can be shown.
+    #[test]
+    fn no_text_breaks_it(at in 0usize..3000, cut in 0usize..6, put in "[a-zA-Zé😀{}()\\[\\]:!@\"\\\\# \n$&|=,._0-9-]{0,4}") {
+        let whole = format!("{SAMPLE}{SHOP}{}", include_str!("schemas/not_stored.graphqls"));
+        let mut letters: Vec<char> = whole.chars().collect();
+        let at = at % letters.len();
+        let end = (at + cut).min(letters.len());
+        letters.splice(at..end, put.chars());
+        let files = [file("a.graphqls", &letters.iter().collect::<String>())];
+        match parse(&files, &[]) {
+            Ok((_, warnings)) => drop(shown(&warnings, &files)),
+            Err(found) => {
+                prop_assert!(found.iter().any(|found| found.severity == Severity::Error));
+                drop(shown(&found, &files));
+            }
+        }
+    }
 }

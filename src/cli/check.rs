@@ -69,7 +69,8 @@ impl Findings {
     }
 
     fn errors(&self) -> usize {
-        self.mistakes.len() + self.diagnostics.iter().filter(|found| found.severity == Severity::Error).count()
+        self.mistakes.len()
+            + self.diagnostics.iter().filter(|found| found.severity == Severity::Error).count()
     }
 
     fn for_people(&self) -> String {
@@ -97,8 +98,7 @@ impl Findings {
             1 => Some(format!("1 {one}")),
             more => Some(format!("{more} {many}")),
         };
-        let warnings =
-            self.diagnostics.iter().filter(|found| found.severity == Severity::Warning).count();
+        let warnings = self.diagnostics.iter().filter(|found| found.severity == Severity::Warning).count();
         let unanswered = self.operations.iter().filter(|operation| operation.by.is_err()).count();
         let parts = [
             count(self.errors(), "mistake", "mistakes").or(Some("no mistakes".into())),

@@ -44,18 +44,12 @@ pub fn run(matches: &ArgMatches, registry: &Registry) -> Result<(), Failure> {
 
 /// Carries the steps out or only tells them; the answer is what to show.
 fn migrate(app: &App, config: &Config, mode: Mode, registry: &Registry) -> Result<String, StartError> {
-    let understood = understand(app, registry)
-        .map_err(|diagnostics| StartError::schema(&app.schema, &diagnostics))?;
+    let understood =
+        understand(app, registry).map_err(|diagnostics| StartError::schema(&app.schema, &diagnostics))?;
     let (_lock, store) = life::open(config)?;
     let folder = match &app.origin {
         Origin::Sample => None,
         Origin::Folder(path) => Some(path.display().to_string()),
     };
-    let applies = mode != Mode::Plan;
-    let report = life::migrate(&store, &understood, mode)?;
-    if !applies || report.steps.is_empty() {
-        return Ok(report.plan(folder.as_deref()));
-    }
-    let lines: String = report.steps.iter().map(|step| format!("{step}\n")).collect();
-    Ok(format!("{lines}\nDone: {} steps applied.\n", report.steps.len()))
+    Ok(life::migrate(&store, &understood, mode)?.text(folder.as_deref()))
 }

@@ -148,20 +148,31 @@ fn write_float(out: &mut Vec<u8>, number: f64) {
         out.push(b'0');
         return;
     }
-    let mut buffer = [0u8; 32];
-    let mut rest = &mut buffer[..];
-    write!(rest, "{:e}", number.abs()).expect("the shortest form of a float has at most 24 bytes");
-    let left = rest.len();
-    let text = &buffer[..buffer.len() - left];
-    let split = text.iter().position(|byte| *byte == b'e').expect("scientific notation has an exponent");
-    let exponent: i32 = std::str::from_utf8(&text[split + 1..])
-        .ok()
-        .and_then(|digits| digits.parse().ok())
-        .expect("an exponent is a number");
     if number < 0.0 {
         out.push(b'-');
     }
-    place_point(out, text[0], text.get(2..split).unwrap_or_default(), exponent);
+    let mut buffer = [0u8; 64];
+    let mut rest = &mut buffer[..];
+    write!(rest, "{:e}", number.abs()).expect("the shortest form of a float has at most 24 bytes");
+    let end = 64 - rest.len();
+    let split = buffer.iter().position(|byte| *byte == b'e').expect("scientific notation has an exponent");
+    let exponent: i32 = std::str::from_utf8(&buffer[split + 1..end])
+        .ok()
+        .and_then(|digits| digits.parse().ok())
+        .expect("an exponent is a number");
+    // Only with this many digits can two shortest forms be equally near; JavaScript takes the even one.
+    if split > 16 && buffer[split - 1] % 2 == 1 && is_halfway(number.abs(), split) {
+        buffer[split - 1] -= 1;
+    }
+    place_point(out, buffer[0], buffer.get(2..split).unwrap_or_default(), exponent);
+}
+
+/// Whether the exact value goes on with a 5 and nothing else after its first `length` bytes.
+fn is_halfway(number: f64, length: usize) -> bool {
+    let mut exact = [0u8; 64];
+    let mut rest = &mut exact[..];
+    write!(rest, "{number:.40e}").expect("41 digits, a point and an exponent fit in 64 bytes");
+    exact[length] == b'5' && exact[length + 1..42].iter().all(|digit| *digit == b'0')
 }
 
 /// `first.rest × 10^exponent`, plain between 1e-7 and 1e21.

@@ -287,6 +287,10 @@ impl Model {
         self.records.iter().position(|record| record.name == name).map(TypeId)
     }
 
+    pub fn root(&self, root: Root, name: &str) -> Option<&RootField> {
+        self.roots.iter().find(|field| field.root == root && field.name == name)
+    }
+
     pub fn record_at(&self, path: &str) -> Option<TypeId> {
         self.records.iter().position(|record| record.path == path).map(TypeId)
     }

@@ -46,7 +46,9 @@ pub(super) fn check(records: &[RecordType], schema: &Schema, reserved: &[Claim],
         let same_table = |other: &RecordType| other.table.eq_ignore_ascii_case(&record.table);
         let by = match (own(path), reserved.iter().find(under), taken.get(path)) {
             (Some(_), _, _) => "which is the server's own".to_owned(),
-            (None, Some(claim), _) if claim.path[1..] == *path => format!("which {} has", claim.by),
+            (None, Some(claim), _) if claim.path.trim_start_matches('/') == path => {
+                format!("which {} has", claim.by)
+            }
             (None, Some(claim), _) => format!("under which {} has `{}`", claim.by, claim.path),
             // Types of one table are told to be renamed already.
             (None, None, Some(other)) if same_table(other) => continue,

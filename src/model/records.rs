@@ -72,13 +72,14 @@ pub(super) fn read(schema: &Schema, theirs: &HashSet<String>, log: &mut Log) -> 
         named_inverses: Vec::new(),
     };
     let mut reading = Records { schema, roots, ids, theirs, log, draft, waiting: Vec::new() };
-    for ty in types.iter().filter(|ty| !is_record(ty)) {
-        reading.almost_a_record(ty);
-    }
     for ty in records {
         reading.record(ty);
     }
     reading.embedded();
+    for ty in types.iter().filter(|ty| !is_record(ty)) {
+        reading.almost_a_record(ty);
+        reading.told_in_vain(ty);
+    }
     reading.draft
 }
 
@@ -116,6 +117,24 @@ impl<'a> Records<'a> {
             )
             .label("makes it a value inside its owner")
             .help("write `id: ID!` to keep its records");
+    }
+
+    /// Directives for records on a type that is none. On its fields they do no harm: a warning is enough.
+    fn told_in_vain(&mut self, ty: &ObjectType) {
+        let message = |name: &str| format!("`@{name}` means nothing here: `{}` is no record type", ty.name);
+        let help = format!("add `id: ID!` to `{}` to make it one", ty.name);
+        for directive in ty.directives.iter().filter(|directive| is_ours(self.theirs, directive)) {
+            let found = self.log.error(directive.location(), "DIRECTIVE_PLACE", message(&directive.name));
+            found.label("has no records").help(&help);
+        }
+        if self.draft.embedded.contains_key(ty.name.as_str()) {
+            return;
+        }
+        let on_fields = ty.fields.values().flat_map(|field| field.directives.iter());
+        for directive in on_fields.filter(|one| one.name != "resolver" && is_ours(self.theirs, one)) {
+            let found = self.log.warning(directive.location(), "DIRECTIVE_PLACE", message(&directive.name));
+            found.label("has no records").help(&help);
+        }
     }
 
     fn record(&mut self, ty: &'a ObjectType) {
@@ -195,6 +214,8 @@ impl<'a> Records<'a> {
             }
         }
         self.judge(ty, def, &marks, &field.kind, Within::Record);
+        // An id is unique as it is.
+        field.unique = marks.unique && field.kind != Kind::Id;
         field.filled_by = self.filled_by(ty, def, &marks);
         if field.filled_by == FilledBy::Version {
             field.column = naming::VERSION_COLUMN.into();
@@ -227,7 +248,7 @@ impl<'a> Records<'a> {
             column: String::new(),
             kind: Kind::Unstored,
             required: def.ty.is_non_null(),
-            unique: marks.unique,
+            unique: false,
             rules: marks.rules.clone(),
             default: None,
             filled_by: FilledBy::Client,

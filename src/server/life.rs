@@ -63,8 +63,8 @@ struct Site {
 
 pub async fn start(app: App, config: Config, registry: Registry) -> Result<Running, StartError> {
     let config = Arc::new(config);
-    let understood = understand(&app, &registry)
-        .map_err(|diagnostics| StartError::schema(&app.schema, &diagnostics))?;
+    let understood =
+        understand(&app, &registry).map_err(|diagnostics| StartError::schema(&app.schema, &diagnostics))?;
     // Listening comes first: a taken port is known before anything is written.
     let listeners = listen::bind(&config).await.map_err(StartError::Listen)?;
     let (lock, store) = open(&config)?;
@@ -186,7 +186,9 @@ async fn watch(site: Site, folder: std::path::PathBuf, shutdown: Shutdown) {
         }
         match site.reload(&folder) {
             Ok(types) => tracing::info!(types, "the changed schema is served"),
-            Err(error) => tracing::error!("the schema is not reloaded, the old one is still served:\n{error}"),
+            Err(error) => {
+                tracing::error!("the schema is not reloaded, the old one is still served:\n{error}")
+            }
         }
     }
 }
@@ -203,4 +205,3 @@ impl Site {
         Ok(understood.model.records.len())
     }
 }
-

@@ -63,9 +63,8 @@ pub fn compile(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Program> 
             let owner = model.record(*record);
             let read = selects.get(*record, selection)?;
             let changes = !(values.is_empty() && links.is_empty());
-            let update = changes.then(|| {
-                write::update(dialect, owner, &fields(values), expected_version.is_some(), &read)
-            });
+            let update = changes
+                .then(|| write::update(dialect, owner, &fields(values), expected_version.is_some(), &read));
             let links = fields(links).into_iter().map(|id| write::links(dialect, owner.field(id)));
             let version = write::version(dialect, owner);
             Program::Update { update, version, links: links.collect::<Result<_>>()?, read }

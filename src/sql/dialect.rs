@@ -112,4 +112,14 @@ impl Dialect {
             }
         }
     }
+    /// A FROM clause in which every parent `p` meets those records `o` of its own that a query of their ids
+    /// chooses: a limit then ends each parent's search early, which numbering all of its records would not.
+    pub fn first_of_each(self, keys: &str, table: &str, ids: &str) -> String {
+        let table = self.quote(table);
+        match self {
+            Dialect::Sqlite => {
+                format!("json_each({keys}) AS p CROSS JOIN {table} AS o ON o.\"id\" IN ({ids})")
+            }
+        }
+    }
 }

@@ -39,17 +39,18 @@ mod tests {
 
     #[test]
     fn a_folder_has_one_owner_at_a_time() {
-        let folder = tempfile::tempdir().unwrap();
-        let first = DataLock::take(folder.path()).unwrap();
-        let refused = DataLock::take(folder.path()).unwrap_err().to_string();
+        let folder = tempfile::tempdir().expect("a folder");
+        let first = DataLock::take(folder.path()).expect("the folder is free");
+        let refused = DataLock::take(folder.path()).expect_err("refused").to_string();
         assert!(refused.starts_with("another server is using"), "{refused}");
         drop(first);
-        DataLock::take(folder.path()).unwrap();
+        DataLock::take(folder.path()).expect("the folder is free");
     }
 
     #[test]
     fn a_missing_folder_is_named() {
-        let refused = DataLock::take(std::path::Path::new("/nowhere/at/all")).unwrap_err().to_string();
+        let refused =
+            DataLock::take(std::path::Path::new("/nowhere/at/all")).expect_err("refused").to_string();
         assert!(refused.contains("/nowhere/at/all"), "{refused}");
     }
 }

@@ -14,6 +14,7 @@ mod rebuild;
 mod report;
 mod shape;
 mod survey;
+mod words;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
@@ -41,7 +42,8 @@ pub enum Mode {
 }
 
 /// Brings the database behind `connection` to the shape of `model`, within what `mode` allows: all of it
-/// or, on an error, nothing. `logged` says which deeds go to the change log.
+/// or nothing. `logged` says which deeds go to the change log. After a `Database` error the connection is
+/// not fit for use.
 pub fn prepare(
     connection: &mut Connection,
     model: &Model,
@@ -97,7 +99,7 @@ fn meta(connection: &Connection, key: &str) -> Result<String, MigrateError> {
     found.ok_or_else(|| MigrateError::Damaged(format!("trefoil_meta has no {key:?}")))
 }
 
-/// A new store, beside whatever else is in the database.
+/// A new store, beside whatever else is in the database. Only a start makes one, since seeds follow it.
 fn found(
     connection: &Connection,
     model: &Model,
@@ -107,13 +109,18 @@ fn found(
     refuse_taken_names(connection, shape)?;
     let nothing = StoredModel::default();
     let steps = planned(connection, model, &Pairs::of(&nothing, shape))?;
-    match mode {
-        Mode::Plan => return Ok(Report { steps, fresh: true }),
-        Mode::Start => {}
-        Mode::Apply { allow_drop } => refuse_unknown_drops(&steps, allow_drop)?,
-    }
-    apply::create(connection, shape)?;
-    Ok(Report { steps, fresh: true })
+    let done = match mode {
+        Mode::Plan => false,
+        Mode::Apply { allow_drop } => {
+            refuse_unknown_drops(&steps, allow_drop)?;
+            false
+        }
+        Mode::Start => {
+            apply::create(connection, shape)?;
+            true
+        }
+    };
+    Ok(Report { steps, fresh: true, done })
 }
 
 fn refuse_taken_names(connection: &Connection, shape: &StoredModel) -> Result<(), MigrateError> {
@@ -140,7 +147,7 @@ fn alter(
     let pairs = Pairs::of(&old, shape);
     let steps = planned(connection, model, &pairs)?;
     match mode {
-        Mode::Plan => return Ok(Report { steps, fresh: false }),
+        Mode::Plan => return Ok(Report { steps, fresh: false, done: false }),
         Mode::Start => refuse(&steps, |step| step.safety == Safety::Safe, MigrateError::NeedsMigration)?,
         Mode::Apply { allow_drop } => {
             refuse_unknown_drops(&steps, allow_drop)?;
@@ -152,7 +159,7 @@ fn alter(
     } else {
         apply::change(connection, model, &pairs)?;
     }
-    Ok(Report { steps, fresh: false })
+    Ok(Report { steps, fresh: false, done: true })
 }
 
 fn planned(

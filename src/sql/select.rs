@@ -1,7 +1,8 @@
 //! The statements that read: one for the records asked for, and one for each level of records below them.
 //!
 //! Parameters are numbered in the order of [`parameters`]; below the first level, the keys of the parents
-//! come before them.
+//! come before them. In the text, `t` is the record's table, `l` a link table, `p` a parent, and `o` the
+//! record's table again where `t` only chooses from it.
 
 use super::dialect::{Comparison, Dialect};
 use crate::engine::plan::{Bounds, Chosen, ChosenChild, Test};
@@ -98,7 +99,7 @@ impl Selects<'_> {
         let owner = self.model.record(record);
         let (columns, branches) = self.columns(owner, &Bounds::default(), chosen)?;
         let id = self.dialect.parameter(1);
-        let sql = format!("SELECT {} FROM {} WHERE t.\"id\" = {id}", list(&columns), self.table(owner));
+        let sql = format!("SELECT {} FROM {} WHERE t.\"id\" = {id}", list("t", &columns), self.table(owner));
         Ok(Level { sql, width: columns.len(), key: 0, columns, branches })
     }
 
@@ -108,8 +109,8 @@ impl Selects<'_> {
         let (columns, branches) = self.columns(owner, bounds, chosen)?;
         let mut filter = Filter::new(self.dialect, owner);
         filter.add(bounds);
-        let mut sql = format!("SELECT {} FROM {}{}", list(&columns), self.table(owner), filter.clause());
-        sql += &format!(" ORDER BY {}", self.order(owner, &bounds.order));
+        let mut sql = format!("SELECT {} FROM {}{}", list("t", &columns), self.table(owner), filter.clause());
+        sql += &format!(" ORDER BY {}", self.order(owner, "t", &bounds.order));
         if is_sliced(bounds) {
             sql += &format!(" LIMIT {} OFFSET {}", filter.parameter(), filter.parameter());
         }
@@ -124,28 +125,31 @@ impl Selects<'_> {
     }
 
     /// The children of up to a thousand parents, ordered by parent. The parents' keys are the first parameter;
-    /// where each parent gets only a part of its children, the numbers of the first not to take and of the
-    /// last to take are the last two.
+    /// limit and offset, which then hold for each parent by itself, are the last ones.
     fn child(self, source: &Source, bounds: &Bounds, chosen: &Chosen) -> Result<Level> {
         let owner = self.model.record(source.record);
         let (columns, branches) = self.columns(owner, bounds, chosen)?;
+        let (key, from) = (&source.key, &source.from);
         let mut filter = Filter::new(self.dialect, owner);
         let keys = filter.parameter();
-        filter.terms.push(format!("{} IN {}", source.key, self.dialect.each(Comparison::Plain, &keys)));
-        filter.add(bounds);
-        let (key, from, order) = (&source.key, &source.from, self.order(owner, &bounds.order));
         let sql = if is_sliced(bounds) {
-            let named: String = (0..columns.len()).map(|i| format!("t.{} AS c{i}, ", columns[i])).collect();
-            let names: String = (0..columns.len()).map(|i| format!("c{i}, ")).collect();
-            format!(
-                "SELECT {names}k FROM (SELECT {named}{key} AS k, ROW_NUMBER() OVER (PARTITION BY {key} \
-                 ORDER BY {order}) AS n FROM {from}{}) AS w WHERE n > {} AND n <= {} ORDER BY k, n",
+            filter.terms.push(format!("{key} = p.value"));
+            filter.add(bounds);
+            let first = format!(
+                "SELECT t.\"id\" FROM {from}{} ORDER BY {} LIMIT {} OFFSET {}",
                 filter.clause(),
+                self.order(owner, "t", &bounds.order),
                 filter.parameter(),
                 filter.parameter()
-            )
+            );
+            let from = self.dialect.first_of_each(&keys, &owner.table, &first);
+            let order = self.order(owner, "o", &bounds.order);
+            format!("SELECT {}, p.value FROM {from} ORDER BY p.value, {order}", list("o", &columns))
         } else {
-            format!("SELECT {}, {key} FROM {from}{} ORDER BY {key}, {order}", list(&columns), filter.clause())
+            filter.terms.push(format!("{key} IN {}", self.dialect.each(Comparison::Plain, &keys)));
+            filter.add(bounds);
+            let (clause, order) = (filter.clause(), self.order(owner, "t", &bounds.order));
+            format!("SELECT {}, {key} FROM {from}{clause} ORDER BY {key}, {order}", list("t", &columns))
         };
         Ok(Level { sql, width: columns.len() + 1, key: columns.len(), columns, branches })
     }
@@ -197,10 +201,20 @@ impl Selects<'_> {
                 (table, own(&self.model.record(*of).field(*field).column), "id".to_owned())
             }
             Kind::Link { table: link, own_column, other_column, .. } => {
-                let [link, mine, other] = [link, own_column, other_column].map(|name| self.dialect.quote(name));
-                (format!("{link} AS l JOIN {table} ON t.\"id\" = l.{other}"), format!("l.{mine}"), "id".to_owned())
+                let [link, mine, other] =
+                    [link, own_column, other_column].map(|name| self.dialect.quote(name));
+                (
+                    format!("{link} AS l JOIN {table} ON t.\"id\" = l.{other}"),
+                    format!("l.{mine}"),
+                    "id".to_owned(),
+                )
             }
-            Kind::Id | Kind::Scalar(_) | Kind::Enum(_) | Kind::Embedded(_) | Kind::List(_) | Kind::Unstored => {
+            Kind::Id
+            | Kind::Scalar(_)
+            | Kind::Enum(_)
+            | Kind::Embedded(_)
+            | Kind::List(_)
+            | Kind::Unstored => {
                 return Err(crate::error::Error::internal(format!("`{}` leads to no record", field.name)));
             }
         };
@@ -213,16 +227,18 @@ impl Selects<'_> {
     }
 
     /// Nulls last both ways, ties by id.
-    fn order(self, owner: &RecordType, order: &[Order]) -> String {
+    fn order(self, owner: &RecordType, alias: &str, order: &[Order]) -> String {
         let mut text = String::new();
         for Order { field, descending } in order {
             let field = owner.field(*field);
-            text += &self.dialect.sort_key(Comparison::of(field), &column(self.dialect, field));
+            text += &self
+                .dialect
+                .sort_key(Comparison::of(field), &format!("{alias}.{}", self.dialect.quote(&field.column)));
             text += if *descending { " DESC" } else { "" };
             // Where there are no nulls the plain order lets an index do the sorting.
             text += if is_nullable(field) { " NULLS LAST, " } else { ", " };
         }
-        text + "t.\"id\""
+        text + &format!("{alias}.\"id\"")
     }
 }
 
@@ -237,8 +253,8 @@ struct Source {
     is_reference: bool,
 }
 
-fn list(columns: &[String]) -> String {
-    columns.iter().map(|column| format!("t.{column}")).collect::<Vec<_>>().join(", ")
+fn list(alias: &str, columns: &[String]) -> String {
+    columns.iter().map(|column| format!("{alias}.{column}")).collect::<Vec<_>>().join(", ")
 }
 
 /// Where a column is, added when it is not there yet.

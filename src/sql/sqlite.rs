@@ -90,7 +90,8 @@ impl SqliteStore {
         let place = path.map_or(Place::Memory, |path| Place::File(path.to_owned()));
         let programs = Programs::new(Dialect::Sqlite);
         let shared = Arc::new(Shared { place, options, programs, statements: AtomicU64::new(0) });
-        let writer = connect(&shared.place, Role::Writer, &shared.options).map_err(|error| to_error(&error))?;
+        let writer =
+            connect(&shared.place, Role::Writer, &shared.options).map_err(|error| to_error(&error))?;
         let (write, jobs) = mpsc::channel(shared.options.queue.max(1));
         let owned = shared.clone();
         let mut threads = vec![spawn("trefoil-writer", move || Writer::new(&owned, writer).work(jobs))?];

@@ -41,7 +41,7 @@ struct Store {
 
 impl Store {
     fn empty() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("store.db");
         Store { _folder: folder, path }
     }
@@ -49,7 +49,7 @@ impl Store {
     /// A store with a schema and what `sql` puts into it.
     fn with(sdl: &str, sql: &str) -> Self {
         let store = Store::empty();
-        store.start(sdl).unwrap();
+        store.start(sdl).expect("an empty store takes any schema");
         store.run(sql);
         store
     }
@@ -69,18 +69,18 @@ impl Store {
     }
 
     fn plan(&self, sdl: &str) -> String {
-        self.prepare(sdl, Mode::Plan).unwrap().plan(None)
+        self.prepare(sdl, Mode::Plan).expect("a plan").text(None)
     }
 
     /// As a well-behaved other program would.
     fn open(&self) -> Connection {
-        let connection = Connection::open(&self.path).unwrap();
-        connection.pragma_update(None, "foreign_keys", true).unwrap();
+        let connection = Connection::open(&self.path).expect("a database");
+        connection.pragma_update(None, "foreign_keys", true).expect("a setting");
         connection
     }
 
     fn run(&self, sql: &str) {
-        self.open().execute_batch(sql).unwrap();
+        self.open().execute_batch(sql).expect(sql);
     }
 
     /// One text a row, columns with `|` between them.
@@ -100,13 +100,13 @@ impl Store {
 }
 
 fn rows(connection: &Connection, sql: &str) -> Vec<String> {
-    let mut statement = connection.prepare(sql).unwrap();
+    let mut statement = connection.prepare(sql).expect(sql);
     let width = statement.column_count();
     let lines = statement.query_map([], |row| {
         let cells: Result<Vec<String>, _> = (0..width).map(|at| row.get(at).map(shown)).collect();
         cells.map(|cells| cells.join("|"))
     });
-    lines.unwrap().collect::<Result<_, _>>().unwrap()
+    lines.expect(sql).collect::<Result<_, _>>().expect(sql)
 }
 
 fn shown(value: Value) -> String {

@@ -51,7 +51,8 @@ async fn a_search_that_finds_nothing_stops_too() {
     fill(&bench, 200_000);
     let needle = text(&"zz".repeat(10));
     let conditions = vec![bench.condition("User", "name", Op::Contains, needle)];
-    let listing = Listing { conditions, order: bench.order("User", &["-price", "name"]), ..Listing::default() };
+    let listing =
+        Listing { conditions, order: bench.order("User", &["-price", "name"]), ..Listing::default() };
     let long = Instant::now();
     bench.one(bench.list("User", listing.clone(), "id")).await.unwrap();
     let long = long.elapsed();

@@ -12,7 +12,10 @@ async fn a_foreign_lock_is_waited_for_then_told_then_forgotten() {
     outsider.execute_batch("BEGIN IMMEDIATE").unwrap();
     let error = bench.run(bench.job(vec![bench.create("User", &[("name", text("Bo"))], "id")])).await;
     let Err(Error::Unavailable { reason, retry_after }) = error.map(drop) else { panic!("it was written") };
-    assert_eq!((reason.as_str(), retry_after), ("the database is locked by another program", Duration::from_secs(1)));
+    assert_eq!(
+        (reason.as_str(), retry_after),
+        ("the database is locked by another program", Duration::from_secs(1))
+    );
     assert_eq!(bench.count("User").await, 1, "reading goes on");
     outsider.execute_batch("ROLLBACK").unwrap();
     assert_eq!(bench.user("Bo").await, 2);
@@ -22,12 +25,14 @@ async fn a_foreign_lock_is_waited_for_then_told_then_forgotten() {
 async fn a_full_database_takes_nothing_and_resumes_when_there_is_room() {
     let bench = Arc::new(Bench::new());
     bench.user("Ada").await;
-    bench.store.call(|connection| {
-        let pages: i64 = connection.query_row("PRAGMA page_count", (), |row| row.get(0)).unwrap();
-        connection.pragma_update_and_check(None, "max_page_count", pages + 4, |_| Ok(())).unwrap();
-    })
-    .unwrap();
-    let long = "x".repeat(20_000);
+    bench
+        .store
+        .call(|connection| {
+            let pages: i64 = connection.query_row("PRAGMA page_count", (), |row| row.get(0)).unwrap();
+            connection.pragma_update_and_check(None, "max_page_count", pages + 4, |_| Ok(())).unwrap();
+        })
+        .unwrap();
+    let long = "x".repeat(200_000);
     let tasks = (0..20).map(|i| {
         let (bench, long) = (bench.clone(), long.clone());
         tokio::spawn(async move {
@@ -48,7 +53,11 @@ async fn a_full_database_takes_nothing_and_resumes_when_there_is_room() {
         }
     }
     assert_eq!(bench.count("User").await, acknowledged);
-    bench.store.call(|connection| connection.pragma_update_and_check(None, "max_page_count", 1 << 30, |_| Ok(()))).unwrap().unwrap();
+    bench
+        .store
+        .call(|connection| connection.pragma_update_and_check(None, "max_page_count", 1 << 30, |_| Ok(())))
+        .unwrap()
+        .unwrap();
     bench.make("User", &[("name", text(&long))]).await;
 }
 

@@ -50,7 +50,8 @@ async fn expired_keys_are_pruned() {
     outsider.execute("INSERT INTO trefoil_keys VALUES ('ancient', 'x', x'00', 5)", ()).unwrap();
     bench.run(keyed(&bench, "ada", key("new", 1))).await.unwrap();
     bench.store.call(|_| ()).unwrap();
-    let left: String = outsider.query_row("SELECT group_concat(key) FROM trefoil_keys", (), |row| row.get(0)).unwrap();
+    let left: String =
+        outsider.query_row("SELECT group_concat(key) FROM trefoil_keys", (), |row| row.get(0)).unwrap();
     assert_eq!(left, "new");
 }
 

@@ -38,12 +38,11 @@ async fn order_is_exact_with_nulls_last_both_ways() {
         (&["name"], "6 1 3 2 5 4"),
         (&["-name"], "4 5 2 3 1 6"),
         (&["age"], "6 3 4 5 1 2"),
-        (&["-age", "-name"], "1 5 4 3 6 2"),
+        (&["-age", "-name"], "1 4 5 3 6 2"),
         (&["score"], "4 1 6 3 5 2"),
         (&["-id"], "6 5 4 3 2 1"),
         (&[], "1 2 3 4 5 6"),
     ] {
-        let expected = if words == ["-age", "-name"] { "1 4 5 3 6 2" } else { expected };
         let listing = Listing { order: bench.order("User", words), ..Listing::default() };
         assert_eq!(ids(&bench, listing).await, expected, "{words:?}");
     }
@@ -79,7 +78,12 @@ async fn conditions_compare_exactly() {
         let conditions = vec![bench.condition("User", field, op, value)];
         let found = ids(&bench, Listing { conditions: conditions.clone(), ..Listing::default() }).await;
         assert_eq!(found, expected, "{shown}");
-        let counted = Listing { conditions, count: true, slice: Slice::Page { page: 9, size: 5 }, ..Listing::default() };
+        let counted = Listing {
+            conditions,
+            count: true,
+            slice: Slice::Page { page: 9, size: 5 },
+            ..Listing::default()
+        };
         let (outcome, rows) = bench.one(bench.list("User", counted, "id")).await.unwrap();
         let total = Some(expected.split_whitespace().count() as u64);
         assert_eq!((outcome, rows), (Outcome::Listed { more: false, total }, vec![]), "{shown}");

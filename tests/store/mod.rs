@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 use trefoil::engine::{
-    Absent, Answer, Cancel, Child, Condition, Done, Job, Key, Listing, Op, Operation, Order, Outcome, Plan, Row,
-    Selection, Store,
+    Absent, Answer, Cancel, Child, Condition, Done, Job, Key, Listing, Op, Operation, Order, Outcome, Plan,
+    Row, Selection, Store,
 };
 use trefoil::error::{Error, Result};
 use trefoil::model::{FieldId, Model, RecordType, SourceFile, Stored, TypeId, Value, parse};
@@ -326,12 +326,15 @@ fn told(answer: Box<dyn Answer>) -> Told {
 /// `email UNIQUE: Email is already taken`, one for each violation.
 fn complaints(error: &Error) -> Vec<String> {
     let path = |violation: &trefoil::error::Violation| {
-        violation.path.iter().map(|segment| match segment {
-            trefoil::error::Segment::Field(name) => name.clone(),
-            trefoil::error::Segment::Index(index) => index.to_string(),
-        })
-        .collect::<Vec<_>>()
-        .join(".")
+        violation
+            .path
+            .iter()
+            .map(|segment| match segment {
+                trefoil::error::Segment::Field(name) => name.clone(),
+                trefoil::error::Segment::Index(index) => index.to_string(),
+            })
+            .collect::<Vec<_>>()
+            .join(".")
     };
     let line = |violation| format!("{} {}: {}", path(violation), violation.code, violation.message);
     error.violations().iter().map(line).collect()

@@ -28,8 +28,6 @@ async fn each_level_costs_one_statement() {
     let bench = shop().await;
     let all = |select: &str| bench.list("User", Listing::default(), select);
     let rows = bench.rows(all("name orders(item parts(label order(user(name))))")).await;
-    let part = |user: u8| format!("a [[[u{user}]]] | b [[[u{user}]]]").replace("[[[", "[[").replace("]]]", "]]");
-    let _ = part;
     assert_eq!(rows.len(), 3);
     assert_eq!(
         rows[1].to_string(),
@@ -46,22 +44,24 @@ async fn each_level_costs_one_statement() {
 async fn a_referenced_id_costs_nothing() {
     let bench = shop().await;
     let list = |select: &str| bench.list("Order", Listing::default(), select);
-    assert_eq!(show(&bench.rows(list("item user(id)")).await), "i10 [1] | i20 [2] | i21 [2] | i30 [3] | i31 [3] | i32 [3]");
+    assert_eq!(
+        show(&bench.rows(list("item user(id)")).await),
+        "i10 [1] | i20 [2] | i21 [2] | i30 [3] | i31 [3] | i32 [3]"
+    );
     assert_eq!(bench.cost(list("item user(id)")).await, 1);
     assert_eq!(bench.cost(bench.get("User", 2, "manager(id)")).await, 1);
     assert_eq!(show(&bench.rows(bench.get("User", 1, "manager(id)")).await), "[]");
     let fields = [("name", text("new")), ("manager", int(3))];
-    assert_eq!(bench.cost(bench.create("User", &fields, "name manager(id)")).await, 1 + 0);
+    assert_eq!(bench.cost(bench.create("User", &fields, "name manager(id)")).await, 1);
 }
 
 #[tokio::test]
 async fn a_type_that_refers_to_itself_goes_up_and_down() {
     let bench = shop().await;
-    let rows = bench.rows(bench.list("User", Listing::default(), "name manager(name reports(name manager(name)))")).await;
-    assert_eq!(
-        show(&rows),
-        "u1 [] | u2 [u1 [u2 [u1] | u3 [u1]]] | u3 [u1 [u2 [u1] | u3 [u1]]]"
-    );
+    let rows = bench
+        .rows(bench.list("User", Listing::default(), "name manager(name reports(name manager(name)))"))
+        .await;
+    assert_eq!(show(&rows), "u1 [] | u2 [u1 [u2 [u1] | u3 [u1]]] | u3 [u1 [u2 [u1] | u3 [u1]]]");
 }
 
 #[tokio::test]
@@ -86,11 +86,11 @@ async fn two_thousand_parents_cost_two_statements_a_level() {
 #[tokio::test]
 async fn each_parent_has_its_own_order_conditions_and_slice() {
     let bench = shop().await;
-    let mut selection = (*bench.select("User", "name orders(item)")).clone();
+    let selection = bench.select("User", "name orders(item)");
     let child = |listing: Listing| {
-        let mut selection = selection.clone();
-        selection.children[0].listing = listing;
-        let selection = Arc::new(Selection::new(selection.columns, selection.children));
+        let mut children = selection.children.clone();
+        children[0].listing = listing;
+        let selection = Arc::new(Selection::new(selection.columns.clone(), children));
         Operation::List { record: bench.record("User").0, listing: Listing::default(), selection }
     };
     let order = bench.order("Order", &["-item"]);
@@ -103,7 +103,6 @@ async fn each_parent_has_its_own_order_conditions_and_slice() {
     let conditions = vec![bench.condition("Order", "item", Op::Contains, text("1"))];
     let filtered = Listing { conditions, slice: page(1, 1), ..Listing::default() };
     assert_eq!(show(child(filtered)).await, "u1 [i10] | u2 [i21] | u3 [i31]");
-    selection.children.clear();
 }
 
 #[tokio::test]

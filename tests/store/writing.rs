@@ -13,7 +13,8 @@ async fn values_survive_exactly() {
     ];
     let id = bench.make("User", &fields).await;
     let rows = bench.rows(bench.get("User", id, "name big balance score email")).await;
-    let expected = "Zoë \u{1F33F} \"'; -- -9223372036854775808 -123456789012345678901234567890.12500 0.1 null";
+    let expected =
+        "Zoë \u{1F33F} \"'; -- -9223372036854775808 -123456789012345678901234567890.12500 0.1 null";
     assert_eq!(show(&rows), expected);
 }
 
@@ -54,7 +55,11 @@ async fn an_expected_version_that_no_longer_holds_is_stale() {
         assert!(matches!(error, Error::Stale { expected: 1, found: 2 }), "{error:?}");
     }
     let (outcome, rows) = bench.one(bench.update("User", id, &[], Some(2))).await.unwrap();
-    assert_eq!((outcome, show(&rows)), (Outcome::Updated { id, version: 2 }, "1".into()), "no field, no change");
+    assert_eq!(
+        (outcome, show(&rows)),
+        (Outcome::Updated { id, version: 2 }, "1".into()),
+        "no field, no change"
+    );
 }
 
 #[tokio::test]
@@ -71,9 +76,11 @@ async fn another_programs_write_is_seen_and_versioned() {
 async fn every_taken_value_is_named() {
     let bench = Bench::new();
     bench.make("User", &[("name", text("A")), ("email", text("a@x")), ("balance", text("12.50"))]).await;
-    let second = bench.make("User", &[("name", text("B")), ("nick", text("b")), ("email", text("b@x"))]).await;
+    let second =
+        bench.make("User", &[("name", text("B")), ("nick", text("b")), ("email", text("b@x"))]).await;
 
-    let fields = [("name", text("C")), ("email", text("a@x")), ("nick", text("b")), ("balance", text("12.5"))];
+    let fields =
+        [("name", text("C")), ("email", text("a@x")), ("nick", text("b")), ("balance", text("12.5"))];
     let error = bench.one(bench.create("User", &fields, "id")).await.unwrap_err();
     assert!(matches!(error, Error::Conflict(_)), "{error:?}");
     assert_eq!(
@@ -138,7 +145,11 @@ async fn what_others_refer_to_is_not_deleted() {
     let order = bench.make("Order", &[("user", int(user))]).await;
     bench.make("OrderPart", &[("order", int(order)), ("label", text("p"))]).await;
     let error = bench.one(bench.delete("User", user, "id")).await.unwrap_err();
-    assert_eq!(complaints(&error), ["id REFERENCED: 1 order part still refers to this user"], "through a cascade");
+    assert_eq!(
+        complaints(&error),
+        ["id REFERENCED: 1 order part still refers to this user"],
+        "through a cascade"
+    );
     assert_eq!((bench.count("User").await, bench.count("Order").await), (5, 1));
 }
 
@@ -223,11 +234,14 @@ async fn an_atomic_job_is_done_whole_or_not_at_all() {
 #[tokio::test]
 async fn the_change_log_is_pruned_beyond_what_is_kept() {
     let folder = tempfile::tempdir().unwrap();
-    let keep = Options { keep_changes: 10, keep_changes_for: std::time::Duration::from_secs(60), ..options() };
+    let keep =
+        Options { keep_changes: 10, keep_changes_for: std::time::Duration::from_secs(60), ..options() };
     let store = SqliteStore::open(Some(&folder.path().join("trefoil.db")), keep).unwrap();
     let bench = Bench::with(store, folder);
     let outsider = bench.outsider();
-    for (number, at) in (1..=30).map(|i| (i, if i <= 25 { "2020-01-01T00:00:00.000000Z" } else { "2999-01-01" })) {
+    for (number, at) in
+        (1..=30).map(|i| (i, if i <= 25 { "2020-01-01T00:00:00.000000Z" } else { "2999-01-01" }))
+    {
         let sql = "INSERT INTO trefoil_changes VALUES (?1, 'User', 'created', 1, 1, ?2, '{}')";
         outsider.execute(sql, (number, at)).unwrap();
     }

@@ -167,12 +167,7 @@ impl Answering {
     }
 
     /// One record of an operation. `node` writes it in the shape it is given.
-    pub fn record(
-        &mut self,
-        number: usize,
-        cells: &dyn Row,
-        node: &mut WriteNode,
-    ) {
+    pub fn record(&mut self, number: usize, cells: &dyn Row, node: &mut WriteNode) {
         let plan = self.plan.clone();
         let position = self.running[number].root;
         let root = &plan.roots[position];

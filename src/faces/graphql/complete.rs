@@ -111,7 +111,9 @@ fn exact(out: &mut Vec<u8>, value: &Value) -> Result<(), String> {
     match value {
         Value::Int(number) => failure::text(out, &number.to_string()),
         Value::Number(text) => failure::text(out, text),
-        Value::Null | Value::Bool(_) | Value::String(_) | Value::List(_) | Value::Object(_) => json(out, value),
+        Value::Null | Value::Bool(_) | Value::String(_) | Value::List(_) | Value::Object(_) => {
+            json(out, value)
+        }
     }
     Ok(())
 }

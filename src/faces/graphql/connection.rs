@@ -34,7 +34,13 @@ struct Growing {
 }
 
 impl Gathering {
-    pub fn row(&mut self, connection: &Connection, cursor: Option<String>, path: &Path, node: &mut WriteNode) {
+    pub fn row(
+        &mut self,
+        connection: &Connection,
+        cursor: Option<String>,
+        path: &Path,
+        node: &mut WriteNode,
+    ) {
         let lists = connection.entries.iter().filter(|entry| entry.holds.is_list());
         for (number, entry) in lists.enumerate() {
             if self.lists.len() == number {
@@ -149,9 +155,7 @@ fn edge(
     entries(writer, own, path, |writer, entry, at| match &entry.holds {
         EdgeHolds::Typename(name) => literal(writer, name),
         EdgeHolds::Cursor => cursor(writer, entry.required, Some(text), at),
-        EdgeHolds::Node(object) => {
-            writer.nullable(entry.required, |writer| node(writer, object, at.path))
-        }
+        EdgeHolds::Node(object) => writer.nullable(entry.required, |writer| node(writer, object, at.path)),
         EdgeHolds::Missing(why) => writer.missing(entry.required, why, at),
     })
 }

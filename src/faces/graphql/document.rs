@@ -58,7 +58,8 @@ impl Document {
                     "depth",
                 )],
                 (false, true) => {
-                    let found = format_args!("over {}, white space included", parser.tokens_reached() - 1).to_string();
+                    let found = format_args!("over {}, white space included", parser.tokens_reached() - 1)
+                        .to_string();
                     vec![limits::exceeded("the number of tokens", found, settings.limits.tokens, "tokens")]
                 }
                 (false, false) => failures(&error.errors, "GRAPHQL_PARSE_FAILED"),
@@ -76,9 +77,10 @@ impl Document {
 
     pub fn operation(&self, name: Option<&str>) -> Result<&Prepared, Failure> {
         let found = match name {
-            Some(name) => self.operations.iter().find(|prepared| {
-                prepared.operation.name.as_ref().is_some_and(|own| own.as_str() == name)
-            }),
+            Some(name) => self
+                .operations
+                .iter()
+                .find(|prepared| prepared.operation.name.as_ref().is_some_and(|own| own.as_str() == name)),
             None if self.operations.len() > 1 => {
                 let message = "Must provide operation name if query contains multiple operations.";
                 return Err(Failure::new("OPERATION_RESOLUTION_FAILURE", message));
@@ -153,7 +155,10 @@ impl Prepared {
         let declared = operation.variables.iter().map(|variable| Declared {
             name: variable.name.to_string(),
             definition: variable.clone(),
-            default: variable.default_value.as_ref().map(|value| input::constant(schema, &variable.ty, value)),
+            default: variable
+                .default_value
+                .as_ref()
+                .map(|value| input::constant(schema, &variable.ty, value)),
             place: rules::place(variable, &document.sources),
         });
         let mut names = Vec::new();
@@ -221,7 +226,8 @@ impl Prepared {
 fn flags<'a>(set: &'a SelectionSet, names: &mut Vec<&'a apollo_compiler::Name>) {
     for selection in &set.selections {
         for directive in selection.directives().iter().filter(|d| d.name == "skip" || d.name == "include") {
-            if let Some(ast::Value::Variable(name)) = directive.specified_argument_by_name("if").map(|v| &**v) {
+            if let Some(ast::Value::Variable(name)) = directive.specified_argument_by_name("if").map(|v| &**v)
+            {
                 names.push(name);
             }
         }

@@ -12,7 +12,10 @@ pub enum Draft {
     Done(Tree),
     List(Vec<Draft>),
     /// The object with this number in this group.
-    Object { group: usize, number: usize },
+    Object {
+        group: usize,
+        number: usize,
+    },
 }
 
 /// What an object is to be made of.
@@ -115,9 +118,7 @@ impl Draft {
         match self {
             Draft::Done(tree) => tree,
             Draft::List(items) => Tree::List(items.into_iter().map(|item| item.tree(made)).collect()),
-            Draft::Object { group, number } => {
-                made[group][number].take().unwrap_or(Tree::Value(Value::Null))
-            }
+            Draft::Object { group, number } => made[group][number].take().unwrap_or(Tree::Value(Value::Null)),
         }
     }
 }

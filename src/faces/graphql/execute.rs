@@ -140,7 +140,8 @@ impl Execution<'_> {
         let values = values.into_iter().map(|(argument, value)| (argument.position, value)).collect();
         let (model, limits) = (self.engine.model(), self.engine.limits());
         let mut operation = root.builtin.operation(model, limits, values, root.selection.clone())?;
-        if let (Operation::List { listing, .. }, Shape::Connection(connection)) = (&mut operation, &root.gives)
+        if let (Operation::List { listing, .. }, Shape::Connection(connection)) =
+            (&mut operation, &root.gives)
         {
             (listing.count, listing.cursors) = (connection.counted, connection.cursors);
         }
@@ -149,7 +150,8 @@ impl Execution<'_> {
 
     async fn run_live(self, answering: Answering) -> Result<Executed, Refused> {
         if self.key.is_some() && self.plan.kind == apollo_compiler::executable::OperationType::Mutation {
-            let message = "an Idempotency-Key cannot be honoured for fields that a registered resolver answers";
+            let message =
+                "an Idempotency-Key cannot be honoured for fields that a registered resolver answers";
             return Err(Failure::new("IDEMPOTENCY_KEY_UNSUPPORTED", message).into());
         }
         let answering = Resolving::new(&self).run(answering).await?;

@@ -18,7 +18,8 @@ const NUMBER: &str = "$serde_json::private::Number";
 pub fn text<'a>(name: &str, raw: &'a RawValue) -> Result<Option<Cow<'a, str>>, Problem> {
     match raw.get().as_bytes().first() {
         Some(b'"') => {
-            let text: Borrowed = serde_json::from_str(raw.get()).map_err(|error| malformed(error.to_string()))?;
+            let text: Borrowed =
+                serde_json::from_str(raw.get()).map_err(|error| malformed(error.to_string()))?;
             Ok(Some(text.0))
         }
         Some(b'n') => Ok(None),
@@ -117,8 +118,11 @@ mod tests {
 
     #[test]
     fn numbers_keep_their_digits_and_integers_are_integers() {
-        let fields = object("variables", r#"{"a":1,"b":-9223372036854775808,"c":12.50,"d":1e400,"e":[null,{"x":true}]}"#)
-            .expect("an object");
+        let fields = object(
+            "variables",
+            r#"{"a":1,"b":-9223372036854775808,"c":12.50,"d":1e400,"e":[null,{"x":true}]}"#,
+        )
+        .expect("an object");
         let expected = [
             ("a", Value::Int(1)),
             ("b", Value::Int(i64::MIN)),

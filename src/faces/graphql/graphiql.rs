@@ -10,9 +10,9 @@ use super::assets;
 /// The page with the names of its files filled in.
 static PAGE: LazyLock<String> = LazyLock::new(|| {
     let template = include_str!("assets/graphiql.html").to_owned();
-    assets::named().iter().fold(template, |page, (name, asset)| {
-        page.replace(asset.placeholder, &format!("/_/assets/{name}"))
-    })
+    assets::named()
+        .iter()
+        .fold(template, |page, (name, asset)| page.replace(asset.placeholder, &format!("/_/assets/{name}")))
 });
 
 pub fn respond() -> Response {

@@ -28,7 +28,10 @@ pub enum Input {
     Constant(Value),
     /// By position in the operation's definitions.
     Variable(usize),
-    List { items: Vec<Input>, required: bool },
+    List {
+        items: Vec<Input>,
+        required: bool,
+    },
     Object(Vec<Property>),
 }
 
@@ -49,7 +52,8 @@ impl Arguments {
     ) -> Arguments {
         let mut arguments = Vec::new();
         for (position, definition) in definitions.iter().enumerate() {
-            let default = definition.default_value.as_ref().map(|value| constant(schema, &definition.ty, value));
+            let default =
+                definition.default_value.as_ref().map(|value| constant(schema, &definition.ty, value));
             let written = given.iter().find(|argument| argument.name == definition.name);
             let input = match (written, &default) {
                 (Some(argument), _) => Reader { schema, declared }.read(&definition.ty, &argument.value),
@@ -88,7 +92,9 @@ impl Arguments {
 
     pub fn object(&self, variables: &Variables) -> Result<Value> {
         let values = self.values(variables)?;
-        Ok(Value::Object(values.into_iter().map(|(argument, value)| (argument.name.clone(), value)).collect()))
+        Ok(Value::Object(
+            values.into_iter().map(|(argument, value)| (argument.name.clone(), value)).collect(),
+        ))
     }
 }
 
@@ -117,7 +123,8 @@ impl Input {
             Input::Object(properties) => {
                 let mut fields = Vec::with_capacity(properties.len());
                 for property in properties {
-                    if let Some(value) = property.input.value(variables)?.or_else(|| property.default.clone()) {
+                    if let Some(value) = property.input.value(variables)?.or_else(|| property.default.clone())
+                    {
                         property.check(&value)?;
                         fields.push((property.name.clone(), value));
                     }
@@ -164,9 +171,7 @@ impl Reader<'_> {
                 list(items.iter().map(|item| self.read(ty.item_type(), item)).collect(), required)
             }
             // One value stands for a list of one.
-            _ if ty.is_list() => {
-                list(vec![self.read(ty.item_type(), value)], ty.item_type().is_non_null())
-            }
+            _ if ty.is_list() => list(vec![self.read(ty.item_type(), value)], ty.item_type().is_non_null()),
             _ => self.read_named(ty.inner_named_type(), value),
         }
     }

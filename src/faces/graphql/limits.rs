@@ -52,7 +52,10 @@ struct Weight {
 pub fn depends_on_variables(document: &ExecutableDocument, operation: &Operation) -> bool {
     let variable = |field: &Field| {
         LENGTHS.iter().any(|name| {
-            matches!(field.specified_argument_by_name(name).map(|value| &**value), Some(ast::Value::Variable(_)))
+            matches!(
+                field.specified_argument_by_name(name).map(|value| &**value),
+                Some(ast::Value::Variable(_))
+            )
         })
     };
     operation.all_fields(document).any(|field| variable(field))

@@ -128,7 +128,8 @@ impl Served {
             OperationType::Subscription => return Err(no_subscriptions().into()),
         }
         let (engine, schema) = (&self.engine, &self.engine.model().schema);
-        let variables = variables::coerce(schema, &prepared.declared, asked.variables).map_err(Refused::Request)?;
+        let variables =
+            variables::coerce(schema, &prepared.declared, asked.variables).map_err(Refused::Request)?;
         let plan = prepared.plan(engine, &self.settings, &document.document, &variables)?;
         let Manner { actor, key, .. } = manner;
         let execution =

@@ -30,7 +30,15 @@ impl<'a> Planner<'a> {
             _ => Vec::new(),
         };
         let live = fields.iter().any(Field::is_live);
-        Object { type_name: type_name.to_owned(), fields, record, reads: Reads::default(), whole, live, broken }
+        Object {
+            type_name: type_name.to_owned(),
+            fields,
+            record,
+            reads: Reads::default(),
+            whole,
+            live,
+            broken,
+        }
     }
 
     /// Resolvers are given all stored fields of their parent.
@@ -59,7 +67,11 @@ impl<'a> Planner<'a> {
         let ty = definition.map_or_else(|_| first.definition.ty.clone(), |definition| definition.ty.clone());
         if let Some(resolver) = self.engine.registry().get(type_name, &first.name).cloned() {
             let arguments = self.typed_arguments(type_name, first);
-            return Field { label, slot: self.slot(&ty, group), from: From::Resolver { resolver, arguments } };
+            return Field {
+                label,
+                slot: self.slot(&ty, group),
+                from: From::Resolver { resolver, arguments },
+            };
         }
         match record {
             Some(record) => {
@@ -73,12 +85,9 @@ impl<'a> Planner<'a> {
     fn typed_arguments(&self, type_name: &str, field: &Node) -> super::input::Arguments {
         let schema = &self.engine.model().schema;
         match schema.type_field(type_name, &field.name) {
-            Ok(definition) => super::input::Arguments::read(
-                schema,
-                self.declared,
-                &definition.arguments,
-                &field.arguments,
-            ),
+            Ok(definition) => {
+                super::input::Arguments::read(schema, self.declared, &definition.arguments, &field.arguments)
+            }
             Err(_) => self.arguments(field),
         }
     }

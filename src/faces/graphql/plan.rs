@@ -46,7 +46,11 @@ pub enum Does {
     /// `__schema` or `__type`.
     Introspection,
     Builtin(BuiltinRoot),
-    Registered { resolver: Resolver, arguments: Arguments, slot: Slot },
+    Registered {
+        resolver: Resolver,
+        arguments: Arguments,
+        slot: Slot,
+    },
     Missing(String),
 }
 
@@ -118,10 +122,8 @@ impl Plan {
         };
         let type_name = operation.object_type();
         let (groups, broken) = collect(&mut planner, type_name, [&operation.selection_set]);
-        let roots: Vec<Root> = groups
-            .iter()
-            .map(|group| planner.root(operation.operation_type, type_name, group))
-            .collect();
+        let roots: Vec<Root> =
+            groups.iter().map(|group| planner.root(operation.operation_type, type_name, group)).collect();
         match planner.conflict {
             Some(failure) => Err(failure),
             None => Ok(Plan {

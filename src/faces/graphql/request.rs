@@ -97,7 +97,9 @@ fn is_json(headers: &HeaderMap) -> bool {
         let (name, value) = parameter.split_once('=')?;
         name.trim().eq_ignore_ascii_case("charset").then_some(value.trim().trim_matches('"'))
     });
-    named && charsets.all(|charset| charset.eq_ignore_ascii_case("utf-8") || charset.eq_ignore_ascii_case("utf8"))
+    named
+        && charsets
+            .all(|charset| charset.eq_ignore_ascii_case("utf-8") || charset.eq_ignore_ascii_case("utf8"))
 }
 
 /// The `Idempotency-Key` header with what makes this request the same as another.

@@ -18,7 +18,8 @@ use super::plan::{Does, Shape};
 use super::shape::{Field, From, Object, Slot};
 use super::tree::{Node, Source, Tree};
 use crate::engine::{
-    Answer, Call, Condition, Done, Listing, Op, Operation, OwnedRow, Request, Resolved, Resolver, Row, answer_as,
+    Answer, Call, Condition, Done, Listing, Op, Operation, OwnedRow, Request, Resolved, Resolver, Row,
+    answer_as,
 };
 use crate::error::{Error, Result};
 use crate::model::{Value, json};
@@ -62,23 +63,28 @@ impl<'a> Resolving<'a> {
     }
 
     async fn group(&self, answering: &mut Answering, positions: &[usize]) -> Result<()> {
-        let (gathered, resolved) =
-            futures_util::join!(self.gather(positions), join_all(positions.iter().map(|i| self.registered(*i))));
+        let (gathered, resolved) = futures_util::join!(
+            self.gather(positions),
+            join_all(positions.iter().map(|i| self.registered(*i)))
+        );
         let (running, gathered) = gathered?;
         answering.expect(running);
         for (number, (rows, outcome)) in gathered.into_iter().enumerate() {
             for (row, nodes) in rows {
-                answering.record(number, &row, &mut |writer, object, path| {
-                    match nodes.iter().find(|node| Arc::ptr_eq(&node.shape, object)) {
-                        Some(node) => writer.node(node, path),
-                        None => writer.row(object, &row, path),
-                    }
+                answering.record(number, &row, &mut |writer, object, path| match nodes
+                    .iter()
+                    .find(|node| Arc::ptr_eq(&node.shape, object))
+                {
+                    Some(node) => writer.node(node, path),
+                    None => writer.row(object, &row, path),
                 });
             }
             answering.done(number, outcome);
         }
         for (position, tree) in positions.iter().zip(resolved) {
-            if let (Some(tree), Does::Registered { slot, .. }) = (tree, &self.execution.plan.roots[*position].does) {
+            if let (Some(tree), Does::Registered { slot, .. }) =
+                (tree, &self.execution.plan.roots[*position].does)
+            {
                 answering.root(*position, |writer, _, at| writer.tree(slot, &tree, at));
             }
         }
@@ -107,16 +113,19 @@ impl<'a> Resolving<'a> {
         let mut all = Vec::new();
         for (running, collected) in running.iter().zip(done.operations) {
             let shapes = self.shapes(running.root());
-            let columns = shapes.iter().map(|shape| {
-                self.objects(shape, collected.rows.iter().cloned().map(Source::Row).collect())
-            });
+            let columns = shapes
+                .iter()
+                .map(|shape| self.objects(shape, collected.rows.iter().cloned().map(Source::Row).collect()));
             let mut columns: Vec<_> = join_all(columns).await.into_iter().map(Vec::into_iter).collect();
             let rows = collected.rows.into_iter().map(|row| {
                 let nodes = columns.iter_mut().filter_map(Iterator::next).collect();
                 (row, nodes)
             });
             let rows = rows.collect();
-            all.push((rows, collected.outcome.unwrap_or_else(|| Err(Error::internal("no outcome was told")))));
+            all.push((
+                rows,
+                collected.outcome.unwrap_or_else(|| Err(Error::internal("no outcome was told"))),
+            ));
         }
         Ok((running, all))
     }
@@ -272,7 +281,8 @@ impl<'a> Resolving<'a> {
         let engine = self.execution.engine;
         let id = engine.model().record(record).id_field();
         let value = Value::List(ids.into_iter().map(Value::Int).collect());
-        let listing = Listing { conditions: vec![Condition { field: id, op: Op::In, value }], ..Listing::default() };
+        let listing =
+            Listing { conditions: vec![Condition { field: id, op: Op::In, value }], ..Listing::default() };
         let selection = Arc::new(shape.reads.selection());
         let operation = Operation::List { record, listing, selection: selection.clone() };
         let collected = engine.collect(operation, selection).await?;

@@ -99,7 +99,9 @@ mod tests {
             (Some("application/graphql-response+json;q=0.8, application/json"), Some(Media::Json)),
             // urql
             (
-                Some("application/graphql-response+json, application/graphql+json, application/json, text/event-stream, multipart/mixed"),
+                Some(
+                    "application/graphql-response+json, application/graphql+json, application/json, text/event-stream, multipart/mixed",
+                ),
                 Some(Media::Response),
             ),
             // Apollo Client

@@ -73,7 +73,10 @@ pub enum Leaf {
     Id,
     /// `Long` and `Decimal`: numbers that are written as text.
     Exact,
-    Enum { name: String, values: Vec<String> },
+    Enum {
+        name: String,
+        values: Vec<String>,
+    },
     /// Any other scalar, as it is.
     Custom,
 }
@@ -83,12 +86,18 @@ pub enum From {
     /// The constant `__typename`, as JSON.
     Typename(Vec<u8>),
     /// A column of the row.
-    Column { position: usize, kind: Kind },
+    Column {
+        position: usize,
+        kind: Kind,
+    },
     /// Related records of the row, read along with it.
     Child(usize),
     /// A property of the parent value.
     Property,
-    Resolver { resolver: Resolver, arguments: Arguments },
+    Resolver {
+        resolver: Resolver,
+        arguments: Arguments,
+    },
     /// Nothing answers it.
     Missing(String),
     /// Its arguments ask for what cannot be.

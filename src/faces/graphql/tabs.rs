@@ -95,7 +95,9 @@ fn argument_text(model: &Model, record: &RecordType, argument: &InputValueDefini
 fn is_relation(kind: &Kind) -> bool {
     match kind {
         Kind::Reference { .. } | Kind::Inverse { .. } | Kind::Link { .. } => true,
-        Kind::Id | Kind::Scalar(_) | Kind::Enum(_) | Kind::Embedded(_) | Kind::List(_) | Kind::Unstored => false,
+        Kind::Id | Kind::Scalar(_) | Kind::Enum(_) | Kind::Embedded(_) | Kind::List(_) | Kind::Unstored => {
+            false
+        }
     }
 }
 
@@ -146,7 +148,9 @@ fn scalar(record: &RecordType, name: &str, ty: &str) -> String {
     let rules = field.map_or(&[][..], |field| field.rules.as_slice());
     let least = rules.iter().find_map(|rule| match rule {
         Rule::Range { min: Some(min), .. } => Some(min.clone()),
-        Rule::Range { .. } | Rule::NotBlank | Rule::Length { .. } | Rule::Pattern { .. } | Rule::Email => None,
+        Rule::Range { .. } | Rule::NotBlank | Rule::Length { .. } | Rule::Pattern { .. } | Rule::Email => {
+            None
+        }
     });
     let number = |usual: &str| default(record, name).or(least.clone()).unwrap_or_else(|| usual.to_owned());
     match ty {

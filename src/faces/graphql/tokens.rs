@@ -39,7 +39,9 @@ pub fn bare_field(text: &str) -> Option<Token<'_>> {
                 continue;
             }
             "$" => continue,
-            _ if in_object && !value_due && tokens.peek().is_some_and(|next| next.text != ":") => return Some(token),
+            _ if in_object && !value_due && tokens.peek().is_some_and(|next| next.text != ":") => {
+                return Some(token);
+            }
             _ => {}
         }
         value_due = false;
@@ -118,10 +120,19 @@ mod tests {
 
     #[test]
     fn a_field_of_an_object_value_without_a_value_is_found() {
-        for text in ["{a(x:{b})}", "{a(x:{b c:1})}", "{a(x:[{c:{b}}])}", "query($a:I={b}){a}", "{a@d(x:{c:1 b})}"] {
+        for text in
+            ["{a(x:{b})}", "{a(x:{b c:1})}", "{a(x:[{c:{b}}])}", "query($a:I={b}){a}", "{a@d(x:{c:1 b})}"]
+        {
             assert_eq!(bare_field(text).map(|token| token.text), Some("b"), "{text}");
         }
-        for text in ["{a(x:{b:1})}", "{a(x:{b:{c:$d},e:[{}]}){f}}", "{a{b}}", "query($a:I={b:1}){a{c}}", "{a(x:{", "{a(x:1){b}}"] {
+        for text in [
+            "{a(x:{b:1})}",
+            "{a(x:{b:{c:$d},e:[{}]}){f}}",
+            "{a{b}}",
+            "query($a:I={b:1}){a{c}}",
+            "{a(x:{",
+            "{a(x:1){b}}",
+        ] {
             assert_eq!(bare_field(text).map(|token| token.text), None, "{text}");
         }
     }

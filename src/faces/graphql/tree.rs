@@ -46,6 +46,8 @@ impl Abstract {
 
     pub fn named(&self, name: &str) -> Result<&Arc<Object>, String> {
         let found = self.possible.iter().find(|object| object.type_name == name);
-        found.ok_or_else(|| format!("Runtime Object type \"{name}\" is not a possible type for \"{}\".", self.name))
+        found.ok_or_else(|| {
+            format!("Runtime Object type \"{name}\" is not a possible type for \"{}\".", self.name)
+        })
     }
 }

@@ -79,7 +79,9 @@ fn coerce_one(
                 return Ok(Some(value));
             }
             let complaints = judge.complaints.into_iter();
-            Err(complaints.flat_map(|text| refuse(format!("Variable \"${name}\" got invalid value {text}"))).collect())
+            Err(complaints
+                .flat_map(|text| refuse(format!("Variable \"${name}\" got invalid value {text}")))
+                .collect())
         }
     }
 }
@@ -101,7 +103,9 @@ impl Judge<'_> {
             Value::Null => Value::Null,
             Value::List(items) if ty.is_list() => {
                 let items = items.into_iter().enumerate();
-                Value::List(items.map(|(i, item)| self.under(format!("[{i}]"), ty.item_type(), item)).collect())
+                Value::List(
+                    items.map(|(i, item)| self.under(format!("[{i}]"), ty.item_type(), item)).collect(),
+                )
             }
             // One value stands for a list of one.
             single if ty.is_list() => Value::List(vec![self.value(ty.item_type(), single)]),
@@ -184,8 +188,11 @@ impl Judge<'_> {
                 self.complain(&value, message)
             }
             other => {
-                let message =
-                    format!("Enum \"{}\" cannot represent non-string value: {}.", definition.name, show(other));
+                let message = format!(
+                    "Enum \"{}\" cannot represent non-string value: {}.",
+                    definition.name,
+                    show(other)
+                );
                 self.complain(other, message)
             }
         }
@@ -221,7 +228,10 @@ impl Judge<'_> {
             let known = definition.fields.keys().map(|name| name.as_str());
             let hint = naming::nearest(&name, known).map(|name| format!(" Did you mean \"{name}\"?"));
             let hint = hint.unwrap_or_default();
-            self.complain(&value, format!("Field \"{name}\" is not defined by type \"{}\".{hint}", definition.name));
+            self.complain(
+                &value,
+                format!("Field \"{name}\" is not defined by type \"{}\".{hint}", definition.name),
+            );
         }
         Value::Object(fields)
     }

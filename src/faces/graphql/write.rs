@@ -133,7 +133,8 @@ impl Writer {
                 let mut wrote = None;
                 row.each_child(position, &mut |child| {
                     if wrote.is_none() {
-                        wrote = Some(self.nullable(slot.required, |writer| writer.row(object, child, at.path)));
+                        wrote =
+                            Some(self.nullable(slot.required, |writer| writer.row(object, child, at.path)));
                     }
                 });
                 wrote.unwrap_or_else(|| self.null(slot.required, at))

@@ -26,7 +26,7 @@ pub fn create(connection: &Connection, model: &StoredModel) -> rusqlite::Result<
 
 /// Takes the tables from the old shape to the new one. What this loses was agreed to.
 pub fn change(connection: &Connection, model: &Model, pairs: &Pairs<'_>) -> Result<(), MigrateError> {
-    catalog::drop_triggers(connection)?;
+    catalog::drop_triggers(connection, pairs.old)?;
     rename_tables(connection, pairs)?;
     for pair in &pairs.tables {
         rename_columns(connection, pair)?;
@@ -47,20 +47,22 @@ pub fn settle(connection: &Connection, old: Option<&StoredModel>, new: &StoredMo
     let indexes: Vec<Definition> = tables.chain(links).collect();
     let outdated: Vec<&str> = old.into_iter().flat_map(StoredModel::index_names).collect();
     catalog::sync_indexes(connection, &outdated, &indexes)?;
-    catalog::sync_triggers(connection, &new.tables.iter().flat_map(ddl::triggers).collect::<Vec<_>>())?;
+    let triggers: Vec<Definition> = new.tables.iter().flat_map(ddl::triggers).collect();
+    catalog::sync_triggers(connection, new, &triggers)?;
     let json = serde_json::to_string(new).expect("plain data has a JSON form");
     write_meta(connection, "model", &json)
 }
 
 fn write_meta(connection: &Connection, key: &str, value: &str) -> rusqlite::Result<()> {
     let sql = "INSERT INTO \"trefoil_meta\" (\"key\", \"value\") VALUES (?1, ?2) \
-               ON CONFLICT (\"key\") DO UPDATE SET \"value\" = excluded.\"value\"";
+               ON CONFLICT (\"key\") DO UPDATE SET \"value\" = excluded.\"value\" \
+               WHERE \"value\" <> excluded.\"value\"";
     connection.execute(sql, params![key, value]).map(drop)
 }
 
 fn replace_tables(connection: &Connection, model: &Model, pairs: &Pairs<'_>) -> Result<(), MigrateError> {
-    for (at, _) in pairs.gone_tables.iter().enumerate() {
-        drop_table(connection, &gone_name(at))?;
+    for (_, name) in pairs.gone_names() {
+        drop_table(connection, &name)?;
     }
     for link in &pairs.gone_links {
         drop_table(connection, &link.table)?;
@@ -104,8 +106,8 @@ fn needs_rebuild(pairs: &Pairs<'_>, pair: &TablePair<'_>) -> bool {
 /// views and other programs' triggers follow.
 fn rename_tables(connection: &Connection, pairs: &Pairs<'_>) -> rusqlite::Result<()> {
     let moved = || pairs.tables.iter().filter(|pair| pair.old.table != pair.new.table).enumerate();
-    for (at, table) in pairs.gone_tables.iter().enumerate() {
-        rename_table(connection, &table.table, &gone_name(at))?;
+    for (name, gone) in pairs.gone_names().filter(|(name, gone)| name != gone) {
+        rename_table(connection, name, &gone)?;
     }
     for (at, pair) in moved() {
         rename_table(connection, &pair.old.table, &format!("trefoil_moving_{at}"))?;
@@ -118,10 +120,6 @@ fn rename_tables(connection: &Connection, pairs: &Pairs<'_>) -> rusqlite::Result
         connection.execute(sql, [&pair.old.name, &pair.new.name])?;
     }
     Ok(())
-}
-
-fn gone_name(at: usize) -> String {
-    format!("trefoil_gone_{at}")
 }
 
 /// A removed column gives way when a kept one takes its name.

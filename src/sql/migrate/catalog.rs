@@ -15,7 +15,8 @@ pub struct Extra {
 
 /// Tables and views.
 pub fn relations(connection: &Connection) -> rusqlite::Result<Vec<String>> {
-    let sql = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite!_%' ESCAPE '!'";
+    let sql = "SELECT name FROM sqlite_master \
+               WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite!_%' ESCAPE '!'";
     connection.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
 }
 
@@ -29,6 +30,12 @@ pub fn missing(connection: &Connection, model: &StoredModel) -> rusqlite::Result
         )
     });
     let links = model.links.iter().map(|link| (&link.table, vec![&*link.first.column, &*link.second.column]));
+    let relations = relations(connection)?;
+    if let Some(gone) =
+        ["trefoil_changes", "trefoil_keys"].iter().find(|name| !relations.iter().any(|one| one == *name))
+    {
+        return Ok(Some(format!("the table {gone} is missing")));
+    }
     for (table, wanted) in tables.chain(links) {
         let found = columns(connection, table)?;
         if found.is_empty() {
@@ -70,12 +77,24 @@ pub fn foreign_parts(
     Ok(found.into_iter().filter(|part| !ours.contains(&part.name.as_str())).collect())
 }
 
-pub fn drop_triggers(connection: &Connection) -> rusqlite::Result<()> {
-    sync_triggers(connection, &[])
+/// Takes our triggers off the tables of a shape.
+pub fn drop_triggers(connection: &Connection, model: &StoredModel) -> rusqlite::Result<()> {
+    sync_triggers(connection, model, &[])
 }
 
-pub fn sync_triggers(connection: &Connection, wanted: &[Definition]) -> rusqlite::Result<()> {
-    let found = definitions(connection, "type = 'trigger' AND name LIKE 'trefoil!_%' ESCAPE '!'")?;
+pub fn sync_triggers(
+    connection: &Connection,
+    model: &StoredModel,
+    wanted: &[Definition],
+) -> rusqlite::Result<()> {
+    let tables: Vec<String> = model.table_names().map(text).collect();
+    let found = definitions(
+        connection,
+        &format!(
+            "type = 'trigger' AND name LIKE 'trefoil!_%' ESCAPE '!' AND tbl_name COLLATE NOCASE IN ({})",
+            tables.join(", ")
+        ),
+    )?;
     let outdated: Vec<&str> = found.keys().map(String::as_str).collect();
     sync(connection, "TRIGGER", &found, &outdated, wanted)
 }

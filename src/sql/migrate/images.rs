@@ -39,8 +39,8 @@ fn rewrite(
 ) -> rusqlite::Result<()> {
     let tables = tables(pairs);
     let renewal = Renewal::of(pair, &tables, connection, model, pairs)?;
-    let sql = "SELECT \"number\", \"image\" FROM \"trefoil_changes\" WHERE \"resource\" = ?1 AND \"number\" > ?2 \
-               ORDER BY \"number\" LIMIT 1000";
+    let sql = "SELECT \"number\", \"image\" FROM \"trefoil_changes\" \
+               WHERE \"resource\" = ?1 AND \"number\" > ?2 ORDER BY \"number\" LIMIT 1000";
     let mut reading = connection.prepare(sql)?;
     let mut writing =
         connection.prepare("UPDATE \"trefoil_changes\" SET \"image\" = ?2 WHERE \"number\" = ?1")?;

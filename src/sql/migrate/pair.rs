@@ -50,6 +50,14 @@ impl<'a> Pairs<'a> {
         Pairs { old, new, tables, new_tables, gone_tables, links, new_links, gone_links }
     }
 
+    /// The tables of removed types, by the names they have until they are dropped: one gives way where
+    /// another takes its name.
+    pub fn gone_names(&self) -> impl Iterator<Item = (&str, String)> {
+        gone_names(self.gone_tables.iter().map(|gone| gone.table.as_str()), |name| {
+            self.new.table_names().any(|new| new.eq_ignore_ascii_case(name))
+        })
+    }
+
     /// What a record type of the old shape is called in the new one.
     pub fn new_name(&self, old: &str) -> Option<&'a str> {
         new_name(&self.tables, old)
@@ -135,12 +143,19 @@ impl TablePair<'_> {
     /// The columns of the old table that the new one has not, by the names they have while it is rebuilt:
     /// one gives way where another takes its name.
     pub fn gone_names(&self) -> impl Iterator<Item = (&str, String)> {
-        let is_taken = |name: &str| self.new.columns.iter().any(|new| new.column.eq_ignore_ascii_case(name));
-        self.gone_columns.iter().enumerate().map(move |(at, gone)| {
-            let name = gone.column.as_str();
-            (name, if is_taken(name) { format!("trefoil_gone_{at}") } else { name.to_owned() })
+        gone_names(self.gone_columns.iter().map(|gone| gone.column.as_str()), |name| {
+            self.new.columns.iter().any(|new| new.column.eq_ignore_ascii_case(name))
         })
     }
+}
+
+fn gone_names<'n>(
+    names: impl Iterator<Item = &'n str>,
+    is_taken: impl Fn(&str) -> bool,
+) -> impl Iterator<Item = (&'n str, String)> {
+    names.enumerate().map(move |(at, name)| {
+        (name, if is_taken(name) { format!("trefoil_gone_{at}") } else { name.to_owned() })
+    })
 }
 
 /// What deleting the target does, where a form is a reference.

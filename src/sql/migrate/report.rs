@@ -7,10 +7,11 @@ use super::survey::{PlannedStep, Safety};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// What was done, or in a plan: what would be.
     pub steps: Vec<PlannedStep>,
     /// The store was empty, so seeds are due.
     pub fresh: bool,
+    /// The steps were taken and are not only planned.
+    pub done: bool,
 }
 
 #[derive(Debug)]
@@ -36,14 +37,21 @@ pub enum MigrateError {
 }
 
 impl Report {
-    /// The plan as text, one line a step, then the command that carries it out. `app` is the application
-    /// folder to name in it.
-    pub fn plan(&self, app: Option<&str>) -> String {
+    /// One line a step, then how to go on. `app` is the application folder to name in the command.
+    pub fn text(&self, app: Option<&str>) -> String {
         if self.steps.is_empty() {
             return "Nothing to do: the store fits the schema.\n".to_owned();
         }
-        let lines: String = self.steps.iter().map(|step| format!("{step}\n")).collect();
-        format!("{lines}\n{}\n", way_on(&self.steps, app))
+        let lines: String = match self.done {
+            true => self.steps.iter().map(PlannedStep::taken).collect(),
+            false => self.steps.iter().map(|step| format!("{step}\n")).collect(),
+        };
+        let way_on = match (self.done, self.fresh) {
+            (true, _) => "Done.".to_owned(),
+            (false, true) => "The store is empty: the next start makes all of this.".to_owned(),
+            (false, false) => way_on(&self.steps, app),
+        };
+        format!("{lines}\n{way_on}\n")
     }
 }
 
@@ -57,13 +65,11 @@ fn way_on(steps: &[PlannedStep], app: Option<&str>) -> String {
     format!("To apply: {}", command(steps, app))
 }
 
-/// `trefoil migrate --apply --allow-drop User.email`
+/// `trefoil migrate my-app --apply --allow-drop User.email`
 fn command(steps: &[PlannedStep], app: Option<&str>) -> String {
-    let mut words = vec!["trefoil migrate".to_owned()];
-    words.extend(app.map(str::to_owned));
-    words.push("--apply".to_owned());
-    words.extend(losses(steps).map(|what| format!("--allow-drop {what}")));
-    words.join(" ")
+    let app = app.map(|folder| format!(" {folder}")).unwrap_or_default();
+    let losses = losses(steps).map(|what| format!(" --allow-drop {what}"));
+    format!("trefoil migrate{app} --apply{}", losses.collect::<String>())
 }
 
 /// The names that `--allow-drop` takes.

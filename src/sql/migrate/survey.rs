@@ -9,7 +9,8 @@ use super::convert::{Converted, Converter};
 use super::ddl::{self, quoted};
 use super::diff::{Change, What};
 use super::pair::Pairs;
-use super::shape::{Action, Column, Fill, Form, Index, Logged, Table};
+use super::shape::{Column, Fill, Index, Table};
+use super::words::{self, counted, grouped, records, values};
 use crate::model::{Field, Model};
 
 /// One change as a person reads it.
@@ -53,38 +54,34 @@ impl Survey<'_> {
         let safe = |description: String| (description, Safety::Safe);
         let (description, safety) = match &change.what {
             What::NewType => safe("new type".to_owned()),
-            What::GoneType { old } => {
-                (format!("removed; its {} are lost", records(self.rows(&old.table)?)), loss())
-            }
+            What::GoneType { old } => (format!("removed; lost: {}", records(self.rows(&old.table)?)), loss()),
             What::RenamedType { old } => {
-                safe(format!("renamed from {}; its {} stay", old.name, records(self.rows(&old.table)?)))
+                safe(format!("renamed from {}; kept: {}", old.name, records(self.rows(&old.table)?)))
             }
             What::NewField { table, new } => self.new_field(table, new)?,
             What::GoneField { table, old } => {
-                let lost = self.filled(table, old)?;
-                (format!("removed; the values of {} are lost", records(lost)), loss())
+                (format!("removed; lost: {}", values(self.filled(table, old)?)), loss())
             }
-            What::RenamedField { old } => safe(format!("renamed from {}; its values stay", old.field)),
+            What::RenamedField { old } => safe(format!("renamed from {}", old.field)),
             What::Retyped { table, old, new } => self.retyped(subject, table, old, new)?,
             What::Narrowed { table, old, new } => self.narrowed(subject, table, old, new)?,
             What::Required { table, old, new } => self.required(table, old, new)?,
             What::Optional => safe("no longer required".to_owned()),
-            What::Redefaulted { new } => safe(match fill_words(&new.default) {
+            What::Redefaulted { new } => safe(match words::fill(&new.default) {
                 Some(words) => format!("the default is now {words}; records keep their values"),
                 None => "there is no default any more; records keep their values".to_owned(),
             }),
-            What::OnDelete { new } => safe(on_delete_words(&new.form).to_owned()),
+            What::OnDelete { new } => safe(words::on_delete(&new.form).to_owned()),
             What::NewIndex { table, index, old, new } => self.new_index(table, index, *old, *new)?,
-            What::GoneIndex { index } => safe(format!("{} dropped", index_words(index))),
+            What::GoneIndex { index } => safe(format!("{} dropped", words::index(index))),
             What::NewLink => safe("new link".to_owned()),
             What::GoneLink { old } => {
-                let pairs = counted(self.rows(&old.table)?, "pair");
-                (format!("link removed; its {pairs} are lost"), loss())
+                (format!("link removed; lost: {}", counted(self.rows(&old.table)?, "pair")), loss())
             }
             What::RenamedLink { old } => {
-                safe(format!("link renamed; its {} stay", counted(self.rows(&old.table)?, "pair")))
+                safe(format!("link renamed; kept: {}", counted(self.rows(&old.table)?, "pair")))
             }
-            What::Logging { to, .. } => safe(logging_words(*to)),
+            What::Logging { to, .. } => safe(words::logging(*to)),
         };
         Ok(PlannedStep { subject: subject.clone(), description, safety })
     }
@@ -93,15 +90,15 @@ impl Survey<'_> {
         let rows = self.rows(&table.table)?;
         let what = if new.required { "new required field" } else { "new field" };
         let intro = format!("{what}, {}", new.form);
-        Ok(match fill_words(&new.default) {
-            Some(words) => (format!("{intro}; {} get {words}", records(rows)), Safety::Safe),
-            None if !new.required => (format!("{intro}; {} get null", records(rows)), Safety::Safe),
+        Ok(match words::fill(&new.default) {
+            Some(words) => (format!("{intro}; {words} in {}", records(rows)), Safety::Safe),
+            None if !new.required => (format!("{intro}; null in {}", records(rows)), Safety::Safe),
             None if rows == 0 => {
                 (format!("{intro}, without a default; there are no records"), Safety::NeedsApply)
             }
             None => {
                 let way_out = "give it a @default, or make it nullable until every record has a value";
-                let text = format!("{intro}, without a default; {} would have no value", records(rows));
+                let text = format!("{intro}, without a default; no value for {}", records(rows));
                 (text, Safety::Blocked { way_out: way_out.to_owned() })
             }
         })
@@ -117,7 +114,7 @@ impl Survey<'_> {
         let found = self.convertible(table, old, new)?;
         let intro = format!("{} becomes {}; ", old.form, new.form);
         Ok(match found.doubt(new) {
-            None => (format!("{intro}the values of {} fit", records(found.all)), Safety::NeedsApply),
+            None => (format!("{intro}converted: {}", values(found.all)), Safety::NeedsApply),
             Some(doubt) => (intro + &doubt.words, doubt.safety(subject, new)),
         })
     }
@@ -132,21 +129,21 @@ impl Survey<'_> {
         let found = self.convertible(table, old, new)?;
         let intro = format!("{} allows less than before; ", new.form);
         Ok(match found.doubt(new) {
-            None => (format!("{intro}the values of {} fit", records(found.all)), Safety::Safe),
+            None => (format!("{intro}still fit: {}", values(found.all)), Safety::Safe),
             Some(doubt) => (intro + &doubt.words, doubt.safety(subject, new)),
         })
     }
 
     fn required(&self, table: &Table, old: &Column, new: &Column) -> rusqlite::Result<(String, Safety)> {
         let empty = self.rows(&table.table)? - self.filled(table, old)?;
-        Ok(match fill_words(&new.default) {
+        Ok(match words::fill(&new.default) {
             _ if empty == 0 => ("now required; every record has a value".to_owned(), Safety::NeedsApply),
             Some(words) => {
-                (format!("now required; {} without a value get {words}", records(empty)), Safety::NeedsApply)
+                (format!("now required; {words} in {} without a value", records(empty)), Safety::NeedsApply)
             }
             None => {
                 let way_out = "give these records a value, or the field a @default";
-                let text = format!("now required; {} have no value", records(empty));
+                let text = format!("now required; no value in {}", records(empty));
                 (text, Safety::Blocked { way_out: way_out.to_owned() })
             }
         })
@@ -159,18 +156,18 @@ impl Survey<'_> {
         old: Option<&Column>,
         new: Option<&Column>,
     ) -> rusqlite::Result<(String, Safety)> {
-        let words = format!("new {}", index_words(index));
+        let intro = format!("new {}", words::index(index));
         let doubles = match (old, new) {
             _ if !index.unique => 0,
             (Some(old), _) => self.doubles(table, old)?,
-            (None, Some(new)) if fill_words(&new.default).is_some() => self.rows(&table.table)? - 1,
+            (None, Some(new)) if words::fill(&new.default).is_some() => self.rows(&table.table)? - 1,
             (None, Some(_) | None) => 0,
         };
         if doubles <= 0 {
-            return Ok((words, Safety::Safe));
+            return Ok((intro, Safety::Safe));
         }
         let way_out = "change these records so that every value is there once".to_owned();
-        let text = format!("{words}; {} hold a value that another one has too", records(doubles));
+        let text = format!("{intro}; repeated: {}", values(doubles));
         Ok((text, Safety::Blocked { way_out }))
     }
 
@@ -246,15 +243,15 @@ impl Fit {
         let mut words = Vec::new();
         if self.unfit > 0 {
             let (all, unfit) = (grouped(self.all), grouped(self.unfit));
-            let instead = match fill_words(&new.default) {
-                Some(words) if new.required => format!(" and become {words}"),
+            let instead = match words::fill(&new.default) {
+                Some(words) if new.required => format!(", to become {words}"),
                 None if new.required => String::new(),
-                Some(_) | None => " and become null".to_owned(),
+                Some(_) | None => ", to become null".to_owned(),
             };
-            words.push(format!("{unfit} of {all} values do not fit{instead}"));
+            words.push(format!("do not fit: {unfit} of {all} values{instead}"));
         }
         if self.trimmed > 0 {
-            words.push(format!("{} lose members that are no longer there", records(self.trimmed)));
+            words.push(format!("lost: members of {} that their type no longer has", values(self.trimmed)));
         }
         (!words.is_empty()).then(|| Doubt { words: words.join(", "), unfit: self.unfit })
     }
@@ -271,58 +268,11 @@ impl Doubt {
     }
 }
 
-fn fill_words(fill: &Fill) -> Option<String> {
-    match fill {
-        Fill::Nothing => None,
-        Fill::Int(number) => Some(number.to_string()),
-        Fill::Real(number) => Some(number.to_string()),
-        Fill::Text(text) => Some(format!("{text:?}")),
-        Fill::Created | Fill::Updated => Some("the time of this change".to_owned()),
+impl PlannedStep {
+    /// The line about it once it is done.
+    pub fn taken(&self) -> String {
+        format!("{}: {}\n", self.subject, self.description)
     }
-}
-
-fn on_delete_words(form: &Form) -> &'static str {
-    match super::pair::on_delete(form) {
-        Some(Action::Cascade) => "is now deleted together with what it refers to",
-        Some(Action::SetNull) => "becomes null when what it refers to is deleted",
-        Some(Action::Refuse) | None => "now keeps what it refers to from being deleted",
-    }
-}
-
-fn index_words(index: &Index) -> String {
-    let kind = if index.unique { "unique index" } else { "index" };
-    format!("{kind} on {}", index.columns.join(", "))
-}
-
-fn logging_words(logged: Logged) -> String {
-    let deeds = [(logged.created, "created"), (logged.updated, "updated"), (logged.deleted, "deleted")];
-    let names: Vec<_> = deeds.into_iter().filter(|(on, _)| *on).map(|(_, name)| name).collect();
-    match names.is_empty() {
-        true => "its changes are no longer logged".to_owned(),
-        false => format!("these changes are logged: {}", names.join(", ")),
-    }
-}
-
-fn records(number: i64) -> String {
-    counted(number, "record")
-}
-
-fn counted(number: i64, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{} {noun}{plural}", grouped(number))
-}
-
-/// `1,204,000`
-fn grouped(number: i64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 impl fmt::Display for PlannedStep {

@@ -24,9 +24,7 @@ pub fn blame(session: Session<'_>, model: &Model, action: &Action, error: rusqli
             Action::Create { .. } | Action::Update { .. } => {
                 dangling(session, model, action).map(Error::Invalid)
             }
-            Action::Delete { record, id, .. } => {
-                referrers(session, model, *record, *id).map(Error::Conflict)
-            }
+            Action::Delete { record, id, .. } => referrers(session, model, *record, *id).map(Error::Conflict),
             Action::Get { .. } | Action::List { .. } => return error.into(),
         },
         _ => return error.into(),
@@ -87,7 +85,9 @@ fn dangling(session: Session<'_>, model: &Model, action: &Action) -> Result<Vec<
     for (field, value) in values {
         let field = owner.field(*field);
         if let (Kind::Reference { target, .. }, Stored::Int(id)) = (&field.kind, value) {
-            violations.extend(missing(session, model.record(*target), *id)?.map(|complaint| complaint.under(name(field))));
+            violations.extend(
+                missing(session, model.record(*target), *id)?.map(|complaint| complaint.under(name(field))),
+            );
         }
     }
     for (field, ids) in links {
@@ -95,7 +95,8 @@ fn dangling(session: Session<'_>, model: &Model, action: &Action) -> Result<Vec<
         let Kind::Link { target, .. } = &field.kind else { continue };
         for (i, id) in ids.iter().enumerate() {
             let complaint = missing(session, model.record(*target), *id)?;
-            violations.extend(complaint.map(|complaint| complaint.under(Segment::Index(i)).under(name(field))));
+            violations
+                .extend(complaint.map(|complaint| complaint.under(Segment::Index(i)).under(name(field))));
         }
     }
     Ok(violations)

@@ -54,10 +54,10 @@ pub fn connect(place: &Place, role: Role, options: &Options) -> rusqlite::Result
 
 /// Some pragmas answer with a row, some with none.
 fn pragma(connection: &Connection, name: &str, value: &str) -> rusqlite::Result<()> {
-    connection.pragma_update_and_check(None, name, value, |_| Ok(())).or_else(|error| match error {
-        rusqlite::Error::QueryReturnedNoRows => Ok(()),
-        other => Err(other),
-    })
+    match connection.pragma_update_and_check(None, name, value, |_| Ok(())) {
+        Err(rusqlite::Error::QueryReturnedNoRows) => Ok(()),
+        result => result,
+    }
 }
 
 fn register(connection: &Connection) -> rusqlite::Result<()> {

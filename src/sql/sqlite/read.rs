@@ -142,15 +142,20 @@ pub fn grow<'p>(
     Ok(tree)
 }
 
-fn children(session: Session<'_>, level: &Level, child: &ChosenChild, keys: &[i64]) -> rusqlite::Result<Batch> {
+fn children(
+    session: Session<'_>,
+    level: &Level,
+    child: &ChosenChild,
+    keys: &[i64],
+) -> rusqlite::Result<Batch> {
     let bounds = &child.listing;
     let mut batch = Batch::new(level.width);
     for some in keys.chunks(PARENTS) {
         let mut bound = vec![Parameter::List(integers(some))];
         parameters(bounds, &mut bound);
         if is_sliced(bounds) {
-            let last = bounds.offset.saturating_add(bounds.limit.unwrap_or(i64::MAX));
-            bound.extend([bounds.offset, last].map(|number| Parameter::Cell(Cell::Int(number))));
+            let limit = bounds.limit.unwrap_or(i64::MAX);
+            bound.extend([limit, bounds.offset].map(|number| Parameter::Cell(Cell::Int(number))));
         }
         load(session, level, &bound, &mut batch)?;
     }

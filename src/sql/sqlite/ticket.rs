@@ -47,6 +47,17 @@ impl Ticket {
         !self.job.cancel.is_cancelled() && !self.reply.is_closed()
     }
 
+    /// The same job as if it had never been run; gone when even that panics.
+    pub fn again(mut self) -> Option<Ticket> {
+        match guarded(|| self.job.answer.reset()) {
+            Ok(()) => Some(self),
+            Err(panic) => {
+                self.answer(Verdict::Refused(panic));
+                None
+            }
+        }
+    }
+
     /// Tells whoever waits. The key is free again before they can know, so that they may use it at once.
     pub fn answer(self, verdict: Verdict) {
         drop(self.in_use);

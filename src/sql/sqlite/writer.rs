@@ -27,6 +27,8 @@ pub struct Writer<'s> {
     connection: Connection,
     /// The connection is suspect; the next job gets a new one.
     worn: bool,
+    /// The last jobs could not be written.
+    failed: bool,
     housekeeping: Housekeeping,
 }
 
@@ -41,7 +43,7 @@ enum Broken {
 
 impl<'s> Writer<'s> {
     pub fn new(shared: &'s Shared, connection: Connection) -> Writer<'s> {
-        Writer { shared, connection, worn: false, housekeeping: Housekeeping::default() }
+        Writer { shared, connection, worn: false, failed: false, housekeeping: Housekeeping::default() }
     }
 
     /// Works until nobody can send any more.
@@ -52,7 +54,7 @@ impl<'s> Writer<'s> {
             while let Some(message) = next.take() {
                 match message {
                     Message::Job(ticket) if ticket.writes() => together.push(*ticket),
-                    other => {
+                    other @ (Message::Job(_) | Message::Call(_)) => {
                         self.write(std::mem::take(&mut together));
                         self.serve(other);
                         break;
@@ -72,9 +74,9 @@ impl<'s> Writer<'s> {
         match message {
             Message::Job(ticket) => self.worn |= !readers::serve(&mut self.connection, self.shared, *ticket),
             Message::Call(call) => {
-                if guarded(|| call(&mut self.connection)).is_err() || !self.connection.is_autocommit() {
-                    self.roll_back();
-                }
+                // Whoever waits for a call that panicked learns it by getting no answer.
+                let _ = guarded(|| call(&mut self.connection));
+                self.roll_back();
             }
         }
     }
@@ -85,40 +87,55 @@ impl<'s> Writer<'s> {
         if wanted.is_empty() {
             return;
         }
+        self.failed = false;
         self.settle(wanted);
+        if !self.failed {
+            self.keep_house();
+        }
+    }
+
+    fn keep_house(&mut self) {
         let session = self.shared.session(&self.connection);
-        if self.housekeeping.run(session, &self.shared.options).is_err() {
+        if let Err(error) = self.housekeeping.run(session, &self.shared.options) {
+            tracing::warn!(%error, "old keys and changes were not removed; trying again later");
             self.roll_back();
         }
     }
 
-    /// Commits the jobs together; when the store refuses them as a whole, each alone.
+    /// Commits the jobs together.
     fn settle(&mut self, mut tickets: Vec<Ticket>) {
+        if tickets.is_empty() {
+            return;
+        }
         self.renew();
-        loop {
-            let broken = match self.transact(&mut tickets) {
-                Ok(verdicts) => {
-                    return tickets.into_iter().zip(verdicts).for_each(|(ticket, verdict)| ticket.answer(verdict));
-                }
-                Err(broken) => broken,
-            };
-            self.roll_back();
-            tickets.iter_mut().for_each(|ticket| ticket.job.answer.reset());
-            match broken {
-                Broken::Panicked(at, error) => tickets.remove(at).answer(Verdict::Refused(error)),
-                Broken::Store(error) if tickets.len() > 1 => {
-                    tracing::warn!(%error, jobs = tickets.len(), "a shared commit failed; trying each alone");
-                    self.worn |= wants_new_connection(&error);
-                    return tickets.into_iter().for_each(|ticket| self.settle(vec![ticket]));
-                }
-                Broken::Store(error) | Broken::Refused(error) => {
-                    tracing::warn!(%error, jobs = tickets.len(), "the store took no write");
-                    self.worn |= wants_new_connection(&error);
-                    return refuse(tickets, &error);
-                }
+        match self.transact(&mut tickets) {
+            Ok(verdicts) => {
+                tickets.into_iter().zip(verdicts).for_each(|(ticket, verdict)| ticket.answer(verdict));
             }
-            if tickets.is_empty() {
-                return;
+            Err(broken) => {
+                self.roll_back();
+                self.settle_again(tickets, broken);
+            }
+        }
+    }
+
+    /// Nothing of the jobs happened: those that others spoilt it for get another try.
+    fn settle_again(&mut self, mut tickets: Vec<Ticket>, broken: Broken) {
+        match broken {
+            Broken::Panicked(at, error) => {
+                tickets.remove(at).answer(Verdict::Refused(error));
+                self.settle(tickets.into_iter().filter_map(Ticket::again).collect());
+            }
+            Broken::Store(error) if tickets.len() > 1 => {
+                tracing::warn!(%error, jobs = tickets.len(), "a shared commit failed; trying each job alone");
+                self.worn |= wants_new_connection(&error);
+                tickets.into_iter().filter_map(Ticket::again).for_each(|ticket| self.settle(vec![ticket]));
+            }
+            Broken::Store(error) | Broken::Refused(error) => {
+                tracing::warn!(%error, jobs = tickets.len(), "the store took no write");
+                self.worn |= wants_new_connection(&error);
+                self.failed = true;
+                tickets.into_iter().for_each(|ticket| ticket.answer(Verdict::Refused(to_error(&error))));
             }
         }
     }
@@ -152,10 +169,6 @@ impl<'s> Writer<'s> {
     }
 }
 
-fn refuse(tickets: Vec<Ticket>, error: &rusqlite::Error) {
-    tickets.into_iter().for_each(|ticket| ticket.answer(Verdict::Refused(to_error(error))));
-}
-
 /// Runs one job within the transaction, under its idempotency key where it has one.
 fn run(session: Session<'_>, ticket: &mut Ticket) -> rusqlite::Result<Verdict> {
     if let Some(key) = &ticket.job.key {
@@ -165,7 +178,11 @@ fn run(session: Session<'_>, ticket: &mut Ticket) -> rusqlite::Result<Verdict> {
             Known::Taken => return Ok(Verdict::Refused(Error::KeyReused)),
         }
     }
-    if ticket.job.atomic { run_as_one(session, ticket)? } else { run_each(session, ticket)? }
+    if ticket.job.atomic {
+        run_as_one(session, ticket)?
+    } else {
+        run_each(session, ticket)?
+    }
     if let Some(key) = &ticket.job.key
         && let Some(bytes) = ticket.job.answer.keep()
     {
