@@ -93,14 +93,7 @@ impl Execution<'_> {
                 }
                 Does::Introspection => {
                     let answers = self.introspection()?;
-                    let found = answers.iter().find(|(key, _)| *key == root.label.response);
-                    answering.root(position, |writer, root, at| match found {
-                        Some((_, bytes)) => {
-                            writer.out.extend_from_slice(bytes);
-                            Ok(())
-                        }
-                        None => writer.null(root.required, at),
-                    });
+                    answering.root(position, |writer, root, at| answers.write(writer, root, at));
                 }
                 Does::Builtin(_) | Does::Registered { .. } => {}
             }
