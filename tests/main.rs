@@ -1,5 +1,6 @@
 //! Every test that needs more than one module, as one binary.
 
+mod cases;
 mod cli;
 mod coerce;
 mod docs;

@@ -65,7 +65,7 @@ impl Document {
                 (false, false) => failures(&error.errors, "GRAPHQL_PARSE_FAILED"),
             }
         })?;
-        refuse_bare_fields(text)?;
+        refuse_bare_names(text)?;
         let document = validate(engine, &settings.limits, &ast)?;
         let operations: Vec<_> =
             document.operations.iter().map(|operation| Prepared::new(engine, &document, operation)).collect();
@@ -104,8 +104,8 @@ pub struct Settings {
     pub introspection: bool,
 }
 
-fn refuse_bare_fields(text: &str) -> Result<(), Vec<Failure>> {
-    let Some(token) = tokens::bare_field(text) else { return Ok(()) };
+fn refuse_bare_names(text: &str) -> Result<(), Vec<Failure>> {
+    let Some(token) = tokens::bare_name(text) else { return Ok(()) };
     let before = &text[..token.at];
     let line = before.matches('\n').count() + 1;
     let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;

@@ -21,25 +21,26 @@ pub fn tokens(text: &str) -> impl Iterator<Item = Token<'_>> {
     })
 }
 
-/// The first field of an object value that has no value. The parser drops such fields in silence.
-pub fn bare_field(text: &str) -> Option<Token<'_>> {
+/// The first argument, or field of an object value, that has no value. The parser drops them in silence.
+pub fn bare_name(text: &str) -> Option<Token<'_>> {
     let mut tokens = tokens(text).peekable();
     // What is open, as its closing token; values are written within parentheses only.
     let mut open: Vec<&str> = Vec::new();
     let mut value_due = false;
     while let Some(token) = tokens.next() {
-        let in_object = open.last() == Some(&"}") && open.contains(&")");
+        let named = matches!(open.last(), Some(&("}" | ")"))) && open.contains(&")");
         match token.text {
             "(" => open.push(")"),
             "[" => open.push("]"),
             "{" => open.push("}"),
             ")" | "]" | "}" => drop(open.pop()),
-            ":" if in_object => {
+            // The default of a variable, and the name of a directive on it, stand where a value does.
+            ":" | "=" | "@" if named => {
                 value_due = true;
                 continue;
             }
-            "$" => continue,
-            _ if in_object && !value_due && tokens.peek().is_some_and(|next| next.text != ":") => {
+            "$" | "!" => continue,
+            _ if named && !value_due && tokens.peek().is_some_and(|next| next.text != ":") => {
                 return Some(token);
             }
             _ => {}
@@ -130,21 +131,31 @@ mod tests {
     }
 
     #[test]
-    fn a_field_of_an_object_value_without_a_value_is_found() {
-        for text in
-            ["{a(x:{b})}", "{a(x:{b c:1})}", "{a(x:[{c:{b}}])}", "query($a:I={b}){a}", "{a@d(x:{c:1 b})}"]
-        {
-            assert_eq!(bare_field(text).map(|token| token.text), Some("b"), "{text}");
+    fn a_name_without_a_value_is_found() {
+        let broken = [
+            "{a(x:{b})}",
+            "{a(x:{b c:1})}",
+            "{a(x:[{c:{b}}])}",
+            "query($a:I={b}){a}",
+            "{a@d(x:{c:1 b})}",
+            "{a(b)}",
+            "{a(c:1 b d:2)}",
+            "{a(c:[1] b)}",
+        ];
+        for text in broken {
+            assert_eq!(bare_name(text).map(|token| token.text), Some("b"), "{text}");
         }
-        for text in [
+        let whole = [
             "{a(x:{b:1})}",
             "{a(x:{b:{c:$d},e:[{}]}){f}}",
             "{a{b}}",
             "query($a:I={b:1}){a{c}}",
             "{a(x:{",
             "{a(x:1){b}}",
-        ] {
-            assert_eq!(bare_field(text).map(|token| token.text), None, "{text}");
+            "query($a:[I!]!=[1] @d(e:$f) $g:I=2 @h){a(b:$a,c:-1.5)}",
+        ];
+        for text in whole {
+            assert_eq!(bare_name(text).map(|token| token.text), None, "{text}");
         }
     }
 }
