@@ -54,7 +54,7 @@ fn a_broken_schema_shows_the_place() {
     );
     let (code, said) = run(folder.path(), &["serve", "app", "--port", "0"]);
     assert_ne!(code, 0);
-    for words in ["graphql/schema.graphqls:1:29", "Autor", "^^^^^", "did you mean `Author`"] {
+    for words in ["graphql/schema.graphqls:1:30", "Autor", "^^^^^", "did you mean `Author`"] {
         assert!(said.contains(words), "`{words}` in\n{said}");
     }
 }

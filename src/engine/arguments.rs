@@ -6,7 +6,7 @@ use super::operation::{Absent, Condition, Listing, Op, Operation, Order, Selecti
 use super::plan::PlanLimits;
 use super::resolvers::{Builtin, Verb};
 use crate::error::{Error, Result, Violation};
-use crate::model::{Argument, Field, FieldId, Kind, Model, RecordType, TypeId, Value, naming};
+use crate::model::{Argument, Field, FieldId, FilledBy, Kind, Model, RecordType, TypeId, Value, naming};
 
 /// The meaning of one argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,16 +83,11 @@ pub fn is_comparable(field: &Field) -> bool {
     }
 }
 
-/// The field that `name` sets.
+/// The field that `name` sets. One that the server fills is found too, so that it can be refused by its name.
 fn write_field(record: &RecordType, name: &str) -> Option<FieldId> {
-    record.input_field(name).filter(|id| match &record.field(*id).kind {
-        Kind::Id | Kind::Inverse { .. } | Kind::Unstored => false,
-        Kind::Scalar(_)
-        | Kind::Enum(_)
-        | Kind::Embedded(_)
-        | Kind::List(_)
-        | Kind::Reference { .. }
-        | Kind::Link { .. } => true,
+    record.input_field(name).filter(|id| {
+        let field = record.field(*id);
+        field.is_writable() || field.filled_by != FilledBy::Client
     })
 }
 
@@ -279,7 +274,12 @@ pub fn integer(name: &str, value: &Value) -> Result<i64, Vec<Violation>> {
 fn text(name: &str, value: Value) -> Result<String, Vec<Violation>> {
     match value {
         Value::String(text) => Ok(text),
-        other => Err(vec![Violation::new(
+        other @ (Value::Null
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Number(_)
+        | Value::List(_)
+        | Value::Object(_)) => Err(vec![Violation::new(
             name,
             "TYPE",
             format!("argument `{name}` must be text, not {}", other.noun()),
@@ -291,7 +291,12 @@ fn text(name: &str, value: Value) -> Result<String, Vec<Violation>> {
 fn items(value: Value) -> Vec<Value> {
     match value {
         Value::List(items) => items,
-        other => vec![other],
+        one @ (Value::Null
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Object(_)) => vec![one],
     }
 }
 
@@ -312,16 +317,11 @@ pub fn order(record: &RecordType, argument: &str, word: &str) -> Result<Order, V
 }
 
 fn conditions(record: &RecordType, name: &str, value: Value) -> Result<Vec<Condition>, Vec<Violation>> {
-    match value {
-        Value::Object(fields) => {
-            fields.into_iter().map(|(key, value)| condition(record, name, &key, '_', value)).collect()
-        }
-        other => Err(vec![Violation::new(
-            name,
-            "TYPE",
-            format!("`{name}` must be an object, not {}", other.noun()),
-        )]),
-    }
+    let Value::Object(fields) = value else {
+        let message = format!("`{name}` must be an object, not {}", value.noun());
+        return Err(vec![Violation::new(name, "TYPE", message)]);
+    };
+    fields.into_iter().map(|(key, value)| condition(record, name, &key, '_', value)).collect()
 }
 
 /// `price_gte` (or, with another joint, `price.gte`) and its value.

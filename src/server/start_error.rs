@@ -32,10 +32,10 @@ impl StartError {
 
     pub fn store(error: Error) -> StartError {
         // Nobody but the person who starts the server sees this, so the cause is told.
-        match error {
-            Error::Internal { cause } => StartError::Store(cause),
-            other => StartError::Store(other.to_string()),
+        if let Error::Internal { cause } = error {
+            return StartError::Store(cause);
         }
+        StartError::Store(error.to_string())
     }
 }
 

@@ -4,7 +4,6 @@ mod process;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -24,11 +23,6 @@ impl Server {
     /// The sample, in memory.
     pub fn sample() -> Server {
         Server::start(Trefoil::sample(), Config { database: Database::Memory, ..Config::default() })
-    }
-
-    /// The sample, with its data in a folder.
-    pub fn sample_in(data: &Path) -> Server {
-        Server::start(Trefoil::sample(), Config { data: data.to_owned(), ..Config::default() })
     }
 
     pub fn start(trefoil: Trefoil, config: Config) -> Server {

@@ -54,10 +54,6 @@ impl Process {
         Client::to(self.address)
     }
 
-    pub fn id(&self) -> u32 {
-        self.child.id()
-    }
-
     /// Everything it has written to standard error so far.
     pub fn log(&self) -> String {
         self.log.lock().expect("no panic while held").clone()

@@ -1,0 +1,50 @@
+//! Runs one hot path so many times and nothing else, for `bench/instructions` to count.
+
+use std::borrow::Cow;
+
+use trefoil::config::Config;
+use trefoil::faces::graphql::{Asked, Manner, Reply, Served};
+use trefoil::{Trefoil, Value};
+
+const USERS: i64 = 1_000;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let path = arguments.next().ok_or("which path: point, list or create")?;
+    let times: i64 = arguments.next().ok_or("how often")?.parse()?;
+    let folder = tempfile::tempdir()?;
+    let config = Config { port: 0, data: folder.path().join("data"), ..Config::default() };
+    let running = Trefoil::sample().config(config.clone()).start().await?;
+    for number in 0..USERS {
+        let name = format!("User {number}");
+        let fields = [("name", Value::from(name)), ("email", Value::from("user@example.org"))];
+        running.engine.create("User", Value::object(fields)).await?;
+    }
+    let served = Served::new(running.engine.clone(), &config);
+    for number in 0..times {
+        let answer = served.answer(request(&path, number)?, Manner::default()).await;
+        let Reply::Executed(executed) = answer else { return Err("not executed".into()) };
+        if executed.body.is_empty() {
+            return Err("no answer".into());
+        }
+    }
+    running.stop().await;
+    Ok(())
+}
+
+fn request(path: &str, number: i64) -> Result<Asked<'static>, String> {
+    let (query, variables) = match path {
+        "point" => (
+            "query ($id: ID!) { getUserById(id: $id) { id name } }",
+            vec![("id".to_owned(), Value::from((1 + number % USERS).to_string()))],
+        ),
+        "list" => ("{ getAllUsers { id name email } }", Vec::new()),
+        "create" => (
+            "mutation ($name: String!) { createUser(name: $name, email: \"a@example.org\") { id } }",
+            vec![("name".to_owned(), Value::from(format!("New user {number}")))],
+        ),
+        other => return Err(format!("no path `{other}`")),
+    };
+    Ok(Asked { query: Cow::Borrowed(query), operation: None, variables })
+}
