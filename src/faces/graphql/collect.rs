@@ -10,7 +10,6 @@ use indexmap::IndexMap;
 use super::failure::{Failure, Place};
 use super::plan::Planner;
 use super::shape::Label;
-use crate::model::Value;
 
 /// All selections of one response key.
 pub struct Group<'a> {
@@ -113,17 +112,9 @@ impl<'a> Collector<'_, 'a, '_> {
     }
 
     fn flag(&self, value: &ast::Value) -> Option<bool> {
-        match value {
-            ast::Value::Boolean(flag) => Some(*flag),
-            ast::Value::Variable(name) => {
-                let position = self.planner.declared.iter().position(|variable| variable.name == *name);
-                match position.and_then(|position| self.planner.variables.get(position)) {
-                    Some(Value::Bool(flag)) => Some(*flag),
-                    _ => None,
-                }
-            }
-            _ => None,
-        }
+        let Some(name) = value.as_variable() else { return value.to_bool() };
+        let position = self.planner.declared.iter().position(|variable| variable.name == *name)?;
+        self.planner.variables.get(position)?.as_bool()
     }
 }
 

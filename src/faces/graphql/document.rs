@@ -40,8 +40,11 @@ pub struct Prepared {
     flags: Vec<usize>,
     /// The cost depends on variables and is judged with them.
     weigh: bool,
-    plans: RwLock<Vec<(Vec<Option<bool>>, Arc<Plan>)>>,
+    plans: RwLock<Vec<(Flags, Arc<Plan>)>>,
 }
+
+/// What `@skip` and `@include` look at, in order; null where a client gave null in spite of a default.
+type Flags = Vec<Option<bool>>;
 
 impl Document {
     pub fn parse(engine: &Engine, settings: &Settings, text: &str) -> Result<Document, Vec<Failure>> {

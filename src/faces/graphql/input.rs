@@ -112,11 +112,13 @@ impl Input {
             Input::Constant(value) => Some(value.clone()),
             Input::Variable(position) => variables.get(*position).cloned(),
             Input::List { items, required } => {
-                let items = items.iter().map(|item| match item.value(variables)?.unwrap_or(Value::Null) {
-                    Value::Null if *required => {
-                        Err(Error::invalid("[]", "REQUIRED", "an element of this list must not be null"))
+                let items = items.iter().map(|item| {
+                    let value = item.value(variables)?.unwrap_or(Value::Null);
+                    if *required && value.is_null() {
+                        let message = "an element of this list must not be null";
+                        return Err(Error::invalid("[]", "REQUIRED", message));
                     }
-                    value => Ok(value),
+                    Ok(value)
                 });
                 Some(Value::List(items.collect::<Result<_>>()?))
             }
@@ -163,16 +165,18 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn read(&self, ty: &ast::Type, value: &ast::Value) -> Input {
-        match value {
-            ast::Value::Variable(name) => self.variable(name),
-            ast::Value::Null => Input::Constant(Value::Null),
-            ast::Value::List(items) if ty.is_list() => {
+        if let Some(name) = value.as_variable() {
+            return self.variable(name);
+        }
+        match (ty.is_list(), value.as_list()) {
+            (_, _) if value.is_null() => Input::Constant(Value::Null),
+            (true, Some(items)) => {
                 let required = ty.item_type().is_non_null();
                 list(items.iter().map(|item| self.read(ty.item_type(), item)).collect(), required)
             }
             // One value stands for a list of one.
-            _ if ty.is_list() => list(vec![self.read(ty.item_type(), value)], ty.item_type().is_non_null()),
-            _ => self.read_named(ty.inner_named_type(), value),
+            (true, None) => list(vec![self.read(ty.item_type(), value)], ty.item_type().is_non_null()),
+            (false, _) => self.read_named(ty.inner_named_type(), value),
         }
     }
 

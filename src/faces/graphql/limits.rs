@@ -10,7 +10,6 @@ use super::input::VariableRef;
 use super::tokens::tokens;
 use super::variables::Variables;
 use crate::config::Limits;
-use crate::model::Value;
 
 /// What a list without a limit of its own counts as.
 const USUAL_LENGTH: u64 = 20;
@@ -138,10 +137,12 @@ impl<'a> Scale<'a> {
     }
 
     fn length(&self, field: &Field) -> Option<u64> {
-        let length = LENGTHS.iter().find_map(|name| match &**field.specified_argument_by_name(name)? {
-            ast::Value::Int(number) => Some(number.as_str().parse().unwrap_or(0)),
-            ast::Value::Variable(name) => self.variable(name),
-            _ => None,
+        let length = LENGTHS.iter().find_map(|name| {
+            let value = field.specified_argument_by_name(name)?;
+            match value.as_variable() {
+                Some(name) => self.variable(name),
+                None => value.to_i32().map(|number| u64::try_from(number).unwrap_or(0)),
+            }
         });
         length.map(|length| length.min(self.longest))
     }
@@ -149,9 +150,6 @@ impl<'a> Scale<'a> {
     fn variable(&self, name: &str) -> Option<u64> {
         let Some(variables) = self.variables else { return Some(1) };
         let position = self.declared.iter().position(|variable| variable.name == name)?;
-        match variables.get(position)? {
-            Value::Int(number) => Some(u64::try_from(*number).unwrap_or(0)),
-            _ => None,
-        }
+        variables.get(position)?.as_i64().map(|number| u64::try_from(number).unwrap_or(0))
     }
 }
