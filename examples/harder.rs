@@ -74,7 +74,7 @@ impl Resolvers {
     fn people_and_books(&mut self) {
         self.on("Person.greeting", |call| async move {
             let salutation = call.arguments.get("salutation").and_then(Value::as_str).unwrap_or("Hey");
-            let times = call.arguments.get("times").and_then(Value::as_i64).unwrap_or(1).max(0);
+            let times = call.arguments.get("times").and_then(Value::as_i64).unwrap_or(1).clamp(0, 3);
             let id = call.parent.get("id").and_then(Value::as_i64).unwrap_or_default();
             let one = format!("{salutation}, person {id}!");
             let all = vec![one; usize::try_from(times).unwrap_or(0)];

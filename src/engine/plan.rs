@@ -5,7 +5,9 @@ use std::sync::Arc;
 use super::cursor;
 use super::operation::{Absent, Condition, Listing, Op, Operation, Order, Selection, Slice};
 use crate::error::{Error, Result, Segment, Violation};
-use crate::model::{Field, FieldId, FilledBy, Kind, Model, RecordType, Stored, TypeId, Value, coerce, scalars};
+use crate::model::{
+    Field, FieldId, FilledBy, Kind, Model, RecordType, Stored, TypeId, Value, coerce, scalars,
+};
 
 /// An operation that was proven. Stores take nothing else; only this module can make one.
 #[derive(Debug, Clone)]

@@ -91,7 +91,9 @@ fn creation(model: &Model, record: TypeId, row: &SeedRecord) -> Result<Operation
 
 fn seed_id(id: &serde_json::Value) -> Result<i64> {
     let number = id.as_i64().or_else(|| id.as_str().and_then(|text| text.parse().ok()));
-    number.filter(|id| *id > 0).ok_or_else(|| Error::invalid("id", "TYPE", "an id is a positive 64-bit integer"))
+    number
+        .filter(|id| *id > 0)
+        .ok_or_else(|| Error::invalid("id", "TYPE", "an id is a positive 64-bit integer"))
 }
 
 /// Remembers the first operation that failed; the others of an undone request count as cancelled.

@@ -10,7 +10,6 @@ use indexmap::IndexMap;
 use super::failure::{Failure, Place};
 use super::plan::Planner;
 use super::shape::Label;
-use crate::model::Value;
 
 /// All selections of one response key.
 pub struct Group<'a> {
@@ -24,16 +23,19 @@ impl<'a> Group<'a> {
     }
 }
 
+/// The groups in order, and why they cannot be told if a condition is null.
 pub fn collect<'a>(
     planner: &mut Planner<'a>,
     type_name: &str,
     sets: impl IntoIterator<Item = &'a SelectionSet>,
-) -> Vec<Group<'a>> {
-    let mut collector = Collector { planner, type_name, groups: IndexMap::new(), visited: HashSet::new() };
+) -> (Vec<Group<'a>>, Option<Failure>) {
+    let (groups, visited) = (IndexMap::new(), HashSet::new());
+    let mut collector = Collector { planner, type_name, groups, visited, broken: None };
     for set in sets {
         collector.set(set);
     }
-    collector.groups.into_iter().map(|(key, nodes)| Group { key, nodes }).collect()
+    let groups = collector.groups.into_iter().map(|(key, nodes)| Group { key, nodes });
+    (groups.collect(), collector.broken)
 }
 
 struct Collector<'p, 'a, 't> {
@@ -41,6 +43,7 @@ struct Collector<'p, 'a, 't> {
     type_name: &'t str,
     groups: IndexMap<&'a Name, Vec<&'a Node<Field>>>,
     visited: HashSet<&'a Name>,
+    broken: Option<Failure>,
 }
 
 impl<'a> Collector<'_, 'a, '_> {
@@ -91,24 +94,27 @@ impl<'a> Collector<'_, 'a, '_> {
         condition == self.type_name || schema.is_subtype(condition, self.type_name)
     }
 
-    fn included(&self, directives: &DirectiveList) -> bool {
-        let says = |name: &str| {
-            let value = directives.get(name)?.specified_argument_by_name("if")?;
-            Some(self.flag(value))
-        };
-        says("skip") != Some(true) && says("include") != Some(false)
+    fn included(&mut self, directives: &DirectiveList) -> bool {
+        self.says(directives, "skip") != Some(true) && self.says(directives, "include") != Some(false)
     }
 
-    fn flag(&self, value: &ast::Value) -> bool {
-        match value {
-            ast::Value::Boolean(flag) => *flag,
-            ast::Value::Variable(name) => {
-                let position = self.planner.declared.iter().position(|variable| variable.name == *name);
-                let value = position.and_then(|position| self.planner.variables.get(position));
-                value == Some(&Value::Bool(true))
-            }
-            _ => false,
+    fn says(&mut self, directives: &DirectiveList, name: &str) -> Option<bool> {
+        let value = directives.get(name)?.specified_argument_by_name("if")?;
+        let flag = self.flag(value);
+        if flag.is_none() {
+            // A variable with a default may be given as null all the same.
+            let message = "Argument \"if\" of non-null type \"Boolean!\" must not be null.";
+            let places = super::rules::place(value, &self.planner.document.sources);
+            let failure = Failure::new("BAD_USER_INPUT", message).at(places.as_slice());
+            self.broken.get_or_insert(failure);
         }
+        flag
+    }
+
+    fn flag(&self, value: &ast::Value) -> Option<bool> {
+        let Some(name) = value.as_variable() else { return value.to_bool() };
+        let position = self.planner.declared.iter().position(|variable| variable.name == *name)?;
+        self.planner.variables.get(position)?.as_bool()
     }
 }
 

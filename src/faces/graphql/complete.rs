@@ -13,13 +13,13 @@ pub fn leaf(out: &mut Vec<u8>, leaf: &Leaf, value: &Value) -> Result<(), String>
         Leaf::Boolean => boolean(out, value),
         Leaf::Id => id(out, value),
         Leaf::Exact => exact(out, value),
-        Leaf::Enum { name, values } => match value {
-            Value::String(text) if values.contains(text) => {
-                failure::text(out, text);
-                Ok(())
-            }
-            other => Err(format!("Enum \"{name}\" cannot represent value: {}", show(other))),
-        },
+        Leaf::Enum { name, values } => {
+            let known = value.as_str().filter(|text| values.iter().any(|value| value == text));
+            let text =
+                known.ok_or_else(|| format!("Enum \"{name}\" cannot represent value: {}", show(value)))?;
+            failure::text(out, text);
+            Ok(())
+        }
         Leaf::Custom => {
             json(out, value);
             Ok(())

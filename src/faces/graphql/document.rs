@@ -12,7 +12,7 @@ use apollo_compiler::{Node, ast};
 use super::failure::{Failure, Place};
 use super::plan::Plan;
 use super::variables::{Declared, Variables};
-use super::{input, limits, rules};
+use super::{input, limits, rules, tokens};
 use crate::config::Limits;
 use crate::engine::Engine;
 use crate::model::Value;
@@ -40,8 +40,11 @@ pub struct Prepared {
     flags: Vec<usize>,
     /// The cost depends on variables and is judged with them.
     weigh: bool,
-    plans: RwLock<Vec<(Vec<bool>, Arc<Plan>)>>,
+    plans: RwLock<Vec<(Flags, Arc<Plan>)>>,
 }
+
+/// What `@skip` and `@include` look at, in order; null where a client gave null in spite of a default.
+type Flags = Vec<Option<bool>>;
 
 impl Document {
     pub fn parse(engine: &Engine, settings: &Settings, text: &str) -> Result<Document, Vec<Failure>> {
@@ -65,6 +68,7 @@ impl Document {
                 (false, false) => failures(&error.errors, "GRAPHQL_PARSE_FAILED"),
             }
         })?;
+        refuse_bare_names(text)?;
         let document = validate(engine, &settings.limits, &ast)?;
         let operations: Vec<_> =
             document.operations.iter().map(|operation| Prepared::new(engine, &document, operation)).collect();
@@ -101,6 +105,15 @@ impl Document {
 pub struct Settings {
     pub limits: Limits,
     pub introspection: bool,
+}
+
+fn refuse_bare_names(text: &str) -> Result<(), Vec<Failure>> {
+    let Some(token) = tokens::bare_name(text) else { return Ok(()) };
+    let before = &text[..token.at];
+    let line = before.matches('\n').count() + 1;
+    let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
+    let message = format!("syntax error: expected `:` and a value after `{}`", token.text);
+    Err(vec![Failure::new("GRAPHQL_PARSE_FAILED", message).at(&[Place { line, column }])])
 }
 
 /// The limits come first: validation costs more than counting.
@@ -197,7 +210,7 @@ impl Prepared {
         if self.weigh {
             limits::check(document, &self.operation, Some(variables), &settings.limits)?;
         }
-        let key = self.flags.iter().map(|position| variables.get(*position) == Some(&Value::Bool(true)));
+        let key = self.flags.iter().map(|position| variables.get(*position).and_then(Value::as_bool));
         let known = self.plans.read().unwrap_or_else(|broken| broken.into_inner());
         if let Some((_, plan)) = known.iter().find(|(flags, _)| flags.iter().copied().eq(key.clone())) {
             return Ok(plan.clone());

@@ -7,7 +7,7 @@ use apollo_compiler::validation::Valid;
 
 use super::answer::{Answering, Running};
 use super::document::Prepared;
-use super::failure::Failure;
+use super::failure::{self, Failure};
 use super::introspection;
 use super::plan::{BuiltinRoot, Does, Plan, Shape};
 use super::resolve::Resolving;
@@ -53,6 +53,12 @@ impl From<Error> for Refused {
 
 impl Execution<'_> {
     pub async fn run(mut self) -> Result<Executed, Refused> {
+        if let Some(failure) = &self.plan.broken {
+            let mut body = b"{\"data\":null,\"errors\":".to_vec();
+            failure::write_all(&mut body, [failure]);
+            body.push(b'}');
+            return Ok(Executed { body, replayed: false });
+        }
         let capacity = self.plan.size.load(std::sync::atomic::Ordering::Relaxed) + 64;
         let mut answering = Answering::new(self.plan.clone(), capacity);
         self.answer_constants(&mut answering)?;
@@ -87,14 +93,7 @@ impl Execution<'_> {
                 }
                 Does::Introspection => {
                     let answers = self.introspection()?;
-                    let found = answers.iter().find(|(key, _)| *key == root.label.response);
-                    answering.root(position, |writer, root, at| match found {
-                        Some((_, bytes)) => {
-                            writer.out.extend_from_slice(bytes);
-                            Ok(())
-                        }
-                        None => writer.null(root.required, at),
-                    });
+                    answering.root(position, |writer, root, at| answers.write(writer, root, at));
                 }
                 Does::Builtin(_) | Does::Registered { .. } => {}
             }

@@ -120,14 +120,14 @@ mod tests {
     fn numbers_keep_their_digits_and_integers_are_integers() {
         let fields = object(
             "variables",
-            r#"{"a":1,"b":-9223372036854775808,"c":12.50,"d":1e400,"e":[null,{"x":true}]}"#,
+            r#"{"a":1,"b":-9223372036854775808,"c":12.50,"d":1E400,"e":[null,{"x":true}]}"#,
         )
         .expect("an object");
         let expected = [
             ("a", Value::Int(1)),
             ("b", Value::Int(i64::MIN)),
             ("c", Value::Number("12.50".into())),
-            ("d", Value::Number("1e400".into())),
+            ("d", Value::Number("1e+400".into())),
             ("e", Value::List(vec![Value::Null, Value::Object(vec![("x".into(), Value::Bool(true))])])),
         ];
         assert_eq!(fields, expected.map(|(name, value)| (name.to_owned(), value)));

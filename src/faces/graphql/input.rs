@@ -28,7 +28,10 @@ pub enum Input {
     Constant(Value),
     /// By position in the operation's definitions.
     Variable(usize),
-    List(Vec<Input>),
+    List {
+        items: Vec<Input>,
+        required: bool,
+    },
     Object(Vec<Property>),
 }
 
@@ -99,7 +102,7 @@ impl Input {
     fn uses_variables(&self) -> bool {
         match self {
             Input::Constant(_) => false,
-            Input::Variable(_) | Input::List(_) | Input::Object(_) => true,
+            Input::Variable(_) | Input::List { .. } | Input::Object(_) => true,
         }
     }
 
@@ -108,8 +111,15 @@ impl Input {
         Ok(match self {
             Input::Constant(value) => Some(value.clone()),
             Input::Variable(position) => variables.get(*position).cloned(),
-            Input::List(items) => {
-                let items = items.iter().map(|item| Ok(item.value(variables)?.unwrap_or(Value::Null)));
+            Input::List { items, required } => {
+                let items = items.iter().map(|item| {
+                    let value = item.value(variables)?.unwrap_or(Value::Null);
+                    if *required && value.is_null() {
+                        let message = "an element of this list must not be null";
+                        return Err(Error::invalid("[]", "REQUIRED", message));
+                    }
+                    Ok(value)
+                });
                 Some(Value::List(items.collect::<Result<_>>()?))
             }
             Input::Object(properties) => {
@@ -144,7 +154,7 @@ pub fn constant(schema: &Schema, ty: &ast::Type, value: &ast::Value) -> Value {
     match (Reader { schema, declared: &[] }).read(ty, value) {
         Input::Constant(value) => value,
         // Validation refuses variables in constants.
-        Input::Variable(_) | Input::List(_) | Input::Object(_) => Value::Null,
+        Input::Variable(_) | Input::List { .. } | Input::Object(_) => Value::Null,
     }
 }
 
@@ -155,15 +165,18 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn read(&self, ty: &ast::Type, value: &ast::Value) -> Input {
-        match value {
-            ast::Value::Variable(name) => self.variable(name),
-            ast::Value::Null => Input::Constant(Value::Null),
-            ast::Value::List(items) if ty.is_list() => {
-                list(items.iter().map(|item| self.read(ty.item_type(), item)).collect())
+        if let Some(name) = value.as_variable() {
+            return self.variable(name);
+        }
+        match (ty.is_list(), value.as_list()) {
+            (_, _) if value.is_null() => Input::Constant(Value::Null),
+            (true, Some(items)) => {
+                let required = ty.item_type().is_non_null();
+                list(items.iter().map(|item| self.read(ty.item_type(), item)).collect(), required)
             }
             // One value stands for a list of one.
-            _ if ty.is_list() => list(vec![self.read(ty.item_type(), value)]),
-            _ => self.read_named(ty.inner_named_type(), value),
+            (true, None) => list(vec![self.read(ty.item_type(), value)], ty.item_type().is_non_null()),
+            (false, _) => self.read_named(ty.inner_named_type(), value),
         }
     }
 
@@ -209,7 +222,7 @@ impl Reader<'_> {
             ast::Value::String(text) => Input::Constant(Value::String(text.clone())),
             ast::Value::Enum(name) => Input::Constant(Value::String(name.to_string())),
             ast::Value::Variable(name) => self.variable(name),
-            ast::Value::List(items) => list(items.iter().map(|item| self.untyped(item)).collect()),
+            ast::Value::List(items) => list(items.iter().map(|item| self.untyped(item)).collect(), false),
             ast::Value::Object(fields) => object(
                 fields
                     .iter()
@@ -240,13 +253,13 @@ pub fn number(text: &str) -> Value {
 }
 
 /// Constant as a whole when all its parts are.
-fn list(items: Vec<Input>) -> Input {
+fn list(items: Vec<Input>, required: bool) -> Input {
     if items.iter().any(Input::uses_variables) {
-        return Input::List(items);
+        return Input::List { items, required };
     }
     let values = items.into_iter().filter_map(|item| match item {
         Input::Constant(value) => Some(value),
-        Input::Variable(_) | Input::List(_) | Input::Object(_) => None,
+        Input::Variable(_) | Input::List { .. } | Input::Object(_) => None,
     });
     Input::Constant(Value::List(values.collect()))
 }
@@ -257,7 +270,7 @@ fn object(properties: Vec<Property>) -> Input {
     }
     let fields = properties.into_iter().filter_map(|property| match property.input {
         Input::Constant(value) => Some((property.name, value)),
-        Input::Variable(_) | Input::List(_) | Input::Object(_) => None,
+        Input::Variable(_) | Input::List { .. } | Input::Object(_) => None,
     });
     Input::Constant(Value::Object(fields.collect()))
 }

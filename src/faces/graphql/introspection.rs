@@ -2,16 +2,45 @@
 
 use apollo_compiler::ExecutableDocument;
 use apollo_compiler::introspection::partial_execute;
-use apollo_compiler::response::{JsonMap, serde_json_bytes};
+use apollo_compiler::response::{GraphQLError, JsonMap, ResponseDataPathSegment, serde_json_bytes};
 use apollo_compiler::validation::Valid;
 
 use super::document::Prepared;
-use super::failure::Failure;
+use super::failure::{Failure, Place};
+use super::path::At;
+use super::plan::Root;
 use super::variables::Variables;
+use super::write::{Nulled, Writer, Wrote};
+use crate::error::Segment;
 use crate::model::Model;
 
-/// By response key.
-pub type Answers = Vec<(String, Vec<u8>)>;
+/// What apollo-compiler says.
+#[derive(Debug, Clone)]
+pub struct Answers {
+    /// By response key; nothing where a non-null field failed.
+    fields: Vec<(String, Vec<u8>)>,
+    failures: Vec<Failure>,
+}
+
+impl Answers {
+    /// Writes the field and what failed in it.
+    pub fn write(&self, writer: &mut Writer, root: &Root, at: At) -> Wrote {
+        let own = |failure: &&Failure| match failure.path.first() {
+            Some(Segment::Field(name)) => *name == root.label.response,
+            Some(Segment::Index(_)) | None => true,
+        };
+        let failures = writer.failures.len();
+        writer.failures.extend(self.failures.iter().filter(own).cloned());
+        match self.fields.iter().find(|(key, _)| *key == root.label.response) {
+            Some((_, bytes)) => {
+                writer.out.extend_from_slice(bytes);
+                Ok(())
+            }
+            None if writer.failures.len() > failures => Err(Nulled),
+            None => writer.null(root.required, at),
+        }
+    }
+}
 
 pub fn answer(
     model: &Model,
@@ -26,11 +55,20 @@ pub fn answer(
         Failure::new("GRAPHQL_VALIDATION_FAILED", error.to_graphql_error(&document.sources).message)
     })?;
     let data = response.data.unwrap_or_default();
-    let answers = data.iter().map(|(key, value)| {
+    let fields = data.iter().map(|(key, value)| {
         let bytes = serde_json::to_vec(value).expect("JSON is written as JSON");
         (key.as_str().to_owned(), bytes)
     });
-    Ok(answers.collect())
+    Ok(Answers { fields: fields.collect(), failures: response.errors.into_iter().map(failure).collect() })
+}
+
+fn failure(error: GraphQLError) -> Failure {
+    let places = error.locations.iter().map(|at| Place { line: at.line, column: at.column });
+    let path = error.path.iter().map(|segment| match segment {
+        ResponseDataPathSegment::Field(name) => Segment::Field(name.to_string()),
+        ResponseDataPathSegment::ListIndex(index) => Segment::Index(*index),
+    });
+    Failure::new("BAD_USER_INPUT", error.message).at(&places.collect::<Vec<_>>()).on(path.collect())
 }
 
 /// Already coerced, so apollo-compiler need not judge them again.

@@ -7,9 +7,9 @@ use apollo_compiler::{ExecutableDocument, Name, ast};
 
 use super::failure::Failure;
 use super::input::VariableRef;
+use super::tokens::tokens;
 use super::variables::Variables;
 use crate::config::Limits;
-use crate::model::Value;
 
 /// What a list without a limit of its own counts as.
 const USUAL_LENGTH: u64 = 20;
@@ -32,63 +32,11 @@ pub fn check_tokens(text: &str, limits: &Limits) -> Result<(), Failure> {
         let what = format!("the length of the document in units of {BYTES_A_TOKEN} bytes");
         return Err(exceeded(&what, text.len().div_ceil(BYTES_A_TOKEN), limits.tokens, "tokens"));
     }
-    let mut rest = text.as_bytes();
-    let mut count = 0;
-    while let Some(length) = next_token(&mut rest) {
-        rest = &rest[length..];
-        count += 1;
-        if count > limits.tokens {
-            let found = format_args!("over {}", limits.tokens).to_string();
-            return Err(exceeded("the number of tokens", found, limits.tokens, "tokens"));
-        }
+    if tokens(text).nth(limits.tokens).is_some() {
+        let found = format!("over {}", limits.tokens);
+        return Err(exceeded("the number of tokens", found, limits.tokens, "tokens"));
     }
     Ok(())
-}
-
-/// The length of the next token, after what is ignored.
-fn next_token(rest: &mut &[u8]) -> Option<usize> {
-    loop {
-        match rest.first()? {
-            b' ' | b'\t' | b'\r' | b'\n' | b',' => *rest = &rest[1..],
-            b'#' => {
-                let end = rest.iter().position(|b| matches!(b, b'\n' | b'\r')).unwrap_or(rest.len());
-                *rest = &rest[end..];
-            }
-            _ => break,
-        }
-    }
-    let word = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
-    Some(match rest {
-        [b'"', b'"', b'"', ..] => block_string(rest),
-        [b'"', ..] => string(rest),
-        [b'.', b'.', b'.', ..] => 3,
-        [first, ..] if word(first) => rest.iter().take_while(|b| word(b)).count(),
-        _ => 1,
-    })
-}
-
-fn string(text: &[u8]) -> usize {
-    let mut escaped = false;
-    for (i, b) in text.iter().enumerate().skip(1) {
-        match b {
-            b'\n' | b'\r' => return i,
-            b'"' if !escaped => return i + 1,
-            _ => escaped = *b == b'\\' && !escaped,
-        }
-    }
-    text.len()
-}
-
-fn block_string(text: &[u8]) -> usize {
-    let mut i = 3;
-    while i < text.len() {
-        match &text[i..] {
-            [b'\\', b'"', b'"', b'"', ..] => i += 4,
-            [b'"', b'"', b'"', ..] => return i + 3,
-            _ => i += 1,
-        }
-    }
-    text.len()
 }
 
 /// What a selection amounts to, fragments counted wherever they are spread.
@@ -189,10 +137,12 @@ impl<'a> Scale<'a> {
     }
 
     fn length(&self, field: &Field) -> Option<u64> {
-        let length = LENGTHS.iter().find_map(|name| match &**field.specified_argument_by_name(name)? {
-            ast::Value::Int(number) => Some(number.as_str().parse().unwrap_or(0)),
-            ast::Value::Variable(name) => self.variable(name),
-            _ => None,
+        let length = LENGTHS.iter().find_map(|name| {
+            let value = field.specified_argument_by_name(name)?;
+            match value.as_variable() {
+                Some(name) => self.variable(name),
+                None => value.to_i32().map(|number| u64::try_from(number).unwrap_or(0)),
+            }
         });
         length.map(|length| length.min(self.longest))
     }
@@ -200,41 +150,6 @@ impl<'a> Scale<'a> {
     fn variable(&self, name: &str) -> Option<u64> {
         let Some(variables) = self.variables else { return Some(1) };
         let position = self.declared.iter().position(|variable| variable.name == name)?;
-        match variables.get(position)? {
-            Value::Int(number) => Some(u64::try_from(*number).unwrap_or(0)),
-            _ => None,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tokens_are_counted_as_the_specification_reads_them() {
-        let count = |text: &str| {
-            let (mut rest, mut count) = (text.as_bytes(), 0);
-            while let Some(length) = next_token(&mut rest) {
-                rest = &rest[length..];
-                count += 1;
-            }
-            count
-        };
-        let table = [
-            ("", 0),
-            ("{ a }", 3),
-            ("{a,b , c}", 5),
-            ("# { a }\n{ a } # b", 3),
-            ("{a(x:\"}\\\"{{{\")}", 8),
-            ("{a(x:\"\"\"}\\\"\"\"{{{\"\"\")}", 8),
-            ("{...F}", 4),
-            ("query($a:[Int!]!=1.5){a}", 17),
-            ("\"never ends", 1),
-        ];
-        for (text, expected) in table {
-            // A number with a fraction counts as its parts: a little more than the specification says.
-            assert_eq!(count(text), expected, "{text}");
-        }
+        variables.get(position)?.as_i64().map(|number| u64::try_from(number).unwrap_or(0))
     }
 }

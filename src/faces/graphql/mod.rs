@@ -26,6 +26,7 @@ mod rules;
 mod schema;
 mod shape;
 mod tabs;
+mod tokens;
 mod tree;
 mod variables;
 mod write;

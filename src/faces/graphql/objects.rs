@@ -20,7 +20,7 @@ impl<'a> Planner<'a> {
     /// The shape of an object type; what the store must read for it goes into `reads`.
     pub fn object(&mut self, type_name: &str, group: &Group<'a>, reads: &mut Reads) -> Object {
         let record = self.engine.model().record_named(type_name);
-        let groups = collect(self, type_name, group.sets());
+        let (groups, broken) = collect(self, type_name, group.sets());
         let fields: Vec<Field> =
             groups.iter().map(|group| self.field(type_name, record, group, reads)).collect();
         let whole = match record {
@@ -30,7 +30,15 @@ impl<'a> Planner<'a> {
             _ => Vec::new(),
         };
         let live = fields.iter().any(Field::is_live);
-        Object { type_name: type_name.to_owned(), fields, record, reads: Reads::default(), whole, live }
+        Object {
+            type_name: type_name.to_owned(),
+            fields,
+            record,
+            reads: Reads::default(),
+            whole,
+            live,
+            broken,
+        }
     }
 
     /// Resolvers are given all stored fields of their parent.
@@ -197,7 +205,7 @@ impl<'a> Planner<'a> {
             cursors: false,
             live: false,
         };
-        for group in &collect(self, type_name, group.sets()) {
+        for group in &collect(self, type_name, group.sets()).0 {
             let holds = self.holds(&mut connection, type_name, group);
             let required = group.nodes[0].ty().is_non_null();
             connection.entries.push(Entry { label: label(self, type_name, group), required, holds });
@@ -213,7 +221,7 @@ impl<'a> Planner<'a> {
             "__typename" => Holds::Typename(format!("\"{type_name}\"").into_bytes()),
             "edges" => {
                 let mut entries = Vec::new();
-                for group in &collect(self, inner, group.sets()) {
+                for group in &collect(self, inner, group.sets()).0 {
                     let holds = self.edge(connection, inner, group);
                     let required = group.nodes[0].ty().is_non_null();
                     entries.push(Entry { label: label(self, inner, group), required, holds });
@@ -256,7 +264,7 @@ impl<'a> Planner<'a> {
         group: &Group<'a>,
     ) -> Vec<Entry<PageHolds>> {
         let mut entries = Vec::new();
-        for group in &collect(self, type_name, group.sets()) {
+        for group in &collect(self, type_name, group.sets()).0 {
             let holds = match group.nodes[0].name.as_str() {
                 "__typename" => PageHolds::Typename(format!("\"{type_name}\"").into_bytes()),
                 "hasNextPage" => PageHolds::HasNext,

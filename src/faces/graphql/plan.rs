@@ -26,6 +26,8 @@ pub struct Plan {
     pub once: bool,
     /// A registered resolver answers something.
     pub live: bool,
+    /// Why it cannot be told what is selected.
+    pub broken: Option<Failure>,
     /// The answer to `__schema` and `__type`, where it is the same for every request.
     pub introspection: OnceLock<introspection::Answers>,
     /// Bytes of the last answer: the next one is probably as long.
@@ -119,7 +121,7 @@ impl Plan {
             objects: HashMap::new(),
         };
         let type_name = operation.object_type();
-        let groups = collect(&mut planner, type_name, [&operation.selection_set]);
+        let (groups, broken) = collect(&mut planner, type_name, [&operation.selection_set]);
         let roots: Vec<Root> =
             groups.iter().map(|group| planner.root(operation.operation_type, type_name, group)).collect();
         match planner.conflict {
@@ -129,6 +131,7 @@ impl Plan {
                 live: roots.iter().any(Root::is_live),
                 roots,
                 once: planner.once,
+                broken,
                 introspection: OnceLock::new(),
                 size: AtomicUsize::new(0),
             }),

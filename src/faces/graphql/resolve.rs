@@ -22,7 +22,7 @@ use crate::engine::{
     answer_as,
 };
 use crate::error::{Error, Result};
-use crate::model::{Value, json};
+use crate::model::{Cell, Value, json};
 
 /// Resolvers of one request that run at the same time.
 const TOGETHER: usize = 32;
@@ -288,11 +288,13 @@ impl<'a> Resolving<'a> {
         let collected = engine.collect(operation, selection).await?;
         let position = shape.reads.columns.iter().position(|column| *column == id);
         let position = position.ok_or_else(|| Error::internal("the id is read with every record"))?;
-        let rows = collected.rows.into_iter().filter_map(|row| match row.cell(position) {
-            crate::model::Cell::Int(id) => Some((id, row)),
-            _ => None,
-        });
-        Ok(rows.collect())
+        let mut rows = HashMap::with_capacity(collected.rows.len());
+        for row in collected.rows {
+            if let Cell::Int(id) = row.cell(position) {
+                rows.insert(id, row);
+            }
+        }
+        Ok(rows)
     }
 }
 
@@ -305,10 +307,10 @@ fn property(value: &Value, name: &str) -> Value {
 
 /// One failure that several places share.
 fn again(error: &Error) -> Error {
-    match error {
-        Error::Internal { cause } => Error::Internal { cause: cause.clone() },
-        other => Error::Resolver { message: other.to_string(), code: other.code().to_owned() },
+    if let Error::Internal { cause } = error {
+        return Error::Internal { cause: cause.clone() };
     }
+    Error::Resolver { message: error.to_string(), code: error.code().to_owned() }
 }
 
 fn words(panic: &(dyn std::any::Any + Send)) -> String {

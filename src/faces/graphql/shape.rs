@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::failure::Place;
+use super::failure::{Failure, Place};
 use super::input::Arguments;
 use crate::engine::{Child, Listing, Resolver, Selection};
 use crate::error::Error;
@@ -20,6 +20,8 @@ pub struct Object {
     pub whole: Vec<(usize, FieldId)>,
     /// A registered resolver answers something here or below.
     pub live: bool,
+    /// Why it cannot be told what is selected of it.
+    pub broken: Option<Failure>,
 }
 
 /// One key of an object.

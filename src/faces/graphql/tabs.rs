@@ -126,7 +126,10 @@ fn literal(model: &Model, record: &RecordType, name: &str, ty: &Type, levels: us
             Some(format!("{{ {} }}", given.collect::<Vec<_>>().join(", ")))
         }
         ExtendedType::Scalar(_) => Some(scalar(record, name, inner)),
-        _ => None,
+        ExtendedType::InputObject(_)
+        | ExtendedType::Object(_)
+        | ExtendedType::Interface(_)
+        | ExtendedType::Union(_) => None,
     }
 }
 

@@ -96,20 +96,19 @@ struct Judge<'a> {
 
 impl Judge<'_> {
     fn value(&mut self, ty: &Type, value: Value) -> Value {
-        match value {
-            Value::Null if ty.is_non_null() => {
-                self.complain(&value, format!("Expected non-nullable type \"{ty}\" not to be null."))
-            }
-            Value::Null => Value::Null,
-            Value::List(items) if ty.is_list() => {
+        if value.is_null() && ty.is_non_null() {
+            return self.complain(&value, format!("Expected non-nullable type \"{ty}\" not to be null."));
+        }
+        match (ty.is_list(), value) {
+            (_, Value::Null) => Value::Null,
+            (true, Value::List(items)) => {
                 let items = items.into_iter().enumerate();
-                Value::List(
-                    items.map(|(i, item)| self.under(format!("[{i}]"), ty.item_type(), item)).collect(),
-                )
+                let items = items.map(|(i, item)| self.under(format!("[{i}]"), ty.item_type(), item));
+                Value::List(items.collect())
             }
             // One value stands for a list of one.
-            single if ty.is_list() => Value::List(vec![self.value(ty.item_type(), single)]),
-            single => self.named(ty.inner_named_type(), single),
+            (true, single) => Value::List(vec![self.value(ty.item_type(), single)]),
+            (false, single) => self.named(ty.inner_named_type(), single),
         }
     }
 
@@ -124,23 +123,11 @@ impl Judge<'_> {
         match name {
             "Int" => self.int(value),
             "Float" => self.float(value),
-            "String" => match value {
-                Value::String(_) => value,
-                other => self.wrong("String", "a non string value", &other),
-            },
-            "Boolean" => match value {
-                Value::Bool(_) => value,
-                other => self.wrong("Boolean", "a non boolean value", &other),
-            },
-            "ID" => match value {
-                Value::String(_) => value,
-                Value::Int(number) => Value::String(number.to_string()),
-                Value::Number(ref text) => match whole(text) {
-                    Some(digits) => Value::String(digits),
-                    None => self.wrong("ID", "value", &value),
-                },
-                other => self.wrong("ID", "value", &other),
-            },
+            "String" if value.as_str().is_some() => value,
+            "String" => self.wrong("String", "a non string value", &value),
+            "Boolean" if value.as_bool().is_some() => value,
+            "Boolean" => self.wrong("Boolean", "a non boolean value", &value),
+            "ID" => self.id(value),
             _ => match self.schema.types.get(name) {
                 Some(ExtendedType::Enum(definition)) => self.enumeration(definition, value),
                 Some(ExtendedType::InputObject(definition)) => self.object(definition, value),
@@ -149,53 +136,52 @@ impl Judge<'_> {
         }
     }
 
+    fn id(&mut self, value: Value) -> Value {
+        let text = match &value {
+            Value::String(_) => return value,
+            Value::Int(number) => Some(number.to_string()),
+            Value::Number(text) => whole(text),
+            Value::Null | Value::Bool(_) | Value::List(_) | Value::Object(_) => None,
+        };
+        text.map_or_else(|| self.wrong("ID", "value", &value), Value::String)
+    }
+
     fn int(&mut self, value: Value) -> Value {
-        match value {
-            Value::Int(number) if i32::try_from(number).is_ok() => value,
-            Value::Int(_) => self.wrong("Int", "non 32-bit signed integer value", &value),
-            Value::Number(ref text) => match text.parse::<f64>() {
-                // `1.0` and `1e3` are integers to JSON's readers.
-                Ok(number) if number.fract() == 0.0 && i32::try_from(number as i64).is_ok() => {
-                    Value::Int(number as i64)
-                }
-                Ok(number) if number.fract() == 0.0 => {
-                    self.wrong("Int", "non 32-bit signed integer value", &value)
-                }
-                _ => self.wrong("Int", "non-integer value", &value),
-            },
-            other => self.wrong("Int", "non-integer value", &other),
+        // `1.0` and `1e3` are integers to JSON's readers.
+        let number = match &value {
+            Value::Int(number) => Some(*number),
+            Value::Number(text) => text.parse().ok().filter(|n: &f64| n.fract() == 0.0).map(|n| n as i64),
+            Value::Null | Value::Bool(_) | Value::String(_) | Value::List(_) | Value::Object(_) => None,
+        };
+        match number {
+            Some(number) if i32::try_from(number).is_ok() => Value::Int(number),
+            Some(_) => self.wrong("Int", "non 32-bit signed integer value", &value),
+            None => self.wrong("Int", "non-integer value", &value),
         }
     }
 
     fn float(&mut self, value: Value) -> Value {
-        match value {
-            Value::Int(_) => value,
-            Value::Number(ref text) if text.parse::<f64>().is_ok_and(f64::is_finite) => value,
-            other => self.wrong("Float", "non numeric value", &other),
-        }
+        let fits = match &value {
+            Value::Int(_) => true,
+            Value::Number(text) => text.parse::<f64>().is_ok_and(f64::is_finite),
+            Value::Null | Value::Bool(_) | Value::String(_) | Value::List(_) | Value::Object(_) => false,
+        };
+        if fits { value } else { self.wrong("Float", "non numeric value", &value) }
     }
 
     fn enumeration(&mut self, definition: &apollo_compiler::schema::EnumType, value: Value) -> Value {
-        match &value {
-            Value::String(text) if definition.values.contains_key(text.as_str()) => value,
-            Value::String(text) => {
-                let known = definition.values.keys().map(|name| name.as_str());
-                let hint = naming::nearest(text, known)
-                    .map(|name| format!(" Did you mean the enum value \"{name}\"?"))
-                    .unwrap_or_default();
-                let message =
-                    format!("Value \"{text}\" does not exist in \"{}\" enum.{hint}", definition.name);
-                self.complain(&value, message)
-            }
-            other => {
-                let message = format!(
-                    "Enum \"{}\" cannot represent non-string value: {}.",
-                    definition.name,
-                    show(other)
-                );
-                self.complain(other, message)
-            }
+        let name = &definition.name;
+        let Some(text) = value.as_str() else {
+            let message = format!("Enum \"{name}\" cannot represent non-string value: {}.", show(&value));
+            return self.complain(&value, message);
+        };
+        if definition.values.contains_key(text) {
+            return value;
         }
+        let nearest = naming::nearest(text, definition.values.keys().map(|name| name.as_str()));
+        let hint = nearest.map(|name| format!(" Did you mean the enum value \"{name}\"?"));
+        let hint = hint.unwrap_or_default();
+        self.complain(&value, format!("Value \"{text}\" does not exist in \"{name}\" enum.{hint}"))
     }
 
     fn object(&mut self, definition: &InputObjectType, value: Value) -> Value {

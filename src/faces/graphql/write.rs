@@ -58,6 +58,10 @@ impl Writer {
         path: &Path,
         mut write: impl FnMut(&mut Writer, &Field, At) -> Wrote,
     ) -> Wrote {
+        if let Some(failure) = &object.broken {
+            self.failures.push(failure.clone().on(path.segments()));
+            return Err(Nulled);
+        }
         self.out.push(b'{');
         for (i, field) in object.fields.iter().enumerate() {
             if i > 0 {
@@ -178,14 +182,14 @@ impl Writer {
                 Ok(()) => Ok(()),
                 Err(why) => self.refused(slot.required, Failure::new("INVALID_VALUE", why), at),
             },
-            Output::List(item) => match value {
-                Value::List(items) => self.list(slot.required, items, |writer, index, value| {
+            Output::List(item) => match value.as_list() {
+                Some(items) => self.list(slot.required, items, |writer, index, value| {
                     if index > 0 {
                         writer.out.push(b',');
                     }
                     writer.value(item, value, at.down(&at.path.index(index)))
                 }),
-                _ => self.no_list(slot.required, at),
+                None => self.no_list(slot.required, at),
             },
             Output::Object(object) => self.plain(slot.required, object, value, at),
             Output::Abstract(abstracted) => match abstracted.of_value(value) {

@@ -1,0 +1,161 @@
+//! Reads a document's tokens without keeping them, to count them and to see what the parser overlooks.
+
+/// One token: where it begins and how it is written.
+#[derive(Debug, Clone, Copy)]
+pub struct Token<'a> {
+    pub at: usize,
+    pub text: &'a str,
+}
+
+/// All tokens that mean something: no white space, commas and comments.
+pub fn tokens(text: &str) -> impl Iterator<Item = Token<'_>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let mut rest = &text.as_bytes()[at..];
+        let length = next_token(&mut rest)?;
+        let begin = text.len() - rest.len();
+        // A character beyond ASCII is no token; it is taken whole all the same.
+        let end = (begin + length..=text.len()).find(|end| text.is_char_boundary(*end))?;
+        at = end;
+        Some(Token { at: begin, text: &text[begin..end] })
+    })
+}
+
+/// The first argument, or field of an object value, that has no value. The parser drops them in silence.
+pub fn bare_name(text: &str) -> Option<Token<'_>> {
+    let mut tokens = tokens(text).peekable();
+    // What is open, as its closing token; values are written within parentheses only.
+    let mut open: Vec<&str> = Vec::new();
+    let mut value_due = false;
+    while let Some(token) = tokens.next() {
+        let named = matches!(open.last(), Some(&("}" | ")"))) && open.contains(&")");
+        match token.text {
+            "(" => open.push(")"),
+            "[" => open.push("]"),
+            "{" => open.push("}"),
+            ")" | "]" | "}" => drop(open.pop()),
+            // The default of a variable, and the name of a directive on it, stand where a value does.
+            ":" | "=" | "@" if named => {
+                value_due = true;
+                continue;
+            }
+            "$" | "!" => continue,
+            _ if named && !value_due && tokens.peek().is_some_and(|next| next.text != ":") => {
+                return Some(token);
+            }
+            _ => {}
+        }
+        value_due = false;
+    }
+    None
+}
+
+/// The length of the next token, after what is ignored.
+fn next_token(rest: &mut &[u8]) -> Option<usize> {
+    loop {
+        match rest.first()? {
+            b' ' | b'\t' | b'\r' | b'\n' | b',' => *rest = &rest[1..],
+            b'#' => {
+                let end = rest.iter().position(|b| matches!(b, b'\n' | b'\r')).unwrap_or(rest.len());
+                *rest = &rest[end..];
+            }
+            _ => break,
+        }
+    }
+    let word = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
+    Some(match rest {
+        [b'"', b'"', b'"', ..] => block_string(rest),
+        [b'"', ..] => string(rest),
+        [b'.', b'.', b'.', ..] => 3,
+        [b'-' | b'0'..=b'9', ..] => number(rest),
+        [first, ..] if word(first) => rest.iter().take_while(|b| word(b)).count(),
+        _ => 1,
+    })
+}
+
+/// `-12.5e+3`; what is no number takes as much, and the parser says so.
+fn number(text: &[u8]) -> usize {
+    let mut exponent = false;
+    let rest = text[1..].iter().take_while(|b| {
+        let sign = exponent && matches!(b, b'+' | b'-');
+        exponent = matches!(b, b'e' | b'E');
+        sign || b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_')
+    });
+    1 + rest.count()
+}
+
+fn string(text: &[u8]) -> usize {
+    let mut escaped = false;
+    for (i, b) in text.iter().enumerate().skip(1) {
+        match b {
+            b'\n' | b'\r' => return i,
+            b'"' if !escaped => return i + 1,
+            _ => escaped = *b == b'\\' && !escaped,
+        }
+    }
+    text.len()
+}
+
+fn block_string(text: &[u8]) -> usize {
+    let mut i = 3;
+    while i < text.len() {
+        match &text[i..] {
+            [b'\\', b'"', b'"', b'"', ..] => i += 4,
+            [b'"', b'"', b'"', ..] => return i + 3,
+            _ => i += 1,
+        }
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_counted_as_the_specification_reads_them() {
+        let table = [
+            ("", 0),
+            ("{ a }", 3),
+            ("{a,b , c}", 5),
+            ("# { a }\n{ a } # b", 3),
+            ("{a(x:\"}\\\"{{{\")}", 8),
+            ("{a(x:\"\"\"}\\\"\"\"{{{\"\"\")}", 8),
+            ("{...F}", 4),
+            ("query($a:[Int!]!=-1.5e+3){a}", 16),
+            ("\"never ends", 1),
+        ];
+        for (text, expected) in table {
+            assert_eq!(tokens(text).count(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_without_a_value_is_found() {
+        let broken = [
+            "{a(x:{b})}",
+            "{a(x:{b c:1})}",
+            "{a(x:[{c:{b}}])}",
+            "query($a:I={b}){a}",
+            "{a@d(x:{c:1 b})}",
+            "{a(b)}",
+            "{a(c:1 b d:2)}",
+            "{a(c:[1] b)}",
+        ];
+        for text in broken {
+            assert_eq!(bare_name(text).map(|token| token.text), Some("b"), "{text}");
+        }
+        let whole = [
+            "{a(x:{b:1})}",
+            "{a(x:{b:{c:$d},e:[{}]}){f}}",
+            "{a{b}}",
+            "query($a:I={b:1}){a{c}}",
+            "{a(x:{",
+            "{a(x:1){b}}",
+            "query($a:[I!]!=[1] @d(e:$f) $g:I=2 @h){a(b:$a,c:-1.5)}",
+        ];
+        for text in whole {
+            assert_eq!(bare_name(text).map(|token| token.text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Runs `tests/cases/**/*.case`: requests and the answers they must get, added without Rust.
+//!
+//! A file is one server and the steps that talk to it, in order:
+//!
+//! ```text
+//! # A comment. Without `schema` the sample is served.
+//! schema
+//!     type User { id: ID! name: String! }
+//!     type Query { users: [User!]! }
+//! set limits.depth 3
+//!
+//! > GET /graphql?query={users{id}}
+//! accept: application/json
+//! < 200
+//! content-type: application/json*
+//! {"data": {"users": []}}
+//!
+//! > graphql {"id": 1}
+//! query($id: ID!) { user(id: $id) { name } }
+//! < 200
+//! {"data": {"user": null}}
+//! ```
+//!
+//! JSON is compared with its key order. `*` in a text stands for anything, and the key `"*"` at the end of an
+//! object for any more keys.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use trefoil::Trefoil;
+use trefoil::config::{Config, Database};
+
+use crate::support::{Client, Reply, Server};
+
+#[derive(Default)]
+struct Case {
+    schema: String,
+    settings: Vec<(String, String)>,
+    steps: Vec<Step>,
+}
+
+#[derive(Default)]
+struct Step {
+    line: usize,
+    /// What follows `> `.
+    request: String,
+    headers: Vec<(String, String)>,
+    body: String,
+    status: u16,
+    expected_headers: Vec<(String, String)>,
+    expected_body: String,
+}
+
+#[test]
+fn every_case_gets_its_answers() {
+    let mut files = Vec::new();
+    find(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases"), &mut files);
+    assert!(files.len() >= 10, "{} cases found", files.len());
+    let failures: Vec<String> = files.iter().flat_map(|file| run(file)).collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
+fn find(folder: &Path, files: &mut Vec<PathBuf>) {
+    let mut entries: Vec<PathBuf> =
+        std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
+    entries.sort();
+    for path in entries {
+        if path.is_dir() {
+            find(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "case") {
+            files.push(path);
+        }
+    }
+}
+
+/// What is wrong with the answers to one file.
+fn run(file: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(file).expect("a readable case");
+    let case = parse(file, &text);
+    assert!(!case.steps.is_empty(), "{} has no steps", file.display());
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = serve(&case, folder.path());
+    let mut client = Client::of(&server);
+    let mut failures = Vec::new();
+    for step in &case.steps {
+        let reply = step.send(&mut client);
+        if let Err(why) = step.judge(&reply) {
+            let place = format!("{}:{}", file.display(), step.line);
+            failures.push(format!("{place}: {why}\nanswered {} {}", reply.status, reply.text()));
+        }
+    }
+    failures
+}
+
+fn parse(file: &Path, text: &str) -> Case {
+    let mut case = Case::default();
+    let mut answering = false;
+    for (number, line) in text.lines().enumerate() {
+        if line.starts_with('#') {
+            continue;
+        }
+        if let Some(request) = line.strip_prefix("> ") {
+            answering = false;
+            case.steps.push(Step { line: number + 1, request: request.to_owned(), ..Step::default() });
+        } else if let Some(step) = case.steps.last_mut() {
+            match line.strip_prefix("< ") {
+                Some(status) => {
+                    answering = true;
+                    step.status =
+                        status.parse().unwrap_or_else(|_| panic!("{}:{}", file.display(), number + 1));
+                }
+                None => step.take(line, answering),
+            }
+        } else if let Some(setting) = line.strip_prefix("set ") {
+            let (name, value) = setting.split_once(' ').expect("a setting and its value");
+            case.settings.push((name.to_owned(), value.to_owned()));
+        } else if line.starts_with("    ") {
+            case.schema += &format!("{line}\n");
+        } else {
+            assert!(line.is_empty() || line == "schema", "{}:{}: {line}", file.display(), number + 1);
+        }
+    }
+    case
+}
+
+fn serve(case: &Case, folder: &Path) -> Server {
+    let mut config = Config { database: Database::Memory, ..Config::default() };
+    for (name, value) in &case.settings {
+        let number = || value.parse().expect("a number");
+        match name.as_str() {
+            "introspection" => config.introspection = value == "true",
+            "graphiql" => config.graphiql = value == "true",
+            "limits.depth" => config.limits.depth = number(),
+            "limits.tokens" => config.limits.tokens = number(),
+            "limits.aliases" => config.limits.aliases = number(),
+            "limits.cost" => config.limits.cost = number(),
+            other => panic!("no case can set {other}"),
+        }
+    }
+    if case.schema.is_empty() {
+        return Server::start(Trefoil::sample(), config);
+    }
+    std::fs::create_dir(folder.join("graphql")).expect("a folder");
+    std::fs::write(folder.join("graphql/schema.graphqls"), &case.schema).expect("a schema");
+    Server::start(Trefoil::folder(folder), config)
+}
+
+impl Step {
+    fn take(&mut self, line: &str, answering: bool) {
+        let (headers, body) = match answering {
+            false => (&mut self.headers, &mut self.body),
+            true => (&mut self.expected_headers, &mut self.expected_body),
+        };
+        match header(line) {
+            Some(header) if body.is_empty() => headers.push(header),
+            _ => *body += &format!("{line}\n"),
+        }
+    }
+
+    fn send(&self, client: &mut Client) -> Reply {
+        let (method, rest) = self.request.split_once(' ').unwrap_or((&self.request, ""));
+        let mut headers: Vec<(&str, &str)> =
+            self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let body = self.body.trim_end();
+        if method != "graphql" {
+            return client.send(method, rest, &headers, body.as_bytes());
+        }
+        let variables: Value =
+            if rest.is_empty() { json!({}) } else { serde_json::from_str(rest).expect("JSON") };
+        headers.push(("content-type", "application/json"));
+        if !headers.iter().any(|(name, _)| *name == "accept") {
+            headers.push(("accept", "application/graphql-response+json"));
+        }
+        let body = json!({ "query": body, "variables": variables }).to_string();
+        client.send("POST", "/graphql", &headers, body.as_bytes())
+    }
+
+    fn judge(&self, reply: &Reply) -> Result<(), String> {
+        if reply.status != self.status {
+            return Err(format!("expected status {}", self.status));
+        }
+        for (name, pattern) in &self.expected_headers {
+            match reply.header(name) {
+                Some(value) if fits(pattern, value) => {}
+                found => return Err(format!("expected {name}: {pattern}, found {found:?}")),
+            }
+        }
+        let expected = self.expected_body.trim();
+        match expected.chars().next() {
+            None => Ok(()),
+            Some('{' | '[') => {
+                let wanted: Value = serde_json::from_str(expected).map_err(|error| error.to_string())?;
+                let found: Value = serde_json::from_slice(&reply.body).map_err(|error| error.to_string())?;
+                compare("", &wanted, &found)
+            }
+            Some(_) if fits(expected, reply.text().trim()) => Ok(()),
+            Some(_) => Err(format!("expected {expected}")),
+        }
+    }
+}
+
+fn header(line: &str) -> Option<(String, String)> {
+    let (name, value) = line.split_once(": ")?;
+    let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-');
+    is_name.then(|| (name.to_owned(), value.to_owned()))
+}
+
+/// The first difference, with the way to it.
+fn compare(at: &str, wanted: &Value, found: &Value) -> Result<(), String> {
+    match (wanted, found) {
+        (Value::String(pattern), _) if pattern == "*" => Ok(()),
+        (Value::String(pattern), Value::String(text)) if fits(pattern, text) => Ok(()),
+        (Value::Array(wanted), Value::Array(found)) if wanted.len() == found.len() => {
+            let mut pairs = wanted.iter().zip(found).enumerate();
+            pairs.try_for_each(|(i, (wanted, found))| compare(&format!("{at}[{i}]"), wanted, found))
+        }
+        (Value::Object(wanted), Value::Object(found)) => {
+            let open = wanted.contains_key("*");
+            let keys: Vec<&String> = wanted.keys().filter(|key| *key != "*").collect();
+            let theirs: Vec<&String> =
+                found.keys().take(if open { keys.len() } else { usize::MAX }).collect();
+            if keys != theirs {
+                return Err(format!("at {at}: expected the keys {keys:?}, found {theirs:?}"));
+            }
+            keys.iter().try_for_each(|key| compare(&format!("{at}.{key}"), &wanted[*key], &found[*key]))
+        }
+        _ if wanted == found => Ok(()),
+        _ => Err(format!("at {at}: expected {wanted}, found {found}")),
+    }
+}
+
+/// `*` stands for anything.
+fn fits(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix(first) else { return false };
+    let parts: Vec<&str> = parts.collect();
+    let Some((last, middle)) = parts.split_last() else { return rest.is_empty() };
+    for part in middle {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
