@@ -194,6 +194,6 @@ fn sorted(value: Value) -> Value {
             Value::Object(fields.into_iter().map(|(key, value)| (key, sorted(value))).collect())
         }
         Value::List(items) => Value::List(items.into_iter().map(sorted).collect()),
-        other => other,
+        plain @ (Value::Null | Value::Bool(_) | Value::Int(_) | Value::Number(_) | Value::String(_)) => plain,
     }
 }

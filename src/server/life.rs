@@ -63,6 +63,11 @@ struct Site {
 
 pub async fn start(app: App, config: Config, registry: Registry) -> Result<Running, StartError> {
     let config = Arc::new(config);
+    // Looked at before anything is read, so that no change falls between.
+    let watch = match &app.origin {
+        Origin::Folder(folder) if config.watch => Some(Watch::new(folder)),
+        Origin::Folder(_) | Origin::Sample => None,
+    };
     let understood =
         understand(&app, &registry).map_err(|diagnostics| StartError::schema(&app.schema, &diagnostics))?;
     // Listening comes first: a taken port is known before anything is written.
@@ -87,9 +92,9 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
         let (config, shutdown) = (config.clone(), shutdown.clone());
         async move { connection::serve(listeners, router, &config, &metrics, shutdown).await }
     });
-    if let (true, Origin::Folder(folder)) = (config.watch, &app.origin) {
+    if let Some(watch) = watch {
         let site = Site { config: config.clone(), registry, store, face };
-        tokio::spawn(watch(site, folder.clone(), shutdown.clone()));
+        tokio::spawn(site.follow(watch, shutdown.clone()));
     }
     Ok(Running { addresses, engine, shutdown, serving, _lock: lock })
 }
@@ -176,24 +181,23 @@ fn warn(understood: &Understood, app: &App) {
     }
 }
 
-/// Swaps a changed schema in while requests go on; a wrong one leaves the old in place.
-async fn watch(site: Site, folder: std::path::PathBuf, shutdown: Shutdown) {
-    let mut watch = Watch::new(&folder);
-    loop {
-        tokio::select! {
-            () = watch.changed() => {}
-            () = shutdown.draining() => return,
-        }
-        match site.reload(&folder) {
-            Ok(types) => tracing::info!(types, "the changed schema is served"),
-            Err(error) => {
-                tracing::error!("the schema is not reloaded, the old one is still served:\n{error}")
+impl Site {
+    /// Swaps a changed schema in while requests go on; a wrong one leaves the old in place.
+    async fn follow(self, mut watch: Watch, shutdown: Shutdown) {
+        loop {
+            tokio::select! {
+                () = watch.changed() => {}
+                () = shutdown.draining() => return,
+            }
+            match self.reload(watch.folder()) {
+                Ok(types) => tracing::info!(types, "the changed schema is served"),
+                Err(error) => {
+                    tracing::error!("the schema is not reloaded, the old one is still served:\n{error}");
+                }
             }
         }
     }
-}
 
-impl Site {
     fn reload(&self, folder: &Path) -> Result<usize, StartError> {
         let app = App::load(folder).map_err(StartError::Application)?;
         let understood = understand(&app, &self.registry)

@@ -52,6 +52,10 @@ impl Watch {
         Watch { folder: folder.to_owned(), seen: Trace::of(folder) }
     }
 
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Returns when something changed and then held still for one look, so that a file half written is not read.
     pub async fn changed(&mut self) {
         let mut last = Trace::of(&self.folder);
