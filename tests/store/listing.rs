@@ -7,7 +7,7 @@ use super::*;
 
 async fn people() -> Bench {
     let bench = Bench::new();
-    let rows: [(&str, Option<&str>, Option<i64>, Option<&str>); 6] = [
+    let rows = [
         ("Ada", Some("10.0"), Some(3), Some("0.1")),
         ("bob", Some("9.99"), None, None),
         ("Cleo", None, Some(1), Some("0.30000000000000004")),
@@ -182,7 +182,7 @@ proptest! {
             let bench = Bench::in_memory();
             for (i, (name, age, score, price, nick)) in people.iter().enumerate() {
                 let mut fields = vec![("name", text(&(name % 4).to_string()))];
-                fields.push(("price", text(&["-1.50", "0.3", "0.30", "12", "9.999"][price.unsigned_abs() as usize % 5])));
+                fields.push(("price", text(["-1.50", "0.3", "0.30", "12", "9.999"][price.unsigned_abs() as usize % 5])));
                 fields.extend(age.map(|age| ("age", int(i64::from(age % 3)))));
                 fields.extend(score.map(|score| ("score", Value::Number(format!("{}", f64::from(score % 3) / 3.0)))));
                 fields.extend((nick % 2 == 0).then(|| ("nick", text(&i.to_string()))));

@@ -1,7 +1,9 @@
 //! The SQLite store against real files: what it keeps, what it refuses, and what it costs.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
 mod cancelling;
 mod failing;
+mod indexes;
 mod keys;
 mod listing;
 mod memory;
@@ -25,7 +27,7 @@ const SCHEMA: &str = r#"
 scalar Decimal
 scalar Long
 type Query { users: [User] }
-type User {
+type User @index(fields: ["name"]) {
   id: ID!
   name: String!
   email: String @unique
@@ -201,10 +203,9 @@ impl Bench {
 
     /// The id of a new record.
     async fn make(&self, record: &str, fields: &[(&str, Value)]) -> i64 {
-        match self.one(self.create(record, fields, "id")).await.unwrap().0 {
-            Outcome::Created { id, version: 1 } => id,
-            other => panic!("{other:?}"),
-        }
+        let outcome = self.one(self.create(record, fields, "id")).await.unwrap().0;
+        let Outcome::Created { id, version: 1 } = outcome else { panic!("{outcome:?}") };
+        id
     }
 
     async fn user(&self, name: &str) -> i64 {
@@ -213,10 +214,9 @@ impl Bench {
 
     async fn count(&self, record: &str) -> u64 {
         let listing = Listing { count: true, ..Listing::default() };
-        match self.one(self.list(record, listing, "id")).await.unwrap().0 {
-            Outcome::Listed { total: Some(total), .. } => total,
-            other => panic!("{other:?}"),
-        }
+        let outcome = self.one(self.list(record, listing, "id")).await.unwrap().0;
+        let Outcome::Listed { total: Some(total), .. } = outcome else { panic!("{outcome:?}") };
+        total
     }
 }
 

@@ -82,7 +82,7 @@ fn rows(
     limit: Option<i64>,
     visit: Visit<'_>,
 ) -> rusqlite::Result<Given> {
-    let limit = limit.unwrap_or(i64::MAX);
+    let (limit, flat) = (limit.unwrap_or(i64::MAX), level.is_flat());
     let mut statement = session.prepare(&level.sql)?;
     bind(&mut statement, parameters)?;
     let mut rows = statement.raw_query();
@@ -94,7 +94,7 @@ fn rows(
             break;
         }
         given.given += 1;
-        if level.is_flat() {
+        if flat {
             visit(&Streamed { row, level });
             continue;
         }

@@ -1,0 +1,91 @@
+//! The statements are written so that SQLite can use the indexes there are.
+
+use trefoil::engine::Slice;
+use trefoil::sql::compile::{Program, compile};
+use trefoil::sql::dialect::Dialect;
+use trefoil::sql::select::{Branch, Level};
+
+use super::*;
+
+/// How SQLite would go about the deepest level of a list.
+fn way(bench: &Bench, operation: Operation) -> String {
+    let plan = Plan::prove(&bench.model, operation, jiff::Timestamp::UNIX_EPOCH).unwrap();
+    let Program::List { level, .. } = compile(Dialect::Sqlite, &bench.model, &plan).unwrap() else {
+        panic!("no list")
+    };
+    let sql = format!("EXPLAIN QUERY PLAN {}", deepest(&level).sql);
+    let steps = move |connection: &mut rusqlite::Connection| {
+        let mut statement = connection.prepare(&sql)?;
+        let mut rows = statement.raw_query();
+        let mut steps = Vec::new();
+        while let Some(row) = rows.next()? {
+            steps.push(row.get::<_, String>(3)?);
+        }
+        Ok::<_, rusqlite::Error>(steps.join("; "))
+    };
+    bench.store.call(steps).unwrap().unwrap()
+}
+
+fn deepest(level: &Level) -> &Level {
+    let below = level.branches.iter().find_map(|branch| match branch {
+        Branch::Rows { level, .. } => Some(level),
+        Branch::Key { .. } => None,
+    });
+    below.map_or(level, deepest)
+}
+
+#[test]
+fn lists_start_where_the_cursor_points() {
+    let bench = Bench::new();
+    let order = bench.order("User", &["name"]);
+    let after = {
+        struct At;
+        impl Row for At {
+            fn cell(&self, column: usize) -> trefoil::model::Cell<'_> {
+                [trefoil::model::Cell::Text("x"), trefoil::model::Cell::Int(1)][column]
+            }
+            fn each_child(&self, _: usize, _: &mut dyn FnMut(&dyn Row)) {}
+        }
+        Some(trefoil::engine::cursor::encode(&order, &At, 0))
+    };
+    let by_name = Listing { order, slice: Slice::First { first: 5, after }, ..Listing::default() };
+    let way = way(&bench, bench.list("User", by_name, "id"));
+    assert!(way.contains("SEARCH t USING") && way.contains("users_name_index (name>?)"), "{way}");
+    assert!(!way.contains("TEMP B-TREE"), "{way}");
+}
+
+#[test]
+fn a_unique_decimal_is_looked_up() {
+    let bench = Bench::new();
+    for (op, value) in [(Op::Eq, text("1.50")), (Op::In, Value::List(vec![text("1"), text("2.0")]))] {
+        let conditions = vec![bench.condition("User", "balance", op, value)];
+        let way = way(&bench, bench.list("User", Listing { conditions, ..Listing::default() }, "id"));
+        assert!(way.contains("users_balance_unique (<expr>=?)"), "{way}");
+    }
+}
+
+#[test]
+fn children_are_found_by_their_parents() {
+    let bench = Bench::new();
+    let list = |select: &str| bench.list("User", Listing::default(), select);
+    let way1 = way(&bench, list("id orders(item)"));
+    assert!(way1.contains("SEARCH t USING INDEX orders_userId_index (userId=?)"), "{way1}");
+    assert!(!way1.contains("TEMP B-TREE"), "{way1}");
+    let way2 = way(&bench, list("id manager(name)"));
+    assert!(way2.contains("SEARCH t USING INTEGER PRIMARY KEY (rowid=?)"), "{way2}");
+    assert!(!way2.contains("TEMP B-TREE"), "{way2}");
+    let way3 = way(&bench, bench.list("Course", Listing::default(), "id students(name)"));
+    assert!(way3.contains("SEARCH l USING") && way3.contains("SEARCH t USING INTEGER PRIMARY KEY"), "{way3}");
+}
+
+#[test]
+fn a_limit_below_a_parent_reads_no_more_than_that() {
+    let bench = Bench::new();
+    let mut children = bench.select("User", "id orders(item)").children.clone();
+    children[0].listing.slice = Slice::First { first: 3, after: None };
+    let selection = Arc::new(Selection::new(vec![], children));
+    let record = bench.record("User").0;
+    let way = way(&bench, Operation::List { record, listing: Listing::default(), selection });
+    assert!(way.contains("SEARCH o USING INTEGER PRIMARY KEY (rowid=?)"), "{way}");
+    assert!(way.contains("SEARCH t USING COVERING INDEX orders_userId_index (userId=?)"), "{way}");
+}
