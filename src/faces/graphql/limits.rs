@@ -25,13 +25,18 @@ pub fn exceeded(what: &str, found: impl std::fmt::Display, allowed: usize, setti
     Failure::new("LIMIT_EXCEEDED", message)
 }
 
+/// Refuses a document by its length alone.
+pub fn check_length(length: usize, limits: &Limits) -> Result<(), Failure> {
+    if length <= limits.tokens.saturating_mul(BYTES_A_TOKEN) {
+        return Ok(());
+    }
+    let what = format!("the length of the document in units of {BYTES_A_TOKEN} bytes");
+    Err(exceeded(&what, length.div_ceil(BYTES_A_TOKEN), limits.tokens, "tokens"))
+}
+
 /// Refuses text with too many tokens without keeping any of them.
 pub fn check_tokens(text: &str, limits: &Limits) -> Result<(), Failure> {
-    let longest = limits.tokens.saturating_mul(BYTES_A_TOKEN);
-    if text.len() > longest {
-        let what = format!("the length of the document in units of {BYTES_A_TOKEN} bytes");
-        return Err(exceeded(&what, text.len().div_ceil(BYTES_A_TOKEN), limits.tokens, "tokens"));
-    }
+    check_length(text.len(), limits)?;
     if tokens(text).nth(limits.tokens).is_some() {
         let found = format!("over {}", limits.tokens);
         return Err(exceeded("the number of tokens", found, limits.tokens, "tokens"));

@@ -173,9 +173,9 @@ async fn write(
     body: Bytes,
 ) -> Result<Response, Problem> {
     let media = Media::of(&headers)?;
-    let asked = request::posted(&headers, &body)?;
-    let manner = Manner { actor: actor(client), key: request::key(&headers, &body)?, safe: false };
     let served = face.served.load_full();
+    let asked = request::posted(&headers, &body, &served.settings.limits)?;
+    let manner = Manner { actor: actor(client), key: request::key(&headers, &body)?, safe: false };
     Ok(respond(served.answer(asked, manner).await, media))
 }
 

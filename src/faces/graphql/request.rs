@@ -8,7 +8,8 @@ use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::given;
+use super::{given, limits};
+use crate::config::Limits;
 use crate::engine::Key;
 use crate::faces::problem::Problem;
 use crate::model::Value;
@@ -34,7 +35,7 @@ struct Parameters<'a> {
 }
 
 /// The body of a POST.
-pub fn posted<'a>(headers: &HeaderMap, body: &'a Bytes) -> Result<Asked<'a>, Problem> {
+pub fn posted<'a>(headers: &HeaderMap, body: &'a Bytes, limits: &Limits) -> Result<Asked<'a>, Problem> {
     if !is_json(headers) {
         let detail = "a GraphQL request is JSON: send Content-Type: application/json, in UTF-8";
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", detail));
@@ -46,6 +47,9 @@ pub fn posted<'a>(headers: &HeaderMap, body: &'a Bytes) -> Result<Asked<'a>, Pro
         .map_err(|error| malformed(format!("the body is no JSON object that can be read: {error}")))?;
     let Parameters { query, operation, variables, extensions } = parameters;
     let query = query.ok_or_else(missing)?;
+    // Before it is copied: a document of megabytes is refused anyway.
+    limits::check_length(query.get().len(), limits)
+        .map_err(|failure| Problem::bad_request("LIMIT_EXCEEDED", failure.message))?;
     if let Some(extensions) = extensions {
         given::object("extensions", extensions.get())?;
     }
