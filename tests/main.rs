@@ -5,6 +5,7 @@ mod cases;
 mod cli;
 mod coerce;
 mod docs;
+mod embedding;
 mod hostile;
 mod http;
 mod migrate;

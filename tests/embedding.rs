@@ -1,0 +1,142 @@
+//! Trefoil as a library: resolvers in Rust for root fields, for fields of records, for interfaces and unions.
+
+use serde_json::json;
+use trefoil::app::{App, Manifest, Origin, Seed};
+use trefoil::config::{Config, Database};
+use trefoil::model::SourceFile;
+use trefoil::{Error, Resolved, Trefoil, Value};
+
+use crate::support::{Client, Server};
+
+const SCHEMA: &str = r#"
+    interface Named { name: String! }
+    union Found = Author | Book | Note
+    type Author implements Named { id: ID! name: String! books: [Book!]! initials(dot: Boolean! = true): String! }
+    type Book implements Named { id: ID! name: String! author: Author! secret: String }
+    type Note { text: String! }
+    type Query {
+      author(id: ID!): Author
+      find(text: String!): [Found!]!
+      latest: Named
+      whoAmI: String
+      broken: String
+      panics: String
+    }
+    type Mutation {
+      createAuthor(name: String!): Author
+      createBook(name: String!, authorId: ID!): Book
+      publish(author: String!, titles: [String!]!): Author
+    }
+"#;
+
+fn app() -> App {
+    let file = SourceFile { name: "graphql/schema.graphqls".into(), text: SCHEMA.into() };
+    App {
+        name: "library".into(),
+        origin: Origin::Sample,
+        schema: vec![file],
+        manifest: Manifest::default(),
+        seed: Seed::default(),
+    }
+}
+
+fn record(type_name: &str, object: &Value) -> Resolved {
+    let id = object.get("id").and_then(Value::as_i64).expect("a record has an id");
+    Resolved::Record { type_name: type_name.into(), id }
+}
+
+fn server() -> Server {
+    let trefoil = Trefoil::app(app())
+        .resolver("Author.initials", |call| async move {
+            let name = call.parent.get("name").and_then(Value::as_str).unwrap_or_default();
+            let dot = call.arguments.get("dot").and_then(Value::as_bool).unwrap_or_default();
+            let letters = name.split(' ').filter_map(|word| word.chars().next());
+            let text = letters.map(|letter| if dot { format!("{letter}.") } else { letter.to_string() });
+            Ok(Resolved::Value(text.collect::<String>().into()))
+        })
+        .resolver("Query.find", |call| async move {
+            let wanted = call.arguments.get("text").and_then(Value::as_str).unwrap_or_default().to_owned();
+            let mut found = Vec::new();
+            for type_name in ["Author", "Book"] {
+                let all = call.engine.list(type_name, Default::default()).await?;
+                let fits = |object: &&Value| {
+                    object.get("name").and_then(Value::as_str).is_some_and(|name| name.contains(&wanted))
+                };
+                found.extend(all.iter().filter(fits).map(|object| record(type_name, object)));
+            }
+            let note = [("__typename", Value::from("Note")), ("text", Value::from(format!("for {wanted}")))];
+            found.push(Resolved::Value(Value::object(note)));
+            Ok(Resolved::List(found))
+        })
+        .resolver("Query.latest", |call| async move {
+            let books = call.engine.list("Book", Default::default()).await?;
+            Ok(books.last().map_or(Resolved::Value(Value::Null), |book| record("Book", book)))
+        })
+        .resolver("Query.whoAmI", |call| async move {
+            Ok(Resolved::Value(call.actor.address.map(|address| address.to_string()).into()))
+        })
+        .resolver("Query.broken", |_| async {
+            Err(Error::Resolver { message: "out of ink".into(), code: "INK".into() })
+        })
+        .resolver("Query.panics", |_| async { panic!("a bug in a resolver") })
+        .resolver("Mutation.publish", |call| async move {
+            let name = call.arguments.get("author").cloned().unwrap_or(Value::Null);
+            let author = call.engine.create("Author", Value::object([("name", name)])).await?;
+            let id = author.get("id").cloned().unwrap_or(Value::Null);
+            for title in call.arguments.get("titles").and_then(Value::as_list).unwrap_or_default() {
+                let book = Value::object([("name", title.clone()), ("authorId", id.clone())]);
+                call.engine.create("Book", book).await?;
+            }
+            Ok(record("Author", &author))
+        });
+    Server::start(trefoil, Config { database: Database::Memory, ..Config::default() })
+}
+
+#[test]
+fn resolvers_answer_beside_the_store() {
+    let server = server();
+    let mut client = Client::of(&server);
+    let published = client.graphql(
+        r#"mutation { publish(author: "Ada King", titles: ["Notes", "Engines"]) { name initials books { name author { initials(dot: false) } } } }"#,
+    );
+    let books = json!([
+        { "name": "Notes", "author": { "initials": "AK" } },
+        { "name": "Engines", "author": { "initials": "AK" } }
+    ]);
+    let author = json!({ "name": "Ada King", "initials": "A.K.", "books": books });
+    assert_eq!(published, json!({ "data": { "publish": author } }));
+
+    let found = client.graphql(
+        r#"{ find(text: "Ada") { __typename ... on Named { name } ... on Author { books { id } } ... on Note { text } }
+             latest { __typename name ... on Book { author { name } } } }"#,
+    );
+    let found_list = json!([
+        { "__typename": "Author", "name": "Ada King", "books": [{ "id": "1" }, { "id": "2" }] },
+        { "__typename": "Note", "text": "for Ada" }
+    ]);
+    let latest = json!({ "__typename": "Book", "name": "Engines", "author": { "name": "Ada King" } });
+    assert_eq!(found, json!({ "data": { "find": found_list, "latest": latest } }));
+    assert_eq!(client.graphql("{ whoAmI }"), json!({ "data": { "whoAmI": "127.0.0.1" } }));
+}
+
+#[test]
+fn a_failing_resolver_leaves_its_siblings_alone() {
+    let server = server();
+    let mut client = Client::of(&server);
+    client.graphql(r#"mutation { publish(author: "Ada", titles: ["Notes"]) { id } }"#);
+    let answer = client.graphql("{ broken author(id: 1) { name books { secret } } panics }");
+    let author = json!({ "name": "Ada", "books": [{ "secret": null }] });
+    assert_eq!(answer["data"], json!({ "broken": null, "author": author, "panics": null }));
+    let errors = answer["errors"].as_array().expect("errors");
+    let told: Vec<_> = errors.iter().map(|error| (&error["path"], &error["extensions"]["code"])).collect();
+    assert_eq!(
+        told,
+        [(&json!(["broken"]), &json!("INK")), (&json!(["panics"]), &json!("INTERNAL"))],
+        "{answer:#}"
+    );
+    assert_eq!(errors[0]["message"], "out of ink");
+    assert!(
+        !errors[1]["message"].as_str().expect("a message").contains("bug"),
+        "nothing of the inside leaks"
+    );
+}
