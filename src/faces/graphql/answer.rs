@@ -48,6 +48,8 @@ pub struct Running {
     id: Option<i64>,
     order: Vec<Order>,
     previous: bool,
+    /// Its end was told before the store began.
+    refused: bool,
 }
 
 /// The root field that is being written.
@@ -67,13 +69,12 @@ struct Open {
 struct Saved {
     out: usize,
     failures: usize,
-    spans: Vec<Option<Span>>,
     changed: bool,
 }
 
 impl Running {
     pub fn new(root: usize, operation: &Result<Operation>) -> Running {
-        let mut running = Running { root, id: None, order: Vec::new(), previous: false };
+        let mut running = Running { root, id: None, order: Vec::new(), previous: false, refused: false };
         match operation {
             Ok(Operation::List { listing, .. }) => {
                 running.order.clone_from(&listing.order);
@@ -124,20 +125,11 @@ impl Answering {
         let plan = self.plan.clone();
         let root = &plan.roots[position];
         let failures = self.writer.failures.len();
-        let start = self.key(root);
+        let start = key(&mut self.writer, root);
         let path = Path::root(&root.label.response);
         let at = At { label: &root.label, path: &path };
         let wrote = self.writer.nullable(root.required, |writer| write(writer, root, at));
         self.close(position, start, failures, wrote);
-    }
-
-    fn key(&mut self, root: &Root) -> usize {
-        if self.writer.out.len() > HEAD.len() {
-            self.writer.out.push(b',');
-        }
-        let start = self.writer.out.len();
-        self.writer.out.extend_from_slice(&root.label.key);
-        start
     }
 
     fn close(&mut self, position: usize, start: usize, failures: usize, wrote: Wrote) {
@@ -148,65 +140,45 @@ impl Answering {
         });
     }
 
-    fn open(&mut self, number: usize, root: &Root) -> Open {
-        match self.open.take() {
-            Some(open) if open.number == number => open,
-            _ => {
-                let start = self.key(root);
-                Open {
-                    number,
-                    start,
-                    value: self.writer.out.len(),
-                    failures: self.writer.failures.len(),
-                    rows: 0,
-                    wrote: Ok(()),
-                    gathering: Gathering::default(),
-                }
-            }
-        }
-    }
-
     /// One record of an operation. `node` writes it in the shape it is given.
     pub fn record(&mut self, number: usize, cells: &dyn Row, node: &mut WriteNode) {
-        let plan = self.plan.clone();
-        let position = self.running[number].root;
-        let root = &plan.roots[position];
+        let Answering { plan, writer, running, open, .. } = self;
+        let running = &running[number];
+        let root = &plan.roots[running.root];
         let Does::Builtin(builtin) = &root.does else { return };
-        let mut open = self.open(number, root);
+        let open = Open::of(open, number, writer, root);
         let path = Path::root(&root.label.response);
         match &builtin.gives {
             Shape::Record(object) => {
-                open.wrote = self.writer.nullable(root.required, |writer| node(writer, object, &path));
+                open.wrote = writer.nullable(root.required, |writer| node(writer, object, &path));
             }
             Shape::List(slot, object) if open.wrote.is_ok() => {
-                self.writer.out.push(if open.rows == 0 { b'[' } else { b',' });
+                writer.out.push(if open.rows == 0 { b'[' } else { b',' });
                 let path = path.index(open.rows);
-                open.wrote = self.writer.nullable(slot.required, |writer| node(writer, object, &path));
+                open.wrote = writer.nullable(slot.required, |writer| node(writer, object, &path));
             }
             Shape::Connection(connection) => {
-                let order = &self.running[number].order;
                 let own = connection.reads.columns.len();
-                let cursor = connection.cursors.then(|| cursor::encode(order, cells, own));
+                let cursor = connection.cursors.then(|| cursor::encode(&running.order, cells, own));
                 open.gathering.row(connection, cursor, &path, node);
             }
             Shape::List(..) | Shape::Id | Shape::Boolean => {}
         }
         open.rows += 1;
-        self.open = Some(open);
     }
 
     fn outcome(&mut self, number: usize, outcome: Result<Outcome>) {
         let plan = self.plan.clone();
-        let position = self.running[number].root;
-        let root = &plan.roots[position];
+        let running = &self.running[number];
+        let (position, root) = (running.root, &plan.roots[running.root]);
         let Does::Builtin(builtin) = &root.does else { return };
-        let mut open = self.open(number, root);
+        Open::of(&mut self.open, number, &mut self.writer, root);
+        let Some(mut open) = self.open.take() else { return };
         let path = Path::root(&root.label.response);
         let at = At { label: &root.label, path: &path };
         let wrote = match outcome {
             Ok(outcome) => {
                 self.changed |= changed(&outcome);
-                let running = &self.running[number];
                 finish(&mut self.writer, root, builtin, running, &mut open, outcome, at)
             }
             Err(error) => {
@@ -268,6 +240,29 @@ impl Answering {
         out.push(b'}');
         out
     }
+}
+
+impl Open {
+    /// The one with this number; its key is written when it is new.
+    fn of<'a>(slot: &'a mut Option<Open>, number: usize, writer: &mut Writer, root: &Root) -> &'a mut Open {
+        if slot.as_ref().is_none_or(|open| open.number != number) {
+            let failures = writer.failures.len();
+            let start = key(writer, root);
+            let (value, gathering) = (writer.out.len(), Gathering::default());
+            *slot = Some(Open { number, start, value, failures, rows: 0, wrote: Ok(()), gathering });
+        }
+        slot.as_mut().expect("it was just filled")
+    }
+}
+
+/// Begins a root field; the answer is where.
+fn key(writer: &mut Writer, root: &Root) -> usize {
+    if writer.out.len() > HEAD.len() {
+        writer.out.push(b',');
+    }
+    let start = writer.out.len();
+    writer.out.extend_from_slice(&root.label.key);
+    start
 }
 
 /// Adds the errors and closes the response.
@@ -368,18 +363,19 @@ impl Answer for Answering {
     }
 
     fn begin(&mut self) {
-        self.saved = Saved {
-            out: self.writer.out.len(),
-            failures: self.writer.failures.len(),
-            spans: self.spans.clone(),
-            changed: self.changed,
-        };
+        self.saved =
+            Saved { out: self.writer.out.len(), failures: self.writer.failures.len(), changed: self.changed };
+        for running in &mut self.running {
+            running.refused = self.spans[running.root].is_some();
+        }
     }
 
     fn reset(&mut self) {
         self.writer.out.truncate(self.saved.out);
         self.writer.failures.truncate(self.saved.failures);
-        self.spans.clone_from(&self.saved.spans);
+        for running in self.running.iter().filter(|running| !running.refused) {
+            self.spans[running.root] = None;
+        }
         self.changed = self.saved.changed;
         self.open = None;
     }

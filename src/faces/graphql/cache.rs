@@ -115,3 +115,46 @@ fn size(text: &str, verdict: &Verdict) -> usize {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rejected(message: &str) -> Verdict {
+        Err(vec![Failure::new("X", message)])
+    }
+
+    fn message(verdict: &Verdict) -> &str {
+        verdict.as_ref().err().map_or("", |failures| failures[0].message.as_str())
+    }
+
+    #[test]
+    fn a_text_is_judged_once() {
+        let cache = Cache::new(1 << 20);
+        let first = cache.get("{ a }", || rejected("first"));
+        let second = cache.get("{ a }", || rejected("second"));
+        assert_eq!((message(&first), message(&second)), ("first", "first"));
+        assert_eq!(message(&cache.get("{ b }", || rejected("other"))), "other");
+    }
+
+    #[test]
+    fn it_never_outgrows_its_bytes_and_keeps_what_is_used() {
+        let cache = Cache::new(256 << 10);
+        cache.get("hot", || rejected("hot"));
+        for number in 0..20_000 {
+            cache.get(&format!("cold {number}"), || rejected("cold"));
+            let again = cache.get("hot", || rejected("lost"));
+            assert_eq!(message(&again), "hot", "after {number}");
+            assert!(cache.bytes() <= 256 << 10, "{} bytes", cache.bytes());
+        }
+    }
+
+    #[test]
+    fn a_long_text_is_not_kept() {
+        let cache = Cache::new(64 << 20);
+        let text = "#".repeat(LONGEST + 1);
+        cache.get(&text, || rejected("first"));
+        assert_eq!(message(&cache.get(&text, || rejected("second"))), "second");
+        assert_eq!(cache.bytes(), 0);
+    }
+}

@@ -129,8 +129,7 @@ impl Execution<'_> {
     }
 
     fn operation(&self, root: &BuiltinRoot) -> Result<Operation> {
-        let values = root.arguments.values(&self.variables)?;
-        let values = values.into_iter().map(|(argument, value)| (argument.position, value)).collect();
+        let values = root.arguments.by_position(&self.variables)?;
         let (model, limits) = (self.engine.model(), self.engine.limits());
         let mut operation = root.builtin.operation(model, limits, values, root.selection.clone())?;
         if let (Operation::List { listing, .. }, Shape::Connection(connection)) =

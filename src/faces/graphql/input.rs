@@ -70,31 +70,32 @@ impl Arguments {
         self.0.iter().any(|argument| argument.input.uses_variables())
     }
 
-    /// The values of a request; absent ones are left out.
-    pub fn values(&self, variables: &Variables) -> Result<Vec<(&Argument, Value)>> {
-        let mut values = Vec::with_capacity(self.0.len());
-        for argument in &self.0 {
-            let value = match argument.input.value(variables)? {
-                Some(value) => value,
-                None => match &argument.default {
-                    Some(default) => default.clone(),
-                    None => continue,
-                },
-            };
-            if argument.required && value.is_null() {
-                let message = format!("argument `{}` must not be null", argument.name);
-                return Err(Error::invalid(&argument.name, "REQUIRED", message));
-            }
-            values.push((argument, value));
-        }
-        Ok(values)
+    /// The values of a request by position in the definition; absent ones are left out.
+    pub fn by_position(&self, variables: &Variables) -> Result<Vec<(usize, Value)>> {
+        self.values(variables)
+            .map(|value| value.map(|(argument, value)| (argument.position, value)))
+            .collect()
     }
 
-    pub fn object(&self, variables: &Variables) -> Result<Value> {
-        let values = self.values(variables)?;
-        Ok(Value::Object(
-            values.into_iter().map(|(argument, value)| (argument.name.clone(), value)).collect(),
-        ))
+    pub fn by_name(&self, variables: &Variables) -> Result<Vec<(String, Value)>> {
+        self.values(variables)
+            .map(|value| value.map(|(argument, value)| (argument.name.clone(), value)))
+            .collect()
+    }
+
+    fn values(&self, variables: &Variables) -> impl Iterator<Item = Result<(&Argument, Value)>> {
+        self.0.iter().filter_map(|argument| argument.value(variables).transpose())
+    }
+}
+
+impl Argument {
+    fn value(&self, variables: &Variables) -> Result<Option<(&Argument, Value)>> {
+        let value = self.input.value(variables)?.or_else(|| self.default.clone());
+        if self.required && value.as_ref().is_some_and(Value::is_null) {
+            let message = format!("argument `{}` must not be null", self.name);
+            return Err(Error::invalid(&self.name, "REQUIRED", message));
+        }
+        Ok(value.map(|value| (self, value)))
     }
 }
 

@@ -132,6 +132,8 @@ impl Served {
             variables::coerce(schema, &prepared.declared, asked.variables).map_err(Refused::Request)?;
         let plan = prepared.plan(engine, &self.settings, &document.document, &variables)?;
         let Manner { actor, key, .. } = manner;
+        // A query may be asked again as often as one likes.
+        let key = key.filter(|_| prepared.kind() == OperationType::Mutation);
         let execution =
             Execution { engine, document: &document.document, prepared, plan, variables, key, actor };
         execution.run().await.map(Reply::Executed)

@@ -143,8 +143,7 @@ impl<'a> Planner<'a> {
     fn listing(&mut self, target: TypeId, field: &Node) -> Result<Listing, Error> {
         let given = self.arguments(field);
         self.once |= given.use_variables();
-        let values = given.values(self.variables)?;
-        let values = values.into_iter().map(|(argument, value)| (argument.name.clone(), value)).collect();
+        let values = given.by_name(self.variables)?;
         arguments::child_listing(self.engine.model().record(target), self.engine.limits(), values)
     }
 

@@ -142,7 +142,7 @@ impl<'a> Resolving<'a> {
 
     async fn call(&self, resolver: &Resolver, parent: Value, arguments: &Arguments) -> Result<Resolved> {
         let Execution { engine, actor, variables, .. } = self.execution;
-        let arguments = arguments.object(variables)?;
+        let arguments = Value::Object(arguments.by_name(variables)?);
         let _permit = self.permits.acquire().await.map_err(Error::internal)?;
         let call = Call { parent, arguments, actor: actor.clone(), engine: (*engine).clone() };
         let resolver = resolver.clone();
