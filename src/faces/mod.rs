@@ -8,6 +8,7 @@ pub mod graphql;
 pub mod headers;
 pub mod health;
 pub mod home;
+mod idempotency;
 pub mod limits;
 mod log;
 pub mod metrics;

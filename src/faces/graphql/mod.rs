@@ -52,6 +52,7 @@ use response::{Media, respond};
 
 use super::accept::Accept;
 use super::client::Client;
+use super::idempotency;
 use super::problem::Problem;
 use crate::config::Config;
 use crate::engine::{Actor, Engine, Key};
@@ -177,7 +178,11 @@ async fn write(
     let media = Media::of(&headers)?;
     let served = face.served.load_full();
     let asked = request::posted(&headers, &body, &served.settings.limits)?;
-    let manner = Manner { actor: actor(client), key: request::key(&headers, &body)?, safe: false };
+    let manner = Manner {
+        actor: actor(client),
+        key: idempotency::key(&headers, "POST /graphql", &body)?,
+        safe: false,
+    };
     Ok(respond(served.answer(asked, manner).await, media))
 }
 

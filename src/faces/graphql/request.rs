@@ -10,7 +10,6 @@ use serde_json::value::RawValue;
 
 use super::{given, limits};
 use crate::config::Limits;
-use crate::engine::Key;
 use crate::faces::problem::Problem;
 use crate::model::Value;
 
@@ -104,19 +103,4 @@ fn is_json(headers: &HeaderMap) -> bool {
     named
         && charsets
             .all(|charset| charset.eq_ignore_ascii_case("utf-8") || charset.eq_ignore_ascii_case("utf8"))
-}
-
-/// The `Idempotency-Key` header with what makes this request the same as another.
-pub fn key(headers: &HeaderMap, body: &[u8]) -> Result<Option<Key>, Problem> {
-    const LONGEST: usize = 255;
-    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
-    let key = value.to_str().ok().filter(|key| (1..=LONGEST).contains(&key.len()));
-    let Some(key) = key else {
-        let detail = format!("Idempotency-Key must be 1 to {LONGEST} visible ASCII characters");
-        return Err(Problem::bad_request("IDEMPOTENCY_KEY_MALFORMED", detail));
-    };
-    let mut hash = xxhash_rust::xxh3::Xxh3::new();
-    hash.update(b"POST /graphql\n");
-    hash.update(body);
-    Ok(Some(Key { key: key.to_owned(), fingerprint: hash.digest128() }))
 }

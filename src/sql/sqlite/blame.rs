@@ -55,7 +55,7 @@ fn taken(
         let named = message.ends_with(&format!(": {}.{}", owner.table, field.column))
             || message.contains(&format!("'{}_{}_unique'", owner.table, field.column));
         if named || (field.unique && is_taken(session, owner, field, value, id)?) {
-            violations.push(complain(&field.name));
+            violations.push(complain(&field.input_name));
         }
     }
     Ok(violations)
@@ -103,7 +103,7 @@ fn dangling(session: Session<'_>, model: &Model, action: &Action) -> Result<Vec<
 }
 
 fn name(field: &Field) -> Segment {
-    Segment::Field(field.name.clone())
+    Segment::Field(field.input_name.clone())
 }
 
 /// A complaint, with no path yet, when there is no such record.
