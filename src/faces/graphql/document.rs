@@ -4,7 +4,6 @@ use std::sync::{Arc, RwLock};
 
 use apollo_compiler::ExecutableDocument;
 use apollo_compiler::executable::{Operation, OperationType, Selection, SelectionSet};
-use apollo_compiler::introspection::check_max_depth;
 use apollo_compiler::parser::Parser;
 use apollo_compiler::validation::{DiagnosticList, Valid};
 use apollo_compiler::{Node, ast};
@@ -178,10 +177,6 @@ impl Prepared {
     }
 
     fn check(&self, document: &Valid<ExecutableDocument>, settings: &Settings) -> Result<(), Vec<Failure>> {
-        check_max_depth(document, &self.operation).map_err(|error| {
-            let error = error.to_graphql_error(&document.sources);
-            vec![Failure::new("LIMIT_EXCEEDED", error.message)]
-        })?;
         let hidden = !settings.introspection && self.introspects(document);
         if hidden {
             let message = "introspection is switched off on this server (setting `introspection`)";

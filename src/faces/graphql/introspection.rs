@@ -1,6 +1,7 @@
 //! Answers `__schema` and `__type` through apollo-compiler, as bytes for each root field that asked.
 
 use apollo_compiler::ExecutableDocument;
+use apollo_compiler::executable::{InlineFragment, Operation, Selection, SelectionSet};
 use apollo_compiler::introspection::partial_execute;
 use apollo_compiler::response::{GraphQLError, JsonMap, ResponseDataPathSegment, serde_json_bytes};
 use apollo_compiler::validation::Valid;
@@ -50,7 +51,11 @@ pub fn answer(
 ) -> Result<Answers, Failure> {
     let values = Valid::assume_valid(given(prepared, variables));
     let implementers = model.schema.implementers_map();
-    let response = partial_execute(&model.schema, &implementers, document, &prepared.operation, &values);
+    let operation = Operation {
+        selection_set: only_introspection(document, &prepared.operation.selection_set),
+        ..Operation::clone(&prepared.operation)
+    };
+    let response = partial_execute(&model.schema, &implementers, document, &operation, &values);
     let response = response.map_err(|error| {
         Failure::new("GRAPHQL_VALIDATION_FAILED", error.to_graphql_error(&document.sources).message)
     })?;
@@ -69,6 +74,31 @@ fn failure(error: GraphQLError) -> Failure {
         ResponseDataPathSegment::ListIndex(index) => Segment::Index(*index),
     });
     Failure::new("BAD_USER_INPUT", error.message).at(&places.collect::<Vec<_>>()).on(path.collect())
+}
+
+/// The root fields that ask about the schema. The others would be looked at, though not answered: an argument
+/// that fails there would spoil these.
+fn only_introspection(document: &ExecutableDocument, set: &SelectionSet) -> SelectionSet {
+    let mut kept = SelectionSet::new(set.ty.clone());
+    for selection in &set.selections {
+        let (inner, directives) = match selection {
+            Selection::Field(field) => {
+                if matches!(field.name.as_str(), "__schema" | "__type") {
+                    kept.push(field.clone());
+                }
+                continue;
+            }
+            Selection::InlineFragment(fragment) => (&fragment.selection_set, &fragment.directives),
+            Selection::FragmentSpread(spread) => match spread.fragment_def(document) {
+                Some(fragment) => (&fragment.selection_set, &spread.directives),
+                None => continue,
+            },
+        };
+        let selection_set = only_introspection(document, inner);
+        let (type_condition, directives) = (Some(inner.ty.clone()), directives.clone());
+        kept.push(InlineFragment { type_condition, directives, selection_set });
+    }
+    kept
 }
 
 /// Already coerced, so apollo-compiler need not judge them again.

@@ -20,6 +20,11 @@ const BYTES_A_TOKEN: usize = 256;
 /// Arguments that say how long a list can get.
 const LENGTHS: [&str; 2] = ["first", "size"];
 
+/// Types hold lists that lead to types again, so answers about the schema grow with a power of the nesting.
+/// graphql-js draws the same line.
+const LISTS_OF_TYPES: [&str; 4] = ["fields", "interfaces", "possibleTypes", "inputFields"];
+const INTROSPECTION_LISTS: u64 = 3;
+
 pub fn exceeded(what: &str, found: impl std::fmt::Display, allowed: usize, setting: &str) -> Failure {
     let message = format!("{what} is {found}, more than the {allowed} that limits.{setting} allows");
     Failure::new("LIMIT_EXCEEDED", message)
@@ -50,6 +55,8 @@ struct Weight {
     depth: u64,
     aliases: u64,
     cost: u64,
+    /// Lists of types within lists of types, in introspection.
+    lists: u64,
 }
 
 /// Whether the cost of an operation depends on its variables.
@@ -86,6 +93,10 @@ pub fn check(
             return Err(exceeded(what, found, allowed, setting));
         }
     }
+    if weight.lists >= INTROSPECTION_LISTS {
+        let message = format!("introspection may nest lists of types less than {INTROSPECTION_LISTS} deep");
+        return Err(Failure::new("LIMIT_EXCEEDED", message));
+    }
     Ok(())
 }
 
@@ -105,13 +116,14 @@ impl<'a> Scale<'a> {
         let mut sum = Weight::default();
         for selection in &set.selections {
             let part = match selection {
-                Selection::Field(field) => self.field(field, limit),
+                Selection::Field(field) => self.field(&set.ty, field, limit),
                 Selection::InlineFragment(fragment) => self.set(&fragment.selection_set, limit),
                 Selection::FragmentSpread(spread) => self.fragment(&spread.fragment_name, limit),
             };
             sum.depth = sum.depth.max(part.depth);
             sum.aliases = sum.aliases.saturating_add(part.aliases);
             sum.cost = sum.cost.saturating_add(part.cost);
+            sum.lists = sum.lists.max(part.lists);
         }
         sum
     }
@@ -127,18 +139,20 @@ impl<'a> Scale<'a> {
         weight
     }
 
-    fn field(&mut self, field: &'a Field, limit: Option<u64>) -> Weight {
+    fn field(&mut self, parent: &str, field: &'a Field, limit: Option<u64>) -> Weight {
         let own = self.length(field);
         let is_list = field.ty().is_list();
         let below = self.set(&field.selection_set, if is_list { None } else { own });
         let aliases = below.aliases.saturating_add(u64::from(field.alias.is_some()));
-        // Introspection has a guard of its own.
+        let lists =
+            below.lists + u64::from(parent == "__Type" && LISTS_OF_TYPES.contains(&field.name.as_str()));
+        // Introspection is bounded by its lists alone.
         if field.name.starts_with("__") {
-            return Weight { depth: 0, aliases, cost: 0 };
+            return Weight { depth: 0, aliases, cost: 0, lists };
         }
         let times = if is_list { own.or(limit).unwrap_or(USUAL_LENGTH) } else { 1 };
         let cost = below.cost.saturating_mul(times).saturating_add(1);
-        Weight { depth: below.depth.saturating_add(1), aliases, cost }
+        Weight { depth: below.depth.saturating_add(1), aliases, cost, lists }
     }
 
     fn length(&self, field: &Field) -> Option<u64> {

@@ -53,13 +53,16 @@ pub fn bare_name(text: &str) -> Option<Token<'_>> {
 /// The length of the next token, after what is ignored.
 fn next_token(rest: &mut &[u8]) -> Option<usize> {
     loop {
-        match rest.first()? {
-            b' ' | b'\t' | b'\r' | b'\n' | b',' => *rest = &rest[1..],
-            b'#' => {
+        match rest {
+            [] => return None,
+            [b' ' | b'\t' | b'\r' | b'\n' | b',', ..] => *rest = &rest[1..],
+            [b'#', ..] => {
                 let end = rest.iter().position(|b| matches!(b, b'\n' | b'\r')).unwrap_or(rest.len());
                 *rest = &rest[end..];
             }
-            _ => break,
+            // A byte order mark, anywhere.
+            [0xEF, 0xBB, 0xBF, ..] => *rest = &rest[3..],
+            [_, ..] => break,
         }
     }
     let word = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
@@ -124,6 +127,7 @@ mod tests {
             ("{...F}", 4),
             ("query($a:[Int!]!=-1.5e+3){a}", 16),
             ("\"never ends", 1),
+            ("{\u{feff}a}", 3),
         ];
         for (text, expected) in table {
             assert_eq!(tokens(text).count(), expected, "{text}");
