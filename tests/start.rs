@@ -90,6 +90,30 @@ fn records_outlive_a_restart_and_seeds_are_loaded_once() {
 }
 
 #[test]
+fn seeds_that_failed_are_loaded_once_they_are_right() {
+    let folder = tempfile::tempdir().expect("a folder");
+    application(
+        folder.path(),
+        "type Book { id: ID! title: String! }\ntype Query { books: [Book!]! }\n\
+         type Mutation { deleteBook(id: ID!): ID }",
+    );
+    let seed = |text: &str| {
+        fs::create_dir_all(folder.path().join("app/seed")).expect("a folder");
+        fs::write(folder.path().join("app/seed/books.json"), text).expect("a seed");
+    };
+    seed("[{\"id\": 1, \"title\": \"One\"},\n{\"id\": 2}]");
+    refused(folder.path(), &["serve", "app", "--port", "0"], &["seed/books.json:2", "Title is required"]);
+    seed("[{\"id\": 1, \"title\": \"One\"}]");
+    let process = Process::start(folder.path(), &["serve", "app"]);
+    assert_eq!(process.client().graphql("{ books { title } }")["data"]["books"][0]["title"], "One");
+    process.client().graphql("mutation { deleteBook(id: 1) }");
+    drop(process);
+    // Emptied is not the same as never used.
+    let process = Process::start(folder.path(), &["serve", "app"]);
+    assert_eq!(process.client().graphql("{ books { title } }"), json!({ "data": { "books": [] } }));
+}
+
+#[test]
 fn a_signal_finishes_what_runs_and_ends() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut process = Process::start(folder.path(), &["serve"]);
