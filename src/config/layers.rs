@@ -4,7 +4,8 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::Path;
 
-use super::{Config, SETTINGS, Setting, nearest};
+use super::{Config, SETTINGS, Setting};
+use crate::model::naming::nearest;
 
 /// A setting as it stands in `trefoil.toml`.
 #[derive(Debug, Clone)]
