@@ -1,10 +1,11 @@
 //! How a server starts, refuses to start, reloads and ends: the real binary as its operator meets it.
 
 use std::fs;
-use std::net::TcpListener;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Output;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
@@ -90,13 +91,90 @@ fn records_outlive_a_restart_and_seeds_are_loaded_once() {
 }
 
 #[test]
+fn seeds_that_failed_are_loaded_once_they_are_right() {
+    let folder = tempfile::tempdir().expect("a folder");
+    application(
+        folder.path(),
+        "type Book { id: ID! title: String! }\ntype Query { books: [Book!]! }\n\
+         type Mutation { deleteBook(id: ID!): ID }",
+    );
+    let seed = |text: &str| {
+        fs::create_dir_all(folder.path().join("app/seed")).expect("a folder");
+        fs::write(folder.path().join("app/seed/books.json"), text).expect("a seed");
+    };
+    seed("[{\"id\": 1, \"title\": \"One\"},\n{\"id\": 2}]");
+    refused(folder.path(), &["serve", "app", "--port", "0"], &["seed/books.json:2", "Title is required"]);
+    seed("[{\"id\": 1, \"title\": \"One\"}]");
+    let process = Process::start(folder.path(), &["serve", "app"]);
+    assert_eq!(process.client().graphql("{ books { title } }")["data"]["books"][0]["title"], "One");
+    process.client().graphql("mutation { deleteBook(id: 1) }");
+    drop(process);
+    // Emptied is not the same as never used.
+    let process = Process::start(folder.path(), &["serve", "app"]);
+    assert_eq!(process.client().graphql("{ books { title } }"), json!({ "data": { "books": [] } }));
+}
+
+/// A write that has begun: the server waits for the rest of its body.
+fn begin_write(process: &Process) -> (TcpStream, &'static [u8]) {
+    let body = br#"{"query":"mutation { createUser(name: \"Late\", email: \"\") { id } }"}"#;
+    let (begun, rest) = body.split_at(20);
+    let mut stream = TcpStream::connect(process.address).expect("the server listens");
+    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a time limit");
+    let head = format!(
+        "POST /graphql HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(&[head.as_bytes(), begun].concat()).expect("sent");
+    let mut asking = process.client();
+    let begin = Instant::now();
+    // Itself and the one before it.
+    while !asking.send("GET", "/metrics", &[], b"").text().contains("http_server_active_requests 2\n") {
+        assert!(begin.elapsed() < Duration::from_secs(10), "the request does not begin");
+    }
+    (stream, rest)
+}
+
+#[test]
 fn a_signal_finishes_what_runs_and_ends() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut process = Process::start(folder.path(), &["serve"]);
     let mut idle = process.client();
     assert_eq!(idle.send("GET", "/health/ready", &[], b"").status, 200);
+    let (mut busy, rest) = begin_write(&process);
+    process.signal("TERM");
+    process.wait_for("stopping");
+    assert!(idle.is_closed(), "an idle connection waits for nobody");
+    busy.write_all(rest).expect("still read");
+    let mut answer = String::new();
+    busy.read_to_string(&mut answer).expect("an answer, then the end");
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\"createUser\":{\"id\":"), "{answer}");
+    assert!(answer.contains("connection: close"), "{answer}");
+    assert!(process.ended_within(Duration::from_secs(5)).success());
+    let again = Process::start(folder.path(), &["serve"]);
+    let users = again.client().graphql("{ getAllUsers { name } }").to_string();
+    assert!(users.contains("Late"), "what was acknowledged is kept: {users}");
+}
+
+#[test]
+fn a_request_that_never_ends_does_not_keep_the_server() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut process = Process::start(folder.path(), &["serve"]);
+    let _busy = begin_write(&process);
     process.signal("TERM");
     assert!(process.ended_within(Duration::from_secs(10)).success());
+}
+
+#[test]
+fn a_second_signal_ends_at_once() {
+    for (name, code) in [("TERM", 143), ("INT", 130)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut process = Process::start(folder.path(), &["serve"]);
+        let _busy = begin_write(&process);
+        process.signal("TERM");
+        process.wait_for("stopping");
+        process.signal(name);
+        assert_eq!(process.ended_within(Duration::from_secs(2)).code(), Some(code));
+    }
 }
 
 #[test]
@@ -141,9 +219,11 @@ fn what_would_lose_data_stops_the_start_until_it_is_told() {
     assert!(plan.contains("Book.pages") && plan.contains("--allow-drop"), "{plan}");
     let (code, said) = run(folder.path(), &["migrate", "app", "--apply", data[0], data[1]]);
     assert_ne!(code, 0, "{said}");
+    // A host that only `serve --open` may listen on is no concern of a migration.
+    fs::write(folder.path().join("app/trefoil.toml"), "host = \"0.0.0.0\"").expect("written");
     let apply = ["migrate", "app", "--apply", "--allow-drop", "Book.pages", data[0], data[1]];
     let (code, said) = run(folder.path(), &apply);
     assert_eq!(code, 0, "{said}");
-    let process = Process::start(folder.path(), &["serve", "app", data[0], data[1]]);
+    let process = Process::start(folder.path(), &["serve", "app", "--open", data[0], data[1]]);
     assert_eq!(process.client().graphql("{ books { title } }")["data"]["books"][0]["title"], "One");
 }

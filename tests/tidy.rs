@@ -180,6 +180,29 @@ fn every_directive_is_documented() {
     assert!(missing.is_empty(), "docs/schema.md does not mention {missing:?}");
 }
 
+/// A limit names itself in its error, and the name must be one that can be written in `trefoil.toml`.
+#[test]
+fn limits_are_called_what_they_are_set_by() {
+    let settings = trefoil::config::SETTINGS;
+    let mut named = 0;
+    for (path, text) in sources().iter().filter(|(path, _)| path.starts_with("src")) {
+        // What stands between quotes: every second part of a line.
+        for said in code(text).lines().flat_map(|line| line.split('"').skip(1).step_by(2)) {
+            for name in
+                said.split("limits.").skip(1).filter(|name| name.starts_with(|c: char| c.is_alphabetic()))
+            {
+                let end = name
+                    .find(|c: char| !c.is_ascii_alphanumeric() && !"-_".contains(c))
+                    .unwrap_or(name.len());
+                let is_known = settings.iter().any(|setting| setting.key() == (Some("limits"), &name[..end]));
+                assert!(is_known, "{}: limits.{}", path.display(), &name[..end]);
+                named += 1;
+            }
+        }
+    }
+    assert!(named >= 6, "only {named} errors name their limit");
+}
+
 #[test]
 fn the_tree_names_no_machine() {
     let mut wrong = Vec::new();

@@ -7,6 +7,7 @@ use toml::de::DeTable;
 use super::manifest::Manifest;
 use super::paths;
 use super::sheet::Sheet;
+use crate::model::paths::{RESERVED, is_reserved, is_reserved_below};
 
 /// `[[text]]`: one path that answers with a text as it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,7 +78,7 @@ fn text(sheet: &mut Sheet, table: &DeTable, span: Range<usize>) -> Option<TextEn
     let print = line(sheet, table, "print");
     let cache = cache(sheet, table);
     let (path, span) = path(sheet, table, span, "[[text]]")?;
-    if paths::is_reserved(&path) {
+    if is_reserved(&path) {
         reserved(sheet, &span, &path);
     }
     let reply = reply(sheet, table, &path, &span);
@@ -97,14 +98,14 @@ fn list(sheet: &mut Sheet, table: &DeTable, span: Range<usize>) -> Option<PlainL
     if path.ends_with('/') && path != "/" {
         sheet.complain(&span, "the path of a list does not end in /: its values are one segment below");
     }
-    if paths::is_reserved_below(&path) {
+    if is_reserved_below(&path) {
         reserved(sheet, &span, &path);
     }
     Some(PlainList { path, page, cache, span })
 }
 
 fn reserved(sheet: &mut Sheet, span: &Range<usize>, path: &str) {
-    let own = paths::RESERVED.join(", ");
+    let own = RESERVED.join(", ");
     sheet.complain(span, format!("`{path}` is the server's own")).help =
         Some(format!("choose a path other than {own}"));
 }

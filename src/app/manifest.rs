@@ -5,7 +5,8 @@ use toml::de::{DeTable, DeValue};
 use super::endpoints::{self, PlainList, TextEndpoint};
 use super::mistake::Mistake;
 use super::sheet::{Sheet, Value};
-use crate::config::{SETTINGS, Setting, Written, nearest};
+use crate::config::{SETTINGS, Setting, Written};
+use crate::model::naming::nearest;
 
 /// Everything an application says beside its schema.
 #[derive(Debug, Default)]
@@ -187,8 +188,8 @@ mod tests {
         let expected = "trefoil.toml:3:1: unknown key `port` in [[list]]; the setting `port` belongs above the first [table] of the file";
         wrong(late, expected);
         wrong(
-            "[resource.users]\ncash = \"x\"",
-            "trefoil.toml:2:1: unknown key `cash` in [resource.users]; did you mean `cache`?",
+            "[resource.users]\ncahce = \"x\"",
+            "trefoil.toml:2:1: unknown key `cahce` in [resource.users]; did you mean `cache`?",
         );
     }
 

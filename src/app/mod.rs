@@ -4,7 +4,7 @@ mod endpoints;
 mod folder;
 mod manifest;
 mod mistake;
-pub mod paths;
+mod paths;
 mod sample;
 mod seed;
 mod sheet;

@@ -1,21 +1,4 @@
-//! Which addresses are the server's own, and which text can be the address of an endpoint at all.
-
-/// The server's own paths; one that ends in `…` stands for everything that begins so.
-pub const RESERVED: [&str; 7] = ["/", "/graphql…", "/openapi.json", "/docs", "/health/…", "/metrics", "/_/…"];
-
-/// Whether a request for `path` is the server's own to answer.
-pub fn is_reserved(path: &str) -> bool {
-    RESERVED.iter().any(|own| match own.strip_suffix('…') {
-        Some(begin) => path.starts_with(begin),
-        None => path == *own,
-    })
-}
-
-/// Whether something that answers at `path` and below it would stand in the server's way.
-pub fn is_reserved_below(path: &str) -> bool {
-    let below = format!("{path}/");
-    is_reserved(path) || RESERVED.iter().any(|own| own.starts_with(&below))
-}
+//! Which text can be the address of an endpoint, and how a request spells it.
 
 /// The path as it comes in a request, or why there can be none like it.
 pub fn normal(path: &str) -> Result<String, &'static str> {
@@ -45,22 +28,6 @@ pub fn normal(path: &str) -> Result<String, &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_servers_own_paths() {
-        for own in
-            ["/", "/graphql", "/graphql/schema.graphqls", "/docs", "/health/live", "/metrics", "/_/app.css"]
-        {
-            assert!(is_reserved(own), "{own}");
-        }
-        for free in ["/hello", "/health", "/docs/intro", "/_", "/openapi", "/metric"] {
-            assert!(!is_reserved(free), "{free}");
-        }
-        for list in ["/health", "/_", "/docs", "/graphql"] {
-            assert!(is_reserved_below(list), "{list}");
-        }
-        assert!(!is_reserved_below("/items"));
-    }
 
     #[test]
     fn paths_are_kept_as_they_are_requested() {

@@ -6,7 +6,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::mistake::{Mistake, position};
-use crate::config::{Setting, nearest};
+use crate::config::Setting;
+use crate::model::naming::nearest;
 
 pub const FILE: &str = "trefoil.toml";
 

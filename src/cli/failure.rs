@@ -34,7 +34,9 @@ impl Failure {
         match self {
             Failure::Usage(_)
             | Failure::Application(_)
-            | Failure::Start(StartError::Settings(_) | StartError::Application(_)) => ExitCode::from(2),
+            | Failure::Start(StartError::Settings(_) | StartError::Application(_) | StartError::Listen(_)) => {
+                ExitCode::from(2)
+            }
             Failure::Run(_) | Failure::Start(_) | Failure::Reported => ExitCode::from(1),
         }
     }

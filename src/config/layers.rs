@@ -1,10 +1,10 @@
 //! Flags over environment over `trefoil.toml` over defaults, settled into one [`Config`].
 
 use std::fmt;
-use std::net::IpAddr;
 use std::path::Path;
 
-use super::{Config, SETTINGS, Setting, nearest};
+use super::{Config, SETTINGS, Setting};
+use crate::model::naming::nearest;
 
 /// A setting as it stands in `trefoil.toml`.
 #[derive(Debug, Clone)]
@@ -97,24 +97,11 @@ fn variable(name: &str) -> Result<Option<&'static Setting>, String> {
 /// Values that are right one by one and wrong together.
 fn contradictions(config: &Config) -> Vec<String> {
     let mut found = Vec::new();
-    if !config.open && !is_loopback(&config.host) {
-        let host = &config.host;
-        found.push(format!(
-            "host {host} is open to other machines and nobody has to sign in: add --open if that is meant"
-        ));
-    }
     let (size, most) = (config.limits.page_size, config.limits.max_page_size);
     if size > most {
         found.push(format!("limit-page-size is {size} and limit-max-page-size only {most}"));
     }
     found
-}
-
-fn is_loopback(host: &str) -> bool {
-    match host.parse::<IpAddr>() {
-        Ok(address) => address.to_canonical().is_loopback(),
-        Err(_) => host.eq_ignore_ascii_case("localhost"),
-    }
 }
 
 impl Settled {
@@ -215,16 +202,6 @@ mod tests {
         assert!(mistakes[2].starts_with("TREFOIL_PORT: \"x\" is no port"), "{}", mistakes[2]);
         assert!(mistakes[3].contains("does not exist yet"), "{}", mistakes[3]);
         assert!(mistakes[4].starts_with("--host: "), "{}", mistakes[4]);
-    }
-
-    #[test]
-    fn listening_beyond_loopback_must_be_meant() {
-        let refused = |host: &str| settle(&[], &[], &[("host", host)]).is_err();
-        assert!(refused("0.0.0.0") && refused("::") && refused("192.168.1.1") && refused("example.org"));
-        assert!(
-            !refused("localhost") && !refused("127.8.8.8") && !refused("::1") && !refused("::ffff:127.0.0.1")
-        );
-        assert!(settle(&[], &[], &[("host", "0.0.0.0"), ("open", "true")]).is_ok());
     }
 
     #[test]

@@ -2,14 +2,12 @@
 
 mod kind;
 mod layers;
-mod nearest;
 mod settings;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 pub use layers::{Layers, Origin, Settled, Written};
-pub use nearest::nearest;
 pub use settings::{SETTINGS, Setting};
 
 /// Every setting of a running server, already validated.

@@ -245,7 +245,7 @@ fn size(name: &str, given: Option<i64>, limits: &PlanLimits) -> Result<i64> {
     let size = positive(name, given.unwrap_or(limits.page_size))?;
     if size > limits.max_page_size {
         return Err(Error::Limit(format!(
-            "`{name}` is {size}, more than the {} that limits.max_page_size allows",
+            "`{name}` is {size}, more than the {} that limits.max-page-size allows",
             limits.max_page_size
         )));
     }

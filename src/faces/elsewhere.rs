@@ -11,7 +11,7 @@ use super::headers::X_REQUEST_ID;
 use super::problem::Problem;
 use super::rate::{RATE_LIMIT, RATE_LIMIT_POLICY};
 
-/// Stands for every origin in `cors_origins`.
+/// Stands for every origin in `cors-origins`.
 const ANY: &str = "*";
 
 /// Refuses writes that another site made a browser send. An origin that CORS lets in is no stranger.
@@ -21,7 +21,7 @@ pub(super) fn refuse_forged_writes(router: Router, origins: &[String]) -> Router
     }
     let trusting = origins.iter().fold(CsrfLayer::new(), |layer, origin| {
         layer.clone().add_trusted_origin(origin).unwrap_or_else(|error| {
-            tracing::warn!(%error, "cors_origins");
+            tracing::warn!(%error, "cors-origins");
             layer
         })
     });
@@ -30,7 +30,7 @@ pub(super) fn refuse_forged_writes(router: Router, origins: &[String]) -> Router
 
 fn forged(_: ProtectionError) -> Response {
     let detail = "this write comes from another site (Sec-Fetch-Site or Origin says so); \
-                  list that origin in cors_origins to allow it";
+                  list that origin in cors-origins to allow it";
     Problem::new(StatusCode::FORBIDDEN, "CROSS_SITE", detail).into_response()
 }
 

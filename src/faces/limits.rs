@@ -76,12 +76,12 @@ fn broken_body() -> Problem {
 }
 
 fn still_coming(limit: Duration) -> Problem {
-    let detail = format!("the request took longer than {limit:?} to come in (limits.request_timeout)");
+    let detail = format!("the request took longer than {limit:?} to come in (limits.request-timeout)");
     Problem::new(StatusCode::REQUEST_TIMEOUT, "REQUEST_TIMEOUT", detail)
 }
 
 fn too_slow(limit: Duration) -> Problem {
-    let detail = format!("no answer within {limit:?} (limits.request_timeout)");
+    let detail = format!("no answer within {limit:?} (limits.request-timeout)");
     let problem = Problem::unavailable(detail, Duration::from_secs(1));
     Problem { code: "TIMEOUT".into(), ..problem }
 }

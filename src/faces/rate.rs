@@ -70,7 +70,7 @@ impl Rate {
 
     fn refusal(&self, wait: Duration) -> Problem {
         let RateLimit { requests, period } = self.limit;
-        let detail = format!("more than {requests} requests in {} s (rate_limit)", seconds(period));
+        let detail = format!("more than {requests} requests in {} s (rate-limit)", seconds(period));
         Problem::new(StatusCode::TOO_MANY_REQUESTS, "RATE_LIMITED", detail).retry_after(wait)
     }
 

@@ -246,5 +246,7 @@ mod tests {
         ] {
             assert_eq!(nearest(name, known), wanted, "{name}");
         }
+        assert_eq!(nearest("LogFormat", ["log-file", "log-format"]), Some("log-format"));
+        assert_eq!(nearest("max_page_size", ["page-size", "max-page-size"]), Some("max-page-size"));
     }
 }

@@ -9,19 +9,25 @@ use super::log::Log;
 use super::parse::Claim;
 use super::{RecordType, naming};
 
-/// The server's own path that `path` (with its leading slash) would take, if any.
-pub fn own(path: &str) -> Option<&'static str> {
-    let first = path.strip_prefix('/').unwrap_or(path).split('/').next().unwrap_or_default();
-    match first {
-        "" => Some("/"),
-        "openapi.json" => Some("/openapi.json"),
-        "docs" => Some("/docs"),
-        "health" => Some("/health"),
-        "metrics" => Some("/metrics"),
-        "_" => Some("/_/"),
-        _ if first.starts_with("graphql") => Some("/graphql"),
-        _ => None,
-    }
+/// The server's own paths; one that ends in `…` stands for everything that begins so.
+pub const RESERVED: [&str; 7] = ["/", "/graphql…", "/openapi.json", "/docs", "/health/…", "/metrics", "/_/…"];
+
+/// Whether a request for `path` is the server's own to answer.
+pub fn is_reserved(path: &str) -> bool {
+    RESERVED.iter().any(|own| match own.strip_suffix('…') {
+        Some(begin) => path.starts_with(begin),
+        None => path == *own,
+    })
+}
+
+/// Whether something that answers at `path` and below it would stand in the server's way.
+pub fn is_reserved_below(path: &str) -> bool {
+    let below = format!("{path}/");
+    is_reserved(path) || RESERVED.iter().any(|own| own.starts_with(&below))
+}
+
+fn is_own(segment: &str) -> bool {
+    is_reserved_below(&format!("/{segment}"))
 }
 
 /// One segment, lower case, words joined by hyphens.
@@ -44,16 +50,16 @@ pub(super) fn check(records: &[RecordType], schema: &Schema, reserved: &[Claim],
             claim.path.strip_prefix('/').is_some_and(|rest| rest.split('/').next() == Some(path))
         };
         let same_table = |other: &RecordType| other.table.eq_ignore_ascii_case(&record.table);
-        let by = match (own(path), reserved.iter().find(under), taken.get(path)) {
-            (Some(_), _, _) => "which is the server's own".to_owned(),
-            (None, Some(claim), _) if claim.path.trim_start_matches('/') == path => {
+        let by = match (reserved.iter().find(under), taken.get(path)) {
+            (_, _) if is_own(path) => "which is the server's own".to_owned(),
+            (Some(claim), _) if claim.path.trim_start_matches('/') == path => {
                 format!("which {} has", claim.by)
             }
-            (None, Some(claim), _) => format!("under which {} has `{}`", claim.by, claim.path),
+            (Some(claim), _) => format!("under which {} has `{}`", claim.by, claim.path),
             // Types of one table are told to be renamed already.
-            (None, None, Some(other)) if same_table(other) => continue,
-            (None, None, Some(other)) => format!("which the type `{}` has", other.name),
-            (None, None, None) => {
+            (None, Some(other)) if same_table(other) => continue,
+            (None, Some(other)) => format!("which the type `{}` has", other.name),
+            (None, None) => {
                 taken.insert(path, record);
                 continue;
             }
@@ -96,7 +102,7 @@ fn path_span(record: &RecordType, schema: &Schema) -> Option<apollo_compiler::pa
 
 fn free_path(record: &RecordType, records: &[RecordType], reserved: &[Claim]) -> String {
     let taken = |path: &str| {
-        own(path).is_some()
+        is_own(path)
             || records.iter().any(|other| other.path == path)
             || reserved.iter().any(|claim| claim.path.split('/').nth(1) == Some(path))
     };
@@ -114,14 +120,27 @@ mod tests {
 
     #[test]
     fn the_servers_own_paths() {
-        for path in
-            ["/", "/graphql", "/graphql/schema.graphqls", "/graphqls", "/docs", "/health/live", "/_/x.js"]
+        for own in [
+            "/",
+            "/graphql",
+            "/graphql/schema.graphqls",
+            "/graphqls",
+            "/docs",
+            "/health/live",
+            "/metrics",
+            "/_/app.css",
+        ] {
+            assert!(is_reserved(own), "{own}");
+        }
+        for free in
+            ["/hello", "/health", "/healthy", "/docs/intro", "/api/docs", "/_", "/_x", "/openapi", "/metric"]
         {
-            assert!(own(path).is_some(), "{path}");
+            assert!(!is_reserved(free), "{free}");
         }
-        for path in ["/users", "/doc", "/api/docs", "/healthy", "/metric", "/openapi", "/_x"] {
-            assert_eq!(own(path), None, "{path}");
+        for list in ["/health", "/_", "/docs", "/graphql"] {
+            assert!(is_reserved_below(list), "{list}");
         }
+        assert!(!is_reserved_below("/items"));
     }
 
     #[test]

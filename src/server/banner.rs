@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use super::listen;
 use crate::app::{App, Origin};
-use crate::config::{Config, Database};
+use crate::config::{Config, Database, LogFormat};
 use crate::engine::{Engine, Listing, Operation, Outcome, Selection, Slice};
 use crate::model::TypeId;
 
@@ -14,7 +14,7 @@ use crate::model::TypeId;
 pub async fn show(app: &App, config: &Config, engine: &Engine, addresses: &[SocketAddr]) {
     let url = listen::url(addresses);
     let records = counts(engine).await;
-    if !std::io::stderr().is_terminal() {
+    if !std::io::stderr().is_terminal() || config.log_format == LogFormat::Json {
         tracing::info!(application = app.name, %url, records, data = data(config), "listening on {url}");
         return;
     }
@@ -31,10 +31,13 @@ fn text(app: &App, config: &Config, engine: &Engine, url: &str, records: &str) -
         Origin::Folder(path) => path.display().to_string(),
     };
     let watching = if config.watch { ", watched for changes" } else { "" };
-    let types = engine.model().records.len();
+    let types = match engine.model().records.len() {
+        1 => "1 record type".to_owned(),
+        number => format!("{number} record types"),
+    };
     let rows = [
         ("GraphQL", format!("{url}/graphql{ide}")),
-        ("Schema", format!("{url}/graphql/schema.graphqls   {schema}, {types} types{watching}")),
+        ("Schema", format!("{url}/graphql/schema.graphqls   {schema}, {types}{watching}")),
         ("Records", records.to_owned()),
         ("Data", data(config)),
         ("Health", format!("{url}/health/ready   {url}/metrics")),

@@ -86,8 +86,9 @@ pub async fn serve(
 fn protocol(limits: &Limits) -> http1::Builder {
     let mut http = http1::Builder::new();
     http.header_read_timeout(None);
-    if limits.headers + 8192 > USUAL_BUFFER {
-        http.max_buf_size(limits.headers + 8192);
+    let needed = limits.headers.saturating_add(8192);
+    if needed > USUAL_BUFFER {
+        http.max_buf_size(needed);
     }
     http
 }

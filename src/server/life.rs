@@ -40,7 +40,6 @@ impl Running {
     pub async fn stop(self) {
         self.shutdown.drain();
         let _ = self.serving.await;
-        self.shutdown.finish().await;
     }
 
     /// Runs until SIGINT or SIGTERM, then drains.

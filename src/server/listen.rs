@@ -17,12 +17,9 @@ const LUCK: usize = 10;
 pub async fn bind(config: &Config) -> Result<Vec<TcpListener>, String> {
     let (host, port) = (config.host.as_str(), config.port);
     let addresses = resolve(host).await?;
-    if let Some(beyond) = addresses.iter().find(|address| !address.is_loopback())
-        && !config.open
-    {
+    if !config.open && addresses.iter().any(|address| !address.to_canonical().is_loopback()) {
         return Err(format!(
-            "{host} ({beyond}) can be reached by others and there is no authentication; \
-             give --open to listen there all the same, or --host localhost"
+            "host {host} is open to other machines and nobody has to sign in: add --open if that is meant"
         ));
     }
     let error = match bind_all(&addresses, port).await {
@@ -41,7 +38,7 @@ pub async fn bind(config: &Config) -> Result<Vec<TcpListener>, String> {
 /// Where the first of these addresses can be reached.
 pub fn url(addresses: &[SocketAddr]) -> String {
     match addresses.first() {
-        Some(address) if address.ip() == IpAddr::V4(Ipv4Addr::LOCALHOST) => {
+        Some(address) if address.ip() == Ipv4Addr::LOCALHOST || address.ip().is_unspecified() => {
             format!("http://localhost:{}", address.port())
         }
         Some(address) => format!("http://{address}"),
@@ -135,8 +132,13 @@ mod tests {
 
     #[tokio::test]
     async fn listening_beyond_loopback_must_be_asked_for() {
-        let message = bind(&config("0.0.0.0", 0)).await.expect_err("not open");
-        assert!(message.contains("--open"), "{message}");
+        for host in ["0.0.0.0", "::", "192.168.1.1"] {
+            let message = bind(&config(host, 0)).await.expect_err("not open");
+            assert!(message.contains("--open"), "{message}");
+        }
+        for host in ["127.8.8.8", "LOCALHOST", "::ffff:127.0.0.1"] {
+            bind(&config(host, 0)).await.expect("loopback");
+        }
         let open = Config { open: true, ..config("0.0.0.0", 0) };
         bind(&open).await.expect("open");
     }

@@ -204,7 +204,7 @@ impl Wire {
         let since = *self.stalled_since.get_or_insert_with(Instant::now);
         ready!(self.writing.poll(since + self.limits.stall_timeout, cx));
         let limit = self.limits.stall_timeout;
-        let reason = format!("the client read nothing for {limit:?} (limits.stall_timeout)");
+        let reason = format!("the client read nothing for {limit:?} (limits.stall-timeout)");
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, reason)))
     }
 
@@ -218,7 +218,7 @@ impl Wire {
 }
 
 fn slow_head(limit: Duration) -> Problem {
-    let detail = format!("the headers took longer than {limit:?} to come in (limits.header_timeout)");
+    let detail = format!("the headers took longer than {limit:?} to come in (limits.header-timeout)");
     Problem::new(StatusCode::REQUEST_TIMEOUT, "REQUEST_TIMEOUT", detail).closing()
 }
 

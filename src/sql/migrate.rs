@@ -159,7 +159,18 @@ fn alter(
     } else {
         apply::change(connection, model, &pairs)?;
     }
-    Ok(Report { steps, fresh: false, done: true })
+    Ok(Report { steps, fresh: is_unused(connection, shape)?, done: true })
+}
+
+/// No record ever got an id: the start that made the tables may have ended before its seeds were in.
+fn is_unused(connection: &Connection, shape: &StoredModel) -> Result<bool, MigrateError> {
+    let mut given = connection.prepare("SELECT 1 FROM sqlite_sequence WHERE name = ?1 AND seq > 0")?;
+    for table in shape.table_names() {
+        if given.exists([table])? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn planned(

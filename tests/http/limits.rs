@@ -95,7 +95,7 @@ async fn slow_headers_are_408_and_an_idle_connection_is_closed_in_silence() {
     let began = Instant::now();
     line.send("GET /hello HTTP/1.1\r\nHo").await;
     let answer = line.answer().await;
-    answer.is(408, "300ms to come in (limits.header_timeout)");
+    answer.is(408, "300ms to come in (limits.header-timeout)");
     assert!(began.elapsed() >= Duration::from_millis(300) && answer.field("x-request-id").is_some());
     assert!(line.is_closed().await);
 
@@ -116,7 +116,7 @@ async fn dripping_headers_are_408_too() {
         line.send([*byte]).await;
         tokio::time::sleep(Duration::from_millis(60)).await;
     }
-    line.answer().await.is(408, "limits.header_timeout");
+    line.answer().await.is(408, "limits.header-timeout");
 }
 
 #[tokio::test]
@@ -124,12 +124,12 @@ async fn a_slow_body_is_408_and_slow_work_503_and_both_stop_the_handler() {
     let mut server = start(short()).await;
     let mut line = server.connect().await;
     line.send("POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nxx").await;
-    line.answer().await.is(408, "600ms to come in (limits.request_timeout)");
+    line.answer().await.is(408, "600ms to come in (limits.request-timeout)");
     assert!(line.is_closed().await);
     assert_eq!(server.fate().await, "dropped");
 
     let answer = server.ask("POST /slow", "whole").await;
-    answer.is(503, "no answer within 600ms (limits.request_timeout)");
+    answer.is(503, "no answer within 600ms (limits.request-timeout)");
     assert_eq!(answer.field("retry-after"), Some("1"));
     assert_eq!(server.fate().await, "dropped");
 }
@@ -192,7 +192,7 @@ async fn the_rate_limit_tells_its_state_and_spares_probes() {
     assert_eq!(first.field("ratelimit"), Some("\"default\";r=1;t=30"));
     server.ask("GET /no-such-path", "").await.is(404, "");
     let refused = server.ask("GET /hello", "").await;
-    refused.is(429, "more than 2 requests in 60 s (rate_limit)");
+    refused.is(429, "more than 2 requests in 60 s (rate-limit)");
     let wait: u64 = refused.field("retry-after").expect("a wait").parse().expect("seconds");
     assert!((1..=30).contains(&wait), "{wait}");
     assert!(refused.field("ratelimit").is_some_and(|state| state.contains("r=0")));

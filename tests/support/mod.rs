@@ -107,6 +107,11 @@ impl Client {
         self.receive(method)
     }
 
+    /// The server has closed, and said nothing more.
+    pub fn is_closed(&mut self) -> bool {
+        matches!(self.stream.read(&mut [0]), Ok(0))
+    }
+
     fn receive(&mut self, method: &str) -> Reply {
         let status_line = self.line();
         let status = status_line.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");

@@ -8,7 +8,7 @@ use super::survey::{PlannedStep, Safety};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     pub steps: Vec<PlannedStep>,
-    /// The store was empty, so seeds are due.
+    /// The store never held a record, so seeds are due.
     pub fresh: bool,
     /// The steps were taken and are not only planned.
     pub done: bool,
