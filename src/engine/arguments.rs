@@ -6,7 +6,7 @@ use super::operation::{Absent, Condition, Listing, Op, Operation, Order, Selecti
 use super::plan::PlanLimits;
 use super::resolvers::{Builtin, Verb};
 use crate::error::{Error, Result, Violation};
-use crate::model::{Argument, Field, FieldId, FilledBy, Kind, Model, RecordType, TypeId, Value, naming};
+use crate::model::{Argument, Field, FieldId, FilledBy, Kind, Model, RecordType, Value, naming};
 
 /// The meaning of one argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,8 +28,7 @@ pub enum Role {
 }
 
 /// Names each argument's meaning. A field's name wins over a paging word, so a `size` field filters.
-pub fn roles(model: &Model, record: TypeId, verb: Verb, arguments: &[Argument]) -> Vec<(String, Role)> {
-    let record = model.record(record);
+pub fn roles(record: &RecordType, verb: Verb, arguments: &[Argument]) -> Vec<(String, Role)> {
     arguments.iter().map(|argument| (argument.name.clone(), role(record, verb, argument))).collect()
 }
 

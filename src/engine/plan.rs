@@ -401,7 +401,7 @@ impl<'a> Write<'a> {
     fn stamp(&mut self, kinds: &[FilledBy]) {
         for (i, field) in self.record.fields.iter().enumerate() {
             if kinds.contains(&field.filled_by) {
-                self.values.push((FieldId(i), Stored::Text(scalars::spelled(self.now))));
+                self.values.push((FieldId(i), Stored::Text(scalars::spelled_now(self.now))));
             }
         }
     }

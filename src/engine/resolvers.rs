@@ -124,22 +124,25 @@ fn bind_one(model: &Model, registry: &Registry, rules: &Rules, root: &RootField)
     if let Some(resolver) = registry.get(root_name(root.root), &root.name) {
         return Binding::Registered(resolver.clone());
     }
-    let Some((record, verb)) = rules.find(root) else {
-        return Binding::Missing(rules.explain(root));
-    };
-    match gives(model, root, record, verb) {
-        Some(gives) => Binding::Builtin(Arc::new(Builtin {
+    let candidates = rules.candidates(root);
+    // Where a plural is its own singular (`series`), the declared type decides between list and get.
+    let fitting = candidates
+        .iter()
+        .find_map(|(record, verb)| Some((*record, *verb, gives(model, root, *record, *verb)?)));
+    match (fitting, candidates.first()) {
+        (Some((record, verb, gives)), _) => Binding::Builtin(Arc::new(Builtin {
             record,
             verb,
-            roles: super::arguments::roles(model, record, verb, &root.arguments),
+            roles: super::arguments::roles(model.record(record), verb, &root.arguments),
             gives,
         })),
-        None => Binding::Missing(format!(
+        (None, Some((record, _))) => Binding::Missing(format!(
             "`{}` would be answered from {}, but its type `{}` does not fit",
             root.name,
-            model.record(record).name,
+            model.record(*record).name,
             root.ty
         )),
+        (None, None) => Binding::Missing(rules.explain(root)),
     }
 }
 
@@ -211,13 +214,9 @@ impl Rules {
         Rules(names)
     }
 
-    /// Where a plural is its own singular (`series`), the declared type decides between list and get.
-    fn find(&self, root: &RootField) -> Option<(TypeId, Verb)> {
-        let name = root.resolver.clone().unwrap_or_else(|| root.name.clone());
-        let candidates = self.0.get(&(root.root, name))?;
-        let many = root.ty.is_list() || !candidates.iter().any(|(_, verb)| *verb == Verb::Get);
-        let fitting = candidates.iter().find(|(_, verb)| (*verb == Verb::List) == many);
-        fitting.or(candidates.first()).copied()
+    fn candidates(&self, root: &RootField) -> &[(TypeId, Verb)] {
+        let name = root.resolver.as_ref().unwrap_or(&root.name);
+        self.0.get(&(root.root, name.clone())).map(Vec::as_slice).unwrap_or_default()
     }
 
     fn explain(&self, root: &RootField) -> String {

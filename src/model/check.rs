@@ -11,7 +11,7 @@ use super::directives::{self, Reader};
 use super::log::{Log, did_you_mean, is_written};
 use super::parse::Claim;
 use super::records::{Draft, is_record};
-use super::{Field, FieldId, Kind, RecordType, Scalar, SourceFile, naming, paths};
+use super::{Field, FieldId, FilledBy, Kind, RecordType, Scalar, SourceFile, naming, paths};
 
 pub(super) fn all(
     draft: &mut Draft,
@@ -118,18 +118,17 @@ fn tables(draft: &Draft, schema: &Schema, log: &mut Log) {
         for field in &record.fields {
             let Kind::Link { table, .. } = &field.kind else { continue };
             // The side that names the table tells.
-            let names_it = *table == naming::link_table(&record.table, &field.name);
-            if let Some(other) = taken.get(&table.to_ascii_lowercase()).filter(|_| names_it) {
-                log.error(
-                    field_span(schema, record, field),
-                    "NAME_CLASH",
-                    format!(
-                        "`{}.{}` and the type `{other}` are kept in the same table",
-                        record.name, field.name
-                    ),
-                )
-                .label(format!("its link table is `{table}`"))
-                .help("rename the field or the type");
+            if *table != naming::link_table(&record.table, &field.name) {
+                continue;
+            }
+            let name = format!("{}.{}", record.name, field.name);
+            if let Some(other) = taken.get(&table.to_ascii_lowercase()) {
+                let message = format!("`{name}` and `{other}` are kept in the same table");
+                log.error(field_span(schema, record, field), "NAME_CLASH", message)
+                    .label(format!("its link table is `{table}`"))
+                    .help("rename one of the two");
+            } else {
+                taken.insert(table.to_ascii_lowercase(), name);
             }
         }
     }
@@ -168,8 +167,26 @@ fn columns(record: &mut RecordType, schema: &Schema, log: &mut Log) {
             .help(format!("remove it, or rename one of the two; ask for `{} {{ id }}` instead", other.name));
             record.fields[i].kind = Kind::Unstored;
             record.fields[i].column.clear();
+            continue;
+        }
+        if let Some(other) = before.iter().find(|other| is_same_place(other, field)) {
+            let message = format!(
+                "`{0}.{1}` and `{0}.{2}` get in each other's way",
+                record.name, field.name, other.name
+            );
+            log.error(field_span(schema, record, field), "NAME_CLASH", message)
+                .label(format!("`{}` is written as `{}` too", other.name, field.input_name))
+                .help("rename one of the two");
         }
     }
+}
+
+/// Whether two fields of one record are kept or written under one name.
+fn is_same_place(one: &Field, other: &Field) -> bool {
+    let is_link = |field: &Field| matches!(field.kind, Kind::Link { .. });
+    let column = one.is_stored() && other.is_stored() && one.filled_by != FilledBy::Version;
+    (column && one.column.eq_ignore_ascii_case(&other.column))
+        || (is_link(one) && is_link(other) && one.input_name.eq_ignore_ascii_case(&other.input_name))
 }
 
 fn indexes(

@@ -78,9 +78,11 @@ fn exponent_of(text: &str) -> Result<i64, NotDecimal> {
     if !is_digits(digits) {
         return Err(NotDecimal::Malformed);
     }
-    let exponent = digits.trim_start_matches('0');
-    let exponent = if exponent.is_empty() { 0 } else { exponent.parse().map_err(|_| NotDecimal::TooLong)? };
-    Ok(if text.starts_with('-') { -exponent } else { exponent })
+    let digits = digits.trim_start_matches('0');
+    // 32 bits, so that no sum of it and a length overflows.
+    let exponent: i32 =
+        if digits.is_empty() { 0 } else { digits.parse().map_err(|_| NotDecimal::TooLong)? };
+    Ok(i64::from(if text.starts_with('-') { -exponent } else { exponent }))
 }
 
 /// Moves the point by `exponent` places.
@@ -138,7 +140,15 @@ mod tests {
         {
             assert_eq!(normalise(given), Err(NotDecimal::Malformed), "{given}");
         }
-        for given in ["1e1000", "1e-1000", "1e99999999999999999999", &"1".repeat(1001)] {
+        for given in [
+            "1e1000",
+            "1e-1000",
+            "1e2147483647",
+            "1e9223372036854775807",
+            "1e-9223372036854775807",
+            "1e99999999999999999999",
+            &"1".repeat(1001),
+        ] {
             assert_eq!(normalise(given), Err(NotDecimal::TooLong), "{given}");
         }
         assert_eq!(normalise(&"9".repeat(1000)), Ok("9".repeat(1000)));

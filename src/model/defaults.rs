@@ -15,63 +15,89 @@ pub(super) fn read(draft: &mut Draft, schema: &Schema, theirs: &HashSet<String>,
     if theirs.contains("default") {
         return;
     }
-    // Values first: the default of a record's field may be one, with defaults of its own inside.
-    for i in 0..draft.embedded.len() {
-        let owner = draft.embedded[i].name.clone();
-        let defaults = defaults(draft, &draft.embedded[i].fields, &owner, schema, log);
-        draft.embedded[i]
-            .fields
-            .iter_mut()
-            .zip(defaults)
-            .for_each(|(field, default)| field.default = default);
+    // All those inside values are known before one is judged: it may make a value with defaults of its own.
+    for ty in draft.embedded.values_mut() {
+        ty.fields.iter_mut().for_each(|field| field.default = literal(schema, &ty.name, field).map(value));
     }
-    for i in 0..draft.records.len() {
-        let owner = draft.records[i].name.clone();
-        let defaults = defaults(draft, &draft.records[i].fields, &owner, schema, log);
-        draft.records[i].fields.iter_mut().zip(defaults).for_each(|(field, default)| field.default = default);
-    }
+    let judge = |draft: &Draft, owner: &str, fields: &[Field], log: &mut Log| -> Vec<Option<Value>> {
+        fields.iter().map(|field| default(draft, owner, field, schema, log)).collect()
+    };
+    let embedded: Vec<_> =
+        draft.embedded.values().map(|ty| judge(draft, &ty.name, &ty.fields, log)).collect();
+    draft.embedded.values_mut().zip(embedded).for_each(|(ty, defaults)| set(&mut ty.fields, defaults));
+    let records: Vec<_> = draft.records.iter().map(|ty| judge(draft, &ty.name, &ty.fields, log)).collect();
+    draft.records.iter_mut().zip(records).for_each(|(ty, defaults)| set(&mut ty.fields, defaults));
 }
 
-fn defaults(
-    draft: &Draft,
-    fields: &[Field],
-    owner: &str,
-    schema: &Schema,
-    log: &mut Log,
-) -> Vec<Option<Value>> {
-    fields.iter().map(|field| default(draft, field, owner, schema, log)).collect()
+fn set(fields: &mut [Field], defaults: Vec<Option<Value>>) {
+    fields.iter_mut().zip(defaults).for_each(|(field, default)| field.default = default);
 }
 
-fn default(draft: &Draft, field: &Field, owner: &str, schema: &Schema, log: &mut Log) -> Option<Value> {
+fn literal<'a>(schema: &'a Schema, owner: &str, field: &Field) -> Option<&'a Node<ast::Value>> {
     let definition = schema.get_object(owner)?.fields.get(field.name.as_str())?;
     let literal = directives::argument(definition.directives.get("default")?, "value")?;
-    if literal.is_null() || directives::misfit("default", &field.kind).is_some() {
-        return None;
-    }
-    let message = match wrong_literal(literal, &field.kind) {
-        Some(reason) => reason,
-        None => {
-            let value = value(literal);
-            let types = Types { enums: &draft.enums, embedded: &draft.embedded };
-            match coerce::kept(types, field, &value) {
-                Ok(_) => return Some(value),
-                Err(violations) => {
-                    violations.into_iter().map(|violation| violation.message).collect::<Vec<_>>().join("; ")
-                }
-            }
-        }
+    let fits = !literal.is_null() && directives::misfit("default", &field.kind).is_none();
+    fits.then_some(literal)
+}
+
+/// The default, or a word about what is wrong with it.
+fn default(draft: &Draft, owner: &str, field: &Field, schema: &Schema, log: &mut Log) -> Option<Value> {
+    let literal = literal(schema, owner, field)?;
+    let default = value(literal);
+    let types = Types { enums: &draft.enums, embedded: &draft.embedded };
+    let message = if let Some(reason) = wrong_literal(literal, &field.kind) {
+        reason
+    } else if is_endless(types, owner, field, &mut Vec::new()) {
+        "it never ends: the value it makes takes a default that makes it again".to_owned()
+    } else if let Err(violations) = coerce::kept(types, field, &default) {
+        violations.into_iter().map(|violation| violation.message).collect::<Vec<_>>().join("; ")
+    } else {
+        return Some(default);
     };
-    let help = help(draft, &field.kind, literal);
-    let found = log.error(
-        literal.location(),
-        "DEFAULT",
-        format!("the default of `{owner}.{}` does not fit: {message}", field.name),
-    );
-    found.label(format!("does not fit `{}`", definition.ty));
-    if let Some(help) = help {
-        found.help(help);
-    }
+    let message = format!("the default of `{owner}.{}` does not fit: {message}", field.name);
+    let found = log.error(literal.location(), "DEFAULT", message);
+    let ty = schema.get_object(owner)?.fields.get(field.name.as_str())?.ty.to_string();
+    found.label(format!("does not fit `{ty}`")).help = help(draft, &field.kind, literal);
     None
+}
+
+/// Whether filling in defaults inside this one comes back to where it was; `above` leads here.
+fn is_endless<'a>(
+    types: Types<'a>,
+    owner: &'a str,
+    field: &'a Field,
+    above: &mut Vec<(&'a str, &'a str)>,
+) -> bool {
+    let at = (owner, field.name.as_str());
+    if above.contains(&at) {
+        return true;
+    }
+    above.push(at);
+    let endless =
+        field.default.as_ref().is_some_and(|value| fills_for_ever(types, &field.kind, value, above));
+    above.pop();
+    endless
+}
+
+fn fills_for_ever<'a>(
+    types: Types<'a>,
+    kind: &'a Kind,
+    value: &'a Value,
+    above: &mut Vec<(&'a str, &'a str)>,
+) -> bool {
+    match (kind, value) {
+        (Kind::List(item), Value::List(values)) => {
+            values.iter().any(|value| fills_for_ever(types, &item.kind, value, above))
+        }
+        (Kind::Embedded(name), Value::Object(_)) => {
+            let fields = types.embedded.get(name).map(|ty| ty.fields.as_slice()).unwrap_or_default();
+            fields.iter().any(|field| match value.get(&field.name) {
+                Some(given) => fills_for_ever(types, &field.kind, given, above),
+                None => is_endless(types, name, field, above),
+            })
+        }
+        _ => false,
+    }
 }
 
 /// Bare words are enum values and nothing else, although a scalar would take them.

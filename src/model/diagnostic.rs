@@ -43,7 +43,7 @@ impl Severity {
 }
 
 impl Diagnostic {
-    /// Without a place; [`Diagnostic::at`] gives it one.
+    /// Without a place.
     pub fn new(severity: Severity, code: &'static str, message: impl Into<String>) -> Self {
         Diagnostic {
             severity,
@@ -56,19 +56,6 @@ impl Diagnostic {
             label: String::new(),
             help: None,
         }
-    }
-
-    pub fn at(mut self, file: &str, text: &str, span: Range<usize>) -> Self {
-        let start = floor(text, span.start);
-        let before = &text[..start];
-        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-        self.file = file.to_owned();
-        self.line = before.matches('\n').count() + 1;
-        self.column = before[line_start..].trim_start_matches('\u{feff}').chars().count() + 1;
-        let end = floor(text, span.end).max(start);
-        // One line is enough to find a definition by.
-        self.span = start..text[start..end].find(['\r', '\n']).map_or(end, |newline| start + newline);
-        self
     }
 
     pub fn label(&mut self, label: impl Into<String>) -> &mut Self {
@@ -110,12 +97,12 @@ impl Diagnostic {
         Snippet::source(&source.text).path(&source.name).annotation(caret)
     }
 
-    /// One object, for `check --format json`.
     /// One line with its place, for logs.
     pub fn line(&self) -> String {
         format!("{}:{}:{}: {}", self.file, self.line, self.column, self.message)
     }
 
+    /// One object, for `check --format json`.
     pub fn to_json(&self) -> serde_json::Value {
         serde_json::json!({
             "severity": self.severity.name(),
@@ -143,9 +130,4 @@ pub fn render(sources: &[SourceFile], diagnostics: &[Diagnostic]) -> String {
 pub enum Colour {
     Plain,
     Ansi,
-}
-
-/// The nearest offset at or before `at` that cuts no character.
-fn floor(text: &str, at: usize) -> usize {
-    text.floor_char_boundary(at.min(text.len()))
 }

@@ -1,5 +1,8 @@
 //! Collects what the stages of reading a schema find, each with its place in the source.
 
+use std::collections::HashMap;
+use std::ops::Range;
+
 use apollo_compiler::parser::{FileId, SourceMap, SourceSpan};
 
 use super::diagnostic::{Diagnostic, Severity};
@@ -7,12 +10,18 @@ use super::{Place, naming};
 
 pub(super) struct Log {
     sources: SourceMap,
+    /// Where the lines of each file begin, found once for all its places.
+    lines: HashMap<FileId, Vec<usize>>,
     pub found: Vec<Diagnostic>,
 }
 
 impl Log {
     pub fn new(sources: SourceMap) -> Self {
-        Log { sources, found: Vec::new() }
+        let starts = |text: &str| {
+            std::iter::once(0).chain(text.match_indices('\n').map(|(newline, _)| newline + 1)).collect()
+        };
+        let lines = sources.iter().map(|(id, source)| (*id, starts(source.source_text()))).collect();
+        Log { sources, lines, found: Vec::new() }
     }
 
     pub fn error(
@@ -40,15 +49,11 @@ impl Log {
         code: &'static str,
         message: String,
     ) -> &mut Diagnostic {
-        let diagnostic = Diagnostic::new(severity, code, message);
-        let diagnostic = match span.and_then(|span| Some((span, self.sources.get(&span.file_id())?))) {
-            Some((span, source)) => diagnostic.at(
-                &source.path().to_string_lossy(),
-                source.source_text(),
-                span.offset()..span.end_offset(),
-            ),
-            None => diagnostic,
-        };
+        let mut diagnostic = Diagnostic::new(severity, code, message);
+        if let Some((place, span)) = self.locate(span) {
+            (diagnostic.file, diagnostic.line, diagnostic.column) = (place.file, place.line, place.column);
+            diagnostic.span = span;
+        }
         self.found.push(diagnostic);
         self.found.last_mut().expect("one was just pushed")
     }
@@ -67,14 +72,22 @@ impl Log {
     }
 
     pub fn place(&self, span: Option<SourceSpan>) -> Place {
-        let Some(span) = span else { return Place::default() };
-        let Some(source) = self.sources.get(&span.file_id()) else { return Place::default() };
-        let at = Diagnostic::new(Severity::Error, "", "").at(
-            &source.path().to_string_lossy(),
-            source.source_text(),
-            span.offset()..span.end_offset(),
-        );
-        Place { file: at.file, line: at.line, column: at.column }
+        self.locate(span).map(|(place, _)| place).unwrap_or_default()
+    }
+
+    /// The place where a span begins, and its bytes up to the end of that line: enough to find a definition by.
+    fn locate(&self, span: Option<SourceSpan>) -> Option<(Place, Range<usize>)> {
+        let span = span?;
+        let source = self.sources.get(&span.file_id())?;
+        let text = source.source_text();
+        let start = text.floor_char_boundary(span.offset().min(text.len()));
+        let end = text.floor_char_boundary(span.end_offset().min(text.len())).max(start);
+        let end = text[start..end].find(['\r', '\n']).map_or(end, |newline| start + newline);
+        let lines = self.lines.get(&span.file_id())?;
+        let line = lines.partition_point(|line| *line <= start);
+        let before = text[lines[line - 1]..start].trim_start_matches('\u{feff}');
+        let file = source.path().to_string_lossy().into_owned();
+        Some((Place { file, line, column: before.chars().count() + 1 }, start..end))
     }
 }
 

@@ -100,11 +100,13 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         return None;
     }
     let wanted = name.to_lowercase();
+    let most = |candidate: &str| (wanted.len().max(candidate.len()) / 3).max(1);
     candidates
         .into_iter()
-        .filter(|candidate| *candidate != name)
+        // Every letter too many is a step: most candidates are out before they are compared.
+        .filter(|candidate| *candidate != name && wanted.len().abs_diff(candidate.len()) <= most(candidate))
         .map(|candidate| (distance(&wanted, &candidate.to_lowercase()), candidate))
-        .filter(|(steps, candidate)| *steps <= (wanted.len().max(candidate.len()) / 3).max(1))
+        .filter(|(steps, candidate)| *steps <= most(candidate))
         .min_by_key(|(steps, _)| *steps)
         .map(|(_, candidate)| candidate)
 }

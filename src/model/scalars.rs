@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use jiff::{Timestamp, civil};
+use jiff::{SignedDuration, Timestamp, civil};
 
 use super::decimal::{self, NotDecimal};
 use super::rules::{EMAIL_HELP, is_email};
@@ -184,37 +184,53 @@ pub(super) fn date(text: &str) -> Option<civil::Date> {
     (date.year() >= 1).then_some(date)
 }
 
-/// RFC 3339 with its offset; digits beyond the microsecond may only be zeros.
-pub(super) fn date_time(text: &str) -> Option<Timestamp> {
+/// RFC 3339 with its offset, as UTC; digits beyond the microsecond may only be zeros. Not a `Timestamp`, which
+/// ends a day before the year 9999 does.
+pub(super) fn date_time(text: &str) -> Option<civil::DateTime> {
     let (clock, rest) = text.split_at_checked(19)?;
-    if !matches_shape(clock, b"0000-00-00T00:00:00") || &clock[17..] > "59" {
+    if !matches_shape(clock, b"0000-00-00T00:00:00") {
         return None;
     }
-    let digits = rest.strip_prefix('.').map_or(0, |rest| rest.bytes().take_while(u8::is_ascii_digit).count());
-    let has_fraction = rest.starts_with('.');
-    if has_fraction && digits == 0 {
-        return None;
-    }
-    let (fraction, zone) = rest.split_at(if has_fraction { digits + 1 } else { 0 });
-    let offset = matches!(zone, "Z" | "z")
-        || matches_shape(zone, b"+00:00")
-        || zone.strip_prefix('-').is_some_and(|rest| matches_shape(rest, b"00:00"));
-    if !offset || fraction.bytes().skip(7).any(|digit| digit != b'0') {
-        return None;
-    }
-    let canonical =
-        format!("{}T{}{}{zone}", date(&clock[..10])?, &clock[11..], fraction.get(..7).unwrap_or(fraction));
-    let moment: Timestamp = canonical.parse().ok()?;
-    (1..=9999).contains(&year(moment)).then_some(moment)
+    let (micros, zone) = fraction(rest)?;
+    let number = |range: std::ops::Range<usize>| clock[range].parse::<i8>().ok();
+    let time = civil::Time::new(number(11..13)?, number(14..16)?, number(17..19)?, micros * 1000).ok()?;
+    let moment = date(&clock[..10])?.to_datetime(time).checked_sub(offset(zone)?).ok()?;
+    (moment.year() >= 1).then_some(moment)
 }
 
-fn year(moment: Timestamp) -> i16 {
-    jiff::tz::Offset::UTC.to_datetime(moment).year()
+/// The microseconds of `.5Z`, and the zone after them.
+fn fraction(text: &str) -> Option<(i32, &str)> {
+    let Some(rest) = text.strip_prefix('.') else { return Some((0, text)) };
+    let length = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let (digits, zone) = rest.split_at(length);
+    let (kept, beyond) = digits.split_at(length.min(6));
+    if kept.is_empty() || beyond.bytes().any(|digit| digit != b'0') {
+        return None;
+    }
+    Some((format!("{kept:0<6}").parse().ok()?, zone))
+}
+
+/// What a zone such as `+02:00` or `Z` is ahead of UTC.
+fn offset(zone: &str) -> Option<SignedDuration> {
+    if matches!(zone, "Z" | "z") {
+        return Some(SignedDuration::ZERO);
+    }
+    if !matches_shape(zone, b"+00:00") && !matches_shape(zone, b"-00:00") {
+        return None;
+    }
+    let (hours, minutes): (i64, i64) = (zone[1..3].parse().ok()?, zone[4..6].parse().ok()?);
+    let ahead = SignedDuration::from_mins(hours * 60 + minutes);
+    let is_offset = hours < 24 && minutes < 60;
+    is_offset.then_some(if zone.starts_with('-') { -ahead } else { ahead })
+}
+
+/// How the present moment is kept.
+pub fn spelled_now(now: Timestamp) -> String {
+    spelled(jiff::tz::Offset::UTC.to_datetime(now))
 }
 
 /// How a moment is kept: UTC with all six digits, so that the order of texts is the order of time.
-pub fn spelled(moment: Timestamp) -> String {
-    let at = jiff::tz::Offset::UTC.to_datetime(moment);
+pub(super) fn spelled(at: civil::DateTime) -> String {
     format!(
         "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z",
         at.year(),
