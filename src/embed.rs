@@ -8,6 +8,7 @@ use crate::app::{App, Origin};
 use crate::config::{Config, Layers};
 use crate::engine::{Call, Registry, Resolved};
 use crate::error::Error;
+use crate::server::shutdown::{self, Shutdown};
 use crate::server::{Running, StartError, life};
 
 /// A server to be. [`serve`](Trefoil::serve) runs it until a signal; [`start`](Trefoil::start) hands it out running.
@@ -67,6 +68,21 @@ impl Trefoil {
 
     /// Starts the server and returns once it listens.
     pub async fn start(self) -> Result<Running, StartError> {
+        self.start_until(Shutdown::new()).await
+    }
+
+    /// Starts the server and runs it until SIGINT or SIGTERM.
+    pub async fn serve(self) -> Result<(), StartError> {
+        let shutdown = Shutdown::new();
+        // Before anything is announced, so that whoever reads the address can already stop the server properly.
+        if let Err(error) = shutdown::listen_to_signals(&shutdown) {
+            tracing::warn!(%error, "signals are not heard; only killing ends this server");
+        }
+        self.start_until(shutdown).await?.until_stopped().await;
+        Ok(())
+    }
+
+    async fn start_until(self, shutdown: Shutdown) -> Result<Running, StartError> {
         let app = match self.source {
             Source::Sample => App::sample(),
             Source::Folder(path) => App::load(&path).map_err(StartError::Application)?,
@@ -76,14 +92,7 @@ impl Trefoil {
             Some(config) => config,
             None => settle(&app)?,
         };
-        life::start(app, config, self.registry).await
-    }
-
-    /// Starts the server and runs it until SIGINT or SIGTERM.
-    pub async fn serve(self) -> Result<(), StartError> {
-        let running = self.start().await?;
-        running.until_signal().await;
-        Ok(())
+        life::start(app, config, self.registry, shutdown).await
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::load::{Understood, understand};
 use super::watch::Watch;
-use super::{StartError, banner, connection, listen, seed, shutdown};
+use super::{StartError, banner, connection, listen, seed};
 use crate::app::{App, Origin};
 use crate::config::{Config, Database};
 use crate::engine::{Engine, PlanLimits, Registry, resolvers};
@@ -42,11 +42,8 @@ impl Running {
         let _ = self.serving.await;
     }
 
-    /// Runs until SIGINT or SIGTERM, then drains.
-    pub async fn until_signal(self) {
-        if let Err(error) = shutdown::listen_to_signals(&self.shutdown) {
-            tracing::warn!(%error, "signals are not heard; only killing ends this server");
-        }
+    /// Runs until something else begins the end, such as a signal.
+    pub async fn until_stopped(self) {
         self.shutdown.draining().await;
         self.stop().await;
     }
@@ -60,7 +57,13 @@ struct Site {
     face: Face,
 }
 
-pub async fn start(app: App, config: Config, registry: Registry) -> Result<Running, StartError> {
+/// Starts an application; it ends with `shutdown`.
+pub async fn start(
+    app: App,
+    config: Config,
+    registry: Registry,
+    shutdown: Shutdown,
+) -> Result<Running, StartError> {
     let config = Arc::new(config);
     // Looked at before anything is read, so that no change falls between.
     let watch = match &app.origin {
@@ -80,7 +83,7 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
     }
     warn(&understood, &app);
 
-    let (metrics, shutdown) = (Metrics::new(), Shutdown::new());
+    let metrics = Metrics::new();
     let face = Face::new(Served::new(engine.clone(), &config), &config);
     let router = router(&app, &face, &store, &metrics, &shutdown);
     let router = faces::foundation::wrap(router, &config, &metrics, &shutdown);
