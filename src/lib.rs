@@ -1,18 +1,38 @@
 //! Trefoil serves one set of records on several faces from plain GraphQL SDL.
 //!
-//! A face turns a request into an [`engine::Operation`]; the engine proves it into a plan; the store
-//! runs plans and nothing else. The modules below stand in the order a request meets them.
+//! A face turns a request into an [`engine::Operation`]; [`engine::Plan::prove`] judges it; the store runs plans and
+//! nothing else, and hands rows to the face while it reads them. Programs that embed Trefoil start at [`Trefoil`].
+//! The modules stand in the order in which they are best read.
 
-pub mod app;
-pub mod cli;
-pub mod config;
-pub mod embed;
-pub mod engine;
+// The only failures a caller sees.
 pub mod error;
-pub mod faces;
+
+// What the SDL says.
 pub mod model;
-pub mod server;
+
+// What is done; no HTTP, no SQL.
+pub mod engine;
+
+// How it is kept.
 pub mod sql;
+
+// Every setting, and where its value came from.
+pub mod config;
+
+// How it is spoken.
+pub mod faces;
+
+// The application folder.
+pub mod app;
+
+// The life of the process.
+pub mod server;
+
+// The builder for other programs.
+pub mod embed;
+
+// The commands.
+pub mod cli;
 
 pub use embed::Trefoil;
 pub use engine::{Actor, Call, Engine, Resolved};
