@@ -118,13 +118,13 @@ async fn every_dangling_reference_is_named() {
     let known = bench.make("Course", &[("title", text("Rust"))]).await;
     let error = bench.one(bench.create("Order", &[("user", int(7))], "id")).await.unwrap_err();
     assert!(matches!(error, Error::Invalid(_)), "{error:?}");
-    assert_eq!(complaints(&error), ["user REFERENCE: there is no user with the id 7"]);
+    assert_eq!(complaints(&error), ["userId REFERENCE: there is no user with the id 7"]);
 
     let courses = Value::List(vec![int(8), int(known), int(9)]);
     let error = bench.one(bench.create("Student", &[("name", text("S")), ("courses", courses)], "id")).await;
     let expected = [
-        "courses.0 REFERENCE: there is no course with the id 8",
-        "courses.2 REFERENCE: there is no course with the id 9",
+        "courseIds.0 REFERENCE: there is no course with the id 8",
+        "courseIds.2 REFERENCE: there is no course with the id 9",
     ];
     assert_eq!(complaints(&error.unwrap_err()), expected);
     assert_eq!((bench.count("Order").await, bench.count("Student").await), (0, 0), "nothing is left of them");
