@@ -11,7 +11,7 @@ use super::directives::{self, Reader};
 use super::log::{Log, did_you_mean, is_written};
 use super::parse::Claim;
 use super::records::{Draft, is_record};
-use super::{Field, FieldId, FilledBy, Kind, RecordType, Scalar, SourceFile, naming, paths};
+use super::{Field, FieldId, FilledBy, Kind, RecordType, SourceFile, naming, paths};
 
 pub(super) fn all(
     draft: &mut Draft,
@@ -231,14 +231,7 @@ fn indexable(record: &RecordType, name: &str) -> Result<FieldId, (String, String
         return Err((format!("`{}` has no field `{name}`", record.name), help));
     };
     let field = record.field(id);
-    let plain = match &field.kind {
-        Kind::Id | Kind::Enum(_) | Kind::Reference { .. } => true,
-        Kind::Scalar(scalar) => *scalar != Scalar::Json,
-        Kind::Embedded(_) | Kind::List(_) | Kind::Inverse { .. } | Kind::Link { .. } | Kind::Unstored => {
-            false
-        }
-    };
-    if plain && field.is_stored() {
+    if field.kind.is_comparable() {
         return Ok(id);
     }
     Err((
