@@ -29,9 +29,9 @@ pub enum Role {
 
 /// Names each argument's meaning. A field's name wins over a paging word, so a `size` field filters.
 pub fn roles(record: &RecordType, verb: Verb, arguments: &[Argument]) -> Vec<(String, Role)> {
-    let role = |argument: &Argument| match role(record, verb, &argument.name) {
-        Role::Unknown if is_input(verb, argument) => Role::Input,
-        role => role,
+    let role = |argument: &Argument| {
+        let role = role(record, verb, &argument.name);
+        if role == Role::Unknown && is_input(verb, argument) { Role::Input } else { role }
     };
     arguments.iter().map(|argument| (argument.name.clone(), role(argument))).collect()
 }
@@ -254,7 +254,7 @@ fn positive(name: &str, number: i64) -> Result<i64> {
 }
 
 /// Why an argument means nothing.
-fn unknown(record: &RecordType, verb: Verb, name: &str) -> String {
+pub(super) fn unknown(record: &RecordType, verb: Verb, name: &str) -> String {
     let record = &record.name;
     match verb {
         Verb::Create | Verb::Update => format!("{record} has no field `{name}` that can be set"),
@@ -348,6 +348,18 @@ fn condition(
         Some((field, op)) => Ok(Condition { field, op, value }),
         None => Err(unknown_field(record, argument, key, "filter by")),
     }
+}
+
+/// Why a field of `where` means nothing, if so.
+pub(super) fn no_condition(record: &RecordType, key: &str) -> Option<String> {
+    let wrong = condition(record, "where", key, Value::Null).err()?;
+    wrong.into_iter().next().map(|violation| violation.message)
+}
+
+/// Why a field of an input object means nothing, if so. Types often share one that holds an `id`.
+pub(super) fn no_input(record: &RecordType, verb: Verb, key: &str) -> Option<String> {
+    let nothing = key != "id" && role(record, verb, key) == Role::Unknown;
+    nothing.then(|| unknown(record, verb, key))
 }
 
 fn unknown_field(record: &RecordType, argument: &str, field: &str, what: &str) -> Vec<Violation> {

@@ -9,6 +9,7 @@ mod declare;
 mod defaults;
 pub mod diagnostic;
 pub mod directives;
+pub mod doubt;
 mod graphql;
 pub mod json;
 mod log;
