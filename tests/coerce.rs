@@ -287,8 +287,9 @@ fn links_take_lists_of_ids() {
     assert_eq!(coerce::ids(tags, &value(r#"[3, "1", 3]"#)), Ok(vec![3, 1]));
     assert_eq!(said(&coerce::ids(tags, &value("[1, null, {}]")).unwrap_err()).len(), 2);
     assert_eq!(coerce::ids(tags, &Value::Null).unwrap_err()[0].code, "TYPE");
-    assert_eq!(coerce::id(&Value::String("9223372036854775808".into())), None);
-    assert_eq!(coerce::id(&Value::String(" 1".into())), None);
+    for not in ["9223372036854775808", " 1", "+1", "1.0", ""] {
+        assert_eq!(Value::from(not).as_i64(), None, "{not}");
+    }
 }
 
 /// Cells that another program wrote.

@@ -10,6 +10,7 @@ mod hostile;
 mod http;
 mod migrate;
 mod model;
+mod operations;
 mod power;
 mod start;
 mod store;

@@ -6,7 +6,7 @@ use super::operation::{Absent, Condition, Listing, Op, Operation, Order, Selecti
 use super::plan::PlanLimits;
 use super::resolvers::{Builtin, Verb};
 use crate::error::{Error, Result, Violation};
-use crate::model::{Argument, Field, FieldId, FilledBy, Kind, Model, RecordType, Value, naming};
+use crate::model::{Argument, FieldId, FilledBy, Model, RecordType, Value, naming};
 
 /// The meaning of one argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,21 +29,28 @@ pub enum Role {
 
 /// Names each argument's meaning. A field's name wins over a paging word, so a `size` field filters.
 pub fn roles(record: &RecordType, verb: Verb, arguments: &[Argument]) -> Vec<(String, Role)> {
-    arguments.iter().map(|argument| (argument.name.clone(), role(record, verb, argument))).collect()
+    let role = |argument: &Argument| {
+        let role = role(record, verb, &argument.name);
+        if role == Role::Unknown && is_input(verb, argument) { Role::Input } else { role }
+    };
+    arguments.iter().map(|argument| (argument.name.clone(), role(argument))).collect()
 }
 
-fn role(record: &RecordType, verb: Verb, argument: &Argument) -> Role {
-    let name = argument.name.as_str();
+fn role(record: &RecordType, verb: Verb, name: &str) -> Role {
     match verb {
-        Verb::Get if name == "id" => Role::Id,
-        Verb::Get => Role::Unknown,
-        Verb::List => filter_field(record, name).map(Role::Field).unwrap_or_else(|| listing_role(name)),
-        Verb::Watch(_) => filter_field(record, name).map_or(Role::Unknown, Role::Field),
-        Verb::Update | Verb::Delete if name == "id" => Role::Id,
+        Verb::Get | Verb::Update | Verb::Delete if name == "id" => Role::Id,
         Verb::Update | Verb::Delete if name == "expectedVersion" => Role::ExpectedVersion,
-        Verb::Delete => Role::Unknown,
-        Verb::Create | Verb::Update => write_role(record, argument),
+        Verb::List => filter_field(record, name).map_or_else(|| listing_role(name), Role::Field),
+        Verb::Watch(_) => filter_field(record, name).map_or(Role::Unknown, Role::Field),
+        Verb::Create | Verb::Update => write_field(record, name).map_or(Role::Unknown, Role::Field),
+        Verb::Get | Verb::Delete => Role::Unknown,
     }
+}
+
+/// One object that holds what the other arguments could say.
+fn is_input(verb: Verb, argument: &Argument) -> bool {
+    let writes = matches!(verb, Verb::Create | Verb::Update | Verb::Delete);
+    writes && !argument.fields.is_empty() && !argument.ty.is_list()
 }
 
 fn listing_role(name: &str) -> Role {
@@ -58,28 +65,9 @@ fn listing_role(name: &str) -> Role {
     }
 }
 
-fn write_role(record: &RecordType, argument: &Argument) -> Role {
-    match write_field(record, &argument.name) {
-        Some(field) => Role::Field(field),
-        None if argument.name == "input" && !argument.fields.is_empty() => Role::Input,
-        None => Role::Unknown,
-    }
-}
-
 /// The field that `name` filters by: one with a column that can be compared.
-pub fn filter_field(record: &RecordType, name: &str) -> Option<FieldId> {
-    record.input_field(name).filter(|id| is_comparable(record.field(*id)))
-}
-
-/// Whether a field can be filtered and sorted by.
-pub fn is_comparable(field: &Field) -> bool {
-    match &field.kind {
-        Kind::Scalar(scalar) => *scalar != crate::model::Scalar::Json,
-        Kind::Id | Kind::Enum(_) | Kind::Reference { .. } => true,
-        Kind::Embedded(_) | Kind::List(_) | Kind::Inverse { .. } | Kind::Link { .. } | Kind::Unstored => {
-            false
-        }
-    }
+fn filter_field(record: &RecordType, name: &str) -> Option<FieldId> {
+    record.input_field(name).filter(|id| record.field(*id).kind.is_comparable())
 }
 
 /// The field that `name` sets. One that the server fills is found too, so that it can be refused by its name.
@@ -163,10 +151,7 @@ pub fn child_listing(
     arguments: Vec<(String, Value)>,
 ) -> Result<Listing> {
     let mut given = Given::default();
-    for (name, value) in arguments {
-        let role = filter_field(record, &name).map(Role::Field).unwrap_or_else(|| listing_role(&name));
-        given.take(record, Verb::List, &name, &role, value).map_err(Error::Invalid)?;
-    }
+    given.take_all(record, Verb::List, arguments).map_err(Error::Invalid)?;
     given.listing(limits)
 }
 
@@ -191,7 +176,7 @@ impl Given {
                     self.fields.push((*field, value))
                 }
             },
-            Role::Input => self.fields.extend(input_fields(record, name, value)?),
+            Role::Input => self.take_all(record, verb, object(name, value)?)?,
             Role::ExpectedVersion => self.expected_version = Some(integer(name, &value)?),
             Role::Page => self.page = Some(integer(name, &value)?),
             Role::Size => self.size = Some(integer(name, &value)?),
@@ -199,15 +184,25 @@ impl Given {
             Role::After => self.after = Some(text(name, value)?),
             Role::OrderBy => self.order.extend(orders(record, name, value)?),
             Role::Where => self.conditions.extend(conditions(record, name, value)?),
-            Role::Unknown => {
-                return Err(vec![Violation::new(
-                    name,
-                    "UNKNOWN",
-                    format!("argument `{name}` is nothing that {} can be asked by", record.name),
-                )]);
-            }
+            Role::Unknown => return Err(vec![Violation::new(name, "UNKNOWN", unknown(record, verb, name))]),
         }
         Ok(())
+    }
+
+    /// Arguments by name: those of a relation, or those inside an input object.
+    fn take_all(
+        &mut self,
+        record: &RecordType,
+        verb: Verb,
+        arguments: Vec<(String, Value)>,
+    ) -> Result<(), Vec<Violation>> {
+        let mut violations = Vec::new();
+        for (name, value) in arguments {
+            if let Err(wrong) = self.take(record, verb, &name, &role(record, verb, &name), value) {
+                violations.extend(wrong);
+            }
+        }
+        if violations.is_empty() { Ok(()) } else { Err(violations) }
     }
 
     fn needed_id(&mut self) -> Result<i64> {
@@ -258,16 +253,34 @@ fn positive(name: &str, number: i64) -> Result<i64> {
     Err(Error::invalid(name, "RANGE", format!("`{name}` must be at least 1, not {number}")))
 }
 
-/// Reads an argument as a 64-bit integer, given as number or as text.
-pub fn integer(name: &str, value: &Value) -> Result<i64, Vec<Violation>> {
-    let parsed = match value {
-        Value::Int(number) => Some(*number),
-        Value::String(text) => text.parse().ok(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::List(_) | Value::Object(_) => None,
-    };
-    parsed.ok_or_else(|| {
-        vec![Violation::new(name, "TYPE", format!("argument `{name}` must be a 64-bit integer"))]
-    })
+/// Why an argument means nothing.
+pub(super) fn unknown(record: &RecordType, verb: Verb, name: &str) -> String {
+    let record = &record.name;
+    match verb {
+        Verb::Create | Verb::Update => format!("{record} has no field `{name}` that can be set"),
+        Verb::List | Verb::Watch(_) => format!("{record} has no field `{name}` to filter by"),
+        Verb::Get | Verb::Delete => format!("`{name}` says nothing about which {record} is meant, `id` does"),
+    }
+}
+
+fn integer(name: &str, value: &Value) -> Result<i64, Vec<Violation>> {
+    let wrong = || Violation::new(name, "TYPE", format!("argument `{name}` must be a 64-bit integer"));
+    value.as_i64().ok_or_else(|| vec![wrong()])
+}
+
+fn object(name: &str, value: Value) -> Result<Vec<(String, Value)>, Vec<Violation>> {
+    match value {
+        Value::Object(fields) => Ok(fields),
+        other @ (Value::Null
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::List(_)) => {
+            let message = format!("`{name}` must be an object, not {}", other.noun());
+            Err(vec![Violation::new(name, "TYPE", message)])
+        }
+    }
 }
 
 fn text(name: &str, value: Value) -> Result<String, Vec<Violation>> {
@@ -304,7 +317,7 @@ fn orders(record: &RecordType, name: &str, value: Value) -> Result<Vec<Order>, V
 }
 
 /// `name` ascending, `-name` descending.
-pub fn order(record: &RecordType, argument: &str, word: &str) -> Result<Order, Vec<Violation>> {
+fn order(record: &RecordType, argument: &str, word: &str) -> Result<Order, Vec<Violation>> {
     let (descending, field) = match word.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, word),
@@ -316,68 +329,57 @@ pub fn order(record: &RecordType, argument: &str, word: &str) -> Result<Order, V
 }
 
 fn conditions(record: &RecordType, name: &str, value: Value) -> Result<Vec<Condition>, Vec<Violation>> {
-    let Value::Object(fields) = value else {
-        let message = format!("`{name}` must be an object, not {}", value.noun());
-        return Err(vec![Violation::new(name, "TYPE", message)]);
-    };
-    fields.into_iter().map(|(key, value)| condition(record, name, &key, '_', value)).collect()
+    object(name, value)?.into_iter().map(|(key, value)| condition(record, name, &key, value)).collect()
 }
 
-/// `price_gte` (or, with another joint, `price.gte`) and its value.
-pub fn condition(
+/// `price_gte` and its value.
+fn condition(
     record: &RecordType,
     argument: &str,
     key: &str,
-    joint: char,
     value: Value,
 ) -> Result<Condition, Vec<Violation>> {
     if let Some(field) = filter_field(record, key) {
         return Ok(Condition { field, op: Op::Eq, value });
     }
     let split =
-        key.rsplit_once(joint).and_then(|(field, op)| Some((filter_field(record, field)?, Op::named(op)?)));
+        key.rsplit_once('_').and_then(|(field, op)| Some((filter_field(record, field)?, Op::named(op)?)));
     match split {
         Some((field, op)) => Ok(Condition { field, op, value }),
         None => Err(unknown_field(record, argument, key, "filter by")),
     }
 }
 
+/// Why a field of `where` means nothing, if so.
+pub(super) fn no_condition(record: &RecordType, key: &str) -> Option<String> {
+    let wrong = condition(record, "where", key, Value::Null).err()?;
+    wrong.into_iter().next().map(|violation| violation.message)
+}
+
+/// Why a field of an input object means nothing, if so. Types often share one that holds an `id`.
+pub(super) fn no_input(record: &RecordType, verb: Verb, key: &str) -> Option<String> {
+    let nothing = key != "id" && role(record, verb, key) == Role::Unknown;
+    nothing.then(|| unknown(record, verb, key))
+}
+
 fn unknown_field(record: &RecordType, argument: &str, field: &str, what: &str) -> Vec<Violation> {
-    let known = record.fields.iter().filter(|field| is_comparable(field)).map(|field| field.name.as_str());
+    let known =
+        record.fields.iter().filter(|field| field.kind.is_comparable()).map(|field| field.name.as_str());
     let hint = naming::nearest(field, known).map(|name| format!("; did you mean `{name}`?"));
     let message = format!("{} has no field `{field}` to {what}{}", record.name, hint.unwrap_or_default());
     vec![Violation::new(argument, "UNKNOWN_FIELD", message)]
 }
 
-fn input_fields(
-    record: &RecordType,
-    name: &str,
-    value: Value,
-) -> Result<Vec<(FieldId, Value)>, Vec<Violation>> {
-    let Value::Object(fields) = value else {
-        return Err(vec![Violation::new(name, "TYPE", format!("`{name}` must be an object"))]);
-    };
-    let mut known = Vec::with_capacity(fields.len());
-    let mut violations = Vec::new();
-    for (key, value) in fields {
-        match write_field(record, &key) {
-            Some(field) => known.push((field, value)),
-            None => {
-                let message = format!("{} has no field `{key}` that can be set", record.name);
-                violations.push(Violation::new(&key, "UNKNOWN_FIELD", message));
-            }
-        }
-    }
-    if violations.is_empty() { Ok(known) } else { Err(violations) }
-}
-
-/// The fields of a record given by name, as programs and JSON bodies do.
+/// The fields of a record given by name, as programs and seeds do.
 pub fn named_fields(record: &RecordType, value: Value) -> Result<Vec<(FieldId, Value)>> {
-    input_fields(record, "input", value).map_err(Error::Invalid)
+    let mut given = Given::default();
+    let fields = object("input", value).and_then(|fields| given.take_all(record, Verb::Create, fields));
+    fields.map_err(Error::Invalid)?;
+    Ok(given.fields)
 }
 
 impl Op {
-    pub fn named(name: &str) -> Option<Op> {
+    fn named(name: &str) -> Option<Op> {
         Some(match name {
             "eq" => Op::Eq,
             "ne" => Op::Ne,

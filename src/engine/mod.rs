@@ -2,6 +2,7 @@
 
 pub mod arguments;
 pub mod cursor;
+pub mod doubts;
 pub mod operation;
 pub mod plan;
 pub mod records;

@@ -94,10 +94,12 @@ pub enum Test {
         op: Op,
         value: Stored,
     },
-    /// One of these, none of them null. Kept in one parameter, so that the statement is the same for any number.
+    /// One of these, none of them null, or null where that was listed too. Kept in one parameter, so that the
+    /// statement is the same for any number.
     OneOf {
         field: FieldId,
         values: Vec<Stored>,
+        or_null: bool,
     },
     IsNull {
         field: FieldId,
@@ -268,8 +270,10 @@ fn one_of(model: &Model, id: FieldId, field: &Field, items: &[Value]) -> Result<
     if items.is_empty() {
         return Ok(Test::Nothing);
     }
-    let values = items.iter().map(|item| coerce::comparable(model, field, item)).collect::<Result<_, _>>();
-    Ok(Test::OneOf { field: id, values: values.map_err(|list| named(field, list))? })
+    let given = items.iter().filter(|item| !item.is_null());
+    let values = given.map(|item| coerce::comparable(model, field, item)).collect::<Result<Vec<_>, _>>();
+    let values = values.map_err(|list| named(field, list))?;
+    Ok(Test::OneOf { field: id, or_null: values.len() < items.len(), values })
 }
 
 /// Coercion tells where in a value something is wrong; this adds the field that the value is for.
@@ -298,7 +302,8 @@ impl Test {
     pub fn shape(&self) -> String {
         match self {
             Test::Compare { field, op, .. } => format!("{}{op:?}", field.0),
-            Test::OneOf { field, .. } => format!("{}in", field.0),
+            Test::OneOf { field, or_null: false, .. } => format!("{}in", field.0),
+            Test::OneOf { field, or_null: true, .. } => format!("{}in?", field.0),
             Test::IsNull { field } => format!("{}null", field.0),
             Test::NotNull { field } => format!("{}some", field.0),
             Test::Nothing => "nothing".to_owned(),
@@ -358,10 +363,10 @@ impl<'a> Write<'a> {
             let field = self.record.field(id);
             if std::mem::replace(&mut given[id.0], true) {
                 let message = format!("`{}` is given twice", field.name);
-                self.violations.push(Violation::new(&field.name, "TWICE", message));
+                self.violations.push(Violation::new(&field.input_name, "TWICE", message));
             } else if field.filled_by != FilledBy::Client {
                 let message = format!("`{}` is filled by the server and cannot be set", field.name);
-                self.violations.push(Violation::new(&field.name, "READ_ONLY", message));
+                self.violations.push(Violation::new(&field.input_name, "READ_ONLY", message));
             } else {
                 self.take(id, field, &value);
             }

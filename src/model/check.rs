@@ -11,7 +11,7 @@ use super::directives::{self, Reader};
 use super::log::{Log, did_you_mean, is_written};
 use super::parse::Claim;
 use super::records::{Draft, is_record};
-use super::{Field, FieldId, FilledBy, Kind, RecordType, Scalar, SourceFile, naming, paths};
+use super::{Field, FieldId, FilledBy, Kind, RecordType, SourceFile, naming, paths, syntax};
 
 pub(super) fn all(
     draft: &mut Draft,
@@ -79,10 +79,22 @@ pub(super) fn no_query(schema: &Schema, files: &[SourceFile], log: &mut Log) {
 }
 
 /// Whether a finding still means something when syntax is broken: it stands before the first
-/// stumble of its file and does not depend on what others define.
-pub(super) fn survives(diagnostic: &Diagnostic, stumbles: &[(String, usize)]) -> bool {
+/// stumble of its file and does not depend on what could not be read.
+pub(super) fn survives(diagnostic: &Diagnostic, stumbles: &[(String, usize)], files: &[SourceFile]) -> bool {
     let before = stumbles.iter().all(|(file, at)| *file != diagnostic.file || diagnostic.span.end <= *at);
-    before && matches!(diagnostic.code, "DIRECTIVE_ARGUMENT" | "PATTERN" | "PATH")
+    let alone = match diagnostic.code {
+        "DIRECTIVE_ARGUMENT" | "PATTERN" | "PATH" => true,
+        "UNKNOWN_TYPE" | "UNKNOWN_DIRECTIVE" => !syntax::defines(files, named(diagnostic, files)),
+        _ => false,
+    };
+    before && alone
+}
+
+/// What a finding underlines: `User`, or `@key` of `@key(fields: "id")`.
+fn named<'a>(diagnostic: &Diagnostic, files: &'a [SourceFile]) -> &'a str {
+    let file = files.iter().find(|file| file.name == diagnostic.file);
+    let text = file.and_then(|file| file.text.get(diagnostic.span.clone())).unwrap_or_default();
+    text.split('(').next().unwrap_or_default().trim_end()
 }
 
 /// Where a type's name is written.
@@ -231,14 +243,7 @@ fn indexable(record: &RecordType, name: &str) -> Result<FieldId, (String, String
         return Err((format!("`{}` has no field `{name}`", record.name), help));
     };
     let field = record.field(id);
-    let plain = match &field.kind {
-        Kind::Id | Kind::Enum(_) | Kind::Reference { .. } => true,
-        Kind::Scalar(scalar) => *scalar != Scalar::Json,
-        Kind::Embedded(_) | Kind::List(_) | Kind::Inverse { .. } | Kind::Link { .. } | Kind::Unstored => {
-            false
-        }
-    };
-    if plain && field.is_stored() {
+    if field.kind.is_comparable() {
         return Ok(id);
     }
     Err((

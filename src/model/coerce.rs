@@ -5,8 +5,7 @@ use std::fmt;
 use indexmap::{IndexMap, IndexSet};
 
 use super::{
-    Cell, EmbeddedType, EnumType, Field, FilledBy, Kind, Model, Scalar, Stored, Value, json, naming, rules,
-    scalars,
+    Cell, EmbeddedType, EnumType, Field, FilledBy, Kind, Model, Stored, Value, json, naming, rules, scalars,
 };
 use crate::error::{Segment, Violation};
 
@@ -43,14 +42,7 @@ pub fn field(model: &Model, field: &Field, value: &Value) -> Result<Stored, Vec<
 
 /// For conditions and cursors: the type alone; null is allowed, rules do not matter.
 pub fn comparable(model: &Model, field: &Field, value: &Value) -> Result<Stored, Vec<Violation>> {
-    let one = match &field.kind {
-        Kind::Id | Kind::Enum(_) | Kind::Reference { .. } => true,
-        Kind::Scalar(scalar) => *scalar != Scalar::Json,
-        Kind::Embedded(_) | Kind::List(_) | Kind::Inverse { .. } | Kind::Link { .. } | Kind::Unstored => {
-            false
-        }
-    };
-    if !one {
+    if !field.kind.is_comparable() {
         return Err(fault("CONDITION", format!("{} cannot be compared", Label(&field.name))));
     }
     if value.is_null() {
@@ -73,7 +65,7 @@ pub fn ids(field: &Field, value: &Value) -> Result<Vec<i64>, Vec<Violation>> {
     let mut ids = IndexSet::with_capacity(items.len());
     let mut violations = Vec::new();
     for (i, item) in items.iter().enumerate() {
-        match id(item) {
+        match item.as_i64() {
             Some(id) => drop(ids.insert(id)),
             None if violations.len() < MOST => {
                 violations.extend(under(fault("TYPE", not_an_id(label)), Segment::Index(i)));
@@ -82,16 +74,6 @@ pub fn ids(field: &Field, value: &Value) -> Result<Vec<i64>, Vec<Violation>> {
         }
     }
     if violations.is_empty() { Ok(ids.into_iter().collect()) } else { Err(violations) }
-}
-
-/// A record's id: a whole number, or text that is one.
-pub fn id(value: &Value) -> Option<i64> {
-    match value {
-        Value::Int(id) => Some(*id),
-        Value::Number(digits) => super::decimal::to_i64(digits),
-        Value::String(text) => scalars::integer(text),
-        Value::Null | Value::Bool(_) | Value::List(_) | Value::Object(_) => None,
-    }
 }
 
 /// [`field`] before there is a model.
@@ -116,7 +98,7 @@ fn stored(types: Types<'_>, kind: &Kind, value: &Value, label: Label<'_>) -> Res
         Kind::Enum(name) => one_of(types, name, value, label),
         Kind::Embedded(name) => embedded(types, name, value, label),
         Kind::List(item) => list(types, item, value, label),
-        Kind::Id | Kind::Reference { .. } => match id(value) {
+        Kind::Id | Kind::Reference { .. } => match value.as_i64() {
             Some(id) => Ok(Stored::Int(id)),
             None => Err(fault("TYPE", not_an_id(label))),
         },

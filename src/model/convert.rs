@@ -1,14 +1,15 @@
-//! Conversions between [`Value`] and Rust's own types, for programs that write resolvers.
+//! Conversions between [`Value`] and Rust's own types.
 
-use super::Value;
+use super::{Value, decimal, scalars};
 
 impl Value {
-    /// An integer, given as number or as text: ids and 64-bit integers travel as text.
+    /// A 64-bit integer, given as number or as text: ids and large integers travel as text.
     pub fn as_i64(&self) -> Option<i64> {
         match self {
             Value::Int(number) => Some(*number),
-            Value::String(text) => text.parse().ok(),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::List(_) | Value::Object(_) => None,
+            Value::Number(digits) => decimal::to_i64(digits),
+            Value::String(text) => scalars::integer(text),
+            Value::Null | Value::Bool(_) | Value::List(_) | Value::Object(_) => None,
         }
     }
 

@@ -334,16 +334,12 @@ pub(super) fn misfit(directive: &str, kind: &Kind) -> Option<&'static str> {
     let list = matches!(kind, Kind::List(_));
     let time = matches!(kind, Kind::Scalar(Scalar::DateTime));
     let whole = matches!(kind, Kind::Scalar(Scalar::Int | Scalar::Long));
-    let plain = matches!(kind, Kind::Enum(_) | Kind::Reference { .. } | Kind::Id)
-        || matches!(kind, Kind::Scalar(scalar) if *scalar != Scalar::Json);
-    let value = plain && !matches!(kind, Kind::Reference { .. } | Kind::Id)
-        || list
-        || matches!(kind, Kind::Embedded(_) | Kind::Scalar(_));
+    let value = matches!(kind, Kind::Scalar(_) | Kind::Enum(_) | Kind::Embedded(_) | Kind::List(_));
     let (fits, wanted) = match directive {
         "notBlank" | "pattern" | "email" => (text, "text"),
         "length" => (text || list, "text and lists"),
         "range" => (number, "numbers"),
-        "unique" => (plain, "single values"),
+        "unique" => (kind.is_comparable(), "single values"),
         "default" => (value, "fields that keep a value of their own"),
         "createdAt" | "updatedAt" => (time, "a DateTime"),
         "version" => (whole, "an Int or a Long"),

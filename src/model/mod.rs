@@ -9,6 +9,7 @@ mod declare;
 mod defaults;
 pub mod diagnostic;
 pub mod directives;
+pub mod doubt;
 mod graphql;
 pub mod json;
 mod log;
@@ -196,7 +197,7 @@ pub struct EnumType {
     pub description: Option<String>,
 }
 
-/// An object type without `id`, or an input object that describes one.
+/// An object type without `id`.
 #[derive(Debug)]
 pub struct EmbeddedType {
     pub name: String,
@@ -317,12 +318,20 @@ impl RecordType {
     }
 }
 
-impl Field {
-    /// See the field of that name.
-    pub fn input_name(&self) -> &str {
-        &self.input_name
+impl Kind {
+    /// Whether a column holds one value that can be filtered, sorted and indexed by.
+    pub fn is_comparable(&self) -> bool {
+        match self {
+            Kind::Scalar(scalar) => *scalar != Scalar::Json,
+            Kind::Id | Kind::Enum(_) | Kind::Reference { .. } => true,
+            Kind::Embedded(_) | Kind::List(_) | Kind::Inverse { .. } | Kind::Link { .. } | Kind::Unstored => {
+                false
+            }
+        }
     }
+}
 
+impl Field {
     /// Whether a column of the record's own table keeps it.
     pub fn is_stored(&self) -> bool {
         !self.column.is_empty()

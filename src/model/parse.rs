@@ -172,7 +172,9 @@ fn settle(mut found: Vec<Diagnostic>, files: &[SourceFile], broken: bool) -> Vec
             .filter(|diagnostic| diagnostic.code == "SYNTAX")
             .map(|diagnostic| (diagnostic.file.clone(), diagnostic.span.start))
             .collect();
-        found.retain(|diagnostic| diagnostic.code == "SYNTAX" || check::survives(diagnostic, &stumbles));
+        found.retain(|diagnostic| {
+            diagnostic.code == "SYNTAX" || check::survives(diagnostic, &stumbles, files)
+        });
     }
     found.sort_by_key(|diagnostic| (position(&diagnostic.file), diagnostic.span.start, diagnostic.severity));
     found.dedup();

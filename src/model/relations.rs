@@ -114,19 +114,48 @@ impl Relations<'_> {
                     format!("it could be the other side of `{}` of `{}`", names.join("` or `"), target.name),
                     format!("say which: `@reference(inverse: \"{first}\")`"),
                 ),
-                None => (
-                    format!("no field of `{}` leads back to `{}`", target.name, owner.name),
-                    format!(
-                        "add a field of type `{0}` or `[{0}]` to `{1}`, or register a resolver for `{name}`",
-                        owner.name, target.name
-                    ),
-                ),
+                None => self.nothing_left(list),
             };
             let span = self.span(at);
             self.log
                 .warning(span, "NOT_STORED", format!("`{name}` is not stored: {reason}"))
                 .label("errors when requested")
                 .help(help);
+        }
+    }
+
+    /// Why nothing is the other side of a list, and what to do.
+    fn nothing_left(&self, list: &RecordList) -> (String, String) {
+        let (owner, target) = (&self.draft.records[list.owner.0], &self.draft.records[list.target.0]);
+        let taken = target.fields.iter().find_map(|back| match back.kind {
+            Kind::Inverse { of, field } if of == list.owner => Some((&back.name, &owner.field(field).name)),
+            Kind::Id
+            | Kind::Scalar(_)
+            | Kind::Enum(_)
+            | Kind::Embedded(_)
+            | Kind::List(_)
+            | Kind::Reference { .. }
+            | Kind::Inverse { .. }
+            | Kind::Link { .. }
+            | Kind::Unstored => None,
+        });
+        match taken {
+            Some((back, reference)) => (
+                format!("`{}.{back}` is the other side of `{}.{reference}`", target.name, owner.name),
+                format!(
+                    "if that is wrong, write `@reference(inverse: \"{back}\")` here, else add a field of type `[{}]` to `{}`",
+                    owner.name, target.name
+                ),
+            ),
+            None => (
+                format!("no field of `{}` leads back to `{}`", target.name, owner.name),
+                format!(
+                    "add a field of type `{0}` or `[{0}]` to `{1}`, or register a resolver for `{0}.{2}`",
+                    owner.name,
+                    target.name,
+                    owner.field(list.field).name
+                ),
+            ),
         }
     }
 

@@ -24,7 +24,7 @@ pub(super) fn read(schema: &Schema, theirs: &HashSet<String>, log: &mut Log) -> 
     fields
 }
 
-fn root_types(schema: &Schema) -> Vec<(Root, &str)> {
+pub(super) fn root_types(schema: &Schema) -> Vec<(Root, &str)> {
     let definition = &schema.schema_definition;
     [
         (Root::Query, &definition.query),

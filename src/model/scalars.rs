@@ -73,10 +73,7 @@ pub(super) fn stored(scalar: Scalar, value: &Value) -> Result<Stored, Wrong> {
             .and_then(|number| i32::try_from(number).ok())
             .map(|number| Stored::Int(number.into()))
             .ok_or_else(|| not("a whole number between -2147483648 and 2147483647", value)),
-        Scalar::Long => whole(value)
-            .or_else(|| value.as_str().and_then(integer))
-            .map(Stored::Int)
-            .ok_or_else(|| not("a 64-bit whole number", value)),
+        Scalar::Long => value.as_i64().map(Stored::Int).ok_or_else(|| not("a 64-bit whole number", value)),
         Scalar::Float => float(value).map(Stored::Real).ok_or_else(|| not("a finite number", value)),
         Scalar::Boolean => {
             value.as_bool().map(|flag| Stored::Int(flag.into())).ok_or_else(|| not("true or false", value))

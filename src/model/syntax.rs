@@ -4,7 +4,7 @@ use apollo_compiler::diagnostic::ToCliReport;
 use apollo_compiler::validation::DiagnosticList;
 
 use super::log::Log;
-use super::naming;
+use super::{SourceFile, naming};
 
 /// What a definition can begin with.
 const KEYWORDS: &[&str] =
@@ -26,9 +26,19 @@ pub(super) fn report(log: &mut Log, text: &str, errors: &DiagnosticList) {
         let word = text.get(at..span.end_offset()).unwrap_or_default();
         let (message, help) = readable(&message, word, text, at);
         let found = log.error(Some(span), "SYNTAX", message);
-        found.label(if word.trim().is_empty() { "the file ends here" } else { "not understood" });
+        found.label(if text[at..].trim().is_empty() { "the file ends here" } else { "not understood" });
         found.help = help;
     }
+}
+
+/// Whether a text looks as if it defined a name, be it in a part that cannot be read.
+pub(super) fn defines(files: &[SourceFile], name: &str) -> bool {
+    let is_name = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '@');
+    files.iter().any(|file| {
+        let mut words = file.text.split(|letter| !is_name(letter)).filter(|word| !word.is_empty()).peekable();
+        std::iter::from_fn(|| Some((words.next()?, words.peek().copied())))
+            .any(|(word, next)| KEYWORDS.contains(&word) && next == Some(name))
+    })
 }
 
 /// Whether a line between the two begins with a definition.
@@ -71,6 +81,19 @@ fn readable(message: &str, word: &str, text: &str, at: usize) -> (String, Option
         "unexpected variable value in a Const context" => {
             ("a schema has no variables".into(), Some("write the value itself".into()))
         }
+        "parser recursion limit reached" => ("this is nested too deep".into(), None),
+        "expected Enum Value Definition" => {
+            ("an enum needs a value".into(), Some("add one, or remove the enum".into()))
+        }
+        _ if message.starts_with("Unexpected character") => match word {
+            "'" => ("a text begins with `'`".into(), Some("write texts in double quotes: `\"…\"`".into())),
+            "/" => ("a `/` means nothing here".into(), Some("comments begin with `#`".into())),
+            _ => (format!("`{word}` means nothing here"), None),
+        },
+        "expected R_CURLY, got =" => (
+            "expected `}`, found `=`".into(),
+            Some("a field's default is written `@default(value: …)`".into()),
+        ),
         "unterminated string value" => ("a text that never ends".into(), Some("is a `\"` missing?".into())),
         _ => (symbols(message), None),
     }

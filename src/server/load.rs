@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::app::App;
-use crate::engine::{Binding, Registry, resolvers};
+use crate::engine::{Binding, Registry, doubts, resolvers};
 use crate::model::diagnostic::Diagnostic;
 use crate::model::{Claim, Model, parse};
 
@@ -17,8 +17,9 @@ pub struct Understood {
 
 /// Reads the schema; the manifest's paths are taken before any record type's.
 pub fn understand(app: &App, registry: &Registry) -> Result<Understood, Vec<Diagnostic>> {
-    let (model, warnings) = parse(&app.schema, &claims(app))?;
+    let (model, mut warnings) = parse(&app.schema, &claims(app))?;
     let bindings = resolvers::bind(&model, registry);
+    warnings.extend(model.warnings(doubts::doubts(&model, &bindings)));
     Ok(Understood { model: Arc::new(model), bindings, warnings })
 }
 

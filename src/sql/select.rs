@@ -315,12 +315,13 @@ impl<'m> Filter<'m> {
     fn test(&mut self, test: &Test) -> String {
         match test {
             Test::Compare { field, op, .. } => self.compare(*field, *op),
-            Test::OneOf { field, .. } => {
+            Test::OneOf { field, or_null, .. } => {
                 let field = self.owner.field(*field);
-                let comparison = Comparison::of(field);
+                let (comparison, own) = (Comparison::of(field), column(self.dialect, field));
                 let values = self.parameter();
-                let value = self.dialect.identity(comparison, &column(self.dialect, field));
-                format!("{value} IN {}", self.dialect.each(comparison, &values))
+                let value = self.dialect.identity(comparison, &own);
+                let listed = format!("{value} IN {}", self.dialect.each(comparison, &values));
+                if *or_null { format!("({listed} OR {own} IS NULL)") } else { listed }
             }
             Test::IsNull { field } => format!("{} IS NULL", column(self.dialect, self.owner.field(*field))),
             Test::NotNull { field } => {

@@ -45,17 +45,18 @@ fn taken(
 ) -> Result<Vec<Violation>, Fault> {
     let Parts { record, id, values, .. } = parts(action);
     let owner = model.record(record);
-    let complain = |name: &str| Violation::new(name, "UNIQUE", format!("{} is already taken", label(name)));
+    let complain =
+        |path: &str, name: &str| Violation::new(path, "UNIQUE", format!("{} is already taken", label(name)));
     let mut violations = Vec::new();
     if message.ends_with(&format!(": {}.id", owner.table)) {
-        violations.push(complain("id"));
+        violations.push(complain("id", "id"));
     }
     for (field, value) in values {
         let field = owner.field(*field);
         let named = message.ends_with(&format!(": {}.{}", owner.table, field.column))
             || message.contains(&format!("'{}_{}_unique'", owner.table, field.column));
         if named || (field.unique && is_taken(session, owner, field, value, id)?) {
-            violations.push(complain(&field.input_name));
+            violations.push(complain(&field.input_name, &field.name));
         }
     }
     Ok(violations)
@@ -135,7 +136,9 @@ fn referrers(session: Session<'_>, model: &Model, record: TypeId, id: i64) -> Re
                     doomed.push((owner, format!("(SELECT \"id\" {those})")));
                 }
                 OnDelete::Refuse => {
-                    let sql = format!("SELECT count(*) {those}");
+                    // What refers to itself does not keep itself.
+                    let others = format!("NOT ({} AND \"id\" IN {ids})", is_own(owner, field));
+                    let sql = format!("SELECT count(*) {those} AND {others}");
                     let count = session.number(&sql, &[Parameter::Cell(Cell::Int(id))])?.unwrap_or(0);
                     violations.extend((count > 0).then(|| still_referred(count, referrer, &target)));
                 }
@@ -143,6 +146,11 @@ fn referrers(session: Session<'_>, model: &Model, record: TypeId, id: i64) -> Re
         }
     }
     Ok(violations)
+}
+
+/// Whether a reference leads to its own type.
+fn is_own(owner: TypeId, field: &Field) -> bool {
+    matches!(field.kind, Kind::Reference { target, .. } if target == owner)
 }
 
 type Reference<'m> = (TypeId, &'m Field, OnDelete, String);

@@ -1,0 +1,157 @@
+//! Operations bound by name: a list read page by page in every order, and arguments that nothing reads.
+
+use serde_json::{Value, json};
+use trefoil::Trefoil;
+use trefoil::config::{Config, Database};
+use trefoil::engine::{Registry, doubts, resolvers};
+use trefoil::model::{Colour, SourceFile, parse};
+
+use crate::support::{Client, Server};
+
+const THINGS: &str = "
+scalar Long scalar Decimal scalar Date scalar DateTime
+enum Colour { RED GREEN }
+type Thing {
+  id: ID! text: String int: Int float: Float flag: Boolean long: Long decimal: Decimal date: Date moment: DateTime colour: Colour
+  made: DateTime! @createdAt version: Int! @version
+}
+type ThingConnection { edges: [ThingEdge!]! pageInfo: PageInfo! totalCount: Int! }
+type ThingEdge { cursor: String! node: Thing! }
+type PageInfo { hasNextPage: Boolean! hasPreviousPage: Boolean! endCursor: String }
+type Query {
+  getAllThings(orderBy: [String!]): [Thing!]!
+  things(first: Int, after: String, orderBy: [String!]): ThingConnection!
+}
+type Mutation {
+  createThing(text: String, int: Int, float: Float, flag: Boolean, long: Long, decimal: Decimal, date: Date, moment: DateTime,
+    colour: Colour): Thing
+}";
+
+/// Ties, nulls, both ends of each type; the ids in the order of each field by itself.
+const RECORDS: &str = r#"
+text: "a", int: 1, float: 1.5, flag: true, long: 5, decimal: "1.50", date: "2026-01-01", moment: "2026-01-01T00:00:00Z", colour: RED
+text: "b", float: 0.1, flag: false, long: "9007199254740993", decimal: "1.5", date: "2025-01-01", moment: "2026-01-01T02:00:00+02:00", colour: GREEN
+text: "a", int: 3
+int: 1, float: 1e300, flag: true, long: "-9223372036854775808", decimal: "-0.001", date: "0001-01-01", moment: "9999-12-31T23:59:59Z", colour: RED
+text: "😀", int: -5, float: -2.5, flag: false, long: "9223372036854775807", decimal: "100000000000000000000000000001", moment: "0001-01-01T00:00:00Z"
+text: "ﬀ", int: 0, float: 0, flag: true, long: "9223372036854775806", decimal: "100000000000000000000000000000.5", date: "2026-12-30", colour: RED
+"#;
+
+#[test]
+fn cursors_lead_through_the_whole_list_in_every_order() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("graphql")).unwrap();
+    std::fs::write(folder.path().join("graphql/things.graphqls"), THINGS).unwrap();
+    let config = Config { database: Database::Memory, ..Config::default() };
+    let server = Server::start(Trefoil::folder(folder.path()), config);
+    let mut client = Client::of(&server);
+    for fields in RECORDS.trim().lines() {
+        let answer = client.graphql(&format!("mutation {{ createThing({fields}) {{ id }} }}"));
+        assert_eq!(answer["errors"], Value::Null, "{answer}");
+    }
+    for (field, wanted) in [
+        ("text", [1, 3, 2, 6, 5, 4]),
+        ("-text", [5, 6, 2, 1, 3, 4]),
+        ("int", [5, 6, 1, 4, 3, 2]),
+        ("-int", [3, 1, 4, 6, 5, 2]),
+        ("float", [5, 6, 2, 1, 4, 3]),
+        ("-float", [4, 1, 2, 6, 5, 3]),
+        ("flag", [2, 5, 1, 4, 6, 3]),
+        ("-flag", [1, 4, 6, 2, 5, 3]),
+        ("long", [4, 1, 2, 6, 5, 3]),
+        ("-long", [5, 6, 2, 1, 4, 3]),
+        ("decimal", [4, 1, 2, 6, 5, 3]),
+        ("-decimal", [5, 6, 1, 2, 4, 3]),
+        ("date", [4, 2, 1, 6, 3, 5]),
+        ("-date", [6, 1, 2, 4, 3, 5]),
+        ("moment", [5, 1, 2, 4, 3, 6]),
+        ("-moment", [4, 1, 2, 5, 3, 6]),
+        ("colour", [2, 1, 4, 6, 3, 5]),
+        ("-colour", [1, 4, 6, 2, 3, 5]),
+        ("id", [1, 2, 3, 4, 5, 6]),
+        ("-id", [6, 5, 4, 3, 2, 1]),
+        ("-version", [1, 2, 3, 4, 5, 6]),
+    ] {
+        let all = whole(&mut client, &json!([field]));
+        assert_eq!(all, wanted, "{field}");
+        for order in
+            [json!([field]), json!([field, "-id"]), json!([field, "-decimal"]), json!([field, "text"])]
+        {
+            let all = whole(&mut client, &order);
+            for size in [1, 2, 4] {
+                assert_eq!(in_pages(&mut client, &order, size), all, "{order} by {size}");
+            }
+        }
+    }
+}
+
+fn id(thing: &Value) -> i64 {
+    thing["id"].as_str().unwrap().parse().unwrap()
+}
+
+fn whole(client: &mut Client, order: &Value) -> Vec<i64> {
+    let query = "query($order: [String!]) { getAllThings(orderBy: $order) { id } }";
+    let answer = client.graphql_with(query, json!({ "order": order }));
+    answer["data"]["getAllThings"].as_array().unwrap().iter().map(id).collect()
+}
+
+fn in_pages(client: &mut Client, order: &Value, size: i64) -> Vec<i64> {
+    let query = "query($order: [String!], $size: Int, $after: String) {
+        things(orderBy: $order, first: $size, after: $after) {
+            edges { cursor node { id } } totalCount pageInfo { hasNextPage hasPreviousPage endCursor }
+        }
+    }";
+    let (mut ids, mut after) = (Vec::new(), Value::Null);
+    loop {
+        let answer = client.graphql_with(query, json!({ "order": order, "size": size, "after": after }));
+        let page = &answer["data"]["things"];
+        let edges = page["edges"].as_array().unwrap_or_else(|| panic!("{answer}"));
+        ids.extend(edges.iter().map(|edge| id(&edge["node"])));
+        assert_eq!(page["totalCount"], 6);
+        assert_eq!(page["pageInfo"]["hasPreviousPage"], !after.is_null());
+        assert_eq!(page["pageInfo"]["endCursor"], edges.last().unwrap()["cursor"]);
+        if page["pageInfo"]["hasNextPage"] == false || ids.len() > 6 {
+            return ids;
+        }
+        after = page["pageInfo"]["endCursor"].clone();
+    }
+}
+
+#[test]
+fn arguments_that_nothing_reads_are_named() {
+    let schema = "
+        type User { id: ID! name: String orders(last: Int, first: Int, item: String): [Order!]! }
+        type Order { id: ID! user: User item: String }
+        input UserWhere { name_like: String name_contains: String and: [UserWhere!] }
+        input UserInput { id: ID name: String nmae: String }
+        schema { query: Questions mutation: Orders }
+        type Questions { users(where: UserWhere, nme: String, name: String): [User] user(id: ID!, lang: String): User order: Order custom(x: Int): Int }
+        type Orders {
+            createUser(data: UserInput!): User
+            updateUser(input: UserInput!): User
+            deleteUser(name: String): Boolean
+            createOrder(userId: ID, users: [ID!]): Order
+        }";
+    let files = [SourceFile { name: "a.graphqls".into(), text: schema.into() }];
+    let (model, _) = parse(&files, &[]).unwrap();
+    let found = model.warnings(doubts::doubts(&model, &resolvers::bind(&model, &Registry::default())));
+    let said: Vec<String> =
+        found.iter().map(|doubt| format!("{} {}", &schema[doubt.span.clone()], doubt.message)).collect();
+    assert_eq!(
+        said,
+        [
+            "where `where.name_like` of `users` does nothing: User has no field `name_like` to filter by",
+            "where `where.and` of `users` does nothing: User has no field `and` to filter by",
+            "nme `nme` of `users` does nothing: User has no field `nme` to filter by",
+            "lang `lang` of `user` does nothing: `lang` says nothing about which User is meant, `id` does",
+            "order `order` cannot be told which record is meant",
+            "data `data.nmae` of `createUser` does nothing: User has no field `nmae` that can be set",
+            "input `input.nmae` of `updateUser` does nothing: User has no field `nmae` that can be set",
+            "name `name` of `deleteUser` does nothing: `name` says nothing about which User is meant, `id` does",
+            "deleteUser `deleteUser` cannot be told which record is meant",
+            "users `users` of `createOrder` does nothing: Order has no field `users` that can be set",
+            "last `last` of `orders` does nothing: Order has no field `last` to filter by",
+        ]
+    );
+    assert!(found[0].render(&files, Colour::Plain).contains("= help: name it after a field"));
+}
