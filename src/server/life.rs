@@ -68,7 +68,7 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
         Origin::Folder(_) | Origin::Sample => None,
     };
     let understood =
-        understand(&app, &registry).map_err(|diagnostics| StartError::schema(&app.schema, &diagnostics))?;
+        understand(&app, &registry).map_err(|diagnostics| StartError::schema(&app, &diagnostics))?;
     // Listening comes first: a taken port is known before anything is written.
     let listeners = listen::bind(&config).await.map_err(StartError::Listen)?;
     let (lock, store) = open(&config)?;
@@ -96,6 +96,18 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
         tokio::spawn(site.follow(watch, shutdown.clone()));
     }
     Ok(Running { addresses, engine, shutdown, serving, _lock: lock })
+}
+
+/// Loads the seed into a store in memory, only to see whether it fits the schema.
+pub async fn rehearse_seed(
+    app: &App,
+    understood: &Understood,
+    registry: &Registry,
+) -> Result<(), StartError> {
+    let config = Config { database: Database::Memory, ..Config::default() };
+    let store = Arc::new(open(&config)?.1);
+    migrate(&store, understood, Mode::Start)?;
+    seed::load(&engine(understood, registry, &store, &config), app).await.map_err(StartError::Seed)
 }
 
 /// Opens the store that the settings name.
@@ -173,7 +185,7 @@ fn router(
 /// Says once in the log what is served otherwise than it may be meant.
 fn warn(understood: &Understood, app: &App) {
     for diagnostic in &understood.warnings {
-        tracing::warn!("{}", diagnostic.line());
+        tracing::warn!("{diagnostic}");
     }
     for (operation, why) in understood.missing() {
         tracing::warn!(operation, application = app.name, "{why}");
@@ -199,8 +211,8 @@ impl Site {
 
     fn reload(&self, folder: &Path) -> Result<usize, StartError> {
         let app = App::load(folder).map_err(StartError::Application)?;
-        let understood = understand(&app, &self.registry)
-            .map_err(|diagnostics| StartError::schema(&app.schema, &diagnostics))?;
+        let understood =
+            understand(&app, &self.registry).map_err(|diagnostics| StartError::schema(&app, &diagnostics))?;
         migrate(&self.store, &understood, Mode::Start)?;
         warn(&understood, &app);
         let engine = engine(&understood, &self.registry, &self.store, &self.config);
