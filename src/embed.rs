@@ -8,6 +8,7 @@ use crate::app::{App, Origin};
 use crate::config::{Config, Layers};
 use crate::engine::{Call, Registry, Resolved};
 use crate::error::Error;
+use crate::server::shutdown::Signals;
 use crate::server::{Running, StartError, life};
 
 /// A server to be. [`serve`](Trefoil::serve) runs it until a signal; [`start`](Trefoil::start) hands it out running.
@@ -81,8 +82,14 @@ impl Trefoil {
 
     /// Starts the server and runs it until SIGINT or SIGTERM.
     pub async fn serve(self) -> Result<(), StartError> {
-        let running = self.start().await?;
-        running.until_signal().await;
+        // Heard from the beginning: whoever reads that the server listens may stop it the next moment.
+        let mut signals = Signals::hear()
+            .map_err(|error| StartError::Settings(format!("signals are not heard: {error}")))?;
+        let running = tokio::select! {
+            running = self.start() => running?,
+            never = signals.exit() => never,
+        };
+        running.until(signals).await;
         Ok(())
     }
 }

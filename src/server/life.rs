@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::load::{Understood, understand};
+use super::shutdown::Signals;
 use super::watch::Watch;
-use super::{StartError, banner, connection, listen, seed, shutdown};
+use super::{StartError, banner, connection, listen, seed};
 use crate::app::{App, Origin};
 use crate::config::{Config, Database};
 use crate::engine::{Engine, PlanLimits, Registry, resolvers};
@@ -42,11 +43,9 @@ impl Running {
         let _ = self.serving.await;
     }
 
-    /// Runs until SIGINT or SIGTERM, then drains.
-    pub async fn until_signal(self) {
-        if let Err(error) = shutdown::listen_to_signals(&self.shutdown) {
-            tracing::warn!(%error, "signals are not heard; only killing ends this server");
-        }
+    /// Runs until a signal, then drains.
+    pub async fn until(self, signals: Signals) {
+        signals.obey(&self.shutdown);
         self.shutdown.draining().await;
         self.stop().await;
     }
