@@ -2,20 +2,16 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use tempfile::TempDir;
 use trefoil::config::SETTINGS;
 
-/// The binary in a folder of its own, with nothing of ours in its environment.
+use crate::support::command;
+
+/// The binary in a folder of its own.
 fn trefoil(folder: &TempDir, arguments: &[&str], variables: &[(&str, &str)]) -> Ran {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_trefoil"));
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("TREFOIL_") {
-            command.env_remove(name);
-        }
-    }
-    let output = command.current_dir(folder.path()).args(arguments).envs(variables.iter().copied()).output();
+    let output = command(folder.path(), arguments).envs(variables.iter().copied()).output();
     Ran::new(output.expect("the binary runs"))
 }
 

@@ -164,7 +164,9 @@ async fn tunnel(mut request: axum::extract::Request) -> Response {
 
 impl Server {
     async fn connect(&self) -> Line {
-        Line(TcpStream::connect(self.address).await.expect("the server listens"), Vec::new())
+        let stream = TcpStream::connect(self.address).await.expect("the server listens");
+        stream.set_nodelay(true).expect("no delay");
+        Line(stream, Vec::new())
     }
 
     /// One request on its own connection: what `head` lacks of a good one is added.
