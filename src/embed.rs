@@ -8,7 +8,7 @@ use crate::app::{App, Origin};
 use crate::config::{Config, Layers};
 use crate::engine::{Call, Registry, Resolved};
 use crate::error::Error;
-use crate::server::shutdown::{self, Shutdown};
+use crate::server::shutdown::Signals;
 use crate::server::{Running, StartError, life};
 
 /// A server to be. [`serve`](Trefoil::serve) runs it until a signal; [`start`](Trefoil::start) hands it out running.
@@ -68,21 +68,6 @@ impl Trefoil {
 
     /// Starts the server and returns once it listens.
     pub async fn start(self) -> Result<Running, StartError> {
-        self.start_until(Shutdown::new()).await
-    }
-
-    /// Starts the server and runs it until SIGINT or SIGTERM.
-    pub async fn serve(self) -> Result<(), StartError> {
-        let shutdown = Shutdown::new();
-        // Before anything is announced, so that whoever reads the address can already stop the server properly.
-        if let Err(error) = shutdown::listen_to_signals(&shutdown) {
-            tracing::warn!(%error, "signals are not heard; only killing ends this server");
-        }
-        self.start_until(shutdown).await?.until_stopped().await;
-        Ok(())
-    }
-
-    async fn start_until(self, shutdown: Shutdown) -> Result<Running, StartError> {
         let app = match self.source {
             Source::Sample => App::sample(),
             Source::Folder(path) => App::load(&path).map_err(StartError::Application)?,
@@ -92,7 +77,20 @@ impl Trefoil {
             Some(config) => config,
             None => settle(&app)?,
         };
-        life::start(app, config, self.registry, shutdown).await
+        life::start(app, config, self.registry).await
+    }
+
+    /// Starts the server and runs it until SIGINT or SIGTERM.
+    pub async fn serve(self) -> Result<(), StartError> {
+        // Heard from the beginning: whoever reads that the server listens may stop it the next moment.
+        let mut signals = Signals::hear()
+            .map_err(|error| StartError::Settings(format!("signals are not heard: {error}")))?;
+        let running = tokio::select! {
+            running = self.start() => running?,
+            never = signals.exit() => never,
+        };
+        running.until(signals).await;
+        Ok(())
     }
 }
 

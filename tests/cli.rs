@@ -2,20 +2,16 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use tempfile::TempDir;
 use trefoil::config::SETTINGS;
 
-/// The binary in a folder of its own, with nothing of ours in its environment.
+use crate::support::command;
+
+/// The binary in a folder of its own.
 fn trefoil(folder: &TempDir, arguments: &[&str], variables: &[(&str, &str)]) -> Ran {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_trefoil"));
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("TREFOIL_") {
-            command.env_remove(name);
-        }
-    }
-    let output = command.current_dir(folder.path()).args(arguments).envs(variables.iter().copied()).output();
+    let output = command(folder.path(), arguments).envs(variables.iter().copied()).output();
     Ran::new(output.expect("the binary runs"))
 }
 
@@ -193,7 +189,7 @@ fn check_shows_mistakes_with_a_caret_and_as_json() {
     let folder = with_manifest("host = \"localhost\"\nprot = 1\n");
     let human = trefoil(&folder, &["check", "app"], &[]);
     assert_eq!((human.code, human.err.as_str()), (1, ""));
-    let shown = "error: unknown key `prot`\n  --> trefoil.toml:2:1\n   |\n 2 | prot = 1\n   | ^\n";
+    let shown = "error: unknown key `prot`\n --> trefoil.toml:2:1\n  |\n2 | prot = 1\n  | ^^^^\n";
     assert!(human.out.contains(shown), "{}", human.out);
 
     let json = trefoil(&folder, &["check", "app", "--format", "json"], &[]);
@@ -201,6 +197,44 @@ fn check_shows_mistakes_with_a_caret_and_as_json() {
     let report: serde_json::Value = serde_json::from_str(&json.out).expect("JSON");
     let mistake = &report["mistakes"][0];
     assert_eq!((&mistake["file"], &mistake["line"]), (&"trefoil.toml".into(), &2.into()), "{report:#}");
+}
+
+#[test]
+fn check_tells_every_mistake_in_all_files_at_once() {
+    let folder = with_manifest("prot = 1\n");
+    put(folder.path(), "app/graphql/b.graphqls", "type B { id: ID!  a: Aa }\n");
+    put(folder.path(), "app/seed/as.json", "[{}, 1]");
+    let said = trefoil(&folder, &["check", "app"], &[]);
+    for place in ["trefoil.toml:1:1", "graphql/b.graphqls:1:22", "seed/as.json:1:6"] {
+        assert!(said.out.contains(&format!("--> {place}\n")), "{place} in\n{}", said.out);
+    }
+    assert!(said.out.ends_with("\n3 mistakes\n"), "{}", said.out);
+    assert_eq!(said.code, 1);
+}
+
+#[test]
+fn check_holds_the_seed_against_the_schema() {
+    let folder = with_manifest("");
+    put(
+        folder.path(),
+        "app/graphql/a.graphqls",
+        "type A { id: ID!  name: String! @notBlank }\ntype Query { as: [A] }\n",
+    );
+    let said = |seed: &str| {
+        put(folder.path(), "app/seed/as.json", seed);
+        trefoil(&folder, &["check", "app"], &[])
+    };
+    let wrong = said("[\n  {\"name\": \"x\"},\n  {\"nam\": \"x\"},\n  {\"name\": \"\"}\n]");
+    assert_eq!(wrong.code, 1);
+    for place in ["seed/as.json:3:3", "seed/as.json:4:3"] {
+        assert!(wrong.out.contains(&format!("--> {place}\n")), "{place} in\n{}", wrong.out);
+    }
+    let right = said("[{\"name\": \"x\"}]");
+    assert_eq!((right.code, right.out.contains("no mistakes")), (0, true), "{}", right.out);
+    put(folder.path(), "app/seed/ass.json", "[{}]");
+    let nowhere = trefoil(&folder, &["check", "app"], &[]);
+    assert!(nowhere.out.contains("did you mean `as`?"), "{}", nowhere.out);
+    assert_eq!(nowhere.code, 1);
 }
 
 #[test]

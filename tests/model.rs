@@ -4,7 +4,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use trefoil::model::directives::{DIRECTIVES, HELPER_TYPES};
-use trefoil::model::{Claim, Colour, Diagnostic, FieldId, Kind, Model, Severity, SourceFile, TypeId, parse};
+use trefoil::model::{Claim, Diagnostic, FieldId, Kind, Model, Severity, SourceFile, TypeId, parse};
 
 const SAMPLE: &str = r#"
 type User { id: ID!  name: String! @notBlank  email: String! }
@@ -31,7 +31,7 @@ fn file(name: &str, text: &str) -> SourceFile {
 }
 
 fn shown(found: &[Diagnostic], files: &[SourceFile]) -> String {
-    found.iter().map(|diagnostic| diagnostic.render(files, Colour::Plain) + "\n\n").collect()
+    found.iter().map(|diagnostic| diagnostic.render(files) + "\n\n").collect()
 }
 
 fn load(files: &[SourceFile]) -> (Model, Vec<Diagnostic>) {
@@ -215,7 +215,6 @@ fn mistakes_of_several_files_come_together_in_order() {
     let json = found[0].to_json();
     assert_eq!(json["severity"], "error");
     assert_eq!((json["line"].as_u64(), json["column"].as_u64()), (Some(1), Some(17)));
-    assert!(found[0].render(&files, Colour::Ansi).contains("\u{1b}["));
 }
 
 #[test]

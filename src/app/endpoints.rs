@@ -263,7 +263,7 @@ mod tests {
     fn wrong(text: &str, line: usize, message: &str) {
         let (_, mistakes) = Manifest::read(text);
         let [mistake] = mistakes.as_slice() else { panic!("{text}\n{mistakes:?}") };
-        assert_eq!(mistake.at.line, line, "{mistake}");
+        assert_eq!(mistake.line, line, "{mistake}");
         assert!(mistake.message.contains(message), "{mistake}");
     }
 

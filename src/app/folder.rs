@@ -5,14 +5,13 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::mistake::Mistake;
 use super::sheet;
-use crate::model::SourceFile;
+use crate::model::{Diagnostic, SourceFile};
 
 const SCHEMA: [&str; 4] = ["graphqls", "graphql", "gqls", "gql"];
 
 /// Every file of the folder that has a meaning, by name, and everything that could not be read.
-pub fn read(folder: &Path) -> (Vec<SourceFile>, Vec<Mistake>) {
+pub fn read(folder: &Path) -> (Vec<SourceFile>, Vec<Diagnostic>) {
     let mut reading = Reading { folder, files: Vec::new(), mistakes: Vec::new(), entered: HashSet::new() };
     match fs::metadata(folder) {
         Ok(about) if about.is_dir() => reading.all(),
@@ -27,7 +26,7 @@ pub fn read(folder: &Path) -> (Vec<SourceFile>, Vec<Mistake>) {
 struct Reading<'a> {
     folder: &'a Path,
     files: Vec<SourceFile>,
-    mistakes: Vec<Mistake>,
+    mistakes: Vec<Diagnostic>,
     /// Folders by their real path, so that a link back up the tree ends.
     entered: HashSet<PathBuf>,
 }
@@ -41,14 +40,19 @@ impl Reading<'_> {
         }
     }
 
+    fn wrong(&mut self, file: String, message: impl Into<String>) -> &mut Diagnostic {
+        self.mistakes.push(Diagnostic::in_file(file, "FILE", message));
+        self.mistakes.last_mut().expect("just pushed")
+    }
+
     fn whole(&mut self, message: &str) {
-        self.mistakes.push(Mistake::of(self.folder.display().to_string(), message));
+        self.wrong(self.folder.display().to_string(), message);
     }
 
     fn missing(&mut self) {
         let shown = self.folder.display().to_string();
         let help = format!("`trefoil new {shown}` writes one to start from");
-        self.mistakes.push(Mistake::of(shown, "no such folder").help(help));
+        self.wrong(shown, "no such folder").help(help);
     }
 
     /// Reads the wanted files under `name`, a path within the application folder.
@@ -60,7 +64,7 @@ impl Reading<'_> {
         }
         match names(&path) {
             Ok(names) => names.iter().for_each(|entry| self.entry(format!("{name}/{entry}"), wanted, depth)),
-            Err(error) => self.mistakes.push(Mistake::of(name, format!("cannot be read: {error}"))),
+            Err(error) => drop(self.wrong(name.to_owned(), format!("cannot be read: {error}"))),
         }
     }
 
@@ -75,13 +79,13 @@ impl Reading<'_> {
 
     fn file(&mut self, name: String) {
         match fs::read(self.folder.join(&name)) {
-            Err(error) => self.mistakes.push(Mistake::of(name, format!("cannot be read: {error}"))),
+            Err(error) => drop(self.wrong(name, format!("cannot be read: {error}"))),
             Ok(bytes) => match String::from_utf8(bytes) {
                 Ok(text) => self.files.push(SourceFile { name, text: without_mark(text) }),
                 Err(error) => {
                     let byte = error.utf8_error().valid_up_to();
-                    let mistake = Mistake::of(name, format!("is not UTF-8 from byte {byte} on"));
-                    self.mistakes.push(mistake.help("save it with the encoding UTF-8"));
+                    let mistake = self.wrong(name, format!("is not UTF-8 from byte {byte} on"));
+                    mistake.help("save it with the encoding UTF-8");
                 }
             },
         }

@@ -3,9 +3,9 @@
 use toml::de::{DeTable, DeValue};
 
 use super::endpoints::{self, PlainList, TextEndpoint};
-use super::mistake::Mistake;
 use super::sheet::{Sheet, Value};
 use crate::config::{SETTINGS, Setting, Written};
+use crate::model::Diagnostic;
 use crate::model::naming::nearest;
 
 /// Everything an application says beside its schema.
@@ -33,7 +33,7 @@ const TABLES: [&str; 5] = ["name", "limits", "text", "list", "resource"];
 
 impl Manifest {
     /// The manifest as far as it can be made out, and everything wrong with it.
-    pub fn read(text: &str) -> (Manifest, Vec<Mistake>) {
+    pub fn read(text: &str) -> (Manifest, Vec<Diagnostic>) {
         let mut sheet = Sheet::new(text);
         let root = sheet.parse();
         if sheet.has_mistakes() {
@@ -140,10 +140,12 @@ fn resources(sheet: &mut Sheet, root: &DeTable) -> Vec<ResourceSettings> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sheet;
     use super::*;
+    use crate::model::SourceFile;
 
     fn mistakes(text: &str) -> Vec<String> {
-        Manifest::read(text).1.iter().map(Mistake::to_string).collect()
+        Manifest::read(text).1.iter().map(Diagnostic::to_string).collect()
     }
 
     /// The one mistake of a text.
@@ -236,8 +238,9 @@ mod tests {
             let text: String = text.into_iter().collect();
             let lines = text.split('\n').count();
             for mistake in Manifest::read(&text).1 {
-                assert!((1..=lines).contains(&mistake.at.line) && mistake.at.column > 0, "{mistake}");
-                assert!(!mistake.to_string().contains('\n') && !mistake.snippet().is_empty());
+                assert!((1..=lines).contains(&mistake.line) && mistake.column > 0, "{mistake}");
+                let file = SourceFile { name: sheet::FILE.into(), text: text.clone() };
+                assert!(!mistake.to_string().contains('\n') && mistake.render(&[file]).contains("trefoil.toml:"));
             }
         }
     }

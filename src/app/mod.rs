@@ -3,18 +3,16 @@
 mod endpoints;
 mod folder;
 mod manifest;
-mod mistake;
 mod paths;
 mod sample;
-mod seed;
+pub mod seed;
 mod sheet;
 
 use std::path::{Path, PathBuf};
 
-use crate::model::SourceFile;
+use crate::model::{Diagnostic, SourceFile};
 pub use endpoints::{Methods, PlainList, Reply, TextEndpoint};
 pub use manifest::{Manifest, ResourceSettings};
-pub use mistake::Mistake;
 pub use seed::{Rows, Seed, SeedFile, SeedRecord};
 
 /// An application as it was read; what the schema means is the model's to say.
@@ -23,6 +21,8 @@ pub struct App {
     pub name: String,
     pub origin: Origin,
     pub schema: Vec<SourceFile>,
+    /// `trefoil.toml` and the seed as they are written, for those who point into them.
+    pub others: Vec<SourceFile>,
     pub manifest: Manifest,
     pub seed: Seed,
 }
@@ -37,12 +37,17 @@ pub enum Origin {
 impl App {
     /// The Sample Resource API.
     pub fn sample() -> App {
-        App::assemble(Origin::Sample, sample::files(), Vec::new())
-            .expect("the sample has no mistakes; a test loads it")
+        App::assemble(Origin::Sample, sample::files(), Vec::new()).0
     }
 
     /// The application in a folder, or everything that is wrong with it before the schema is understood.
-    pub fn load(path: &Path) -> Result<App, Vec<Mistake>> {
+    pub fn load(path: &Path) -> Result<App, Vec<Diagnostic>> {
+        let (app, mistakes) = App::read(path);
+        if mistakes.is_empty() { Ok(app) } else { Err(mistakes) }
+    }
+
+    /// The application in a folder as far as it can be made out, and everything wrong with it so far.
+    pub fn read(path: &Path) -> (App, Vec<Diagnostic>) {
         let (files, mistakes) = folder::read(path);
         App::assemble(Origin::Folder(path.to_owned()), files, mistakes)
     }
@@ -50,32 +55,29 @@ impl App {
     fn assemble(
         origin: Origin,
         files: Vec<SourceFile>,
-        mut mistakes: Vec<Mistake>,
-    ) -> Result<App, Vec<Mistake>> {
-        let (mut schema, mut manifest, mut seed) = (Vec::new(), Manifest::default(), Seed::default());
-        for file in files {
+        mut mistakes: Vec<Diagnostic>,
+    ) -> (App, Vec<Diagnostic>) {
+        let (mut manifest, mut seed) = (Manifest::default(), Seed::default());
+        let (schema, others): (Vec<_>, Vec<_>) =
+            files.into_iter().partition(|file| file.name.starts_with("graphql/"));
+        for file in &others {
             if file.name == sheet::FILE {
                 let (read, wrong) = Manifest::read(&file.text);
                 manifest = read;
                 mistakes.extend(wrong);
-            } else if file.name.starts_with("seed/") {
+            } else {
                 match SeedFile::read(&file.name, &file.text) {
                     Ok(file) => seed.files.push(file),
                     Err(wrong) => mistakes.extend(wrong),
                 }
-            } else {
-                schema.push(file);
             }
         }
         mistakes.extend(misplaced(&seed, &manifest));
         if schema.is_empty() && mistakes.is_empty() {
             mistakes.push(without_schema(&origin));
         }
-        if !mistakes.is_empty() {
-            return Err(mistakes);
-        }
         let name = manifest.name.clone().unwrap_or_else(|| origin.name());
-        Ok(App { name, origin, schema, manifest, seed })
+        (App { name, origin, schema, others, manifest, seed }, mistakes)
     }
 }
 
@@ -91,17 +93,19 @@ impl Origin {
     }
 }
 
-fn without_schema(origin: &Origin) -> Mistake {
+fn without_schema(origin: &Origin) -> Diagnostic {
     let shown = match origin {
         Origin::Sample => "sample".into(),
         Origin::Folder(path) => path.display().to_string(),
     };
-    let mistake = Mistake::of(shown, "there is no schema: not one file graphql/*.graphqls");
-    mistake.help("`trefoil new my-app` writes a folder to start from")
+    let message = "there is no schema: not one file graphql/*.graphqls";
+    let mut mistake = Diagnostic::in_file(shown, "FILE", message);
+    mistake.help("`trefoil new my-app` writes a folder to start from");
+    mistake
 }
 
 /// Texts that no plain list takes, and records where a plain list is.
-fn misplaced(seed: &Seed, manifest: &Manifest) -> Vec<Mistake> {
+fn misplaced(seed: &Seed, manifest: &Manifest) -> Vec<Diagnostic> {
     let is_list = |name: &str| manifest.lists.iter().any(|list| list.name() == name);
     let complaint = |file: &SeedFile| {
         let message = match (&file.rows, is_list(&file.collection)) {
@@ -111,8 +115,9 @@ fn misplaced(seed: &Seed, manifest: &Manifest) -> Vec<Mistake> {
             }
             (Rows::Texts(_), true) | (Rows::Records(_), _) => return None,
         };
-        let help = format!("a list is declared by [[list]] with path = \"/{}\"", file.collection);
-        Some(Mistake::of(file.name.clone(), message).help(help))
+        let mut mistake = Diagnostic::in_file(file.name.clone(), seed::CODE, message);
+        mistake.help(format!("a list is declared by [[list]] with path = \"/{}\"", file.collection));
+        Some(mistake)
     };
     seed.files.iter().filter_map(complaint).collect()
 }
@@ -135,12 +140,13 @@ mod tests {
     }
 
     fn mistakes(files: &[(&str, &[u8])]) -> Vec<String> {
-        App::load(folder(files).path()).unwrap_err().iter().map(Mistake::to_string).collect()
+        App::load(folder(files).path()).unwrap_err().iter().map(Diagnostic::to_string).collect()
     }
 
     #[test]
     fn the_sample_is_as_promised() {
-        let app = App::sample();
+        let (app, mistakes) = App::assemble(Origin::Sample, sample::files(), Vec::new());
+        assert_eq!(mistakes, []);
         assert_eq!(app.name, "Sample Resource API");
         let lists: Vec<_> = app.manifest.lists.iter().map(|list| (list.name(), list.page)).collect();
         assert_eq!(lists, [("items", false), ("samples", true)]);

@@ -1,9 +1,14 @@
 //! The records and list values of `seed/*.json`, read but not yet measured against the schema.
 
+use std::ops::Range;
+
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::mistake::{Mistake, position};
+use crate::model::Diagnostic;
+
+/// The code of every mistake in a seed.
+pub const CODE: &str = "SEED";
 
 /// What an empty store begins with; in the order of file names.
 #[derive(Debug, Default)]
@@ -31,7 +36,8 @@ pub enum Rows {
 /// One record as it is written; a reference is the field `userId`.
 #[derive(Debug)]
 pub struct SeedRecord {
-    pub line: usize,
+    /// Where in the file, in bytes.
+    pub span: Range<usize>,
     pub fields: Map<String, Value>,
 }
 
@@ -43,7 +49,7 @@ impl Seed {
 
 impl SeedFile {
     /// The file's content, or everything wrong with it.
-    pub fn read(name: &str, text: &str) -> Result<SeedFile, Vec<Mistake>> {
+    pub fn read(name: &str, text: &str) -> Result<SeedFile, Vec<Diagnostic>> {
         let elements: Vec<&RawValue> =
             serde_json::from_str(text).map_err(|error| vec![broken(name, text, &error)])?;
         let is_text = |element: &&RawValue| element.get().starts_with('"');
@@ -58,18 +64,20 @@ impl SeedFile {
     }
 }
 
-fn records(name: &str, text: &str, elements: &[&RawValue]) -> Result<Vec<SeedRecord>, Vec<Mistake>> {
+fn records(name: &str, text: &str, elements: &[&RawValue]) -> Result<Vec<SeedRecord>, Vec<Diagnostic>> {
     let mut records = Vec::new();
     let mut mistakes = Vec::new();
     for element in elements {
         // The element is a part of the text, so its address tells where.
         let start = element.get().as_ptr() as usize - text.as_ptr() as usize;
+        let span = start..start + element.get().len();
         if element.get().starts_with('{') {
-            records.push(SeedRecord { line: position(text, start).0, fields: decoded(element) });
+            records.push(SeedRecord { span, fields: decoded(element) });
         } else {
             let message = "a seed file is a list of records, or of texts for a plain list";
-            let mistake = Mistake::within(name, text, &(start..start), message);
-            mistakes.push(mistake.help("write each record as {\"field\": value, …}"));
+            let mut mistake = Diagnostic::in_file(name, CODE, message).at(name, text, span);
+            mistake.help("write each record as {\"field\": value, …}");
+            mistakes.push(mistake);
         }
     }
     if mistakes.is_empty() { Ok(records) } else { Err(mistakes) }
@@ -79,16 +87,18 @@ fn decoded<T: serde::de::DeserializeOwned>(element: &RawValue) -> T {
     serde_json::from_str(element.get()).expect("it was read as JSON and begins as this kind of value")
 }
 
-fn broken(name: &str, text: &str, error: &serde_json::Error) -> Mistake {
+fn broken(name: &str, text: &str, error: &serde_json::Error) -> Diagnostic {
     let before: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
     let offset = before + error.column().saturating_sub(1);
     if error.is_data() {
-        let message = "a seed file is one JSON array";
-        return Mistake::within(name, text, &(0..0), message).help("write the records as [{…}, {…}]");
+        let mut mistake =
+            Diagnostic::in_file(name, CODE, "a seed file is one JSON array").at(name, text, 0..1);
+        mistake.help("write the records as [{…}, {…}]");
+        return mistake;
     }
     let message = error.to_string();
     let message = message.split(" at line ").next().unwrap_or(&message);
-    Mistake::within(name, text, &(offset..offset), format!("this is no JSON: {message}"))
+    Diagnostic::in_file(name, CODE, format!("this is no JSON: {message}")).at(name, text, offset..offset + 1)
 }
 
 #[cfg(test)]
@@ -102,7 +112,7 @@ mod tests {
                 .unwrap();
         assert_eq!(file.collection, "users");
         let Rows::Records(records) = file.rows else { panic!("these are records") };
-        assert_eq!((records[0].line, records[1].line), (2, 3));
+        assert_eq!((records[0].span.clone(), records[1].span.start), (3..28, 31));
         assert_eq!(records[0].fields["name"], "Zoë");
         assert_eq!(records[1].fields["price"].to_string(), "1.10");
     }
@@ -117,7 +127,7 @@ mod tests {
     fn what_is_wrong_is_shown_where_it_is() {
         let check = |text: &str, expected: &[&str]| {
             let mistakes = SeedFile::read("seed/users.json", text).unwrap_err();
-            let shown: Vec<String> = mistakes.iter().map(Mistake::to_string).collect();
+            let shown: Vec<String> = mistakes.iter().map(Diagnostic::to_string).collect();
             assert_eq!(shown.len(), expected.len(), "{shown:?}");
             for (shown, expected) in shown.iter().zip(expected) {
                 assert!(shown.starts_with(expected), "{shown}");

@@ -5,8 +5,9 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::mistake::{Mistake, position};
 use crate::config::Setting;
+use crate::model::Diagnostic;
+use crate::model::diagnostic::position;
 use crate::model::naming::nearest;
 
 pub const FILE: &str = "trefoil.toml";
@@ -16,7 +17,7 @@ pub type Value<'t> = Spanned<DeValue<'t>>;
 /// The text of the file while it is read, with what was found wrong so far.
 pub struct Sheet<'t> {
     text: &'t str,
-    mistakes: Vec<Mistake>,
+    mistakes: Vec<Diagnostic>,
 }
 
 impl<'t> Sheet<'t> {
@@ -36,8 +37,8 @@ impl<'t> Sheet<'t> {
     }
 
     /// Notes a mistake; the answer lets the caller add what would help.
-    pub fn complain(&mut self, span: &Range<usize>, message: impl Into<String>) -> &mut Mistake {
-        self.mistakes.push(Mistake::within(FILE, self.text, span, message));
+    pub fn complain(&mut self, span: &Range<usize>, message: impl Into<String>) -> &mut Diagnostic {
+        self.mistakes.push(Diagnostic::in_file(FILE, "MANIFEST", message).at(FILE, self.text, span.clone()));
         self.mistakes.last_mut().expect("just pushed")
     }
 
@@ -46,8 +47,8 @@ impl<'t> Sheet<'t> {
     }
 
     /// What was found wrong, as it stands in the file from top to bottom.
-    pub fn in_order(mut self) -> Vec<Mistake> {
-        self.mistakes.sort_by_key(|mistake| (mistake.at.line, mistake.at.column));
+    pub fn in_order(mut self) -> Vec<Diagnostic> {
+        self.mistakes.sort_by_key(|mistake| mistake.span.start);
         self.mistakes
     }
 

@@ -1,18 +1,20 @@
 //! `trefoil check`: every mistake in an application and what answers each operation, for people or for programs.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgMatches, Command};
 use serde_json::{Value, json};
 
-use super::{Failure, folder_argument, open, say};
-use crate::app::{App, Mistake};
+use super::{Failure, folder_argument, say};
+use crate::app::App;
 use crate::engine::resolvers::root_name;
 use crate::engine::{Binding, Deed, Registry, Verb};
-use crate::model::SourceFile;
-use crate::model::diagnostic::{Colour, Diagnostic, Severity};
+use crate::model::diagnostic::{Diagnostic, Severity, render};
+use crate::model::{Place, SourceFile};
 use crate::server::load::{Understood, understand};
+use crate::server::{StartError, life};
 
 pub fn command() -> Command {
     let format = Arg::new("format")
@@ -28,22 +30,18 @@ pub fn command() -> Command {
 }
 
 pub fn run(matches: &ArgMatches, registry: &Registry) -> Result<(), Failure> {
-    let findings = match open(matches) {
-        Ok(app) => Findings::of(app, registry),
-        Err(Failure::Application(mistakes)) => Findings { mistakes, ..Findings::default() },
-        Err(other) => return Err(other),
+    let (app, mistakes) = match matches.get_one::<PathBuf>("folder") {
+        Some(folder) => App::read(folder),
+        None => (App::sample(), Vec::new()),
     };
+    let findings = Findings::of(app, mistakes, registry)?;
     let is_json = matches.get_one::<String>("format").is_some_and(|format| format == "json");
     say(&if is_json { findings.for_programs() } else { findings.for_people() })?;
     if findings.errors() == 0 { Ok(()) } else { Err(Failure::Reported) }
 }
 
 /// Everything there is to say about an application.
-#[derive(Default)]
 struct Findings {
-    /// In the folder, `trefoil.toml` and the seed.
-    mistakes: Vec<Mistake>,
-    /// In the schema.
     diagnostics: Vec<Diagnostic>,
     sources: Vec<SourceFile>,
     operations: Vec<Answered>,
@@ -53,33 +51,38 @@ struct Findings {
 struct Answered {
     name: String,
     by: Result<String, String>,
-    at: crate::model::Place,
+    at: Place,
 }
 
 impl Findings {
-    fn of(app: App, registry: &Registry) -> Findings {
-        let (diagnostics, operations) = match understand(&app, registry) {
-            Ok(understood) => {
-                let operations = operations(&understood);
-                (understood.warnings, operations)
+    /// `diagnostics` is what reading the files has found already.
+    fn of(app: App, mut diagnostics: Vec<Diagnostic>, registry: &Registry) -> Result<Findings, Failure> {
+        let mut operations = Vec::new();
+        if !app.schema.is_empty() {
+            match understand(&app, registry) {
+                Ok(understood) => {
+                    operations = self::operations(&understood);
+                    diagnostics.extend(understood.warnings.iter().cloned());
+                    diagnostics.extend(seed_mistakes(&app, &understood, registry)?);
+                }
+                Err(mistakes) => diagnostics.extend(mistakes),
             }
-            Err(diagnostics) => (diagnostics, Vec::new()),
-        };
-        Findings { mistakes: Vec::new(), diagnostics, sources: app.schema, operations }
+        }
+        Ok(Findings { diagnostics, sources: [app.schema, app.others].concat(), operations })
+    }
+
+    fn of_severity(&self, severity: Severity) -> impl Iterator<Item = &Diagnostic> {
+        self.diagnostics.iter().filter(move |found| found.severity == severity)
     }
 
     fn errors(&self) -> usize {
-        self.mistakes.len()
-            + self.diagnostics.iter().filter(|found| found.severity == Severity::Error).count()
+        self.of_severity(Severity::Error).count()
     }
 
     fn for_people(&self) -> String {
-        let mut text = String::new();
-        for mistake in &self.mistakes {
-            let _ = writeln!(text, "{}", mistake.snippet());
-        }
-        for diagnostic in &self.diagnostics {
-            let _ = writeln!(text, "{}\n", diagnostic.render(&self.sources, Colour::Plain).trim_end());
+        let mut text = render(&self.sources, &self.diagnostics);
+        if !text.is_empty() {
+            text += "\n\n";
         }
         let width = self.operations.iter().map(|operation| operation.name.len()).max().unwrap_or(0);
         for Answered { name, by, .. } in &self.operations {
@@ -98,7 +101,7 @@ impl Findings {
             1 => Some(format!("1 {one}")),
             more => Some(format!("{more} {many}")),
         };
-        let warnings = self.diagnostics.iter().filter(|found| found.severity == Severity::Warning).count();
+        let warnings = self.of_severity(Severity::Warning).count();
         let unanswered = self.operations.iter().filter(|operation| operation.by.is_err()).count();
         let parts = [
             count(self.errors(), "mistake", "mistakes").or(Some("no mistakes".into())),
@@ -109,16 +112,25 @@ impl Findings {
     }
 
     fn for_programs(&self) -> String {
-        let schema = |severity: Severity| {
-            let found = self.diagnostics.iter().filter(move |found| found.severity == severity);
-            found.map(Diagnostic::to_json)
-        };
-        let mistakes: Vec<Value> =
-            self.mistakes.iter().map(mistake_json).chain(schema(Severity::Error)).collect();
-        let warnings: Vec<Value> = schema(Severity::Warning).collect();
+        let [mistakes, warnings] = [Severity::Error, Severity::Warning]
+            .map(|severity| self.of_severity(severity).map(Diagnostic::to_json).collect::<Vec<_>>());
         let operations: Vec<Value> = self.operations.iter().map(operation_json).collect();
         let report = json!({ "mistakes": mistakes, "warnings": warnings, "operations": operations });
         format!("{report:#}\n")
+    }
+}
+
+/// What a first start would say about the seed.
+fn seed_mistakes(
+    app: &App,
+    understood: &Understood,
+    registry: &Registry,
+) -> Result<Vec<Diagnostic>, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(Failure::run)?;
+    match runtime.block_on(life::rehearse_seed(app, understood, registry)) {
+        Ok(()) => Ok(Vec::new()),
+        Err(StartError::Seed(mistakes)) => Ok(mistakes),
+        Err(other) => Err(Failure::Start(other)),
     }
 }
 
@@ -129,9 +141,7 @@ fn operations(understood: &Understood) -> Vec<Answered> {
         name: format!("{}.{}", root_name(root.root), root.name),
         at: root.at.clone(),
         by: match binding {
-            Binding::Builtin(builtin) => {
-                Ok(format!("{} {}", verb(builtin.verb), model.record(builtin.record).name))
-            }
+            Binding::Builtin(builtin) => Ok(does(builtin.verb, &model.record(builtin.record).name)),
             Binding::Registered(_) => Ok("a registered resolver".to_owned()),
             Binding::Missing(why) => Err(why.clone()),
         },
@@ -139,17 +149,18 @@ fn operations(understood: &Understood) -> Vec<Answered> {
     answered.collect()
 }
 
-fn verb(verb: Verb) -> &'static str {
-    match verb {
-        Verb::List => "lists",
+fn does(verb: Verb, record: &str) -> String {
+    let verb = match verb {
+        Verb::List => "lists every",
         Verb::Get => "gets one",
-        Verb::Create => "creates a",
-        Verb::Update => "updates a",
-        Verb::Delete => "deletes a",
+        Verb::Create => "creates one",
+        Verb::Update => "updates one",
+        Verb::Delete => "deletes one",
         Verb::Watch(Deed::Created) => "tells of each new",
         Verb::Watch(Deed::Updated) => "tells of each changed",
         Verb::Watch(Deed::Deleted) => "tells of each deleted",
-    }
+    };
+    format!("{verb} {record}")
 }
 
 fn operation_json(operation: &Answered) -> Value {
@@ -159,16 +170,5 @@ fn operation_json(operation: &Answered) -> Value {
         "missing": operation.by.as_ref().err(),
         "file": operation.at.file,
         "line": operation.at.line,
-    })
-}
-
-fn mistake_json(mistake: &Mistake) -> Value {
-    json!({
-        "severity": "error",
-        "file": mistake.at.file,
-        "line": mistake.at.line,
-        "column": mistake.at.column,
-        "message": mistake.message,
-        "help": mistake.help,
     })
 }

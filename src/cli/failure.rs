@@ -3,15 +3,12 @@
 use std::fmt;
 use std::process::ExitCode;
 
-use crate::app::Mistake;
 use crate::server::StartError;
 
 #[derive(Debug)]
 pub enum Failure {
     /// The command line, a setting or the folder that was named cannot be used; a line each.
     Usage(Vec<String>),
-    /// The application has mistakes; `trefoil check` shows them with carets.
-    Application(Vec<Mistake>),
     /// Something went wrong while doing what was asked.
     Run(String),
     /// The server did not start.
@@ -33,7 +30,6 @@ impl Failure {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Failure::Usage(_)
-            | Failure::Application(_)
             | Failure::Start(StartError::Settings(_) | StartError::Application(_) | StartError::Listen(_)) => {
                 ExitCode::from(2)
             }
@@ -47,12 +43,12 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Usage(lines) => lines.iter().try_for_each(|line| writeln!(f, "error: {line}")),
-            Failure::Application(mistakes) => {
-                mistakes.iter().try_for_each(|mistake| writeln!(f, "error: {mistake}"))
-            }
             Failure::Run(cause) => writeln!(f, "error: {cause}"),
             // Diagnostics bring their own word for what they are.
             Failure::Start(StartError::Schema(text)) => writeln!(f, "{text}"),
+            Failure::Start(StartError::Application(mistakes) | StartError::Seed(mistakes)) => {
+                mistakes.iter().try_for_each(|mistake| writeln!(f, "error: {mistake}"))
+            }
             Failure::Start(error) => writeln!(f, "error: {error}"),
             Failure::Reported => Ok(()),
         }

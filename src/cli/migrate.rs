@@ -45,7 +45,7 @@ pub fn run(matches: &ArgMatches, registry: &Registry) -> Result<(), Failure> {
 /// Carries the steps out or only tells them; the answer is what to show.
 fn migrate(app: &App, config: &Config, mode: Mode, registry: &Registry) -> Result<String, StartError> {
     let understood =
-        understand(app, registry).map_err(|diagnostics| StartError::schema(&app.schema, &diagnostics))?;
+        understand(app, registry).map_err(|diagnostics| StartError::schema(app, &diagnostics))?;
     let (_lock, store) = life::open(config)?;
     let folder = match &app.origin {
         Origin::Sample => None,

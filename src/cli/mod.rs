@@ -16,6 +16,7 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 
 use crate::app::App;
 use crate::engine::Registry;
+use crate::server::StartError;
 pub use failure::Failure;
 
 /// Does what the arguments say; the first is the program's own name.
@@ -82,7 +83,9 @@ fn folder_argument() -> Arg {
 /// The application that was named.
 fn open(matches: &ArgMatches) -> Result<App, Failure> {
     match matches.get_one::<PathBuf>("folder") {
-        Some(folder) => App::load(folder).map_err(Failure::Application),
+        Some(folder) => {
+            App::load(folder).map_err(|mistakes| Failure::Start(StartError::Application(mistakes)))
+        }
         None => Ok(App::sample()),
     }
 }

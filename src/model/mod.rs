@@ -29,7 +29,7 @@ pub mod value;
 
 use indexmap::IndexMap;
 
-pub use diagnostic::{Colour, Diagnostic, Severity};
+pub use diagnostic::{Diagnostic, Severity};
 pub use parse::{Claim, parse};
 pub use source::SourceFile;
 pub use value::{Cell, Stored, Value};

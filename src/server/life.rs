@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::load::{Understood, understand};
+use super::shutdown::Signals;
 use super::watch::Watch;
 use super::{StartError, banner, connection, listen, seed};
 use crate::app::{App, Origin};
@@ -42,8 +43,9 @@ impl Running {
         let _ = self.serving.await;
     }
 
-    /// Runs until something else begins the end, such as a signal.
-    pub async fn until_stopped(self) {
+    /// Runs until a signal, then drains.
+    pub async fn until(self, signals: Signals) {
+        signals.obey(&self.shutdown);
         self.shutdown.draining().await;
         self.stop().await;
     }
@@ -57,13 +59,7 @@ struct Site {
     face: Face,
 }
 
-/// Starts an application; it ends with `shutdown`.
-pub async fn start(
-    app: App,
-    config: Config,
-    registry: Registry,
-    shutdown: Shutdown,
-) -> Result<Running, StartError> {
+pub async fn start(app: App, config: Config, registry: Registry) -> Result<Running, StartError> {
     let config = Arc::new(config);
     // Looked at before anything is read, so that no change falls between.
     let watch = match &app.origin {
@@ -71,7 +67,7 @@ pub async fn start(
         Origin::Folder(_) | Origin::Sample => None,
     };
     let understood =
-        understand(&app, &registry).map_err(|diagnostics| StartError::schema(&app.schema, &diagnostics))?;
+        understand(&app, &registry).map_err(|diagnostics| StartError::schema(&app, &diagnostics))?;
     // Listening comes first: a taken port is known before anything is written.
     let listeners = listen::bind(&config).await.map_err(StartError::Listen)?;
     let (lock, store) = open(&config)?;
@@ -83,7 +79,7 @@ pub async fn start(
     }
     warn(&understood, &app);
 
-    let metrics = Metrics::new();
+    let (metrics, shutdown) = (Metrics::new(), Shutdown::new());
     let face = Face::new(Served::new(engine.clone(), &config), &config);
     let router = router(&app, &face, &store, &metrics, &shutdown);
     let router = faces::foundation::wrap(router, &config, &metrics, &shutdown);
@@ -99,6 +95,18 @@ pub async fn start(
         tokio::spawn(site.follow(watch, shutdown.clone()));
     }
     Ok(Running { addresses, engine, shutdown, serving, _lock: lock })
+}
+
+/// Loads the seed into a store in memory, only to see whether it fits the schema.
+pub async fn rehearse_seed(
+    app: &App,
+    understood: &Understood,
+    registry: &Registry,
+) -> Result<(), StartError> {
+    let config = Config { database: Database::Memory, ..Config::default() };
+    let store = Arc::new(open(&config)?.1);
+    migrate(&store, understood, Mode::Start)?;
+    seed::load(&engine(understood, registry, &store, &config), app).await.map_err(StartError::Seed)
 }
 
 /// Opens the store that the settings name.
@@ -176,7 +184,7 @@ fn router(
 /// Says once in the log what is served otherwise than it may be meant.
 fn warn(understood: &Understood, app: &App) {
     for diagnostic in &understood.warnings {
-        tracing::warn!("{}", diagnostic.line());
+        tracing::warn!("{diagnostic}");
     }
     for (operation, why) in understood.missing() {
         tracing::warn!(operation, application = app.name, "{why}");
@@ -202,8 +210,8 @@ impl Site {
 
     fn reload(&self, folder: &Path) -> Result<usize, StartError> {
         let app = App::load(folder).map_err(StartError::Application)?;
-        let understood = understand(&app, &self.registry)
-            .map_err(|diagnostics| StartError::schema(&app.schema, &diagnostics))?;
+        let understood =
+            understand(&app, &self.registry).map_err(|diagnostics| StartError::schema(&app, &diagnostics))?;
         migrate(&self.store, &understood, Mode::Start)?;
         warn(&understood, &app);
         let engine = engine(&understood, &self.registry, &self.store, &self.config);

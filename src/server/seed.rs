@@ -1,50 +1,67 @@
 //! Fills an empty store with the application's seed, all of it or nothing.
 
-use crate::app::{App, Rows, SeedFile, SeedRecord};
+use crate::app::{App, Rows, SeedFile, SeedRecord, seed};
 use crate::engine::arguments::named_fields;
 use crate::engine::{Answer, Done, Engine, Operation, Outcome, Request, Row, Selection, answer_as};
 use crate::error::{Error, Result};
-use crate::model::{FieldId, Kind, Model, TypeId, Value};
+use crate::model::naming::nearest;
+use crate::model::{Diagnostic, FieldId, Kind, Model, TypeId, Value};
 
-/// Loads every record; the message of a failure names file and line.
-pub async fn load(engine: &Engine, app: &App) -> Result<(), String> {
+/// Loads every record, or says which ones do not fit.
+pub async fn load(engine: &Engine, app: &App) -> Result<(), Vec<Diagnostic>> {
     let mut operations = Vec::new();
     let mut places = Vec::new();
     for (record, file) in in_order(engine.model(), app)? {
         let Rows::Records(rows) = &file.rows else { continue };
         for row in rows {
-            let place = format!("{}:{}", file.name, row.line);
-            let operation = creation(engine.model(), record, row);
-            operations.push(Ok(operation.map_err(|error| format!("{place}: {error}"))?));
-            places.push(place);
+            operations.push(creation(engine.model(), record, row));
+            places.push((file, row));
         }
     }
     if operations.is_empty() {
         return Ok(());
     }
-    let request = Request { atomic: true, ..Request::new(Box::new(FirstFailure(None))) };
-    let done = engine.run(operations, request).await.map_err(|error| format!("seed: {error}"))?;
-    match done {
-        Done::Answered(answer) => match answer_as::<FirstFailure>(answer).map(|answer| answer.0) {
-            Ok(None) => Ok(()),
-            Ok(Some((number, error))) => Err(format!("{}: {error}", places[number])),
-            Err(error) => Err(error.to_string()),
-        },
-        Done::Replayed(_) => Ok(()),
+    let failures = run(engine, operations)
+        .await
+        .map_err(|error| vec![Diagnostic::in_file("seed", seed::CODE, error.to_string())])?;
+    if failures.is_empty() {
+        return Ok(());
+    }
+    let complaint = |(number, error): &(usize, Error)| {
+        let (file, row) = places[*number];
+        let text =
+            app.others.iter().find(|source| source.name == file.name).map_or("", |source| &source.text);
+        Diagnostic::in_file(&file.name, seed::CODE, error.to_string()).at(&file.name, text, row.span.clone())
+    };
+    Err(failures.iter().map(complaint).collect())
+}
+
+async fn run(engine: &Engine, operations: Vec<Result<Operation>>) -> Result<Vec<(usize, Error)>> {
+    let request = Request { atomic: true, ..Request::new(Box::new(Failures::default())) };
+    match engine.run(operations, request).await? {
+        Done::Answered(answer) => Ok(answer_as::<Failures>(answer)?.0),
+        Done::Replayed(_) => Ok(Vec::new()),
     }
 }
 
 /// The seed files with their types, a referenced type before those that refer to it.
-fn in_order<'a>(model: &Model, app: &'a App) -> Result<Vec<(TypeId, &'a SeedFile)>, String> {
-    let mut waiting = Vec::new();
+fn in_order<'a>(model: &Model, app: &'a App) -> Result<Vec<(TypeId, &'a SeedFile)>, Vec<Diagnostic>> {
+    let (mut waiting, mut unknown) = (Vec::new(), Vec::new());
     for file in &app.seed.files {
         match (model.record_at(&file.collection), &file.rows) {
             (Some(record), _) => waiting.push((record, file)),
             (None, Rows::Texts(_)) => {}
             (None, Rows::Records(_)) => {
-                return Err(format!("{}: there is no collection `{}`", file.name, file.collection));
+                let message = format!("there is no collection `{}`", file.collection);
+                let mut mistake = Diagnostic::in_file(&file.name, seed::CODE, message);
+                let known = model.records.iter().map(|record| record.path.as_str());
+                mistake.help = nearest(&file.collection, known).map(|near| format!("did you mean `{near}`?"));
+                unknown.push(mistake);
             }
         }
+    }
+    if !unknown.is_empty() {
+        return Err(unknown);
     }
     let mut ordered: Vec<(TypeId, &SeedFile)> = Vec::new();
     while !waiting.is_empty() {
@@ -96,16 +113,17 @@ fn seed_id(id: &serde_json::Value) -> Result<i64> {
         .ok_or_else(|| Error::invalid("id", "TYPE", "an id is a positive 64-bit integer"))
 }
 
-/// Remembers the first operation that failed; the others of an undone request count as cancelled.
-struct FirstFailure(Option<(usize, Error)>);
+/// The operations that failed, and why; not those that were only undone with them.
+#[derive(Default)]
+struct Failures(Vec<(usize, Error)>);
 
-impl Answer for FirstFailure {
+impl Answer for Failures {
     fn row(&mut self, _plan: usize, _row: &dyn Row) {}
 
     fn done(&mut self, plan: usize, outcome: Result<Outcome>) {
-        let told = matches!(&self.0, Some((_, known)) if !matches!(known, Error::Cancelled));
-        if let (false, Err(error)) = (told, outcome) {
-            self.0 = Some((plan, error));
+        match outcome {
+            Ok(_) | Err(Error::Cancelled) => {}
+            Err(error) => self.0.push((plan, error)),
         }
     }
 
@@ -114,6 +132,6 @@ impl Answer for FirstFailure {
     }
 
     fn reset(&mut self) {
-        self.0 = None;
+        self.0.clear();
     }
 }

@@ -6,25 +6,43 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 pub use crate::faces::shutdown::Shutdown;
 
-/// From now on the process ends by its signals. What a shell reports for a process that a signal has ended is
-/// its number above 128; the second signal exits with that.
-pub fn listen_to_signals(shutdown: &Shutdown) -> io::Result<()> {
-    let mut signals = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    let shutdown = shutdown.clone();
-    tokio::spawn(async move {
-        let first = next(&mut signals).await;
-        tracing::info!(signal = first, "stopping: finishing what runs; a second signal stops at once");
-        shutdown.drain();
-        let second = next(&mut signals).await;
-        tracing::warn!("stopped at once");
-        std::process::exit(128 + second);
-    });
-    Ok(())
+/// The signals that end the process; from [`Signals::hear`] on they no longer do so by themselves.
+pub struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
 }
 
-async fn next((terminate, interrupt): &mut (Signal, Signal)) -> i32 {
-    tokio::select! {
-        _ = terminate.recv() => SignalKind::terminate().as_raw_value(),
-        _ = interrupt.recv() => SignalKind::interrupt().as_raw_value(),
+impl Signals {
+    pub fn hear() -> io::Result<Signals> {
+        Ok(Signals {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    /// The first signal drains, the second exits.
+    pub fn obey(mut self, shutdown: &Shutdown) {
+        let shutdown = shutdown.clone();
+        tokio::spawn(async move {
+            let first = self.next().await;
+            tracing::info!(signal = first, "stopping: finishing what runs; a second signal stops at once");
+            shutdown.drain();
+            self.exit().await;
+        });
+    }
+
+    /// Ends the process at the next signal, with what a shell reports for a process that a signal has ended: its
+    /// number above 128.
+    pub async fn exit(&mut self) -> ! {
+        let number = self.next().await;
+        tracing::warn!("stopped at once");
+        std::process::exit(128 + number);
+    }
+
+    async fn next(&mut self) -> i32 {
+        tokio::select! {
+            _ = self.terminate.recv() => SignalKind::terminate().as_raw_value(),
+            _ = self.interrupt.recv() => SignalKind::interrupt().as_raw_value(),
+        }
     }
 }

@@ -2,15 +2,14 @@
 
 use std::fmt;
 
-use crate::app::Mistake;
+use crate::app::App;
 use crate::error::Error;
-use crate::model::SourceFile;
 use crate::model::diagnostic::{Diagnostic, render};
 
 #[derive(Debug)]
 pub enum StartError {
     /// The application folder cannot be read as one.
-    Application(Vec<Mistake>),
+    Application(Vec<Diagnostic>),
     /// The schema has mistakes; each with file, line and caret.
     Schema(String),
     /// Settings contradict themselves or are unknown; a line each.
@@ -22,12 +21,12 @@ pub enum StartError {
     /// The store's tables do not fit the schema and cannot be made to without being told how.
     Migrate(String),
     /// The seed does not fit the schema.
-    Seed(String),
+    Seed(Vec<Diagnostic>),
 }
 
 impl StartError {
-    pub fn schema(sources: &[SourceFile], diagnostics: &[Diagnostic]) -> StartError {
-        StartError::Schema(render(sources, diagnostics))
+    pub fn schema(app: &App, diagnostics: &[Diagnostic]) -> StartError {
+        StartError::Schema(render(&app.schema, diagnostics))
     }
 
     pub fn store(error: Error) -> StartError {
@@ -42,16 +41,15 @@ impl StartError {
 impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StartError::Application(mistakes) => {
-                let lines: Vec<String> = mistakes.iter().map(Mistake::to_string).collect();
+            StartError::Application(mistakes) | StartError::Seed(mistakes) => {
+                let lines: Vec<String> = mistakes.iter().map(Diagnostic::to_string).collect();
                 f.write_str(&lines.join("\n"))
             }
             StartError::Schema(text)
             | StartError::Settings(text)
             | StartError::Listen(text)
             | StartError::Store(text)
-            | StartError::Migrate(text)
-            | StartError::Seed(text) => f.write_str(text),
+            | StartError::Migrate(text) => f.write_str(text),
         }
     }
 }

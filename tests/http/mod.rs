@@ -102,7 +102,12 @@ fn routes(fates: mpsc::UnboundedSender<&'static str>, shutdown: Shutdown) -> Rou
         .route("/echo", post(async |body: Bytes| body))
         .route("/deaf", post(async || "did not listen"))
         .route("/slow", get(slow.clone()).post(slow))
-        .route("/big", get(async || ([("content-type", "text/plain; charset=utf-8")], "x".repeat(10_000))))
+        .route(
+            "/big",
+            get(async || {
+                ([("content-type", "text/plain; charset=utf-8"), ("etag", "\"1\"")], "x".repeat(10_000))
+            }),
+        )
         .route("/packed", get(async || ([("content-encoding", "br")], "x".repeat(10_000))))
         .route("/ndjson", get(async || ([("content-type", "application/x-ndjson")], "x".repeat(10_000))))
         .route(
@@ -164,7 +169,9 @@ async fn tunnel(mut request: axum::extract::Request) -> Response {
 
 impl Server {
     async fn connect(&self) -> Line {
-        Line(TcpStream::connect(self.address).await.expect("the server listens"), Vec::new())
+        let stream = TcpStream::connect(self.address).await.expect("the server listens");
+        stream.set_nodelay(true).expect("no delay");
+        Line(stream, Vec::new())
     }
 
     /// One request on its own connection: what `head` lacks of a good one is added.
