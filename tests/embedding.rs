@@ -1,9 +1,8 @@
 //! Trefoil as a library: resolvers in Rust for root fields, for fields of records, for interfaces and unions.
 
 use serde_json::json;
-use trefoil::app::{App, Manifest, Origin, Seed};
+use trefoil::app::App;
 use trefoil::config::{Config, Database};
-use trefoil::model::SourceFile;
 use trefoil::{Error, Resolved, Trefoil, Value};
 
 use crate::support::{Client, Server};
@@ -29,24 +28,13 @@ const SCHEMA: &str = r#"
     }
 "#;
 
-fn app() -> App {
-    let file = SourceFile { name: "graphql/schema.graphqls".into(), text: SCHEMA.into() };
-    App {
-        name: "library".into(),
-        origin: Origin::Sample,
-        schema: vec![file],
-        manifest: Manifest::default(),
-        seed: Seed::default(),
-    }
-}
-
 fn record(type_name: &str, object: &Value) -> Resolved {
     let id = object.get("id").and_then(Value::as_i64).expect("a record has an id");
     Resolved::Record { type_name: type_name.into(), id }
 }
 
 fn server() -> Server {
-    let trefoil = Trefoil::app(app())
+    let trefoil = Trefoil::app(App::of_schema("library", SCHEMA))
         .resolver("Author.initials", |call| async move {
             let name = call.parent.get("name").and_then(Value::as_str).unwrap_or_default();
             let dot = call.arguments.get("dot").and_then(Value::as_bool).unwrap_or_default();

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use trefoil::Trefoil;
 use trefoil::config::{Config, Database};
 use trefoil::engine::{Registry, doubts, resolvers};
-use trefoil::model::{Colour, SourceFile, parse};
+use trefoil::model::{SourceFile, parse};
 
 use crate::support::{Client, Server};
 
@@ -153,5 +153,5 @@ fn arguments_that_nothing_reads_are_named() {
             "last `last` of `orders` does nothing: Order has no field `last` to filter by",
         ]
     );
-    assert!(found[0].render(&files, Colour::Plain).contains("= help: name it after a field"));
+    assert!(found[0].render(&files).contains("= help: name it after a field"));
 }

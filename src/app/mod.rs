@@ -29,12 +29,25 @@ pub struct App {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// Built into the binary.
+    /// Built into the program.
     Sample,
     Folder(PathBuf),
 }
 
 impl App {
+    /// An application that is a schema and nothing else, for programs that bring their own.
+    pub fn of_schema(name: &str, sdl: &str) -> App {
+        let file = SourceFile { name: "graphql/schema.graphqls".to_owned(), text: sdl.to_owned() };
+        App {
+            name: name.to_owned(),
+            origin: Origin::Sample,
+            schema: vec![file],
+            others: Vec::new(),
+            manifest: Manifest::default(),
+            seed: Seed::default(),
+        }
+    }
+
     /// The Sample Resource API.
     pub fn sample() -> App {
         App::assemble(Origin::Sample, sample::files(), Vec::new()).0
