@@ -182,7 +182,8 @@ mod tests {
                 assert_eq!(record.fields["id"], serde_json::json!(id), "{}", file.name);
             }
         }
-        let Rows::Records(orders) = &app.seed.collection("orders").unwrap().rows else { panic!("records") };
+        let orders = app.seed.files.iter().find(|file| file.collection == "orders").unwrap();
+        let Rows::Records(orders) = &orders.rows else { panic!("records") };
         assert_eq!(orders[0].fields["userId"], serde_json::json!(1));
     }
 
