@@ -4,8 +4,8 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::app::{App, Origin};
-use crate::config::{Config, Layers};
+use crate::app::App;
+use crate::config::Config;
 use crate::engine::{Call, Registry, Resolved};
 use crate::error::Error;
 use crate::server::shutdown::Signals;
@@ -75,7 +75,10 @@ impl Trefoil {
         };
         let config = match self.config {
             Some(config) => config,
-            None => settle(&app)?,
+            None => {
+                let settled = app.settle(Vec::new());
+                settled.map_err(|lines| StartError::Settings(lines.join("\n")))?.config
+            }
         };
         life::start(app, config, self.registry).await
     }
@@ -92,21 +95,4 @@ impl Trefoil {
         running.until(signals).await;
         Ok(())
     }
-}
-
-/// Environment over `trefoil.toml` over defaults.
-fn settle(app: &App) -> Result<Config, StartError> {
-    let folder = match &app.origin {
-        Origin::Sample => PathBuf::new(),
-        Origin::Folder(path) => path.clone(),
-    };
-    let layers = Layers {
-        flags: Vec::new(),
-        variables: std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .collect(),
-        file: &app.manifest.settings,
-        folder: &folder,
-    };
-    layers.settle().map(|settled| settled.config).map_err(|lines| StartError::Settings(lines.join("\n")))
 }

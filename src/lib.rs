@@ -39,3 +39,8 @@ pub use engine::{Actor, Call, Engine, Resolved};
 pub use error::Error;
 pub use model::Value;
 pub use server::{Running, StartError};
+
+/// The examples of the page on embedding compile, or `cargo test` fails.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/embedding.md")]
+struct Embedding;

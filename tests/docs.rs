@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{Client, Server};
+use crate::support::{Client, Process, Server, command};
 
 const PAGES: &[&str] =
     &["README.md", "docs/schema.md", "docs/operations.md", "docs/graphql.md", "docs/storage.md"];
@@ -60,7 +60,7 @@ fn requests_of_the_guide_get_the_answers_below_them() {
         let blocks = blocks(page);
         for (position, block) in blocks.iter().enumerate() {
             let is_request = block.language == "graphql" && !block.text.contains("type ");
-            if !is_request || block.text.contains('$') {
+            if !is_request {
                 continue;
             }
             let answer = client.graphql(&block.text);
@@ -75,6 +75,43 @@ fn requests_of_the_guide_get_the_answers_below_them() {
         }
     }
     assert!(compared >= 3, "the guide shows {compared} answers");
+}
+
+/// The commands of the README, but for those that build: each is run as it is written.
+#[test]
+fn commands_of_the_readme_work() {
+    let server = Server::sample();
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut ran, mut asked) = (0, 0);
+    for block in blocks("README.md").into_iter().filter(|block| block.language == "console") {
+        for line in block.text.replace("\\\n", " ").lines() {
+            let line =
+                line.strip_prefix("$ ").expect("a command").split('#').next().unwrap_or_default().trim();
+            if let Some(arguments) = line.strip_prefix("trefoil ") {
+                let arguments: Vec<&str> = arguments.split_whitespace().collect();
+                if arguments[0] == "serve" {
+                    drop(Process::start(folder.path(), &arguments));
+                } else {
+                    assert!(
+                        command(folder.path(), &arguments).status().expect("it runs").success(),
+                        "{line}"
+                    );
+                }
+                ran += 1;
+            } else if let Some((_, body)) = line.split_once(" -d '") {
+                assert!(
+                    line.starts_with("curl -s localhost:8080/graphql -H 'content-type: application/json'"),
+                    "{line}"
+                );
+                let headers = [("content-type", "application/json")];
+                let body = body.trim_end_matches('\'').as_bytes();
+                let answer = Client::of(&server).send("POST", "/graphql", &headers, body).json();
+                assert!(answer.get("errors").is_none() && answer.get("data").is_some(), "{line}\n{answer:#}");
+                asked += 1;
+            }
+        }
+    }
+    assert_eq!((ran, asked), (3, 2));
 }
 
 #[test]

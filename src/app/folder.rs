@@ -35,7 +35,8 @@ impl Reading<'_> {
     fn all(&mut self) {
         self.walk("graphql", &|name| SCHEMA.iter().any(|ending| has_ending(name, ending)), Depth::Whole);
         self.walk("seed", &|name| has_ending(name, "json"), Depth::One);
-        if self.folder.join(sheet::FILE).exists() {
+        // It may be missing, but not hide: what cannot be looked at cannot be read, and that is told.
+        if !fs::symlink_metadata(self.folder.join(sheet::FILE)).is_err_and(|error| is_missing(&error)) {
             self.file(sheet::FILE.to_owned());
         }
     }
@@ -58,11 +59,12 @@ impl Reading<'_> {
     /// Reads the wanted files under `name`, a path within the application folder.
     fn walk(&mut self, name: &str, wanted: &dyn Fn(&str) -> bool, depth: Depth) {
         let path = self.folder.join(name);
-        let Ok(real) = fs::canonicalize(&path) else { return };
-        if !self.entered.insert(real) {
-            return;
-        }
-        match names(&path) {
+        let listed = fs::canonicalize(&path).and_then(|real| match self.entered.insert(real) {
+            true => names(&path),
+            false => Ok(Vec::new()),
+        });
+        match listed {
+            Err(error) if is_missing(&error) => {}
             Ok(names) => names.iter().for_each(|entry| self.entry(format!("{name}/{entry}"), wanted, depth)),
             Err(error) => drop(self.wrong(name.to_owned(), format!("cannot be read: {error}"))),
         }
@@ -90,6 +92,10 @@ impl Reading<'_> {
             },
         }
     }
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound
 }
 
 #[derive(Clone, Copy)]

@@ -10,6 +10,7 @@ mod sheet;
 
 use std::path::{Path, PathBuf};
 
+use crate::config::{Layers, Setting, Settled};
 use crate::model::{Diagnostic, SourceFile};
 pub use endpoints::{Methods, PlainList, Reply, TextEndpoint};
 pub use manifest::{Manifest, ResourceSettings};
@@ -65,6 +66,15 @@ impl App {
         App::assemble(Origin::Folder(path.to_owned()), files, mistakes)
     }
 
+    /// What flags, the environment and `trefoil.toml` come to together, or a line for each mistake.
+    pub fn settle(&self, flags: Vec<(&'static Setting, String)>) -> Result<Settled, Vec<String>> {
+        let folder = match &self.origin {
+            Origin::Sample => Path::new(""),
+            Origin::Folder(path) => path,
+        };
+        Layers { flags, variables: variables()?, file: &self.manifest.settings, folder }.settle()
+    }
+
     fn assemble(
         origin: Origin,
         files: Vec<SourceFile>,
@@ -104,6 +114,18 @@ impl Origin {
             }
         }
     }
+}
+
+/// What the environment says to us, by name.
+fn variables() -> Result<Vec<(String, String)>, Vec<String>> {
+    let mut found = Vec::new();
+    for (name, value) in std::env::vars_os() {
+        let Some(name) = name.to_str().filter(|name| name.starts_with("TREFOIL_")) else { continue };
+        let value = value.into_string().map_err(|_| vec![format!("{name}: the value is not UTF-8")])?;
+        found.push((name.to_owned(), value));
+    }
+    found.sort();
+    Ok(found)
 }
 
 fn without_schema(origin: &Origin) -> Diagnostic {
@@ -173,7 +195,8 @@ mod tests {
                 assert_eq!(record.fields["id"], serde_json::json!(id), "{}", file.name);
             }
         }
-        let Rows::Records(orders) = &app.seed.collection("orders").unwrap().rows else { panic!("records") };
+        let orders = app.seed.files.iter().find(|file| file.collection == "orders").unwrap();
+        let Rows::Records(orders) = &orders.rows else { panic!("records") };
         assert_eq!(orders[0].fields["userId"], serde_json::json!(1));
     }
 
@@ -190,6 +213,18 @@ mod tests {
         let app = App::load(folder.path()).unwrap();
         let found: Vec<&str> = app.schema.iter().map(|file| file.name.as_str()).collect();
         assert_eq!(found, ["graphql/a.graphqls", "graphql/b/c.graphql", "graphql/y.gqls", "graphql/z.gql"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_cannot_be_read_is_not_taken_for_missing() {
+        let folder = folder(&[]);
+        for name in ["graphql", "seed", "trefoil.toml"] {
+            std::os::unix::fs::symlink(name, folder.path().join(name)).unwrap();
+        }
+        let found = App::load(folder.path()).unwrap_err();
+        let told: Vec<&str> = found.iter().map(|mistake| mistake.file.as_str()).collect();
+        assert_eq!(told, ["graphql", "seed", "trefoil.toml"], "{found:?}");
     }
 
     #[test]

@@ -41,12 +41,6 @@ pub struct SeedRecord {
     pub fields: Map<String, Value>,
 }
 
-impl Seed {
-    pub fn collection(&self, name: &str) -> Option<&SeedFile> {
-        self.files.iter().find(|file| file.collection == name)
-    }
-}
-
 impl SeedFile {
     /// The file's content, or everything wrong with it.
     pub fn read(name: &str, text: &str) -> Result<SeedFile, Vec<Diagnostic>> {

@@ -1,12 +1,10 @@
-//! The table of settings as flags, and what was said about each from the command line and the environment.
-
-use std::path::{Path, PathBuf};
+//! The table of settings as flags, and what was said about each on the command line.
 
 use clap::{Arg, ArgMatches, Command};
 
 use super::failure::Failure;
-use crate::app::{App, Origin};
-use crate::config::{Layers, SETTINGS, Setting, Settled};
+use crate::app::App;
+use crate::config::{SETTINGS, Setting, Settled};
 
 /// The command with a flag for every setting that `wanted` picks.
 pub fn with_settings(mut command: Command, wanted: fn(&Setting) -> bool) -> Command {
@@ -33,17 +31,7 @@ fn flag(setting: &'static Setting) -> Arg {
 
 /// What flags, environment and the application's `trefoil.toml` come to together.
 pub fn settle(matches: &ArgMatches, app: &App) -> Result<Settled, Failure> {
-    let folder = match &app.origin {
-        Origin::Sample => PathBuf::new(),
-        Origin::Folder(path) => path.clone(),
-    };
-    let layers = Layers {
-        flags: flags(matches),
-        variables: variables()?,
-        file: &app.manifest.settings,
-        folder: Path::new(&folder),
-    };
-    layers.settle().map_err(Failure::Usage)
+    app.settle(flags(matches)).map_err(Failure::Usage)
 }
 
 fn flags(matches: &ArgMatches) -> Vec<(&'static Setting, String)> {
@@ -53,16 +41,4 @@ fn flags(matches: &ArgMatches) -> Vec<(&'static Setting, String)> {
         Some((setting, value.clone()))
     };
     SETTINGS.iter().filter_map(given).collect()
-}
-
-fn variables() -> Result<Vec<(String, String)>, Failure> {
-    let mut found = Vec::new();
-    for (name, value) in std::env::vars_os() {
-        let Some(name) = name.to_str().filter(|name| name.starts_with("TREFOIL_")) else { continue };
-        let value =
-            value.into_string().map_err(|_| Failure::usage(format!("{name}: the value is not UTF-8")))?;
-        found.push((name.to_owned(), value));
-    }
-    found.sort();
-    Ok(found)
 }

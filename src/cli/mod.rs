@@ -60,6 +60,7 @@ fn command() -> Command {
         .about("A durable backend from a schema file. Without a command it serves the built-in sample.")
         .subcommands([serve::command(), check::command(), new::command(), migrate::command()])
         .disable_help_subcommand(true)
+        .override_usage("trefoil [serve] [OPTIONS]\n       trefoil serve my-app [OPTIONS]\n       trefoil <COMMAND>")
         .after_help("`trefoil --port 9000` is `trefoil serve --port 9000`.\nExit codes: 0 done, 1 failed or `check` found mistakes, 2 wrong command line, setting or folder.")
 }
 

@@ -26,7 +26,7 @@ pub struct Layers<'a> {
 
 /// The layer whose word counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+enum Origin {
     Default,
     File { line: usize },
     Variable,
@@ -114,11 +114,6 @@ impl Settled {
         let mistake = (setting.read)(&mut self.config, text).err()?;
         Some(format!("{}: {mistake}", origin.of(setting)))
     }
-
-    pub fn origin(&self, name: &str) -> Option<Origin> {
-        let index = SETTINGS.iter().position(|setting| setting.name == name)?;
-        Some(self.origins[index])
-    }
 }
 
 impl Origin {
@@ -182,7 +177,8 @@ mod tests {
     fn a_flag_beats_a_variable_beats_the_file_beats_the_default() {
         let check = |settled: Settled, port: u16, origin: Origin| {
             assert_eq!(settled.config.port, port);
-            assert_eq!(settled.origin("port"), Some(origin));
+            let index = SETTINGS.iter().position(|setting| setting.name == "port").unwrap();
+            assert_eq!(settled.origins[index], origin);
         };
         let (file, variable, flag) = ([("port", "1")], [("TREFOIL_PORT", "2")], [("port", "3")]);
         check(settle(&file, &variable, &flag).unwrap(), 3, Origin::Flag);

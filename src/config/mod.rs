@@ -7,7 +7,7 @@ mod settings;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use layers::{Layers, Origin, Settled, Written};
+pub use layers::{Layers, Settled, Written};
 pub use settings::{SETTINGS, Setting};
 
 /// Every setting of a running server, already validated.

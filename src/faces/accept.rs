@@ -19,16 +19,6 @@ struct Range<'a> {
     quality: Quality,
 }
 
-/// The offer that is accepted best; a tie goes to the one offered first, and no `Accept` accepts anything.
-pub fn prefers<'o>(headers: &HeaderMap, offers: &[&'o str]) -> Option<&'o str> {
-    Accept::of(headers).best(offers)
-}
-
-/// Whether `Accept` spells out this media type, wildcards aside, and does not refuse it.
-pub fn names(headers: &HeaderMap, media: &str) -> bool {
-    Accept::of(headers).names(media)
-}
-
 impl<'a> Accept<'a> {
     pub fn of(headers: &'a HeaderMap) -> Self {
         Accept::of_lines(headers.get_all(ACCEPT))
@@ -55,6 +45,7 @@ impl<'a> Accept<'a> {
         covering.max().map_or(0, |(_, quality)| quality)
     }
 
+    /// The offer that is accepted best; a tie goes to the one offered first, and no `Accept` accepts anything.
     pub fn best<'o>(&self, offers: &[&'o str]) -> Option<&'o str> {
         let mut best: Option<(Quality, &'o str)> = None;
         for offer in offers {
@@ -66,6 +57,7 @@ impl<'a> Accept<'a> {
         best.map(|(_, offer)| offer)
     }
 
+    /// Whether `Accept` spells out this media type, wildcards aside, and does not refuse it.
     pub fn names(&self, media: &str) -> bool {
         let (kind, subtype) = media.split_once('/').unwrap_or((media, ""));
         self.ranges.iter().any(|range| range.quality > 0 && range.covers(kind, subtype) == Some(2))
@@ -165,7 +157,7 @@ mod tests {
             (&[",, text/plain ,"], both, Some("text/plain")),
         ];
         for (lines, offers, expected) in table {
-            assert_eq!(prefers(&headers(lines), offers), *expected, "{lines:?}");
+            assert_eq!(Accept::of(&headers(lines)).best(offers), *expected, "{lines:?}");
         }
     }
 
@@ -187,8 +179,8 @@ mod tests {
 
     #[test]
     fn naming_is_not_matching() {
-        assert!(names(&headers(&["a/b, application/json;q=0.1"]), "application/json"));
-        assert!(!names(&headers(&["*/*, application/*"]), "application/json"));
-        assert!(!names(&headers(&["application/json;q=0"]), "application/json"));
+        assert!(Accept::of(&headers(&["a/b, application/json;q=0.1"])).names("application/json"));
+        assert!(!Accept::of(&headers(&["*/*, application/*"])).names("application/json"));
+        assert!(!Accept::of(&headers(&["application/json;q=0"])).names("application/json"));
     }
 }

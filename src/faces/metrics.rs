@@ -55,8 +55,7 @@ impl Metrics {
         metrics
     }
 
-    /// Lets other parts of the server add what they count.
-    pub fn registry<T>(&self, change: impl FnOnce(&mut Registry) -> T) -> T {
+    fn registry<T>(&self, change: impl FnOnce(&mut Registry) -> T) -> T {
         change(&mut self.registry.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

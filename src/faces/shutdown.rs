@@ -66,11 +66,6 @@ impl Shutdown {
         self.drain.token.cancelled()
     }
 
-    /// The same as an owned token, for streams that outlive a borrow.
-    pub fn token(&self) -> CancellationToken {
-        self.drain.token.clone()
-    }
-
     /// Resolves when the time for finishing is over.
     pub fn cut(&self) -> WaitForCancellationFuture<'_> {
         self.cut.token.cancelled()
