@@ -74,7 +74,7 @@ impl Engine {
             }
         }
         if atomic && !refused.is_empty() {
-            plans.clear();
+            refused.extend(plans.drain(..).map(|(number, _)| (number, Error::Cancelled)));
         }
         for (number, error) in refused {
             answer.done(number, Err(error));

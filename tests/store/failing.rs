@@ -87,6 +87,32 @@ async fn a_panic_fails_its_own_job_alone() {
 }
 
 #[tokio::test]
+async fn another_programs_rollback_takes_no_neighbour_along() {
+    let bench = Bench::new();
+    let trigger = "CREATE TRIGGER strict BEFORE INSERT ON users WHEN NEW.name = 'bad' \
+                   BEGIN SELECT RAISE(ROLLBACK, 'not here'); END";
+    bench.outsider().execute_batch(trigger).unwrap();
+    let jobs = ["a", "bad", "c", "d"]
+        .map(|name| bench.store.run(bench.job(vec![bench.create("User", &[("name", text(name))], "id")])));
+    let ends = futures_util::future::join_all(jobs).await;
+    assert_eq!(ends.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false, true, true]);
+    let all = bench.rows(bench.list("User", Listing::default(), "name")).await;
+    assert_eq!(show(&all), "a | c | d");
+}
+
+#[tokio::test]
+async fn a_call_that_panics_leaves_no_setting_behind() {
+    let bench = Bench::new();
+    let panic = bench.store.call(|connection: &mut rusqlite::Connection| {
+        connection.pragma_update(None, "foreign_keys", false).unwrap();
+        panic!("oh no")
+    });
+    assert!(matches!(panic, Err(Error::Internal { .. })));
+    let dangling = bench.one(bench.create("Order", &[("user", int(7))], "id")).await;
+    assert!(matches!(dangling, Err(Error::Invalid(_))), "{dangling:?}");
+}
+
+#[tokio::test]
 async fn the_store_can_be_asked_whether_it_is_there() {
     Bench::new().store.ping().await.unwrap();
     Bench::in_memory().store.ping().await.unwrap();

@@ -1,5 +1,7 @@
 //! Creating, changing and deleting: versions, links, constraints, and neighbours in the same commit.
 
+use trefoil::engine::{Engine, PlanLimits, Registry, Request};
+
 use super::*;
 
 #[tokio::test]
@@ -154,6 +156,27 @@ async fn what_others_refer_to_is_not_deleted() {
 }
 
 #[tokio::test]
+async fn other_programs_constraints_are_conflicts_too() {
+    let bench = Bench::new();
+    let outsider = bench.outsider();
+    outsider.execute_batch("CREATE UNIQUE INDEX theirs ON users (name, age)").unwrap();
+    let twin = [("name", text("Ada")), ("age", int(7))];
+    let user = bench.make("User", &twin).await;
+    let error = bench.one(bench.create("User", &twin, "id")).await.unwrap_err();
+    assert!(matches!(error, Error::Conflict(_)), "{error:?}");
+    assert_eq!(
+        complaints(&error),
+        ["name UNIQUE: Name is already taken", "age UNIQUE: Age is already taken"]
+    );
+
+    outsider.execute_batch("CREATE TABLE theirs_too (user REFERENCES users (id))").unwrap();
+    outsider.execute("INSERT INTO theirs_too VALUES (?1)", [user]).unwrap();
+    let error = bench.one(bench.delete("User", user, "id")).await.unwrap_err();
+    assert!(matches!(error, Error::Conflict(_)), "{error:?}");
+    assert_eq!(complaints(&error), ["id REFERENCED: other records still refer to this user"]);
+}
+
+#[tokio::test]
 async fn a_deleted_record_is_shown_as_it_was_and_takes_its_own_along() {
     let bench = Bench::new();
     let user = bench.user("Ada").await;
@@ -229,6 +252,21 @@ async fn an_atomic_job_is_done_whole_or_not_at_all() {
     let told = bench.run(job(vec![user("a"), user("b")])).await.unwrap();
     assert!(told.outcomes.values().all(Result::is_ok));
     assert_eq!(bench.count("User").await, 2);
+}
+
+#[tokio::test]
+async fn an_atomic_request_with_a_part_that_cannot_be_planned_is_not_begun() {
+    let bench = Bench::new();
+    let engine =
+        Engine::new(bench.model.clone(), Registry::default(), bench.store.clone(), PlanLimits::default());
+    let user = bench.create("User", &[("name", text("Ada"))], "id");
+    let operations = vec![Ok(user), Err(Error::invalid("x", "X", "refused"))];
+    let request = Request { atomic: true, ..Request::new(Box::new(Told::default())) };
+    let Ok(Done::Answered(answer)) = engine.run(operations, request).await else { panic!("not answered") };
+    let told = told(answer);
+    assert!(matches!(told.outcomes[&0], Err(Error::Cancelled)));
+    assert!(matches!(told.outcomes[&1], Err(Error::Invalid(_))));
+    assert_eq!(bench.count("User").await, 0);
 }
 
 #[tokio::test]

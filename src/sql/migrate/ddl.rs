@@ -2,6 +2,7 @@
 //! differently about definitions is all here.
 
 use super::shape::{Action, Column, Fill, Form, Index, LinkSide, LinkTable, StoredModel, Table};
+use crate::sql::dialect::{Comparison, Dialect};
 
 /// Arguments that `json_object` takes on every SQLite are 100; a pair for each column.
 const COLUMNS_PER_CALL: usize = 40;
@@ -135,9 +136,7 @@ pub fn index_term(table: &Table, column: &str) -> String {
     let decimal = Form::Scalar("Decimal".to_owned());
     let name = quoted(column);
     match table.column(column) {
-        Some(found) if found.form == decimal => {
-            format!("CASE WHEN instr({name},'.') THEN rtrim(rtrim({name},'0'),'.') ELSE {name} END")
-        }
+        Some(found) if found.form == decimal => Dialect::Sqlite.identity(Comparison::Decimal, &name),
         Some(_) | None => name,
     }
 }

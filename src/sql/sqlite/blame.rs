@@ -8,7 +8,7 @@ use super::session::Session;
 use crate::engine::plan::Action;
 use crate::error::{Error, Segment, Violation};
 use crate::model::naming::label;
-use crate::model::{Cell, Field, Kind, Model, OnDelete, RecordType, Stored, TypeId};
+use crate::model::{Cell, Field, FieldId, Kind, Model, OnDelete, RecordType, Stored, TypeId};
 use crate::sql::dialect::{Comparison, Dialect};
 use crate::sql::select::Parameter;
 
@@ -16,6 +16,10 @@ const DIALECT: Dialect = Dialect::Sqlite;
 
 /// The fault of a plan whose statement failed.
 pub fn blame(session: Session<'_>, model: &Model, action: &Action, error: rusqlite::Error) -> Fault {
+    // Another program's trigger may roll back more than the statement: then the neighbours' work is gone too.
+    if session.connection.is_autocommit() {
+        return Fault::Store(error);
+    }
     let found = match extended(&error) {
         ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY | ffi::SQLITE_CONSTRAINT_ROWID => {
             taken(session, model, action, &error.to_string()).map(Error::Conflict)
@@ -36,7 +40,8 @@ pub fn blame(session: Session<'_>, model: &Model, action: &Action, error: rusqli
     }
 }
 
-/// Every value that another record has; SQLite stops at the first and names it in `message`.
+/// Every value that another record has. SQLite stops at the first and names its columns in `message`, which
+/// tells of other programs' indexes too; of an index on an expression it names none.
 fn taken(
     session: Session<'_>,
     model: &Model,
@@ -45,18 +50,18 @@ fn taken(
 ) -> Result<Vec<Violation>, Fault> {
     let Parts { record, id, values, .. } = parts(action);
     let owner = model.record(record);
-    let complain =
-        |path: &str, name: &str| Violation::new(path, "UNIQUE", format!("{} is already taken", label(name)));
+    let named: Vec<&str> =
+        message.rsplit(": ").next().into_iter().flat_map(|list| list.split(", ")).collect();
     let mut violations = Vec::new();
-    if message.ends_with(&format!(": {}.id", owner.table)) {
-        violations.push(complain("id", "id"));
-    }
-    for (field, value) in values {
-        let field = owner.field(*field);
-        let named = message.ends_with(&format!(": {}.{}", owner.table, field.column))
-            || message.contains(&format!("'{}_{}_unique'", owner.table, field.column));
-        if named || (field.unique && is_taken(session, owner, field, value, id)?) {
-            violations.push(complain(&field.input_name, &field.name));
+    for (position, field) in owner.fields.iter().enumerate() {
+        let value = values.iter().find(|(given, _)| field.unique && *given == FieldId(position));
+        let mut taken = named.contains(&format!("{}.{}", owner.table, field.column).as_str());
+        if let Some((_, value)) = value {
+            taken |= is_taken(session, owner, field, value, id)?;
+        }
+        if taken {
+            let message = format!("{} is already taken", label(&field.name));
+            violations.push(Violation::new(&field.input_name, "UNIQUE", message));
         }
     }
     Ok(violations)
@@ -117,7 +122,8 @@ fn missing(session: Session<'_>, target: &RecordType, id: i64) -> Result<Option<
     Ok(Some(Violation { path: Vec::new(), code: "REFERENCE", message }))
 }
 
-/// Who still refers to a record, or, where nobody does, to what would be deleted along with it.
+/// Who still refers to a record, or, where nobody does, to what would be deleted along with it. Further than
+/// once through each type is not looked, nor into other programs' tables: those are not named.
 fn referrers(session: Session<'_>, model: &Model, record: TypeId, id: i64) -> Result<Vec<Violation>, Fault> {
     let target = words(model.record(record));
     let mut doomed = vec![(record, "(SELECT ?1)".to_owned())];
@@ -144,6 +150,10 @@ fn referrers(session: Session<'_>, model: &Model, record: TypeId, id: i64) -> Re
                 }
             }
         }
+    }
+    if violations.is_empty() {
+        let message = format!("other records still refer to this {target}");
+        violations.push(Violation::new("id", "REFERENCED", message));
     }
     Ok(violations)
 }

@@ -74,21 +74,20 @@ impl<'s> Writer<'s> {
         match message {
             Message::Job(ticket) => self.worn |= !readers::serve(&mut self.connection, self.shared, *ticket),
             Message::Call(call) => {
-                // Whoever waits for a call that panicked learns it by getting no answer.
-                let _ = guarded(|| call(&mut self.connection));
+                // Whoever waits for a call that panicked learns it by getting no answer. It may have left the
+                // connection with other settings.
+                self.worn |= guarded(|| call(&mut self.connection)).is_err();
                 self.roll_back();
             }
         }
     }
 
     fn write(&mut self, tickets: Vec<Ticket>) {
-        let (wanted, unwanted): (Vec<_>, Vec<_>) = tickets.into_iter().partition(Ticket::is_wanted);
-        unwanted.into_iter().for_each(|ticket| ticket.answer(Verdict::Refused(Error::Cancelled)));
-        if wanted.is_empty() {
+        if tickets.is_empty() {
             return;
         }
         self.failed = false;
-        self.settle(wanted);
+        self.settle(tickets);
         if !self.failed {
             self.keep_house();
         }
@@ -102,8 +101,10 @@ impl<'s> Writer<'s> {
         }
     }
 
-    /// Commits the jobs together.
-    fn settle(&mut self, mut tickets: Vec<Ticket>) {
+    /// Commits the jobs together that somebody still waits for.
+    fn settle(&mut self, tickets: Vec<Ticket>) {
+        let (mut tickets, unwanted): (Vec<_>, Vec<_>) = tickets.into_iter().partition(Ticket::is_wanted);
+        unwanted.into_iter().for_each(|ticket| ticket.answer(Verdict::Refused(Error::Cancelled)));
         if tickets.is_empty() {
             return;
         }
