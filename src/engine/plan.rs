@@ -203,7 +203,7 @@ fn shape(record: TypeId, columns: &[FieldId], children: &[ChosenChild]) -> u128 
     let mut text = format!("{}:{columns:?}", record.0);
     for child in children {
         let listing = &child.listing;
-        let tests: Vec<String> = listing.conditions.iter().map(Test::shape).collect();
+        let tests: Vec<[usize; 2]> = listing.conditions.iter().map(Test::shape).collect();
         text += &format!(
             ";{}{tests:?}{:?}{}{}{}{}{:x}",
             child.field.0,
@@ -233,7 +233,7 @@ fn bounds(model: &Model, record: &RecordType, listing: &Listing) -> Result<Bound
     let (limit, offset, after) = match &listing.slice {
         Slice::All => (None, 0, None),
         // A page so far out that its offset does not fit is past the end all the same.
-        Slice::Page { page, size } => (Some(*size), (page - 1).saturating_mul(*size), None),
+        Slice::Page { page, size } => (Some(*size), page.saturating_sub(1).saturating_mul(*size), None),
         Slice::First { first, after } => {
             let after = after.as_deref().map(|text| cursor::decode(&listing.order, text)).transpose()?;
             (Some(*first), 0, after)
@@ -298,15 +298,15 @@ fn holds_text(kind: &Kind) -> bool {
 }
 
 impl Test {
-    /// What of it is in the statement's text.
-    pub fn shape(&self) -> String {
+    /// What of it is in the statement's text: the kind of test, and the field.
+    pub fn shape(&self) -> [usize; 2] {
         match self {
-            Test::Compare { field, op, .. } => format!("{}{op:?}", field.0),
-            Test::OneOf { field, or_null: false, .. } => format!("{}in", field.0),
-            Test::OneOf { field, or_null: true, .. } => format!("{}in?", field.0),
-            Test::IsNull { field } => format!("{}null", field.0),
-            Test::NotNull { field } => format!("{}some", field.0),
-            Test::Nothing => "nothing".to_owned(),
+            Test::Nothing => [0, 0],
+            Test::OneOf { field, or_null: false, .. } => [1, field.0],
+            Test::OneOf { field, or_null: true, .. } => [2, field.0],
+            Test::IsNull { field } => [3, field.0],
+            Test::NotNull { field } => [4, field.0],
+            Test::Compare { field, op, .. } => [5 + *op as usize, field.0],
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A plan's program: the statements it needs, made once for all plans of the same shape.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use xxhash_rust::xxh3::xxh3_128;
@@ -11,7 +11,7 @@ use super::write::{self, LinkStatements};
 use crate::engine::Plan;
 use crate::engine::plan::{Action, Bounds, Chosen};
 use crate::error::Result;
-use crate::model::{FieldId, Model, TypeId};
+use crate::model::{FieldId, Model};
 
 /// How many programs are kept; then all are forgotten and those in use come back by themselves.
 const KEPT: usize = 4_096;
@@ -93,7 +93,8 @@ pub struct Programs {
 struct Kept {
     /// Held, so that no later model can be at the same address.
     model: Option<Arc<Model>>,
-    programs: HashMap<u128, Arc<Program>>,
+    /// By shape, which is a hash already.
+    programs: BTreeMap<u128, Arc<Program>>,
 }
 
 impl Programs {
@@ -135,27 +136,28 @@ impl Kept {
 
 /// Equal for two plans of a model exactly when [`compile`] makes the same of them.
 fn shape(action: &Action) -> u128 {
-    let mut shape = Shape(Vec::with_capacity(96));
+    let mut shape = Shape(Vec::new());
     match action {
-        Action::Get { record, selection, .. } => shape.head(0, *record, selection),
-        Action::List { record, listing, selection } => {
-            shape.head(1, *record, selection);
+        // There is nothing more to it than the selection, which is of one record type.
+        Action::Get { selection, .. } => return selection.shape,
+        Action::List { listing, selection, .. } => {
+            shape.head(1, selection);
             shape.bounds(listing);
         }
-        Action::Create { record, id, values, links, selection } => {
-            shape.head(2, *record, selection);
+        Action::Create { id, values, links, selection, .. } => {
+            shape.head(2, selection);
             shape.flag(id.is_some());
             shape.fields(values);
             shape.fields(links);
         }
-        Action::Update { record, values, links, expected_version, selection, .. } => {
-            shape.head(3, *record, selection);
+        Action::Update { values, links, expected_version, selection, .. } => {
+            shape.head(3, selection);
             shape.flag(expected_version.is_some());
             shape.fields(values);
             shape.fields(links);
         }
-        Action::Delete { record, expected_version, selection, .. } => {
-            shape.head(4, *record, selection);
+        Action::Delete { expected_version, selection, .. } => {
+            shape.head(4, selection);
             shape.flag(expected_version.is_some());
         }
     }
@@ -166,9 +168,9 @@ fn shape(action: &Action) -> u128 {
 struct Shape(Vec<u8>);
 
 impl Shape {
-    fn head(&mut self, kind: u8, record: TypeId, selection: &Chosen) {
+    fn head(&mut self, kind: u8, selection: &Chosen) {
+        self.0.reserve(96);
         self.0.push(kind);
-        self.number(record.0);
         self.0.extend(selection.shape.to_le_bytes());
     }
 
@@ -188,9 +190,7 @@ impl Shape {
     fn bounds(&mut self, bounds: &Bounds) {
         self.number(bounds.conditions.len());
         for test in &bounds.conditions {
-            let test = test.shape();
-            self.number(test.len());
-            self.0.extend(test.as_bytes());
+            test.shape().into_iter().for_each(|number| self.number(number));
         }
         self.number(bounds.order.len());
         for order in &bounds.order {
