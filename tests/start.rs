@@ -227,3 +227,12 @@ fn what_would_lose_data_stops_the_start_until_it_is_told() {
     let process = Process::start(folder.path(), &["serve", "app", "--open", data[0], data[1]]);
     assert_eq!(process.client().graphql("{ books { title } }")["data"]["books"][0]["title"], "One");
 }
+
+#[test]
+fn a_plan_for_a_store_that_is_not_there_makes_none() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let plan = command(folder.path(), &["migrate", "--plan"]).output().expect("runs");
+    let said = String::from_utf8(plan.stdout).expect("UTF-8");
+    assert!(plan.status.success() && said.contains("The store is empty"), "{said}");
+    assert!(!folder.path().join("trefoil-data").exists());
+}

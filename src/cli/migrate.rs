@@ -4,7 +4,7 @@ use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command};
 
 use super::{Failure, flags, folder_argument, open, say};
 use crate::app::{App, Origin};
-use crate::config::Config;
+use crate::config::{Config, Database};
 use crate::engine::Registry;
 use crate::server::load::understand;
 use crate::server::{StartError, life};
@@ -46,7 +46,9 @@ pub fn run(matches: &ArgMatches, registry: &Registry) -> Result<(), Failure> {
 fn migrate(app: &App, config: &Config, mode: Mode, registry: &Registry) -> Result<String, StartError> {
     let understood =
         understand(app, registry).map_err(|diagnostics| StartError::schema(app, &diagnostics))?;
-    let (_lock, store) = life::open(config)?;
+    // Where there is no store yet, none is made only to be looked at: an empty one elsewhere tells the same.
+    let nowhere = Config { database: Database::Memory, ..config.clone() };
+    let (_lock, store) = life::open(if life::is_there(config) { config } else { &nowhere })?;
     let folder = match &app.origin {
         Origin::Sample => None,
         Origin::Folder(path) => Some(path.display().to_string()),

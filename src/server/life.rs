@@ -109,6 +109,14 @@ pub async fn rehearse_seed(
     seed::load(&engine(understood, registry, &store, &config), app).await.map_err(StartError::Seed)
 }
 
+/// Whether the settings name a store that exists.
+pub fn is_there(config: &Config) -> bool {
+    match &config.database {
+        Database::Memory => false,
+        Database::Embedded => config.data.join(FILE).exists(),
+    }
+}
+
 /// Opens the store that the settings name.
 pub fn open(config: &Config) -> Result<(Option<DataLock>, SqliteStore), StartError> {
     let options = Options {
