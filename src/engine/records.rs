@@ -16,7 +16,7 @@ pub struct OwnedRow {
 }
 
 impl OwnedRow {
-    /// Copies a row with its children to any depth.
+    /// Copies a row with its children to any depth, and so many cells beyond the selection: what cursors are made of.
     pub fn copy(row: &dyn Row, selection: &Selection, extra: usize) -> OwnedRow {
         let cells = (0..selection.columns.len() + extra).map(|i| row.cell(i).to_stored()).collect();
         let children = selection.children.iter().enumerate().map(|(i, child)| {
@@ -41,21 +41,19 @@ impl Row for OwnedRow {
 /// Gathers the rows of one plan.
 pub struct Collect {
     pub selection: Arc<Selection>,
-    /// Cells beyond the selection: what cursors are made of.
-    pub extra: usize,
     pub rows: Vec<OwnedRow>,
     pub outcome: Option<Result<Outcome>>,
 }
 
 impl Collect {
-    pub fn new(selection: Arc<Selection>) -> Collect {
-        Collect { selection, extra: 0, rows: Vec::new(), outcome: None }
+    fn new(selection: Arc<Selection>) -> Collect {
+        Collect { selection, rows: Vec::new(), outcome: None }
     }
 }
 
 impl Answer for Collect {
     fn row(&mut self, _plan: usize, row: &dyn Row) {
-        self.rows.push(OwnedRow::copy(row, &self.selection, self.extra));
+        self.rows.push(OwnedRow::copy(row, &self.selection, 0));
     }
 
     fn done(&mut self, _plan: usize, outcome: Result<Outcome>) {
@@ -158,7 +156,7 @@ impl Engine {
 }
 
 /// Every field that has a column.
-pub fn stored_fields(model: &Model, record: TypeId) -> Selection {
+fn stored_fields(model: &Model, record: TypeId) -> Selection {
     let fields = model.record(record).fields.iter().enumerate();
     let columns = fields.filter(|(_, field)| field.is_stored()).map(|(i, _)| FieldId(i)).collect();
     Selection::new(columns, Vec::new())

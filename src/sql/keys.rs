@@ -11,7 +11,7 @@ use crate::engine::Key;
 use crate::error::{Error, Result};
 
 /// How long an answer is kept under its key, in seconds.
-pub const KEPT_FOR: i64 = 24 * 60 * 60;
+const KEPT_FOR: i64 = 24 * 60 * 60;
 
 /// The keys whose requests are running in this process.
 #[derive(Debug, Clone, Default)]

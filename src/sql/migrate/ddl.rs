@@ -86,7 +86,7 @@ pub fn fill(fill: &Fill) -> Option<String> {
     }
 }
 
-pub fn column_type(form: &Form) -> &'static str {
+fn column_type(form: &Form) -> &'static str {
     match form {
         Form::Scalar(name) => match name.as_str() {
             "Int" | "Long" | "Boolean" => "INTEGER",

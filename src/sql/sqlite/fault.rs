@@ -43,7 +43,7 @@ impl From<rusqlite::Error> for Fault {
 }
 
 /// The code without its details; 0 for faults that SQLite had no part in.
-pub fn primary(error: &rusqlite::Error) -> i32 {
+fn primary(error: &rusqlite::Error) -> i32 {
     extended(error) & 0xff
 }
 
