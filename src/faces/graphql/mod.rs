@@ -6,6 +6,7 @@ pub mod cache;
 mod collect;
 mod complete;
 mod connection;
+mod default;
 mod document;
 mod draft;
 mod execute;
@@ -135,8 +136,7 @@ impl Served {
         let Manner { actor, key, .. } = manner;
         // A query may be asked again as often as one likes.
         let key = key.filter(|_| prepared.kind() == OperationType::Mutation);
-        let execution =
-            Execution { engine, document: &document.document, prepared, plan, variables, key, actor };
+        let execution = Execution { engine, plan, variables, key, actor };
         execution.run().await.map(Reply::Executed)
     }
 }

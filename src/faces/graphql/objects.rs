@@ -78,6 +78,10 @@ impl<'a> Planner<'a> {
                 let (slot, from) = self.stored(record, first, &ty, group, reads);
                 Field { label, slot, from }
             }
+            None if type_name.starts_with("__") => {
+                let from = From::Introspection(self.arguments(first));
+                Field { label, slot: self.slot(&ty, group), from }
+            }
             None => Field { label, slot: self.slot(&ty, group), from: From::Property },
         }
     }

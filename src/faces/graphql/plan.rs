@@ -1,8 +1,8 @@
 //! An operation as it is run: its root fields with what answers each, made once for a document and kept with it.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, OnceLock};
 
 use apollo_compiler::ExecutableDocument;
 use apollo_compiler::executable::{Field as Node, OperationType};
@@ -10,7 +10,6 @@ use apollo_compiler::executable::{Field as Node, OperationType};
 use super::collect::{Group, collect, label};
 use super::failure::Failure;
 use super::input::{Arguments, VariableRef};
-use super::introspection;
 use super::shape::{Connection, Object, Reads, Slot};
 use super::variables::Variables;
 use crate::engine::{Binding, Builtin, Engine, Gives, Resolver, Selection, Verb};
@@ -28,8 +27,6 @@ pub struct Plan {
     pub live: bool,
     /// Why it cannot be told what is selected.
     pub broken: Option<Failure>,
-    /// The answer to `__schema` and `__type`, where it is the same for every request.
-    pub introspection: OnceLock<introspection::Answers>,
     /// Bytes of the last answer: the next one is probably as long.
     pub size: AtomicUsize,
 }
@@ -44,7 +41,10 @@ pub struct Root {
 pub enum Does {
     Typename(Vec<u8>),
     /// `__schema` or `__type`.
-    Introspection,
+    Introspection {
+        arguments: Arguments,
+        slot: Slot,
+    },
     Builtin(BuiltinRoot),
     Registered {
         resolver: Resolver,
@@ -87,7 +87,7 @@ impl Root {
         match &self.does {
             Does::Registered { .. } => true,
             Does::Builtin(root) => root.gives.is_live(),
-            Does::Typename(_) | Does::Introspection | Does::Missing(_) => false,
+            Does::Typename(_) | Does::Introspection { .. } | Does::Missing(_) => false,
         }
     }
 }
@@ -132,7 +132,6 @@ impl Plan {
                 roots,
                 once: planner.once,
                 broken,
-                introspection: OnceLock::new(),
                 size: AtomicUsize::new(0),
             }),
         }
@@ -144,7 +143,9 @@ impl<'a> Planner<'a> {
         let first = group.nodes[0];
         let does = match first.name.as_str() {
             "__typename" => Does::Typename(format!("\"{type_name}\"").into_bytes()),
-            "__schema" | "__type" => Does::Introspection,
+            "__schema" | "__type" => {
+                Does::Introspection { arguments: self.arguments(first), slot: self.slot(first.ty(), group) }
+            }
             name => self.bound(kind, name, first, group),
         };
         Root { label: label(self, type_name, group), required: first.ty().is_non_null(), does }

@@ -98,6 +98,8 @@ pub enum From {
         resolver: Resolver,
         arguments: Arguments,
     },
+    /// The schema itself answers it.
+    Introspection(Arguments),
     /// Nothing answers it.
     Missing(String),
     /// Its arguments ask for what cannot be.
