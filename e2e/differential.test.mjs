@@ -26,6 +26,7 @@ const ALWAYS = [
   { query: 'query ("It is described." $name: String!) { __type(name: $name) { name } }', variables: { name: 'Query' } },
   { query: 'query ($no: Boolean = false) { __schema { types { name @skip(if: $no) } } __typename }', variables: { no: null } },
   { query: 'query ($no: Boolean = false) { __type(name: "Query") { fields { name @skip(if: $no) } } __typename }', variables: { no: null } },
+  { query: 'query ($no: Boolean = false) { ...F ...F @skip(if: $no) } fragment F on Query { __typename }', variables: { no: null } },
   { query: 'query Q { __typename } subscription S { userCreated { id } userCreated { name } }', operationName: 'Q' },
   { query: 'query Q { __typename } subscription S { userCreated { id } ...F } fragment F on Subscription { b: userCreated { name } }', operationName: 'Q' },
 ]
