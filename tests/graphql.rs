@@ -39,7 +39,10 @@ fn a_held_up_store_is_told_as_graphql_with_a_time_to_come_back() {
 
     // Nothing was kept of what failed, and the next attempt succeeds; another request may not have its key.
     outsider.execute_batch("ROLLBACK").unwrap();
-    assert_eq!(create(&mut Client::of(&server), "Ada").json(), json!({ "data": { "createUser": { "id": "8" } } }));
+    assert_eq!(
+        create(&mut Client::of(&server), "Ada").json(),
+        json!({ "data": { "createUser": { "id": "8" } } })
+    );
     let other = create(&mut Client::of(&server), "Bo");
     assert_eq!((other.status, code(&other.json())), (422, &json!("IDEMPOTENCY_KEY_REUSED")));
 }
@@ -57,7 +60,9 @@ fn every_operation_of_every_tab_runs_as_it_is() {
             let body = json!({ "query": text, "operationName": name }).to_string();
             let reply = client.send("POST", "/graphql", &[TYPED], body.as_bytes()).json();
             assert_eq!(reply.get("errors"), None, "{name} of {text}");
-            assert!(reply["data"].as_object().is_some_and(|data| data.values().all(|value| !value.is_null())));
+            assert!(
+                reply["data"].as_object().is_some_and(|data| data.values().all(|value| !value.is_null()))
+            );
             ran += 1;
         }
     }

@@ -34,6 +34,7 @@ pub fn collect<'a>(
     for set in sets {
         collector.set(set);
     }
+    collector.planner.fields += collector.groups.len();
     let groups = collector.groups.into_iter().map(|(key, nodes)| Group { key, nodes });
     (groups.collect(), collector.broken)
 }

@@ -212,13 +212,14 @@ impl Prepared {
         self.operation.operation_type
     }
 
-    /// The plan for these variables, from before where there is one.
+    /// The plan for these variables, from before where there is one; a new one that is kept is told to `grown`.
     pub fn plan(
         &self,
         engine: &Engine,
         settings: &Settings,
         document: &Valid<ExecutableDocument>,
         variables: &Variables,
+        grown: impl FnOnce(&Plan),
     ) -> Result<Arc<Plan>, Failure> {
         if self.weigh {
             limits::check(document, &self.operation, Some(variables), &settings.limits)?;
@@ -231,8 +232,11 @@ impl Prepared {
         drop(known);
         let plan = Arc::new(Plan::new(engine, document, &self.operation, variables)?);
         let mut plans = self.plans.write().unwrap_or_else(|broken| broken.into_inner());
-        if !plan.once && plans.len() < PLANS {
+        let known = plans.iter().any(|(flags, _)| flags.iter().copied().eq(key.clone()));
+        if !known && !plan.once && plans.len() < PLANS {
             plans.push((key.collect(), plan.clone()));
+            drop(plans);
+            grown(&plan);
         }
         Ok(plan)
     }

@@ -132,7 +132,8 @@ impl Served {
         let (engine, schema) = (&self.engine, &self.engine.model().schema);
         let variables =
             variables::coerce(schema, &prepared.declared, asked.variables).map_err(Refused::Request)?;
-        let plan = prepared.plan(engine, &self.settings, &document.document, &variables)?;
+        let grown = |plan: &plan::Plan| self.documents.planned(&asked.query, plan);
+        let plan = prepared.plan(engine, &self.settings, &document.document, &variables, grown)?;
         let Manner { actor, key, .. } = manner;
         // A query may be asked again as often as one likes.
         let key = key.filter(|_| prepared.kind() == OperationType::Mutation);

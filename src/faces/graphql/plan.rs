@@ -27,6 +27,8 @@ pub struct Plan {
     pub live: bool,
     /// Why it cannot be told what is selected.
     pub broken: Option<Failure>,
+    /// Fields in it, fragments expanded: what it costs to keep.
+    pub fields: usize,
     /// Bytes of the last answer: the next one is probably as long.
     pub size: AtomicUsize,
 }
@@ -99,6 +101,8 @@ pub struct Planner<'a> {
     pub declared: &'a [VariableRef],
     pub variables: &'a Variables,
     pub once: bool,
+    /// Planned so far.
+    pub fields: usize,
     /// A disagreement that validation did not see.
     pub conflict: Option<Failure>,
     pub objects: HashMap<(String, Vec<usize>), Arc<Object>>,
@@ -117,6 +121,7 @@ impl Plan {
             declared: &operation.variables,
             variables,
             once: false,
+            fields: 0,
             conflict: None,
             objects: HashMap::new(),
         };
@@ -131,6 +136,7 @@ impl Plan {
                 live: roots.iter().any(Root::is_live),
                 roots,
                 once: planner.once,
+                fields: planner.fields,
                 broken,
                 size: AtomicUsize::new(0),
             }),
