@@ -11,6 +11,9 @@ use super::variables::Variables;
 use crate::engine::{Actor, Done, Engine, Key, Operation, Request, answer_as};
 use crate::error::{Error, Result};
 
+/// Room that is made for an answer beforehand: one that was larger once need not be so again.
+const LARGEST: usize = 1 << 20;
+
 /// Everything one execution needs.
 pub struct Execution<'a> {
     pub engine: &'a Engine,
@@ -53,7 +56,7 @@ impl Execution<'_> {
             body.push(b'}');
             return Ok(Executed { body, replayed: false });
         }
-        let capacity = self.plan.size.load(std::sync::atomic::Ordering::Relaxed) + 64;
+        let capacity = self.plan.size.load(std::sync::atomic::Ordering::Relaxed).min(LARGEST) + 64;
         let mut answering = Answering::new(self.plan.clone(), capacity);
         self.answer_constants(&mut answering);
         if self.plan.live {
