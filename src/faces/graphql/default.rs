@@ -15,15 +15,14 @@ pub fn written(schema: &Schema, definition: &InputValueDefinition) -> Option<Str
 
 /// Nothing where a value that must not be null is.
 fn literal(schema: &Schema, ty: &Type, value: &Value) -> Option<String> {
-    match value {
-        Value::Null if ty.is_non_null() => None,
-        Value::Null => Some("null".to_owned()),
-        Value::List(items) if ty.is_list() => {
+    match (value.is_null(), ty.is_list(), value.as_list()) {
+        (true, _, _) => (!ty.is_non_null()).then(|| "null".to_owned()),
+        (false, true, Some(items)) => {
             let items = items.iter().filter_map(|item| literal(schema, ty.item_type(), item));
             Some(format!("[{}]", items.collect::<Vec<_>>().join(", ")))
         }
-        single if ty.is_list() => literal(schema, ty.item_type(), single),
-        single => named(schema, ty.inner_named_type(), single),
+        (false, true, None) => literal(schema, ty.item_type(), value),
+        (false, false, _) => named(schema, ty.inner_named_type(), value),
     }
 }
 
