@@ -49,6 +49,11 @@ export class Differential {
     }
   }
 
+  /** Requests that change nothing and were written by hand. */
+  async these(requests) {
+    for (const request of requests) await this.#compare({ index: -1, way: 'by hand', ...request })
+  }
+
   /** Requests that change nothing, several at a time. */
   async read(count, from = 0) {
     let next = from

@@ -13,11 +13,24 @@ const SEED = Number(process.env.DIFF_SEED ?? 20211026)
 const TIMES = Number(process.env.DIFF_TIMES ?? 1)
 
 // The server's own limits on documents are no part of the comparison.
-const LIMITS = ['--limit-depth', '1000', '--limit-tokens', '100000', '--limit-aliases', '10000', '--limit-cost', '1000000000']
+const LIMITS = ['--limit-depth', '1000', '--limit-tokens', '100000', '--limit-aliases', '10000', '--limit-cost', '1000000000000000']
 const FOLDERS = { app: new URL('../app', import.meta.url).pathname, harder: new URL('harder', import.meta.url).pathname }
 
 const TYPE_NAMES = ['Query', 'Mutation', 'User', 'Person', 'Book', 'Node', 'SearchResult', 'Genre', 'OrderStatus', 'Probe', 'Decimal', 'String', '__Type', 'Nowhere', '']
 const pools = { typeName: TYPE_NAMES }
+
+// What chance may not bring up in every run.
+const ALWAYS = [
+  { query: '"It is described." query Q { __typename }' },
+  { query: '"It is described." fragment F on Query { __typename } { ...F }' },
+  { query: 'query ("It is described." $name: String!) { __type(name: $name) { name } }', variables: { name: 'Query' } },
+  { query: '{ echo(ratio: 1e400) }' },
+  { query: 'query ($no: Boolean = false) { __schema { types { name @skip(if: $no) } } __typename }', variables: { no: null } },
+  { query: 'query ($no: Boolean = false) { __type(name: "Query") { fields { name @skip(if: $no) } } __typename }', variables: { no: null } },
+  { query: 'query ($no: Boolean = false) { ...F ...F @skip(if: $no) } fragment F on Query { __typename }', variables: { no: null } },
+  { query: 'query Q { __typename } subscription S { userCreated { id } userCreated { name } }', operationName: 'Q' },
+  { query: 'query Q { __typename } subscription S { userCreated { id } ...F } fragment F on Subscription { b: userCreated { name } }', operationName: 'Q' },
+]
 
 // The stand-in is graphql-js itself and differs in nothing.
 const known = new Known(binary().endsWith('standin.mjs') ? [] : undefined)
@@ -44,6 +57,7 @@ async function compare(t, name, bin, args, options, { reads, writes }) {
   t.after(server.stop)
   const run = await Differential.open(name, server.url, { ...options, known, seed: SEED })
   t.after(() => run.close())
+  await run.these(ALWAYS)
   await run.read(reads)
   if (!run.failures.length) await run.write(writes)
   requests += run.total

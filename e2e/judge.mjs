@@ -2,7 +2,7 @@
 
 import { readFileSync, readdirSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { buildSchema, getNamedType, graphqlSync, isListType, getNullableType } from 'graphql'
+import { buildSchema, getNamedType, graphqlSync, isIntrospectionType, isListType, getNullableType } from 'graphql'
 import { Records } from './records.mjs'
 import { bindScalars } from './scalars.mjs'
 
@@ -60,12 +60,14 @@ function typeOfCollection(schema, collection) {
 
 /**
  * The order of types, directives and possible types is the server's own affair: take it over, so that everything else
- * can be compared as text. `theirs` is its answer to ORDER_QUERY. Gives back what one side has and the other lacks.
+ * can be compared as text. What only graphql-js knows about the schema's own types is taken from it, so that each such
+ * part is one difference and not one in every document that happens to show it. `theirs` is the answer to ORDER_QUERY.
+ * Gives back what one side has and the other lacks.
  */
 export function adoptOrder(schema, theirs) {
   const unlike = []
-  const arrange = (what, names, ours) => {
-    const mine = new Map(ours.map((item) => [item.name, item]))
+  const arrange = (what, names, ours, nameOf = ({ name }) => name) => {
+    const mine = new Map(ours.map((item) => [nameOf(item), item]))
     const both = names.filter((name) => mine.has(name))
     unlike.push(...names.filter((name) => !mine.has(name)).map((name) => `${what} ${name} is known to the server only`))
     unlike.push(...[...mine.keys()].filter((name) => !both.includes(name)).map((name) => `${what} ${name} is known to graphql-js only`))
@@ -76,14 +78,44 @@ export function adoptOrder(schema, theirs) {
   schema.getTypeMap = () => typeMap
   const directives = arrange('directive', theirs.directives.map(({ name }) => name), [...schema.getDirectives()])
   schema.getDirectives = () => directives
+  for (const { name, locations } of theirs.directives) {
+    const directive = schema.getDirective(name)
+    if (directive) directive.locations = arrange(`location of @${name}:`, locations, directive.locations, (location) => location)
+  }
   const possible = schema.getPossibleTypes.bind(schema)
   const arranged = new Map()
-  for (const { name, possibleTypes } of theirs.types) {
-    if (!possibleTypes || !typeMap[name]) continue
-    arranged.set(name, arrange(`possible type of ${name}:`, possibleTypes.map((type) => type.name), [...possible(typeMap[name])]))
+  for (const { name, possibleTypes, fields, enumValues } of theirs.types) {
+    const type = typeMap[name]
+    if (type && possibleTypes) arranged.set(name, arrange(`possible type of ${name}:`, possibleTypes.map((one) => one.name), [...possible(type)]))
+    if (type && fields && isIntrospectionType(type)) adoptFields(type, fields, arrange)
+    if (type && enumValues && isIntrospectionType(type)) {
+      const values = arrange(`value of ${name}:`, enumValues.map((value) => value.name), type.getValues())
+      type.getValues = () => values
+    }
   }
   schema.getPossibleTypes = (type) => arranged.get(type.name) ?? possible(type)
   return unlike
 }
 
-export const ORDER_QUERY = '{ __schema { types { name possibleTypes { name } } directives { name } } }'
+function adoptFields(type, fields, arrange) {
+  const own = type.getFields()
+  const both = arrange(`field of ${type.name}:`, fields.map(({ name }) => name), Object.values(own))
+  for (const name of Object.keys(own)) delete own[name]
+  for (const field of both) {
+    own[field.name] = field
+    const { args } = fields.find(({ name }) => name === field.name)
+    field.args = arrange(`argument of ${type.name}.${field.name}:`, args.map(({ name }) => name), field.args)
+  }
+}
+
+export const ORDER_QUERY = `{
+  __schema {
+    types {
+      name
+      possibleTypes { name }
+      fields(includeDeprecated: true) { name args(includeDeprecated: true) { name } }
+      enumValues(includeDeprecated: true) { name }
+    }
+    directives { name locations }
+  }
+}`

@@ -39,13 +39,13 @@ export class Records {
     const target = getNamedType(field.type)
     if (!isRecordType(target)) return
     if (!isListType(getNullableType(field.type))) {
-      field.resolve = (record) => nullable(record[`${field.name}Id`], (id) => this.get(target.name, id))
+      field.resolve = (record) => nullable(record[`${field.name}Id`], (id) => this.#seen(record).get(target.name, id))
       return
     }
     const reference = inverseOf(type, field)
     field.resolve = reference
-      ? ({ id }) => this.all(target.name).filter((other) => other[`${reference.name}Id`] === id)
-      : ({ id }) => this.#linked(type, field, id).map((other) => this.get(target.name, other))
+      ? (record) => this.#seen(record).all(target.name).filter((other) => other[`${reference.name}Id`] === record.id)
+      : (record) => this.#seen(record).linked(type, field, record.id)
   }
 
   #bindQuery(field) {
@@ -60,10 +60,10 @@ export class Records {
     const [, deed, name] = /^(create|update|delete)(\w+)$/.exec(field.name) ?? []
     const type = this.types.find((candidate) => candidate.name === name)
     if (!type) return
-    const answer = (record) => answerAs(getNamedType(field.type), record)
+    const answer = (record) => answerAs(type, getNamedType(field.type), record)
     if (deed === 'create') field.resolve = (_, given) => answer(this.create(type, given.input ?? given))
-    if (deed === 'update') field.resolve = (_, { id, input, ...given }) => answer(this.update(type, id, input ?? given))
-    if (deed === 'delete') field.resolve = (_, { id }) => answer(this.delete(type, id))
+    if (deed === 'update') field.resolve = (_, { id, expectedVersion, input, ...given }) => answer(this.update(type, id, input ?? given, expectedVersion))
+    if (deed === 'delete') field.resolve = (_, { id, expectedVersion }) => answer(this.delete(type, id, expectedVersion))
   }
 
   #list(type, { page, size, orderBy, ...filters }) {
@@ -81,38 +81,36 @@ export class Records {
   }
 
   create(type, given) {
-    return this.#insert(type, given, this.next.get(type.name))
+    return this.#whole(() => this.#insert(type, given, this.next.get(type.name)))
   }
 
-  update(type, id, given) {
-    const old = this.get(type.name, coerce('Long', id, 'id'))
-    if (!old) return undefined
-    const record = { ...old }
-    for (const field of stored(type)) if (field.key in given) record[field.key] = this.#accept(field, given[field.key])
-    this.#check(type, record)
-    this.tables.get(type.name).set(record.id, record)
-    this.#link(type, record.id, given)
+  /** The record, none if there is none; an error when it has changed since the version that is expected. */
+  #current(type, id, expectedVersion) {
+    const record = this.get(type.name, coerce('Long', id, 'id'))
+    if (record && expectedVersion != null && expectedVersion !== record._version) throw new Error(`version ${record._version}, not ${expectedVersion}`)
     return record
   }
 
-  delete(type, id) {
-    const record = this.get(type.name, coerce('Long', id, 'id'))
-    if (!record) return undefined
-    const before = structuredClone([...this.tables])
-    // What is selected of a deleted record is what it was before.
-    const last = { ...record, ...this.#relations(type, record) }
-    try {
-      this.#remove(type, record)
-    } catch (error) {
-      this.tables = new Map(before)
-      throw error
-    }
-    return last
+  update(type, id, given, expectedVersion) {
+    const old = this.#current(type, id, expectedVersion)
+    if (!old) return undefined
+    // An update that names no field changes nothing.
+    const record = { ...old, _version: old._version + (Object.keys(given).length ? 1 : 0) }
+    for (const field of stored(type)) if (field.key in given) record[field.key] = this.#accept(field, given[field.key])
+    return this.#whole(() => {
+      this.#check(type, record)
+      this.tables.get(type.name).set(record.id, record)
+      this.#link(type, record.id, given)
+      return record
+    })
   }
 
-  #relations(type, record) {
-    const lists = Object.values(type.getFields()).filter((field) => isListType(getNullableType(field.type)) && field.resolve)
-    return Object.fromEntries(lists.map((field) => [field.name, field.resolve(record, {})]))
+  delete(type, id, expectedVersion) {
+    const record = this.#current(type, id, expectedVersion)
+    if (!record) return undefined
+    const before = this.#copy()
+    this.#whole(() => this.#remove(type, record))
+    return new Past(before).get(type.name, record.id)
   }
 
   #remove(type, record) {
@@ -130,12 +128,12 @@ export class Records {
   #release(type, holder, field) {
     const rule = argumentOf(field.field, 'reference', 'onDelete')
     if (rule === 'CASCADE') this.#remove(type, holder)
-    else if (rule === 'SET_NULL') this.tables.get(type.name).set(holder.id, { ...holder, [field.key]: null })
+    else if (rule === 'SET_NULL') this.tables.get(type.name).set(holder.id, { ...holder, [field.key]: null, _version: holder._version + 1 })
     else throw new Error(`${type.name} ${holder.id} still needs it`)
   }
 
   #insert(type, given, number) {
-    const record = { __typename: type.name, id: String(number) }
+    const record = { __typename: type.name, id: String(number), _version: 1 }
     for (const field of stored(type)) {
       const value = given[field.key]
       record[field.key] = value === undefined ? field.default : this.#accept(field, value)
@@ -178,10 +176,32 @@ export class Records {
     }
   }
 
-  #linked(type, field, id) {
+  linked(type, field, id) {
     const { key, side } = linkKey(type, field)
     const others = (this.links.get(key) ?? []).filter((pair) => pair[side] === id).map((pair) => pair[1 - side])
-    return others.sort((a, b) => a - b)
+    return others.sort((a, b) => a - b).map((other) => this.get(getNamedType(field.type).name, other))
+  }
+
+  /** The records among which this one is to be seen: those of now, unless it was deleted. */
+  #seen(record) {
+    return record[PAST] ?? this
+  }
+
+  /** Records and lists of links are replaced, never changed. */
+  #copy() {
+    const tables = new Map([...this.tables].map(([name, table]) => [name, new Map(table)]))
+    return { tables, links: new Map(this.links), next: new Map(this.next) }
+  }
+
+  /** A write that fails leaves nothing behind. */
+  #whole(write) {
+    const before = this.#copy()
+    try {
+      return write()
+    } catch (error) {
+      Object.assign(this, before)
+      throw error
+    }
   }
 
   #sides(key) {
@@ -189,9 +209,33 @@ export class Records {
   }
 }
 
-function answerAs(type, record) {
-  if (type.name === 'Boolean') return record !== undefined
-  return type.name === 'ID' ? record?.id : record
+const PAST = Symbol('past')
+
+/** Records as they were before a deletion: what is selected of a deleted record, relations included, is what it was. */
+class Past {
+  constructor({ tables, links }) {
+    Object.assign(this, { tables, links })
+  }
+
+  get(typeName, id) {
+    const record = this.tables.get(typeName).get(String(id))
+    return record && { ...record, [PAST]: this }
+  }
+
+  all(typeName) {
+    return [...this.tables.get(typeName).keys()].map((id) => this.get(typeName, id))
+  }
+
+  linked(type, field, id) {
+    return Records.prototype.linked.call(this, type, field, id)
+  }
+}
+
+/** What an update or a deletion answers; only a Boolean says that there was no such record without an error. */
+function answerAs(type, declared, record) {
+  if (declared.name === 'Boolean') return record !== undefined
+  if (!record) throw new Error(`no such ${type.name}`)
+  return declared.name === 'ID' ? record.id : record
 }
 
 function nullable(value, then) {

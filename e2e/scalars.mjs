@@ -11,7 +11,7 @@ const READERS = {
     if (text === undefined || BigInt(text) < LONG_MIN || BigInt(text) > LONG_MAX) return undefined
     return String(BigInt(text))
   },
-  Decimal: (value) => (/^-?\d+(\.\d+)?$/.test(String(value)) && typeof value !== 'boolean' ? String(value) : undefined),
+  Decimal: (value) => (['string', 'number'].includes(typeof value) && /^-?\d+(\.\d+)?$/.test(value) ? String(value) : undefined),
   Date: (value) => (isDate(value) ? value : undefined),
   DateTime: (value) => (typeof value === 'string' && !Number.isNaN(Date.parse(value)) && value.includes('T') ? value : undefined),
 }

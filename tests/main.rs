@@ -6,6 +6,7 @@ mod cli;
 mod coerce;
 mod docs;
 mod embedding;
+mod graphql;
 mod hostile;
 mod http;
 mod migrate;

@@ -34,6 +34,7 @@ pub fn collect<'a>(
     for set in sets {
         collector.set(set);
     }
+    collector.planner.fields += collector.groups.len();
     let groups = collector.groups.into_iter().map(|(key, nodes)| Group { key, nodes });
     (groups.collect(), collector.broken)
 }
@@ -49,7 +50,11 @@ struct Collector<'p, 'a, 't> {
 impl<'a> Collector<'_, 'a, '_> {
     fn set(&mut self, set: &'a SelectionSet) {
         for selection in &set.selections {
-            if !self.included(selection.directives()) {
+            // A fragment that is here already is not looked at again, its conditions neither.
+            let again = selection
+                .as_fragment_spread()
+                .is_some_and(|spread| self.visited.contains(&spread.fragment_name));
+            if again || !self.included(selection.directives()) {
                 continue;
             }
             match selection {
@@ -61,8 +66,8 @@ impl<'a> Collector<'_, 'a, '_> {
                 }
                 Selection::FragmentSpread(spread) => {
                     let document = self.planner.document;
-                    if self.visited.insert(&spread.fragment_name)
-                        && let Some(fragment) = document.fragments.get(&spread.fragment_name)
+                    self.visited.insert(&spread.fragment_name);
+                    if let Some(fragment) = document.fragments.get(&spread.fragment_name)
                         && self.applies(fragment.type_condition())
                     {
                         self.set(&fragment.selection_set);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::failure;
 use super::path::{At, Path};
-use super::shape::{Connection, EdgeHolds, Entry, Holds, Label, Object, PageHolds};
+use super::shape::{Connection, EdgeHolds, Entries, Entry, Holds, Label, Object, PageHolds};
 use super::write::{Nulled, Writer, Wrote};
 
 /// Writes the current record in the shape it is given.
@@ -41,7 +41,7 @@ impl Gathering {
         path: &Path,
         node: &mut WriteNode,
     ) {
-        let lists = connection.entries.iter().filter(|entry| entry.holds.is_list());
+        let lists = connection.entries.list.iter().filter(|entry| entry.holds.is_list());
         for (number, entry) in lists.enumerate() {
             if self.lists.len() == number {
                 self.lists.push(Growing::default());
@@ -125,9 +125,11 @@ impl Connection {
     /// Every shape in which its records are written.
     pub fn node_shapes(&self) -> Vec<Arc<Object>> {
         let mut shapes = Vec::new();
-        for entry in &self.entries {
+        for entry in &self.entries.list {
             match &entry.holds {
-                Holds::Edges { entries, .. } => shapes.extend(entries.iter().filter_map(EdgeHolds::node)),
+                Holds::Edges { entries, .. } => {
+                    shapes.extend(entries.list.iter().filter_map(EdgeHolds::node))
+                }
                 Holds::Nodes { object, .. } => shapes.push(object.clone()),
                 Holds::Typename(_) | Holds::PageInfo(_) | Holds::TotalCount | Holds::Missing(_) => {}
             }
@@ -147,7 +149,7 @@ impl EdgeHolds {
 
 fn edge(
     writer: &mut Writer,
-    own: &[Entry<EdgeHolds>],
+    own: &Entries<EdgeHolds>,
     text: &str,
     path: &Path,
     node: &mut WriteNode,
@@ -162,12 +164,16 @@ fn edge(
 
 fn entries<T>(
     writer: &mut Writer,
-    entries: &[Entry<T>],
+    entries: &Entries<T>,
     path: &Path,
     mut write: impl FnMut(&mut Writer, &Entry<T>, At) -> Wrote,
 ) -> Wrote {
+    if let Some(failure) = &entries.broken {
+        writer.failures.push(failure.clone().on(path.segments()));
+        return Err(Nulled);
+    }
     writer.out.push(b'{');
-    for (i, entry) in entries.iter().enumerate() {
+    for (i, entry) in entries.list.iter().enumerate() {
         if i > 0 {
             writer.out.push(b',');
         }

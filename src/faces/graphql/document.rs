@@ -5,6 +5,7 @@ use std::sync::{Arc, RwLock};
 use apollo_compiler::ExecutableDocument;
 use apollo_compiler::executable::{Operation, OperationType, Selection, SelectionSet};
 use apollo_compiler::parser::Parser;
+use apollo_compiler::response::GraphQLError;
 use apollo_compiler::validation::{DiagnosticList, Valid};
 use apollo_compiler::{Node, ast};
 
@@ -129,26 +130,43 @@ fn validate(
     for operation in document.operations.iter() {
         limits::check(&document, operation, None, limits).map_err(|failure| vec![failure])?;
     }
-    let document = match (document.validate(schema), &mut complaints) {
-        (Ok(document), None) => document,
-        (Ok(_), Some(errors)) => return Err(failures(errors, "GRAPHQL_VALIDATION_FAILED")),
-        (Err(error), None) => return Err(failures(&error.errors, "GRAPHQL_VALIDATION_FAILED")),
-        (Err(error), Some(errors)) => {
-            errors.merge(error.errors);
-            return Err(failures(errors, "GRAPHQL_VALIDATION_FAILED"));
+    let document = match document.validate(schema) {
+        Ok(document) => document,
+        Err(error) => {
+            match &mut complaints {
+                Some(complaints) => complaints.merge(error.errors),
+                None => complaints = Some(error.errors),
+            }
+            Valid::assume_valid(error.partial)
         }
     };
-    let breaches = rules::check(schema, &document);
-    if breaches.is_empty() { Ok(document) } else { Err(breaches) }
+    let rules::Findings { breaches, free_nulls } = rules::check(schema, &document);
+    let mut refused = Vec::new();
+    for complaint in complaints.iter().flat_map(DiagnosticList::iter) {
+        let failure = failure(&complaint.unstable_to_json_compat(), "GRAPHQL_VALIDATION_FAILED");
+        let pardoned = match complaint.error.unstable_error_name() {
+            Some(rules::MULTIPLE_FIELDS) => true,
+            Some(rules::WRONG_VALUE) => failure.places.iter().any(|place| free_nulls.contains(place)),
+            _ => false,
+        };
+        if !pardoned {
+            refused.push(failure);
+        }
+    }
+    match (refused.is_empty(), breaches.is_empty()) {
+        (true, true) => Ok(document),
+        (true, false) => Err(breaches),
+        (false, _) => Err(refused),
+    }
 }
 
 fn failures(errors: &DiagnosticList, code: &str) -> Vec<Failure> {
-    let failures = errors.iter().map(|diagnostic| {
-        let error = diagnostic.unstable_to_json_compat();
-        let places = error.locations.iter().map(|at| Place { line: at.line, column: at.column });
-        Failure::new(code, error.message).at(&places.collect::<Vec<_>>())
-    });
-    failures.collect()
+    errors.iter().map(|diagnostic| failure(&diagnostic.unstable_to_json_compat(), code)).collect()
+}
+
+fn failure(error: &GraphQLError, code: &str) -> Failure {
+    let places = error.locations.iter().map(|at| Place { line: at.line, column: at.column });
+    Failure::new(code, error.message.clone()).at(&places.collect::<Vec<_>>())
 }
 
 impl Prepared {
@@ -194,13 +212,14 @@ impl Prepared {
         self.operation.operation_type
     }
 
-    /// The plan for these variables, from before where there is one.
+    /// The plan for these variables, from before where there is one; a new one that is kept is told to `grown`.
     pub fn plan(
         &self,
         engine: &Engine,
         settings: &Settings,
         document: &Valid<ExecutableDocument>,
         variables: &Variables,
+        grown: impl FnOnce(&Plan),
     ) -> Result<Arc<Plan>, Failure> {
         if self.weigh {
             limits::check(document, &self.operation, Some(variables), &settings.limits)?;
@@ -213,8 +232,11 @@ impl Prepared {
         drop(known);
         let plan = Arc::new(Plan::new(engine, document, &self.operation, variables)?);
         let mut plans = self.plans.write().unwrap_or_else(|broken| broken.into_inner());
-        if !plan.once && plans.len() < PLANS {
+        let known = plans.iter().any(|(flags, _)| flags.iter().copied().eq(key.clone()));
+        if !known && !plan.once && plans.len() < PLANS {
             plans.push((key.collect(), plan.clone()));
+            drop(plans);
+            grown(&plan);
         }
         Ok(plan)
     }

@@ -2,24 +2,21 @@
 
 use std::sync::Arc;
 
-use apollo_compiler::ExecutableDocument;
-use apollo_compiler::validation::Valid;
-
 use super::answer::{Answering, Running};
-use super::document::Prepared;
 use super::failure::{self, Failure};
-use super::introspection;
+use super::introspection::Introspection;
 use super::plan::{BuiltinRoot, Does, Plan, Shape};
 use super::resolve::Resolving;
 use super::variables::Variables;
 use crate::engine::{Actor, Done, Engine, Key, Operation, Request, answer_as};
 use crate::error::{Error, Result};
 
+/// Room that is made for an answer beforehand: one that was larger once need not be so again.
+const LARGEST: usize = 1 << 20;
+
 /// Everything one execution needs.
 pub struct Execution<'a> {
     pub engine: &'a Engine,
-    pub document: &'a Valid<ExecutableDocument>,
-    pub prepared: &'a Prepared,
     pub plan: Arc<Plan>,
     pub variables: Variables,
     pub key: Option<Key>,
@@ -59,9 +56,9 @@ impl Execution<'_> {
             body.push(b'}');
             return Ok(Executed { body, replayed: false });
         }
-        let capacity = self.plan.size.load(std::sync::atomic::Ordering::Relaxed) + 64;
+        let capacity = self.plan.size.load(std::sync::atomic::Ordering::Relaxed).min(LARGEST) + 64;
         let mut answering = Answering::new(self.plan.clone(), capacity);
-        self.answer_constants(&mut answering)?;
+        self.answer_constants(&mut answering);
         if self.plan.live {
             return self.run_live(answering).await;
         }
@@ -81,7 +78,7 @@ impl Execution<'_> {
     }
 
     /// Root fields that neither the store nor a resolver has a part in.
-    fn answer_constants(&self, answering: &mut Answering) -> Result<(), Refused> {
+    fn answer_constants(&self, answering: &mut Answering) {
         for (position, root) in self.plan.roots.iter().enumerate() {
             match &root.does {
                 Does::Typename(name) => answering.root(position, |writer, _, _| {
@@ -91,27 +88,15 @@ impl Execution<'_> {
                 Does::Missing(why) => {
                     answering.root(position, |writer, root, at| writer.missing(root.required, why, at))
                 }
-                Does::Introspection => {
-                    let answers = self.introspection()?;
-                    answering.root(position, |writer, root, at| answers.write(writer, root, at));
+                Does::Introspection { arguments, slot } => {
+                    let (schema, variables) = (&self.engine.model().schema, &self.variables);
+                    let introspection = Introspection { schema, variables };
+                    answering
+                        .root(position, |writer, _, at| introspection.write(writer, slot, arguments, at));
                 }
                 Does::Builtin(_) | Does::Registered { .. } => {}
             }
         }
-        Ok(())
-    }
-
-    /// The same for every request, unless variables have a say.
-    fn introspection(&self) -> Result<std::borrow::Cow<'_, introspection::Answers>, Refused> {
-        if let Some(known) = self.plan.introspection.get() {
-            return Ok(std::borrow::Cow::Borrowed(known));
-        }
-        let model = self.engine.model();
-        let answers = introspection::answer(model, self.document, self.prepared, &self.variables)?;
-        if self.prepared.declared.is_empty() {
-            return Ok(std::borrow::Cow::Borrowed(self.plan.introspection.get_or_init(|| answers)));
-        }
-        Ok(std::borrow::Cow::Owned(answers))
     }
 
     /// What the store is asked for the root fields that `wanted` picks.
@@ -123,7 +108,9 @@ impl Execution<'_> {
                 let running = Running::new(position, &operation);
                 Some((operation, running))
             }
-            Does::Typename(_) | Does::Introspection | Does::Registered { .. } | Does::Missing(_) => None,
+            Does::Typename(_) | Does::Introspection { .. } | Does::Registered { .. } | Does::Missing(_) => {
+                None
+            }
         });
         operations.unzip()
     }

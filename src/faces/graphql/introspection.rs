@@ -1,114 +1,291 @@
-//! Answers `__schema` and `__type` through apollo-compiler, as bytes for each root field that asked.
+//! What the schema says about itself: the fields of `__schema` and `__type`, as graphql-js resolves them.
 
-use apollo_compiler::ExecutableDocument;
-use apollo_compiler::executable::{InlineFragment, Operation, Selection, SelectionSet};
-use apollo_compiler::introspection::partial_execute;
-use apollo_compiler::response::{GraphQLError, JsonMap, ResponseDataPathSegment, serde_json_bytes};
-use apollo_compiler::validation::Valid;
+use std::borrow::Cow;
 
-use super::document::Prepared;
-use super::failure::{Failure, Place};
+use apollo_compiler::Schema;
+use apollo_compiler::ast::{
+    DirectiveDefinition, DirectiveList, EnumValueDefinition, FieldDefinition, InputValueDefinition, Type,
+};
+use apollo_compiler::schema::ExtendedType;
+
+use super::default;
 use super::path::At;
-use super::plan::Root;
+use super::shape::{Field, From, Output, Slot};
 use super::variables::Variables;
-use super::write::{Nulled, Writer, Wrote};
-use crate::error::Segment;
-use crate::model::Model;
+use super::write::{Writer, Wrote};
+use super::{failure, input};
+use crate::error::Result;
 
-/// What apollo-compiler says.
-#[derive(Debug, Clone)]
-pub struct Answers {
-    /// By response key; nothing where a non-null field failed.
-    fields: Vec<(String, Vec<u8>)>,
-    failures: Vec<Failure>,
+/// The schema, with what the arguments of a request need.
+pub struct Introspection<'a> {
+    pub schema: &'a Schema,
+    pub variables: &'a Variables,
 }
 
-impl Answers {
-    /// Writes the field and what failed in it.
-    pub fn write(&self, writer: &mut Writer, root: &Root, at: At) -> Wrote {
-        let own = |failure: &&Failure| match failure.path.first() {
-            Some(Segment::Field(name)) => *name == root.label.response,
-            Some(Segment::Index(_)) | None => true,
+/// Something of the schema that has fields.
+enum Thing<'a> {
+    Schema,
+    Type(&'a ExtendedType),
+    /// A list, or a type that is not null.
+    Wrapper(Type),
+    Field(&'a FieldDefinition),
+    Input(&'a InputValueDefinition),
+    EnumValue(&'a EnumValueDefinition),
+    Directive(&'a DirectiveDefinition),
+}
+
+/// What a field of it is.
+enum Found<'a> {
+    Nothing,
+    Flag(bool),
+    Text(Cow<'a, str>),
+    Thing(Thing<'a>),
+    List(Vec<Found<'a>>),
+}
+
+impl<'a> Introspection<'a> {
+    /// Writes the root field `__schema` or `__type`.
+    pub fn write(&self, writer: &mut Writer, slot: &Slot, arguments: &input::Arguments, at: At) -> Wrote {
+        let found = match at.label.name.as_str() {
+            "__schema" => Ok(Found::Thing(Thing::Schema)),
+            _ => arguments.by_name(self.variables).map(|given| {
+                let name = given.iter().find_map(|(_, value)| value.as_str());
+                name.map_or(Found::Nothing, |name| self.named(name))
+            }),
         };
-        let failures = writer.failures.len();
-        writer.failures.extend(self.failures.iter().filter(own).cloned());
-        match self.fields.iter().find(|(key, _)| *key == root.label.response) {
-            Some((_, bytes)) => {
-                writer.out.extend_from_slice(bytes);
+        self.found(writer, slot, found, at)
+    }
+
+    fn found(&self, writer: &mut Writer, slot: &Slot, found: Result<Found>, at: At) -> Wrote {
+        match (found, &slot.output) {
+            (Err(error), _) => writer.failed(slot.required, &error, at),
+            (Ok(Found::Flag(flag)), _) => {
+                writer.out.extend_from_slice(if flag { b"true" } else { b"false" });
                 Ok(())
             }
-            None if writer.failures.len() > failures => Err(Nulled),
-            None => writer.null(root.required, at),
+            (Ok(Found::Text(text)), _) => {
+                failure::text(&mut writer.out, &text);
+                Ok(())
+            }
+            (Ok(Found::Thing(thing)), Output::Object(object)) => writer.nullable(slot.required, |writer| {
+                writer.object(object, at.path, |writer, field, at| self.field(writer, &thing, field, at))
+            }),
+            (Ok(Found::List(items)), Output::List(item)) => writer.nullable(slot.required, |writer| {
+                writer.out.push(b'[');
+                for (index, found) in items.into_iter().enumerate() {
+                    if index > 0 {
+                        writer.out.push(b',');
+                    }
+                    self.found(writer, item, Ok(found), at.down(&at.path.index(index)))?;
+                }
+                writer.out.push(b']');
+                Ok(())
+            }),
+            (Ok(Found::Nothing | Found::Thing(_) | Found::List(_)), _) => writer.null(slot.required, at),
         }
     }
-}
 
-pub fn answer(
-    model: &Model,
-    document: &Valid<ExecutableDocument>,
-    prepared: &Prepared,
-    variables: &Variables,
-) -> Result<Answers, Failure> {
-    let values = Valid::assume_valid(given(prepared, variables));
-    let implementers = model.schema.implementers_map();
-    let operation = Operation {
-        selection_set: only_introspection(document, &prepared.operation.selection_set),
-        ..Operation::clone(&prepared.operation)
-    };
-    let response = partial_execute(&model.schema, &implementers, document, &operation, &values);
-    let response = response.map_err(|error| {
-        Failure::new("GRAPHQL_VALIDATION_FAILED", error.to_graphql_error(&document.sources).message)
-    })?;
-    let data = response.data.unwrap_or_default();
-    let fields = data.iter().map(|(key, value)| {
-        let bytes = serde_json::to_vec(value).expect("JSON is written as JSON");
-        (key.as_str().to_owned(), bytes)
-    });
-    Ok(Answers { fields: fields.collect(), failures: response.errors.into_iter().map(failure).collect() })
-}
-
-fn failure(error: GraphQLError) -> Failure {
-    let places = error.locations.iter().map(|at| Place { line: at.line, column: at.column });
-    let path = error.path.iter().map(|segment| match segment {
-        ResponseDataPathSegment::Field(name) => Segment::Field(name.to_string()),
-        ResponseDataPathSegment::ListIndex(index) => Segment::Index(*index),
-    });
-    Failure::new("BAD_USER_INPUT", error.message).at(&places.collect::<Vec<_>>()).on(path.collect())
-}
-
-/// The root fields that ask about the schema. The others would be looked at, though not answered: an argument
-/// that fails there would spoil these.
-fn only_introspection(document: &ExecutableDocument, set: &SelectionSet) -> SelectionSet {
-    let mut kept = SelectionSet::new(set.ty.clone());
-    for selection in &set.selections {
-        let (inner, directives) = match selection {
-            Selection::Field(field) => {
-                if matches!(field.name.as_str(), "__schema" | "__type") {
-                    kept.push(field.clone());
-                }
-                continue;
+    fn field(&self, writer: &mut Writer, thing: &Thing<'a>, field: &Field, at: At) -> Wrote {
+        let found = match &field.from {
+            From::Typename(name) => {
+                writer.out.extend_from_slice(name);
+                return Ok(());
             }
-            Selection::InlineFragment(fragment) => (&fragment.selection_set, &fragment.directives),
-            Selection::FragmentSpread(spread) => match spread.fragment_def(document) {
-                Some(fragment) => (&fragment.selection_set, &spread.directives),
-                None => continue,
-            },
+            From::Introspection(arguments) => self.include_deprecated(arguments).map(|deprecated| {
+                let name = field.label.name.as_str();
+                match thing {
+                    Thing::Schema => self.of_schema(name),
+                    Thing::Type(ty) => self.of_type(ty, name, deprecated),
+                    Thing::Wrapper(ty) => self.of_wrapper(ty, name),
+                    Thing::Field(field) => self.of_field(field, name, deprecated),
+                    Thing::Input(input) => self.of_input(input, name),
+                    Thing::EnumValue(value) => self.of_enum_value(value, name),
+                    Thing::Directive(directive) => self.of_directive(directive, name, deprecated),
+                }
+            }),
+            From::Column { .. }
+            | From::Child(_)
+            | From::Property
+            | From::Resolver { .. }
+            | From::Missing(_)
+            | From::Refused(_) => Ok(Found::Nothing),
         };
-        let selection_set = only_introspection(document, inner);
-        let (type_condition, directives) = (Some(inner.ty.clone()), directives.clone());
-        kept.push(InlineFragment { type_condition, directives, selection_set });
+        self.found(writer, &field.slot, found, at)
     }
-    kept
+
+    /// The one argument that fields of the schema have.
+    fn include_deprecated(&self, arguments: &input::Arguments) -> Result<bool> {
+        let given = arguments.by_name(self.variables)?;
+        Ok(given.iter().any(|(_, value)| value.as_bool() == Some(true)))
+    }
+
+    fn of_schema(&self, name: &str) -> Found<'a> {
+        let definition = &self.schema.schema_definition;
+        let root = |name: &Option<apollo_compiler::schema::ComponentName>| {
+            name.as_ref().map_or(Found::Nothing, |name| self.named(name))
+        };
+        match name {
+            "description" => text(definition.description.as_deref()),
+            "types" => things(self.schema.types.values().map(Thing::Type)),
+            "queryType" => root(&definition.query),
+            "mutationType" => root(&definition.mutation),
+            "subscriptionType" => root(&definition.subscription),
+            "directives" => things(
+                self.schema.directive_definitions.values().map(|directive| Thing::Directive(directive)),
+            ),
+            _ => Found::Nothing,
+        }
+    }
+
+    fn of_type(&self, ty: &'a ExtendedType, name: &str, deprecated: bool) -> Found<'a> {
+        let (fields, interfaces) = match ty {
+            ExtendedType::Object(object) => (Some(&object.fields), Some(&object.implements_interfaces)),
+            ExtendedType::Interface(object) => (Some(&object.fields), Some(&object.implements_interfaces)),
+            ExtendedType::Scalar(_)
+            | ExtendedType::Union(_)
+            | ExtendedType::Enum(_)
+            | ExtendedType::InputObject(_) => (None, None),
+        };
+        match (name, ty) {
+            ("kind", _) => Found::Text(Cow::Borrowed(kind(ty))),
+            ("name", _) => text(Some(ty.name())),
+            ("description", _) => text(ty.description().map(|text| text.as_str())),
+            ("specifiedByURL", ExtendedType::Scalar(scalar)) => {
+                let url = scalar.directives.get("specifiedBy");
+                text(url.and_then(|url| url.specified_argument_by_name("url")).and_then(|url| url.as_str()))
+            }
+            ("fields", _) => fields.map_or(Found::Nothing, |fields| {
+                let shown = fields.values().filter(|field| deprecated || !self.is_old(&field.directives));
+                things(shown.map(|field| Thing::Field(field)))
+            }),
+            ("interfaces", _) => interfaces.map_or(Found::Nothing, |interfaces| {
+                Found::List(interfaces.iter().map(|name| self.named(name)).collect())
+            }),
+            ("possibleTypes", ExtendedType::Union(union)) => {
+                Found::List(union.members.iter().map(|name| self.named(name)).collect())
+            }
+            ("possibleTypes", ExtendedType::Interface(interface)) => {
+                let types = self.schema.types.values();
+                things(types.filter(|ty| implements(ty, &interface.name)).map(Thing::Type))
+            }
+            ("enumValues", ExtendedType::Enum(definition)) => {
+                let values = definition.values.values();
+                let shown = values.filter(|value| deprecated || !self.is_old(&value.directives));
+                things(shown.map(|value| Thing::EnumValue(value)))
+            }
+            ("inputFields", ExtendedType::InputObject(object)) => {
+                self.inputs(object.fields.values().map(|field| &***field), deprecated)
+            }
+            _ => Found::Nothing,
+        }
+    }
+
+    fn of_wrapper(&self, ty: &Type, name: &str) -> Found<'a> {
+        match (name, ty) {
+            ("kind", Type::List(_)) => text(Some("LIST")),
+            ("kind", _) => text(Some("NON_NULL")),
+            ("ofType", Type::List(item)) => self.ty(item),
+            ("ofType", _) => self.ty(&ty.clone().nullable()),
+            _ => Found::Nothing,
+        }
+    }
+
+    fn of_field(&self, field: &'a FieldDefinition, name: &str, deprecated: bool) -> Found<'a> {
+        match name {
+            "name" => text(Some(&field.name)),
+            "description" => text(field.description.as_deref()),
+            "args" => self.inputs(field.arguments.iter().map(|argument| &**argument), deprecated),
+            "type" => self.ty(&field.ty),
+            _ => self.deprecation(&field.directives, name),
+        }
+    }
+
+    fn of_input(&self, input: &'a InputValueDefinition, name: &str) -> Found<'a> {
+        match name {
+            "name" => text(Some(&input.name)),
+            "description" => text(input.description.as_deref()),
+            "type" => self.ty(&input.ty),
+            "defaultValue" => default::written(self.schema, input)
+                .map_or(Found::Nothing, |default| Found::Text(Cow::Owned(default))),
+            _ => self.deprecation(&input.directives, name),
+        }
+    }
+
+    fn of_enum_value(&self, value: &'a EnumValueDefinition, name: &str) -> Found<'a> {
+        match name {
+            "name" => text(Some(&value.value)),
+            "description" => text(value.description.as_deref()),
+            _ => self.deprecation(&value.directives, name),
+        }
+    }
+
+    fn of_directive(&self, directive: &'a DirectiveDefinition, name: &str, deprecated: bool) -> Found<'a> {
+        match name {
+            "name" => text(Some(&directive.name)),
+            "description" => text(directive.description.as_deref()),
+            "isRepeatable" => Found::Flag(directive.repeatable),
+            "locations" => {
+                Found::List(directive.locations.iter().map(|place| text(Some(place.name()))).collect())
+            }
+            "args" => self.inputs(directive.arguments.iter().map(|argument| &**argument), deprecated),
+            _ => Found::Nothing,
+        }
+    }
+
+    fn inputs(&self, all: impl Iterator<Item = &'a InputValueDefinition>, deprecated: bool) -> Found<'a> {
+        things(all.filter(|input| deprecated || !self.is_old(&input.directives)).map(Thing::Input))
+    }
+
+    fn named(&self, name: &str) -> Found<'a> {
+        self.schema.types.get(name).map_or(Found::Nothing, |ty| Found::Thing(Thing::Type(ty)))
+    }
+
+    fn ty(&self, ty: &Type) -> Found<'a> {
+        match ty {
+            Type::Named(name) => self.named(name),
+            Type::List(_) | Type::NonNullNamed(_) | Type::NonNullList(_) => {
+                Found::Thing(Thing::Wrapper(ty.clone()))
+            }
+        }
+    }
+
+    fn deprecation(&self, directives: &'a DirectiveList, name: &str) -> Found<'a> {
+        match name {
+            "isDeprecated" => Found::Flag(self.is_old(directives)),
+            "deprecationReason" => text(self.reason(directives)),
+            _ => Found::Nothing,
+        }
+    }
+
+    fn is_old(&self, directives: &'a DirectiveList) -> bool {
+        self.reason(directives).is_some()
+    }
+
+    /// Whoever gives null as the reason takes the deprecation back.
+    fn reason(&self, directives: &'a DirectiveList) -> Option<&'a str> {
+        directives.get("deprecated")?.argument_by_name("reason", self.schema).ok()?.as_str()
+    }
 }
 
-/// Already coerced, so apollo-compiler need not judge them again.
-fn given(prepared: &Prepared, variables: &Variables) -> JsonMap {
-    let values = prepared.declared.iter().zip(variables.iter());
-    let given = values.filter_map(|(declared, value)| {
-        let mut out = Vec::new();
-        super::complete::json(&mut out, value?);
-        let value: serde_json_bytes::Value = serde_json::from_slice(&out).ok()?;
-        Some((declared.name.as_str().into(), value))
-    });
-    given.collect()
+fn text(text: Option<&str>) -> Found<'_> {
+    text.map_or(Found::Nothing, |text| Found::Text(Cow::Borrowed(text)))
+}
+
+fn things<'a>(things: impl Iterator<Item = Thing<'a>>) -> Found<'a> {
+    Found::List(things.map(Found::Thing).collect())
+}
+
+fn implements(ty: &ExtendedType, interface: &str) -> bool {
+    ty.as_object().is_some_and(|object| object.implements_interfaces.contains(interface))
+}
+
+fn kind(ty: &ExtendedType) -> &'static str {
+    match ty {
+        ExtendedType::Scalar(_) => "SCALAR",
+        ExtendedType::Object(_) => "OBJECT",
+        ExtendedType::Interface(_) => "INTERFACE",
+        ExtendedType::Union(_) => "UNION",
+        ExtendedType::Enum(_) => "ENUM",
+        ExtendedType::InputObject(_) => "INPUT_OBJECT",
+    }
 }

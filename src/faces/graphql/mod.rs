@@ -6,6 +6,7 @@ pub mod cache;
 mod collect;
 mod complete;
 mod connection;
+mod default;
 mod document;
 mod draft;
 mod execute;
@@ -131,12 +132,12 @@ impl Served {
         let (engine, schema) = (&self.engine, &self.engine.model().schema);
         let variables =
             variables::coerce(schema, &prepared.declared, asked.variables).map_err(Refused::Request)?;
-        let plan = prepared.plan(engine, &self.settings, &document.document, &variables)?;
+        let grown = |plan: &plan::Plan| self.documents.planned(&asked.query, plan);
+        let plan = prepared.plan(engine, &self.settings, &document.document, &variables, grown)?;
         let Manner { actor, key, .. } = manner;
         // A query may be asked again as often as one likes.
         let key = key.filter(|_| prepared.kind() == OperationType::Mutation);
-        let execution =
-            Execution { engine, document: &document.document, prepared, plan, variables, key, actor };
+        let execution = Execution { engine, plan, variables, key, actor };
         execution.run().await.map(Reply::Executed)
     }
 }

@@ -9,8 +9,8 @@ use apollo_compiler::schema::ExtendedType;
 use super::collect::{Group, collect, label};
 use super::plan::Planner;
 use super::shape::{
-    Abstract, ChildRead, Connection, EdgeHolds, Entry, Field, From, Holds, Leaf, Object, Output, PageHolds,
-    Reads, Slot,
+    Abstract, ChildRead, Connection, EdgeHolds, Entries, Entry, Field, From, Holds, Leaf, Object, Output,
+    PageHolds, Reads, Slot,
 };
 use crate::engine::{Listing, arguments};
 use crate::error::Error;
@@ -77,6 +77,10 @@ impl<'a> Planner<'a> {
             Some(record) => {
                 let (slot, from) = self.stored(record, first, &ty, group, reads);
                 Field { label, slot, from }
+            }
+            None if type_name.starts_with("__") => {
+                let from = From::Introspection(self.arguments(first));
+                Field { label, slot: self.slot(&ty, group), from }
             }
             None => Field { label, slot: self.slot(&ty, group), from: From::Property },
         }
@@ -195,21 +199,33 @@ impl<'a> Planner<'a> {
 
     /// A Relay connection over the records of a type.
     pub fn connection(&mut self, record: TypeId, type_name: &str, group: &Group<'a>) -> Connection {
+        let (list, broken) = (Vec::new(), None);
         let mut connection = Connection {
             type_name: type_name.to_owned(),
-            entries: Vec::new(),
+            entries: Entries { list, broken },
             record,
             reads: Reads::default(),
             counted: false,
             cursors: false,
             live: false,
         };
-        for group in &collect(self, type_name, group.sets()).0 {
-            let holds = self.holds(&mut connection, type_name, group);
-            let required = group.nodes[0].ty().is_non_null();
-            connection.entries.push(Entry { label: label(self, type_name, group), required, holds });
-        }
+        connection.entries =
+            self.entries(type_name, group, |planner, group| planner.holds(&mut connection, type_name, group));
         connection
+    }
+
+    fn entries<T>(
+        &mut self,
+        type_name: &str,
+        group: &Group<'a>,
+        mut holds: impl FnMut(&mut Self, &Group<'a>) -> T,
+    ) -> Entries<T> {
+        let (groups, broken) = collect(self, type_name, group.sets());
+        let list = groups.iter().map(|group| {
+            let required = group.nodes[0].ty().is_non_null();
+            Entry { label: label(self, type_name, group), required, holds: holds(self, group) }
+        });
+        Entries { list: list.collect(), broken }
     }
 
     fn holds(&mut self, connection: &mut Connection, type_name: &str, group: &Group<'a>) -> Holds {
@@ -219,12 +235,8 @@ impl<'a> Planner<'a> {
         match first.name.as_str() {
             "__typename" => Holds::Typename(format!("\"{type_name}\"").into_bytes()),
             "edges" => {
-                let mut entries = Vec::new();
-                for group in &collect(self, inner, group.sets()).0 {
-                    let holds = self.edge(connection, inner, group);
-                    let required = group.nodes[0].ty().is_non_null();
-                    entries.push(Entry { label: label(self, inner, group), required, holds });
-                }
+                let entries =
+                    self.entries(inner, group, |planner, group| planner.edge(connection, inner, group));
                 Holds::Edges { item_required, entries }
             }
             "nodes" => Holds::Nodes { item_required, object: self.connected(connection, group) },
@@ -261,9 +273,8 @@ impl<'a> Planner<'a> {
         connection: &mut Connection,
         type_name: &str,
         group: &Group<'a>,
-    ) -> Vec<Entry<PageHolds>> {
-        let mut entries = Vec::new();
-        for group in &collect(self, type_name, group.sets()).0 {
+    ) -> Entries<PageHolds> {
+        self.entries(type_name, group, |_, group| {
             let holds = match group.nodes[0].name.as_str() {
                 "__typename" => PageHolds::Typename(format!("\"{type_name}\"").into_bytes()),
                 "hasNextPage" => PageHolds::HasNext,
@@ -273,10 +284,8 @@ impl<'a> Planner<'a> {
                 name => PageHolds::Missing(format!("no resolver for field `{type_name}.{name}`")),
             };
             connection.cursors |= matches!(holds, PageHolds::Start | PageHolds::End);
-            let required = group.nodes[0].ty().is_non_null();
-            entries.push(Entry { label: label(self, type_name, group), required, holds });
-        }
-        entries
+            holds
+        })
     }
 }
 

@@ -1,8 +1,8 @@
 //! An operation as it is run: its root fields with what answers each, made once for a document and kept with it.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, OnceLock};
 
 use apollo_compiler::ExecutableDocument;
 use apollo_compiler::executable::{Field as Node, OperationType};
@@ -10,7 +10,6 @@ use apollo_compiler::executable::{Field as Node, OperationType};
 use super::collect::{Group, collect, label};
 use super::failure::Failure;
 use super::input::{Arguments, VariableRef};
-use super::introspection;
 use super::shape::{Connection, Object, Reads, Slot};
 use super::variables::Variables;
 use crate::engine::{Binding, Builtin, Engine, Gives, Resolver, Selection, Verb};
@@ -28,8 +27,8 @@ pub struct Plan {
     pub live: bool,
     /// Why it cannot be told what is selected.
     pub broken: Option<Failure>,
-    /// The answer to `__schema` and `__type`, where it is the same for every request.
-    pub introspection: OnceLock<introspection::Answers>,
+    /// Fields in it, fragments expanded: what it costs to keep.
+    pub fields: usize,
     /// Bytes of the last answer: the next one is probably as long.
     pub size: AtomicUsize,
 }
@@ -44,7 +43,10 @@ pub struct Root {
 pub enum Does {
     Typename(Vec<u8>),
     /// `__schema` or `__type`.
-    Introspection,
+    Introspection {
+        arguments: Arguments,
+        slot: Slot,
+    },
     Builtin(BuiltinRoot),
     Registered {
         resolver: Resolver,
@@ -87,7 +89,7 @@ impl Root {
         match &self.does {
             Does::Registered { .. } => true,
             Does::Builtin(root) => root.gives.is_live(),
-            Does::Typename(_) | Does::Introspection | Does::Missing(_) => false,
+            Does::Typename(_) | Does::Introspection { .. } | Does::Missing(_) => false,
         }
     }
 }
@@ -99,6 +101,8 @@ pub struct Planner<'a> {
     pub declared: &'a [VariableRef],
     pub variables: &'a Variables,
     pub once: bool,
+    /// Planned so far.
+    pub fields: usize,
     /// A disagreement that validation did not see.
     pub conflict: Option<Failure>,
     pub objects: HashMap<(String, Vec<usize>), Arc<Object>>,
@@ -117,6 +121,7 @@ impl Plan {
             declared: &operation.variables,
             variables,
             once: false,
+            fields: 0,
             conflict: None,
             objects: HashMap::new(),
         };
@@ -131,8 +136,8 @@ impl Plan {
                 live: roots.iter().any(Root::is_live),
                 roots,
                 once: planner.once,
+                fields: planner.fields,
                 broken,
-                introspection: OnceLock::new(),
                 size: AtomicUsize::new(0),
             }),
         }
@@ -144,7 +149,9 @@ impl<'a> Planner<'a> {
         let first = group.nodes[0];
         let does = match first.name.as_str() {
             "__typename" => Does::Typename(format!("\"{type_name}\"").into_bytes()),
-            "__schema" | "__type" => Does::Introspection,
+            "__schema" | "__type" => {
+                Does::Introspection { arguments: self.arguments(first), slot: self.slot(first.ty(), group) }
+            }
             name => self.bound(kind, name, first, group),
         };
         Root { label: label(self, type_name, group), required: first.ty().is_non_null(), does }

@@ -193,7 +193,11 @@ impl<'a> Resolving<'a> {
                 });
                 values.map(|value| Ok(Resolved::Value(value))).collect()
             }
-            From::Property | From::Typename(_) | From::Missing(_) | From::Refused(_) => {
+            From::Property
+            | From::Typename(_)
+            | From::Introspection(_)
+            | From::Missing(_)
+            | From::Refused(_) => {
                 let values = sources.iter().map(|source| match source {
                     Source::Row(_) => Value::Null,
                     Source::Value(value) => property(value, &field.label.name),

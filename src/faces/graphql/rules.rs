@@ -1,33 +1,48 @@
-//! Rules of validation that apollo-compiler leaves out and graphql-js has.
+//! Where graphql-js judges a document otherwise than apollo-compiler: rules that are left out, and complaints too many.
 
 use std::collections::HashSet;
 
 use apollo_compiler::ast::{self, Type, Value, VariableDefinition};
-use apollo_compiler::executable::{Operation, Selection, SelectionSet};
+use apollo_compiler::executable::{Operation, OperationType, Selection, SelectionSet};
 use apollo_compiler::parser::SourceMap;
 use apollo_compiler::schema::ExtendedType;
 use apollo_compiler::{ExecutableDocument, Name, Node, Schema};
 
 use super::failure::{Failure, Place};
 
-/// Every breach in a document that is otherwise valid.
-pub fn check(schema: &Schema, document: &ExecutableDocument) -> Vec<Failure> {
-    let mut failures = Vec::new();
+/// What apollo-compiler says of fields in a subscription, counting a response key as often as it is written …
+pub const MULTIPLE_FIELDS: &str = "SubscriptionUsesMultipleFields";
+/// … and of a value that does not fit its type.
+pub const WRONG_VALUE: &str = "UnsupportedValueType";
+
+/// What was found in a document.
+#[derive(Default)]
+pub struct Findings {
+    pub breaches: Vec<Failure>,
+    /// Nulls in lists within custom scalars: those take anything, though they must not be null themselves.
+    pub free_nulls: Vec<Place>,
+}
+
+pub fn check(schema: &Schema, document: &ExecutableDocument) -> Findings {
+    let mut findings = Findings::default();
     for operation in document.operations.iter() {
         let mut visited = HashSet::new();
-        let mut rules = Rules { schema, document, operation, failures: &mut failures };
+        let mut rules = Rules { schema, document, operation, findings: &mut findings };
         rules.definitions();
         rules.set(&operation.selection_set, &mut visited);
+        if operation.operation_type == OperationType::Subscription {
+            rules.one_root_field();
+        }
     }
-    failures.dedup();
-    failures
+    findings.breaches.dedup();
+    findings
 }
 
 struct Rules<'a> {
     schema: &'a Schema,
     document: &'a ExecutableDocument,
-    operation: &'a Operation,
-    failures: &'a mut Vec<Failure>,
+    operation: &'a Node<Operation>,
+    findings: &'a mut Findings,
 }
 
 /// Where a value stands: the type that is expected, if known, and whether there is a default for it.
@@ -45,6 +60,21 @@ impl<'a> Rules<'a> {
                 self.value(default, Position { ty: Some(&variable.ty), has_default: false });
             }
             self.directives(&variable.directives);
+        }
+    }
+
+    /// Selections of one response key are merged, so they count once.
+    fn one_root_field(&mut self) {
+        let roots = self.operation.root_fields(self.document);
+        let keys: HashSet<&Name> = roots.map(|field| field.response_key()).collect();
+        if keys.len() > 1 {
+            let name = self.operation.name.as_ref();
+            let title = name.map_or_else(
+                || "Anonymous Subscription".to_owned(),
+                |name| format!("Subscription \"{name}\""),
+            );
+            let message = format!("{title} must select only one top level field.");
+            self.complain(self.operation, message);
         }
     }
 
@@ -90,11 +120,17 @@ impl<'a> Rules<'a> {
         }
     }
 
-    fn value(&mut self, value: &'a Node<Value>, at: Position<'a>) {
+    fn value(&mut self, value: &'a Node<Value>, at: Position) {
         match &**value {
             Value::Variable(name) => self.variable(name, value, at),
             Value::List(items) => {
-                let ty = at.ty.map(|ty| if ty.is_list() { ty.item_type() } else { ty });
+                let free = at.ty.filter(|ty| !ty.is_list()).map(|ty| ty.clone().nullable());
+                if free.is_some() {
+                    let nulls = items.iter().filter(|item| item.is_null());
+                    let places = nulls.filter_map(|item| place(item, &self.document.sources));
+                    self.findings.free_nulls.extend(places);
+                }
+                let ty = free.as_ref().or(at.ty.filter(|ty| ty.is_list()).map(Type::item_type));
                 for item in items {
                     self.value(item, Position { ty, has_default: false });
                 }
@@ -109,7 +145,7 @@ impl<'a> Rules<'a> {
         }
     }
 
-    fn object(&mut self, fields: &'a [(Name, Node<Value>)], at: Position<'a>) {
+    fn object(&mut self, fields: &'a [(Name, Node<Value>)], at: Position) {
         let definition = at.ty.and_then(|ty| match self.schema.types.get(ty.inner_named_type()) {
             Some(ExtendedType::InputObject(definition)) => Some(definition),
             _ => None,
@@ -126,10 +162,12 @@ impl<'a> Rules<'a> {
     }
 
     fn variable(&mut self, name: &Name, value: &Node<Value>, at: Position) {
-        let Some(ty) = at.ty else { return };
-        // A custom scalar takes anything inside of it.
         let declared = self.operation.variables.iter().find(|variable| variable.name == *name);
-        let Some(declared) = declared else { return };
+        let Some(declared) = declared else {
+            return self.complain(value, format!("Variable \"${name}\" is not defined."));
+        };
+        // An object in a custom scalar takes anything.
+        let Some(ty) = at.ty else { return };
         if !is_allowed(declared, ty, at.has_default) {
             let message = format!(
                 "Variable \"${name}\" of type \"{}\" used in position expecting type \"{ty}\".",
@@ -139,9 +177,9 @@ impl<'a> Rules<'a> {
         }
     }
 
-    fn complain(&mut self, node: &Node<Value>, message: String) {
+    fn complain<T>(&mut self, node: &Node<T>, message: String) {
         let failure = Failure::new("GRAPHQL_VALIDATION_FAILED", message);
-        self.failures.push(failure.at(place(node, &self.document.sources).as_slice()));
+        self.findings.breaches.push(failure.at(place(node, &self.document.sources).as_slice()));
     }
 }
 

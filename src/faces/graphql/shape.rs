@@ -98,6 +98,8 @@ pub enum From {
         resolver: Resolver,
         arguments: Arguments,
     },
+    /// The schema itself answers it.
+    Introspection(Arguments),
     /// Nothing answers it.
     Missing(String),
     /// Its arguments ask for what cannot be.
@@ -161,7 +163,7 @@ impl Field {
 /// A Relay connection over a list of records. All its lists are made of the same rows.
 pub struct Connection {
     pub type_name: String,
-    pub entries: Vec<Entry<Holds>>,
+    pub entries: Entries<Holds>,
     pub record: TypeId,
     /// For the nodes of every list in it.
     pub reads: Reads,
@@ -170,7 +172,14 @@ pub struct Connection {
     pub live: bool,
 }
 
-/// One key of a connection's own objects.
+/// What is selected of one of a connection's own objects.
+pub struct Entries<T> {
+    pub list: Vec<Entry<T>>,
+    /// Why it cannot be told.
+    pub broken: Option<Failure>,
+}
+
+/// One key of it.
 pub struct Entry<T> {
     pub label: Label,
     pub required: bool,
@@ -179,9 +188,9 @@ pub struct Entry<T> {
 
 pub enum Holds {
     Typename(Vec<u8>),
-    Edges { item_required: bool, entries: Vec<Entry<EdgeHolds>> },
+    Edges { item_required: bool, entries: Entries<EdgeHolds> },
     Nodes { item_required: bool, object: Arc<Object> },
-    PageInfo(Vec<Entry<PageHolds>>),
+    PageInfo(Entries<PageHolds>),
     TotalCount,
     Missing(String),
 }

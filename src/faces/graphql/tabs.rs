@@ -5,8 +5,11 @@ use apollo_compiler::ast::{InputValueDefinition, Type};
 use apollo_compiler::schema::ExtendedType;
 use serde_json::{Value as Json, json};
 
-use crate::engine::{Binding, Builtin, Deed, Engine, Gives, Verb};
+use crate::engine::{Binding, Builtin, Engine, Gives, Verb};
 use crate::model::{Kind, Model, RecordType, Root, RootField, Rule, TypeId, Value};
+
+/// What a tab shows of a record type, in order. Subscriptions come here once there is a transport for them.
+const SHOWN: [Verb; 3] = [Verb::List, Verb::Get, Verb::Create];
 
 /// One tab for each record type that has an operation.
 pub fn of(engine: &Engine) -> Json {
@@ -17,8 +20,7 @@ pub fn of(engine: &Engine) -> Json {
 
 fn tab(engine: &Engine, record: TypeId) -> Option<String> {
     let model = engine.model();
-    let wanted = [Verb::List, Verb::Get, Verb::Create, Verb::Watch(Deed::Created)];
-    let operations = wanted.iter().filter_map(|verb| {
+    let operations = SHOWN.iter().filter_map(|verb| {
         let mut bound = model.roots.iter().zip(engine.bindings());
         bound.find_map(|(root, binding)| match binding {
             Binding::Builtin(builtin) if builtin.record == record && builtin.verb == *verb => {

@@ -52,7 +52,7 @@ impl Writer {
         })
     }
 
-    fn object(
+    pub fn object(
         &mut self,
         object: &Object,
         path: &Path,
@@ -85,7 +85,7 @@ impl Writer {
             From::Child(position) => self.children(&field.slot, row, *position, at),
             From::Missing(why) => self.missing(field.slot.required, why, at),
             From::Refused(error) => self.failed(field.slot.required, error, at),
-            From::Property | From::Resolver { .. } => {
+            From::Property | From::Resolver { .. } | From::Introspection(_) => {
                 self.failed(field.slot.required, &Error::internal("a row has no such property"), at)
             }
         }
