@@ -77,6 +77,7 @@ async fn count(engine: &Engine, record: TypeId) -> Option<u64> {
         | Outcome::Missing
         | Outcome::Created { .. }
         | Outcome::Updated { .. }
-        | Outcome::Deleted { .. } => None,
+        | Outcome::Deleted { .. }
+        | Outcome::Plain { .. } => None,
     }
 }

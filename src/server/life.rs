@@ -76,7 +76,7 @@ pub async fn start(
     let listeners = listen::bind(&config).await.map_err(StartError::Listen)?;
     let (lock, store) = open(&config)?;
     let store = Arc::new(store);
-    let report = migrate(&store, &understood, Mode::Start)?;
+    let report = migrate(&store, &understood, &app, Mode::Start)?;
     let engine = engine(&understood, &registry, &store, &config);
     if report.fresh {
         seed::load(&engine, &app).await.map_err(StartError::Seed)?;
@@ -139,9 +139,17 @@ fn create_durably(folder: &Path) -> std::io::Result<()> {
 }
 
 /// Brings the store's tables to the schema, as far as `mode` allows.
-pub fn migrate(store: &SqliteStore, understood: &Understood, mode: Mode) -> Result<Report, StartError> {
+pub fn migrate(
+    store: &SqliteStore,
+    understood: &Understood,
+    app: &App,
+    mode: Mode,
+) -> Result<Report, StartError> {
     let watched = resolvers::watched(&understood.bindings);
-    store.migrate(&understood.model, &watched, mode).map_err(|error| StartError::Migrate(error.to_string()))
+    let lists: Vec<String> = app.manifest.lists.iter().map(|list| list.name().to_owned()).collect();
+    store
+        .migrate(&understood.model, &watched, &lists, mode)
+        .map_err(|error| StartError::Migrate(error.to_string()))
 }
 
 fn engine(understood: &Understood, registry: &Registry, store: &Arc<SqliteStore>, config: &Config) -> Engine {
@@ -204,7 +212,7 @@ impl Site {
         let app = App::load(folder).map_err(StartError::Application)?;
         let understood = understand(&app, &self.registry)
             .map_err(|diagnostics| StartError::schema(&app.schema, &diagnostics))?;
-        migrate(&self.store, &understood, Mode::Start)?;
+        migrate(&self.store, &understood, &app, Mode::Start)?;
         warn(&understood, &app);
         let engine = engine(&understood, &self.registry, &self.store, &self.config);
         self.face.swap(Served::new(engine, &self.config));

@@ -25,7 +25,7 @@ pub fn blame(session: Session<'_>, model: &Model, action: &Action, error: rusqli
                 dangling(session, model, action).map(Error::Invalid)
             }
             Action::Delete { record, id, .. } => referrers(session, model, *record, *id).map(Error::Conflict),
-            Action::Get { .. } | Action::List { .. } => return error.into(),
+            Action::Get { .. } | Action::List { .. } | Action::Plain(_) => return error.into(),
         },
         _ => return error.into(),
     };
@@ -43,7 +43,7 @@ fn taken(
     action: &Action,
     message: &str,
 ) -> Result<Vec<Violation>, Fault> {
-    let Parts { record, id, values, .. } = parts(action);
+    let Parts { record: Some(record), id, values, .. } = parts(action) else { return Ok(Vec::new()) };
     let owner = model.record(record);
     let complain = |name: &str| Violation::new(name, "UNIQUE", format!("{} is already taken", label(name)));
     let mut violations = Vec::new();
@@ -79,7 +79,7 @@ fn is_taken(
 
 /// Every reference and link to a record that does not exist.
 fn dangling(session: Session<'_>, model: &Model, action: &Action) -> Result<Vec<Violation>, Fault> {
-    let Parts { record, values, links, .. } = parts(action);
+    let Parts { record: Some(record), values, links, .. } = parts(action) else { return Ok(Vec::new()) };
     let owner = model.record(record);
     let mut violations = Vec::new();
     for (field, value) in values {
