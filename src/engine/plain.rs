@@ -17,11 +17,24 @@ pub enum ListAct {
     /// The version and nothing else.
     Look,
     /// Values in order, from the beginning or from where an earlier part ended, up to about so many bytes.
-    Read { from: Option<Place>, bytes: usize },
-    Append { value: String, expected: Expected },
-    Replace { index: i64, value: String, expected: Expected },
+    Read {
+        from: Option<Place>,
+        bytes: usize,
+    },
+    Append {
+        value: String,
+        expected: Expected,
+    },
+    Replace {
+        index: i64,
+        value: String,
+        expected: Expected,
+    },
     /// The value that was removed is the one row.
-    Remove { index: i64, expected: Expected },
+    Remove {
+        index: i64,
+        expected: Expected,
+    },
 }
 
 /// The versions that a list may be at for a write to happen; any when nothing is expected.

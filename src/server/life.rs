@@ -13,7 +13,7 @@ use crate::engine::{Engine, PlanLimits, Registry, resolvers};
 use crate::faces::graphql::{Face, Served};
 use crate::faces::metrics::Metrics;
 use crate::faces::shutdown::Shutdown;
-use crate::faces::{self, health};
+use crate::faces::{self, health, rest};
 use crate::sql::migrate::{Mode, Report};
 use crate::sql::{DataLock, Options, SqliteStore};
 
@@ -55,6 +55,7 @@ struct Site {
     registry: Registry,
     store: Arc<SqliteStore>,
     face: Face,
+    rest: rest::Face,
 }
 
 /// Starts an application; it ends with `shutdown`.
@@ -85,8 +86,9 @@ pub async fn start(
 
     let metrics = Metrics::new();
     let face = Face::new(Served::new(engine.clone(), &config), &config);
-    let router = router(&app, &face, &store, &metrics, &shutdown);
-    let router = faces::foundation::wrap(router, &config, &metrics, &shutdown);
+    let rest = rest::Face::new(rest::Served::new(&app.manifest, engine.clone()));
+    let router = router(&app, &face, &rest, &store, &metrics, &shutdown);
+    let router = faces::foundation::wrap(router, rest.owners(), &config, &metrics, &shutdown);
     let addresses: Vec<SocketAddr> =
         listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
     banner::show(&app, &config, &engine, &addresses).await;
@@ -95,7 +97,7 @@ pub async fn start(
         async move { connection::serve(listeners, router, &config, &metrics, shutdown).await }
     });
     if let Some(watch) = watch {
-        let site = Site { config: config.clone(), registry, store, face };
+        let site = Site { config: config.clone(), registry, store, face, rest };
         tokio::spawn(site.follow(watch, shutdown.clone()));
     }
     Ok(Running { addresses, engine, shutdown, serving, _lock: lock })
@@ -164,6 +166,7 @@ fn engine(understood: &Understood, registry: &Registry, store: &Arc<SqliteStore>
 fn router(
     app: &App,
     face: &Face,
+    rest: &rest::Face,
     store: &Arc<SqliteStore>,
     metrics: &Metrics,
     shutdown: &Shutdown,
@@ -175,10 +178,12 @@ fn router(
             crate::engine::Store::ping(store.as_ref()).await.map_err(|error| error.to_string())
         })
     };
-    faces::home::router(&app.name)
+    let declared = rest.clone();
+    faces::home::router(&app.name, move || declared.addresses())
         .merge(health::router(Arc::new(ready), shutdown))
         .merge(faces::metrics::router(metrics))
         .merge(face.router())
+        .merge(rest.router())
 }
 
 /// Says once in the log what is served otherwise than it may be meant.
@@ -215,6 +220,7 @@ impl Site {
         migrate(&self.store, &understood, &app, Mode::Start)?;
         warn(&understood, &app);
         let engine = engine(&understood, &self.registry, &self.store, &self.config);
+        self.rest.swap(rest::Served::new(&app.manifest, engine.clone()));
         self.face.swap(Served::new(engine, &self.config));
         Ok(understood.model.records.len())
     }

@@ -2,11 +2,13 @@
 
 use crate::app::{App, Rows, SeedFile, SeedRecord};
 use crate::engine::arguments::named_fields;
-use crate::engine::{Answer, Done, Engine, Operation, Outcome, Request, Row, Selection, answer_as};
+use crate::engine::{
+    Answer, Done, Engine, ListAct, OnList, Operation, Outcome, Request, Row, Selection, answer_as,
+};
 use crate::error::{Error, Result};
 use crate::model::{FieldId, Kind, Model, TypeId, Value};
 
-/// Loads every record; the message of a failure names file and line.
+/// Loads every record and every value of a plain list; the message of a failure names file and line.
 pub async fn load(engine: &Engine, app: &App) -> Result<(), String> {
     let mut operations = Vec::new();
     let mut places = Vec::new();
@@ -17,6 +19,13 @@ pub async fn load(engine: &Engine, app: &App) -> Result<(), String> {
             let operation = creation(engine.model(), record, row);
             operations.push(Ok(operation.map_err(|error| format!("{place}: {error}"))?));
             places.push(place);
+        }
+    }
+    for file in &app.seed.files {
+        let Rows::Texts(values) = &file.rows else { continue };
+        for (index, value) in values.iter().enumerate() {
+            operations.push(Ok(addition(&file.collection, value)));
+            places.push(format!("{}: value {index}", file.name));
         }
     }
     if operations.is_empty() {
@@ -87,6 +96,11 @@ fn creation(model: &Model, record: TypeId, row: &SeedRecord) -> Result<Operation
     let value = Value::from(serde_json::Value::Object(object));
     let fields: Vec<(FieldId, Value)> = named_fields(model.record(record), value)?;
     Ok(Operation::Create { record, id, fields, selection: Selection::default().into() })
+}
+
+fn addition(list: &str, value: &str) -> Operation {
+    let act = ListAct::Append { value: value.to_owned(), expected: None };
+    Operation::Plain(OnList { list: list.into(), act })
 }
 
 fn seed_id(id: &serde_json::Value) -> Result<i64> {

@@ -126,7 +126,8 @@ struct Head {
 }
 
 fn head(session: Session<'_>, name: &str) -> rusqlite::Result<Option<Head>> {
-    let mut statement = session.prepare("SELECT id, version, length, next FROM trefoil_lists WHERE name = ?1")?;
+    let mut statement =
+        session.prepare("SELECT id, version, length, next FROM trefoil_lists WHERE name = ?1")?;
     let mut rows = statement.query([name])?;
     let Some(row) = rows.next()? else { return Ok(None) };
     Ok(Some(Head { id: row.get(0)?, version: row.get(1)?, length: row.get(2)?, next: row.get(3)? }))

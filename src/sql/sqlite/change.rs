@@ -194,7 +194,9 @@ pub fn parts(action: &Action) -> Parts<'_> {
     let (record, id, expected) = match action {
         Action::Create { record, id, .. } => (Some(*record), *id, None),
         Action::Update { record, id, expected_version, .. }
-        | Action::Delete { record, id, expected_version, .. } => (Some(*record), Some(*id), *expected_version),
+        | Action::Delete { record, id, expected_version, .. } => {
+            (Some(*record), Some(*id), *expected_version)
+        }
         Action::Get { record, id, .. } => (Some(*record), Some(*id), None),
         Action::List { record, .. } => (Some(*record), None, None),
         Action::Plain(_) => (None, None, None),
