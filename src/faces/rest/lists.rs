@@ -48,6 +48,8 @@ impl List {
 pub async fn answer(engine: &Engine, list: &Arc<List>, index: Option<&str>, request: Request) -> Response {
     let (head, body) = request.into_parts();
     let asked = Asked { engine, list, head: &head };
+    // Read in any case: a connection with unread bytes could not be used again.
+    let body = axum::body::to_bytes(body, usize::MAX).await.map_err(|_| cut_off());
     let answered = match (&head.method, index) {
         (&Method::GET | &Method::HEAD, None) => asked.read().await,
         (&Method::POST, None) => asked.append(body).await,
@@ -66,6 +68,9 @@ fn allow(index: Option<&str>) -> &'static str {
         Some(_) => "PUT, DELETE, OPTIONS",
     }
 }
+
+/// A body, as far as it came.
+type Sent = Result<Bytes, Problem>;
 
 struct Asked<'a> {
     engine: &'a Engine,
@@ -106,17 +111,16 @@ impl Asked<'_> {
         response
     }
 
-    async fn append(&self, body: Body) -> Result<Response, Problem> {
-        let body = whole(body).await?;
+    async fn append(&self, body: Sent) -> Result<Response, Problem> {
+        let body = body?;
         let value = body::text(self.headers(), &body)?;
         let said = format!("Added: {value}\n");
         let act = ListAct::Append { value, expected: self.expected() };
         self.write(act, said, &body, StatusCode::CREATED).await
     }
 
-    async fn replace(&self, index: &str, body: Body) -> Result<Response, Problem> {
-        let index = self.index(index)?;
-        let body = whole(body).await?;
+    async fn replace(&self, index: &str, body: Sent) -> Result<Response, Problem> {
+        let (index, body) = (self.index(index)?, body?);
         let value = body::text(self.headers(), &body)?;
         let said = format!("Index {index} is now: {value}\n");
         let act = ListAct::Replace { index, value, expected: self.expected() };
@@ -182,9 +186,9 @@ fn header(tag: &str) -> HeaderValue {
     HeaderValue::from_str(tag).expect("a tag is visible ASCII")
 }
 
-async fn whole(body: Body) -> Result<Bytes, Problem> {
-    let read = axum::body::to_bytes(body, usize::MAX).await;
-    read.map_err(|_| Problem::bad_request("MALFORMED_BODY", "the body ended early"))
+/// The foundation says it better when it is a limit that cut it off.
+fn cut_off() -> Problem {
+    Problem::bad_request("MALFORMED_BODY", "the body ended early")
 }
 
 /// A version means nothing to people.

@@ -10,8 +10,10 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use axum::Router;
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt;
 
 use self::lists::List;
 use self::text::TextPath;
@@ -110,9 +112,19 @@ async fn serve(State(face): State<Face>, request: Request) -> Response {
     let served = face.0.load_full();
     let path = request.uri().path().to_owned();
     match served.find(&path) {
-        Some(Found::Text(text)) => text.answer(request.method(), request.headers()).await,
+        Some(Found::Text(text)) => {
+            let (head, body) = request.into_parts();
+            ignore(body).await;
+            text.answer(&head.method, &head.headers).await
+        }
         Some(Found::List(list)) => lists::answer(&served.engine, list, None, request).await,
         Some(Found::Value(list, index)) => lists::answer(&served.engine, list, Some(index), request).await,
         None => not_found().into_response(),
     }
+}
+
+/// Reads what nobody asked for to its end: a connection with unread bytes could not be used again.
+async fn ignore(body: Body) {
+    let mut body = body.into_data_stream();
+    while let Some(Ok(_)) = body.next().await {}
 }
