@@ -11,6 +11,7 @@ mod http;
 mod migrate;
 mod model;
 mod power;
+mod rest;
 mod start;
 mod store;
 mod support;

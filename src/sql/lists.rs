@@ -223,34 +223,50 @@ impl List<'_> {
         if !(0..self.head.length).contains(&index) {
             return Ok(None);
         }
-        let (mut left, mut first, mut last) = (index, i64::MIN, i64::MAX);
+        let mut found = Block { first: i64::MIN, last: i64::MAX, count: self.head.length, index };
         for level in (1..=TOP).rev() {
-            let Some((block, before)) = self.block(level, first, last, left)? else { return Ok(None) };
-            left -= before;
-            (first, last) = (block * FAN_OUT, block * FAN_OUT + FAN_OUT - 1);
+            let Some(below) = self.descend(level, &found)? else { return Ok(None) };
+            found = below;
         }
-        let sql = "SELECT position FROM trefoil_list_values \
-                   WHERE list = ?1 AND position BETWEEN ?2 AND ?3 ORDER BY position LIMIT 1 OFFSET ?4";
-        self.session.number(sql, &[self.head.id, first, last, left].map(integer))
+        let behind = found.count - 1 - found.index;
+        let (order, skip) = if behind < found.index { ("DESC", behind) } else { ("ASC", found.index) };
+        let sql = format!(
+            "SELECT position FROM trefoil_list_values \
+             WHERE list = ?1 AND position BETWEEN ?2 AND ?3 ORDER BY position {order} LIMIT 1 OFFSET ?4"
+        );
+        self.session.number(&sql, &[self.head.id, found.first, found.last, skip].map(integer))
     }
 
-    /// The block among these that holds the value with so many before it, and how many lie before the block.
-    fn block(&self, level: i64, first: i64, last: i64, index: i64) -> rusqlite::Result<Option<(i64, i64)>> {
-        let sql = "SELECT block, count FROM trefoil_list_counts \
-                   WHERE list = ?1 AND level = ?2 AND block BETWEEN ?3 AND ?4 ORDER BY block";
-        let mut statement = self.session.prepare(sql)?;
-        bind(&mut statement, &[self.head.id, level, first, last].map(integer))?;
+    /// The block of this level that holds the value, looked for from the nearer end.
+    fn descend(&self, level: i64, within: &Block) -> rusqlite::Result<Option<Block>> {
+        let behind = within.count - 1 - within.index;
+        let (order, mut left) = if behind < within.index { ("DESC", behind) } else { ("ASC", within.index) };
+        let sql = format!(
+            "SELECT block, count FROM trefoil_list_counts \
+             WHERE list = ?1 AND level = ?2 AND block BETWEEN ?3 AND ?4 ORDER BY block {order}"
+        );
+        let mut statement = self.session.prepare(&sql)?;
+        bind(&mut statement, &[self.head.id, level, within.first, within.last].map(integer))?;
         let mut rows = statement.raw_query();
-        let mut before = 0;
         while let Some(row) = rows.next()? {
-            let count: i64 = row.get(1)?;
-            if index < before + count {
-                return Ok(Some((row.get(0)?, before)));
+            let (block, count): (i64, i64) = (row.get(0)?, row.get(1)?);
+            if left < count {
+                let index = if order == "DESC" { count - 1 - left } else { left };
+                let first = block * FAN_OUT;
+                return Ok(Some(Block { first, last: first + FAN_OUT - 1, count, index }));
             }
-            before += count;
+            left -= count;
         }
         Ok(None)
     }
+}
+
+/// Some of a list: where it begins and ends one level below, how many values it has, which of them is looked for.
+struct Block {
+    first: i64,
+    last: i64,
+    count: i64,
+    index: i64,
 }
 
 /// With what it costs to write down around it.

@@ -6,6 +6,7 @@ mod failing;
 mod indexes;
 mod keys;
 mod listing;
+mod lists;
 mod memory;
 mod trees;
 mod writing;
