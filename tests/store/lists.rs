@@ -181,7 +181,6 @@ async fn an_index_of_a_million_costs_about_what_one_of_a_thousand_does() {
     }
     for act in ["replace", "remove"] {
         let ((long, statements), (short, few)) = (costs[&("items", act)], costs[&("samples", act)]);
-        println!("{act}: {long} steps in a million, {short} in a thousand");
         assert_eq!(statements, few, "{act}");
         assert!(short > 0 && long <= 2 * short, "{act}: {long} steps in a million, {short} in a thousand");
     }
