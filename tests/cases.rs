@@ -8,6 +8,9 @@
 //!     type User { id: ID! name: String! }
 //!     type Query { users: [User!]! }
 //! set limits.depth 3
+//! manifest
+//!     [[list]]
+//!     path = "/notes"
 //!
 //! > GET /graphql?query={users{id}}
 //! accept: application/json
@@ -21,7 +24,7 @@
 //! {"data": {"user": null}}
 //! ```
 //!
-//! JSON is compared with its key order. `*` in a text stands for anything, and the key `"*"` at the end of an
+//! `{etag}` in a request's header is the last ETag that was answered. JSON is compared with its key order. `*` in a text stands for anything, and the key `"*"` at the end of an
 //! object for any more keys.
 
 use std::path::{Path, PathBuf};
@@ -35,6 +38,7 @@ use crate::support::{Client, Reply, Server};
 #[derive(Default)]
 struct Case {
     schema: String,
+    manifest: String,
     settings: Vec<(String, String)>,
     steps: Vec<Step>,
 }
@@ -82,8 +86,13 @@ fn run(file: &Path) -> Vec<String> {
     let server = serve(&case, folder.path());
     let mut client = Client::of(&server);
     let mut failures = Vec::new();
+    let mut etag = String::new();
     for step in &case.steps {
-        let reply = step.send(&mut client);
+        let reply = step.send(&mut client, &etag);
+        etag = reply.header("etag").map_or(etag, str::to_owned);
+        if reply.header("connection") == Some("close") {
+            client = Client::of(&server);
+        }
         if let Err(why) = step.judge(&reply) {
             let place = format!("{}:{}", file.display(), step.line);
             failures.push(format!("{place}: {why}\nanswered {} {}", reply.status, reply.text()));
@@ -94,7 +103,7 @@ fn run(file: &Path) -> Vec<String> {
 
 fn parse(file: &Path, text: &str) -> Case {
     let mut case = Case::default();
-    let mut answering = false;
+    let (mut answering, mut in_manifest) = (false, false);
     for (number, line) in text.lines().enumerate() {
         if line.starts_with('#') {
             continue;
@@ -114,10 +123,12 @@ fn parse(file: &Path, text: &str) -> Case {
         } else if let Some(setting) = line.strip_prefix("set ") {
             let (name, value) = setting.split_once(' ').expect("a setting and its value");
             case.settings.push((name.to_owned(), value.to_owned()));
-        } else if line.starts_with("    ") {
-            case.schema += &format!("{line}\n");
-        } else {
-            assert!(line.is_empty() || line == "schema", "{}:{}: {line}", file.display(), number + 1);
+        } else if let Some(line) = line.strip_prefix("    ") {
+            let part = if in_manifest { &mut case.manifest } else { &mut case.schema };
+            *part += &format!("{line}\n");
+        } else if !line.is_empty() {
+            in_manifest = line == "manifest";
+            assert!(in_manifest || line == "schema", "{}:{}: {line}", file.display(), number + 1);
         }
     }
     case
@@ -142,6 +153,7 @@ fn serve(case: &Case, folder: &Path) -> Server {
     }
     std::fs::create_dir(folder.join("graphql")).expect("a folder");
     std::fs::write(folder.join("graphql/schema.graphqls"), &case.schema).expect("a schema");
+    std::fs::write(folder.join("trefoil.toml"), &case.manifest).expect("a manifest");
     Server::start(Trefoil::folder(folder), config)
 }
 
@@ -157,10 +169,12 @@ impl Step {
         }
     }
 
-    fn send(&self, client: &mut Client) -> Reply {
+    fn send(&self, client: &mut Client, etag: &str) -> Reply {
         let (method, rest) = self.request.split_once(' ').unwrap_or((&self.request, ""));
+        let filled: Vec<(&str, String)> =
+            self.headers.iter().map(|(name, value)| (name.as_str(), value.replace("{etag}", etag))).collect();
         let mut headers: Vec<(&str, &str)> =
-            self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+            filled.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let body = self.body.trim_end();
         if method != "graphql" {
             return client.send(method, rest, &headers, body.as_bytes());

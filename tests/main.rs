@@ -13,6 +13,7 @@ mod migrate;
 mod model;
 mod operations;
 mod power;
+mod rest;
 mod start;
 mod store;
 mod support;

@@ -11,7 +11,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("model", &["error"]),
     ("engine", &["error", "model"]),
     ("sql", &["error", "model", "engine"]),
-    ("faces", &["error", "config", "model", "engine"]),
+    ("faces", &["error", "config", "model", "engine", "app"]),
     ("app", &["error", "config", "model", "engine"]),
     ("server", &["error", "config", "model", "engine", "sql", "faces", "app", "embed"]),
     ("embed", &["error", "config", "model", "engine", "app", "server"]),

@@ -53,5 +53,5 @@ fn migrate(app: &App, config: &Config, mode: Mode, registry: &Registry) -> Resul
         Origin::Sample => None,
         Origin::Folder(path) => Some(path.display().to_string()),
     };
-    Ok(life::migrate(&store, &understood, mode)?.text(folder.as_deref()))
+    Ok(life::migrate(&store, &understood, app, mode)?.text(folder.as_deref()))
 }

@@ -4,6 +4,7 @@ pub mod arguments;
 pub mod cursor;
 pub mod doubts;
 pub mod operation;
+pub mod plain;
 pub mod plan;
 pub mod records;
 pub mod resolvers;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 pub use operation::{
     Absent, Child, Condition, Deed, Listing, Op, Operation, Order, Outcome, Selection, Slice,
 };
+pub use plain::{ListAct, OnList, Place};
 pub use plan::{Plan, PlanLimits};
 pub use records::OwnedRow;
 pub use resolvers::{Actor, Binding, Builtin, Call, Gives, Registry, Resolved, Resolver, Verb};

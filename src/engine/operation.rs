@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use super::plain::{OnList, Place};
 use super::plan::Chosen;
 use crate::model::{FieldId, TypeId, Value};
 
@@ -41,6 +42,8 @@ pub enum Operation {
         expected_version: Option<i64>,
         selection: Arc<Selection>,
     },
+    /// Of a plain list; its rows have one cell, a text.
+    Plain(OnList),
 }
 
 /// What an update does to the fields it does not name.
@@ -147,6 +150,11 @@ pub enum Outcome {
     },
     Deleted {
         id: i64,
+    },
+    /// The plain list as it is now; `rest` is what was not read of it yet.
+    Plain {
+        version: i64,
+        rest: Option<Place>,
     },
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::cursor;
 use super::operation::{Absent, Condition, Listing, Op, Operation, Order, Selection, Slice};
+use super::plain::{self, OnList};
 use crate::error::{Error, Result, Segment, Violation};
 use crate::model::{
     Field, FieldId, FilledBy, Kind, Model, RecordType, Stored, TypeId, Value, coerce, scalars,
@@ -53,6 +54,7 @@ pub enum Action {
         expected_version: Option<i64>,
         selection: Arc<Chosen>,
     },
+    Plain(OnList),
 }
 
 /// A proven [`Selection`]; `shape` is equal exactly when the statements for it are.
@@ -131,9 +133,10 @@ impl Plan {
 
     /// Whether it changes records.
     pub fn writes(&self) -> bool {
-        match self.action {
+        match &self.action {
             Action::Get { .. } | Action::List { .. } => false,
             Action::Create { .. } | Action::Update { .. } | Action::Delete { .. } => true,
+            Action::Plain(asked) => asked.act.writes(),
         }
     }
 }
@@ -160,6 +163,7 @@ fn action(model: &Model, operation: Operation, now: jiff::Timestamp) -> Result<A
         Operation::Delete { record, id, expected_version, selection } => {
             Action::Delete { record, id, expected_version, selection: choose(model, record, &selection)? }
         }
+        Operation::Plain(asked) => Action::Plain(plain::prove(asked)?),
     })
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use http::header::{CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, ETAG};
@@ -22,7 +22,7 @@ use super::health::is_probe;
 use super::limits::{self, Arrived, Refused};
 use super::log::Ticket;
 use super::metrics::Metrics;
-use super::problem::Problem;
+use super::problem::{Problem, Voice};
 use super::rate::Rate;
 use super::shutdown::Shutdown;
 use super::spell::{Asker, spell};
@@ -31,21 +31,41 @@ use crate::config::Config;
 /// Smaller answers fit one packet anyway.
 const WORTH_COMPRESSING: u64 = 1024;
 
+/// Whose a path is that no route names.
+#[derive(Debug, Clone)]
+pub struct Owner {
+    /// What metrics call it.
+    pub route: String,
+    /// How errors are said there, whatever `Accept` says.
+    pub voice: Voice,
+}
+
+/// Finds the owner of a path.
+pub type Owners = Arc<dyn Fn(&str) -> Option<Owner> + Send + Sync>;
+
 struct Foundation {
     config: Arc<Config>,
     metrics: Metrics,
     shutdown: Shutdown,
     rate: Option<Rate>,
+    owners: Owners,
 }
 
 /// Puts every face on common ground. From the outside in: the envelope (id, log, metrics, headers, errors
 /// spelled), compression, CORS, the guard (refusals, draining, rate, size, time, panics), CSRF, the routes.
-pub fn wrap(router: Router, config: &Arc<Config>, metrics: &Metrics, shutdown: &Shutdown) -> Router {
+pub fn wrap(
+    router: Router,
+    owners: Owners,
+    config: &Arc<Config>,
+    metrics: &Metrics,
+    shutdown: &Shutdown,
+) -> Router {
     let foundation = Arc::new(Foundation {
         config: config.clone(),
         metrics: metrics.clone(),
         shutdown: shutdown.clone(),
         rate: config.rate_limit.and_then(Rate::new),
+        owners,
     });
     let router = router.layer(DefaultBodyLimit::disable());
     let router = elsewhere::refuse_forged_writes(router, &config.cors_origins);
@@ -72,8 +92,12 @@ async fn envelope(State(foundation): State<Arc<Foundation>>, mut request: Reques
     let id = RequestId::of(request.headers());
     let trusted = &foundation.config.trusted_proxies;
     let client = Client::of(peer(request.extensions()), request.headers(), trusted);
-    let asker = Asker::of(request.uri(), request.headers());
-    let ticket = Ticket::new(&request, arrived, &id, &client, &foundation.metrics);
+    let mut asker = Asker::of(request.uri(), request.headers());
+    let mut ticket = Ticket::new(&request, arrived, &id, &client, &foundation.metrics);
+    if let Some(owner) = foundation.owner(&request) {
+        asker.voice = Some(owner.voice);
+        ticket.owner = Some(owner.route);
+    }
     request.extensions_mut().insert(id.clone());
     request.extensions_mut().insert(client);
 
@@ -145,6 +169,11 @@ async fn guard(State(foundation): State<Arc<Foundation>>, mut request: Request, 
 }
 
 impl Foundation {
+    fn owner(&self, request: &Request) -> Option<Owner> {
+        let routed = request.extensions().get::<MatchedPath>().is_some();
+        if routed { None } else { (self.owners)(request.uri().path()) }
+    }
+
     fn take_from_rate(&self, request: &Request) -> Option<(super::rate::Allowance, Result<(), Problem>)> {
         let client = request.extensions().get::<Client>()?.address?;
         Some(self.rate.as_ref()?.take(client))

@@ -4,7 +4,11 @@ use axum::Router;
 use axum::routing::get;
 use http::header::CONTENT_TYPE;
 
-pub fn router(name: &str) -> Router {
+/// `declared` tells what the application adds: a path and what is there.
+pub fn router(
+    name: &str,
+    declared: impl Fn() -> Vec<(String, &'static str)> + Clone + Send + Sync + 'static,
+) -> Router {
     let text = format!(
         "{name}\n\n\
          /graphql                   GraphQL; in a browser, GraphiQL\n\
@@ -13,6 +17,9 @@ pub fn router(name: &str) -> Router {
          /health/ready              can it serve\n\
          /metrics                   figures for Prometheus\n"
     );
-    let text = bytes::Bytes::from(text);
-    Router::new().route("/", get(async move || ([(CONTENT_TYPE, "text/plain; charset=utf-8")], text.clone())))
+    let told = async move || {
+        let lines = declared().into_iter().map(|(path, what)| format!("{path:<26} {what}\n"));
+        ([(CONTENT_TYPE, "text/plain; charset=utf-8")], text + &lines.collect::<String>())
+    };
+    Router::new().route("/", get(told))
 }

@@ -30,6 +30,8 @@ pub(super) struct Ticket {
     /// Its query string is never logged: it may hold what a client keeps secret.
     uri: Uri,
     route: Option<MatchedPath>,
+    /// Stands for the route where there is none.
+    pub(super) owner: Option<String>,
     id: RequestId,
     client: Option<IpAddr>,
     status: Option<StatusCode>,
@@ -51,6 +53,7 @@ impl Ticket {
             method: request.method().clone(),
             uri: request.uri().clone(),
             route: request.extensions().get().cloned(),
+            owner: None,
             id: id.clone(),
             client: client.address,
             status: None,
@@ -82,7 +85,8 @@ impl Drop for Ticket {
         let took = self.arrived.elapsed();
         let status = self.status.map_or(GONE, |status| status.as_u16());
         self.metrics.active.dec();
-        self.metrics.observe(&self.method, self.route.as_ref().map(MatchedPath::as_str), status, took);
+        let route = self.route.as_ref().map(MatchedPath::as_str).or(self.owner.as_deref());
+        self.metrics.observe(&self.method, route, status, took);
         self.write_line(status, (took.as_secs_f64() * 1e6).round() / 1e3);
     }
 }

@@ -15,7 +15,9 @@ pub mod metrics;
 pub mod problem;
 mod process;
 mod rate;
+pub mod rest;
 pub mod shutdown;
 mod spell;
+mod tags;
 
 pub use problem::{Problem, method_not_allowed, not_found};

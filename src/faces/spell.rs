@@ -17,11 +17,13 @@ use crate::error::{Segment, Violation};
 pub struct Asker {
     uri: Uri,
     accept: Vec<HeaderValue>,
+    /// Set where the path alone decides.
+    pub(super) voice: Option<Voice>,
 }
 
 impl Asker {
     pub fn of(uri: &Uri, headers: &HeaderMap) -> Self {
-        Asker { uri: uri.clone(), accept: headers.get_all(ACCEPT).iter().cloned().collect() }
+        Asker { uri: uri.clone(), accept: headers.get_all(ACCEPT).iter().cloned().collect(), voice: None }
     }
 
     fn speaks_graphql(&self) -> bool {
@@ -56,7 +58,8 @@ fn by_accept(accept: &Accept<'_>) -> Voice {
 
 /// Gives `response` the body of `problem`; what other layers have put in its headers stays.
 pub fn spell(problem: &Problem, asker: &Asker, request_id: &str, mut response: Response) -> Response {
-    let voice = problem.voice.unwrap_or_else(|| asker.voice());
+    let decided = problem.voice.or(asker.voice);
+    let voice = decided.unwrap_or_else(|| asker.voice());
     let (media, body) = match voice {
         Voice::GraphQl => (asker.graphql_media(), graphql(problem, request_id)),
         Voice::Html => ("text/html; charset=utf-8", html(problem, request_id)),
@@ -66,7 +69,7 @@ pub fn spell(problem: &Problem, asker: &Asker, request_id: &str, mut response: R
     let headers = response.headers_mut();
     headers.remove(CONTENT_LENGTH);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
-    if problem.voice.is_none() {
+    if decided.is_none() {
         vary_on(headers, ACCEPT);
     }
     *response.body_mut() = Body::from(body);

@@ -42,10 +42,22 @@ fn text(app: &App, config: &Config, engine: &Engine, url: &str, records: &str) -
         ("Data", data(config)),
         ("Health", format!("{url}/health/ready   {url}/metrics")),
     ];
-    for (label, value) in rows {
+    let declared = [
+        ("Lists", paths(app.manifest.lists.iter().map(|list| &list.path))),
+        ("Texts", paths(app.manifest.texts.iter().map(|text| &text.path))),
+    ];
+    let declared = declared.into_iter().filter(|(_, paths)| !paths.is_empty());
+    for (label, value) in rows.into_iter().chain(declared) {
         let _ = writeln!(text, "  {label:<9}{value}");
     }
     text + "\n  Ctrl-C stops.\n\n"
+}
+
+/// `/items, /samples`.
+fn paths<'a>(declared: impl Iterator<Item = &'a String>) -> String {
+    let mut paths: Vec<&str> = declared.map(String::as_str).collect();
+    paths.dedup();
+    paths.join(", ")
 }
 
 fn data(config: &Config) -> String {
@@ -77,6 +89,7 @@ async fn count(engine: &Engine, record: TypeId) -> Option<u64> {
         | Outcome::Missing
         | Outcome::Created { .. }
         | Outcome::Updated { .. }
-        | Outcome::Deleted { .. } => None,
+        | Outcome::Deleted { .. }
+        | Outcome::Plain { .. } => None,
     }
 }

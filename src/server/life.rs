@@ -14,7 +14,7 @@ use crate::engine::{Engine, PlanLimits, Registry, resolvers};
 use crate::faces::graphql::{Face, Served};
 use crate::faces::metrics::Metrics;
 use crate::faces::shutdown::Shutdown;
-use crate::faces::{self, health};
+use crate::faces::{self, health, rest};
 use crate::sql::migrate::{Mode, Report};
 use crate::sql::{DataLock, Options, SqliteStore};
 
@@ -57,6 +57,7 @@ struct Site {
     registry: Registry,
     store: Arc<SqliteStore>,
     face: Face,
+    rest: rest::Face,
 }
 
 pub async fn start(app: App, config: Config, registry: Registry) -> Result<Running, StartError> {
@@ -72,7 +73,7 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
     let listeners = listen::bind(&config).await.map_err(StartError::Listen)?;
     let (lock, store) = open(&config)?;
     let store = Arc::new(store);
-    let report = migrate(&store, &understood, Mode::Start)?;
+    let report = migrate(&store, &understood, &app, Mode::Start)?;
     let engine = engine(&understood, &registry, &store, &config);
     if report.fresh {
         seed::load(&engine, &app).await.map_err(StartError::Seed)?;
@@ -81,8 +82,9 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
 
     let (metrics, shutdown) = (Metrics::new(), Shutdown::new());
     let face = Face::new(Served::new(engine.clone(), &config), &config);
-    let router = router(&app, &face, &store, &metrics, &shutdown);
-    let router = faces::foundation::wrap(router, &config, &metrics, &shutdown);
+    let rest = rest::Face::new(rest::Served::new(&app.manifest, engine.clone()));
+    let router = router(&app, &face, &rest, &store, &metrics, &shutdown);
+    let router = faces::foundation::wrap(router, rest.owners(), &config, &metrics, &shutdown);
     let addresses: Vec<SocketAddr> =
         listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
     banner::show(&app, &config, &engine, &addresses).await;
@@ -91,7 +93,7 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
         async move { connection::serve(listeners, router, &config, &metrics, shutdown).await }
     });
     if let Some(watch) = watch {
-        let site = Site { config: config.clone(), registry, store, face };
+        let site = Site { config: config.clone(), registry, store, face, rest };
         tokio::spawn(site.follow(watch, shutdown.clone()));
     }
     Ok(Running { addresses, engine, shutdown, serving, _lock: lock })
@@ -105,7 +107,7 @@ pub async fn rehearse_seed(
 ) -> Result<(), StartError> {
     let config = Config { database: Database::Memory, ..Config::default() };
     let store = Arc::new(open(&config)?.1);
-    migrate(&store, understood, Mode::Start)?;
+    migrate(&store, understood, app, Mode::Start)?;
     seed::load(&engine(understood, registry, &store, &config), app).await.map_err(StartError::Seed)
 }
 
@@ -155,9 +157,17 @@ fn create_durably(folder: &Path) -> std::io::Result<()> {
 }
 
 /// Brings the store's tables to the schema, as far as `mode` allows.
-pub fn migrate(store: &SqliteStore, understood: &Understood, mode: Mode) -> Result<Report, StartError> {
+pub fn migrate(
+    store: &SqliteStore,
+    understood: &Understood,
+    app: &App,
+    mode: Mode,
+) -> Result<Report, StartError> {
     let watched = resolvers::watched(&understood.bindings);
-    store.migrate(&understood.model, &watched, mode).map_err(|error| StartError::Migrate(error.to_string()))
+    let lists: Vec<String> = app.manifest.lists.iter().map(|list| list.name().to_owned()).collect();
+    store
+        .migrate(&understood.model, &watched, &lists, mode)
+        .map_err(|error| StartError::Migrate(error.to_string()))
 }
 
 fn engine(understood: &Understood, registry: &Registry, store: &Arc<SqliteStore>, config: &Config) -> Engine {
@@ -172,6 +182,7 @@ fn engine(understood: &Understood, registry: &Registry, store: &Arc<SqliteStore>
 fn router(
     app: &App,
     face: &Face,
+    rest: &rest::Face,
     store: &Arc<SqliteStore>,
     metrics: &Metrics,
     shutdown: &Shutdown,
@@ -183,10 +194,12 @@ fn router(
             crate::engine::Store::ping(store.as_ref()).await.map_err(|error| error.to_string())
         })
     };
-    faces::home::router(&app.name)
+    let declared = rest.clone();
+    faces::home::router(&app.name, move || declared.addresses())
         .merge(health::router(Arc::new(ready), shutdown))
         .merge(faces::metrics::router(metrics))
         .merge(face.router())
+        .merge(rest.router())
 }
 
 /// Says once in the log what is served otherwise than it may be meant.
@@ -220,9 +233,10 @@ impl Site {
         let app = App::load(folder).map_err(StartError::Application)?;
         let understood =
             understand(&app, &self.registry).map_err(|diagnostics| StartError::schema(&app, &diagnostics))?;
-        migrate(&self.store, &understood, Mode::Start)?;
+        migrate(&self.store, &understood, &app, Mode::Start)?;
         warn(&understood, &app);
         let engine = engine(&understood, &self.registry, &self.store, &self.config);
+        self.rest.swap(rest::Served::new(&app.manifest, engine.clone()));
         self.face.swap(Served::new(engine, &self.config));
         Ok(understood.model.records.len())
     }

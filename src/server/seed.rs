@@ -2,12 +2,14 @@
 
 use crate::app::{App, Rows, SeedFile, SeedRecord, seed};
 use crate::engine::arguments::named_fields;
-use crate::engine::{Answer, Done, Engine, Operation, Outcome, Request, Row, Selection, answer_as};
+use crate::engine::{
+    Answer, Done, Engine, ListAct, OnList, Operation, Outcome, Request, Row, Selection, answer_as,
+};
 use crate::error::{Error, Result};
 use crate::model::naming::nearest;
 use crate::model::{Diagnostic, FieldId, Kind, Model, TypeId, Value};
 
-/// Loads every record, or says which ones do not fit.
+/// Loads every record and every value of a plain list, or says which ones do not fit.
 pub async fn load(engine: &Engine, app: &App) -> Result<(), Vec<Diagnostic>> {
     let mut operations = Vec::new();
     let mut places = Vec::new();
@@ -15,7 +17,14 @@ pub async fn load(engine: &Engine, app: &App) -> Result<(), Vec<Diagnostic>> {
         let Rows::Records(rows) = &file.rows else { continue };
         for row in rows {
             operations.push(creation(engine.model(), record, row));
-            places.push((file, row));
+            places.push((file, Element::Record(row)));
+        }
+    }
+    for file in &app.seed.files {
+        let Rows::Texts(values) = &file.rows else { continue };
+        for (index, value) in values.iter().enumerate() {
+            operations.push(Ok(addition(&file.collection, value)));
+            places.push((file, Element::Value(index)));
         }
     }
     if operations.is_empty() {
@@ -28,12 +37,31 @@ pub async fn load(engine: &Engine, app: &App) -> Result<(), Vec<Diagnostic>> {
         return Ok(());
     }
     let complaint = |(number, error): &(usize, Error)| {
-        let (file, row) = places[*number];
-        let text =
-            app.others.iter().find(|source| source.name == file.name).map_or("", |source| &source.text);
-        Diagnostic::in_file(&file.name, seed::CODE, error.to_string()).at(&file.name, text, row.span.clone())
+        let (file, element) = &places[*number];
+        complaint(app, file, element, error)
     };
     Err(failures.iter().map(complaint).collect())
+}
+
+/// What a line of a seed file stands for.
+enum Element<'a> {
+    Record(&'a SeedRecord),
+    /// The value at this index of a plain list.
+    Value(usize),
+}
+
+fn complaint(app: &App, file: &SeedFile, element: &Element<'_>, error: &Error) -> Diagnostic {
+    match element {
+        Element::Record(row) => {
+            let source = app.others.iter().find(|source| source.name == file.name);
+            let text = source.map_or("", |source| &source.text);
+            let complaint = Diagnostic::in_file(&file.name, seed::CODE, error.to_string());
+            complaint.at(&file.name, text, row.span.clone())
+        }
+        Element::Value(index) => {
+            Diagnostic::in_file(&file.name, seed::CODE, format!("value {index}: {error}"))
+        }
+    }
 }
 
 async fn run(engine: &Engine, operations: Vec<Result<Operation>>) -> Result<Vec<(usize, Error)>> {
@@ -104,6 +132,11 @@ fn creation(model: &Model, record: TypeId, row: &SeedRecord) -> Result<Operation
     let value = Value::from(serde_json::Value::Object(object));
     let fields: Vec<(FieldId, Value)> = named_fields(model.record(record), value)?;
     Ok(Operation::Create { record, id, fields, selection: Selection::default().into() })
+}
+
+fn addition(list: &str, value: &str) -> Operation {
+    let act = ListAct::Append { value: value.to_owned(), expected: None };
+    Operation::Plain(OnList { list: list.into(), act })
 }
 
 fn seed_id(id: &serde_json::Value) -> Result<i64> {

@@ -41,6 +41,8 @@ pub enum Program {
         version: String,
         read: Level,
     },
+    /// Of a plain list: its statements are the same for all.
+    Plain,
 }
 
 /// Pure: what [`Programs`] keeps.
@@ -75,6 +77,7 @@ pub fn compile(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Program> 
             let delete = write::delete(dialect, owner, expected_version.is_some(), &read);
             Program::Delete { delete, version: write::version(dialect, owner), read }
         }
+        Action::Plain(_) => Program::Plain,
     })
 }
 
@@ -160,6 +163,7 @@ fn shape(action: &Action) -> u128 {
             shape.head(4, selection);
             shape.flag(expected_version.is_some());
         }
+        Action::Plain(_) => shape.0.push(5),
     }
     xxh3_128(&shape.0)
 }

@@ -19,6 +19,7 @@ mod words;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
+use super::lists;
 use crate::engine::Deed;
 use crate::model::{Model, TypeId, naming};
 
@@ -42,12 +43,14 @@ pub enum Mode {
 }
 
 /// Brings the database behind `connection` to the shape of `model`, within what `mode` allows: all of it
-/// or nothing. `logged` says which deeds go to the change log. After a `Database` error the connection is
+/// or nothing. `logged` says which deeds go to the change log, `lists` which plain lists there are; one that is
+/// there and not named keeps its values. After a `Database` error the connection is
 /// not fit for use.
 pub fn prepare(
     connection: &mut Connection,
     model: &Model,
     logged: &[(TypeId, Deed)],
+    lists: &[String],
     mode: Mode,
 ) -> Result<Report, MigrateError> {
     let shape = StoredModel::of(model, logged);
@@ -57,7 +60,7 @@ pub fn prepare(
     // A quoted column that is gone would pass for text in another program's index.
     let lenient = connection.db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
-    let report = in_transaction(connection, model, &shape, &mode);
+    let report = in_transaction(connection, model, &shape, lists, &mode);
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, lenient)?;
     connection.pragma_update(None, "foreign_keys", enforced)?;
     report
@@ -67,6 +70,7 @@ fn in_transaction(
     connection: &mut Connection,
     model: &Model,
     shape: &StoredModel,
+    lists: &[String],
     mode: &Mode,
 ) -> Result<Report, MigrateError> {
     let behavior = match mode {
@@ -74,11 +78,15 @@ fn in_transaction(
         Mode::Start | Mode::Apply { .. } => TransactionBehavior::Immediate,
     };
     let transaction = connection.transaction_with_behavior(behavior)?;
-    let report = match format(&transaction)? {
+    let mut report = match format(&transaction)? {
         None => found(&transaction, model, shape, mode),
         Some(found) if found > FORMAT => Err(MigrateError::NewerStore { found }),
         Some(_) => alter(&transaction, model, shape, mode),
     }?;
+    if report.done {
+        lists::prepare(&transaction, lists)?;
+        report.fresh &= lists::are_unused(&transaction)?;
+    }
     transaction.commit()?;
     Ok(report)
 }

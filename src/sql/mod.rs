@@ -8,6 +8,7 @@ pub mod batch;
 pub mod compile;
 pub mod decimal;
 pub mod dialect;
+mod lists;
 pub mod lock;
 pub mod migrate;
 pub mod select;

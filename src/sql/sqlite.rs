@@ -130,15 +130,16 @@ impl SqliteStore {
         std::thread::scope(|scope| scope.spawn(wait).join().unwrap_or_else(|_| Err(panicked())))
     }
 
-    /// Brings the tables to the model, as far as `mode` allows, between two transactions.
+    /// Brings the tables to the model and these plain lists, as far as `mode` allows, between two transactions.
     pub fn migrate(
         &self,
         model: &Arc<Model>,
         logged: &[(TypeId, Deed)],
+        lists: &[String],
         mode: Mode,
     ) -> Result<Report, MigrateError> {
-        let (model, logged) = (model.clone(), logged.to_vec());
-        self.call(move |connection| migrate::prepare(connection, &model, &logged, mode))
+        let (model, logged, lists) = (model.clone(), logged.to_vec(), lists.to_vec());
+        self.call(move |connection| migrate::prepare(connection, &model, &logged, &lists, mode))
             .unwrap_or_else(|error| Err(MigrateError::Database(error.to_string())))
     }
 

@@ -73,7 +73,7 @@ async fn start_with(config: Config, shutdown: Shutdown) -> Server {
     let router = routes(fate, shutdown.clone())
         .merge(health::router(ready, &shutdown))
         .merge(metrics::router(&metrics));
-    let app = foundation::wrap(router, &config, &metrics, &shutdown);
+    let app = foundation::wrap(router, Arc::new(|_: &str| None), &config, &metrics, &shutdown);
     let (counted, stop) = (metrics.clone(), shutdown.clone());
     let task = tokio::spawn(async move { connection::serve(listeners, app, &config, &counted, stop).await });
     Server { address, shutdown, task, metrics, fates }

@@ -56,7 +56,7 @@ impl Store {
 
     fn prepare(&self, sdl: &str, mode: Mode) -> Result<Report, MigrateError> {
         let model = model(sdl);
-        prepare(&mut self.open(), &model, &everything(&model), mode)
+        prepare(&mut self.open(), &model, &everything(&model), &[], mode)
     }
 
     fn start(&self, sdl: &str) -> Result<Report, MigrateError> {

@@ -118,7 +118,7 @@ fn only_what_is_subscribed_to_is_logged() {
     let store = Store::empty();
     let model = model(SHOP);
     let user = model.record_named("User").unwrap();
-    prepare(&mut store.open(), &model, &[(user, Deed::Created)], Mode::Start).unwrap();
+    prepare(&mut store.open(), &model, &[(user, Deed::Created)], &[], Mode::Start).unwrap();
     store.run("INSERT INTO users (name) VALUES ('Ann'); UPDATE users SET name = 'Eve'");
     store.run("INSERT INTO orders (userId, item) VALUES (1, 'tea'); DELETE FROM users");
     assert_eq!(store.rows(LOG), ["1|User|created|1|1"]);

@@ -6,6 +6,7 @@ mod failing;
 mod indexes;
 mod keys;
 mod listing;
+mod lists;
 mod memory;
 mod trees;
 mod writing;
@@ -71,7 +72,7 @@ impl Bench {
 
     fn with(store: SqliteStore, folder: TempDir) -> Bench {
         let model = model();
-        store.migrate(&model, &[], Mode::Start).unwrap();
+        store.migrate(&model, &[], &["items".into(), "samples".into()], Mode::Start).unwrap();
         Bench { store: Arc::new(store), model, folder }
     }
 
@@ -235,6 +236,8 @@ fn shown(operation: &Operation) -> (Arc<Selection>, usize) {
         | Operation::Create { selection, .. }
         | Operation::Update { selection, .. }
         | Operation::Delete { selection, .. } => (selection.clone(), 0),
+        // A text and nothing else.
+        Operation::Plain(_) => (Arc::default(), 1),
     }
 }
 

@@ -13,6 +13,7 @@ pub struct Process {
     child: Child,
     pub address: SocketAddr,
     log: Arc<Mutex<String>>,
+    said: Arc<Mutex<String>>,
 }
 
 /// The binary with nothing of ours in its environment.
@@ -30,7 +31,7 @@ impl Process {
     pub fn start(folder: &Path, arguments: &[&str]) -> Process {
         let mut command = command(folder, arguments);
         let piped = command.args(["--port", "0", "--log-format", "json"]).stderr(Stdio::piped());
-        let mut child = piped.stdout(Stdio::null()).spawn().expect("the binary runs");
+        let mut child = piped.stdout(Stdio::piped()).spawn().expect("the binary runs");
         let log = Arc::new(Mutex::new(String::new()));
         let lines = BufReader::new(child.stderr.take().expect("piped")).lines();
         let (found, address) = std::sync::mpsc::channel();
@@ -45,9 +46,19 @@ impl Process {
                 }
             }
         });
+        let said = Arc::new(Mutex::new(String::new()));
+        let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+        std::thread::spawn({
+            let said = said.clone();
+            move || {
+                for line in lines.map_while(Result::ok) {
+                    *said.lock().expect("no panic while held") += &(line + "\n");
+                }
+            }
+        });
         let address = address.recv_timeout(Duration::from_secs(20));
         let address = address.unwrap_or_else(|_| panic!("it did not start:\n{}", log.lock().expect("free")));
-        Process { child, address, log }
+        Process { child, address, log, said }
     }
 
     pub fn client(&self) -> Client {
@@ -57,6 +68,11 @@ impl Process {
     /// Everything it has written to standard error so far.
     pub fn log(&self) -> String {
         self.log.lock().expect("no panic while held").clone()
+    }
+
+    /// Everything it has written to standard output so far.
+    pub fn said(&self) -> String {
+        self.said.lock().expect("no panic while held").clone()
     }
 
     /// Waits until the log says so.

@@ -81,7 +81,7 @@ impl Running {
                 running.previous = follows(&listing.slice);
             }
             Ok(Operation::Update { id, .. } | Operation::Delete { id, .. }) => running.id = Some(*id),
-            Ok(Operation::Get { .. } | Operation::Create { .. }) | Err(_) => {}
+            Ok(Operation::Get { .. } | Operation::Create { .. } | Operation::Plain(_)) | Err(_) => {}
         }
         running
     }
@@ -279,7 +279,7 @@ fn sealed<'a>(mut out: Vec<u8>, failures: impl Iterator<Item = &'a Failure>) -> 
 fn changed(outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Created { .. } | Outcome::Updated { .. } | Outcome::Deleted { .. } => true,
-        Outcome::Found | Outcome::Missing | Outcome::Listed { .. } => false,
+        Outcome::Found | Outcome::Missing | Outcome::Listed { .. } | Outcome::Plain { .. } => false,
     }
 }
 
@@ -336,7 +336,8 @@ fn finish(
                 | Outcome::Missing
                 | Outcome::Created { .. }
                 | Outcome::Updated { .. }
-                | Outcome::Deleted { .. } => (false, None),
+                | Outcome::Deleted { .. }
+                | Outcome::Plain { .. } => (false, None),
             };
             let gathering = std::mem::take(&mut open.gathering);
             let page = Page { more, previous: running.previous, total };

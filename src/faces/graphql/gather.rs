@@ -33,7 +33,7 @@ impl Gather {
                     | Operation::Update { selection, .. }
                     | Operation::Delete { selection, .. },
                 ) => (selection.clone(), 0),
-                Err(_) => (Arc::default(), 0),
+                Ok(Operation::Plain(_)) | Err(_) => (Arc::default(), 0),
             };
             Collected { selection, extra, rows: Vec::new(), outcome: None, refused: false }
         });

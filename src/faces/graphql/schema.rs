@@ -1,9 +1,11 @@
 //! `GET /graphql/schema.graphqls`: the schema as text, directive definitions included.
 
 use axum::response::{IntoResponse, Response};
-use http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use http::header::{CONTENT_TYPE, ETAG};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use xxhash_rust::xxh3::xxh3_64;
+
+use crate::faces::tags::is_known;
 
 /// As text, so that a browser shows it.
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -15,11 +17,4 @@ pub fn respond(sdl: &str, headers: &HeaderMap) -> Response {
         return (StatusCode::NOT_MODIFIED, told).into_response();
     }
     (told, [(CONTENT_TYPE, TEXT)], sdl.to_owned()).into_response()
-}
-
-/// Whether the client has this version; a tag weakened on the way counts too.
-pub fn is_known(headers: &HeaderMap, tag: &str) -> bool {
-    let told = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
-    let mut tags = told.flat_map(|line| line.split(',')).map(str::trim);
-    tags.any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
 }

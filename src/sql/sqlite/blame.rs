@@ -29,7 +29,7 @@ pub fn blame(session: Session<'_>, model: &Model, action: &Action, error: rusqli
                 dangling(session, model, action).map(Error::Invalid)
             }
             Action::Delete { record, id, .. } => referrers(session, model, *record, *id).map(Error::Conflict),
-            Action::Get { .. } | Action::List { .. } => return error.into(),
+            Action::Get { .. } | Action::List { .. } | Action::Plain(_) => return error.into(),
         },
         _ => return error.into(),
     };
@@ -48,7 +48,7 @@ fn taken(
     action: &Action,
     message: &str,
 ) -> Result<Vec<Violation>, Fault> {
-    let Parts { record, id, values, .. } = parts(action);
+    let Parts { record: Some(record), id, values, .. } = parts(action) else { return Ok(Vec::new()) };
     let owner = model.record(record);
     let named: Vec<&str> =
         message.rsplit(": ").next().into_iter().flat_map(|list| list.split(", ")).collect();
@@ -85,7 +85,7 @@ fn is_taken(
 
 /// Every reference and link to a record that does not exist.
 fn dangling(session: Session<'_>, model: &Model, action: &Action) -> Result<Vec<Violation>, Fault> {
-    let Parts { record, values, links, .. } = parts(action);
+    let Parts { record: Some(record), values, links, .. } = parts(action) else { return Ok(Vec::new()) };
     let owner = model.record(record);
     let mut violations = Vec::new();
     for (field, value) in values {

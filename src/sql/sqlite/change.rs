@@ -24,6 +24,8 @@ pub fn needs_savepoint(program: &Program) -> bool {
         }
         // Everything else of a deletion is read before it.
         Program::Get(_) | Program::List { .. } | Program::Delete { .. } => false,
+        // One statement writes; triggers are a part of it.
+        Program::Plain => false,
     }
 }
 
@@ -49,7 +51,7 @@ pub fn run(
         }
         Program::Update { update: None, version, .. } => change.keep(version, visit),
         Program::Delete { delete, version, .. } => change.delete(delete, version, visit),
-        Program::Get(_) | Program::List { .. } => read::run(session, plan, program, visit),
+        Program::Get(_) | Program::List { .. } | Program::Plain => read::run(session, plan, program, visit),
     }
 }
 
@@ -179,7 +181,8 @@ impl Change<'_> {
 
 /// What a plan writes, whatever its kind.
 pub struct Parts<'a> {
-    pub record: TypeId,
+    /// Absent where it is of a plain list.
+    pub record: Option<TypeId>,
     /// Absent where the store chooses it.
     pub id: Option<i64>,
     pub expected: Option<i64>,
@@ -189,17 +192,22 @@ pub struct Parts<'a> {
 
 pub fn parts(action: &Action) -> Parts<'_> {
     let (record, id, expected) = match action {
-        Action::Create { record, id, .. } => (*record, *id, None),
+        Action::Create { record, id, .. } => (Some(*record), *id, None),
         Action::Update { record, id, expected_version, .. }
-        | Action::Delete { record, id, expected_version, .. } => (*record, Some(*id), *expected_version),
-        Action::Get { record, id, .. } => (*record, Some(*id), None),
-        Action::List { record, .. } => (*record, None, None),
+        | Action::Delete { record, id, expected_version, .. } => {
+            (Some(*record), Some(*id), *expected_version)
+        }
+        Action::Get { record, id, .. } => (Some(*record), Some(*id), None),
+        Action::List { record, .. } => (Some(*record), None, None),
+        Action::Plain(_) => (None, None, None),
     };
     let (values, links) = match action {
         Action::Create { values, links, .. } | Action::Update { values, links, .. } => {
             (values.as_slice(), links.as_slice())
         }
-        Action::Get { .. } | Action::List { .. } | Action::Delete { .. } => (&[][..], &[][..]),
+        Action::Get { .. } | Action::List { .. } | Action::Delete { .. } | Action::Plain(_) => {
+            (&[][..], &[][..])
+        }
     };
     Parts { record, id, expected, values, links }
 }

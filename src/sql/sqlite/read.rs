@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::model::Cell;
 use crate::sql::batch::{Batch, Tree};
 use crate::sql::compile::Program;
+use crate::sql::lists;
 use crate::sql::select::{Branch, Level, Parameter, count_parameters, is_sliced, parameters};
 
 /// How many parents one statement finds the children of …
@@ -24,7 +25,8 @@ pub fn is_one_statement(program: &Program) -> bool {
         Program::List { count: Some(_), .. }
         | Program::Create { .. }
         | Program::Update { .. }
-        | Program::Delete { .. } => false,
+        | Program::Delete { .. }
+        | Program::Plain => false,
     }
 }
 
@@ -37,6 +39,7 @@ pub fn run(session: Session<'_>, plan: &Plan, program: &Program, visit: Visit<'_
         (Action::List { listing, selection, .. }, Program::List { level, count }) => {
             Ok(list(session, level, count.as_deref(), listing, selection, visit)?)
         }
+        (Action::Plain(asked), Program::Plain) => Ok(lists::run(session, asked, visit)??),
         (action, _) => Err(Error::internal(format!("a program that is not for {action:?}")).into()),
     }
 }

@@ -53,9 +53,11 @@ impl Pool {
 pub fn is_quick(programs: &[Arc<Program>]) -> bool {
     let is_look_up = |program: &Arc<Program>| match &**program {
         Program::Get(level) => level.is_flat(),
-        Program::List { .. } | Program::Create { .. } | Program::Update { .. } | Program::Delete { .. } => {
-            false
-        }
+        Program::List { .. }
+        | Program::Create { .. }
+        | Program::Update { .. }
+        | Program::Delete { .. }
+        | Program::Plain => false,
     };
     programs.len() <= INLINE && programs.iter().all(is_look_up)
 }

@@ -1,0 +1,130 @@
+//! The REST face: which path is a text endpoint, a plain list or a value of one, as `trefoil.toml` declares them.
+
+mod body;
+mod lines;
+mod lists;
+mod text;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt;
+
+use self::lists::List;
+use self::text::TextPath;
+use super::foundation::{Owner, Owners};
+use super::problem::{Voice, not_found};
+use crate::app::Manifest;
+use crate::engine::Engine;
+
+/// What one manifest declares, ready to be sent. Swapped whole on reload.
+pub struct Served {
+    engine: Engine,
+    texts: HashMap<String, TextPath>,
+    lists: HashMap<String, Arc<List>>,
+    /// In the order of the manifest, for people.
+    addresses: Vec<(String, &'static str)>,
+}
+
+/// The face, whatever it serves at the moment.
+#[derive(Clone)]
+pub struct Face(Arc<ArcSwap<Served>>);
+
+/// Who answers at a path.
+enum Found<'s> {
+    Text(&'s TextPath),
+    List(&'s Arc<List>),
+    /// What stands below a list: an index, if it is one.
+    Value(&'s Arc<List>, &'s str),
+}
+
+impl Served {
+    pub fn new(manifest: &Manifest, engine: Engine) -> Served {
+        let mut texts: HashMap<String, TextPath> = HashMap::new();
+        let mut addresses = Vec::new();
+        for endpoint in &manifest.texts {
+            if !texts.contains_key(&endpoint.path) {
+                addresses.push((endpoint.path.clone(), "text"));
+            }
+            texts.entry(endpoint.path.clone()).or_default().add(endpoint);
+        }
+        addresses.extend(manifest.lists.iter().map(|list| (list.path.clone(), "a plain list")));
+        let lists =
+            manifest.lists.iter().map(|list| (list.path.clone(), Arc::new(List::new(list)))).collect();
+        Served { engine, texts, lists, addresses }
+    }
+
+    /// Paths match exactly.
+    fn find<'s>(&'s self, path: &'s str) -> Option<Found<'s>> {
+        if let Some(text) = self.texts.get(path) {
+            return Some(Found::Text(text));
+        }
+        if let Some(list) = self.lists.get(path) {
+            return Some(Found::List(list));
+        }
+        let (above, last) = path.rsplit_once('/')?;
+        let list = self.lists.get(above).filter(|_| !last.is_empty())?;
+        Some(Found::Value(list, last))
+    }
+
+    fn owner(&self, path: &str) -> Option<Owner> {
+        let route = match self.find(path)? {
+            Found::Text(_) | Found::List(_) => path.to_owned(),
+            Found::Value(list, _) => format!("{}/{{index}}", list.path),
+        };
+        Some(Owner { route, voice: Voice::Text })
+    }
+}
+
+impl Face {
+    pub fn new(served: Served) -> Face {
+        Face(Arc::new(ArcSwap::from_pointee(served)))
+    }
+
+    /// From the next request on, this is served.
+    pub fn swap(&self, served: Served) {
+        self.0.store(Arc::new(served));
+    }
+
+    /// A fallback and no routes, because what is declared can change while the server runs.
+    pub fn router(&self) -> Router {
+        Router::new().fallback(serve).with_state(self.clone())
+    }
+
+    /// Tells the foundation whose paths these are.
+    pub fn owners(&self) -> Owners {
+        let face = self.clone();
+        Arc::new(move |path| face.0.load().owner(path))
+    }
+
+    /// Every path and what is there, for people.
+    pub fn addresses(&self) -> Vec<(String, &'static str)> {
+        self.0.load().addresses.clone()
+    }
+}
+
+async fn serve(State(face): State<Face>, request: Request) -> Response {
+    let served = face.0.load_full();
+    let path = request.uri().path().to_owned();
+    match served.find(&path) {
+        Some(Found::Text(text)) => {
+            let (head, body) = request.into_parts();
+            ignore(body).await;
+            text.answer(&head.method, &head.headers).await
+        }
+        Some(Found::List(list)) => lists::answer(&served.engine, list, None, request).await,
+        Some(Found::Value(list, index)) => lists::answer(&served.engine, list, Some(index), request).await,
+        None => not_found().into_response(),
+    }
+}
+
+/// Reads what nobody asked for to its end: a connection with unread bytes could not be used again.
+async fn ignore(body: Body) {
+    let mut body = body.into_data_stream();
+    while let Some(Ok(_)) = body.next().await {}
+}

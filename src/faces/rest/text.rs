@@ -1,0 +1,135 @@
+//! Text endpoints: bytes prepared at the start, sent as they stand to whatever method they are declared for.
+
+use std::io::Write;
+
+use axum::body::{Body, Bytes};
+use axum::response::{IntoResponse, Response};
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::app::{Methods, Reply, TextEndpoint};
+use crate::faces::problem::{Problem, Voice, method_not_allowed};
+use crate::faces::tags;
+
+pub const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+
+/// What a path with any method at all says to OPTIONS: the methods that people have heard of.
+const EVERY: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"];
+
+/// Everything at one path: an answer, or several for different methods.
+#[derive(Default)]
+pub struct TextPath {
+    answers: Vec<Prepared>,
+}
+
+struct Prepared {
+    methods: Methods,
+    content: Content,
+    print: Option<String>,
+    cache: Option<HeaderValue>,
+}
+
+enum Content {
+    Text { bytes: Bytes, tag: String },
+    View(String),
+}
+
+impl TextPath {
+    pub fn add(&mut self, endpoint: &TextEndpoint) {
+        let content = match &endpoint.reply {
+            Reply::Text(text) => Content::Text {
+                bytes: Bytes::from(text.clone()),
+                tag: format!("\"{:016x}\"", xxh3_64(text.as_bytes())),
+            },
+            Reply::View(name) => Content::View(name.clone()),
+        };
+        self.answers.push(Prepared {
+            methods: endpoint.methods.clone(),
+            content,
+            print: endpoint.print.clone(),
+            cache: endpoint.cache.as_deref().and_then(|cache| HeaderValue::from_str(cache).ok()),
+        });
+    }
+
+    pub async fn answer(&self, method: &Method, headers: &HeaderMap) -> Response {
+        let mut response = match self.of(method) {
+            Some(prepared) => prepared.answer(method, headers).await,
+            None if method == Method::OPTIONS => StatusCode::NO_CONTENT.into_response(),
+            None => return method_not_allowed(&self.allow()).voice(Voice::Text).into_response(),
+        };
+        if method == Method::OPTIONS {
+            response.headers_mut().insert(ALLOW, self.allow().parse().expect("methods are visible ASCII"));
+        }
+        response
+    }
+
+    /// HEAD follows GET unless it has an answer of its own.
+    fn of(&self, method: &Method) -> Option<&Prepared> {
+        let takes = |method: &str| self.answers.iter().find(|prepared| prepared.takes(method));
+        takes(method.as_str()).or_else(|| if method == Method::HEAD { takes("GET") } else { None })
+    }
+
+    fn allow(&self) -> String {
+        let mut allowed: Vec<&str> = Vec::new();
+        for prepared in &self.answers {
+            match &prepared.methods {
+                Methods::Any => allowed.extend(EVERY),
+                Methods::Only(methods) => allowed.extend(methods.iter().map(String::as_str)),
+            }
+        }
+        for (implied, by) in [("HEAD", Some("GET")), ("OPTIONS", None)] {
+            if !allowed.contains(&implied) && by.is_none_or(|by| allowed.contains(&by)) {
+                allowed.push(implied);
+            }
+        }
+        allowed.join(", ")
+    }
+}
+
+impl Prepared {
+    fn takes(&self, method: &str) -> bool {
+        match &self.methods {
+            Methods::Any => true,
+            Methods::Only(methods) => methods.iter().any(|one| one == method),
+        }
+    }
+
+    async fn answer(&self, method: &Method, headers: &HeaderMap) -> Response {
+        if let Some(line) = &self.print {
+            print(line.clone()).await;
+        }
+        let (bytes, tag) = match &self.content {
+            Content::Text { bytes, tag } => (bytes, tag),
+            Content::View(name) => return no_template(name).into_response(),
+        };
+        let is_read = method == Method::GET || method == Method::HEAD;
+        let mut response = if is_read && tags::is_known(headers, tag) {
+            StatusCode::NOT_MODIFIED.into_response()
+        } else {
+            ([(CONTENT_TYPE, TEXT)], Body::from(bytes.clone())).into_response()
+        };
+        let tag = HeaderValue::from_str(tag).expect("hexadecimal digits in quotes");
+        response.headers_mut().insert(ETAG, tag);
+        if let Some(cache) = &self.cache {
+            response.headers_mut().insert(CACHE_CONTROL, cache.clone());
+        }
+        response
+    }
+}
+
+fn no_template(name: &str) -> Problem {
+    let detail = format!("template not found: {name}");
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "TEMPLATE_NOT_FOUND", detail).voice(Voice::Text)
+}
+
+/// One line on standard output. On a thread that may wait: nobody promises that the other end reads.
+async fn print(line: String) {
+    let written = tokio::task::spawn_blocking(move || {
+        let mut out = std::io::stdout().lock();
+        out.write_all(format!("{line}\n").as_bytes()).and_then(|()| out.flush())
+    });
+    if let Ok(Err(error)) = written.await {
+        tracing::warn!(%error, "standard output takes no lines");
+    }
+}

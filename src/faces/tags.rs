@@ -1,0 +1,62 @@
+//! Entity tags as requests name them: what a client already has (`If-None-Match`) and what it means to change (`If-Match`).
+
+use http::HeaderMap;
+use http::header::{HeaderName, IF_MATCH, IF_NONE_MATCH};
+
+/// Whether the client has this version; a tag weakened on the way counts too.
+pub fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+    listed(headers, &IF_NONE_MATCH)
+        .any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
+}
+
+/// The versions that a write may meet, or nothing where it may meet any; `version` reads one of our own tags.
+/// A weak tag does not name a version exactly and so none at all.
+pub fn expected(headers: &HeaderMap, version: impl Fn(&str) -> Option<i64>) -> Option<Vec<i64>> {
+    if !headers.contains_key(IF_MATCH) || listed(headers, &IF_MATCH).any(|tag| tag == "*") {
+        return None;
+    }
+    let inside = |tag: &str| version(tag.strip_prefix('"')?.strip_suffix('"')?);
+    Some(listed(headers, &IF_MATCH).filter_map(inside).collect())
+}
+
+/// Our tags hold no commas, so those of others may fall into pieces.
+fn listed<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h str> {
+    let lines = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
+    lines.flat_map(|line| line.split(',')).map(str::trim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(name: HeaderName, lines: &[&'static str]) -> HeaderMap {
+        lines.iter().map(|line| (name.clone(), http::HeaderValue::from_static(line))).collect()
+    }
+
+    #[test]
+    fn a_client_knows_what_it_lists() {
+        for known in [&["\"a\""][..], &["*"], &["W/\"a\""], &["\"b\", \"a\""], &["\"b\"", "\"a\""]] {
+            assert!(is_known(&headers(IF_NONE_MATCH, known), "\"a\""), "{known:?}");
+        }
+        for unknown in [&[][..], &["\"b\""], &["a"], &["\"A\""]] {
+            assert!(!is_known(&headers(IF_NONE_MATCH, unknown), "\"a\""), "{unknown:?}");
+        }
+    }
+
+    #[test]
+    fn a_write_expects_what_it_names() {
+        let table: &[(&[&'static str], Option<&[i64]>)] = &[
+            (&[], None),
+            (&["*"], None),
+            (&["\"7\""], Some(&[7])),
+            (&["\"7\", \"8\"", "\"9\""], Some(&[7, 8, 9])),
+            (&["W/\"7\""], Some(&[])),
+            (&["7, \"other\""], Some(&[])),
+            (&[""], Some(&[])),
+        ];
+        for (lines, versions) in table {
+            let found = expected(&headers(IF_MATCH, lines), |tag| tag.parse().ok());
+            assert_eq!(found.as_deref(), *versions, "{lines:?}");
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Plain lists in the store: order, versions, other programs' writes, and what an index costs in a long list.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use trefoil::engine::plain::Expected;
+use trefoil::engine::{ListAct, OnList, Place};
+
+use super::*;
+
+fn on(list: &str, act: ListAct) -> Operation {
+    Operation::Plain(OnList { list: list.into(), act })
+}
+
+fn append(value: &str) -> Operation {
+    on("items", ListAct::Append { value: value.into(), expected: None })
+}
+
+fn replace(list: &str, index: i64, value: &str, expected: Expected) -> Operation {
+    on(list, ListAct::Replace { index, value: value.into(), expected })
+}
+
+fn remove(list: &str, index: i64) -> Operation {
+    on(list, ListAct::Remove { index, expected: None })
+}
+
+fn read(from: Option<Place>, bytes: usize) -> Operation {
+    on("items", ListAct::Read { from, bytes })
+}
+
+impl Bench {
+    async fn version(&self) -> i64 {
+        let (outcome, rows) = self.one(on("items", ListAct::Look)).await.unwrap();
+        let Outcome::Plain { version, rest: None } = outcome else { panic!("{outcome:?}") };
+        assert_eq!(rows, []);
+        version
+    }
+
+    async fn values(&self) -> String {
+        show(&self.rows(read(None, usize::MAX)).await)
+    }
+}
+
+#[tokio::test]
+async fn every_index_finds_its_value_whatever_was_removed() {
+    for bench in [Bench::new(), Bench::in_memory()] {
+        let mut expected: Vec<String> = Vec::new();
+        let mut chance = 1_u64;
+        let mut below = |limit: usize| {
+            chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (chance >> 33) as usize % limit
+        };
+        for step in 0..2_500 {
+            let value = format!("v{step}");
+            match below(10) {
+                0..=5 => {
+                    bench.one(append(&value)).await.unwrap();
+                    expected.push(value);
+                }
+                6 if !expected.is_empty() => {
+                    let index = below(expected.len());
+                    bench.one(replace("items", index as i64, &value, None)).await.unwrap();
+                    expected[index] = value;
+                }
+                _ if !expected.is_empty() => {
+                    let index = below(expected.len());
+                    let rows = bench.rows(remove("items", index as i64)).await;
+                    assert_eq!(show(&rows), expected.remove(index), "step {step}");
+                }
+                _ => {}
+            }
+        }
+        assert_eq!(bench.values().await, expected.join(" | "));
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_index_changes_nothing() {
+    let bench = Bench::new();
+    bench.one(append("a")).await.unwrap();
+    let before = bench.version().await;
+    for index in [-1, 1, i64::MAX, i64::MIN] {
+        for operation in [remove("items", index), replace("items", index, "x", None)] {
+            let error = bench.one(operation).await.unwrap_err();
+            assert_eq!(error.to_string(), format!("index {index} of /items not found"));
+        }
+    }
+    let stale = replace("items", 0, "x", Some(vec![before - 1, before + 1]));
+    assert!(matches!(bench.one(stale).await.unwrap_err(), Error::Stale { .. }));
+    assert_eq!((bench.version().await, bench.values().await), (before, "a".into()));
+    let held = replace("items", 0, "x", Some(vec![before - 1, before]));
+    assert_eq!(bench.one(held).await.unwrap().0, Outcome::Plain { version: before + 1, rest: None });
+    assert!(matches!(bench.one(on("nothing", ListAct::Look)).await.unwrap_err(), Error::NotFound(_)));
+}
+
+#[tokio::test]
+async fn a_list_is_read_in_parts_that_end_where_it_ended() {
+    let bench = Bench::new();
+    for value in ["aaaa", "bbbb", "cccc", "dddd"] {
+        bench.one(append(value)).await.unwrap();
+    }
+    let (outcome, rows) = bench.one(read(None, 10)).await.unwrap();
+    assert_eq!(show(&rows), "aaaa | bbbb");
+    let Outcome::Plain { rest: Some(rest), .. } = outcome else { panic!("{outcome:?}") };
+    // What is removed meanwhile is gone, what is appended meanwhile belongs to another reading.
+    bench.one(remove("items", 2)).await.unwrap();
+    bench.one(append("eeee")).await.unwrap();
+    let (outcome, rows) = bench.one(read(Some(rest), 10)).await.unwrap();
+    assert_eq!(show(&rows), "dddd");
+    assert!(matches!(outcome, Outcome::Plain { rest: None, .. }), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn another_programs_write_counts_like_any_other() {
+    let bench = Bench::new();
+    for value in ["a", "b", "c"] {
+        bench.one(append(value)).await.unwrap();
+    }
+    let before = bench.version().await;
+    let outsider = bench.outsider();
+    let list = "(SELECT id FROM trefoil_lists WHERE name = 'items')";
+    let run = |sql: &str| outsider.execute(&sql.replace("LIST", list), []);
+    run("DELETE FROM trefoil_list_values WHERE list = LIST AND value = 'a'").unwrap();
+    run("UPDATE trefoil_list_values SET value = 'B' WHERE list = LIST AND value = 'b'").unwrap();
+    run("INSERT INTO trefoil_list_values (list, position, value) VALUES (LIST, 1000, 'z')").unwrap();
+    assert_eq!(bench.version().await, before + 3);
+    assert_eq!(show(&bench.rows(remove("items", 2)).await), "z");
+    bench.one(append("d")).await.unwrap();
+    assert_eq!(bench.values().await, "B | c | d");
+    // What would put the counts wrong is refused.
+    for sql in [
+        "INSERT OR REPLACE INTO trefoil_list_values (list, position, value) VALUES (LIST, 1, 'x')",
+        "UPDATE trefoil_list_values SET position = 77 WHERE value = 'c'",
+        "INSERT INTO trefoil_list_values (list, position, value) VALUES (LIST, 9223372036854775807, 'x')",
+        "INSERT INTO trefoil_list_values (list, position, value) VALUES (LIST, 5, NULL)",
+    ] {
+        assert!(run(sql).is_err(), "{sql}");
+    }
+    assert_eq!(show(&bench.rows(remove("items", 1)).await), "c");
+    // Nothing is left of blocks that are empty.
+    bench.one(remove("items", 0)).await.unwrap();
+    bench.one(remove("items", 0)).await.unwrap();
+    let left: i64 =
+        outsider.query_row("SELECT count(*) FROM trefoil_list_counts", [], |row| row.get(0)).unwrap();
+    assert_eq!((left, bench.values().await), (0, String::new()));
+}
+
+/// Counted in steps of SQLite's machine, triggers included: time would depend on the neighbours.
+#[tokio::test]
+async fn an_index_of_a_million_costs_about_what_one_of_a_thousand_does() {
+    const TIMES: u64 = 200;
+    let bench = Bench::new();
+    for (list, length) in [("items", 1_000_000), ("samples", 1_000)] {
+        let fill = move |connection: &mut rusqlite::Connection| {
+            let sql = "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?2) \
+                       INSERT INTO trefoil_list_values (list, position, value) \
+                       SELECT (SELECT id FROM trefoil_lists WHERE name = ?1), i, 'value ' || i FROM n";
+            connection.execute(sql, (list, length))
+        };
+        assert_eq!(bench.store.call(fill).unwrap().unwrap(), length as usize);
+    }
+    let steps = Arc::new(AtomicU64::new(0));
+    let counted = steps.clone();
+    let count = move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+        false
+    };
+    bench.store.call(move |connection| connection.progress_handler(1, Some(count))).unwrap().unwrap();
+    let mut costs = HashMap::new();
+    for (list, length) in [("items", 1_000_000_u64), ("samples", 1_000)] {
+        for act in ["replace", "remove"] {
+            let (steps_before, statements_before) = (steps.load(Ordering::Relaxed), bench.store.statements());
+            for i in 0..TIMES {
+                let index = (i.wrapping_mul(2_654_435_761) % (length - TIMES)) as i64;
+                let operation =
+                    if act == "replace" { replace(list, index, "new", None) } else { remove(list, index) };
+                bench.one(operation).await.unwrap();
+            }
+            let cost = steps.load(Ordering::Relaxed) - steps_before;
+            costs.insert((list, act), (cost / TIMES, (bench.store.statements() - statements_before) / TIMES));
+        }
+    }
+    for act in ["replace", "remove"] {
+        let ((long, statements), (short, few)) = (costs[&("items", act)], costs[&("samples", act)]);
+        assert_eq!(statements, few, "{act}");
+        assert!(short > 0 && long <= 2 * short, "{act}: {long} steps in a million, {short} in a thousand");
+    }
+}
