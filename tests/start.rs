@@ -90,6 +90,25 @@ fn records_outlive_a_restart_and_seeds_are_loaded_once() {
 }
 
 #[test]
+fn a_signal_ends_it_even_when_nobody_reads_the_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let (reader, writer) = std::io::pipe().unwrap();
+    let mut child = command(folder.path(), &["--port", "0"]).stderr(writer).spawn().unwrap();
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(reader));
+    assert!(lines.any(|line| line.unwrap().contains("listening on")));
+    drop(lines);
+    assert!(std::process::Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
+    let begin = std::time::Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if begin.elapsed() > Duration::from_secs(5) {
+            child.kill().unwrap();
+            panic!("still running");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
 fn a_signal_finishes_what_runs_and_ends() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut process = Process::start(folder.path(), &["serve"]);
