@@ -11,7 +11,7 @@ const READERS = {
     if (text === undefined || BigInt(text) < LONG_MIN || BigInt(text) > LONG_MAX) return undefined
     return String(BigInt(text))
   },
-  Decimal: (value) => (['string', 'number'].includes(typeof value) && /^-?\d+(\.\d+)?$/.test(value) ? String(value) : undefined),
+  Decimal: (value) => (['string', 'number'].includes(typeof value) ? decimal(String(value)) : undefined),
   Date: (value) => (isDate(value) ? value : undefined),
   DateTime: (value) => (typeof value === 'string' && !Number.isNaN(Date.parse(value)) && value.includes('T') ? value : undefined),
 }
@@ -49,6 +49,18 @@ export function bindScalars(schema) {
 function integerText(value) {
   if (typeof value === 'number' && Number.isInteger(value)) return String(value)
   return typeof value === 'string' && /^-?\d+$/.test(value) ? value : undefined
+}
+
+/** Plain digits: no exponent, no leading zeros, no `-0`; zeros at the end of the fraction stay. */
+function decimal(text) {
+  const [, minus, whole, fraction = '', exponent = '0'] = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text) ?? []
+  if (whole === undefined || Math.abs(exponent) > 1000) return undefined
+  const digits = whole + fraction
+  const point = whole.length + Number(exponent)
+  const left = (point > 0 ? digits.slice(0, point).padEnd(point, '0') : '').replace(/^0+/, '') || '0'
+  const right = point > 0 ? digits.slice(point) : '0'.repeat(-point) + digits
+  if (left.length + right.length > 1000) return undefined
+  return `${minus && /[1-9]/.test(digits) ? '-' : ''}${left}${right && `.${right}`}`
 }
 
 function isDate(value) {

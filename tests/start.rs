@@ -236,3 +236,22 @@ fn a_plan_for_a_store_that_is_not_there_makes_none() {
     assert!(plan.status.success() && said.contains("The store is empty"), "{said}");
     assert!(!folder.path().join("trefoil-data").exists());
 }
+
+#[test]
+fn a_signal_ends_it_even_when_nobody_reads_the_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let (reader, writer) = std::io::pipe().unwrap();
+    let mut child = command(folder.path(), &["--port", "0"]).stderr(writer).spawn().unwrap();
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(reader));
+    assert!(lines.any(|line| line.unwrap().contains("listening on")));
+    drop(lines);
+    assert!(std::process::Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
+    let begin = std::time::Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if begin.elapsed() > Duration::from_secs(5) {
+            child.kill().unwrap();
+            panic!("still running");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}

@@ -12,7 +12,13 @@ const FILTER: &str = "RUST_LOG";
 /// Does nothing if the program that embeds us has already set up its own.
 pub fn start(format: LogFormat) {
     let filter = EnvFilter::try_from_env(FILTER).unwrap_or_else(|_| EnvFilter::new("info"));
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_target(false);
+    // Whoever read the log may be gone. Complaining about that on the same stream would panic, and the signal that is to
+    // end the server would never be acted on.
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_target(false)
+        .log_internal_errors(false);
     let pretty = match format {
         LogFormat::Auto => io::stderr().is_terminal(),
         LogFormat::Pretty => true,
