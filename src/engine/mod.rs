@@ -1,6 +1,7 @@
 //! What is done, without HTTP and without SQL: operations in, outcomes out.
 
 pub mod arguments;
+pub mod changes;
 pub mod cursor;
 pub mod doubts;
 pub mod operation;
@@ -12,6 +13,7 @@ pub mod store;
 
 use std::sync::Arc;
 
+pub use changes::{Change, Epoch, Feed, Log, Stretch};
 pub use operation::{
     Absent, Child, Condition, Deed, Listing, Op, Operation, Order, Outcome, Selection, Slice,
 };
@@ -19,7 +21,7 @@ pub use plain::{ListAct, OnList, Place};
 pub use plan::{Plan, PlanLimits};
 pub use records::OwnedRow;
 pub use resolvers::{Actor, Binding, Builtin, Call, Gives, Registry, Resolved, Resolver, Verb};
-pub use store::{Answer, Cancel, Done, Job, Key, Row, Store};
+pub use store::{Answer, Cancel, Done, Job, Key, ReadLimits, Row, Store};
 
 use crate::error::{Error, Result};
 use crate::model::Model;
@@ -33,13 +35,20 @@ struct Parts {
     bindings: Vec<Binding>,
     registry: Registry,
     store: Arc<dyn Store>,
+    feed: Feed,
     limits: PlanLimits,
 }
 
 impl Engine {
-    pub fn new(model: Arc<Model>, registry: Registry, store: Arc<dyn Store>, limits: PlanLimits) -> Engine {
-        let bindings = resolvers::bind(&model, &registry);
-        Engine(Arc::new(Parts { model, bindings, registry, store, limits }))
+    /// The feed is the store's, and stays when the model is exchanged.
+    pub fn new(model: Arc<Model>, registry: Registry, feed: Feed, limits: PlanLimits) -> Engine {
+        let (bindings, store) = (resolvers::bind(&model, &registry), feed.store().clone());
+        Engine(Arc::new(Parts { model, bindings, registry, store, feed, limits }))
+    }
+
+    /// The changes of the store.
+    pub fn feed(&self) -> &Feed {
+        &self.0.feed
     }
 
     pub fn model(&self) -> &Arc<Model> {

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::plain::{OnList, Place};
 use super::plan::Chosen;
-use crate::model::{FieldId, TypeId, Value};
+use crate::model::{FieldId, Stored, TypeId, Value};
 
 /// One thing asked for. Names are resolved, values are as they arrived: [`super::plan`] judges them.
 #[derive(Debug, Clone)]
@@ -40,6 +40,13 @@ pub enum Operation {
         record: TypeId,
         id: i64,
         expected_version: Option<i64>,
+        selection: Arc<Selection>,
+    },
+    /// The record as a change left it; what is selected below it is read now.
+    Changed {
+        record: TypeId,
+        /// By column, as [`super::Change`] has it.
+        image: Arc<Vec<(String, Stored)>>,
         selection: Arc<Selection>,
     },
     /// Of a plain list; its rows have one cell, a text.

@@ -54,6 +54,11 @@ pub enum Action {
         expected_version: Option<i64>,
         selection: Arc<Chosen>,
     },
+    Changed {
+        record: TypeId,
+        image: Arc<Vec<(String, Stored)>>,
+        selection: Arc<Chosen>,
+    },
     Plain(OnList),
 }
 
@@ -134,7 +139,7 @@ impl Plan {
     /// Whether it changes records.
     pub fn writes(&self) -> bool {
         match &self.action {
-            Action::Get { .. } | Action::List { .. } => false,
+            Action::Get { .. } | Action::List { .. } | Action::Changed { .. } => false,
             Action::Create { .. } | Action::Update { .. } | Action::Delete { .. } => true,
             Action::Plain(asked) => asked.act.writes(),
         }
@@ -162,6 +167,9 @@ fn action(model: &Model, operation: Operation, now: jiff::Timestamp) -> Result<A
         }
         Operation::Delete { record, id, expected_version, selection } => {
             Action::Delete { record, id, expected_version, selection: choose(model, record, &selection)? }
+        }
+        Operation::Changed { record, image, selection } => {
+            Action::Changed { record, image, selection: choose(model, record, &selection)? }
         }
         Operation::Plain(asked) => Action::Plain(plain::prove(asked)?),
     })

@@ -3,9 +3,12 @@
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use tokio::sync::watch;
 
+use super::changes::{Change, Log};
 use super::{Outcome, Plan};
 use crate::error::{Error, Result};
 use crate::model::{Cell, Model};
@@ -20,6 +23,27 @@ pub trait Store: Send + Sync {
 
     /// Whether the store can be reached, for the readiness check.
     fn ping(&self) -> BoxFuture<'_, Result<()>>;
+
+    /// The change log as it stands: every change committed before this call has its number.
+    fn log(&self) -> BoxFuture<'_, Result<Log>>;
+
+    /// The changes with numbers above `after` and not above `until`, in order. At most `limits` of them, but at least
+    /// one where there is one.
+    fn changes(&self, after: i64, until: i64, limits: ReadLimits) -> BoxFuture<'_, Result<Vec<Change>>>;
+
+    /// Wakes when something may have been added to the log. It may wake for nothing, and it knows nothing of other
+    /// programs, so whoever follows the log also looks every [`Store::look_every`].
+    fn stirred(&self) -> watch::Receiver<()>;
+
+    fn look_every(&self) -> Duration;
+}
+
+/// How much of the log is read at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadLimits {
+    pub changes: usize,
+    /// Of their images; the one that goes beyond is the last.
+    pub bytes: usize,
 }
 
 /// The plans of one request and who answers it.

@@ -10,7 +10,7 @@ use super::watch::Watch;
 use super::{StartError, banner, connection, listen, seed};
 use crate::app::{App, Origin};
 use crate::config::{Config, Database};
-use crate::engine::{Engine, PlanLimits, Registry, resolvers};
+use crate::engine::{Engine, Feed, PlanLimits, Registry, resolvers};
 use crate::faces::graphql::{Face, Served};
 use crate::faces::metrics::Metrics;
 use crate::faces::shutdown::Shutdown;
@@ -56,6 +56,7 @@ struct Site {
     config: Arc<Config>,
     registry: Registry,
     store: Arc<SqliteStore>,
+    feed: Feed,
     face: Face,
     rest: rest::Face,
 }
@@ -74,7 +75,8 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
     let (lock, store) = open(&config)?;
     let store = Arc::new(store);
     let report = migrate(&store, &understood, &app, Mode::Start)?;
-    let engine = engine(&understood, &registry, &store, &config);
+    let feed = Feed::new(store.clone());
+    let engine = engine(&understood, &registry, &feed, &config);
     if report.fresh {
         seed::load(&engine, &app).await.map_err(StartError::Seed)?;
     }
@@ -93,7 +95,7 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
         async move { connection::serve(listeners, router, &config, &metrics, shutdown).await }
     });
     if let Some(watch) = watch {
-        let site = Site { config: config.clone(), registry, store, face, rest };
+        let site = Site { config: config.clone(), registry, store, feed, face, rest };
         tokio::spawn(site.follow(watch, shutdown.clone()));
     }
     Ok(Running { addresses, engine, shutdown, serving, _lock: lock })
@@ -108,7 +110,8 @@ pub async fn rehearse_seed(
     let config = Config { database: Database::Memory, ..Config::default() };
     let store = Arc::new(open(&config)?.1);
     migrate(&store, understood, app, Mode::Start)?;
-    seed::load(&engine(understood, registry, &store, &config), app).await.map_err(StartError::Seed)
+    let engine = engine(understood, registry, &Feed::new(store), &config);
+    seed::load(&engine, app).await.map_err(StartError::Seed)
 }
 
 /// Whether the settings name a store that exists.
@@ -170,13 +173,13 @@ pub fn migrate(
         .map_err(|error| StartError::Migrate(error.to_string()))
 }
 
-fn engine(understood: &Understood, registry: &Registry, store: &Arc<SqliteStore>, config: &Config) -> Engine {
+fn engine(understood: &Understood, registry: &Registry, feed: &Feed, config: &Config) -> Engine {
     let clamp = |size: usize| i64::try_from(size).unwrap_or(i64::MAX);
     let limits = PlanLimits {
         page_size: clamp(config.limits.page_size),
         max_page_size: clamp(config.limits.max_page_size),
     };
-    Engine::new(understood.model.clone(), registry.clone(), store.clone(), limits)
+    Engine::new(understood.model.clone(), registry.clone(), feed.clone(), limits)
 }
 
 fn router(
@@ -235,7 +238,7 @@ impl Site {
             understand(&app, &self.registry).map_err(|diagnostics| StartError::schema(&app, &diagnostics))?;
         migrate(&self.store, &understood, &app, Mode::Start)?;
         warn(&understood, &app);
-        let engine = engine(&understood, &self.registry, &self.store, &self.config);
+        let engine = engine(&understood, &self.registry, &self.feed, &self.config);
         self.rest.swap(rest::Served::new(&app.manifest, engine.clone()));
         self.face.swap(Served::new(engine, &self.config));
         Ok(understood.model.records.len())

@@ -49,7 +49,9 @@ pub enum Program {
 pub fn compile(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Program> {
     let selects = Selects { dialect, model };
     Ok(match &plan.action {
-        Action::Get { record, selection, .. } => Program::Get(selects.get(*record, selection)?),
+        Action::Get { record, selection, .. } | Action::Changed { record, selection, .. } => {
+            Program::Get(selects.get(*record, selection)?)
+        }
         Action::List { record, listing, selection } => Program::List {
             level: selects.list(*record, listing, selection)?,
             count: listing.count.then(|| selects.count(*record, listing)),
@@ -142,7 +144,7 @@ fn shape(action: &Action) -> u128 {
     let mut shape = Shape(Vec::new());
     match action {
         // There is nothing more to it than the selection, which is of one record type.
-        Action::Get { selection, .. } => return selection.shape,
+        Action::Get { selection, .. } | Action::Changed { selection, .. } => return selection.shape,
         Action::List { listing, selection, .. } => {
             shape.head(1, selection);
             shape.bounds(listing);

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use rusqlite::Connection;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use self::connect::{Place, Role, connect};
 use self::fault::to_error;
@@ -31,7 +31,7 @@ use super::compile::{Program, Programs};
 use super::dialect::Dialect;
 use super::keys::Running;
 use super::migrate::{self, MigrateError, Mode, Report};
-use crate::engine::{Deed, Done, Job, Store};
+use crate::engine::{Change, Deed, Done, Job, Log, ReadLimits, Store};
 use crate::error::{Error, Result};
 use crate::model::{Model, TypeId};
 
@@ -195,6 +195,22 @@ impl Store for SqliteStore {
             };
             found.map_err(|error| to_error(&error))
         })
+    }
+
+    fn log(&self) -> BoxFuture<'_, Result<Log>> {
+        Box::pin(async { Err(Error::internal("not yet")) })
+    }
+
+    fn changes(&self, _after: i64, _until: i64, _limits: ReadLimits) -> BoxFuture<'_, Result<Vec<Change>>> {
+        Box::pin(async { Err(Error::internal("not yet")) })
+    }
+
+    fn stirred(&self) -> watch::Receiver<()> {
+        watch::channel(()).1
+    }
+
+    fn look_every(&self) -> Duration {
+        Duration::from_millis(100)
     }
 }
 

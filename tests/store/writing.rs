@@ -1,6 +1,6 @@
 //! Creating, changing and deleting: versions, links, constraints, and neighbours in the same commit.
 
-use trefoil::engine::{Engine, PlanLimits, Registry, Request};
+use trefoil::engine::{Engine, Feed, PlanLimits, Registry, Request};
 
 use super::*;
 
@@ -257,8 +257,12 @@ async fn an_atomic_job_is_done_whole_or_not_at_all() {
 #[tokio::test]
 async fn an_atomic_request_with_a_part_that_cannot_be_planned_is_not_begun() {
     let bench = Bench::new();
-    let engine =
-        Engine::new(bench.model.clone(), Registry::default(), bench.store.clone(), PlanLimits::default());
+    let engine = Engine::new(
+        bench.model.clone(),
+        Registry::default(),
+        Feed::new(bench.store.clone()),
+        PlanLimits::default(),
+    );
     let user = bench.create("User", &[("name", text("Ada"))], "id");
     let operations = vec![Ok(user), Err(Error::invalid("x", "X", "refused"))];
     let request = Request { atomic: true, ..Request::new(Box::new(Told::default())) };

@@ -81,7 +81,13 @@ impl Running {
                 running.previous = follows(&listing.slice);
             }
             Ok(Operation::Update { id, .. } | Operation::Delete { id, .. }) => running.id = Some(*id),
-            Ok(Operation::Get { .. } | Operation::Create { .. } | Operation::Plain(_)) | Err(_) => {}
+            Ok(
+                Operation::Get { .. }
+                | Operation::Create { .. }
+                | Operation::Changed { .. }
+                | Operation::Plain(_),
+            )
+            | Err(_) => {}
         }
         running
     }

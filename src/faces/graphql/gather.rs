@@ -31,7 +31,8 @@ impl Gather {
                     Operation::Get { selection, .. }
                     | Operation::Create { selection, .. }
                     | Operation::Update { selection, .. }
-                    | Operation::Delete { selection, .. },
+                    | Operation::Delete { selection, .. }
+                    | Operation::Changed { selection, .. },
                 ) => (selection.clone(), 0),
                 Ok(Operation::Plain(_)) | Err(_) => (Arc::default(), 0),
             };

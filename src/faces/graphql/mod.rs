@@ -26,6 +26,7 @@ mod response;
 mod rules;
 mod schema;
 mod shape;
+pub mod subscribe;
 mod tabs;
 mod tokens;
 mod tree;

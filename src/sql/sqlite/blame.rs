@@ -29,7 +29,9 @@ pub fn blame(session: Session<'_>, model: &Model, action: &Action, error: rusqli
                 dangling(session, model, action).map(Error::Invalid)
             }
             Action::Delete { record, id, .. } => referrers(session, model, *record, *id).map(Error::Conflict),
-            Action::Get { .. } | Action::List { .. } | Action::Plain(_) => return error.into(),
+            Action::Get { .. } | Action::List { .. } | Action::Changed { .. } | Action::Plain(_) => {
+                return error.into();
+            }
         },
         _ => return error.into(),
     };

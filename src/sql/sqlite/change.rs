@@ -198,16 +198,18 @@ pub fn parts(action: &Action) -> Parts<'_> {
             (Some(*record), Some(*id), *expected_version)
         }
         Action::Get { record, id, .. } => (Some(*record), Some(*id), None),
-        Action::List { record, .. } => (Some(*record), None, None),
+        Action::List { record, .. } | Action::Changed { record, .. } => (Some(*record), None, None),
         Action::Plain(_) => (None, None, None),
     };
     let (values, links) = match action {
         Action::Create { values, links, .. } | Action::Update { values, links, .. } => {
             (values.as_slice(), links.as_slice())
         }
-        Action::Get { .. } | Action::List { .. } | Action::Delete { .. } | Action::Plain(_) => {
-            (&[][..], &[][..])
-        }
+        Action::Get { .. }
+        | Action::List { .. }
+        | Action::Delete { .. }
+        | Action::Changed { .. }
+        | Action::Plain(_) => (&[][..], &[][..]),
     };
     Parts { record, id, expected, values, links }
 }
