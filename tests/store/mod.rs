@@ -235,7 +235,8 @@ fn shown(operation: &Operation) -> (Arc<Selection>, usize) {
         Operation::Get { selection, .. }
         | Operation::Create { selection, .. }
         | Operation::Update { selection, .. }
-        | Operation::Delete { selection, .. } => (selection.clone(), 0),
+        | Operation::Delete { selection, .. }
+        | Operation::Changed { selection, .. } => (selection.clone(), 0),
         // A text and nothing else.
         Operation::Plain(_) => (Arc::default(), 1),
     }
