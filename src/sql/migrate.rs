@@ -10,6 +10,7 @@ mod ddl;
 mod diff;
 mod images;
 mod pair;
+pub mod postgres;
 mod rebuild;
 mod report;
 mod shape;
