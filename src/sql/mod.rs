@@ -6,6 +6,7 @@
 
 pub mod batch;
 pub mod compile;
+mod database;
 pub mod decimal;
 pub mod dialect;
 mod lists;
@@ -18,6 +19,7 @@ pub mod write;
 
 mod keys;
 
+pub use database::Database;
 pub use lock::DataLock;
 pub use postgres::PostgresStore;
 pub use sqlite::{Options, SqliteStore};
