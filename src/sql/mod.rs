@@ -5,12 +5,14 @@
 //! their statement). [`sqlite`] runs programs.
 
 pub mod batch;
+mod blame;
 pub mod compile;
 pub mod decimal;
 pub mod dialect;
 mod lists;
 pub mod lock;
 pub mod migrate;
+mod parts;
 pub mod select;
 pub mod sqlite;
 pub mod write;

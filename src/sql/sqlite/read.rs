@@ -154,7 +154,7 @@ fn children(
     let bounds = &child.listing;
     let mut batch = Batch::new(level.width);
     for some in keys.chunks(PARENTS) {
-        let mut bound = vec![Parameter::List(integers(some))];
+        let mut bound = vec![Parameter::Integers(some)];
         parameters(bounds, &mut bound);
         if is_sliced(bounds) {
             let limit = bounds.limit.unwrap_or(i64::MAX);
@@ -178,9 +178,4 @@ fn load(
         batch.push((0..level.width).map(|column| cell(row, column)));
     }
     Ok(())
-}
-
-/// A list of integers as JSON.
-pub fn integers(numbers: &[i64]) -> String {
-    serde_json::to_string(numbers).unwrap_or_else(|_| "[]".to_owned())
 }
