@@ -2,7 +2,7 @@
 //!
 //! Pure, in this order: [`dialect`] (what differs between databases), [`select`] and [`write`]
 //! (statements), [`compile`] (a plan's program, made once per shape), [`batch`] (rows that must outlive
-//! their statement). [`sqlite`] runs programs.
+//! their statement). [`sqlite`] and [`postgres`] run programs.
 
 pub mod batch;
 mod blame;
@@ -13,6 +13,7 @@ mod lists;
 pub mod lock;
 pub mod migrate;
 mod parts;
+pub mod postgres;
 pub mod select;
 pub mod sqlite;
 pub mod write;
@@ -20,4 +21,5 @@ pub mod write;
 mod keys;
 
 pub use lock::DataLock;
+pub use postgres::PostgresStore;
 pub use sqlite::{Options, SqliteStore};
