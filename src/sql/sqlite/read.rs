@@ -6,15 +6,10 @@ use crate::engine::plan::{Action, Bounds, Chosen, ChosenChild};
 use crate::engine::{Outcome, Plan, Row};
 use crate::error::Error;
 use crate::model::Cell;
-use crate::sql::batch::{Batch, Tree};
+use crate::sql::batch::{Batch, PARENTS, Tree, WEIGHT};
 use crate::sql::compile::Program;
 use crate::sql::lists;
 use crate::sql::select::{Branch, Level, Parameter, count_parameters, is_sliced, parameters};
-
-/// How many parents one statement finds the children of …
-const PARENTS: usize = 1_000;
-/// … unless their own texts already weigh this much.
-const WEIGHT: usize = 4 << 20;
 
 type Visit<'v> = &'v mut dyn FnMut(&dyn Row);
 
