@@ -12,6 +12,7 @@ mod http;
 mod migrate;
 mod model;
 mod operations;
+mod postgres;
 mod power;
 mod rest;
 mod start;

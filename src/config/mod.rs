@@ -2,12 +2,14 @@
 
 mod kind;
 mod layers;
+mod postgres;
 mod settings;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 pub use layers::{Layers, Settled, Written};
+pub use postgres::{PostgresUrl, Tls};
 pub use settings::{SETTINGS, Setting};
 
 /// Every setting of a running server, already validated.
@@ -20,6 +22,12 @@ pub struct Config {
     /// The folder of the embedded store, its lock file included.
     pub data: PathBuf,
     pub database: Database,
+    /// Connections to PostgreSQL for transactions and long lists, beside the few that are shared.
+    pub database_connections: usize,
+    /// How long a request waits for one of them.
+    pub database_timeout: Duration,
+    /// Whether nodes tell each other of changes with NOTIFY, or look for them ten times a second.
+    pub database_notify: bool,
     /// Listening beyond loopback without authentication was asked for.
     pub open: bool,
     /// Reload the schema when its files change.
@@ -46,6 +54,7 @@ pub enum Database {
     Embedded,
     /// SQLite in memory: gone with the process.
     Memory,
+    Postgres(PostgresUrl),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,6 +138,9 @@ impl Default for Config {
             port: 8080,
             data: PathBuf::from("./trefoil-data"),
             database: Database::Embedded,
+            database_connections: 8,
+            database_timeout: Duration::from_secs(5),
+            database_notify: true,
             open: false,
             watch: false,
             trusted_proxies: Vec::new(),

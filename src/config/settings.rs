@@ -45,7 +45,20 @@ pub static SETTINGS: &[Setting] = &[
         "database",
         DatabaseUrl,
         database,
-        "Where records live: sqlite: (in the data folder) or memory:"
+        "Where records live: sqlite: (in the data folder), memory: or postgres://USER@HOST/NAME"
+    ),
+    setting!(
+        "database-connections",
+        Count,
+        database_connections,
+        "Connections to PostgreSQL for transactions and long lists"
+    ),
+    setting!("database-timeout", Time, database_timeout, "Time a request waits for one of those connections"),
+    setting!(
+        "database-notify",
+        Switch,
+        database_notify,
+        "Hear of other nodes' changes by LISTEN; else look for them every 100 ms"
     ),
     setting!("open", Switch, open, "Listen beyond this machine although nobody has to sign in"),
     setting!("watch", Switch, watch, "Serve a changed schema without a restart"),
@@ -170,7 +183,7 @@ mod tests {
     #[test]
     fn only_switches_may_stand_alone() {
         let switches: Vec<&str> = SETTINGS.iter().filter(|s| s.is_switch).map(|s| s.name).collect();
-        assert_eq!(switches, ["open", "watch", "introspection", "graphiql"]);
+        assert_eq!(switches, ["database-notify", "open", "watch", "introspection", "graphiql"]);
     }
 
     #[test]

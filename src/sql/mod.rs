@@ -7,6 +7,7 @@
 pub mod batch;
 mod blame;
 pub mod compile;
+mod database;
 pub mod decimal;
 pub mod dialect;
 mod lists;
@@ -20,6 +21,7 @@ pub mod write;
 
 mod keys;
 
+pub use database::Database;
 pub use lock::DataLock;
 pub use postgres::PostgresStore;
 pub use sqlite::{Options, SqliteStore};

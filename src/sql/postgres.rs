@@ -1,33 +1,139 @@
 //! Records in a PostgreSQL database that any number of nodes share.
 
+mod announce;
 mod link;
 mod links;
+mod log;
+mod pool;
+mod presence;
+mod prune;
 mod run;
+mod target;
+mod tls;
+mod trouble;
+mod watch;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use tokio::sync::watch;
+use tokio::sync::watch as news;
+use tokio::task::AbortHandle;
 
 pub use link::Link;
-pub use links::{Links, Own};
+pub use links::Links;
+pub use pool::Own;
 
+use self::announce::Herald;
+use self::prune::Keep;
 use self::run::Runs;
+use super::migrate::{self, MigrateError, Mode, Report};
+use crate::config::PostgresUrl;
+use crate::engine::{Change, Deed, Done, Job, Log, ReadLimits, Store};
+use crate::error::Result;
+use crate::model::{Model, TypeId};
 
-use crate::engine::{Change, Done, Job, Log, ReadLimits, Store};
-use crate::error::{Error, Result};
+/// What nodes listen to and announce on.
+const CHANNEL: &str = "trefoil_changes";
+/// A shared connection that gives no sign of life within this is as good as none for whoever asks.
+const PING: Duration = Duration::from_secs(2);
 
-/// A store in a PostgreSQL database.
+/// How a store on PostgreSQL is run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub url: PostgresUrl,
+    /// Own connections at most, beside the shared ones.
+    pub connections: usize,
+    /// How long one of them is waited for.
+    pub patience: Duration,
+    /// Nodes wake each other by LISTEN and NOTIFY; else they look often.
+    pub notify: bool,
+    /// The change log keeps at least so many changes …
+    pub keep_changes: u64,
+    /// … and all that are younger than this.
+    pub keep_changes_for: Duration,
+}
+
+impl Options {
+    pub fn at(url: PostgresUrl) -> Options {
+        Options {
+            url,
+            connections: 8,
+            patience: Duration::from_secs(5),
+            notify: true,
+            keep_changes: 100_000,
+            keep_changes_for: Duration::from_secs(7 * 24 * 60 * 60),
+        }
+    }
+}
+
+/// A store in a PostgreSQL database. Dropping it closes its connections.
 pub struct PostgresStore {
-    links: Links,
+    links: Arc<Links>,
     runs: Runs,
-    stirred: watch::Sender<()>,
+    stirred: news::Sender<()>,
+    /// None in polling mode.
+    herald: Option<Herald>,
+    pruning: AbortHandle,
 }
 
 impl PostgresStore {
+    /// Connects; the error is a line for whoever starts the server. Tables are the migration's business.
+    pub async fn open(options: Options) -> Result<PostgresStore, String> {
+        let stirred = news::Sender::new(());
+        if !options.url.is_local() && options.url.tls == crate::config::Tls::Prefer {
+            tracing::warn!(
+                "nothing proves that the database is who it says: sslmode=verify-full checks its certificate"
+            );
+        }
+        let links = Arc::new(Links::open(&options, stirred.clone()).await?);
+        let herald = options.notify.then(|| Herald::start(links.clone()));
+        let keep = Keep {
+            changes: i64::try_from(options.keep_changes).unwrap_or(i64::MAX),
+            seconds: options.keep_changes_for.as_secs_f64(),
+        };
+        let pruning = tokio::spawn(prune::prune(links.clone(), keep)).abort_handle();
+        Ok(PostgresStore { links, runs: Runs::default(), stirred, herald, pruning })
+    }
+
+    /// Brings the tables to the model and these plain lists, as far as `mode` allows, in one transaction.
+    pub async fn migrate(
+        &self,
+        model: &Arc<Model>,
+        logged: &[(TypeId, Deed)],
+        lists: &[String],
+        mode: Mode,
+    ) -> Result<Report, MigrateError> {
+        let session = self.links.alone().await;
+        let mut session = session.map_err(|trouble| MigrateError::Database(trouble.words))?;
+        migrate::postgres::prepare(&mut session.client, model, logged, lists, mode).await
+    }
+
+    /// Records that the seeds are in.
+    pub async fn seeded(&self) -> Result<(), MigrateError> {
+        let link = self.links.shared().map_err(|error| MigrateError::Database(error.to_string()))?;
+        migrate::postgres::seeded(link.client()).await
+    }
+
+    /// All connections to the database.
+    pub fn links(&self) -> &Links {
+        &self.links
+    }
+
     /// Something logged was committed here: followers in this process look at once, those on other nodes soon.
-    pub(super) fn stir(&self) {
+    fn stir(&self) {
         self.stirred.send_replace(());
+        if let Some(herald) = &self.herald {
+            herald.announce();
+        }
+    }
+
+    async fn answers(&self) -> Result<()> {
+        let link = self.links.shared()?;
+        match tokio::time::timeout(PING, link.client().check_connection()).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) | Err(_) => Err(trouble::away()),
+        }
     }
 }
 
@@ -37,22 +143,28 @@ impl Store for PostgresStore {
     }
 
     fn ping(&self) -> BoxFuture<'_, Result<()>> {
-        Box::pin(async { Err(Error::internal("not yet")) })
+        Box::pin(self.answers())
     }
 
     fn log(&self) -> BoxFuture<'_, Result<Log>> {
-        Box::pin(async { Err(Error::internal("not yet")) })
+        Box::pin(async { log::read(&*self.links.log()?).await })
     }
 
-    fn changes(&self, _after: i64, _until: i64, _limits: ReadLimits) -> BoxFuture<'_, Result<Vec<Change>>> {
-        Box::pin(async { Err(Error::internal("not yet")) })
+    fn changes(&self, after: i64, until: i64, limits: ReadLimits) -> BoxFuture<'_, Result<Vec<Change>>> {
+        Box::pin(async move { log::changes(&*self.links.log()?, after, until, limits).await })
     }
 
-    fn stirred(&self) -> watch::Receiver<()> {
+    fn stirred(&self) -> news::Receiver<()> {
         self.stirred.subscribe()
     }
 
     fn look_every(&self) -> Duration {
-        Duration::from_secs(1)
+        if self.herald.is_some() { Duration::from_secs(1) } else { Duration::from_millis(100) }
+    }
+}
+
+impl Drop for PostgresStore {
+    fn drop(&mut self) {
+        self.pruning.abort();
     }
 }

@@ -1,9 +1,13 @@
 //! One connection to PostgreSQL: its client, the statements prepared on it, and how it ends.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tokio::task::{AbortHandle, JoinHandle};
 use tokio_postgres::{Client, Error, Statement};
+
+use super::target::Session;
 
 /// Statements kept prepared on one connection; the one unused for longest gives way.
 const STATEMENTS: usize = 512;
@@ -13,6 +17,9 @@ const STATEMENTS: usize = 512;
 pub struct Link {
     client: Client,
     statements: Mutex<Statements>,
+    driver: AbortHandle,
+    pid: Option<i32>,
+    is_late: AtomicBool,
 }
 
 #[derive(Default)]
@@ -23,8 +30,30 @@ struct Statements {
 }
 
 impl Link {
-    pub(super) fn new(client: Client) -> Arc<Link> {
-        Arc::new(Link { client, statements: Mutex::default() })
+    /// The connection, and the task that ends when it does.
+    pub(super) fn of(session: Session) -> (Arc<Link>, JoinHandle<String>) {
+        let Session { client, driver, pid } = session;
+        let (statements, is_late) = (Mutex::default(), AtomicBool::new(false));
+        (Arc::new(Link { client, statements, driver: driver.abort_handle(), pid, is_late }), driver)
+    }
+
+    /// Ends the connection at once. Whoever waits for an answer on it gets an error.
+    pub(super) fn close(&self) {
+        self.driver.abort();
+    }
+
+    /// The server's process that serves this connection.
+    pub(super) fn pid(&self) -> Option<i32> {
+        self.pid
+    }
+
+    /// The server was asked for a sign of life and has not given it yet.
+    pub(super) fn is_late(&self) -> bool {
+        self.is_late.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_late(&self, is_late: bool) {
+        self.is_late.store(is_late, Ordering::Relaxed);
     }
 
     pub fn client(&self) -> &Client {
