@@ -5,6 +5,7 @@
 //! their statement). [`sqlite`] and [`postgres`] run programs.
 
 pub mod batch;
+mod blame;
 pub mod compile;
 mod database;
 pub mod decimal;
@@ -12,6 +13,7 @@ pub mod dialect;
 mod lists;
 pub mod lock;
 pub mod migrate;
+mod parts;
 pub mod postgres;
 pub mod select;
 pub mod sqlite;
