@@ -77,7 +77,7 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
     let (lock, store) = open(&config).await?;
     let store = Arc::new(store);
     let report = migrate(&store, &understood, &app, Mode::Start).await?;
-    let feed = Feed::new(store.clone());
+    let feed = Feed::keeping(store.clone(), config.limits.event_cache / 2);
     let engine = engine(&understood, &registry, &feed, &config);
     if report.fresh {
         seed::load(&engine, &app).await.map_err(StartError::Seed)?;
@@ -254,6 +254,8 @@ impl Site {
         let app = App::load(folder).map_err(StartError::Application)?;
         let understood =
             understand(&app, &self.registry).map_err(|diagnostics| StartError::schema(&app, &diagnostics))?;
+        // Subscriptions wait until tables, images and schema are of one form again.
+        let _held = self.feed.hold();
         migrate(&self.store, &understood, &app, Mode::Start).await?;
         warn(&understood, &app);
         let engine = engine(&understood, &self.registry, &self.feed, &self.config);
