@@ -50,12 +50,18 @@ use document::{Document, Settings};
 use execute::{Executed, Execution, Refused};
 use failure::Failure;
 pub use request::Asked;
-use response::{Media, respond};
+use response::respond;
+use subscribe::choice::Accepted;
+use subscribe::live::{self, LAST_EVENT_ID};
+use subscribe::streams::Streams;
+use subscribe::{handshake, ws};
 
 use super::accept::Accept;
 use super::client::Client;
 use super::idempotency;
+use super::metrics::Metrics;
 use super::problem::Problem;
+use super::shutdown::Shutdown;
 use crate::config::Config;
 use crate::engine::{Actor, Engine, Key};
 use crate::error::Error;
@@ -72,6 +78,7 @@ pub struct Served {
 pub struct Face {
     served: Arc<ArcSwap<Served>>,
     graphiql: bool,
+    streams: Arc<Streams>,
 }
 
 /// Who asks and how, beside what.
@@ -118,6 +125,18 @@ impl Served {
         }
     }
 
+    /// Whether this asks for a stream of answers. What is wrong in any way is none.
+    pub fn is_subscription(&self, asked: &Asked<'_>) -> bool {
+        // Without the word there is none, and nearly every request is spared the second look.
+        asked.query.contains("subscription")
+            && self.documents.get(&asked.query, || self.parse(&asked.query)).as_ref().as_ref().is_ok_and(
+                |document| {
+                    let found = document.operation(asked.operation.as_deref());
+                    found.is_ok_and(|prepared| prepared.kind() == OperationType::Subscription)
+                },
+            )
+    }
+
     fn parse(&self, text: &str) -> cache::Verdict {
         Document::parse(&self.engine, &self.settings, text)
     }
@@ -149,8 +168,10 @@ fn no_subscriptions() -> Failure {
 }
 
 impl Face {
-    pub fn new(served: Served, config: &Config) -> Face {
-        Face { served: Arc::new(ArcSwap::from_pointee(served)), graphiql: config.graphiql }
+    pub fn new(served: Served, config: &Arc<Config>, metrics: &Metrics, shutdown: &Shutdown) -> Face {
+        let (config, graphiql) = (config.clone(), config.graphiql);
+        let streams = Streams { config, metrics: metrics.clone(), shutdown: shutdown.clone() };
+        Face { served: Arc::new(ArcSwap::from_pointee(served)), graphiql, streams: Arc::new(streams) }
     }
 
     /// From the next request on, this is served.
@@ -177,33 +198,65 @@ async fn write(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    let media = Media::of(&headers)?;
+    let accepted = Accepted::of(&headers)?;
     let served = face.served.load_full();
     let asked = request::posted(&headers, &body, &served.settings.limits)?;
+    if served.is_subscription(&asked) {
+        return follow(&face, asked, accepted, &headers, actor(client)).await;
+    }
+    let wanted = accepted.single()?;
     let manner = Manner {
         actor: actor(client),
         key: idempotency::key(&headers, "POST /graphql", &body)?,
         safe: false,
     };
-    Ok(respond(served.answer(asked, manner).await, media))
+    Ok(respond(served.answer(asked, manner).await, wanted))
 }
 
 async fn read(
     State(face): State<Face>,
-    client: Option<Extension<Client>>,
+    handshake::Asked(handshake): handshake::Asked,
+    visitor: ws::Visitor,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    if let Some(handshake) = handshake {
+        return ws::open(&face, handshake, &headers, visitor);
+    }
     let query = query.unwrap_or_default();
     let asked = request::queried(&query)?;
     let Some(asked) = asked else {
         let page = face.graphiql && Accept::of(&headers).prefers_html();
         return if page { Ok(graphiql::respond()) } else { Err(request::missing()) };
     };
-    let media = Media::of(&headers)?;
-    let manner = Manner { actor: actor(client), key: None, safe: true };
+    let accepted = Accepted::of(&headers)?;
+    let actor = Actor { address: visitor.address };
     let served = face.served.load_full();
-    Ok(respond(served.answer(asked, manner).await, media))
+    if served.is_subscription(&asked) {
+        return follow(&face, asked, accepted, &headers, actor).await;
+    }
+    let manner = Manner { actor, key: None, safe: true };
+    Ok(respond(served.answer(asked, manner).await, accepted.single()?))
+}
+
+/// A subscription in the body of a response.
+async fn follow(
+    face: &Face,
+    asked: Asked<'_>,
+    accepted: Accepted,
+    headers: &HeaderMap,
+    actor: Actor,
+) -> Result<Response, Problem> {
+    let transport = accepted.stream()?;
+    // The header is the newer one: browsers write it when they come back to an address that never changes.
+    let header = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok()).filter(|id| !id.is_empty());
+    let last = header.map(str::to_owned).or_else(|| asked.last.clone());
+    let manner = Manner { actor, key: None, safe: true };
+    match face.subscribe(asked, manner, last.as_deref()).await {
+        Ok(subscription) => Ok(live::respond(subscription, transport, &face.streams)),
+        Err(Reply::Rejected(failures)) => Ok(live::reject(&failures, transport)),
+        Err(other) => Ok(respond(other, accepted.single()?)),
+    }
 }
 
 fn actor(client: Option<Extension<Client>>) -> Actor {

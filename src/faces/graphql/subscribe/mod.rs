@@ -2,9 +2,21 @@
 //!
 //! The transports below know nothing of the log, and [`Subscription`] nothing of transports.
 
+pub mod choice;
+pub mod event;
+pub mod handshake;
+pub mod live;
+mod multipart;
+mod operations;
+mod protocol;
+mod socket;
+mod sse;
+pub mod streams;
+pub mod ws;
+
 use std::sync::Arc;
 
-use bytes::Bytes;
+pub use event::Event;
 
 use super::failure::Failure;
 use super::request::Asked;
@@ -13,15 +25,6 @@ use super::{Face, Manner, Reply, no_subscriptions};
 /// A subscription that has begun: its place in the log is fixed.
 pub struct Subscription {
     id: Arc<str>,
-}
-
-/// One answer.
-#[derive(Debug)]
-pub struct Event {
-    /// The change that it tells of.
-    pub id: Arc<str>,
-    /// `{"data":…,"extensions":{"eventId":…}}`, the same bytes for everyone who asked the same.
-    pub payload: Bytes,
 }
 
 /// What comes next.
