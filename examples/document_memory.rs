@@ -76,7 +76,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
                 variables.map(|(bit, name)| ((*name).to_owned(), Value::from(flags >> bit & 1 == 1)));
             let variables = variables.chain([("id".to_owned(), Value::from("1"))]).collect();
             let operation = (wanted == "operations").then(|| Cow::Owned(format!("Q0_{number}")));
-            let asked = Asked { query: Cow::Borrowed(&query), operation, variables, last: None };
+            let asked = Asked { query: Cow::Borrowed(&query), operation, variables };
             if matches!(served.answer(asked, Manner::default()).await, Reply::Rejected(_)) {
                 return Err("rejected".into());
             }

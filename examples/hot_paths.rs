@@ -46,5 +46,5 @@ fn request(path: &str, number: i64) -> Result<Asked<'static>, String> {
         ),
         other => return Err(format!("no path `{other}`")),
     };
-    Ok(Asked { query: Cow::Borrowed(query), operation: None, variables, last: None })
+    Ok(Asked { query: Cow::Borrowed(query), operation: None, variables })
 }

@@ -50,11 +50,11 @@ use document::{Document, Settings};
 use execute::{Executed, Execution, Refused};
 use failure::Failure;
 pub use request::Asked;
+use request::Request;
 use response::respond;
 use subscribe::choice::Accepted;
-use subscribe::live::{self, LAST_EVENT_ID};
 use subscribe::streams::Streams;
-use subscribe::{handshake, ws};
+use subscribe::{Channels, Hub, handshake, live, ws};
 
 use super::accept::Accept;
 use super::client::Client;
@@ -71,6 +71,7 @@ pub struct Served {
     engine: Engine,
     documents: Cache,
     settings: Settings,
+    channels: Channels,
 }
 
 /// The face, whatever schema it serves at the moment.
@@ -79,6 +80,7 @@ pub struct Face {
     served: Arc<ArcSwap<Served>>,
     graphiql: bool,
     streams: Arc<Streams>,
+    hub: Arc<Hub>,
 }
 
 /// Who asks and how, beside what.
@@ -104,7 +106,8 @@ pub enum Reply {
 impl Served {
     pub fn new(engine: Engine, config: &Config) -> Served {
         let settings = Settings { limits: config.limits.clone(), introspection: config.introspection };
-        Served { documents: Cache::new(settings.limits.document_cache), engine, settings }
+        let (documents, channels) = (Cache::new(settings.limits.document_cache), Channels::default());
+        Served { engine, documents, settings, channels }
     }
 
     pub fn engine(&self) -> &Engine {
@@ -123,6 +126,11 @@ impl Served {
             Err(Refused::Request(failures)) => Reply::Rejected(failures),
             Err(Refused::Whole(error)) => Reply::Failed(error),
         }
+    }
+
+    /// Requests that are followed at the moment, each once however many follow it.
+    pub fn channels(&self) -> &Channels {
+        &self.channels
     }
 
     /// Whether this asks for a stream of answers. What is wrong in any way is none.
@@ -157,7 +165,7 @@ impl Served {
         let Manner { actor, key, .. } = manner;
         // A query may be asked again as often as one likes.
         let key = key.filter(|_| prepared.kind() == OperationType::Mutation);
-        let execution = Execution { engine, plan, variables, key, actor };
+        let execution = Execution { engine, plan, variables, key, actor, image: None };
         execution.run().await.map(Reply::Executed)
     }
 }
@@ -168,15 +176,35 @@ fn no_subscriptions() -> Failure {
 }
 
 impl Face {
-    pub fn new(served: Served, config: &Arc<Config>, metrics: &Metrics, shutdown: &Shutdown) -> Face {
-        let (config, graphiql) = (config.clone(), config.graphiql);
-        let streams = Streams { config, metrics: metrics.clone(), shutdown: shutdown.clone() };
-        Face { served: Arc::new(ArcSwap::from_pointee(served)), graphiql, streams: Arc::new(streams) }
+    pub fn new(served: Served, config: &Config) -> Face {
+        Face {
+            served: Arc::new(ArcSwap::from_pointee(served)),
+            graphiql: config.graphiql,
+            hub: Arc::new(Hub::new(config.limits.event_cache / 2)),
+            streams: Arc::new(Streams::new(config, &Metrics::new(), &Shutdown::new())),
+        }
     }
 
-    /// From the next request on, this is served.
+    /// Its subscriptions are counted here, and end when this does.
+    pub fn within(mut self, config: &Config, metrics: &Metrics, shutdown: &Shutdown) -> Face {
+        self.streams = Arc::new(Streams::new(config, metrics, shutdown));
+        self
+    }
+
+    /// From the next request on, this is served; subscriptions go on under it, where they still fit.
     pub fn swap(&self, served: Served) {
         self.served.store(Arc::new(served));
+        self.hub.swapped();
+    }
+
+    /// What is served at the moment.
+    pub fn served(&self) -> Arc<Served> {
+        self.served.load_full()
+    }
+
+    /// What subscriptions share and how many there are.
+    pub fn hub(&self) -> &Arc<Hub> {
+        &self.hub
     }
 
     pub fn router(&self) -> Router {
@@ -200,9 +228,10 @@ async fn write(
 ) -> Result<Response, Problem> {
     let accepted = Accepted::of(&headers)?;
     let served = face.served.load_full();
-    let asked = request::posted(&headers, &body, &served.settings.limits)?;
+    let Request { asked, last } = request::posted(&headers, &body, &served.settings.limits)?;
     if served.is_subscription(&asked) {
-        return follow(&face, asked, accepted, &headers, actor(client)).await;
+        let last = live::place(&headers).or(last);
+        return follow(&face, asked, last, accepted, actor(client)).await;
     }
     let wanted = accepted.single()?;
     let manner = Manner {
@@ -224,8 +253,7 @@ async fn read(
         return ws::open(&face, handshake, &headers, visitor);
     }
     let query = query.unwrap_or_default();
-    let asked = request::queried(&query)?;
-    let Some(asked) = asked else {
+    let Some(Request { asked, last }) = request::queried(&query)? else {
         let page = face.graphiql && Accept::of(&headers).prefers_html();
         return if page { Ok(graphiql::respond()) } else { Err(request::missing()) };
     };
@@ -233,7 +261,8 @@ async fn read(
     let actor = Actor { address: visitor.address };
     let served = face.served.load_full();
     if served.is_subscription(&asked) {
-        return follow(&face, asked, accepted, &headers, actor).await;
+        let last = live::place(&headers).or(last);
+        return follow(&face, asked, last, accepted, actor).await;
     }
     let manner = Manner { actor, key: None, safe: true };
     Ok(respond(served.answer(asked, manner).await, accepted.single()?))
@@ -243,14 +272,11 @@ async fn read(
 async fn follow(
     face: &Face,
     asked: Asked<'_>,
+    last: Option<String>,
     accepted: Accepted,
-    headers: &HeaderMap,
     actor: Actor,
 ) -> Result<Response, Problem> {
     let transport = accepted.stream()?;
-    // The header is the newer one: browsers write it when they come back to an address that never changes.
-    let header = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok()).filter(|id| !id.is_empty());
-    let last = header.map(str::to_owned).or_else(|| asked.last.clone());
     let manner = Manner { actor, key: None, safe: true };
     match face.subscribe(asked, manner, last.as_deref()).await {
         Ok(subscription) => Ok(live::respond(subscription, transport, &face.streams)),

@@ -19,18 +19,21 @@ pub struct Asked<'a> {
     pub query: Cow<'a, str>,
     pub operation: Option<Cow<'a, str>>,
     pub variables: Vec<(String, Value)>,
-    /// Where a subscription goes on: `extensions.lastEventId`.
+}
+
+/// What is asked, and from where on.
+#[derive(Debug)]
+pub struct Request<'a> {
+    pub asked: Asked<'a>,
+    /// `extensions.lastEventId`.
     pub last: Option<String>,
 }
 
-impl Asked<'_> {
-    pub fn into_owned(self) -> Asked<'static> {
-        Asked {
-            query: self.query.into_owned().into(),
-            operation: self.operation.map(|name| name.into_owned().into()),
-            variables: self.variables,
-            last: self.last,
-        }
+impl Request<'_> {
+    pub fn into_owned(self) -> Request<'static> {
+        let Asked { query, operation, variables } = self.asked;
+        let operation = operation.map(|name| name.into_owned().into());
+        Request { asked: Asked { query: query.into_owned().into(), operation, variables }, last: self.last }
     }
 }
 
@@ -50,7 +53,7 @@ struct Parameters<'a> {
 }
 
 /// The body of a POST.
-pub fn posted<'a>(headers: &HeaderMap, body: &'a Bytes, limits: &Limits) -> Result<Asked<'a>, Problem> {
+pub fn posted<'a>(headers: &HeaderMap, body: &'a Bytes, limits: &Limits) -> Result<Request<'a>, Problem> {
     if !is_json(headers) {
         let detail = "a GraphQL request is JSON: send Content-Type: application/json, in UTF-8";
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", detail));
@@ -62,7 +65,7 @@ pub fn posted<'a>(headers: &HeaderMap, body: &'a Bytes, limits: &Limits) -> Resu
 }
 
 /// The JSON object of a request, in a body or in a message.
-pub fn read<'a>(json: &'a [u8], limits: &Limits) -> Result<Asked<'a>, Problem> {
+pub fn read<'a>(json: &'a [u8], limits: &Limits) -> Result<Request<'a>, Problem> {
     let parameters: Parameters = serde_json::from_slice(json)
         .map_err(|error| malformed(format!("the body is no JSON object that can be read: {error}")))?;
     let Parameters { query, operation, variables, extensions } = parameters;
@@ -70,15 +73,16 @@ pub fn read<'a>(json: &'a [u8], limits: &Limits) -> Result<Asked<'a>, Problem> {
     // Before it is copied: a document of megabytes is refused anyway.
     limits::check_length(query.get().len(), limits)
         .map_err(|failure| Problem::bad_request("LIMIT_EXCEEDED", failure.message))?;
-    Ok(Asked {
+    let asked = Asked {
         query: given::text("query", query)?.ok_or_else(missing)?,
         operation: operation.map(|raw| given::text("operationName", raw)).transpose()?.flatten(),
         variables: match variables {
             Some(variables) => given::object("variables", variables.get())?,
             None => Vec::new(),
         },
-        last: extensions.map_or(Ok(None), |extensions| last(extensions.get()))?,
-    })
+    };
+    let last = extensions.map_or(Ok(None), |extensions| last(extensions.get()))?;
+    Ok(Request { asked, last })
 }
 
 /// What of the extensions is known here. An empty id is none: clients that have no place yet send one.
@@ -94,9 +98,9 @@ fn last(extensions: &str) -> Result<Option<String>, Problem> {
 }
 
 /// The query string of a GET; nothing when there is no `query` in it.
-pub fn queried(query: &str) -> Result<Option<Asked<'_>>, Problem> {
-    let mut asked = Asked { query: Cow::Borrowed(""), operation: None, variables: Vec::new(), last: None };
-    let mut found = false;
+pub fn queried(query: &str) -> Result<Option<Request<'_>>, Problem> {
+    let mut asked = Asked { query: Cow::Borrowed(""), operation: None, variables: Vec::new() };
+    let (mut found, mut place) = (false, None);
     for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
         match name.as_ref() {
             "query" => {
@@ -105,11 +109,11 @@ pub fn queried(query: &str) -> Result<Option<Asked<'_>>, Problem> {
             }
             "operationName" if !value.is_empty() => asked.operation = Some(value),
             "variables" if !value.is_empty() => asked.variables = given::object("variables", &value)?,
-            "extensions" if !value.is_empty() => asked.last = last(&value)?,
+            "extensions" if !value.is_empty() => place = last(&value)?,
             _ => {}
         }
     }
-    Ok(found.then_some(asked))
+    Ok(found.then_some(Request { asked, last: place }))
 }
 
 pub fn missing() -> Problem {

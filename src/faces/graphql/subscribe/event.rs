@@ -9,25 +9,21 @@ use super::{multipart, sse};
 /// One answer.
 #[derive(Debug)]
 pub struct Event {
+    pub(super) number: i64,
     /// The change that it tells of.
     pub id: Arc<str>,
-    /// As SSE sends it; the answer itself is a part of these bytes.
+    /// The whole answer, `{"data":…,"extensions":{"eventId":…}}`: the same bytes for everyone who asked the same.
+    pub payload: Bytes,
+    /// As an event stream has it; the payload is a part of these bytes.
     block: Bytes,
-    /// Where in them.
-    payload: (usize, usize),
     part: OnceLock<Bytes>,
 }
 
 impl Event {
-    /// `payload` is the whole answer: `{"data":…,"extensions":{"eventId":…}}`.
-    pub fn new(id: Arc<str>, payload: &[u8]) -> Event {
+    pub fn new(number: i64, id: Arc<str>, payload: &[u8]) -> Event {
         let (block, start) = sse::event(&id, payload);
-        Event { id, block, payload: (start, start + payload.len()), part: OnceLock::new() }
-    }
-
-    /// The answer, the same bytes for everyone who asked the same.
-    pub fn payload(&self) -> Bytes {
-        self.block.slice(self.payload.0..self.payload.1)
+        let payload = block.slice(start..start + payload.len());
+        Event { number, id, payload, block, part: OnceLock::new() }
     }
 
     /// A block of an event stream.
@@ -37,7 +33,7 @@ impl Event {
 
     /// A part of a multipart body.
     pub fn part(&self) -> Bytes {
-        self.part.get_or_init(|| multipart::event(&self.id, &self.payload())).clone()
+        self.part.get_or_init(|| multipart::event(&self.id, &self.payload)).clone()
     }
 
     /// About the bytes it takes.

@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
-use http::HeaderValue;
+use http::{HeaderMap, HeaderValue};
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderName, VARY};
 use tokio::time::Interval;
 
@@ -23,7 +23,7 @@ use crate::faces::shutdown::Drained;
 /// nginx gathers a response before it passes it on, unless it is told not to.
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-pub const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 impl Transport {
     pub const fn name(self) -> &'static str {
@@ -86,6 +86,13 @@ impl Transport {
             Transport::Multipart => multipart::CONTENT_TYPE,
         })
     }
+}
+
+/// Where a client comes back to by the header. It goes before what the request itself says: browsers write it when
+/// they come back to an address that stays the same.
+pub fn place(headers: &HeaderMap) -> Option<String> {
+    let id = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok());
+    id.filter(|id| !id.is_empty()).map(str::to_owned)
 }
 
 /// The answer to a subscription that has begun.

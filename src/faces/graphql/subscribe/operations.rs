@@ -12,6 +12,7 @@ use tokio::sync::Mutex;
 use tokio_util::sync::ReusableBoxFuture;
 
 use super::event::Event;
+use super::protocol::Place;
 use super::{Step, Subscription};
 use crate::error::Error;
 use crate::faces::graphql::failure::Failure;
@@ -55,7 +56,7 @@ struct Following {
     /// Held by the waiting future while there is one, so never waited for.
     subscription: Arc<Mutex<Subscription>>,
     waiting: ReusableBoxFuture<'static, Step>,
-    place: Arc<str>,
+    place: (i64, Arc<str>),
     open: Open,
 }
 
@@ -103,14 +104,16 @@ impl Operations {
     }
 
     /// How far each subscription has come.
-    pub fn places(&mut self) -> impl Iterator<Item = (&str, &str)> {
-        self.running.iter_mut().filter_map(|Running { id, work }| match work {
+    pub fn places(&mut self) -> Vec<Place<'_>> {
+        let places = self.running.iter_mut().filter_map(|Running { id, work }| match work {
             Work::Following(following) => {
                 following.look();
-                Some((id.as_str(), following.place.as_ref()))
+                let (number, place) = &following.place;
+                Some(Place { subscription: id, number: *number, id: place })
             }
             Work::Beginning(_) => None,
-        })
+        });
+        places.collect()
     }
 }
 
@@ -133,7 +136,7 @@ impl Running {
 
 impl Following {
     fn new(subscription: Subscription, open: Open) -> Following {
-        let place = subscription.id().clone();
+        let place = (subscription.number(), subscription.id().clone());
         let subscription = Arc::new(Mutex::new(subscription));
         let waiting = ReusableBoxFuture::new(next(subscription.clone()));
         Following { subscription, waiting, place, open }
@@ -154,7 +157,7 @@ impl Following {
     fn look(&mut self) {
         self.waiting.set(next(self.subscription.clone()));
         if let Ok(subscription) = self.subscription.try_lock() {
-            self.place = subscription.id().clone();
+            self.place = (subscription.number(), subscription.id().clone());
         }
     }
 }

@@ -148,18 +148,25 @@ pub fn pong(payload: Option<&str>) -> Vec<u8> {
     with_payload("pong", payload)
 }
 
-/// Where the subscriptions of the socket stand, by their ids: the place of the first one, and the others' where they
-/// differ from it.
-pub fn ping<'a>(mut places: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<u8> {
-    let Some((_, place)) = places.next() else { return with_payload("ping", None) };
-    let others = places.filter(|(_, other)| *other != place);
-    let others: Vec<String> = others.map(|(id, other)| format!("{}:{}", quoted(id), quoted(other))).collect();
-    let others = if others.is_empty() {
-        String::new()
-    } else {
-        format!(",\"subscriptions\":{{{}}}", others.join(","))
+/// Where one subscription of a socket stands.
+pub struct Place<'a> {
+    pub subscription: &'a str,
+    pub number: i64,
+    pub id: &'a str,
+}
+
+/// The place of the one that is farthest behind, which is good for all of them, and those of the others by their ids
+/// where they differ from it.
+pub fn ping(places: &[Place<'_>]) -> Vec<u8> {
+    let Some(least) = places.iter().min_by_key(|place| place.number) else { return with_payload("ping", None) };
+    let others = places.iter().filter(|place| place.number != least.number);
+    let others: Vec<String> =
+        others.map(|place| format!("{}:{}", quoted(place.subscription), quoted(place.id))).collect();
+    let others = match others.as_slice() {
+        [] => String::new(),
+        others => format!(",\"subscriptions\":{{{}}}", others.join(",")),
     };
-    with_payload("ping", Some(&format!("{{\"lastEventId\":{}{others}}}", quoted(place))))
+    with_payload("ping", Some(&format!("{{\"lastEventId\":{}{others}}}", quoted(least.id))))
 }
 
 fn with_payload(kind: &str, payload: Option<&str>) -> Vec<u8> {
@@ -242,13 +249,14 @@ mod tests {
 
     #[test]
     fn a_ping_tells_each_place_once() {
-        let ping = |places: &[(&'static str, &'static str)]| {
-            String::from_utf8(ping(places.iter().copied())).expect("text")
+        let ping = |places: &[(&'static str, i64, &'static str)]| {
+            let place = |&(subscription, number, id): &(&'static str, i64, &'static str)| Place { subscription, number, id };
+            String::from_utf8(ping(&places.iter().map(place).collect::<Vec<_>>())).expect("text")
         };
         assert_eq!(ping(&[]), r#"{"type":"ping"}"#);
-        assert_eq!(ping(&[("1", "a-7"), ("2", "a-7")]), r#"{"type":"ping","payload":{"lastEventId":"a-7"}}"#);
+        assert_eq!(ping(&[("1", 7, "a-7"), ("2", 7, "a-7")]), r#"{"type":"ping","payload":{"lastEventId":"a-7"}}"#);
         assert_eq!(
-            ping(&[("1", "a-7"), ("2", "a-9"), ("\"", "a-8")]),
+            ping(&[("2", 9, "a-9"), ("1", 7, "a-7"), ("\"", 8, "a-8")]),
             r#"{"type":"ping","payload":{"lastEventId":"a-7","subscriptions":{"2":"a-9","\"":"a-8"}}}"#
         );
     }

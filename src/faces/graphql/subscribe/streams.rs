@@ -1,7 +1,5 @@
 //! What all open subscriptions share, whatever carries them: the settings, the count, and the news that the server stops.
 
-use std::sync::Arc;
-
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use crate::config::Config;
@@ -9,12 +7,16 @@ use crate::faces::metrics::Metrics;
 use crate::faces::shutdown::Shutdown;
 
 pub struct Streams {
-    pub config: Arc<Config>,
+    pub config: Config,
     pub metrics: Metrics,
     pub shutdown: Shutdown,
 }
 
 impl Streams {
+    pub fn new(config: &Config, metrics: &Metrics, shutdown: &Shutdown) -> Streams {
+        Streams { config: config.clone(), metrics: metrics.clone(), shutdown: shutdown.clone() }
+    }
+
     /// Ticks whenever a sign of life is due.
     pub fn heartbeat(&self) -> Interval {
         let period = self.config.heartbeat;

@@ -22,7 +22,7 @@ use crate::engine::Actor;
 use crate::faces::client::Client;
 use crate::faces::elsewhere;
 use crate::faces::graphql::failure::Failure;
-use crate::faces::graphql::request::{self, Asked};
+use crate::faces::graphql::request::{self, Request};
 use crate::faces::graphql::{Face, Manner, Reply};
 use crate::faces::headers::RequestId;
 use crate::faces::problem::Problem;
@@ -192,7 +192,8 @@ impl Session {
     }
 
     async fn acknowledge(&mut self) -> Result<(), End> {
-        let place = place(&self.face).await;
+        // While the store is away nobody knows; a subscription would be refused, too.
+        let place = self.face.place().await.ok();
         self.acknowledged = true;
         self.due = self.streams.heartbeat();
         Ok(self.send(protocol::ack(place.as_deref())).await?)
@@ -200,8 +201,8 @@ impl Session {
 
     async fn begin(&mut self, id: String, payload: &str) -> Result<(), End> {
         let limits = &self.streams.config.limits;
-        let asked = match self.admit().and_then(|()| request::read(payload.as_bytes(), limits)) {
-            Ok(asked) => asked.into_owned(),
+        let request = match self.admit().and_then(|()| request::read(payload.as_bytes(), limits)) {
+            Ok(request) => request.into_owned(),
             Err(problem) if problem.code == request::MALFORMED => {
                 return Err(Close::invalid(problem.detail).into());
             }
@@ -213,7 +214,7 @@ impl Session {
         let (face, limit) = (self.face.clone(), limits.request_timeout);
         let actor = Actor { address: self.visitor.address };
         self.operations.begin(id, async move {
-            let answer = timeout(limit, answer(face, asked, actor)).await;
+            let answer = timeout(limit, answer(face, request, actor)).await;
             answer.unwrap_or_else(|_| {
                 let message = format!("no answer within {limit:?} (limits.request-timeout)");
                 Begun::Refused(vec![Failure::new("TIMEOUT", message)])
@@ -235,7 +236,7 @@ impl Session {
 
     async fn say(&mut self, id: &str, said: Said) -> Result<(), Broken> {
         match said {
-            Said::Event(event) => self.next(id, event.payload()).await,
+            Said::Event(event) => self.next(id, event.payload.clone()).await,
             Said::Answer(answer) => {
                 self.next(id, answer).await?;
                 self.send(protocol::complete(id)).await
@@ -265,7 +266,7 @@ impl Session {
             return Err(Close::new(4408, reason).into());
         }
         self.unanswered = true;
-        let ping = protocol::ping(self.operations.places());
+        let ping = protocol::ping(&self.operations.places());
         Ok(self.send(ping).await?)
     }
 
@@ -283,18 +284,10 @@ impl Session {
     }
 }
 
-/// Where a subscription that begins now starts; while the store is away, nobody knows.
-async fn place(face: &Face) -> Option<String> {
-    let feed = face.served.load().engine.feed().clone();
-    let number = feed.now().await.ok()?;
-    feed.id(number).await.ok()
-}
-
-async fn answer(face: Face, asked: Asked<'static>, actor: Actor) -> Begun {
+async fn answer(face: Face, Request { asked, last }: Request<'static>, actor: Actor) -> Begun {
     let manner = Manner { actor, key: None, safe: false };
     let served = face.served.load_full();
     let reply = if served.is_subscription(&asked) {
-        let last = asked.last.clone();
         match face.subscribe(asked, manner, last.as_deref()).await {
             Ok(subscription) => {
                 return Begun::Subscribed(subscription, face.streams.metrics.subscribed("websocket"));
