@@ -8,7 +8,6 @@ use super::session::{Session, Streamed, cell};
 use crate::engine::plan::{Action, Bounds, Chosen, ChosenChild};
 use crate::engine::{Outcome, Plan, Row};
 use crate::error::Error;
-use crate::model::Cell;
 use crate::sql::batch::{Batch, PARENTS, Tree, WEIGHT};
 use crate::sql::compile::Program;
 use crate::sql::select::{Branch, Level, Parameter, count_parameters, is_sliced, parameters};
