@@ -1,5 +1,9 @@
 //! The PostgreSQL that tests run on, itself under test: databases apart, killed and back, nothing left behind.
 
+mod hole;
+mod links;
+mod tls;
+
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

@@ -7,16 +7,11 @@ use super::trouble::to_error;
 use crate::engine::{Change, Deed, Epoch, Log, ReadLimits};
 use crate::error::{Error, Result};
 
-/// As it stands, in one snapshot. While nothing waits for its number, nothing has to be locked or written.
-const LOOK: &str = "SELECT (SELECT value FROM trefoil_meta WHERE key = 'numbering')::bigint, \
-                    (SELECT value FROM trefoil_meta WHERE key = 'epochs'), \
-                    (SELECT value FROM trefoil_meta WHERE key = 'forgotten')::bigint, \
-                    EXISTS (SELECT FROM trefoil_unnumbered)";
-
-/// The function passes when another node is numbering, but that node may have begun too early to see everything that
-/// this call must see. So the lock is waited for first; the function then finds it held by its own transaction.
-const NUMBER: &str = "SELECT trefoil_number_changes() \
-                      FROM (SELECT FROM trefoil_meta WHERE key = 'numbering' FOR UPDATE) AS turn";
+/// Numbers what waits for it and waits for another node that is at it: that one may have begun too early to see
+/// everything that this call must see.
+const LOG: &str = "SELECT trefoil_number_changes(true), \
+                   (SELECT value FROM trefoil_meta WHERE key = 'epochs'), \
+                   (SELECT value FROM trefoil_meta WHERE key = 'forgotten')::bigint";
 
 /// The sum is of what comes before a change, so the one that goes beyond the limit is still there.
 const CHANGES: &str = "SELECT number, resource, deed, record, version, image FROM ( \
@@ -26,11 +21,14 @@ const CHANGES: &str = "SELECT number, resource, deed, record, version, image FRO
                        ) AS part WHERE before < $4 ORDER BY number";
 
 pub async fn read(link: &Link) -> Result<Log> {
-    let row = one(link, LOOK).await?;
-    let (last, epochs, forgotten, is_waiting): (Option<i64>, Option<String>, Option<i64>, bool) =
-        (cell(&row, 0)?, cell(&row, 1)?, cell(&row, 2)?, cell(&row, 3)?);
-    let last = if is_waiting { cell(&one(link, NUMBER).await?, 0)? } else { last.unwrap_or(0) };
-    Ok(Log { epochs: epochs_of(epochs.as_deref())?, forgotten: forgotten.unwrap_or(0), last })
+    let statement = link.prepare(LOG).await.map_err(|error| to_error(&error))?;
+    let row = link.client().query_one(&statement, &[]).await.map_err(|error| to_error(&error))?;
+    let (epochs, forgotten): (Option<String>, Option<i64>) = (cell(&row, 1)?, cell(&row, 2)?);
+    Ok(Log {
+        epochs: epochs_of(epochs.as_deref())?,
+        forgotten: forgotten.unwrap_or(0),
+        last: cell(&row, 0)?,
+    })
 }
 
 pub async fn changes(link: &Link, after: i64, until: i64, limits: ReadLimits) -> Result<Vec<Change>> {
@@ -39,11 +37,6 @@ pub async fn changes(link: &Link, after: i64, until: i64, limits: ReadLimits) ->
     let statement = link.prepare(CHANGES).await.map_err(|error| to_error(&error))?;
     let rows = link.client().query(&statement, &[&after, &until, &count, &bytes]).await;
     rows.map_err(|error| to_error(&error))?.iter().map(change).collect()
-}
-
-async fn one(link: &Link, sql: &str) -> Result<Row> {
-    let statement = link.prepare(sql).await.map_err(|error| to_error(&error))?;
-    link.client().query_one(&statement, &[]).await.map_err(|error| to_error(&error))
 }
 
 fn change(row: &Row) -> Result<Change> {

@@ -70,7 +70,8 @@ fn certificate(error: &PgError) -> Option<String> {
     let io = error.source()?.downcast_ref::<std::io::Error>()?;
     match io.get_ref()?.downcast_ref::<rustls::Error>()? {
         rustls::Error::InvalidCertificate(why) => Some(match why {
-            rustls::CertificateError::UnknownIssuer => {
+            // The latter when another authority goes by the same name.
+            rustls::CertificateError::UnknownIssuer | rustls::CertificateError::BadSignature => {
                 "nobody who is trusted has signed it (sslrootcert=FILE names others)".to_owned()
             }
             other => other.to_string(),
