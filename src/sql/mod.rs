@@ -11,6 +11,7 @@ pub mod decimal;
 pub mod dialect;
 mod lists;
 pub mod lock;
+mod log;
 pub mod migrate;
 pub mod postgres;
 pub mod select;
