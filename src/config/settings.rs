@@ -110,6 +110,12 @@ pub static SETTINGS: &[Setting] = &[
         limits.document_cache,
         "Bytes of GraphQL documents kept for re-use"
     ),
+    setting!(
+        "limit-event-cache",
+        Size,
+        limits.event_cache,
+        "Bytes of changes and events kept for subscribers to share"
+    ),
     setting!("limit-socket-message", Size, limits.socket_message, "Bytes of one WebSocket message"),
     setting!(
         "limit-socket-subscriptions",

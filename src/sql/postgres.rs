@@ -76,6 +76,17 @@ impl Options {
     }
 }
 
+/// The turn to bring seeds in, over when it is dropped.
+pub struct Seeding {
+    _session: target::Session,
+}
+
+/// A row of its own: the migration's lock is taken while this one is held.
+const SEEDING: [&str; 2] = [
+    "INSERT INTO trefoil_meta (key, value) VALUES ('seeding', '') ON CONFLICT DO NOTHING",
+    "BEGIN; SET LOCAL lock_timeout = '60s'; SELECT 1 FROM trefoil_meta WHERE key = 'seeding' FOR UPDATE",
+];
+
 /// A store in a PostgreSQL database. Dropping it closes its connections.
 pub struct PostgresStore {
     links: Arc<Links>,
@@ -83,6 +94,7 @@ pub struct PostgresStore {
     stirred: news::Sender<()>,
     /// None in polling mode.
     herald: Option<Herald>,
+    keep: Keep,
     pruning: AbortHandle,
 }
 
@@ -102,7 +114,7 @@ impl PostgresStore {
             seconds: options.keep_changes_for.as_secs_f64(),
         };
         let pruning = tokio::spawn(prune::prune(links.clone(), keep)).abort_handle();
-        Ok(PostgresStore { links, runs: Runs::default(), stirred, herald, pruning })
+        Ok(PostgresStore { links, runs: Runs::default(), stirred, herald, keep, pruning })
     }
 
     /// Brings the tables to the model and these plain lists, as far as `mode` allows, in one transaction.
@@ -118,10 +130,26 @@ impl PostgresStore {
         migrate::postgres::prepare(&mut session.client, model, logged, lists, mode).await
     }
 
+    /// Waits until no other node brings seeds in; none begins while the answer is held.
+    pub async fn seeding(&self) -> Result<Seeding, MigrateError> {
+        let session = self.links.alone().await.map_err(|trouble| MigrateError::Database(trouble.words))?;
+        for sql in SEEDING {
+            let done = session.client.batch_execute(sql).await;
+            done.map_err(|error| MigrateError::Database(trouble::words(&error)))?;
+        }
+        Ok(Seeding { _session: session })
+    }
+
     /// Records that the seeds are in.
     pub async fn seeded(&self) -> Result<(), MigrateError> {
         let link = self.links.shared().map_err(|error| MigrateError::Database(error.to_string()))?;
         migrate::postgres::seeded(link.client()).await
+    }
+
+    /// Forgets now what need not be kept any longer; else that is done every few seconds. Of several nodes at it, one
+    /// does the work.
+    pub async fn tidy(&self) -> Result<()> {
+        prune::all(&self.links, self.keep).await
     }
 
     /// All connections to the database.

@@ -51,6 +51,7 @@ use execute::{Executed, Execution, Refused};
 use failure::Failure;
 pub use request::Asked;
 use response::{Media, respond};
+use subscribe::{Channels, Hub};
 
 use super::accept::Accept;
 use super::client::Client;
@@ -65,6 +66,7 @@ pub struct Served {
     engine: Engine,
     documents: Cache,
     settings: Settings,
+    channels: Channels,
 }
 
 /// The face, whatever schema it serves at the moment.
@@ -72,6 +74,7 @@ pub struct Served {
 pub struct Face {
     served: Arc<ArcSwap<Served>>,
     graphiql: bool,
+    hub: Arc<Hub>,
 }
 
 /// Who asks and how, beside what.
@@ -97,7 +100,8 @@ pub enum Reply {
 impl Served {
     pub fn new(engine: Engine, config: &Config) -> Served {
         let settings = Settings { limits: config.limits.clone(), introspection: config.introspection };
-        Served { documents: Cache::new(settings.limits.document_cache), engine, settings }
+        let (documents, channels) = (Cache::new(settings.limits.document_cache), Channels::default());
+        Served { engine, documents, settings, channels }
     }
 
     pub fn engine(&self) -> &Engine {
@@ -116,6 +120,18 @@ impl Served {
             Err(Refused::Request(failures)) => Reply::Rejected(failures),
             Err(Refused::Whole(error)) => Reply::Failed(error),
         }
+    }
+
+    /// Requests that are followed at the moment, each once however many follow it.
+    pub fn channels(&self) -> &Channels {
+        &self.channels
+    }
+
+    fn is_subscription(&self, asked: &Asked<'_>) -> bool {
+        let verdict = self.documents.get(&asked.query, || self.parse(&asked.query));
+        let document = verdict.as_ref().as_ref().ok();
+        let prepared = document.and_then(|document| document.operation(asked.operation.as_deref()).ok());
+        prepared.is_some_and(|prepared| prepared.kind() == OperationType::Subscription)
     }
 
     fn parse(&self, text: &str) -> cache::Verdict {
@@ -138,7 +154,7 @@ impl Served {
         let Manner { actor, key, .. } = manner;
         // A query may be asked again as often as one likes.
         let key = key.filter(|_| prepared.kind() == OperationType::Mutation);
-        let execution = Execution { engine, plan, variables, key, actor };
+        let execution = Execution { engine, plan, variables, key, actor, image: None };
         execution.run().await.map(Reply::Executed)
     }
 }
@@ -150,12 +166,27 @@ fn no_subscriptions() -> Failure {
 
 impl Face {
     pub fn new(served: Served, config: &Config) -> Face {
-        Face { served: Arc::new(ArcSwap::from_pointee(served)), graphiql: config.graphiql }
+        Face {
+            served: Arc::new(ArcSwap::from_pointee(served)),
+            graphiql: config.graphiql,
+            hub: Arc::new(Hub::new(config.limits.event_cache / 2)),
+        }
     }
 
-    /// From the next request on, this is served.
+    /// From the next request on, this is served; subscriptions go on under it, where they still fit.
     pub fn swap(&self, served: Served) {
         self.served.store(Arc::new(served));
+        self.hub.swapped();
+    }
+
+    /// What is served at the moment.
+    pub fn served(&self) -> Arc<Served> {
+        self.served.load_full()
+    }
+
+    /// What subscriptions share and how many there are.
+    pub fn hub(&self) -> &Arc<Hub> {
+        &self.hub
     }
 
     pub fn router(&self) -> Router {

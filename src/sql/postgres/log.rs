@@ -4,8 +4,10 @@ use tokio_postgres::Row;
 
 use super::link::Link;
 use super::trouble::to_error;
-use crate::engine::{Change, Deed, Epoch, Log, ReadLimits};
+use crate::engine::changes::image;
+use crate::engine::{Change, Log, ReadLimits};
 use crate::error::{Error, Result};
+use crate::sql::log::{deed, epochs};
 
 /// Numbers what waits for it and waits for another node that is at it: that one may have begun too early to see
 /// everything that this call must see.
@@ -23,9 +25,9 @@ const CHANGES: &str = "SELECT number, resource, deed, record, version, image FRO
 pub async fn read(link: &Link) -> Result<Log> {
     let statement = link.prepare(LOG).await.map_err(|error| to_error(&error))?;
     let row = link.client().query_one(&statement, &[]).await.map_err(|error| to_error(&error))?;
-    let (epochs, forgotten): (Option<String>, Option<i64>) = (cell(&row, 1)?, cell(&row, 2)?);
+    let (tags, forgotten): (Option<String>, Option<i64>) = (cell(&row, 1)?, cell(&row, 2)?);
     Ok(Log {
-        epochs: epochs_of(epochs.as_deref())?,
+        epochs: epochs(tags.as_deref())?,
         forgotten: forgotten.unwrap_or(0),
         last: cell(&row, 0)?,
     })
@@ -40,39 +42,17 @@ pub async fn changes(link: &Link, after: i64, until: i64, limits: ReadLimits) ->
 }
 
 fn change(row: &Row) -> Result<Change> {
-    let image: &str = row.try_get(5).map_err(Error::internal)?;
+    let text: &str = row.try_get(5).map_err(Error::internal)?;
     Ok(Change {
         number: cell(row, 0)?,
         resource: cell(row, 1)?,
         deed: deed(row.try_get(2).map_err(Error::internal)?),
         record: cell(row, 3)?,
         version: cell(row, 4)?,
-        image: image_of(image),
+        image: image(text),
     })
 }
 
 fn cell<T: tokio_postgres::types::FromSqlOwned>(row: &Row, column: usize) -> Result<T> {
     row.try_get(column).map_err(Error::internal)
-}
-
-/// What is none of the three words was not written by a trigger of ours; the number counts all the same.
-fn deed(name: &str) -> Deed {
-    let all = [Deed::Created, Deed::Updated, Deed::Deleted];
-    all.into_iter().find(|deed| deed.name() == name).unwrap_or(Deed::Updated)
-}
-
-#[derive(serde::Deserialize)]
-struct Written {
-    tag: String,
-    after: i64,
-}
-
-fn epochs_of(text: Option<&str>) -> Result<Vec<Epoch>> {
-    let text = text.ok_or_else(|| Error::internal("trefoil_meta has no epochs"))?;
-    let written: Vec<Written> = serde_json::from_str(text).map_err(Error::internal)?;
-    Ok(written.into_iter().map(|Written { tag, after }| Epoch { tag, after }).collect())
-}
-
-fn image_of(_text: &str) -> std::sync::Arc<Vec<(String, crate::model::Stored)>> {
-    std::sync::Arc::default()
 }
