@@ -12,6 +12,7 @@ mod hostile;
 mod http;
 mod migrate;
 mod model;
+mod nodes;
 mod operations;
 mod postgres;
 mod power;

@@ -42,6 +42,8 @@ pub struct Config {
     /// None: no rate limit.
     pub rate_limit: Option<RateLimit>,
     pub limits: Limits,
+    /// How long everything is still served after the signal to stop, while the readiness check already says no.
+    pub shutdown_delay: Duration,
     /// How many changes the log keeps at least for replay …
     pub keep_changes: u64,
     /// … and for how long.
@@ -153,6 +155,7 @@ impl Default for Config {
             graphiql: true,
             rate_limit: None,
             limits: Limits::default(),
+            shutdown_delay: Duration::ZERO,
             keep_changes: 100_000,
             keep_changes_for: Duration::from_secs(7 * 24 * 3600),
         }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::Config;
 use super::kind::{
-    Amount, Count, DatabaseUrl, Folder, Format, Host, Kind, Networks, Origins, Port, Rate, Size, Switch, Time,
+    Amount, Count, DatabaseUrl, Delay, Folder, Format, Host, Kind, Networks, Origins, Port, Rate, Size, Switch, Time,
 };
 
 /// One setting. Its name gives all its spellings; see [`Setting::flag`], [`Setting::variable`] and [`Setting::key`].
@@ -78,6 +78,12 @@ pub static SETTINGS: &[Setting] = &[
     setting!("introspection", Switch, introspection, "Let clients ask GraphQL for the schema"),
     setting!("graphiql", Switch, graphiql, "Show GraphiQL to browsers at /graphql"),
     setting!("rate-limit", Rate, rate_limit, "Requests a client may make in a time, like 100/60s, or off"),
+    setting!(
+        "shutdown-delay",
+        Delay,
+        shutdown_delay,
+        "Time between the signal and the end of service, for a load balancer to notice"
+    ),
     setting!("keep-changes", Amount, keep_changes, "Changes kept at least for subscribers that come back"),
     setting!("keep-changes-for", Time, keep_changes_for, "How long changes are kept at least"),
     setting!("limit-body", Size, limits.body, "Bytes of a request body"),

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::load::{Understood, understand};
 use super::shutdown::Signals;
@@ -26,6 +27,7 @@ pub struct Running {
     pub addresses: Vec<SocketAddr>,
     pub engine: Engine,
     shutdown: Shutdown,
+    shutdown_delay: Duration,
     serving: tokio::task::JoinHandle<()>,
     /// Held as long as the server runs: one server a data folder.
     _lock: Option<DataLock>,
@@ -45,7 +47,7 @@ impl Running {
 
     /// Runs until a signal, then drains.
     pub async fn until(self, signals: Signals) {
-        signals.obey(&self.shutdown);
+        signals.obey(&self.shutdown, self.shutdown_delay);
         self.shutdown.draining().await;
         self.stop().await;
     }
@@ -98,7 +100,7 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
         let site = Site { config: config.clone(), registry, store, feed, face, rest };
         tokio::spawn(site.follow(watch, shutdown.clone()));
     }
-    Ok(Running { addresses, engine, shutdown, serving, _lock: lock })
+    Ok(Running { addresses, engine, shutdown, shutdown_delay: config.shutdown_delay, serving, _lock: lock })
 }
 
 /// Brings the seeds in. Of several servers that find the store fresh one does, and the others wait for it.

@@ -74,7 +74,7 @@ pub fn prune(session: &Session<'_>, at_most: usize) -> rusqlite::Result<usize> {
     session.prepare(sql)?.execute((now() - KEPT_FOR, at_most as i64))
 }
 
-fn spell(key: &Key) -> String {
+pub fn spell(key: &Key) -> String {
     format!("{:032x}", key.fingerprint)
 }
 

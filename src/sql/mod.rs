@@ -5,6 +5,7 @@
 //! their statement). [`sqlite`] and [`postgres`] run programs.
 
 pub mod batch;
+mod blame;
 pub mod compile;
 mod database;
 pub mod decimal;
@@ -13,6 +14,7 @@ mod lists;
 pub mod lock;
 mod log;
 pub mod migrate;
+mod parts;
 pub mod postgres;
 pub mod select;
 pub mod sqlite;

@@ -1,16 +1,25 @@
 //! Records in a PostgreSQL database that any number of nodes share.
 
 mod announce;
+mod blame;
+mod change;
+mod fault;
+mod keys;
 mod link;
 mod links;
+mod lists;
 mod log;
 mod pool;
 mod presence;
 mod prune;
+mod quick;
+mod read;
 mod run;
+mod session;
 mod target;
 mod tls;
 mod trouble;
+mod wanted;
 mod watch;
 
 use std::sync::Arc;
@@ -146,6 +155,11 @@ impl PostgresStore {
     /// All connections to the database.
     pub fn links(&self) -> &Links {
         &self.links
+    }
+
+    /// Statements run so far for jobs, transaction control aside.
+    pub fn statements(&self) -> u64 {
+        self.runs.statements()
     }
 
     /// Something logged was committed here: followers in this process look at once, those on other nodes soon.
