@@ -2,8 +2,8 @@
 
 use tokio_postgres::Row;
 
+use super::fault::Fault;
 use super::link::Link;
-use super::trouble::to_error;
 use crate::engine::changes::image;
 use crate::engine::{Change, Log, ReadLimits};
 use crate::error::{Error, Result};
@@ -23,22 +23,22 @@ const CHANGES: &str = "SELECT number, resource, deed, record, version, image FRO
                        ) AS part WHERE before < $4 ORDER BY number";
 
 pub async fn read(link: &Link) -> Result<Log> {
-    let statement = link.prepare(LOG).await.map_err(|error| to_error(&error))?;
-    let row = link.client().query_one(&statement, &[]).await.map_err(|error| to_error(&error))?;
+    let statement = link.prepare(LOG).await.map_err(failed)?;
+    let row = link.client().query_one(&statement, &[]).await.map_err(failed)?;
     let (tags, forgotten): (Option<String>, Option<i64>) = (cell(&row, 1)?, cell(&row, 2)?);
-    Ok(Log {
-        epochs: epochs(tags.as_deref())?,
-        forgotten: forgotten.unwrap_or(0),
-        last: cell(&row, 0)?,
-    })
+    Ok(Log { epochs: epochs(tags.as_deref())?, forgotten: forgotten.unwrap_or(0), last: cell(&row, 0)? })
 }
 
 pub async fn changes(link: &Link, after: i64, until: i64, limits: ReadLimits) -> Result<Vec<Change>> {
     let clamp = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
     let (count, bytes) = (clamp(limits.changes), clamp(limits.bytes));
-    let statement = link.prepare(CHANGES).await.map_err(|error| to_error(&error))?;
+    let statement = link.prepare(CHANGES).await.map_err(failed)?;
     let rows = link.client().query(&statement, &[&after, &until, &count, &bytes]).await;
-    rows.map_err(|error| to_error(&error))?.iter().map(change).collect()
+    rows.map_err(failed)?.iter().map(change).collect()
+}
+
+fn failed(error: tokio_postgres::Error) -> Error {
+    Fault::from(error).into_error()
 }
 
 fn change(row: &Row) -> Result<Change> {

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use tokio_postgres::Error as PgError;
 
+use super::fault::Fault;
 use super::link::Link;
 use super::links::Links;
-use super::trouble::to_error;
 use crate::error::Result;
 use crate::sql::keys;
 
@@ -61,7 +61,7 @@ pub async fn prune(links: Arc<Links>, keep: Keep) {
 pub async fn all(links: &Links, keep: Keep) -> Result<()> {
     loop {
         let own = links.own().await?;
-        let more = in_transaction(&own, keep).await.map_err(|error| to_error(&error))?;
+        let more = in_transaction(&own, keep).await.map_err(|error| Fault::from(error).into_error())?;
         own.finished();
         if !more {
             return Ok(());
