@@ -16,7 +16,7 @@ use crate::faces::graphql::{Face, Served};
 use crate::faces::metrics::Metrics;
 use crate::faces::shutdown::Shutdown;
 use crate::faces::{self, health, rest};
-use crate::sql::migrate::{Mode, Report};
+use crate::sql::migrate::{MigrateError, Mode, Report};
 use crate::sql::{DataLock, Database, Options, postgres};
 
 /// The file in the data folder that holds everything.
@@ -80,8 +80,7 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
     let feed = Feed::keeping(store.clone(), config.limits.event_cache / 2);
     let engine = engine(&understood, &registry, &feed, &config);
     if report.fresh {
-        seed::load(&engine, &app).await.map_err(StartError::Seed)?;
-        store.seeded().await.map_err(|error| StartError::Migrate(error.to_string()))?;
+        fill(&store, &engine, &understood, &app).await?;
     }
     warn(&understood, &app);
 
@@ -103,6 +102,22 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
         tokio::spawn(site.follow(watch, shutdown.clone()));
     }
     Ok(Running { addresses, engine, shutdown, shutdown_delay: config.shutdown_delay, serving, _lock: lock })
+}
+
+/// Brings the seeds in. Of several servers that find the store fresh one does, and the others wait for it.
+async fn fill(
+    store: &Database,
+    engine: &Engine,
+    understood: &Understood,
+    app: &App,
+) -> Result<(), StartError> {
+    let failed = |error: MigrateError| StartError::Migrate(error.to_string());
+    let turn = store.seeding().await.map_err(failed)?;
+    if turn.is_some() && !migrate(store, understood, app, Mode::Start).await?.fresh {
+        return Ok(());
+    }
+    seed::load(engine, app).await.map_err(StartError::Seed)?;
+    store.seeded().await.map_err(failed)
 }
 
 /// Loads the seed into a store in memory, only to see whether it fits the schema.

@@ -97,7 +97,11 @@ impl Selects<'_> {
         let owner = self.model.record(record);
         let (names, columns, branches) = self.columns(owner, &Bounds::default(), chosen)?;
         let id = self.dialect.parameter(1);
-        let sql = format!("SELECT {} FROM {} WHERE t.\"id\" = {id}", self.dialect.all(owner, "t.", &columns), self.table(owner));
+        let sql = format!(
+            "SELECT {} FROM {} WHERE t.\"id\" = {id}",
+            self.dialect.all(owner, "t.", &columns),
+            self.table(owner)
+        );
         Ok(Level { sql, width: columns.len(), key: 0, names, columns, branches })
     }
 
@@ -107,7 +111,12 @@ impl Selects<'_> {
         let (names, columns, branches) = self.columns(owner, bounds, chosen)?;
         let mut filter = Filter::new(self.dialect, owner);
         filter.add(bounds);
-        let mut sql = format!("SELECT {} FROM {}{}", self.dialect.all(owner, "t.", &columns), self.table(owner), filter.clause());
+        let mut sql = format!(
+            "SELECT {} FROM {}{}",
+            self.dialect.all(owner, "t.", &columns),
+            self.table(owner),
+            filter.clause()
+        );
         sql += &format!(" ORDER BY {}", self.order(owner, "t", &bounds.order));
         if is_sliced(bounds) {
             sql += &format!(" LIMIT {} OFFSET {}", filter.parameter(), filter.parameter());
@@ -142,12 +151,18 @@ impl Selects<'_> {
             );
             let from = self.dialect.first_of_each(&keys, &owner.table, &first);
             let order = self.order(owner, "o", &bounds.order);
-            format!("SELECT {}, p.value FROM {from} ORDER BY p.value, {order}", self.dialect.all(owner, "o.", &columns))
+            format!(
+                "SELECT {}, p.value FROM {from} ORDER BY p.value, {order}",
+                self.dialect.all(owner, "o.", &columns)
+            )
         } else {
             filter.terms.push(self.dialect.one_of(Comparison::Plain, key, &keys));
             filter.add(bounds);
             let (clause, order) = (filter.clause(), self.order(owner, "t", &bounds.order));
-            format!("SELECT {}, {key} FROM {from}{clause} ORDER BY {key}, {order}", self.dialect.all(owner, "t.", &columns))
+            format!(
+                "SELECT {}, {key} FROM {from}{clause} ORDER BY {key}, {order}",
+                self.dialect.all(owner, "t.", &columns)
+            )
         };
         Ok(Level { sql, width: columns.len() + 1, key: columns.len(), names, columns, branches })
     }
