@@ -44,6 +44,8 @@ pub struct Config {
     pub limits: Limits,
     /// How long everything is still served after the signal to stop, while the readiness check already says no.
     pub shutdown_delay: Duration,
+    /// How often an open subscription tells that it lives, and how far it has come.
+    pub heartbeat: Duration,
     /// How many changes the log keeps at least for replay …
     pub keep_changes: u64,
     /// … and for how long.
@@ -101,6 +103,8 @@ pub struct Limits {
     pub max_page_size: usize,
     /// Bytes of parsed and planned documents kept for re-use.
     pub document_cache: usize,
+    /// Bytes of changes and events kept for subscribers that follow.
+    pub event_cache: usize,
     /// Bytes of one WebSocket message from a client.
     pub socket_message: usize,
     /// Subscriptions open at once on one WebSocket.
@@ -126,6 +130,7 @@ impl Default for Limits {
             page_size: 20,
             max_page_size: 1_000,
             document_cache: 32 << 20,
+            event_cache: 16 << 20,
             socket_message: 256 << 10,
             socket_subscriptions: 100,
             socket_init_timeout: Duration::from_secs(10),
@@ -153,6 +158,7 @@ impl Default for Config {
             rate_limit: None,
             limits: Limits::default(),
             shutdown_delay: Duration::ZERO,
+            heartbeat: Duration::from_secs(15),
             keep_changes: 100_000,
             keep_changes_for: Duration::from_secs(7 * 24 * 3600),
         }

@@ -16,7 +16,7 @@ use crate::faces::graphql::{Face, Served};
 use crate::faces::metrics::Metrics;
 use crate::faces::shutdown::Shutdown;
 use crate::faces::{self, health, rest};
-use crate::sql::migrate::{Mode, Report};
+use crate::sql::migrate::{MigrateError, Mode, Report};
 use crate::sql::{DataLock, Database, Options, postgres};
 
 /// The file in the data folder that holds everything.
@@ -77,16 +77,16 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
     let (lock, store) = open(&config).await?;
     let store = Arc::new(store);
     let report = migrate(&store, &understood, &app, Mode::Start).await?;
-    let feed = Feed::new(store.clone());
+    let feed = Feed::keeping(store.clone(), config.limits.event_cache / 2);
     let engine = engine(&understood, &registry, &feed, &config);
     if report.fresh {
-        seed::load(&engine, &app).await.map_err(StartError::Seed)?;
-        store.seeded().await.map_err(|error| StartError::Migrate(error.to_string()))?;
+        fill(&store, &engine, &understood, &app).await?;
     }
     warn(&understood, &app);
 
     let (metrics, shutdown) = (Metrics::new(), Shutdown::new());
     let face = Face::new(Served::new(engine.clone(), &config), &config);
+    let face = face.within(&config, &metrics, &shutdown);
     let rest = rest::Face::new(rest::Served::new(&app.manifest, engine.clone()));
     let router = router(&app, &face, &rest, &store, &metrics, &shutdown);
     let router = faces::foundation::wrap(router, rest.owners(), &config, &metrics, &shutdown);
@@ -102,6 +102,22 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
         tokio::spawn(site.follow(watch, shutdown.clone()));
     }
     Ok(Running { addresses, engine, shutdown, shutdown_delay: config.shutdown_delay, serving, _lock: lock })
+}
+
+/// Brings the seeds in. Of several servers that find the store fresh one does, and the others wait for it.
+async fn fill(
+    store: &Database,
+    engine: &Engine,
+    understood: &Understood,
+    app: &App,
+) -> Result<(), StartError> {
+    let failed = |error: MigrateError| StartError::Migrate(error.to_string());
+    let turn = store.seeding().await.map_err(failed)?;
+    if turn.is_some() && !migrate(store, understood, app, Mode::Start).await?.fresh {
+        return Ok(());
+    }
+    seed::load(engine, app).await.map_err(StartError::Seed)?;
+    store.seeded().await.map_err(failed)
 }
 
 /// Loads the seed into a store in memory, only to see whether it fits the schema.
@@ -254,6 +270,8 @@ impl Site {
         let app = App::load(folder).map_err(StartError::Application)?;
         let understood =
             understand(&app, &self.registry).map_err(|diagnostics| StartError::schema(&app, &diagnostics))?;
+        // Subscriptions wait until tables, images and schema are of one form again.
+        let _held = self.feed.hold();
         migrate(&self.store, &understood, &app, Mode::Start).await?;
         warn(&understood, &app);
         let engine = engine(&understood, &self.registry, &self.feed, &self.config);

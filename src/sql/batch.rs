@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::select::{Branch, Level};
-use crate::engine::Row;
+use crate::engine::changes::cell_of;
+use crate::engine::{Image, Row};
 use crate::model::Cell;
 
 /// How many parents one statement finds the children of …
@@ -32,6 +33,13 @@ enum Packed {
 impl Batch {
     pub fn new(width: usize) -> Batch {
         Batch { width, ..Batch::default() }
+    }
+
+    /// The one row that a change's image tells for this level.
+    pub fn of_image(level: &Level, image: &Image) -> Batch {
+        let mut batch = Batch::new(level.width);
+        batch.push(level.names.iter().map(|name| cell_of(image, name)));
+        batch
     }
 
     /// Adds a row of `width` cells.

@@ -14,7 +14,10 @@ use crate::model::{Cell, Field, FieldId, Kind, Model, OnDelete, RecordType, Stor
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Constraint {
     /// Of these columns of this table, as far as the database names them.
-    Unique { table: String, columns: Vec<String> },
+    Unique {
+        table: String,
+        columns: Vec<String>,
+    },
     Reference,
 }
 

@@ -43,6 +43,15 @@ impl Database {
         }
     }
 
+    /// The turn to bring seeds in, if others could be at it too. Held until they are in; whether they are wanted is
+    /// asked again with it in hand.
+    pub async fn seeding(&self) -> Result<Option<postgres::Seeding>, MigrateError> {
+        match self {
+            Database::Sqlite(_) => Ok(None),
+            Database::Postgres(store) => store.seeding().await.map(Some),
+        }
+    }
+
     /// Every seed is in: a store that is emptied later is not seeded again.
     pub async fn seeded(&self) -> Result<(), MigrateError> {
         match self {

@@ -109,7 +109,8 @@ impl Dialect {
     /// What a statement gives of a record's quoted column; `from` is what stands before its name.
     pub fn read(self, owner: &RecordType, from: &str, column: &str) -> String {
         let value = format!("{from}{column}");
-        let field = owner.fields.iter().find(|field| field.is_stored() && self.quote(&field.column) == column);
+        let field =
+            owner.fields.iter().find(|field| field.is_stored() && self.quote(&field.column) == column);
         match (self, field.map_or(Reading::Plain, Reading::of)) {
             (Dialect::Sqlite, _) | (Dialect::Postgres, Reading::Plain) => value,
             (Dialect::Postgres, Reading::Text) => format!("{value}::text"),
@@ -141,7 +142,9 @@ impl Dialect {
                 format!("CASE WHEN instr({value},'.') THEN rtrim(rtrim({value},'0'),'.') ELSE {value} END")
             }
             (Dialect::Sqlite, Comparison::Plain | Comparison::Real)
-            | (Dialect::Postgres, Comparison::Plain | Comparison::Real | Comparison::Decimal) => value.to_owned(),
+            | (Dialect::Postgres, Comparison::Plain | Comparison::Real | Comparison::Decimal) => {
+                value.to_owned()
+            }
         }
     }
 

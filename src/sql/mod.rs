@@ -12,6 +12,7 @@ pub mod decimal;
 pub mod dialect;
 mod lists;
 pub mod lock;
+mod log;
 pub mod migrate;
 mod parts;
 pub mod postgres;

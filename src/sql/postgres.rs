@@ -1,16 +1,25 @@
 //! Records in a PostgreSQL database that any number of nodes share.
 
 mod announce;
+mod blame;
+mod change;
+mod fault;
+mod keys;
 mod link;
 mod links;
+mod lists;
 mod log;
 mod pool;
 mod presence;
 mod prune;
+mod quick;
+mod read;
 mod run;
+mod session;
 mod target;
 mod tls;
 mod trouble;
+mod wanted;
 mod watch;
 
 use std::sync::Arc;
@@ -67,6 +76,17 @@ impl Options {
     }
 }
 
+/// The turn to bring seeds in, over when it is dropped.
+pub struct Seeding {
+    _session: target::Session,
+}
+
+/// A row of its own: the migration's lock is taken while this one is held.
+const SEEDING: [&str; 2] = [
+    "INSERT INTO trefoil_meta (key, value) VALUES ('seeding', '') ON CONFLICT DO NOTHING",
+    "BEGIN; SET LOCAL lock_timeout = '60s'; SELECT 1 FROM trefoil_meta WHERE key = 'seeding' FOR UPDATE",
+];
+
 /// A store in a PostgreSQL database. Dropping it closes its connections.
 pub struct PostgresStore {
     links: Arc<Links>,
@@ -74,6 +94,7 @@ pub struct PostgresStore {
     stirred: news::Sender<()>,
     /// None in polling mode.
     herald: Option<Herald>,
+    keep: Keep,
     pruning: AbortHandle,
 }
 
@@ -93,7 +114,7 @@ impl PostgresStore {
             seconds: options.keep_changes_for.as_secs_f64(),
         };
         let pruning = tokio::spawn(prune::prune(links.clone(), keep)).abort_handle();
-        Ok(PostgresStore { links, runs: Runs::default(), stirred, herald, pruning })
+        Ok(PostgresStore { links, runs: Runs::default(), stirred, herald, keep, pruning })
     }
 
     /// Brings the tables to the model and these plain lists, as far as `mode` allows, in one transaction.
@@ -109,15 +130,36 @@ impl PostgresStore {
         migrate::postgres::prepare(&mut session.client, model, logged, lists, mode).await
     }
 
+    /// Waits until no other node brings seeds in; none begins while the answer is held.
+    pub async fn seeding(&self) -> Result<Seeding, MigrateError> {
+        let session = self.links.alone().await.map_err(|trouble| MigrateError::Database(trouble.words))?;
+        for sql in SEEDING {
+            let done = session.client.batch_execute(sql).await;
+            done.map_err(|error| MigrateError::Database(trouble::words(&error)))?;
+        }
+        Ok(Seeding { _session: session })
+    }
+
     /// Records that the seeds are in.
     pub async fn seeded(&self) -> Result<(), MigrateError> {
         let link = self.links.shared().map_err(|error| MigrateError::Database(error.to_string()))?;
         migrate::postgres::seeded(link.client()).await
     }
 
+    /// Forgets now what need not be kept any longer; else that is done every few seconds. Of several nodes at it, one
+    /// does the work.
+    pub async fn tidy(&self) -> Result<()> {
+        prune::all(&self.links, self.keep).await
+    }
+
     /// All connections to the database.
     pub fn links(&self) -> &Links {
         &self.links
+    }
+
+    /// Statements run so far for jobs, transaction control aside.
+    pub fn statements(&self) -> u64 {
+        self.runs.statements()
     }
 
     /// Something logged was committed here: followers in this process look at once, those on other nodes soon.

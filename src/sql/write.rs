@@ -30,7 +30,8 @@ pub fn counter(dialect: Dialect, record: &RecordType) -> Option<Counter> {
         Dialect::Sqlite => None,
         Dialect::Postgres => {
             let table = dialect.quote(&record.table);
-            let name = format!("CAST(pg_get_serial_sequence('{}', 'id') AS regclass)", table.replace('\'', "''"));
+            let name =
+                format!("CAST(pg_get_serial_sequence('{}', 'id') AS regclass)", table.replace('\'', "''"));
             let last = format!("coalesce(pg_sequence_last_value({name}), 0)");
             Some(Counter {
                 is_behind: format!("SELECT 1 WHERE {last} < CAST($1 AS bigint)"),
@@ -81,7 +82,11 @@ pub fn update(
 /// Parameters: the id, and the expected version where there is one.
 pub fn delete(dialect: Dialect, record: &RecordType, checked: bool, read: &Level) -> String {
     let table = dialect.quote(&record.table);
-    format!("DELETE FROM {table} WHERE {} {}", identified(dialect, 1, checked), returning(dialect, record, read))
+    format!(
+        "DELETE FROM {table} WHERE {} {}",
+        identified(dialect, 1, checked),
+        returning(dialect, record, read)
+    )
 }
 
 /// The version of the record whose id is the parameter.

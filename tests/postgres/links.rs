@@ -12,7 +12,7 @@ use super::hole::Hole;
 use crate::support::postgres::{Cluster, Options as ClusterOptions, database, sql};
 
 /// A loaded machine may take long; nothing here is meant to.
-const LONG: Duration = Duration::from_secs(30);
+pub const LONG: Duration = Duration::from_secs(30);
 
 async fn open(url: &str) -> PostgresStore {
     open_with(url, |_| {}).await
@@ -37,7 +37,7 @@ async fn works(store: &PostgresStore) -> bool {
     }
 }
 
-async fn until<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
+pub async fn until<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
     let begin = Instant::now();
     while !holds().await {
         assert!(begin.elapsed() < LONG, "not within {LONG:?}: {what}");
@@ -46,19 +46,15 @@ async fn until<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> 
 }
 
 /// `sql` waits on the thread it is called on.
-async fn outside(url: &str, statements: &str) -> String {
+pub async fn outside(url: &str, statements: &str) -> String {
     let (url, statements) = (url.to_owned(), statements.to_owned());
     tokio::task::spawn_blocking(move || sql(&url, &statements)).await.unwrap()
 }
 
 fn unavailable(error: Error) -> String {
-    match error {
-        Error::Unavailable { reason, retry_after } => {
-            assert_eq!(retry_after, Duration::from_secs(1));
-            reason
-        }
-        other => panic!("{other:?}"),
-    }
+    let Error::Unavailable { reason, retry_after } = error else { panic!("{error:?}") };
+    assert_eq!(retry_after, Duration::from_secs(1));
+    reason
 }
 
 #[tokio::test(flavor = "multi_thread")]

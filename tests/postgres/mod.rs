@@ -2,6 +2,7 @@
 
 mod hole;
 mod links;
+mod log;
 mod tls;
 
 use std::path::Path;

@@ -16,7 +16,9 @@ use crate::sql::write::{Counter, LinkStatements};
 /// The statement, where the plan is nothing else: it then needs no transaction around it.
 pub fn only_statement(program: &Program) -> Option<&str> {
     match program {
-        Program::Create { counter: None, insert, links, read } if links.is_empty() && read.is_flat() => Some(insert),
+        Program::Create { counter: None, insert, links, read } if links.is_empty() && read.is_flat() => {
+            Some(insert)
+        }
         Program::Update { update: Some(update), links, read, .. } if links.is_empty() && read.is_flat() => {
             Some(update)
         }

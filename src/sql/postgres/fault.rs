@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio_postgres::error::DbError;
 
-use super::links::away;
+use super::trouble::away;
 use crate::error::{Error, Violation};
 
 /// Why a plan was not carried out.
@@ -31,8 +31,9 @@ impl From<Error> for Fault {
 impl From<tokio_postgres::Error> for Fault {
     fn from(error: tokio_postgres::Error) -> Self {
         let Some(refusal) = error.as_db_error() else {
-            let cut = error.is_closed() || std::error::Error::source(&error).is_some_and(|cause| cause.is::<std::io::Error>());
-            return if cut { Fault::Lost(away("the connection was lost")) } else { Fault::Store(Error::internal(error)) };
+            let cut = error.is_closed()
+                || std::error::Error::source(&error).is_some_and(|cause| cause.is::<std::io::Error>());
+            return if cut { Fault::Lost(away()) } else { Fault::Store(Error::internal(error)) };
         };
         let unavailable = |reason: &str, seconds| Error::Unavailable {
             reason: reason.to_owned(),
@@ -40,7 +41,9 @@ impl From<tokio_postgres::Error> for Fault {
         };
         let code = refusal.code().code();
         match code {
-            "40001" | "40P01" => Fault::Again(unavailable("too many are changing the same records at once", 1)),
+            "40001" | "40P01" => {
+                Fault::Again(unavailable("too many are changing the same records at once", 1))
+            }
             // A prepared statement that a changed table or a pooler has made useless.
             "0A000" | "26000" => Fault::Again(Error::internal(told(refusal))),
             "25006" => Fault::Store(unavailable("the database cannot be written", 5)),
@@ -50,7 +53,7 @@ impl From<tokio_postgres::Error> for Fault {
             "55P03" => Fault::Store(unavailable("the database is locked by another program", 1)),
             "57014" => Fault::Store(unavailable("the database took too long", 1)),
             "58030" => Fault::Store(unavailable("the disk reports an error", 5)),
-            _ if code.starts_with("08") || code.starts_with("57P") => Fault::Lost(away("the connection was ended")),
+            _ if code.starts_with("08") || code.starts_with("57P") => Fault::Lost(away()),
             _ => Fault::Refused(error),
         }
     }

@@ -2,10 +2,12 @@
 
 use tokio_postgres::Row;
 
+use super::fault::Fault;
 use super::link::Link;
-use super::trouble::to_error;
-use crate::engine::{Change, Deed, Epoch, Log, ReadLimits};
+use crate::engine::changes::image;
+use crate::engine::{Change, Log, ReadLimits};
 use crate::error::{Error, Result};
+use crate::sql::log::{deed, epochs};
 
 /// Numbers what waits for it and waits for another node that is at it: that one may have begun too early to see
 /// everything that this call must see.
@@ -21,58 +23,36 @@ const CHANGES: &str = "SELECT number, resource, deed, record, version, image FRO
                        ) AS part WHERE before < $4 ORDER BY number";
 
 pub async fn read(link: &Link) -> Result<Log> {
-    let statement = link.prepare(LOG).await.map_err(|error| to_error(&error))?;
-    let row = link.client().query_one(&statement, &[]).await.map_err(|error| to_error(&error))?;
-    let (epochs, forgotten): (Option<String>, Option<i64>) = (cell(&row, 1)?, cell(&row, 2)?);
-    Ok(Log {
-        epochs: epochs_of(epochs.as_deref())?,
-        forgotten: forgotten.unwrap_or(0),
-        last: cell(&row, 0)?,
-    })
+    let statement = link.prepare(LOG).await.map_err(failed)?;
+    let row = link.client().query_one(&statement, &[]).await.map_err(failed)?;
+    let (tags, forgotten): (Option<String>, Option<i64>) = (cell(&row, 1)?, cell(&row, 2)?);
+    Ok(Log { epochs: epochs(tags.as_deref())?, forgotten: forgotten.unwrap_or(0), last: cell(&row, 0)? })
 }
 
 pub async fn changes(link: &Link, after: i64, until: i64, limits: ReadLimits) -> Result<Vec<Change>> {
     let clamp = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
     let (count, bytes) = (clamp(limits.changes), clamp(limits.bytes));
-    let statement = link.prepare(CHANGES).await.map_err(|error| to_error(&error))?;
+    let statement = link.prepare(CHANGES).await.map_err(failed)?;
     let rows = link.client().query(&statement, &[&after, &until, &count, &bytes]).await;
-    rows.map_err(|error| to_error(&error))?.iter().map(change).collect()
+    rows.map_err(failed)?.iter().map(change).collect()
+}
+
+fn failed(error: tokio_postgres::Error) -> Error {
+    Fault::from(error).into_error()
 }
 
 fn change(row: &Row) -> Result<Change> {
-    let image: &str = row.try_get(5).map_err(Error::internal)?;
+    let text: &str = row.try_get(5).map_err(Error::internal)?;
     Ok(Change {
         number: cell(row, 0)?,
         resource: cell(row, 1)?,
         deed: deed(row.try_get(2).map_err(Error::internal)?),
         record: cell(row, 3)?,
         version: cell(row, 4)?,
-        image: image_of(image),
+        image: image(text),
     })
 }
 
 fn cell<T: tokio_postgres::types::FromSqlOwned>(row: &Row, column: usize) -> Result<T> {
     row.try_get(column).map_err(Error::internal)
-}
-
-/// What is none of the three words was not written by a trigger of ours; the number counts all the same.
-fn deed(name: &str) -> Deed {
-    let all = [Deed::Created, Deed::Updated, Deed::Deleted];
-    all.into_iter().find(|deed| deed.name() == name).unwrap_or(Deed::Updated)
-}
-
-#[derive(serde::Deserialize)]
-struct Written {
-    tag: String,
-    after: i64,
-}
-
-fn epochs_of(text: Option<&str>) -> Result<Vec<Epoch>> {
-    let text = text.ok_or_else(|| Error::internal("trefoil_meta has no epochs"))?;
-    let written: Vec<Written> = serde_json::from_str(text).map_err(Error::internal)?;
-    Ok(written.into_iter().map(|Written { tag, after }| Epoch { tag, after }).collect())
-}
-
-fn image_of(_text: &str) -> std::sync::Arc<Vec<(String, crate::model::Stored)>> {
-    std::sync::Arc::default()
 }

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use tokio_postgres::Error as PgError;
 
+use super::fault::Fault;
 use super::link::Link;
 use super::links::Links;
+use crate::error::Result;
 use crate::sql::keys;
 
 /// How many rows of each kind go in one step.
@@ -49,24 +51,25 @@ pub async fn prune(links: Arc<Links>, keep: Keep) {
     loop {
         // First: whoever only looks at a store opens it for less than this and must change nothing.
         tokio::time::sleep(PAUSE).await;
-        while match step(&links, keep).await {
-            Ok(more) => more,
-            Err(why) => {
-                tracing::debug!("old changes and keys are not removed: {why}");
-                false
-            }
-        } {}
+        if let Err(why) = all(&links, keep).await {
+            tracing::debug!("old changes and keys are not removed: {why}");
+        }
+    }
+}
+
+/// Everything that need not be kept now, a step at a time.
+pub async fn all(links: &Links, keep: Keep) -> Result<()> {
+    loop {
+        let own = links.own().await?;
+        let more = in_transaction(&own, keep).await.map_err(|error| Fault::from(error).into_error())?;
+        own.finished();
+        if !more {
+            return Ok(());
+        }
     }
 }
 
 /// Whether there may be more to do.
-async fn step(links: &Links, keep: Keep) -> Result<bool, String> {
-    let own = links.own().await.map_err(|error| error.to_string())?;
-    let more = in_transaction(&own, keep).await.map_err(|error| super::trouble::words(&error))?;
-    own.finished();
-    Ok(more)
-}
-
 async fn in_transaction(link: &Link, keep: Keep) -> Result<bool, PgError> {
     let client = link.client();
     client.batch_execute(TURN).await?;

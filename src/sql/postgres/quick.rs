@@ -32,7 +32,9 @@ pub fn is_look_up(job: &Job, programs: &[Arc<Program>]) -> bool {
             is_one_statement(program) && is_short(job.model.record(*record), listing)
         }
         Action::Plain(asked) => asked.act == ListAct::Look,
-        Action::Create { .. } | Action::Update { .. } | Action::Delete { .. } | Action::Changed { .. } => false,
+        Action::Create { .. } | Action::Update { .. } | Action::Delete { .. } | Action::Changed { .. } => {
+            false
+        }
     }
 }
 

@@ -104,7 +104,9 @@ impl ToSql for Bound<'_> {
             Parameter::Cell(Cell::Real(number)) => write!(out, "{number}")?,
             Parameter::Cell(Cell::Text(text)) => out.put_slice(text.as_bytes()),
             Parameter::List(values) => array(out, values.iter(), item)?,
-            Parameter::Integers(numbers) => array(out, numbers.iter(), |out, number| write!(out, "{number}"))?,
+            Parameter::Integers(numbers) => {
+                array(out, numbers.iter(), |out, number| write!(out, "{number}"))?
+            }
         }
         Ok(IsNull::No)
     }

@@ -143,9 +143,9 @@ impl Drop for AbortOnDrop {
 
 async fn set_up(client: &Client, purpose: Purpose) -> Result<Option<i32>, tokio_postgres::Error> {
     let answers = client.simple_query(SESSION).await?;
-    let pid = answers.iter().find_map(|answer| match answer {
-        SimpleQueryMessage::Row(row) => row.get(0)?.parse().ok(),
-        _ => None,
+    let pid = answers.iter().find_map(|answer| {
+        let SimpleQueryMessage::Row(row) = answer else { return None };
+        row.get(0)?.parse().ok()
     });
     let longest = match purpose {
         Purpose::Shared => "30s",

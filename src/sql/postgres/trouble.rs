@@ -3,6 +3,7 @@
 use std::error::Error as _;
 use std::time::Duration;
 
+use rustls::CertificateError;
 use tokio_postgres::Error as PgError;
 use tokio_postgres::error::SqlState;
 
@@ -68,16 +69,12 @@ pub fn words(error: &PgError) -> String {
 
 fn certificate(error: &PgError) -> Option<String> {
     let io = error.source()?.downcast_ref::<std::io::Error>()?;
-    match io.get_ref()?.downcast_ref::<rustls::Error>()? {
-        rustls::Error::InvalidCertificate(why) => Some(match why {
-            // The latter when another authority goes by the same name.
-            rustls::CertificateError::UnknownIssuer | rustls::CertificateError::BadSignature => {
-                "nobody who is trusted has signed it (sslrootcert=FILE names others)".to_owned()
-            }
-            other => other.to_string(),
-        }),
-        _ => None,
+    let rustls::Error::InvalidCertificate(why) = io.get_ref()?.downcast_ref()? else { return None };
+    // The latter when another authority goes by the same name.
+    if matches!(why, CertificateError::UnknownIssuer | CertificateError::BadSignature) {
+        return Some("nobody who is trusted has signed it (sslrootcert=FILE names others)".to_owned());
     }
+    Some(why.to_string())
 }
 
 /// What a caller is told: nothing of addresses or users.
@@ -87,15 +84,4 @@ pub fn away() -> Error {
 
 pub fn unavailable(reason: String) -> Error {
     Error::Unavailable { reason, retry_after: Duration::from_secs(1) }
-}
-
-/// What the store's own statements came to when they failed: the connection, or something that must not happen.
-pub fn to_error(error: &PgError) -> Error {
-    let Some(code) = error.code() else {
-        let is_ours = error.to_string().contains("serializing");
-        return if is_ours { Error::internal(words(error)) } else { away() };
-    };
-    // Connection exceptions, insufficient resources, operator intervention, and a lock that was not had in time.
-    let passing = ["08", "53", "57"].iter().any(|class| code.code().starts_with(class));
-    if passing || *code == SqlState::LOCK_NOT_AVAILABLE { away() } else { Error::internal(words(error)) }
 }
