@@ -1,10 +1,13 @@
-// Starts a server under test on a free port with a data folder of its own, and stops it.
+// Starts a server under test on a free port with a data folder or a database of its own, and stops it.
+//
+// STORE=postgres puts it on a new database of a PostgreSQL that is there for the tests.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { database } from './postgres.mjs'
 
 const READY_WITHIN = 30_000
 const STOPPED_WITHIN = 15_000
@@ -22,7 +25,8 @@ export function binary(variable = 'SERVER_BIN') {
  */
 export async function start(bin, args = [], env = {}) {
   const data = mkdtempSync(join(tmpdir(), 'trefoil-e2e-'))
-  const child = spawn(bin, ['serve', ...args, '--port', '0', '--data', data], {
+  const store = process.env.STORE === 'postgres' ? ['--database', await database()] : []
+  const child = spawn(bin, ['serve', ...args, ...store, '--port', '0', '--data', data], {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })

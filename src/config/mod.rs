@@ -44,6 +44,8 @@ pub struct Config {
     pub limits: Limits,
     /// How long everything is still served after the signal to stop, while the readiness check already says no.
     pub shutdown_delay: Duration,
+    /// How often an open subscription tells that it lives, and how far it has come.
+    pub heartbeat: Duration,
     /// How many changes the log keeps at least for replay …
     pub keep_changes: u64,
     /// … and for how long.
@@ -156,6 +158,7 @@ impl Default for Config {
             rate_limit: None,
             limits: Limits::default(),
             shutdown_delay: Duration::ZERO,
+            heartbeat: Duration::from_secs(15),
             keep_changes: 100_000,
             keep_changes_for: Duration::from_secs(7 * 24 * 3600),
         }

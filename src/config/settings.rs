@@ -84,6 +84,7 @@ pub static SETTINGS: &[Setting] = &[
         shutdown_delay,
         "Time between the signal and the end of service, for a load balancer to notice"
     ),
+    setting!("heartbeat", Time, heartbeat, "Time between two signs of life of an open subscription"),
     setting!("keep-changes", Amount, keep_changes, "Changes kept at least for subscribers that come back"),
     setting!("keep-changes-for", Time, keep_changes_for, "How long changes are kept at least"),
     setting!("limit-body", Size, limits.body, "Bytes of a request body"),

@@ -3,10 +3,13 @@
 //! `node` is a process that comes back on its port, `proxy` stands where a network would break, `writers` and
 //! `followers` are the clients, `check` is the verdict, and `trial` puts them together.
 
+mod balancer;
 mod check;
 mod faults;
 mod followers;
 mod node;
+mod order;
 mod proxy;
+mod starts;
 mod trial;
 mod writers;

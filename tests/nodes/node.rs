@@ -43,6 +43,10 @@ impl Node {
         *self.child.lock().expect("no panic while held") = Some(child);
     }
 
+    pub fn client(&self) -> Client {
+        Client::to(self.address)
+    }
+
     pub fn is_ready(&self) -> bool {
         let ask = || -> io::Result<u16> {
             let mut client = Client::connect(self.address)?;

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use super::check::{self, Truth};
-use super::followers::Followers;
+use super::followers::{Followers, Seen};
 use super::node::Node;
 use super::proxy::{Mode, Proxy};
-use super::writers::Writers;
+use super::writers::{Fate, Ledger, Writers};
 use crate::power::client::{Client, Verdict};
 use crate::power::load::CREATE_USER;
 use crate::support::postgres::{Cluster, Options};
@@ -117,6 +117,7 @@ impl Trial {
         assert!(returns >= seen.len(), "nobody ever came back: {summary}");
         assert!(found.is_empty(), "{summary}\n{}\n{}", found[..found.len().min(20)].join("\n"), self.logs());
         eprintln!("{summary}");
+        notices(truth, before, seen.into_iter().next().expect("a subscriber"), &ledger);
     }
 
     pub fn pause(&self, time: Duration) {
@@ -155,6 +156,17 @@ impl Trial {
         };
         self.sites.iter().map(last).collect::<Vec<_>>().join("\n")
     }
+}
+
+/// The verdict is worth something only where it would have been another one with a single thing amiss.
+fn notices(mut truth: Truth, before: usize, mut seen: Seen, ledger: &Ledger) {
+    let lost = seen.names.remove(seen.names.len() / 2);
+    assert!(!check::events(&truth, before, &seen).is_empty(), "nobody missed the event of {lost}");
+    let known = |(_, name): &(i64, String)| matches!(ledger.users.get(name), Some(Fate::Acknowledged(_)));
+    let at = truth.users.iter().position(known).expect("something was acknowledged");
+    let (_, lost) = truth.users.remove(at);
+    truth.created.retain(|name| *name != lost);
+    assert!(!check::writes(&truth, ledger).is_empty(), "nobody missed {lost}");
 }
 
 impl Site {

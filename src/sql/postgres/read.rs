@@ -31,8 +31,25 @@ pub async fn run(
         (Action::List { listing, selection, .. }, Program::List { level, count }) => {
             list(session, level, count.as_deref(), listing, selection, visit).await
         }
+        (Action::Changed { image, selection, .. }, Program::Get(level)) => {
+            grow(session, level, selection, Batch::of_image(level, image)).await?.each(visit);
+            Ok(Outcome::Found)
+        }
         (Action::Plain(asked), Program::Plain) => lists::run(session, asked, visit).await,
         (action, _) => Err(Error::internal(format!("a program that is not for {action:?}")).into()),
+    }
+}
+
+/// Answers what a change tells by itself, without any connection; says whether it did.
+pub fn from_image(plan: &Plan, program: &Program, visit: Visit<'_>) -> bool {
+    match (&plan.action, program) {
+        (Action::Changed { image, .. }, Program::Get(level)) if level.is_flat() => {
+            let mut tree = Tree::new(level, Batch::of_image(level, image));
+            level.branches.iter().for_each(|_| tree.attach_nothing());
+            tree.each(visit);
+            true
+        }
+        _ => false,
     }
 }
 

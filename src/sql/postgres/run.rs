@@ -87,6 +87,12 @@ impl PostgresStore {
 
     async fn read(&self, job: &mut Job, programs: &[Arc<Program>]) -> Result<Verdict, Fault> {
         let cancel = job.cancel.clone();
+        if let ([(number, plan)], [program]) = (job.plans.as_slice(), programs)
+            && read::from_image(plan, program, &mut |row| job.answer.row(*number, row))
+        {
+            job.answer.done(*number, Ok(Outcome::Found));
+            return Ok(Verdict::Answered);
+        }
         if quick::is_look_up(job, programs) {
             let link = self.links.shared().map_err(Fault::Store)?;
             return read_all(self.session(&link, &cancel), job, programs, Care::Little).await;
