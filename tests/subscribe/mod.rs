@@ -121,10 +121,9 @@ impl Line {
 
     /// The next message of the protocol.
     async fn receive(&mut self) -> Value {
-        match self.next().await {
-            Message::Text(text) => serde_json::from_str(&text).expect("JSON"),
-            other => panic!("{other:?}"),
-        }
+        let message = self.next().await;
+        let Message::Text(text) = &message else { panic!("{message:?}") };
+        serde_json::from_str(text).expect("JSON")
     }
 
     /// Waits until whatever was sent before has been read.
