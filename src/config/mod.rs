@@ -34,6 +34,8 @@ pub struct Config {
     /// None: no rate limit.
     pub rate_limit: Option<RateLimit>,
     pub limits: Limits,
+    /// How often an open subscription tells that it lives, and how far it has come.
+    pub heartbeat: Duration,
     /// How many changes the log keeps at least for replay …
     pub keep_changes: u64,
     /// … and for how long.
@@ -141,6 +143,7 @@ impl Default for Config {
             graphiql: true,
             rate_limit: None,
             limits: Limits::default(),
+            heartbeat: Duration::from_secs(15),
             keep_changes: 100_000,
             keep_changes_for: Duration::from_secs(7 * 24 * 3600),
         }

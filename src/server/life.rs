@@ -84,6 +84,7 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
 
     let (metrics, shutdown) = (Metrics::new(), Shutdown::new());
     let face = Face::new(Served::new(engine.clone(), &config), &config);
+    let face = face.within(&config, &metrics, &shutdown);
     let rest = rest::Face::new(rest::Served::new(&app.manifest, engine.clone()));
     let router = router(&app, &face, &rest, &store, &metrics, &shutdown);
     let router = faces::foundation::wrap(router, rest.owners(), &config, &metrics, &shutdown);

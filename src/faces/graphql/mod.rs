@@ -50,13 +50,18 @@ use document::{Document, Settings};
 use execute::{Executed, Execution, Refused};
 use failure::Failure;
 pub use request::Asked;
-use response::{Media, respond};
-use subscribe::{Channels, Hub};
+use request::Request;
+use response::respond;
+use subscribe::choice::Accepted;
+use subscribe::streams::Streams;
+use subscribe::{Channels, Hub, handshake, live, ws};
 
 use super::accept::Accept;
 use super::client::Client;
 use super::idempotency;
+use super::metrics::Metrics;
 use super::problem::Problem;
+use super::shutdown::Shutdown;
 use crate::config::Config;
 use crate::engine::{Actor, Engine, Key};
 use crate::error::Error;
@@ -74,6 +79,7 @@ pub struct Served {
 pub struct Face {
     served: Arc<ArcSwap<Served>>,
     graphiql: bool,
+    streams: Arc<Streams>,
     hub: Arc<Hub>,
 }
 
@@ -127,11 +133,16 @@ impl Served {
         &self.channels
     }
 
-    fn is_subscription(&self, asked: &Asked<'_>) -> bool {
-        let verdict = self.documents.get(&asked.query, || self.parse(&asked.query));
-        let document = verdict.as_ref().as_ref().ok();
-        let prepared = document.and_then(|document| document.operation(asked.operation.as_deref()).ok());
-        prepared.is_some_and(|prepared| prepared.kind() == OperationType::Subscription)
+    /// Whether this asks for a stream of answers. What is wrong in any way is none.
+    pub fn is_subscription(&self, asked: &Asked<'_>) -> bool {
+        // Without the word there is none, and nearly every request is spared the second look.
+        asked.query.contains("subscription")
+            && self.documents.get(&asked.query, || self.parse(&asked.query)).as_ref().as_ref().is_ok_and(
+                |document| {
+                    let found = document.operation(asked.operation.as_deref());
+                    found.is_ok_and(|prepared| prepared.kind() == OperationType::Subscription)
+                },
+            )
     }
 
     fn parse(&self, text: &str) -> cache::Verdict {
@@ -170,7 +181,14 @@ impl Face {
             served: Arc::new(ArcSwap::from_pointee(served)),
             graphiql: config.graphiql,
             hub: Arc::new(Hub::new(config.limits.event_cache / 2)),
+            streams: Arc::new(Streams::new(config, &Metrics::new(), &Shutdown::new())),
         }
+    }
+
+    /// Its subscriptions are counted here, and end when this does.
+    pub fn within(mut self, config: &Config, metrics: &Metrics, shutdown: &Shutdown) -> Face {
+        self.streams = Arc::new(Streams::new(config, metrics, shutdown));
+        self
     }
 
     /// From the next request on, this is served; subscriptions go on under it, where they still fit.
@@ -208,33 +226,63 @@ async fn write(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    let media = Media::of(&headers)?;
+    let accepted = Accepted::of(&headers)?;
     let served = face.served.load_full();
-    let asked = request::posted(&headers, &body, &served.settings.limits)?;
+    let Request { asked, last } = request::posted(&headers, &body, &served.settings.limits)?;
+    if served.is_subscription(&asked) {
+        let last = live::place(&headers).or(last);
+        return follow(&face, asked, last, accepted, actor(client)).await;
+    }
+    let wanted = accepted.single()?;
     let manner = Manner {
         actor: actor(client),
         key: idempotency::key(&headers, "POST /graphql", &body)?,
         safe: false,
     };
-    Ok(respond(served.answer(asked, manner).await, media))
+    Ok(respond(served.answer(asked, manner).await, wanted))
 }
 
 async fn read(
     State(face): State<Face>,
-    client: Option<Extension<Client>>,
+    handshake::Asked(handshake): handshake::Asked,
+    visitor: ws::Visitor,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    if let Some(handshake) = handshake {
+        return ws::open(&face, handshake, &headers, visitor);
+    }
     let query = query.unwrap_or_default();
-    let asked = request::queried(&query)?;
-    let Some(asked) = asked else {
+    let Some(Request { asked, last }) = request::queried(&query)? else {
         let page = face.graphiql && Accept::of(&headers).prefers_html();
         return if page { Ok(graphiql::respond()) } else { Err(request::missing()) };
     };
-    let media = Media::of(&headers)?;
-    let manner = Manner { actor: actor(client), key: None, safe: true };
+    let accepted = Accepted::of(&headers)?;
+    let actor = Actor { address: visitor.address };
     let served = face.served.load_full();
-    Ok(respond(served.answer(asked, manner).await, media))
+    if served.is_subscription(&asked) {
+        let last = live::place(&headers).or(last);
+        return follow(&face, asked, last, accepted, actor).await;
+    }
+    let manner = Manner { actor, key: None, safe: true };
+    Ok(respond(served.answer(asked, manner).await, accepted.single()?))
+}
+
+/// A subscription in the body of a response.
+async fn follow(
+    face: &Face,
+    asked: Asked<'_>,
+    last: Option<String>,
+    accepted: Accepted,
+    actor: Actor,
+) -> Result<Response, Problem> {
+    let transport = accepted.stream()?;
+    let manner = Manner { actor, key: None, safe: true };
+    match face.subscribe(asked, manner, last.as_deref()).await {
+        Ok(subscription) => Ok(live::respond(subscription, transport, &face.streams)),
+        Err(Reply::Rejected(failures)) => Ok(live::reject(&failures, transport)),
+        Err(other) => Ok(respond(other, accepted.single()?)),
+    }
 }
 
 fn actor(client: Option<Extension<Client>>) -> Actor {

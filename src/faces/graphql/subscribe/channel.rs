@@ -50,7 +50,7 @@ pub struct Events {
 
 impl Weigh for Events {
     fn weight(&self) -> usize {
-        self.list.iter().map(|event| size_of::<Event>() + event.payload.len() + event.id.len() + 32).sum()
+        self.list.iter().map(|event| event.weight() + 32).sum()
     }
 }
 
@@ -160,7 +160,7 @@ impl Channel {
             until = stretch.until;
             for change in stretch.changes.iter().filter(|change| self.planned.watch.matches(change)) {
                 let event = self.encode(change).await?;
-                bytes += event.payload.len();
+                bytes += event.weight();
                 list.push(Arc::new(event));
                 if bytes > LARGEST {
                     until = change.number;
@@ -183,7 +183,7 @@ impl Channel {
         failure::text(&mut body, &id);
         body.extend_from_slice(b"}}");
         self.hub().encoded.inc();
-        Ok(Event { number: change.number, id: id.into(), payload: body.into() })
+        Ok(Event::new(change.number, id.into(), &body))
     }
 
     /// The response to one change. It waits for as long as the store is away.

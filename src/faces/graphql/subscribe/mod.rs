@@ -3,12 +3,23 @@
 //! The transports below know nothing of the log, and [`Subscription`] nothing of transports.
 
 mod channel;
+pub mod choice;
+pub mod event;
+pub mod handshake;
 mod hub;
+pub mod live;
+mod multipart;
+mod operations;
+mod protocol;
+mod socket;
+mod sse;
+pub mod streams;
 mod wanted;
+pub mod ws;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
+pub use event::Event;
 
 use self::channel::{Channel, Events};
 pub use self::hub::{Channels, Hub};
@@ -29,16 +40,6 @@ pub struct Subscription {
     events: Option<(Arc<Events>, usize)>,
     /// Kept while waiting, so that whoever stops to wait for a moment finds it again.
     waiting: Option<Arc<Flight<Events>>>,
-}
-
-/// One answer.
-#[derive(Debug)]
-pub struct Event {
-    pub(super) number: i64,
-    /// The change that it tells of.
-    pub id: Arc<str>,
-    /// `{"data":…,"extensions":{"eventId":…}}`, the same bytes for everyone who asked the same.
-    pub payload: Bytes,
 }
 
 /// What comes next.
@@ -91,6 +92,11 @@ impl Subscription {
     /// How far the log has been followed, whether or not anything of it was delivered: what a client comes back with.
     pub fn id(&self) -> &Arc<str> {
         &self.id
+    }
+
+    /// The same as a number that grows, to compare.
+    pub(super) fn number(&self) -> i64 {
+        self.at
     }
 
     /// Waits for what comes next. May be dropped while waiting and called again; nothing is lost by that.
