@@ -19,5 +19,6 @@ mod power;
 mod rest;
 mod start;
 mod store;
+mod subscribe;
 mod support;
 mod tidy;
