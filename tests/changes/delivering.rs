@@ -203,6 +203,10 @@ async fn a_store_in_memory_is_followed_too() {
     let mut subscription = stage.subscribe("subscription { userCreated { name orders { item } } }").await;
     stage.create("Ada").await;
     assert_eq!(names(&mut subscription, 1).await, ["Ada"]);
+    // Looking at the log is no write, and wakes nobody to look again.
+    let before = stage.store.statements();
+    let rest = tokio::time::timeout(std::time::Duration::from_millis(400), subscription.next()).await;
+    assert!(rest.is_err() && stage.store.statements() - before < 50, "{}", stage.store.statements() - before);
 }
 
 #[tokio::test(flavor = "multi_thread")]
