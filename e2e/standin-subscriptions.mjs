@@ -164,7 +164,6 @@ useServer(
     server,
     path: '/graphql',
     maxPayload: MOST_BYTES,
-    handleProtocols: ([first]) => first ?? false,
     verifyClient: ({ origin }) => !origin || new URL(origin).hostname === '127.0.0.1',
   })),
 )
