@@ -250,7 +250,7 @@ async fn open_all(options: &Options) -> Result<Vec<(usize, Kind, Link)>, Failed>
 
 /// Large events: each has the user's padding many times over.
 fn large() -> String {
-    let fields: String = (0..40).map(|copy| format!(" f{copy}: email")).collect();
+    let fields: String = (0..45).map(|copy| format!(" f{copy}: email")).collect();
     format!("subscription {{ userCreated {{ id{fields} }} }}")
 }
 

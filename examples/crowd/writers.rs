@@ -46,7 +46,7 @@ pub async fn write_all(options: &Arc<Options>, events: &Arc<Events>) -> Result<(
 
 /// The email makes events of those who select it many times large.
 async fn create(stream: &mut TcpStream, name: usize) -> Result<u64, Failed> {
-    let padding = "x".repeat(200);
+    let padding = "x".repeat(1000);
     let body = format!(
         r#"{{"query":"mutation {{ createUser(name: \"{name}\", email: \"{padding}\") {{ id }} }}"}}"#
     );
