@@ -1,8 +1,10 @@
 //! Every way of changing a record gives exactly one event, in order, as the selection asks.
 
 use serde_json::json;
+use trefoil::config::{Config, Database};
+use trefoil::faces::graphql::{Face, Manner, Served};
 
-use super::{Stage, names, next, silent_until, until};
+use super::{Stage, asked, names, next, silent_until, until};
 
 const NAMES: &str = "subscription { userCreated { name } }";
 
@@ -23,13 +25,33 @@ async fn every_way_of_creating_gives_one_event() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_seed_is_followed_from_the_beginning() {
+async fn what_was_there_before_anyone_followed_can_be_followed_from_the_beginning() {
     let stage = Stage::new();
-    let mut subscription = stage.resume(NAMES, &format!("{}-0", stage.tag())).await;
     for name in ["a", "b", "c"] {
         stage.create(name).await;
     }
+    let mut subscription = stage.resume(NAMES, &format!("{}-0", stage.tag())).await;
     assert_eq!(names(&mut subscription, 3).await, ["a", "b", "c"]);
+    silent_until(&stage, &mut subscription, "last").await;
+}
+
+/// The sample's seed makes users as anyone else does.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_seed_makes_events_too() {
+    let config = Config { database: Database::Memory, port: 0, ..Config::default() };
+    let running = trefoil::Trefoil::sample().config(config.clone()).start().await.unwrap();
+    let face = Face::new(Served::new(running.engine.clone(), &config), &config);
+    let users = running.engine.list("User", Default::default()).await.unwrap();
+    let beginning = running.engine.feed().id(0).await.unwrap();
+    let asked = asked("subscription { userCreated { id name email } }", json!({}));
+    let begun = face.subscribe(asked, Manner::default(), Some(&beginning)).await;
+    let mut subscription = begun.unwrap_or_else(|_| panic!("it begins"));
+    assert!(!users.is_empty());
+    for user in users {
+        let name = user.get("name").and_then(trefoil::Value::as_str).unwrap().to_owned();
+        assert_eq!(names(&mut subscription, 1).await, [name]);
+    }
+    running.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
