@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import { after, before, test } from 'node:test'
+import { open } from './browser.mjs'
 import { Client } from './client.mjs'
 import { openProxy } from './proxy.mjs'
 import { binary, dataFolder, start } from './server.mjs'
@@ -94,6 +95,33 @@ test('with the lines of the document nothing is missed and nothing comes twice',
 
   assert.ok(proxy.accepted() >= connections + 7 * subscribers.length, 'every trouble met every client')
   for (const each of subscribers) each.stop()
+})
+
+test('the EventSource of a browser comes back by itself', async (t) => {
+  if (process.env.SUBSCRIPTIONS_BIN) return t.skip('the stand-in has no pages')
+  const browser = await open()
+  try {
+    await browser.page.goto(`${proxy.url}/graphql`)
+    const each = { client: 'EventSource', names: [] }
+    await browser.page.exposeFunction('received', (name) => each.names.push(name))
+    const from = created.length
+    await browser.page.evaluate(`new Promise((opened) => {
+      const source = new EventSource('/graphql?query=' + encodeURIComponent('subscription { userCreated { id name } }'))
+      source.onopen = opened
+      source.addEventListener('next', ({ data }) => received(JSON.parse(data).data.userCreated.name))
+    })`)
+    // The place comes with the head of the answer or right behind it; a first event shows that it was understood.
+    for (let round = 0; round < 3; round++) {
+      await create(5)
+      await until('the browser has them', [each], hasLast)
+      proxy.cut()
+      await create(5)
+    }
+    await until('the browser has them all', [each], hasLast)
+    assert.deepEqual(each.names, created.slice(from))
+  } finally {
+    await browser.close()
+  }
 })
 
 test('with a place that is not known, every client tells why', async () => {
