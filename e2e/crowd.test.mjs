@@ -24,7 +24,7 @@ const crowds = LONG
 
 for (const [name, crowd] of Object.entries(crowds)) {
   test(name, async (t) => {
-    const settings = { 'limit-stall-timeout': `${STALL}s`, heartbeat: '30s', 'limit-connections': 20_000 }
+    const settings = { 'limit-stall-timeout': `${STALL}s`, heartbeat: crowd.wanderers ? '1s' : '30s', 'limit-connections': 20_000 }
     const server = await start(binary(), flags(settings))
     try {
       const options = crowd.stuck ? { ...crowd, 'stuck-for': STALL + 5 } : crowd

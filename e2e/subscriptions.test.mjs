@@ -4,9 +4,14 @@
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import { after, before, test } from 'node:test'
+import { gql } from '@apollo/client'
+import { createClient as createSse } from 'graphql-sse'
+import { createClient as createWs } from 'graphql-ws'
+import { WebSocket } from 'ws'
 import { open } from './browser.mjs'
 import { Client } from './client.mjs'
 import { openProxy } from './proxy.mjs'
+import { examples } from './recipes.mjs'
 import { binary, dataFolder, start } from './server.mjs'
 import * as clients from './subscribers.mjs'
 
@@ -124,11 +129,33 @@ test('the EventSource of a browser comes back by itself', async (t) => {
   }
 })
 
+test('the examples of the document run', async (t) => {
+  const printed = []
+  t.mock.method(console, 'log', (user) => printed.push(user.name))
+  globalThis.WebSocket ??= WebSocket
+  const [ws, sse, apollo, urql, ...others] = (await examples(server.url)).map(({ client }) => client)
+  assert.deepEqual(others, [])
+  assert.ok(ws.subscribe && sse.subscribe, 'both print each user themselves')
+  const query = 'subscription { userCreated { id name } }'
+  const following = [
+    apollo.subscribe({ query: gql(query) }).subscribe(({ data }) => console.log(data.userCreated)),
+    urql.subscription(query, {}).subscribe(({ data }) => console.log(data.userCreated)),
+  ]
+  const count = () => printed.filter((name) => name === created.at(-1)).length
+  const more = async () => {
+    await create(1)
+    await later(500)
+  }
+  await waitFor('each of the four prints the last one', () => count() === 4, more)
+  for (const each of following) each.unsubscribe()
+  const list = '{ getAllUsers { id } }'
+  assert.ok((await apollo.query({ query: gql(list) })).data.getAllUsers.length > 0, 'queries go the ordinary way')
+  assert.ok((await urql.query(list, {})).data.getAllUsers.length > 0)
+  ws.terminate()
+})
+
 test('with a place that is not known, every client tells why', async () => {
   // Through graphql-ws and graphql-sse alone: the request is the same for those that are built on them.
-  const { createClient: createSse } = await import('graphql-sse')
-  const { createClient: createWs } = await import('graphql-ws')
-  const { WebSocket } = await import('ws')
   const request = { query: 'subscription { userCreated { id } }', extensions: { lastEventId: 'nowhere-17' } }
   const overSocket = await firstOf(createWs({ url: `${server.url.replace('http', 'ws')}/graphql`, webSocketImpl: WebSocket }), request)
   assert.equal(overSocket.error?.[0]?.extensions?.code, 'EVENT_ID_UNKNOWN', JSON.stringify(overSocket))
