@@ -151,7 +151,8 @@ test('the examples of the document run', async (t) => {
   const list = '{ getAllUsers { id } }'
   assert.ok((await apollo.query({ query: gql(list) })).data.getAllUsers.length > 0, 'queries go the ordinary way')
   assert.ok((await urql.query(list, {})).data.getAllUsers.length > 0)
-  ws.terminate()
+  await ws.dispose()
+  sse.dispose()
 })
 
 test('with a place that is not known, every client tells why', async () => {
