@@ -17,5 +17,6 @@ mod power;
 mod rest;
 mod start;
 mod store;
+mod subscribe;
 mod support;
 mod tidy;
