@@ -67,6 +67,8 @@ pub enum Action {
 pub struct Chosen {
     pub columns: Vec<FieldId>,
     pub children: Vec<ChosenChild>,
+    /// The version follows the columns.
+    pub versioned: bool,
     pub shape: u128,
 }
 
@@ -113,6 +115,10 @@ pub enum Test {
     },
     NotNull {
         field: FieldId,
+    },
+    /// Any field that holds text contains this one; there is at least one such field.
+    Search {
+        text: Stored,
     },
     /// Never true: `IN ()` and the like.
     Nothing,
@@ -195,8 +201,9 @@ fn chosen(model: &Model, record: TypeId, selection: &Selection) -> Result<Chosen
             selection: chosen(model, target, &child.selection)?,
         });
     }
-    let shape = shape(record, &selection.columns, &children);
-    Ok(Chosen { columns: selection.columns.clone(), children, shape })
+    let versioned = selection.versioned;
+    let shape = shape(record, &selection.columns, versioned, &children);
+    Ok(Chosen { columns: selection.columns.clone(), children, versioned, shape })
 }
 
 /// The record type that a relation leads to.
@@ -211,8 +218,8 @@ pub fn target(field: &Field) -> Result<TypeId> {
 }
 
 /// Equal for two selections exactly when they need the same statements; values do not count.
-fn shape(record: TypeId, columns: &[FieldId], children: &[ChosenChild]) -> u128 {
-    let mut text = format!("{}:{columns:?}", record.0);
+fn shape(record: TypeId, columns: &[FieldId], versioned: bool, children: &[ChosenChild]) -> u128 {
+    let mut text = format!("{}:{columns:?}{}", record.0, if versioned { "v" } else { "" });
     for child in children {
         let listing = &child.listing;
         let tests: Vec<[usize; 2]> = listing.conditions.iter().map(Test::shape).collect();
@@ -237,6 +244,12 @@ fn bounds(model: &Model, record: &RecordType, listing: &Listing) -> Result<Bound
         match test(model, record, condition) {
             Ok(test) => conditions.push(test),
             Err(list) => violations.extend(list),
+        }
+    }
+    if let Some(text) = &listing.search {
+        match search(record, text) {
+            Ok(test) => conditions.push(test),
+            Err(violation) => violations.push(violation),
         }
     }
     if !violations.is_empty() {
@@ -294,7 +307,16 @@ fn named(field: &Field, violations: Vec<Violation>) -> Vec<Violation> {
     violations.into_iter().map(|violation| violation.under(name())).collect()
 }
 
-fn holds_text(kind: &Kind) -> bool {
+fn search(record: &RecordType, text: &str) -> Result<Test, Violation> {
+    if text.contains('\0') {
+        return Err(Violation::new("q", "NUL", "`q` must not contain the character U+0000"));
+    }
+    let any = record.fields.iter().any(|field| field.is_stored() && holds_text(&field.kind));
+    Ok(if any { Test::Search { text: Stored::Text(text.to_owned()) } } else { Test::Nothing })
+}
+
+/// Whether a field's values are texts that can contain others.
+pub fn holds_text(kind: &Kind) -> bool {
     use crate::model::Scalar;
     match kind {
         Kind::Scalar(scalar) => matches!(scalar, Scalar::String | Scalar::Id | Scalar::Url | Scalar::Email),
@@ -319,6 +341,7 @@ impl Test {
             Test::IsNull { field } => [3, field.0],
             Test::NotNull { field } => [4, field.0],
             Test::Compare { field, op, .. } => [5 + *op as usize, field.0],
+            Test::Search { .. } => [5 + Op::In as usize + 1, 0],
         }
     }
 }

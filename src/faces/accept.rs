@@ -63,6 +63,11 @@ impl<'a> Accept<'a> {
         self.ranges.iter().any(|range| range.quality > 0 && range.covers(kind, subtype) == Some(2))
     }
 
+    /// Whether `*/*` is among what is accepted.
+    pub fn takes_anything(&self) -> bool {
+        self.ranges.iter().any(|range| range.quality > 0 && range.covers("", "") == Some(0))
+    }
+
     /// A page is wanted: HTML is spelled out, and JSON is not wanted as much.
     pub fn prefers_html(&self) -> bool {
         self.names("text/html") && self.quality("text/html") > self.quality("application/json")

@@ -22,10 +22,10 @@ use super::health::is_probe;
 use super::limits::{self, Arrived, Refused};
 use super::log::Ticket;
 use super::metrics::Metrics;
-use super::problem::{Problem, Voice};
+use super::problem::Problem;
 use super::rate::Rate;
 use super::shutdown::Shutdown;
-use super::spell::{Asker, spell};
+use super::spell::{Asker, Speaks, spell};
 use crate::config::Config;
 
 /// Smaller answers fit one packet anyway.
@@ -36,8 +36,7 @@ const WORTH_COMPRESSING: u64 = 1024;
 pub struct Owner {
     /// What metrics call it.
     pub route: String,
-    /// How errors are said there, whatever `Accept` says.
-    pub voice: Voice,
+    pub speaks: Speaks,
 }
 
 /// Finds the owner of a path.
@@ -95,7 +94,7 @@ async fn envelope(State(foundation): State<Arc<Foundation>>, mut request: Reques
     let mut asker = Asker::of(request.uri(), request.headers());
     let mut ticket = Ticket::new(&request, arrived, &id, &client, &foundation.metrics);
     if let Some(owner) = foundation.owner(&request) {
-        asker.voice = Some(owner.voice);
+        asker.speaks = Some(owner.speaks);
         ticket.owner = Some(owner.route);
     }
     request.extensions_mut().insert(id.clone());

@@ -19,6 +19,14 @@ pub fn expected(headers: &HeaderMap, version: impl Fn(&str) -> Option<i64>) -> O
     Some(listed(headers, &IF_MATCH).filter_map(inside).collect())
 }
 
+/// Whether a write is only for a record that is not at this version: `If-None-Match` names it, or all with `*`.
+pub fn excludes(headers: &HeaderMap, version: i64, read: impl Fn(&str) -> Option<i64>) -> bool {
+    listed(headers, &IF_NONE_MATCH).any(|tag| {
+        let bare = tag.strip_prefix("W/").unwrap_or(tag).trim_matches('"');
+        tag == "*" || read(bare) == Some(version)
+    })
+}
+
 /// Our tags hold no commas, so those of others may fall into pieces.
 fn listed<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h str> {
     let lines = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());

@@ -5,7 +5,7 @@
 //! record's table again where `t` only chooses from it.
 
 use super::dialect::{Comparison, Dialect};
-use crate::engine::plan::{Bounds, Chosen, ChosenChild, Test};
+use crate::engine::plan::{Bounds, Chosen, ChosenChild, Test, holds_text};
 use crate::engine::{Op, Order};
 use crate::error::Result;
 use crate::model::{Cell, Field, FieldId, Kind, Model, RecordType, Stored, TypeId};
@@ -66,6 +66,7 @@ pub fn count_parameters<'a>(bounds: &'a Bounds, into: &mut Vec<Parameter<'a>>) {
     into.extend(bounds.conditions.iter().filter_map(|test| match test {
         Test::Compare { value, .. } => Some(Parameter::Cell(value.as_cell())),
         Test::OneOf { values, .. } => Some(Parameter::List(json_list(values))),
+        Test::Search { text } => Some(Parameter::Cell(text.as_cell())),
         Test::IsNull { .. } | Test::NotNull { .. } | Test::Nothing => None,
     }));
 }
@@ -163,6 +164,9 @@ impl Selects<'_> {
     ) -> Result<(Vec<String>, Vec<Branch>)> {
         let column = |field: &FieldId| self.dialect.quote(&owner.field(*field).column);
         let mut columns: Vec<String> = chosen.columns.iter().map(column).collect();
+        if chosen.versioned {
+            columns.push(self.dialect.quote("_version"));
+        }
         if bounds.cursors {
             columns.extend(bounds.order.iter().map(|order| column(&order.field)));
             columns.push(self.dialect.quote("id"));
@@ -327,8 +331,17 @@ impl<'m> Filter<'m> {
             Test::NotNull { field } => {
                 format!("{} IS NOT NULL", column(self.dialect, self.owner.field(*field)))
             }
+            Test::Search { .. } => self.search(),
             Test::Nothing => "1 = 0".to_owned(),
         }
+    }
+
+    fn search(&mut self) -> String {
+        let (dialect, text) = (self.dialect, self.parameter());
+        let fields = self.owner.fields.iter().filter(|field| field.is_stored() && holds_text(&field.kind));
+        let terms: Vec<String> =
+            fields.map(|field| dialect.contains(&column(dialect, field), &text)).collect();
+        format!("({})", terms.join(" OR "))
     }
 
     /// What is null differs from every value, and is neither less nor greater than any.
