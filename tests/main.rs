@@ -13,6 +13,7 @@ mod migrate;
 mod model;
 mod operations;
 mod power;
+mod records;
 mod rest;
 mod start;
 mod store;
