@@ -6,7 +6,7 @@ use std::time::Duration;
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why an operation did not happen. `Display` is safe to show to anyone.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Error {
     /// What was named does not exist.
     NotFound(String),
@@ -30,6 +30,8 @@ pub enum Error {
     Internal { cause: String },
     /// What a registered resolver said went wrong, with its own code.
     Resolver { message: String, code: String },
+    /// What comes after an event id cannot be told: it is no longer kept, or the id was never given.
+    EventId { code: &'static str, message: String },
 }
 
 /// One broken rule: where, which and in words. The same object on every face.
@@ -83,6 +85,7 @@ impl Error {
             Error::Cancelled => "CANCELLED",
             Error::Internal { .. } => "INTERNAL",
             Error::Resolver { code, .. } => code,
+            Error::EventId { code, .. } => code,
         }
     }
 
@@ -97,7 +100,8 @@ impl Error {
             | Error::Unavailable { .. }
             | Error::Cancelled
             | Error::Internal { .. }
-            | Error::Resolver { .. } => &[],
+            | Error::Resolver { .. }
+            | Error::EventId { .. } => &[],
         }
     }
 }
@@ -129,7 +133,7 @@ impl fmt::Display for Error {
             Error::Unavailable { reason, .. } => f.write_str(reason),
             Error::Cancelled => f.write_str("the request was cancelled"),
             Error::Internal { .. } => f.write_str("an unexpected error occurred"),
-            Error::Resolver { message, .. } => f.write_str(message),
+            Error::Resolver { message, .. } | Error::EventId { message, .. } => f.write_str(message),
         }
     }
 }

@@ -34,6 +34,8 @@ pub struct Config {
     /// None: no rate limit.
     pub rate_limit: Option<RateLimit>,
     pub limits: Limits,
+    /// How often an open subscription tells that it lives, and how far it has come.
+    pub heartbeat: Duration,
     /// How many changes the log keeps at least for replay …
     pub keep_changes: u64,
     /// … and for how long.
@@ -90,6 +92,8 @@ pub struct Limits {
     pub max_page_size: usize,
     /// Bytes of parsed and planned documents kept for re-use.
     pub document_cache: usize,
+    /// Bytes of changes and events kept for subscribers that follow.
+    pub event_cache: usize,
     /// Bytes of one WebSocket message from a client.
     pub socket_message: usize,
     /// Subscriptions open at once on one WebSocket.
@@ -115,6 +119,7 @@ impl Default for Limits {
             page_size: 20,
             max_page_size: 1_000,
             document_cache: 32 << 20,
+            event_cache: 16 << 20,
             socket_message: 256 << 10,
             socket_subscriptions: 100,
             socket_init_timeout: Duration::from_secs(10),
@@ -138,6 +143,7 @@ impl Default for Config {
             graphiql: true,
             rate_limit: None,
             limits: Limits::default(),
+            heartbeat: Duration::from_secs(15),
             keep_changes: 100_000,
             keep_changes_for: Duration::from_secs(7 * 24 * 3600),
         }

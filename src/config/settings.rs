@@ -65,6 +65,7 @@ pub static SETTINGS: &[Setting] = &[
     setting!("introspection", Switch, introspection, "Let clients ask GraphQL for the schema"),
     setting!("graphiql", Switch, graphiql, "Show GraphiQL to browsers at /graphql"),
     setting!("rate-limit", Rate, rate_limit, "Requests a client may make in a time, like 100/60s, or off"),
+    setting!("heartbeat", Time, heartbeat, "Time between two signs of life of an open subscription"),
     setting!("keep-changes", Amount, keep_changes, "Changes kept at least for subscribers that come back"),
     setting!("keep-changes-for", Time, keep_changes_for, "How long changes are kept at least"),
     setting!("limit-body", Size, limits.body, "Bytes of a request body"),
@@ -90,6 +91,12 @@ pub static SETTINGS: &[Setting] = &[
         Size,
         limits.document_cache,
         "Bytes of GraphQL documents kept for re-use"
+    ),
+    setting!(
+        "limit-event-cache",
+        Size,
+        limits.event_cache,
+        "Bytes of changes and events kept for subscribers to share"
     ),
     setting!("limit-socket-message", Size, limits.socket_message, "Bytes of one WebSocket message"),
     setting!(

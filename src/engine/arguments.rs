@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::operation::{Absent, Condition, Listing, Op, Operation, Order, Selection, Slice};
-use super::plan::PlanLimits;
+use super::plan::{self, PlanLimits, Test};
 use super::resolvers::{Builtin, Verb};
 use super::window;
 use crate::error::{Error, Result, Violation};
@@ -131,6 +131,17 @@ impl Builtin {
         }
     }
 
+    /// What the arguments of a subscription filter by.
+    pub(super) fn filters(
+        &self,
+        model: &Model,
+        arguments: Vec<(usize, Value)>,
+    ) -> Result<Vec<(FieldId, Test)>> {
+        let conditions = self.gather(model, arguments)?.conditions;
+        let tests = plan::tests(model, model.record(self.record), &conditions)?;
+        Ok(conditions.iter().map(|condition| condition.field).zip(tests).collect())
+    }
+
     fn gather(&self, model: &Model, arguments: Vec<(usize, Value)>) -> Result<Given> {
         let mut given = Given::default();
         let mut violations = Vec::new();
@@ -172,10 +183,10 @@ impl Given {
         match role {
             Role::Id => self.id = Some(integer(name, &value)?),
             Role::Field(field) => match verb {
-                Verb::List => self.conditions.push(Condition { field: *field, op: Op::Eq, value }),
-                Verb::Create | Verb::Update | Verb::Get | Verb::Delete | Verb::Watch(_) => {
-                    self.fields.push((*field, value))
+                Verb::List | Verb::Watch(_) => {
+                    self.conditions.push(Condition { field: *field, op: Op::Eq, value });
                 }
+                Verb::Create | Verb::Update | Verb::Get | Verb::Delete => self.fields.push((*field, value)),
             },
             Role::Input => self.take_all(record, verb, object(name, value)?)?,
             Role::ExpectedVersion => self.expected_version = Some(integer(name, &value)?),

@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
+use super::changes::Image;
 use super::plain::{OnList, Place};
 use super::plan::Chosen;
-use crate::model::{FieldId, Stored, TypeId, Value};
+use crate::model::{FieldId, TypeId, Value};
 
 /// One thing asked for. Names are resolved, values are as they arrived: [`super::plan`] judges them.
 #[derive(Debug, Clone)]
@@ -46,7 +47,7 @@ pub enum Operation {
     Changed {
         record: TypeId,
         /// By column, as [`super::Change`] has it.
-        image: Arc<Vec<(String, Stored)>>,
+        image: Image,
         selection: Arc<Selection>,
     },
     /// Of a plain list; its rows have one cell, a text.

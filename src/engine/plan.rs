@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::changes::Image;
 use super::cursor;
 use super::operation::{Absent, Condition, Listing, Op, Operation, Order, Selection, Slice};
 use super::plain::{self, OnList};
@@ -56,7 +57,7 @@ pub enum Action {
     },
     Changed {
         record: TypeId,
-        image: Arc<Vec<(String, Stored)>>,
+        image: Image,
         selection: Arc<Chosen>,
     },
     Plain(OnList),
@@ -238,22 +239,9 @@ fn shape(record: TypeId, columns: &[FieldId], versioned: bool, children: &[Chose
 }
 
 fn bounds(model: &Model, record: &RecordType, listing: &Listing) -> Result<Bounds> {
-    let mut violations = Vec::new();
-    let mut conditions = Vec::with_capacity(listing.conditions.len());
-    for condition in &listing.conditions {
-        match test(model, record, condition) {
-            Ok(test) => conditions.push(test),
-            Err(list) => violations.extend(list),
-        }
-    }
+    let mut conditions = tests(model, record, &listing.conditions)?;
     if let Some(text) = &listing.search {
-        match search(record, text) {
-            Ok(test) => conditions.push(test),
-            Err(violation) => violations.push(violation),
-        }
-    }
-    if !violations.is_empty() {
-        return Err(Error::Invalid(violations));
+        conditions.push(search(record, text).map_err(|violation| Error::Invalid(vec![violation]))?);
     }
     let (limit, offset, after) = match &listing.slice {
         Slice::All => (None, 0, None),
@@ -266,6 +254,19 @@ fn bounds(model: &Model, record: &RecordType, listing: &Listing) -> Result<Bound
     };
     let (count, cursors) = (listing.count, listing.cursors);
     Ok(Bounds { conditions, order: listing.order.clone(), after, limit, offset, count, cursors })
+}
+
+/// The proof of conditions, in their order.
+pub(super) fn tests(model: &Model, record: &RecordType, conditions: &[Condition]) -> Result<Vec<Test>> {
+    let mut violations = Vec::new();
+    let mut tests = Vec::with_capacity(conditions.len());
+    for condition in conditions {
+        match test(model, record, condition) {
+            Ok(test) => tests.push(test),
+            Err(list) => violations.extend(list),
+        }
+    }
+    if violations.is_empty() { Ok(tests) } else { Err(Error::Invalid(violations)) }
 }
 
 fn test(model: &Model, record: &RecordType, condition: &Condition) -> Result<Test, Vec<Violation>> {

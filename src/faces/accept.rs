@@ -17,6 +17,8 @@ struct Range<'a> {
     kind: &'a str,
     subtype: &'a str,
     quality: Quality,
+    /// Those beside `q`, as they stand.
+    parameters: Vec<(&'a str, &'a str)>,
 }
 
 impl<'a> Accept<'a> {
@@ -68,6 +70,15 @@ impl<'a> Accept<'a> {
         self.ranges.iter().any(|range| range.quality > 0 && range.covers("", "") == Some(0))
     }
 
+    /// How well `Accept` takes this media type where it spells it out with this parameter; 0 where it does not.
+    pub fn quality_with(&self, media: &str, name: &str, value: &str) -> Quality {
+        let (kind, subtype) = media.split_once('/').unwrap_or((media, ""));
+        let said = |(own, given): &(&str, &str)| own.eq_ignore_ascii_case(name) && *given == value;
+        let spelled = self.ranges.iter().filter(|range| range.covers(kind, subtype) == Some(2));
+        let spelled = spelled.filter(|range| range.parameters.iter().any(said));
+        spelled.map(|range| range.quality).max().unwrap_or(0)
+    }
+
     /// A page is wanted: HTML is spelled out, and JSON is not wanted as much.
     pub fn prefers_html(&self) -> bool {
         self.names("text/html") && self.quality("text/html") > self.quality("application/json")
@@ -89,15 +100,15 @@ impl Range<'_> {
 fn range(text: &str) -> Option<Range<'_>> {
     let mut parts = split(text, b';');
     let (kind, subtype) = parts.next()?.trim().split_once('/')?;
-    let mut quality = BEST;
-    for parameter in parts {
-        if let Some((name, value)) = parameter.split_once('=')
-            && name.trim().eq_ignore_ascii_case("q")
-        {
+    let (mut quality, mut parameters) = (BEST, Vec::new());
+    for (name, value) in parts.filter_map(|parameter| parameter.split_once('=')) {
+        if name.trim().eq_ignore_ascii_case("q") {
             quality = parse_quality(value.trim())?;
+        } else {
+            parameters.push((name.trim(), value.trim().trim_matches('"')));
         }
     }
-    Some(Range { kind, subtype, quality })
+    Some(Range { kind, subtype, quality, parameters })
 }
 
 /// `0`, `1`, `0.5`, `0.125`, `1.000`; anything else is no quality.
@@ -179,6 +190,22 @@ mod tests {
         ];
         for (line, expected) in table {
             assert_eq!(Accept::of(&headers(&[line])).prefers_html(), *expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_parameter_counts_where_it_is_spelled_out() {
+        let table: &[(&'static str, Quality)] = &[
+            ("multipart/mixed;subscriptionSpec=1.0", 1000),
+            ("multipart/mixed; boundary=\"graphql\"; SubscriptionSpec=\"1.0\"; q=0.5, application/json", 500),
+            ("multipart/mixed;subscriptionSpec=2.0", 0),
+            ("multipart/mixed;deferSpec=20220824, multipart/mixed;subscriptionSpec=1.0;q=0.1", 100),
+            ("multipart/mixed, */*", 0),
+        ];
+        for (line, expected) in table {
+            let headers = headers(&[line]);
+            let found = Accept::of(&headers).quality_with("multipart/mixed", "subscriptionSpec", "1.0");
+            assert_eq!(found, *expected, "{line}");
         }
     }
 

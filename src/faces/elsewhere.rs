@@ -2,8 +2,8 @@
 
 use axum::Router;
 use axum::response::{IntoResponse, Response};
-use http::header::{ETAG, HeaderName, LINK, LOCATION, RETRY_AFTER};
-use http::{HeaderValue, Method, StatusCode};
+use http::header::{ETAG, HOST, HeaderName, LINK, LOCATION, ORIGIN, RETRY_AFTER};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 use tower_http::csrf::{CsrfLayer, ProtectionError};
 
@@ -13,6 +13,8 @@ use super::rate::{RATE_LIMIT, RATE_LIMIT_POLICY};
 
 /// Stands for every origin in `cors-origins`.
 const ANY: &str = "*";
+
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Refuses writes that another site made a browser send. An origin that CORS lets in is no stranger.
 pub(super) fn refuse_forged_writes(router: Router, origins: &[String]) -> Router {
@@ -28,10 +30,31 @@ pub(super) fn refuse_forged_writes(router: Router, origins: &[String]) -> Router
     router.layer(trusting.with_rejection_response(forged))
 }
 
+/// The same judgement on a socket that is asked for: writes can come through it, although it begins as a GET.
+pub(super) fn check_socket(headers: &HeaderMap, origins: &[String]) -> Result<(), Problem> {
+    let origin = headers.get(ORIGIN).map_or(&b""[..], HeaderValue::as_bytes);
+    let trusted = origins.iter().any(|own| own == ANY || own.as_bytes() == origin);
+    let foreign = match headers.get(FETCH_SITE).map_or(&b""[..], HeaderValue::as_bytes) {
+        b"same-origin" | b"none" => false,
+        b"" => !origin.is_empty() && !is_host(origin, headers),
+        _ => true,
+    };
+    if foreign && !trusted { Err(cross_site()) } else { Ok(()) }
+}
+
+fn is_host(origin: &[u8], headers: &HeaderMap) -> bool {
+    let named = [&b"http://"[..], b"https://"].iter().find_map(|scheme| origin.strip_prefix(*scheme));
+    named.is_some() && named == headers.get(HOST).map(HeaderValue::as_bytes)
+}
+
 fn forged(_: ProtectionError) -> Response {
+    cross_site().into_response()
+}
+
+fn cross_site() -> Problem {
     let detail = "this write comes from another site (Sec-Fetch-Site or Origin says so); \
                   list that origin in cors-origins to allow it";
-    Problem::new(StatusCode::FORBIDDEN, "CROSS_SITE", detail).into_response()
+    Problem::new(StatusCode::FORBIDDEN, "CROSS_SITE", detail)
 }
 
 /// None where nobody from elsewhere is let in: then there is nothing to say about it.

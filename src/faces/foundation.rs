@@ -23,7 +23,7 @@ use super::limits::{self, Arrived, Refused};
 use super::log::Ticket;
 use super::metrics::Metrics;
 use super::problem::Problem;
-use super::rate::Rate;
+use super::rate::{Allowance, Meter, Rate};
 use super::shutdown::Shutdown;
 use super::spell::{Asker, Speaks, spell};
 use super::tags;
@@ -47,7 +47,7 @@ struct Foundation {
     config: Arc<Config>,
     metrics: Metrics,
     shutdown: Shutdown,
-    rate: Option<Rate>,
+    rate: Option<Arc<Rate>>,
     owners: Owners,
 }
 
@@ -64,7 +64,7 @@ pub fn wrap(
         config: config.clone(),
         metrics: metrics.clone(),
         shutdown: shutdown.clone(),
-        rate: config.rate_limit.and_then(Rate::new),
+        rate: config.rate_limit.and_then(Rate::new).map(Arc::new),
         owners,
     });
     let router = router.layer(DefaultBodyLimit::disable());
@@ -146,7 +146,7 @@ async fn guard(State(foundation): State<Arc<Foundation>>, mut request: Request, 
     if foundation.shutdown.is_draining() {
         return Problem::unavailable("shutting down", Duration::from_secs(1)).into_response();
     }
-    let Some((allowance, verdict)) = foundation.take_from_rate(&request) else {
+    let Some((allowance, verdict)) = foundation.take_from_rate(&mut request) else {
         return limits::bounded(limits, request, next).await;
     };
     let mut response = match verdict {
@@ -163,8 +163,9 @@ impl Foundation {
         if routed { None } else { (self.owners)(request.uri().path()) }
     }
 
-    fn take_from_rate(&self, request: &Request) -> Option<(super::rate::Allowance, Result<(), Problem>)> {
-        let client = request.extensions().get::<Client>()?.address?;
-        Some(self.rate.as_ref()?.take(client))
+    fn take_from_rate(&self, request: &mut Request) -> Option<(Allowance, Result<(), Problem>)> {
+        let (rate, client) = (self.rate.as_ref()?, request.extensions().get::<Client>()?.address?);
+        request.extensions_mut().insert(Meter::new(rate, client));
+        Some(rate.take(client))
     }
 }

@@ -9,6 +9,7 @@ use axum::routing::get;
 use http::Method;
 use http::header::CONTENT_TYPE;
 use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
@@ -28,6 +29,32 @@ pub struct Metrics {
     durations: Family<Labels, Histogram, fn() -> Histogram>,
     pub(super) active: Gauge,
     pub connections: Gauge,
+    subscriptions: Family<Carried, Gauge>,
+    events: Family<Carried, Counter>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Carried {
+    transport: &'static str,
+}
+
+/// One open subscription, counted as long as it lives.
+pub struct Open {
+    gauge: Gauge,
+    events: Counter,
+}
+
+impl Open {
+    /// An event was handed to the transport.
+    pub fn delivered(&self) {
+        self.events.inc();
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.gauge.dec();
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -50,6 +77,8 @@ impl Metrics {
             durations: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
             active: Gauge::default(),
             connections: Gauge::default(),
+            subscriptions: Family::default(),
+            events: Family::default(),
         };
         metrics.registry(|registry| metrics.register(registry));
         metrics
@@ -64,6 +93,8 @@ impl Metrics {
         registry.register("http_server_request_duration_seconds", help, self.durations.clone());
         registry.register("http_server_active_requests", "Requests being answered", self.active.clone());
         registry.register("http_server_connections", "Open connections", self.connections.clone());
+        registry.register("trefoil_subscriptions", "Open subscriptions", self.subscriptions.clone());
+        registry.register("trefoil_subscription_events", "Events given to subscribers", self.events.clone());
         let version = vec![("version", env!("CARGO_PKG_VERSION"))];
         registry.register("trefoil_build", "The running version", Info::new(version));
         registry.register_collector(Box::new(Process::start()));
@@ -74,6 +105,17 @@ impl Metrics {
         let route = route.unwrap_or("unmatched").to_owned();
         let labels = Labels { method: method_label(method), route, status };
         self.durations.get_or_create(&labels).observe(took.as_secs_f64());
+    }
+
+    /// A subscription that is carried so has begun.
+    pub fn subscribed(&self, transport: &'static str) -> Open {
+        let carried = Carried { transport };
+        let open = Open {
+            gauge: self.subscriptions.get_or_create(&carried).clone(),
+            events: self.events.get_or_create(&carried).clone(),
+        };
+        open.gauge.inc();
+        open
     }
 
     fn text(&self) -> Result<String, Problem> {

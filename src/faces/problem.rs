@@ -149,7 +149,7 @@ pub fn method_not_allowed(allow: &str) -> Problem {
 pub fn status(error: &Error) -> StatusCode {
     match error {
         Error::NotFound(_) => StatusCode::NOT_FOUND,
-        Error::Invalid(_) | Error::Limit(_) => StatusCode::BAD_REQUEST,
+        Error::Invalid(_) | Error::Limit(_) | Error::EventId { .. } => StatusCode::BAD_REQUEST,
         Error::Conflict(_) | Error::KeyInUse => StatusCode::CONFLICT,
         Error::Stale { .. } => StatusCode::PRECONDITION_FAILED,
         Error::KeyReused => StatusCode::UNPROCESSABLE_ENTITY,
@@ -171,7 +171,8 @@ impl From<Error> for Problem {
             | Error::Stale { .. }
             | Error::KeyReused
             | Error::Limit(_)
-            | Error::Resolver { .. } => problem,
+            | Error::Resolver { .. }
+            | Error::EventId { .. } => problem,
         }
     }
 }
@@ -208,6 +209,7 @@ mod tests {
             (Error::Cancelled, 503),
             (Error::internal("secret"), 500),
             (Error::Resolver { message: "no".into(), code: "MINE".into() }, 500),
+            (Error::EventId { code: "EVENT_ID_EXPIRED", message: "too old".into() }, 400),
         ];
         for (error, expected) in table {
             let text = format!("{error:?}");

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -31,6 +32,23 @@ pub struct Rate {
     policy: HeaderValue,
     clock: DefaultClock,
     checks: AtomicU32,
+}
+
+/// The allowance of one client, for what it asks outside of HTTP requests: an extension of every request.
+#[derive(Clone)]
+pub struct Meter {
+    rate: Arc<Rate>,
+    client: IpAddr,
+}
+
+impl Meter {
+    pub fn new(rate: &Arc<Rate>, client: IpAddr) -> Meter {
+        Meter { rate: rate.clone(), client }
+    }
+
+    pub fn take(&self) -> Result<(), Problem> {
+        self.rate.take(self.client).1
+    }
 }
 
 /// What a client has left, for the headers of its answer.

@@ -1,10 +1,12 @@
 //! One token that tells every stream and connection to finish, and a count of those who have not yet.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFuture, WaitForCancellationFutureOwned};
 use tokio_util::task::TaskTracker;
 
 /// How long requests in flight may take to finish; the process ends within 10 s of its signal.
@@ -66,6 +68,11 @@ impl Shutdown {
         self.drain.token.cancelled()
     }
 
+    /// Draining, for a stream that waits again and again.
+    pub fn drained(&self) -> Drained {
+        Drained { stage: self.drain.clone(), waiting: None }
+    }
+
     /// Resolves when the time for finishing is over.
     pub fn cut(&self) -> WaitForCancellationFuture<'_> {
         self.cut.token.cancelled()
@@ -91,5 +98,26 @@ impl Shutdown {
             self.cut.reach();
             let _ = tokio::time::timeout(Duration::from_millis(500), self.tasks.wait()).await;
         }
+    }
+}
+
+/// Draining as one task waits for it through its whole life.
+///
+/// One event wakes thousands of streams at once, and each asking the token anew would make them queue for its lock:
+/// it is asked once, to wake the task, and the flag after that.
+pub struct Drained {
+    stage: Stage,
+    waiting: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
+}
+
+impl Drained {
+    /// Ready once draining has begun. Only ever for the same task.
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.waiting.is_none() {
+            let mut waiting = Box::pin(self.stage.token.clone().cancelled_owned());
+            let _ = waiting.as_mut().poll(cx);
+            self.waiting = Some(waiting);
+        }
+        if self.stage.is_reached() { Poll::Ready(()) } else { Poll::Pending }
     }
 }

@@ -75,7 +75,7 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
     let (lock, store) = open(&config)?;
     let store = Arc::new(store);
     let report = migrate(&store, &understood, &app, Mode::Start)?;
-    let feed = Feed::new(store.clone());
+    let feed = Feed::keeping(store.clone(), config.limits.event_cache / 2);
     let engine = engine(&understood, &registry, &feed, &config);
     if report.fresh {
         seed::load(&engine, &app).await.map_err(StartError::Seed)?;
@@ -84,6 +84,7 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
 
     let (metrics, shutdown) = (Metrics::new(), Shutdown::new());
     let face = Face::new(Served::new(engine.clone(), &config), &config);
+    let face = face.within(&config, &metrics, &shutdown);
     let rest = rest::Face::new(rest::Served::new(&app.manifest, engine.clone()));
     let router = router(&app, &face, &rest, &store, &metrics, &shutdown);
     let router = faces::foundation::wrap(router, rest.owners(), &config, &metrics, &shutdown);
@@ -236,6 +237,8 @@ impl Site {
         let app = App::load(folder).map_err(StartError::Application)?;
         let understood =
             understand(&app, &self.registry).map_err(|diagnostics| StartError::schema(&app, &diagnostics))?;
+        // Subscriptions wait until tables, images and schema are of one form again.
+        let _held = self.feed.hold();
         migrate(&self.store, &understood, &app, Mode::Start)?;
         warn(&understood, &app);
         let engine = engine(&understood, &self.registry, &self.feed, &self.config);

@@ -263,6 +263,8 @@ impl AsyncRead for Wire {
                 return Poll::Ready(Ok(()));
             }
             if wire.turns.is_tunnel() {
+                // A socket may stay for days, and what its head took would stay with it.
+                wire.input = BytesMut::new();
                 return Pin::new(&mut wire.stream).poll_read(cx, out);
             }
             wire.clear();

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::select::{Branch, Level};
-use crate::engine::Row;
+use crate::engine::changes::cell_of;
+use crate::engine::{Image, Row};
 use crate::model::Cell;
 
 /// Rows of equal width in two allocations: their cells, and one arena of text.
@@ -27,6 +28,13 @@ enum Packed {
 impl Batch {
     pub fn new(width: usize) -> Batch {
         Batch { width, ..Batch::default() }
+    }
+
+    /// The one row that a change's image tells for this level.
+    pub fn of_image(level: &Level, image: &Image) -> Batch {
+        let mut batch = Batch::new(level.width);
+        batch.push(level.names.iter().map(|name| cell_of(image, name)));
+        batch
     }
 
     /// Adds a row of `width` cells.

@@ -17,6 +17,8 @@ pub struct Level {
     /// What of the record's own columns the statement gives, from its first column on: those selected, those
     /// a cursor is made of, and those that lead to the branches.
     pub columns: Vec<String>,
+    /// The same columns by their plain names.
+    pub names: Vec<String>,
     /// How many columns the statement gives.
     pub width: usize,
     /// Below the first level: where a row says to which parent it belongs.
@@ -98,16 +100,16 @@ impl Selects<'_> {
     /// One record; its id is the only parameter.
     pub fn get(self, record: TypeId, chosen: &Chosen) -> Result<Level> {
         let owner = self.model.record(record);
-        let (columns, branches) = self.columns(owner, &Bounds::default(), chosen)?;
+        let (names, columns, branches) = self.columns(owner, &Bounds::default(), chosen)?;
         let id = self.dialect.parameter(1);
         let sql = format!("SELECT {} FROM {} WHERE t.\"id\" = {id}", list("t", &columns), self.table(owner));
-        Ok(Level { sql, width: columns.len(), key: 0, columns, branches })
+        Ok(Level { sql, width: columns.len(), key: 0, names, columns, branches })
     }
 
     /// The records of a listing; limit and offset are the last parameters where it has any.
     pub fn list(self, record: TypeId, bounds: &Bounds, chosen: &Chosen) -> Result<Level> {
         let owner = self.model.record(record);
-        let (columns, branches) = self.columns(owner, bounds, chosen)?;
+        let (names, columns, branches) = self.columns(owner, bounds, chosen)?;
         let mut filter = Filter::new(self.dialect, owner);
         filter.add(bounds);
         let mut sql = format!("SELECT {} FROM {}{}", list("t", &columns), self.table(owner), filter.clause());
@@ -115,7 +117,7 @@ impl Selects<'_> {
         if is_sliced(bounds) {
             sql += &format!(" LIMIT {} OFFSET {}", filter.parameter(), filter.parameter());
         }
-        Ok(Level { sql, width: columns.len(), key: 0, columns, branches })
+        Ok(Level { sql, width: columns.len(), key: 0, names, columns, branches })
     }
 
     pub fn count(self, record: TypeId, bounds: &Bounds) -> String {
@@ -129,7 +131,7 @@ impl Selects<'_> {
     /// limit and offset, which then hold for each parent by itself, are the last ones.
     fn child(self, source: &Source, bounds: &Bounds, chosen: &Chosen) -> Result<Level> {
         let owner = self.model.record(source.record);
-        let (columns, branches) = self.columns(owner, bounds, chosen)?;
+        let (names, columns, branches) = self.columns(owner, bounds, chosen)?;
         let (key, from) = (&source.key, &source.from);
         let mut filter = Filter::new(self.dialect, owner);
         let keys = filter.parameter();
@@ -152,7 +154,7 @@ impl Selects<'_> {
             let (clause, order) = (filter.clause(), self.order(owner, "t", &bounds.order));
             format!("SELECT {}, {key} FROM {from}{clause} ORDER BY {key}, {order}", list("t", &columns))
         };
-        Ok(Level { sql, width: columns.len() + 1, key: columns.len(), columns, branches })
+        Ok(Level { sql, width: columns.len() + 1, key: columns.len(), names, columns, branches })
     }
 
     /// What a statement gives of a record, and what hangs below it.
@@ -161,29 +163,30 @@ impl Selects<'_> {
         owner: &RecordType,
         bounds: &Bounds,
         chosen: &Chosen,
-    ) -> Result<(Vec<String>, Vec<Branch>)> {
-        let column = |field: &FieldId| self.dialect.quote(&owner.field(*field).column);
-        let mut columns: Vec<String> = chosen.columns.iter().map(column).collect();
+    ) -> Result<(Vec<String>, Vec<String>, Vec<Branch>)> {
+        let column = |field: &FieldId| owner.field(*field).column.clone();
+        let mut names: Vec<String> = chosen.columns.iter().map(column).collect();
         if chosen.versioned {
-            columns.push(self.dialect.quote("_version"));
+            names.push("_version".to_owned());
         }
         if bounds.cursors {
-            columns.extend(bounds.order.iter().map(|order| column(&order.field)));
-            columns.push(self.dialect.quote("id"));
+            names.extend(bounds.order.iter().map(|order| column(&order.field)));
+            names.push("id".to_owned());
         }
         let mut branches = Vec::with_capacity(chosen.children.len());
         for child in &chosen.children {
-            branches.push(self.branch(owner, child, &mut columns)?);
+            branches.push(self.branch(owner, child, &mut names)?);
         }
-        if columns.is_empty() {
-            columns.push(self.dialect.quote("id"));
+        if names.is_empty() {
+            names.push("id".to_owned());
         }
-        Ok((columns, branches))
+        let columns = names.iter().map(|name| self.dialect.quote(name)).collect();
+        Ok((names, columns, branches))
     }
 
-    fn branch(self, owner: &RecordType, child: &ChosenChild, columns: &mut Vec<String>) -> Result<Branch> {
+    fn branch(self, owner: &RecordType, child: &ChosenChild, names: &mut Vec<String>) -> Result<Branch> {
         let source = self.source(owner.field(child.field))?;
-        let column = position(columns, self.dialect.quote(&source.parent));
+        let column = position(names, source.parent.clone());
         if source.is_reference && self.is_key_only(source.record, &child.selection) {
             return Ok(Branch::Key { column });
         }

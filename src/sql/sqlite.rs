@@ -5,6 +5,7 @@ mod change;
 mod connect;
 mod fault;
 mod housekeeping;
+mod log;
 mod read;
 mod readers;
 pub(super) mod session;
@@ -69,6 +70,8 @@ struct Shared {
     options: Options,
     programs: Programs,
     statements: AtomicU64,
+    /// Told of every commit that may have been logged.
+    stirred: watch::Sender<()>,
 }
 
 impl Shared {
@@ -89,7 +92,8 @@ impl SqliteStore {
     pub fn open(path: Option<&Path>, options: Options) -> Result<SqliteStore> {
         let place = path.map_or(Place::Memory, |path| Place::File(path.to_owned()));
         let programs = Programs::new(Dialect::Sqlite);
-        let shared = Arc::new(Shared { place, options, programs, statements: AtomicU64::new(0) });
+        let (statements, stirred) = (AtomicU64::new(0), watch::Sender::new(()));
+        let shared = Arc::new(Shared { place, options, programs, statements, stirred });
         let writer =
             connect(&shared.place, Role::Writer, &shared.options).map_err(|error| to_error(&error))?;
         let (write, jobs) = mpsc::channel(shared.options.queue.max(1));
@@ -148,6 +152,22 @@ impl SqliteStore {
         queue.send(message).await.map_err(|_| closed())
     }
 
+    /// Looks something up: on the caller's own thread, or, in memory, on the writer's.
+    async fn look_up<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(Session<'_>) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let found = if self.read.is_some() {
+            self.pool.with(&self.shared, look)
+        } else {
+            let shared = self.shared.clone();
+            let (message, answered) = message(move |connection| look(shared.session(connection)));
+            self.send(message).await?;
+            answered.await.map_err(|_| closed())?
+        };
+        found.map_err(|error| to_error(&error))
+    }
+
     async fn read(&self, mut job: Job, programs: Vec<Arc<Program>>) -> Result<Done> {
         if self.read.is_some() && readers::is_quick(&programs) {
             let run = self.pool.with(&self.shared, |session| readers::run(session, &mut job, &programs));
@@ -185,28 +205,19 @@ impl Store for SqliteStore {
 
     fn ping(&self) -> BoxFuture<'_, Result<()>> {
         const LOOK: &str = "SELECT count(*) FROM sqlite_schema";
-        Box::pin(async move {
-            let found = if self.read.is_some() {
-                self.pool.with(&self.shared, |session| session.number(LOOK, &[]).map(drop))
-            } else {
-                let (message, answered) = message(|connection| connection.query_row(LOOK, (), |_| Ok(())));
-                self.send(message).await?;
-                answered.await.map_err(|_| closed())?
-            };
-            found.map_err(|error| to_error(&error))
-        })
+        Box::pin(self.look_up(|session| session.number(LOOK, &[]).map(drop)))
     }
 
     fn log(&self) -> BoxFuture<'_, Result<Log>> {
-        Box::pin(async { Err(Error::internal("not yet")) })
+        Box::pin(async { self.look_up(log::read).await? })
     }
 
-    fn changes(&self, _after: i64, _until: i64, _limits: ReadLimits) -> BoxFuture<'_, Result<Vec<Change>>> {
-        Box::pin(async { Err(Error::internal("not yet")) })
+    fn changes(&self, after: i64, until: i64, limits: ReadLimits) -> BoxFuture<'_, Result<Vec<Change>>> {
+        Box::pin(self.look_up(move |session| log::changes(session, after, until, limits)))
     }
 
     fn stirred(&self) -> watch::Receiver<()> {
-        watch::channel(()).1
+        self.shared.stirred.subscribe()
     }
 
     fn look_every(&self) -> Duration {

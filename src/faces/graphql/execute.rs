@@ -8,7 +8,7 @@ use super::introspection::Introspection;
 use super::plan::{BuiltinRoot, Does, Plan, Shape};
 use super::resolve::Resolving;
 use super::variables::Variables;
-use crate::engine::{Actor, Done, Engine, Key, Operation, Request, answer_as};
+use crate::engine::{Actor, Done, Engine, Image, Key, Operation, Request, answer_as};
 use crate::error::{Error, Result};
 
 /// Room that is made for an answer beforehand: one that was larger once need not be so again.
@@ -21,6 +21,8 @@ pub struct Execution<'a> {
     pub variables: Variables,
     pub key: Option<Key>,
     pub actor: Actor,
+    /// The change that a subscription tells of.
+    pub image: Option<Image>,
 }
 
 /// The bytes of a response that began to execute.
@@ -116,6 +118,10 @@ impl Execution<'_> {
     }
 
     fn operation(&self, root: &BuiltinRoot) -> Result<Operation> {
+        if let Some(image) = &self.image {
+            let (record, selection) = (root.builtin.record, root.selection.clone());
+            return Ok(Operation::Changed { record, image: image.clone(), selection });
+        }
         let values = root.arguments.by_position(&self.variables)?;
         let (model, limits) = (self.engine.model(), self.engine.limits());
         let mut operation = root.builtin.operation(model, limits, values, root.selection.clone())?;

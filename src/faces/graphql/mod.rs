@@ -50,12 +50,18 @@ use document::{Document, Settings};
 use execute::{Executed, Execution, Refused};
 use failure::Failure;
 pub use request::Asked;
-use response::{Media, respond};
+use request::Request;
+use response::respond;
+use subscribe::choice::Accepted;
+use subscribe::streams::Streams;
+use subscribe::{Channels, Hub, handshake, live, ws};
 
 use super::accept::Accept;
 use super::client::Client;
 use super::idempotency;
+use super::metrics::Metrics;
 use super::problem::Problem;
+use super::shutdown::Shutdown;
 use crate::config::Config;
 use crate::engine::{Actor, Engine, Key};
 use crate::error::Error;
@@ -65,6 +71,7 @@ pub struct Served {
     engine: Engine,
     documents: Cache,
     settings: Settings,
+    channels: Channels,
 }
 
 /// The face, whatever schema it serves at the moment.
@@ -72,6 +79,8 @@ pub struct Served {
 pub struct Face {
     served: Arc<ArcSwap<Served>>,
     graphiql: bool,
+    streams: Arc<Streams>,
+    hub: Arc<Hub>,
 }
 
 /// Who asks and how, beside what.
@@ -97,7 +106,8 @@ pub enum Reply {
 impl Served {
     pub fn new(engine: Engine, config: &Config) -> Served {
         let settings = Settings { limits: config.limits.clone(), introspection: config.introspection };
-        Served { documents: Cache::new(settings.limits.document_cache), engine, settings }
+        let (documents, channels) = (Cache::new(settings.limits.document_cache), Channels::default());
+        Served { engine, documents, settings, channels }
     }
 
     pub fn engine(&self) -> &Engine {
@@ -116,6 +126,23 @@ impl Served {
             Err(Refused::Request(failures)) => Reply::Rejected(failures),
             Err(Refused::Whole(error)) => Reply::Failed(error),
         }
+    }
+
+    /// Requests that are followed at the moment, each once however many follow it.
+    pub fn channels(&self) -> &Channels {
+        &self.channels
+    }
+
+    /// Whether this asks for a stream of answers. What is wrong in any way is none.
+    pub fn is_subscription(&self, asked: &Asked<'_>) -> bool {
+        // Without the word there is none, and nearly every request is spared the second look.
+        asked.query.contains("subscription")
+            && self.documents.get(&asked.query, || self.parse(&asked.query)).as_ref().as_ref().is_ok_and(
+                |document| {
+                    let found = document.operation(asked.operation.as_deref());
+                    found.is_ok_and(|prepared| prepared.kind() == OperationType::Subscription)
+                },
+            )
     }
 
     fn parse(&self, text: &str) -> cache::Verdict {
@@ -138,7 +165,7 @@ impl Served {
         let Manner { actor, key, .. } = manner;
         // A query may be asked again as often as one likes.
         let key = key.filter(|_| prepared.kind() == OperationType::Mutation);
-        let execution = Execution { engine, plan, variables, key, actor };
+        let execution = Execution { engine, plan, variables, key, actor, image: None };
         execution.run().await.map(Reply::Executed)
     }
 }
@@ -150,12 +177,34 @@ fn no_subscriptions() -> Failure {
 
 impl Face {
     pub fn new(served: Served, config: &Config) -> Face {
-        Face { served: Arc::new(ArcSwap::from_pointee(served)), graphiql: config.graphiql }
+        Face {
+            served: Arc::new(ArcSwap::from_pointee(served)),
+            graphiql: config.graphiql,
+            hub: Arc::new(Hub::new(config.limits.event_cache / 2)),
+            streams: Arc::new(Streams::new(config, &Metrics::new(), &Shutdown::new())),
+        }
     }
 
-    /// From the next request on, this is served.
+    /// Its subscriptions are counted here, and end when this does.
+    pub fn within(mut self, config: &Config, metrics: &Metrics, shutdown: &Shutdown) -> Face {
+        self.streams = Arc::new(Streams::new(config, metrics, shutdown));
+        self
+    }
+
+    /// From the next request on, this is served; subscriptions go on under it, where they still fit.
     pub fn swap(&self, served: Served) {
         self.served.store(Arc::new(served));
+        self.hub.swapped();
+    }
+
+    /// What is served at the moment.
+    pub fn served(&self) -> Arc<Served> {
+        self.served.load_full()
+    }
+
+    /// What subscriptions share and how many there are.
+    pub fn hub(&self) -> &Arc<Hub> {
+        &self.hub
     }
 
     pub fn router(&self) -> Router {
@@ -177,33 +226,63 @@ async fn write(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
-    let media = Media::of(&headers)?;
+    let accepted = Accepted::of(&headers)?;
     let served = face.served.load_full();
-    let asked = request::posted(&headers, &body, &served.settings.limits)?;
+    let Request { asked, last } = request::posted(&headers, &body, &served.settings.limits)?;
+    if served.is_subscription(&asked) {
+        let last = live::place(&headers).or(last);
+        return follow(&face, asked, last, accepted, actor(client)).await;
+    }
+    let wanted = accepted.single()?;
     let manner = Manner {
         actor: actor(client),
         key: idempotency::key(&headers, "POST /graphql", &body)?,
         safe: false,
     };
-    Ok(respond(served.answer(asked, manner).await, media))
+    Ok(respond(served.answer(asked, manner).await, wanted))
 }
 
 async fn read(
     State(face): State<Face>,
-    client: Option<Extension<Client>>,
+    handshake::Asked(handshake): handshake::Asked,
+    visitor: ws::Visitor,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    if let Some(handshake) = handshake {
+        return ws::open(&face, handshake, &headers, visitor);
+    }
     let query = query.unwrap_or_default();
-    let asked = request::queried(&query)?;
-    let Some(asked) = asked else {
+    let Some(Request { asked, last }) = request::queried(&query)? else {
         let page = face.graphiql && Accept::of(&headers).prefers_html();
         return if page { Ok(graphiql::respond()) } else { Err(request::missing()) };
     };
-    let media = Media::of(&headers)?;
-    let manner = Manner { actor: actor(client), key: None, safe: true };
+    let accepted = Accepted::of(&headers)?;
+    let actor = Actor { address: visitor.address };
     let served = face.served.load_full();
-    Ok(respond(served.answer(asked, manner).await, media))
+    if served.is_subscription(&asked) {
+        let last = live::place(&headers).or(last);
+        return follow(&face, asked, last, accepted, actor).await;
+    }
+    let manner = Manner { actor, key: None, safe: true };
+    Ok(respond(served.answer(asked, manner).await, accepted.single()?))
+}
+
+/// A subscription in the body of a response.
+async fn follow(
+    face: &Face,
+    asked: Asked<'_>,
+    last: Option<String>,
+    accepted: Accepted,
+    actor: Actor,
+) -> Result<Response, Problem> {
+    let transport = accepted.stream()?;
+    let manner = Manner { actor, key: None, safe: true };
+    match face.subscribe(asked, manner, last.as_deref()).await {
+        Ok(subscription) => Ok(live::respond(subscription, transport, &face.streams)),
+        Err(Reply::Rejected(failures)) => Ok(live::reject(&failures, transport)),
+        Err(other) => Ok(respond(other, accepted.single()?)),
+    }
 }
 
 fn actor(client: Option<Extension<Client>>) -> Actor {

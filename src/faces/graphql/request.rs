@@ -21,6 +21,25 @@ pub struct Asked<'a> {
     pub variables: Vec<(String, Value)>,
 }
 
+/// What is asked, and from where on.
+#[derive(Debug)]
+pub struct Request<'a> {
+    pub asked: Asked<'a>,
+    /// `extensions.lastEventId`.
+    pub last: Option<String>,
+}
+
+impl Request<'_> {
+    pub fn into_owned(self) -> Request<'static> {
+        let Asked { query, operation, variables } = self.asked;
+        let operation = operation.map(|name| name.into_owned().into());
+        Request { asked: Asked { query: query.into_owned().into(), operation, variables }, last: self.last }
+    }
+}
+
+/// The code of what is no GraphQL request at all.
+pub const MALFORMED: &str = "MALFORMED_REQUEST";
+
 #[derive(Deserialize)]
 struct Parameters<'a> {
     #[serde(borrow)]
@@ -34,7 +53,7 @@ struct Parameters<'a> {
 }
 
 /// The body of a POST.
-pub fn posted<'a>(headers: &HeaderMap, body: &'a Bytes, limits: &Limits) -> Result<Asked<'a>, Problem> {
+pub fn posted<'a>(headers: &HeaderMap, body: &'a Bytes, limits: &Limits) -> Result<Request<'a>, Problem> {
     if !is_json(headers) {
         let detail = "a GraphQL request is JSON: send Content-Type: application/json, in UTF-8";
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", detail));
@@ -42,30 +61,46 @@ pub fn posted<'a>(headers: &HeaderMap, body: &'a Bytes, limits: &Limits) -> Resu
     if body.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'[') {
         return Err(malformed("several requests in one are not taken here; send them one by one"));
     }
-    let parameters: Parameters = serde_json::from_slice(body)
+    read(body, limits)
+}
+
+/// The JSON object of a request, in a body or in a message.
+pub fn read<'a>(json: &'a [u8], limits: &Limits) -> Result<Request<'a>, Problem> {
+    let parameters: Parameters = serde_json::from_slice(json)
         .map_err(|error| malformed(format!("the body is no JSON object that can be read: {error}")))?;
     let Parameters { query, operation, variables, extensions } = parameters;
     let query = query.ok_or_else(missing)?;
     // Before it is copied: a document of megabytes is refused anyway.
     limits::check_length(query.get().len(), limits)
         .map_err(|failure| Problem::bad_request("LIMIT_EXCEEDED", failure.message))?;
-    if let Some(extensions) = extensions {
-        given::object("extensions", extensions.get())?;
-    }
-    Ok(Asked {
+    let asked = Asked {
         query: given::text("query", query)?.ok_or_else(missing)?,
         operation: operation.map(|raw| given::text("operationName", raw)).transpose()?.flatten(),
         variables: match variables {
             Some(variables) => given::object("variables", variables.get())?,
             None => Vec::new(),
         },
-    })
+    };
+    let last = extensions.map_or(Ok(None), |extensions| last(extensions.get()))?;
+    Ok(Request { asked, last })
+}
+
+/// What of the extensions is known here. An empty id is none: clients that have no place yet send one.
+fn last(extensions: &str) -> Result<Option<String>, Problem> {
+    let extensions = given::object("extensions", extensions)?;
+    match extensions.into_iter().find(|(name, _)| name == "lastEventId") {
+        None | Some((_, Value::Null)) => Ok(None),
+        Some((_, Value::String(id))) => Ok(Some(id).filter(|id| !id.is_empty())),
+        Some((_, other)) => {
+            Err(malformed(format!("extensions.lastEventId must be text, not {}", other.noun())))
+        }
+    }
 }
 
 /// The query string of a GET; nothing when there is no `query` in it.
-pub fn queried(query: &str) -> Result<Option<Asked<'_>>, Problem> {
+pub fn queried(query: &str) -> Result<Option<Request<'_>>, Problem> {
     let mut asked = Asked { query: Cow::Borrowed(""), operation: None, variables: Vec::new() };
-    let mut found = false;
+    let (mut found, mut place) = (false, None);
     for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
         match name.as_ref() {
             "query" => {
@@ -74,13 +109,11 @@ pub fn queried(query: &str) -> Result<Option<Asked<'_>>, Problem> {
             }
             "operationName" if !value.is_empty() => asked.operation = Some(value),
             "variables" if !value.is_empty() => asked.variables = given::object("variables", &value)?,
-            "extensions" if !value.is_empty() => {
-                given::object("extensions", &value)?;
-            }
+            "extensions" if !value.is_empty() => place = last(&value)?,
             _ => {}
         }
     }
-    Ok(found.then_some(asked))
+    Ok(found.then_some(Request { asked, last: place }))
 }
 
 pub fn missing() -> Problem {
@@ -88,7 +121,7 @@ pub fn missing() -> Problem {
 }
 
 pub fn malformed(detail: impl Into<String>) -> Problem {
-    Problem::bad_request("MALFORMED_REQUEST", detail)
+    Problem::bad_request(MALFORMED, detail)
 }
 
 /// `application/json`, and if it names a charset, UTF-8.

@@ -3,10 +3,12 @@
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, VARY};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderValue, StatusCode};
 
 use super::Reply;
 use super::failure::{self, Failure};
+use super::subscribe::choice::Single;
+use super::subscribe::live;
 use crate::faces::accept::Accept;
 use crate::faces::problem::{Problem, method_not_allowed};
 
@@ -25,16 +27,15 @@ pub enum Media {
 }
 
 impl Media {
-    /// What the client prefers; plain JSON where it does not care. Types of streams, which clients list on
-    /// every request, do not count for queries and mutations.
-    pub fn of(headers: &HeaderMap) -> Result<Media, Problem> {
-        let accept = Accept::of(headers);
+    /// What the client prefers; plain JSON where it does not care, nothing where it takes neither. Types of streams,
+    /// which clients list on every request, do not count.
+    pub fn of(accept: &Accept<'_>) -> Option<Media> {
         let (own, plain) = (accept.quality(RESPONSE), accept.quality(JSON));
         if own == 0 && plain == 0 {
-            return Err(Problem::of_status(StatusCode::NOT_ACCEPTABLE));
+            return None;
         }
         let named = accept.names(RESPONSE) && own >= plain;
-        Ok(if named || plain == 0 { Media::Response } else { Media::Json })
+        Some(if named || plain == 0 { Media::Response } else { Media::Json })
     }
 
     fn content_type(self) -> HeaderValue {
@@ -53,16 +54,23 @@ impl Media {
     }
 }
 
-pub fn respond(reply: Reply, media: Media) -> Response {
+/// The answer to a query or a mutation.
+pub fn respond(reply: Reply, wanted: Single) -> Response {
     match reply {
         Reply::Executed(executed) => {
-            let mut response = written(StatusCode::OK, media, executed.body);
+            let mut response = match wanted {
+                Single::Whole(media) => written(StatusCode::OK, media, executed.body),
+                Single::Event => live::single(&executed.body),
+            };
             if executed.replayed {
                 response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
             }
             response
         }
-        Reply::Rejected(failures) => written(media.refusal(), media, rejection(&failures)),
+        Reply::Rejected(failures) => match wanted {
+            Single::Whole(media) => written(media.refusal(), media, rejection(&failures)),
+            Single::Event => live::single(&rejection(&failures)),
+        },
         Reply::Failed(error) => Problem::from(error).into_response(),
         Reply::OnlyByPost => method_not_allowed("POST").into_response(),
     }
@@ -87,6 +95,7 @@ fn written(status: StatusCode, media: Media, body: Vec<u8>) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::HeaderMap;
 
     #[test]
     fn the_client_chooses_the_media_type() {
@@ -116,7 +125,7 @@ mod tests {
             if let Some(accept) = accept {
                 headers.insert(ACCEPT, HeaderValue::from_static(accept));
             }
-            assert_eq!(Media::of(&headers).ok(), expected, "{accept:?}");
+            assert_eq!(Media::of(&Accept::of(&headers)), expected, "{accept:?}");
         }
     }
 }

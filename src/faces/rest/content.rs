@@ -184,6 +184,7 @@ pub fn numbered(failures: Vec<(usize, Error)>) -> Error {
             | Error::Limit(_)
             | Error::Unavailable { .. }
             | Error::Internal { .. }
+            | Error::EventId { .. }
             | Error::Resolver { .. }) => other = other.or(Some(error)),
         }
     }

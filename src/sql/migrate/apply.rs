@@ -50,7 +50,17 @@ pub fn settle(connection: &Connection, old: Option<&StoredModel>, new: &StoredMo
     let triggers: Vec<Definition> = new.tables.iter().flat_map(ddl::triggers).collect();
     catalog::sync_triggers(connection, new, &triggers)?;
     let json = serde_json::to_string(new).expect("plain data has a JSON form");
-    write_meta(connection, "model", &json)
+    write_meta(connection, "model", &json)?;
+    begin_epochs(connection)
+}
+
+/// Every store has an epoch: the name that its change numbers are told under.
+fn begin_epochs(connection: &Connection) -> rusqlite::Result<()> {
+    let tag = &uuid::Uuid::new_v4().simple().to_string()[..8];
+    let epochs = format!(r#"[{{"tag":"{tag}","after":0}}]"#);
+    let sql = "INSERT INTO \"trefoil_meta\" (\"key\", \"value\") VALUES ('epochs', ?1) \
+               ON CONFLICT DO NOTHING";
+    connection.execute(sql, [epochs]).map(drop)
 }
 
 fn write_meta(connection: &Connection, key: &str, value: &str) -> rusqlite::Result<()> {

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::Options;
+use super::log;
 use super::session::Session;
 use crate::sql::keys;
 
@@ -39,8 +40,14 @@ impl Housekeeping {
 fn prune_changes(session: Session<'_>, options: &Options) -> rusqlite::Result<usize> {
     let sql = "DELETE FROM trefoil_changes WHERE number <= (SELECT max(number) FROM trefoil_changes) - ?1 \
                AND at < strftime('%Y-%m-%dT%H:%M:%S', 'now', ?2) \
-               AND number IN (SELECT number FROM trefoil_changes ORDER BY number LIMIT ?3)";
+               AND number IN (SELECT number FROM trefoil_changes ORDER BY number LIMIT ?3) RETURNING number";
     let keep = i64::try_from(options.keep_changes).unwrap_or(i64::MAX);
     let age = format!("-{} seconds", options.keep_changes_for.as_secs());
-    session.prepare(sql)?.execute((keep, age, STEP as i64))
+    let mut statement = session.prepare(sql)?;
+    let gone = statement.query_map((keep, age, STEP as i64), |row| row.get(0))?;
+    let gone = gone.collect::<rusqlite::Result<Vec<i64>>>()?;
+    if let Some(last) = gone.iter().max() {
+        log::forget(session, *last)?;
+    }
+    Ok(gone.len())
 }

@@ -36,6 +36,10 @@ pub fn run(session: Session<'_>, plan: &Plan, program: &Program, visit: Visit<'_
             let found = rows(session, level, selection, &[Parameter::Cell(Cell::Int(*id))], None, visit)?;
             Ok(if found.given == 0 { Outcome::Missing } else { Outcome::Found })
         }
+        (Action::Changed { image, selection, .. }, Program::Get(level)) => {
+            grow(session, level, selection, Batch::of_image(level, image))?.each(visit);
+            Ok(Outcome::Found)
+        }
         (Action::List { listing, selection, .. }, Program::List { level, count }) => {
             Ok(list(session, level, count.as_deref(), listing, selection, visit)?)
         }

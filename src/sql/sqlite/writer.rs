@@ -78,6 +78,7 @@ impl<'s> Writer<'s> {
                 // connection with other settings.
                 self.worn |= guarded(|| call(&mut self.connection)).is_err();
                 self.roll_back();
+                self.shared.stirred.send_replace(());
             }
         }
     }
@@ -111,6 +112,7 @@ impl<'s> Writer<'s> {
         self.renew();
         match self.transact(&mut tickets) {
             Ok(verdicts) => {
+                self.shared.stirred.send_replace(());
                 tickets.into_iter().zip(verdicts).for_each(|(ticket, verdict)| ticket.answer(verdict));
             }
             Err(broken) => {

@@ -2,26 +2,44 @@
 //!
 //! The transports below know nothing of the log, and [`Subscription`] nothing of transports.
 
+mod channel;
+pub mod choice;
+pub mod event;
+pub mod handshake;
+mod hub;
+pub mod live;
+mod multipart;
+mod operations;
+mod protocol;
+mod socket;
+mod sse;
+pub mod streams;
+mod wanted;
+pub mod ws;
+
 use std::sync::Arc;
 
-use bytes::Bytes;
+pub use event::Event;
 
+use self::channel::{Channel, Events};
+pub use self::hub::{Channels, Hub};
+use self::wanted::Wanted;
 use super::failure::Failure;
 use super::request::Asked;
-use super::{Face, Manner, Reply, no_subscriptions};
+use super::{Face, Manner, Reply};
+use crate::engine::changes::Flight;
+use crate::error::Error;
 
 /// A subscription that has begun: its place in the log is fixed.
 pub struct Subscription {
+    channel: Arc<Channel>,
+    /// Everything up to this number was delivered or was not asked for.
+    at: i64,
     id: Arc<str>,
-}
-
-/// One answer.
-#[derive(Debug)]
-pub struct Event {
-    /// The change that it tells of.
-    pub id: Arc<str>,
-    /// `{"data":…,"extensions":{"eventId":…}}`, the same bytes for everyone who asked the same.
-    pub payload: Bytes,
+    /// What is being delivered, and which of it is next.
+    events: Option<(Arc<Events>, usize)>,
+    /// Kept while waiting, so that whoever stops to wait for a moment finds it again.
+    waiting: Option<Arc<Flight<Events>>>,
 }
 
 /// What comes next.
@@ -33,15 +51,41 @@ pub enum Step {
 
 impl Face {
     /// Begins at the place that `last` names, or now. The error is the answer to give instead, among it that of an
-    /// operation that is no subscription.
+    /// operation that is no subscription: it was carried out.
     pub async fn subscribe(
         &self,
-        _asked: Asked<'_>,
-        _manner: Manner,
-        _last: Option<&str>,
+        asked: Asked<'_>,
+        manner: Manner,
+        last: Option<&str>,
     ) -> Result<Subscription, Reply> {
-        Err(Reply::Rejected(vec![no_subscriptions()]))
+        let served = self.served.load_full();
+        if !served.is_subscription(&asked) {
+            return Err(served.answer(asked, manner).await);
+        }
+        let wanted = Wanted::new(asked, manner.actor);
+        let channel = Channel::join(self, &served, wanted).map_err(Reply::Rejected)?;
+        let feed = served.engine.feed();
+        let at = match last {
+            Some(id) => feed.place(id).await,
+            None => feed.now().await,
+        };
+        let at = at.map_err(refused)?;
+        let id = feed.id(at).await.map_err(refused)?.into();
+        self.hub.open.inc();
+        Ok(Subscription { channel, at, id, events: None, waiting: None })
     }
+
+    /// The name of the place where a subscription begun now starts.
+    pub async fn place(&self) -> Result<Arc<str>, Error> {
+        let served = self.served.load_full();
+        let feed = served.engine.feed();
+        Ok(feed.id(feed.now().await?).await?.into())
+    }
+}
+
+fn refused(error: Error) -> Reply {
+    let is_request = matches!(error, Error::EventId { .. });
+    if is_request { Reply::Rejected(vec![Failure::of(&error)]) } else { Reply::Failed(error) }
 }
 
 impl Subscription {
@@ -50,8 +94,64 @@ impl Subscription {
         &self.id
     }
 
+    /// The same as a number that grows, to compare.
+    pub(super) fn number(&self) -> i64 {
+        self.at
+    }
+
     /// Waits for what comes next. May be dropped while waiting and called again; nothing is lost by that.
     pub async fn next(&mut self) -> Step {
-        Step::Failed(vec![no_subscriptions()])
+        loop {
+            if let Some(event) = self.take() {
+                return Step::Event(event);
+            }
+            let channel = &self.channel;
+            let flight = self.waiting.get_or_insert_with(|| channel.after(self.at));
+            let outcome = flight.done().await;
+            self.waiting = None;
+            match outcome {
+                Ok(events) => {
+                    if events.is_over
+                        && let Err(failures) = self.move_on()
+                    {
+                        return Step::Failed(failures);
+                    }
+                    self.events = Some((events, 0));
+                }
+                Err(error) => return Step::Failed(vec![Failure::of(&error)]),
+            }
+        }
+    }
+
+    /// The next of what is at hand. Who joined others on their way has had the first of it already.
+    fn take(&mut self) -> Option<Arc<Event>> {
+        let (events, next) = self.events.as_mut()?;
+        while let Some(event) = events.list.get(*next) {
+            *next += 1;
+            if event.number > self.at {
+                (self.at, self.id) = (event.number, event.id.clone());
+                self.channel.hub().delivered.inc();
+                return Some(event.clone());
+            }
+        }
+        if events.until > self.at {
+            (self.at, self.id) = (events.until, events.id.clone());
+        }
+        self.events = None;
+        None
+    }
+
+    /// The schema was exchanged: the same request goes on at its place under the new one, if it still fits.
+    fn move_on(&mut self) -> Result<(), Vec<Failure>> {
+        let face = self.channel.face().clone();
+        let served = face.served.load_full();
+        self.channel = Channel::join(&face, &served, self.channel.wanted().clone())?;
+        Ok(())
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.channel.hub().open.dec();
     }
 }

@@ -3,12 +3,22 @@
 //! There is one way to follow, for what was missed and for what is live: ask for what comes [`Feed::after`] a number,
 //! deliver it, ask again from where it ended. A gap between replay and live cannot exist, because there is no border.
 
+mod feed;
+mod image;
+mod place;
+mod shelf;
+mod told;
+mod watch;
+
 use std::sync::Arc;
 
+pub use feed::{Feed, Held, Settled};
+pub use image::{Image, cell_of, image};
+pub use shelf::{Flight, Shelf, Weigh};
+pub(super) use told::Told;
+pub use watch::Watch;
+
 use super::operation::Deed;
-use super::store::Store;
-use crate::error::{Error, Result};
-use crate::model::Stored;
 
 /// The change log as it stands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -38,8 +48,8 @@ pub struct Change {
     pub deed: Deed,
     pub record: i64,
     pub version: i64,
-    /// The record as the change left it, or, when it was deleted, as it was: by column, as [`Stored`] says.
-    pub image: Arc<Vec<(String, Stored)>>,
+    /// The record as the change left it, or, when it was deleted, as it was: by column, as [`crate::model::Stored`] says.
+    pub image: Image,
 }
 
 /// A stretch of changes without a hole.
@@ -50,39 +60,21 @@ pub struct Stretch {
     pub until: i64,
 }
 
-/// Follows the log of one store for everyone in this process.
-#[derive(Clone)]
-pub struct Feed {
-    store: Arc<dyn Store>,
-}
-
-impl Feed {
-    pub fn new(store: Arc<dyn Store>) -> Feed {
-        Feed { store }
-    }
-
-    pub fn store(&self) -> &Arc<dyn Store> {
-        &self.store
-    }
-
-    /// The number of the last change committed before this call: where a new subscriber starts.
-    pub async fn now(&self) -> Result<i64> {
-        Ok(self.store.log().await?.last)
-    }
-
-    /// The opaque name of a place.
-    pub async fn id(&self, _number: i64) -> Result<String> {
-        Err(Error::internal("not yet"))
-    }
-
-    /// The place that an id names, if what comes after it is still kept.
-    pub async fn place(&self, _id: &str) -> Result<i64> {
-        Err(Error::internal("not yet"))
-    }
-
-    /// Waits until there are changes after this number and gives some of them, the same ones to everyone who asks
-    /// from the same place. While the store is away it waits; what is no longer kept is an error.
-    pub async fn after(&self, _number: i64) -> Result<Arc<Stretch>> {
-        Err(Error::internal("not yet"))
+impl Weigh for Log {
+    fn weight(&self) -> usize {
+        size_of::<Log>() + self.epochs.iter().map(|epoch| size_of::<Epoch>() + epoch.tag.len()).sum::<usize>()
     }
 }
+
+impl Weigh for Stretch {
+    fn weight(&self) -> usize {
+        let changes = self.changes.iter().map(|change| {
+            let cells = change.image.iter().map(|(name, value)| image::weight(name, value));
+            size_of::<Change>() + change.resource.len() + cells.sum::<usize>()
+        });
+        size_of::<Stretch>() + changes.sum::<usize>()
+    }
+}
+
+/// What somebody's work came to, for everyone who waited for it.
+pub type Shared<T> = crate::error::Result<Arc<T>>;

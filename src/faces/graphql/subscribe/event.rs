@@ -1,0 +1,43 @@
+//! One event of a subscription in the forms that transports send, each made once for all who get it.
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+
+use super::{multipart, sse};
+
+/// One answer.
+#[derive(Debug)]
+pub struct Event {
+    pub(super) number: i64,
+    /// The change that it tells of.
+    pub id: Arc<str>,
+    /// The whole answer, `{"data":…,"extensions":{"eventId":…}}`: the same bytes for everyone who asked the same.
+    pub payload: Bytes,
+    /// As an event stream has it; the payload is a part of these bytes.
+    block: Bytes,
+    part: OnceLock<Bytes>,
+}
+
+impl Event {
+    pub fn new(number: i64, id: Arc<str>, payload: &[u8]) -> Event {
+        let (block, start) = sse::event(&id, payload);
+        let payload = block.slice(start..start + payload.len());
+        Event { number, id, payload, block, part: OnceLock::new() }
+    }
+
+    /// A block of an event stream.
+    pub fn block(&self) -> Bytes {
+        self.block.clone()
+    }
+
+    /// A part of a multipart body.
+    pub fn part(&self) -> Bytes {
+        self.part.get_or_init(|| multipart::event(&self.id, &self.payload)).clone()
+    }
+
+    /// About the bytes it takes.
+    pub fn weight(&self) -> usize {
+        size_of::<Event>() + self.id.len() + self.block.len() + self.part.get().map_or(0, Bytes::len)
+    }
+}

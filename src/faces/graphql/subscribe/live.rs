@@ -1,0 +1,197 @@
+//! A subscription as the body of a response: events as they come, signs of life between them, an end when the server stops.
+
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::stream;
+use http::{HeaderMap, HeaderValue};
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderName, VARY};
+use tokio::time::Interval;
+
+use super::choice::Transport;
+use super::event::Event;
+use super::streams::Streams;
+use super::{Step, Subscription, multipart, sse};
+use crate::faces::graphql::failure::Failure;
+use crate::faces::metrics::Open;
+use crate::faces::shutdown::Drained;
+
+/// nginx gathers a response before it passes it on, unless it is told not to.
+const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+impl Transport {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Transport::Events => "sse",
+            Transport::Multipart => "multipart",
+        }
+    }
+
+    fn start(self, id: &str) -> Bytes {
+        match self {
+            Transport::Events => sse::start(id),
+            Transport::Multipart => multipart::start(id),
+        }
+    }
+
+    fn event(self, event: &Event) -> Bytes {
+        match self {
+            Transport::Events => event.block(),
+            Transport::Multipart => event.part(),
+        }
+    }
+
+    fn beat(self, id: &str) -> Bytes {
+        match self {
+            Transport::Events => sse::beat(id),
+            Transport::Multipart => multipart::beat(id),
+        }
+    }
+
+    fn failed(self, failures: &[Failure]) -> Bytes {
+        match self {
+            Transport::Events => sse::failed(failures),
+            Transport::Multipart => multipart::failed(failures),
+        }
+    }
+
+    /// The server stops. An event stream ends without `complete`, at which its clients come back by themselves with
+    /// the last id; clients of a multipart body would take a plain end for the end of the subscription.
+    fn farewell(self) -> Option<Bytes> {
+        match self {
+            Transport::Events => None,
+            Transport::Multipart => {
+                let message = "the server is stopping; come back with extensions.lastEventId";
+                Some(multipart::failed(&[Failure::new("UNAVAILABLE", message)]))
+            }
+        }
+    }
+
+    fn rejected(self, failures: &[Failure]) -> Bytes {
+        match self {
+            Transport::Events => sse::failed(failures),
+            Transport::Multipart => multipart::rejected(failures),
+        }
+    }
+
+    fn content_type(self) -> HeaderValue {
+        HeaderValue::from_static(match self {
+            Transport::Events => "text/event-stream; charset=utf-8",
+            Transport::Multipart => multipart::CONTENT_TYPE,
+        })
+    }
+}
+
+/// Where a client comes back to by the header. It goes before what the request itself says: browsers write it when
+/// they come back to an address that stays the same.
+pub fn place(headers: &HeaderMap) -> Option<String> {
+    let id = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok());
+    id.filter(|id| !id.is_empty()).map(str::to_owned)
+}
+
+/// The answer to a subscription that has begun.
+pub fn respond(subscription: Subscription, transport: Transport, streams: &Arc<Streams>) -> Response {
+    let place = HeaderValue::from_str(subscription.id());
+    let live = Live {
+        transport,
+        beat: streams.heartbeat(),
+        drained: streams.shutdown.drained(),
+        open: streams.metrics.subscribed(transport.name()),
+        subscription,
+        phase: Phase::Start,
+    };
+    let body = stream::unfold(live, async |mut live| {
+        let bytes = live.next().await?;
+        Some((Ok::<_, Infallible>(bytes), live))
+    });
+    let mut response = streamed(Body::from_stream(body), transport);
+    if let Ok(place) = place {
+        response.headers_mut().insert(LAST_EVENT_ID, place);
+    }
+    response
+}
+
+/// The answer to one that cannot begin: in the stream, because browsers show nobody the body of any other answer.
+pub fn reject(failures: &[Failure], transport: Transport) -> Response {
+    streamed(Body::from(transport.rejected(failures)), transport)
+}
+
+/// One answer as a stream that ends with it.
+pub fn single(answer: &[u8]) -> Response {
+    streamed(Body::from(sse::single(answer)), Transport::Events)
+}
+
+fn streamed(body: Body, transport: Transport) -> Response {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, transport.content_type());
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(VARY, ACCEPT.into());
+    headers.insert(BUFFERING, HeaderValue::from_static("no"));
+    response
+}
+
+struct Live {
+    subscription: Subscription,
+    transport: Transport,
+    phase: Phase,
+    beat: Interval,
+    drained: Drained,
+    open: Open,
+}
+
+enum Phase {
+    Start,
+    Going,
+    Over,
+}
+
+enum Happened {
+    Drained,
+    Step(Step),
+    Beat,
+}
+
+impl Live {
+    async fn next(&mut self) -> Option<Bytes> {
+        match self.phase {
+            Phase::Over => return None,
+            Phase::Start => {
+                self.phase = Phase::Going;
+                return Some(self.transport.start(self.subscription.id()));
+            }
+            Phase::Going => {}
+        }
+        match self.wait().await {
+            Happened::Step(Step::Event(event)) => {
+                self.open.delivered();
+                Some(self.transport.event(&event))
+            }
+            Happened::Beat => Some(self.transport.beat(self.subscription.id())),
+            Happened::Step(Step::Failed(failures)) => {
+                self.phase = Phase::Over;
+                Some(self.transport.failed(&failures))
+            }
+            Happened::Drained => {
+                self.phase = Phase::Over;
+                self.transport.farewell()
+            }
+        }
+    }
+
+    async fn wait(&mut self) -> Happened {
+        let Live { subscription, beat, drained, .. } = self;
+        tokio::select! {
+            biased;
+            () = poll_fn(|cx| drained.poll(cx)) => Happened::Drained,
+            step = subscription.next() => Happened::Step(step),
+            _ = beat.tick() => Happened::Beat,
+        }
+    }
+}

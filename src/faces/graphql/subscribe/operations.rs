@@ -1,0 +1,167 @@
+//! The operations that run on one socket, each under the id its client gave it, all within the socket's one task.
+
+use std::future::poll_fn;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio::sync::Mutex;
+use tokio_util::sync::ReusableBoxFuture;
+
+use super::event::Event;
+use super::protocol::Place;
+use super::{Step, Subscription};
+use crate::error::Error;
+use crate::faces::graphql::failure::Failure;
+use crate::faces::metrics::Open;
+
+/// What became of a request.
+pub enum Begun {
+    Subscribed(Subscription, Open),
+    /// A query or a mutation: its one answer.
+    Answered(Vec<u8>),
+    Refused(Vec<Failure>),
+}
+
+/// What an operation has to say.
+pub enum Said {
+    Event(Arc<Event>),
+    /// The only answer, and the end.
+    Answer(Bytes),
+    /// The end.
+    Failed(Vec<Failure>),
+}
+
+#[derive(Default)]
+pub struct Operations {
+    running: Vec<Running>,
+    /// Who is asked first: nobody is left waiting because another always has something to say.
+    turn: usize,
+}
+
+struct Running {
+    id: String,
+    work: Work,
+}
+
+enum Work {
+    Beginning(BoxFuture<'static, Begun>),
+    Following(Following),
+}
+
+struct Following {
+    /// Held by the waiting future while there is one, so never waited for.
+    subscription: Arc<Mutex<Subscription>>,
+    waiting: ReusableBoxFuture<'static, Step>,
+    place: (i64, Arc<str>),
+    open: Open,
+}
+
+impl Operations {
+    pub fn len(&self) -> usize {
+        self.running.len()
+    }
+
+    pub fn has(&self, id: &str) -> bool {
+        self.running.iter().any(|running| running.id == id)
+    }
+
+    pub fn begin(&mut self, id: String, work: impl Future<Output = Begun> + Send + 'static) {
+        let work = AssertUnwindSafe(work).catch_unwind().map(|begun| {
+            begun.unwrap_or_else(|_| {
+                Begun::Refused(vec![Failure::of(&Error::internal("a panic on a socket"))])
+            })
+        });
+        self.running.push(Running { id, work: Work::Beginning(work.boxed()) });
+    }
+
+    /// An id that is not known may belong to an operation that ended meanwhile: that is no mistake.
+    pub fn end(&mut self, id: &str) {
+        self.running.retain(|running| running.id != id);
+    }
+
+    /// Waits until one of them has something to say; its last word ends it. May be dropped while waiting.
+    pub async fn next(&mut self) -> (String, Said) {
+        poll_fn(|cx| self.poll(cx)).await
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<(String, Said)> {
+        let count = self.running.len();
+        for step in 0..count {
+            let at = (self.turn + step) % count;
+            let Poll::Ready(said) = self.running[at].poll(cx) else { continue };
+            self.turn = at + 1;
+            let id = match said {
+                Said::Event(_) => self.running[at].id.clone(),
+                Said::Answer(_) | Said::Failed(_) => self.running.remove(at).id,
+            };
+            return Poll::Ready((id, said));
+        }
+        Poll::Pending
+    }
+
+    /// How far each subscription has come.
+    pub fn places(&mut self) -> Vec<Place<'_>> {
+        let places = self.running.iter_mut().filter_map(|Running { id, work }| match work {
+            Work::Following(following) => {
+                following.look();
+                let (number, place) = &following.place;
+                Some(Place { subscription: id, number: *number, id: place })
+            }
+            Work::Beginning(_) => None,
+        });
+        places.collect()
+    }
+}
+
+impl Running {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Said> {
+        loop {
+            match &mut self.work {
+                Work::Beginning(work) => match std::task::ready!(work.poll_unpin(cx)) {
+                    Begun::Answered(answer) => return Poll::Ready(Said::Answer(answer.into())),
+                    Begun::Refused(failures) => return Poll::Ready(Said::Failed(failures)),
+                    Begun::Subscribed(subscription, open) => {
+                        self.work = Work::Following(Following::new(subscription, open));
+                    }
+                },
+                Work::Following(following) => return following.poll(cx),
+            }
+        }
+    }
+}
+
+impl Following {
+    fn new(subscription: Subscription, open: Open) -> Following {
+        let place = (subscription.number(), subscription.id().clone());
+        let subscription = Arc::new(Mutex::new(subscription));
+        let waiting = ReusableBoxFuture::new(next(subscription.clone()));
+        Following { subscription, waiting, place, open }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Said> {
+        match std::task::ready!(self.waiting.poll(cx)) {
+            Step::Event(event) => {
+                self.waiting.set(next(self.subscription.clone()));
+                self.open.delivered();
+                Poll::Ready(Said::Event(event))
+            }
+            Step::Failed(failures) => Poll::Ready(Said::Failed(failures)),
+        }
+    }
+
+    /// Stops waiting for a moment to see how far it has come; nothing is lost by that.
+    fn look(&mut self) {
+        self.waiting.set(next(self.subscription.clone()));
+        if let Ok(subscription) = self.subscription.try_lock() {
+            self.place = (subscription.number(), subscription.id().clone());
+        }
+    }
+}
+
+async fn next(subscription: Arc<Mutex<Subscription>>) -> Step {
+    subscription.lock().await.next().await
+}

@@ -1,0 +1,137 @@
+//! The frames of a WebSocket: messages in within their limit, texts out of shared parts, one good-bye.
+//!
+//! tungstenite reads and keeps the rules of frames. Texts are written past it, straight from the parts they consist of:
+//! its buffer would hold a copy of the longest message for as long as the socket lives, for every socket.
+
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+use futures_util::stream::FusedStream;
+use futures_util::{SinkExt, StreamExt};
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::timeout;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::error::ProtocolError;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{self, Message, Utf8Bytes};
+
+use super::protocol::Close;
+
+/// As much as is read at a time; clients say little.
+const GULP: usize = 2048;
+
+/// How long a client may take to answer a close before the line is cut.
+const LINGER: Duration = Duration::from_secs(1);
+
+pub struct Socket {
+    stream: WebSocketStream<TokioIo<Upgraded>>,
+    limit: usize,
+}
+
+/// What came from the client.
+#[derive(Debug)]
+pub enum Received {
+    Text(Utf8Bytes),
+    /// A ping or pong of the WebSocket itself, which is answered already.
+    Sign,
+    /// It has said good-bye, or is gone.
+    Gone,
+    /// It breaks a rule.
+    Wrong(Close),
+}
+
+/// The line is dead.
+#[derive(Debug)]
+pub struct Broken;
+
+impl Socket {
+    pub async fn new(upgraded: Upgraded, limit: usize) -> Socket {
+        let config = WebSocketConfig::default()
+            .read_buffer_size(GULP)
+            .write_buffer_size(0)
+            .max_message_size(Some(limit))
+            .max_frame_size(Some(limit));
+        let stream =
+            WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await;
+        Socket { stream, limit }
+    }
+
+    /// Waits for the next message. May be dropped while waiting.
+    pub async fn receive(&mut self) -> Received {
+        match self.stream.next().await {
+            None | Some(Ok(Message::Close(_))) => Received::Gone,
+            Some(Ok(Message::Text(text))) => Received::Text(text),
+            Some(Ok(Message::Binary(_))) => Received::Wrong(Close::invalid("it is binary, and must be text")),
+            Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => Received::Sign,
+            Some(Err(error)) => self.judge(&error),
+        }
+    }
+
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "the errors of others: what is not known here ends the line"
+    )]
+    fn judge(&self, error: &tungstenite::Error) -> Received {
+        match error {
+            tungstenite::Error::Capacity(_) => {
+                let reason = format!("a message is larger than {} bytes (limits.socket-message)", self.limit);
+                Received::Wrong(Close::new(1009, reason))
+            }
+            tungstenite::Error::Utf8(_) => Received::Wrong(Close::new(1007, "a text is not UTF-8")),
+            tungstenite::Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => Received::Gone,
+            tungstenite::Error::Protocol(error) => Received::Wrong(Close::new(1002, error.to_string())),
+            _ => Received::Gone,
+        }
+    }
+
+    /// Sends one message that consists of these parts, and waits until the system has taken all of it.
+    pub async fn text(&mut self, parts: [Bytes; 3]) -> Result<(), Broken> {
+        let length = parts.iter().map(Bytes::len).sum();
+        let [first, second, third] = parts;
+        let mut frame = header(length).chain(first).chain(second).chain(third);
+        // A pong of the WebSocket may be half written.
+        self.stream.flush().await.map_err(|_| Broken)?;
+        let line = self.stream.get_mut();
+        line.write_all_buf(&mut frame).await.map_err(|_| Broken)?;
+        line.flush().await.map_err(|_| Broken)
+    }
+
+    /// Says why, gives the client a moment to answer, and lets go.
+    pub async fn close(mut self, close: &Close) {
+        let frame = CloseFrame { code: CloseCode::from(close.code), reason: close.reason.as_str().into() };
+        // After a broken rule nothing that follows can be understood.
+        let deaf = self.stream.is_terminated();
+        let farewell = async {
+            if self.stream.close(Some(frame)).await.is_err() {
+                return;
+            }
+            if deaf {
+                self.drain().await;
+            } else {
+                while let Some(Ok(_)) = self.stream.next().await {}
+            }
+        };
+        let _ = timeout(LINGER, farewell).await;
+    }
+
+    /// Closing on unread bytes would destroy the reason on its way to the client.
+    async fn drain(&mut self) {
+        let line = self.stream.get_mut();
+        let _ = line.shutdown().await;
+        let mut bytes = [0; 512];
+        while matches!(line.read(&mut bytes).await, Ok(1..)) {}
+    }
+}
+
+/// A whole text, unmasked as servers send.
+fn header(length: usize) -> Bytes {
+    const TEXT: u8 = 0x81;
+    match (u8::try_from(length), u16::try_from(length)) {
+        (Ok(short @ ..=125), _) => Bytes::copy_from_slice(&[TEXT, short]),
+        (_, Ok(medium)) => [&[TEXT, 126][..], &medium.to_be_bytes()].concat().into(),
+        _ => [&[TEXT, 127][..], &(length as u64).to_be_bytes()].concat().into(),
+    }
+}

@@ -1,0 +1,306 @@
+//! One WebSocket that speaks `graphql-transport-ws`, from its first message to its close, in one task.
+
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::FromRequestParts;
+use axum::response::Response;
+use bytes::Bytes;
+use http::HeaderMap;
+use http::request::Parts;
+use tokio::time::{Interval, interval_at, timeout};
+
+use super::handshake::{Handshake, Subprotocol};
+use super::operations::{Begun, Operations, Said};
+use super::protocol::{self, Close, Incoming};
+use super::socket::{Broken, Received, Socket};
+use super::streams::Streams;
+use crate::engine::Actor;
+use crate::faces::client::Client;
+use crate::faces::elsewhere;
+use crate::faces::graphql::failure::Failure;
+use crate::faces::graphql::request::{self, Request};
+use crate::faces::graphql::{Face, Manner, Reply};
+use crate::faces::headers::RequestId;
+use crate::faces::problem::Problem;
+use crate::faces::rate::Meter;
+
+/// Who is at the other end.
+pub struct Visitor {
+    pub address: Option<IpAddr>,
+    pub request: Option<RequestId>,
+    pub meter: Option<Meter>,
+}
+
+impl<S: Sync> FromRequestParts<S> for Visitor {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Visitor, Infallible> {
+        let known = &parts.extensions;
+        Ok(Visitor {
+            address: known.get::<Client>().and_then(|client| client.address),
+            request: known.get().cloned(),
+            meter: known.get().cloned(),
+        })
+    }
+}
+
+/// Answers the request for a socket; what follows runs beside it, and the end of the process waits for it.
+pub fn open(
+    face: &Face,
+    handshake: Handshake,
+    headers: &HeaderMap,
+    visitor: Visitor,
+) -> Result<Response, Problem> {
+    let streams = face.streams.clone();
+    elsewhere::check_socket(headers, &streams.config.cors_origins)?;
+    let (response, upgrade, subprotocol) = handshake.accept(headers)?;
+    let (face, shutdown) = (face.clone(), streams.shutdown.clone());
+    shutdown.clone().spawn(async move {
+        let served = async {
+            let Ok(upgraded) = upgrade.await else { return };
+            let socket = Socket::new(upgraded, streams.config.limits.socket_message).await;
+            serve(face, streams, socket, subprotocol, visitor).await;
+        };
+        tokio::select! {
+            () = served => {}
+            () = shutdown.cut() => {}
+        }
+    });
+    Ok(response)
+}
+
+async fn serve(
+    face: Face,
+    streams: Arc<Streams>,
+    socket: Socket,
+    subprotocol: Subprotocol,
+    visitor: Visitor,
+) {
+    let began = Instant::now();
+    let mut session = Session::new(face, streams, socket, visitor);
+    let end = match subprotocol {
+        Subprotocol::Transport => session.run().await,
+        Subprotocol::Legacy | Subprotocol::None => End::Closed(Close::not_acceptable()),
+    };
+    session.tell(&end, began);
+    if let End::Closed(close) = end {
+        session.socket.close(&close).await;
+    }
+}
+
+struct Session {
+    face: Face,
+    streams: Arc<Streams>,
+    socket: Socket,
+    visitor: Visitor,
+    acknowledged: bool,
+    operations: Operations,
+    /// Until the client is acknowledged, when that must have happened; then when the next heartbeat is due.
+    due: Interval,
+    /// A ping is on its way, and nothing has come since.
+    unanswered: bool,
+}
+
+enum Happened {
+    Drained,
+    Received(Received),
+    Said(String, Said),
+    Due,
+}
+
+/// How it came to an end.
+enum End {
+    Closed(Close),
+    Gone,
+}
+
+impl From<Broken> for End {
+    fn from(_: Broken) -> End {
+        End::Gone
+    }
+}
+
+impl From<Close> for End {
+    fn from(close: Close) -> End {
+        End::Closed(close)
+    }
+}
+
+impl Session {
+    fn new(face: Face, streams: Arc<Streams>, socket: Socket, visitor: Visitor) -> Session {
+        let wait = streams.config.limits.socket_init_timeout;
+        let due = interval_at(tokio::time::Instant::now() + wait, wait);
+        let operations = Operations::default();
+        Session { face, streams, socket, visitor, acknowledged: false, operations, due, unanswered: false }
+    }
+
+    async fn run(&mut self) -> End {
+        let mut drained = self.streams.shutdown.drained();
+        loop {
+            let Session { socket, operations, due, .. } = self;
+            // The client's words go first: after its `complete` nothing more may be sent.
+            let happened = tokio::select! {
+                biased;
+                () = poll_fn(|cx| drained.poll(cx)) => Happened::Drained,
+                received = socket.receive() => Happened::Received(received),
+                (id, said) = operations.next() => Happened::Said(id, said),
+                _ = due.tick() => Happened::Due,
+            };
+            if let Err(end) = self.react(happened).await {
+                return end;
+            }
+        }
+    }
+
+    async fn react(&mut self, happened: Happened) -> Result<(), End> {
+        match happened {
+            Happened::Drained => Err(Close::going_away().into()),
+            Happened::Received(received) => self.hear(received).await,
+            Happened::Said(id, said) => Ok(self.say(&id, said).await?),
+            Happened::Due => self.beat().await,
+        }
+    }
+
+    async fn hear(&mut self, received: Received) -> Result<(), End> {
+        self.unanswered = false;
+        match received {
+            Received::Text(text) => self.obey(protocol::read(&text)?).await,
+            Received::Sign => Ok(()),
+            Received::Gone => Err(End::Gone),
+            Received::Wrong(close) => Err(close.into()),
+        }
+    }
+
+    async fn obey(&mut self, message: Incoming<'_>) -> Result<(), End> {
+        match message {
+            Incoming::Init if self.acknowledged => Err(Close::too_many_inits().into()),
+            Incoming::Init => self.acknowledge().await,
+            Incoming::Ping(payload) => Ok(self.send(protocol::pong(payload)).await?),
+            Incoming::Pong => Ok(()),
+            Incoming::Subscribe { .. } if !self.acknowledged => Err(Close::unauthorized().into()),
+            Incoming::Subscribe { id, .. } if self.operations.has(&id) => Err(Close::exists(&id).into()),
+            Incoming::Subscribe { id, payload } => self.begin(id.into_owned(), payload).await,
+            Incoming::Complete { id } => {
+                self.operations.end(&id);
+                Ok(())
+            }
+        }
+    }
+
+    async fn acknowledge(&mut self) -> Result<(), End> {
+        // While the store is away nobody knows; a subscription would be refused, too.
+        let place = self.face.place().await.ok();
+        self.acknowledged = true;
+        self.due = self.streams.heartbeat();
+        Ok(self.send(protocol::ack(place.as_deref())).await?)
+    }
+
+    async fn begin(&mut self, id: String, payload: &str) -> Result<(), End> {
+        let limits = &self.streams.config.limits;
+        let request = match self.admit().and_then(|()| request::read(payload.as_bytes(), limits)) {
+            Ok(request) => request.into_owned(),
+            Err(problem) if problem.code == request::MALFORMED => {
+                return Err(Close::invalid(problem.detail).into());
+            }
+            Err(problem) => {
+                let failure = Failure::new(&problem.code, problem.detail);
+                return Ok(self.send(protocol::error(&id, &[failure])).await?);
+            }
+        };
+        let (face, limit) = (self.face.clone(), limits.request_timeout);
+        let actor = Actor { address: self.visitor.address };
+        self.operations.begin(id, async move {
+            let answer = timeout(limit, answer(face, request, actor)).await;
+            answer.unwrap_or_else(|_| {
+                let message = format!("no answer within {limit:?} (limits.request-timeout)");
+                Begun::Refused(vec![Failure::new("TIMEOUT", message)])
+            })
+        });
+        Ok(())
+    }
+
+    /// Whether one more operation may run here.
+    fn admit(&self) -> Result<(), Problem> {
+        let most = self.streams.config.limits.socket_subscriptions;
+        if self.operations.len() >= most {
+            let detail =
+                format!("more than {most} operations at once on one socket (limits.socket-subscriptions)");
+            return Err(Problem::bad_request("LIMIT_EXCEEDED", detail));
+        }
+        self.visitor.meter.as_ref().map_or(Ok(()), Meter::take)
+    }
+
+    async fn say(&mut self, id: &str, said: Said) -> Result<(), Broken> {
+        match said {
+            Said::Event(event) => self.next(id, event.payload.clone()).await,
+            Said::Answer(answer) => {
+                self.next(id, answer).await?;
+                self.send(protocol::complete(id)).await
+            }
+            Said::Failed(failures) => self.send(protocol::error(id, &failures)).await,
+        }
+    }
+
+    async fn next(&mut self, id: &str, payload: Bytes) -> Result<(), Broken> {
+        self.socket.text([protocol::next(id).into(), payload, Bytes::from_static(protocol::NEXT_END)]).await
+    }
+
+    async fn send(&mut self, message: Vec<u8>) -> Result<(), Broken> {
+        self.socket.text([message.into(), Bytes::new(), Bytes::new()]).await
+    }
+
+    /// A client that lets a whole interval pass without any word is not there.
+    async fn beat(&mut self) -> Result<(), End> {
+        let config = &self.streams.config;
+        if !self.acknowledged {
+            let limit = config.limits.socket_init_timeout;
+            let reason = format!("Connection initialisation timeout: {limit:?} (limits.socket-init-timeout)");
+            return Err(Close::new(4408, reason).into());
+        }
+        if self.unanswered {
+            let reason = format!("no pong within {:?} (heartbeat)", config.heartbeat);
+            return Err(Close::new(4408, reason).into());
+        }
+        self.unanswered = true;
+        let ping = protocol::ping(&self.operations.places());
+        Ok(self.send(ping).await?)
+    }
+
+    /// The request's own log line was written when it became a socket.
+    fn tell(&self, end: &End, began: Instant) {
+        let ms = (began.elapsed().as_secs_f64() * 1e6).round() / 1e3;
+        let request_id = self.visitor.request.as_ref().map(RequestId::as_str);
+        let client = self.visitor.address.map(tracing::field::display);
+        match end {
+            End::Closed(Close { code, reason }) => {
+                tracing::info!(ms, code, reason, request_id, client, "socket closed");
+            }
+            End::Gone => tracing::info!(ms, request_id, client, "socket ended by the client"),
+        }
+    }
+}
+
+async fn answer(face: Face, Request { asked, last }: Request<'static>, actor: Actor) -> Begun {
+    let manner = Manner { actor, key: None, safe: false };
+    let served = face.served.load_full();
+    let reply = if served.is_subscription(&asked) {
+        match face.subscribe(asked, manner, last.as_deref()).await {
+            Ok(subscription) => {
+                return Begun::Subscribed(subscription, face.streams.metrics.subscribed("websocket"));
+            }
+            Err(reply) => reply,
+        }
+    } else {
+        served.answer(asked, manner).await
+    };
+    match reply {
+        Reply::Executed(executed) => Begun::Answered(executed.body),
+        Reply::Rejected(failures) => Begun::Refused(failures),
+        Reply::Failed(error) => Begun::Refused(vec![Failure::of(&error)]),
+        Reply::OnlyByPost => Begun::Refused(vec![Failure::new("METHOD_NOT_ALLOWED", "it must be posted")]),
+    }
+}

@@ -1,0 +1,80 @@
+//! The change log in SQLite: where it ends, what of it is gone, and a part of it.
+
+use super::session::Session;
+use crate::engine::changes::image;
+use crate::engine::{Change, Deed, Epoch, Log, ReadLimits};
+use crate::error::{Error, Result};
+
+/// One statement, and so one snapshot. The sequence counts on when all rows are gone.
+const LOG: &str = "SELECT (SELECT value FROM trefoil_meta WHERE key = 'epochs'), \
+                   (SELECT value FROM trefoil_meta WHERE key = 'forgotten'), \
+                   (SELECT seq FROM sqlite_sequence WHERE name = 'trefoil_changes')";
+
+const CHANGES: &str = "SELECT number, resource, deed, record, version, image FROM trefoil_changes \
+                       WHERE number > ?1 AND number <= ?2 ORDER BY number LIMIT ?3";
+
+/// The outer failure is the store's, the inner one that what it holds makes no sense.
+pub fn read(session: Session<'_>) -> rusqlite::Result<Result<Log>> {
+    let row = session.prepare(LOG)?.query_row((), |row| {
+        Ok((row.get::<_, Option<String>>(0)?, row.get::<_, Option<String>>(1)?, row.get(2)?))
+    });
+    let (epochs, forgotten, last): (_, _, Option<i64>) = row?;
+    Ok(epochs_of(epochs.as_deref()).map(|epochs| Log {
+        epochs,
+        forgotten: forgotten.and_then(|text| text.parse().ok()).unwrap_or(0),
+        last: last.unwrap_or(0),
+    }))
+}
+
+#[derive(serde::Deserialize)]
+struct Written {
+    tag: String,
+    after: i64,
+}
+
+fn epochs_of(text: Option<&str>) -> Result<Vec<Epoch>> {
+    let text = text.ok_or_else(|| Error::internal("trefoil_meta has no epochs"))?;
+    let written: Vec<Written> = serde_json::from_str(text).map_err(Error::internal)?;
+    Ok(written.into_iter().map(|Written { tag, after }| Epoch { tag, after }).collect())
+}
+
+pub fn changes(
+    session: Session<'_>,
+    after: i64,
+    until: i64,
+    limits: ReadLimits,
+) -> rusqlite::Result<Vec<Change>> {
+    let mut statement = session.prepare(CHANGES)?;
+    let mut rows = statement.query((after, until, i64::try_from(limits.changes).unwrap_or(i64::MAX)))?;
+    let (mut changes, mut bytes) = (Vec::new(), 0);
+    while let Some(row) = rows.next()?
+        && bytes < limits.bytes
+    {
+        let image_text = row.get_ref(5)?.as_str()?;
+        bytes += image_text.len();
+        changes.push(Change {
+            number: row.get(0)?,
+            resource: row.get(1)?,
+            deed: deed(row.get_ref(2)?.as_str()?),
+            record: row.get(3)?,
+            version: row.get(4)?,
+            image: image(image_text),
+        });
+    }
+    Ok(changes)
+}
+
+/// What is none of the three words was not written by a trigger of ours; the number counts all the same.
+fn deed(name: &str) -> Deed {
+    [Deed::Created, Deed::Updated, Deed::Deleted]
+        .into_iter()
+        .find(|deed| deed.name() == name)
+        .unwrap_or(Deed::Updated)
+}
+
+/// Notes, in the transaction that removed them, up to which number changes are gone.
+pub fn forget(session: Session<'_>, number: i64) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO trefoil_meta (key, value) VALUES ('forgotten', ?1) \
+               ON CONFLICT (key) DO UPDATE SET value = max(CAST(value AS INTEGER), ?1)";
+    session.prepare(sql)?.execute([number]).map(drop)
+}

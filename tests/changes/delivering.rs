@@ -1,0 +1,240 @@
+//! Every way of changing a record gives exactly one event, in order, as the selection asks.
+
+use serde_json::json;
+use trefoil::config::{Config, Database};
+use trefoil::faces::graphql::{Face, Manner, Served};
+
+use super::{Stage, asked, names, next, silent_until, until};
+
+const NAMES: &str = "subscription { userCreated { name } }";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_way_of_creating_gives_one_event() {
+    let stage = Stage::new();
+    let mut subscription = stage.subscribe(NAMES).await;
+    stage.create("by GraphQL").await;
+    let engine = stage.face.served().engine().clone();
+    let fields = trefoil::Value::object([("name", trefoil::Value::from("by Rust"))]);
+    engine.create("User", fields).await.unwrap();
+    let outsider = stage.outsider();
+    outsider.execute("INSERT INTO \"users\" (name) VALUES ('by SQL')", ()).unwrap();
+    outsider.execute_batch("BEGIN; INSERT INTO \"users\" (name) VALUES ('undone'); ROLLBACK").unwrap();
+    outsider.execute_batch("INSERT INTO \"users\" (name) VALUES ('one'), ('two')").unwrap();
+    assert_eq!(names(&mut subscription, 5).await, ["by GraphQL", "by Rust", "by SQL", "one", "two"]);
+    silent_until(&stage, &mut subscription, "last").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_there_before_anyone_followed_can_be_followed_from_the_beginning() {
+    let stage = Stage::new();
+    for name in ["a", "b", "c"] {
+        stage.create(name).await;
+    }
+    let mut subscription = stage.resume(NAMES, &format!("{}-0", stage.tag())).await;
+    assert_eq!(names(&mut subscription, 3).await, ["a", "b", "c"]);
+    silent_until(&stage, &mut subscription, "last").await;
+}
+
+/// The sample's seed makes users as anyone else does.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_seed_makes_events_too() {
+    let config = Config { database: Database::Memory, port: 0, ..Config::default() };
+    let running = trefoil::Trefoil::sample().config(config.clone()).start().await.unwrap();
+    let face = Face::new(Served::new(running.engine.clone(), &config), &config);
+    let users = running.engine.list("User", Default::default()).await.unwrap();
+    let beginning = running.engine.feed().id(0).await.unwrap();
+    let asked = asked("subscription { userCreated { id name email } }", json!({}));
+    let begun = face.subscribe(asked, Manner::default(), Some(&beginning)).await;
+    let mut subscription = begun.unwrap_or_else(|_| panic!("it begins"));
+    assert!(!users.is_empty());
+    for user in users {
+        let name = user.get("name").and_then(trefoil::Value::as_str).unwrap().to_owned();
+        assert_eq!(names(&mut subscription, 1).await, [name]);
+    }
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn updates_and_deletions_by_anyone_and_by_cascade() {
+    let stage = Stage::new();
+    let mut updated = stage.subscribe("subscription { userUpdated { id name balance } }").await;
+    let mut deleted = stage.subscribe("subscription { userDeleted { id name } }").await;
+    let mut orders = stage.subscribe("subscription { orderDeleted { id item user { id } } }").await;
+    stage.create("Ada").await;
+    stage.create("Bob").await;
+    for item in ["tea", "cup"] {
+        stage.run(&format!("mutation {{ createOrder(item: {item:?}, user: 1) {{ id }} }}")).await;
+    }
+    stage.run(r#"mutation { updateUser(id: 1, balance: "1.50") { id } }"#).await;
+    let outsider = stage.outsider();
+    outsider.execute("UPDATE \"users\" SET name = upper(name)", ()).unwrap();
+    outsider.execute("DELETE FROM \"users\" WHERE id = 1", ()).unwrap();
+    stage.run("mutation { deleteUser(id: 2) { id } }").await;
+
+    let user =
+        |id: &str, name: &str, balance: Option<&str>| json!({ "id": id, "name": name, "balance": balance });
+    assert_eq!(next(&mut updated).await["data"]["userUpdated"], user("1", "Ada", Some("1.50")));
+    assert_eq!(next(&mut updated).await["data"]["userUpdated"], user("1", "ADA", Some("1.50")));
+    assert_eq!(next(&mut updated).await["data"]["userUpdated"], user("2", "BOB", None));
+    assert_eq!(next(&mut deleted).await["data"]["userDeleted"], json!({ "id": "1", "name": "ADA" }));
+    assert_eq!(next(&mut deleted).await["data"]["userDeleted"], json!({ "id": "2", "name": "BOB" }));
+    for (id, item) in [("1", "tea"), ("2", "cup")] {
+        // The user is gone, but the order's own column still tells who it was.
+        let order = json!({ "id": id, "item": item, "user": { "id": "1" } });
+        assert_eq!(next(&mut orders).await["data"]["orderDeleted"], order);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_has_the_records_columns_as_they_were_and_its_relations_as_they_are() {
+    let stage = Stage::new();
+    stage.create("Boss").await;
+    let mut deep = stage
+        .subscribe("subscription($no: Boolean = false) { u: userCreated { name boss { name staff { name } } orders { item user { name } } email @include(if: $no) } }")
+        .await;
+    let last = deep.id().to_string();
+    stage.run(r#"mutation { createUser(name: "Ada", boss: 1, email: "a@b.c") { id } }"#).await;
+    let boss = json!({ "name": "Boss", "staff": [{ "name": "Ada" }] });
+    let event = next(&mut deep).await;
+    assert_eq!(event["data"], json!({ "u": { "name": "Ada", "boss": boss, "orders": [] } }));
+
+    stage.run(r#"mutation { createOrder(item: "tea", user: 2) { id } }"#).await;
+    stage.run(r#"mutation { updateUser(id: 2, name: "Renamed") { id } }"#).await;
+    let again = "subscription { userCreated { name orders { item user { name } } boss { name } } }";
+    let mut later = stage.resume(again, &last).await;
+    let orders = json!([{ "item": "tea", "user": { "name": "Renamed" } }]);
+    let user = json!({ "name": "Ada", "orders": orders, "boss": { "name": "Boss" } });
+    assert_eq!(next(&mut later).await["data"]["userCreated"], user);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_kinds_of_values_survive() {
+    let stage = Stage::new();
+    let fields = "name age score balance big colour active tags seen boss { id }";
+    let mut subscription = stage.subscribe(&format!("subscription {{ userCreated {{ {fields} }} }}")).await;
+    let answer = stage
+        .run(&format!(
+            r#"mutation {{ createUser(name: "\u0001\"é😀", age: -5, score: 0.1, balance: "12.3400", big: "9223372036854775807",
+               colour: RED, active: true, tags: ["a", "\"b\""], seen: "2026-01-02T03:04:05.6+02:00") {{ {fields} }} }}"#
+        ))
+        .await;
+    assert_eq!(next(&mut subscription).await["data"]["userCreated"], answer["data"]["createUser"]);
+    let whole = stage
+        .run(&format!("mutation {{ createUser(name: \"w\", score: 3, active: false) {{ {fields} }} }}"))
+        .await;
+    assert_eq!(next(&mut subscription).await["data"]["userCreated"], whole["data"]["createUser"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_null_where_none_may_be_takes_its_parent_with_it_and_the_stream_goes_on() {
+    let stage = Stage::new();
+    let mut required = stage.subscribe("subscription { userCreated { name score } }").await;
+    let mut nullable = stage.subscribe("subscription { requiredName { name score } }").await;
+    let outsider = stage.outsider();
+    outsider.execute_batch("INSERT INTO \"users\" (name, score) VALUES (x'00', 1)").unwrap();
+    outsider.execute_batch("INSERT INTO \"users\" (name, score) VALUES ('fine', 2)").unwrap();
+    let event = next(&mut required).await;
+    assert!(event["data"].is_null(), "{event}");
+    assert_eq!(event["errors"][0]["path"], json!(["userCreated", "name"]), "{event}");
+    let event = next(&mut nullable).await;
+    assert_eq!(event["data"], json!({ "requiredName": null }), "{event}");
+    assert_eq!(event["errors"][0]["path"], json!(["requiredName", "name"]), "{event}");
+    for subscription in [&mut required, &mut nullable] {
+        assert_eq!(names(subscription, 1).await, ["fine"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn registered_resolvers_have_their_part() {
+    let stage = Stage::new();
+    let mut subscription = stage.subscribe("subscription { userCreated { secret boss { secret } } }").await;
+    stage.create("Ada").await;
+    stage.run(r#"mutation { createUser(name: "Bob", boss: 1) { id } }"#).await;
+    let user = |own: &str, boss: serde_json::Value| json!({ "secret": own, "boss": boss });
+    assert_eq!(next(&mut subscription).await["data"]["userCreated"], user("of Ada", json!(null)));
+    let boss = json!({ "secret": "of Ada" });
+    assert_eq!(next(&mut subscription).await["data"]["userCreated"], user("of Bob", boss));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_followed_is_refused_at_once() {
+    let stage = Stage::new();
+    for (query, code) in [
+        ("subscription { nothingKnown { id } }", "RESOLVER_NOT_FOUND"),
+        ("subscription { counted }", "SUBSCRIPTION_UNSUPPORTED"),
+        ("subscription { userCreated { nothing } }", "GRAPHQL_VALIDATION_FAILED"),
+        ("subscription { userCreated { id } orderCreated { id } }", "GRAPHQL_VALIDATION_FAILED"),
+        ("subscription { __typename }", "GRAPHQL_VALIDATION_FAILED"),
+        ("subscription($a: Int!) { userCreated(age: $a) { id } }", "BAD_USER_INPUT"),
+        ("subscription { userCreated(seen: \"yesterday\") { id } }", "INVALID"),
+        ("subscription { userCreated(boss: \"x\") { id } }", "INVALID"),
+        ("subscription {", "GRAPHQL_PARSE_FAILED"),
+    ] {
+        let mut codes = stage.refusal(query, None).await;
+        codes.dedup();
+        assert_eq!(codes, [code], "{query}");
+    }
+    assert_eq!(stage.face.served().channels().len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operation_that_is_no_subscription_is_simply_answered() {
+    let stage = Stage::new();
+    let answer = stage.refusal("mutation { createUser(name: \"Ada\") { id } }", None).await;
+    assert_eq!(answer, [r#"{"data":{"createUser":{"id":"1"}}}"#]);
+    assert_eq!(stage.refusal("{ users { name } }", None).await, [r#"{"data":{"users":[{"name":"Ada"}]}}"#]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_in_memory_is_followed_too() {
+    let store = trefoil::sql::SqliteStore::open(None, Default::default()).unwrap();
+    let stage = Stage::over(std::sync::Arc::new(store), Default::default(), tempfile::tempdir().unwrap());
+    let mut subscription = stage.subscribe("subscription { userCreated { name orders { item } } }").await;
+    stage.create("Ada").await;
+    assert_eq!(names(&mut subscription, 1).await, ["Ada"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flat_selection_asks_the_store_for_nothing_but_the_log() {
+    let stage = Stage::new();
+    let mut flat = stage.subscribe("subscription { userCreated { name age boss { id } } }").await;
+    let last = flat.id().to_string();
+    for name in ["a", "b", "c"] {
+        stage.create(name).await;
+    }
+    assert_eq!(names(&mut flat, 3).await, ["a", "b", "c"]);
+    drop(flat);
+    until("nobody looks any more", || !stage.feed.is_watching()).await;
+    let query = "subscription { userCreated { name boss { id } } }";
+    let mut again = stage.resume(query, &last).await;
+    // The changes are still at hand; only where the log stands is asked.
+    let before = stage.store.statements();
+    assert_eq!(names(&mut again, 3).await, ["a", "b", "c"]);
+    assert!(stage.store.statements() - before <= 3, "{}", stage.store.statements() - before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_place_that_never_was_or_is_no_more_says_so() {
+    let stage = Stage::new();
+    stage.create("Ada").await;
+    let tag = stage.tag();
+    for id in ["", "x", "1", "deadbeef-1", &format!("{tag}-2"), &format!("{tag}--1"), &format!("{tag}-01")] {
+        assert_eq!(stage.refusal(NAMES, Some(id)).await, ["EVENT_ID_UNKNOWN"], "{id:?}");
+    }
+    // As a restore to the second change, and one change after it, leave it.
+    for name in ["Bob", "Cid"] {
+        stage.create(name).await;
+    }
+    let sql = "UPDATE trefoil_meta SET value = json_insert(value, '$[#]', json('{\"tag\":\"0badcafe\",\"after\":2}')) WHERE key = 'epochs'";
+    stage.outsider().execute(sql, ()).unwrap();
+    assert_eq!(stage.refusal(NAMES, Some(&format!("{tag}-3"))).await, ["EVENT_ID_UNKNOWN"]);
+    let mut subscription = stage.resume(NAMES, &format!("{tag}-2")).await;
+    assert_eq!(next(&mut subscription).await["extensions"]["eventId"], "0badcafe-3");
+    let mut subscription = stage.resume(NAMES, "0badcafe-2").await;
+    assert_eq!(names(&mut subscription, 1).await, ["Cid"]);
+    stage.outsider().execute("INSERT INTO trefoil_meta VALUES ('forgotten', '3')", ()).unwrap();
+    stage.outsider().execute("DELETE FROM trefoil_changes", ()).unwrap();
+    assert_eq!(stage.refusal(NAMES, Some("0badcafe-2")).await, ["EVENT_ID_EXPIRED"]);
+    let mut last = stage.resume(NAMES, "0badcafe-3").await;
+    silent_until(&stage, &mut last, "Dan").await;
+}

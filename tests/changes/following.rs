@@ -1,0 +1,206 @@
+//! What following costs: one encoding for all who asked the same, bounded memory, nothing while nobody follows.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use trefoil::config::{Config, Limits};
+use trefoil::faces::graphql::Manner;
+use trefoil::sql::Options;
+
+use super::{Stage, asked, end, names, next, until};
+
+const NAMES: &str = "subscription { userCreated { name } }";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_subscribers_cause_one_encoding_of_each_change() {
+    let stage = Arc::new(Stage::new());
+    let mut readers = Vec::new();
+    for _ in 0..1_000 {
+        let mut subscription = stage.subscribe(NAMES).await;
+        readers.push(tokio::spawn(async move { names(&mut subscription, 20).await }));
+    }
+    assert_eq!(stage.face.served().channels().len(), 1);
+    let wanted: Vec<String> = (0..20).map(|number| format!("user {number}")).collect();
+    for name in &wanted {
+        stage.create(name).await;
+    }
+    for reader in readers {
+        assert_eq!(reader.await.unwrap(), wanted);
+    }
+    assert_eq!(stage.face.hub().encoded.get(), 20);
+    assert_eq!(stage.face.hub().delivered.get(), 20_000);
+    until("everyone is gone", || stage.face.hub().open.get() == 0).await;
+    until("the channel goes with them", || stage.face.served().channels().is_empty()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn those_who_come_later_and_those_who_filter_share_too() {
+    let stage = Stage::new();
+    let query = "subscription { userCreated(age: 1) { name } }";
+    let mut early = stage.subscribe(query).await;
+    // Passed over: it concerns nobody.
+    let waiting = tokio::spawn(async move {
+        let name = names(&mut early, 1).await;
+        (early, name)
+    });
+    for number in 0..10 {
+        stage.create(&format!("other {number}")).await;
+    }
+    let mut late = stage.subscribe(query).await;
+    let joined = tokio::spawn(async move { names(&mut late, 1).await });
+    stage.run(r#"mutation { createUser(name: "one", age: 1) { id } }"#).await;
+    let (mut early, name) = waiting.await.unwrap();
+    assert_eq!((name, joined.await.unwrap()), (vec!["one".to_owned()], vec!["one".to_owned()]));
+    stage.run(r#"mutation { createUser(name: "two", age: 1) { id } }"#).await;
+    assert_eq!(names(&mut early, 1).await, ["two"]);
+    assert_eq!(stage.face.hub().encoded.get(), 2, "the one who came later waited with the other");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn different_clients_share_unless_rust_code_answers_them() {
+    let stage = Stage::new();
+    let manner = |address: &str| {
+        let actor = trefoil::Actor { address: Some(address.parse().unwrap()) };
+        Manner { actor, ..Manner::default() }
+    };
+    let mut open = Vec::new();
+    for query in [NAMES, "subscription { userCreated { secret } }"] {
+        for address in ["127.0.0.1", "127.0.0.2", "127.0.0.1"] {
+            let begun = stage.face.subscribe(asked(query, json!({})), manner(address), None).await;
+            open.push(begun.unwrap_or_else(|_| panic!("{query}")));
+        }
+    }
+    assert_eq!(stage.face.served().channels().len(), 3);
+    // The order of variables says nothing.
+    let query = "subscription($a: Int, $n: String) { userCreated(age: $a, name: $n) { id } }";
+    for variables in [json!({ "a": 1, "n": "x" }), json!({ "n": "x", "a": 1 })] {
+        open.push(stage.begin(query, variables, None).await.unwrap());
+    }
+    assert_eq!(stage.face.served().channels().len(), 4);
+    drop(open);
+    assert!(stage.face.served().channels().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_nobody_follows_nothing_is_looked_at() {
+    let stage = Stage::new();
+    let mut subscription = stage.subscribe(NAMES).await;
+    stage.create("Ada").await;
+    assert_eq!(names(&mut subscription, 1).await, ["Ada"]);
+    assert!(stage.feed.is_watching());
+    drop(subscription);
+    until("the looking ends", || !stage.feed.is_watching()).await;
+    let before = stage.store.statements();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(stage.store.statements(), before);
+    // And it begins again.
+    let mut subscription = stage.subscribe(NAMES).await;
+    stage.outsider().execute("INSERT INTO \"users\" (name) VALUES ('Bob')", ()).unwrap();
+    assert_eq!(names(&mut subscription, 1).await, ["Bob"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn waiting_may_be_broken_off_at_any_time() {
+    let stage = Stage::new();
+    let mut subscription = stage.subscribe(NAMES).await;
+    let mut seen = Vec::new();
+    for number in 0..30 {
+        stage.create(&format!("{number}")).await;
+        for _ in 0..3 {
+            let pause = Duration::from_micros(200 * (number % 7));
+            if let Ok(step) = tokio::time::timeout(pause, subscription.next()).await {
+                let trefoil::faces::graphql::subscribe::Step::Event(event) = step else { panic!("it ended") };
+                seen.push(serde_json::from_slice::<serde_json::Value>(&event.payload).unwrap());
+            }
+        }
+    }
+    while seen.len() < 30 {
+        seen.push(next(&mut subscription).await);
+    }
+    let seen: Vec<_> =
+        seen.iter().map(|event| event["data"]["userCreated"]["name"].as_str().unwrap()).collect();
+    assert_eq!(seen, (0..30).map(|number| number.to_string()).collect::<Vec<_>>());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_kept_stays_within_its_bytes() {
+    let limits = Limits { event_cache: 64 << 10, ..Limits::default() };
+    let stage = Stage::with(Options::default(), Config { limits, ..Config::default() });
+    let mut open = Vec::new();
+    for number in 0..20 {
+        open.push(
+            stage.subscribe(&format!("subscription {{ userCreated {{ name a{number}: email }} }}")).await,
+        );
+    }
+    let long = "x".repeat(2_000);
+    for number in 0..50 {
+        stage.create(&format!("{long} {number}")).await;
+        for subscription in &mut open {
+            next(subscription).await;
+            assert!(stage.face.hub().bytes() <= 32 << 10, "{} bytes of events", stage.face.hub().bytes());
+            assert!(stage.feed.bytes() <= 32 << 10, "{} bytes of changes", stage.feed.bytes());
+        }
+    }
+    assert!(stage.face.hub().bytes() > 0 && stage.feed.bytes() > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_too_far_behind_is_told_so_and_who_is_not_goes_on() {
+    let options = Options { keep_changes: 10, keep_changes_for: Duration::ZERO, ..Options::default() };
+    let limits = Limits { event_cache: 0, ..Limits::default() };
+    let stage = Stage::with(options, Config { limits, ..Config::default() });
+    let mut behind = stage.subscribe(NAMES).await;
+    let mut follows = stage.subscribe(NAMES).await;
+    let old = behind.id().to_string();
+    let outsider = stage.outsider();
+    for number in 0..40 {
+        let name = format!("{number}");
+        outsider.execute("INSERT INTO \"users\" (name) VALUES (?1)", [&name]).unwrap();
+        assert_eq!(names(&mut follows, 1).await, [name]);
+        if number == 0 {
+            assert_eq!(names(&mut behind, 1).await, ["0"]);
+        }
+    }
+    outsider.execute_batch("UPDATE trefoil_changes SET at = '2000-01-01T00:00:00.000000Z'").unwrap();
+    // The first write of the server's own is followed by a look at what is old.
+    stage.create("last").await;
+    assert_eq!(names(&mut follows, 1).await, ["last"]);
+    let forgotten = || {
+        let sql = "SELECT CAST(value AS INTEGER) FROM trefoil_meta WHERE key = 'forgotten'";
+        outsider.query_row(sql, (), |row| row.get::<_, i64>(0)).unwrap_or(0)
+    };
+    until("old changes are removed", || forgotten() > 0).await;
+    assert_eq!(forgotten(), 31);
+    assert_eq!(end(&mut behind).await, ["EVENT_ID_EXPIRED"]);
+    assert_eq!(stage.refusal(NAMES, Some(&old)).await, ["EVENT_ID_EXPIRED"]);
+    let kept: i64 =
+        outsider.query_row("SELECT min(number) FROM trefoil_changes", (), |row| row.get(0)).unwrap();
+    assert_eq!(kept, forgotten() + 1, "a place and what is kept meet");
+    let mut resumed = stage.resume(NAMES, &format!("{}-{}", stage.tag(), forgotten())).await;
+    let first = next(&mut resumed).await;
+    assert_eq!(first["extensions"]["eventId"], format!("{}-{kept}", stage.tag()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_the_store_is_away_followers_wait() {
+    let options = Options { busy_timeout: Duration::from_millis(50), ..Options::default() };
+    let stage = Stage::with(options, Config::default());
+    let mut flat = stage.subscribe(NAMES).await;
+    let mut deep = stage.subscribe("subscription { userCreated { name orders { item } } }").await;
+    stage.create("before").await;
+    assert_eq!(names(&mut flat, 1).await, ["before"]);
+    assert_eq!(names(&mut deep, 1).await, ["before"]);
+    let outsider = stage.outsider();
+    // A table that is not there stands for a store that cannot be read.
+    let away = "BEGIN; INSERT INTO \"users\" (name) VALUES ('meanwhile'); \
+                ALTER TABLE trefoil_changes RENAME TO hidden; COMMIT";
+    outsider.execute_batch(away).unwrap();
+    let waits = tokio::time::timeout(Duration::from_millis(500), deep.next()).await;
+    assert!(waits.is_err(), "it neither ends nor tells what it cannot know");
+    outsider.execute_batch("ALTER TABLE hidden RENAME TO trefoil_changes").unwrap();
+    assert_eq!(names(&mut deep, 1).await, ["meanwhile"]);
+    outsider.execute("INSERT INTO \"users\" (name) VALUES ('after')", ()).unwrap();
+    assert_eq!(names(&mut deep, 1).await, ["after"]);
+    assert_eq!(names(&mut flat, 2).await, ["meanwhile", "after"]);
+}

@@ -1,0 +1,221 @@
+//! Subscriptions from the log to encoded events, without a transport: what is delivered, in which order, and how often.
+
+mod delivering;
+mod filtering;
+mod following;
+mod reloading;
+mod replaying;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+use tempfile::TempDir;
+use trefoil::config::Config;
+use trefoil::engine::{Engine, Feed, PlanLimits, Registry, resolvers};
+use trefoil::faces::graphql::subscribe::{Step, Subscription};
+use trefoil::faces::graphql::{Asked, Face, Manner, Reply, Served};
+use trefoil::model::{SourceFile, Value, parse};
+use trefoil::sql::migrate::Mode;
+use trefoil::sql::{Options, SqliteStore};
+
+const SCHEMA: &str = r#"
+scalar Decimal
+scalar DateTime
+scalar Long
+enum Colour { RED GREEN }
+type Query { users: [User] }
+type User {
+  id: ID!  name: String!  email: String  age: Int  score: Float  balance: Decimal  big: Long  colour: Colour
+  active: Boolean  tags: [String!]  seen: DateTime  secret: String
+  boss: User @reference(inverse: "staff")  staff: [User!]!  orders: [Order!]!
+}
+type Order { id: ID!  item: String!  user: User! @reference(onDelete: CASCADE) }
+type Mutation {
+  createUser(name: String!, email: String, age: Int, score: Float, balance: Decimal, big: Long, colour: Colour,
+    active: Boolean, tags: [String!], seen: DateTime, boss: ID): User
+  updateUser(id: ID!, name: String, balance: Decimal): User
+  deleteUser(id: ID!): User
+  createOrder(item: String!, user: ID!): Order
+}
+type Subscription {
+  userCreated(name: String, age: Int, score: Float, balance: Decimal, big: Long, colour: Colour, active: Boolean,
+    seen: DateTime, boss: ID, bossId: ID, id: ID): User!
+  userUpdated(name: String): User
+  userDeleted(id: ID): User
+  orderDeleted: Order
+  orderCreated: Order
+  nothingKnown: User
+  counted: Int
+  requiredName: User @resolver(name: "User.created")
+}
+"#;
+
+/// A served schema over a store in a folder, and nothing of HTTP.
+struct Stage {
+    face: Face,
+    store: Arc<SqliteStore>,
+    feed: Feed,
+    config: Config,
+    folder: TempDir,
+}
+
+fn registry() -> Registry {
+    let mut registry = Registry::default();
+    registry.register(
+        "User.secret",
+        Arc::new(|call| {
+            Box::pin(async move {
+                let name = call.parent.get("name").and_then(Value::as_str).unwrap_or_default();
+                Ok(trefoil::Resolved::Value(Value::String(format!("of {name}"))))
+            })
+        }),
+    );
+    registry.register(
+        "Subscription.counted",
+        Arc::new(|_| Box::pin(async { Ok(trefoil::Resolved::Value(Value::Int(1))) })),
+    );
+    registry
+}
+
+/// Brings the store to the schema and serves it.
+fn served(store: &SqliteStore, feed: &Feed, schema: &str, config: &Config) -> Served {
+    let file = SourceFile { name: "graphql/test.graphqls".into(), text: schema.into() };
+    let (model, _) = parse(&[file], &[]).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
+    let (model, registry) = (Arc::new(model), registry());
+    let watched = resolvers::watched(&resolvers::bind(&model, &registry));
+    let mode = Mode::Apply { allow_drop: Vec::new() };
+    let mode = if store.migrate(&model, &watched, &[], Mode::Start).is_ok() { Mode::Start } else { mode };
+    store.migrate(&model, &watched, &[], mode).unwrap();
+    Served::new(Engine::new(model, registry, feed.clone(), PlanLimits::default()), config)
+}
+
+impl Stage {
+    fn new() -> Stage {
+        Stage::with(Options::default(), Config::default())
+    }
+
+    fn with(options: Options, config: Config) -> Stage {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(Some(&folder.path().join("trefoil.db")), options).unwrap();
+        Stage::over(Arc::new(store), config, folder)
+    }
+
+    fn over(store: Arc<SqliteStore>, config: Config, folder: TempDir) -> Stage {
+        let feed = Feed::keeping(store.clone(), config.limits.event_cache / 2);
+        let face = Face::new(served(&store, &feed, SCHEMA, &config), &config);
+        Stage { face, store, feed, config, folder }
+    }
+
+    /// A connection as another program has it.
+    fn outsider(&self) -> rusqlite::Connection {
+        let outsider = rusqlite::Connection::open(self.folder.path().join("trefoil.db")).unwrap();
+        outsider.busy_timeout(Duration::from_secs(10)).unwrap();
+        outsider.pragma_update(None, "foreign_keys", true).unwrap();
+        outsider
+    }
+
+    async fn run(&self, query: &str) -> Json {
+        let reply = self.face.served().answer(asked(query, json!({})), Manner::default()).await;
+        serde_json::from_str(&told(reply)[0]).unwrap()
+    }
+
+    async fn create(&self, name: &str) {
+        let answer = self.run(&format!("mutation {{ createUser(name: {name:?}) {{ id }} }}")).await;
+        assert!(answer["errors"].is_null(), "{answer}");
+    }
+
+    async fn begin(
+        &self,
+        query: &str,
+        variables: Json,
+        last: Option<&str>,
+    ) -> Result<Subscription, Vec<String>> {
+        self.face.subscribe(asked(query, variables), Manner::default(), last).await.map_err(told)
+    }
+
+    async fn subscribe(&self, query: &str) -> Subscription {
+        self.begin(query, json!({}), None).await.unwrap()
+    }
+
+    async fn resume(&self, query: &str, last: &str) -> Subscription {
+        self.begin(query, json!({}), Some(last)).await.unwrap()
+    }
+
+    /// The codes of why it does not begin.
+    async fn refusal(&self, query: &str, last: Option<&str>) -> Vec<String> {
+        self.begin(query, json!({}), last).await.map(|_| ()).unwrap_err()
+    }
+
+    /// The tag of the store's only epoch.
+    fn tag(&self) -> String {
+        let sql = "SELECT value ->> '$[0].tag' FROM trefoil_meta WHERE key = 'epochs'";
+        self.outsider().query_row(sql, (), |row| row.get(0)).unwrap()
+    }
+}
+
+fn asked(query: &str, variables: Json) -> Asked<'static> {
+    let Value::Object(variables) = Value::from(variables) else { panic!("variables are an object") };
+    Asked { query: query.to_owned().into(), operation: None, variables }
+}
+
+/// The codes of the failures in it.
+fn told(reply: Reply) -> Vec<String> {
+    match reply {
+        Reply::Rejected(failures) => failures.into_iter().map(|failure| failure.code).collect(),
+        Reply::Failed(error) => vec![error.code().to_owned()],
+        Reply::Executed(executed) => vec![String::from_utf8(executed.body).unwrap()],
+        Reply::OnlyByPost => vec!["ONLY_BY_POST".to_owned()],
+    }
+}
+
+/// The next event; generous, because machines are busy at times.
+async fn next(subscription: &mut Subscription) -> Json {
+    match tokio::time::timeout(Duration::from_secs(20), subscription.next()).await {
+        Ok(Step::Event(event)) => {
+            let json: Json = serde_json::from_slice(&event.payload).unwrap();
+            assert_eq!(json["extensions"]["eventId"], *event.id);
+            assert_eq!(subscription.id(), &event.id);
+            json
+        }
+        Ok(Step::Failed(failures)) => panic!("{failures:?}"),
+        Err(_) => panic!("no event came"),
+    }
+}
+
+/// The codes it ends with.
+async fn end(subscription: &mut Subscription) -> Vec<String> {
+    match tokio::time::timeout(Duration::from_secs(20), subscription.next()).await {
+        Ok(Step::Failed(failures)) => failures.into_iter().map(|failure| failure.code).collect(),
+        Ok(Step::Event(event)) => panic!("{event:?}"),
+        Err(_) => panic!("it did not end"),
+    }
+}
+
+/// What `name` is in the next events.
+async fn names(subscription: &mut Subscription, count: usize) -> Vec<String> {
+    let mut names = Vec::new();
+    for _ in 0..count {
+        let event = next(subscription).await;
+        let (_, record) = event["data"].as_object().unwrap().iter().next().unwrap();
+        names.push(record["name"].as_str().unwrap_or_else(|| panic!("{event}")).to_owned());
+    }
+    names
+}
+
+/// Nothing more comes before the next change, which is made here.
+async fn silent_until(stage: &Stage, subscription: &mut Subscription, marker: &str) {
+    stage.create(marker).await;
+    assert_eq!(names(subscription, 1).await, [marker]);
+}
+
+/// Waits until something is so.
+async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..2_000 {
+        if is_so() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("never: {what}");
+}

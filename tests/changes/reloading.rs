@@ -1,0 +1,121 @@
+//! Another schema is served while subscriptions run: they go on at their place, or end and say why.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::{SCHEMA, Stage, end, names, next, served};
+
+impl Stage {
+    /// What the server does when the files of the schema change.
+    fn reload(&self, schema: &str) {
+        let held = self.feed.hold();
+        self.face.swap(served(&self.store, &self.feed, schema, &self.config));
+        drop(held);
+    }
+}
+
+const NAMES: &str = "subscription { userCreated { name } }";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_subscription_goes_on_under_the_new_schema() {
+    let stage = Stage::new();
+    let mut subscription = stage.subscribe("subscription { userCreated { name age } }").await;
+    stage.create("before").await;
+    assert_eq!(names(&mut subscription, 1).await, ["before"]);
+    stage.create("not yet read").await;
+    stage.reload(
+        &SCHEMA.replace(
+            "email: String  age: Int",
+            "email: String  nick: String @default(value: \"x\")  age: Int",
+        ),
+    );
+    stage.create("after").await;
+    assert_eq!(names(&mut subscription, 2).await, ["not yet read", "after"]);
+    let mut newer =
+        stage.resume("subscription { userCreated { name nick } }", &format!("{}-0", stage.tag())).await;
+    let event = next(&mut newer).await;
+    assert_eq!(
+        event["data"]["userCreated"],
+        json!({ "name": "before", "nick": "x" }),
+        "the log follows the schema"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_no_longer_fits_ends_with_the_reasons() {
+    let stage = Stage::new();
+    let mut gone = stage.subscribe("subscription { userUpdated { email } }").await;
+    let mut stays = stage.subscribe(NAMES).await;
+    stage.create("read by one").await;
+    stage.reload(&SCHEMA.replace("  userUpdated(name: String): User\n", ""));
+    assert_eq!(end(&mut gone).await, ["GRAPHQL_VALIDATION_FAILED"]);
+    assert_eq!(names(&mut stays, 1).await, ["read by one"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_renamed_field_and_type_keep_their_changes() {
+    let stage = Stage::new();
+    let query = "subscription { userCreated { name email } }";
+    let mut subscription = stage.subscribe(query).await;
+    let start = subscription.id().to_string();
+    stage.run(r#"mutation { createUser(name: "Ada", email: "a@b.c") { id } }"#).await;
+    assert_eq!(names(&mut subscription, 1).await, ["Ada"]);
+    let renamed = SCHEMA
+        .replace(
+            "id: ID!  name: String!  email: String ",
+            "id: ID!  name: String!  mail: String @renamedFrom(name: \"email\") ",
+        )
+        .replace("createUser(name: String!, email: String,", "createUser(name: String!, mail: String,");
+    stage.reload(&renamed);
+    assert_eq!(end(&mut subscription).await, ["GRAPHQL_VALIDATION_FAILED"]);
+    let mut again = stage.resume("subscription { userCreated { name mail } }", &start).await;
+    assert_eq!(next(&mut again).await["data"]["userCreated"], json!({ "name": "Ada", "mail": "a@b.c" }));
+}
+
+/// Reloads, with and without a change of tables, while others write and read.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_lost_or_told_twice_over_many_reloads() {
+    let stage = Arc::new(Stage::new());
+    let mut readers = Vec::new();
+    for query in [NAMES, "subscription { userCreated { name orders { item } } }", NAMES] {
+        let mut subscription = stage.subscribe(query).await;
+        readers.push(tokio::spawn(async move {
+            let mut seen = Vec::new();
+            while seen.last().is_none_or(|name| name != "end") {
+                let event = next(&mut subscription).await;
+                assert!(event["errors"].is_null(), "{event}");
+                seen.push(event["data"]["userCreated"]["name"].as_str().unwrap().to_owned());
+            }
+            seen
+        }));
+    }
+    let writer = tokio::spawn({
+        let stage = stage.clone();
+        async move {
+            let outsider = stage.outsider();
+            for number in 0..300 {
+                outsider.execute("INSERT INTO \"users\" (name) VALUES (?1)", [number.to_string()]).unwrap();
+                tokio::task::yield_now().await;
+            }
+        }
+    });
+    for round in 0..12 {
+        // Every other reload brings a new column.
+        let (stage, schema) = (stage.clone(), with_more(round / 2));
+        tokio::task::spawn_blocking(move || stage.reload(&schema)).await.unwrap();
+    }
+    writer.await.unwrap();
+    stage.create("end").await;
+    let mut wanted: Vec<String> = (0..300).map(|number| number.to_string()).collect();
+    wanted.push("end".to_owned());
+    for reader in readers {
+        assert_eq!(reader.await.unwrap(), wanted);
+    }
+}
+
+/// The schema with so many fields more.
+fn with_more(count: usize) -> String {
+    let fields: String = (0..count).map(|number| format!("more{number}: String  ")).collect();
+    SCHEMA.replace("id: ID!  name: String!", &format!("id: ID!  {fields}name: String!"))
+}
