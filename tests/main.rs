@@ -16,6 +16,7 @@ mod nodes;
 mod operations;
 mod postgres;
 mod power;
+mod records;
 mod rest;
 mod start;
 mod store;
