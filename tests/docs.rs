@@ -114,6 +114,110 @@ fn commands_of_the_readme_work() {
     assert_eq!((ran, asked), (3, 2));
 }
 
+/// One call of curl as the guide writes it.
+#[derive(Default)]
+struct Curl {
+    method: String,
+    path: String,
+    headers: Vec<(String, String)>,
+    body: Option<String>,
+    shows_head: bool,
+}
+
+/// Splits a command into words as a shell does: quotes hold together.
+fn words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), String::new(), None);
+    for c in line.chars() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (Some(_), c) => word.push(c),
+            (None, '\'' | '"') => quote = Some(c),
+            (None, ' ') => words.extend(Some(std::mem::take(&mut word)).filter(|word| !word.is_empty())),
+            (None, c) => word.push(c),
+        }
+    }
+    words.extend(Some(word).filter(|word| !word.is_empty()));
+    words
+}
+
+impl Curl {
+    fn read(line: &str) -> Curl {
+        let mut curl = Curl::default();
+        let mut words = words(line).into_iter().skip(1);
+        while let Some(word) = words.next() {
+            let mut value = || words.next().expect("a value");
+            match word.as_str() {
+                "-i" => curl.shows_head = true,
+                "-s" => {}
+                "-X" => curl.method = value(),
+                "-d" => curl.body = Some(value()),
+                "-H" => {
+                    let header = value();
+                    let (name, value) = header.split_once(": ").expect("a header");
+                    curl.headers.push((name.to_owned(), value.to_owned()));
+                }
+                url => curl.path = url.strip_prefix("localhost:8080").expect("our address").to_owned(),
+            }
+        }
+        if curl.method.is_empty() {
+            curl.method = if curl.body.is_some() { "POST" } else { "GET" }.to_owned();
+        }
+        if curl.body.is_some() && !curl.headers.iter().any(|(name, _)| name == "content-type") {
+            curl.headers.push(("content-type".to_owned(), "application/x-www-form-urlencoded".to_owned()));
+        }
+        curl
+    }
+
+    /// What is wrong with the answer that the guide shows.
+    fn check(&self, client: &mut Client, said: &str) -> Result<(), String> {
+        let headers: Vec<(&str, &str)> =
+            self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let body = self.body.clone().unwrap_or_default();
+        let reply = client.send(&self.method, &self.path, &headers, body.as_bytes());
+        let said = if self.shows_head {
+            let (head, body) = said.split_once("\n\n").unwrap_or((said, ""));
+            let mut lines = head.lines();
+            let status = lines.next().and_then(|line| line.split(' ').nth(1));
+            if status != Some(reply.status.to_string().as_str()) {
+                return Err(format!("status {}", reply.status));
+            }
+            for line in lines {
+                let (name, value) = line.split_once(": ").ok_or(line)?;
+                if reply.header(name) != Some(value) {
+                    return Err(format!("{name}: {:?}", reply.header(name)));
+                }
+            }
+            body
+        } else {
+            said
+        };
+        let text = reply.text();
+        let fits = match serde_json::from_str::<Value>(said) {
+            Ok(said) => serde_json::from_str(&text).is_ok_and(|answer: Value| contains(&answer, &said)),
+            Err(_) => said.is_empty() || said.trim_end() == text.trim_end(),
+        };
+        if fits { Ok(()) } else { Err(text) }
+    }
+}
+
+/// Each command of the REST page in order, and the answer that stands below it.
+#[test]
+fn commands_of_the_rest_page_get_the_answers_below_them() {
+    let server = Server::sample();
+    let mut client = Client::of(&server);
+    let mut compared = 0;
+    for block in blocks("docs/rest.md").into_iter().filter(|block| block.language == "console") {
+        for step in block.text.split("$ ").filter(|step| step.starts_with("curl ")) {
+            let (line, said) = step.split_once('\n').unwrap_or((step, ""));
+            if let Err(why) = Curl::read(line).check(&mut client, said) {
+                panic!("docs/rest.md:{}: {line}\nfound {why}", block.line);
+            }
+            compared += 1;
+        }
+    }
+    assert!(compared >= 20, "the page shows {compared} answers");
+}
+
 #[test]
 fn schemas_of_the_guide_have_no_mistakes() {
     let mut checked = 0;

@@ -1,8 +1,9 @@
-//! What `trefoil.toml` says: settings, text endpoints, plain lists and the caching of resources.
+//! What `trefoil.toml` says: settings, text endpoints, plain lists and what differs for a collection.
 
 use toml::de::{DeTable, DeValue};
 
 use super::endpoints::{self, PlainList, TextEndpoint};
+use super::resources::{self, ResourceSettings};
 use super::sheet::{Sheet, Value};
 use crate::config::{SETTINGS, Setting, Written};
 use crate::model::Diagnostic;
@@ -17,16 +18,6 @@ pub struct Manifest {
     pub texts: Vec<TextEndpoint>,
     pub lists: Vec<PlainList>,
     pub resources: Vec<ResourceSettings>,
-}
-
-/// `[resource.users]`: what differs for one collection of records.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ResourceSettings {
-    /// The collection's path, without the slash.
-    pub collection: String,
-    /// The `Cache-Control` its answers carry instead of `no-cache`.
-    pub cache: Option<String>,
-    pub line: usize,
 }
 
 const TABLES: [&str; 5] = ["name", "limits", "text", "list", "resource"];
@@ -51,7 +42,7 @@ impl Manifest {
             settings,
             texts: endpoints::texts(&mut sheet, &root),
             lists: endpoints::lists(&mut sheet, &root),
-            resources: resources(&mut sheet, &root),
+            resources: resources::read(&mut sheet, &root),
         };
         endpoints::clashes(&mut sheet, &manifest);
         (manifest, sheet.in_order())
@@ -123,19 +114,6 @@ fn unknown_limits(sheet: &mut Sheet, table: &DeTable) {
 /// The keys of `[limits]`.
 fn limits() -> impl Iterator<Item = &'static str> {
     SETTINGS.iter().filter(|setting| setting.is_limit()).map(|setting: &Setting| setting.key().1)
-}
-
-fn resources(sheet: &mut Sheet, root: &DeTable) -> Vec<ResourceSettings> {
-    let Some(tables) = sheet.table(root, "resource") else { return Vec::new() };
-    let mut found = Vec::new();
-    for (key, value) in tables.iter() {
-        let collection = key.as_ref().to_string();
-        let Some(table) = sheet.table(tables, &collection) else { continue };
-        sheet.only(table, &format!("[resource.{collection}]"), &["cache"]);
-        let cache = endpoints::cache(sheet, table);
-        found.push(ResourceSettings { collection, cache, line: sheet.line(&value.span()) });
-    }
-    found
 }
 
 #[cfg(test)]
@@ -214,15 +192,6 @@ mod tests {
         let broken = mistakes("port = \nprot = 1\n[limits\n");
         let places: Vec<&str> = broken.iter().map(|mistake| mistake.split(": ").next().unwrap()).collect();
         assert_eq!(places, ["trefoil.toml:1:8", "trefoil.toml:3:8"], "{broken:?}");
-    }
-
-    #[test]
-    fn a_resource_may_say_how_it_is_cached() {
-        let (manifest, mistakes) = Manifest::read("[resource.users]\ncache = \"max-age=60\"\n");
-        assert_eq!(mistakes, []);
-        let expected =
-            ResourceSettings { collection: "users".into(), cache: Some("max-age=60".into()), line: 1 };
-        assert_eq!(manifest.resources, [expected]);
     }
 
     proptest::proptest! {

@@ -4,6 +4,7 @@ mod endpoints;
 mod folder;
 mod manifest;
 mod paths;
+pub mod resources;
 mod sample;
 pub mod seed;
 mod sheet;
@@ -13,7 +14,8 @@ use std::path::{Path, PathBuf};
 use crate::config::{Layers, Setting, Settled};
 use crate::model::{Diagnostic, SourceFile};
 pub use endpoints::{Methods, PlainList, Reply, TextEndpoint};
-pub use manifest::{Manifest, ResourceSettings};
+pub use manifest::Manifest;
+pub use resources::{ResourceSettings, TextList};
 pub use seed::{Rows, Seed, SeedFile, SeedRecord};
 
 /// An application as it was read; what the schema means is the model's to say.

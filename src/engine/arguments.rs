@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::operation::{Absent, Condition, Listing, Op, Operation, Order, Selection, Slice};
 use super::plan::{self, PlanLimits, Test};
 use super::resolvers::{Builtin, Verb};
+use super::window;
 use crate::error::{Error, Result, Violation};
 use crate::model::{Argument, FieldId, FilledBy, Model, RecordType, Value, naming};
 
@@ -66,7 +67,7 @@ fn listing_role(name: &str) -> Role {
 }
 
 /// The field that `name` filters by: one with a column that can be compared.
-fn filter_field(record: &RecordType, name: &str) -> Option<FieldId> {
+pub fn filter_field(record: &RecordType, name: &str) -> Option<FieldId> {
     record.input_field(name).filter(|id| record.field(*id).kind.is_comparable())
 }
 
@@ -222,7 +223,7 @@ impl Given {
 
     fn listing(self, limits: &PlanLimits) -> Result<Listing> {
         let slice = self.slice(limits)?;
-        Ok(Listing { conditions: self.conditions, order: self.order, slice, count: false, cursors: false })
+        Ok(Listing { conditions: self.conditions, order: self.order, slice, ..Listing::default() })
     }
 
     fn slice(&self, limits: &PlanLimits) -> Result<Slice> {
@@ -230,38 +231,11 @@ impl Given {
         let cursored = self.first.is_some() || self.after.is_some();
         match (paged, cursored) {
             (false, false) => Ok(Slice::All),
-            (true, false) => {
-                let page = positive("page", self.page.unwrap_or(1))?;
-                Ok(Slice::Page { page, size: size("size", self.size, limits)? })
-            }
-            (false, true) => {
-                Ok(Slice::First { first: size("first", self.first, limits)?, after: self.after.clone() })
-            }
-            (true, true) => Err(Error::invalid(
-                "after",
-                "PAGING",
-                "use either `page` and `size` or `first` and `after`, not both",
-            )),
+            (true, false) => window::page(limits, self.page, self.size),
+            (false, true) => window::first(limits, "first", self.first, self.after.clone()),
+            (true, true) => Err(window::both("`page` and `size` or `first` and `after`")),
         }
     }
-}
-
-fn size(name: &str, given: Option<i64>, limits: &PlanLimits) -> Result<i64> {
-    let size = positive(name, given.unwrap_or(limits.page_size))?;
-    if size > limits.max_page_size {
-        return Err(Error::Limit(format!(
-            "`{name}` is {size}, more than the {} that limits.max-page-size allows",
-            limits.max_page_size
-        )));
-    }
-    Ok(size)
-}
-
-fn positive(name: &str, number: i64) -> Result<i64> {
-    if number >= 1 {
-        return Ok(number);
-    }
-    Err(Error::invalid(name, "RANGE", format!("`{name}` must be at least 1, not {number}")))
 }
 
 /// Why an argument means nothing.
@@ -328,7 +302,7 @@ fn orders(record: &RecordType, name: &str, value: Value) -> Result<Vec<Order>, V
 }
 
 /// `name` ascending, `-name` descending.
-fn order(record: &RecordType, argument: &str, word: &str) -> Result<Order, Vec<Violation>> {
+pub fn order(record: &RecordType, argument: &str, word: &str) -> Result<Order, Vec<Violation>> {
     let (descending, field) = match word.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, word),
@@ -390,7 +364,8 @@ pub fn named_fields(record: &RecordType, value: Value) -> Result<Vec<(FieldId, V
 }
 
 impl Op {
-    fn named(name: &str) -> Option<Op> {
+    /// As it is written behind a field: `gte` in `price_gte` and `price.gte`.
+    pub fn named(name: &str) -> Option<Op> {
         Some(match name {
             "eq" => Op::Eq,
             "ne" => Op::Ne,

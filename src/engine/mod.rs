@@ -10,6 +10,7 @@ pub mod plan;
 pub mod records;
 pub mod resolvers;
 pub mod store;
+pub mod window;
 
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ pub use records::OwnedRow;
 pub use resolvers::{Actor, Binding, Builtin, Call, Gives, Registry, Resolved, Resolver, Verb};
 pub use store::{Answer, Cancel, Done, Job, Key, ReadLimits, Row, Store};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Violation};
 use crate::model::Model;
 
 /// One schema with what answers it, and the store behind. Cheap to clone; a request holds one to its end.
@@ -70,6 +71,14 @@ impl Engine {
 
     pub async fn ping(&self) -> Result<()> {
         self.0.store.ping().await
+    }
+
+    /// What is wrong with an operation, as far as it can be told without the store.
+    pub fn violations(&self, operation: Operation) -> Vec<Violation> {
+        match Plan::prove(self.model(), operation, jiff::Timestamp::now()) {
+            Err(Error::Invalid(violations)) => violations,
+            Ok(_) | Err(_) => Vec::new(),
+        }
     }
 
     /// Runs the operations of one request. One that cannot be planned gets its error and leaves the others alone.

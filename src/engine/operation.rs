@@ -65,6 +65,8 @@ pub enum Absent {
 #[derive(Debug, Clone, Default)]
 pub struct Listing {
     pub conditions: Vec<Condition>,
+    /// Only records with this in any of their texts, case as written.
+    pub search: Option<String>,
     /// Ties are always broken by id, ascending.
     pub order: Vec<Order>,
     pub slice: Slice,
@@ -120,12 +122,19 @@ pub struct Selection {
     pub columns: Vec<FieldId>,
     /// References, inverses and links; [`super::Row::each_child`] takes the position in this list.
     pub children: Vec<Child>,
+    /// Also read the record's version: it follows the selected columns. Not for children.
+    pub versioned: bool,
     pub(super) proven: OnceLock<Arc<Chosen>>,
 }
 
 impl Selection {
     pub fn new(columns: Vec<FieldId>, children: Vec<Child>) -> Selection {
-        Selection { columns, children, proven: OnceLock::new() }
+        Selection { columns, children, versioned: false, proven: OnceLock::new() }
+    }
+
+    /// The same, with the version behind the columns.
+    pub fn with_version(self) -> Selection {
+        Selection { versioned: true, proven: OnceLock::new(), ..self }
     }
 }
 

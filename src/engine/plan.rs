@@ -68,6 +68,8 @@ pub enum Action {
 pub struct Chosen {
     pub columns: Vec<FieldId>,
     pub children: Vec<ChosenChild>,
+    /// The version follows the columns.
+    pub versioned: bool,
     pub shape: u128,
 }
 
@@ -114,6 +116,10 @@ pub enum Test {
     },
     NotNull {
         field: FieldId,
+    },
+    /// Any field that holds text contains this one; there is at least one such field.
+    Search {
+        text: Stored,
     },
     /// Never true: `IN ()` and the like.
     Nothing,
@@ -196,8 +202,9 @@ fn chosen(model: &Model, record: TypeId, selection: &Selection) -> Result<Chosen
             selection: chosen(model, target, &child.selection)?,
         });
     }
-    let shape = shape(record, &selection.columns, &children);
-    Ok(Chosen { columns: selection.columns.clone(), children, shape })
+    let versioned = selection.versioned;
+    let shape = shape(record, &selection.columns, versioned, &children);
+    Ok(Chosen { columns: selection.columns.clone(), children, versioned, shape })
 }
 
 /// The record type that a relation leads to.
@@ -212,8 +219,8 @@ pub fn target(field: &Field) -> Result<TypeId> {
 }
 
 /// Equal for two selections exactly when they need the same statements; values do not count.
-fn shape(record: TypeId, columns: &[FieldId], children: &[ChosenChild]) -> u128 {
-    let mut text = format!("{}:{columns:?}", record.0);
+fn shape(record: TypeId, columns: &[FieldId], versioned: bool, children: &[ChosenChild]) -> u128 {
+    let mut text = format!("{}:{columns:?}{}", record.0, if versioned { "v" } else { "" });
     for child in children {
         let listing = &child.listing;
         let tests: Vec<[usize; 2]> = listing.conditions.iter().map(Test::shape).collect();
@@ -232,7 +239,10 @@ fn shape(record: TypeId, columns: &[FieldId], children: &[ChosenChild]) -> u128 
 }
 
 fn bounds(model: &Model, record: &RecordType, listing: &Listing) -> Result<Bounds> {
-    let conditions = tests(model, record, &listing.conditions)?;
+    let mut conditions = tests(model, record, &listing.conditions)?;
+    if let Some(text) = &listing.search {
+        conditions.push(search(record, text).map_err(|violation| Error::Invalid(vec![violation]))?);
+    }
     let (limit, offset, after) = match &listing.slice {
         Slice::All => (None, 0, None),
         // A page so far out that its offset does not fit is past the end all the same.
@@ -298,7 +308,16 @@ fn named(field: &Field, violations: Vec<Violation>) -> Vec<Violation> {
     violations.into_iter().map(|violation| violation.under(name())).collect()
 }
 
-fn holds_text(kind: &Kind) -> bool {
+fn search(record: &RecordType, text: &str) -> Result<Test, Violation> {
+    if text.contains('\0') {
+        return Err(Violation::new("q", "NUL", "`q` must not contain the character U+0000"));
+    }
+    let any = record.fields.iter().any(|field| field.is_stored() && holds_text(&field.kind));
+    Ok(if any { Test::Search { text: Stored::Text(text.to_owned()) } } else { Test::Nothing })
+}
+
+/// Whether a field's values are texts that can contain others.
+pub fn holds_text(kind: &Kind) -> bool {
     use crate::model::Scalar;
     match kind {
         Kind::Scalar(scalar) => matches!(scalar, Scalar::String | Scalar::Id | Scalar::Url | Scalar::Email),
@@ -323,6 +342,7 @@ impl Test {
             Test::IsNull { field } => [3, field.0],
             Test::NotNull { field } => [4, field.0],
             Test::Compare { field, op, .. } => [5 + *op as usize, field.0],
+            Test::Search { .. } => [5 + Op::In as usize + 1, 0],
         }
     }
 }

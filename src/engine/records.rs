@@ -53,7 +53,7 @@ impl Collect {
 
 impl Answer for Collect {
     fn row(&mut self, _plan: usize, row: &dyn Row) {
-        self.rows.push(OwnedRow::copy(row, &self.selection, 0));
+        self.rows.push(OwnedRow::copy(row, &self.selection, usize::from(self.selection.versioned)));
     }
 
     fn done(&mut self, _plan: usize, outcome: Result<Outcome>) {

@@ -65,6 +65,11 @@ impl<'a> Accept<'a> {
         self.ranges.iter().any(|range| range.quality > 0 && range.covers(kind, subtype) == Some(2))
     }
 
+    /// Whether `*/*` is among what is accepted.
+    pub fn takes_anything(&self) -> bool {
+        self.ranges.iter().any(|range| range.quality > 0 && range.covers("", "") == Some(0))
+    }
+
     /// How well `Accept` takes this media type where it spells it out with this parameter; 0 where it does not.
     pub fn quality_with(&self, media: &str, name: &str, value: &str) -> Quality {
         let (kind, subtype) = media.split_once('/').unwrap_or((media, ""));

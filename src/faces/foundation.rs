@@ -8,8 +8,8 @@ use axum::Router;
 use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use http::header::{CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, ETAG};
-use http::{Extensions, HeaderMap, HeaderValue};
+use http::header::{CONNECTION, CONTENT_TYPE};
+use http::{Extensions, HeaderValue};
 use http_body::Body as _;
 use tower_http::CompressionLevel;
 use tower_http::compression::CompressionLayer;
@@ -22,10 +22,11 @@ use super::health::is_probe;
 use super::limits::{self, Arrived, Refused};
 use super::log::Ticket;
 use super::metrics::Metrics;
-use super::problem::{Problem, Voice};
+use super::problem::Problem;
 use super::rate::{Allowance, Meter, Rate};
 use super::shutdown::Shutdown;
-use super::spell::{Asker, spell};
+use super::spell::{Asker, Speaks, spell};
+use super::tags;
 use crate::config::Config;
 
 /// Smaller answers fit one packet anyway.
@@ -36,8 +37,7 @@ const WORTH_COMPRESSING: u64 = 1024;
 pub struct Owner {
     /// What metrics call it.
     pub route: String,
-    /// How errors are said there, whatever `Accept` says.
-    pub voice: Voice,
+    pub speaks: Speaks,
 }
 
 /// Finds the owner of a path.
@@ -95,7 +95,7 @@ async fn envelope(State(foundation): State<Arc<Foundation>>, mut request: Reques
     let mut asker = Asker::of(request.uri(), request.headers());
     let mut ticket = Ticket::new(&request, arrived, &id, &client, &foundation.metrics);
     if let Some(owner) = foundation.owner(&request) {
-        asker.voice = Some(owner.voice);
+        asker.speaks = Some(owner.speaks);
         ticket.owner = Some(owner.route);
     }
     request.extensions_mut().insert(id.clone());
@@ -103,7 +103,7 @@ async fn envelope(State(foundation): State<Arc<Foundation>>, mut request: Reques
 
     let mut response = put_into_words(next.run(request).await, &asker, &id);
     let status = response.status();
-    weaken_tag(response.headers_mut());
+    tags::mark_encoding(response.headers_mut());
     headers::complete(response.headers_mut(), status, &id);
     if foundation.shutdown.is_draining() {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -129,17 +129,6 @@ fn put_into_words(mut response: Response, asker: &Asker, id: &RequestId) -> Resp
         tracing::error!(request_id = id.as_str(), cause, "unexpected error");
     }
     spell(&problem, asker, id.as_str(), response)
-}
-
-/// One tag must not stand for two sequences of bytes: what was packed on its way only has the same meaning.
-fn weaken_tag(headers: &mut HeaderMap) {
-    if headers.contains_key(CONTENT_ENCODING)
-        && let Some(tag) = headers.get_mut(ETAG)
-        && !tag.as_bytes().starts_with(b"W/")
-    {
-        *tag = HeaderValue::from_bytes(&[b"W/", tag.as_bytes()].concat())
-            .expect("a header value, and two letters");
-    }
 }
 
 fn is_bare(response: &Response) -> bool {

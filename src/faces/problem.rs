@@ -21,10 +21,20 @@ pub struct Problem {
     pub detail: String,
     pub headers: Vec<(HeaderName, HeaderValue)>,
     pub violations: Vec<Violation>,
+    /// What the violations are about.
+    pub about: About,
     /// Set where the path decides and not `Accept`: text endpoints answer with text.
     pub voice: Option<Voice>,
     /// For the log alone; the foundation writes it there, once, with the request id.
     pub(super) cause: Option<Box<str>>,
+}
+
+/// The part of a request that breaks rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum About {
+    Body,
+    /// Parameters behind the `?`.
+    Query,
 }
 
 /// The forms an error body takes.
@@ -44,6 +54,7 @@ impl Problem {
             detail: detail.into(),
             headers: Vec::new(),
             violations: Vec::new(),
+            about: About::Body,
             voice: None,
             cause: None,
         }
@@ -106,6 +117,11 @@ impl Problem {
 
     pub fn violations(mut self, violations: Vec<Violation>) -> Self {
         self.violations = violations;
+        self
+    }
+
+    pub fn about(mut self, about: About) -> Self {
+        self.about = about;
         self
     }
 

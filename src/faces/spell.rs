@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderValue, Uri};
 use serde_json::{Value, json};
 
 use super::accept::Accept;
-use super::problem::{Problem, Voice};
+use super::problem::{About, Problem, Voice};
 use crate::error::{Segment, Violation};
 
 /// What the body of an error depends on, kept from the request before a handler takes it.
@@ -17,13 +17,22 @@ use crate::error::{Segment, Violation};
 pub struct Asker {
     uri: Uri,
     accept: Vec<HeaderValue>,
-    /// Set where the path alone decides.
-    pub(super) voice: Option<Voice>,
+    /// Set where the path has a say.
+    pub(super) speaks: Option<Speaks>,
+}
+
+/// How errors are said at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Speaks {
+    /// Whatever `Accept` says.
+    Always(Voice),
+    /// Where `Accept` asks for no form in particular.
+    Otherwise(Voice),
 }
 
 impl Asker {
     pub fn of(uri: &Uri, headers: &HeaderMap) -> Self {
-        Asker { uri: uri.clone(), accept: headers.get_all(ACCEPT).iter().cloned().collect(), voice: None }
+        Asker { uri: uri.clone(), accept: headers.get_all(ACCEPT).iter().cloned().collect(), speaks: None }
     }
 
     fn speaks_graphql(&self) -> bool {
@@ -31,7 +40,18 @@ impl Asker {
     }
 
     fn voice(&self) -> Voice {
-        if self.speaks_graphql() { Voice::GraphQl } else { by_accept(&Accept::of_lines(&self.accept)) }
+        let otherwise = match self.speaks {
+            Some(Speaks::Always(voice)) => return voice,
+            Some(Speaks::Otherwise(voice)) => voice,
+            None if self.speaks_graphql() => return Voice::GraphQl,
+            None => Voice::Text,
+        };
+        by_accept(&Accept::of_lines(&self.accept), otherwise)
+    }
+
+    /// Whether `Accept` makes no difference here.
+    fn is_decided(&self) -> bool {
+        matches!(self.speaks, Some(Speaks::Always(_)))
     }
 
     fn graphql_media(&self) -> &'static str {
@@ -45,21 +65,22 @@ impl Asker {
     }
 }
 
-fn by_accept(accept: &Accept<'_>) -> Voice {
+fn by_accept(accept: &Accept<'_>, otherwise: Voice) -> Voice {
     const JSON: [&str; 3] = ["application/problem+json", "application/json", "application/x-ndjson"];
     if accept.prefers_html() {
         Voice::Html
     } else if JSON.iter().any(|media| accept.names(media)) {
         Voice::Json
-    } else {
+    } else if accept.names("text/plain") {
         Voice::Text
+    } else {
+        otherwise
     }
 }
 
 /// Gives `response` the body of `problem`; what other layers have put in its headers stays.
 pub fn spell(problem: &Problem, asker: &Asker, request_id: &str, mut response: Response) -> Response {
-    let decided = problem.voice.or(asker.voice);
-    let voice = decided.unwrap_or_else(|| asker.voice());
+    let voice = problem.voice.unwrap_or_else(|| asker.voice());
     let (media, body) = match voice {
         Voice::GraphQl => (asker.graphql_media(), graphql(problem, request_id)),
         Voice::Html => ("text/html; charset=utf-8", html(problem, request_id)),
@@ -69,7 +90,7 @@ pub fn spell(problem: &Problem, asker: &Asker, request_id: &str, mut response: R
     let headers = response.headers_mut();
     headers.remove(CONTENT_LENGTH);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
-    if decided.is_none() {
+    if problem.voice.is_none() && !asker.is_decided() {
         vary_on(headers, ACCEPT);
     }
     *response.body_mut() = Body::from(body);
@@ -115,11 +136,25 @@ fn problem_json(problem: &Problem, request_id: &str) -> String {
         "requestId": request_id,
     });
     if !problem.violations.is_empty() {
-        let entry =
-            |v: &Violation| json!({ "pointer": pointer(&v.path), "code": v.code, "detail": v.message });
+        let entry = |violation: &Violation| match problem.about {
+            About::Body => entry("pointer", pointer(&violation.path), violation),
+            About::Query => entry("parameter", parameter(&violation.path), violation),
+        };
         body["errors"] = problem.violations.iter().map(entry).collect();
     }
     body.to_string()
+}
+
+fn entry(place: &str, at: String, violation: &Violation) -> Value {
+    json!({ place: at, "code": violation.code, "detail": violation.message })
+}
+
+/// The name of a parameter: the first step tells all.
+fn parameter(path: &[Segment]) -> String {
+    match path.first() {
+        Some(Segment::Field(name)) => name.clone(),
+        Some(Segment::Index(_)) | None => String::new(),
+    }
 }
 
 /// A JSON Pointer as a URI fragment, as RFC 9457 shows it: `#/lines/0/price`.

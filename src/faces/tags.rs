@@ -1,12 +1,33 @@
 //! Entity tags as requests name them: what a client already has (`If-None-Match`) and what it means to change (`If-Match`).
 
-use http::HeaderMap;
-use http::header::{HeaderName, IF_MATCH, IF_NONE_MATCH};
+use http::header::{CONTENT_ENCODING, ETAG, HeaderName, IF_MATCH, IF_NONE_MATCH};
+use http::{HeaderMap, HeaderValue};
+
+/// One tag must not stand for two sequences of bytes: what was packed on its way says so in its tag, which stays
+/// strong, so that whoever asked for packed bytes can still write with `If-Match`.
+pub fn mark_encoding(headers: &mut HeaderMap) {
+    let Some(encoding) = headers.get(CONTENT_ENCODING).and_then(|encoding| encoding.to_str().ok()) else {
+        return;
+    };
+    if let Some(tag) = headers.get(ETAG).and_then(|tag| tag.to_str().ok())
+        && let Some(open) = tag.strip_suffix('"')
+        && let Ok(marked) = HeaderValue::from_str(&format!("{open}.{encoding}\""))
+    {
+        headers.insert(ETAG, marked);
+    }
+}
+
+/// What stands between the quotes of a tag, but for the mark of its encoding.
+fn inside(tag: &str) -> Option<&str> {
+    let inside = tag.strip_prefix('"')?.strip_suffix('"')?;
+    Some([".gzip", ".br"].iter().find_map(|mark| inside.strip_suffix(mark)).unwrap_or(inside))
+}
 
 /// Whether the client has this version; a tag weakened on the way counts too.
 pub fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+    let is_same = |known: &str| inside(known).is_some_and(|known| Some(known) == inside(tag));
     listed(headers, &IF_NONE_MATCH)
-        .any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
+        .any(|known| known == "*" || is_same(known.strip_prefix("W/").unwrap_or(known)))
 }
 
 /// The versions that a write may meet, or nothing where it may meet any; `version` reads one of our own tags.
@@ -15,8 +36,15 @@ pub fn expected(headers: &HeaderMap, version: impl Fn(&str) -> Option<i64>) -> O
     if !headers.contains_key(IF_MATCH) || listed(headers, &IF_MATCH).any(|tag| tag == "*") {
         return None;
     }
-    let inside = |tag: &str| version(tag.strip_prefix('"')?.strip_suffix('"')?);
-    Some(listed(headers, &IF_MATCH).filter_map(inside).collect())
+    Some(listed(headers, &IF_MATCH).filter_map(|tag| version(inside(tag)?)).collect())
+}
+
+/// Whether a write is only for a record that is not at this version: `If-None-Match` names it, or all with `*`.
+pub fn excludes(headers: &HeaderMap, version: i64, read: impl Fn(&str) -> Option<i64>) -> bool {
+    listed(headers, &IF_NONE_MATCH).any(|tag| {
+        let named = inside(tag.strip_prefix("W/").unwrap_or(tag)).and_then(&read);
+        tag == "*" || named == Some(version)
+    })
 }
 
 /// Our tags hold no commas, so those of others may fall into pieces.
@@ -35,7 +63,7 @@ mod tests {
 
     #[test]
     fn a_client_knows_what_it_lists() {
-        for known in [&["\"a\""][..], &["*"], &["W/\"a\""], &["\"b\", \"a\""], &["\"b\"", "\"a\""]] {
+        for known in [&["\"a\""][..], &["*"], &["W/\"a\""], &["\"b\", \"a\""], &["\"b\"", "\"a\""], &["\"a.gzip\""]] {
             assert!(is_known(&headers(IF_NONE_MATCH, known), "\"a\""), "{known:?}");
         }
         for unknown in [&[][..], &["\"b\""], &["a"], &["\"A\""]] {
@@ -50,6 +78,7 @@ mod tests {
             (&["*"], None),
             (&["\"7\""], Some(&[7])),
             (&["\"7\", \"8\"", "\"9\""], Some(&[7, 8, 9])),
+            (&["\"7.gzip\""], Some(&[7])),
             (&["W/\"7\""], Some(&[])),
             (&["7, \"other\""], Some(&[])),
             (&[""], Some(&[])),

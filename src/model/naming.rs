@@ -17,6 +17,11 @@ pub fn column(field_name: &str) -> String {
     if field_name.eq_ignore_ascii_case(VERSION_COLUMN) { "_version_".into() } else { field_name.into() }
 }
 
+/// What stands in the path of a record's own list: `order-lines` for `orderLines`.
+pub fn segment(field_name: &str) -> String {
+    field_name.to_kebab_case()
+}
+
 /// The column every record table has for its version.
 pub const VERSION_COLUMN: &str = "_version";
 

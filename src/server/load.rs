@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::app::App;
+use crate::app::{App, resources};
 use crate::engine::{Binding, Registry, doubts, resolvers};
 use crate::model::diagnostic::Diagnostic;
 use crate::model::{Claim, Model, parse};
@@ -18,6 +18,10 @@ pub struct Understood {
 /// Reads the schema; the manifest's paths are taken before any record type's.
 pub fn understand(app: &App, registry: &Registry) -> Result<Understood, Vec<Diagnostic>> {
     let (model, mut warnings) = parse(&app.schema, &claims(app))?;
+    let mistakes = resources::mistakes(app, &model);
+    if !mistakes.is_empty() {
+        return Err(mistakes);
+    }
     let bindings = resolvers::bind(&model, registry);
     warnings.extend(model.warnings(doubts::doubts(&model, &bindings)));
     Ok(Understood { model: Arc::new(model), bindings, warnings })

@@ -26,7 +26,7 @@ pub enum StartError {
 
 impl StartError {
     pub fn schema(app: &App, diagnostics: &[Diagnostic]) -> StartError {
-        StartError::Schema(render(&app.schema, diagnostics))
+        StartError::Schema(render(&[app.schema.as_slice(), &app.others].concat(), diagnostics))
     }
 
     pub fn store(error: Error) -> StartError {

@@ -5,7 +5,7 @@
 //! record's table again where `t` only chooses from it.
 
 use super::dialect::{Comparison, Dialect};
-use crate::engine::plan::{Bounds, Chosen, ChosenChild, Test};
+use crate::engine::plan::{Bounds, Chosen, ChosenChild, Test, holds_text};
 use crate::engine::{Op, Order};
 use crate::error::Result;
 use crate::model::{Cell, Field, FieldId, Kind, Model, RecordType, Stored, TypeId};
@@ -75,6 +75,7 @@ pub fn count_parameters<'a>(bounds: &'a Bounds, into: &mut Vec<Parameter<'a>>) {
     into.extend(bounds.conditions.iter().filter_map(|test| match test {
         Test::Compare { value, .. } => Some(Parameter::Cell(value.as_cell())),
         Test::OneOf { values, .. } => Some(Parameter::List(values)),
+        Test::Search { text } => Some(Parameter::Cell(text.as_cell())),
         Test::IsNull { .. } | Test::NotNull { .. } | Test::Nothing => None,
     }));
 }
@@ -176,6 +177,9 @@ impl Selects<'_> {
     ) -> Result<(Vec<String>, Vec<String>, Vec<Branch>)> {
         let column = |field: &FieldId| owner.field(*field).column.clone();
         let mut names: Vec<String> = chosen.columns.iter().map(column).collect();
+        if chosen.versioned {
+            names.push("_version".to_owned());
+        }
         if bounds.cursors {
             names.extend(bounds.order.iter().map(|order| column(&order.field)));
             names.push("id".to_owned());
@@ -336,8 +340,17 @@ impl<'m> Filter<'m> {
             Test::NotNull { field } => {
                 format!("{} IS NOT NULL", column(self.dialect, self.owner.field(*field)))
             }
+            Test::Search { .. } => self.search(),
             Test::Nothing => "1 = 0".to_owned(),
         }
+    }
+
+    fn search(&mut self) -> String {
+        let (dialect, text) = (self.dialect, self.parameter());
+        let fields = self.owner.fields.iter().filter(|field| field.is_stored() && holds_text(&field.kind));
+        let terms: Vec<String> =
+            fields.map(|field| dialect.contains(&column(dialect, field), &text)).collect();
+        format!("({})", terms.join(" OR "))
     }
 
     /// What is null differs from every value, and is neither less nor greater than any.

@@ -1,8 +1,11 @@
 //! Every way of changing a record gives exactly one event, in order, as the selection asks.
 
 use serde_json::json;
+use trefoil::config::{Config, Database};
+use trefoil::faces::graphql::subscribe::Step;
+use trefoil::faces::graphql::{Face, Manner, Served};
 
-use super::{Stage, names, next, silent_until, until};
+use super::{Stage, asked, names, next, silent_until, until};
 
 const NAMES: &str = "subscription { userCreated { name } }";
 
@@ -23,13 +26,33 @@ async fn every_way_of_creating_gives_one_event() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_seed_is_followed_from_the_beginning() {
+async fn what_was_there_before_anyone_followed_can_be_followed_from_the_beginning() {
     let stage = Stage::new();
-    let mut subscription = stage.resume(NAMES, &format!("{}-0", stage.tag())).await;
     for name in ["a", "b", "c"] {
         stage.create(name).await;
     }
+    let mut subscription = stage.resume(NAMES, &format!("{}-0", stage.tag())).await;
     assert_eq!(names(&mut subscription, 3).await, ["a", "b", "c"]);
+    silent_until(&stage, &mut subscription, "last").await;
+}
+
+/// The sample's seed makes users as anyone else does.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_seed_makes_events_too() {
+    let config = Config { database: Database::Memory, port: 0, ..Config::default() };
+    let running = trefoil::Trefoil::sample().config(config.clone()).start().await.unwrap();
+    let face = Face::new(Served::new(running.engine.clone(), &config), &config);
+    let users = running.engine.list("User", Default::default()).await.unwrap();
+    let beginning = running.engine.feed().id(0).await.unwrap();
+    let asked = asked("subscription { userCreated { id name email } }", json!({}));
+    let begun = face.subscribe(asked, Manner::default(), Some(&beginning)).await;
+    let mut subscription = begun.unwrap_or_else(|_| panic!("it begins"));
+    assert!(!users.is_empty());
+    for user in users {
+        let name = user.get("name").and_then(trefoil::Value::as_str).unwrap().to_owned();
+        assert_eq!(names(&mut subscription, 1).await, [name]);
+    }
+    running.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -97,6 +120,16 @@ async fn all_kinds_of_values_survive() {
         ))
         .await;
     assert_eq!(next(&mut subscription).await["data"]["userCreated"], answer["data"]["createUser"]);
+    // Any JSON will do for a list, and another program may spread it over lines.
+    stage
+        .outsider()
+        .execute("INSERT INTO \"users\" (name, tags) VALUES ('o', '[\"a\",\r\n \"b\"]')", ())
+        .unwrap();
+    let spread = subscription.next().await;
+    let Step::Event(spread) = spread else { panic!("it ended") };
+    assert!(!spread.payload.contains(&b'\n') && !spread.payload.contains(&b'\r'), "{spread:?}");
+    let spread: serde_json::Value = serde_json::from_slice(&spread.payload).unwrap();
+    assert_eq!(spread["data"]["userCreated"]["tags"], json!(["a", "b"]));
     let whole = stage
         .run(&format!("mutation {{ createUser(name: \"w\", score: 3, active: false) {{ {fields} }} }}"))
         .await;
@@ -170,6 +203,10 @@ async fn a_store_in_memory_is_followed_too() {
     let mut subscription = stage.subscribe("subscription { userCreated { name orders { item } } }").await;
     stage.create("Ada").await;
     assert_eq!(names(&mut subscription, 1).await, ["Ada"]);
+    // Looking at the log is no write, and wakes nobody to look again.
+    let before = stage.store.statements();
+    let rest = tokio::time::timeout(std::time::Duration::from_millis(400), subscription.next()).await;
+    assert!(rest.is_err() && stage.store.statements() - before < 50, "{}", stage.store.statements() - before);
 }
 
 #[tokio::test(flavor = "multi_thread")]

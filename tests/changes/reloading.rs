@@ -101,18 +101,9 @@ async fn nothing_is_lost_or_told_twice_over_many_reloads() {
         }
     });
     for round in 0..12 {
-        let extra = format!("email: String  extra{}: String ", round / 2);
-        let (stage, schema) = (stage.clone(), SCHEMA.replace("email: String ", &extra));
-        let schema = if round % 2 == 0 { SCHEMA.to_owned() } else { schema };
-        // A column that is there stays: a schema without it would have to drop it.
-        let _ = tokio::task::spawn_blocking(move || {
-            if round == 0 || schema != SCHEMA {
-                stage.reload(&with_all(&schema, round / 2));
-            } else {
-                stage.reload(&with_all(SCHEMA, round / 2));
-            }
-        })
-        .await;
+        // Every other reload brings a new column.
+        let (stage, schema) = (stage.clone(), with_more(round / 2));
+        tokio::task::spawn_blocking(move || stage.reload(&schema)).await.unwrap();
     }
     writer.await.unwrap();
     stage.create("end").await;
@@ -123,8 +114,8 @@ async fn nothing_is_lost_or_told_twice_over_many_reloads() {
     }
 }
 
-/// The schema with every extra field up to this one.
-fn with_all(schema: &str, count: usize) -> String {
+/// The schema with so many fields more.
+fn with_more(count: usize) -> String {
     let fields: String = (0..count).map(|number| format!("more{number}: String  ")).collect();
-    schema.replace("id: ID!  name: String!", &format!("id: ID!  {fields}name: String!"))
+    SCHEMA.replace("id: ID!  name: String!", &format!("id: ID!  {fields}name: String!"))
 }

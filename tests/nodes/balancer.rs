@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::check::{self, Truth};
 use super::followers::Followers;
 use super::node::{Node, free_port};
-use super::writers::{Fate, Writers};
+use super::writers::{Fate, Habit, Writers};
 use crate::support::Client;
 use crate::support::postgres::database;
 
@@ -119,7 +119,7 @@ impl Site {
         }
         let followers = Followers::start(&[self.front], 4);
         let created = Truth::on_postgres(&self.url).created.len();
-        let writers = Writers::start(&[self.front], 6, "rolling");
+        let writers = Writers::start(&[self.front], 6, Habit::Closes);
         for (number, node) in self.nodes.iter().enumerate() {
             std::thread::sleep(Duration::from_millis(500));
             before(number);

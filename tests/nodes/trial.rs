@@ -10,7 +10,7 @@ use super::check::{self, Truth};
 use super::followers::{Followers, Seen};
 use super::node::Node;
 use super::proxy::{Mode, Proxy};
-use super::writers::{Fate, Ledger, Writers};
+use super::writers::{Fate, Habit, Ledger, Writers};
 use crate::power::client::{Client, Verdict};
 use crate::power::load::CREATE_USER;
 use crate::support::postgres::{Cluster, Options};
@@ -90,7 +90,7 @@ impl Trial {
         let fronts: Vec<SocketAddr> = self.sites.iter().map(|site| site.front.address).collect();
         let followers = Followers::start(&fronts, each);
         let before = self.truth().created.len();
-        let writers = Writers::start(&fronts, each, "w");
+        let writers = Writers::start(&fronts, each, Habit::Keeps);
         self.pause(Duration::from_secs(1));
         faults(&mut self);
         self.pause(Duration::from_secs(1));

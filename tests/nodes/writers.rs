@@ -43,16 +43,25 @@ pub struct Writers {
     threads: Vec<JoinHandle<Ledger>>,
 }
 
+/// How a writer connects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Habit {
+    Keeps,
+    /// A new connection for each request: one that is kept can be closed in the moment it is used, and then nobody
+    /// has accepted the request.
+    Closes,
+}
+
 impl Writers {
     /// `each` writers begin at each address; one that gets no answer goes on to the next address.
-    pub fn start(addresses: &[SocketAddr], each: usize, name: &str) -> Writers {
+    pub fn start(addresses: &[SocketAddr], each: usize, habit: Habit) -> Writers {
         let stop = Arc::new(AtomicBool::new(false));
         let done: Arc<Vec<AtomicUsize>> = Arc::new(addresses.iter().map(|_| AtomicUsize::new(0)).collect());
         let spawn = |number: usize| {
             let (addresses, stop, done) = (addresses.to_vec(), stop.clone(), done.clone());
-            let (name, at) = (format!("{name} {number}"), number % addresses.len());
+            let (name, at) = (format!("writer {number}"), number % addresses.len());
             let ledger = Ledger::default();
-            let writer = Writer { name, addresses, at, client: None, stop, done, ledger };
+            let writer = Writer { name, addresses, at, client: None, stop, done, ledger, habit };
             std::thread::spawn(move || writer.work())
         };
         Writers { threads: (0..each * addresses.len()).map(spawn).collect(), done, stop }
@@ -83,6 +92,7 @@ struct Writer {
     stop: Arc<AtomicBool>,
     done: Arc<Vec<AtomicUsize>>,
     ledger: Ledger,
+    habit: Habit,
 }
 
 impl Writer {
@@ -126,7 +136,7 @@ impl Writer {
             self.at = (self.at + 1) % self.addresses.len();
             return None;
         };
-        self.client = Some(client);
+        self.client = (self.habit == Habit::Keeps).then_some(client);
         if reply.status == 503 && reply.header("retry-after").is_none() {
             self.ledger.odd.push(format!("{name}: 503 without Retry-After: {}", reply.text()));
         }

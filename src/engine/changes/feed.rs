@@ -47,12 +47,14 @@ struct Followers {
     idle: u32,
 }
 
-/// Looks at the log, shared by those who ask while one is under way.
-#[derive(Default)]
+/// Looks at the log, shared by those who ask before one begins.
 struct Looks {
-    asked: AtomicU64,
-    /// How many of those who asked have been answered, and what the last answer was.
-    answered: tokio::sync::Mutex<(u64, Option<Result<Arc<Log>>>)>,
+    /// Those under way, by their number; nothing is kept.
+    shelf: Arc<Shelf<u64, Log>>,
+    /// The number of the last one that has begun.
+    begun: AtomicU64,
+    /// One at a time, so that many who ask while one is under way share the next.
+    turn: tokio::sync::Mutex<()>,
     known: RwLock<Option<Arc<Log>>>,
 }
 
@@ -68,7 +70,12 @@ impl Feed {
             shelf: Shelf::new(bytes),
             head: watch::Sender::new(-1),
             followers: Mutex::default(),
-            looks: Looks::default(),
+            looks: Looks {
+                shelf: Shelf::new(0),
+                begun: AtomicU64::new(0),
+                turn: tokio::sync::Mutex::default(),
+                known: RwLock::default(),
+            },
             reloads: watch::Sender::new(0),
         }))
     }
@@ -158,27 +165,23 @@ impl Following {
     }
 
     /// The log as it stands, looked at after this call began.
-    async fn look(&self) -> Result<Arc<Log>> {
-        let looks = &self.looks;
-        let mine = looks.asked.fetch_add(1, Ordering::SeqCst) + 1;
-        let mut answered = looks.answered.lock().await;
-        if let (served, Some(answer)) = &*answered
-            && *served >= mine
-        {
-            return answer.clone();
-        }
-        let all = looks.asked.load(Ordering::SeqCst);
-        let answer = self.store.log().await.map(Arc::new);
-        *answered = (all, Some(answer.clone()));
-        if let Ok(log) = &answer {
-            *looks.known.write().unwrap_or_else(PoisonError::into_inner) = Some(log.clone());
-            self.head.send_if_modified(|head| {
-                let grown = log.last > *head;
-                *head = log.last.max(*head);
-                grown
-            });
-        }
-        answer
+    async fn look(self: &Arc<Self>) -> Result<Arc<Log>> {
+        let number = self.looks.begun.load(Ordering::SeqCst) + 1;
+        let flight = self.looks.shelf.join(number, || self.clone().look_now(number));
+        flight.done().await
+    }
+
+    async fn look_now(self: Arc<Self>, number: u64) -> Result<Arc<Log>> {
+        let _turn = self.looks.turn.lock().await;
+        self.looks.begun.fetch_max(number, Ordering::SeqCst);
+        let log = Arc::new(self.store.log().await?);
+        *self.looks.known.write().unwrap_or_else(PoisonError::into_inner) = Some(log.clone());
+        self.head.send_if_modified(|head| {
+            let grown = log.last > *head;
+            *head = log.last.max(*head);
+            grown
+        });
+        Ok(log)
     }
 
     /// One stretch after this number, as soon as there is one.
@@ -195,7 +198,7 @@ impl Following {
         }
     }
 
-    async fn fetch(&self, number: i64, until: i64) -> Result<Stretch> {
+    async fn fetch(self: &Arc<Self>, number: i64, until: i64) -> Result<Stretch> {
         let changes = self.store.changes(number, until, LIMITS).await?;
         if has_hole(number, &changes) {
             // Looked at after the reading: what is kept now was kept then.

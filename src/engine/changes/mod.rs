@@ -60,6 +60,12 @@ pub struct Stretch {
     pub until: i64,
 }
 
+impl Weigh for Log {
+    fn weight(&self) -> usize {
+        size_of::<Log>() + self.epochs.iter().map(|epoch| size_of::<Epoch>() + epoch.tag.len()).sum::<usize>()
+    }
+}
+
 impl Weigh for Stretch {
     fn weight(&self) -> usize {
         let changes = self.changes.iter().map(|change| {

@@ -3,7 +3,7 @@
 use super::image::cell_of;
 use crate::engine::plan::{Action, Chosen, ChosenChild};
 use crate::engine::store::Row;
-use crate::model::{Cell, Kind, Model, RecordType, Stored};
+use crate::model::{Cell, Kind, Model, RecordType, Stored, naming};
 
 /// The row of a change of which only own columns and ids of referenced records are selected.
 pub struct Told<'a> {
@@ -30,7 +30,10 @@ fn is_key(model: &Model, record: &RecordType, child: &ChosenChild) -> bool {
 
 impl Row for Told<'_> {
     fn cell(&self, column: usize) -> Cell<'_> {
-        cell_of(self.image, &self.record.field(self.selection.columns[column]).column)
+        match self.selection.columns.get(column) {
+            Some(field) => cell_of(self.image, &self.record.field(*field).column),
+            None => cell_of(self.image, naming::VERSION_COLUMN),
+        }
     }
 
     fn each_child(&self, child: usize, visit: &mut dyn FnMut(&dyn Row)) {

@@ -60,7 +60,8 @@ impl Term {
                 (*or_null && cell == Cell::Null)
                     || values.iter().any(|value| same(self.is_decimal, cell, value.as_cell()))
             }
-            Test::Nothing => false,
+            // No argument of a subscription searches.
+            Test::Search { .. } | Test::Nothing => false,
         }
     }
 }

@@ -9,14 +9,27 @@ use crate::faces::problem::Problem;
 
 /// The text in a body, whatever a plain client calls it.
 pub fn text(headers: &HeaderMap, body: &[u8]) -> Result<String, Problem> {
-    let media = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let mut parts = media.split(';').map(str::trim);
-    let essence = parts.next().unwrap_or_default().to_ascii_lowercase();
+    let essence = essence(headers);
     if essence.starts_with("multipart/") {
         return Err(unsupported("a multipart body cannot be read here; send the text itself"));
     }
-    let text = decode(parts.find_map(charset), body)?;
+    let text = decoded(headers, body)?;
     if is_json(&essence) { json(text) } else { Ok(text) }
+}
+
+/// The characters of a body, whatever they mean.
+pub fn decoded(headers: &HeaderMap, body: &[u8]) -> Result<String, Problem> {
+    decode(media(headers).split(';').skip(1).map(str::trim).find_map(charset), body)
+}
+
+/// The content type as it was sent; empty where there is none.
+pub fn media(headers: &HeaderMap) -> &str {
+    headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+/// The content type without its parameters, in lower case.
+pub fn essence(headers: &HeaderMap) -> String {
+    media(headers).split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
 fn charset(parameter: &str) -> Option<&str> {
@@ -72,7 +85,7 @@ fn json(text: String) -> Result<String, Problem> {
     }
 }
 
-fn unsupported(detail: &str) -> Problem {
+pub fn unsupported(detail: &str) -> Problem {
     Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", detail)
 }
 

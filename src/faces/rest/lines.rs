@@ -2,10 +2,12 @@
 
 use http::HeaderValue;
 
+use super::negotiate::{Fields, Offers, Wanted};
 use super::text::TEXT;
 use crate::engine::{Answer, Outcome, Row};
 use crate::error::{Error, Result};
 use crate::faces::accept::Accept;
+use crate::faces::problem::Problem;
 use crate::model::{Cell, json};
 
 /// The two forms of a list.
@@ -16,12 +18,12 @@ pub enum Form {
 }
 
 impl Form {
-    /// Lines only where they are preferred.
-    pub fn of(accept: &Accept<'_>) -> Form {
-        if accept.quality("text/plain") > accept.quality("application/json") {
-            Form::Lines
-        } else {
-            Form::Json
+    /// Lines only where they are preferred; a list that has no page is never refused.
+    pub fn of(offers: Offers, accept: &Accept<'_>) -> Result<Form, Problem> {
+        match offers.choose(accept, Fields::Unsaid) {
+            Some(Wanted::Lines) => Ok(Form::Lines),
+            Some(Wanted::Page) => Err(offers.no_page()),
+            Some(Wanted::Json | Wanted::Ndjson) | None => Ok(Form::Json),
         }
     }
 

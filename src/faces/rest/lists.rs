@@ -6,13 +6,16 @@ use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use http::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH, VARY};
+use http::header::{
+    ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH, LOCATION, VARY,
+};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
-use super::body;
 use super::lines::{Confirming, Form, Reading};
+use super::negotiate::{Offers, PLAIN, PLAIN_WITH_PAGE};
 use super::text::TEXT;
+use super::{body, pairs};
 use crate::app::PlainList;
 use crate::engine::plain::Expected;
 use crate::engine::{Answer, Done, Engine, ListAct, OnList, Operation, Outcome, Place, answer_as};
@@ -20,6 +23,9 @@ use crate::error::Error;
 use crate::faces::accept::Accept;
 use crate::faces::problem::{Problem, Voice, method_not_allowed};
 use crate::faces::{idempotency, tags};
+
+/// The one field of the page's form.
+const CONTROL: &str = "value";
 
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
@@ -30,13 +36,19 @@ const PART: usize = 1 << 20;
 pub struct List {
     pub path: String,
     name: Arc<str>,
+    /// Browsers get a page with a form.
+    page: bool,
     cache: Option<HeaderValue>,
 }
 
 impl List {
     pub fn new(declared: &PlainList) -> List {
         let cache = declared.cache.as_deref().and_then(|cache| HeaderValue::from_str(cache).ok());
-        List { path: declared.path.clone(), name: declared.name().into(), cache }
+        List { path: declared.path.clone(), name: declared.name().into(), page: declared.page, cache }
+    }
+
+    fn offers(&self) -> Offers {
+        if self.page { PLAIN_WITH_PAGE } else { PLAIN }
     }
 
     fn operation(&self, act: ListAct) -> Operation {
@@ -84,7 +96,7 @@ impl Asked<'_> {
     }
 
     async fn read(&self) -> Result<Response, Problem> {
-        let form = Form::of(&Accept::of(self.headers()));
+        let form = Form::of(self.list.offers(), &Accept::of(self.headers()))?;
         if self.headers().contains_key(IF_NONE_MATCH) {
             let version = look(self.engine, self.list).await?;
             if tags::is_known(self.headers(), &form.tag(version)) {
@@ -113,10 +125,39 @@ impl Asked<'_> {
 
     async fn append(&self, body: Sent) -> Result<Response, Problem> {
         let body = body?;
+        if let Some(value) = self.control(&body)? {
+            let act = ListAct::Append { value, expected: self.expected() };
+            let written = self.write(act, String::new(), &body, StatusCode::SEE_OTHER).await?;
+            let (mut head, _) = written.into_parts();
+            head.headers.remove(CONTENT_TYPE);
+            head.headers.insert(LOCATION, header(&self.list.path));
+            return Ok(Response::from_parts(head, Body::empty()));
+        }
         let value = body::text(self.headers(), &body)?;
         let said = format!("Added: {value}\n");
         let act = ListAct::Append { value, expected: self.expected() };
         self.write(act, said, &body, StatusCode::CREATED).await
+    }
+
+    /// What the page's form holds, where the body is one. A form without its field is a text like any other, as
+    /// `curl -d milk` sends it; nothing at all is an empty form.
+    fn control(&self, body: &[u8]) -> Result<Option<String>, Problem> {
+        let essence = body::essence(self.headers());
+        let pairs = match essence.as_str() {
+            _ if !self.list.page => return Ok(None),
+            "multipart/form-data" => pairs::multipart(body::media(self.headers()), body)?,
+            "application/x-www-form-urlencoded" if !body.is_empty() => {
+                let text = body::decoded(self.headers(), body)?;
+                match pairs::urlencoded(&text, "the form") {
+                    Ok(pairs) if pairs.iter().any(|(name, _)| name == CONTROL) => pairs,
+                    Ok(_) | Err(_) => return Ok(None),
+                }
+            }
+            _ => return Ok(None),
+        };
+        let value = pairs.into_iter().rev().find(|(name, _)| name == CONTROL).map(|(_, value)| value);
+        let missing = || Error::invalid(CONTROL, "REQUIRED", "the form has no field `value`");
+        value.map(Some).ok_or_else(|| missing().into())
     }
 
     async fn replace(&self, index: &str, body: Sent) -> Result<Response, Problem> {
@@ -182,8 +223,8 @@ impl Asked<'_> {
     }
 }
 
-fn header(tag: &str) -> HeaderValue {
-    HeaderValue::from_str(tag).expect("a tag is visible ASCII")
+fn header(text: &str) -> HeaderValue {
+    HeaderValue::from_str(text).expect("tags and declared paths are visible ASCII")
 }
 
 /// The foundation says it better when it is a limit that cut it off.

@@ -1,9 +1,23 @@
-//! The REST face: which path is a text endpoint, a plain list or a value of one, as `trefoil.toml` declares them.
+//! The REST face: which path is a text endpoint, a plain list, a collection of records, or something below one.
 
 mod body;
+mod collection;
+mod content;
+mod create;
+mod fields;
 mod lines;
 mod lists;
+mod negotiate;
+mod pairs;
+mod patch;
+mod query;
+mod read;
+mod records;
+mod rows;
+mod shape;
 mod text;
+mod typed;
+mod write;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,19 +29,26 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt;
 
+use self::collection::{Below, Collection};
 use self::lists::List;
 use self::text::TextPath;
 use super::foundation::{Owner, Owners};
 use super::problem::{Voice, not_found};
+use super::spell::Speaks;
 use crate::app::Manifest;
 use crate::engine::Engine;
+use crate::model::TypeId;
 
-/// What one manifest declares, ready to be sent. Swapped whole on reload.
+/// What one manifest and one schema declare, ready to be sent. Swapped whole on reload.
 pub struct Served {
     engine: Engine,
     texts: HashMap<String, TextPath>,
     lists: HashMap<String, Arc<List>>,
-    /// In the order of the manifest, for people.
+    /// In the order of the schema.
+    collections: Vec<Collection>,
+    /// The position of each by its path.
+    by_path: HashMap<String, usize>,
+    /// In the order of manifest and schema, for people.
     addresses: Vec<(String, &'static str)>,
 }
 
@@ -41,6 +62,7 @@ enum Found<'s> {
     List(&'s Arc<List>),
     /// What stands below a list: an index, if it is one.
     Value(&'s Arc<List>, &'s str),
+    Records(&'s Collection, Below<'s>),
 }
 
 impl Served {
@@ -56,7 +78,16 @@ impl Served {
         addresses.extend(manifest.lists.iter().map(|list| (list.path.clone(), "a plain list")));
         let lists =
             manifest.lists.iter().map(|list| (list.path.clone(), Arc::new(List::new(list)))).collect();
-        Served { engine, texts, lists, addresses }
+        let collections = collections(manifest, &engine);
+        addresses.extend(collections.iter().map(|collection| (collection.path.clone(), "records")));
+        let paths = collections.iter().enumerate();
+        let by_path = paths.map(|(position, collection)| (collection.path.clone(), position)).collect();
+        Served { engine, texts, lists, collections, by_path, addresses }
+    }
+
+    /// Every record type has a collection.
+    fn collection(&self, record: TypeId) -> &Collection {
+        &self.collections[record.0]
     }
 
     /// Paths match exactly.
@@ -67,18 +98,37 @@ impl Served {
         if let Some(list) = self.lists.get(path) {
             return Some(Found::List(list));
         }
-        let (above, last) = path.rsplit_once('/')?;
-        let list = self.lists.get(above).filter(|_| !last.is_empty())?;
-        Some(Found::Value(list, last))
+        if let Some((above, last)) = path.rsplit_once('/')
+            && let Some(list) = self.lists.get(above).filter(|_| !last.is_empty())
+        {
+            return Some(Found::Value(list, last));
+        }
+        let end = path.get(1..)?.find('/').map_or(path.len(), |at| at + 1);
+        let collection = &self.collections[*self.by_path.get(&path[..end])?];
+        Some(Found::Records(collection, collection.below(&path[end..])?))
     }
 
     fn owner(&self, path: &str) -> Option<Owner> {
-        let route = match self.find(path)? {
-            Found::Text(_) | Found::List(_) => path.to_owned(),
-            Found::Value(list, _) => format!("{}/{{index}}", list.path),
+        let (route, speaks) = match self.find(path)? {
+            Found::Text(_) | Found::List(_) => (path.to_owned(), Speaks::Always(Voice::Text)),
+            Found::Value(list, _) => (format!("{}/{{index}}", list.path), Speaks::Always(Voice::Text)),
+            Found::Records(collection, below) => {
+                let is_texts = collection.texts.is_some() && matches!(below, Below::List);
+                let otherwise = if is_texts { Voice::Text } else { Voice::Json };
+                (collection.route(below), Speaks::Otherwise(otherwise))
+            }
         };
-        Some(Owner { route, voice: Voice::Text })
+        Some(Owner { route, speaks })
     }
+}
+
+fn collections(manifest: &Manifest, engine: &Engine) -> Vec<Collection> {
+    let model = engine.model();
+    let records = model.records.iter().enumerate().map(|(position, record)| {
+        let settings = manifest.resources.iter().find(|resource| resource.collection == record.path);
+        Collection::new(model, TypeId(position), settings)
+    });
+    records.collect()
 }
 
 impl Face {
@@ -119,6 +169,7 @@ async fn serve(State(face): State<Face>, request: Request) -> Response {
         }
         Some(Found::List(list)) => lists::answer(&served.engine, list, None, request).await,
         Some(Found::Value(list, index)) => lists::answer(&served.engine, list, Some(index), request).await,
+        Some(Found::Records(collection, below)) => records::answer(&served, collection, below, request).await,
         None => not_found().into_response(),
     }
 }

@@ -1,0 +1,142 @@
+//! One record type's collection as the face serves it: what was prepared at the start, and which paths are below it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use http::HeaderValue;
+
+use super::negotiate::{COLLECTION, Offers, TEXTS};
+use super::shape::Shape;
+use crate::app::{ResourceSettings, TextList};
+use crate::model::{FieldId, Kind, Model, TypeId, naming};
+
+pub struct Collection {
+    pub record: TypeId,
+    /// As it comes in a request: `/users`.
+    pub path: String,
+    pub whole: Arc<Shape>,
+    /// What plain clients see as a list of texts.
+    pub texts: Option<Texts>,
+    /// By the segment below a record: `orders` in `/users/1/orders`.
+    nested: HashMap<String, Nested>,
+    pub cache: Option<HeaderValue>,
+}
+
+pub struct Texts {
+    pub list: TextList,
+    /// Its one field.
+    pub shape: Arc<Shape>,
+}
+
+/// The records that refer to one record.
+pub struct Nested {
+    pub segment: String,
+    /// Whose collection these are a part of.
+    pub record: TypeId,
+    /// Their reference to the record above.
+    pub reference: FieldId,
+}
+
+/// Where below a collection a path leads. Ids are as they were written.
+#[derive(Clone, Copy)]
+pub enum Below<'p> {
+    /// The collection itself.
+    List,
+    /// The form for a new record.
+    New,
+    Record(&'p str),
+    /// The form for this record.
+    Edit(&'p str),
+    /// What a form without DELETE posts to.
+    Delete(&'p str),
+    Nested(&'p str, &'p Nested),
+    NestedRecord(&'p str, &'p Nested, &'p str),
+}
+
+impl Collection {
+    pub fn new(model: &Model, record: TypeId, settings: Option<&ResourceSettings>) -> Collection {
+        let owner = model.record(record);
+        // A list that the schema does not bear out has stopped the start already.
+        let list = settings.and_then(|settings| settings.text_list(model, owner).ok().flatten());
+        let texts = list.map(|list| {
+            let shape = Arc::new(Shape::of(model, record, vec![list.field]));
+            Texts { list, shape }
+        });
+        let cache = settings.and_then(|settings| settings.cache.as_deref());
+        Collection {
+            record,
+            path: format!("/{}", owner.path),
+            whole: Arc::new(Shape::whole(model, record)),
+            texts,
+            nested: nested(model, record),
+            cache: cache.and_then(|cache| HeaderValue::from_str(cache).ok()),
+        }
+    }
+
+    pub fn offers(&self) -> Offers {
+        if self.texts.is_some() { TEXTS } else { COLLECTION }
+    }
+
+    /// Where `rest` leads, which is what follows the collection's path.
+    pub fn below<'p>(&'p self, rest: &'p str) -> Option<Below<'p>> {
+        if rest.is_empty() {
+            return Some(Below::List);
+        }
+        let mut segments = rest.strip_prefix('/')?.split('/');
+        let id = segments.next().filter(|id| !id.is_empty())?;
+        match (segments.next(), segments.next(), segments.next()) {
+            (None, ..) if id == "new" => Some(Below::New),
+            (None, ..) => Some(Below::Record(id)),
+            (Some("edit"), None, _) => Some(Below::Edit(id)),
+            (Some("delete"), None, _) => Some(Below::Delete(id)),
+            (Some(segment), None, _) => Some(Below::Nested(id, self.nested.get(segment)?)),
+            (Some(segment), Some(other), None) if !other.is_empty() => {
+                Some(Below::NestedRecord(id, self.nested.get(segment)?, other))
+            }
+            (Some(_), Some(_), _) => None,
+        }
+    }
+
+    /// What metrics call a path.
+    pub fn route(&self, below: Below<'_>) -> String {
+        let path = &self.path;
+        match below {
+            Below::List => path.clone(),
+            Below::New => format!("{path}/new"),
+            Below::Record(_) => format!("{path}/{{id}}"),
+            Below::Edit(_) => format!("{path}/{{id}}/edit"),
+            Below::Delete(_) => format!("{path}/{{id}}/delete"),
+            Below::Nested(_, nested) => format!("{path}/{{id}}/{}", nested.segment),
+            Below::NestedRecord(_, nested, _) => format!("{path}/{{id}}/{}/{{id}}", nested.segment),
+        }
+    }
+}
+
+impl Below<'_> {
+    pub fn allow(&self) -> &'static str {
+        match self {
+            Below::List => "GET, HEAD, POST, OPTIONS",
+            Below::Record(_) => "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS",
+            Below::Delete(_) => "POST, OPTIONS",
+            Below::New | Below::Edit(_) | Below::Nested(..) | Below::NestedRecord(..) => "GET, HEAD, OPTIONS",
+        }
+    }
+}
+
+fn nested(model: &Model, record: TypeId) -> HashMap<String, Nested> {
+    let inverses = model.record(record).fields.iter().filter_map(|field| match &field.kind {
+        Kind::Inverse { of, field: reference } => {
+            let segment = naming::segment(&field.name);
+            Some((segment.clone(), Nested { segment, record: *of, reference: *reference }))
+        }
+        Kind::Id
+        | Kind::Scalar(_)
+        | Kind::Enum(_)
+        | Kind::Embedded(_)
+        | Kind::List(_)
+        | Kind::Reference { .. }
+        | Kind::Link { .. }
+        | Kind::Unstored => None,
+    });
+    inverses.collect()
+}

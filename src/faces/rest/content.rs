@@ -1,0 +1,198 @@
+//! What a body at a record path means: a record, several, a form or a text. The content type decides.
+
+use http::header::HeaderName;
+use http::{HeaderMap, HeaderValue, StatusCode};
+
+use super::body;
+use super::pairs::{self, Pairs};
+use crate::error::{Error, Segment, Violation};
+use crate::faces::problem::Problem;
+use crate::model::Value;
+
+/// The fields of one record by name, as they were sent.
+pub type Object = Vec<(String, Value)>;
+
+#[derive(Debug)]
+pub enum Sent {
+    Record(Object),
+    /// Each, or what is wrong with it.
+    Records(Vec<Result<Object, Error>>),
+    Form(Pairs),
+    Text(String),
+}
+
+/// Who reads: what is taken differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// POST to a collection.
+    Collection,
+    /// POST to a collection that is a list of texts to plain clients.
+    Texts,
+    /// The whole of a record.
+    Record,
+    /// Changes to a record.
+    Patch,
+}
+
+impl Place {
+    fn taken(self) -> &'static str {
+        match self {
+            Place::Collection => {
+                "application/json, application/x-ndjson, application/x-www-form-urlencoded, multipart/form-data"
+            }
+            Place::Texts => {
+                "application/json, application/x-ndjson, text/plain, application/x-www-form-urlencoded, \
+                 multipart/form-data"
+            }
+            Place::Record => "application/json, application/x-www-form-urlencoded, multipart/form-data",
+            Place::Patch => "application/merge-patch+json, application/json",
+        }
+    }
+
+    /// The header that names what is taken.
+    pub fn header(self) -> (HeaderName, HeaderValue) {
+        let name = match self {
+            Place::Collection | Place::Texts | Place::Record => HeaderName::from_static("accept-post"),
+            Place::Patch => HeaderName::from_static("accept-patch"),
+        };
+        (name, HeaderValue::from_static(self.taken()))
+    }
+
+    fn unsupported(self, essence: &str) -> Problem {
+        let sent = match essence {
+            "" => "a body without a content type".to_owned(),
+            named => format!("a body of the type {named:?}"),
+        };
+        let detail = format!("{sent} cannot be read here; send {}", self.taken());
+        let (name, value) = self.header();
+        Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", detail).header(name, value)
+    }
+
+    /// `is_field` tells whether the name of a control means something.
+    pub fn read(
+        self,
+        headers: &HeaderMap,
+        bytes: &[u8],
+        is_field: impl Fn(&str) -> bool,
+    ) -> Result<Sent, Problem> {
+        let essence = body::essence(headers);
+        match (essence.as_str(), self) {
+            ("application/json" | "text/json", _) | ("application/merge-patch+json", Place::Patch) => {
+                self.json(headers, bytes)
+            }
+            (_, Place::Patch) => Err(self.unsupported(&essence)),
+            ("application/x-ndjson" | "application/ndjson", Place::Collection | Place::Texts) => {
+                Ok(Sent::Records(lines(&body::decoded(headers, bytes)?)))
+            }
+            ("multipart/form-data", _) => pairs::multipart(body::media(headers), bytes).map(Sent::Form),
+            // Nothing at all is an empty form.
+            (_, _) if bytes.is_empty() => Ok(Sent::Form(Pairs::new())),
+            ("application/x-www-form-urlencoded", _) => self.form(headers, bytes, is_field),
+            ("" | "application/octet-stream", Place::Texts) => body::decoded(headers, bytes).map(Sent::Text),
+            (text, Place::Texts) if text.starts_with("text/") => {
+                body::decoded(headers, bytes).map(Sent::Text)
+            }
+            (_, Place::Collection | Place::Texts | Place::Record) => Err(self.unsupported(&essence)),
+        }
+    }
+
+    /// A form that names no field is a text to a list of texts: what `curl -d milk` sends.
+    fn form(
+        self,
+        headers: &HeaderMap,
+        bytes: &[u8],
+        is_field: impl Fn(&str) -> bool,
+    ) -> Result<Sent, Problem> {
+        let text = body::decoded(headers, bytes)?;
+        let pairs = pairs::urlencoded(&text, "the form");
+        let names_field = pairs.iter().flatten().any(|(name, _)| is_field(name));
+        if self == Place::Texts && !names_field { Ok(Sent::Text(text)) } else { pairs.map(Sent::Form) }
+    }
+
+    fn json(self, headers: &HeaderMap, bytes: &[u8]) -> Result<Sent, Problem> {
+        let text = body::decoded(headers, bytes)?;
+        let value = parsed(&text).map_err(|why| {
+            Problem::bad_request("MALFORMED_BODY", format!("the body cannot be read as JSON: {why}"))
+        })?;
+        match (value, self) {
+            (Value::Object(fields), _) => Ok(Sent::Record(fields)),
+            (Value::List(items), Place::Collection | Place::Texts) => {
+                Ok(Sent::Records(items.into_iter().enumerate().map(|(i, item)| object(i, item)).collect()))
+            }
+            (Value::String(text), Place::Texts) => Ok(Sent::Text(text)),
+            (other, _) => {
+                let many = match self {
+                    Place::Collection | Place::Texts => " or an array of objects",
+                    Place::Record | Place::Patch => "",
+                };
+                let detail = format!("the body must be an object{many}, not {}", other.noun());
+                Err(Problem::bad_request("NOT_A_RECORD", detail))
+            }
+        }
+    }
+}
+
+/// Digits of numbers survive as they were written; of a key that is given twice, the last one counts.
+fn parsed(text: &str) -> Result<Value, String> {
+    serde_json::from_str::<serde_json::Value>(text).map(Value::from).map_err(|error| error.to_string())
+}
+
+/// One record a line; blank lines count but say nothing.
+fn lines(text: &str) -> Vec<Result<Object, Error>> {
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let read = |(position, (number, line)): (usize, (usize, &str))| match parsed(line) {
+        Ok(value) => object(position, value),
+        Err(why) => {
+            let message = format!("line {} cannot be read as JSON: {why}", number + 1);
+            Err(Error::Invalid(vec![Violation { path: Vec::new(), code: "MALFORMED", message }]))
+        }
+    };
+    lines.enumerate().map(read).collect()
+}
+
+fn object(position: usize, value: Value) -> Result<Object, Error> {
+    match value {
+        Value::Object(fields) => Ok(fields),
+        other @ (Value::Null
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::List(_)) => {
+            let message = format!("element {position} must be an object, not {}", other.noun());
+            Err(Error::Invalid(vec![Violation { path: Vec::new(), code: "TYPE", message }]))
+        }
+    }
+}
+
+/// The failures of several records as one, each with the number of its element.
+pub fn numbered(failures: Vec<(usize, Error)>) -> Error {
+    /// More than that nobody reads.
+    const MOST: usize = 100;
+    let (mut invalid, mut conflicts, mut other) = (Vec::new(), Vec::new(), None);
+    for (number, error) in failures {
+        let at = |violation: Violation| violation.under(Segment::Index(number));
+        match error {
+            Error::Invalid(list) => invalid.extend(list.into_iter().map(at)),
+            Error::Conflict(list) => conflicts.extend(list.into_iter().map(at)),
+            // Undone or never begun because of another.
+            Error::Cancelled => {}
+            error @ (Error::NotFound(_)
+            | Error::Stale { .. }
+            | Error::KeyReused
+            | Error::KeyInUse
+            | Error::Limit(_)
+            | Error::Unavailable { .. }
+            | Error::Internal { .. }
+            | Error::EventId { .. }
+            | Error::Resolver { .. }) => other = other.or(Some(error)),
+        }
+    }
+    invalid.truncate(MOST);
+    match (other, invalid.is_empty(), conflicts.is_empty()) {
+        (Some(error), ..) => error,
+        (None, false, _) => Error::Invalid(invalid),
+        (None, true, false) => Error::Conflict(conflicts),
+        (None, true, true) => Error::Cancelled,
+    }
+}

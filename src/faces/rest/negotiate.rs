@@ -1,0 +1,208 @@
+//! Which form of an answer a request gets: the one place that weighs `Accept` against what an address can give.
+
+use http::header::HeaderValue;
+use http::{HeaderMap, StatusCode};
+
+use crate::faces::accept::{Accept, Quality};
+use crate::faces::problem::Problem;
+
+/// The forms of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// HTML, for people.
+    Page,
+    Json,
+    /// Texts, one a line.
+    Lines,
+    /// Every record, one a line.
+    Ndjson,
+}
+
+const JSON: &str = "application/json";
+
+/// What one address can give. The first is what `*/*` gets.
+#[derive(Debug, Clone, Copy)]
+pub struct Offers(pub &'static [Wanted]);
+
+/// The page everywhere …
+pub const RECORD: Offers = Offers(&[Wanted::Page, Wanted::Json]);
+pub const COLLECTION: Offers = Offers(&[Wanted::Page, Wanted::Json, Wanted::Ndjson]);
+/// … but where plain clients see a list of texts.
+pub const TEXTS: Offers = Offers(&[Wanted::Json, Wanted::Lines, Wanted::Page, Wanted::Ndjson]);
+pub const PLAIN: Offers = Offers(&[Wanted::Json, Wanted::Lines]);
+pub const PLAIN_WITH_PAGE: Offers = Offers(&[Wanted::Json, Wanted::Lines, Wanted::Page]);
+/// A form to fill in has no other face.
+pub const FORM: Offers = Offers(&[Wanted::Page]);
+
+/// What makes the choice beside `Accept`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fields {
+    /// `?fields=` asks for objects.
+    Chosen,
+    Unsaid,
+}
+
+impl Wanted {
+    fn media(self) -> &'static str {
+        match self {
+            Wanted::Page => "text/html",
+            Wanted::Json => JSON,
+            Wanted::Lines => "text/plain",
+            Wanted::Ndjson => "application/x-ndjson",
+        }
+    }
+
+    /// Whether only a request that spells it out can mean it.
+    fn must_be_named(self) -> bool {
+        match self {
+            Wanted::Ndjson => true,
+            Wanted::Page | Wanted::Json | Wanted::Lines => false,
+        }
+    }
+
+    pub fn content_type(self) -> HeaderValue {
+        HeaderValue::from_static(match self {
+            Wanted::Page => "text/html; charset=utf-8",
+            Wanted::Json => "application/json; charset=utf-8",
+            Wanted::Lines => "text/plain; charset=utf-8",
+            Wanted::Ndjson => "application/x-ndjson; charset=utf-8",
+        })
+    }
+}
+
+impl Offers {
+    /// What is wanted of these, or nothing where none is acceptable.
+    pub fn choose(self, accept: &Accept<'_>, fields: Fields) -> Option<Wanted> {
+        let chosen = self.best(accept);
+        match (fields, chosen) {
+            (Fields::Unsaid, _) | (_, Some(Wanted::Ndjson)) => chosen,
+            // "Unless a browser asks": one that spells HTML out.
+            (Fields::Chosen, Some(Wanted::Page)) if accept.names("text/html") => chosen,
+            (Fields::Chosen, Some(Wanted::Page | Wanted::Json | Wanted::Lines) | None) => Some(Wanted::Json),
+        }
+    }
+
+    fn best(self, accept: &Accept<'_>) -> Option<Wanted> {
+        let mut best: Option<((Quality, bool, bool), Wanted)> = None;
+        for &offer in self.0 {
+            let (quality, named) = self.weigh(accept, offer);
+            // A tie goes to what is offered first; among what is spelled out, to anything before the page.
+            let weight = (quality, named, !(named && offer == Wanted::Page));
+            if quality > 0 && best.is_none_or(|(most, _)| weight > most) {
+                best = Some((weight, offer));
+            }
+        }
+        best.map(|(_, offer)| offer)
+    }
+
+    fn weigh(self, accept: &Accept<'_>, offer: Wanted) -> (Quality, bool) {
+        let named = accept.names(offer.media());
+        // A wildcard beside JSON that is spelled out asks for nothing else.
+        let overruled = offer != Wanted::Json && self.0.contains(&Wanted::Json) && accept.names(JSON);
+        let counts = named || !(offer.must_be_named() || overruled);
+        (if counts { accept.quality(offer.media()) } else { 0 }, named)
+    }
+
+    /// What is wanted, or the refusal that names what there is.
+    pub fn wanted(self, headers: &HeaderMap, fields: Fields) -> Result<Wanted, Problem> {
+        self.choose(&Accept::of(headers), fields).ok_or_else(|| self.none())
+    }
+
+    fn none(self) -> Problem {
+        let detail = format!("Accept allows none of what there is here: {}", self.named());
+        Problem::new(StatusCode::NOT_ACCEPTABLE, "NOT_ACCEPTABLE", detail)
+    }
+
+    /// The request would get a page, and pages do not exist.
+    pub fn no_page(self) -> Problem {
+        let others = Offers::named(self);
+        let detail = match others.is_empty() {
+            true => "there is no page here".to_owned(),
+            false => format!("there is no page here; Accept may ask for {others}"),
+        };
+        Problem::new(StatusCode::NOT_ACCEPTABLE, "NOT_ACCEPTABLE", detail)
+    }
+
+    fn named(self) -> String {
+        let names = self.0.iter().filter(|offer| **offer != Wanted::Page).map(|offer| offer.media());
+        names.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Whether a deletion is answered with nothing but its success; else it leads back to the list.
+pub fn wants_no_content(headers: &HeaderMap) -> bool {
+    let accept = Accept::of(headers);
+    accept.names("application/json") && !accept.takes_anything()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::header::ACCEPT;
+
+    const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8";
+
+    fn chosen(offers: Offers, line: &'static str, fields: Fields) -> Option<Wanted> {
+        let lines = (!line.is_empty()).then(|| (ACCEPT, HeaderValue::from_static(line)));
+        offers.choose(&Accept::of(&HeaderMap::from_iter(lines)), fields)
+    }
+
+    #[test]
+    fn the_table_of_faces() {
+        use Wanted::{Json, Lines, Ndjson, Page};
+        // What records, the list of users, samples and items give.
+        let table: &[(&'static str, [Option<Wanted>; 4])] = &[
+            ("", [Some(Page), Some(Json), Some(Json), Some(Json)]),
+            ("*/*", [Some(Page), Some(Json), Some(Json), Some(Json)]),
+            (BROWSER, [Some(Page), Some(Page), Some(Page), Some(Json)]),
+            ("text/html", [Some(Page), Some(Page), Some(Page), None]),
+            ("application/json", [Some(Json); 4]),
+            ("application/json, text/plain, */*", [Some(Json); 4]),
+            ("application/json;q=0.5, */*", [Some(Json); 4]),
+            ("application/json, text/html", [Some(Json); 4]),
+            ("application/json;q=0.9, text/html", [Some(Page), Some(Page), Some(Page), Some(Json)]),
+            ("text/html;q=0.9, application/json", [Some(Json); 4]),
+            ("text/plain", [None, Some(Lines), Some(Lines), Some(Lines)]),
+            ("text/plain;q=0.5, */*", [Some(Page), Some(Json), Some(Json), Some(Json)]),
+            ("text/plain, text/html;q=0.5", [Some(Page), Some(Lines), Some(Lines), Some(Lines)]),
+            ("text/*", [Some(Page), Some(Lines), Some(Lines), Some(Lines)]),
+            ("application/*", [Some(Json); 4]),
+            ("text/html;q=0, */*", [Some(Json); 4]),
+            ("application/x-ndjson", [Some(Ndjson), Some(Ndjson), None, None]),
+            ("application/x-ndjson, */*;q=0.1", [Some(Ndjson), Some(Ndjson), Some(Json), Some(Json)]),
+            ("text/event-stream", [None; 4]),
+            ("image/png", [None; 4]),
+            ("*/*;q=0", [None; 4]),
+        ];
+        for (line, expected) in table {
+            let offers = [COLLECTION, TEXTS, PLAIN_WITH_PAGE, PLAIN];
+            assert_eq!(offers.map(|offers| chosen(offers, line, Fields::Unsaid)), *expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn fields_ask_for_objects_unless_a_browser_asks() {
+        let table = [
+            ("", Wanted::Json),
+            ("*/*", Wanted::Json),
+            ("text/plain", Wanted::Json),
+            ("application/json", Wanted::Json),
+            (BROWSER, Wanted::Page),
+            ("application/x-ndjson", Wanted::Ndjson),
+        ];
+        for (line, expected) in table {
+            assert_eq!(chosen(TEXTS, line, Fields::Chosen), Some(expected), "{line}");
+            assert_eq!(chosen(COLLECTION, line, Fields::Chosen), Some(expected), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_deletion_says_nothing_only_to_those_who_ask_for_json_alone() {
+        for (line, nothing) in
+            [("application/json", true), ("application/json, */*", false), ("*/*", false), (BROWSER, false)]
+        {
+            let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(line))]);
+            assert_eq!(wants_no_content(&headers), nothing, "{line}");
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! What stands behind the `?` of a record path: filters, search, order, fields and the part of the list that is wanted.
+
+use http::Uri;
+
+use super::pairs::{self, Pairs, encoded};
+use super::typed;
+use crate::engine::arguments::{filter_field, order};
+use crate::engine::{Condition, Listing, Op, Order, PlanLimits, Slice, window};
+use crate::error::{Error, Violation};
+use crate::faces::problem::{About, Problem};
+use crate::model::naming::nearest;
+use crate::model::{FieldId, RecordType, Value};
+
+/// Words that mean the list itself; a field of the same name is filtered by with an operator, as in `size.eq=3`.
+const LIST_WORDS: [&str; 7] = ["fields", "q", "sort", "page", "size", "after", "count"];
+
+const OPERATORS: [&str; 8] = ["eq", "ne", "lt", "lte", "gt", "gte", "contains", "in"];
+
+/// Which parameters an address takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Takes {
+    /// All of them.
+    List,
+    /// `fields` alone.
+    Fields,
+    Nothing,
+}
+
+/// A query that was understood.
+#[derive(Debug, Default)]
+pub struct Query {
+    pub listing: Listing,
+    /// In the order asked for; none where all are meant.
+    pub fields: Option<Vec<FieldId>>,
+    pub chose_fields: bool,
+    /// A part of the list was asked for in so many words.
+    pub sliced: bool,
+    /// As given, for links to other parts.
+    given: Pairs,
+}
+
+/// Whether the query of a request asks for fields; known before the query is understood.
+pub fn chooses_fields(uri: &Uri) -> bool {
+    let query = uri.query().unwrap_or_default();
+    query.split('&').any(|part| part.strip_prefix("fields=").is_some_and(|value| !value.is_empty()))
+}
+
+impl Query {
+    pub fn read(uri: &Uri, record: &RecordType, limits: &PlanLimits, takes: Takes) -> Result<Query, Problem> {
+        let mut given = pairs::urlencoded(uri.query().unwrap_or_default(), "the query")?;
+        // An empty parameter counts as absent: a form sends all its controls.
+        given.retain(|(_, value)| !value.is_empty());
+        let mut reader = Reader { record, takes, words: Words::default(), violations: Vec::new() };
+        for (name, value) in &given {
+            reader.take(name, value);
+        }
+        let Reader { words, violations, .. } = reader;
+        if !violations.is_empty() {
+            return Err(refused(Error::Invalid(violations)));
+        }
+        let sliced = words.page.is_some() || words.size.is_some() || words.after.is_some();
+        let slice = words.slice(limits).map_err(refused)?;
+        let chose_fields = words.chose_fields;
+        let (conditions, search, order) = (words.conditions, words.search, words.order);
+        let count = words.count.unwrap_or(false);
+        let listing = Listing { conditions, search, order, slice, count, cursors: false };
+        Ok(Query { listing, fields: words.fields, chose_fields, sliced, given })
+    }
+
+    /// The same list from elsewhere: these parameters in place of those that say where.
+    fn elsewhere(&self, path: &str, place: &[(&str, String)]) -> String {
+        let kept = self.given.iter().filter(|(name, _)| !["page", "after"].contains(&name.as_str()));
+        let kept = kept.map(|(name, value)| format!("{}={}", encoded(name), encoded(value)));
+        let placed = place.iter().map(|(name, value)| format!("{name}={}", encoded(value)));
+        let query: Vec<String> = kept.chain(placed).collect();
+        if query.is_empty() { path.to_owned() } else { format!("{path}?{}", query.join("&")) }
+    }
+
+    /// The `Link` header: where the other parts of the list are, as far as it is known.
+    pub fn links(&self, path: &str, next: Option<&str>, total: Option<u64>) -> String {
+        let mut links = Vec::new();
+        let mut add = |rel: &str, place: &[(&str, String)]| {
+            links.push(format!("<{}>; rel=\"{rel}\"", self.elsewhere(path, place)));
+        };
+        match &self.listing.slice {
+            Slice::Page { page, size } => {
+                let at = |page: i64| [("page", page.to_string())];
+                add("first", &at(1));
+                if *page > 1 {
+                    add("prev", &at(page - 1));
+                }
+                if next.is_some() {
+                    add("next", &at(page.saturating_add(1)));
+                }
+                if let Some(total) = total {
+                    add("last", &at((total.div_ceil((*size).max(1) as u64) as i64).max(1)));
+                }
+            }
+            Slice::First { .. } | Slice::All => {
+                add("first", &[]);
+                if let Some(cursor) = next {
+                    add("next", &[("after", cursor.to_owned())]);
+                }
+            }
+        }
+        links.join(", ")
+    }
+}
+
+/// A complaint about the query.
+pub fn refused(error: Error) -> Problem {
+    Problem::from(error).about(About::Query)
+}
+
+/// The parameters by meaning.
+#[derive(Default)]
+struct Words {
+    conditions: Vec<Condition>,
+    search: Option<String>,
+    order: Vec<Order>,
+    fields: Option<Vec<FieldId>>,
+    chose_fields: bool,
+    page: Option<i64>,
+    size: Option<i64>,
+    after: Option<String>,
+    count: Option<bool>,
+}
+
+impl Words {
+    /// Without a page, a list goes on by cursor: nothing is skipped or seen twice however it changes.
+    fn slice(&self, limits: &PlanLimits) -> Result<Slice, Error> {
+        match (self.page, &self.after) {
+            (Some(_), Some(_)) => Err(window::both("`page` or `after`")),
+            (Some(page), None) => window::page(limits, Some(page), self.size),
+            (None, after) => window::first(limits, "size", self.size, after.clone()),
+        }
+    }
+}
+
+struct Reader<'r> {
+    record: &'r RecordType,
+    takes: Takes,
+    words: Words,
+    violations: Vec<Violation>,
+}
+
+impl Reader<'_> {
+    fn take(&mut self, name: &str, value: &str) {
+        let taken = match (self.takes, name) {
+            (Takes::List | Takes::Fields, "fields") => self.fields(value),
+            (Takes::List, word) if LIST_WORDS.contains(&word) => self.word(word, value),
+            (Takes::List, name) => self.condition(name, value),
+            (Takes::Fields | Takes::Nothing, name) => Err(self.unknown(name)),
+        };
+        if let Err(violation) = taken {
+            self.violations.push(violation);
+        }
+    }
+
+    fn word(&mut self, name: &str, value: &str) -> Result<(), Violation> {
+        match name {
+            "q" => once(name, &mut self.words.search, value.to_owned()),
+            "sort" => self.sort(value),
+            "page" => once(name, &mut self.words.page, positive(name, value)?),
+            "size" => once(name, &mut self.words.size, positive(name, value)?),
+            "after" => once(name, &mut self.words.after, value.to_owned()),
+            "count" => once(name, &mut self.words.count, flag(name, value)?),
+            _ => Err(self.unknown(name)),
+        }
+    }
+
+    fn sort(&mut self, value: &str) -> Result<(), Violation> {
+        for word in value.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+            let order = order(self.record, "sort", word).map_err(|mut wrong| wrong.remove(0))?;
+            if !self.words.order.iter().any(|known| known.field == order.field) {
+                self.words.order.push(order);
+            }
+        }
+        Ok(())
+    }
+
+    fn fields(&mut self, value: &str) -> Result<(), Violation> {
+        self.words.chose_fields = true;
+        for name in value.split(',').map(str::trim).filter(|name| !name.is_empty() && *name != "*") {
+            let found = self.record.input_field(name).filter(|id| self.record.field(*id).is_stored());
+            let Some(field) = found else {
+                let stored = self.record.fields.iter().filter(|field| field.is_stored());
+                let hint = hint(name, stored.map(|field| field.input_name.as_str()));
+                let message = format!("{} has no field `{name}` to show{hint}", self.record.name);
+                return Err(Violation::new("fields", "UNKNOWN_FIELD", message));
+            };
+            let fields = self.words.fields.get_or_insert_default();
+            if !fields.contains(&field) {
+                fields.push(field);
+            }
+        }
+        if value.split(',').any(|name| name.trim() == "*") {
+            self.words.fields = None;
+        }
+        Ok(())
+    }
+
+    /// `price=1`, `price.gte=1`, `status.in=NEW,PAID`.
+    fn condition(&mut self, name: &str, text: &str) -> Result<(), Violation> {
+        let (field, op) = match name.split_once('.') {
+            Some((field, op)) => (field, Op::named(op)),
+            None => (name, Some(Op::Eq)),
+        };
+        let (Some(id), Some(op)) = (filter_field(self.record, field), op) else {
+            return Err(self.unknown(name));
+        };
+        let kind = &self.record.field(id).kind;
+        let value = match op {
+            Op::In => Value::List(text.split(',').map(|item| typed::value(kind, item)).collect()),
+            Op::Eq | Op::Ne | Op::Lt | Op::Lte | Op::Gt | Op::Gte | Op::Contains => typed::value(kind, text),
+        };
+        self.words.conditions.push(Condition { field: id, op, value });
+        Ok(())
+    }
+
+    fn unknown(&self, name: &str) -> Violation {
+        let filters = self.record.fields.iter().filter(|field| field.kind.is_comparable());
+        let filters: Vec<&str> = filters.map(|field| field.input_name.as_str()).collect();
+        let hint = match (self.takes, name.split_once('.')) {
+            (Takes::Nothing, _) => "; this address takes none".to_owned(),
+            (Takes::Fields, _) => "; this address takes `fields` alone".to_owned(),
+            (Takes::List, Some((field, op))) if filters.contains(&field) => match nearest(op, OPERATORS) {
+                Some(near) => format!("; did you mean `{field}.{near}`?"),
+                None => format!("; `{field}` can be followed by .{}", OPERATORS.join(", .")),
+            },
+            (Takes::List, Some((field, op))) => match nearest(field, filters.iter().copied()) {
+                Some(near) => format!("; did you mean `{near}.{op}`?"),
+                None => String::new(),
+            },
+            (Takes::List, None) => hint(name, filters.iter().copied().chain(LIST_WORDS)),
+        };
+        Violation::new(name, "UNKNOWN", format!("unknown parameter `{name}`{hint}"))
+    }
+}
+
+fn hint<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(name, known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()
+}
+
+fn once<T>(name: &str, place: &mut Option<T>, value: T) -> Result<(), Violation> {
+    if place.is_some() {
+        return Err(Violation::new(name, "TWICE", format!("`{name}` is given twice")));
+    }
+    *place = Some(value);
+    Ok(())
+}
+
+/// A number that the window then judges.
+fn positive(name: &str, value: &str) -> Result<i64, Violation> {
+    let digits = !value.starts_with('+');
+    value.parse().ok().filter(|_| digits).ok_or_else(|| {
+        Violation::new(
+            name,
+            "TYPE",
+            format!("`{name}` must be a positive whole number of 64 bits, not {value:?}"),
+        )
+    })
+}
+
+fn flag(name: &str, value: &str) -> Result<bool, Violation> {
+    match value {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err(Violation::new(name, "TYPE", format!("`{name}` must be true or false, not {value:?}"))),
+    }
+}

@@ -1,0 +1,251 @@
+//! Records that are read: one, a part of a list, or all of them streamed.
+
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+use http::header::{CONTENT_TYPE, ETAG, HeaderName, LINK};
+use http::{HeaderValue, StatusCode};
+use xxhash_rust::xxh3::Xxh3;
+
+use super::collection::{Collection, Nested};
+use super::negotiate::{COLLECTION, Fields, Offers, RECORD, Wanted};
+use super::query::{Query, Takes, chooses_fields, refused};
+use super::records::{Ask, look, no_page};
+use super::rows::{Form, Read, Rows};
+use super::shape::Shape;
+use crate::engine::{Condition, Engine, Listing, Op, Operation, Outcome, Selection, Slice};
+use crate::error::{Error, Result};
+use crate::faces::problem::Problem;
+use crate::faces::tags;
+use crate::model::{FieldId, TypeId, Value};
+
+const X_TOTAL_COUNT: HeaderName = HeaderName::from_static("x-total-count");
+
+/// How many records are read at once of a list that is streamed: about so many bytes, as the last part tells.
+const PART: usize = 256 << 10;
+const FEWEST: i64 = 16;
+const MOST: i64 = 4_096;
+
+impl Ask<'_> {
+    pub async fn one(&self, id: i64) -> Result<Response, Problem> {
+        let record = self.collection.record;
+        let shape = self.one_asked(self.collection)?;
+        let operation = Operation::Get { record, id, selection: shape.selection.clone() };
+        let (read, _) = self.look(vec![operation], Rows::new(&shape, Form::One)).await.map_err(refused)?;
+        self.shown(record, id, &shape, read)
+    }
+
+    /// A record of another record's: its reference must lead there.
+    pub async fn one_below(&self, above: i64, nested: &Nested, id: i64) -> Result<Response, Problem> {
+        let target = self.served.collection(nested.record);
+        let shape = self.one_asked(target)?;
+        let own = self.served.engine.model().record(nested.record).id_field();
+        let conditions = vec![is(own, id), is(nested.reference, above)];
+        let slice = Slice::First { first: 1, after: None };
+        let listing = Listing { conditions, slice, ..Listing::default() };
+        let operation =
+            Operation::List { record: nested.record, listing, selection: shape.selection.clone() };
+        let (read, _) = self.look(vec![operation], Rows::new(&shape, Form::One)).await.map_err(refused)?;
+        self.shown(nested.record, id, &shape, read)
+    }
+
+    fn one_asked(&self, target: &Collection) -> Result<Arc<Shape>, Problem> {
+        no_page(RECORD.wanted(self.headers(), self.chosen())?, RECORD)?;
+        let query = self.query(target.record, Takes::Fields)?;
+        Ok(self.shape(target, &query))
+    }
+
+    fn chosen(&self) -> Fields {
+        if chooses_fields(&self.head.uri) { Fields::Chosen } else { Fields::Unsaid }
+    }
+
+    fn shown(&self, record: TypeId, id: i64, shape: &Shape, read: Read) -> Result<Response, Problem> {
+        if read.rows == 0 {
+            return Err(self.missing(record, id));
+        }
+        let version = read.version.ok_or_else(|| Error::internal("a record has no readable version"))?;
+        Ok(self.tagged(shape.tag(version), Wanted::Json, read.bytes))
+    }
+
+    /// The bytes, or nothing but the news that the client has them.
+    fn tagged(&self, tag: String, wanted: Wanted, bytes: Vec<u8>) -> Response {
+        let mut response = if tags::is_known(self.headers(), &tag) {
+            StatusCode::NOT_MODIFIED.into_response()
+        } else {
+            ([(CONTENT_TYPE, wanted.content_type())], bytes).into_response()
+        };
+        response.headers_mut().insert(ETAG, HeaderValue::from_str(&tag).expect("a tag is visible ASCII"));
+        self.negotiated(response)
+    }
+
+    pub async fn list(&self) -> Result<Response, Problem> {
+        let offers = self.collection.offers();
+        let (query, wanted) = self.list_asked(self.collection.record, offers)?;
+        let reading = self.reading(self.collection, &query, wanted, Vec::new());
+        self.listed(&self.collection.path, query, wanted, reading, None).await
+    }
+
+    /// The records that refer to one record, which must be there.
+    pub async fn list_below(&self, above: i64, nested: &Nested) -> Result<Response, Problem> {
+        let (query, wanted) = self.list_asked(nested.record, COLLECTION)?;
+        let target = self.served.collection(nested.record);
+        let reading = self.reading(target, &query, wanted, vec![is(nested.reference, above)]);
+        let path = format!("{}/{above}/{}", self.collection.path, nested.segment);
+        self.listed(&path, query, wanted, reading, Some(above)).await
+    }
+
+    fn list_asked(&self, record: TypeId, offers: Offers) -> Result<(Query, Wanted), Problem> {
+        let wanted = no_page(offers.wanted(self.headers(), self.chosen())?, offers)?;
+        Ok((self.query(record, Takes::List)?, wanted))
+    }
+
+    fn reading(
+        &self,
+        target: &Collection,
+        query: &Query,
+        wanted: Wanted,
+        conditions: Vec<Condition>,
+    ) -> Reading {
+        let (form, shape) = match (wanted, &target.texts) {
+            (Wanted::Ndjson, _) => (Form::Ndjson, self.shape(target, query)),
+            (Wanted::Lines, Some(texts)) => (Form::Lines, texts.shape.clone()),
+            (Wanted::Json, Some(texts)) if !query.chose_fields && conditions.is_empty() => {
+                (Form::Texts, texts.shape.clone())
+            }
+            (Wanted::Json | Wanted::Page | Wanted::Lines, _) => (Form::Array, self.shape(target, query)),
+        };
+        let mut listing = Listing { cursors: true, ..query.listing.clone() };
+        listing.conditions.extend(conditions);
+        Reading { engine: self.served.engine.clone(), record: target.record, shape, form, listing }
+    }
+
+    async fn listed(
+        &self,
+        path: &str,
+        query: Query,
+        wanted: Wanted,
+        mut reading: Reading,
+        above: Option<i64>,
+    ) -> Result<Response, Problem> {
+        let is_whole = reading.form != Form::Array && !query.sliced;
+        if is_whole {
+            reading.listing.slice = Slice::First { first: 1_000, after: None };
+        }
+        let above = above.map(|id| Operation::Get {
+            record: self.collection.record,
+            id,
+            selection: Arc::new(Selection::new(vec![self.record().id_field()], Vec::new())),
+        });
+        let id = above.as_ref().map(id_of);
+        let (first, outcomes) = reading.part(above, false).await.map_err(refused)?;
+        if let (Some(id), Some(Outcome::Missing)) = (id, outcomes.first()) {
+            return Err(self.missing(self.collection.record, id));
+        }
+        let Some(Outcome::Listed { more, total }) = outcomes.last() else {
+            return Err(Error::internal(format!("a list ended as {outcomes:?}")).into());
+        };
+        let (more, total) = (*more, *total);
+        let mut response = if is_whole && more {
+            self.negotiated(([(CONTENT_TYPE, wanted.content_type())], reading.follow(first)).into_response())
+        } else {
+            let next = first.last.as_deref().filter(|_| more);
+            let links = (!is_whole).then(|| query.links(path, next, total));
+            let bytes = closed(reading.form, first.bytes);
+            let tag = tag(&bytes, links.as_deref(), total);
+            let mut response = self.tagged(tag, wanted, bytes);
+            let links = links.and_then(|links| HeaderValue::from_str(&links).ok());
+            response.headers_mut().extend(links.map(|links| (LINK, links)));
+            response
+        };
+        response.headers_mut().extend(total.map(|total| (X_TOTAL_COUNT, HeaderValue::from(total))));
+        Ok(response)
+    }
+}
+
+fn id_of(operation: &Operation) -> i64 {
+    match operation {
+        Operation::Get { id, .. } | Operation::Update { id, .. } | Operation::Delete { id, .. } => *id,
+        Operation::List { .. }
+        | Operation::Create { .. }
+        | Operation::Changed { .. }
+        | Operation::Plain(_) => 0,
+    }
+}
+
+/// Of everything that the answer says, so that it is exact whatever changed.
+fn tag(bytes: &[u8], links: Option<&str>, total: Option<u64>) -> String {
+    let mut hash = Xxh3::new();
+    hash.update(bytes);
+    hash.update(links.unwrap_or_default().as_bytes());
+    hash.update(&total.unwrap_or_default().to_le_bytes());
+    format!("\"{:032x}\"", hash.digest128())
+}
+
+/// Ends what rows have begun.
+pub fn closed(form: Form, mut bytes: Vec<u8>) -> Vec<u8> {
+    match form {
+        Form::Array | Form::Texts => {
+            if bytes.is_empty() {
+                bytes.push(b'[');
+            }
+            bytes.push(b']');
+        }
+        Form::One | Form::Ndjson | Form::Lines => {}
+    }
+    bytes
+}
+
+pub fn is(field: FieldId, id: i64) -> Condition {
+    Condition { field, op: Op::Eq, value: Value::Int(id) }
+}
+
+/// A list while it is read.
+struct Reading {
+    engine: Engine,
+    record: TypeId,
+    shape: Arc<Shape>,
+    form: Form,
+    listing: Listing,
+}
+
+impl Reading {
+    /// The part that the listing asks for now; `above` is asked with the first.
+    async fn part(&self, above: Option<Operation>, continued: bool) -> Result<(Read, Vec<Outcome>)> {
+        let from = usize::from(above.is_some());
+        let rows =
+            Rows::new(&self.shape, self.form).from(from).cursors(&self.listing.order).continued(continued);
+        let selection = self.shape.selection.clone();
+        let list = Operation::List { record: self.record, listing: self.listing.clone(), selection };
+        look(&self.engine, above.into_iter().chain([list]).collect(), rows).await
+    }
+
+    /// The first part and then the others, each read when the client has taken the one before: what goes away stops
+    /// being read, and memory holds one part. Each part is read as the records are then.
+    fn follow(mut self, first: Read) -> Body {
+        self.listing.count = false;
+        let form = self.form;
+        let next = self.next(&first);
+        let others = stream::try_unfold(Some((self, next)), |state| async move {
+            let Some((mut reading, slice)) = state else { return Ok::<_, Error>(None) };
+            reading.listing.slice = slice;
+            let (read, outcomes) = reading.part(None, true).await?;
+            let more = matches!(outcomes.last(), Some(Outcome::Listed { more: true, .. }));
+            let next = reading.next(&read);
+            Ok(Some((read.bytes, more.then_some((reading, next)))))
+        });
+        let end = match form {
+            Form::Array | Form::Texts => b"]".to_vec(),
+            Form::One | Form::Ndjson | Form::Lines => Vec::new(),
+        };
+        let parts = stream::iter([Ok(first.bytes)]).chain(others).chain(stream::iter([Ok(end)]));
+        Body::from_stream(parts.map_ok(Bytes::from))
+    }
+
+    fn next(&self, read: &Read) -> Slice {
+        let rows = i64::try_from(read.rows).unwrap_or(MOST).max(1);
+        let each = (read.bytes.len() as i64 / rows).max(1);
+        Slice::First { first: (PART as i64 / each).clamp(FEWEST, MOST), after: read.last.clone() }
+    }
+}

@@ -1,0 +1,102 @@
+//! How a record is written as JSON: its keys escaped once, its values straight from the row.
+
+use std::sync::Arc;
+
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::engine::{Row, Selection};
+use crate::model::{Cell, FieldId, Kind, Model, TypeId, json};
+
+/// Some fields of a record type, ready to be read and written.
+#[derive(Debug)]
+pub struct Shape {
+    columns: Vec<Column>,
+    /// With the version behind the columns.
+    pub selection: Arc<Selection>,
+    /// Differs when the same version of a record would be other bytes.
+    mark: u32,
+}
+
+#[derive(Debug)]
+struct Column {
+    /// With what stands before it: `{"id":` or `,"name":`.
+    key: Vec<u8>,
+    kind: Kind,
+}
+
+impl Shape {
+    /// Every field that has a column, as the schema orders them.
+    pub fn whole(model: &Model, record: TypeId) -> Shape {
+        let fields = model.record(record).fields.iter().enumerate();
+        Shape::of(
+            model,
+            record,
+            fields.filter(|(_, field)| field.is_stored()).map(|(i, _)| FieldId(i)).collect(),
+        )
+    }
+
+    /// These fields, all of them stored.
+    pub fn of(model: &Model, record: TypeId, fields: Vec<FieldId>) -> Shape {
+        let mut mark = Xxh3::new();
+        mark.update(&model.hash.to_le_bytes());
+        let mut columns = Vec::with_capacity(fields.len());
+        for (position, id) in fields.iter().enumerate() {
+            let field = model.record(record).field(*id);
+            let mut key = vec![if position == 0 { b'{' } else { b',' }];
+            json::write_text(&mut key, &field.input_name);
+            key.push(b':');
+            mark.update(&key);
+            columns.push(Column { key, kind: field.kind.clone() });
+        }
+        let selection = Arc::new(Selection::new(fields, Vec::new()).with_version());
+        Shape { columns, selection, mark: mark.digest() as u32 }
+    }
+
+    /// How many cells a row has before those of a cursor.
+    pub fn width(&self) -> usize {
+        self.columns.len() + 1
+    }
+
+    pub fn write(&self, out: &mut Vec<u8>, row: &dyn Row) {
+        for (position, column) in self.columns.iter().enumerate() {
+            out.extend_from_slice(&column.key);
+            write_value(out, &column.kind, row.cell(position));
+        }
+        out.push(b'}');
+    }
+
+    /// Only the first field, without its key.
+    pub fn write_first(&self, out: &mut Vec<u8>, row: &dyn Row) {
+        match self.columns.first() {
+            Some(column) => write_value(out, &column.kind, row.cell(0)),
+            None => out.extend_from_slice(b"null"),
+        }
+    }
+
+    pub fn version(&self, row: &dyn Row) -> Option<i64> {
+        match row.cell(self.columns.len()) {
+            Cell::Int(version) => Some(version),
+            Cell::Null | Cell::Real(_) | Cell::Text(_) | Cell::Unreadable => None,
+        }
+    }
+
+    /// The strong tag of a record at a version, written in this shape.
+    pub fn tag(&self, version: i64) -> String {
+        format!("\"{version:x}-{:08x}\"", self.mark)
+    }
+}
+
+/// The version in a tag of any shape, without its quotes: what is written depends on the version alone.
+pub fn tagged_version(tag: &str) -> Option<i64> {
+    let (version, mark) = tag.split_once('-')?;
+    if mark.len() != 8 { None } else { i64::from_str_radix(version, 16).ok() }
+}
+
+/// What another program wrote and the field cannot hold is shown as null: one bad cell hides no other.
+fn write_value(out: &mut Vec<u8>, kind: &Kind, cell: Cell<'_>) {
+    let start = out.len();
+    if json::write_cell(out, kind, cell).is_err() {
+        out.truncate(start);
+        out.extend_from_slice(b"null");
+    }
+}
