@@ -19,12 +19,18 @@ export function binary(variable = 'SERVER_BIN') {
   return path
 }
 
+/** A data folder for servers that come after one another; `start` makes one of its own for a server that is alone. */
+export function dataFolder() {
+  return mkdtempSync(join(tmpdir(), 'trefoil-e2e-'))
+}
+
 /**
  * Starts `bin serve …args` and waits until it has told its address.
- * Gives its `url` (no slash at the end), what it has printed so far (`output()`) and `stop()`.
+ * Gives its `url` (no slash at the end), its `pid`, what it has printed so far (`output()`), `stop()` and `kill()`, which
+ * ends it as a crash would. A data folder that was given is left where it is.
  */
-export async function start(bin, args = [], env = {}) {
-  const data = mkdtempSync(join(tmpdir(), 'trefoil-e2e-'))
+export async function start(bin, args = [], env = {}, given = undefined) {
+  const data = given ?? dataFolder()
   const store = process.env.STORE === 'postgres' ? ['--database', await database()] : []
   const child = spawn(bin, ['serve', ...args, ...store, '--port', '0', '--data', data], {
     env: { ...process.env, ...env },
@@ -47,8 +53,13 @@ export async function start(bin, args = [], env = {}) {
     child.kill('SIGTERM')
     const [code, signal] = await exited
     clearTimeout(timer)
-    rmSync(data, { recursive: true, force: true })
+    if (!given) rmSync(data, { recursive: true, force: true })
     return { code, signal }
+  }
+
+  const kill = async () => {
+    child.kill('SIGKILL')
+    await exited
   }
 
   const url = await Promise.race([address, exited.then(() => undefined), later(READY_WITHIN)])
@@ -56,7 +67,7 @@ export async function start(bin, args = [], env = {}) {
     const { code, signal } = await stop()
     throw new Error(`${bin} told no address and ended with ${code ?? signal}:\n${printed}`)
   }
-  return { url, stop, output: () => printed }
+  return { url, pid: child.pid, stop, kill, output: () => printed }
 }
 
 function later(milliseconds) {

@@ -84,12 +84,7 @@ fn meta(host: &dyn Host, key: &str) -> Result<String, MigrateError> {
 }
 
 /// A new store, beside whatever else is in the database. Only a start makes one, since seeds follow it.
-fn found(
-    host: &dyn Host,
-    model: &Model,
-    shape: &StoredModel,
-    mode: &Mode,
-) -> Result<Report, MigrateError> {
+fn found(host: &dyn Host, model: &Model, shape: &StoredModel, mode: &Mode) -> Result<Report, MigrateError> {
     refuse_taken_names(host, shape)?;
     let nothing = StoredModel::default();
     let steps = planned(host, model, &Pairs::of(&nothing, shape))?;
@@ -117,12 +112,7 @@ fn refuse_taken_names(host: &dyn Host, shape: &StoredModel) -> Result<(), Migrat
 }
 
 /// An existing store.
-fn alter(
-    host: &dyn Host,
-    model: &Model,
-    shape: &StoredModel,
-    mode: &Mode,
-) -> Result<Report, MigrateError> {
+fn alter(host: &dyn Host, model: &Model, shape: &StoredModel, mode: &Mode) -> Result<Report, MigrateError> {
     let old: StoredModel = serde_json::from_str(&meta(host, "model")?)
         .map_err(|error| MigrateError::Damaged(format!("the shape on record cannot be read ({error})")))?;
     if let Some(what) = missing(host, &old)? {
@@ -156,10 +146,8 @@ fn missing(host: &dyn Host, model: &StoredModel) -> Result<Option<String>, Migra
         let columns = table.columns.iter().map(|column| column.column.as_str());
         (table.table.as_str(), own.chain(columns).collect::<Vec<_>>())
     });
-    let links = model
-        .links
-        .iter()
-        .map(|link| (link.table.as_str(), vec![&*link.first.column, &*link.second.column]));
+    let links =
+        model.links.iter().map(|link| (link.table.as_str(), vec![&*link.first.column, &*link.second.column]));
     let bookkeeping = [("trefoil_changes", vec![]), ("trefoil_keys", vec![])].into_iter();
     for (table, wanted) in bookkeeping.chain(tables).chain(links) {
         let found = host.columns(table)?;
@@ -174,11 +162,7 @@ fn missing(host: &dyn Host, model: &StoredModel) -> Result<Option<String>, Migra
     Ok(None)
 }
 
-fn planned(
-    host: &dyn Host,
-    model: &Model,
-    pairs: &Pairs<'_>,
-) -> Result<Vec<PlannedStep>, MigrateError> {
+fn planned(host: &dyn Host, model: &Model, pairs: &Pairs<'_>) -> Result<Vec<PlannedStep>, MigrateError> {
     Survey { host, model, pairs }.judge(&diff::diff(pairs))
 }
 

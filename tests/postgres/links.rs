@@ -108,10 +108,10 @@ async fn terminated_connections_are_made_again() {
     let store = open(&url).await;
     let terminate = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
                      WHERE datname = current_database() AND application_name = 'trefoil'";
-    let all_stand = "SELECT count(*) FROM pg_stat_activity \
+    let all_stand = "SELECT count(*) >= 5 FROM pg_stat_activity \
                      WHERE datname = current_database() AND application_name = 'trefoil'";
     for _ in 0..3 {
-        until("four shared connections and the log's", async || outside(&url, all_stand).await == "5").await;
+        until("four shared connections and the log's", async || outside(&url, all_stand).await == "t").await;
         store.links().own().await.expect("a connection").finished();
         assert_ne!(outside(&url, terminate).await, "0");
         until("statements go through again", async || works(&store).await).await;

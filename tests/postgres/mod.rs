@@ -3,6 +3,7 @@
 mod hole;
 mod links;
 mod log;
+mod serving;
 mod tls;
 
 use std::path::Path;

@@ -46,7 +46,8 @@ pub fn settle(host: &dyn Host, old: Option<&StoredModel>, new: &StoredModel) -> 
 fn begin_epochs(host: &dyn Host) -> Result<(), MigrateError> {
     let random = uuid::Uuid::new_v4().simple().to_string();
     let epochs = format!(r#"[{{"tag":"{}","after":0}}]"#, &random[..8]);
-    let sql = "INSERT INTO \"trefoil_meta\" (\"key\", \"value\") VALUES ('epochs', $1) ON CONFLICT DO NOTHING";
+    let sql =
+        "INSERT INTO \"trefoil_meta\" (\"key\", \"value\") VALUES ('epochs', $1) ON CONFLICT DO NOTHING";
     host.rows(sql, &[Stored::Text(epochs)]).map(drop)
 }
 

@@ -54,7 +54,11 @@ impl Converter<'_> {
         let trimmed = self.trim(&value, self.new);
         match readings(&trimmed).find_map(|reading| self.coerce(&reading)) {
             Some(stored) if self.leads_somewhere(&stored) => {
-                if trimmed == value { Converted::Kept(stored) } else { Converted::Trimmed(stored) }
+                if trimmed == value {
+                    Converted::Kept(stored)
+                } else {
+                    Converted::Trimmed(stored)
+                }
             }
             Some(_) | None => Converted::Unfit,
         }

@@ -76,10 +76,8 @@ impl<'a> Renewal<'a> {
             let passage = Passage::of(host, model, pairs, pair, (old, new))?;
             Ok((old.column.as_str(), new.column.as_str(), passage))
         });
-        let added = pair
-            .new_columns
-            .iter()
-            .map(|column| Ok((column.column.as_str(), json(default(host, column)?))));
+        let added =
+            pair.new_columns.iter().map(|column| Ok((column.column.as_str(), json(default(host, column)?))));
         Ok(Renewal {
             kept: kept.collect::<Result<_, MigrateError>>()?,
             added: added.collect::<Result<_, MigrateError>>()?,

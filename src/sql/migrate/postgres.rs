@@ -195,7 +195,12 @@ impl Host for Postgres {
         alter::reshape(self, model, pairs, pair)
     }
 
-    fn move_link(&self, _pairs: &Pairs<'_>, pair: &LinkPair<'_>, temporary: &str) -> Result<(), MigrateError> {
+    fn move_link(
+        &self,
+        _pairs: &Pairs<'_>,
+        pair: &LinkPair<'_>,
+        temporary: &str,
+    ) -> Result<(), MigrateError> {
         alter::move_link(self, pair, temporary)
     }
 

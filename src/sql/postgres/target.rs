@@ -95,9 +95,10 @@ impl Target {
             }
         }
         let is_lasting = troubles.iter().all(|trouble| trouble.is_lasting);
+        let is_answer = troubles.iter().any(|trouble| trouble.is_answer);
         let mut all: Vec<String> = troubles.into_iter().map(|trouble| trouble.words).collect();
         all.dedup();
-        Err(Trouble { words: format!("{}: {}", self.shown, all.join("; ")), is_lasting })
+        Err(Trouble { words: format!("{}: {}", self.shown, all.join("; ")), is_lasting, is_answer })
     }
 
     async fn connect_to(

@@ -16,18 +16,23 @@ pub struct Trouble {
     pub words: String,
     /// Waiting does not help: the password, the name of the database or a certificate is wrong.
     pub is_lasting: bool,
+    /// The server itself said so: it is there.
+    pub is_answer: bool,
 }
 
 impl Trouble {
     pub fn passing(words: impl Into<String>) -> Trouble {
-        Trouble { words: words.into(), is_lasting: false }
+        Trouble { words: words.into(), is_lasting: false, is_answer: false }
     }
 }
 
 impl From<&PgError> for Trouble {
     fn from(error: &PgError) -> Self {
-        let is_lasting = is_lasting(error);
-        Trouble { words: words(error), is_lasting }
+        Trouble {
+            words: words(error),
+            is_lasting: is_lasting(error),
+            is_answer: error.as_db_error().is_some(),
+        }
     }
 }
 

@@ -51,26 +51,42 @@ async fn is_alive(link: &Link, target: &Target, purpose: Purpose, inquiries: Inq
         let inquiry = timeout(INQUIRY, inquire(link, target, purpose, inquiries));
         tokio::select! {
             _ = &mut sign => return true,
-            busy = inquiry => {
-                let is_busy = busy.unwrap_or(None).unwrap_or(false);
-                if !is_busy || (inquiries == Inquiries::Hidden && asked.elapsed() > TOO_LATE) {
-                    return false;
-                }
-            }
+            verdict = inquiry => match verdict.unwrap_or(Verdict::Gone) {
+                Verdict::Works => {}
+                Verdict::Unknown if asked.elapsed() < TOO_LATE => {}
+                Verdict::Unknown | Verdict::Gone => return false,
+            },
         }
     }
     true
 }
 
-/// Whether the server still works for this connection; nothing when it cannot be asked.
-async fn inquire(link: &Link, target: &Target, purpose: Purpose, inquiries: Inquiries) -> Option<bool> {
-    let session = target.connect(Purpose::Alone, |_| {}).await.ok()?;
-    let (Inquiries::Answered, Some(pid)) = (inquiries, link.pid()) else { return Some(true) };
+/// What another connection tells of a late one.
+enum Verdict {
+    /// The server is at work for it.
+    Works,
+    /// The server is not at work for it, or nobody can connect any more.
+    Gone,
+    /// The server is there, but does not tell.
+    Unknown,
+}
+
+async fn inquire(link: &Link, target: &Target, purpose: Purpose, inquiries: Inquiries) -> Verdict {
+    let session = match target.connect(Purpose::Alone, |_| {}).await {
+        Ok(session) => session,
+        // It takes no more connections, perhaps.
+        Err(trouble) if trouble.is_answer => return Verdict::Unknown,
+        Err(_) => return Verdict::Gone,
+    };
+    let (Inquiries::Answered, Some(pid)) = (inquiries, link.pid()) else { return Verdict::Unknown };
     // A process that cannot get rid of its answer has a reader that does not read. For a stream of one's own that is
     // a slow client's right; on a shared connection it means that the answer goes nowhere.
     let sql = "SELECT state = 'active' AND ($2 OR wait_event IS DISTINCT FROM 'ClientWrite') \
                FROM pg_stat_activity WHERE pid = $1";
     let may_stall = purpose == Purpose::Own;
-    let row = session.client.query_opt(sql, &[&pid, &may_stall]).await.ok()?;
-    Some(row.and_then(|row| row.get::<_, Option<bool>>(0)).unwrap_or(false))
+    match session.client.query_opt(sql, &[&pid, &may_stall]).await {
+        Ok(Some(row)) if row.get::<_, Option<bool>>(0) == Some(true) => Verdict::Works,
+        Ok(_) => Verdict::Gone,
+        Err(_) => Verdict::Unknown,
+    }
 }

@@ -7,9 +7,9 @@ use super::super::host::{Host, each_page};
 use super::super::pair::{LinkPair, Pairs, TablePair};
 use super::super::passage::{Passage, changes_values};
 use super::super::shape::Column;
+use super::Postgres;
 use super::catalog::{foreign_parts, short};
 use super::ddl::SPELLING;
-use super::Postgres;
 use crate::model::{Model, Stored};
 
 /// Where converted values wait until their column takes them.
@@ -96,7 +96,8 @@ impl Conversion {
         pairs: &Pairs<'_>,
         pair: &TablePair<'_>,
     ) -> Result<Vec<Conversion>, MigrateError> {
-        let changing = pair.columns.iter().enumerate().filter(|(_, (old, new))| changes_values(pairs, old, new));
+        let changing =
+            pair.columns.iter().enumerate().filter(|(_, (old, new))| changes_values(pairs, old, new));
         let mut passages = Vec::new();
         for (at, (old, new)) in changing {
             passages.push((at, Passage::of(host, model, pairs, pair, (old, new))?));
@@ -111,7 +112,9 @@ impl Conversion {
         for at in passages.into_iter().map(|(at, _)| at) {
             let (old, new) = pair.columns[at];
             // Where only fewer values are allowed than before, all that are there may be allowed still.
-            if (SPELLING.column_type)(&old.form) != (SPELLING.column_type)(&new.form) || differing.contains(&at) {
+            if (SPELLING.column_type)(&old.form) != (SPELLING.column_type)(&new.form)
+                || differing.contains(&at)
+            {
                 host.batch(&format!(
                     "CREATE FUNCTION {CONVERTED}_{at}({CONVERTED}, bigint) RETURNS text LANGUAGE sql STABLE AS \
                      'SELECT c{at} FROM {schema}.{CONVERTED} WHERE id = $2'",
@@ -147,9 +150,8 @@ fn convert(
         })
         .collect();
     let query = format!("SELECT \"id\"{read} FROM {} WHERE true", quoted(&pair.new.table));
-    let write = format!(
-        "INSERT INTO {CONVERTED} SELECT * FROM json_to_recordset($1::json) AS r(id bigint{columns})"
-    );
+    let write =
+        format!("INSERT INTO {CONVERTED} SELECT * FROM json_to_recordset($1::json) AS r(id bigint{columns})");
     let mut differing = Vec::new();
     each_page(host, &query, "id", |rows| {
         let mut page = Vec::with_capacity(rows.len());
@@ -191,9 +193,9 @@ fn drop_indexes(
         conversions.iter().any(|one| pair.columns.get(one.at).is_some_and(|(old, _)| old.column == *column))
     };
     let outdated = pair.old.indexes.iter().filter(|index| index.columns.iter().any(converted));
-    outdated.into_iter().try_for_each(|index| {
-        host.batch(&format!("DROP INDEX IF EXISTS {}", quoted(&short(&index.name))))
-    })
+    outdated
+        .into_iter()
+        .try_for_each(|index| host.batch(&format!("DROP INDEX IF EXISTS {}", quoted(&short(&index.name)))))
 }
 
 /// Through names that nobody has: the two columns may change places.
@@ -214,7 +216,10 @@ pub fn move_link(host: &Postgres, pair: &LinkPair<'_>, temporary: &str) -> Resul
     let table = quoted(temporary);
     for name in host.texts(key, &[&table])?.into_iter().flatten() {
         let key = [&pair.new.first.column, &pair.new.second.column].map(|column| quoted(column)).join(", ");
-        host.batch(&format!("ALTER TABLE {table} DROP CONSTRAINT {}, ADD PRIMARY KEY ({key})", quoted(&name)))?;
+        host.batch(&format!(
+            "ALTER TABLE {table} DROP CONSTRAINT {}, ADD PRIMARY KEY ({key})",
+            quoted(&name)
+        ))?;
     }
     Ok(())
 }

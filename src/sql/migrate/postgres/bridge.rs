@@ -50,11 +50,7 @@ impl Question {
     }
 }
 
-async fn rows(
-    transaction: &Transaction<'_>,
-    sql: &str,
-    parameters: &[Stored],
-) -> Result<Rows, MigrateError> {
+async fn rows(transaction: &Transaction<'_>, sql: &str, parameters: &[Stored]) -> Result<Rows, MigrateError> {
     let bound: Vec<AsText<'_>> = parameters.iter().map(AsText).collect();
     let bound: Vec<&(dyn ToSql + Sync)> = bound.iter().map(|one| one as _).collect();
     transaction.query(sql, &bound).await?.iter().map(stored).collect()

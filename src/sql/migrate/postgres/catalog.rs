@@ -2,10 +2,10 @@
 //!
 //! What fits is left alone, so that a start which changes nothing locks nothing.
 
+use super::super::MigrateError;
 use super::super::ddl::{quoted, references, text};
 use super::super::host::Host;
 use super::super::shape::{Action, Form, StoredModel};
-use super::super::MigrateError;
 use super::Postgres;
 
 /// The schema that everything of ours is in.
@@ -114,7 +114,9 @@ pub fn foreign_parts(
 }
 
 pub fn sync_functions(host: &Postgres, wanted: &[Function]) -> Result<(), MigrateError> {
-    let sql = format!("SELECT proname, prosrc FROM pg_proc WHERE pronamespace = {OURS} AND proname LIKE 'trefoil!_%' ESCAPE '!'");
+    let sql = format!(
+        "SELECT proname, prosrc FROM pg_proc WHERE pronamespace = {OURS} AND proname LIKE 'trefoil!_%' ESCAPE '!'"
+    );
     let found = host.texts(&sql, &[])?;
     for function in wanted {
         let body = host.placed(&function.body);
@@ -150,9 +152,8 @@ pub fn sync_triggers(host: &Postgres, tables: &[&str], wanted: &[Trigger]) -> Re
     };
     let awake = host.texts(&sql, &["{O,A}"])?;
     let asleep = host.texts(&sql, &["{D,R}"])?;
-    let fits = |row: &Vec<String>, one: &Trigger| {
-        row[0] == one.table && row[1] == one.name && row[2] == made(one)
-    };
+    let fits =
+        |row: &Vec<String>, one: &Trigger| row[0] == one.table && row[1] == one.name && row[2] == made(one);
     let kept = |row: &Vec<String>| wanted.iter().any(|one| fits(row, one));
     let ours = |row: &&Vec<String>| tables.contains(&row[0].as_str());
     for row in awake.iter().filter(|row| !kept(row)).chain(&asleep).filter(ours) {
@@ -191,9 +192,8 @@ pub fn sync_indexes(
     for gone in spare {
         host.batch(&format!("DROP INDEX {}", quoted(&gone.name)))?;
     }
-    let rename = |from: &str, to: &str| {
-        host.batch(&format!("ALTER INDEX {} RENAME TO {}", quoted(from), quoted(to)))
-    };
+    let rename =
+        |from: &str, to: &str| host.batch(&format!("ALTER INDEX {} RENAME TO {}", quoted(from), quoted(to)));
     for (at, (from, _)) in renamed.iter().enumerate() {
         rename(&from.name, &format!("trefoil_moving_{at}"))?;
     }
@@ -310,7 +310,8 @@ fn wanted_references(model: &StoredModel) -> Vec<Reference> {
         to: model.table(to).map_or_else(String::new, |to| to.table.clone()),
         on_delete,
     };
-    let columns = model.tables.iter().flat_map(|table| table.columns.iter().map(move |column| (table, column)));
+    let columns =
+        model.tables.iter().flat_map(|table| table.columns.iter().map(move |column| (table, column)));
     let wanted = columns.filter_map(|(table, column)| match &column.form {
         Form::Reference { to, on_delete } => Some(of(&table.table, &column.column, to, *on_delete)),
         Form::Scalar(_) | Form::Enum(_) | Form::Embedded(_) | Form::List { .. } => None,

@@ -56,7 +56,8 @@ BEGIN
   RETURN NULL;
 END
 "#;
-    let all = [("trefoil_list_added", added), ("trefoil_list_changed", changed), ("trefoil_list_removed", removed)];
+    let all =
+        [("trefoil_list_added", added), ("trefoil_list_changed", changed), ("trefoil_list_removed", removed)];
     all.map(|(name, body)| Function::of_trigger(name, body)).into()
 }
 

@@ -26,8 +26,8 @@ pub async fn take_turn(transaction: &Transaction<'_>) -> Result<(), MigrateError
     };
     transaction.batch_execute(&wait(TURN)).await?;
     transaction.batch_execute(&format!("SELECT pg_advisory_xact_lock({NUMBER})")).await?;
-    let there = transaction.query_one("SELECT to_regclass('trefoil_meta') IS NOT NULL", &[]).await?;
-    if there.get(0) {
+    let there = "SELECT to_regclass(quote_ident(current_schema()) || '.trefoil_meta') IS NOT NULL";
+    if transaction.query_one(there, &[]).await?.get(0) {
         let row = "SELECT 1 FROM \"trefoil_meta\" WHERE \"key\" = 'format' FOR UPDATE";
         transaction.batch_execute(row).await?;
     }

@@ -7,7 +7,8 @@ use super::ddl::SPELLING;
 
 /// What each table's triggers call, its own functions and those that all share.
 pub fn functions(model: &StoredModel) -> Vec<Function> {
-    let own = model.tables.iter().flat_map(|table| log_function(table).into_iter().chain(version_function(table)));
+    let own =
+        model.tables.iter().flat_map(|table| log_function(table).into_iter().chain(version_function(table)));
     [refuse(), count_version(), pass_id()].into_iter().chain(own).collect()
 }
 
@@ -77,7 +78,8 @@ fn trigger(table: &Table, purpose: &str, when: &str, rows: &str, calls: &str, ar
 }
 
 fn refuse() -> Function {
-    let body = "\nBEGIN\n  RAISE EXCEPTION '%', TG_ARGV[0] USING ERRCODE = 'integrity_constraint_violation';\nEND\n";
+    let body =
+        "\nBEGIN\n  RAISE EXCEPTION '%', TG_ARGV[0] USING ERRCODE = 'integrity_constraint_violation';\nEND\n";
     Function::of_trigger("trefoil_refuse", body)
 }
 
@@ -142,8 +144,12 @@ fn log_function(table: &Table) -> Option<Function> {
             image(table, row)
         )
     };
+    let typed =
+        |column: &Column| format!("{} {}", quoted(&column.column), (SPELLING.column_type)(&column.form));
+    // A session that ran the function knows the types of its columns; it only learns of others when the text differs.
+    let types = table.columns.iter().map(typed).collect::<Vec<_>>().join(", ");
     let body = format!(
-        "\nBEGIN\n  IF TG_OP = 'DELETE' THEN\n{}  ELSE\n{}  END IF;\n  RETURN NULL;\nEND\n",
+        "\n-- {types}\nBEGIN\n  IF TG_OP = 'DELETE' THEN\n{}  ELSE\n{}  END IF;\n  RETURN NULL;\nEND\n",
         insert("OLD"),
         insert("NEW")
     );
