@@ -7,6 +7,7 @@ mod log;
 mod multipart;
 mod places;
 mod protocol;
+mod reloads;
 mod upgrade;
 
 use std::io::{BufRead, BufReader, Read, Write};
