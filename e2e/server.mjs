@@ -1,10 +1,13 @@
-// Starts a server under test on a free port with a data folder of its own, and stops it.
+// Starts a server under test on a free port with a data folder or a database of its own, and stops it.
+//
+// STORE=postgres puts it on a new database of a PostgreSQL that is there for the tests.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { database } from './postgres.mjs'
 
 const READY_WITHIN = 30_000
 const STOPPED_WITHIN = 15_000
@@ -16,13 +19,20 @@ export function binary(variable = 'SERVER_BIN') {
   return path
 }
 
+/** A data folder for servers that come after one another; `start` makes one of its own for a server that is alone. */
+export function dataFolder() {
+  return mkdtempSync(join(tmpdir(), 'trefoil-e2e-'))
+}
+
 /**
  * Starts `bin serve …args` and waits until it has told its address.
- * Gives its `url` (no slash at the end), what it has printed so far (`output()`) and `stop()`.
+ * Gives its `url` (no slash at the end), its `pid`, what it has printed so far (`output()`), `stop()` and `kill()`, which
+ * ends it as a crash would. A data folder that was given is left where it is.
  */
-export async function start(bin, args = [], env = {}) {
-  const data = mkdtempSync(join(tmpdir(), 'trefoil-e2e-'))
-  const child = spawn(bin, ['serve', ...args, '--port', '0', '--data', data], {
+export async function start(bin, args = [], env = {}, given = undefined) {
+  const data = given ?? dataFolder()
+  const store = process.env.STORE === 'postgres' ? ['--database', await database()] : []
+  const child = spawn(bin, ['serve', ...args, ...store, '--port', '0', '--data', data], {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -43,8 +53,13 @@ export async function start(bin, args = [], env = {}) {
     child.kill('SIGTERM')
     const [code, signal] = await exited
     clearTimeout(timer)
-    rmSync(data, { recursive: true, force: true })
+    if (!given) rmSync(data, { recursive: true, force: true })
     return { code, signal }
+  }
+
+  const kill = async () => {
+    child.kill('SIGKILL')
+    await exited
   }
 
   const url = await Promise.race([address, exited.then(() => undefined), later(READY_WITHIN)])
@@ -52,7 +67,7 @@ export async function start(bin, args = [], env = {}) {
     const { code, signal } = await stop()
     throw new Error(`${bin} told no address and ended with ${code ?? signal}:\n${printed}`)
   }
-  return { url, stop, output: () => printed }
+  return { url, pid: child.pid, stop, kill, output: () => printed }
 }
 
 function later(milliseconds) {

@@ -24,6 +24,8 @@
 //! {"data": {"user": null}}
 //! ```
 //!
+//! Every file runs on SQLite and on PostgreSQL. A line `# sqlite only: REASON` keeps it from the latter.
+//!
 //! `{etag}` in a request's header is the last ETag that was answered. JSON is compared with its key order. `*` in a text stands for anything, and the key `"*"` at the end of an
 //! object for any more keys.
 
@@ -31,9 +33,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use trefoil::Trefoil;
-use trefoil::config::{Config, Database};
+use trefoil::config::{Config, Database, PostgresUrl};
 
-use crate::support::{Client, Reply, Server};
+use crate::support::{Client, Reply, Server, postgres};
 
 #[derive(Default)]
 struct Case {
@@ -57,11 +59,38 @@ struct Step {
 
 #[test]
 fn every_case_gets_its_answers() {
+    all("SQLite", |_| Some(Database::Memory));
+}
+
+#[test]
+fn every_case_gets_the_same_answers_on_postgresql() {
+    all("PostgreSQL", |text| {
+        let excused = text.lines().find_map(|line| line.strip_prefix("# sqlite only"));
+        if let Some(reason) = excused {
+            assert!(reason.strip_prefix(": ").is_some_and(|reason| reason.len() > 10), "no reason: {reason}");
+            return None;
+        }
+        let url = PostgresUrl::read(&postgres::database()).expect("the URL of a database");
+        Some(Database::Postgres(url))
+    });
+}
+
+/// Runs every file for whose text there is a store, several at once.
+fn all(store: &str, database: impl Fn(&str) -> Option<Database> + Sync) {
     let mut files = Vec::new();
     find(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases"), &mut files);
     assert!(files.len() >= 10, "{} cases found", files.len());
-    let failures: Vec<String> = files.iter().flat_map(|file| run(file)).collect();
-    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+    let run = |file: &PathBuf| {
+        let text = std::fs::read_to_string(file).expect("a readable case");
+        database(&text).map_or(Vec::new(), |database| run(file, &text, database))
+    };
+    let failures: Vec<String> = std::thread::scope(|scope| {
+        let parts = files.chunks(files.len().div_ceil(4));
+        let parts: Vec<_> =
+            parts.map(|part| scope.spawn(|| part.iter().flat_map(run).collect::<Vec<_>>())).collect();
+        parts.into_iter().flat_map(|part| part.join().expect("no panic")).collect()
+    });
+    assert!(failures.is_empty(), "on {store}:\n{}", failures.join("\n\n"));
 }
 
 fn find(folder: &Path, files: &mut Vec<PathBuf>) {
@@ -78,12 +107,11 @@ fn find(folder: &Path, files: &mut Vec<PathBuf>) {
 }
 
 /// What is wrong with the answers to one file.
-fn run(file: &Path) -> Vec<String> {
-    let text = std::fs::read_to_string(file).expect("a readable case");
-    let case = parse(file, &text);
+fn run(file: &Path, text: &str, database: Database) -> Vec<String> {
+    let case = parse(file, text);
     assert!(!case.steps.is_empty(), "{} has no steps", file.display());
     let folder = tempfile::tempdir().expect("a folder");
-    let server = serve(&case, folder.path());
+    let server = serve(&case, folder.path(), database);
     let mut client = Client::of(&server);
     let mut failures = Vec::new();
     let mut etag = String::new();
@@ -134,8 +162,8 @@ fn parse(file: &Path, text: &str) -> Case {
     case
 }
 
-fn serve(case: &Case, folder: &Path) -> Server {
-    let mut config = Config { database: Database::Memory, ..Config::default() };
+fn serve(case: &Case, folder: &Path, database: Database) -> Server {
+    let mut config = Config { database, ..Config::default() };
     for (name, value) in &case.settings {
         let number = || value.parse().expect("a number");
         match name.as_str() {

@@ -118,10 +118,15 @@ fn a_wrong_value_is_one_line_that_names_its_place() {
     trefoil(&folder, &["serve"], &[("TREFOIL_PORT", "x")]).refused_with(&format!("TREFOIL_PORT: {why}"));
     trefoil(&folder, &["serve", "app"], &[])
         .refused_with("trefoil.toml:2:8: `port`: \"70000\" is no port: a number from 0 to 65535");
-    let postgres = trefoil(&folder, &["--database", "postgres://me:secret@db/shop"], &[]);
-    postgres.refused_with(
-        "--database: PostgreSQL comes with the next release; until then use \"sqlite:\" or \"memory:\"",
-    );
+    let postgres = trefoil(&folder, &["--database", "postgres://me:secret@db/shop?sslmod=require"], &[]);
+    postgres.refused_with("--database: there is no such parameter; did you mean `sslmode`?");
+    let secret = with_manifest("database = \"postgres://me:s3cret@db:x/shop\"\n");
+    let checked = trefoil(&secret, &["check", "app"], &[]);
+    assert!(checked.out.contains("`database`: the port is no number"), "{}", checked.out);
+    assert!(checked.out.contains("\"postgres://******"), "{}", checked.out);
+    for said in [checked, trefoil(&secret, &["serve", "app"], &[])] {
+        assert!(!said.out.contains("s3cret") && !said.err.contains("s3cret"), "{}{}", said.out, said.err);
+    }
     trefoil(&folder, &["--host", "0.0.0.0"], &[]).refused_with(
         "host 0.0.0.0 is open to other machines and nobody has to sign in: add --open if that is meant",
     );

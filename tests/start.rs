@@ -255,3 +255,18 @@ fn a_signal_ends_it_even_when_nobody_reads_the_log() {
         std::thread::sleep(Duration::from_millis(10));
     }
 }
+
+#[test]
+fn before_the_end_it_serves_on_while_it_says_that_it_is_not_ready() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut process = Process::start(folder.path(), &["--shutdown-delay", "1500ms"]);
+    let mut client = process.client();
+    assert_eq!(client.send("GET", "/health/ready", &[], b"").status, 200);
+    process.signal("TERM");
+    process.wait_for("stopping");
+    let unready = process.client().send("GET", "/health/ready", &[], b"");
+    assert_eq!((unready.status, unready.header("retry-after")), (503, Some("1")));
+    let still = process.client().graphql(r#"mutation { createUser(name: "late", email: "") { name } }"#);
+    assert_eq!(still["data"]["createUser"]["name"], "late");
+    assert!(process.ended_within(Duration::from_secs(15)).success());
+}

@@ -10,7 +10,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("config", &["model"]),
     ("model", &["error"]),
     ("engine", &["error", "model"]),
-    ("sql", &["error", "model", "engine"]),
+    ("sql", &["error", "config", "model", "engine"]),
     ("faces", &["error", "config", "model", "engine", "app"]),
     ("app", &["error", "config", "model", "engine"]),
     ("server", &["error", "config", "model", "engine", "sql", "faces", "app", "embed"]),
@@ -25,6 +25,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("http", &["src/faces/", "src/server/"]),
     ("hyper", &["src/faces/", "src/server/"]),
     ("rusqlite", &["src/sql/"]),
+    ("tokio_postgres", &["src/sql/"]),
     ("apollo_compiler", &["src/model/", "src/faces/graphql/"]),
     ("clap", &["src/cli/", "src/config/"]),
 ];

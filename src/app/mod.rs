@@ -122,7 +122,8 @@ impl Origin {
 fn variables() -> Result<Vec<(String, String)>, Vec<String>> {
     let mut found = Vec::new();
     for (name, value) in std::env::vars_os() {
-        let Some(name) = name.to_str().filter(|name| name.starts_with("TREFOIL_")) else { continue };
+        let ours = |name: &&str| name.starts_with("TREFOIL_") || *name == "DATABASE_URL";
+        let Some(name) = name.to_str().filter(ours) else { continue };
         let value = value.into_string().map_err(|_| vec![format!("{name}: the value is not UTF-8")])?;
         found.push((name.to_owned(), value));
     }

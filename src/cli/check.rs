@@ -68,7 +68,11 @@ impl Findings {
                 Err(mistakes) => diagnostics.extend(mistakes),
             }
         }
-        Ok(Findings { diagnostics, sources: [app.schema, app.others].concat(), operations })
+        let mut sources = [app.schema, app.others].concat();
+        for source in sources.iter_mut().filter(|source| source.name.ends_with(".toml")) {
+            source.text = without_passwords(&source.text);
+        }
+        Ok(Findings { diagnostics, sources, operations })
     }
 
     fn of_severity(&self, severity: Severity) -> impl Iterator<Item = &Diagnostic> {
@@ -171,4 +175,20 @@ fn operation_json(operation: &Answered) -> Value {
         "file": operation.at.file,
         "line": operation.at.line,
     })
+}
+
+/// The text with stars for what stands in an address with a user, byte for byte: places in it stay what they are. Lines
+/// of the file are shown beside mistakes, and reports are kept where others read them.
+fn without_passwords(text: &str) -> String {
+    let mut parts = text.split("://");
+    let mut shown = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part.find(['"', '\'', '\n']).unwrap_or(part.len());
+        let (address, rest) = part.split_at(end);
+        let is_secret = address.contains('@') || address.contains("password=");
+        shown += "://";
+        shown += &if is_secret { "*".repeat(address.len()) } else { address.to_owned() };
+        shown += rest;
+    }
+    shown
 }

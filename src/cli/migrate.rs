@@ -39,19 +39,21 @@ pub fn run(matches: &ArgMatches, registry: &Registry) -> Result<(), Failure> {
         let allowed = matches.get_many::<String>("allow-drop").into_iter().flatten().cloned();
         Mode::Apply { allow_drop: allowed.collect() }
     };
-    say(&migrate(&app, &settled.config, mode, registry).map_err(Failure::Start)?)
+    let runtime = tokio::runtime::Runtime::new().map_err(Failure::run)?;
+    let migrated = runtime.block_on(migrate(&app, &settled.config, mode, registry));
+    say(&migrated.map_err(Failure::Start)?)
 }
 
 /// Carries the steps out or only tells them; the answer is what to show.
-fn migrate(app: &App, config: &Config, mode: Mode, registry: &Registry) -> Result<String, StartError> {
+async fn migrate(app: &App, config: &Config, mode: Mode, registry: &Registry) -> Result<String, StartError> {
     let understood =
         understand(app, registry).map_err(|diagnostics| StartError::schema(app, &diagnostics))?;
     // Where there is no store yet, none is made only to be looked at: an empty one elsewhere tells the same.
     let nowhere = Config { database: Database::Memory, ..config.clone() };
-    let (_lock, store) = life::open(if life::is_there(config) { config } else { &nowhere })?;
+    let (_lock, store) = life::open(if life::is_there(config) { config } else { &nowhere }).await?;
     let folder = match &app.origin {
         Origin::Sample => None,
         Origin::Folder(path) => Some(path.display().to_string()),
     };
-    Ok(life::migrate(&store, &understood, app, mode)?.text(folder.as_deref()))
+    Ok(life::migrate(&store, &understood, app, mode).await?.text(folder.as_deref()))
 }

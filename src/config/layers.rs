@@ -3,8 +3,10 @@
 use std::fmt;
 use std::path::Path;
 
-use super::{Config, SETTINGS, Setting};
+use super::{Config, PostgresUrl, SETTINGS, Setting};
 use crate::model::naming::nearest;
+
+const DATABASE_URL: &str = "DATABASE_URL";
 
 /// A setting as it stands in `trefoil.toml`.
 #[derive(Debug, Clone)]
@@ -17,7 +19,7 @@ pub struct Written {
 /// What was said where.
 pub struct Layers<'a> {
     pub flags: Vec<(&'static Setting, String)>,
-    /// The environment; names that do not begin with `TREFOIL_` are not ours and are passed over.
+    /// The environment; names that neither begin with `TREFOIL_` nor are `DATABASE_URL` are passed over.
     pub variables: Vec<(String, String)>,
     pub file: &'a [Written],
     /// Where `trefoil.toml` is: a path written in it is meant from there.
@@ -28,7 +30,11 @@ pub struct Layers<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
     Default,
-    File { line: usize },
+    File {
+        line: usize,
+    },
+    /// `DATABASE_URL`, which other programs read as well.
+    DatabaseUrl,
     Variable,
     Flag,
 }
@@ -51,6 +57,9 @@ impl Layers<'_> {
             let text = self.meant_from_file(written);
             mistakes.extend(settled.put(written.setting, &text, Origin::File { line: written.line }));
         }
+        if let Some((setting, url)) = self.database_url() {
+            mistakes.extend(settled.put(setting, url, Origin::DatabaseUrl));
+        }
         for (name, text) in &self.variables {
             match variable(name) {
                 Ok(Some(setting)) => mistakes.extend(settled.put(setting, text, Origin::Variable)),
@@ -65,6 +74,17 @@ impl Layers<'_> {
             mistakes.extend(contradictions(&settled.config));
         }
         if mistakes.is_empty() { Ok(settled) } else { Err(mistakes) }
+    }
+
+    /// What hosting platforms set. It counts when it names a PostgreSQL and nothing of Trefoil's own says otherwise,
+    /// so one that is meant for another program can always be set aside.
+    fn database_url(&self) -> Option<(&'static Setting, &str)> {
+        let setting = Setting::named("database")?;
+        let own = setting.variable();
+        let is_said = self.flags.iter().any(|(flag, _)| flag.name == setting.name)
+            || self.variables.iter().any(|(name, _)| *name == own);
+        let (_, url) = self.variables.iter().find(|(name, _)| name == DATABASE_URL)?;
+        (!is_said && PostgresUrl::is_meant(url)).then_some((setting, url))
     }
 
     fn meant_from_file(&self, written: &Written) -> String {
@@ -122,6 +142,7 @@ impl Origin {
         match self {
             Origin::Default => "default".into(),
             Origin::File { line } => format!("trefoil.toml:{line}"),
+            Origin::DatabaseUrl => DATABASE_URL.into(),
             Origin::Variable => setting.variable(),
             Origin::Flag => setting.flag(),
         }
@@ -185,6 +206,29 @@ mod tests {
         check(settle(&file, &variable, &[]).unwrap(), 2, Origin::Variable);
         check(settle(&file, &[], &[]).unwrap(), 1, Origin::File { line: 1 });
         check(settle(&[], &[], &[]).unwrap(), 8080, Origin::Default);
+    }
+
+    #[test]
+    fn database_url_goes_before_the_file_and_behind_everything_of_our_own() {
+        let origin = |settled: Settled| {
+            let text = settled.to_string();
+            assert!(!text.contains("s3cret"), "{text}");
+            let line = text.lines().find(|line| line.starts_with("database ")).unwrap();
+            line.split_whitespace().skip(1).map(str::to_owned).collect::<Vec<_>>().join(" ")
+        };
+        let url = ("DATABASE_URL", "postgres://me:s3cret@db/shop");
+        let file = [("database", "memory:")];
+        assert_eq!(origin(settle(&file, &[url], &[]).unwrap()), "postgres://me:***@db/shop DATABASE_URL");
+        let own = ("TREFOIL_DATABASE", "sqlite:");
+        assert_eq!(origin(settle(&file, &[own, url], &[]).unwrap()), "sqlite: TREFOIL_DATABASE");
+        let flag = [("database", "postgres://me:s3cret@db")];
+        assert_eq!(origin(settle(&file, &[url], &flag).unwrap()), "postgres://me:***@db/ --database");
+        let other = ("DATABASE_URL", "mysql://me:s3cret@db/shop");
+        assert_eq!(origin(settle(&file, &[other], &[]).unwrap()), "memory: trefoil.toml:1");
+        let wrong = ("DATABASE_URL", "postgres://me:s3cret@db:x/shop");
+        let mistakes = settle(&[], &[wrong], &[]).unwrap_err();
+        assert!(mistakes[0].starts_with("DATABASE_URL: the port"), "{mistakes:?}");
+        assert!(settle(&[], &[wrong, own], &[]).is_ok(), "nobody reads it");
     }
 
     #[test]

@@ -2,12 +2,14 @@
 
 mod kind;
 mod layers;
+mod postgres;
 mod settings;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 pub use layers::{Layers, Settled, Written};
+pub use postgres::{PostgresUrl, Tls};
 pub use settings::{SETTINGS, Setting};
 
 /// Every setting of a running server, already validated.
@@ -20,6 +22,12 @@ pub struct Config {
     /// The folder of the embedded store, its lock file included.
     pub data: PathBuf,
     pub database: Database,
+    /// Connections to PostgreSQL for transactions and long lists, beside the few that are shared.
+    pub database_connections: usize,
+    /// How long a request waits for one of them.
+    pub database_timeout: Duration,
+    /// Whether nodes tell each other of changes with NOTIFY, or look for them ten times a second.
+    pub database_notify: bool,
     /// Listening beyond loopback without authentication was asked for.
     pub open: bool,
     /// Reload the schema when its files change.
@@ -34,6 +42,8 @@ pub struct Config {
     /// None: no rate limit.
     pub rate_limit: Option<RateLimit>,
     pub limits: Limits,
+    /// How long everything is still served after the signal to stop, while the readiness check already says no.
+    pub shutdown_delay: Duration,
     /// How often an open subscription tells that it lives, and how far it has come.
     pub heartbeat: Duration,
     /// How many changes the log keeps at least for replay …
@@ -48,6 +58,7 @@ pub enum Database {
     Embedded,
     /// SQLite in memory: gone with the process.
     Memory,
+    Postgres(PostgresUrl),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,6 +145,9 @@ impl Default for Config {
             port: 8080,
             data: PathBuf::from("./trefoil-data"),
             database: Database::Embedded,
+            database_connections: 8,
+            database_timeout: Duration::from_secs(5),
+            database_notify: true,
             open: false,
             watch: false,
             trusted_proxies: Vec::new(),
@@ -143,6 +157,7 @@ impl Default for Config {
             graphiql: true,
             rate_limit: None,
             limits: Limits::default(),
+            shutdown_delay: Duration::ZERO,
             heartbeat: Duration::from_secs(15),
             keep_changes: 100_000,
             keep_changes_for: Duration::from_secs(7 * 24 * 3600),

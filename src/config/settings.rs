@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::Config;
 use super::kind::{
-    Amount, Count, DatabaseUrl, Folder, Format, Host, Kind, Networks, Origins, Port, Rate, Size, Switch, Time,
+    Amount, Count, DatabaseUrl, Delay, Folder, Format, Host, Kind, Networks, Origins, Port, Rate, Size, Switch, Time,
 };
 
 /// One setting. Its name gives all its spellings; see [`Setting::flag`], [`Setting::variable`] and [`Setting::key`].
@@ -45,7 +45,20 @@ pub static SETTINGS: &[Setting] = &[
         "database",
         DatabaseUrl,
         database,
-        "Where records live: sqlite: (in the data folder) or memory:"
+        "Where records live: sqlite: (in the data folder), memory: or postgres://USER@HOST/NAME"
+    ),
+    setting!(
+        "database-connections",
+        Count,
+        database_connections,
+        "Connections to PostgreSQL for transactions and long lists"
+    ),
+    setting!("database-timeout", Time, database_timeout, "Time a request waits for one of those connections"),
+    setting!(
+        "database-notify",
+        Switch,
+        database_notify,
+        "Hear of other nodes' changes by LISTEN; else look for them every 100 ms"
     ),
     setting!("open", Switch, open, "Listen beyond this machine although nobody has to sign in"),
     setting!("watch", Switch, watch, "Serve a changed schema without a restart"),
@@ -65,6 +78,12 @@ pub static SETTINGS: &[Setting] = &[
     setting!("introspection", Switch, introspection, "Let clients ask GraphQL for the schema"),
     setting!("graphiql", Switch, graphiql, "Show GraphiQL to browsers at /graphql"),
     setting!("rate-limit", Rate, rate_limit, "Requests a client may make in a time, like 100/60s, or off"),
+    setting!(
+        "shutdown-delay",
+        Delay,
+        shutdown_delay,
+        "Time between the signal and the end of service, for a load balancer to notice"
+    ),
     setting!("heartbeat", Time, heartbeat, "Time between two signs of life of an open subscription"),
     setting!("keep-changes", Amount, keep_changes, "Changes kept at least for subscribers that come back"),
     setting!("keep-changes-for", Time, keep_changes_for, "How long changes are kept at least"),
@@ -177,7 +196,7 @@ mod tests {
     #[test]
     fn only_switches_may_stand_alone() {
         let switches: Vec<&str> = SETTINGS.iter().filter(|s| s.is_switch).map(|s| s.name).collect();
-        assert_eq!(switches, ["open", "watch", "introspection", "graphiql"]);
+        assert_eq!(switches, ["database-notify", "open", "watch", "introspection", "graphiql"]);
     }
 
     #[test]

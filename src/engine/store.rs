@@ -59,6 +59,19 @@ pub struct Job {
     pub cancel: Cancel,
 }
 
+impl Job {
+    /// When one plan of an atomic job failed and all was undone: the answer forgets everything and is told of each
+    /// plan, in order: the failure of the one that failed, `Cancelled` for those that were undone or never begun.
+    pub fn tell_undone(&mut self, failed: usize, error: Error) {
+        let mut error = Some(error);
+        self.answer.reset();
+        for (i, (number, _)) in self.plans.iter().enumerate() {
+            let reason = error.take_if(|_| i == failed).unwrap_or(Error::Cancelled);
+            self.answer.done(*number, Err(reason));
+        }
+    }
+}
+
 /// An idempotency key, and what the request looked like.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {

@@ -33,7 +33,7 @@ pub fn is_probe(path: &str) -> bool {
 }
 
 async fn judge(ready: Ready, shutdown: Shutdown) -> Result<(), Problem> {
-    if shutdown.is_draining() {
+    if shutdown.is_leaving() {
         return Err(unready("shutting down"));
     }
     match tokio::time::timeout(PATIENCE, ready()).await {

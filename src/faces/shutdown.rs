@@ -12,9 +12,10 @@ use tokio_util::task::TaskTracker;
 /// How long requests in flight may take to finish; the process ends within 10 s of its signal.
 const GRACE: Duration = Duration::from_secs(9);
 
-/// A cheap clone of one shared state: serving, then draining, then cut.
+/// A cheap clone of one shared state: serving, then leaving, then draining, then cut.
 #[derive(Debug, Clone)]
 pub struct Shutdown {
+    leave: Stage,
     drain: Stage,
     cut: Stage,
     tasks: TaskTracker,
@@ -51,7 +52,17 @@ impl Shutdown {
     }
 
     pub fn with_grace(grace: Duration) -> Self {
-        Shutdown { drain: Stage::default(), cut: Stage::default(), tasks: TaskTracker::new(), grace }
+        let (leave, drain, cut) = Default::default();
+        Shutdown { leave, drain, cut, tasks: TaskTracker::new(), grace }
+    }
+
+    /// Everything is still served, but the readiness check says no: time for a load balancer to look elsewhere.
+    pub fn leave(&self) {
+        self.leave.reach();
+    }
+
+    pub fn is_leaving(&self) -> bool {
+        self.leave.is_reached() || self.is_draining()
     }
 
     /// Starts the end: nothing new is begun, streams close, what runs is finished.

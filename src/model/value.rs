@@ -48,6 +48,13 @@ impl Stored {
 }
 
 impl Cell<'_> {
+    pub fn to_i64(self) -> Option<i64> {
+        match self {
+            Cell::Int(number) => Some(number),
+            Cell::Null | Cell::Real(_) | Cell::Text(_) | Cell::Unreadable => None,
+        }
+    }
+
     pub fn to_stored(self) -> Stored {
         match self {
             Cell::Null | Cell::Unreadable => Stored::Null,

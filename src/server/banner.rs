@@ -64,6 +64,7 @@ fn data(config: &Config) -> String {
     match &config.database {
         Database::Memory => "in memory, gone when the server stops".to_owned(),
         Database::Embedded => format!("{} (SQLite)", config.data.join("trefoil.db").display()),
+        Database::Postgres(url) => url.to_string(),
     }
 }
 

@@ -3,20 +3,21 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::load::{Understood, understand};
 use super::shutdown::Signals;
 use super::watch::Watch;
 use super::{StartError, banner, connection, listen, seed};
 use crate::app::{App, Origin};
-use crate::config::{Config, Database};
+use crate::config::{self, Config};
 use crate::engine::{Engine, Feed, PlanLimits, Registry, resolvers};
 use crate::faces::graphql::{Face, Served};
 use crate::faces::metrics::Metrics;
 use crate::faces::shutdown::Shutdown;
 use crate::faces::{self, health, rest};
-use crate::sql::migrate::{Mode, Report};
-use crate::sql::{DataLock, Options, SqliteStore};
+use crate::sql::migrate::{MigrateError, Mode, Report};
+use crate::sql::{DataLock, Database, Options, postgres};
 
 /// The file in the data folder that holds everything.
 const FILE: &str = "trefoil.db";
@@ -26,6 +27,7 @@ pub struct Running {
     pub addresses: Vec<SocketAddr>,
     pub engine: Engine,
     shutdown: Shutdown,
+    shutdown_delay: Duration,
     serving: tokio::task::JoinHandle<()>,
     /// Held as long as the server runs: one server a data folder.
     _lock: Option<DataLock>,
@@ -45,7 +47,7 @@ impl Running {
 
     /// Runs until a signal, then drains.
     pub async fn until(self, signals: Signals) {
-        signals.obey(&self.shutdown);
+        signals.obey(&self.shutdown, self.shutdown_delay);
         self.shutdown.draining().await;
         self.stop().await;
     }
@@ -55,7 +57,7 @@ impl Running {
 struct Site {
     config: Arc<Config>,
     registry: Registry,
-    store: Arc<SqliteStore>,
+    store: Arc<Database>,
     feed: Feed,
     face: Face,
     rest: rest::Face,
@@ -74,13 +76,13 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
         understand(&app, &registry).map_err(|diagnostics| StartError::schema(&app, &diagnostics))?;
     // Listening comes first: a taken port is known before anything is written.
     let listeners = listen::bind(&config).await.map_err(StartError::Listen)?;
-    let (lock, store) = open(&config)?;
+    let (lock, store) = open(&config).await?;
     let store = Arc::new(store);
-    let report = migrate(&store, &understood, &app, Mode::Start)?;
+    let report = migrate(&store, &understood, &app, Mode::Start).await?;
     let feed = Feed::keeping(store.clone(), config.limits.event_cache / 2);
     let engine = engine(&understood, &registry, &feed, &config);
     if report.fresh {
-        seed::load(&engine, &app).await.map_err(StartError::Seed)?;
+        fill(&store, &engine, &understood, &app).await?;
     }
     warn(&understood, &app);
 
@@ -109,7 +111,23 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
         let site = Site { config: config.clone(), registry, store, feed, face, rest, identity, streams };
         tokio::spawn(site.follow(watch, shutdown.clone()));
     }
-    Ok(Running { addresses, engine, shutdown, serving, _lock: lock })
+    Ok(Running { addresses, engine, shutdown, shutdown_delay: config.shutdown_delay, serving, _lock: lock })
+}
+
+/// Brings the seeds in. Of several servers that find the store fresh one does, and the others wait for it.
+async fn fill(
+    store: &Database,
+    engine: &Engine,
+    understood: &Understood,
+    app: &App,
+) -> Result<(), StartError> {
+    let failed = |error: MigrateError| StartError::Migrate(error.to_string());
+    let turn = store.seeding().await.map_err(failed)?;
+    if turn.is_some() && !migrate(store, understood, app, Mode::Start).await?.fresh {
+        return Ok(());
+    }
+    seed::load(engine, app).await.map_err(StartError::Seed)?;
+    store.seeded().await.map_err(failed)
 }
 
 /// Loads the seed into a store in memory, only to see whether it fits the schema.
@@ -118,9 +136,9 @@ pub async fn rehearse_seed(
     understood: &Understood,
     registry: &Registry,
 ) -> Result<(), StartError> {
-    let config = Config { database: Database::Memory, ..Config::default() };
-    let store = Arc::new(open(&config)?.1);
-    migrate(&store, understood, app, Mode::Start)?;
+    let config = Config { database: config::Database::Memory, ..Config::default() };
+    let store = Arc::new(open(&config).await?.1);
+    migrate(&store, understood, app, Mode::Start).await?;
     let engine = engine(understood, registry, &Feed::new(store), &config);
     seed::load(&engine, app).await.map_err(StartError::Seed)
 }
@@ -128,30 +146,44 @@ pub async fn rehearse_seed(
 /// Whether the settings name a store that exists.
 pub fn is_there(config: &Config) -> bool {
     match &config.database {
-        Database::Memory => false,
-        Database::Embedded => config.data.join(FILE).exists(),
+        config::Database::Memory => false,
+        config::Database::Embedded => config.data.join(FILE).exists(),
+        // Only it can tell, and to look at it changes nothing.
+        config::Database::Postgres(_) => true,
     }
 }
 
 /// Opens the store that the settings name.
-pub fn open(config: &Config) -> Result<(Option<DataLock>, SqliteStore), StartError> {
+pub async fn open(config: &Config) -> Result<(Option<DataLock>, Database), StartError> {
     let options = Options {
         keep_changes: config.keep_changes,
         keep_changes_for: config.keep_changes_for,
         ..Options::default()
     };
     match &config.database {
-        Database::Memory => {
-            let store = SqliteStore::open(None, options).map_err(StartError::store)?;
+        config::Database::Memory => {
+            let store = Database::sqlite(None, options).map_err(StartError::store)?;
             Ok((None, store))
         }
-        Database::Embedded => {
+        config::Database::Embedded => {
             let folder = &config.data;
             create_durably(folder)
                 .map_err(|error| StartError::Store(format!("data folder {}: {error}", folder.display())))?;
             let lock = DataLock::take(folder).map_err(StartError::store)?;
-            let store = SqliteStore::open(Some(&folder.join(FILE)), options).map_err(StartError::store)?;
+            let store = Database::sqlite(Some(&folder.join(FILE)), options).map_err(StartError::store)?;
             Ok((Some(lock), store))
+        }
+        config::Database::Postgres(url) => {
+            let options = postgres::Options {
+                url: url.clone(),
+                connections: config.database_connections,
+                patience: config.database_timeout,
+                notify: config.database_notify,
+                keep_changes: config.keep_changes,
+                keep_changes_for: config.keep_changes_for,
+            };
+            let store = Database::postgres(options).await;
+            Ok((None, store.map_err(|why| StartError::Store(format!("database {why}")))?))
         }
     }
 }
@@ -171,8 +203,8 @@ fn create_durably(folder: &Path) -> std::io::Result<()> {
 }
 
 /// Brings the store's tables to the schema, as far as `mode` allows.
-pub fn migrate(
-    store: &SqliteStore,
+pub async fn migrate(
+    store: &Database,
     understood: &Understood,
     app: &App,
     mode: Mode,
@@ -181,6 +213,7 @@ pub fn migrate(
     let lists: Vec<String> = app.manifest.lists.iter().map(|list| list.name().to_owned()).collect();
     store
         .migrate(&understood.model, &watched, &lists, mode)
+        .await
         .map_err(|error| StartError::Migrate(error.to_string()))
 }
 
@@ -197,7 +230,7 @@ fn router(
     app: &App,
     face: &Face,
     rest: &rest::Face,
-    store: &Arc<SqliteStore>,
+    store: &Arc<Database>,
     metrics: &Metrics,
     shutdown: &Shutdown,
 ) -> axum::Router {
@@ -234,7 +267,7 @@ impl Site {
                 () = watch.changed() => {}
                 () = shutdown.draining() => return,
             }
-            match self.reload(watch.folder()) {
+            match self.reload(watch.folder()).await {
                 Ok(types) => tracing::info!(types, "the changed schema is served"),
                 Err(error) => {
                     tracing::error!("the schema is not reloaded, the old one is still served:\n{error}");
@@ -243,13 +276,13 @@ impl Site {
         }
     }
 
-    fn reload(&self, folder: &Path) -> Result<usize, StartError> {
+    async fn reload(&self, folder: &Path) -> Result<usize, StartError> {
         let app = App::load(folder).map_err(StartError::Application)?;
         let understood =
             understand(&app, &self.registry).map_err(|diagnostics| StartError::schema(&app, &diagnostics))?;
         // Subscriptions wait until tables, images and schema are of one form again.
         let _held = self.feed.hold();
-        migrate(&self.store, &understood, &app, Mode::Start)?;
+        migrate(&self.store, &understood, &app, Mode::Start).await?;
         warn(&understood, &app);
         let engine = engine(&understood, &self.registry, &self.feed, &self.config);
         let (identity, streams) = (&self.identity, self.streams.clone());

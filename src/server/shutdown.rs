@@ -1,6 +1,7 @@
 //! SIGTERM and SIGINT: the first one begins the end, the second one is the end.
 
 use std::io;
+use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -20,13 +21,17 @@ impl Signals {
         })
     }
 
-    /// The first signal drains, the second exits.
-    pub fn obey(mut self, shutdown: &Shutdown) {
+    /// The first signal drains, after it was said for `delay` that the server is no longer ready; the second exits.
+    pub fn obey(mut self, shutdown: &Shutdown, delay: Duration) {
         let shutdown = shutdown.clone();
         tokio::spawn(async move {
             let first = self.next().await;
             tracing::info!(signal = first, "stopping: finishing what runs; a second signal stops at once");
-            shutdown.drain();
+            shutdown.leave();
+            tokio::select! {
+                () = tokio::time::sleep(delay) => shutdown.drain(),
+                () = async { self.exit().await } => {}
+            }
             self.exit().await;
         });
     }

@@ -7,6 +7,11 @@ use crate::engine::changes::cell_of;
 use crate::engine::{Image, Row};
 use crate::model::Cell;
 
+/// How many parents one statement finds the children of …
+pub const PARENTS: usize = 1_000;
+/// … unless their own texts already weigh this much.
+pub const WEIGHT: usize = 4 << 20;
+
 /// Rows of equal width in two allocations: their cells, and one arena of text.
 #[derive(Debug, Default)]
 pub struct Batch {

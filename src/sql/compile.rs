@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::dialect::Dialect;
 use super::select::{Level, Selects, is_sliced};
-use super::write::{self, LinkStatements};
+use super::write::{self, Counter, LinkStatements};
 use crate::engine::Plan;
 use crate::engine::plan::{Action, Bounds, Chosen};
 use crate::error::Result;
@@ -25,6 +25,8 @@ pub enum Program {
         count: Option<String>,
     },
     Create {
+        /// Where the id is chosen and the database does not count on from it by itself.
+        counter: Option<Counter>,
         insert: String,
         links: Vec<LinkStatements>,
         read: Level,
@@ -61,7 +63,8 @@ pub fn compile(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Program> 
             let read = selects.get(*record, selection)?;
             let insert = write::insert(dialect, owner, id.is_some(), &fields(values), &read);
             let links = fields(links).into_iter().map(|id| write::links(dialect, owner.field(id)));
-            Program::Create { insert, links: links.collect::<Result<_>>()?, read }
+            let counter = id.and_then(|_| write::counter(dialect, owner));
+            Program::Create { counter, insert, links: links.collect::<Result<_>>()?, read }
         }
         Action::Update { record, values, links, expected_version, selection, .. } => {
             let owner = model.record(*record);

@@ -1,11 +1,14 @@
 //! Every textual difference between the SQL of one database and another, and nothing else.
 
-use crate::model::{Field, Kind, Scalar};
+use std::borrow::Cow;
+
+use crate::model::{Field, Kind, RecordType, Scalar};
 
 /// Whose SQL is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
     Sqlite,
+    Postgres,
 }
 
 /// How the values of a field compare, where that is not how the database compares their column.
@@ -46,6 +49,41 @@ impl Comparison {
     }
 }
 
+/// How a column is asked for, so that its cell is what [`crate::model::Stored`] says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    Plain,
+    Text,
+    DateTime,
+}
+
+impl Reading {
+    fn of(field: &Field) -> Reading {
+        match &field.kind {
+            Kind::Scalar(Scalar::DateTime) => Reading::DateTime,
+            Kind::Scalar(Scalar::Decimal | Scalar::Date | Scalar::Uuid | Scalar::Json)
+            | Kind::Embedded(_)
+            | Kind::List(_) => Reading::Text,
+            Kind::Scalar(
+                Scalar::String
+                | Scalar::Int
+                | Scalar::Float
+                | Scalar::Boolean
+                | Scalar::Id
+                | Scalar::Long
+                | Scalar::Url
+                | Scalar::Email,
+            )
+            | Kind::Id
+            | Kind::Enum(_)
+            | Kind::Reference { .. }
+            | Kind::Inverse { .. }
+            | Kind::Link { .. }
+            | Kind::Unstored => Reading::Plain,
+        }
+    }
+}
+
 impl Dialect {
     /// A name as an identifier. Schema names hold no quotes; doubled all the same.
     pub fn quote(self, name: &str) -> String {
@@ -56,14 +94,44 @@ impl Dialect {
     pub fn parameter(self, number: usize) -> String {
         match self {
             Dialect::Sqlite => format!("?{number}"),
+            Dialect::Postgres => format!("${number}"),
         }
+    }
+
+    /// A text whose parameters are written `?1`, `?2` …, and which has no other question mark.
+    pub fn text(self, sql: &str) -> Cow<'_, str> {
+        match self {
+            Dialect::Sqlite => Cow::Borrowed(sql),
+            Dialect::Postgres => Cow::Owned(sql.replace('?', "$")),
+        }
+    }
+
+    /// What a statement gives of a record's quoted column; `from` is what stands before its name.
+    pub fn read(self, owner: &RecordType, from: &str, column: &str) -> String {
+        let value = format!("{from}{column}");
+        let field =
+            owner.fields.iter().find(|field| field.is_stored() && self.quote(&field.column) == column);
+        match (self, field.map_or(Reading::Plain, Reading::of)) {
+            (Dialect::Sqlite, _) | (Dialect::Postgres, Reading::Plain) => value,
+            (Dialect::Postgres, Reading::Text) => format!("{value}::text"),
+            (Dialect::Postgres, Reading::DateTime) => {
+                format!("to_char({value} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')")
+            }
+        }
+    }
+
+    /// [`Dialect::read`] of several columns.
+    pub fn all(self, owner: &RecordType, from: &str, columns: &[String]) -> String {
+        columns.iter().map(|column| self.read(owner, from, column)).collect::<Vec<_>>().join(", ")
     }
 
     /// What orders values: by code point for text, exactly for decimals.
     pub fn sort_key(self, comparison: Comparison, value: &str) -> String {
         match (self, comparison) {
             (Dialect::Sqlite, Comparison::Decimal) => format!("trefoil_decimal_key({value})"),
-            (Dialect::Sqlite, Comparison::Plain | Comparison::Real) => value.to_owned(),
+            (Dialect::Sqlite, Comparison::Plain | Comparison::Real)
+            // Its text columns are COLLATE "C", its numeric is exact.
+            | (Dialect::Postgres, Comparison::Plain | Comparison::Real | Comparison::Decimal) => value.to_owned(),
         }
     }
 
@@ -73,7 +141,10 @@ impl Dialect {
             (Dialect::Sqlite, Comparison::Decimal) => {
                 format!("CASE WHEN instr({value},'.') THEN rtrim(rtrim({value},'0'),'.') ELSE {value} END")
             }
-            (Dialect::Sqlite, Comparison::Plain | Comparison::Real) => value.to_owned(),
+            (Dialect::Sqlite, Comparison::Plain | Comparison::Real)
+            | (Dialect::Postgres, Comparison::Plain | Comparison::Real | Comparison::Decimal) => {
+                value.to_owned()
+            }
         }
     }
 
@@ -81,6 +152,7 @@ impl Dialect {
     pub fn same(self, left: &str, right: &str) -> String {
         match self {
             Dialect::Sqlite => format!("{left} IS {right}"),
+            Dialect::Postgres => format!("{left} IS NOT DISTINCT FROM {right}"),
         }
     }
 
@@ -88,6 +160,7 @@ impl Dialect {
     pub fn differs(self, left: &str, right: &str) -> String {
         match self {
             Dialect::Sqlite => format!("{left} IS NOT {right}"),
+            Dialect::Postgres => format!("{left} IS DISTINCT FROM {right}"),
         }
     }
 
@@ -95,30 +168,51 @@ impl Dialect {
     pub fn contains(self, text: &str, part: &str) -> String {
         match self {
             Dialect::Sqlite => format!("instr({text}, {part}) > 0"),
+            Dialect::Postgres => format!("strpos({text}, {part}) > 0"),
         }
     }
 
-    /// A subquery for the values of a list that is one parameter.
-    pub fn each(self, comparison: Comparison, list: &str) -> String {
+    /// Whether a value is in a list that is one parameter.
+    pub fn one_of(self, comparison: Comparison, value: &str, list: &str) -> String {
         match self {
             Dialect::Sqlite => {
-                let value = match comparison {
+                let item = match comparison {
                     Comparison::Plain => "value".to_owned(),
                     // SQLite's own reading of a number's text may be off by the last bit.
                     Comparison::Real => "trefoil_real(value)".to_owned(),
                     Comparison::Decimal => self.identity(comparison, "value"),
                 };
-                format!("(SELECT {value} FROM json_each({list}))")
+                format!("{} IN (SELECT {item} FROM json_each({list}))", self.identity(comparison, value))
             }
+            // The parameter is then an array of the column's own type.
+            Dialect::Postgres => format!("{value} = ANY ({list})"),
         }
     }
+
+    /// Whether an integer is not in a list that is one parameter.
+    pub fn none_of(self, value: &str, list: &str) -> String {
+        match self {
+            Dialect::Sqlite => format!("{value} NOT IN (SELECT value FROM json_each({list}))"),
+            Dialect::Postgres => format!("{value} <> ALL ({list})"),
+        }
+    }
+
+    /// The integers of a list that is one parameter, as a table of the one column `value`.
+    pub fn integers(self, list: &str, alias: &str) -> String {
+        match self {
+            Dialect::Sqlite => format!("json_each({list}) AS {alias}"),
+            Dialect::Postgres => format!("unnest(CAST({list} AS bigint[])) AS {alias}(value)"),
+        }
+    }
+
     /// A FROM clause in which every parent `p` meets those records `o` of its own that a query of their ids
     /// chooses: a limit then ends each parent's search early, which numbering all of its records would not.
     pub fn first_of_each(self, keys: &str, table: &str, ids: &str) -> String {
-        let table = self.quote(table);
+        let (parents, table) = (self.integers(keys, "p"), self.quote(table));
         match self {
-            Dialect::Sqlite => {
-                format!("json_each({keys}) AS p CROSS JOIN {table} AS o ON o.\"id\" IN ({ids})")
+            Dialect::Sqlite => format!("{parents} CROSS JOIN {table} AS o ON o.\"id\" IN ({ids})"),
+            Dialect::Postgres => {
+                format!("{parents} CROSS JOIN LATERAL ({ids}) AS i JOIN {table} AS o ON o.\"id\" = i.\"id\"")
             }
         }
     }

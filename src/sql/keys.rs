@@ -11,7 +11,7 @@ use crate::engine::Key;
 use crate::error::{Error, Result};
 
 /// How long an answer is kept under its key, in seconds.
-const KEPT_FOR: i64 = 24 * 60 * 60;
+pub const KEPT_FOR: i64 = 24 * 60 * 60;
 
 /// The keys whose requests are running in this process.
 #[derive(Debug, Clone, Default)]
@@ -74,10 +74,10 @@ pub fn prune(session: &Session<'_>, at_most: usize) -> rusqlite::Result<usize> {
     session.prepare(sql)?.execute((now() - KEPT_FOR, at_most as i64))
 }
 
-fn spell(key: &Key) -> String {
+pub fn spell(key: &Key) -> String {
     format!("{:032x}", key.fingerprint)
 }
 
-fn now() -> i64 {
+pub fn now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64)
 }

@@ -95,7 +95,7 @@ pub fn run(
     visit: &mut dyn FnMut(&dyn Row),
 ) -> rusqlite::Result<Result<Outcome>> {
     let Some(head) = head(session, &asked.list)? else {
-        return Ok(Err(Error::NotFound(format!("the list /{}", asked.list))));
+        return Ok(Err(absent(&asked.list)));
     };
     let list = List { session, name: &asked.list, head };
     let outcome = match &asked.act {
@@ -117,12 +117,37 @@ pub fn run(
 
 /// What is known of a list as a whole.
 #[derive(Debug, Clone, Copy)]
-struct Head {
-    id: i64,
-    version: i64,
-    length: i64,
+pub(super) struct Head {
+    pub id: i64,
+    pub version: i64,
+    pub length: i64,
     /// Greater than every position so far.
-    next: i64,
+    pub next: i64,
+}
+
+impl Head {
+    pub fn is_expected(&self, expected: &Expected) -> Result<()> {
+        let found = self.version;
+        match expected {
+            Some(versions) if !versions.contains(&found) => {
+                Err(Error::Stale { expected: versions.first().copied().unwrap_or(0), found })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Whether there is a value with so many before it.
+    pub fn has(&self, list: &str, index: i64) -> Result<()> {
+        if (0..self.length).contains(&index) { Ok(()) } else { Err(no_such(list, index)) }
+    }
+}
+
+pub(super) fn absent(list: &str) -> Error {
+    Error::NotFound(format!("the list /{list}"))
+}
+
+fn no_such(list: &str, index: i64) -> Error {
+    Error::NotFound(format!("index {index} of /{list}"))
 }
 
 fn head(session: Session<'_>, name: &str) -> rusqlite::Result<Option<Head>> {
@@ -151,7 +176,7 @@ impl List<'_> {
         let sql = "SELECT value, position FROM trefoil_list_values \
                    WHERE list = ?1 AND position > ?2 AND position < ?3 ORDER BY position";
         let mut statement = self.session.prepare(sql)?;
-        bind(&mut statement, &[self.head.id, after, until].map(integer))?;
+        bind(&mut statement, &[self.head.id, after, until].map(Parameter::integer))?;
         let mut rows = statement.raw_query();
         let mut weight = 0;
         while let Some(row) = rows.next()? {
@@ -166,21 +191,21 @@ impl List<'_> {
     }
 
     fn append(&self, value: &str, expected: &Expected) -> rusqlite::Result<Result<()>> {
-        if let Err(stale) = self.is_expected(expected) {
+        if let Err(stale) = self.head.is_expected(expected) {
             return Ok(Err(stale));
         }
         let sql = "INSERT INTO trefoil_list_values (list, position, value) VALUES (?1, ?2, ?3)";
-        let bound = [integer(self.head.id), integer(self.head.next), Parameter::Cell(Cell::Text(value))];
+        let bound = [Parameter::integer(self.head.id), Parameter::integer(self.head.next), Parameter::Cell(Cell::Text(value))];
         self.session.execute(sql, &bound).map(|_| Ok(()))
     }
 
     fn replace(&self, index: i64, value: &str, expected: &Expected) -> rusqlite::Result<Result<()>> {
-        if let Err(stale) = self.is_expected(expected) {
+        if let Err(stale) = self.head.is_expected(expected) {
             return Ok(Err(stale));
         }
-        let Some(position) = self.position(index)? else { return Ok(Err(self.no_such(index))) };
+        let Some(position) = self.position(index)? else { return Ok(Err(no_such(self.name, index))) };
         let sql = "UPDATE trefoil_list_values SET value = ?3 WHERE list = ?1 AND position = ?2";
-        let bound = [integer(self.head.id), integer(position), Parameter::Cell(Cell::Text(value))];
+        let bound = [Parameter::integer(self.head.id), Parameter::integer(position), Parameter::Cell(Cell::Text(value))];
         self.session.execute(sql, &bound).map(|_| Ok(()))
     }
 
@@ -190,32 +215,18 @@ impl List<'_> {
         expected: &Expected,
         visit: &mut dyn FnMut(&dyn Row),
     ) -> rusqlite::Result<Result<()>> {
-        if let Err(stale) = self.is_expected(expected) {
+        if let Err(stale) = self.head.is_expected(expected) {
             return Ok(Err(stale));
         }
-        let Some(position) = self.position(index)? else { return Ok(Err(self.no_such(index))) };
+        let Some(position) = self.position(index)? else { return Ok(Err(no_such(self.name, index))) };
         let sql = "DELETE FROM trefoil_list_values WHERE list = ?1 AND position = ?2 RETURNING value";
         let mut statement = self.session.prepare(sql)?;
-        bind(&mut statement, &[self.head.id, position].map(integer))?;
+        bind(&mut statement, &[self.head.id, position].map(Parameter::integer))?;
         let mut rows = statement.raw_query();
         while let Some(row) = rows.next()? {
             visit(&Text(cell(row, 0)));
         }
         Ok(Ok(()))
-    }
-
-    fn is_expected(&self, expected: &Expected) -> Result<()> {
-        let found = self.head.version;
-        match expected {
-            Some(versions) if !versions.contains(&found) => {
-                Err(Error::Stale { expected: versions.first().copied().unwrap_or(0), found })
-            }
-            Some(_) | None => Ok(()),
-        }
-    }
-
-    fn no_such(&self, index: i64) -> Error {
-        Error::NotFound(format!("index {index} of /{}", self.name))
     }
 
     /// The position of the value with so many before it.
@@ -234,7 +245,7 @@ impl List<'_> {
             "SELECT position FROM trefoil_list_values \
              WHERE list = ?1 AND position BETWEEN ?2 AND ?3 ORDER BY position {order} LIMIT 1 OFFSET ?4"
         );
-        self.session.number(&sql, &[self.head.id, found.first, found.last, skip].map(integer))
+        self.session.number(&sql, &[self.head.id, found.first, found.last, skip].map(Parameter::integer))
     }
 
     /// The block of this level that holds the value, looked for from the nearer end.
@@ -246,7 +257,7 @@ impl List<'_> {
              WHERE list = ?1 AND level = ?2 AND block BETWEEN ?3 AND ?4 ORDER BY block {order}"
         );
         let mut statement = self.session.prepare(&sql)?;
-        bind(&mut statement, &[self.head.id, level, within.first, within.last].map(integer))?;
+        bind(&mut statement, &[self.head.id, level, within.first, within.last].map(Parameter::integer))?;
         let mut rows = statement.raw_query();
         while let Some(row) = rows.next()? {
             let (block, count): (i64, i64) = (row.get(0)?, row.get(1)?);
@@ -270,19 +281,15 @@ struct Block {
 }
 
 /// With what it costs to write down around it.
-fn weight_of(value: Cell<'_>) -> usize {
+pub(super) fn weight_of(value: Cell<'_>) -> usize {
     match value {
         Cell::Text(text) => text.len() + 4,
         Cell::Null | Cell::Int(_) | Cell::Real(_) | Cell::Unreadable => 4,
     }
 }
 
-fn integer(number: i64) -> Parameter<'static> {
-    Parameter::Cell(Cell::Int(number))
-}
-
 /// A row of one cell.
-struct Text<'a>(Cell<'a>);
+pub(super) struct Text<'a>(pub Cell<'a>);
 
 impl Row for Text<'_> {
     fn cell(&self, _column: usize) -> Cell<'_> {

@@ -3,31 +3,33 @@
 //! The shape of the model ([`shape`]) is compared with the one on record in the store: [`pair`] finds what
 //! continues what, [`diff`] lists the changes, [`survey`] judges them by the rows, [`apply`] makes them.
 
+//!
+//! All of that is the same on every database. What is not, a [`host`] does: [`sqlite`] and [`postgres`].
+
 mod apply;
-mod catalog;
 mod convert;
 mod ddl;
 mod diff;
+mod host;
 mod images;
 mod pair;
-mod rebuild;
+mod passage;
+pub mod postgres;
 mod report;
 mod shape;
+mod sqlite;
 mod survey;
 mod words;
 
-use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
-
-use super::lists;
-use crate::engine::Deed;
-use crate::model::{Model, TypeId, naming};
+use crate::model::{Model, Stored, naming};
 
 pub use apply::FORMAT;
 pub use report::{MigrateError, Report};
 pub use shape::StoredModel;
+pub use sqlite::prepare;
 pub use survey::{PlannedStep, Safety};
 
+use host::Host;
 use pair::Pairs;
 use survey::Survey;
 
@@ -42,81 +44,50 @@ pub enum Mode {
     Apply { allow_drop: Vec<String> },
 }
 
-/// Brings the database behind `connection` to the shape of `model`, within what `mode` allows: all of it
-/// or nothing. `logged` says which deeds go to the change log, `lists` which plain lists there are; one that is
-/// there and not named keeps its values. After a `Database` error the connection is
-/// not fit for use.
-pub fn prepare(
-    connection: &mut Connection,
-    model: &Model,
-    logged: &[(TypeId, Deed)],
-    lists: &[String],
-    mode: Mode,
-) -> Result<Report, MigrateError> {
-    let shape = StoredModel::of(model, logged);
-    // Replacing a table must not cascade, and foreign keys cannot be switched inside a transaction.
-    let enforced: bool = connection.pragma_query_value(None, "foreign_keys", |row| row.get(0))?;
-    connection.pragma_update(None, "foreign_keys", false)?;
-    // A quoted column that is gone would pass for text in another program's index.
-    let lenient = connection.db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
-    let report = in_transaction(connection, model, &shape, lists, &mode);
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, lenient)?;
-    connection.pragma_update(None, "foreign_keys", enforced)?;
-    report
-}
-
-fn in_transaction(
-    connection: &mut Connection,
+/// Everything, inside the transaction of `host`.
+fn run(
+    host: &dyn Host,
     model: &Model,
     shape: &StoredModel,
     lists: &[String],
     mode: &Mode,
 ) -> Result<Report, MigrateError> {
-    let behavior = match mode {
-        Mode::Plan => TransactionBehavior::Deferred,
-        Mode::Start | Mode::Apply { .. } => TransactionBehavior::Immediate,
-    };
-    let transaction = connection.transaction_with_behavior(behavior)?;
-    let mut report = match format(&transaction)? {
-        None => found(&transaction, model, shape, mode),
+    let mut report = match format(host)? {
+        None => found(host, model, shape, mode),
         Some(found) if found > FORMAT => Err(MigrateError::NewerStore { found }),
-        Some(_) => alter(&transaction, model, shape, mode),
+        Some(_) => alter(host, model, shape, mode),
     }?;
     if report.done {
-        lists::prepare(&transaction, lists)?;
-        report.fresh &= lists::are_unused(&transaction)?;
+        report.fresh &= host.lists(lists)?;
     }
-    transaction.commit()?;
     Ok(report)
 }
 
 /// The format of the store, if there is one.
-fn format(connection: &Connection) -> Result<Option<u32>, MigrateError> {
-    if !catalog::relations(connection)?.iter().any(|name| name == "trefoil_meta") {
+fn format(host: &dyn Host) -> Result<Option<u32>, MigrateError> {
+    if !host.relations()?.iter().any(|name| name == "trefoil_meta") {
         return Ok(None);
     }
-    let text = meta(connection, "format")?;
+    let text = meta(host, "format")?;
     let number = text.parse().map_err(|_| MigrateError::Damaged(format!("its format is {text:?}")))?;
     Ok(Some(number))
 }
 
-fn meta(connection: &Connection, key: &str) -> Result<String, MigrateError> {
-    let sql = "SELECT \"value\" FROM \"trefoil_meta\" WHERE \"key\" = ?1";
-    let found = connection.query_row(sql, [key], |row| row.get(0)).optional()?;
-    found.ok_or_else(|| MigrateError::Damaged(format!("trefoil_meta has no {key:?}")))
+fn meta(host: &dyn Host, key: &str) -> Result<String, MigrateError> {
+    let sql = "SELECT \"value\" FROM \"trefoil_meta\" WHERE \"key\" = $1";
+    match host.rows(sql, &[Stored::Text(key.to_owned())])?.into_iter().flatten().next() {
+        Some(Stored::Text(text)) => Ok(text),
+        Some(Stored::Null | Stored::Int(_) | Stored::Real(_)) | None => {
+            Err(MigrateError::Damaged(format!("trefoil_meta has no {key:?}")))
+        }
+    }
 }
 
 /// A new store, beside whatever else is in the database. Only a start makes one, since seeds follow it.
-fn found(
-    connection: &Connection,
-    model: &Model,
-    shape: &StoredModel,
-    mode: &Mode,
-) -> Result<Report, MigrateError> {
-    refuse_taken_names(connection, shape)?;
+fn found(host: &dyn Host, model: &Model, shape: &StoredModel, mode: &Mode) -> Result<Report, MigrateError> {
+    refuse_taken_names(host, shape)?;
     let nothing = StoredModel::default();
-    let steps = planned(connection, model, &Pairs::of(&nothing, shape))?;
+    let steps = planned(host, model, &Pairs::of(&nothing, shape))?;
     let done = match mode {
         Mode::Plan => false,
         Mode::Apply { allow_drop } => {
@@ -124,36 +95,34 @@ fn found(
             false
         }
         Mode::Start => {
-            apply::create(connection, shape)?;
+            apply::create(host, shape)?;
             true
         }
     };
     Ok(Report { steps, fresh: true, done })
 }
 
-fn refuse_taken_names(connection: &Connection, shape: &StoredModel) -> Result<(), MigrateError> {
+fn refuse_taken_names(host: &dyn Host, shape: &StoredModel) -> Result<(), MigrateError> {
     let is_ours = |name: &String| {
         name.to_lowercase().starts_with("trefoil_")
             || shape.table_names().any(|table| table.eq_ignore_ascii_case(name))
     };
-    let taken: Vec<String> = catalog::relations(connection)?.into_iter().filter(is_ours).collect();
+    let taken: Vec<String> = host.relations()?.into_iter().filter(is_ours).collect();
     if taken.is_empty() { Ok(()) } else { Err(MigrateError::NamesTaken(taken)) }
 }
 
 /// An existing store.
-fn alter(
-    connection: &Connection,
-    model: &Model,
-    shape: &StoredModel,
-    mode: &Mode,
-) -> Result<Report, MigrateError> {
-    let old: StoredModel = serde_json::from_str(&meta(connection, "model")?)
+fn alter(host: &dyn Host, model: &Model, shape: &StoredModel, mode: &Mode) -> Result<Report, MigrateError> {
+    let old: StoredModel = serde_json::from_str(&meta(host, "model")?)
         .map_err(|error| MigrateError::Damaged(format!("the shape on record cannot be read ({error})")))?;
-    if let Some(what) = catalog::missing(connection, &old)? {
+    if let Some(what) = missing(host, &old)? {
         return Err(MigrateError::Damaged(what));
     }
     let pairs = Pairs::of(&old, shape);
-    let steps = planned(connection, model, &pairs)?;
+    if *mode != Mode::Plan && !diff::diff(&pairs).is_empty() {
+        host.hold(&pairs)?;
+    }
+    let steps = planned(host, model, &pairs)?;
     match mode {
         Mode::Plan => return Ok(Report { steps, fresh: false, done: false }),
         Mode::Start => refuse(&steps, |step| step.safety == Safety::Safe, MigrateError::NeedsMigration)?,
@@ -163,30 +132,38 @@ fn alter(
         }
     }
     if steps.is_empty() {
-        apply::settle(connection, Some(&old), shape)?;
+        apply::settle(host, Some(&old), shape)?;
     } else {
-        apply::change(connection, model, &pairs)?;
+        apply::change(host, model, &pairs)?;
     }
-    Ok(Report { steps, fresh: is_unused(connection, shape)?, done: true })
+    Ok(Report { steps, fresh: host.is_unused(shape)?, done: true })
 }
 
-/// No record ever got an id: the start that made the tables may have ended before its seeds were in.
-fn is_unused(connection: &Connection, shape: &StoredModel) -> Result<bool, MigrateError> {
-    let mut given = connection.prepare("SELECT 1 FROM sqlite_sequence WHERE name = ?1 AND seq > 0")?;
-    for table in shape.table_names() {
-        if given.exists([table])? {
-            return Ok(false);
+/// The first thing that is missing of a shape, in words.
+fn missing(host: &dyn Host, model: &StoredModel) -> Result<Option<String>, MigrateError> {
+    let tables = model.tables.iter().map(|table| {
+        let own = ["id", "_version"].into_iter();
+        let columns = table.columns.iter().map(|column| column.column.as_str());
+        (table.table.as_str(), own.chain(columns).collect::<Vec<_>>())
+    });
+    let links =
+        model.links.iter().map(|link| (link.table.as_str(), vec![&*link.first.column, &*link.second.column]));
+    let bookkeeping = [("trefoil_changes", vec![]), ("trefoil_keys", vec![])].into_iter();
+    for (table, wanted) in bookkeeping.chain(tables).chain(links) {
+        let found = host.columns(table)?;
+        if found.is_empty() {
+            return Ok(Some(format!("the table {table} is missing")));
+        }
+        let is_there = |column: &&str| found.iter().any(|name| name.eq_ignore_ascii_case(column));
+        if let Some(column) = wanted.into_iter().find(|column| !is_there(column)) {
+            return Ok(Some(format!("the table {table} has no column {column}")));
         }
     }
-    Ok(true)
+    Ok(None)
 }
 
-fn planned(
-    connection: &Connection,
-    model: &Model,
-    pairs: &Pairs<'_>,
-) -> Result<Vec<PlannedStep>, MigrateError> {
-    Ok(Survey { connection, model, pairs }.judge(&diff::diff(pairs))?)
+fn planned(host: &dyn Host, model: &Model, pairs: &Pairs<'_>) -> Result<Vec<PlannedStep>, MigrateError> {
+    Survey { host, model, pairs }.judge(&diff::diff(pairs))
 }
 
 fn is_agreed(step: &PlannedStep, allow_drop: &[String]) -> bool {

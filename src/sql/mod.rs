@@ -2,20 +2,27 @@
 //!
 //! Pure, in this order: [`dialect`] (what differs between databases), [`select`] and [`write`]
 //! (statements), [`compile`] (a plan's program, made once per shape), [`batch`] (rows that must outlive
-//! their statement). [`sqlite`] runs programs.
+//! their statement). [`sqlite`] and [`postgres`] run programs.
 
 pub mod batch;
+mod blame;
 pub mod compile;
+mod database;
 pub mod decimal;
 pub mod dialect;
 mod lists;
 pub mod lock;
+mod log;
 pub mod migrate;
+mod parts;
+pub mod postgres;
 pub mod select;
 pub mod sqlite;
 pub mod write;
 
 mod keys;
 
+pub use database::Database;
 pub use lock::DataLock;
+pub use postgres::PostgresStore;
 pub use sqlite::{Options, SqliteStore};

@@ -50,8 +50,15 @@ impl Level {
 #[derive(Debug)]
 pub enum Parameter<'a> {
     Cell(Cell<'a>),
-    /// A list in one parameter, as JSON.
-    List(String),
+    /// A list in one parameter, which each database spells in its own way.
+    List(&'a [Stored]),
+    Integers(&'a [i64]),
+}
+
+impl Parameter<'_> {
+    pub fn integer(number: i64) -> Parameter<'static> {
+        Parameter::Cell(Cell::Int(number))
+    }
 }
 
 /// Everything a listing binds, in the order in which the statements number it.
@@ -67,21 +74,10 @@ pub fn parameters<'a>(bounds: &'a Bounds, into: &mut Vec<Parameter<'a>>) {
 pub fn count_parameters<'a>(bounds: &'a Bounds, into: &mut Vec<Parameter<'a>>) {
     into.extend(bounds.conditions.iter().filter_map(|test| match test {
         Test::Compare { value, .. } => Some(Parameter::Cell(value.as_cell())),
-        Test::OneOf { values, .. } => Some(Parameter::List(json_list(values))),
+        Test::OneOf { values, .. } => Some(Parameter::List(values)),
         Test::Search { text } => Some(Parameter::Cell(text.as_cell())),
         Test::IsNull { .. } | Test::NotNull { .. } | Test::Nothing => None,
     }));
-}
-
-/// Reals are texts in it, because they must survive to the last bit.
-fn json_list(values: &[Stored]) -> String {
-    let values = values.iter().map(|value| match value {
-        Stored::Null => serde_json::Value::Null,
-        Stored::Int(number) => (*number).into(),
-        Stored::Real(number) => number.to_string().into(),
-        Stored::Text(text) => text.as_str().into(),
-    });
-    serde_json::Value::from_iter(values).to_string()
 }
 
 /// Whether the window is only a part of what matches.
@@ -102,7 +98,11 @@ impl Selects<'_> {
         let owner = self.model.record(record);
         let (names, columns, branches) = self.columns(owner, &Bounds::default(), chosen)?;
         let id = self.dialect.parameter(1);
-        let sql = format!("SELECT {} FROM {} WHERE t.\"id\" = {id}", list("t", &columns), self.table(owner));
+        let sql = format!(
+            "SELECT {} FROM {} WHERE t.\"id\" = {id}",
+            self.dialect.all(owner, "t.", &columns),
+            self.table(owner)
+        );
         Ok(Level { sql, width: columns.len(), key: 0, names, columns, branches })
     }
 
@@ -112,7 +112,12 @@ impl Selects<'_> {
         let (names, columns, branches) = self.columns(owner, bounds, chosen)?;
         let mut filter = Filter::new(self.dialect, owner);
         filter.add(bounds);
-        let mut sql = format!("SELECT {} FROM {}{}", list("t", &columns), self.table(owner), filter.clause());
+        let mut sql = format!(
+            "SELECT {} FROM {}{}",
+            self.dialect.all(owner, "t.", &columns),
+            self.table(owner),
+            filter.clause()
+        );
         sql += &format!(" ORDER BY {}", self.order(owner, "t", &bounds.order));
         if is_sliced(bounds) {
             sql += &format!(" LIMIT {} OFFSET {}", filter.parameter(), filter.parameter());
@@ -147,12 +152,18 @@ impl Selects<'_> {
             );
             let from = self.dialect.first_of_each(&keys, &owner.table, &first);
             let order = self.order(owner, "o", &bounds.order);
-            format!("SELECT {}, p.value FROM {from} ORDER BY p.value, {order}", list("o", &columns))
+            format!(
+                "SELECT {}, p.value FROM {from} ORDER BY p.value, {order}",
+                self.dialect.all(owner, "o.", &columns)
+            )
         } else {
-            filter.terms.push(format!("{key} IN {}", self.dialect.each(Comparison::Plain, &keys)));
+            filter.terms.push(self.dialect.one_of(Comparison::Plain, key, &keys));
             filter.add(bounds);
             let (clause, order) = (filter.clause(), self.order(owner, "t", &bounds.order));
-            format!("SELECT {}, {key} FROM {from}{clause} ORDER BY {key}, {order}", list("t", &columns))
+            format!(
+                "SELECT {}, {key} FROM {from}{clause} ORDER BY {key}, {order}",
+                self.dialect.all(owner, "t.", &columns)
+            )
         };
         Ok(Level { sql, width: columns.len() + 1, key: columns.len(), names, columns, branches })
     }
@@ -260,10 +271,6 @@ struct Source {
     is_reference: bool,
 }
 
-fn list(alias: &str, columns: &[String]) -> String {
-    columns.iter().map(|column| format!("{alias}.{column}")).collect::<Vec<_>>().join(", ")
-}
-
 /// Where a column is, added when it is not there yet.
 fn position(columns: &mut Vec<String>, column: String) -> usize {
     columns.iter().position(|known| *known == column).unwrap_or_else(|| {
@@ -326,8 +333,7 @@ impl<'m> Filter<'m> {
                 let field = self.owner.field(*field);
                 let (comparison, own) = (Comparison::of(field), column(self.dialect, field));
                 let values = self.parameter();
-                let value = self.dialect.identity(comparison, &own);
-                let listed = format!("{value} IN {}", self.dialect.each(comparison, &values));
+                let listed = self.dialect.one_of(comparison, &own, &values);
                 if *or_null { format!("({listed} OR {own} IS NULL)") } else { listed }
             }
             Test::IsNull { field } => format!("{} IS NULL", column(self.dialect, self.owner.field(*field))),

@@ -1,6 +1,6 @@
 //! The statements that create, change and delete records, and those that replace their links.
 
-use super::dialect::{Comparison, Dialect};
+use super::dialect::Dialect;
 use super::select::Level;
 use crate::error::{Error, Result};
 use crate::model::{Field, FieldId, Kind, RecordType};
@@ -11,6 +11,35 @@ use crate::model::{Field, FieldId, Kind, RecordType};
 pub struct LinkStatements {
     pub remove: String,
     pub add: String,
+}
+
+/// Moves the counter of a table's ids beyond one that was chosen; it would give that id a second time otherwise.
+#[derive(Debug)]
+pub struct Counter {
+    /// Whether the id, the only parameter, is beyond it.
+    pub is_behind: String,
+    /// Taken before the record is created, so that nobody draws an id meanwhile: the counter can only be set.
+    pub lock: String,
+    /// To the id, the only parameter, unless it is there already.
+    pub advance: String,
+}
+
+/// `None` where the database sees to it by itself.
+pub fn counter(dialect: Dialect, record: &RecordType) -> Option<Counter> {
+    match dialect {
+        Dialect::Sqlite => None,
+        Dialect::Postgres => {
+            let table = dialect.quote(&record.table);
+            let name =
+                format!("CAST(pg_get_serial_sequence('{}', 'id') AS regclass)", table.replace('\'', "''"));
+            let last = format!("coalesce(pg_sequence_last_value({name}), 0)");
+            Some(Counter {
+                is_behind: format!("SELECT 1 WHERE {last} < CAST($1 AS bigint)"),
+                lock: format!("LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE"),
+                advance: format!("SELECT setval({name}, greatest({last}, CAST($1 AS bigint)))"),
+            })
+        }
+    }
 }
 
 /// Parameters: the id where it is chosen, then the values.
@@ -24,7 +53,7 @@ pub fn insert(
     let id = chosen_id.then(|| dialect.quote("id"));
     let columns: Vec<String> = id.into_iter().chain(columns(dialect, record, fields)).collect();
     let table = dialect.quote(&record.table);
-    let returning = returning(read);
+    let returning = returning(dialect, record, read);
     if columns.is_empty() {
         return format!("INSERT INTO {table} DEFAULT VALUES {returning}");
     }
@@ -47,13 +76,17 @@ pub fn update(
     sets.push("\"_version\" = \"_version\" + 1".to_owned());
     let table = dialect.quote(&record.table);
     let condition = identified(dialect, fields.len() + 1, checked);
-    format!("UPDATE {table} SET {} WHERE {condition} {}", sets.join(", "), returning(read))
+    format!("UPDATE {table} SET {} WHERE {condition} {}", sets.join(", "), returning(dialect, record, read))
 }
 
 /// Parameters: the id, and the expected version where there is one.
 pub fn delete(dialect: Dialect, record: &RecordType, checked: bool, read: &Level) -> String {
     let table = dialect.quote(&record.table);
-    format!("DELETE FROM {table} WHERE {} {}", identified(dialect, 1, checked), returning(read))
+    format!(
+        "DELETE FROM {table} WHERE {} {}",
+        identified(dialect, 1, checked),
+        returning(dialect, record, read)
+    )
 }
 
 /// The version of the record whose id is the parameter.
@@ -68,12 +101,13 @@ pub fn links(dialect: Dialect, field: &Field) -> Result<LinkStatements> {
     };
     let [table, own, other] = [table, own_column, other_column].map(|name| dialect.quote(name));
     let (id, list) = (dialect.parameter(1), dialect.parameter(2));
-    let each = dialect.each(Comparison::Plain, &list);
+    let (others, kept) = (dialect.integers(&list, "v"), dialect.none_of(&other, &list));
     Ok(LinkStatements {
-        remove: format!("DELETE FROM {table} WHERE {own} = {id} AND {other} NOT IN {each}"),
-        // `WHERE true` tells the parser that ON CONFLICT is no join condition.
+        remove: format!("DELETE FROM {table} WHERE {own} = {id} AND {kept}"),
+        // `WHERE true` tells SQLite's parser that ON CONFLICT is no join condition.
         add: format!(
-            "INSERT INTO {table} ({own}, {other}) SELECT {id}, v.* FROM {each} AS v WHERE true ON CONFLICT DO NOTHING"
+            "INSERT INTO {table} ({own}, {other}) SELECT CAST({id} AS bigint), v.value FROM {others} \
+             WHERE true ON CONFLICT DO NOTHING"
         ),
     })
 }
@@ -92,8 +126,9 @@ fn identified(dialect: Dialect, number: usize, checked: bool) -> String {
 }
 
 /// Everything that is asked for when the row itself can tell it; the id and the version always come last.
-fn returning(read: &Level) -> String {
+fn returning(dialect: Dialect, record: &RecordType, read: &Level) -> String {
     let asked = if read.is_flat() { read.columns.as_slice() } else { &[] };
-    let columns: String = asked.iter().map(|column| format!("{column}, ")).collect();
+    let columns: String =
+        asked.iter().map(|column| format!("{}, ", dialect.read(record, "", column))).collect();
     format!("RETURNING {columns}\"id\", \"_version\"")
 }

@@ -2,16 +2,27 @@
 
 use super::*;
 
-const SHOP: &str = "
+on_both!(
+    other_programs_writes_are_versioned_and_logged_once,
+    an_image_is_the_same_on_both_stores,
+    an_empty_store_gets_everything_once,
+    cascades_are_logged_like_any_other_change,
+    a_record_of_very_many_fields_has_an_image,
+    updated_at_follows_other_programs,
+    an_id_never_changes,
+    only_what_is_subscribed_to_is_logged,
+    what_another_program_dropped_comes_back,
+);
+
+pub const SHOP: &str = "
 type User { id: ID! name: String! score: Float updated: DateTime @updatedAt orders: [Order] notes: [Note] }
 type Order { id: ID! user: User! @reference(onDelete: CASCADE) item: String! }
 type Note { id: ID! user: User @reference(onDelete: SET_NULL) text: String }";
 
 const LOG: &str = "SELECT number, resource, deed, record, version FROM trefoil_changes ORDER BY number";
 
-#[test]
-fn an_empty_store_gets_everything_once() {
-    let store = Store::empty();
+fn an_empty_store_gets_everything_once(on: On) {
+    let store = Store::empty(on);
     let report = store.start(SHOP).unwrap();
     assert!(report.fresh);
     let before = store.dump();
@@ -23,13 +34,85 @@ fn an_empty_store_gets_everything_once() {
     assert_eq!(store.rows("SELECT length(value) FROM trefoil_meta WHERE key = 'store'"), ["32"]);
 }
 
-#[test]
-fn other_programs_writes_are_versioned_and_logged_once() {
-    for recursive in ["OFF", "ON"] {
-        let store = Store::with(SHOP, "");
+fn cascades_are_logged_like_any_other_change(on: On) {
+    for recursive in ["", "PRAGMA recursive_triggers = ON;"] {
+        let recursive = if on == On::Sqlite { recursive } else { "" };
+        let store = Store::with(on, SHOP, "INSERT INTO users (name) VALUES ('Ann');");
+        store.run("INSERT INTO orders (\"userId\", item) VALUES (1, 'tea'), (1, 'jam')");
+        store.run("INSERT INTO notes (\"userId\") VALUES (1)");
+        store.run("DELETE FROM trefoil_changes");
+        store.run(&format!("{recursive} DELETE FROM users WHERE id = 1"));
+        let mut deeds = store.rows("SELECT resource, deed, record, version FROM trefoil_changes");
+        deeds.sort();
+        assert_eq!(deeds, ["Note|updated|1|2", "Order|deleted|1|1", "Order|deleted|2|1", "User|deleted|1|1"]);
+        assert_eq!(store.rows("SELECT id, \"userId\", _version FROM notes"), ["1|null|2"]);
+    }
+}
+
+fn a_record_of_very_many_fields_has_an_image(on: On) {
+    let fields: String = (0..150).map(|at| format!("f{at}: Int\n")).collect();
+    let store = Store::with(
+        on,
+        &format!("type Wide {{ id: ID! {fields} }}"),
+        "INSERT INTO wides (f0, f149) VALUES (7, 8)",
+    );
+    let read = "SELECT image ->> 'f0', image ->> 'f149', (SELECT count(*) FROM json_each(image)) FROM trefoil_changes";
+    assert_eq!(store.rows(read), ["7|8|152"]);
+}
+
+fn updated_at_follows_other_programs(on: On) {
+    let store = Store::with(
+        on,
+        SHOP,
+        "INSERT INTO users (name, updated) VALUES ('Ann', '2001-01-01T00:00:00.000000Z')",
+    );
+    store.run("UPDATE users SET name = 'Eve'");
+    assert_eq!(store.rows("SELECT updated > '2020-01-01' FROM users"), ["1"]);
+    store.run("UPDATE users SET updated = '2001-01-01T00:00:00.000000Z'");
+    assert_eq!(store.rows("SELECT updated, _version FROM users"), ["2001-01-01T00:00:00.000000Z|3"]);
+}
+
+fn an_id_never_changes(on: On) {
+    let store = Store::with(on, SHOP, "INSERT INTO users (name) VALUES ('Ann')");
+    let error = store.refusal("UPDATE users SET id = 5");
+    assert!(error.contains("never changes"), "{error}");
+    store.run("UPDATE users SET id = id, name = 'Eve'");
+    assert_eq!(store.rows("SELECT id, name FROM users"), ["1|Eve"]);
+}
+
+fn only_what_is_subscribed_to_is_logged(on: On) {
+    let store = Store::empty(on);
+    let model = model(SHOP);
+    let user = model.record_named("User").unwrap();
+    store.prepare(model, &[(user, Deed::Created)], Mode::Start).unwrap();
+    store.run("INSERT INTO users (name) VALUES ('Ann'); UPDATE users SET name = 'Eve'");
+    store.run("INSERT INTO orders (\"userId\", item) VALUES (1, 'tea'); DELETE FROM users");
+    assert_eq!(store.rows(LOG), ["1|User|created|1|1"]);
+    let report = store.start(SHOP).unwrap();
+    assert_eq!(report.steps.len(), 3, "{:?}", report.steps);
+    store.run("INSERT INTO users (name) VALUES ('Bob'); DELETE FROM users");
+    assert_eq!(store.rows(LOG), ["1|User|created|1|1", "2|User|created|2|1", "3|User|deleted|2|1"]);
+}
+
+fn what_another_program_dropped_comes_back(on: On) {
+    let store = Store::with(on, SHOP, "");
+    let before = store.dump();
+    store.run("DROP INDEX \"orders_userId_index\"");
+    store.run(match on {
+        On::Sqlite => "DROP TRIGGER trefoil_users_version",
+        On::Postgres => "DROP TRIGGER trefoil_version ON users; ALTER TABLE users DISABLE TRIGGER trefoil_created; \
+             CREATE OR REPLACE FUNCTION trefoil_count_version() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
+    });
+    assert_eq!(store.start(SHOP).unwrap().steps, []);
+    assert_eq!(store.dump(), before);
+}
+
+fn other_programs_writes_are_versioned_and_logged_once(on: On) {
+    for recursive in ["", "PRAGMA recursive_triggers = ON;"] {
+        let recursive = if on == On::Sqlite { recursive } else { "" };
+        let store = Store::with(on, SHOP, "");
         store.run(&format!(
-            "PRAGMA recursive_triggers = {recursive};
-             INSERT INTO users (name) VALUES ('Ann'), ('Bob');
+            "{recursive} INSERT INTO users (name) VALUES ('Ann'), ('Bob');
              UPDATE users SET name = name || '!';
              UPDATE users SET name = 'Own', _version = _version + 1 WHERE id = 1;
              INSERT INTO users (id, name) VALUES (2, 'Bea') ON CONFLICT (id) DO UPDATE SET name = excluded.name;
@@ -46,93 +129,27 @@ fn other_programs_writes_are_versioned_and_logged_once() {
                 "6|User|updated|2|3",
                 "7|User|deleted|2|3",
             ],
-            "recursive_triggers {recursive}"
+            "{recursive}"
         );
         assert_eq!(store.rows("SELECT id, name, _version FROM users"), ["1|Own|3"]);
     }
 }
 
-#[test]
-fn cascades_are_logged_like_any_other_change() {
-    for recursive in ["OFF", "ON"] {
-        let store = Store::with(SHOP, "INSERT INTO users (name) VALUES ('Ann');");
-        store.run("INSERT INTO orders (userId, item) VALUES (1, 'tea'), (1, 'jam')");
-        store.run("INSERT INTO notes (userId) VALUES (1); DELETE FROM trefoil_changes");
-        store.run(&format!("PRAGMA recursive_triggers = {recursive}; DELETE FROM users WHERE id = 1"));
-        let mut deeds = store.rows("SELECT resource, deed, record, version FROM trefoil_changes");
-        deeds.sort();
-        assert_eq!(deeds, ["Note|updated|1|2", "Order|deleted|1|1", "Order|deleted|2|1", "User|deleted|1|1"]);
-        assert_eq!(store.rows("SELECT id, userId, _version FROM notes"), ["1|null|2"]);
-    }
-}
-
-#[test]
-fn an_image_holds_the_record_exactly() {
-    let store = Store::with(SHOP, "");
-    store.run(
-        "INSERT INTO users (name, score, updated) VALUES ('A\"nn', 0.1 + 0.2, '2026-01-02T03:04:05.000000Z')",
-    );
-    store.run("INSERT INTO users (name, score) VALUES (x'00ff', 9e999)");
-    store.run("DELETE FROM users WHERE id = 1");
-    let image = r#"{"id":1,"_version":1,"name":"A\"nn","score":0.30000000000000004,"updated":"2026-01-02T03:04:05.000000Z"}"#;
-    assert_eq!(store.rows("SELECT image FROM trefoil_changes WHERE record = 1"), [image, image]);
-    assert_eq!(
-        store.rows("SELECT image ->> 'name', image ->> 'score' FROM trefoil_changes WHERE record = 2"),
-        ["null|null"]
-    );
-}
-
-#[test]
-fn a_record_of_very_many_fields_has_an_image() {
-    let fields: String = (0..150).map(|at| format!("f{at}: Int\n")).collect();
+fn an_image_is_the_same_on_both_stores(on: On) {
+    let sdl = "enum E { A } type Part { x: Int }
+        type T { id: ID! text: String flag: Boolean int: Int long: Long float: Float price: Decimal day: Date at: DateTime
+          key: UUID json: JSON list: [Int] part: Part e: E other: T none: String }";
     let store = Store::with(
-        &format!("type Wide {{ id: ID! {fields} }}"),
-        "INSERT INTO wides (f0, f149) VALUES (7, 8)",
+        on,
+        sdl,
+        "INSERT INTO ts (text, flag, int, long, float, price, day, at, key, json, list, part, e, \"otherId\") VALUES
+           ('A\"nn \\ é', '1', 7, 9007199254740993, 0.1, '1.50', '2026-02-03', '2026-01-02T03:04:05.000006Z',
+            '0b8a4ab5-0c0c-4b1a-9a1f-7d2f3d1b8a11', '{ \"b\": 1, \"a\": [2] }', '[1, 2]', '{\"x\":1}', 'A', 1);
+         DELETE FROM ts",
     );
-    let read = "SELECT image ->> 'f0', image ->> 'f149', (SELECT count(*) FROM json_each(image)) FROM trefoil_changes";
-    assert_eq!(store.rows(read), ["7|8|152"]);
-}
-
-#[test]
-fn updated_at_follows_other_programs() {
-    let store =
-        Store::with(SHOP, "INSERT INTO users (name, updated) VALUES ('Ann', '2001-01-01T00:00:00.000000Z')");
-    store.run("UPDATE users SET name = 'Eve'");
-    let read = "SELECT updated > '2020', length(updated), updated GLOB '*T*.*Z' FROM users";
-    assert_eq!(store.rows(read), ["1|27|1"]);
-    store.run("UPDATE users SET updated = '2001-01-01T00:00:00.000000Z'");
-    assert_eq!(store.rows("SELECT updated, _version FROM users"), ["2001-01-01T00:00:00.000000Z|3"]);
-}
-
-#[test]
-fn an_id_never_changes() {
-    let store = Store::with(SHOP, "INSERT INTO users (name) VALUES ('Ann')");
-    let error = store.open().execute_batch("UPDATE users SET id = 5").unwrap_err();
-    assert!(error.to_string().contains("never changes"), "{error}");
-    store.run("UPDATE users SET id = id, name = 'Eve'");
-    assert_eq!(store.rows("SELECT id, name FROM users"), ["1|Eve"]);
-}
-
-#[test]
-fn only_what_is_subscribed_to_is_logged() {
-    let store = Store::empty();
-    let model = model(SHOP);
-    let user = model.record_named("User").unwrap();
-    prepare(&mut store.open(), &model, &[(user, Deed::Created)], &[], Mode::Start).unwrap();
-    store.run("INSERT INTO users (name) VALUES ('Ann'); UPDATE users SET name = 'Eve'");
-    store.run("INSERT INTO orders (userId, item) VALUES (1, 'tea'); DELETE FROM users");
-    assert_eq!(store.rows(LOG), ["1|User|created|1|1"]);
-    let report = store.start(SHOP).unwrap();
-    assert_eq!(report.steps.len(), 3, "{:?}", report.steps);
-    store.run("INSERT INTO users (name) VALUES ('Bob'); DELETE FROM users");
-    assert_eq!(store.rows(LOG), ["1|User|created|1|1", "2|User|created|2|1", "3|User|deleted|2|1"]);
-}
-
-#[test]
-fn what_another_program_dropped_comes_back() {
-    let store = Store::with(SHOP, "");
-    let before = store.dump();
-    store.run("DROP TRIGGER trefoil_users_version; DROP INDEX \"orders_userId_index\"");
-    assert_eq!(store.start(SHOP).unwrap().steps, []);
-    assert_eq!(store.dump(), before);
+    let image = r#"{"id":1,"_version":1,"text":"A\"nn \\ é","flag":1,"int":7,"long":9007199254740993,"float":0.1,"price":"1.50","day":"2026-02-03","at":"2026-01-02T03:04:05.000006Z","key":"0b8a4ab5-0c0c-4b1a-9a1f-7d2f3d1b8a11","json":"{ \"b\": 1, \"a\": [2] }","list":"[1, 2]","part":"{\"x\":1}","e":"A","otherId":1,"none":null}"#;
+    assert_eq!(
+        store.rows("SELECT deed, image FROM trefoil_changes ORDER BY number"),
+        [format!("created|{image}"), format!("deleted|{image}")]
+    );
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -23,6 +24,11 @@ pub enum Verdict {
 impl Client {
     pub fn connect(address: SocketAddr) -> io::Result<Client> {
         support::Client::connect(address).map(Client)
+    }
+
+    /// Waits no longer than this for an answer.
+    pub fn patient_for(mut self, limit: Duration) -> io::Result<Client> {
+        self.0.patience(limit).map(|()| self)
     }
 
     pub fn get(&mut self, path: &str) -> io::Result<Reply> {

@@ -4,6 +4,8 @@ use std::time::{Duration, Instant};
 
 use super::*;
 
+both![a_list_stops_when_its_reader_leaves, what_waits_and_is_no_longer_wanted_never_happens];
+
 /// Cancels its own job after so many rows.
 struct Leave {
     after: usize,
@@ -25,16 +27,17 @@ impl Answer for Leave {
     fn reset(&mut self) {}
 }
 
-fn fill(bench: &Bench, rows: u32) {
-    let fill = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1) \
-                INSERT INTO users (name, price) SELECT hex(randomblob(100)), i || '.5' FROM n";
-    bench.outsider().execute(fill, [rows]).unwrap();
+async fn fill(bench: &Bench, rows: u32) {
+    let fill = format!(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows}) \
+         INSERT INTO users (name, price) SELECT {}, i + 0.5 FROM n",
+        bench.noise(224)
+    );
+    bench.outside(&fill).await;
 }
 
-#[tokio::test]
-async fn a_list_stops_when_its_reader_leaves() {
-    let bench = Bench::new();
-    fill(&bench, 50_000);
+async fn a_list_stops_when_its_reader_leaves(bench: Bench) {
+    fill(&bench, 50_000).await;
     let seen = Arc::<std::sync::atomic::AtomicUsize>::default();
     let job = bench.job(vec![bench.list("User", Listing::default(), "name")]);
     let leave = Leave { after: 100, seen: seen.clone(), cancel: job.cancel.clone() };
@@ -48,7 +51,7 @@ async fn a_list_stops_when_its_reader_leaves() {
 #[tokio::test]
 async fn a_search_that_finds_nothing_stops_too() {
     let bench = Bench::new();
-    fill(&bench, 200_000);
+    fill(&bench, 200_000).await;
     let needle = text(&"zz".repeat(10));
     let conditions = vec![bench.condition("User", "name", Op::Contains, needle)];
     let listing =
@@ -67,22 +70,22 @@ async fn a_search_that_finds_nothing_stops_too() {
     assert!(begun.elapsed() < long / 2 + Duration::from_millis(20), "{:?} of {long:?}", begun.elapsed());
 }
 
-#[tokio::test]
-async fn what_waits_and_is_no_longer_wanted_is_never_begun() {
-    let bench = Arc::new(Bench::new());
-    let outsider = bench.outsider();
-    outsider.execute_batch("BEGIN IMMEDIATE").unwrap();
+async fn what_waits_and_is_no_longer_wanted_never_happens(bench: Bench) {
+    let bench = Arc::new(bench);
+    let outsider = bench.outsider().await;
+    outsider.hold().await;
     let first = tokio::spawn({
         let bench = bench.clone();
         async move { bench.user("first").await }
     });
     tokio::time::sleep(Duration::from_millis(50)).await;
-    let job = bench.job(vec![bench.create("User", &[("name", text("second"))], "id")]);
+    let job = bench.job(vec![bench.create("User", &[("name", text("second"))], "id orders(id)")]);
     let cancel = job.cancel.clone();
     let (end, ()) = tokio::join!(bench.store.run(job), async {
         tokio::time::sleep(Duration::from_millis(20)).await;
         cancel.cancel();
-        outsider.execute_batch("ROLLBACK").unwrap();
+        tokio::time::sleep(Duration::from_millis(40)).await;
+        outsider.release().await;
     });
     assert!(matches!(end, Err(Error::Cancelled)));
     first.await.unwrap();

@@ -4,12 +4,16 @@ use std::time::Duration;
 
 use super::*;
 
-#[tokio::test]
-async fn a_foreign_lock_is_waited_for_then_told_then_forgotten() {
-    let bench = Bench::new();
+both![
+    a_foreign_lock_is_waited_for_then_told_then_forgotten,
+    a_panic_fails_its_own_job_alone,
+    the_store_can_be_asked_whether_it_is_there,
+];
+
+async fn a_foreign_lock_is_waited_for_then_told_then_forgotten(bench: Bench) {
     bench.user("Ada").await;
-    let outsider = bench.outsider();
-    outsider.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let outsider = bench.outsider().await;
+    outsider.hold().await;
     let error = bench.run(bench.job(vec![bench.create("User", &[("name", text("Bo"))], "id")])).await;
     let Err(Error::Unavailable { reason, retry_after }) = error.map(drop) else { panic!("it was written") };
     assert_eq!(
@@ -17,7 +21,7 @@ async fn a_foreign_lock_is_waited_for_then_told_then_forgotten() {
         ("the database is locked by another program", Duration::from_secs(1))
     );
     assert_eq!(bench.count("User").await, 1, "reading goes on");
-    outsider.execute_batch("ROLLBACK").unwrap();
+    outsider.release().await;
     assert_eq!(bench.user("Bo").await, 2);
 }
 
@@ -26,7 +30,7 @@ async fn a_full_database_takes_nothing_and_resumes_when_there_is_room() {
     let bench = Arc::new(Bench::new());
     bench.user("Ada").await;
     bench
-        .store
+        .sqlite()
         .call(|connection| {
             let pages: i64 = connection.query_row("PRAGMA page_count", (), |row| row.get(0)).unwrap();
             connection.pragma_update_and_check(None, "max_page_count", pages + 4, |_| Ok(())).unwrap();
@@ -54,15 +58,14 @@ async fn a_full_database_takes_nothing_and_resumes_when_there_is_room() {
     }
     assert_eq!(bench.count("User").await, acknowledged);
     bench
-        .store
+        .sqlite()
         .call(|connection| connection.pragma_update_and_check(None, "max_page_count", 1 << 30, |_| Ok(())))
         .unwrap()
         .unwrap();
     bench.make("User", &[("name", text(&long))]).await;
 }
 
-#[tokio::test]
-async fn a_panic_fails_its_own_job_alone() {
+async fn a_panic_fails_its_own_job_alone(bench: Bench) {
     struct Clumsy;
     impl Answer for Clumsy {
         fn row(&mut self, _: usize, _: &dyn Row) {
@@ -74,8 +77,8 @@ async fn a_panic_fails_its_own_job_alone() {
         }
         fn reset(&mut self) {}
     }
-    let bench = Bench::new();
-    let user = || bench.job(vec![bench.create("User", &[("name", text("Ada"))], "id")]);
+    // With children to read a write is no single statement, which on PostgreSQL would be its own commit.
+    let user = || bench.job(vec![bench.create("User", &[("name", text("Ada"))], "id orders(id)")]);
     let clumsy = |job: Job| Job { answer: Box::new(Clumsy), ..job };
     let jobs = [user(), clumsy(user()), user()].map(|job| bench.store.run(job));
     let ends = futures_util::future::join_all(jobs).await;
@@ -91,7 +94,7 @@ async fn another_programs_rollback_takes_no_neighbour_along() {
     let bench = Bench::new();
     let trigger = "CREATE TRIGGER strict BEFORE INSERT ON users WHEN NEW.name = 'bad' \
                    BEGIN SELECT RAISE(ROLLBACK, 'not here'); END";
-    bench.outsider().execute_batch(trigger).unwrap();
+    bench.outside(trigger).await;
     let jobs = ["a", "bad", "c", "d"]
         .map(|name| bench.store.run(bench.job(vec![bench.create("User", &[("name", text(name))], "id")])));
     let ends = futures_util::future::join_all(jobs).await;
@@ -103,7 +106,7 @@ async fn another_programs_rollback_takes_no_neighbour_along() {
 #[tokio::test]
 async fn a_call_that_panics_leaves_no_setting_behind() {
     let bench = Bench::new();
-    let panic = bench.store.call(|connection: &mut rusqlite::Connection| {
+    let panic = bench.sqlite().call(|connection: &mut rusqlite::Connection| {
         connection.pragma_update(None, "foreign_keys", false).unwrap();
         panic!("oh no")
     });
@@ -112,9 +115,8 @@ async fn a_call_that_panics_leaves_no_setting_behind() {
     assert!(matches!(dangling, Err(Error::Invalid(_))), "{dangling:?}");
 }
 
-#[tokio::test]
-async fn the_store_can_be_asked_whether_it_is_there() {
-    Bench::new().store.ping().await.unwrap();
+async fn the_store_can_be_asked_whether_it_is_there(bench: Bench) {
+    bench.store.ping().await.unwrap();
     Bench::in_memory().store.ping().await.unwrap();
 }
 
@@ -122,9 +124,9 @@ async fn the_store_can_be_asked_whether_it_is_there() {
 async fn what_was_acknowledged_is_there_after_reopening() {
     let bench = Bench::new();
     bench.user("Ada").await;
-    let Bench { store, model, folder } = bench;
+    let Bench { store, place: Place::Folder(folder), .. } = bench else { panic!("no folder") };
     drop(store);
-    let store = Arc::new(SqliteStore::open(Some(&folder.path().join("trefoil.db")), options()).unwrap());
-    let bench = Bench { store, model, folder };
+    let store = SqliteStore::open(Some(&folder.path().join("trefoil.db")), options()).unwrap();
+    let bench = Bench::with(store, folder);
     assert_eq!(show(&bench.rows(bench.get("User", 1, "name")).await), "Ada");
 }

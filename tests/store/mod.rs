@@ -1,4 +1,4 @@
-//! The SQLite store against real files: what it keeps, what it refuses, and what it costs.
+//! Both stores against real databases: what they keep, what they refuse, and what it costs.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
 mod cancelling;
@@ -8,6 +8,8 @@ mod keys;
 mod listing;
 mod lists;
 mod memory;
+mod outsider;
+mod postgres;
 mod trees;
 mod writing;
 
@@ -22,7 +24,29 @@ use trefoil::engine::{
 use trefoil::error::{Error, Result};
 use trefoil::model::{FieldId, Model, RecordType, SourceFile, Stored, TypeId, Value, parse};
 use trefoil::sql::migrate::Mode;
-use trefoil::sql::{Options, SqliteStore};
+use trefoil::sql::{Database, Options, PostgresStore, SqliteStore};
+
+use self::outsider::Outsider;
+
+/// Makes of each `async fn name(bench: Bench)` a test on SQLite and one on PostgreSQL.
+macro_rules! both {
+    ($($name:ident),+ $(,)?) => {
+        $(mod $name {
+            use super::Bench;
+
+            #[tokio::test]
+            async fn sqlite() {
+                super::$name(Bench::new()).await;
+            }
+
+            #[tokio::test]
+            async fn postgres() {
+                super::$name(Bench::postgres().await).await;
+            }
+        })+
+    };
+}
+use both;
 
 const SCHEMA: &str = r#"
 scalar Decimal
@@ -48,15 +72,25 @@ type Student { id: ID!  name: String!  courses: [Course] }
 type Course { id: ID!  title: String!  students: [Student] }
 "#;
 
-/// A store in a folder of its own.
+/// A store of its own.
 struct Bench {
-    store: Arc<SqliteStore>,
+    store: Arc<Database>,
     model: Arc<Model>,
-    folder: TempDir,
+    place: Place,
+}
+
+enum Place {
+    Folder(TempDir),
+    /// The address of a database on the server that all tests share.
+    Server(String),
 }
 
 fn options() -> Options {
     Options { busy_timeout: std::time::Duration::from_millis(300), ..Options::default() }
+}
+
+fn lists() -> [String; 2] {
+    ["items".into(), "samples".into()]
 }
 
 impl Bench {
@@ -72,13 +106,58 @@ impl Bench {
 
     fn with(store: SqliteStore, folder: TempDir) -> Bench {
         let model = model();
-        store.migrate(&model, &[], &["items".into(), "samples".into()], Mode::Start).unwrap();
-        Bench { store: Arc::new(store), model, folder }
+        store.migrate(&model, &[], &lists(), Mode::Start).unwrap();
+        Bench { store: Arc::new(Database::Sqlite(store)), model, place: Place::Folder(folder) }
+    }
+
+    async fn postgres() -> Bench {
+        let url = crate::support::postgres::database();
+        let name = url.rsplit('/').next().unwrap().split('?').next().unwrap();
+        crate::support::postgres::sql(&url, &format!("ALTER DATABASE \"{name}\" SET lock_timeout = '300ms'"));
+        let options = trefoil::sql::postgres::Options::at(trefoil::config::PostgresUrl::read(&url).unwrap());
+        let store = PostgresStore::open(options).await.unwrap();
+        let model = model();
+        store.migrate(&model, &[], &lists(), Mode::Start).await.unwrap();
+        Bench { store: Arc::new(Database::Postgres(store)), model, place: Place::Server(url) }
+    }
+
+    fn sqlite(&self) -> &SqliteStore {
+        match &*self.store {
+            Database::Sqlite(store) => store,
+            Database::Postgres(_) => panic!("this is about SQLite alone"),
+        }
+    }
+
+    fn is_sqlite(&self) -> bool {
+        matches!(&*self.store, Database::Sqlite(_))
+    }
+
+    fn statements(&self) -> u64 {
+        match &*self.store {
+            Database::Sqlite(store) => store.statements(),
+            Database::Postgres(store) => store.statements(),
+        }
     }
 
     /// A connection as another program has it.
-    fn outsider(&self) -> rusqlite::Connection {
-        rusqlite::Connection::open(self.folder.path().join("trefoil.db")).unwrap()
+    async fn outsider(&self) -> Outsider {
+        match &self.place {
+            Place::Folder(folder) => Outsider::file(&folder.path().join("trefoil.db")),
+            Place::Server(url) => Outsider::server(url).await,
+        }
+    }
+
+    /// Lets another program run statements; gives what the last of them found.
+    async fn outside(&self, statements: &str) -> String {
+        self.outsider().await.run(statements).await.unwrap()
+    }
+
+    /// SQL for a text of so many characters that differs from row to row; a multiple of 32.
+    fn noise(&self, length: usize) -> String {
+        match self.place {
+            Place::Folder(_) => format!("hex(randomblob({}))", length / 2),
+            Place::Server(_) => format!("repeat(md5(CAST(random() AS text)), {})", length / 32),
+        }
     }
 
     fn record(&self, name: &str) -> (TypeId, &RecordType) {
@@ -197,9 +276,9 @@ impl Bench {
 
     /// How many statements it takes.
     async fn cost(&self, operation: Operation) -> u64 {
-        let before = self.store.statements();
+        let before = self.statements();
         self.one(operation).await.unwrap();
-        self.store.statements() - before
+        self.statements() - before
     }
 
     /// The id of a new record.

@@ -4,9 +4,17 @@ use trefoil::engine::Slice;
 
 use super::*;
 
+both![
+    each_level_costs_one_statement,
+    a_referenced_id_costs_nothing,
+    a_type_that_refers_to_itself_goes_up_and_down,
+    two_thousand_parents_cost_two_statements_a_level,
+    each_parent_has_its_own_order_conditions_and_slice,
+    links_nest_in_both_directions,
+];
+
 /// Users 1 to 3, user 1 above the others; user `u` has `u` orders, each with two parts.
-async fn shop() -> Bench {
-    let bench = Bench::new();
+async fn shop(bench: &Bench) {
     let boss = bench.user("u1").await;
     for name in ["u2", "u3"] {
         bench.make("User", &[("name", text(name)), ("manager", int(boss))]).await;
@@ -20,12 +28,10 @@ async fn shop() -> Bench {
             }
         }
     }
-    bench
 }
 
-#[tokio::test]
-async fn each_level_costs_one_statement() {
-    let bench = shop().await;
+async fn each_level_costs_one_statement(bench: Bench) {
+    shop(&bench).await;
     let all = |select: &str| bench.list("User", Listing::default(), select);
     let rows = bench.rows(all("name orders(item parts(label order(user(name))))")).await;
     assert_eq!(rows.len(), 3);
@@ -40,9 +46,8 @@ async fn each_level_costs_one_statement() {
     assert_eq!(bench.cost(bench.get("User", 1, "name orders(parts(id))")).await, 3);
 }
 
-#[tokio::test]
-async fn a_referenced_id_costs_nothing() {
-    let bench = shop().await;
+async fn a_referenced_id_costs_nothing(bench: Bench) {
+    shop(&bench).await;
     let list = |select: &str| bench.list("Order", Listing::default(), select);
     assert_eq!(
         show(&bench.rows(list("item user(id)")).await),
@@ -55,24 +60,21 @@ async fn a_referenced_id_costs_nothing() {
     assert_eq!(bench.cost(bench.create("User", &fields, "name manager(id)")).await, 1);
 }
 
-#[tokio::test]
-async fn a_type_that_refers_to_itself_goes_up_and_down() {
-    let bench = shop().await;
+async fn a_type_that_refers_to_itself_goes_up_and_down(bench: Bench) {
+    shop(&bench).await;
     let rows = bench
         .rows(bench.list("User", Listing::default(), "name manager(name reports(name manager(name)))"))
         .await;
     assert_eq!(show(&rows), "u1 [] | u2 [u1 [u2 [u1] | u3 [u1]]] | u3 [u1 [u2 [u1] | u3 [u1]]]");
 }
 
-#[tokio::test]
-async fn two_thousand_parents_cost_two_statements_a_level() {
-    let bench = Bench::new();
+async fn two_thousand_parents_cost_two_statements_a_level(bench: Bench) {
     let fill = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500) \
-                INSERT INTO users (name, price) SELECT i, '0' FROM n";
-    let outsider = bench.outsider();
-    outsider.execute(fill, ()).unwrap();
-    outsider.execute("INSERT INTO orders (userId, item) SELECT id, name FROM users", ()).unwrap();
-    outsider.execute("INSERT INTO orders (userId, item) SELECT id, name FROM users", ()).unwrap();
+                INSERT INTO users (name, price) SELECT CAST(i AS text), 0 FROM n";
+    bench.outside(fill).await;
+    for _ in 0..2 {
+        bench.outside("INSERT INTO orders (\"userId\", item) SELECT id, name FROM users").await;
+    }
     let list = || bench.list("User", Listing::default(), "name orders(item user(name))");
     let rows = bench.rows(list()).await;
     assert_eq!(rows.len(), 2_500);
@@ -83,9 +85,8 @@ async fn two_thousand_parents_cost_two_statements_a_level() {
     assert_eq!(bench.cost(list()).await, 1 + 3 + 3, "two levels below, three thousands of parents each");
 }
 
-#[tokio::test]
-async fn each_parent_has_its_own_order_conditions_and_slice() {
-    let bench = shop().await;
+async fn each_parent_has_its_own_order_conditions_and_slice(bench: Bench) {
+    shop(&bench).await;
     let selection = bench.select("User", "name orders(item)");
     let child = |listing: Listing| {
         let mut children = selection.children.clone();
@@ -105,9 +106,7 @@ async fn each_parent_has_its_own_order_conditions_and_slice() {
     assert_eq!(show(child(filtered)).await, "u1 [i10] | u2 [i21] | u3 [i31]");
 }
 
-#[tokio::test]
-async fn links_nest_in_both_directions() {
-    let bench = Bench::new();
+async fn links_nest_in_both_directions(bench: Bench) {
     for title in ["c1", "c2"] {
         bench.make("Course", &[("title", text(title))]).await;
     }

@@ -4,9 +4,25 @@ use trefoil::engine::{Engine, Feed, PlanLimits, Registry, Request};
 
 use super::*;
 
-#[tokio::test]
-async fn values_survive_exactly() {
-    let bench = Bench::new();
+both![
+    values_survive_exactly,
+    a_write_returns_the_record_and_a_missing_one_is_told,
+    an_expected_version_that_no_longer_holds_is_stale,
+    another_programs_write_is_seen_and_versioned,
+    every_taken_value_is_named,
+    a_chosen_id_is_kept_or_refused,
+    every_dangling_reference_is_named,
+    what_others_refer_to_is_not_deleted,
+    other_programs_constraints_are_conflicts_too,
+    a_deleted_record_is_shown_as_it_was_and_takes_its_own_along,
+    links_are_replaced_and_seen_from_both_sides,
+    one_bad_write_among_a_hundred_leaves_the_others_standing,
+    plans_of_a_job_are_in_order_and_each_its_own,
+    an_atomic_job_is_done_whole_or_not_at_all,
+    an_atomic_request_with_a_part_that_cannot_be_planned_is_not_begun,
+];
+
+async fn values_survive_exactly(bench: Bench) {
     let fields = [
         ("name", text("Zoë \u{1F33F} \"'; --")),
         ("big", int(i64::MIN)),
@@ -20,9 +36,7 @@ async fn values_survive_exactly() {
     assert_eq!(show(&rows), expected);
 }
 
-#[tokio::test]
-async fn a_write_returns_the_record_and_a_missing_one_is_told() {
-    let bench = Bench::new();
+async fn a_write_returns_the_record_and_a_missing_one_is_told(bench: Bench) {
     let (outcome, rows) = bench.one(bench.create("User", &[("name", text("Ada"))], "name id")).await.unwrap();
     assert_eq!((outcome, show(&rows)), (Outcome::Created { id: 1, version: 1 }, "Ada 1".into()));
     let (outcome, rows) = bench.one(bench.update("User", 1, &[("name", text("Bo"))], None)).await.unwrap();
@@ -41,9 +55,7 @@ async fn a_write_returns_the_record_and_a_missing_one_is_told() {
     assert_eq!(bench.user("Cy").await, 2, "ids are not given twice");
 }
 
-#[tokio::test]
-async fn an_expected_version_that_no_longer_holds_is_stale() {
-    let bench = Bench::new();
+async fn an_expected_version_that_no_longer_holds_is_stale(bench: Bench) {
     let id = bench.user("Ada").await;
     bench.one(bench.update("User", id, &[("name", text("B"))], Some(1))).await.unwrap();
     let name = [("name", text("C"))];
@@ -64,19 +76,15 @@ async fn an_expected_version_that_no_longer_holds_is_stale() {
     );
 }
 
-#[tokio::test]
-async fn another_programs_write_is_seen_and_versioned() {
-    let bench = Bench::new();
+async fn another_programs_write_is_seen_and_versioned(bench: Bench) {
     let id = bench.user("Ada").await;
-    bench.outsider().execute("UPDATE users SET name = 'Eve' WHERE id = 1", ()).unwrap();
+    bench.outside("UPDATE users SET name = 'Eve' WHERE id = 1").await;
     assert_eq!(show(&bench.rows(bench.get("User", id, "name")).await), "Eve");
     let error = bench.one(bench.update("User", id, &[("name", text("x"))], Some(1))).await.unwrap_err();
     assert!(matches!(error, Error::Stale { expected: 1, found: 2 }), "{error:?}");
 }
 
-#[tokio::test]
-async fn every_taken_value_is_named() {
-    let bench = Bench::new();
+async fn every_taken_value_is_named(bench: Bench) {
     bench.make("User", &[("name", text("A")), ("email", text("a@x")), ("balance", text("12.50"))]).await;
     let second =
         bench.make("User", &[("name", text("B")), ("nick", text("b")), ("email", text("b@x"))]).await;
@@ -98,9 +106,7 @@ async fn every_taken_value_is_named() {
     assert_eq!(complaints(&error), ["email UNIQUE: Email is already taken"], "its own nick is free to it");
 }
 
-#[tokio::test]
-async fn a_chosen_id_is_kept_or_refused() {
-    let bench = Bench::new();
+async fn a_chosen_id_is_kept_or_refused(bench: Bench) {
     let chosen = |id: i64| Operation::Create {
         record: bench.record("User").0,
         id: Some(id),
@@ -114,9 +120,7 @@ async fn a_chosen_id_is_kept_or_refused() {
     assert_eq!(bench.user("Bo").await, 71);
 }
 
-#[tokio::test]
-async fn every_dangling_reference_is_named() {
-    let bench = Bench::new();
+async fn every_dangling_reference_is_named(bench: Bench) {
     let known = bench.make("Course", &[("title", text("Rust"))]).await;
     let error = bench.one(bench.create("Order", &[("user", int(7))], "id")).await.unwrap_err();
     assert!(matches!(error, Error::Invalid(_)), "{error:?}");
@@ -132,9 +136,7 @@ async fn every_dangling_reference_is_named() {
     assert_eq!((bench.count("Order").await, bench.count("Student").await), (0, 0), "nothing is left of them");
 }
 
-#[tokio::test]
-async fn what_others_refer_to_is_not_deleted() {
-    let bench = Bench::new();
+async fn what_others_refer_to_is_not_deleted(bench: Bench) {
     let boss = bench.user("Boss").await;
     for name in ["A", "B", "C"] {
         bench.make("User", &[("name", text(name)), ("manager", int(boss))]).await;
@@ -155,11 +157,8 @@ async fn what_others_refer_to_is_not_deleted() {
     assert_eq!((bench.count("User").await, bench.count("Order").await), (5, 1));
 }
 
-#[tokio::test]
-async fn other_programs_constraints_are_conflicts_too() {
-    let bench = Bench::new();
-    let outsider = bench.outsider();
-    outsider.execute_batch("CREATE UNIQUE INDEX theirs ON users (name, age)").unwrap();
+async fn other_programs_constraints_are_conflicts_too(bench: Bench) {
+    bench.outside("CREATE UNIQUE INDEX theirs ON users (name, age)").await;
     let twin = [("name", text("Ada")), ("age", int(7))];
     let user = bench.make("User", &twin).await;
     let error = bench.one(bench.create("User", &twin, "id")).await.unwrap_err();
@@ -169,16 +168,14 @@ async fn other_programs_constraints_are_conflicts_too() {
         ["name UNIQUE: Name is already taken", "age UNIQUE: Age is already taken"]
     );
 
-    outsider.execute_batch("CREATE TABLE theirs_too (user REFERENCES users (id))").unwrap();
-    outsider.execute("INSERT INTO theirs_too VALUES (?1)", [user]).unwrap();
+    bench.outside("CREATE TABLE theirs_too (owner bigint REFERENCES users (id))").await;
+    bench.outside(&format!("INSERT INTO theirs_too VALUES ({user})")).await;
     let error = bench.one(bench.delete("User", user, "id")).await.unwrap_err();
     assert!(matches!(error, Error::Conflict(_)), "{error:?}");
     assert_eq!(complaints(&error), ["id REFERENCED: other records still refer to this user"]);
 }
 
-#[tokio::test]
-async fn a_deleted_record_is_shown_as_it_was_and_takes_its_own_along() {
-    let bench = Bench::new();
+async fn a_deleted_record_is_shown_as_it_was_and_takes_its_own_along(bench: Bench) {
     let user = bench.user("Ada").await;
     bench.make("Order", &[("user", int(user)), ("item", text("tea"))]).await;
     let rows = bench.rows(bench.delete("User", user, "name orders(item)")).await;
@@ -186,9 +183,7 @@ async fn a_deleted_record_is_shown_as_it_was_and_takes_its_own_along() {
     assert_eq!(bench.count("Order").await, 0);
 }
 
-#[tokio::test]
-async fn links_are_replaced_and_seen_from_both_sides() {
-    let bench = Bench::new();
+async fn links_are_replaced_and_seen_from_both_sides(bench: Bench) {
     for title in ["one", "two", "three"] {
         bench.make("Course", &[("title", text(title))]).await;
     }
@@ -205,9 +200,8 @@ async fn links_are_replaced_and_seen_from_both_sides() {
     assert_eq!(show(&bench.rows(bench.get("Student", 1, "id courses(id)")).await), "1 []");
 }
 
-#[tokio::test]
-async fn one_bad_write_among_a_hundred_leaves_the_others_standing() {
-    let bench = Arc::new(Bench::new());
+async fn one_bad_write_among_a_hundred_leaves_the_others_standing(bench: Bench) {
+    let bench = Arc::new(bench);
     bench.make("User", &[("name", text("first")), ("email", text("taken"))]).await;
     let tasks = (0..100).map(|i| {
         let bench = bench.clone();
@@ -226,9 +220,7 @@ async fn one_bad_write_among_a_hundred_leaves_the_others_standing() {
     assert_eq!(bench.count("User").await, 100);
 }
 
-#[tokio::test]
-async fn plans_of_a_job_are_in_order_and_each_its_own() {
-    let bench = Bench::new();
+async fn plans_of_a_job_are_in_order_and_each_its_own(bench: Bench) {
     let user = |email: &str| bench.create("User", &[("name", text(email)), ("email", text(email))], "id");
     let told = bench.all(vec![user("a"), user("a"), user("b"), bench.get("User", 2, "name")]).await;
     assert!(matches!(told.outcomes[&0], Ok(Outcome::Created { id: 1, .. })));
@@ -238,9 +230,7 @@ async fn plans_of_a_job_are_in_order_and_each_its_own() {
     assert!(matches!(told.outcomes[&3], Ok(Outcome::Found | Outcome::Missing)));
 }
 
-#[tokio::test]
-async fn an_atomic_job_is_done_whole_or_not_at_all() {
-    let bench = Bench::new();
+async fn an_atomic_job_is_done_whole_or_not_at_all(bench: Bench) {
     let user = |email: &str| bench.create("User", &[("name", text(email)), ("email", text(email))], "id");
     let job = |operations| Job { atomic: true, ..bench.job(operations) };
     let told = bench.run(job(vec![user("a"), user("a"), user("b")])).await.unwrap();
@@ -254,9 +244,7 @@ async fn an_atomic_job_is_done_whole_or_not_at_all() {
     assert_eq!(bench.count("User").await, 2);
 }
 
-#[tokio::test]
-async fn an_atomic_request_with_a_part_that_cannot_be_planned_is_not_begun() {
-    let bench = Bench::new();
+async fn an_atomic_request_with_a_part_that_cannot_be_planned_is_not_begun(bench: Bench) {
     let engine = Engine::new(
         bench.model.clone(),
         Registry::default(),
@@ -280,7 +268,7 @@ async fn the_change_log_is_pruned_beyond_what_is_kept() {
         Options { keep_changes: 10, keep_changes_for: std::time::Duration::from_secs(60), ..options() };
     let store = SqliteStore::open(Some(&folder.path().join("trefoil.db")), keep).unwrap();
     let bench = Bench::with(store, folder);
-    let outsider = bench.outsider();
+    let Outsider::File(outsider) = bench.outsider().await else { panic!() };
     for (number, at) in
         (1..=30).map(|i| (i, if i <= 25 { "2020-01-01T00:00:00.000000Z" } else { "2999-01-01" }))
     {
@@ -289,7 +277,7 @@ async fn the_change_log_is_pruned_beyond_what_is_kept() {
     }
     bench.user("Ada").await;
     // Housekeeping follows the answer; the next call waits behind it.
-    bench.store.call(|_| ()).unwrap();
+    bench.sqlite().call(|_| ()).unwrap();
     let left = outsider.query_row("SELECT min(number), count(*) FROM trefoil_changes", (), |row| {
         Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
     });

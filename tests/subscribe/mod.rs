@@ -3,13 +3,14 @@
 mod choice;
 mod events;
 mod limits;
+mod log;
 mod multipart;
 mod places;
 mod protocol;
 mod upgrade;
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use futures_util::{SinkExt, StreamExt};
@@ -65,7 +66,14 @@ async fn shake(
     server: &Server,
     headers: &[(&'static str, &str)],
 ) -> Result<(Line, http::Response<Option<Vec<u8>>>), http::Response<Option<Vec<u8>>>> {
-    let url = format!("ws://{}/graphql", server.address);
+    shake_at(server.address, headers).await
+}
+
+async fn shake_at(
+    address: SocketAddr,
+    headers: &[(&'static str, &str)],
+) -> Result<(Line, http::Response<Option<Vec<u8>>>), http::Response<Option<Vec<u8>>>> {
+    let url = format!("ws://{address}/graphql");
     let mut request = url.into_client_request().expect("a request");
     for (name, value) in headers {
         request.headers_mut().insert(*name, value.parse().expect("a header value"));
@@ -113,10 +121,9 @@ impl Line {
 
     /// The next message of the protocol.
     async fn receive(&mut self) -> Value {
-        match self.next().await {
-            Message::Text(text) => serde_json::from_str(&text).expect("JSON"),
-            other => panic!("{other:?}"),
-        }
+        let message = self.next().await;
+        let Message::Text(text) = &message else { panic!("{message:?}") };
+        serde_json::from_str(text).expect("JSON")
     }
 
     /// Waits until whatever was sent before has been read.
@@ -125,29 +132,34 @@ impl Line {
         assert_eq!(self.receive().await, json!({ "type": "pong", "payload": { "settled": true } }));
     }
 
-    /// Waits until a subscription has begun: its first event is one that is made until it comes.
+    /// Subscribes, and waits until it has begun and all that came of that is read.
     async fn following(&mut self, server: &Server, id: &str) {
         self.subscribe(id, CREATED).await;
         let begin = Instant::now();
         loop {
-            create(server, "beginning");
-            let waited = timeout(Duration::from_millis(200), self.0.next()).await;
-            if waited.is_ok() {
+            create(server, "is it there?");
+            if timeout(Duration::from_millis(200), self.0.next()).await.is_ok() {
                 break;
             }
             assert!(begin.elapsed() < PATIENCE, "it never began");
         }
-        // What else was made meanwhile.
-        while timeout(Duration::from_millis(200), self.0.next()).await.is_ok() {}
+        create(server, "it is there");
+        while self.receive().await["payload"]["data"]["userCreated"]["name"] != "it is there" {}
     }
 
     /// The code and the reason that the server closes with.
     async fn closed(&mut self) -> (u16, String) {
         loop {
             match self.next().await {
-                Message::Close(Some(CloseFrame { code, reason })) => return (code.into(), reason.to_string()),
+                Message::Close(Some(CloseFrame { code, reason })) => {
+                    return (code.into(), reason.to_string());
+                }
                 Message::Close(None) => panic!("closed without a code"),
-                Message::Text(_) | Message::Binary(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {}
+                Message::Text(_)
+                | Message::Binary(_)
+                | Message::Ping(_)
+                | Message::Pong(_)
+                | Message::Frame(_) => {}
             }
         }
     }
@@ -172,9 +184,13 @@ impl Body {
     }
 
     fn open(server: &Server, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Body {
-        let stream = TcpStream::connect(server.address).expect("the server listens");
+        Body::at(server.address, method, path, headers, body)
+    }
+
+    fn at(address: SocketAddr, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Body {
+        let stream = TcpStream::connect(address).expect("the server listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-        let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\n", server.address);
+        let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\n");
         for (name, value) in headers {
             head += &format!("{name}: {value}\r\n");
         }

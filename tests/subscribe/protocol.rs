@@ -237,7 +237,8 @@ async fn a_query_and_a_mutation_get_one_next_and_complete() {
     let payload = json!({ "query": "query A { __typename } mutation B($n: String!) { createUser(name: $n, email: \"\") { name } }",
         "operationName": "B", "variables": { "n": "Ada" }, "extensions": null });
     line.send(json!({ "id": "m", "type": "subscribe", "payload": payload })).await;
-    let next = json!({ "id": "m", "type": "next", "payload": { "data": { "createUser": { "name": "Ada" } } } });
+    let next =
+        json!({ "id": "m", "type": "next", "payload": { "data": { "createUser": { "name": "Ada" } } } });
     assert_eq!(line.receive().await, next);
     assert_eq!(line.receive().await, json!({ "id": "m", "type": "complete" }));
     line.subscribe("q", "{ getAllUsers { name } }").await;
@@ -332,7 +333,8 @@ async fn a_message_may_come_in_fragments_and_with_pings_of_the_socket_between() 
     use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
     let server = sample(memory());
     let mut line = Line::ready(&server).await;
-    let frame = |text: &'static str, code, last| Message::Frame(Frame::message(text, OpCode::Data(code), last));
+    let frame =
+        |text: &'static str, code, last| Message::Frame(Frame::message(text, OpCode::Data(code), last));
     line.0.send(frame("{\"type\":", Data::Text, false)).await.expect("sent");
     line.0.send(Message::Ping("between".into())).await.expect("sent");
     line.0.send(frame("\"ping\"}", Data::Continue, true)).await.expect("sent");

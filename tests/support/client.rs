@@ -53,6 +53,11 @@ impl Client {
         Ok(Client { address, stream: BufReader::new(stream), closing: false })
     }
 
+    /// How long an answer is waited for.
+    pub fn patience(&mut self, limit: Duration) -> io::Result<()> {
+        self.stream.get_ref().set_read_timeout(Some(limit))
+    }
+
     /// A request to a server that is there.
     pub fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Reply {
         self.ask(method, path, headers, body).expect("an answer")

@@ -1,6 +1,7 @@
 //! A real server for a test: in this process, or the binary in a process of its own, and a client for it.
 
 mod client;
+pub mod postgres;
 mod process;
 
 use std::net::SocketAddr;

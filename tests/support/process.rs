@@ -22,6 +22,7 @@ pub fn command(folder: &Path, arguments: &[&str]) -> Command {
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TREFOIL_")) {
         command.env_remove(name);
     }
+    command.env_remove("DATABASE_URL");
     command.current_dir(folder).args(arguments).stdin(Stdio::null());
     command
 }

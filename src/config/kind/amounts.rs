@@ -97,6 +97,22 @@ impl Kind for Time {
     }
 }
 
+/// A time, or `off` for none.
+pub struct Delay;
+
+impl Kind for Delay {
+    type Value = Duration;
+    const HINT: &'static str = "TIME";
+
+    fn read(text: &str) -> Result<Duration, String> {
+        if text == "off" { Ok(Duration::ZERO) } else { Time::read(text) }
+    }
+
+    fn show(value: &Duration) -> String {
+        if value.is_zero() { "off".to_owned() } else { Time::show(value) }
+    }
+}
+
 pub struct Rate;
 
 impl Kind for Rate {

@@ -5,9 +5,9 @@ mod network;
 
 use std::path::PathBuf;
 
-use super::{Database, LogFormat};
+use super::{Database, LogFormat, PostgresUrl};
 
-pub use amounts::{Amount, Count, Rate, Size, Time};
+pub use amounts::{Amount, Count, Delay, Rate, Size, Time};
 pub use network::{Host, Networks, Origins, Port};
 
 /// A way of writing values of one type: what `show` writes, `read` takes, and so do flag, variable and file.
@@ -67,12 +67,12 @@ impl Kind for DatabaseUrl {
         match text {
             "sqlite:" => Ok(Database::Embedded),
             "memory:" => Ok(Database::Memory),
-            _ if text.starts_with("postgres:") || text.starts_with("postgresql:") => {
-                // The address is not repeated: it may hold a password.
-                Err("PostgreSQL comes with the next release; until then use \"sqlite:\" or \"memory:\""
+            _ if PostgresUrl::is_meant(text) => PostgresUrl::read(text).map(Database::Postgres),
+            // The text is not repeated: it may hold a password.
+            _ => {
+                Err("no such database; use \"sqlite:\" (in the data folder), \"memory:\" or \"postgres://…\""
                     .into())
             }
-            _ => Err("no such database; use \"sqlite:\" (in the data folder) or \"memory:\"".into()),
         }
     }
 
@@ -80,6 +80,7 @@ impl Kind for DatabaseUrl {
         match value {
             Database::Embedded => "sqlite:".into(),
             Database::Memory => "memory:".into(),
+            Database::Postgres(url) => url.to_string(),
         }
     }
 }
@@ -131,8 +132,10 @@ pub(super) mod tests {
         reads::<Switch>("ON", "true");
         refuses::<Switch>("maybe", "neither true nor false");
         reads::<DatabaseUrl>("memory:", "memory:");
-        refuses::<DatabaseUrl>("postgres://u:secret@h/db", "next release");
-        assert!(!DatabaseUrl::read("postgres://u:secret@h/db").unwrap_err().contains("secret"));
+        reads::<DatabaseUrl>("postgresql://u:secret@h/db", "postgres://u:***@h/db");
+        refuses::<DatabaseUrl>("postgres:h", "begins with postgres://");
+        refuses::<DatabaseUrl>("mysql://u:secret@h/db", "no such database");
+        assert!(!DatabaseUrl::read("mysql://u:secret@h/db").unwrap_err().contains("secret"));
         reads::<Format>("json", "json");
         refuses::<Format>("xml", "auto, pretty or json");
         refuses::<Folder>("", "must be named");

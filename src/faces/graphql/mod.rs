@@ -171,7 +171,7 @@ impl Served {
 }
 
 fn no_subscriptions() -> Failure {
-    let message = "a subscription needs a transport that stays open, and this server has none yet";
+    let message = "a subscription needs a transport that stays open";
     Failure::new("SUBSCRIPTION_TRANSPORT", message)
 }
 

@@ -5,11 +5,11 @@ use apollo_compiler::ast::{InputValueDefinition, Type};
 use apollo_compiler::schema::ExtendedType;
 use serde_json::{Value as Json, json};
 
-use crate::engine::{Binding, Builtin, Engine, Gives, Verb};
+use crate::engine::{Binding, Builtin, Deed, Engine, Gives, Verb};
 use crate::model::{Kind, Model, RecordType, Root, RootField, Rule, TypeId, Value};
 
-/// What a tab shows of a record type, in order. Subscriptions come here once there is a transport for them.
-const SHOWN: [Verb; 3] = [Verb::List, Verb::Get, Verb::Create];
+/// What a tab shows of a record type, in order.
+const SHOWN: [Verb; 4] = [Verb::List, Verb::Get, Verb::Create, Verb::Watch(Deed::Created)];
 
 /// One tab for each record type that has an operation.
 pub fn of(engine: &Engine) -> Json {

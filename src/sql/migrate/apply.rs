@@ -1,195 +1,143 @@
-//! Carries a change of shape out, inside the caller's transaction and with foreign keys off.
-//!
-//! No trigger of ours is there meanwhile, so versions stay and nothing is logged.
+//! Carries a change of shape out, inside the caller's transaction. Versions stay and nothing is logged.
 
-use rusqlite::{Connection, params};
-
-use super::ddl::{self, Definition, quoted};
+use super::ddl::{self, quoted};
 use super::diff::is_moved;
+use super::host::Host;
 use super::pair::{LinkPair, Pairs, TablePair};
-use super::shape::{Column, Fill, LinkTable, StoredModel, Table};
-use super::{MigrateError, catalog, images, rebuild};
-use crate::model::Model;
+use super::shape::{LinkTable, StoredModel, Table};
+use super::{MigrateError, images};
+use crate::model::{Model, Stored};
 
 /// The number of the store format this version writes.
 pub const FORMAT: u32 = 1;
 
 /// Makes everything in a database that has nothing of ours.
-pub fn create(connection: &Connection, model: &StoredModel) -> rusqlite::Result<()> {
-    connection.execute_batch(ddl::BOOKKEEPING)?;
-    create_tables(connection, model, &model.tables.iter().collect::<Vec<_>>())?;
-    create_links(connection, model, &model.links.iter().collect::<Vec<_>>())?;
-    settle(connection, None, model)?;
-    write_meta(connection, "format", &FORMAT.to_string())?;
-    write_meta(connection, "store", &uuid::Uuid::new_v4().simple().to_string())
+pub fn create(host: &dyn Host, model: &StoredModel) -> Result<(), MigrateError> {
+    host.bookkeeping()?;
+    create_tables(host, model, &model.tables.iter().collect::<Vec<_>>())?;
+    create_links(host, model, &model.links.iter().collect::<Vec<_>>())?;
+    settle(host, None, model)?;
+    write_meta(host, "format", &FORMAT.to_string())?;
+    write_meta(host, "store", &uuid::Uuid::new_v4().simple().to_string())
 }
 
 /// Takes the tables from the old shape to the new one. What this loses was agreed to.
-pub fn change(connection: &Connection, model: &Model, pairs: &Pairs<'_>) -> Result<(), MigrateError> {
-    catalog::drop_triggers(connection, pairs.old)?;
-    rename_tables(connection, pairs)?;
+pub fn change(host: &dyn Host, model: &Model, pairs: &Pairs<'_>) -> Result<(), MigrateError> {
+    host.begin_change(pairs)?;
+    rename_tables(host, pairs)?;
     for pair in &pairs.tables {
-        rename_columns(connection, pair)?;
+        rename_columns(host, pair)?;
     }
-    // From here on names in other tables, views and triggers stay as they are while tables are replaced.
-    connection.pragma_update(None, "legacy_alter_table", true)?;
-    let changed = replace_tables(connection, model, pairs);
-    connection.pragma_update(None, "legacy_alter_table", false)?;
-    changed?;
-    images::follow(connection, model, pairs)?;
-    Ok(settle(connection, Some(pairs.old), pairs.new)?)
+    host.begin_replacing(pairs)?;
+    replace_tables(host, model, pairs)?;
+    images::follow(host, model, pairs)?;
+    settle(host, Some(pairs.old), pairs.new)
 }
 
-/// Indexes and triggers as the shape wants them, whatever is there; then the shape is on record.
-pub fn settle(connection: &Connection, old: Option<&StoredModel>, new: &StoredModel) -> rusqlite::Result<()> {
-    let links = new.links.iter().map(ddl::link_index);
-    let tables = new.tables.iter().flat_map(|table| table.indexes.iter().map(|one| ddl::index(table, one)));
-    let indexes: Vec<Definition> = tables.chain(links).collect();
-    let outdated: Vec<&str> = old.into_iter().flat_map(StoredModel::index_names).collect();
-    catalog::sync_indexes(connection, &outdated, &indexes)?;
-    let triggers: Vec<Definition> = new.tables.iter().flat_map(ddl::triggers).collect();
-    catalog::sync_triggers(connection, new, &triggers)?;
+/// What stands beside the tables is as the shape wants it, whatever was there; then the shape is on record.
+pub fn settle(host: &dyn Host, old: Option<&StoredModel>, new: &StoredModel) -> Result<(), MigrateError> {
+    host.settle(old, new)?;
     let json = serde_json::to_string(new).expect("plain data has a JSON form");
-    write_meta(connection, "model", &json)?;
-    begin_epochs(connection)
+    write_meta(host, "model", &json)?;
+    begin_epochs(host)
 }
 
-/// Every store has an epoch: the name that its change numbers are told under.
-fn begin_epochs(connection: &Connection) -> rusqlite::Result<()> {
-    let tag = &uuid::Uuid::new_v4().simple().to_string()[..8];
-    let epochs = format!(r#"[{{"tag":"{tag}","after":0}}]"#);
-    let sql = "INSERT INTO \"trefoil_meta\" (\"key\", \"value\") VALUES ('epochs', ?1) \
-               ON CONFLICT DO NOTHING";
-    connection.execute(sql, [epochs]).map(drop)
+/// The ids of changes carry the tag of their epoch: a store made anew never gives one that an older one gave.
+fn begin_epochs(host: &dyn Host) -> Result<(), MigrateError> {
+    let random = uuid::Uuid::new_v4().simple().to_string();
+    let epochs = format!(r#"[{{"tag":"{}","after":0}}]"#, &random[..8]);
+    let sql =
+        "INSERT INTO \"trefoil_meta\" (\"key\", \"value\") VALUES ('epochs', $1) ON CONFLICT DO NOTHING";
+    host.rows(sql, &[Stored::Text(epochs)]).map(drop)
 }
 
-fn write_meta(connection: &Connection, key: &str, value: &str) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO \"trefoil_meta\" (\"key\", \"value\") VALUES (?1, ?2) \
+fn write_meta(host: &dyn Host, key: &str, value: &str) -> Result<(), MigrateError> {
+    let sql = "INSERT INTO \"trefoil_meta\" (\"key\", \"value\") VALUES ($1, $2) \
                ON CONFLICT (\"key\") DO UPDATE SET \"value\" = excluded.\"value\" \
-               WHERE \"value\" <> excluded.\"value\"";
-    connection.execute(sql, params![key, value]).map(drop)
+               WHERE \"trefoil_meta\".\"value\" <> excluded.\"value\"";
+    host.rows(sql, &[key, value].map(|text| Stored::Text(text.to_owned()))).map(drop)
 }
 
-fn replace_tables(connection: &Connection, model: &Model, pairs: &Pairs<'_>) -> Result<(), MigrateError> {
-    for (_, name) in pairs.gone_names() {
-        drop_table(connection, &name)?;
-    }
+fn replace_tables(host: &dyn Host, model: &Model, pairs: &Pairs<'_>) -> Result<(), MigrateError> {
     for link in &pairs.gone_links {
-        drop_table(connection, &link.table)?;
+        drop_table(host, &link.table)?;
     }
-    create_tables(connection, pairs.new, &pairs.new_tables)?;
+    for (_, name) in pairs.gone_names() {
+        drop_table(host, &name)?;
+    }
+    create_tables(host, pairs.new, &pairs.new_tables)?;
     for pair in &pairs.tables {
-        if needs_rebuild(pairs, pair) {
-            rebuild::table(connection, model, pairs, pair)?;
-        } else {
-            for column in &pair.new_columns {
-                let definition = ddl::column(pairs.new, column);
-                let sql = format!("ALTER TABLE {} ADD COLUMN {definition}", quoted(&pair.new.table));
-                connection.execute_batch(&sql)?;
-            }
-        }
+        host.reshape(model, pairs, pair)?;
     }
-    move_links(connection, pairs)?;
-    Ok(create_links(connection, pairs.new, &pairs.new_links)?)
-}
-
-/// SQLite can add most columns to a table and nothing else.
-fn needs_rebuild(pairs: &Pairs<'_>, pair: &TablePair<'_>) -> bool {
-    let addable = |new: &Column| match new.default {
-        Fill::Created | Fill::Updated => false,
-        Fill::Nothing => !new.required,
-        Fill::Int(_) | Fill::Real(_) | Fill::Text(_) => true,
-    };
-    let same = |old: &Column, new: &Column| {
-        pairs.same_form(&old.form, &new.form)
-            && !pairs.narrowed(&old.form, &new.form)
-            && super::pair::on_delete(&old.form) == super::pair::on_delete(&new.form)
-            && old.required == new.required
-            && old.default == new.default
-    };
-    !pair.gone_columns.is_empty()
-        || !pair.new_columns.iter().all(|new| addable(new))
-        || !pair.columns.iter().all(|(old, new)| same(old, new))
+    move_links(host, pairs)?;
+    create_links(host, pairs.new, &pairs.new_links)
 }
 
 /// Through names that nobody has, since a table may take the name that another one had. References,
 /// views and other programs' triggers follow.
-fn rename_tables(connection: &Connection, pairs: &Pairs<'_>) -> rusqlite::Result<()> {
+fn rename_tables(host: &dyn Host, pairs: &Pairs<'_>) -> Result<(), MigrateError> {
     let moved = || pairs.tables.iter().filter(|pair| pair.old.table != pair.new.table).enumerate();
     for (name, gone) in pairs.gone_names().filter(|(name, gone)| name != gone) {
-        rename_table(connection, name, &gone)?;
+        rename_table(host, name, &gone)?;
     }
     for (at, pair) in moved() {
-        rename_table(connection, &pair.old.table, &format!("trefoil_moving_{at}"))?;
+        rename_table(host, &pair.old.table, &format!("trefoil_moving_{at}"))?;
     }
     for (at, pair) in moved() {
-        rename_table(connection, &format!("trefoil_moving_{at}"), &pair.new.table)?;
+        rename_table(host, &format!("trefoil_moving_{at}"), &pair.new.table)?;
     }
     for pair in pairs.tables.iter().filter(|pair| pair.old.name != pair.new.name) {
-        let sql = "UPDATE \"trefoil_changes\" SET \"resource\" = ?2 WHERE \"resource\" = ?1";
-        connection.execute(sql, [&pair.old.name, &pair.new.name])?;
+        images::rename(host, &pair.old.name, &pair.new.name)?;
     }
     Ok(())
 }
 
 /// A removed column gives way when a kept one takes its name.
-fn rename_columns(connection: &Connection, pair: &TablePair<'_>) -> rusqlite::Result<()> {
+fn rename_columns(host: &dyn Host, pair: &TablePair<'_>) -> Result<(), MigrateError> {
     let table = &pair.new.table;
     let moved = || pair.columns.iter().filter(|(old, new)| old.column != new.column).enumerate();
     for (name, gone) in pair.gone_names().filter(|(name, gone)| name != gone) {
-        rename_column(connection, table, name, &gone)?;
+        rename_column(host, table, name, &gone)?;
     }
     for (at, (old, _)) in moved() {
-        rename_column(connection, table, &old.column, &format!("trefoil_moving_{at}"))?;
+        rename_column(host, table, &old.column, &format!("trefoil_moving_{at}"))?;
     }
     for (at, (_, new)) in moved() {
-        rename_column(connection, table, &format!("trefoil_moving_{at}"), &new.column)?;
+        rename_column(host, table, &format!("trefoil_moving_{at}"), &new.column)?;
     }
     Ok(())
 }
 
-fn move_links(connection: &Connection, pairs: &Pairs<'_>) -> rusqlite::Result<()> {
+fn move_links(host: &dyn Host, pairs: &Pairs<'_>) -> Result<(), MigrateError> {
     let moved: Vec<&LinkPair<'_>> = pairs.links.iter().filter(|pair| is_moved(pair)).collect();
     for (at, pair) in moved.iter().enumerate() {
-        let temporary = format!("trefoil_moving_{at}");
-        connection.execute_batch(&ddl::link(pairs.new, pair.new, &temporary))?;
-        let (first, second) = match pair.swapped {
-            false => (&pair.old.first, &pair.old.second),
-            true => (&pair.old.second, &pair.old.first),
-        };
-        let copy = format!(
-            "INSERT INTO {} SELECT {}, {} FROM {}",
-            quoted(&temporary),
-            quoted(&first.column),
-            quoted(&second.column),
-            quoted(&pair.old.table)
-        );
-        connection.execute_batch(&copy)?;
-        drop_table(connection, &pair.old.table)?;
+        host.move_link(pairs, pair, &format!("trefoil_moving_{at}"))?;
     }
     for (at, pair) in moved.iter().enumerate() {
-        rename_table(connection, &format!("trefoil_moving_{at}"), &pair.new.table)?;
+        rename_table(host, &format!("trefoil_moving_{at}"), &pair.new.table)?;
     }
     Ok(())
 }
 
-fn create_tables(connection: &Connection, model: &StoredModel, tables: &[&Table]) -> rusqlite::Result<()> {
-    tables.iter().try_for_each(|table| connection.execute_batch(&ddl::table(model, table, &table.table)))
+fn create_tables(host: &dyn Host, model: &StoredModel, tables: &[&Table]) -> Result<(), MigrateError> {
+    let create = |table: &&Table| host.batch(&ddl::table(host.spelling(), model, table, &table.table));
+    tables.iter().try_for_each(create)
 }
 
-fn create_links(connection: &Connection, model: &StoredModel, links: &[&LinkTable]) -> rusqlite::Result<()> {
-    links.iter().try_for_each(|link| connection.execute_batch(&ddl::link(model, link, &link.table)))
+fn create_links(host: &dyn Host, model: &StoredModel, links: &[&LinkTable]) -> Result<(), MigrateError> {
+    let create = |link: &&LinkTable| host.batch(&ddl::link(host.spelling(), model, link, &link.table));
+    links.iter().try_for_each(create)
 }
 
-pub fn drop_table(connection: &Connection, table: &str) -> rusqlite::Result<()> {
-    connection.execute_batch(&format!("DROP TABLE {}", quoted(table)))
+pub fn drop_table(host: &dyn Host, table: &str) -> Result<(), MigrateError> {
+    host.batch(&format!("DROP TABLE {}", quoted(table)))
 }
 
-pub fn rename_table(connection: &Connection, from: &str, to: &str) -> rusqlite::Result<()> {
-    connection.execute_batch(&format!("ALTER TABLE {} RENAME TO {}", quoted(from), quoted(to)))
+pub fn rename_table(host: &dyn Host, from: &str, to: &str) -> Result<(), MigrateError> {
+    host.batch(&format!("ALTER TABLE {} RENAME TO {}", quoted(from), quoted(to)))
 }
 
-fn rename_column(connection: &Connection, table: &str, from: &str, to: &str) -> rusqlite::Result<()> {
+pub fn rename_column(host: &dyn Host, table: &str, from: &str, to: &str) -> Result<(), MigrateError> {
     let (table, from, to) = (quoted(table), quoted(from), quoted(to));
-    connection.execute_batch(&format!("ALTER TABLE {table} RENAME COLUMN {from} TO {to}"))
+    host.batch(&format!("ALTER TABLE {table} RENAME COLUMN {from} TO {to}"))
 }

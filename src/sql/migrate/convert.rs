@@ -1,11 +1,10 @@
 //! Stored values of one type as values of another: defaults, and what a changed field type keeps.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OptionalExtension};
-
+use super::MigrateError;
 use super::ddl::quoted;
+use super::host::{Host, each_page};
 use super::shape::{Form, StoredModel};
 use crate::model::{Field, Model, Stored, Value, coerce, decimal};
 
@@ -25,34 +24,55 @@ pub struct Converter<'a> {
     pub field: &'a Field,
     pub old: &'a Form,
     pub new: &'a Form,
-    /// Where the records of each type are just now, to see whether a reference leads anywhere.
-    pub tables: &'a HashMap<&'a str, &'a str>,
-    pub connection: &'a Connection,
+    /// The ids that a reference may hold.
+    pub targets: HashSet<i64>,
+}
+
+/// The records that a column may refer to. `tables` says where those of each type are just now.
+pub fn targets(
+    host: &dyn Host,
+    form: &Form,
+    tables: &HashMap<&str, &str>,
+) -> Result<HashSet<i64>, MigrateError> {
+    let Form::Reference { to, .. } = form else { return Ok(HashSet::new()) };
+    let Some(table) = tables.get(to.as_str()) else { return Ok(HashSet::new()) };
+    let mut found = HashSet::new();
+    each_page(host, &format!("SELECT \"id\" FROM {} WHERE true", quoted(table)), "id", |rows| {
+        found.extend(rows.iter().filter_map(|row| match row.first() {
+            Some(Stored::Int(id)) => Some(*id),
+            Some(Stored::Null | Stored::Real(_) | Stored::Text(_)) | None => None,
+        }));
+        Ok(())
+    })?;
+    Ok(found)
 }
 
 impl Converter<'_> {
     /// `value` is not null.
-    pub fn convert(&self, value: ValueRef<'_>) -> rusqlite::Result<Converted> {
-        let Some(value) = self.read(value) else { return Ok(Converted::Unfit) };
+    pub fn convert(&self, value: &Stored) -> Converted {
+        let Some(value) = self.read(value) else { return Converted::Unfit };
         let trimmed = self.trim(&value, self.new);
-        let Some(stored) = readings(&trimmed).find_map(|reading| self.coerce(&reading)) else {
-            return Ok(Converted::Unfit);
-        };
-        if !self.leads_somewhere(&stored)? {
-            return Ok(Converted::Unfit);
+        match readings(&trimmed).find_map(|reading| self.coerce(&reading)) {
+            Some(stored) if self.leads_somewhere(&stored) => {
+                if trimmed == value {
+                    Converted::Kept(stored)
+                } else {
+                    Converted::Trimmed(stored)
+                }
+            }
+            Some(_) | None => Converted::Unfit,
         }
-        Ok(if trimmed == value { Converted::Kept(stored) } else { Converted::Trimmed(stored) })
     }
 
     /// The value as a client would have sent it.
-    fn read(&self, value: ValueRef<'_>) -> Option<Value> {
+    fn read(&self, value: &Stored) -> Option<Value> {
         match value {
-            ValueRef::Null | ValueRef::Blob(_) => None,
-            ValueRef::Integer(number) if *self.old == scalar("Boolean") => Some(Value::Bool(number != 0)),
-            ValueRef::Integer(number) => Some(Value::Int(number)),
-            ValueRef::Real(number) if number.is_finite() => Some(number_value(&number.to_string())),
-            ValueRef::Real(_) => None,
-            ValueRef::Text(bytes) => self.read_text(std::str::from_utf8(bytes).ok()?),
+            Stored::Null => None,
+            Stored::Int(number) if *self.old == scalar("Boolean") => Some(Value::Bool(*number != 0)),
+            Stored::Int(number) => Some(Value::Int(*number)),
+            Stored::Real(number) if number.is_finite() => Some(number_value(&number.to_string())),
+            Stored::Real(_) => None,
+            Stored::Text(text) => self.read_text(text),
         }
     }
 
@@ -104,12 +124,18 @@ impl Converter<'_> {
         }
     }
 
-    fn leads_somewhere(&self, stored: &Stored) -> rusqlite::Result<bool> {
-        let (Form::Reference { to, .. }, Stored::Int(id)) = (self.new, stored) else { return Ok(true) };
-        let Some(table) = self.tables.get(to.as_str()) else { return Ok(false) };
-        let sql = format!("SELECT 1 FROM {} WHERE \"id\" = ?1", quoted(table));
-        let found = self.connection.prepare_cached(&sql)?.query_row([id], |_| Ok(())).optional()?;
-        Ok(found.is_some())
+    fn leads_somewhere(&self, stored: &Stored) -> bool {
+        match (self.new, stored) {
+            (Form::Reference { .. }, Stored::Int(id)) => self.targets.contains(id),
+            (
+                Form::Reference { .. }
+                | Form::Scalar(_)
+                | Form::Enum(_)
+                | Form::Embedded(_)
+                | Form::List { .. },
+                _,
+            ) => true,
+        }
     }
 }
 

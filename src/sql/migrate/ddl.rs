@@ -1,34 +1,9 @@
-//! The text that creates tables, indexes and triggers, in SQLite's dialect: what PostgreSQL will spell
-//! differently about definitions is all here.
+//! The text that creates tables and indexes, out of the pieces that each database spells its own way.
 
-use super::shape::{Action, Column, Fill, Form, Index, LinkSide, LinkTable, StoredModel, Table};
-use crate::sql::dialect::{Comparison, Dialect};
+use super::host::Spelling;
+use super::shape::{Action, Column, Form, Index, LinkSide, LinkTable, StoredModel, Table};
 
-/// Arguments that `json_object` takes on every SQLite are 100; a pair for each column.
-const COLUMNS_PER_CALL: usize = 40;
-
-/// Text order is time order: always six digits of a second, as `DateTime` is stored.
-pub const NOW: &str = "strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')";
-
-/// What every store has, whatever the schema.
-pub const BOOKKEEPING: &str = r#"
-CREATE TABLE "trefoil_meta" ("key" TEXT PRIMARY KEY, "value" TEXT NOT NULL);
-CREATE TABLE "trefoil_changes" (
-  "number" INTEGER PRIMARY KEY AUTOINCREMENT,
-  "resource" TEXT NOT NULL,
-  "deed" TEXT NOT NULL,
-  "record" INTEGER NOT NULL,
-  "version" INTEGER NOT NULL,
-  "at" TEXT NOT NULL,
-  "image" TEXT NOT NULL
-);
-CREATE TABLE "trefoil_keys" (
-  "key" TEXT PRIMARY KEY, "fingerprint" TEXT NOT NULL, "answer" BLOB NOT NULL, "at" INTEGER NOT NULL
-);
-CREATE INDEX "trefoil_keys_at_index" ON "trefoil_keys" ("at");
-"#;
-
-/// A named thing of the database and the text that makes it.
+/// Something with a name, and the statement that makes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Definition {
     pub name: String,
@@ -43,29 +18,33 @@ pub fn text(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// `called` is the table's name for now: a table is rebuilt under another one.
-pub fn table(model: &StoredModel, table: &Table, called: &str) -> String {
-    let mut lines = vec!["\"id\" INTEGER PRIMARY KEY AUTOINCREMENT".to_owned()];
-    lines.extend(table.columns.iter().map(|column| self::column(model, column)));
-    lines.push("\"_version\" INTEGER NOT NULL DEFAULT 1".to_owned());
+/// `called` is the table's name for now: a table may be built under another one.
+pub fn table(spelling: &Spelling, model: &StoredModel, table: &Table, called: &str) -> String {
+    let mut lines = vec![spelling.id.to_owned()];
+    lines.extend(table.columns.iter().map(|column| self::column(spelling, model, column)));
+    lines.push(spelling.version.to_owned());
     format!("CREATE TABLE {} (\n  {}\n)", quoted(called), lines.join(",\n  "))
 }
 
-pub fn column(model: &StoredModel, column: &Column) -> String {
-    let mut line = format!("{} {}", quoted(&column.column), column_type(&column.form));
+pub fn column(spelling: &Spelling, model: &StoredModel, column: &Column) -> String {
+    let mut line = format!("{} {}", quoted(&column.column), (spelling.column_type)(&column.form));
     if column.required {
         line += " NOT NULL";
     }
-    if let Some(value) = fill(&column.default) {
+    if let Some(value) = (spelling.fill)(column) {
         line += &format!(" DEFAULT {value}");
     }
-    if let Form::Reference { to, on_delete } = &column.form {
-        line += &references(model, to, *on_delete);
+    match &column.form {
+        Form::Reference { to, on_delete } if spelling.inline_references => {
+            line += &references(model, to, *on_delete);
+        }
+        Form::Reference { .. } | Form::Scalar(_) | Form::Enum(_) | Form::Embedded(_) | Form::List { .. } => {}
     }
     line
 }
 
-fn references(model: &StoredModel, to: &str, on_delete: Action) -> String {
+/// ` REFERENCES "users"("id") ON DELETE CASCADE`
+pub fn references(model: &StoredModel, to: &str, on_delete: Action) -> String {
     let table = &model.table(to).expect("references lead to record types of the same model").table;
     let action = match on_delete {
         Action::Refuse => "NO ACTION",
@@ -75,52 +54,24 @@ fn references(model: &StoredModel, to: &str, on_delete: Action) -> String {
     format!(" REFERENCES {}(\"id\") ON DELETE {action}", quoted(table))
 }
 
-/// The value a default stands for, as an expression.
-pub fn fill(fill: &Fill) -> Option<String> {
-    match fill {
-        Fill::Nothing => None,
-        Fill::Int(number) => Some(number.to_string()),
-        Fill::Real(number) => Some(format!("{number:?}")),
-        Fill::Text(value) => Some(text(value)),
-        Fill::Created | Fill::Updated => Some(format!("({NOW})")),
-    }
-}
-
-fn column_type(form: &Form) -> &'static str {
-    match form {
-        Form::Scalar(name) => match name.as_str() {
-            "Int" | "Long" | "Boolean" => "INTEGER",
-            "Float" => "REAL",
-            _ => "TEXT",
-        },
-        Form::Enum(_) | Form::Embedded(_) | Form::List { .. } => "TEXT",
-        Form::Reference { .. } => "INTEGER",
-    }
-}
-
-pub fn link(model: &StoredModel, link: &LinkTable, called: &str) -> String {
+pub fn link(spelling: &Spelling, model: &StoredModel, link: &LinkTable, called: &str) -> String {
     let side = |side: &LinkSide| {
-        format!("{} INTEGER NOT NULL{}", quoted(&side.column), references(model, &side.to, Action::Cascade))
+        let references = references(model, &side.to, Action::Cascade);
+        format!("{} {} NOT NULL{references}", quoted(&side.column), spelling.integer)
     };
     format!(
-        "CREATE TABLE {} (\n  {},\n  {},\n  PRIMARY KEY ({}, {})\n) WITHOUT ROWID",
+        "CREATE TABLE {} (\n  {},\n  {},\n  PRIMARY KEY ({}, {})\n){}",
         quoted(called),
         side(&link.first),
         side(&link.second),
         quoted(&link.first.column),
         quoted(&link.second.column),
+        spelling.link_end,
     )
 }
 
-pub fn link_index(link: &LinkTable) -> Definition {
-    let name = link.index.clone();
-    let columns = format!("{}, {}", quoted(&link.second.column), quoted(&link.first.column));
-    let sql = format!("CREATE INDEX {} ON {} ({columns})", quoted(&name), quoted(&link.table));
-    Definition { name, sql }
-}
-
-pub fn index(table: &Table, index: &Index) -> Definition {
-    let terms: Vec<_> = index.columns.iter().map(|column| index_term(table, column)).collect();
+pub fn index(spelling: &Spelling, table: &Table, index: &Index) -> Definition {
+    let terms: Vec<_> = index.columns.iter().map(|column| index_term(spelling, table, column)).collect();
     let unique = if index.unique { "UNIQUE " } else { "" };
     let sql = format!(
         "CREATE {unique}INDEX {} ON {} ({})",
@@ -131,97 +82,15 @@ pub fn index(table: &Table, index: &Index) -> Definition {
     Definition { name: index.name.clone(), sql }
 }
 
-/// Decimals are equal by value, not by how many zeros end them: `1.50` is `1.5`.
-pub fn index_term(table: &Table, column: &str) -> String {
-    let decimal = Form::Scalar("Decimal".to_owned());
+pub fn index_term(spelling: &Spelling, table: &Table, column: &str) -> String {
     let name = quoted(column);
-    match table.column(column) {
-        Some(found) if found.form == decimal => Dialect::Sqlite.identity(Comparison::Decimal, &name),
-        Some(_) | None => name,
-    }
+    table.column(column).map_or_else(|| name.clone(), |found| (spelling.identity)(&found.form, &name))
 }
 
-/// The triggers of a table. Their names begin with `trefoil_`, so that they are told from other programs'.
-///
-/// Deliberately absent: one before each insert that notices `INSERT OR REPLACE`. SQLite fires no delete
-/// triggers for it unless `recursive_triggers` is on, so the record counts as created again, at version 1;
-/// to notice it would cost every insert as much again.
-pub fn triggers(table: &Table) -> Vec<Definition> {
-    let mut list = vec![id_trigger(table), version_trigger(table)];
-    let logging = |deed: &str, row: &str, when: &str| {
-        let columns = ["resource", "deed", "record", "version", "at", "image"].map(quoted).join(", ");
-        let (resource, image) = (text(&table.name), image(table, row));
-        let values = format!("{resource}, '{deed}', {row}.\"id\", {row}.\"_version\", {NOW}, {image}");
-        let body = format!("INSERT INTO \"trefoil_changes\" ({columns}) VALUES ({values})");
-        trigger(table, deed, when, &body)
-    };
-    if table.logged.created {
-        list.push(logging("created", "NEW", "AFTER INSERT ON {table}"));
-    }
-    // Whoever writes, exactly one update of a record changes its version: our own statement, or the one
-    // that the version trigger adds to another program's.
-    if table.logged.updated {
-        list.push(logging(
-            "updated",
-            "NEW",
-            "AFTER UPDATE ON {table} WHEN NEW.\"_version\" <> OLD.\"_version\"",
-        ));
-    }
-    if table.logged.deleted {
-        list.push(logging("deleted", "OLD", "AFTER DELETE ON {table}"));
-    }
-    list
-}
-
-/// Links, subscribers and caches know a record by its id.
-fn id_trigger(table: &Table) -> Definition {
-    let when = "BEFORE UPDATE OF \"id\" ON {table} WHEN NEW.\"id\" IS NOT OLD.\"id\"";
-    trigger(table, "id", when, "SELECT RAISE(ABORT, 'the id of a record never changes')")
-}
-
-/// What Trefoil's own updates do by themselves: count the version up and keep `@updatedAt` true.
-fn version_trigger(table: &Table) -> Definition {
-    let mut sets = vec!["\"_version\" = \"_version\" + 1".to_owned()];
-    for column in table.columns.iter().filter(|column| column.default == Fill::Updated) {
-        let name = quoted(&column.column);
-        sets.push(format!("{name} = CASE WHEN NEW.{name} IS OLD.{name} THEN {NOW} ELSE NEW.{name} END"));
-    }
-    let body = format!("UPDATE {} SET {} WHERE \"id\" = NEW.\"id\"", quoted(&table.table), sets.join(", "));
-    let when = "AFTER UPDATE ON {table} WHEN NEW.\"_version\" = OLD.\"_version\"";
-    trigger(table, "version", when, &body)
-}
-
-fn trigger(table: &Table, purpose: &str, when: &str, body: &str) -> Definition {
-    let name = format!("trefoil_{}_{purpose}", table.table);
-    let when = when.replace("{table}", &quoted(&table.table));
-    let sql = format!("CREATE TRIGGER {} {when} BEGIN {body}; END", quoted(&name));
+/// The index of a link table, as if it were one of a record's table.
+pub fn link_index(link: &LinkTable) -> Definition {
+    let name = link.index.clone();
+    let columns = format!("{}, {}", quoted(&link.second.column), quoted(&link.first.column));
+    let sql = format!("CREATE INDEX {} ON {} ({columns})", quoted(&name), quoted(&link.table));
     Definition { name, sql }
-}
-
-/// The record as a JSON object of its columns. Values that no field can hold are null: another program's
-/// write must not fail for them here, where they did not fail in the table.
-fn image(table: &Table, row: &str) -> String {
-    let own = [("id", None), ("_version", None)].into_iter();
-    let columns = own.chain(table.columns.iter().map(|column| (column.column.as_str(), Some(&column.form))));
-    let pairs: Vec<_> = columns.map(|(name, form)| (name, image_value(row, name, form))).collect();
-    let mut groups = pairs.chunks(COLUMNS_PER_CALL);
-    let list = |group: &[(&str, String)], prefix: &str| {
-        let pairs: Vec<_> = group.iter().map(|(name, value)| format!("'{prefix}{name}', {value}")).collect();
-        pairs.join(", ")
-    };
-    let first = format!("json_object({})", list(groups.next().unwrap_or_default(), ""));
-    groups.fold(first, |object, group| format!("json_set({object}, {})", list(group, "$.")))
-}
-
-fn image_value(row: &str, column: &str, form: Option<&Form>) -> String {
-    let value = format!("{row}.{}", quoted(column));
-    match form.map(column_type) {
-        None => value,
-        // SQLite before 3.43 writes 15 digits of a number, which is not all of it.
-        Some("REAL") => {
-            let is_finite = format!("typeof({value}) = 'real' AND abs({value}) < 9e999");
-            format!("CASE WHEN {is_finite} THEN json(printf('%!.17g', {value})) END")
-        }
-        Some(_) => format!("CASE WHEN typeof({value}) <> 'blob' THEN {value} END"),
-    }
 }

@@ -1,27 +1,31 @@
 //! Brings the images in the change log to the new shape, so that a subscriber who comes back after a
 //! migration reads what it missed under today's names and types.
 
-use std::collections::HashMap;
-
-use rusqlite::types::{Value as Sql, ValueRef};
-use rusqlite::{Connection, params};
 use serde_json::{Map, Value as Json};
 
+use super::MigrateError;
+use super::host::{Host, each_page};
 use super::pair::{Pairs, TablePair};
-use super::rebuild::{Passage, changes_values, default, tables};
-use crate::model::Model;
+use super::passage::{Passage, changes_values, default};
+use super::shape::Form;
+use crate::model::{Model, Stored};
 
 /// Sets types aside that are gone and rewrites the images of the others where their columns changed.
-pub fn follow(connection: &Connection, model: &Model, pairs: &Pairs<'_>) -> rusqlite::Result<()> {
+pub fn follow(host: &dyn Host, model: &Model, pairs: &Pairs<'_>) -> Result<(), MigrateError> {
     for table in &pairs.gone_tables {
         // The rows stay, since the log is without holes; a later type of this name is another one.
-        let sql = "UPDATE \"trefoil_changes\" SET \"resource\" = '-' || \"resource\" WHERE \"resource\" = ?1";
-        connection.execute(sql, [&table.name])?;
+        rename(host, &table.name, &format!("-{}", table.name))?;
     }
     for pair in pairs.tables.iter().filter(|pair| is_touched(pairs, pair)) {
-        rewrite(connection, model, pairs, pair)?;
+        rewrite(host, model, pairs, pair)?;
     }
     Ok(())
+}
+
+/// The log's word for a type.
+pub fn rename(host: &dyn Host, old: &str, new: &str) -> Result<(), MigrateError> {
+    let sql = "UPDATE \"trefoil_changes\" SET \"resource\" = $1 WHERE \"resource\" = $2";
+    host.rows(sql, &[new, old].map(|text| Stored::Text(text.to_owned()))).map(drop)
 }
 
 fn is_touched(pairs: &Pairs<'_>, pair: &TablePair<'_>) -> bool {
@@ -32,31 +36,27 @@ fn is_touched(pairs: &Pairs<'_>, pair: &TablePair<'_>) -> bool {
 }
 
 fn rewrite(
-    connection: &Connection,
+    host: &dyn Host,
     model: &Model,
     pairs: &Pairs<'_>,
     pair: &TablePair<'_>,
-) -> rusqlite::Result<()> {
-    let tables = tables(pairs);
-    let renewal = Renewal::of(pair, &tables, connection, model, pairs)?;
-    let sql = "SELECT \"number\", \"image\" FROM \"trefoil_changes\" \
-               WHERE \"resource\" = ?1 AND \"number\" > ?2 ORDER BY \"number\" LIMIT 1000";
-    let mut reading = connection.prepare(sql)?;
-    let mut writing =
-        connection.prepare("UPDATE \"trefoil_changes\" SET \"image\" = ?2 WHERE \"number\" = ?1")?;
-    let mut last = 0;
-    loop {
-        let rows = reading.query_map(params![pair.new.name, last], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let batch: Vec<(i64, String)> = rows.collect::<rusqlite::Result<_>>()?;
-        let Some((number, _)) = batch.last() else { return Ok(()) };
-        last = *number;
-        for (number, image) in batch {
-            // What is no JSON object was not written by a trigger of ours.
-            if let Ok(Json::Object(image)) = serde_json::from_str(&image) {
-                writing.execute(params![number, Json::Object(renewal.renew(image)?).to_string()])?;
-            }
-        }
-    }
+) -> Result<(), MigrateError> {
+    let renewal = Renewal::of(host, model, pairs, pair)?;
+    let resource = super::ddl::text(&pair.new.name);
+    let image = (host.spelling().reading)(&Form::Scalar("JSON".to_owned()), "\"image\"");
+    let query =
+        format!("SELECT \"number\", {image} FROM \"trefoil_changes\" WHERE \"resource\" = {resource}");
+    each_page(host, &query, "number", |rows| {
+        // What is no JSON object was not written by a trigger of ours.
+        let renewed = rows.iter().filter_map(|row| match row.as_slice() {
+            [Stored::Int(number), Stored::Text(image)] => match serde_json::from_str(image) {
+                Ok(Json::Object(image)) => Some((*number, Json::Object(renewal.renew(image)).to_string())),
+                Ok(_) | Err(_) => None,
+            },
+            _ => None,
+        });
+        host.write_images(&renewed.collect::<Vec<_>>())
+    })
 }
 
 /// How each member of an image comes about.
@@ -67,58 +67,55 @@ struct Renewal<'a> {
 
 impl<'a> Renewal<'a> {
     fn of(
-        pair: &TablePair<'a>,
-        tables: &'a HashMap<&'a str, &'a str>,
-        connection: &'a Connection,
+        host: &dyn Host,
         model: &'a Model,
         pairs: &Pairs<'a>,
-    ) -> rusqlite::Result<Self> {
+        pair: &TablePair<'a>,
+    ) -> Result<Self, MigrateError> {
         let kept = pair.columns.iter().map(|(old, new)| {
-            let passage = Passage::of(connection, model, pairs, pair, (old, new), tables)?;
+            let passage = Passage::of(host, model, pairs, pair, (old, new))?;
             Ok((old.column.as_str(), new.column.as_str(), passage))
         });
-        let added = pair.new_columns.iter().map(|column| {
-            let value = default(connection, column)?;
-            Ok((column.column.as_str(), json(ValueRef::from(&value))))
-        });
+        let added =
+            pair.new_columns.iter().map(|column| Ok((column.column.as_str(), json(default(host, column)?))));
         Ok(Renewal {
-            kept: kept.collect::<rusqlite::Result<_>>()?,
-            added: added.collect::<rusqlite::Result<_>>()?,
+            kept: kept.collect::<Result<_, MigrateError>>()?,
+            added: added.collect::<Result<_, MigrateError>>()?,
         })
     }
 
-    fn renew(&self, mut old: Map<String, Json>) -> rusqlite::Result<Map<String, Json>> {
+    fn renew(&self, mut old: Map<String, Json>) -> Map<String, Json> {
         let mut image = Map::new();
         for key in ["id", "_version"] {
             image.insert(key.to_owned(), old.remove(key).unwrap_or_default());
         }
         for (was, now, passage) in &self.kept {
             let value = cell(old.remove(*was).unwrap_or_default());
-            image.insert((*now).to_owned(), json(passage.pass(ValueRef::from(&value))?.as_value()));
+            image.insert((*now).to_owned(), json(passage.pass(value)));
         }
         image.extend(self.added.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
-        Ok(image)
+        image
     }
 }
 
 /// A member of an image as the column held it.
-fn cell(json: Json) -> Sql {
+fn cell(json: Json) -> Stored {
     match json {
-        Json::Null | Json::Array(_) | Json::Object(_) => Sql::Null,
-        Json::Bool(flag) => Sql::Integer(i64::from(flag)),
+        Json::Null | Json::Array(_) | Json::Object(_) => Stored::Null,
+        Json::Bool(flag) => Stored::Int(i64::from(flag)),
         Json::Number(number) => match number.as_i64() {
-            Some(integer) => Sql::Integer(integer),
-            None => number.as_f64().map_or(Sql::Null, Sql::Real),
+            Some(integer) => Stored::Int(integer),
+            None => number.as_f64().map_or(Stored::Null, Stored::Real),
         },
-        Json::String(text) => Sql::Text(text),
+        Json::String(text) => Stored::Text(text),
     }
 }
 
-fn json(value: ValueRef<'_>) -> Json {
+fn json(value: Stored) -> Json {
     match value {
-        ValueRef::Null | ValueRef::Blob(_) => Json::Null,
-        ValueRef::Integer(number) => Json::from(number),
-        ValueRef::Real(number) => Json::from(number),
-        ValueRef::Text(text) => Json::String(String::from_utf8_lossy(text).into_owned()),
+        Stored::Null => Json::Null,
+        Stored::Int(number) => Json::from(number),
+        Stored::Real(number) => Json::from(number),
+        Stored::Text(text) => Json::String(text),
     }
 }

@@ -30,6 +30,16 @@ pub struct LinkPair<'a> {
     pub swapped: bool,
 }
 
+impl<'a> LinkPair<'a> {
+    /// The sides of the old link, in the order of the new one.
+    pub fn old_sides(&self) -> (&'a LinkSide, &'a LinkSide) {
+        match self.swapped {
+            false => (&self.old.first, &self.old.second),
+            true => (&self.old.second, &self.old.first),
+        }
+    }
+}
+
 impl<'a> Pairs<'a> {
     pub fn of(old: &'a StoredModel, new: &'a StoredModel) -> Self {
         let (tables, new_tables, gone_tables) =

@@ -33,6 +33,8 @@ pub enum MigrateError {
     NamesTaken(Vec<String>),
     /// Something of ours is not as we left it.
     Damaged(String),
+    /// Others have locked what is to be changed: these, as far as it can be told.
+    Locked(Vec<String>),
     Database(String),
 }
 
@@ -114,6 +116,13 @@ impl fmt::Display for MigrateError {
                 names.join(", ")
             ),
             MigrateError::Damaged(what) => write!(f, "the store is damaged: {what}"),
+            MigrateError::Locked(holders) => {
+                f.write_str("the database is in use, and nothing was changed: waited in vain for a lock")?;
+                if !holders.is_empty() {
+                    write!(f, " that may be held by {}", holders.join(", "))?;
+                }
+                f.write_str("; end open transactions (pg_terminate_backend) and start again")
+            }
             MigrateError::Database(text) => write!(f, "the store could not be prepared: {text}"),
         }
     }

@@ -3,15 +3,16 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use rusqlite::Connection;
-
-use super::convert::{Converted, Converter};
+use super::MigrateError;
+use super::convert::{Converted, Converter, targets};
 use super::ddl::{self, quoted};
 use super::diff::{Change, What};
+use super::host::{Host, each_page};
 use super::pair::Pairs;
+use super::passage::field;
 use super::shape::{Column, Fill, Index, Table};
 use super::words::{self, counted, grouped, records, values};
-use crate::model::{Field, Model};
+use crate::model::{Model, Stored};
 
 /// One change as a person reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,17 +39,17 @@ pub enum Safety {
 
 /// The model, both shapes and the rows.
 pub struct Survey<'a> {
-    pub connection: &'a Connection,
+    pub host: &'a dyn Host,
     pub model: &'a Model,
     pub pairs: &'a Pairs<'a>,
 }
 
 impl Survey<'_> {
-    pub fn judge(&self, changes: &[Change<'_>]) -> rusqlite::Result<Vec<PlannedStep>> {
+    pub fn judge(&self, changes: &[Change<'_>]) -> Result<Vec<PlannedStep>, MigrateError> {
         changes.iter().map(|change| self.step(change)).collect()
     }
 
-    fn step(&self, change: &Change<'_>) -> rusqlite::Result<PlannedStep> {
+    fn step(&self, change: &Change<'_>) -> Result<PlannedStep, MigrateError> {
         let subject = &change.subject;
         let loss = || Safety::Loses { what: subject.clone() };
         let safe = |description: String| (description, Safety::Safe);
@@ -86,7 +87,7 @@ impl Survey<'_> {
         Ok(PlannedStep { subject: subject.clone(), description, safety })
     }
 
-    fn new_field(&self, table: &Table, new: &Column) -> rusqlite::Result<(String, Safety)> {
+    fn new_field(&self, table: &Table, new: &Column) -> Result<(String, Safety), MigrateError> {
         let rows = self.rows(&table.table)?;
         let what = if new.required { "new required field" } else { "new field" };
         let intro = format!("{what}, {}", new.form);
@@ -110,7 +111,7 @@ impl Survey<'_> {
         table: &Table,
         old: &Column,
         new: &Column,
-    ) -> rusqlite::Result<(String, Safety)> {
+    ) -> Result<(String, Safety), MigrateError> {
         let found = self.convertible(table, old, new)?;
         let intro = format!("{} becomes {}; ", old.form, new.form);
         Ok(match found.doubt(new) {
@@ -125,7 +126,7 @@ impl Survey<'_> {
         table: &Table,
         old: &Column,
         new: &Column,
-    ) -> rusqlite::Result<(String, Safety)> {
+    ) -> Result<(String, Safety), MigrateError> {
         let found = self.convertible(table, old, new)?;
         let intro = format!("{} allows less than before; ", new.form);
         Ok(match found.doubt(new) {
@@ -134,7 +135,7 @@ impl Survey<'_> {
         })
     }
 
-    fn required(&self, table: &Table, old: &Column, new: &Column) -> rusqlite::Result<(String, Safety)> {
+    fn required(&self, table: &Table, old: &Column, new: &Column) -> Result<(String, Safety), MigrateError> {
         let empty = self.rows(&table.table)? - self.filled(table, old)?;
         Ok(match words::fill(&new.default) {
             _ if empty == 0 => ("now required; every record has a value".to_owned(), Safety::NeedsApply),
@@ -155,7 +156,7 @@ impl Survey<'_> {
         index: &Index,
         old: Option<&Column>,
         new: Option<&Column>,
-    ) -> rusqlite::Result<(String, Safety)> {
+    ) -> Result<(String, Safety), MigrateError> {
         let intro = format!("new {}", words::index(index));
         let doubles = match (old, new) {
             _ if !index.unique => 0,
@@ -171,7 +172,7 @@ impl Survey<'_> {
         Ok((text, Safety::Blocked { way_out }))
     }
 
-    fn convertible(&self, table: &Table, old: &Column, new: &Column) -> rusqlite::Result<Fit> {
+    fn convertible(&self, table: &Table, old: &Column, new: &Column) -> Result<Fit, MigrateError> {
         let tables: HashMap<&str, &str> =
             self.pairs.tables.iter().map(|pair| (pair.new.name.as_str(), pair.old.table.as_str())).collect();
         let converter = Converter {
@@ -180,49 +181,47 @@ impl Survey<'_> {
             field: field(self.model, self.pairs, table, new),
             old: &old.form,
             new: &new.form,
-            tables: &tables,
-            connection: self.connection,
+            targets: targets(self.host, &new.form, &tables)?,
         };
         let column = quoted(&old.column);
-        let sql = format!("SELECT {column} FROM {} WHERE {column} IS NOT NULL", quoted(&table.table));
-        let mut statement = self.connection.prepare(&sql)?;
-        let mut rows = statement.query([])?;
+        let value = (self.host.spelling().reading)(&old.form, &column);
+        let from = quoted(&table.table);
+        let query = format!("SELECT \"id\", {value} FROM {from} WHERE {column} IS NOT NULL");
         let mut fit = Fit::default();
-        while let Some(row) = rows.next()? {
-            fit.all += 1;
-            match converter.convert(row.get_ref(0)?)? {
-                Converted::Kept(_) => {}
-                Converted::Trimmed(_) => fit.trimmed += 1,
-                Converted::Unfit => fit.unfit += 1,
+        each_page(self.host, &query, "id", |rows| {
+            for value in rows.iter().filter_map(|row| row.get(1)) {
+                fit.all += 1;
+                match converter.convert(value) {
+                    Converted::Kept(_) => {}
+                    Converted::Trimmed(_) => fit.trimmed += 1,
+                    Converted::Unfit => fit.unfit += 1,
+                }
             }
-        }
+            Ok(())
+        })?;
         Ok(fit)
     }
 
-    fn rows(&self, table: &str) -> rusqlite::Result<i64> {
+    fn rows(&self, table: &str) -> Result<i64, MigrateError> {
         self.count(&format!("SELECT count(*) FROM {}", quoted(table)))
     }
 
-    fn filled(&self, table: &Table, column: &Column) -> rusqlite::Result<i64> {
+    fn filled(&self, table: &Table, column: &Column) -> Result<i64, MigrateError> {
         self.count(&format!("SELECT count({}) FROM {}", quoted(&column.column), quoted(&table.table)))
     }
 
     /// How many records would have to change for every value to be there once.
-    fn doubles(&self, table: &Table, column: &Column) -> rusqlite::Result<i64> {
-        let term = ddl::index_term(table, &column.column);
+    fn doubles(&self, table: &Table, column: &Column) -> Result<i64, MigrateError> {
+        let term = ddl::index_term(self.host.spelling(), table, &column.column);
         self.count(&format!("SELECT count({term}) - count(DISTINCT {term}) FROM {}", quoted(&table.table)))
     }
 
-    fn count(&self, sql: &str) -> rusqlite::Result<i64> {
-        self.connection.query_row(sql, [], |row| row.get(0))
+    fn count(&self, sql: &str) -> Result<i64, MigrateError> {
+        match self.host.rows(sql, &[])?.first().and_then(|row| row.first()) {
+            Some(Stored::Int(number)) => Ok(*number),
+            Some(Stored::Null | Stored::Real(_) | Stored::Text(_)) | None => Ok(0),
+        }
     }
-}
-
-/// The field of the model that a column of the new shape stands for; `table` is the old one.
-pub fn field<'a>(model: &'a Model, pairs: &Pairs<'_>, table: &Table, column: &Column) -> &'a Field {
-    let record = pairs.new_name(&table.name).and_then(|name| model.record_named(name));
-    let record = model.record(record.expect("the new shape is of this model"));
-    record.field(record.field_named(&column.field).expect("its columns are fields of the model"))
 }
 
 /// How the values of a column fit another type.

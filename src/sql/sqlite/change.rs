@@ -2,14 +2,15 @@
 
 use super::blame::blame;
 use super::fault::Fault;
-use super::read::{self, grow, integers, tree};
+use super::read::{self, grow, tree};
 use super::session::{Session, bind, cell};
 use crate::engine::plan::{Action, Chosen};
 use crate::engine::{Outcome, Plan, Row};
 use crate::error::Error;
-use crate::model::{Cell, FieldId, Model, Stored, TypeId};
+use crate::model::{Cell, Model};
 use crate::sql::batch::Batch;
 use crate::sql::compile::Program;
+use crate::sql::parts::{Parts, parts};
 use crate::sql::select::{Level, Parameter};
 use crate::sql::write::LinkStatements;
 
@@ -66,7 +67,7 @@ struct Change<'a> {
 impl Change<'_> {
     fn create(&self, insert: &str, links: &[LinkStatements], visit: Visit<'_>) -> Result<Outcome, Fault> {
         let parts = parts(self.action);
-        let bound: Vec<_> = parts.id.map(integer).into_iter().chain(parts.bound()).collect();
+        let bound: Vec<_> = parts.id.map(Parameter::integer).into_iter().chain(parts.bound()).collect();
         let Some(written) = self.write(insert, &bound)? else {
             return Err(Error::internal("an insert returned no row").into());
         };
@@ -100,7 +101,7 @@ impl Change<'_> {
     /// An update that names no field: the record as it is, if it is at the expected version.
     fn keep(&self, version: &str, visit: Visit<'_>) -> Result<Outcome, Fault> {
         let Parts { id: Some(id), expected, .. } = parts(self.action) else { return Ok(Outcome::Missing) };
-        let Some(found) = self.session.number(version, &[integer(id)])? else { return Ok(Outcome::Missing) };
+        let Some(found) = self.session.number(version, &[Parameter::integer(id)])? else { return Ok(Outcome::Missing) };
         if let Some(expected) = expected.filter(|expected| *expected != found) {
             return Err(Error::Stale { expected, found }.into());
         }
@@ -151,7 +152,7 @@ impl Change<'_> {
     }
 
     fn link(&self, sql: &str, id: i64, others: &[i64]) -> Result<(), Fault> {
-        let bound = [integer(id), Parameter::List(integers(others))];
+        let bound = [Parameter::integer(id), Parameter::Integers(others)];
         let run = self.session.execute(sql, &bound);
         run.map(drop).map_err(|error| blame(self.session, self.model, self.action, error))
     }
@@ -172,55 +173,10 @@ impl Change<'_> {
     /// Why a statement found no record: there is none, or it is at another version.
     fn absent(&self, version: &str) -> Result<Outcome, Fault> {
         let Parts { id: Some(id), expected, .. } = parts(self.action) else { return Ok(Outcome::Missing) };
-        match (self.session.number(version, &[integer(id)])?, expected) {
+        match (self.session.number(version, &[Parameter::integer(id)])?, expected) {
             (Some(found), Some(expected)) => Err(Error::Stale { expected, found }.into()),
             (None, _) | (Some(_), None) => Ok(Outcome::Missing),
         }
-    }
-}
-
-/// What a plan writes, whatever its kind.
-pub struct Parts<'a> {
-    /// Absent where it is of a plain list.
-    pub record: Option<TypeId>,
-    /// Absent where the store chooses it.
-    pub id: Option<i64>,
-    pub expected: Option<i64>,
-    pub values: &'a [(FieldId, Stored)],
-    pub links: &'a [(FieldId, Vec<i64>)],
-}
-
-pub fn parts(action: &Action) -> Parts<'_> {
-    let (record, id, expected) = match action {
-        Action::Create { record, id, .. } => (Some(*record), *id, None),
-        Action::Update { record, id, expected_version, .. }
-        | Action::Delete { record, id, expected_version, .. } => {
-            (Some(*record), Some(*id), *expected_version)
-        }
-        Action::Get { record, id, .. } => (Some(*record), Some(*id), None),
-        Action::List { record, .. } | Action::Changed { record, .. } => (Some(*record), None, None),
-        Action::Plain(_) => (None, None, None),
-    };
-    let (values, links) = match action {
-        Action::Create { values, links, .. } | Action::Update { values, links, .. } => {
-            (values.as_slice(), links.as_slice())
-        }
-        Action::Get { .. }
-        | Action::List { .. }
-        | Action::Delete { .. }
-        | Action::Changed { .. }
-        | Action::Plain(_) => (&[][..], &[][..]),
-    };
-    Parts { record, id, expected, values, links }
-}
-
-impl<'a> Parts<'a> {
-    fn bound(&self) -> impl Iterator<Item = Parameter<'a>> + use<'a> {
-        self.values.iter().map(|(_, value)| Parameter::Cell(value.as_cell()))
-    }
-
-    fn identity(&self) -> impl Iterator<Item = Parameter<'a>> + use<'a> {
-        self.id.into_iter().chain(self.expected).map(|number| integer(number))
     }
 }
 
@@ -229,8 +185,4 @@ struct Written {
     id: i64,
     version: i64,
     rows: Batch,
-}
-
-fn integer(number: i64) -> Parameter<'static> {
-    Parameter::Cell(Cell::Int(number))
 }

@@ -2,8 +2,9 @@
 
 use super::session::Session;
 use crate::engine::changes::image;
-use crate::engine::{Change, Deed, Epoch, Log, ReadLimits};
-use crate::error::{Error, Result};
+use crate::engine::{Change, Log, ReadLimits};
+use crate::error::Result;
+use crate::sql::log::{deed, epochs};
 
 /// One statement, and so one snapshot. The sequence counts on when all rows are gone.
 const LOG: &str = "SELECT (SELECT value FROM trefoil_meta WHERE key = 'epochs'), \
@@ -18,24 +19,12 @@ pub fn read(session: Session<'_>) -> rusqlite::Result<Result<Log>> {
     let row = session.prepare(LOG)?.query_row((), |row| {
         Ok((row.get::<_, Option<String>>(0)?, row.get::<_, Option<String>>(1)?, row.get(2)?))
     });
-    let (epochs, forgotten, last): (_, _, Option<i64>) = row?;
-    Ok(epochs_of(epochs.as_deref()).map(|epochs| Log {
+    let (tags, forgotten, last): (_, _, Option<i64>) = row?;
+    Ok(epochs(tags.as_deref()).map(|epochs| Log {
         epochs,
         forgotten: forgotten.and_then(|text| text.parse().ok()).unwrap_or(0),
         last: last.unwrap_or(0),
     }))
-}
-
-#[derive(serde::Deserialize)]
-struct Written {
-    tag: String,
-    after: i64,
-}
-
-fn epochs_of(text: Option<&str>) -> Result<Vec<Epoch>> {
-    let text = text.ok_or_else(|| Error::internal("trefoil_meta has no epochs"))?;
-    let written: Vec<Written> = serde_json::from_str(text).map_err(Error::internal)?;
-    Ok(written.into_iter().map(|Written { tag, after }| Epoch { tag, after }).collect())
 }
 
 pub fn changes(
@@ -62,14 +51,6 @@ pub fn changes(
         });
     }
     Ok(changes)
-}
-
-/// What is none of the three words was not written by a trigger of ours; the number counts all the same.
-fn deed(name: &str) -> Deed {
-    [Deed::Created, Deed::Updated, Deed::Deleted]
-        .into_iter()
-        .find(|deed| deed.name() == name)
-        .unwrap_or(Deed::Updated)
 }
 
 /// Notes, in the transaction that removed them, up to which number changes are gone.

@@ -6,15 +6,10 @@ use crate::engine::plan::{Action, Bounds, Chosen, ChosenChild};
 use crate::engine::{Outcome, Plan, Row};
 use crate::error::Error;
 use crate::model::Cell;
-use crate::sql::batch::{Batch, Tree};
+use crate::sql::batch::{Batch, PARENTS, Tree, WEIGHT};
 use crate::sql::compile::Program;
 use crate::sql::lists;
 use crate::sql::select::{Branch, Level, Parameter, count_parameters, is_sliced, parameters};
-
-/// How many parents one statement finds the children of …
-const PARENTS: usize = 1_000;
-/// … unless their own texts already weigh this much.
-const WEIGHT: usize = 4 << 20;
 
 type Visit<'v> = &'v mut dyn FnMut(&dyn Row);
 
@@ -158,7 +153,7 @@ fn children(
     let bounds = &child.listing;
     let mut batch = Batch::new(level.width);
     for some in keys.chunks(PARENTS) {
-        let mut bound = vec![Parameter::List(integers(some))];
+        let mut bound = vec![Parameter::Integers(some)];
         parameters(bounds, &mut bound);
         if is_sliced(bounds) {
             let limit = bounds.limit.unwrap_or(i64::MAX);
@@ -182,9 +177,4 @@ fn load(
         batch.push((0..level.width).map(|column| cell(row, column)));
     }
     Ok(())
-}
-
-/// A list of integers as JSON.
-pub fn integers(numbers: &[i64]) -> String {
-    serde_json::to_string(numbers).unwrap_or_else(|_| "[]".to_owned())
 }

@@ -2,11 +2,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
+use rusqlite::types::{ToSql, ToSqlOutput, Value, ValueRef};
 use rusqlite::{CachedStatement, Connection, Statement};
 
 use crate::engine::Row;
-use crate::model::Cell;
+use crate::model::{Cell, Stored};
 use crate::sql::batch::visit_key;
 use crate::sql::select::{Branch, Level, Parameter};
 
@@ -40,10 +40,19 @@ impl<'c> Session<'c> {
         bind(&mut statement, parameters)?;
         let mut rows = statement.raw_query();
         let Some(row) = rows.next()? else { return Ok(None) };
-        match cell(row, 0) {
-            Cell::Int(number) => Ok(Some(number)),
-            Cell::Null | Cell::Real(_) | Cell::Text(_) | Cell::Unreadable => Ok(None),
+        Ok(cell(row, 0).to_i64())
+    }
+
+    /// The integers of the first column.
+    pub fn numbers(&self, sql: &str, parameters: &[Parameter<'_>]) -> rusqlite::Result<Vec<i64>> {
+        let mut statement = self.prepare(sql)?;
+        bind(&mut statement, parameters)?;
+        let mut rows = statement.raw_query();
+        let mut numbers = Vec::new();
+        while let Some(row) = rows.next()? {
+            numbers.extend(cell(row, 0).to_i64());
         }
+        Ok(numbers)
     }
 }
 
@@ -58,13 +67,29 @@ struct Bound<'a>(&'a Parameter<'a>);
 
 impl ToSql for Bound<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::Borrowed(match self.0 {
+        let borrowed = match self.0 {
             Parameter::Cell(Cell::Null | Cell::Unreadable) => ValueRef::Null,
             Parameter::Cell(Cell::Int(number)) => ValueRef::Integer(*number),
             Parameter::Cell(Cell::Real(number)) => ValueRef::Real(*number),
             Parameter::Cell(Cell::Text(text)) => ValueRef::Text(text.as_bytes()),
-            Parameter::List(json) => ValueRef::Text(json.as_bytes()),
-        }))
+            Parameter::List(values) => return Ok(json(values.iter().map(item))),
+            Parameter::Integers(numbers) => return Ok(json(numbers.iter().map(|number| (*number).into()))),
+        };
+        Ok(ToSqlOutput::Borrowed(borrowed))
+    }
+}
+
+fn json(items: impl Iterator<Item = serde_json::Value>) -> ToSqlOutput<'static> {
+    ToSqlOutput::Owned(Value::Text(serde_json::Value::from_iter(items).to_string()))
+}
+
+/// Reals are texts in it, because they must survive to the last bit.
+fn item(value: &Stored) -> serde_json::Value {
+    match value {
+        Stored::Null => serde_json::Value::Null,
+        Stored::Int(number) => (*number).into(),
+        Stored::Real(number) => number.to_string().into(),
+        Stored::Text(text) => text.as_str().into(),
     }
 }
 

@@ -78,7 +78,6 @@ impl<'s> Writer<'s> {
                 // connection with other settings.
                 self.worn |= guarded(|| call(&mut self.connection)).is_err();
                 self.roll_back();
-                self.shared.stirred.send_replace(());
             }
         }
     }
@@ -211,8 +210,7 @@ fn run_each(session: Session<'_>, ticket: &mut Ticket) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// All plans one unit. When one fails, the answer forgets the others and is told of each, in order: the
-/// failure of the one that failed, `Cancelled` for those that were undone or never begun.
+/// All plans one unit. When one fails, the answer forgets the others and is told of each.
 fn run_as_one(session: Session<'_>, ticket: &mut Ticket) -> rusqlite::Result<()> {
     session.control("SAVEPOINT plan")?;
     for i in 0..ticket.job.plans.len() {
@@ -223,21 +221,12 @@ fn run_as_one(session: Session<'_>, ticket: &mut Ticket) -> rusqlite::Result<()>
             }
             Err(error) => {
                 end_savepoint(session, false)?;
-                tell_undone(ticket, i, error);
+                ticket.job.tell_undone(i, error);
                 return Ok(());
             }
         }
     }
     end_savepoint(session, true)
-}
-
-fn tell_undone(ticket: &mut Ticket, failed: usize, error: Error) {
-    let (job, mut error) = (&mut ticket.job, Some(error));
-    job.answer.reset();
-    for (i, (number, _)) in job.plans.iter().enumerate() {
-        let reason = error.take_if(|_| i == failed).unwrap_or(Error::Cancelled);
-        job.answer.done(*number, Err(reason));
-    }
 }
 
 fn end_savepoint(session: Session<'_>, keep: bool) -> rusqlite::Result<()> {

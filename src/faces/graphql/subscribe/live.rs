@@ -8,8 +8,8 @@ use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
-use http::{HeaderMap, HeaderValue};
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderName, VARY};
+use http::{HeaderMap, HeaderValue};
 use tokio::time::Interval;
 
 use super::choice::Transport;

@@ -158,7 +158,9 @@ pub struct Place<'a> {
 /// The place of the one that is farthest behind, which is good for all of them, and those of the others by their ids
 /// where they differ from it.
 pub fn ping(places: &[Place<'_>]) -> Vec<u8> {
-    let Some(least) = places.iter().min_by_key(|place| place.number) else { return with_payload("ping", None) };
+    let Some(least) = places.iter().min_by_key(|place| place.number) else {
+        return with_payload("ping", None);
+    };
     let others = places.iter().filter(|place| place.number != least.number);
     let others: Vec<String> =
         others.map(|place| format!("{}:{}", quoted(place.subscription), quoted(place.id))).collect();
@@ -250,11 +252,18 @@ mod tests {
     #[test]
     fn a_ping_tells_each_place_once() {
         let ping = |places: &[(&'static str, i64, &'static str)]| {
-            let place = |&(subscription, number, id): &(&'static str, i64, &'static str)| Place { subscription, number, id };
+            let place = |&(subscription, number, id): &(&'static str, i64, &'static str)| Place {
+                subscription,
+                number,
+                id,
+            };
             String::from_utf8(ping(&places.iter().map(place).collect::<Vec<_>>())).expect("text")
         };
         assert_eq!(ping(&[]), r#"{"type":"ping"}"#);
-        assert_eq!(ping(&[("1", 7, "a-7"), ("2", 7, "a-7")]), r#"{"type":"ping","payload":{"lastEventId":"a-7"}}"#);
+        assert_eq!(
+            ping(&[("1", 7, "a-7"), ("2", 7, "a-7")]),
+            r#"{"type":"ping","payload":{"lastEventId":"a-7"}}"#
+        );
         assert_eq!(
             ping(&[("2", 9, "a-9"), ("1", 7, "a-7"), ("\"", 8, "a-8")]),
             r#"{"type":"ping","payload":{"lastEventId":"a-7","subscriptions":{"2":"a-9","\"":"a-8"}}}"#

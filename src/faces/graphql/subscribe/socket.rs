@@ -117,6 +117,11 @@ impl Socket {
         let _ = timeout(LINGER, farewell).await;
     }
 
+    /// After the good-bye of the client: answers it, if it is still there.
+    pub async fn leave(mut self) {
+        let _ = timeout(LINGER, async { while let Some(Ok(_)) = self.stream.next().await {} }).await;
+    }
+
     /// Closing on unread bytes would destroy the reason on its way to the client.
     async fn drain(&mut self) {
         let line = self.stream.get_mut();

@@ -87,8 +87,9 @@ async fn serve(
         Subprotocol::Legacy | Subprotocol::None => End::Closed(Close::not_acceptable()),
     };
     session.tell(&end, began);
-    if let End::Closed(close) = end {
-        session.socket.close(&close).await;
+    match end {
+        End::Closed(close) => session.socket.close(&close).await,
+        End::Gone => session.socket.leave().await,
     }
 }
 

@@ -1,11 +1,11 @@
-//! What the database says it has: tables, columns, indexes and triggers, ours and other programs'.
+//! What SQLite says it has: tables, columns, indexes and triggers, ours and other programs'.
 
 use std::collections::HashMap;
 
 use rusqlite::Connection;
 
-use super::ddl::{Definition, quoted, text};
-use super::shape::StoredModel;
+use super::super::ddl::{Definition, quoted, text};
+use super::super::shape::StoredModel;
 
 /// A column as another program added it.
 pub struct Extra {
@@ -18,35 +18,6 @@ pub fn relations(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     let sql = "SELECT name FROM sqlite_master \
                WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite!_%' ESCAPE '!'";
     connection.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
-}
-
-/// The first thing that is missing of a shape, in words.
-pub fn missing(connection: &Connection, model: &StoredModel) -> rusqlite::Result<Option<String>> {
-    let tables = model.tables.iter().map(|table| {
-        let own = ["id", "_version"].into_iter();
-        (
-            &table.table,
-            own.chain(table.columns.iter().map(|column| column.column.as_str())).collect::<Vec<_>>(),
-        )
-    });
-    let links = model.links.iter().map(|link| (&link.table, vec![&*link.first.column, &*link.second.column]));
-    let relations = relations(connection)?;
-    if let Some(gone) =
-        ["trefoil_changes", "trefoil_keys"].iter().find(|name| !relations.iter().any(|one| one == *name))
-    {
-        return Ok(Some(format!("the table {gone} is missing")));
-    }
-    for (table, wanted) in tables.chain(links) {
-        let found = columns(connection, table)?;
-        if found.is_empty() {
-            return Ok(Some(format!("the table {table} is missing")));
-        }
-        let is_there = |column: &&str| found.iter().any(|extra| extra.name.eq_ignore_ascii_case(column));
-        if let Some(column) = wanted.into_iter().find(|column| !is_there(column)) {
-            return Ok(Some(format!("the table {table} has no column {column}")));
-        }
-    }
-    Ok(None)
 }
 
 /// All columns of a table.

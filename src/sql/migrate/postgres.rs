@@ -1,0 +1,231 @@
+//! Migration on PostgreSQL, which changes tables where they stand, all in one transaction.
+
+mod alter;
+mod bridge;
+mod catalog;
+mod ddl;
+mod lists;
+mod lock;
+mod triggers;
+
+use std::sync::Arc;
+
+use tokio_postgres::{Client, IsolationLevel, Transaction};
+
+use self::bridge::{Asking, bridge};
+use self::ddl::{BOOKKEEPING, SPELLING, numbering};
+use super::ddl::quoted;
+use super::host::{Host, Spelling};
+use super::pair::{LinkPair, Pairs, TablePair};
+use super::shape::StoredModel;
+use super::{MigrateError, Mode, Report};
+use crate::engine::Deed;
+use crate::model::{Model, Stored, TypeId};
+
+/// Brings the database behind `client` to the shape of `model`, as [`super::prepare`] does on SQLite. The client
+/// must be in no transaction and used by nobody else meanwhile.
+///
+/// Nodes that start together come one after the other. Each finds the store fresh until one has brought its seeds in
+/// and has called [`seeded`], so the seeding itself has to see to it that it happens once.
+pub async fn prepare(
+    client: &mut Client,
+    model: &Arc<Model>,
+    logged: &[(TypeId, Deed)],
+    lists: &[String],
+    mode: Mode,
+) -> Result<Report, MigrateError> {
+    let shape = StoredModel::of(model, logged);
+    refuse_long_names(&shape)?;
+    match in_transaction(client, model, shape, lists, mode).await {
+        Err(MigrateError::Locked(_)) => Err(MigrateError::Locked(lock::holders(client).await)),
+        result => result,
+    }
+}
+
+async fn in_transaction(
+    client: &mut Client,
+    model: &Arc<Model>,
+    shape: StoredModel,
+    lists: &[String],
+    mode: Mode,
+) -> Result<Report, MigrateError> {
+    let plans = mode == Mode::Plan;
+    let isolation = if plans { IsolationLevel::RepeatableRead } else { IsolationLevel::ReadCommitted };
+    let transaction = client.build_transaction().isolation_level(isolation).read_only(plans).start().await?;
+    let schema = settings(&transaction).await?;
+    if !plans {
+        lock::take_turn(&transaction).await?;
+    }
+    let (asking, mut questions) = bridge();
+    let (model, lists) = (model.clone(), lists.to_vec());
+    let work = tokio::task::spawn_blocking(move || {
+        super::run(&Postgres { asking, schema }, &model, &shape, &lists, &mode)
+    });
+    while let Some(question) = questions.recv().await {
+        question.answer(&transaction).await;
+    }
+    let report = work.await.map_err(|_| MigrateError::Database("the migration panicked".to_owned()))?;
+    match report {
+        Ok(_) => transaction.commit().await?,
+        Err(_) => transaction.rollback().await?,
+    }
+    report
+}
+
+/// What a session may have otherwise; gives the quoted name of the schema.
+async fn settings(transaction: &Transaction<'_>) -> Result<String, MigrateError> {
+    let sql = "SET LOCAL standard_conforming_strings = on; SET LOCAL extra_float_digits = 1; \
+               SET LOCAL client_min_messages = warning; SET LOCAL statement_timeout = 0; \
+               SET LOCAL idle_in_transaction_session_timeout = 0";
+    transaction.batch_execute(sql).await?;
+    let schema: Option<String> = transaction.query_one("SELECT current_schema()::text", &[]).await?.get(0);
+    let nowhere = || MigrateError::Database("the search_path names no schema that is there".to_owned());
+    Ok(quoted(&schema.ok_or_else(nowhere)?))
+}
+
+fn refuse_long_names(shape: &StoredModel) -> Result<(), MigrateError> {
+    let columns = shape.tables.iter().flat_map(|table| &table.columns).map(|column| column.column.as_str());
+    match shape.table_names().chain(columns).find(|name| name.len() > catalog::LONGEST_NAME) {
+        None => Ok(()),
+        Some(name) => Err(MigrateError::Database(format!(
+            "PostgreSQL takes names of at most {} bytes, and {name} is longer",
+            catalog::LONGEST_NAME
+        ))),
+    }
+}
+
+/// Records that the seeds are in, so that a store which is emptied later is not seeded again. On SQLite the ids that
+/// were given tell as much; here they are given though the transaction fails.
+pub async fn seeded(client: &Client) -> Result<(), MigrateError> {
+    Ok(client.batch_execute(SEEDED).await?)
+}
+
+const SEEDED: &str =
+    "INSERT INTO \"trefoil_meta\" (\"key\", \"value\") VALUES ('seeded', 'yes') ON CONFLICT DO NOTHING";
+
+/// A database on a thread that may wait for it.
+pub struct Postgres {
+    asking: Asking,
+    /// Quoted.
+    schema: String,
+}
+
+impl Postgres {
+    /// Rows of text; null is the empty one.
+    fn texts(&self, sql: &str, parameters: &[&str]) -> Result<Vec<Vec<String>>, MigrateError> {
+        let parameters: Vec<Stored> = parameters.iter().map(|&text| Stored::Text(text.to_owned())).collect();
+        let text = |cell| match cell {
+            Stored::Text(text) => text,
+            Stored::Null => String::new(),
+            Stored::Int(number) => number.to_string(),
+            Stored::Real(number) => number.to_string(),
+        };
+        Ok(self.rows(sql, &parameters)?.into_iter().map(|row| row.into_iter().map(text).collect()).collect())
+    }
+
+    fn placed(&self, sql: &str) -> String {
+        sql.replace("{schema}", &self.schema)
+    }
+}
+
+impl Host for Postgres {
+    fn spelling(&self) -> &'static Spelling {
+        &SPELLING
+    }
+
+    fn batch(&self, sql: &str) -> Result<(), MigrateError> {
+        self.asking.ask(sql, None).map(drop)
+    }
+
+    fn rows(&self, sql: &str, parameters: &[Stored]) -> Result<Vec<Vec<Stored>>, MigrateError> {
+        self.asking.ask(sql, Some(parameters))
+    }
+
+    fn relations(&self) -> Result<Vec<String>, MigrateError> {
+        catalog::relations(self)
+    }
+
+    fn columns(&self, table: &str) -> Result<Vec<String>, MigrateError> {
+        catalog::columns(self, table)
+    }
+
+    fn is_unused(&self, shape: &StoredModel) -> Result<bool, MigrateError> {
+        if !self.rows("SELECT 1 FROM \"trefoil_meta\" WHERE \"key\" = 'seeded'", &[])?.is_empty() {
+            return Ok(false);
+        }
+        for table in &shape.tables {
+            if !self.rows(&format!("SELECT 1 FROM {} LIMIT 1", quoted(&table.table)), &[])?.is_empty() {
+                self.batch(SEEDED)?;
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn lists(&self, names: &[String]) -> Result<bool, MigrateError> {
+        self.batch(lists::TABLES)?;
+        catalog::sync_functions(self, &lists::functions())?;
+        catalog::sync_triggers(self, &["trefoil_list_values"], &lists::triggers())?;
+        let sql = "INSERT INTO \"trefoil_lists\" (\"name\") SELECT $1 \
+                   WHERE NOT EXISTS (SELECT FROM \"trefoil_lists\" WHERE \"name\" = $1)";
+        names.iter().try_for_each(|name| self.rows(sql, &[Stored::Text(name.clone())]).map(drop))?;
+        let used = "SELECT 1 FROM \"trefoil_lists\" WHERE \"next\" <> 0 OR \"length\" <> 0";
+        Ok(self.rows(used, &[])?.is_empty())
+    }
+
+    fn bookkeeping(&self) -> Result<(), MigrateError> {
+        self.batch(BOOKKEEPING)
+    }
+
+    fn hold(&self, pairs: &Pairs<'_>) -> Result<(), MigrateError> {
+        lock::hold(self, pairs)
+    }
+
+    /// Every change of the tables that are held gets its number, so that all images are in one place.
+    fn begin_change(&self, _pairs: &Pairs<'_>) -> Result<(), MigrateError> {
+        catalog::sync_functions(self, &[numbering()])?;
+        self.rows("SELECT \"trefoil_number_changes\"(true)", &[]).map(drop)
+    }
+
+    fn begin_replacing(&self, pairs: &Pairs<'_>) -> Result<(), MigrateError> {
+        catalog::drop_outdated_references(self, pairs.new)
+    }
+
+    fn reshape(&self, model: &Model, pairs: &Pairs<'_>, pair: &TablePair<'_>) -> Result<(), MigrateError> {
+        alter::reshape(self, model, pairs, pair)
+    }
+
+    fn move_link(
+        &self,
+        _pairs: &Pairs<'_>,
+        pair: &LinkPair<'_>,
+        temporary: &str,
+    ) -> Result<(), MigrateError> {
+        alter::move_link(self, pair, temporary)
+    }
+
+    fn write_images(&self, images: &[(i64, String)]) -> Result<(), MigrateError> {
+        let pairs = images.iter().map(|(number, image)| (number.to_string(), image.clone().into()));
+        let object: serde_json::Map<String, serde_json::Value> = pairs.collect();
+        let sql = "UPDATE \"trefoil_changes\" SET \"image\" = i.value::json FROM json_each_text($1::json) AS i \
+                   WHERE \"number\" = i.key::bigint";
+        self.rows(sql, &[Stored::Text(serde_json::Value::Object(object).to_string())]).map(drop)
+    }
+
+    fn settle(&self, old: Option<&StoredModel>, new: &StoredModel) -> Result<(), MigrateError> {
+        catalog::sync_references(self, new)?;
+        catalog::sync_indexes(self, old, new)?;
+        let functions = triggers::functions(new);
+        catalog::sync_functions(self, &[numbering()])?;
+        catalog::sync_functions(self, &functions)?;
+        let mut wanted = Vec::new();
+        for table in &new.tables {
+            wanted.extend(triggers::triggers(table, &catalog::sequence(self, &table.table)?));
+        }
+        let tables: Vec<&str> = new.table_names().collect();
+        catalog::sync_triggers(self, &tables, &wanted)?;
+        let mut gone = old.map(triggers::functions).unwrap_or_default();
+        gone.retain(|function| !functions.iter().any(|kept| kept.name == function.name));
+        catalog::drop_functions(self, &gone)
+    }
+}

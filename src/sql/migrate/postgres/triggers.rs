@@ -1,0 +1,177 @@
+//! The triggers of a record's table on PostgreSQL, and the functions they call.
+
+use super::super::ddl::{quoted, text};
+use super::super::shape::{Column, Fill, Form, StoredModel, Table};
+use super::catalog::{Function, Trigger, short};
+use super::ddl::SPELLING;
+
+/// What each table's triggers call, its own functions and those that all share.
+pub fn functions(model: &StoredModel) -> Vec<Function> {
+    let own =
+        model.tables.iter().flat_map(|table| log_function(table).into_iter().chain(version_function(table)));
+    [refuse(), count_version(), pass_id()].into_iter().chain(own).collect()
+}
+
+/// `sequence` is the one that gives the table's ids. A trigger's name need not be unique beyond its table.
+pub fn triggers(table: &Table, sequence: &str) -> Vec<Trigger> {
+    let version = version_function(table).unwrap_or_else(count_version).name;
+    let mut list = vec![
+        // Links, subscribers and caches know a record by its id.
+        trigger(
+            table,
+            "id",
+            "BEFORE UPDATE",
+            "FOR EACH ROW WHEN (NEW.\"id\" IS DISTINCT FROM OLD.\"id\")",
+            "trefoil_refuse",
+            "the id of a record never changes",
+        ),
+        // What Trefoil's own updates do by themselves: count the version up and keep `@updatedAt` true.
+        trigger(
+            table,
+            "version",
+            "BEFORE UPDATE",
+            "FOR EACH ROW WHEN (NEW.\"_version\" = OLD.\"_version\")",
+            &version,
+            "",
+        ),
+        trigger(
+            table,
+            "pass_id",
+            "AFTER INSERT",
+            &format!(
+                "FOR EACH ROW WHEN (NEW.\"id\" > coalesce(pg_sequence_last_value({}::regclass), 0))",
+                text(sequence)
+            ),
+            "trefoil_pass_id",
+            sequence,
+        ),
+    ];
+    let deeds = [
+        (table.logged.created, "created", "AFTER INSERT"),
+        (table.logged.updated, "updated", "AFTER UPDATE"),
+        (table.logged.deleted, "deleted", "AFTER DELETE"),
+    ];
+    let logged = deeds.into_iter().filter(|(logged, _, _)| *logged);
+    list.extend(
+        logged.map(|(_, deed, when)| trigger(table, deed, when, "FOR EACH ROW", &log_name(table), deed)),
+    );
+    if table.logged.deleted {
+        list.push(trigger(
+            table,
+            "truncate",
+            "BEFORE TRUNCATE",
+            "FOR EACH STATEMENT",
+            "trefoil_refuse",
+            "TRUNCATE would leave these deletions out of the change log: use DELETE",
+        ));
+    }
+    list
+}
+
+fn trigger(table: &Table, purpose: &str, when: &str, rows: &str, calls: &str, argument: &str) -> Trigger {
+    let argument = if argument.is_empty() { String::new() } else { text(argument) };
+    Trigger {
+        table: table.table.clone(),
+        name: format!("trefoil_{purpose}"),
+        when: format!("{when} ON {{table}} {rows} EXECUTE FUNCTION {{schema}}.{}({argument})", quoted(calls)),
+    }
+}
+
+fn refuse() -> Function {
+    let body =
+        "\nBEGIN\n  RAISE EXCEPTION '%', TG_ARGV[0] USING ERRCODE = 'integrity_constraint_violation';\nEND\n";
+    Function::of_trigger("trefoil_refuse", body)
+}
+
+fn count_version() -> Function {
+    let body = "\nBEGIN\n  NEW.\"_version\" := OLD.\"_version\" + 1;\n  RETURN NEW;\nEND\n";
+    Function::of_trigger("trefoil_count_version", body)
+}
+
+/// Only of tables that have a field which is to follow each change.
+fn version_function(table: &Table) -> Option<Function> {
+    let followed = || table.columns.iter().filter(|column| column.default == Fill::Updated);
+    followed().next()?;
+    let sets: String = followed()
+        .map(|column| {
+            let name = quoted(&column.column);
+            format!(
+                "  IF NEW.{name} IS NOT DISTINCT FROM OLD.{name} THEN\n    NEW.{name} := clock_timestamp();\n  END IF;\n"
+            )
+        })
+        .collect();
+    let body = format!("\nBEGIN\n  NEW.\"_version\" := OLD.\"_version\" + 1;\n{sets}  RETURN NEW;\nEND\n");
+    Some(Function::of_trigger(&short(&format!("trefoil_{}_version", table.table)), &body))
+}
+
+/// After a record with an id that somebody chose, ids go on behind it. Only forward, and one at a time: a sequence that
+/// is set cannot say where it was. A short way is gone step by step, since others may take ids meanwhile.
+fn pass_id() -> Function {
+    let body = r#"
+DECLARE given regclass := TG_ARGV[0]::regclass; last bigint;
+BEGIN
+  PERFORM pg_advisory_xact_lock(given::oid::bigint);
+  last := coalesce(pg_sequence_last_value(given), 0);
+  IF NEW."id" - last > 10000 THEN
+    PERFORM setval(given, NEW."id");
+  ELSE
+    WHILE last < NEW."id" LOOP
+      last := nextval(given);
+    END LOOP;
+  END IF;
+  RETURN NULL;
+END
+"#;
+    Function::of_trigger("trefoil_pass_id", body)
+}
+
+pub fn log_name(table: &Table) -> String {
+    short(&format!("trefoil_{}_log", table.table))
+}
+
+/// Writes a change with the place it takes in the order of all, while the record is still locked.
+fn log_function(table: &Table) -> Option<Function> {
+    let logged = table.logged;
+    if !(logged.created || logged.updated || logged.deleted) {
+        return None;
+    }
+    let insert = |row: &str| {
+        format!(
+            "    INSERT INTO {{schema}}.\"trefoil_unnumbered\" (\"resource\", \"deed\", \"record\", \"version\", \"at\", \"image\")\n    \
+             SELECT {}, TG_ARGV[0], i.\"id\", i.\"_version\", clock_timestamp(), row_to_json(i)\n    \
+             FROM (SELECT {}) AS i;\n",
+            text(&table.name),
+            image(table, row)
+        )
+    };
+    let typed =
+        |column: &Column| format!("{} {}", quoted(&column.column), (SPELLING.column_type)(&column.form));
+    // A session that ran the function knows the types of its columns; it only learns of others when the text differs.
+    let types = table.columns.iter().map(typed).collect::<Vec<_>>().join(", ");
+    let body = format!(
+        "\n-- {types}\nBEGIN\n  IF TG_OP = 'DELETE' THEN\n{}  ELSE\n{}  END IF;\n  RETURN NULL;\nEND\n",
+        insert("OLD"),
+        insert("NEW")
+    );
+    Some(Function::of_trigger(&log_name(table), &body))
+}
+
+/// The record's columns in the stored form. Values that no field can hold are null: another program's write must not
+/// fail for them here, where they did not fail in the table.
+fn image(table: &Table, row: &str) -> String {
+    let own = ["id", "_version"].map(|name| format!("{row}.{0} AS {0}", quoted(name)));
+    let columns = table.columns.iter().map(|column| image_value(row, column));
+    own.into_iter().chain(columns).collect::<Vec<_>>().join(", ")
+}
+
+fn image_value(row: &str, column: &Column) -> String {
+    let name = quoted(&column.column);
+    let value = format!("{row}.{name}");
+    let read = (SPELLING.reading)(&column.form, &value);
+    let may_be_no_number = [Form::Scalar("Float".to_owned()), Form::Scalar("Decimal".to_owned())];
+    match may_be_no_number.contains(&column.form) {
+        // What is infinite, or not a number, is not so far from itself.
+        true => format!("CASE WHEN {value} - {value} = 0 THEN {read} END AS {name}"),
+        false => format!("{read} AS {name}"),
+    }
+}

@@ -1,0 +1,58 @@
+//! The change log in PostgreSQL: numbering what is committed, where it ends, and a part of it.
+
+use tokio_postgres::Row;
+
+use super::fault::Fault;
+use super::link::Link;
+use crate::engine::changes::image;
+use crate::engine::{Change, Log, ReadLimits};
+use crate::error::{Error, Result};
+use crate::sql::log::{deed, epochs};
+
+/// Numbers what waits for it and waits for another node that is at it: that one may have begun too early to see
+/// everything that this call must see.
+const LOG: &str = "SELECT trefoil_number_changes(true), \
+                   (SELECT value FROM trefoil_meta WHERE key = 'epochs'), \
+                   (SELECT value FROM trefoil_meta WHERE key = 'forgotten')::bigint";
+
+/// The sum is of what comes before a change, so the one that goes beyond the limit is still there.
+const CHANGES: &str = "SELECT number, resource, deed, record, version, image FROM ( \
+                       SELECT number, resource, deed, record, version, image::text AS image, \
+                       sum(octet_length(image::text)) OVER (ORDER BY number) - octet_length(image::text) AS before \
+                       FROM trefoil_changes WHERE number > $1 AND number <= $2 ORDER BY number LIMIT $3 \
+                       ) AS part WHERE before < $4 ORDER BY number";
+
+pub async fn read(link: &Link) -> Result<Log> {
+    let statement = link.prepare(LOG).await.map_err(failed)?;
+    let row = link.client().query_one(&statement, &[]).await.map_err(failed)?;
+    let (tags, forgotten): (Option<String>, Option<i64>) = (cell(&row, 1)?, cell(&row, 2)?);
+    Ok(Log { epochs: epochs(tags.as_deref())?, forgotten: forgotten.unwrap_or(0), last: cell(&row, 0)? })
+}
+
+pub async fn changes(link: &Link, after: i64, until: i64, limits: ReadLimits) -> Result<Vec<Change>> {
+    let clamp = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+    let (count, bytes) = (clamp(limits.changes), clamp(limits.bytes));
+    let statement = link.prepare(CHANGES).await.map_err(failed)?;
+    let rows = link.client().query(&statement, &[&after, &until, &count, &bytes]).await;
+    rows.map_err(failed)?.iter().map(change).collect()
+}
+
+fn failed(error: tokio_postgres::Error) -> Error {
+    Fault::from(error).into_error()
+}
+
+fn change(row: &Row) -> Result<Change> {
+    let text: &str = row.try_get(5).map_err(Error::internal)?;
+    Ok(Change {
+        number: cell(row, 0)?,
+        resource: cell(row, 1)?,
+        deed: deed(row.try_get(2).map_err(Error::internal)?),
+        record: cell(row, 3)?,
+        version: cell(row, 4)?,
+        image: image(text),
+    })
+}
+
+fn cell<T: tokio_postgres::types::FromSqlOwned>(row: &Row, column: usize) -> Result<T> {
+    row.try_get(column).map_err(Error::internal)
+}

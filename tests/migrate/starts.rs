@@ -1,0 +1,116 @@
+//! Several nodes on one PostgreSQL: who migrates, who waits and who is told to go away.
+
+use std::sync::Arc;
+
+use trefoil::sql::migrate::{Report, postgres};
+
+use super::bench::{connect, on_client};
+use super::*;
+
+const OLD: &str = "type User { id: ID! name: String! }";
+const NEW: &str =
+    "type User { id: ID! name: String! nick: String! @default(value: \"-\") } type Tag { id: ID! }";
+
+fn five_at_once(store: &Store, sdl: &str) -> Vec<Report> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let nodes: Vec<_> = (0..5)
+            .map(|_| {
+                let (url, model) = (store.url().to_owned(), Arc::new(model(sdl)));
+                tokio::spawn(async move {
+                    let mut client = connect(&url).await;
+                    let lists = ["items".to_owned()];
+                    postgres::prepare(&mut client, &model, &everything(&model), &lists, Mode::Start).await
+                })
+            })
+            .collect();
+        let mut reports = Vec::new();
+        for node in nodes {
+            reports.push(node.await.unwrap().unwrap());
+        }
+        reports
+    })
+}
+
+#[test]
+fn five_nodes_make_one_store() {
+    let store = Store::empty(On::Postgres);
+    let reports = five_at_once(&store, OLD);
+    assert_eq!(reports.iter().filter(|report| !report.steps.is_empty()).count(), 1, "{reports:?}");
+    assert!(reports.iter().all(|report| report.fresh && report.done));
+    assert_eq!(store.rows("SELECT name FROM trefoil_lists"), ["items"]);
+    let before = store.dump();
+    assert_eq!(store.start(OLD).unwrap().steps, []);
+    assert_eq!(store.dump(), before);
+}
+
+#[test]
+fn five_nodes_migrate_once() {
+    let store = Store::with(On::Postgres, OLD, "INSERT INTO users (name) VALUES ('Ann')");
+    let reports = five_at_once(&store, NEW);
+    assert_eq!(reports.iter().filter(|report| !report.steps.is_empty()).count(), 1, "{reports:?}");
+    assert!(!reports.iter().any(|report| report.fresh));
+    assert_eq!(store.rows("SELECT name, nick FROM users"), ["Ann|-"]);
+}
+
+#[test]
+fn a_store_is_fresh_until_seeds_are_in_and_never_after() {
+    let store = Store::with(On::Postgres, OLD, "");
+    // Seeds that failed gave ids, and left nothing.
+    store.run("BEGIN; INSERT INTO users (name) VALUES ('Ann'); ROLLBACK");
+    assert!(store.start(OLD).unwrap().fresh);
+    on_client(store.url(), async |client| postgres::seeded(client).await).unwrap();
+    assert!(!store.start(OLD).unwrap().fresh);
+    // The mark is also made by a start that finds records.
+    let store = Store::with(On::Postgres, OLD, "INSERT INTO users (name) VALUES ('Ann')");
+    assert!(!store.start(OLD).unwrap().fresh);
+    store.run("DELETE FROM users");
+    assert!(!store.start(OLD).unwrap().fresh);
+}
+
+#[test]
+fn an_open_transaction_is_named_and_not_waited_for_for_ever() {
+    let store = Store::with(On::Postgres, OLD, "");
+    let before = store.dump();
+    let impatient = format!(
+        "{}{}options=-clock_timeout%3D200",
+        store.url(),
+        if store.url().contains('?') { "&" } else { "?" }
+    );
+    let error = on_client(&format!("{impatient}&application_name=node"), async |client| {
+        let mut operator = connect(store.url()).await;
+        let open = operator.transaction().await.unwrap();
+        open.batch_execute("SET application_name = 'the operator'; INSERT INTO users (name) VALUES ('Ann')")
+            .await
+            .unwrap();
+        let model = Arc::new(model(NEW));
+        let result = postgres::prepare(client, &model, &everything(&model), &[], Mode::Start).await;
+        // The connection is good for another try.
+        client.batch_execute("SELECT 1").await.unwrap();
+        open.rollback().await.unwrap();
+        result.unwrap_err()
+    });
+    assert!(matches!(error, MigrateError::Locked(_)), "{error}");
+    let text = error.to_string();
+    assert!(text.contains("the operator") && text.contains("idle in transaction"), "{text}");
+    store.run("SELECT setval('users_id_seq', 1, false); SELECT setval('trefoil_sequence', 1, false)");
+    assert_eq!(store.dump(), before);
+    assert_eq!(store.start(NEW).unwrap().steps.len(), 2);
+}
+
+#[test]
+fn a_start_that_changes_nothing_waits_for_no_reader_and_no_writer() {
+    let store = Store::with(On::Postgres, OLD, "");
+    on_client(store.url(), async |client| {
+        let mut other = connect(store.url()).await;
+        let open = other.transaction().await.unwrap();
+        open.batch_execute("INSERT INTO users (name) VALUES ('Ann'); LOCK TABLE users IN ACCESS SHARE MODE")
+            .await
+            .unwrap();
+        client.batch_execute("SET lock_timeout = '5s'").await.unwrap();
+        let model = Arc::new(model(OLD));
+        let report = postgres::prepare(client, &model, &everything(&model), &[], Mode::Start).await.unwrap();
+        assert_eq!(report.steps, []);
+        open.rollback().await.unwrap();
+    });
+}

@@ -1,0 +1,170 @@
+//! The change log on PostgreSQL as its store gives it: numbers, parts, pruning, and wake-ups from node to node.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use trefoil::config::PostgresUrl;
+use trefoil::engine::{Change, Deed, ReadLimits, Store};
+use trefoil::model::{Model, SourceFile, Stored, TypeId, parse};
+use trefoil::sql::migrate::Mode;
+use trefoil::sql::postgres::{Options, PostgresStore};
+
+use super::links::{LONG, outside, until};
+use crate::support::postgres::database;
+
+const ALL: ReadLimits = ReadLimits { changes: 1_000, bytes: 1 << 20 };
+
+fn model() -> Arc<Model> {
+    let text = "type Book { id: ID! title: String! pages: Int read: Boolean } type Query { books: [Book!]! }";
+    let file = SourceFile { name: "schema.graphqls".to_owned(), text: text.to_owned() };
+    Arc::new(parse(&[file], &[]).expect("a schema").0)
+}
+
+async fn open(url: &str, change: impl FnOnce(&mut Options)) -> PostgresStore {
+    let mut options = Options::at(PostgresUrl::read(url).unwrap());
+    change(&mut options);
+    let store = PostgresStore::open(options).await.expect("it connects");
+    let logged = [Deed::Created, Deed::Updated, Deed::Deleted].map(|deed| (TypeId(0), deed));
+    store.migrate(&model(), &logged, &[], Mode::Start).await.expect("tables");
+    store
+}
+
+fn brief(changes: &[Change]) -> Vec<(i64, &str, Deed, i64, i64)> {
+    changes
+        .iter()
+        .map(|change| (change.number, change.resource.as_str(), change.deed, change.record, change.version))
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_anyone_commits_is_numbered_and_told() {
+    let url = database();
+    let store = open(&url, |_| {}).await;
+    let log = store.log().await.unwrap();
+    assert_eq!((log.last, log.forgotten, log.epochs.len()), (0, 0, 1));
+    outside(&url, "INSERT INTO books (title, read) VALUES ('One', true)").await;
+    outside(&url, "UPDATE books SET pages = 7; DELETE FROM books").await;
+    assert_eq!(store.log().await.unwrap().last, 3);
+    let changes = store.changes(0, 3, ALL).await.unwrap();
+    assert_eq!(
+        brief(&changes),
+        [
+            (1, "Book", Deed::Created, 1, 1),
+            (2, "Book", Deed::Updated, 1, 2),
+            (3, "Book", Deed::Deleted, 1, 2),
+        ]
+    );
+    let image = &changes[1].image;
+    let cell = |name: &str| image.iter().find(|(column, _)| column == name).map(|(_, value)| value.clone());
+    assert_eq!(cell("title"), Some(Stored::Text("One".to_owned())));
+    assert_eq!((cell("pages"), cell("read")), (Some(Stored::Int(7)), Some(Stored::Int(1))));
+    assert_eq!(store.log().await.unwrap().epochs, log.epochs);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_ends_with_the_change_that_goes_beyond_a_limit() {
+    let url = database();
+    let store = open(&url, |_| {}).await;
+    outside(&url, "INSERT INTO books (title) SELECT repeat('x', 1000) FROM generate_series(1, 50)").await;
+    assert_eq!(store.log().await.unwrap().last, 50);
+    let numbers = async |after, until, changes, bytes| {
+        let part = store.changes(after, until, ReadLimits { changes, bytes }).await.unwrap();
+        part.iter().map(|change| change.number).collect::<Vec<_>>()
+    };
+    assert_eq!(numbers(10, 14, 1_000, 1 << 20).await, [11, 12, 13, 14]);
+    assert_eq!(numbers(10, 50, 2, 1 << 20).await, [11, 12]);
+    assert_eq!(numbers(10, 50, 1_000, 2_500).await, [11, 12, 13]);
+    assert_eq!(numbers(10, 50, 1_000, 1).await, [11], "at least one");
+    assert_eq!(numbers(50, 90, 1_000, 1).await, [0_i64; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_that_is_committed_late_is_numbered_late_and_never_passed_over() {
+    let url = database();
+    let store = open(&url, |_| {}).await;
+    let slow = store.links().own().await.unwrap();
+    slow.client().batch_execute("BEGIN; INSERT INTO books (title) VALUES ('slow')").await.unwrap();
+    outside(&url, "INSERT INTO books (title) VALUES ('quick')").await;
+    assert_eq!(store.log().await.unwrap().last, 1);
+    slow.client().batch_execute("COMMIT").await.unwrap();
+    slow.finished();
+    assert_eq!(store.log().await.unwrap().last, 2);
+    let changes = store.changes(0, 2, ALL).await.unwrap();
+    let records: Vec<i64> = changes.iter().map(|change| change.record).collect();
+    assert_eq!(records, [2, 1]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_asks_waits_for_another_node_that_numbers() {
+    let url = database();
+    let (one, other) = (open(&url, |_| {}).await, Arc::new(open(&url, |_| {}).await));
+    let held = one.links().own().await.unwrap();
+    outside(&url, "INSERT INTO books (title) VALUES ('One')").await;
+    held.client().batch_execute("BEGIN; SELECT trefoil_number_changes()").await.unwrap();
+    outside(&url, "INSERT INTO books (title) VALUES ('Two')").await;
+    let asking = tokio::spawn({
+        let other = other.clone();
+        async move { other.log().await }
+    });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(!asking.is_finished(), "the first change has a number that nobody can see yet");
+    held.client().batch_execute("COMMIT").await.unwrap();
+    held.finished();
+    assert_eq!(asking.await.unwrap().unwrap().last, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_old_and_beyond_the_last_so_many_is_forgotten_by_one_node_at_a_time() {
+    let url = database();
+    let keeping = |options: &mut Options| {
+        options.keep_changes = 10;
+        options.keep_changes_for = Duration::from_secs(3_600);
+    };
+    let (one, other) = (open(&url, keeping).await, open(&url, keeping).await);
+    outside(&url, "INSERT INTO books (title) SELECT 'x' FROM generate_series(1, 3000)").await;
+    assert_eq!(one.log().await.unwrap().last, 3_000);
+    one.tidy().await.unwrap();
+    assert_eq!(one.log().await.unwrap().forgotten, 0, "all are young");
+
+    let old = "UPDATE trefoil_changes SET at = now() - interval '2 hours' WHERE number <> 2500; \
+               INSERT INTO trefoil_keys VALUES ('old', '', '', 0), ('new', '', '', 9999999999)";
+    outside(&url, old).await;
+    let both = tokio::join!(one.tidy(), other.tidy());
+    both.0.and(both.1).unwrap();
+    one.tidy().await.unwrap();
+    let log = other.log().await.unwrap();
+    assert_eq!((log.forgotten, log.last), (2_499, 3_000), "a young one keeps what comes after it");
+    assert_eq!(outside(&url, "SELECT min(number) FROM trefoil_changes").await, "2500");
+    assert_eq!(outside(&url, "SELECT key FROM trefoil_keys").await, "new");
+
+    outside(&url, "UPDATE trefoil_changes SET at = now() - interval '2 hours'").await;
+    one.tidy().await.unwrap();
+    let log = other.log().await.unwrap();
+    assert_eq!((log.forgotten, log.last), (2_990, 3_000));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_is_only_looked_at_is_not_changed() {
+    let url = database();
+    let options = Options::at(PostgresUrl::read(&url).unwrap());
+    let store = PostgresStore::open(options).await.unwrap();
+    store.migrate(&model(), &[], &[], Mode::Plan).await.expect("a plan");
+    drop(store);
+    assert_eq!(outside(&url, "SELECT count(*) FROM pg_class WHERE relname LIKE 'trefoil%'").await, "0");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_turn_to_seed_is_one_nodes_at_a_time() {
+    let url = database();
+    let (one, other) = (open(&url, |_| {}).await, Arc::new(open(&url, |_| {}).await));
+    let turn = one.seeding().await.expect("free");
+    let waiting = tokio::spawn({
+        let other = other.clone();
+        async move { other.seeding().await.map(drop) }
+    });
+    let is_waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' \
+                      AND datname = current_database()";
+    until("the other waits", async || outside(&url, is_waiting).await == "1").await;
+    drop(turn);
+    tokio::time::timeout(LONG, waiting).await.expect("its turn comes").unwrap().expect("free");
+}

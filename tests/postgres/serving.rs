@@ -1,0 +1,90 @@
+//! A server on PostgreSQL, seen from outside: while the database is away, and how it starts without one.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::support::postgres::{Cluster, Options, database, sql};
+use crate::support::{Process, command};
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !holds() {
+        assert!(begin.elapsed() < Duration::from_secs(30), "not within 30 s: {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn while_the_database_is_away_requests_get_503_and_the_log_says_so_once() {
+    let cluster = Cluster::start(&Options::default());
+    let url = cluster.database().replace("postgres@", "postgres:s3cret@");
+    let folder = tempfile::tempdir().unwrap();
+    let process = Process::start(folder.path(), &["serve", "--database", &url]);
+    let mut client = process.client();
+    let create = r#"mutation { createUser(name: "Zoë", email: "") { name } }"#;
+    assert_eq!(client.graphql(create), json!({ "data": { "createUser": { "name": "Zoë" } } }));
+    assert_eq!(client.send("GET", "/health/ready", &[], b"").status, 200);
+
+    cluster.kill();
+    until("it is not ready", || client.send("GET", "/health/ready", &[], b"").status == 503);
+    let headers = [("Content-Type", "application/json"), ("Accept", "application/graphql-response+json")];
+    for query in
+        ["{ getAllUsers { name } }", "mutation { createUser(name: \\\"x\\\", email: \\\"\\\") { id } }"]
+    {
+        for _ in 0..50 {
+            let body = format!(r#"{{"query":"{query}"}}"#);
+            let reply = client.send("POST", "/graphql", &headers, body.as_bytes());
+            assert_eq!((reply.status, reply.header("retry-after")), (503, Some("1")), "{}", reply.text());
+            assert!(reply.text().contains("the database cannot be reached"), "{}", reply.text());
+        }
+    }
+    assert_eq!(client.send("GET", "/health/live", &[], b"").status, 200);
+    process.wait_for("the database is away");
+    cluster.again();
+    until("it is ready again", || client.send("GET", "/health/ready", &[], b"").status == 200);
+    until("it writes again", || client.graphql(create).get("errors").is_none());
+    process.wait_for("the database is back");
+    let log = process.log();
+    for said in ["the database is away", "the database is back"] {
+        assert_eq!(log.matches(said).count(), 1, "{log}");
+    }
+    assert!(!log.contains("s3cret"), "{log}");
+}
+
+#[test]
+fn servers_that_start_together_bring_the_seeds_in_once() {
+    let url = database();
+    let folders: Vec<_> = (0..3).map(|_| tempfile::tempdir().unwrap()).collect();
+    let processes: Vec<Process> = std::thread::scope(|scope| {
+        let starts = folders
+            .iter()
+            .map(|folder| scope.spawn(|| Process::start(folder.path(), &["serve", "--database", &url])));
+        let starts: Vec<_> = starts.collect();
+        starts.into_iter().map(|start| start.join().unwrap()).collect()
+    });
+    let names = |process: &Process| process.client().graphql("{ getAllUsers { id name } }");
+    let first = names(&processes[0]);
+    assert!(first["data"]["getAllUsers"].as_array().is_some_and(|users| users.len() >= 3), "{first}");
+    assert!(processes.iter().all(|process| names(process) == first));
+    assert_eq!(sql(&url, "SELECT count(*) - count(DISTINCT name) FROM users"), "0");
+    drop(processes);
+    sql(&url, "DELETE FROM orders; DELETE FROM users");
+    let emptied = Process::start(folders[0].path(), &["serve", "--database", &url]);
+    assert_eq!(names(&emptied), json!({ "data": { "getAllUsers": [] } }), "emptied is not the same as new");
+}
+
+#[test]
+fn a_start_without_a_database_ends_with_one_clear_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = format!("{}_missing", database()).replace("postgres@", "postgres:s3cret@");
+    for arguments in [["serve", "--port", "0"].as_slice(), &["migrate", "--plan"]] {
+        let ended = command(folder.path(), arguments).env("DATABASE_URL", &missing).output().unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(1), "{said}");
+        let line = said.lines().last().unwrap_or_default();
+        assert!(line.starts_with("error: database postgres://postgres:***@127.0.0.1"), "{said}");
+        assert!(line.ends_with("does not exist") && !said.contains("s3cret"), "{said}");
+    }
+    assert!(!folder.path().join("trefoil-data").exists(), "nothing is kept here");
+}

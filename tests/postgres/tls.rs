@@ -1,0 +1,95 @@
+//! TLS to a real PostgreSQL: who is believed, who is refused, and in what words.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use trefoil::config::PostgresUrl;
+use trefoil::sql::postgres::{Options as StoreOptions, PostgresStore};
+
+use crate::support::postgres::{Certificates, Cluster, Options};
+
+/// Whether the connection is encrypted, or why there is none.
+async fn open(url: &str) -> Result<bool, String> {
+    let url = PostgresUrl::read(url).expect("an address");
+    let store = PostgresStore::open(StoreOptions::at(url)).await?;
+    let link = store.links().shared().expect("connected");
+    let sql = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+    Ok(link.client().query_one(sql, &[]).await.expect("an answer").get(0))
+}
+
+async fn refused(url: &str, because: &str) {
+    let begin = Instant::now();
+    let error = open(url).await.expect_err(url);
+    assert!(error.contains(because) && !error.contains('\n') && !error.contains("s3cret"), "{url}: {error}");
+    assert!(begin.elapsed() < Duration::from_secs(9), "what waiting cannot mend is told at once");
+}
+
+/// A certificate for another host, which its server signed itself.
+fn for_another_host(folder: &Path) -> Certificates {
+    let script = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 30 \
+                  -subj /CN=db.example -addext subjectAltName=DNS:db.example -keyout own.key -out own.crt";
+    let made = Command::new("sh").args(["-ec", script]).current_dir(folder).output().expect("sh runs");
+    assert!(made.status.success(), "openssl: {}", String::from_utf8_lossy(&made.stderr));
+    let file = |name: &str| folder.join(name);
+    Certificates { authority: file("own.crt"), certificate: file("own.crt"), key: file("own.key") }
+}
+
+fn start(tls: Option<Certificates>) -> (Cluster, String) {
+    let cluster = Cluster::start(&Options { tls, ..Options::default() });
+    let url = cluster.database().replace("postgres@", "postgres:s3cret@");
+    (cluster, url)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_is_believed_only_when_a_trusted_one_signed_it() {
+    let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let certificates = Certificates::make(folder.path());
+    let root = |path: &PathBuf| path.display().to_string().replace('/', "%2F");
+    let right = root(&certificates.authority);
+    let wrong = root(&Certificates::make(other.path()).authority);
+    let (_cluster, url) = start(Some(certificates));
+    for (parameters, encrypted) in [
+        ("sslmode=disable".to_owned(), false),
+        (String::new(), true),
+        ("sslmode=prefer".to_owned(), true),
+        (format!("sslrootcert={right}"), true),
+        (format!("sslmode=require&sslrootcert={right}"), true),
+        (format!("sslmode=verify-ca&sslrootcert={right}"), true),
+        (format!("sslmode=verify-full&sslrootcert={right}"), true),
+    ] {
+        assert_eq!(open(&format!("{url}?{parameters}")).await, Ok(encrypted), "{parameters}");
+    }
+    for mode in ["require", "verify-ca", "verify-full"] {
+        let because = "the server's certificate is refused: nobody who is trusted has signed it";
+        refused(&format!("{url}?sslmode={mode}&sslrootcert={wrong}"), because).await;
+    }
+    let by_name = url.replace("127.0.0.1", "localhost");
+    assert_eq!(open(&format!("{by_name}?sslrootcert={right}")).await, Ok(true));
+    refused(&format!("{url}?sslrootcert=/nowhere/ca.crt"), "sslrootcert /nowhere/ca.crt: ").await;
+    let empty = other.path().join("empty.crt");
+    std::fs::write(&empty, "").unwrap();
+    refused(&format!("{url}?sslrootcert={}", root(&empty)), "holds no certificate").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_for_another_host_passes_only_where_names_do_not_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let certificates = for_another_host(folder.path());
+    let root = certificates.authority.display().to_string().replace('/', "%2F");
+    let (_cluster, url) = start(Some(certificates));
+    assert_eq!(open(&format!("{url}?sslmode=verify-ca&sslrootcert={root}")).await, Ok(true));
+    for mode in ["require", "verify-full"] {
+        let because = "the server's certificate is refused: certificate not valid for name \"127.0.0.1\"";
+        refused(&format!("{url}?sslmode={mode}&sslrootcert={root}"), because).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_without_tls_is_refused_by_whoever_requires_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = Certificates::make(folder.path()).authority.display().to_string();
+    let url = crate::support::postgres::database();
+    assert_eq!(open(&url).await, Ok(false));
+    refused(&format!("{url}?sslrootcert={root}"), "server does not support TLS").await;
+}

@@ -1,0 +1,1 @@
+//! What only PostgreSQL does: locks, pipelines, and several nodes at once.

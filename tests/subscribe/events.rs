@@ -1,0 +1,123 @@
+//! `text/event-stream` byte for byte, and how such a stream ends.
+
+use std::time::Duration;
+
+use serde_json::json;
+use trefoil::config::Config;
+
+use super::{Body, CREATED, create, memory, sample, until_metric};
+
+/// `id: x` of a block.
+fn id_of(block: &str) -> &str {
+    block.lines().find_map(|line| line.strip_prefix("id: ")).expect("an id")
+}
+
+#[test]
+fn the_place_comes_first_and_each_event_with_its_id() {
+    let server = sample(memory());
+    let mut body = Body::post(&server, "text/event-stream", json!({ "query": CREATED }));
+    let start = body.take("\n\n");
+    assert_eq!(start, format!("id: {}\n\n", id_of(&start)));
+    assert_eq!(body.header("last-event-id"), Some(id_of(&start)));
+    for name in ["Ada", "line\nbreak"] {
+        let user = create(&server, name);
+        let block = body.take("\n\n");
+        let (id, name) = (id_of(&block), json!(name));
+        let data = format!(
+            "{{\"data\":{{\"userCreated\":{{\"id\":\"{user}\",\"name\":{name}}}}},\"extensions\":{{\"eventId\":\"{id}\"}}}}"
+        );
+        assert_eq!(block, format!("event: next\nid: {id}\ndata: {data}\n\n"));
+    }
+}
+
+#[test]
+fn a_get_is_followed_like_a_post() {
+    let server = sample(memory());
+    let path = "/graphql?query=subscription(%24x%3ABoolean!)%7BuserCreated%7Bname%40include(if%3A%24x)%7D%7D&variables=%7B%22x%22%3Atrue%7D";
+    let mut body = Body::open(&server, "GET", path, &[("Accept", "text/event-stream")], "");
+    assert_eq!(body.status, 200);
+    let start = id_of(&body.take("\n\n")).to_owned();
+    create(&server, "Ada");
+    assert!(body.take("\n\n").contains("{\"userCreated\":{\"name\":\"Ada\"}}"));
+    let path = format!("{path}&extensions=%7B%22lastEventId%22%3A%22{start}%22%7D");
+    let mut again = Body::open(&server, "GET", &path, &[], "");
+    assert_eq!(again.take("\n\n"), format!("id: {start}\n\n"));
+    assert!(again.take("\n\n").contains("{\"userCreated\":{\"name\":\"Ada\"}}"));
+}
+
+#[test]
+fn a_heartbeat_is_a_comment_and_the_place() {
+    let server = sample(Config { heartbeat: Duration::from_millis(100), ..memory() });
+    let mut body = Body::post(&server, "text/event-stream", json!({ "query": CREATED }));
+    let start = body.take("\n\n");
+    for _ in 0..2 {
+        assert_eq!(body.take("\n\n"), format!(":\nid: {}\n\n", id_of(&start)));
+    }
+    create(&server, "Ada");
+    let mut event = body.take("\n\n");
+    while event.starts_with(':') {
+        event = body.take("\n\n");
+    }
+    assert_eq!(body.take("\n\n"), format!(":\nid: {}\n\n", id_of(&event)));
+}
+
+#[test]
+fn a_stream_is_neither_kept_nor_gathered_nor_packed() {
+    let server = sample(memory());
+    for accept in ["text/event-stream", "multipart/mixed;subscriptionSpec=1.0"] {
+        let request = json!({ "query": CREATED }).to_string();
+        let headers = [("Accept", accept), ("Content-Type", "application/json"), ("Accept-Encoding", "gzip")];
+        let body = Body::open(&server, "POST", "/graphql", &headers, &request);
+        assert_eq!(body.header("cache-control"), Some("no-store"));
+        assert_eq!(body.header("x-accel-buffering"), Some("no"));
+        assert_eq!(body.header("content-encoding"), None);
+        assert!(body.header("vary").is_some_and(|vary| vary.to_ascii_lowercase().contains("accept")));
+        assert!(body.header("x-request-id").is_some());
+    }
+}
+
+#[test]
+fn head_tells_what_get_would() {
+    let server = sample(memory());
+    let path = "/graphql?query=subscription%7BuserCreated%7Bid%7D%7D";
+    let body = Body::open(&server, "HEAD", path, &[("Accept", "text/event-stream")], "");
+    assert_eq!((body.status, body.header("content-type")), (200, Some("text/event-stream; charset=utf-8")));
+    until_metric(&server, "trefoil_subscriptions{transport=\"sse\"} 0");
+}
+
+#[test]
+fn a_client_that_goes_is_no_longer_counted() {
+    let server = sample(memory());
+    let first = Body::post(&server, "text/event-stream", json!({ "query": CREATED }));
+    let mut second = Body::post(&server, "text/event-stream", json!({ "query": CREATED }));
+    until_metric(&server, "trefoil_subscriptions{transport=\"sse\"} 2");
+    drop(first);
+    until_metric(&server, "trefoil_subscriptions{transport=\"sse\"} 1");
+    create(&server, "Ada");
+    second.take("event: next");
+    until_metric(&server, "trefoil_subscription_events_total{transport=\"sse\"} 1");
+}
+
+#[test]
+fn a_server_that_stops_ends_the_stream_without_complete() {
+    let server = sample(memory());
+    let mut body = Body::post(&server, "text/event-stream", json!({ "query": CREATED }));
+    body.take("\n\n");
+    drop(server);
+    assert_eq!(body.rest(), "", "clients come back by themselves, which they would not after `complete`");
+}
+
+#[test]
+fn the_stream_outlives_the_time_that_a_request_has() {
+    let limits = trefoil::config::Limits {
+        request_timeout: Duration::from_millis(300),
+        idle_timeout: Duration::from_millis(300),
+        ..trefoil::config::Limits::default()
+    };
+    let server = sample(Config { limits, ..memory() });
+    let mut body = Body::post(&server, "text/event-stream", json!({ "query": CREATED }));
+    body.take("\n\n");
+    std::thread::sleep(Duration::from_millis(900));
+    create(&server, "Ada");
+    assert!(body.take("\n\n").contains("Ada"));
+}

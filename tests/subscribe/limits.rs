@@ -1,0 +1,148 @@
+//! What one client may take: bytes of a message, operations of a socket, requests in a time, and patience.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use trefoil::config::{Config, Limits, RateLimit};
+
+use super::{Body, CREATED, Line, PATIENCE, create, memory, sample, until_metric};
+use crate::support::{Client, Server};
+
+fn limited(change: impl FnOnce(&mut Limits)) -> Server {
+    let mut limits = Limits::default();
+    change(&mut limits);
+    sample(Config { limits, ..memory() })
+}
+
+#[tokio::test]
+async fn a_message_over_the_limit_closes_with_1009_and_the_name_of_the_limit() {
+    let server = limited(|limits| limits.socket_message = 1000);
+    let mut line = Line::ready(&server).await;
+    line.send(json!({ "type": "ping", "payload": { "x": "y".repeat(900) } })).await;
+    assert_eq!(line.receive().await["type"], "pong");
+    line.send(json!({ "type": "ping", "payload": { "x": "y".repeat(2000) } })).await;
+    assert_eq!(
+        line.closed().await,
+        (1009, "a message is larger than 1000 bytes (limits.socket-message)".into())
+    );
+}
+
+#[tokio::test]
+async fn one_operation_too_many_is_refused_and_the_others_go_on() {
+    let server = limited(|limits| limits.socket_subscriptions = 2);
+    let mut line = Line::ready(&server).await;
+    line.subscribe("1", CREATED).await;
+    line.subscribe("2", CREATED).await;
+    line.subscribe("3", CREATED).await;
+    let message = line.receive().await;
+    assert_eq!((&message["id"], &message["type"]), (&json!("3"), &json!("error")));
+    let error = &message["payload"][0];
+    assert_eq!(error["extensions"]["code"], "LIMIT_EXCEEDED");
+    assert_eq!(
+        error["message"],
+        "more than 2 operations at once on one socket (limits.socket-subscriptions)"
+    );
+    line.send(json!({ "id": "1", "type": "complete" })).await;
+    line.subscribe("4", "{ __typename }").await;
+    assert_eq!(line.receive().await["id"], "4");
+}
+
+#[tokio::test]
+async fn a_document_over_the_limit_is_an_error_of_its_operation() {
+    let server = limited(|limits| limits.tokens = 10);
+    let mut line = Line::ready(&server).await;
+    line.subscribe("1", &format!("{{ {} }}", "__typename ".repeat(2000))).await;
+    let message = line.receive().await;
+    assert_eq!(message["type"], "error");
+    assert_eq!(message["payload"][0]["extensions"]["code"], "LIMIT_EXCEEDED", "{message}");
+    line.settle().await;
+}
+
+#[tokio::test]
+async fn operations_on_a_socket_count_for_the_rate_limit() {
+    let rate_limit = Some(RateLimit { requests: 3, period: Duration::from_secs(60) });
+    let server = sample(Config { rate_limit, ..memory() });
+    let mut line = Line::ready(&server).await;
+    for id in ["1", "2"] {
+        line.subscribe(id, "{ __typename }").await;
+        assert_eq!(line.receive().await["type"], "next");
+        assert_eq!(line.receive().await["type"], "complete");
+    }
+    line.subscribe("3", "{ __typename }").await;
+    let message = line.receive().await;
+    assert_eq!(message["payload"][0]["extensions"]["code"], "RATE_LIMITED", "{message}");
+}
+
+#[tokio::test]
+async fn an_operation_on_a_socket_has_the_time_of_a_request() {
+    use trefoil::app::App;
+    use trefoil::{Resolved, Trefoil};
+    let app = Trefoil::app(App::of_schema("slow", "type Query { slow: String }")).resolver(
+        "Query.slow",
+        |_| async {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            Ok(Resolved::Value("slept".into()))
+        },
+    );
+    let limits = Limits { request_timeout: Duration::from_millis(200), ..Limits::default() };
+    let server = Server::start(app, Config { limits, ..memory() });
+    let mut line = Line::ready(&server).await;
+    line.subscribe("1", "{ slow }").await;
+    let message = line.receive().await;
+    assert_eq!(
+        message["payload"][0]["message"], "no answer within 200ms (limits.request-timeout)",
+        "{message}"
+    );
+}
+
+/// More than the buffers of both systems hold.
+fn flood(server: &Server, subscribers: &str) {
+    let name = "x".repeat(500_000);
+    let begin = Instant::now();
+    let line = format!("trefoil_subscriptions{{transport=\"{subscribers}\"}} 0");
+    loop {
+        create(server, &name);
+        let text = Client::of(server).send("GET", "/metrics", &[], b"").text();
+        if text.lines().any(|own| own == line) {
+            return;
+        }
+        assert!(begin.elapsed() < PATIENCE * 2, "it was never cut");
+    }
+}
+
+fn impatient() -> Server {
+    limited(|limits| limits.stall_timeout = Duration::from_millis(400))
+}
+
+#[test]
+fn a_reader_of_events_that_stalls_is_cut() {
+    let server = impatient();
+    let body = Body::post(&server, "text/event-stream", json!({ "query": CREATED }));
+    until_metric(&server, "trefoil_subscriptions{transport=\"sse\"} 1");
+    flood(&server, "sse");
+    drop(body);
+}
+
+#[tokio::test]
+async fn a_socket_that_stalls_is_cut() {
+    let server = impatient();
+    let mut line = Line::ready(&server).await;
+    line.following(&server, "a").await;
+    until_metric(&server, "trefoil_subscriptions{transport=\"websocket\"} 1");
+    flood(&server, "websocket");
+    drop(line);
+}
+
+/// Lengths of both larger forms of a frame.
+#[tokio::test]
+async fn events_of_any_size_arrive_whole() {
+    let server = sample(memory());
+    let mut line = Line::ready(&server).await;
+    line.following(&server, "a").await;
+    for length in [1, 30, 100, 300, 65_000, 66_000, 700_000] {
+        let name = "ä".repeat(length / 2 + 1);
+        create(&server, &name);
+        let message = line.receive().await;
+        assert_eq!(message["payload"]["data"]["userCreated"]["name"], name.as_str(), "{length}");
+    }
+}

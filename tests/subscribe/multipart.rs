@@ -1,0 +1,73 @@
+//! `multipart/mixed;subscriptionSpec=1.0` byte for byte.
+
+use std::time::Duration;
+
+use serde_json::json;
+use trefoil::config::Config;
+
+use super::{Body, CREATED, create, memory, sample};
+
+const ACCEPT: &str = "multipart/mixed;subscriptionSpec=1.0, application/json";
+const BOUNDARY: &str = "\r\n--graphql";
+
+fn part(place: &str, body: &str) -> String {
+    format!(
+        "\r\ncontent-type: application/json; charset=utf-8; last-event-id=\"{place}\"\r\n\r\n{body}{BOUNDARY}"
+    )
+}
+
+#[test]
+fn the_place_comes_first_and_each_part_ends_with_the_boundary() {
+    let server = sample(memory());
+    let mut body = Body::post(&server, ACCEPT, json!({ "query": CREATED }));
+    let start = body.header("last-event-id").expect("a place").to_owned();
+    assert_eq!(body.take(BOUNDARY), BOUNDARY);
+    assert_eq!(body.take(BOUNDARY), part(&start, "{}"));
+    for name in ["Ada", "Bo"] {
+        let user = create(&server, name);
+        let text = body.take(BOUNDARY);
+        let id = text.split('"').nth(1).expect("an id");
+        let data = format!("{{\"userCreated\":{{\"id\":\"{user}\",\"name\":\"{name}\"}}}}");
+        let payload = format!("{{\"payload\":{{\"data\":{data},\"extensions\":{{\"eventId\":\"{id}\"}}}}}}");
+        assert_eq!(text, part(id, &payload));
+    }
+}
+
+#[test]
+fn a_heartbeat_is_an_empty_object_with_the_place_beside_it() {
+    let server = sample(Config { heartbeat: Duration::from_millis(100), ..memory() });
+    let mut body = Body::post(&server, ACCEPT, json!({ "query": CREATED }));
+    let start = body.header("last-event-id").expect("a place").to_owned();
+    body.take(BOUNDARY);
+    for _ in 0..3 {
+        assert_eq!(body.take(BOUNDARY), part(&start, "{}"));
+    }
+}
+
+#[test]
+fn a_client_goes_on_with_the_extension() {
+    let server = sample(memory());
+    let start =
+        Body::post(&server, ACCEPT, json!({ "query": CREATED })).header("last-event-id").map(str::to_owned);
+    create(&server, "a");
+    create(&server, "b");
+    let request = json!({ "query": CREATED, "extensions": { "lastEventId": start } });
+    let mut body = Body::post(&server, ACCEPT, request);
+    body.take("{}");
+    assert!(body.take("--graphql\r\n").contains("--graphql"));
+    assert!(body.take(BOUNDARY).contains("\"name\":\"a\""));
+    assert!(body.take(BOUNDARY).contains("\"name\":\"b\""));
+}
+
+#[test]
+fn a_server_that_stops_says_so_in_the_last_part() {
+    let server = sample(memory());
+    let mut body = Body::post(&server, ACCEPT, json!({ "query": CREATED }));
+    body.take("{}");
+    body.take(BOUNDARY);
+    drop(server);
+    let text = body.rest();
+    let expected = "\r\ncontent-type: application/json; charset=utf-8\r\n\r\n{\"payload\":null,\"errors\":[{\"message\":\"the server is \
+                    stopping; come back with extensions.lastEventId\",\"extensions\":{\"code\":\"UNAVAILABLE\"}}]}\r\n--graphql--\r\n";
+    assert_eq!(text, expected);
+}

@@ -1,0 +1,122 @@
+//! Which requests become a socket: subprotocols, origins, and upgrades to something else.
+
+use serde_json::json;
+use trefoil::config::Config;
+
+use super::{Body, Line, memory, sample, shake};
+
+const PROTOCOL: (&str, &str) = ("sec-websocket-protocol", "graphql-transport-ws");
+
+#[tokio::test]
+async fn the_legacy_subprotocol_is_closed_with_4406() {
+    let server = sample(memory());
+    let (mut line, response) =
+        shake(&server, &[("sec-websocket-protocol", "graphql-ws")]).await.expect("the handshake");
+    // Taken up, or clients would see a failed handshake instead of the code.
+    assert_eq!(response.headers()["sec-websocket-protocol"], "graphql-ws");
+    let (code, reason) = line.closed().await;
+    assert_eq!(code, 4406);
+    assert_eq!(reason, "Subprotocol not acceptable: graphql-transport-ws is the one spoken here");
+}
+
+#[tokio::test]
+async fn no_subprotocol_is_closed_with_4406() {
+    let server = sample(memory());
+    let (mut line, response) = shake(&server, &[]).await.expect("the handshake");
+    assert!(!response.headers().contains_key("sec-websocket-protocol"));
+    assert_eq!(line.closed().await.0, 4406);
+}
+
+#[tokio::test]
+async fn of_several_subprotocols_ours_is_chosen() {
+    let server = sample(memory());
+    let offers = "graphql-ws, graphql-transport-ws";
+    let (mut line, response) =
+        shake(&server, &[("sec-websocket-protocol", offers)]).await.expect("the handshake");
+    assert_eq!(response.headers()["sec-websocket-protocol"], "graphql-transport-ws");
+    line.send(json!({ "type": "connection_init" })).await;
+    assert_eq!(line.receive().await["type"], "connection_ack");
+}
+
+#[tokio::test]
+async fn a_socket_asked_for_by_a_page_of_another_site_is_refused_with_403() {
+    let server = sample(memory());
+    let own = format!("http://{}", server.address);
+    let secure = format!("https://{}", server.address);
+    let table: &[(&[(&'static str, &str)], bool)] = &[
+        (&[], true),
+        (&[("origin", &own)], true),
+        (&[("origin", &secure)], true),
+        (&[("origin", &own), ("sec-fetch-site", "same-origin")], true),
+        (&[("origin", "https://evil.example")], false),
+        (&[("origin", "null")], false),
+        (&[("origin", "http://127.0.0.1:1")], false),
+        (&[("origin", &own), ("sec-fetch-site", "cross-site")], false),
+        (&[("origin", "http://sub.127.0.0.1"), ("sec-fetch-site", "same-site")], false),
+    ];
+    for (headers, welcome) in table {
+        let headers = [&[PROTOCOL], *headers].concat();
+        match shake(&server, &headers).await {
+            Ok(_) => assert!(welcome, "{headers:?}"),
+            Err(response) => assert!(!welcome && response.status() == 403, "{headers:?}: {response:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_listed_origin_gets_its_socket() {
+    let server = sample(Config { cors_origins: vec!["https://app.example".into()], ..memory() });
+    let listed = [PROTOCOL, ("origin", "https://app.example"), ("sec-fetch-site", "cross-site")];
+    assert!(shake(&server, &listed).await.is_ok());
+    let other = [PROTOCOL, ("origin", "https://evil.example"), ("sec-fetch-site", "cross-site")];
+    assert_eq!(shake(&server, &other).await.err().expect("refused").status(), 403);
+    let open = sample(Config { cors_origins: vec!["*".into()], ..memory() });
+    assert!(shake(&open, &other).await.is_ok());
+}
+
+#[test]
+fn an_upgrade_to_something_else_is_ignored() {
+    let server = sample(memory());
+    let query = "/graphql?query=%7B__typename%7D";
+    for (upgrade, connection) in
+        [("h2c", "Upgrade, HTTP2-Settings"), ("websocket", "keep-alive"), ("irc", "upgrade")]
+    {
+        let headers = [("Upgrade", upgrade), ("Connection", connection), ("Accept", "application/json")];
+        let mut body = Body::open(&server, "GET", query, &headers, "");
+        assert_eq!(
+            (body.status, body.rest().as_str()),
+            (200, "{\"data\":{\"__typename\":\"Query\"}}"),
+            "{upgrade}"
+        );
+    }
+    // A socket is asked for with GET; a POST is a request like any other.
+    let headers = [("Upgrade", "websocket"), ("Connection", "upgrade"), ("Content-Type", "application/json")];
+    let body = Body::open(&server, "POST", "/graphql", &headers, "{\"query\":\"{ __typename }\"}");
+    assert_eq!(body.status, 200);
+}
+
+#[test]
+fn a_malformed_handshake_is_told_what_is_wrong() {
+    let server = sample(memory());
+    let base = [("Upgrade", "websocket"), ("Connection", "keep-alive, Upgrade")];
+    let old =
+        [&base[..], &[("Sec-WebSocket-Version", "8"), ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")]]
+            .concat();
+    let body = Body::open(&server, "GET", "/graphql", &old, "");
+    assert_eq!((body.status, body.header("sec-websocket-version")), (426, Some("13")));
+    let keyless = [&base[..], &[("Sec-WebSocket-Version", "13")]].concat();
+    let mut body = Body::open(&server, "GET", "/graphql", &keyless, "");
+    assert_eq!(body.status, 400);
+    assert!(body.rest().contains("Sec-WebSocket-Key"));
+}
+
+#[tokio::test]
+async fn a_socket_is_offered_no_compression() {
+    let server = sample(memory());
+    let headers = [PROTOCOL, ("sec-websocket-extensions", "permessage-deflate")];
+    let (mut line, response) = shake(&server, &headers).await.expect("the handshake");
+    assert!(!response.headers().contains_key("sec-websocket-extensions"));
+    line.send(json!({ "type": "connection_init" })).await;
+    assert_eq!(line.receive().await["type"], "connection_ack");
+    drop(Line::open(&server).await);
+}
