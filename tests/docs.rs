@@ -208,6 +208,10 @@ fn commands_of_the_rest_page_get_the_answers_below_them() {
     let mut compared = 0;
     for block in blocks("docs/rest.md").into_iter().filter(|block| block.language == "console") {
         for step in block.text.split("$ ").filter(|step| step.starts_with("curl ")) {
+            // A stream does not end; tests of its own hold it to its word.
+            if step.starts_with("curl -N ") {
+                continue;
+            }
             let (line, said) = step.split_once('\n').unwrap_or((step, ""));
             if let Err(why) = Curl::read(line).check(&mut client, said) {
                 panic!("docs/rest.md:{}: {line}\nfound {why}", block.line);

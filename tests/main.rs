@@ -10,6 +10,7 @@ mod embedding;
 mod graphql;
 mod hostile;
 mod http;
+mod live;
 mod migrate;
 mod model;
 mod nodes;

@@ -61,6 +61,8 @@ struct Site {
     feed: Feed,
     face: Face,
     rest: rest::Face,
+    identity: String,
+    streams: rest::Streams,
 }
 
 pub async fn start(app: App, config: Config, registry: Registry) -> Result<Running, StartError> {
@@ -87,7 +89,15 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
     let (metrics, shutdown) = (Metrics::new(), Shutdown::new());
     let face = Face::new(Served::new(engine.clone(), &config), &config);
     let face = face.within(&config, &metrics, &shutdown);
-    let rest = rest::Face::new(rest::Served::new(&app.manifest, engine.clone()));
+    let streams = rest::Streams {
+        heartbeat: config.heartbeat,
+        metrics: metrics.clone(),
+        shutdown: shutdown.clone(),
+    };
+    // The name of the very first place belongs to this store and to no other.
+    let identity = feed.id(0).await.map_err(StartError::store)?;
+    let rest =
+        rest::Face::new(rest::Served::new(&app.manifest, engine.clone(), &identity, streams.clone()));
     let router = router(&app, &face, &rest, &store, &metrics, &shutdown);
     let router = faces::foundation::wrap(router, rest.owners(), &config, &metrics, &shutdown);
     let addresses: Vec<SocketAddr> =
@@ -98,7 +108,7 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
         async move { connection::serve(listeners, router, &config, &metrics, shutdown).await }
     });
     if let Some(watch) = watch {
-        let site = Site { config: config.clone(), registry, store, feed, face, rest };
+        let site = Site { config: config.clone(), registry, store, feed, face, rest, identity, streams };
         tokio::spawn(site.follow(watch, shutdown.clone()));
     }
     Ok(Running { addresses, engine, shutdown, shutdown_delay: config.shutdown_delay, serving, _lock: lock })
@@ -275,7 +285,8 @@ impl Site {
         migrate(&self.store, &understood, &app, Mode::Start).await?;
         warn(&understood, &app);
         let engine = engine(&understood, &self.registry, &self.feed, &self.config);
-        self.rest.swap(rest::Served::new(&app.manifest, engine.clone()));
+        let (identity, streams) = (&self.identity, self.streams.clone());
+        self.rest.swap(rest::Served::new(&app.manifest, engine.clone(), identity, streams));
         self.face.swap(Served::new(engine, &self.config));
         Ok(understood.model.records.len())
     }

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use http::HeaderValue;
 
-use super::negotiate::{COLLECTION, Offers, TEXTS};
+use super::events;
+use super::negotiate::{COLLECTION, LIVE_COLLECTION, LIVE_TEXTS, Offers, TEXTS};
 use super::shape::Shape;
 use crate::app::{ResourceSettings, TextList};
+use crate::engine::{Deed, Engine};
 use crate::model::{FieldId, Kind, Model, TypeId, naming};
 
 pub struct Collection {
@@ -20,6 +22,8 @@ pub struct Collection {
     /// By the segment below a record: `orders` in `/users/1/orders`.
     nested: HashMap<String, Nested>,
     pub cache: Option<HeaderValue>,
+    /// The changes that the schema subscribes to.
+    pub deeds: Vec<Deed>,
 }
 
 pub struct Texts {
@@ -54,27 +58,40 @@ pub enum Below<'p> {
 }
 
 impl Collection {
-    pub fn new(model: &Model, record: TypeId, settings: Option<&ResourceSettings>) -> Collection {
+    /// `store` tells this store from others.
+    pub fn new(
+        engine: &Engine,
+        store: &str,
+        record: TypeId,
+        settings: Option<&ResourceSettings>,
+    ) -> Collection {
+        let model = engine.model();
         let owner = model.record(record);
         // A list that the schema does not bear out has stopped the start already.
         let list = settings.and_then(|settings| settings.text_list(model, owner).ok().flatten());
         let texts = list.map(|list| {
-            let shape = Arc::new(Shape::of(model, record, vec![list.field]));
+            let shape = Arc::new(Shape::of(model, store, record, vec![list.field]));
             Texts { list, shape }
         });
         let cache = settings.and_then(|settings| settings.cache.as_deref());
         Collection {
             record,
             path: format!("/{}", owner.path),
-            whole: Arc::new(Shape::whole(model, record)),
+            whole: Arc::new(Shape::whole(model, store, record)),
             texts,
             nested: nested(model, record),
             cache: cache.and_then(|cache| HeaderValue::from_str(cache).ok()),
+            deeds: events::watched(engine, record),
         }
     }
 
     pub fn offers(&self) -> Offers {
-        if self.texts.is_some() { TEXTS } else { COLLECTION }
+        match (self.texts.is_some(), self.deeds.is_empty()) {
+            (true, true) => TEXTS,
+            (true, false) => LIVE_TEXTS,
+            (false, true) => COLLECTION,
+            (false, false) => LIVE_COLLECTION,
+        }
     }
 
     /// Where `rest` leads, which is what follows the collection's path.

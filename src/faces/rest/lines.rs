@@ -23,7 +23,7 @@ impl Form {
         match offers.choose(accept, Fields::Unsaid) {
             Some(Wanted::Lines) => Ok(Form::Lines),
             Some(Wanted::Page) => Err(offers.no_page()),
-            Some(Wanted::Json | Wanted::Ndjson) | None => Ok(Form::Json),
+            Some(Wanted::Json | Wanted::Ndjson | Wanted::Events) | None => Ok(Form::Json),
         }
     }
 

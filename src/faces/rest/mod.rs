@@ -4,6 +4,7 @@ mod body;
 mod collection;
 mod content;
 mod create;
+mod events;
 mod fields;
 mod lines;
 mod lists;
@@ -15,6 +16,7 @@ mod read;
 mod records;
 mod rows;
 mod shape;
+mod snapshot;
 mod text;
 mod typed;
 mod write;
@@ -30,6 +32,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt;
 
 use self::collection::{Below, Collection};
+pub use self::events::Streams;
 use self::lists::List;
 use self::text::TextPath;
 use super::foundation::{Owner, Owners};
@@ -42,6 +45,9 @@ use crate::model::TypeId;
 /// What one manifest and one schema declare, ready to be sent. Swapped whole on reload.
 pub struct Served {
     engine: Engine,
+    /// Tells this store from others.
+    store: String,
+    streams: Streams,
     texts: HashMap<String, TextPath>,
     lists: HashMap<String, Arc<List>>,
     /// In the order of the schema.
@@ -66,7 +72,7 @@ enum Found<'s> {
 }
 
 impl Served {
-    pub fn new(manifest: &Manifest, engine: Engine) -> Served {
+    pub fn new(manifest: &Manifest, engine: Engine, store: &str, streams: Streams) -> Served {
         let mut texts: HashMap<String, TextPath> = HashMap::new();
         let mut addresses = Vec::new();
         for endpoint in &manifest.texts {
@@ -78,11 +84,11 @@ impl Served {
         addresses.extend(manifest.lists.iter().map(|list| (list.path.clone(), "a plain list")));
         let lists =
             manifest.lists.iter().map(|list| (list.path.clone(), Arc::new(List::new(list)))).collect();
-        let collections = collections(manifest, &engine);
+        let collections = collections(manifest, &engine, store);
         addresses.extend(collections.iter().map(|collection| (collection.path.clone(), "records")));
         let paths = collections.iter().enumerate();
         let by_path = paths.map(|(position, collection)| (collection.path.clone(), position)).collect();
-        Served { engine, texts, lists, collections, by_path, addresses }
+        Served { engine, store: store.to_owned(), streams, texts, lists, collections, by_path, addresses }
     }
 
     /// Every record type has a collection.
@@ -122,11 +128,10 @@ impl Served {
     }
 }
 
-fn collections(manifest: &Manifest, engine: &Engine) -> Vec<Collection> {
-    let model = engine.model();
-    let records = model.records.iter().enumerate().map(|(position, record)| {
+fn collections(manifest: &Manifest, engine: &Engine, store: &str) -> Vec<Collection> {
+    let records = engine.model().records.iter().enumerate().map(|(position, record)| {
         let settings = manifest.resources.iter().find(|resource| resource.collection == record.path);
-        Collection::new(model, TypeId(position), settings)
+        Collection::new(engine, store, TypeId(position), settings)
     });
     records.collect()
 }

@@ -16,6 +16,8 @@ pub enum Wanted {
     Lines,
     /// Every record, one a line.
     Ndjson,
+    /// The live stream of changes.
+    Events,
 }
 
 const JSON: &str = "application/json";
@@ -29,6 +31,10 @@ pub const RECORD: Offers = Offers(&[Wanted::Page, Wanted::Json]);
 pub const COLLECTION: Offers = Offers(&[Wanted::Page, Wanted::Json, Wanted::Ndjson]);
 /// … but where plain clients see a list of texts.
 pub const TEXTS: Offers = Offers(&[Wanted::Json, Wanted::Lines, Wanted::Page, Wanted::Ndjson]);
+/// The same where the schema subscribes to changes.
+pub const LIVE_COLLECTION: Offers = Offers(&[Wanted::Page, Wanted::Json, Wanted::Ndjson, Wanted::Events]);
+pub const LIVE_TEXTS: Offers =
+    Offers(&[Wanted::Json, Wanted::Lines, Wanted::Page, Wanted::Ndjson, Wanted::Events]);
 pub const PLAIN: Offers = Offers(&[Wanted::Json, Wanted::Lines]);
 pub const PLAIN_WITH_PAGE: Offers = Offers(&[Wanted::Json, Wanted::Lines, Wanted::Page]);
 /// A form to fill in has no other face.
@@ -49,13 +55,14 @@ impl Wanted {
             Wanted::Json => JSON,
             Wanted::Lines => "text/plain",
             Wanted::Ndjson => "application/x-ndjson",
+            Wanted::Events => "text/event-stream",
         }
     }
 
     /// Whether only a request that spells it out can mean it.
     fn must_be_named(self) -> bool {
         match self {
-            Wanted::Ndjson => true,
+            Wanted::Ndjson | Wanted::Events => true,
             Wanted::Page | Wanted::Json | Wanted::Lines => false,
         }
     }
@@ -66,6 +73,7 @@ impl Wanted {
             Wanted::Json => "application/json; charset=utf-8",
             Wanted::Lines => "text/plain; charset=utf-8",
             Wanted::Ndjson => "application/x-ndjson; charset=utf-8",
+            Wanted::Events => "text/event-stream; charset=utf-8",
         })
     }
 }
@@ -75,7 +83,7 @@ impl Offers {
     pub fn choose(self, accept: &Accept<'_>, fields: Fields) -> Option<Wanted> {
         let chosen = self.best(accept);
         match (fields, chosen) {
-            (Fields::Unsaid, _) | (_, Some(Wanted::Ndjson)) => chosen,
+            (Fields::Unsaid, _) | (_, Some(Wanted::Ndjson | Wanted::Events)) => chosen,
             // "Unless a browser asks": one that spells HTML out.
             (Fields::Chosen, Some(Wanted::Page)) if accept.names("text/html") => chosen,
             (Fields::Chosen, Some(Wanted::Page | Wanted::Json | Wanted::Lines) | None) => Some(Wanted::Json),
@@ -193,6 +201,19 @@ mod tests {
         for (line, expected) in table {
             assert_eq!(chosen(TEXTS, line, Fields::Chosen), Some(expected), "{line}");
             assert_eq!(chosen(COLLECTION, line, Fields::Chosen), Some(expected), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_stream_must_be_asked_for() {
+        for offers in [LIVE_COLLECTION, LIVE_TEXTS] {
+            assert_eq!(chosen(offers, "text/event-stream", Fields::Unsaid), Some(Wanted::Events));
+            assert_eq!(chosen(offers, "text/event-stream", Fields::Chosen), Some(Wanted::Events));
+            assert_eq!(
+                chosen(offers, "text/event-stream, application/json", Fields::Unsaid),
+                Some(Wanted::Json)
+            );
+            assert_ne!(chosen(offers, "text/*", Fields::Unsaid), Some(Wanted::Events));
         }
     }
 

@@ -23,6 +23,8 @@ pub enum Takes {
     List,
     /// `fields` alone.
     Fields,
+    /// `fields` and `snapshot`.
+    Stream,
     Nothing,
 }
 
@@ -33,6 +35,8 @@ pub struct Query {
     /// In the order asked for; none where all are meant.
     pub fields: Option<Vec<FieldId>>,
     pub chose_fields: bool,
+    /// A stream begins with the list.
+    pub snapshot: bool,
     /// A part of the list was asked for in so many words.
     pub sliced: bool,
     /// As given, for links to other parts.
@@ -64,7 +68,8 @@ impl Query {
         let (conditions, search, order) = (words.conditions, words.search, words.order);
         let count = words.count.unwrap_or(false);
         let listing = Listing { conditions, search, order, slice, count, cursors: false };
-        Ok(Query { listing, fields: words.fields, chose_fields, sliced, given })
+        let snapshot = words.snapshot.unwrap_or(false);
+        Ok(Query { listing, fields: words.fields, chose_fields, snapshot, sliced, given })
     }
 
     /// The same list from elsewhere: these parameters in place of those that say where.
@@ -124,6 +129,7 @@ struct Words {
     size: Option<i64>,
     after: Option<String>,
     count: Option<bool>,
+    snapshot: Option<bool>,
 }
 
 impl Words {
@@ -147,10 +153,11 @@ struct Reader<'r> {
 impl Reader<'_> {
     fn take(&mut self, name: &str, value: &str) {
         let taken = match (self.takes, name) {
-            (Takes::List | Takes::Fields, "fields") => self.fields(value),
+            (Takes::List | Takes::Fields | Takes::Stream, "fields") => self.fields(value),
+            (Takes::Stream, "snapshot") => self.word(name, value),
             (Takes::List, word) if LIST_WORDS.contains(&word) => self.word(word, value),
             (Takes::List, name) => self.condition(name, value),
-            (Takes::Fields | Takes::Nothing, name) => Err(self.unknown(name)),
+            (Takes::Fields | Takes::Stream | Takes::Nothing, name) => Err(self.unknown(name)),
         };
         if let Err(violation) = taken {
             self.violations.push(violation);
@@ -165,6 +172,7 @@ impl Reader<'_> {
             "size" => once(name, &mut self.words.size, positive(name, value)?),
             "after" => once(name, &mut self.words.after, value.to_owned()),
             "count" => once(name, &mut self.words.count, flag(name, value)?),
+            "snapshot" => once(name, &mut self.words.snapshot, flag(name, value)?),
             _ => Err(self.unknown(name)),
         }
     }
@@ -224,6 +232,7 @@ impl Reader<'_> {
         let hint = match (self.takes, name.split_once('.')) {
             (Takes::Nothing, _) => "; this address takes none".to_owned(),
             (Takes::Fields, _) => "; this address takes `fields` alone".to_owned(),
+            (Takes::Stream, _) => "; a stream takes `fields` and `snapshot` alone".to_owned(),
             (Takes::List, Some((field, op))) if filters.contains(&field) => match nearest(op, OPERATORS) {
                 Some(near) => format!("; did you mean `{field}.{near}`?"),
                 None => format!("; `{field}` can be followed by .{}", OPERATORS.join(", .")),

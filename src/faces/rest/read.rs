@@ -10,7 +10,7 @@ use http::{HeaderValue, StatusCode};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::collection::{Collection, Nested};
-use super::negotiate::{COLLECTION, Fields, Offers, RECORD, Wanted};
+use super::negotiate::{COLLECTION, Fields, RECORD, Wanted};
 use super::query::{Query, Takes, chooses_fields, refused};
 use super::records::{Ask, look, no_page};
 use super::rows::{Form, Read, Rows};
@@ -82,23 +82,23 @@ impl Ask<'_> {
 
     pub async fn list(&self) -> Result<Response, Problem> {
         let offers = self.collection.offers();
-        let (query, wanted) = self.list_asked(self.collection.record, offers)?;
+        let wanted = no_page(offers.wanted(self.headers(), self.chosen())?, offers)?;
+        if wanted == Wanted::Events {
+            return self.events().await;
+        }
+        let query = self.query(self.collection.record, Takes::List)?;
         let reading = self.reading(self.collection, &query, wanted, Vec::new());
         self.listed(&self.collection.path, query, wanted, reading, None).await
     }
 
     /// The records that refer to one record, which must be there.
     pub async fn list_below(&self, above: i64, nested: &Nested) -> Result<Response, Problem> {
-        let (query, wanted) = self.list_asked(nested.record, COLLECTION)?;
+        let wanted = no_page(COLLECTION.wanted(self.headers(), self.chosen())?, COLLECTION)?;
+        let query = self.query(nested.record, Takes::List)?;
         let target = self.served.collection(nested.record);
         let reading = self.reading(target, &query, wanted, vec![is(nested.reference, above)]);
         let path = format!("{}/{above}/{}", self.collection.path, nested.segment);
         self.listed(&path, query, wanted, reading, Some(above)).await
-    }
-
-    fn list_asked(&self, record: TypeId, offers: Offers) -> Result<(Query, Wanted), Problem> {
-        let wanted = no_page(offers.wanted(self.headers(), self.chosen())?, offers)?;
-        Ok((self.query(record, Takes::List)?, wanted))
     }
 
     fn reading(
@@ -114,7 +114,9 @@ impl Ask<'_> {
             (Wanted::Json, Some(texts)) if !query.chose_fields && conditions.is_empty() => {
                 (Form::Texts, texts.shape.clone())
             }
-            (Wanted::Json | Wanted::Page | Wanted::Lines, _) => (Form::Array, self.shape(target, query)),
+            (Wanted::Json | Wanted::Page | Wanted::Lines | Wanted::Events, _) => {
+                (Form::Array, self.shape(target, query))
+            }
         };
         let mut listing = Listing { cursors: true, ..query.listing.clone() };
         listing.conditions.extend(conditions);
@@ -192,7 +194,7 @@ pub fn closed(form: Form, mut bytes: Vec<u8>) -> Vec<u8> {
             }
             bytes.push(b']');
         }
-        Form::One | Form::Ndjson | Form::Lines => {}
+        Form::One | Form::Ndjson | Form::Lines | Form::Events => {}
     }
     bytes
 }
@@ -237,7 +239,7 @@ impl Reading {
         });
         let end = match form {
             Form::Array | Form::Texts => b"]".to_vec(),
-            Form::One | Form::Ndjson | Form::Lines => Vec::new(),
+            Form::One | Form::Ndjson | Form::Lines | Form::Events => Vec::new(),
         };
         let parts = stream::iter([Ok(first.bytes)]).chain(others).chain(stream::iter([Ok(end)]));
         Body::from_stream(parts.map_ok(Bytes::from))

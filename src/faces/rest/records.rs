@@ -117,7 +117,8 @@ impl Ask<'_> {
         match &query.fields {
             None => collection.whole.clone(),
             Some(fields) => {
-                Arc::new(Shape::of(self.served.engine.model(), collection.record, fields.clone()))
+                let (model, store) = (self.served.engine.model(), &self.served.store);
+                Arc::new(Shape::of(model, store, collection.record, fields.clone()))
             }
         }
     }
@@ -174,6 +175,6 @@ pub async fn look(
 pub fn no_page(wanted: Wanted, offers: super::negotiate::Offers) -> Result<Wanted, Problem> {
     match wanted {
         Wanted::Page => Err(offers.no_page()),
-        other @ (Wanted::Json | Wanted::Lines | Wanted::Ndjson) => Ok(other),
+        other @ (Wanted::Json | Wanted::Lines | Wanted::Ndjson | Wanted::Events) => Ok(other),
     }
 }

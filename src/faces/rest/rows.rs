@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::shape::Shape;
 use crate::engine::{Answer, Order, Outcome, Row, cursor};
 use crate::error::{Error, Result};
+use crate::model::Cell;
 
 /// How rows stand beside each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub enum Form {
     Texts,
     /// The first field's values, one a line.
     Lines,
+    /// An event of a stream each.
+    Events,
 }
 
 /// What is done with the rows of one request.
@@ -35,6 +38,8 @@ pub struct Rows {
     rows: usize,
     version: Option<i64>,
     last: Option<String>,
+    /// The id and version of each row, where they are wanted.
+    noted: Option<Vec<(i64, i64)>>,
     outcomes: Vec<(usize, Result<Outcome>)>,
     /// How many outcomes were told before the store began.
     refused: usize,
@@ -47,6 +52,8 @@ pub struct Read {
     /// Of the last row.
     pub version: Option<i64>,
     pub last: Option<String>,
+    /// Ids and versions, where they were wanted.
+    pub noted: Vec<(i64, i64)>,
 }
 
 impl Rows {
@@ -61,6 +68,7 @@ impl Rows {
             rows: 0,
             version: None,
             last: None,
+            noted: None,
             outcomes: Vec::new(),
             refused: 0,
         }
@@ -76,6 +84,11 @@ impl Rows {
         Rows { cursors: Some(order.to_vec()), ..self }
     }
 
+    /// Remembers the id and version of each row of a list that has cursors and no order but that of ids.
+    pub fn noting(self) -> Rows {
+        Rows { noted: Some(Vec::new()), ..self }
+    }
+
     pub fn continued(self, continued: bool) -> Rows {
         Rows { continued, ..self }
     }
@@ -83,13 +96,14 @@ impl Rows {
     /// What was read and how it ended, by operation; in order.
     pub fn finish(mut self) -> (Read, Vec<(usize, Result<Outcome>)>) {
         self.outcomes.sort_by_key(|(number, _)| *number);
-        let read = Read { bytes: self.out, rows: self.rows, version: self.version, last: self.last };
+        let noted = self.noted.unwrap_or_default();
+        let read = Read { bytes: self.out, rows: self.rows, version: self.version, last: self.last, noted };
         (read, self.outcomes)
     }
 
     fn separator(&self) -> Option<u8> {
         match (self.form, self.rows == 0 && !self.continued) {
-            (Form::One, _) | (Form::Ndjson | Form::Lines, _) => None,
+            (Form::One | Form::Ndjson | Form::Lines | Form::Events, _) => None,
             (Form::Array | Form::Texts, true) => Some(b'['),
             (Form::Array | Form::Texts, false) => Some(b','),
         }
@@ -108,9 +122,14 @@ impl Answer for Rows {
                 self.shape.write(&mut self.out, row);
                 self.out.push(b'\n');
             }
+            Form::Events => {
+                self.out.extend_from_slice(b"event: snapshot\ndata: ");
+                self.shape.write(&mut self.out, row);
+                self.out.extend_from_slice(b"\n\n");
+            }
             Form::Texts => self.shape.write_first(&mut self.out, row),
             Form::Lines => {
-                if let crate::model::Cell::Text(text) = row.cell(0) {
+                if let Cell::Text(text) = row.cell(0) {
                     self.out.extend_from_slice(text.as_bytes());
                 }
                 self.out.push(b'\n');
@@ -118,6 +137,11 @@ impl Answer for Rows {
         }
         self.rows += 1;
         self.version = self.shape.version(row);
+        if let (Some(noted), Some(version)) = (&mut self.noted, self.version)
+            && let Cell::Int(id) = row.cell(self.shape.width())
+        {
+            noted.push((id, version));
+        }
         if let Some(order) = &self.cursors {
             self.last = Some(cursor::encode(order, row, self.shape.width()));
         }
@@ -149,6 +173,7 @@ impl Answer for Rows {
     fn reset(&mut self) {
         self.out.clear();
         (self.rows, self.version, self.last) = (0, None, None);
+        self.noted.iter_mut().for_each(Vec::clear);
         self.outcomes.truncate(self.refused);
     }
 }

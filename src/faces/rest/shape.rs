@@ -26,18 +26,20 @@ struct Column {
 
 impl Shape {
     /// Every field that has a column, as the schema orders them.
-    pub fn whole(model: &Model, record: TypeId) -> Shape {
+    pub fn whole(model: &Model, store: &str, record: TypeId) -> Shape {
         let fields = model.record(record).fields.iter().enumerate();
         Shape::of(
             model,
+            store,
             record,
             fields.filter(|(_, field)| field.is_stored()).map(|(i, _)| FieldId(i)).collect(),
         )
     }
 
-    /// These fields, all of them stored.
-    pub fn of(model: &Model, record: TypeId, fields: Vec<FieldId>) -> Shape {
+    /// These fields, all of them stored. The versions of another store say nothing about `store`.
+    pub fn of(model: &Model, store: &str, record: TypeId, fields: Vec<FieldId>) -> Shape {
         let mut mark = Xxh3::new();
+        mark.update(store.as_bytes());
         mark.update(&model.hash.to_le_bytes());
         let mut columns = Vec::with_capacity(fields.len());
         for (position, id) in fields.iter().enumerate() {
@@ -98,5 +100,9 @@ fn write_value(out: &mut Vec<u8>, kind: &Kind, cell: Cell<'_>) {
     if json::write_cell(out, kind, cell).is_err() {
         out.truncate(start);
         out.extend_from_slice(b"null");
+    }
+    // In JSON that another program wrote over several lines; inside of strings there are none.
+    for byte in out[start..].iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
+        *byte = b' ';
     }
 }

@@ -1,0 +1,237 @@
+//! The live stream of a collection: what the schema subscribes to, from where a client left off, after a snapshot if it wants.
+
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+
+use super::negotiate::Wanted;
+use super::query::{Query, Takes};
+use super::records::Ask;
+use super::shape::Shape;
+use super::snapshot::Snapshot;
+use crate::engine::changes::{Settled, cell_of};
+use crate::engine::{Change, Deed, Engine, Feed, Row, Stretch};
+use crate::error::{Error, Result};
+use crate::faces::metrics::{Metrics, Open};
+use crate::faces::problem::Problem;
+use crate::faces::shutdown::{Drained, Shutdown};
+use crate::model::{Cell, TypeId};
+
+const LAST_EVENT_ID: &str = "last-event-id";
+
+/// nginx gathers a response before it passes it on, unless it is told not to.
+const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// What every stream needs beside the records.
+#[derive(Clone)]
+pub struct Streams {
+    pub heartbeat: Duration,
+    pub metrics: Metrics,
+    pub shutdown: Shutdown,
+}
+
+impl Streams {
+    fn beat(&self) -> Interval {
+        let mut interval = interval_at(Instant::now() + self.heartbeat, self.heartbeat);
+        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        interval
+    }
+}
+
+impl Ask<'_> {
+    pub async fn events(&self) -> Result<Response, Problem> {
+        let query = self.query(self.collection.record, Takes::Stream)?;
+        let live = self.follow(&query).await?;
+        let body = stream::unfold(live, async |mut live| {
+            let bytes = live.next().await?;
+            Some((Ok::<_, Infallible>(Bytes::from(bytes)), live))
+        });
+        let headers = [(CONTENT_TYPE, Wanted::Events.content_type())];
+        let mut response = self.negotiated((headers, Body::from_stream(body)).into_response());
+        response.headers_mut().insert(CACHE_CONTROL, "no-store".parse().expect("visible ASCII"));
+        response.headers_mut().insert(BUFFERING, "no".parse().expect("visible ASCII"));
+        Ok(response)
+    }
+
+    async fn follow(&self, query: &Query) -> Result<Live> {
+        let engine = &self.served.engine;
+        let feed = engine.feed();
+        let settled = feed.settled().await;
+        let last = self.headers().get(LAST_EVENT_ID).and_then(|id| id.to_str().ok());
+        let last = last.filter(|id| !id.is_empty());
+        let (at, reset) = match last {
+            None => (feed.now().await?, None),
+            Some(id) => match feed.place(id).await {
+                Ok(place) => (place, None),
+                Err(error @ Error::EventId { .. }) => (feed.now().await?, Some(error)),
+                Err(error) => return Err(error),
+            },
+        };
+        let shape = self.shape(self.collection, query);
+        let record = engine.model().record(self.collection.record);
+        let column = |id: &crate::model::FieldId| record.field(*id).column.clone();
+        let begins = last.is_none() || reset.is_some();
+        let snapshot = (query.snapshot && begins)
+            .then(|| Snapshot::new(engine.clone(), self.collection.record, shape.clone()));
+        let streams = &self.served.streams;
+        Ok(Live {
+            feed: feed.clone(),
+            settled,
+            at,
+            resource: record.name.clone(),
+            deeds: self.collection.deeds.clone(),
+            columns: shape.selection.columns.iter().map(column).collect(),
+            shape,
+            phase: reset.map_or(Phase::Start, Phase::Reset),
+            snapshot,
+            beat: streams.beat(),
+            drained: streams.shutdown.drained(),
+            open: streams.metrics.subscribed("rest"),
+        })
+    }
+}
+
+/// One client that follows.
+struct Live {
+    feed: Feed,
+    /// A reload ends the stream: its client comes back to the new schema with the last id.
+    settled: Settled,
+    at: i64,
+    resource: String,
+    deeds: Vec<Deed>,
+    /// Of the shape's fields.
+    columns: Vec<String>,
+    shape: Arc<Shape>,
+    phase: Phase,
+    snapshot: Option<Snapshot>,
+    beat: Interval,
+    drained: Drained,
+    open: Open,
+}
+
+enum Phase {
+    /// What the client came back with is gone: it must begin anew.
+    Reset(Error),
+    Start,
+    Going,
+    Over,
+}
+
+enum Happened {
+    Drained,
+    Changes(Result<Arc<Stretch>>),
+    Beat,
+}
+
+impl Live {
+    /// The next bytes that go out, or the end.
+    async fn next(&mut self) -> Option<Vec<u8>> {
+        loop {
+            match std::mem::replace(&mut self.phase, Phase::Over) {
+                Phase::Over => return None,
+                Phase::Reset(error) => {
+                    self.phase = Phase::Start;
+                    return Some(reset(&error));
+                }
+                Phase::Start => return self.start().await,
+                Phase::Going => {}
+            }
+            let out = match self.wait().await {
+                Happened::Drained => return None,
+                // Says where the client is, so that one for whom there is nothing can come back all the same.
+                Happened::Beat => format!(":\nid: {}\n\n", self.feed.id(self.at).await.ok()?).into_bytes(),
+                Happened::Changes(Ok(stretch)) => self.told(&stretch).await.ok()?,
+                Happened::Changes(Err(error @ Error::EventId { .. })) => return Some(reset(&error)),
+                Happened::Changes(Err(_)) => return None,
+            };
+            if !self.feed.is_still(&self.settled) {
+                return None;
+            }
+            self.phase = Phase::Going;
+            if !out.is_empty() {
+                return Some(out);
+            }
+        }
+    }
+
+    /// The snapshot a part at a time, and then where the live stream starts. A client that is cut off before knows no
+    /// id and begins anew.
+    async fn start(&mut self) -> Option<Vec<u8>> {
+        if let Some(snapshot) = self.snapshot.as_mut().filter(|snapshot| !snapshot.is_whole()) {
+            let part = snapshot.part(&self.feed, self.at).await.ok()?;
+            self.phase = Phase::Start;
+            // An empty list has no part to show.
+            if !part.is_empty() {
+                return Some(part);
+            }
+        }
+        self.phase = Phase::Going;
+        let id = self.feed.id(self.at).await.ok()?;
+        let told = if self.snapshot.is_some() { "event: live\ndata: {}\n" } else { "" };
+        Some(format!("{told}id: {id}\n\n").into_bytes())
+    }
+
+    async fn wait(&mut self) -> Happened {
+        let Live { feed, at, beat, drained, .. } = self;
+        tokio::select! {
+            biased;
+            () = poll_fn(|cx| drained.poll(cx)) => Happened::Drained,
+            stretch = feed.after(*at) => Happened::Changes(stretch),
+            _ = beat.tick() => Happened::Beat,
+        }
+    }
+
+    async fn told(&mut self, stretch: &Stretch) -> Result<Vec<u8>> {
+        let mut out = Vec::new();
+        for change in stretch.changes.iter().filter(|change| self.concerns(change)) {
+            let head =
+                format!("event: {}\nid: {}\ndata: ", change.deed.name(), self.feed.id(change.number).await?);
+            out.extend_from_slice(head.as_bytes());
+            self.shape.write(&mut out, &Imaged { columns: &self.columns, change });
+            out.extend_from_slice(b"\n\n");
+            self.open.delivered();
+        }
+        self.at = stretch.until;
+        if let Some(snapshot) = &mut self.snapshot {
+            snapshot.passed(self.at);
+        }
+        Ok(out)
+    }
+
+    fn concerns(&self, change: &Change) -> bool {
+        let shown = self.snapshot.as_ref().is_some_and(|snapshot| snapshot.shows(change));
+        change.resource == self.resource && self.deeds.contains(&change.deed) && !shown
+    }
+}
+
+fn reset(error: &Error) -> Vec<u8> {
+    let told = serde_json::json!({ "code": error.code(), "message": error.to_string() });
+    format!("event: reset\ndata: {told}\n\n").into_bytes()
+}
+
+/// The record as a change left it, or as it was when it was deleted.
+struct Imaged<'a> {
+    columns: &'a [String],
+    change: &'a Change,
+}
+
+impl Row for Imaged<'_> {
+    fn cell(&self, column: usize) -> Cell<'_> {
+        self.columns.get(column).map_or(Cell::Null, |name| cell_of(&self.change.image, name))
+    }
+
+    fn each_child(&self, _child: usize, _visit: &mut dyn FnMut(&dyn Row)) {}
+}
+
+/// The changes that the schema has a subscription for, by record type.
+pub fn watched(engine: &Engine, record: TypeId) -> Vec<Deed> {
+    let watched = crate::engine::resolvers::watched(engine.bindings());
+    watched.into_iter().filter(|(of, _)| *of == record).map(|(_, deed)| deed).collect()
+}
