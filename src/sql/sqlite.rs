@@ -131,7 +131,9 @@ impl SqliteStore {
             queue.blocking_send(message).map_err(|_| closed())?;
             answered.blocking_recv().map_err(|_| panicked())
         };
-        std::thread::scope(|scope| scope.spawn(wait).join().unwrap_or_else(|_| Err(panicked())))
+        let called = std::thread::scope(|scope| scope.spawn(wait).join().unwrap_or_else(|_| Err(panicked())));
+        self.shared.stirred.send_replace(());
+        called
     }
 
     /// Brings the tables to the model and these plain lists, as far as `mode` allows, between two transactions.

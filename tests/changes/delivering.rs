@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use trefoil::config::{Config, Database};
+use trefoil::faces::graphql::subscribe::Step;
 use trefoil::faces::graphql::{Face, Manner, Served};
 
 use super::{Stage, asked, names, next, silent_until, until};
@@ -119,6 +120,16 @@ async fn all_kinds_of_values_survive() {
         ))
         .await;
     assert_eq!(next(&mut subscription).await["data"]["userCreated"], answer["data"]["createUser"]);
+    // Any JSON will do for a list, and another program may spread it over lines.
+    stage
+        .outsider()
+        .execute("INSERT INTO \"users\" (name, tags) VALUES ('o', '[\"a\",\r\n \"b\"]')", ())
+        .unwrap();
+    let spread = subscription.next().await;
+    let Step::Event(spread) = spread else { panic!("it ended") };
+    assert!(!spread.payload.contains(&b'\n') && !spread.payload.contains(&b'\r'), "{spread:?}");
+    let spread: serde_json::Value = serde_json::from_slice(&spread.payload).unwrap();
+    assert_eq!(spread["data"]["userCreated"]["tags"], json!(["a", "b"]));
     let whole = stage
         .run(&format!("mutation {{ createUser(name: \"w\", score: 3, active: false) {{ {fields} }} }}"))
         .await;
@@ -192,6 +203,10 @@ async fn a_store_in_memory_is_followed_too() {
     let mut subscription = stage.subscribe("subscription { userCreated { name orders { item } } }").await;
     stage.create("Ada").await;
     assert_eq!(names(&mut subscription, 1).await, ["Ada"]);
+    // Looking at the log is no write, and wakes nobody to look again.
+    let before = stage.store.statements();
+    let rest = tokio::time::timeout(std::time::Duration::from_millis(400), subscription.next()).await;
+    assert!(rest.is_err() && stage.store.statements() - before < 50, "{}", stage.store.statements() - before);
 }
 
 #[tokio::test(flavor = "multi_thread")]

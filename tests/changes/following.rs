@@ -29,8 +29,6 @@ async fn a_thousand_subscribers_cause_one_encoding_of_each_change() {
         assert_eq!(reader.await.unwrap(), wanted);
     }
     assert_eq!(stage.face.hub().encoded.get(), 20);
-    assert_eq!(stage.face.hub().delivered.get(), 20_000);
-    until("everyone is gone", || stage.face.hub().open.get() == 0).await;
     until("the channel goes with them", || stage.face.served().channels().is_empty()).await;
 }
 

@@ -28,7 +28,11 @@ fn examine(database: &Path, ledger: &Ledger, moment: u64, found: &mut Vec<String
     }
     users(&database, ledger, moment, found)?;
     updates(&database, ledger, moment, found)?;
-    changes(&database, ledger, moment, found)
+    changes(&database, ledger, moment, found)?;
+    for followed in &ledger.followed {
+        found.extend(followed.complaints(&database, moment)?);
+    }
+    Ok(())
 }
 
 /// Acknowledged: there once, under the id that was told. Otherwise: at most once, and not before it was sent.

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::check;
 use super::client::{Client, Verdict};
 use super::disk::Image;
+use super::follower::{self, Followed, Following};
 use super::load::{CREATE_USER, Ledger, Load, id};
 use super::rig::{self, Behaviour, Cut, Rig};
 use super::server::{DATA, Server};
@@ -30,10 +31,13 @@ fn live((image, mut ledger): Heritage, name: &str, behaviour: Behaviour, time: D
     let mut server = Server::on_simulated_disk(&rig);
     let ready = rig.moment();
     rig.behave(behaviour);
+    let following = Following::start(&rig, server.address, std::mem::take(&mut ledger.followed));
     let load = Load::start(&rig, server.address, name);
     load.work(time, 200);
     server.kill();
     let now = load.finish();
+    ledger.followed = following.finish();
+    assert!(ledger.followed.iter().all(Followed::was_told), "a subscriber was told nothing");
     assert!(now.odd.is_empty(), "{}", now.odd.join("\n"));
     ledger.absorb(now);
     Life { rig, ready, ledger }
@@ -55,7 +59,7 @@ fn complaints(life: &Life, seed: u64) -> (Vec<String>, Option<Cut>) {
         let database = restored.folder().join(DATA).join("trefoil.db");
         let lines = check::complaints(&database, &life.ledger, cut.moment);
         found.extend(lines.iter().map(|line| format!("cut at {} ({:?}): {line}", cut.moment, cut.mood)));
-        if number % 5 == 0 && lines.is_empty() {
+        if number % 3 == 0 && lines.is_empty() {
             found.extend(started_again(&restored.folder(), &life.ledger, cut.moment));
         }
         (number, last) = (number + 1, Some(cut));
@@ -68,6 +72,10 @@ fn started_again(folder: &Path, ledger: &Ledger, moment: u64) -> Vec<String> {
     let server = Server::on(folder);
     let mut client = server.client();
     let mut found = replays(&mut client, ledger, moment);
+    let database = folder.join(DATA).join("trefoil.db");
+    for followed in &ledger.followed {
+        found.extend(follower::resumed(server.address, &database, followed, moment));
+    }
     let served = names(&mut client);
     for user in ledger.users.iter().filter(|user| user.sent <= moment) {
         let times = served.get(&user.name).copied().unwrap_or(0);

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::client::{Client, Verdict};
+use super::follower::Followed;
 use super::rig::Rig;
 
 pub const CREATE_USER: &str =
@@ -24,6 +25,8 @@ const WRITERS: usize = 16;
 pub struct Ledger {
     pub users: Vec<User>,
     pub updates: Vec<Update>,
+    /// What subscribers were told.
+    pub followed: Vec<Followed>,
     /// Answers that the contract does not allow, and replays that were not the same.
     pub odd: Vec<String>,
 }
@@ -66,6 +69,7 @@ impl Ledger {
     pub fn remembered(mut self, moment: u64) -> Ledger {
         self.users.retain(|user| user.sent <= moment);
         self.updates.retain(|update| update.sent <= moment);
+        self.followed = self.followed.into_iter().map(|followed| followed.remembered(moment)).collect();
         for user in &mut self.users {
             (user.sent, user.fate) =
                 (0, user.fate.by(moment).map_or(Fate::Unknown, |id| Fate::Acknowledged(0, *id)));

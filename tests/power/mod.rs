@@ -2,7 +2,7 @@
 //!
 //! `rig` runs a program on the disk that `tests/disk/disk.c` simulates, `journal` reads what it did, and `disk` says
 //! what a cut leaves of it. `stand_in` proves these three with a bare SQLite; `cuts` and `faults` use them on the
-//! server, with `load` for writers, `client` for their connections and `check` for the verdict.
+//! server, with `load` for writers, `follower` for subscribers, `client` for their connections and `check` for the verdict.
 
 mod chance;
 mod check;
@@ -10,6 +10,7 @@ mod client;
 mod cuts;
 mod disk;
 mod faults;
+mod follower;
 mod journal;
 mod load;
 mod rig;

@@ -78,7 +78,6 @@ impl<'s> Writer<'s> {
                 // connection with other settings.
                 self.worn |= guarded(|| call(&mut self.connection)).is_err();
                 self.roll_back();
-                self.shared.stirred.send_replace(());
             }
         }
     }

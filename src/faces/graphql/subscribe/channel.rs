@@ -177,6 +177,8 @@ impl Channel {
     async fn encode(&self, change: &Change) -> Result<Event> {
         let id = self.feed().id(change.number).await?;
         let mut body = self.execute(change).await;
+        // JSON that another program stored may be spread over lines, which would end a line of an event stream.
+        body.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
         // Behind what there is, before the closing brace.
         body.pop();
         body.extend_from_slice(b",\"extensions\":{\"eventId\":");

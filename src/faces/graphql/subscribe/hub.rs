@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::watch;
 
 use super::channel::{Channel, Events};
@@ -17,10 +16,6 @@ pub struct Hub {
     pub(super) shelf: Arc<Shelf<(u64, i64), Events>>,
     /// Told when another schema is served.
     pub(super) swapped: watch::Sender<()>,
-    /// Subscriptions open now.
-    pub open: Gauge,
-    /// Events handed to transports.
-    pub delivered: Counter,
     /// Events that were made, each for all who asked the same.
     pub encoded: Counter,
     channels: AtomicU64,
@@ -32,8 +27,6 @@ impl Hub {
         Hub {
             shelf: Shelf::new(bytes),
             swapped: watch::Sender::new(()),
-            open: Gauge::default(),
-            delivered: Counter::default(),
             encoded: Counter::default(),
             channels: AtomicU64::new(0),
         }

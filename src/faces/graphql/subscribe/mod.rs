@@ -71,7 +71,6 @@ impl Face {
         };
         let at = at.map_err(refused)?;
         let id = feed.id(at).await.map_err(refused)?.into();
-        self.hub.open.inc();
         Ok(Subscription { channel, at, id, events: None, waiting: None })
     }
 
@@ -130,7 +129,6 @@ impl Subscription {
             *next += 1;
             if event.number > self.at {
                 (self.at, self.id) = (event.number, event.id.clone());
-                self.channel.hub().delivered.inc();
                 return Some(event.clone());
             }
         }
@@ -147,11 +145,5 @@ impl Subscription {
         let served = face.served.load_full();
         self.channel = Channel::join(&face, &served, self.channel.wanted().clone())?;
         Ok(())
-    }
-}
-
-impl Drop for Subscription {
-    fn drop(&mut self) {
-        self.channel.hub().open.dec();
     }
 }
