@@ -35,7 +35,7 @@ pub fn failed(failures: &[Failure]) -> Bytes {
 
 /// One answer and the end.
 pub fn single(answer: &[u8]) -> Bytes {
-    [&b"event: next\ndata: "[..], &one_line(answer), b"\n\n", COMPLETE].concat().into()
+    [b"event: next\ndata: ".as_slice(), &one_line(answer), b"\n\n", COMPLETE].concat().into()
 }
 
 /// JSON without line breaks, which would end the line that it stands on. We write none, but a JSON value is passed on as
