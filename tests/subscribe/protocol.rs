@@ -355,6 +355,20 @@ async fn a_client_closes_with_1000_and_gets_its_close_back() {
 }
 
 #[tokio::test]
+async fn a_server_that_stops_answers_what_it_has_begun() {
+    let server = slow();
+    let mut line = Line::ready(&server).await;
+    line.subscribe("q", "{ slow(ms: 1500) }").await;
+    line.settle().await;
+    let stopping = std::thread::spawn(move || drop(server));
+    assert_eq!(line.receive().await["payload"], json!({ "data": { "slow": "slept" } }));
+    assert_eq!(line.receive().await, json!({ "id": "q", "type": "complete" }));
+    assert_eq!(line.closed().await, (1001, "Going away".into()));
+    drop(line);
+    stopping.join().expect("it ends");
+}
+
+#[tokio::test]
 async fn a_server_that_stops_closes_with_1001() {
     let server = sample(memory());
     let mut line = Line::ready(&server).await;

@@ -91,6 +91,26 @@ impl Operations {
         poll_fn(|cx| self.poll(cx)).await
     }
 
+    /// The same while the server stops, until nothing is left to be answered: subscriptions end here and go on elsewhere,
+    /// but a mutation that has begun is to be told how it ended.
+    pub async fn last(&mut self) -> Option<(Arc<str>, Said)> {
+        poll_fn(|cx| {
+            self.end_subscriptions();
+            let said = self.poll(cx);
+            self.end_subscriptions();
+            match said {
+                Poll::Ready(said) => Poll::Ready(Some(said)),
+                Poll::Pending if self.running.is_empty() => Poll::Ready(None),
+                Poll::Pending => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    fn end_subscriptions(&mut self) {
+        self.running.retain(|running| matches!(running.work, Work::Beginning(_)));
+    }
+
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<(Arc<str>, Said)> {
         let count = self.running.len();
         for step in 0..count {

@@ -159,11 +159,20 @@ impl Session {
 
     async fn react(&mut self, happened: Happened) -> Result<(), End> {
         match happened {
-            Happened::Drained => Err(Close::going_away().into()),
+            Happened::Drained => Err(self.leave().await),
             Happened::Received(received) => self.hear(received).await,
             Happened::Said(id, said) => Ok(self.say(&id, said).await?),
             Happened::Due => self.beat().await,
         }
+    }
+
+    async fn leave(&mut self) -> End {
+        while let Some((id, said)) = self.operations.last().await {
+            if let Err(broken) = self.say(&id, said).await {
+                return broken.into();
+            }
+        }
+        Close::going_away().into()
     }
 
     async fn hear(&mut self, received: Received) -> Result<(), End> {
