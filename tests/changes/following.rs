@@ -37,6 +37,9 @@ async fn those_who_come_later_and_those_who_filter_share_too() {
     let stage = Stage::new();
     let query = "subscription { userCreated(age: 1) { name } }";
     let mut early = stage.subscribe(query).await;
+    // It must wait before anything happens: a task may begin too late for that.
+    let waits = tokio::time::timeout(Duration::from_millis(1), early.next()).await;
+    assert!(waits.is_err(), "nothing has happened");
     // Passed over: it concerns nobody.
     let waiting = tokio::spawn(async move {
         let name = names(&mut early, 1).await;
@@ -78,6 +81,26 @@ async fn different_clients_share_unless_rust_code_answers_them() {
     assert_eq!(stage.face.served().channels().len(), 4);
     drop(open);
     assert!(stage.face.served().channels().is_empty());
+}
+
+/// Who joins those that are still being served what happened before must not be told of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_joins_others_on_their_way_starts_at_its_own_place() {
+    let stage = Stage::new();
+    let mut first = stage.subscribe(NAMES).await;
+    let waits = tokio::time::timeout(Duration::from_millis(50), first.next()).await;
+    assert!(waits.is_err(), "nothing has happened");
+    // Nothing is delivered while a reload is under way, so the first is certainly still waiting for this one.
+    let held = stage.feed.hold();
+    stage.create("before").await;
+    let mut second = stage.subscribe(NAMES).await;
+    let waits = tokio::time::timeout(Duration::from_millis(50), second.next()).await;
+    assert!(waits.is_err(), "it waits with the first");
+    drop(held);
+    assert_eq!(names(&mut first, 1).await, ["before"]);
+    stage.create("after").await;
+    assert_eq!(names(&mut second, 1).await, ["after"]);
+    assert_eq!(names(&mut first, 1).await, ["after"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
