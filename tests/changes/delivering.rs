@@ -253,3 +253,19 @@ async fn a_place_that_never_was_or_is_no_more_says_so() {
     let mut last = stage.resume(NAMES, "0badcafe-3").await;
     silent_until(&stage, &mut last, "Dan").await;
 }
+
+/// SQLite takes any bytes for text. Neither that event nor any after it may be held up.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_that_is_none_holds_up_nobody() {
+    let stage = Stage::new();
+    let mut following = stage.subscribe("subscription { userCreated { id email colour name } }").await;
+    let broken = "INSERT INTO \"users\" (name, email, colour) VALUES ('Ada', CAST(x'ff41' AS TEXT), 'RED')";
+    stage.outsider().execute_batch(broken).unwrap();
+    let user = json!({ "id": "1", "email": null, "colour": "RED", "name": "Ada" });
+    assert_eq!(next(&mut following).await["data"]["userCreated"], user);
+    let broken = "INSERT INTO \"users\" (name) VALUES (CAST(x'41ff' AS TEXT))";
+    stage.outsider().execute_batch(broken).unwrap();
+    let event = next(&mut following).await;
+    assert_eq!(event["errors"][0]["path"], json!(["userCreated", "name"]), "{event}");
+    silent_until(&stage, &mut following, "fine").await;
+}
