@@ -47,6 +47,25 @@ test('the documentation shows the schema, and the settings open', async () => {
   await browser.page.keyboard.press('Escape')
 })
 
+test('a subscription shows what happens, for as long as it runs', async () => {
+  const { page } = browser
+  await setQuery('subscription Watch { userCreated { id name email } }')
+  const socket = page.waitForEvent('websocket')
+  await page.click('.graphiql-execute-button')
+  await acknowledged(await socket)
+  for (const name of ['Ada Lovelace', 'Grace "Amazing" Hopper']) {
+    const shown = page.waitForFunction((words) => document.querySelector('.result-window .CodeMirror')?.CodeMirror.getValue().includes(words), JSON.stringify(name))
+    const until = Date.now() + 20_000
+    // The subscription begins at some moment after the acknowledgement; what is created before is none of its events.
+    while (!(await Promise.race([shown.then(() => true), create(name).then(() => later(250))]))) assert.ok(Date.now() < until, 'no event was shown')
+    const { data, extensions } = JSON.parse(await editorText('.result-window'))
+    assert.equal(data.userCreated.name, name)
+    assert.match(extensions.eventId, /./)
+  }
+  await page.click('.graphiql-execute-button')
+  await page.waitForSelector('.graphiql-execute-button[aria-label^="Execute"]')
+})
+
 test('a link leads home', async () => {
   assert.equal(await browser.page.getAttribute('.graphiql-container a.home', 'href'), '/')
 })
@@ -64,4 +83,27 @@ function editorText(selector) {
 
 function answered() {
   return browser.page.waitForFunction(() => document.querySelector('.result-window .CodeMirror')?.CodeMirror.getValue().includes('"data"'))
+}
+
+function setQuery(text) {
+  return browser.page.$eval('.graphiql-query-editor .CodeMirror', (element, value) => element.CodeMirror.setValue(value), text)
+}
+
+/** Waits until the server has taken the socket up. */
+function acknowledged(socket) {
+  return socket.waitForEvent('framereceived', { predicate: ({ payload }) => String(payload).includes('connection_ack') })
+}
+
+async function create(name) {
+  const query = 'mutation ($name: String!) { createUser(name: $name, email: "ada@example.com") { id } }'
+  const reply = await fetch(`${server.url}/graphql`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ query, variables: { name } }),
+  })
+  assert.equal((await reply.json()).errors, undefined)
+}
+
+function later(milliseconds) {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds, false))
 }

@@ -67,8 +67,18 @@ pub(super) fn cors(origins: &[String]) -> Option<CorsLayer> {
     };
     let methods = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
     let total_count = HeaderName::from_static("x-total-count");
-    let exposed =
-        [ETAG, LINK, LOCATION, RETRY_AFTER, RATE_LIMIT, RATE_LIMIT_POLICY, X_REQUEST_ID, total_count];
+    let last_event_id = HeaderName::from_static("last-event-id");
+    let exposed = [
+        ETAG,
+        LINK,
+        LOCATION,
+        RETRY_AFTER,
+        RATE_LIMIT,
+        RATE_LIMIT_POLICY,
+        X_REQUEST_ID,
+        total_count,
+        last_event_id,
+    ];
     let layer = CorsLayer::new().allow_origin(allowed).allow_methods(methods).expose_headers(exposed);
     Some(layer.allow_headers(AllowHeaders::mirror_request()).max_age(std::time::Duration::from_secs(3600)))
 }

@@ -25,7 +25,9 @@ impl RequestId {
     /// The caller's own id if it is harmless to repeat, so that one id follows a request through many servers.
     pub fn of(headers: &HeaderMap) -> Self {
         let own = headers.get(X_REQUEST_ID).filter(|id| is_harmless(id.as_bytes()));
-        own.map_or_else(RequestId::fresh, |id| RequestId(id.clone()))
+        // A copy: a part of the head would keep all of it for as long as a stream lasts.
+        let own = own.and_then(|id| HeaderValue::from_bytes(id.as_bytes()).ok());
+        own.map_or_else(RequestId::fresh, RequestId)
     }
 
     /// Unique without asking the system for randomness on every request: a random start, then counting.

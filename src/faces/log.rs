@@ -9,7 +9,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::MatchedPath;
 use axum::extract::Request;
 use http::{Method, StatusCode, Uri};
-use http_body::{Frame, SizeHint};
+use http_body::{Body as _, Frame, SizeHint};
 
 use super::client::Client;
 use super::headers::RequestId;
@@ -64,6 +64,10 @@ impl Ticket {
     /// From here on the ticket goes with the body.
     pub(super) fn follow(mut self, status: StatusCode, body: Body) -> Body {
         self.status = Some(status);
+        if body.size_hint().exact().is_none() {
+            // A stream may stay for days, and a part of the request's head would keep all of its bytes.
+            self.uri = Uri::try_from(self.uri.path().to_owned()).unwrap_or_default();
+        }
         Body::new(Followed { body, ticket: self })
     }
 

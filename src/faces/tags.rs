@@ -63,7 +63,9 @@ mod tests {
 
     #[test]
     fn a_client_knows_what_it_lists() {
-        for known in [&["\"a\""][..], &["*"], &["W/\"a\""], &["\"b\", \"a\""], &["\"b\"", "\"a\""], &["\"a.gzip\""]] {
+        for known in
+            [&["\"a\""][..], &["*"], &["W/\"a\""], &["\"b\", \"a\""], &["\"b\"", "\"a\""], &["\"a.gzip\""]]
+        {
             assert!(is_known(&headers(IF_NONE_MATCH, known), "\"a\""), "{known:?}");
         }
         for unknown in [&[][..], &["\"b\""], &["a"], &["\"A\""]] {

@@ -50,6 +50,8 @@ pub struct Wire {
     lingering: Option<Instant>,
     reading: Clock,
     stalled_since: Option<Instant>,
+    /// It stalled for too long, and the log has been told so.
+    cut: bool,
     writing: Clock,
     _place: Place,
 }
@@ -83,6 +85,7 @@ impl Wire {
             lingering: None,
             reading: Clock::default(),
             stalled_since: None,
+            cut: false,
             writing: Clock::default(),
             _place: place,
         }
@@ -205,6 +208,10 @@ impl Wire {
         ready!(self.writing.poll(since + self.limits.stall_timeout, cx));
         let limit = self.limits.stall_timeout;
         let reason = format!("the client read nothing for {limit:?} (limits.stall-timeout)");
+        if !std::mem::replace(&mut self.cut, true) {
+            let client = self.stream.peer_addr().ok().map(|peer| tracing::field::display(peer.ip()));
+            tracing::info!(client, reason, "reader cut");
+        }
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, reason)))
     }
 

@@ -9,7 +9,7 @@ mod log;
 mod read;
 mod readers;
 pub(super) mod session;
-mod ticket;
+pub(super) mod ticket;
 mod writer;
 
 use std::path::Path;

@@ -184,14 +184,14 @@ impl Store {
         })
     }
 
-    /// What stands beside the tables and does not depend on what they were called before.
+    /// What stands beside the tables; a sequence keeps the name it had before a rename.
     pub fn definitions(&self) -> Vec<String> {
         match self {
             Store::Sqlite { .. } => self.rows(
                 "SELECT name, sql FROM sqlite_master WHERE type IN ('index', 'trigger') AND sql NOT NULL ORDER BY name",
             ),
             Store::Postgres { .. } => {
-                let mut lines = self.rows("SELECT proname, prosrc FROM pg_proc WHERE proname LIKE 'trefoil%' ORDER BY 1");
+                let mut lines = self.rows("SELECT proname, regexp_replace(prosrc, '\\w+_id_seq', '', 'g') FROM pg_proc WHERE proname LIKE 'trefoil%' ORDER BY 1");
                 lines.extend(self.rows(
                     "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' AND indexname NOT LIKE '%pkey' ORDER BY 1",
                 ));
@@ -246,18 +246,12 @@ async fn rows_of(client: &Client, sql: &str) -> Vec<String> {
         client.prepare(sql).await.expect(sql).columns().iter().map(|column| column.type_().clone()).collect();
     client.batch_execute("SET TIME ZONE 'UTC'").await.expect("a setting");
     let messages = client.simple_query(sql).await.expect(sql);
-    let lines = messages.iter().filter_map(|message| match message {
-        SimpleQueryMessage::Row(row) => Some(
-            types
-                .iter()
-                .enumerate()
-                .map(|(at, ty)| row.get(at).map_or_else(|| "null".to_owned(), |text| shown_as(ty, text)))
-                .collect::<Vec<_>>()
-                .join("|"),
-        ),
-        _ => None,
-    });
-    lines.collect()
+    let line = |message: &SimpleQueryMessage| {
+        let SimpleQueryMessage::Row(row) = message else { return None };
+        let cell = |(at, ty)| row.get(at).map_or_else(|| "null".to_owned(), |text| shown_as(ty, text));
+        Some(types.iter().enumerate().map(cell).collect::<Vec<_>>().join("|"))
+    };
+    messages.iter().filter_map(line).collect()
 }
 
 fn shown_as(ty: &Type, text: &str) -> String {

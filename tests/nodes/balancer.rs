@@ -1,6 +1,7 @@
 //! The load balancers of docs/cluster, run as they stand there: every node is replaced and no request is lost.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -117,6 +118,7 @@ impl Site {
             assert!(begin.elapsed() < Duration::from_secs(20), "nobody answers behind the balancer");
             std::thread::sleep(Duration::from_millis(50));
         }
+        socket(self.front).expect("a WebSocket through the balancer");
         let followers = Followers::start(&[self.front], 4);
         let created = Truth::on_postgres(&self.url).created.len();
         let writers = Writers::start(&[self.front], 6, Habit::Closes);
@@ -142,6 +144,33 @@ impl Site {
         assert!(found.is_empty(), "{}", found.join("\n"));
         drop(balancer);
     }
+}
+
+/// Opens a WebSocket and is told that it may subscribe.
+fn socket(address: SocketAddr) -> io::Result<()> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(Duration::from_secs(20)))?;
+    let request = format!(
+        "GET /graphql HTTP/1.1\r\nHost: {address}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+         Sec-WebSocket-Protocol: graphql-transport-ws\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes())?;
+    let mut stream = BufReader::new(stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") && stream.read_line(&mut head)? > 0 {}
+    assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
+    // A text frame, whole, under a mask of zeros.
+    let init = br#"{"type":"connection_init"}"#;
+    let frame = [&[0x81, 0x80 | init.len() as u8, 0, 0, 0, 0][..], init].concat();
+    stream.get_mut().write_all(&frame)?;
+    let mut answer = [0; 2];
+    stream.read_exact(&mut answer)?;
+    let mut text = vec![0; usize::from(answer[1])];
+    stream.read_exact(&mut text)?;
+    let text = String::from_utf8_lossy(&text);
+    assert!(text.contains("connection_ack"), "{text}");
+    Ok(())
 }
 
 /// Debian keeps such programs where only root looks for them.

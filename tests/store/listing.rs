@@ -184,8 +184,7 @@ async fn is_the_whole_list(bench: &Bench, (people, order, first): &Sorted) {
         let mut fields = vec![("name", text(&(name % 4).to_string()))];
         fields.push(("price", text(prices[price.unsigned_abs() as usize % 5])));
         fields.extend(age.map(|age| ("age", int(i64::from(age % 3)))));
-        fields
-            .extend(score.map(|score| ("score", Value::Number(format!("{}", f64::from(score % 3) / 3.0)))));
+        fields.extend(score.map(|score| ("score", Value::Number(format!("{}", f64::from(score % 3) / 3.0)))));
         fields.extend((nick % 2 == 0).then(|| ("nick", text(&i.to_string()))));
         bench.create("User", &fields, "id")
     });
@@ -198,8 +197,12 @@ async fn is_the_whole_list(bench: &Bench, (people, order, first): &Sorted) {
         .map(|(name, descending)| Order { field: bench.field("User", name), descending: *descending });
     let order: Vec<Order> = order.collect();
     let whole = Listing { order: order.clone(), ..Listing::default() };
-    let whole: Vec<Stored> =
-        bench.rows(bench.list("User", whole, "id")).await.into_iter().map(|row| row.cells[0].clone()).collect();
+    let whole: Vec<Stored> = bench
+        .rows(bench.list("User", whole, "id"))
+        .await
+        .into_iter()
+        .map(|row| row.cells[0].clone())
+        .collect();
     assert_eq!(whole.len(), people.len());
     assert_eq!(paged(bench, &order, *first).await, whole);
 }

@@ -5,6 +5,7 @@ mod cancelling;
 mod failing;
 mod indexes;
 mod keys;
+mod kinds;
 mod listing;
 mod lists;
 mod memory;
@@ -70,6 +71,22 @@ type Order { id: ID!  user: User @reference(onDelete: CASCADE)  item: String! @d
 type OrderPart { id: ID!  order: Order!  label: String! }
 type Student { id: ID!  name: String!  courses: [Course] }
 type Course { id: ID!  title: String!  students: [Student] }
+scalar Date
+scalar DateTime
+scalar UUID
+scalar URL
+scalar Email
+scalar JSON
+enum Color { GREEN RED }
+type Town { city: String!  zip: Int }
+type Thing {
+  id: ID!  flag: Boolean  day: Date  at: DateTime  uuid: UUID  url: URL  email: Email  json: JSON
+  color: Color  tags: [String!]  place: Town  rank: Int  label: ID
+}
+type Only {
+  id: ID!  count: Long @unique  ratio: Float @unique  amount: Decimal @unique  day: Date @unique
+  at: DateTime @unique  uuid: UUID @unique  color: Color @unique
+}
 "#;
 
 /// A store of its own.

@@ -27,12 +27,10 @@ impl Outsider {
             Outsider::File(connection) => file(connection, statements).map_err(|error| error.to_string()),
             Outsider::Server(client) => {
                 let found = client.simple_query(statements).await.map_err(|error| error.to_string())?;
-                let rows = found.iter().filter_map(|message| match message {
-                    SimpleQueryMessage::Row(row) => {
-                        let cells = (0..row.len()).map(|column| row.get(column).unwrap_or("null"));
-                        Some(cells.collect::<Vec<_>>().join("|"))
-                    }
-                    _ => None,
+                let rows = found.iter().filter_map(|message| {
+                    let SimpleQueryMessage::Row(row) = message else { return None };
+                    let cells = (0..row.len()).map(|column| row.get(column).unwrap_or("null"));
+                    Some(cells.collect::<Vec<_>>().join("|"))
                 });
                 Ok(rows.collect::<Vec<_>>().join("\n"))
             }

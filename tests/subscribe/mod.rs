@@ -7,6 +7,8 @@ mod log;
 mod multipart;
 mod places;
 mod protocol;
+mod reload;
+mod reloads;
 mod upgrade;
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -174,6 +176,7 @@ struct Body {
     text: String,
     taken: usize,
     ended: bool,
+    since: Instant,
 }
 
 impl Body {
@@ -199,7 +202,15 @@ impl Body {
         }
         (&stream).write_all(format!("{head}\r\n{body}").as_bytes()).expect("the server reads");
         let (stream, headers) = (BufReader::new(stream), Vec::new());
-        let mut body = Body { stream, status: 0, headers, text: String::new(), taken: 0, ended: false };
+        let mut body = Body {
+            stream,
+            status: 0,
+            headers,
+            text: String::new(),
+            taken: 0,
+            ended: false,
+            since: Instant::now(),
+        };
         body.head(method);
         body
     }
@@ -231,6 +242,11 @@ impl Body {
 
     /// One more chunk.
     fn more(&mut self) {
+        assert!(
+            self.since.elapsed() < PATIENCE * 3,
+            "it goes on, without what is waited for: {:?}",
+            self.text
+        );
         let size = usize::from_str_radix(&self.line(), 16).expect("a chunk size");
         let mut chunk = vec![0; size + 2];
         self.stream.read_exact(&mut chunk).expect("a chunk");

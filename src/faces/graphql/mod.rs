@@ -244,7 +244,7 @@ async fn write(
 
 async fn read(
     State(face): State<Face>,
-    handshake::Asked(handshake): handshake::Asked,
+    handshake::Requested(handshake): handshake::Requested,
     visitor: ws::Visitor,
     RawQuery(query): RawQuery,
     headers: HeaderMap,

@@ -9,7 +9,14 @@ use crate::engine::{Binding, Builtin, Deed, Engine, Gives, Verb};
 use crate::model::{Kind, Model, RecordType, Root, RootField, Rule, TypeId, Value};
 
 /// What a tab shows of a record type, in order.
-const SHOWN: [Verb; 4] = [Verb::List, Verb::Get, Verb::Create, Verb::Watch(Deed::Created)];
+const SHOWN: [Verb; 6] = [
+    Verb::List,
+    Verb::Get,
+    Verb::Create,
+    Verb::Watch(Deed::Created),
+    Verb::Watch(Deed::Updated),
+    Verb::Watch(Deed::Deleted),
+];
 
 /// One tab for each record type that has an operation.
 pub fn of(engine: &Engine) -> Json {

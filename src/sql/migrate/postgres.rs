@@ -13,6 +13,7 @@ use std::sync::Arc;
 use tokio_postgres::{Client, IsolationLevel, Transaction};
 
 use self::bridge::{Asking, bridge};
+use self::catalog::{Function, Trigger};
 use self::ddl::{BOOKKEEPING, SPELLING, numbering};
 use super::ddl::quoted;
 use super::host::{Host, Spelling};
@@ -215,16 +216,16 @@ impl Host for Postgres {
     fn settle(&self, old: Option<&StoredModel>, new: &StoredModel) -> Result<(), MigrateError> {
         catalog::sync_references(self, new)?;
         catalog::sync_indexes(self, old, new)?;
-        let functions = triggers::functions(new);
-        catalog::sync_functions(self, &[numbering()])?;
-        catalog::sync_functions(self, &functions)?;
-        let mut wanted = Vec::new();
+        let mut functions = triggers::shared();
+        functions.push(numbering());
         for table in &new.tables {
-            wanted.extend(triggers::triggers(table, &catalog::sequence(self, &table.table)?));
+            functions.extend(triggers::functions(table, &catalog::sequence(self, &table.table)?));
         }
-        let tables: Vec<&str> = new.table_names().collect();
-        catalog::sync_triggers(self, &tables, &wanted)?;
-        let mut gone = old.map(triggers::functions).unwrap_or_default();
+        catalog::sync_functions(self, &functions)?;
+        let wanted: Vec<Trigger> = new.tables.iter().flat_map(triggers::triggers).collect();
+        catalog::sync_triggers(self, &new.table_names().collect::<Vec<_>>(), &wanted)?;
+        let old = old.into_iter().flat_map(|old| &old.tables);
+        let mut gone: Vec<Function> = old.flat_map(|table| triggers::functions(table, "")).collect();
         gone.retain(|function| !functions.iter().any(|kept| kept.name == function.name));
         catalog::drop_functions(self, &gone)
     }

@@ -18,6 +18,8 @@ pub enum Fault {
     Again(Error),
     /// The connection is gone, and with it what it had not committed. What was being committed may or may not be.
     Lost(Error),
+    /// Another program kept it from what it needs for too long.
+    Locked(Error),
     /// The database cannot do it now.
     Store(Error),
 }
@@ -50,7 +52,7 @@ impl From<tokio_postgres::Error> for Fault {
             "53100" => Fault::Store(unavailable("the disk is full", 5)),
             "53200" => Fault::Store(unavailable("the database is out of memory", 5)),
             "53300" | "53400" => Fault::Store(unavailable("the database takes no more connections", 1)),
-            "55P03" => Fault::Store(unavailable("the database is locked by another program", 1)),
+            "55P03" => Fault::Locked(unavailable("the database is locked by another program", 1)),
             "57014" => Fault::Store(unavailable("the database took too long", 1)),
             "58030" => Fault::Store(unavailable("the disk reports an error", 5)),
             _ if code.starts_with("08") || code.starts_with("57P") => Fault::Lost(away()),
@@ -63,7 +65,11 @@ impl Fault {
     /// What a caller is told when the whole job failed.
     pub fn into_error(self) -> Error {
         match self {
-            Fault::Plan(error) | Fault::Again(error) | Fault::Lost(error) | Fault::Store(error) => error,
+            Fault::Plan(error)
+            | Fault::Again(error)
+            | Fault::Lost(error)
+            | Fault::Locked(error)
+            | Fault::Store(error) => error,
             Fault::Refused(error) => refusal(&error),
         }
     }
@@ -77,7 +83,11 @@ impl Fault {
                     .to_owned(),
                 retry_after: Duration::from_secs(1),
             }),
-            fault @ (Fault::Plan(_) | Fault::Refused(_) | Fault::Again(_) | Fault::Store(_)) => fault,
+            fault @ (Fault::Plan(_)
+            | Fault::Refused(_)
+            | Fault::Again(_)
+            | Fault::Locked(_)
+            | Fault::Store(_)) => fault,
         }
     }
 }

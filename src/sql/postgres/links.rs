@@ -105,6 +105,15 @@ enum Which {
     Log,
 }
 
+impl Which {
+    fn purpose(self) -> Purpose {
+        match self {
+            Which::Shared(_) => Purpose::Shared,
+            Which::Log => Purpose::Log,
+        }
+    }
+}
+
 /// The first connection of all. What waiting cannot mend is told at once.
 async fn first(target: &Target) -> Result<Session, String> {
     let (begun, mut pauses, mut told) = (Instant::now(), Pauses::default(), false);
@@ -172,7 +181,7 @@ impl Inner {
     async fn connect(self: &Arc<Inner>, which: Which) -> Result<Session, Trouble> {
         let listens = matches!(which, Which::Log) && self.inquiries == Inquiries::Answered;
         if !listens {
-            return self.target.connect(Purpose::Shared, |_| {}).await;
+            return self.target.connect(which.purpose(), |_| {}).await;
         }
         let inner = Arc::downgrade(self);
         let heard = move |notification: tokio_postgres::Notification| {
@@ -183,7 +192,7 @@ impl Inner {
                 inner.news.send_replace(());
             }
         };
-        let session = self.target.connect(Purpose::Shared, heard).await?;
+        let session = self.target.connect(Purpose::Log, heard).await?;
         let listening = session.client.batch_execute(&format!("LISTEN {CHANNEL}")).await;
         listening.map_err(|error| Trouble::from(&error))?;
         Ok(session)

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use futures_util::future::join;
 
 use super::PostgresStore;
 use super::blame::blame;
@@ -22,6 +23,7 @@ use crate::error::{Error, Result};
 use crate::sql::compile::{Program, Programs};
 use crate::sql::dialect::Dialect;
 use crate::sql::keys::Known;
+use crate::sql::sqlite::ticket::spoken;
 
 /// How often a job is begun that only others, or a lost connection, kept from its end.
 const ATTEMPTS: u32 = 5;
@@ -58,7 +60,7 @@ impl PostgresStore {
         let programs = programs.collect::<Result<Vec<_>>>()?;
         // Whoever takes the rows may panic. A connection left in the middle of something is closed.
         let run = AssertUnwindSafe(self.persist(&mut job, &programs)).catch_unwind().await;
-        match run.unwrap_or_else(|_| Err(Error::internal("a job panicked")))? {
+        match run.unwrap_or_else(|panic| Err(Error::internal(spoken(panic.as_ref()))))? {
             Verdict::Answered => Ok(Done::Answered(job.answer)),
             Verdict::Replayed(bytes) => Ok(Done::Replayed(bytes)),
             Verdict::Refused(error) => Err(error),
@@ -117,7 +119,11 @@ impl PostgresStore {
     async fn write(&self, job: &mut Job, programs: &[Arc<Program>]) -> Result<Verdict, Fault> {
         let verdict = match programs {
             [program] if job.key.is_none() && change::only_statement(program).is_some() => {
-                self.write_one(job, program).await
+                match self.write_one(job, program).await {
+                    // Whoever waits long does so where nobody waits behind.
+                    Err(Fault::Locked(_)) => self.write_all(job, programs).await,
+                    run => run,
+                }
             }
             _ => self.write_all(job, programs).await,
         }?;
@@ -140,7 +146,9 @@ impl PostgresStore {
             Ok(outcome) => Ok(outcome),
             Err(Fault::Plan(error)) => Err(error),
             Err(Fault::Refused(error)) => Err(blame(session, &job.model, &plan.action, &error).await?),
-            Err(fault @ (Fault::Again(_) | Fault::Lost(_) | Fault::Store(_))) => return Err(fault),
+            Err(fault @ (Fault::Again(_) | Fault::Lost(_) | Fault::Locked(_) | Fault::Store(_))) => {
+                return Err(fault);
+            }
         };
         job.answer.done(*number, outcome);
         Ok(Verdict::Answered)
@@ -168,7 +176,7 @@ async fn give_back(session: Session<'_>, run: &Result<Verdict, Fault>) -> bool {
     match run {
         Ok(_) => true,
         Err(Fault::Lost(_) | Fault::Store(Error::Cancelled)) => false,
-        Err(Fault::Plan(_) | Fault::Refused(_) | Fault::Again(_) | Fault::Store(_)) => {
+        Err(Fault::Plan(_) | Fault::Refused(_) | Fault::Again(_) | Fault::Locked(_) | Fault::Store(_)) => {
             session.control("ROLLBACK").await.is_ok()
         }
     }
@@ -200,9 +208,13 @@ async fn snapshot(
     {
         return read_all(session, job, programs, care).await;
     }
-    session.control("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
-    let verdict = read_all(session, job, programs, care).await?;
-    session.control("COMMIT").await?;
+    let begin = session.control("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+    // Sent together: the one is before the other on the way, and nothing is written that its failure could spoil.
+    let (begun, verdict) = join(begin, read_all(session, job, programs, care)).await;
+    begun?;
+    let verdict = verdict?;
+    // Nobody needs its answer. Whoever has the connection next sends behind it.
+    let _ = session.control("COMMIT").now_or_never();
     Ok(verdict)
 }
 
@@ -312,6 +324,6 @@ async fn run_plan(
             session.control("ROLLBACK TO plan").await?;
             blame(session, &job.model, &plan.action, &error).await.map(Err)
         }
-        Err(fault @ (Fault::Again(_) | Fault::Lost(_) | Fault::Store(_))) => Err(fault),
+        Err(fault @ (Fault::Again(_) | Fault::Lost(_) | Fault::Locked(_) | Fault::Store(_))) => Err(fault),
     }
 }

@@ -28,7 +28,7 @@ const SESSION: &str = "SET TimeZone = 'UTC'; SET DateStyle = 'ISO, YMD'; SET cli
 /// What is set only where nobody has set it for the database, the role or in the address. A setting that the engine
 /// does not have is passed over.
 const BOUNDS: &str = "SELECT set_config(name, value, false) FROM (VALUES \
-                      ('lock_timeout', '5s'), ('idle_in_transaction_session_timeout', '60s'), \
+                      ('lock_timeout', $2), ('idle_in_transaction_session_timeout', '60s'), \
                       ('statement_timeout', $1)) AS wanted (name, value) \
                       WHERE current_setting(name, true) = '0'";
 
@@ -37,6 +37,8 @@ const BOUNDS: &str = "SELECT set_config(name, value, false) FROM (VALUES \
 pub enum Purpose {
     /// Single statements of everyone. They cannot be cancelled one by one, so each ends by itself.
     Shared,
+    /// Numbering, reading and announcing changes.
+    Log,
     /// One caller's transactions and streams. They end when the caller does.
     Own,
     /// Migration and inquiries: nothing bounds what they do.
@@ -148,12 +150,14 @@ async fn set_up(client: &Client, purpose: Purpose) -> Result<Option<i32>, tokio_
         let SimpleQueryMessage::Row(row) = answer else { return None };
         row.get(0)?.parse().ok()
     });
-    let longest = match purpose {
-        Purpose::Shared => "30s",
-        Purpose::Own => "0",
+    let (longest, locked) = match purpose {
+        // Others wait behind whoever waits here; who needs longer goes on with a connection of its own.
+        Purpose::Shared => ("30s", "250ms"),
+        Purpose::Log => ("30s", "5s"),
+        Purpose::Own => ("0", "5s"),
         Purpose::Alone => return Ok(pid),
     };
-    client.query(BOUNDS, &[&longest]).await?;
+    client.query(BOUNDS, &[&longest, &locked]).await?;
     Ok(pid)
 }
 

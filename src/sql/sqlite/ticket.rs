@@ -76,7 +76,8 @@ pub fn guarded<T>(run: impl FnOnce() -> T) -> Result<T> {
     catch_unwind(AssertUnwindSafe(run)).map_err(|panic| Error::internal(spoken(panic.as_ref())))
 }
 
-fn spoken(panic: &(dyn Any + Send)) -> String {
+/// What a panic said.
+pub fn spoken(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
     format!("a job panicked: {}", text.unwrap_or("no message"))
 }

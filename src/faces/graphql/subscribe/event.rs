@@ -21,6 +21,7 @@ pub struct Event {
 
 impl Event {
     pub fn new(number: i64, id: Arc<str>, payload: &[u8]) -> Event {
+        let payload = &*sse::one_line(payload);
         let (block, start) = sse::event(&id, payload);
         let payload = block.slice(start..start + payload.len());
         Event { number, id, payload, block, part: OnceLock::new() }

@@ -23,7 +23,7 @@ pub struct Handshake {
 }
 
 /// The handshake of a request, if it is one.
-pub struct Asked(pub Option<Handshake>);
+pub struct Requested(pub Option<Handshake>);
 
 /// What is spoken from here on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,15 +35,15 @@ pub enum Subprotocol {
     None,
 }
 
-impl<S: Sync> FromRequestParts<S> for Asked {
+impl<S: Sync> FromRequestParts<S> for Requested {
     type Rejection = Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Asked, Infallible> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Requested, Infallible> {
         let wanted = parts.method == Method::GET
             && lists(&parts.headers, &UPGRADE, "websocket")
             && lists(&parts.headers, &CONNECTION, "upgrade");
         let on_upgrade = if wanted { parts.extensions.remove::<OnUpgrade>() } else { None };
-        Ok(Asked(on_upgrade.map(|on_upgrade| Handshake { on_upgrade })))
+        Ok(Requested(on_upgrade.map(|on_upgrade| Handshake { on_upgrade })))
     }
 }
 

@@ -61,18 +61,6 @@ impl Transport {
         }
     }
 
-    /// The server stops. An event stream ends without `complete`, at which its clients come back by themselves with
-    /// the last id; clients of a multipart body would take a plain end for the end of the subscription.
-    fn farewell(self) -> Option<Bytes> {
-        match self {
-            Transport::Events => None,
-            Transport::Multipart => {
-                let message = "the server is stopping; come back with extensions.lastEventId";
-                Some(multipart::failed(&[Failure::new("UNAVAILABLE", message)]))
-            }
-        }
-    }
-
     fn rejected(self, failures: &[Failure]) -> Bytes {
         match self {
             Transport::Events => sse::failed(failures),
@@ -178,10 +166,9 @@ impl Live {
                 self.phase = Phase::Over;
                 Some(self.transport.failed(&failures))
             }
-            Happened::Drained => {
-                self.phase = Phase::Over;
-                self.transport.farewell()
-            }
+            // Without the word that ends it, which its client would take for the end of the subscription: a stream
+            // that merely breaks off is one to come back to, as after a crash.
+            Happened::Drained => None,
         }
     }
 

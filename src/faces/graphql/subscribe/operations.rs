@@ -103,8 +103,12 @@ impl Operations {
         Poll::Pending
     }
 
-    /// How far each subscription has come.
+    /// How far each subscription has come. Nothing while one is beginning: a client might take the place of another for
+    /// that of this one, which is not among them.
     pub fn places(&mut self) -> Vec<Place<'_>> {
+        if self.running.iter().any(|running| matches!(running.work, Work::Beginning(_))) {
+            return Vec::new();
+        }
         let places = self.running.iter_mut().filter_map(|Running { id, work }| match work {
             Work::Following(following) => {
                 following.look();

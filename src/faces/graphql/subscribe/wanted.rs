@@ -52,7 +52,7 @@ impl Wanted {
 
     /// The same for requests that Rust code has a part in: it may answer one client otherwise than another.
     pub fn own_key(&self) -> String {
-        format!("{:?} {}", self.actor.address, self.key())
+        format!("{:?} {}", self.actor, self.key())
     }
 
     pub fn plan(&self, served: &Served) -> Result<Planned, Vec<Failure>> {

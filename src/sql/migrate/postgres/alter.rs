@@ -12,7 +12,8 @@ use super::catalog::{foreign_parts, short};
 use super::ddl::SPELLING;
 use crate::model::{Model, Stored};
 
-/// Where converted values wait until their column takes them.
+/// Where converted values wait until their column takes them, by functions that have its row type as a parameter only
+/// in order to go when it goes.
 const CONVERTED: &str = "trefoil_converted";
 
 pub fn reshape(
