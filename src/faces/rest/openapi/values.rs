@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::patterns::{self, DECIMAL, EMAIL, ID, NOT_BLANK, NO_NUL};
+use super::patterns::{self, DECIMAL, EMAIL, ID, NO_NUL, NOT_BLANK};
 use crate::model::{Field, Item, Kind, Rule, Scalar, Value};
 
 /// Where a value stands.
@@ -128,7 +128,8 @@ fn of_scalar(scalar: Scalar, side: Side) -> Json {
 
 /// The rules of a field, as far as JSON Schema has words for them; the rest is said in words.
 fn constrain(schema: &mut Json, field: &Field) {
-    let mut patterns: Vec<String> = schema.get("pattern").and_then(Json::as_str).map(str::to_owned).into_iter().collect();
+    let mut patterns: Vec<String> =
+        schema.get("pattern").and_then(Json::as_str).map(str::to_owned).into_iter().collect();
     for rule in &field.rules {
         match rule {
             Rule::NotBlank => {
