@@ -36,7 +36,8 @@ async fn main() -> Result<(), Failed> {
         "create" => Load::Create,
         other => return Err(format!("no load {other}").into()),
     };
-    let addresses = addresses.iter().map(|address| address.parse()).collect::<Result<Vec<SocketAddr>, _>>()?;
+    let addresses =
+        addresses.iter().map(|address| address.parse()).collect::<Result<Vec<SocketAddr>, _>>()?;
     let connections: usize = connections.parse()?;
     let began = Instant::now();
     let until = began + Duration::from_secs(seconds.parse()?);
