@@ -186,7 +186,8 @@ impl Described<'_> {
             .writes();
         let parameters = vec![parameters::fields(record), parameters::reference("Idempotency-Key")];
         let summary = format!("Make a {name}, or many at once: all or nothing");
-        let mut operation = self.operation(&names.take(&format!("create{name}")), summary, parameters, responses);
+        let mut operation =
+            self.operation(&names.take(&format!("create{name}")), summary, parameters, responses);
         let required = record.fields.iter().any(is_needed);
         operation["requestBody"] = json!({ "required": required, "content": content });
         operation
@@ -320,7 +321,8 @@ impl Described<'_> {
             "description": "The part of the list that was asked for.", "content": list_content(below),
             "headers": headers(&["ETag", "Link", "X-Total-Count"]), "links": { "first": first },
         });
-        let responses = Responses::new(Voice::Negotiated).add(200, ok).not_modified().refused(&[400, 404, 406]);
+        let responses =
+            Responses::new(Voice::Negotiated).add(200, ok).not_modified().refused(&[400, 404, 406]);
         let summary = format!("The {segment} of a {}", above.name);
         let list = self.operation(list_id, summary, parameters, responses);
 
@@ -329,7 +331,8 @@ impl Described<'_> {
         let ok = json!({
             "description": "The record.", "content": content, "headers": headers(&["ETag!"]), "links": links,
         });
-        let responses = Responses::new(Voice::Negotiated).add(200, ok).not_modified().refused(&[400, 404, 406]);
+        let responses =
+            Responses::new(Voice::Negotiated).add(200, ok).not_modified().refused(&[400, 404, 406]);
         let summary = format!("One of the {segment} of a {}", above.name);
         let parameters = vec![parameters::fields(below), parameters::reference("If-None-Match")];
         let one = self.operation(&one_id, summary, parameters, responses);

@@ -20,9 +20,8 @@ pub fn texts(manifest: &Manifest, names: &mut Names) -> Vec<Item> {
     let mut items: Vec<(String, Map<String, Json>)> = Vec::new();
     for endpoint in &manifest.texts {
         let operations = METHODS.iter().filter(|method| takes(&endpoint.methods, method));
-        let operations: Vec<_> = operations
-            .map(|method| ((*method).to_owned(), text(endpoint, method, names)))
-            .collect();
+        let operations: Vec<_> =
+            operations.map(|method| ((*method).to_owned(), text(endpoint, method, names))).collect();
         match items.iter_mut().find(|(path, _)| *path == endpoint.path) {
             Some((_, item)) => item.extend(operations),
             None => items.push((endpoint.path.clone(), operations.into_iter().collect())),

@@ -74,7 +74,8 @@ fn value(model: &Model, field: &Field, kind: &Kind) -> Option<Json> {
         Kind::Enum(name) => model.enums.get(name)?.values.first().map(|value| json!(value)),
         Kind::Embedded(name) => {
             let mut object = Map::new();
-            for inner in model.embedded.get(name)?.fields.iter().filter(|inner| inner.kind != Kind::Unstored) {
+            for inner in model.embedded.get(name)?.fields.iter().filter(|inner| inner.kind != Kind::Unstored)
+            {
                 // A type may be inside itself.
                 if !inner.required && matches!(inner.kind, Kind::Embedded(_) | Kind::List(_)) {
                     continue;

@@ -41,7 +41,8 @@ impl Document {
         let mut response = if tags::is_known(headers, &self.tag) {
             StatusCode::NOT_MODIFIED.into_response()
         } else {
-            ([(CONTENT_TYPE, "application/json; charset=utf-8")], Body::from(self.bytes.clone())).into_response()
+            ([(CONTENT_TYPE, "application/json; charset=utf-8")], Body::from(self.bytes.clone()))
+                .into_response()
         };
         let tag = HeaderValue::from_str(&self.tag).expect("hexadecimal digits in quotes");
         response.headers_mut().insert(ETAG, tag);
@@ -79,7 +80,8 @@ fn describe(manifest: &Manifest, engine: &Engine, collections: &[Collection]) ->
 
 /// The version is the server's: what an application folder says has none of its own.
 fn info(manifest: &Manifest) -> Json {
-    let said = "JSON is asked for with `Accept: application/json`; HEAD follows GET, and OPTIONS tells `Allow`.";
+    let said =
+        "JSON is asked for with `Accept: application/json`; HEAD follows GET, and OPTIONS tells `Allow`.";
     json!({
         "title": manifest.name.as_deref().unwrap_or("Trefoil"),
         "version": env!("CARGO_PKG_VERSION"),

@@ -35,7 +35,10 @@ mod tests {
     #[test]
     fn no_name_is_given_twice() {
         let mut names = Names::default();
-        assert_eq!(["getA", "getA", "getB", "getA"].map(|name| names.take(name)), ["getA", "getA2", "getB", "getA3"]);
+        assert_eq!(
+            ["getA", "getA", "getB", "getA"].map(|name| names.take(name)),
+            ["getA", "getA2", "getB", "getA3"]
+        );
         assert_eq!(pascal("/api/order-lines"), "ApiOrderLines");
     }
 }

@@ -87,12 +87,9 @@ fn words(record: &RecordType, limits: &PlanLimits) -> [Json; 7] {
     let stored = record.fields.iter().filter(|field| field.is_stored());
     let names: Vec<&str> = stored.map(|field| field.input_name.as_str()).chain(["*"]).collect();
     let sorted = record.fields.iter().filter(|field| field.kind.is_comparable());
-    let orders: Vec<String> = sorted
-        .flat_map(|field| [field.input_name.clone(), format!("-{}", field.input_name)])
-        .collect();
-    let query = |name: &str, description: &str, schema: Json| {
-        json!({ "name": name, "in": "query", "description": description, "schema": schema })
-    };
+    let orders: Vec<String> =
+        sorted.flat_map(|field| [field.input_name.clone(), format!("-{}", field.input_name)]).collect();
+    let query = |name: &str, description: &str, schema: Json| json!({ "name": name, "in": "query", "description": description, "schema": schema });
     let list = |name: &str, description: &str, values: Json| {
         let items = json!({ "type": "string", "enum": values });
         let mut parameter = query(name, description, json!({ "type": "array", "items": items }));
@@ -109,11 +106,7 @@ fn words(record: &RecordType, limits: &PlanLimits) -> [Json; 7] {
             "Pages count from 1. Not together with `after`.",
             json!({ "type": "integer", "format": "int64", "minimum": 1, "maximum": i64::MAX }),
         ),
-        query(
-            "size",
-            &size,
-            json!({ "type": "integer", "minimum": 1, "maximum": limits.max_page_size }),
-        ),
+        query("size", &size, json!({ "type": "integer", "minimum": 1, "maximum": limits.max_page_size })),
         query("after", "What comes after a cursor, which the `next` link has.", text()),
         query(
             "count",

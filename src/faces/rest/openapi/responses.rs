@@ -21,10 +21,18 @@ const REFUSALS: [(u16, &str, &str); 14] = [
     (404, "NotFound", "There is no such record, index or address."),
     (406, "NotAcceptable", "`Accept` allows none of what there is here."),
     (408, "TooSlow", "The request took too long to come."),
-    (409, "Conflict", "Taken, still needed by others, or the first request with this `Idempotency-Key` still runs."),
+    (
+        409,
+        "Conflict",
+        "Taken, still needed by others, or the first request with this `Idempotency-Key` still runs.",
+    ),
     (412, "Stale", "`If-Match` or `If-None-Match` does not hold; nothing changed."),
     (413, "TooLarge", "The body is over the limit."),
-    (415, "Unreadable", "The content type cannot be read here; `Accept-Post` or `Accept-Patch` names what can."),
+    (
+        415,
+        "Unreadable",
+        "The content type cannot be read here; `Accept-Post` or `Accept-Patch` names what can.",
+    ),
     (422, "KeyReused", "The `Idempotency-Key` was used for another request."),
     (429, "TooMany", "Too many requests, where a rate limit is set."),
     (431, "HeadTooLarge", "The head of the request is over the limit."),
@@ -94,11 +102,23 @@ pub fn all_headers() -> Map<String, Json> {
     let whole = || json!({ "type": "integer", "minimum": 0 });
     let table = [
         ("ETag", "Changes whenever the content does; for `If-Match` and `If-None-Match`.", text()),
-        ("Location", "Where the record is, or where to go on.", json!({ "type": "string", "format": "uri-reference" })),
-        ("Link", "Where the `first`, `prev`, `next` and `last` part of the list is, as far as it is known.", text()),
+        (
+            "Location",
+            "Where the record is, or where to go on.",
+            json!({ "type": "string", "format": "uri-reference" }),
+        ),
+        (
+            "Link",
+            "Where the `first`, `prev`, `next` and `last` part of the list is, as far as it is known.",
+            text(),
+        ),
         ("X-Total-Count", "How many match, where `count=true` asks.", whole()),
         ("Retry-After", "Try again after so many seconds.", json!({ "type": "integer", "minimum": 1 })),
-        ("Idempotency-Replayed", "This answer was kept under the `Idempotency-Key`.", json!({ "type": "string", "const": "true" })),
+        (
+            "Idempotency-Replayed",
+            "This answer was kept under the `Idempotency-Key`.",
+            json!({ "type": "string", "const": "true" }),
+        ),
         ("X-Request-Id", "Names the request in the server's log.", text()),
         ("RateLimit", "What is left, where a rate limit is set.", text()),
         ("RateLimit-Policy", "The rate limit, where one is set.", text()),

@@ -65,7 +65,10 @@ fn named(field: &Field, side: Side) -> (String, Json) {
 
 /// Must be in a body that makes a record.
 pub fn is_needed(field: &Field) -> bool {
-    field.is_writable() && field.required && field.default.is_none() && !matches!(field.kind, Kind::Link { .. })
+    field.is_writable()
+        && field.required
+        && field.default.is_none()
+        && !matches!(field.kind, Kind::Link { .. })
 }
 
 fn shown(model: &Model, record: &RecordType) -> Json {
@@ -130,7 +133,8 @@ fn form(record: &RecordType) -> Json {
 
 fn inside(embedded: &EmbeddedType, side: Side) -> Json {
     let fields = || embedded.fields.iter().filter(|field| field.kind != Kind::Unstored);
-    let needed = |field: &&Field| field.required && field.default.is_none() && field.filled_by == FilledBy::Client;
+    let needed =
+        |field: &&Field| field.required && field.default.is_none() && field.filled_by == FilledBy::Client;
     let required = match side {
         Side::Given => fields().filter(needed).map(|field| field.name.as_str()).collect(),
         Side::Shown | Side::Patched | Side::Typed | Side::Asked => Vec::new(),
