@@ -33,8 +33,10 @@ pub fn of_field(field: &Field, side: Side) -> Json {
         Side::Shown | Side::Asked => {}
         Side::Given | Side::Patched | Side::Typed => constrain(&mut schema, field),
     }
+    // No links are no records on the other side, however that is said.
+    let is_optional = !field.required || matches!(field.kind, Kind::Link { .. });
     match side {
-        Side::Shown | Side::Given | Side::Patched if !field.required => nullable(&mut schema),
+        Side::Shown | Side::Given | Side::Patched if is_optional => nullable(&mut schema),
         Side::Typed if !field.required => blankable(&mut schema),
         Side::Shown | Side::Given | Side::Patched | Side::Typed | Side::Asked => {}
     }
@@ -117,8 +119,9 @@ fn of_scalar(scalar: Scalar, side: Side) -> Json {
         Scalar::DateTime => json!({ "type": "string", "format": "date-time" }),
         Scalar::Uuid => json!({ "type": "string", "format": "uuid" }),
         Scalar::Url => json!({ "type": "string", "format": "uri" }),
-        Scalar::Email if is_shown => json!({ "type": "string", "format": "email" }),
-        Scalar::Email => json!({ "type": "string", "format": "email", "pattern": EMAIL }),
+        // No `format`: that of RFC 5321 is another than that of browsers, which is ours.
+        Scalar::Email if is_shown => json!({ "type": "string" }),
+        Scalar::Email => json!({ "type": "string", "pattern": EMAIL }),
         Scalar::Json if side == Side::Typed => {
             json!({ "type": "string", "contentMediaType": "application/json" })
         }
@@ -137,7 +140,6 @@ fn constrain(schema: &mut Json, field: &Field) {
                 patterns.push(NOT_BLANK.to_owned());
             }
             Rule::Email => {
-                schema["format"] = "email".into();
                 patterns.retain(|pattern| pattern != NO_NUL);
                 patterns.push(EMAIL.to_owned());
             }
