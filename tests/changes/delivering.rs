@@ -265,14 +265,14 @@ async fn a_place_that_never_was_or_is_no_more_says_so(on: On) {
 /// SQLite takes any bytes for text. Neither that event nor any after it may be held up.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_text_that_is_none_holds_up_nobody() {
-    let stage = Stage::new();
+    let stage = Stage::new(On::Sqlite).await;
     let mut following = stage.subscribe("subscription { userCreated { id email colour name } }").await;
     let broken = "INSERT INTO \"users\" (name, email, colour) VALUES ('Ada', CAST(x'ff41' AS TEXT), 'RED')";
-    stage.outsider().execute_batch(broken).unwrap();
+    stage.outside(broken).await;
     let user = json!({ "id": "1", "email": null, "colour": "RED", "name": "Ada" });
     assert_eq!(next(&mut following).await["data"]["userCreated"], user);
     let broken = "INSERT INTO \"users\" (name) VALUES (CAST(x'41ff' AS TEXT))";
-    stage.outsider().execute_batch(broken).unwrap();
+    stage.outside(broken).await;
     let event = next(&mut following).await;
     assert_eq!(event["errors"][0]["path"], json!(["userCreated", "name"]), "{event}");
     silent_until(&stage, &mut following, "fine").await;
