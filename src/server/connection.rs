@@ -199,7 +199,7 @@ async fn answer(
     let first_byte = arrival.as_ref().and_then(|arrival| arrival.first_byte);
     extensions.insert(Arrived(first_byte.unwrap_or_else(Instant::now)));
     if let Some(refusal) = arrival.and_then(|arrival| arrival.refusal) {
-        extensions.insert(Refused(refusal));
+        extensions.insert(Refused(*refusal));
     }
     let response = app.call(request).await?;
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {

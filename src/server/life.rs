@@ -89,15 +89,11 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
     let (metrics, shutdown) = (Metrics::new(), Shutdown::new());
     let face = Face::new(Served::new(engine.clone(), &config), &config);
     let face = face.within(&config, &metrics, &shutdown);
-    let streams = rest::Streams {
-        heartbeat: config.heartbeat,
-        metrics: metrics.clone(),
-        shutdown: shutdown.clone(),
-    };
+    let streams =
+        rest::Streams { heartbeat: config.heartbeat, metrics: metrics.clone(), shutdown: shutdown.clone() };
     // The name of the very first place belongs to this store and to no other.
     let identity = feed.id(0).await.map_err(StartError::store)?;
-    let rest =
-        rest::Face::new(rest::Served::new(&app.manifest, engine.clone(), &identity, streams.clone()));
+    let rest = rest::Face::new(rest::Served::new(&app.manifest, engine.clone(), &identity, streams.clone()));
     let router = router(&app, &face, &rest, &store, &metrics, &shutdown);
     let router = faces::foundation::wrap(router, rest.owners(), &config, &metrics, &shutdown);
     let addresses: Vec<SocketAddr> =

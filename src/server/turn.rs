@@ -17,7 +17,8 @@ use crate::faces::Problem;
 pub struct Arrival {
     /// None when it was waiting behind another request, whose slowness is not its own.
     pub first_byte: Option<Instant>,
-    pub refusal: Option<Problem>,
+    /// In a box: connections keep room for arrivals as long as they live, and hardly any is refused.
+    pub refusal: Option<Box<Problem>>,
 }
 
 /// Shared by the two halves of a connection. Only one task ever uses it, so ordering is no concern.

@@ -150,17 +150,17 @@ impl Wire {
                 }
                 self.announce(None);
             }
-            Head::Refused(problem) => self.refuse(*problem),
+            Head::Refused(problem) => self.refuse(problem),
         }
     }
 
     /// Tells the service what comes with the next request.
-    fn announce(&mut self, refusal: Option<Problem>) {
+    fn announce(&mut self, refusal: Option<Box<Problem>>) {
         self.idle_since = None;
         self.turns.announce(Arrival { first_byte: self.first_byte.take(), refusal });
     }
 
-    fn refuse(&mut self, problem: Problem) {
+    fn refuse(&mut self, problem: Box<Problem>) {
         let stand_in = stand_in(&self.input);
         self.input.clear();
         self.input.extend_from_slice(&stand_in);
@@ -185,7 +185,7 @@ impl Wire {
         if begun {
             let since = *self.first_byte.get_or_insert(now);
             ready!(self.reading.poll(since + header_timeout, cx));
-            self.refuse(slow_head(header_timeout));
+            self.refuse(Box::new(slow_head(header_timeout)));
         } else {
             let since = *self.idle_since.get_or_insert_with(|| self.turns.last_end().unwrap_or(now));
             ready!(self.reading.poll(since + idle_timeout, cx));

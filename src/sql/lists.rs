@@ -146,7 +146,7 @@ pub(super) fn absent(list: &str) -> Error {
     Error::NotFound(format!("the list /{list}"))
 }
 
-fn no_such(list: &str, index: i64) -> Error {
+pub(super) fn no_such(list: &str, index: i64) -> Error {
     Error::NotFound(format!("index {index} of /{list}"))
 }
 
@@ -195,7 +195,11 @@ impl List<'_> {
             return Ok(Err(stale));
         }
         let sql = "INSERT INTO trefoil_list_values (list, position, value) VALUES (?1, ?2, ?3)";
-        let bound = [Parameter::integer(self.head.id), Parameter::integer(self.head.next), Parameter::Cell(Cell::Text(value))];
+        let bound = [
+            Parameter::integer(self.head.id),
+            Parameter::integer(self.head.next),
+            Parameter::Cell(Cell::Text(value)),
+        ];
         self.session.execute(sql, &bound).map(|_| Ok(()))
     }
 
@@ -205,7 +209,11 @@ impl List<'_> {
         }
         let Some(position) = self.position(index)? else { return Ok(Err(no_such(self.name, index))) };
         let sql = "UPDATE trefoil_list_values SET value = ?3 WHERE list = ?1 AND position = ?2";
-        let bound = [Parameter::integer(self.head.id), Parameter::integer(position), Parameter::Cell(Cell::Text(value))];
+        let bound = [
+            Parameter::integer(self.head.id),
+            Parameter::integer(position),
+            Parameter::Cell(Cell::Text(value)),
+        ];
         self.session.execute(sql, &bound).map(|_| Ok(()))
     }
 

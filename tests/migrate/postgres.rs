@@ -210,3 +210,26 @@ fn lists_count_what_anybody_writes() {
     store.refusal("INSERT INTO trefoil_list_values (list, position, value) VALUES (1, 0, 'again')");
     assert!(!store.start(OLD).unwrap().fresh);
 }
+
+#[test]
+fn a_role_of_its_own_writes_with_the_rights_the_documentation_names() {
+    let store = Store::with(On::Postgres, OLD, "");
+    // Roles belong to the whole server.
+    let role = format!("clerk_{}", uuid::Uuid::new_v4().simple());
+    store.run(&format!(
+        "CREATE ROLE {role}; GRANT INSERT, UPDATE, SELECT ON users TO {role}; GRANT INSERT ON trefoil_unnumbered TO {role};
+         GRANT USAGE ON SEQUENCE trefoil_sequence, users_id_seq TO {role}"
+    ));
+    store.run(&format!(
+        "SET ROLE {role}; INSERT INTO users (name) VALUES ('Ann'); UPDATE users SET name = 'Eve'"
+    ));
+    store.run(&format!(
+        "GRANT UPDATE ON SEQUENCE users_id_seq TO {role}; SET ROLE {role};
+                        INSERT INTO users (id, name) VALUES (70000, 'far')"
+    ));
+    assert_eq!(
+        store.rows("SELECT deed, record FROM trefoil_changes ORDER BY number"),
+        ["created|1", "updated|1", "created|70000"]
+    );
+    store.run(&format!("DROP OWNED BY {role}; DROP ROLE {role}"));
+}

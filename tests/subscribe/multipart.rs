@@ -59,6 +59,21 @@ fn a_client_goes_on_with_the_extension() {
     assert!(body.take(BOUNDARY).contains("\"name\":\"b\""));
 }
 
+/// The store's trouble is the answer, although the client takes nothing but streams.
+#[test]
+fn a_store_that_cannot_tell_the_place_is_no_matter_of_accept() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let database = trefoil::config::Database::Embedded;
+    let server = sample(Config { database, data: folder.path().to_owned(), ..Config::default() });
+    let outsider = rusqlite::Connection::open(folder.path().join("trefoil.db")).expect("the store");
+    outsider.busy_timeout(super::PATIENCE).expect("a timeout");
+    outsider.execute_batch("UPDATE trefoil_meta SET value = '?' WHERE key = 'epochs'").expect("spoiled");
+    for accept in ["multipart/mixed;subscriptionSpec=1.0", ACCEPT, "text/event-stream"] {
+        let body = Body::post(&server, accept, json!({ "query": CREATED }));
+        assert_eq!(body.status, 500, "{accept}");
+    }
+}
+
 #[test]
 fn a_server_that_stops_ends_the_body_without_the_closing_boundary() {
     let server = sample(memory());

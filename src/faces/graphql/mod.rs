@@ -281,7 +281,10 @@ async fn follow(
     match face.subscribe(asked, manner, last.as_deref()).await {
         Ok(subscription) => Ok(live::respond(subscription, transport, &face.streams)),
         Err(Reply::Rejected(failures)) => Ok(live::reject(&failures, transport)),
-        Err(other) => Ok(respond(other, accepted.single()?)),
+        // Whatever else the client takes: errors of the store have no need of it.
+        Err(Reply::Failed(error)) => Err(error.into()),
+        // The schema was exchanged a moment ago, and it is no subscription any more.
+        Err(other @ (Reply::Executed(_) | Reply::OnlyByPost)) => Ok(respond(other, accepted.single()?)),
     }
 }
 

@@ -101,7 +101,9 @@ impl Change<'_> {
     /// An update that names no field: the record as it is, if it is at the expected version.
     fn keep(&self, version: &str, visit: Visit<'_>) -> Result<Outcome, Fault> {
         let Parts { id: Some(id), expected, .. } = parts(self.action) else { return Ok(Outcome::Missing) };
-        let Some(found) = self.session.number(version, &[Parameter::integer(id)])? else { return Ok(Outcome::Missing) };
+        let Some(found) = self.session.number(version, &[Parameter::integer(id)])? else {
+            return Ok(Outcome::Missing);
+        };
         if let Some(expected) = expected.filter(|expected| *expected != found) {
             return Err(Error::Stale { expected, found }.into());
         }

@@ -1,9 +1,13 @@
 //! The change log in SQLite: where it ends, what of it is gone, and a part of it.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use super::session::Session;
 use crate::engine::changes::image;
-use crate::engine::{Change, Log, ReadLimits};
+use crate::engine::{Change, Image, Log, ReadLimits};
 use crate::error::Result;
+use crate::model::Stored;
 use crate::sql::log::{deed, epochs};
 
 /// One statement, and so one snapshot. The sequence counts on when all rows are gone.
@@ -39,18 +43,33 @@ pub fn changes(
     while let Some(row) = rows.next()?
         && bytes < limits.bytes
     {
-        let image_text = row.get_ref(5)?.as_str()?;
-        bytes += image_text.len();
+        let written = row.get_ref(5)?.as_bytes_or_null()?.unwrap_or_default();
+        bytes += written.len();
         changes.push(Change {
             number: row.get(0)?,
             resource: row.get(1)?,
             deed: deed(row.get_ref(2)?.as_str()?),
             record: row.get(3)?,
             version: row.get(4)?,
-            image: image(image_text),
+            image: image_of(written),
         });
     }
     Ok(changes)
+}
+
+/// SQLite takes any bytes for text, and so another program's mistake ends up in the log. It must not hold up everyone who
+/// follows: what cannot be read is null, as a blob is to the trigger that writes the image.
+fn image_of(written: &[u8]) -> Image {
+    let text = String::from_utf8_lossy(written);
+    let image = image(&text);
+    let is_spoiled = |value: &Stored| matches!(value, Stored::Text(text) if text.contains('\u{fffd}'));
+    match text {
+        Cow::Borrowed(_) => image,
+        Cow::Owned(_) => {
+            let sound = image.iter().filter(|(_, value)| !is_spoiled(value));
+            Arc::new(sound.cloned().collect())
+        }
+    }
 }
 
 /// Notes, in the transaction that removed them, up to which number changes are gone.

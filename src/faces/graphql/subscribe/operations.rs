@@ -12,7 +12,7 @@ use tokio::sync::Mutex;
 use tokio_util::sync::ReusableBoxFuture;
 
 use super::event::Event;
-use super::protocol::Place;
+use super::protocol::{self, Place};
 use super::{Step, Subscription};
 use crate::error::Error;
 use crate::faces::graphql::failure::Failure;
@@ -28,7 +28,8 @@ pub enum Begun {
 
 /// What an operation has to say.
 pub enum Said {
-    Event(Arc<Event>),
+    /// With what stands before its payload, which is the same for all events of one operation.
+    Event(Bytes, Arc<Event>),
     /// The only answer, and the end.
     Answer(Bytes),
     /// The end.
@@ -43,7 +44,7 @@ pub struct Operations {
 }
 
 struct Running {
-    id: String,
+    id: Arc<str>,
     work: Work,
 }
 
@@ -53,6 +54,8 @@ enum Work {
 }
 
 struct Following {
+    /// What stands before the payload of each event.
+    head: Bytes,
     /// Held by the waiting future while there is one, so never waited for.
     subscription: Arc<Mutex<Subscription>>,
     waiting: ReusableBoxFuture<'static, Step>,
@@ -66,7 +69,7 @@ impl Operations {
     }
 
     pub fn has(&self, id: &str) -> bool {
-        self.running.iter().any(|running| running.id == id)
+        self.running.iter().any(|running| *running.id == *id)
     }
 
     pub fn begin(&mut self, id: String, work: impl Future<Output = Begun> + Send + 'static) {
@@ -75,27 +78,27 @@ impl Operations {
                 Begun::Refused(vec![Failure::of(&Error::internal("a panic on a socket"))])
             })
         });
-        self.running.push(Running { id, work: Work::Beginning(work.boxed()) });
+        self.running.push(Running { id: id.into(), work: Work::Beginning(work.boxed()) });
     }
 
     /// An id that is not known may belong to an operation that ended meanwhile: that is no mistake.
     pub fn end(&mut self, id: &str) {
-        self.running.retain(|running| running.id != id);
+        self.running.retain(|running| *running.id != *id);
     }
 
     /// Waits until one of them has something to say; its last word ends it. May be dropped while waiting.
-    pub async fn next(&mut self) -> (String, Said) {
+    pub async fn next(&mut self) -> (Arc<str>, Said) {
         poll_fn(|cx| self.poll(cx)).await
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<(String, Said)> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<(Arc<str>, Said)> {
         let count = self.running.len();
         for step in 0..count {
             let at = (self.turn + step) % count;
             let Poll::Ready(said) = self.running[at].poll(cx) else { continue };
             self.turn = at + 1;
             let id = match said {
-                Said::Event(_) => self.running[at].id.clone(),
+                Said::Event(..) => self.running[at].id.clone(),
                 Said::Answer(_) | Said::Failed(_) => self.running.remove(at).id,
             };
             return Poll::Ready((id, said));
@@ -129,7 +132,7 @@ impl Running {
                     Begun::Answered(answer) => return Poll::Ready(Said::Answer(answer.into())),
                     Begun::Refused(failures) => return Poll::Ready(Said::Failed(failures)),
                     Begun::Subscribed(subscription, open) => {
-                        self.work = Work::Following(Following::new(subscription, open));
+                        self.work = Work::Following(Following::new(&self.id, subscription, open));
                     }
                 },
                 Work::Following(following) => return following.poll(cx),
@@ -139,11 +142,12 @@ impl Running {
 }
 
 impl Following {
-    fn new(subscription: Subscription, open: Open) -> Following {
+    fn new(id: &str, subscription: Subscription, open: Open) -> Following {
+        let head = protocol::next(id).into();
         let place = (subscription.number(), subscription.id().clone());
         let subscription = Arc::new(Mutex::new(subscription));
         let waiting = ReusableBoxFuture::new(next(subscription.clone()));
-        Following { subscription, waiting, place, open }
+        Following { head, subscription, waiting, place, open }
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Said> {
@@ -151,7 +155,7 @@ impl Following {
             Step::Event(event) => {
                 self.waiting.set(next(self.subscription.clone()));
                 self.open.delivered();
-                Poll::Ready(Said::Event(event))
+                Poll::Ready(Said::Event(self.head.clone(), event))
             }
             Step::Failed(failures) => Poll::Ready(Said::Failed(failures)),
         }

@@ -89,9 +89,9 @@ impl Socket {
 
     /// Sends one message that consists of these parts, and waits until the system has taken all of it.
     pub async fn text(&mut self, parts: [Bytes; 3]) -> Result<(), Broken> {
-        let length = parts.iter().map(Bytes::len).sum();
+        let (header, size) = header(parts.iter().map(Bytes::len).sum());
         let [first, second, third] = parts;
-        let mut frame = header(length).chain(first).chain(second).chain(third);
+        let mut frame = Buf::chain(&header[..size], first).chain(second).chain(third);
         // A pong of the WebSocket may be half written.
         self.stream.flush().await.map_err(|_| Broken)?;
         let line = self.stream.get_mut();
@@ -131,12 +131,24 @@ impl Socket {
     }
 }
 
-/// A whole text, unmasked as servers send.
-fn header(length: usize) -> Bytes {
-    const TEXT: u8 = 0x81;
+/// A whole text, unmasked as servers send; so many of the bytes.
+fn header(length: usize) -> ([u8; 10], usize) {
+    let mut header = [0; 10];
+    header[0] = 0x81;
     match (u8::try_from(length), u16::try_from(length)) {
-        (Ok(short @ ..=125), _) => Bytes::copy_from_slice(&[TEXT, short]),
-        (_, Ok(medium)) => [&[TEXT, 126][..], &medium.to_be_bytes()].concat().into(),
-        _ => [&[TEXT, 127][..], &(length as u64).to_be_bytes()].concat().into(),
+        (Ok(short @ ..=125), _) => {
+            header[1] = short;
+            (header, 2)
+        }
+        (_, Ok(medium)) => {
+            header[1] = 126;
+            header[2..4].copy_from_slice(&medium.to_be_bytes());
+            (header, 4)
+        }
+        _ => {
+            header[1] = 127;
+            header[2..].copy_from_slice(&(length as u64).to_be_bytes());
+            (header, 10)
+        }
     }
 }

@@ -109,7 +109,7 @@ struct Session {
 enum Happened {
     Drained,
     Received(Received),
-    Said(String, Said),
+    Said(Arc<str>, Said),
     Due,
 }
 
@@ -237,17 +237,17 @@ impl Session {
 
     async fn say(&mut self, id: &str, said: Said) -> Result<(), Broken> {
         match said {
-            Said::Event(event) => self.next(id, event.payload.clone()).await,
+            Said::Event(head, event) => self.next(head, event.payload.clone()).await,
             Said::Answer(answer) => {
-                self.next(id, answer).await?;
+                self.next(protocol::next(id).into(), answer).await?;
                 self.send(protocol::complete(id)).await
             }
             Said::Failed(failures) => self.send(protocol::error(id, &failures)).await,
         }
     }
 
-    async fn next(&mut self, id: &str, payload: Bytes) -> Result<(), Broken> {
-        self.socket.text([protocol::next(id).into(), payload, Bytes::from_static(protocol::NEXT_END)]).await
+    async fn next(&mut self, head: Bytes, payload: Bytes) -> Result<(), Broken> {
+        self.socket.text([head, payload, Bytes::from_static(protocol::NEXT_END)]).await
     }
 
     async fn send(&mut self, message: Vec<u8>) -> Result<(), Broken> {

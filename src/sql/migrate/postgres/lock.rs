@@ -9,29 +9,27 @@ use super::super::pair::{Pairs, TablePair, on_delete};
 use super::super::shape::Column;
 use super::Postgres;
 
-/// How long another node's migration is waited for, and how long a table that others use. The connection's own
-/// `lock_timeout` counts instead where it has one.
-const TURN: &str = "60s";
-const TABLES: &str = "10s";
+/// How long another node's migration is waited for, in milliseconds: as long as it may well take.
+const TURN: i64 = 60_000;
+/// How long a table that others use is waited for. The session's own `lock_timeout` counts instead where it has one.
+const TABLES: i64 = 10_000;
 
 /// The lock's number: of this schema of this database.
 const NUMBER: &str = "hashtextextended('trefoil ' || current_schema(), 0)";
 
 /// Until the transaction ends. Where advisory locks lock nothing, the row does, once there is one.
 pub async fn take_turn(transaction: &Transaction<'_>) -> Result<(), MigrateError> {
-    let own: String = transaction.query_one("SELECT current_setting('lock_timeout')", &[]).await?.get(0);
-    let wait = |ours: &str| {
-        let time = if own == "0" { ours } else { own.as_str() };
-        format!("SET LOCAL lock_timeout = '{time}'")
-    };
-    transaction.batch_execute(&wait(TURN)).await?;
+    let own = "SELECT setting::bigint FROM pg_settings WHERE name = 'lock_timeout'";
+    let own: i64 = transaction.query_one(own, &[]).await?.get(0);
+    let wait = |time: i64| format!("SET LOCAL lock_timeout = {time}");
+    transaction.batch_execute(&wait(own.max(TURN))).await?;
     transaction.batch_execute(&format!("SELECT pg_advisory_xact_lock({NUMBER})")).await?;
     let there = "SELECT to_regclass(quote_ident(current_schema()) || '.trefoil_meta') IS NOT NULL";
     if transaction.query_one(there, &[]).await?.get(0) {
         let row = "SELECT 1 FROM \"trefoil_meta\" WHERE \"key\" = 'format' FOR UPDATE";
         transaction.batch_execute(row).await?;
     }
-    Ok(transaction.batch_execute(&wait(TABLES)).await?)
+    Ok(transaction.batch_execute(&wait(if own == 0 { TABLES } else { own })).await?)
 }
 
 /// Locks the tables that change, readers out only where their columns do.
