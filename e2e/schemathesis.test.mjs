@@ -1,6 +1,6 @@
 // Schemathesis holds the server to its own document: what it describes is accepted and answered as it says, the rest refused.
 //
-// LONG_CHECKS=1 tries many more cases. SCHEMATHESIS_SEED=n repeats a run; each tells its seed.
+// LONG_CHECKS=1 tries many more cases. SCHEMATHESIS_SEED=n takes another seed; a failure tells its own.
 
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
@@ -27,7 +27,8 @@ before(async () => {
 after(() => server?.stop())
 
 test('the server does what /openapi.json says', { timeout: WITHIN }, async () => {
-  const seed = process.env.SCHEMATHESIS_SEED ?? String(Date.now() % 1_000_000)
+  // The long run looks elsewhere each time; the short one tells whether something became worse.
+  const seed = process.env.SCHEMATHESIS_SEED ?? (LONG ? String(Date.now() % 1_000_000) : '1')
   const options = ['-n', String(EXAMPLES), '--seed', seed, '--no-color']
   const { code, printed } = await run([...options, `${server.url}/openapi.json`])
   const summary = printed.slice(printed.indexOf(' SUMMARY '))
