@@ -15,7 +15,7 @@ const crowds = LONG
   ? {
       '10,000 sockets': { sockets: 10_000, events: 300, rate: 8, stuck: 20 },
       '10,000 streams': { streams: 10_000, events: 300, rate: 8, stuck: 20 },
-      'joining and coming back under load': { sockets: 50, streams: 50, events: 60_000, rate: 1_000, writers: 64, joiners: 400, wanderers: 50 },
+      'joining and coming back under load': { sockets: 5, streams: 5, events: 60_000, rate: 1_000, writers: 64, joiners: 60, wanderers: 20 },
     }
   : {
       '300 sockets and 300 streams': { sockets: 300, streams: 300, events: 300, rate: 60, stuck: 5 },

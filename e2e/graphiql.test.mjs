@@ -50,13 +50,12 @@ test('the documentation shows the schema, and the settings open', async () => {
 test('a subscription shows what happens, for as long as it runs', async () => {
   const { page } = browser
   await setQuery('subscription Watch { userCreated { id name email } }')
-  const socket = page.waitForEvent('websocket')
-  await page.click('.graphiql-execute-button')
-  await acknowledged(await socket)
+  // With one operation there is nothing to choose from: GraphiQL has read the new text.
+  await page.click('.graphiql-execute-button:not([aria-haspopup])')
   for (const name of ['Ada Lovelace', 'Grace "Amazing" Hopper']) {
     const shown = page.waitForFunction((words) => document.querySelector('.result-window .CodeMirror')?.CodeMirror.getValue().includes(words), JSON.stringify(name))
     const until = Date.now() + 20_000
-    // The subscription begins at some moment after the acknowledgement; what is created before is none of its events.
+    // The subscription begins at some moment after the click; what is created before is none of its events.
     while (!(await Promise.race([shown.then(() => true), create(name).then(() => later(250))]))) assert.ok(Date.now() < until, 'no event was shown')
     const { data, extensions } = JSON.parse(await editorText('.result-window'))
     assert.equal(data.userCreated.name, name)
@@ -64,6 +63,7 @@ test('a subscription shows what happens, for as long as it runs', async () => {
   }
   await page.click('.graphiql-execute-button')
   await page.waitForSelector('.graphiql-execute-button[aria-label^="Execute"]')
+  assert.ok(browser.seen.includes(`${server.url.replace('http', 'ws')}/graphql`), 'it came over a socket')
 })
 
 test('a link leads home', async () => {
@@ -87,11 +87,6 @@ function answered() {
 
 function setQuery(text) {
   return browser.page.$eval('.graphiql-query-editor .CodeMirror', (element, value) => element.CodeMirror.setValue(value), text)
-}
-
-/** Waits until the server has taken the socket up. */
-function acknowledged(socket) {
-  return socket.waitForEvent('framereceived', { predicate: ({ payload }) => String(payload).includes('connection_ack') })
 }
 
 async function create(name) {

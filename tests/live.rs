@@ -126,8 +126,10 @@ fn what_was_missed_comes_first_and_once() {
 #[test]
 fn an_id_that_is_not_kept_is_a_reset() {
     let server = Server::sample();
-    for (path, shown) in [("/users", 0), ("/users?snapshot=true&fields=id", 8)] {
-        let mut events = Events::open(&server, path, Some("00000000-5"));
+    for (path, last, shown) in
+        [("/users", "00000000-5", 0), ("/users?snapshot=true&fields=id", "00000000-5", 8), ("/users", "ü", 0)]
+    {
+        let mut events = Events::open(&server, path, Some(last));
         let reset = events.next();
         assert_eq!(
             (reset.event.as_str(), reset.record()["code"].as_str()),

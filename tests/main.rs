@@ -14,6 +14,7 @@ mod live;
 mod migrate;
 mod model;
 mod nodes;
+mod openapi;
 mod operations;
 mod postgres;
 mod power;

@@ -10,7 +10,7 @@ const JSON: (&str, &str) = ("Content-Type", "application/json");
 const AS_JSON: (&str, &str) = ("Accept", "application/json");
 
 fn notes(folder: &std::path::Path) -> Server {
-    let schema = "scalar JSON\ntype Note { id: ID! text: String! data: JSON rank: Int }\ntype Query { notes: [Note!]! }";
+    let schema = "scalar JSON\ntype Place { town: String! street: String }\ntype Note { id: ID! text: String! data: JSON place: Place rank: Int }\ntype Query { notes: [Note!]! }";
     std::fs::create_dir_all(folder.join("graphql")).expect("a folder");
     std::fs::write(folder.join("graphql/a.graphqls"), schema).expect("a schema");
     Server::start(Trefoil::folder(folder), Config { database: Database::Memory, ..Config::default() })
@@ -78,6 +78,50 @@ fn patches_of_one_value_at_once_are_all_there() {
     }
     let note = Client::of(&server).send("GET", "/notes/1", &[AS_JSON], b"").json();
     assert_eq!(note["data"].as_object().map(serde_json::Map::len), Some(40), "{note}");
+}
+
+/// Merged with what came after it, the patch could not even be carried out again.
+#[test]
+fn a_patch_that_is_sent_again_is_not_merged_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = notes(folder.path());
+    let mut client = Client::of(&server);
+    assert_eq!(post(&mut client, "/notes", &json!({ "text": "x", "place": { "town": "Ulm" } })).status, 201);
+    let mut patch = |headers: &[(&str, &str)], body: Value| {
+        client.send("PATCH", "/notes/1", &[&[JSON], headers].concat(), body.to_string().as_bytes())
+    };
+    let key = [("Idempotency-Key", "once")];
+    let first = patch(&key, json!({ "place": { "street": "Main" } }));
+    assert_eq!(first.json()["place"], json!({ "town": "Ulm", "street": "Main" }));
+    assert_eq!(patch(&[], json!({ "place": null })).status, 200);
+    let again = patch(&key, json!({ "place": { "street": "Main" } }));
+    assert_eq!((again.status, again.header("idempotency-replayed")), (200, Some("true")), "{}", again.text());
+    assert_eq!((again.json(), again.header("etag")), (first.json(), first.header("etag")));
+    assert_eq!(patch(&key, json!({ "place": { "street": "Side" } })).status, 422);
+    assert_eq!(client.send("DELETE", "/notes/1", &[AS_JSON], b"").status, 204);
+    let body = json!({ "place": { "street": "Main" } }).to_string();
+    assert_eq!(client.send("PATCH", "/notes/1", &[JSON, key[0]], body.as_bytes()).json(), first.json());
+    assert_eq!(
+        client.send("PATCH", "/notes/1", &[JSON, ("Idempotency-Key", "two")], body.as_bytes()).status,
+        404
+    );
+}
+
+/// What is wrong is told, but not so often that a small request makes a large answer.
+#[test]
+fn mistakes_without_end_are_told_a_hundred_times() {
+    let server = Server::sample();
+    let mut client = Client::of(&server);
+    let keys: serde_json::Map<String, Value> = (0..5_000).map(|i| (format!("k{i}"), json!(1))).collect();
+    let bodies =
+        [json!(keys), json!(vec![json!({ "prise": 1 }); 5_000]), json!(vec![json!({ "name": "" }); 5_000])];
+    for body in bodies {
+        let reply = post(&mut client, "/products", &body);
+        let told = reply.json()["errors"].as_array().map(Vec::len);
+        assert_eq!((reply.status, told), (400, Some(100)), "{}", reply.text());
+    }
+    let count = client.send("GET", "/products?count=true&size=1", &[AS_JSON], b"");
+    assert_eq!(count.header("x-total-count"), Some("16"));
 }
 
 #[test]

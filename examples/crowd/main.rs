@@ -1,9 +1,10 @@
 //! A crowd of subscribers against a running server: each must get every event once and in order, and it tells what they cost.
 //!
 //!     crowd URL PID [--sockets N] [--streams N] [--events N] [--rate N] [--writers N] [--stuck N] [--stuck-for SECONDS]
-//!                   [--joiners N] [--wanderers N]
+//!                   [--joiners N] [--wanderers N] [--writers-port PORT]
 //!
 //! Sockets and streams subscribe before the first event over WebSocket and SSE. The stuck never read, and must be cut.
+//! Writers write at the same address unless another node's port is given.
 //! Joiners come at random moments; wanderers come, break off and come back with their last id until the end. The server
 //! is another process, so that its memory and its time, read from /proc, are its own.
 

@@ -15,6 +15,8 @@ pub struct Options {
     /// Events in a second.
     pub rate: usize,
     pub writers: usize,
+    /// Where they write: another node than the subscribers', if it is to be one.
+    pub writers_at: SocketAddr,
     /// Readers that never read, of each kind.
     pub stuck: usize,
     /// Time after which a reader that does not read must have been cut.
@@ -26,7 +28,7 @@ pub struct Options {
 impl Options {
     pub fn read(mut arguments: impl Iterator<Item = String>) -> Result<Options, Failed> {
         let url = arguments.next().ok_or("usage: crowd URL PID [--sockets N] …")?;
-        let address = url.trim_start_matches("http://").trim_end_matches('/').parse()?;
+        let address: SocketAddr = url.trim_start_matches("http://").trim_end_matches('/').parse()?;
         let pid = arguments.next().ok_or("the server's process id is missing")?.parse()?;
         let mut options = Options {
             address,
@@ -36,6 +38,7 @@ impl Options {
             events: 100,
             rate: 50,
             writers: 4,
+            writers_at: address,
             stuck: 0,
             stuck_for: Duration::from_secs(30),
             joiners: 0,
@@ -55,6 +58,7 @@ impl Options {
             "--events" => self.events = value,
             "--rate" => self.rate = value.max(1),
             "--writers" => self.writers = value.max(1),
+            "--writers-port" => self.writers_at.set_port(u16::try_from(value)?),
             "--stuck" => self.stuck = value,
             "--stuck-for" => self.stuck_for = Duration::from_secs(value as u64),
             "--joiners" => self.joiners = value,

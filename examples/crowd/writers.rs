@@ -22,7 +22,7 @@ pub async fn write_all(options: &Arc<Options>, events: &Arc<Events>) -> Result<(
     for _ in 0..options.writers {
         let (options, events, next) = (options.clone(), events.clone(), next.clone());
         writers.spawn(async move {
-            let mut stream = TcpStream::connect(options.address).await?;
+            let mut stream = TcpStream::connect(options.writers_at).await?;
             stream.set_nodelay(true)?;
             loop {
                 let name = next.fetch_add(1, Ordering::Relaxed);

@@ -25,7 +25,7 @@ pub use resolvers::{Actor, Binding, Builtin, Call, Gives, Registry, Resolved, Re
 pub use store::{Answer, Cancel, Done, Job, Key, ReadLimits, Row, Store};
 
 use crate::error::{Error, Result, Violation};
-use crate::model::Model;
+use crate::model::{Model, coerce};
 
 /// One schema with what answers it, and the store behind. Cheap to clone; a request holds one to its end.
 #[derive(Clone)]
@@ -88,6 +88,10 @@ impl Engine {
         let mut plans = Vec::with_capacity(operations.len());
         let mut refused = Vec::new();
         for (number, operation) in operations.into_iter().enumerate() {
+            if atomic && refused.len() >= coerce::MOST {
+                refused.push((number, Error::Cancelled));
+                continue;
+            }
             match operation.and_then(|operation| Plan::prove(self.model(), operation, now)) {
                 Ok(plan) => plans.push((number, plan)),
                 Err(error) => refused.push((number, error)),

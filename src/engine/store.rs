@@ -18,7 +18,8 @@ pub trait Store: Send + Sync {
     /// Runs the plans of one request. Reads see one snapshot; writes are in order, each its own unit
     /// (or all of them one, see [`Job::atomic`]), and are on disk before this returns.
     ///
-    /// An error here means that nothing of the job happened.
+    /// An error here means that nothing of the job happened, unless it says that nobody knows: a database that is lost
+    /// in the middle of a commit may or may not have made it. Such a job is never run again by the store.
     fn run(&self, job: Job) -> BoxFuture<'_, Result<Done>>;
 
     /// Whether the store can be reached, for the readiness check.

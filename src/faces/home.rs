@@ -13,6 +13,8 @@ pub fn router(
         "{name}\n\n\
          /graphql                   GraphQL; in a browser, GraphiQL\n\
          /graphql/schema.graphqls   the schema\n\
+         /openapi.json              what REST serves, for programs\n\
+         /docs                      the same for people, to try out\n\
          /health/live               is the process there\n\
          /health/ready              can it serve\n\
          /metrics                   figures for Prometheus\n"

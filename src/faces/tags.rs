@@ -47,10 +47,17 @@ pub fn excludes(headers: &HeaderMap, version: i64, read: impl Fn(&str) -> Option
     })
 }
 
-/// Our tags hold no commas, so those of others may fall into pieces.
+/// A comma inside of quotes separates nothing: `"a,*,b"` is one tag, and no `*`.
 fn listed<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h str> {
     let lines = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
-    lines.flat_map(|line| line.split(',')).map(str::trim)
+    let tags = lines.flat_map(|line| {
+        let mut quoted = false;
+        line.split(move |c| {
+            quoted ^= c == '"';
+            c == ',' && !quoted
+        })
+    });
+    tags.map(str::trim)
 }
 
 #[cfg(test)]
@@ -84,6 +91,8 @@ mod tests {
             (&["W/\"7\""], Some(&[])),
             (&["7, \"other\""], Some(&[])),
             (&[""], Some(&[])),
+            (&["\"a,*,b\""], Some(&[])),
+            (&["\"a,b\", \"7\""], Some(&[7])),
         ];
         for (lines, versions) in table {
             let found = expected(&headers(IF_MATCH, lines), |tag| tag.parse().ok());

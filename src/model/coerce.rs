@@ -22,8 +22,8 @@ impl<'a> From<&'a Model> for Types<'a> {
     }
 }
 
-/// After so many complaints about the parts of one value no more are looked for.
-const MOST: usize = 100;
+/// After so many complaints about one value, one record or one request no more are looked for: nobody reads them.
+pub const MOST: usize = 100;
 
 /// A field's name as people read it, spelled only when there is something to say.
 #[derive(Clone, Copy)]

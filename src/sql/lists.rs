@@ -146,7 +146,7 @@ pub(super) fn absent(list: &str) -> Error {
     Error::NotFound(format!("the list /{list}"))
 }
 
-fn no_such(list: &str, index: i64) -> Error {
+pub(super) fn no_such(list: &str, index: i64) -> Error {
     Error::NotFound(format!("index {index} of /{list}"))
 }
 

@@ -1,45 +1,60 @@
 //! Every way of changing a record gives exactly one event, in order, as the selection asks.
 
 use serde_json::json;
-use trefoil::config::{Config, Database};
+use trefoil::config::{Config, Database, PostgresUrl};
 use trefoil::faces::graphql::subscribe::Step;
 use trefoil::faces::graphql::{Face, Manner, Served};
 
-use super::{Stage, asked, names, next, silent_until, until};
+use super::{On, Place, Stage, asked, both, names, next, silent_until, until};
+
+both! {
+    every_way_of_creating_gives_one_event,
+    what_was_there_before_anyone_followed_can_be_followed_from_the_beginning,
+    a_seed_makes_events_too,
+    updates_and_deletions_by_anyone_and_by_cascade,
+    an_event_has_the_records_columns_as_they_were_and_its_relations_as_they_are,
+    all_kinds_of_values_survive,
+    registered_resolvers_have_their_part,
+    what_cannot_be_followed_is_refused_at_once,
+    an_operation_that_is_no_subscription_is_simply_answered,
+    a_flat_selection_asks_the_store_for_nothing_but_the_log,
+    a_place_that_never_was_or_is_no_more_says_so,
+}
 
 const NAMES: &str = "subscription { userCreated { name } }";
 
-#[tokio::test(flavor = "multi_thread")]
-async fn every_way_of_creating_gives_one_event() {
-    let stage = Stage::new();
+async fn every_way_of_creating_gives_one_event(on: On) {
+    let stage = Stage::new(on).await;
     let mut subscription = stage.subscribe(NAMES).await;
     stage.create("by GraphQL").await;
     let engine = stage.face.served().engine().clone();
     let fields = trefoil::Value::object([("name", trefoil::Value::from("by Rust"))]);
     engine.create("User", fields).await.unwrap();
-    let outsider = stage.outsider();
-    outsider.execute("INSERT INTO \"users\" (name) VALUES ('by SQL')", ()).unwrap();
-    outsider.execute_batch("BEGIN; INSERT INTO \"users\" (name) VALUES ('undone'); ROLLBACK").unwrap();
-    outsider.execute_batch("INSERT INTO \"users\" (name) VALUES ('one'), ('two')").unwrap();
+    let outsider = stage.outsider().await;
+    outsider.run("INSERT INTO \"users\" (name) VALUES ('by SQL')").await.unwrap();
+    outsider.run("BEGIN; INSERT INTO \"users\" (name) VALUES ('undone'); ROLLBACK").await.unwrap();
+    outsider.run("INSERT INTO \"users\" (name) VALUES ('one'), ('two')").await.unwrap();
     assert_eq!(names(&mut subscription, 5).await, ["by GraphQL", "by Rust", "by SQL", "one", "two"]);
     silent_until(&stage, &mut subscription, "last").await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn what_was_there_before_anyone_followed_can_be_followed_from_the_beginning() {
-    let stage = Stage::new();
+async fn what_was_there_before_anyone_followed_can_be_followed_from_the_beginning(on: On) {
+    let stage = Stage::new(on).await;
     for name in ["a", "b", "c"] {
         stage.create(name).await;
     }
-    let mut subscription = stage.resume(NAMES, &format!("{}-0", stage.tag())).await;
+    let mut subscription = stage.resume(NAMES, &format!("{}-0", stage.tag().await)).await;
     assert_eq!(names(&mut subscription, 3).await, ["a", "b", "c"]);
     silent_until(&stage, &mut subscription, "last").await;
 }
 
 /// The sample's seed makes users as anyone else does.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_seed_makes_events_too() {
-    let config = Config { database: Database::Memory, port: 0, ..Config::default() };
+async fn a_seed_makes_events_too(on: On) {
+    let database = match on {
+        On::Sqlite => Database::Memory,
+        On::Postgres => Database::Postgres(PostgresUrl::read(&crate::support::postgres::database()).unwrap()),
+    };
+    let config = Config { database, port: 0, ..Config::default() };
     let running = trefoil::Trefoil::sample().config(config.clone()).start().await.unwrap();
     let face = Face::new(Served::new(running.engine.clone(), &config), &config);
     let users = running.engine.list("User", Default::default()).await.unwrap();
@@ -55,9 +70,8 @@ async fn a_seed_makes_events_too() {
     running.stop().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn updates_and_deletions_by_anyone_and_by_cascade() {
-    let stage = Stage::new();
+async fn updates_and_deletions_by_anyone_and_by_cascade(on: On) {
+    let stage = Stage::new(on).await;
     let mut updated = stage.subscribe("subscription { userUpdated { id name balance } }").await;
     let mut deleted = stage.subscribe("subscription { userDeleted { id name } }").await;
     let mut orders = stage.subscribe("subscription { orderDeleted { id item user { id } } }").await;
@@ -67,9 +81,12 @@ async fn updates_and_deletions_by_anyone_and_by_cascade() {
         stage.run(&format!("mutation {{ createOrder(item: {item:?}, user: 1) {{ id }} }}")).await;
     }
     stage.run(r#"mutation { updateUser(id: 1, balance: "1.50") { id } }"#).await;
-    let outsider = stage.outsider();
-    outsider.execute("UPDATE \"users\" SET name = upper(name)", ()).unwrap();
-    outsider.execute("DELETE FROM \"users\" WHERE id = 1", ()).unwrap();
+    let outsider = stage.outsider().await;
+    for id in [1, 2] {
+        let rename = format!("UPDATE \"users\" SET name = upper(name) WHERE id = {id}");
+        outsider.run(&rename).await.unwrap();
+    }
+    outsider.run("DELETE FROM \"users\" WHERE id = 1").await.unwrap();
     stage.run("mutation { deleteUser(id: 2) { id } }").await;
 
     let user =
@@ -86,9 +103,8 @@ async fn updates_and_deletions_by_anyone_and_by_cascade() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_event_has_the_records_columns_as_they_were_and_its_relations_as_they_are() {
-    let stage = Stage::new();
+async fn an_event_has_the_records_columns_as_they_were_and_its_relations_as_they_are(on: On) {
+    let stage = Stage::new(on).await;
     stage.create("Boss").await;
     let mut deep = stage
         .subscribe("subscription($no: Boolean = false) { u: userCreated { name boss { name staff { name } } orders { item user { name } } email @include(if: $no) } }")
@@ -108,9 +124,8 @@ async fn an_event_has_the_records_columns_as_they_were_and_its_relations_as_they
     assert_eq!(next(&mut later).await["data"]["userCreated"], user);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn all_kinds_of_values_survive() {
-    let stage = Stage::new();
+async fn all_kinds_of_values_survive(on: On) {
+    let stage = Stage::new(on).await;
     let fields = "name age score balance big colour active tags seen boss { id }";
     let mut subscription = stage.subscribe(&format!("subscription {{ userCreated {{ {fields} }} }}")).await;
     let answer = stage
@@ -121,10 +136,7 @@ async fn all_kinds_of_values_survive() {
         .await;
     assert_eq!(next(&mut subscription).await["data"]["userCreated"], answer["data"]["createUser"]);
     // Any JSON will do for a list, and another program may spread it over lines.
-    stage
-        .outsider()
-        .execute("INSERT INTO \"users\" (name, tags) VALUES ('o', '[\"a\",\r\n \"b\"]')", ())
-        .unwrap();
+    stage.outside("INSERT INTO \"users\" (name, tags) VALUES ('o', '[\"a\",\r\n \"b\"]')").await;
     let spread = subscription.next().await;
     let Step::Event(spread) = spread else { panic!("it ended") };
     assert!(!spread.payload.contains(&b'\n') && !spread.payload.contains(&b'\r'), "{spread:?}");
@@ -138,12 +150,12 @@ async fn all_kinds_of_values_survive() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_null_where_none_may_be_takes_its_parent_with_it_and_the_stream_goes_on() {
-    let stage = Stage::new();
+    let stage = Stage::new(On::Sqlite).await;
     let mut required = stage.subscribe("subscription { userCreated { name score } }").await;
     let mut nullable = stage.subscribe("subscription { requiredName { name score } }").await;
-    let outsider = stage.outsider();
-    outsider.execute_batch("INSERT INTO \"users\" (name, score) VALUES (x'00', 1)").unwrap();
-    outsider.execute_batch("INSERT INTO \"users\" (name, score) VALUES ('fine', 2)").unwrap();
+    let outsider = stage.outsider().await;
+    outsider.run("INSERT INTO \"users\" (name, score) VALUES (x'00', 1)").await.unwrap();
+    outsider.run("INSERT INTO \"users\" (name, score) VALUES ('fine', 2)").await.unwrap();
     let event = next(&mut required).await;
     assert!(event["data"].is_null(), "{event}");
     assert_eq!(event["errors"][0]["path"], json!(["userCreated", "name"]), "{event}");
@@ -155,9 +167,8 @@ async fn a_null_where_none_may_be_takes_its_parent_with_it_and_the_stream_goes_o
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn registered_resolvers_have_their_part() {
-    let stage = Stage::new();
+async fn registered_resolvers_have_their_part(on: On) {
+    let stage = Stage::new(on).await;
     let mut subscription = stage.subscribe("subscription { userCreated { secret boss { secret } } }").await;
     stage.create("Ada").await;
     stage.run(r#"mutation { createUser(name: "Bob", boss: 1) { id } }"#).await;
@@ -167,9 +178,8 @@ async fn registered_resolvers_have_their_part() {
     assert_eq!(next(&mut subscription).await["data"]["userCreated"], user("of Bob", boss));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_followed_is_refused_at_once() {
-    let stage = Stage::new();
+async fn what_cannot_be_followed_is_refused_at_once(on: On) {
+    let stage = Stage::new(on).await;
     for (query, code) in [
         ("subscription { nothingKnown { id } }", "RESOLVER_NOT_FOUND"),
         ("subscription { counted }", "SUBSCRIPTION_UNSUPPORTED"),
@@ -188,9 +198,8 @@ async fn what_cannot_be_followed_is_refused_at_once() {
     assert_eq!(stage.face.served().channels().len(), 0);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_operation_that_is_no_subscription_is_simply_answered() {
-    let stage = Stage::new();
+async fn an_operation_that_is_no_subscription_is_simply_answered(on: On) {
+    let stage = Stage::new(on).await;
     let answer = stage.refusal("mutation { createUser(name: \"Ada\") { id } }", None).await;
     assert_eq!(answer, [r#"{"data":{"createUser":{"id":"1"}}}"#]);
     assert_eq!(stage.refusal("{ users { name } }", None).await, [r#"{"data":{"users":[{"name":"Ada"}]}}"#]);
@@ -198,20 +207,20 @@ async fn an_operation_that_is_no_subscription_is_simply_answered() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_in_memory_is_followed_too() {
-    let store = trefoil::sql::SqliteStore::open(None, Default::default()).unwrap();
-    let stage = Stage::over(std::sync::Arc::new(store), Default::default(), tempfile::tempdir().unwrap());
+    let store = trefoil::sql::Database::sqlite(None, Default::default()).unwrap();
+    let place = Place::Folder(tempfile::tempdir().unwrap());
+    let stage = Stage::over(store, Default::default(), place).await;
     let mut subscription = stage.subscribe("subscription { userCreated { name orders { item } } }").await;
     stage.create("Ada").await;
     assert_eq!(names(&mut subscription, 1).await, ["Ada"]);
     // Looking at the log is no write, and wakes nobody to look again.
-    let before = stage.store.statements();
+    let before = stage.statements();
     let rest = tokio::time::timeout(std::time::Duration::from_millis(400), subscription.next()).await;
-    assert!(rest.is_err() && stage.store.statements() - before < 50, "{}", stage.store.statements() - before);
+    assert!(rest.is_err() && stage.statements() - before < 50, "{}", stage.statements() - before);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_flat_selection_asks_the_store_for_nothing_but_the_log() {
-    let stage = Stage::new();
+async fn a_flat_selection_asks_the_store_for_nothing_but_the_log(on: On) {
+    let stage = Stage::new(on).await;
     let mut flat = stage.subscribe("subscription { userCreated { name age boss { id } } }").await;
     let last = flat.id().to_string();
     for name in ["a", "b", "c"] {
@@ -223,16 +232,15 @@ async fn a_flat_selection_asks_the_store_for_nothing_but_the_log() {
     let query = "subscription { userCreated { name boss { id } } }";
     let mut again = stage.resume(query, &last).await;
     // The changes are still at hand; only where the log stands is asked.
-    let before = stage.store.statements();
+    let before = stage.statements();
     assert_eq!(names(&mut again, 3).await, ["a", "b", "c"]);
-    assert!(stage.store.statements() - before <= 3, "{}", stage.store.statements() - before);
+    assert!(stage.statements() - before <= 3, "{}", stage.statements() - before);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_place_that_never_was_or_is_no_more_says_so() {
-    let stage = Stage::new();
+async fn a_place_that_never_was_or_is_no_more_says_so(on: On) {
+    let stage = Stage::new(on).await;
     stage.create("Ada").await;
-    let tag = stage.tag();
+    let tag = stage.tag().await;
     for id in ["", "x", "1", "deadbeef-1", &format!("{tag}-2"), &format!("{tag}--1"), &format!("{tag}-01")] {
         assert_eq!(stage.refusal(NAMES, Some(id)).await, ["EVENT_ID_UNKNOWN"], "{id:?}");
     }
@@ -240,15 +248,15 @@ async fn a_place_that_never_was_or_is_no_more_says_so() {
     for name in ["Bob", "Cid"] {
         stage.create(name).await;
     }
-    let sql = "UPDATE trefoil_meta SET value = json_insert(value, '$[#]', json('{\"tag\":\"0badcafe\",\"after\":2}')) WHERE key = 'epochs'";
-    stage.outsider().execute(sql, ()).unwrap();
+    let epochs = json!([{ "tag": tag, "after": 0 }, { "tag": "0badcafe", "after": 2 }]);
+    stage.outside(&format!("UPDATE trefoil_meta SET value = '{epochs}' WHERE key = 'epochs'")).await;
     assert_eq!(stage.refusal(NAMES, Some(&format!("{tag}-3"))).await, ["EVENT_ID_UNKNOWN"]);
     let mut subscription = stage.resume(NAMES, &format!("{tag}-2")).await;
     assert_eq!(next(&mut subscription).await["extensions"]["eventId"], "0badcafe-3");
     let mut subscription = stage.resume(NAMES, "0badcafe-2").await;
     assert_eq!(names(&mut subscription, 1).await, ["Cid"]);
-    stage.outsider().execute("INSERT INTO trefoil_meta VALUES ('forgotten', '3')", ()).unwrap();
-    stage.outsider().execute("DELETE FROM trefoil_changes", ()).unwrap();
+    stage.outside("INSERT INTO trefoil_meta VALUES ('forgotten', '3')").await;
+    stage.outside("DELETE FROM trefoil_changes").await;
     assert_eq!(stage.refusal(NAMES, Some("0badcafe-2")).await, ["EVENT_ID_EXPIRED"]);
     let mut last = stage.resume(NAMES, "0badcafe-3").await;
     silent_until(&stage, &mut last, "Dan").await;
@@ -257,14 +265,14 @@ async fn a_place_that_never_was_or_is_no_more_says_so() {
 /// SQLite takes any bytes for text. Neither that event nor any after it may be held up.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_text_that_is_none_holds_up_nobody() {
-    let stage = Stage::new();
+    let stage = Stage::new(On::Sqlite).await;
     let mut following = stage.subscribe("subscription { userCreated { id email colour name } }").await;
     let broken = "INSERT INTO \"users\" (name, email, colour) VALUES ('Ada', CAST(x'ff41' AS TEXT), 'RED')";
-    stage.outsider().execute_batch(broken).unwrap();
+    stage.outside(broken).await;
     let user = json!({ "id": "1", "email": null, "colour": "RED", "name": "Ada" });
     assert_eq!(next(&mut following).await["data"]["userCreated"], user);
     let broken = "INSERT INTO \"users\" (name) VALUES (CAST(x'41ff' AS TEXT))";
-    stage.outsider().execute_batch(broken).unwrap();
+    stage.outside(broken).await;
     let event = next(&mut following).await;
     assert_eq!(event["errors"][0]["path"], json!(["userCreated", "name"]), "{event}");
     silent_until(&stage, &mut following, "fine").await;

@@ -11,13 +11,33 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
-use trefoil::config::Config;
+use trefoil::config::{Config, PostgresUrl};
 use trefoil::engine::{Engine, Feed, PlanLimits, Registry, resolvers};
 use trefoil::faces::graphql::subscribe::{Step, Subscription};
 use trefoil::faces::graphql::{Asked, Face, Manner, Reply, Served};
 use trefoil::model::{SourceFile, Value, parse};
 use trefoil::sql::migrate::Mode;
-use trefoil::sql::{Options, SqliteStore};
+use trefoil::sql::{Database, Options, postgres};
+
+use crate::support::Outsider;
+
+/// Makes of each `async fn name(on: On)` a test on SQLite and one on PostgreSQL.
+macro_rules! both {
+    ($($name:ident),+ $(,)?) => {
+        $(mod $name {
+            #[tokio::test(flavor = "multi_thread")]
+            async fn sqlite() {
+                super::$name(crate::changes::On::Sqlite).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread")]
+            async fn postgres() {
+                super::$name(crate::changes::On::Postgres).await;
+            }
+        })+
+    };
+}
+use both;
 
 const SCHEMA: &str = r#"
 scalar Decimal
@@ -51,13 +71,27 @@ type Subscription {
 }
 "#;
 
-/// A served schema over a store in a folder, and nothing of HTTP.
+/// Which kind of store it is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum On {
+    Sqlite,
+    Postgres,
+}
+
+/// Where another program finds the same records.
+enum Place {
+    Folder(TempDir),
+    /// The address of a database on the server that all tests share.
+    Server(String),
+}
+
+/// A served schema over a store of its own, and nothing of HTTP.
 struct Stage {
     face: Face,
-    store: Arc<SqliteStore>,
+    store: Arc<Database>,
     feed: Feed,
     config: Config,
-    folder: TempDir,
+    place: Place,
 }
 
 fn registry() -> Registry {
@@ -79,40 +113,69 @@ fn registry() -> Registry {
 }
 
 /// Brings the store to the schema and serves it.
-fn served(store: &SqliteStore, feed: &Feed, schema: &str, config: &Config) -> Served {
+async fn served(store: &Database, feed: &Feed, schema: &str, config: &Config) -> Served {
     let file = SourceFile { name: "graphql/test.graphqls".into(), text: schema.into() };
     let (model, _) = parse(&[file], &[]).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
     let (model, registry) = (Arc::new(model), registry());
     let watched = resolvers::watched(&resolvers::bind(&model, &registry));
     let mode = Mode::Apply { allow_drop: Vec::new() };
-    let mode = if store.migrate(&model, &watched, &[], Mode::Start).is_ok() { Mode::Start } else { mode };
-    store.migrate(&model, &watched, &[], mode).unwrap();
+    let mode =
+        if store.migrate(&model, &watched, &[], Mode::Start).await.is_ok() { Mode::Start } else { mode };
+    store.migrate(&model, &watched, &[], mode).await.unwrap();
     Served::new(Engine::new(model, registry, feed.clone(), PlanLimits::default()), config)
 }
 
 impl Stage {
-    fn new() -> Stage {
-        Stage::with(Options::default(), Config::default())
+    async fn new(on: On) -> Stage {
+        Stage::with(on, Options::default(), Config::default()).await
     }
 
-    fn with(options: Options, config: Config) -> Stage {
-        let folder = tempfile::tempdir().unwrap();
-        let store = SqliteStore::open(Some(&folder.path().join("trefoil.db")), options).unwrap();
-        Stage::over(Arc::new(store), config, folder)
+    /// Of the options PostgreSQL takes how long the log is kept.
+    async fn with(on: On, options: Options, config: Config) -> Stage {
+        match on {
+            On::Sqlite => {
+                let folder = tempfile::tempdir().unwrap();
+                let store = Database::sqlite(Some(&folder.path().join("trefoil.db")), options).unwrap();
+                Stage::over(store, config, Place::Folder(folder)).await
+            }
+            On::Postgres => {
+                let url = crate::support::postgres::database();
+                let options = postgres::Options {
+                    keep_changes: options.keep_changes,
+                    keep_changes_for: options.keep_changes_for,
+                    ..postgres::Options::at(PostgresUrl::read(&url).unwrap())
+                };
+                Stage::over(Database::postgres(options).await.unwrap(), config, Place::Server(url)).await
+            }
+        }
     }
 
-    fn over(store: Arc<SqliteStore>, config: Config, folder: TempDir) -> Stage {
+    async fn over(store: Database, config: Config, place: Place) -> Stage {
+        let store = Arc::new(store);
         let feed = Feed::keeping(store.clone(), config.limits.event_cache / 2);
-        let face = Face::new(served(&store, &feed, SCHEMA, &config), &config);
-        Stage { face, store, feed, config, folder }
+        let face = Face::new(served(&store, &feed, SCHEMA, &config).await, &config);
+        Stage { face, store, feed, config, place }
     }
 
     /// A connection as another program has it.
-    fn outsider(&self) -> rusqlite::Connection {
-        let outsider = rusqlite::Connection::open(self.folder.path().join("trefoil.db")).unwrap();
-        outsider.busy_timeout(Duration::from_secs(10)).unwrap();
-        outsider.pragma_update(None, "foreign_keys", true).unwrap();
-        outsider
+    async fn outsider(&self) -> Outsider {
+        match &self.place {
+            Place::Folder(folder) => Outsider::file(&folder.path().join("trefoil.db")),
+            Place::Server(url) => Outsider::server(url).await,
+        }
+    }
+
+    /// Lets another program run statements; gives what they found.
+    async fn outside(&self, statements: &str) -> String {
+        self.outsider().await.run(statements).await.unwrap()
+    }
+
+    /// Statements run so far for requests.
+    fn statements(&self) -> u64 {
+        match &*self.store {
+            Database::Sqlite(store) => store.statements(),
+            Database::Postgres(store) => store.statements(),
+        }
     }
 
     async fn run(&self, query: &str) -> Json {
@@ -147,10 +210,11 @@ impl Stage {
         self.begin(query, json!({}), last).await.map(|_| ()).unwrap_err()
     }
 
-    /// The tag of the store's only epoch.
-    fn tag(&self) -> String {
-        let sql = "SELECT value ->> '$[0].tag' FROM trefoil_meta WHERE key = 'epochs'";
-        self.outsider().query_row(sql, (), |row| row.get(0)).unwrap()
+    /// The tag of the store's first epoch.
+    async fn tag(&self) -> String {
+        let epochs = self.outside("SELECT value FROM trefoil_meta WHERE key = 'epochs'").await;
+        let epochs: Json = serde_json::from_str(&epochs).unwrap();
+        epochs[0]["tag"].as_str().unwrap().to_owned()
     }
 }
 

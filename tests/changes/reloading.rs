@@ -4,36 +4,38 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{SCHEMA, Stage, end, names, next, served};
+use super::{On, SCHEMA, Stage, both, end, names, next, served};
+
+both! {
+    a_running_subscription_goes_on_under_the_new_schema,
+    a_request_that_no_longer_fits_ends_with_the_reasons,
+    a_renamed_field_and_type_keep_their_changes,
+    nothing_is_lost_or_told_twice_over_many_reloads,
+}
 
 impl Stage {
     /// What the server does when the files of the schema change.
-    fn reload(&self, schema: &str) {
+    async fn reload(&self, schema: &str) {
         let held = self.feed.hold();
-        self.face.swap(served(&self.store, &self.feed, schema, &self.config));
+        self.face.swap(served(&self.store, &self.feed, schema, &self.config).await);
         drop(held);
     }
 }
 
 const NAMES: &str = "subscription { userCreated { name } }";
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_running_subscription_goes_on_under_the_new_schema() {
-    let stage = Stage::new();
+async fn a_running_subscription_goes_on_under_the_new_schema(on: On) {
+    let stage = Stage::new(on).await;
     let mut subscription = stage.subscribe("subscription { userCreated { name age } }").await;
     stage.create("before").await;
     assert_eq!(names(&mut subscription, 1).await, ["before"]);
     stage.create("not yet read").await;
-    stage.reload(
-        &SCHEMA.replace(
-            "email: String  age: Int",
-            "email: String  nick: String @default(value: \"x\")  age: Int",
-        ),
-    );
+    let newer = "email: String  nick: String @default(value: \"x\")  age: Int";
+    stage.reload(&SCHEMA.replace("email: String  age: Int", newer)).await;
     stage.create("after").await;
     assert_eq!(names(&mut subscription, 2).await, ["not yet read", "after"]);
     let mut newer =
-        stage.resume("subscription { userCreated { name nick } }", &format!("{}-0", stage.tag())).await;
+        stage.resume("subscription { userCreated { name nick } }", &format!("{}-0", stage.tag().await)).await;
     let event = next(&mut newer).await;
     assert_eq!(
         event["data"]["userCreated"],
@@ -42,20 +44,18 @@ async fn a_running_subscription_goes_on_under_the_new_schema() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_request_that_no_longer_fits_ends_with_the_reasons() {
-    let stage = Stage::new();
+async fn a_request_that_no_longer_fits_ends_with_the_reasons(on: On) {
+    let stage = Stage::new(on).await;
     let mut gone = stage.subscribe("subscription { userUpdated { email } }").await;
     let mut stays = stage.subscribe(NAMES).await;
     stage.create("read by one").await;
-    stage.reload(&SCHEMA.replace("  userUpdated(name: String): User\n", ""));
+    stage.reload(&SCHEMA.replace("  userUpdated(name: String): User\n", "")).await;
     assert_eq!(end(&mut gone).await, ["GRAPHQL_VALIDATION_FAILED"]);
     assert_eq!(names(&mut stays, 1).await, ["read by one"]);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_renamed_field_and_type_keep_their_changes() {
-    let stage = Stage::new();
+async fn a_renamed_field_and_type_keep_their_changes(on: On) {
+    let stage = Stage::new(on).await;
     let query = "subscription { userCreated { name email } }";
     let mut subscription = stage.subscribe(query).await;
     let start = subscription.id().to_string();
@@ -67,16 +67,15 @@ async fn a_renamed_field_and_type_keep_their_changes() {
             "id: ID!  name: String!  mail: String @renamedFrom(name: \"email\") ",
         )
         .replace("createUser(name: String!, email: String,", "createUser(name: String!, mail: String,");
-    stage.reload(&renamed);
+    stage.reload(&renamed).await;
     assert_eq!(end(&mut subscription).await, ["GRAPHQL_VALIDATION_FAILED"]);
     let mut again = stage.resume("subscription { userCreated { name mail } }", &start).await;
     assert_eq!(next(&mut again).await["data"]["userCreated"], json!({ "name": "Ada", "mail": "a@b.c" }));
 }
 
 /// Reloads, with and without a change of tables, while others write and read.
-#[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_lost_or_told_twice_over_many_reloads() {
-    let stage = Arc::new(Stage::new());
+async fn nothing_is_lost_or_told_twice_over_many_reloads(on: On) {
+    let stage = Arc::new(Stage::new(on).await);
     let mut readers = Vec::new();
     for query in [NAMES, "subscription { userCreated { name orders { item } } }", NAMES] {
         let mut subscription = stage.subscribe(query).await;
@@ -93,9 +92,9 @@ async fn nothing_is_lost_or_told_twice_over_many_reloads() {
     let writer = tokio::spawn({
         let stage = stage.clone();
         async move {
-            let outsider = stage.outsider();
+            let outsider = stage.outsider().await;
             for number in 0..300 {
-                outsider.execute("INSERT INTO \"users\" (name) VALUES (?1)", [number.to_string()]).unwrap();
+                outsider.run(&format!("INSERT INTO \"users\" (name) VALUES ('{number}')")).await.unwrap();
                 tokio::task::yield_now().await;
             }
         }
@@ -103,7 +102,7 @@ async fn nothing_is_lost_or_told_twice_over_many_reloads() {
     for round in 0..12 {
         // Every other reload brings a new column.
         let (stage, schema) = (stage.clone(), with_more(round / 2));
-        tokio::task::spawn_blocking(move || stage.reload(&schema)).await.unwrap();
+        tokio::spawn(async move { stage.reload(&schema).await }).await.unwrap();
     }
     writer.await.unwrap();
     stage.create("end").await;

@@ -8,7 +8,11 @@ use serde_json::Value as Json;
 use trefoil::config::{Config, Limits};
 use trefoil::sql::Options;
 
-use super::{Stage, next};
+use super::{On, Stage, both, next};
+
+both! {
+    those_who_come_and_go_while_others_write_miss_nothing,
+}
 
 const FLAT: &str = "subscription { userCreated { name } }";
 const DEEP: &str = "subscription { userCreated { name orders { item } } }";
@@ -41,7 +45,7 @@ async fn write(stage: &Arc<Stage>, writers: usize, each: usize) {
     for writer in 0..writers {
         let stage = stage.clone();
         tasks.push(tokio::spawn(async move {
-            let outsider = stage.outsider();
+            let outsider = stage.outsider().await;
             for number in 0..each {
                 let name = format!("{writer} {number}");
                 let age = number % 3;
@@ -51,9 +55,8 @@ async fn write(stage: &Arc<Stage>, writers: usize, each: usize) {
                         .await;
                     assert!(answer["errors"].is_null(), "{answer}");
                 } else {
-                    outsider
-                        .execute("INSERT INTO \"users\" (name, age) VALUES (?1, ?2)", (name, age as i64))
-                        .unwrap();
+                    let insert = format!("INSERT INTO \"users\" (name, age) VALUES ('{name}', {age})");
+                    outsider.run(&insert).await.unwrap();
                     tokio::task::yield_now().await;
                 }
             }
@@ -64,9 +67,9 @@ async fn write(stage: &Arc<Stage>, writers: usize, each: usize) {
     }
 }
 
-async fn from_any_place(starts: Vec<(usize, u8)>, writers: usize, each: usize, cache: usize) {
+async fn from_any_place(on: On, starts: Vec<(usize, u8)>, writers: usize, each: usize, cache: usize) {
     let limits = Limits { event_cache: cache, ..Limits::default() };
-    let stage = Arc::new(Stage::with(Options::default(), Config { limits, ..Config::default() }));
+    let stage = Arc::new(Stage::with(on, Options::default(), Config { limits, ..Config::default() }).await);
     let begin = stage.subscribe(FLAT).await.id().to_string();
     let live = tokio::spawn({
         let (stage, begin) = (stage.clone(), begin.clone());
@@ -99,7 +102,7 @@ async fn from_any_place(starts: Vec<(usize, u8)>, writers: usize, each: usize, c
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 6, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 4, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn from_any_place_the_rest_comes_exactly_once(
@@ -109,14 +112,15 @@ proptest! {
         cache in prop_oneof![Just(0usize), Just(20_000), Just(16 << 20)],
     ) {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        runtime.block_on(from_any_place(starts, writers, each, cache));
+        for on in [On::Sqlite, On::Postgres] {
+            runtime.block_on(from_any_place(on, starts.clone(), writers, each, cache));
+        }
     }
 }
 
 /// Clients that go away and come back in the middle of everything, each where it was.
-#[tokio::test(flavor = "multi_thread")]
-async fn those_who_come_and_go_while_others_write_miss_nothing() {
-    let stage = Arc::new(Stage::new());
+async fn those_who_come_and_go_while_others_write_miss_nothing(on: On) {
+    let stage = Arc::new(Stage::new(on).await);
     let begin = stage.subscribe(FLAT).await.id().to_string();
     let mut readers = Vec::new();
     for reader in 0..8usize {

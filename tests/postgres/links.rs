@@ -63,6 +63,7 @@ async fn sessions_are_the_same_whatever_the_database_says() {
     let name = url.rsplit('/').next().unwrap();
     let odd = format!(
         "ALTER DATABASE {name} SET TimeZone = 'Asia/Tokyo'; ALTER DATABASE {name} SET DateStyle = 'SQL, DMY'; \
+         ALTER DATABASE {name} SET default_transaction_isolation = 'serializable'; \
          ALTER DATABASE {name} SET lock_timeout = '3s'"
     );
     outside(&url, &odd).await;
@@ -76,6 +77,7 @@ async fn sessions_are_the_same_whatever_the_database_says() {
         assert_eq!(show(link, "TimeZone").await, "UTC");
         assert_eq!(show(link, "DateStyle").await, "ISO, YMD");
         assert_eq!(show(link, "application_name").await, "trefoil");
+        assert_eq!(show(link, "transaction_isolation").await, "read committed");
         assert_eq!(show(link, "lock_timeout").await, "3s", "an operator's own setting stays");
         assert_eq!(show(link, "idle_in_transaction_session_timeout").await, "1min");
     }

@@ -14,8 +14,14 @@ use crate::support::postgres::database;
 
 const ALL: ReadLimits = ReadLimits { changes: 1_000, bytes: 1 << 20 };
 
+const LOGGED: [(TypeId, Deed); 3] =
+    [(TypeId(0), Deed::Created), (TypeId(0), Deed::Updated), (TypeId(0), Deed::Deleted)];
+
 fn model() -> Arc<Model> {
-    let text = "type Book { id: ID! title: String! pages: Int read: Boolean } type Query { books: [Book!]! }";
+    model_of("type Book { id: ID! title: String! pages: Int read: Boolean } type Query { books: [Book!]! }")
+}
+
+fn model_of(text: &str) -> Arc<Model> {
     let file = SourceFile { name: "schema.graphqls".to_owned(), text: text.to_owned() };
     Arc::new(parse(&[file], &[]).expect("a schema").0)
 }
@@ -24,8 +30,7 @@ async fn open(url: &str, change: impl FnOnce(&mut Options)) -> PostgresStore {
     let mut options = Options::at(PostgresUrl::read(url).unwrap());
     change(&mut options);
     let store = PostgresStore::open(options).await.expect("it connects");
-    let logged = [Deed::Created, Deed::Updated, Deed::Deleted].map(|deed| (TypeId(0), deed));
-    store.migrate(&model(), &logged, &[], Mode::Start).await.expect("tables");
+    store.migrate(&model(), &LOGGED, &[], Mode::Start).await.expect("tables");
     store
 }
 
@@ -111,6 +116,48 @@ async fn whoever_asks_waits_for_another_node_that_numbers() {
     held.client().batch_execute("COMMIT").await.unwrap();
     held.finished();
     assert_eq!(asking.await.unwrap().unwrap().last, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backlog_of_any_length_is_numbered_a_step_at_a_time() {
+    let url = database();
+    let store = open(&url, |_| {}).await;
+    outside(&url, "INSERT INTO books (title) SELECT 'x' FROM generate_series(1, 25000)").await;
+    assert_eq!(outside(&url, "SELECT trefoil_number_changes()").await, "10000", "one step");
+    assert_eq!(store.log().await.unwrap().last, 25_000);
+    let in_order = "SELECT count(*) FROM trefoil_changes WHERE number = record";
+    assert_eq!(outside(&url, in_order).await, "25000");
+    // A migration takes all of them as well: no image may stay behind in its old form.
+    outside(&url, "INSERT INTO books (title) SELECT 'x' FROM generate_series(1, 25000)").await;
+    let more = "type Book { id: ID! title: String! pages: Int read: Boolean more: String } type Query { books: [Book!]! }";
+    store.migrate(&model_of(more), &LOGGED, &[], Mode::Start).await.expect("a further column");
+    assert_eq!(outside(&url, "SELECT count(*) FROM trefoil_unnumbered").await, "0");
+    assert_eq!(store.log().await.unwrap().last, 50_000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_nobody_follows_changes_are_numbered_all_the_same() {
+    let url = database();
+    let store = open(&url, |options| options.keep_changes_for = Duration::ZERO).await;
+    outside(&url, "INSERT INTO books (title) VALUES ('One'), ('Two')").await;
+    store.tidy().await.unwrap();
+    let waiting = "SELECT count(*) FROM trefoil_unnumbered";
+    let numbered = "SELECT count(*) FROM trefoil_changes";
+    assert_eq!((outside(&url, waiting).await, outside(&url, numbered).await), ("0".into(), "2".into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_forgot_what_was_prepared_is_told_again() {
+    let url = database();
+    let store = open(&url, |_| {}).await;
+    // As a pooler does it that gives a session to somebody else.
+    let forgetful = "CREATE OR REPLACE FUNCTION trefoil_number_changes(\"wait\" boolean DEFAULT false) RETURNS bigint \
+                     LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'DEALLOCATE ALL'; RETURN 0; END $$";
+    outside(&url, forgetful).await;
+    for _ in 0..5 {
+        assert_eq!(store.log().await.unwrap().last, 0);
+        assert_eq!(brief(&store.changes(0, 9, ALL).await.unwrap()), []);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -191,3 +191,55 @@ async fn an_index_of_a_million_costs_about_what_one_of_a_thousand_does() {
         assert!(short > 0 && long <= 2 * short, "{act}: {long} steps in a million, {short} in a thousand");
     }
 }
+
+/// Counted in pages that the server looks at, triggers included. The long list is put together with its triggers
+/// asleep, as they would leave it.
+#[tokio::test]
+async fn an_index_of_a_million_costs_about_what_one_of_a_thousand_does_on_postgresql() {
+    const TIMES: i64 = 100;
+    let bench = Bench::postgres().await;
+    let outsider = bench.outsider().await;
+    let fill = "SET session_replication_role = replica;
+        INSERT INTO trefoil_list_values (list, position, value)
+          SELECT id, i, 'value ' || i FROM trefoil_lists,
+          generate_series(0, CASE name WHEN 'items' THEN 999999 ELSE 999 END) AS i;
+        INSERT INTO trefoil_list_counts (list, level, block, count)
+          SELECT list, level, position >> CAST(6 * level AS int), count(*)
+          FROM trefoil_list_values, generate_series(1, 3) AS level GROUP BY 1, 2, 3 ORDER BY 1, 2, 3;
+        UPDATE trefoil_lists SET (length, next) =
+          (SELECT count(*), max(position) + 1 FROM trefoil_list_values WHERE list = id);
+        SET session_replication_role = DEFAULT; VACUUM ANALYZE trefoil_list_values, trefoil_list_counts";
+    for statement in fill.split(';') {
+        outsider.run(statement).await.unwrap();
+    }
+    let pages = async || -> i64 {
+        // A session tells what it did at most once a second, unless it ends.
+        let sql = "SELECT sum(heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit) \
+                   FROM pg_statio_user_tables WHERE relname LIKE 'trefoil_list%'";
+        let (mut before, mut same) = (-1, 0);
+        while same < 8 {
+            tokio::time::sleep(std::time::Duration::from_millis(250)).await;
+            let now = outsider.run(sql).await.unwrap().parse().unwrap();
+            same = if now == before { same + 1 } else { 0 };
+            before = now;
+        }
+        before
+    };
+    let mut costs = HashMap::new();
+    for (list, length) in [("items", 1_000_000), ("samples", 1_000)] {
+        for act in ["replace", "remove"] {
+            let before = pages().await;
+            for i in 0..TIMES {
+                let index = i * 2_654_435_761 % (length - TIMES);
+                let operation =
+                    if act == "replace" { replace(list, index, "new", None) } else { remove(list, index) };
+                bench.one(operation).await.unwrap();
+            }
+            costs.insert((list, act), (pages().await - before) / TIMES);
+        }
+    }
+    for act in ["replace", "remove"] {
+        let (long, short) = (costs[&("items", act)], costs[&("samples", act)]);
+        assert!(short > 0 && long <= 2 * short, "{act}: {long} pages in a million, {short} in a thousand");
+    }
+}

@@ -9,7 +9,6 @@ mod kinds;
 mod listing;
 mod lists;
 mod memory;
-mod outsider;
 mod postgres;
 mod trees;
 mod writing;
@@ -27,7 +26,7 @@ use trefoil::model::{FieldId, Model, RecordType, SourceFile, Stored, TypeId, Val
 use trefoil::sql::migrate::Mode;
 use trefoil::sql::{Database, Options, PostgresStore, SqliteStore};
 
-use self::outsider::Outsider;
+use crate::support::Outsider;
 
 /// Makes of each `async fn name(bench: Bench)` a test on SQLite and one on PostgreSQL.
 macro_rules! both {

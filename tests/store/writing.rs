@@ -269,6 +269,7 @@ async fn the_change_log_is_pruned_beyond_what_is_kept() {
     let store = SqliteStore::open(Some(&folder.path().join("trefoil.db")), keep).unwrap();
     let bench = Bench::with(store, folder);
     let Outsider::File(outsider) = bench.outsider().await else { panic!() };
+    let outsider = outsider.into_inner().unwrap();
     for (number, at) in
         (1..=30).map(|i| (i, if i <= 25 { "2020-01-01T00:00:00.000000Z" } else { "2999-01-01" }))
     {

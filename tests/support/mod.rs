@@ -1,6 +1,7 @@
 //! A real server for a test: in this process, or the binary in a process of its own, and a client for it.
 
 mod client;
+mod outsider;
 pub mod postgres;
 mod process;
 
@@ -10,6 +11,7 @@ use trefoil::Trefoil;
 use trefoil::config::{Config, Database};
 
 pub use client::{Client, Reply};
+pub use outsider::Outsider;
 pub use process::{Process, command};
 
 /// A server on a free port, with its data in memory or in a folder; stopped when dropped.

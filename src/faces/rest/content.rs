@@ -7,7 +7,7 @@ use super::body;
 use super::pairs::{self, Pairs};
 use crate::error::{Error, Segment, Violation};
 use crate::faces::problem::Problem;
-use crate::model::Value;
+use crate::model::{Value, coerce};
 
 /// The fields of one record by name, as they were sent.
 pub type Object = Vec<(String, Value)>;
@@ -167,8 +167,6 @@ fn object(position: usize, value: Value) -> Result<Object, Error> {
 
 /// The failures of several records as one, each with the number of its element.
 pub fn numbered(failures: Vec<(usize, Error)>) -> Error {
-    /// More than that nobody reads.
-    const MOST: usize = 100;
     let (mut invalid, mut conflicts, mut other) = (Vec::new(), Vec::new(), None);
     for (number, error) in failures {
         let at = |violation: Violation| violation.under(Segment::Index(number));
@@ -188,7 +186,7 @@ pub fn numbered(failures: Vec<(usize, Error)>) -> Error {
             | Error::Resolver { .. }) => other = other.or(Some(error)),
         }
     }
-    invalid.truncate(MOST);
+    invalid.truncate(coerce::MOST);
     match (other, invalid.is_empty(), conflicts.is_empty()) {
         (Some(error), ..) => error,
         (None, false, _) => Error::Invalid(invalid),

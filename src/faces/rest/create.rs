@@ -16,9 +16,9 @@ use super::records::Ask;
 use super::rows::{Form, Rows, Written};
 use super::write::{Finished, in_json, mark, refusal, see_other, visible};
 use crate::engine::{Done, Operation, Selection, answer_as};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::faces::problem::{Problem, Voice};
-use crate::model::Value;
+use crate::model::{Value, coerce};
 
 impl Ask<'_> {
     pub async fn create(&self, bytes: &[u8]) -> Result<Response, Problem> {
@@ -55,12 +55,18 @@ impl Ask<'_> {
         let query = self.query(self.collection.record, Takes::Fields)?;
         let shape = self.shape(self.collection, &query);
         let key = self.key(bytes)?;
-        let operations: Vec<Result<Operation>> = objects
-            .into_iter()
-            .map(|object| {
-                self.judged(object?, Deed::Create, |fields| self.creation(fields, &shape.selection))
-            })
-            .collect();
+        let mut wrong = 0;
+        let judge = |object: Result<Object>| {
+            if wrong == coerce::MOST {
+                return Err(Error::Cancelled);
+            }
+            let judged = object.and_then(|object| {
+                self.judged(object, Deed::Create, |fields| self.creation(fields, &shape.selection))
+            });
+            wrong += usize::from(judged.is_err());
+            judged
+        };
+        let operations: Vec<Result<Operation>> = objects.into_iter().map(judge).collect();
         let rows = Rows::new(&shape, Form::Array);
         let (bytes, replayed) = match self.run(operations, rows, key).await? {
             Done::Replayed(bytes) => (Written::kept(&bytes)?.bytes, true),

@@ -64,7 +64,8 @@ impl Ask<'_> {
         let engine = &self.served.engine;
         let feed = engine.feed();
         let settled = feed.settled().await;
-        let last = self.headers().get(LAST_EVENT_ID).and_then(|id| id.to_str().ok());
+        // What is no text is no id that was ever given: the client must learn of it.
+        let last = self.headers().get(LAST_EVENT_ID).map(|id| id.to_str().unwrap_or("?"));
         let last = last.filter(|id| !id.is_empty());
         let (at, reset) = match last {
             None => (feed.now().await?, None),
@@ -183,8 +184,9 @@ impl Live {
         tokio::select! {
             biased;
             () = poll_fn(|cx| drained.poll(cx)) => Happened::Drained,
-            stretch = feed.after(*at) => Happened::Changes(stretch),
+            // Before changes, which could be of other records all the time.
             _ = beat.tick() => Happened::Beat,
+            stretch = feed.after(*at) => Happened::Changes(stretch),
         }
     }
 

@@ -5,7 +5,7 @@ use super::pairs::Pairs;
 use super::typed;
 use crate::error::Violation;
 use crate::model::naming::{label, nearest};
-use crate::model::{FieldId, FilledBy, Kind, RecordType, Value};
+use crate::model::{FieldId, FilledBy, Kind, RecordType, Value, coerce};
 
 pub type Fields = Vec<(FieldId, Value)>;
 
@@ -18,7 +18,7 @@ pub enum Deed {
     Change(i64),
 }
 
-/// The fields that are known, and everything wrong with the names; values are the engine's to judge.
+/// The fields that are known, and what is wrong with the names; values are the engine's to judge.
 pub fn of_object(record: &RecordType, object: Object, deed: Deed) -> (Fields, Vec<Violation>) {
     let mut fields = Fields::with_capacity(object.len());
     let mut violations = Vec::new();
@@ -27,6 +27,9 @@ pub fn of_object(record: &RecordType, object: Object, deed: Deed) -> (Fields, Ve
             Ok(Some(field)) => fields.push((field, value)),
             Ok(None) => {}
             Err(violation) => violations.push(violation),
+        }
+        if violations.len() == coerce::MOST {
+            break;
         }
     }
     (fields, violations)

@@ -4,11 +4,13 @@ mod body;
 mod collection;
 mod content;
 mod create;
+mod docs;
 mod events;
 mod fields;
 mod lines;
 mod lists;
 mod negotiate;
+mod openapi;
 mod pairs;
 mod patch;
 mod query;
@@ -29,11 +31,14 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
+use axum::routing::get;
 use futures_util::StreamExt;
+use http::HeaderMap;
 
 use self::collection::{Below, Collection};
 pub use self::events::Streams;
 use self::lists::List;
+use self::openapi::Document;
 use self::text::TextPath;
 use super::foundation::{Owner, Owners};
 use super::problem::{Voice, not_found};
@@ -56,6 +61,7 @@ pub struct Served {
     by_path: HashMap<String, usize>,
     /// In the order of manifest and schema, for people.
     addresses: Vec<(String, &'static str)>,
+    document: Document,
 }
 
 /// The face, whatever it serves at the moment.
@@ -88,7 +94,9 @@ impl Served {
         addresses.extend(collections.iter().map(|collection| (collection.path.clone(), "records")));
         let paths = collections.iter().enumerate();
         let by_path = paths.map(|(position, collection)| (collection.path.clone(), position)).collect();
-        Served { engine, store: store.to_owned(), streams, texts, lists, collections, by_path, addresses }
+        let document = Document::new(manifest, &engine, &collections);
+        let store = store.to_owned();
+        Served { engine, store, streams, texts, lists, collections, by_path, addresses, document }
     }
 
     /// Every record type has a collection.
@@ -146,9 +154,10 @@ impl Face {
         self.0.store(Arc::new(served));
     }
 
-    /// A fallback and no routes, because what is declared can change while the server runs.
+    /// A fallback and no routes for what is declared, because that can change while the server runs.
     pub fn router(&self) -> Router {
-        Router::new().fallback(serve).with_state(self.clone())
+        let own = Router::new().route("/openapi.json", get(describe)).merge(docs::router());
+        own.fallback(serve).with_state(self.clone())
     }
 
     /// Tells the foundation whose paths these are.
@@ -161,6 +170,10 @@ impl Face {
     pub fn addresses(&self) -> Vec<(String, &'static str)> {
         self.0.load().addresses.clone()
     }
+}
+
+async fn describe(State(face): State<Face>, headers: HeaderMap) -> Response {
+    face.0.load().document.respond(&headers)
 }
 
 async fn serve(State(face): State<Face>, request: Request) -> Response {

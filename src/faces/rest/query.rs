@@ -12,9 +12,9 @@ use crate::model::naming::nearest;
 use crate::model::{FieldId, RecordType, Value};
 
 /// Words that mean the list itself; a field of the same name is filtered by with an operator, as in `size.eq=3`.
-const LIST_WORDS: [&str; 7] = ["fields", "q", "sort", "page", "size", "after", "count"];
+pub const LIST_WORDS: [&str; 7] = ["fields", "q", "sort", "page", "size", "after", "count"];
 
-const OPERATORS: [&str; 8] = ["eq", "ne", "lt", "lte", "gt", "gte", "contains", "in"];
+pub const OPERATORS: [&str; 8] = ["eq", "ne", "lt", "lte", "gt", "gte", "contains", "in"];
 
 /// Which parameters an address takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

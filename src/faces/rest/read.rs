@@ -155,7 +155,7 @@ impl Ask<'_> {
             let next = first.last.as_deref().filter(|_| more);
             let links = (!is_whole).then(|| query.links(path, next, total));
             let bytes = closed(reading.form, first.bytes);
-            let tag = tag(&bytes, links.as_deref(), total);
+            let tag = tag(wanted, &bytes, links.as_deref(), total);
             let mut response = self.tagged(tag, wanted, bytes);
             let links = links.and_then(|links| HeaderValue::from_str(&links).ok());
             response.headers_mut().extend(links.map(|links| (LINK, links)));
@@ -176,9 +176,10 @@ fn id_of(operation: &Operation) -> i64 {
     }
 }
 
-/// Of everything that the answer says, so that it is exact whatever changed.
-fn tag(bytes: &[u8], links: Option<&str>, total: Option<u64>) -> String {
+/// Of everything that the answer says, so that it is exact whatever changed; two forms of an empty list differ too.
+fn tag(wanted: Wanted, bytes: &[u8], links: Option<&str>, total: Option<u64>) -> String {
     let mut hash = Xxh3::new();
+    hash.update(wanted.content_type().as_bytes());
     hash.update(bytes);
     hash.update(links.unwrap_or_default().as_bytes());
     hash.update(&total.unwrap_or_default().to_le_bytes());

@@ -18,8 +18,12 @@ use crate::engine::{Absent, Done, Key, Operation, Outcome, answer_as};
 use crate::error::{Error, Result};
 use crate::faces::problem::{Problem, Voice};
 use crate::faces::{idempotency, tags};
+use crate::model::coerce;
 
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+
+/// No record is ever at this version.
+const NEVER: i64 = i64::MIN;
 
 /// How often a patch is merged anew because somebody else was quicker.
 const TRIES: usize = 8;
@@ -58,6 +62,14 @@ impl Ask<'_> {
 
     /// A patch of what is inside a field depends on what is there: merged with it, and written only over that.
     async fn merged(&self, id: i64, object: Object, bytes: &[u8]) -> Result<Response, Problem> {
+        // Merged with what is there by now it could be another request, or one that cannot be carried out.
+        if self.key(bytes)?.is_some() {
+            let nothing = Change { id, absent: Absent::Keep, expected: Some(NEVER) };
+            match self.respond(nothing, Deed::Change(id), Object::new(), bytes).await {
+                Err(problem) if problem.status == StatusCode::PRECONDITION_FAILED => {}
+                answered => return answered,
+            }
+        }
         let expected = self.expected(id).await?;
         for _ in 1..TRIES {
             let answered = self.merge_once(id, object.clone(), expected, bytes).await;
@@ -83,7 +95,6 @@ impl Ask<'_> {
         let version = self.collection.whole.version(row);
         let version = version.ok_or_else(|| Error::internal("a record has no readable version"))?;
         let merged = patch::merge(self.record(), selection, row, object);
-        // A version that is not there any more is refused by the store, unless a kept answer says otherwise.
         let change = Change { id, absent: Absent::Keep, expected: Some(expected.unwrap_or(version)) };
         self.respond(change, Deed::Change(id), merged, bytes).await
     }
@@ -158,7 +169,7 @@ impl Ask<'_> {
         if body::essence(self.headers()).contains("json") { in_json(problem) } else { problem }
     }
 
-    /// The operation that an object asks for, or everything that is wrong with its names and its values.
+    /// The operation that an object asks for, or what is wrong with its names and its values.
     pub fn judged(
         &self,
         object: Object,
@@ -170,30 +181,34 @@ impl Ask<'_> {
         if violations.is_empty() {
             return Ok(operation);
         }
-        violations.extend(self.served.engine.violations(operation));
+        // Where no more names were read, what looks absent may only be unread.
+        if violations.len() < coerce::MOST {
+            violations.extend(self.served.engine.violations(operation));
+        }
         Err(Error::Invalid(violations))
     }
 
-    /// The version that a write may meet, as If-Match and If-None-Match tell.
+    /// The version that a write may meet, as If-Match and If-None-Match tell. One that may meet none goes to the store
+    /// all the same: an earlier request with its key may have been answered, and that answer counts.
     async fn expected(&self, id: i64) -> Result<Option<i64>, Problem> {
         let listed = tags::expected(self.headers(), tagged_version);
         let unless = self.headers().contains_key(IF_NONE_MATCH);
         if let (None | Some([_]), false) = (listed.as_deref(), unless) {
             return Ok(listed.and_then(|listed| listed.first().copied()));
         }
-        let found = self.version(id).await?;
-        let excluded = tags::excludes(self.headers(), found, tagged_version);
-        if excluded || listed.is_some_and(|listed| !listed.contains(&found)) {
-            return Err(refusal(Error::Stale { expected: 0, found }));
-        }
-        Ok(Some(found))
+        let fits = |found: &i64| {
+            let included = listed.as_ref().is_none_or(|listed| listed.contains(found));
+            included && !tags::excludes(self.headers(), *found, tagged_version)
+        };
+        Ok(Some(self.version(id).await?.filter(fits).unwrap_or(NEVER)))
     }
 
-    async fn version(&self, id: i64) -> Result<i64, Problem> {
+    /// None where there is no such record.
+    async fn version(&self, id: i64) -> Result<Option<i64>, Problem> {
         let (record, shape) = (self.collection.record, &self.collection.whole);
         let operation = Operation::Get { record, id, selection: shape.selection.clone() };
         let (read, _) = self.look(vec![operation], Rows::new(shape, Form::One)).await?;
-        read.version.ok_or_else(|| self.missing(record, id))
+        Ok(read.version)
     }
 
     pub fn key(&self, bytes: &[u8]) -> Result<Option<Key>, Problem> {

@@ -14,6 +14,7 @@ use tokio_postgres::{Client, IsolationLevel, Transaction};
 
 use self::bridge::{Asking, bridge};
 use self::catalog::{Function, Trigger};
+pub use self::ddl::NUMBERED_AT_ONCE;
 use self::ddl::{BOOKKEEPING, SPELLING, numbering};
 use super::ddl::quoted;
 use super::host::{Host, Spelling};
@@ -185,7 +186,15 @@ impl Host for Postgres {
     /// Every change of the tables that are held gets its number, so that all images are in one place.
     fn begin_change(&self, _pairs: &Pairs<'_>) -> Result<(), MigrateError> {
         catalog::sync_functions(self, &[numbering()])?;
-        self.rows("SELECT \"trefoil_number_changes\"(true)", &[]).map(drop)
+        let mut before = None;
+        loop {
+            let last = self.rows("SELECT \"trefoil_number_changes\"(true)", &[])?;
+            let Some([Stored::Int(last)]) = last.first().map(Vec::as_slice) else { return Ok(()) };
+            if before.is_some_and(|before| last - before < NUMBERED_AT_ONCE) {
+                return Ok(());
+            }
+            before = Some(*last);
+        }
     }
 
     fn begin_replacing(&self, pairs: &Pairs<'_>) -> Result<(), MigrateError> {

@@ -55,6 +55,8 @@ impl From<tokio_postgres::Error> for Fault {
             "55P03" => Fault::Locked(unavailable("the database is locked by another program", 1)),
             "57014" => Fault::Store(unavailable("the database took too long", 1)),
             "58030" => Fault::Store(unavailable("the disk reports an error", 5)),
+            // Of those without 08 and 57P: nobody knows whether it was done, and a transaction that was idle for too long.
+            "40003" | "25P03" => Fault::Lost(away()),
             _ if code.starts_with("08") || code.starts_with("57P") => Fault::Lost(away()),
             _ => Fault::Refused(error),
         }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio_postgres::{Client, Error, Statement};
 
+use super::fault::Fault;
 use super::target::Session;
 
 /// Statements kept prepared on one connection; the one unused for longest gives way.
@@ -70,7 +71,15 @@ impl Link {
         Ok(statement)
     }
 
-    /// Forgets what is prepared: tables may have changed under it (SQLSTATE 0A000, 42703 and their like).
+    /// What an error on this connection means. Where tables have changed under what is prepared, or a pooler has lost
+    /// it, it is forgotten, so that the next try prepares anew.
+    pub(super) fn fault(&self, error: Error) -> Fault {
+        if let Some("0A000" | "26000") = error.code().map(|code| code.code()) {
+            self.forget_statements();
+        }
+        Fault::from(error)
+    }
+
     pub fn forget_statements(&self) {
         *self.statements() = Statements::default();
     }

@@ -8,7 +8,7 @@ use super::session::{Session, cell};
 use crate::engine::plain::Expected;
 use crate::engine::{ListAct, OnList, Outcome, Place};
 use crate::model::Cell;
-use crate::sql::lists::{Head, Text, absent, weight_of};
+use crate::sql::lists::{Head, Text, absent, no_such, weight_of};
 use crate::sql::select::Parameter;
 
 /// How many values are read at once, before it is known what they weigh, and at most.
@@ -17,39 +17,84 @@ const MOST: i64 = 10_000;
 
 const HEAD: &str = "SELECT id, version, length, next FROM trefoil_lists WHERE name = $1";
 
-/// The position of the value of list $1 with $2 values before it: on each level the block whose values, counted
-/// from the list's first, include it.
-const POSITION: &str = "\
-    WITH third AS (
-      SELECT block, CAST($2 AS bigint) - before AS rest FROM (
-        SELECT block, count, CAST(sum(count) OVER (ORDER BY block) AS bigint) - count AS before
-        FROM trefoil_list_counts WHERE list = $1 AND level = 3
-      ) AS b WHERE before <= $2 AND $2 < before + count
-    ), second AS (
-      SELECT b.block, third.rest - b.before AS rest FROM third CROSS JOIN LATERAL (
-        SELECT block, count, CAST(sum(count) OVER (ORDER BY block) AS bigint) - count AS before
-        FROM trefoil_list_counts
-        WHERE list = $1 AND level = 2 AND block BETWEEN third.block * 64 AND third.block * 64 + 63
-      ) AS b WHERE b.before <= third.rest AND third.rest < b.before + b.count
-    ), first AS (
-      SELECT b.block, second.rest - b.before AS rest FROM second CROSS JOIN LATERAL (
-        SELECT block, count, CAST(sum(count) OVER (ORDER BY block) AS bigint) - count AS before
-        FROM trefoil_list_counts
-        WHERE list = $1 AND level = 1 AND block BETWEEN second.block * 64 AND second.block * 64 + 63
-      ) AS b WHERE b.before <= second.rest AND second.rest < b.before + b.count
+/// Finds the position of the value of list $1 with $2 values before it: on each level the block that holds it, looked
+/// for from the nearer end and no further, so that a long list costs little more than a short one.
+static POSITION: LazyLock<String> = LazyLock::new(|| {
+    let level = |name: &str, above: &str, level: i64, within: &str| {
+        let [near, far] = [End::First, End::Last].map(|end| end.block(above, level, within));
+        format!("{name} AS (SELECT b.* FROM {above} CROSS JOIN LATERAL ({near} UNION ALL {far}) AS b)")
+    };
+    let below = |above: &str| format!("AND block BETWEEN {above}.block * 64 AND {above}.block * 64 + 63");
+    let levels = [
+        level("third", "whole", 3, ""),
+        level("second", "third", 2, &below("third")),
+        level("first", "second", 1, &below("second")),
+    ];
+    let [near, far] = [End::First, End::Last].map(End::value);
+    format!(
+        "WITH whole AS (SELECT length AS count, CAST($2 AS bigint) AS rest FROM trefoil_lists WHERE id = $1), {} \
+         SELECT v.position FROM first CROSS JOIN LATERAL ({near} UNION ALL {far}) AS v",
+        levels.join(", ")
     )
-    SELECT v.position FROM first CROSS JOIN LATERAL (
-      SELECT position FROM trefoil_list_values
-      WHERE list = $1 AND position BETWEEN first.block * 64 AND first.block * 64 + 63
-      ORDER BY position OFFSET first.rest LIMIT 1
-    ) AS v";
+});
+
+/// From which end of a part of the list a value is looked for. A part has `count` values, `rest` of them before it.
+#[derive(Clone, Copy)]
+enum End {
+    First,
+    Last,
+}
+
+impl End {
+    fn order(self) -> &'static str {
+        match self {
+            End::First => "ASC",
+            End::Last => "DESC",
+        }
+    }
+
+    /// Whether it is the nearer end, and how many values lie between it and the one that is looked for.
+    fn way(self, part: &str) -> (String, String) {
+        match self {
+            End::First => (format!("2 * {part}.rest <= {part}.count"), format!("{part}.rest")),
+            End::Last => {
+                (format!("2 * {part}.rest > {part}.count"), format!("({part}.count - 1 - {part}.rest)"))
+            }
+        }
+    }
+
+    fn block(self, above: &str, level: i64, within: &str) -> String {
+        let (order, (is_nearer, between)) = (self.order(), self.way(above));
+        let rest = match self {
+            End::First => format!("{between} - passed"),
+            End::Last => format!("count - 1 - ({between} - passed)"),
+        };
+        format!(
+            "(SELECT block, count, {rest} AS rest FROM (\
+             SELECT block, count, CAST(sum(count) OVER (ORDER BY block {order} ROWS UNBOUNDED PRECEDING) AS bigint) \
+             - count AS passed FROM trefoil_list_counts WHERE list = $1 AND level = {level} {within}) AS c \
+             WHERE {is_nearer} AND {between} < passed + count ORDER BY block {order} LIMIT 1)"
+        )
+    }
+
+    fn value(self) -> String {
+        let (order, (is_nearer, between)) = (self.order(), self.way("first"));
+        format!(
+            "(SELECT position FROM trefoil_list_values WHERE {is_nearer} AND list = $1 \
+             AND position BETWEEN first.block * 64 AND first.block * 64 + 63 \
+             ORDER BY position {order} OFFSET {between} LIMIT 1)"
+        )
+    }
+}
 
 static REPLACE: LazyLock<String> = LazyLock::new(|| {
-    format!("UPDATE trefoil_list_values SET value = $3 WHERE list = $1 AND position = ({POSITION})")
+    let position = &*POSITION;
+    format!("UPDATE trefoil_list_values SET value = $3 WHERE list = $1 AND position = ({position})")
 });
 
 static REMOVE: LazyLock<String> = LazyLock::new(|| {
-    format!("DELETE FROM trefoil_list_values WHERE list = $1 AND position = ({POSITION}) RETURNING value")
+    let position = &*POSITION;
+    format!("DELETE FROM trefoil_list_values WHERE list = $1 AND position = ({position}) RETURNING value")
 });
 
 /// Inside a transaction, unless nothing but a look is asked.
@@ -140,16 +185,23 @@ impl List<'_> {
     }
 
     async fn replace(&self, index: i64, value: &str, expected: &Expected) -> Result<(), Fault> {
-        let [list, index] = self.at(index, expected)?;
-        self.session.execute(&REPLACE, &[list, index, Parameter::Cell(Cell::Text(value))]).await.map(drop)
+        let [list, at] = self.at(index, expected)?;
+        let bound = [list, at, Parameter::Cell(Cell::Text(value))];
+        self.found(index, self.session.execute(&REPLACE, &bound).await?)
     }
 
     async fn remove(&self, index: i64, expected: &Expected, visit: Visit<'_>) -> Result<(), Fault> {
-        let mut rows = self.session.rows(&REMOVE, &self.at(index, expected)?).await?;
+        let (mut rows, mut removed) = (self.session.rows(&REMOVE, &self.at(index, expected)?).await?, 0);
         while let Some(row) = rows.next().await? {
             visit(&Text(cell(&row, 0)));
+            removed += 1;
         }
-        Ok(())
+        self.found(index, removed)
+    }
+
+    /// Where the counts lead to no value, nothing was done, whatever the length says.
+    fn found(&self, index: i64, changed: u64) -> Result<(), Fault> {
+        if changed == 0 { Err(no_such(self.name, index).into()) } else { Ok(()) }
     }
 
     /// What finds a value that is there, if the list is as expected.

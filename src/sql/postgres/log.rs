@@ -1,6 +1,7 @@
 //! The change log in PostgreSQL: numbering what is committed, where it ends, and a part of it.
 
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
 use super::fault::Fault;
 use super::link::Link;
@@ -8,12 +9,14 @@ use crate::engine::changes::image;
 use crate::engine::{Change, Log, ReadLimits};
 use crate::error::{Error, Result};
 use crate::sql::log::{deed, epochs};
+use crate::sql::migrate::postgres::NUMBERED_AT_ONCE;
 
 /// Numbers what waits for it and waits for another node that is at it: that one may have begun too early to see
-/// everything that this call must see.
+/// everything that this call must see. Last what the last number was before.
 const LOG: &str = "SELECT trefoil_number_changes(true), \
                    (SELECT value FROM trefoil_meta WHERE key = 'epochs'), \
-                   (SELECT value FROM trefoil_meta WHERE key = 'forgotten')::bigint";
+                   (SELECT value FROM trefoil_meta WHERE key = 'forgotten')::bigint, \
+                   (SELECT value FROM trefoil_meta WHERE key = 'numbering')::bigint";
 
 /// The sum is of what comes before a change, so the one that goes beyond the limit is still there.
 const CHANGES: &str = "SELECT number, resource, deed, record, version, image FROM ( \
@@ -23,22 +26,35 @@ const CHANGES: &str = "SELECT number, resource, deed, record, version, image FRO
                        ) AS part WHERE before < $4 ORDER BY number";
 
 pub async fn read(link: &Link) -> Result<Log> {
-    let statement = link.prepare(LOG).await.map_err(failed)?;
-    let row = link.client().query_one(&statement, &[]).await.map_err(failed)?;
-    let (tags, forgotten): (Option<String>, Option<i64>) = (cell(&row, 1)?, cell(&row, 2)?);
-    Ok(Log { epochs: epochs(tags.as_deref())?, forgotten: forgotten.unwrap_or(0), last: cell(&row, 0)? })
+    loop {
+        let rows = ask(link, LOG, &[]).await?;
+        let row = rows.first().ok_or_else(|| Error::internal("the log says nothing"))?;
+        let (last, before): (i64, i64) = (cell(row, 0)?, cell(row, 3)?);
+        // What others numbered meanwhile is in it too: then this only asks once more than it had to.
+        if last - before < NUMBERED_AT_ONCE {
+            let (tags, forgotten): (Option<String>, Option<i64>) = (cell(row, 1)?, cell(row, 2)?);
+            return Ok(Log { epochs: epochs(tags.as_deref())?, forgotten: forgotten.unwrap_or(0), last });
+        }
+    }
 }
 
 pub async fn changes(link: &Link, after: i64, until: i64, limits: ReadLimits) -> Result<Vec<Change>> {
     let clamp = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
     let (count, bytes) = (clamp(limits.changes), clamp(limits.bytes));
-    let statement = link.prepare(CHANGES).await.map_err(failed)?;
-    let rows = link.client().query(&statement, &[&after, &until, &count, &bytes]).await;
-    rows.map_err(failed)?.iter().map(change).collect()
+    ask(link, CHANGES, &[&after, &until, &count, &bytes]).await?.iter().map(change).collect()
 }
 
-fn failed(error: tokio_postgres::Error) -> Error {
-    Fault::from(error).into_error()
+/// Once more where only the moment was bad, such as when the server no longer knows what was prepared.
+async fn ask(link: &Link, sql: &str, bound: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
+    let once = async || -> Result<Vec<Row>, Fault> {
+        let statement = link.prepare(sql).await.map_err(|error| link.fault(error))?;
+        link.client().query(&statement, bound).await.map_err(|error| link.fault(error))
+    };
+    match once().await {
+        Err(Fault::Again(_)) => once().await,
+        run => run,
+    }
+    .map_err(Fault::into_error)
 }
 
 fn change(row: &Row) -> Result<Change> {

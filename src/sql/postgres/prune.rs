@@ -8,6 +8,7 @@ use tokio_postgres::Error as PgError;
 use super::fault::Fault;
 use super::link::Link;
 use super::links::Links;
+use super::log;
 use crate::error::Result;
 use crate::sql::keys;
 
@@ -57,8 +58,10 @@ pub async fn prune(links: Arc<Links>, keep: Keep) {
     }
 }
 
-/// Everything that need not be kept now, a step at a time.
+/// Everything that need not be kept now, a step at a time. What has no number yet gets it first: while nobody follows
+/// the log nobody else asks for that, and it would wait and grow for ever.
 pub async fn all(links: &Links, keep: Keep) -> Result<()> {
+    log::read(&*links.log()?).await?;
     loop {
         let own = links.own().await?;
         let more = in_transaction(&own, keep).await.map_err(|error| Fault::from(error).into_error())?;

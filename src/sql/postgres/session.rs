@@ -72,10 +72,7 @@ impl Session<'_> {
     }
 
     pub fn fault(&self, error: tokio_postgres::Error) -> Fault {
-        if let Some("0A000" | "26000") = error.code().map(|code| code.code()) {
-            self.link.forget_statements();
-        }
-        Fault::from(error)
+        self.link.fault(error)
     }
 }
 

@@ -22,7 +22,9 @@ const UNHEARD: Duration = Duration::from_secs(5);
 const SOCKETS: [&str; 2] = ["/run/postgresql", "/var/run/postgresql"];
 
 /// What is the same on every session, whatever the database's own defaults are: values are read as text.
+/// A single statement sees what is committed when it begins, and numbering what is committed when it has its lock.
 const SESSION: &str = "SET TimeZone = 'UTC'; SET DateStyle = 'ISO, YMD'; SET client_encoding = 'UTF8'; \
+                       SET default_transaction_isolation = 'read committed'; \
                        SELECT pg_backend_pid()";
 
 /// What is set only where nobody has set it for the database, the role or in the address. A setting that the engine

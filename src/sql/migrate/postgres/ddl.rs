@@ -53,16 +53,20 @@ CREATE INDEX "trefoil_keys_at_index" ON "trefoil_keys" ("at");
 INSERT INTO "trefoil_meta" ("key", "value") VALUES ('numbering', '0');
 "#;
 
-/// Numbers every change that can be seen, in the order of their places, and gives the last number there is. One at a
-/// time, by a lock on the row that holds that number; another caller gets null at once, or waits if it says so. A
-/// change that is committed later is numbered later, so none is ever passed over.
+/// So many changes are numbered in one step at least, where so many wait: after a step of fewer there was nothing more.
+/// One step for all could take longer than a statement may, and would then never come to its end.
+pub const NUMBERED_AT_ONCE: i64 = 10_000;
+
+/// Numbers the changes that can be seen, in the order of their places and a step at a time, and gives the last number
+/// there is. One caller at a time, by a lock on the row that holds that number; another gets null at once, or waits if
+/// it says so. A change that is committed later is numbered later, so none is ever passed over.
 pub fn numbering() -> Function {
     Function {
         name: "trefoil_number_changes".to_owned(),
         takes: r#""wait" boolean DEFAULT false"#,
         gives: "bigint",
         body: r#"
-DECLARE given bigint; moved bigint;
+DECLARE given bigint; moved bigint; until bigint;
 BEGIN
   IF NOT EXISTS (SELECT FROM {schema}."trefoil_unnumbered") THEN
     RETURN (SELECT "value"::bigint FROM {schema}."trefoil_meta" WHERE "key" = 'numbering');
@@ -75,7 +79,12 @@ BEGIN
   IF given IS NULL THEN
     RETURN NULL;
   END IF;
-  WITH taken AS (DELETE FROM {schema}."trefoil_unnumbered" RETURNING *), numbered AS (
+  SELECT "sequence" INTO until FROM {schema}."trefoil_unnumbered" ORDER BY "sequence" OFFSET {step} - 1 LIMIT 1;
+  -- Between two ends: so a step uses the index, whatever is known of the table.
+  WITH taken AS (
+    DELETE FROM {schema}."trefoil_unnumbered"
+    WHERE "sequence" BETWEEN 0 AND coalesce(until, 9223372036854775807) RETURNING *
+  ), numbered AS (
     INSERT INTO {schema}."trefoil_changes" ("number", "resource", "deed", "record", "version", "at", "image")
     SELECT given + row_number() OVER (ORDER BY "sequence"), "resource", "deed", "record", "version", "at", "image"
     FROM taken ORDER BY "sequence" RETURNING 1
@@ -86,7 +95,7 @@ BEGIN
   RETURN given + moved;
 END
 "#
-        .to_owned(),
+        .replace("{step}", &NUMBERED_AT_ONCE.to_string()),
     }
 }
 

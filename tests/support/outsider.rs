@@ -1,18 +1,24 @@
 //! Another program at work in the same database, whichever kind it is.
 
 use std::path::Path;
+use std::sync::Mutex;
+use std::time::Duration;
 
 use tokio_postgres::{NoTls, SimpleQueryMessage};
 
 /// A connection that the store knows nothing of.
 pub enum Outsider {
-    File(rusqlite::Connection),
+    /// Locked, so that several tasks may have it.
+    File(Mutex<rusqlite::Connection>),
     Server(tokio_postgres::Client),
 }
 
 impl Outsider {
     pub fn file(path: &Path) -> Outsider {
-        Outsider::File(rusqlite::Connection::open(path).unwrap())
+        let connection = rusqlite::Connection::open(path).unwrap();
+        connection.busy_timeout(Duration::from_secs(10)).unwrap();
+        connection.pragma_update(None, "foreign_keys", true).unwrap();
+        Outsider::File(Mutex::new(connection))
     }
 
     pub async fn server(url: &str) -> Outsider {
@@ -24,7 +30,9 @@ impl Outsider {
     /// Runs statements. What they find comes as text: `|` between columns, a line for each row.
     pub async fn run(&self, statements: &str) -> Result<String, String> {
         match self {
-            Outsider::File(connection) => file(connection, statements).map_err(|error| error.to_string()),
+            Outsider::File(connection) => {
+                file(&connection.lock().unwrap(), statements).map_err(|error| error.to_string())
+            }
             Outsider::Server(client) => {
                 let found = client.simple_query(statements).await.map_err(|error| error.to_string())?;
                 let rows = found.iter().filter_map(|message| {

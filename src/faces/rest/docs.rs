@@ -1,0 +1,49 @@
+//! `/docs`: Swagger UI on `/openapi.json`; nothing of it comes from elsewhere.
+
+use std::sync::LazyLock;
+
+use axum::Router;
+use axum::extract::Path;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
+
+use crate::faces::assets::{Asset, Assets, SCRIPT, STYLE, compressed, plain};
+use crate::faces::problem::Problem;
+
+static FILES: [Asset; 4] = [
+    compressed!("{{swagger-js}}", "swagger-ui", "js", SCRIPT),
+    compressed!("{{swagger-css}}", "swagger-ui", "css", STYLE),
+    plain!("{{init-js}}", "docs-init", "js", SCRIPT),
+    plain!("{{page-css}}", "docs-page", "css", STYLE),
+];
+
+static ASSETS: LazyLock<Assets> = LazyLock::new(|| Assets::new("/_/docs/", &FILES));
+
+/// The page with the addresses of its files filled in.
+static PAGE: LazyLock<String> = LazyLock::new(|| ASSETS.fill(include_str!("assets/docs.html")));
+
+pub fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
+    Router::new().route("/docs", get(page)).route("/_/docs/{name}", get(file))
+}
+
+async fn page() -> Response {
+    ([(CONTENT_TYPE, "text/html; charset=utf-8")], PAGE.as_str()).into_response()
+}
+
+async fn file(Path(name): Path<String>, headers: HeaderMap) -> Result<Response, Problem> {
+    ASSETS.respond(&name, &headers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_placeholder_is_filled_and_nothing_comes_from_elsewhere() {
+        assert!(!PAGE.contains("{{"), "{}", *PAGE);
+        assert!(!PAGE.contains("://"), "{}", *PAGE);
+        assert_eq!(PAGE.matches("/_/docs/").count(), ASSETS.len());
+    }
+}

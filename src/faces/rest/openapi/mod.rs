@@ -1,0 +1,98 @@
+//! `/openapi.json`: what this face serves, described once from the schema and the manifest, kept as bytes.
+
+mod collections;
+mod declared;
+mod example;
+mod names;
+mod parameters;
+mod patterns;
+mod responses;
+mod schemas;
+mod values;
+
+use axum::body::{Body, Bytes};
+use axum::response::{IntoResponse, Response};
+use http::header::{CONTENT_TYPE, ETAG};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use serde_json::{Map, Value as Json, json};
+use xxhash_rust::xxh3::xxh3_128;
+
+use self::collections::{Described, Ids};
+use self::names::Names;
+use super::collection::Collection;
+use crate::app::Manifest;
+use crate::engine::Engine;
+use crate::faces::tags;
+
+/// The document, ready to be sent.
+pub struct Document {
+    bytes: Bytes,
+    tag: String,
+}
+
+impl Document {
+    pub fn new(manifest: &Manifest, engine: &Engine, collections: &[Collection]) -> Document {
+        let bytes = Bytes::from(describe(manifest, engine, collections).to_string());
+        let tag = format!("\"{:032x}\"", xxh3_128(&bytes));
+        Document { bytes, tag }
+    }
+
+    pub fn respond(&self, headers: &HeaderMap) -> Response {
+        let mut response = if tags::is_known(headers, &self.tag) {
+            StatusCode::NOT_MODIFIED.into_response()
+        } else {
+            ([(CONTENT_TYPE, "application/json; charset=utf-8")], Body::from(self.bytes.clone()))
+                .into_response()
+        };
+        let tag = HeaderValue::from_str(&self.tag).expect("hexadecimal digits in quotes");
+        response.headers_mut().insert(ETAG, tag);
+        response
+    }
+}
+
+fn describe(manifest: &Manifest, engine: &Engine, collections: &[Collection]) -> Json {
+    let (model, limits) = (engine.model(), engine.limits());
+    let mut names = Names::default();
+    let ids = Ids::new(model, &mut names);
+    let mut paths = Map::new();
+    for collection in collections {
+        let described = Described { model, limits, collection, ids: &ids };
+        paths.extend(described.items(&mut names));
+    }
+    for list in &manifest.lists {
+        paths.extend(declared::list(list, &mut names));
+    }
+    paths.extend(declared::texts(manifest, &mut names));
+    json!({
+        "openapi": "3.1.0",
+        "info": info(manifest),
+        "servers": [{ "url": "/" }],
+        "tags": groups(manifest, engine),
+        "paths": paths,
+        "components": {
+            "schemas": schemas::all(model),
+            "parameters": parameters::all(model, limits),
+            "responses": responses::all(),
+            "headers": responses::all_headers(),
+        },
+    })
+}
+
+/// The version is the server's: what an application folder says has none of its own.
+fn info(manifest: &Manifest) -> Json {
+    let said =
+        "JSON is asked for with `Accept: application/json`; HEAD follows GET, and OPTIONS tells `Allow`.";
+    json!({
+        "title": manifest.name.as_deref().unwrap_or("Trefoil"),
+        "version": env!("CARGO_PKG_VERSION"),
+        "description": said,
+    })
+}
+
+fn groups(manifest: &Manifest, engine: &Engine) -> Vec<Json> {
+    let records = engine.model().records.iter().map(|record| match &record.description {
+        Some(description) => json!({ "name": record.name, "description": description }),
+        None => json!({ "name": record.name }),
+    });
+    records.chain(declared::tags(manifest)).collect()
+}

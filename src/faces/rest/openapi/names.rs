@@ -1,0 +1,44 @@
+//! What operations are called in the document: each by a name of its own, made of types and paths.
+
+use std::collections::HashSet;
+
+use heck::{ToLowerCamelCase, ToUpperCamelCase};
+
+#[derive(Default)]
+pub struct Names(HashSet<String>);
+
+impl Names {
+    /// The name, or, where something else has it, one like it.
+    pub fn take(&mut self, name: &str) -> String {
+        let numbered = (2..).map(|number| format!("{name}{number}"));
+        let mut names = std::iter::once(name.to_owned()).chain(numbered);
+        let free = names.find(|name| !self.0.contains(name)).expect("numbers do not end");
+        self.0.insert(free.clone());
+        free
+    }
+}
+
+/// `OrderLines` for `/order-lines`.
+pub fn pascal(path: &str) -> String {
+    path.to_upper_camel_case()
+}
+
+/// `orderLine` for `OrderLine`.
+pub fn lower(name: &str) -> String {
+    name.to_lower_camel_case()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_is_given_twice() {
+        let mut names = Names::default();
+        assert_eq!(
+            ["getA", "getA", "getB", "getA"].map(|name| names.take(name)),
+            ["getA", "getA2", "getB", "getA3"]
+        );
+        assert_eq!(pascal("/api/order-lines"), "ApiOrderLines");
+    }
+}

@@ -1,0 +1,230 @@
+//! `/openapi.json` and `/docs`: what is published, that it hangs together for any schema, and how it is sent.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+use trefoil::Trefoil;
+use trefoil::config::{Config, Database};
+
+use crate::support::{Client, Process, Server};
+
+const SAMPLE: &str = "tests/openapi/sample.json";
+
+fn document(client: &mut Client) -> Value {
+    let reply = client.send("GET", "/openapi.json", &[], b"");
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    reply.json()
+}
+
+/// With ACCEPT_OPENAPI=1 what is served becomes what is expected.
+#[test]
+fn the_sample_is_described_as_committed() {
+    let found = document(&mut Client::of(&Server::sample()));
+    let text = format!("{found:#}\n");
+    if std::env::var_os("ACCEPT_OPENAPI").is_some() {
+        fs::create_dir_all("tests/openapi").expect("a folder");
+        fs::write(SAMPLE, &text).expect("written");
+    }
+    let committed = fs::read_to_string(SAMPLE).expect(SAMPLE);
+    let differs = committed.lines().zip(text.lines()).position(|(committed, served)| committed != served);
+    if let Some(line) = differs {
+        let around =
+            |text: &str| text.lines().skip(line.saturating_sub(5)).take(10).collect::<Vec<_>>().join("\n");
+        panic!(
+            "{SAMPLE}:{}: ACCEPT_OPENAPI=1 accepts what is served\n--- committed\n{}\n--- served\n{}",
+            line + 1,
+            around(&committed),
+            around(&text)
+        );
+    }
+    assert_eq!(committed.lines().count(), text.lines().count(), "one document is longer");
+}
+
+/// Every value of a key, wherever it stands.
+fn values<'v>(value: &'v Value, key: &str, found: &mut Vec<&'v Value>) {
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                if name == key {
+                    found.push(member);
+                }
+                values(member, key, found);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| values(item, key, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Whatever refers to something refers to something that is there, and nothing is called like something else.
+fn hangs_together(document: &Value) {
+    let mut references = Vec::new();
+    values(document, "$ref", &mut references);
+    assert!(references.len() > 50, "the document refers to little");
+    for reference in references {
+        let pointer = reference.as_str().and_then(|text| text.strip_prefix('#')).expect("a reference within");
+        assert!(document.pointer(pointer).is_some(), "{pointer} is not there");
+    }
+    let operations: Vec<&Value> = document["paths"]
+        .as_object()
+        .expect("paths")
+        .values()
+        .flat_map(|item| item.as_object().expect("an item").values())
+        .filter(|operation| operation.get("operationId").is_some())
+        .collect();
+    let names: HashSet<&str> =
+        operations.iter().filter_map(|operation| operation["operationId"].as_str()).collect();
+    assert_eq!(names.len(), operations.len(), "two operations have one name");
+    for operation in operations {
+        let links = operation["responses"].as_object().expect("responses").values();
+        for link in
+            links.filter_map(|response| response["links"].as_object()).flat_map(|links| links.values())
+        {
+            let to = link["operationId"].as_str().expect("a link leads to an operation");
+            assert!(names.contains(to), "{to} is no operation");
+        }
+    }
+}
+
+#[test]
+fn the_document_hangs_together() {
+    hangs_together(&document(&mut Client::of(&Server::sample())));
+}
+
+const HARDER: &str = r#"
+scalar Long
+scalar JSON
+scalar Email
+"A person of the house."
+type Person @resource(path: "people") {
+  id: ID!
+  "As it is on the door."
+  name: String! @length(min: 2, max: 40)
+  code: String! @pattern(regex: "[A-Z]{3}")
+  odd: String @pattern(regex: "(?i)abc")
+  size: Int @range(min: 10, max: 20)
+  big: Long!
+  mail: Email
+  tags: [String!] @length(max: 3)
+  any: JSON
+  home: Address!
+  boss: Person @reference(inverse: "staff")
+  staff: [Person]
+  courses: [Course]
+  madeAt: DateTime @createdAt
+}
+scalar DateTime
+type Address { street: String! @notBlank lines: [String] zone: Zone! @default(value: NEAR) }
+enum Zone { NEAR FAR }
+type Course { id: ID! title: String! @unique people: [Person] }
+type PersonStaff { id: ID! note: String }
+type Query { people: [Person!]! }
+type Subscription { personCreated: Person personDeleted: Person }
+"#;
+
+fn folder(schema: &str, manifest: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("app");
+    fs::create_dir_all(path.join("graphql")).expect("a folder");
+    write(&path, schema);
+    fs::write(path.join("trefoil.toml"), manifest).expect("a manifest");
+    folder
+}
+
+fn write(app: &Path, schema: &str) {
+    fs::write(app.join("graphql/schema.graphqls"), schema).expect("a schema");
+}
+
+#[test]
+fn every_kind_of_field_is_described() {
+    let manifest = "[[text]]\npath = \"/get/person\"\nmethods = [\"GET\", \"PURGE\"]\ntext = \"x\"\n\
+                    [[list]]\npath = \"/notes\"\npage = true\n[[text]]\npath = \"/seen\"\n";
+    let folder = folder(HARDER, manifest);
+    let trefoil = Trefoil::folder(folder.path().join("app"));
+    let server = Server::start(trefoil, Config { database: Database::Memory, ..Config::default() });
+    let document = document(&mut Client::of(&server));
+    hangs_together(&document);
+    let schemas = &document["components"]["schemas"];
+    let new = &schemas["Person.New"]["properties"];
+    assert_eq!(schemas["Person"]["description"], "A person of the house.");
+    assert_eq!(new["name"]["description"], "As it is on the door.");
+    assert_eq!((&new["name"]["minLength"], &new["name"]["maxLength"]), (&2.into(), &40.into()));
+    assert_eq!(new["code"]["allOf"][1]["pattern"], "^(?:[A-Z]{3})$");
+    assert!(new["odd"].get("allOf").is_none(), "{}", new["odd"]);
+    assert_eq!((&new["size"]["minimum"], &new["size"]["maximum"]), (&10.into(), &20.into()));
+    assert_eq!(new["tags"]["maxItems"], 3);
+    assert_eq!(new["home"]["$ref"], "#/components/schemas/Address.New");
+    assert_eq!(new["bossId"]["type"], serde_json::json!(["string", "integer", "null"]));
+    assert_eq!(new["courseIds"]["type"], serde_json::json!(["array", "null"]));
+    assert!(new.get("madeAt").is_none() && new.get("id").is_none());
+    assert!(schemas["Person"]["properties"].get("madeAt").is_some());
+    assert_eq!(schemas["Person.Whole"]["properties"]["madeAt"]["readOnly"], true);
+    assert_eq!(schemas["Person.New"]["required"], serde_json::json!(["name", "code", "big", "home"]));
+    let paths = &document["paths"];
+    assert!(paths["/people"]["get"]["responses"]["200"]["content"].get("text/event-stream").is_some());
+    assert!(paths["/courses"]["get"]["responses"]["200"]["content"].get("text/event-stream").is_none());
+    assert!(paths.get("/people/{id}/staff/{personId}").is_some());
+    assert!(paths["/get/person"]["get"]["responses"].get("200").is_some());
+    assert!(paths["/seen"]["get"]["responses"].get("200").is_none(), "a view that is not there");
+    assert!(paths["/notes"]["post"]["requestBody"]["content"].get("multipart/form-data").is_some());
+}
+
+/// What the document offers as an example is taken as it stands.
+#[test]
+fn examples_work() {
+    let server = Server::sample();
+    let mut client = Client::of(&server);
+    let document = document(&mut client);
+    let mut tried = 0;
+    for (path, item) in document["paths"].as_object().expect("paths") {
+        for (method, status) in [("post", 201), ("put", 200), ("patch", 200)] {
+            let Some(content) = item[method]["requestBody"]["content"].as_object() else { continue };
+            let path = path.replace("{id}", "1").replace("{index}", "0");
+            for (media, described) in
+                content.iter().filter(|(_, described)| described.get("example").is_some())
+            {
+                let body = match (media.as_str(), &described["example"]) {
+                    ("text/plain", Value::String(text)) => text.clone(),
+                    (_, example) => example.to_string(),
+                };
+                let headers = [("content-type", media.as_str()), ("accept", "application/json")];
+                let reply = client.send(&method.to_uppercase(), &path, &headers, body.as_bytes());
+                let expected = if path.ends_with("/1") { 200 } else { status };
+                assert_eq!(reply.status, expected, "{method} {path} {media}: {}", reply.text());
+                tried += 1;
+            }
+        }
+    }
+    assert!(tried >= 20, "only {tried} examples");
+}
+
+#[test]
+fn the_document_is_sent_with_care() {
+    let server = Server::sample();
+    let mut client = Client::of(&server);
+    let reply = client.send("GET", "/openapi.json", &[], b"");
+    assert_eq!(reply.header("content-type"), Some("application/json; charset=utf-8"));
+    assert_eq!(reply.header("cache-control"), Some("no-cache"));
+    let tag = reply.header("etag").expect("a tag").to_owned();
+    let known = client.send("GET", "/openapi.json", &[("if-none-match", &tag)], b"");
+    assert_eq!((known.status, known.header("etag")), (304, Some(tag.as_str())));
+    let packed = client.send("GET", "/openapi.json", &[("accept-encoding", "gzip")], b"");
+    assert_eq!(packed.header("content-encoding"), Some("gzip"));
+    assert_eq!(client.send("POST", "/openapi.json", &[], b"").status, 405);
+    let page = client.send("GET", "/docs", &[], b"");
+    assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
+    assert_eq!(client.send("GET", "/docs/", &[], b"").status, 404);
+}
+
+#[test]
+fn a_changed_schema_is_described_anew() {
+    let schema = "type Note { id: ID! text: String! }\ntype Query { notes: [Note!]! }";
+    let folder = folder(schema, "");
+    let process = Process::start(folder.path(), &["serve", "app", "--watch"]);
+    assert!(document(&mut process.client())["paths"].get("/tags").is_none());
+    write(&folder.path().join("app"), &format!("{schema}\ntype Tag {{ id: ID! word: String }}"));
+    process.wait_for("the changed schema is served");
+    assert!(document(&mut process.client())["paths"].get("/tags").is_some());
+}
