@@ -47,6 +47,20 @@ pub enum Program {
     Plain,
 }
 
+impl Program {
+    /// Whether it is one statement, and so a snapshot by itself.
+    pub fn is_one_statement(&self) -> bool {
+        match self {
+            Program::Get(level) | Program::List { level, count: None } => level.is_flat(),
+            Program::List { count: Some(_), .. }
+            | Program::Create { .. }
+            | Program::Update { .. }
+            | Program::Delete { .. }
+            | Program::Plain => false,
+        }
+    }
+}
+
 /// Pure: what [`Programs`] keeps.
 pub fn compile(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Program> {
     let selects = Selects { dialect, model };

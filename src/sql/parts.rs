@@ -1,7 +1,9 @@
 //! What a plan writes, whatever its kind, and in which order its statements take it.
 
 use super::select::Parameter;
+use crate::engine::Outcome;
 use crate::engine::plan::Action;
+use crate::error::{Error, Result};
 use crate::model::{FieldId, Stored, TypeId};
 
 pub struct Parts<'a> {
@@ -12,6 +14,16 @@ pub struct Parts<'a> {
     pub expected: Option<i64>,
     pub values: &'a [(FieldId, Stored)],
     pub links: &'a [(FieldId, Vec<i64>)],
+}
+
+impl Parts<'_> {
+    /// What it means that a statement found no record, when its version is this: there is none, or it is at another.
+    pub fn unmatched(&self, found: Option<i64>) -> Result<Outcome> {
+        match (found, self.expected) {
+            (Some(found), Some(expected)) => Err(Error::Stale { expected, found }),
+            (None, _) | (Some(_), None) => Ok(Outcome::Missing),
+        }
+    }
 }
 
 pub fn parts(action: &Action) -> Parts<'_> {

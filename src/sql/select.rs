@@ -70,6 +70,16 @@ pub fn parameters<'a>(bounds: &'a Bounds, into: &mut Vec<Parameter<'a>>) {
     }
 }
 
+/// What a statement for the children of these parents binds.
+pub fn child_parameters<'a>(bounds: &'a Bounds, parents: &'a [i64]) -> Vec<Parameter<'a>> {
+    let mut bound = vec![Parameter::Integers(parents)];
+    parameters(bounds, &mut bound);
+    if is_sliced(bounds) {
+        bound.extend([bounds.limit.unwrap_or(i64::MAX), bounds.offset].map(Parameter::integer));
+    }
+    bound
+}
+
 /// What the count binds: it counts all that match, wherever the caller is in the list.
 pub fn count_parameters<'a>(bounds: &'a Bounds, into: &mut Vec<Parameter<'a>>) {
     into.extend(bounds.conditions.iter().filter_map(|test| match test {

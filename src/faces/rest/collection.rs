@@ -10,7 +10,7 @@ use super::negotiate::{COLLECTION, LIVE_COLLECTION, LIVE_TEXTS, Offers, TEXTS};
 use super::shape::Shape;
 use crate::app::{ResourceSettings, TextList};
 use crate::engine::{Deed, Engine};
-use crate::model::{FieldId, Kind, Model, TypeId, naming};
+use crate::model::{FieldId, Kind, Model, RecordType, TypeId, naming};
 
 pub struct Collection {
     pub record: TypeId,
@@ -141,11 +141,16 @@ impl Below<'_> {
 }
 
 fn nested(model: &Model, record: TypeId) -> HashMap<String, Nested> {
-    let inverses = model.record(record).fields.iter().filter_map(|field| match &field.kind {
-        Kind::Inverse { of, field: reference } => {
-            let segment = naming::segment(&field.name);
-            Some((segment.clone(), Nested { segment, record: *of, reference: *reference }))
-        }
+    let below = inverses(model.record(record));
+    below
+        .map(|(segment, record, reference)| (segment.clone(), Nested { segment, record, reference }))
+        .collect()
+}
+
+/// What is below each record: the segment, whose records, by which reference.
+pub fn inverses(record: &RecordType) -> impl Iterator<Item = (String, TypeId, FieldId)> {
+    record.fields.iter().filter_map(|field| match &field.kind {
+        Kind::Inverse { of, field: reference } => Some((naming::segment(&field.name), *of, *reference)),
         Kind::Id
         | Kind::Scalar(_)
         | Kind::Enum(_)
@@ -154,6 +159,5 @@ fn nested(model: &Model, record: TypeId) -> HashMap<String, Nested> {
         | Kind::Reference { .. }
         | Kind::Link { .. }
         | Kind::Unstored => None,
-    });
-    inverses.collect()
+    })
 }

@@ -11,25 +11,13 @@ use crate::sql::compile::Program;
 const ROWS: i64 = 100;
 const OFFSET: i64 = 1_000;
 
-/// Whether the program is one statement, and so a snapshot by itself.
-pub fn is_one_statement(program: &Program) -> bool {
-    match program {
-        Program::Get(level) | Program::List { level, count: None } => level.is_flat(),
-        Program::List { count: Some(_), .. }
-        | Program::Create { .. }
-        | Program::Update { .. }
-        | Program::Delete { .. }
-        | Program::Plain => false,
-    }
-}
-
 /// Whether a job is one statement that an index answers. Everything else could hold up others.
 pub fn is_look_up(job: &Job, programs: &[Arc<Program>]) -> bool {
     let ([(_, plan)], [program]) = (job.plans.as_slice(), programs) else { return false };
     match &plan.action {
-        Action::Get { .. } => is_one_statement(program),
+        Action::Get { .. } => program.is_one_statement(),
         Action::List { record, listing, .. } => {
-            is_one_statement(program) && is_short(job.model.record(*record), listing)
+            program.is_one_statement() && is_short(job.model.record(*record), listing)
         }
         Action::Plain(asked) => asked.act == ListAct::Look,
         Action::Create { .. } | Action::Update { .. } | Action::Delete { .. } | Action::Changed { .. } => {

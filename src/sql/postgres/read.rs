@@ -10,7 +10,9 @@ use crate::engine::{Outcome, Plan, Row};
 use crate::error::Error;
 use crate::sql::batch::{Batch, PARENTS, Tree, WEIGHT};
 use crate::sql::compile::Program;
-use crate::sql::select::{Branch, Level, Parameter, count_parameters, is_sliced, parameters};
+use crate::sql::select::{
+    Branch, Level, Parameter, child_parameters, count_parameters, is_sliced, parameters,
+};
 
 /// How many rows a cursor is asked for first, before it is known what they weigh.
 const FIRST_FETCH: usize = 100;
@@ -232,16 +234,9 @@ async fn children(
     child: &ChosenChild,
     keys: &[i64],
 ) -> Result<Batch, Fault> {
-    let bounds = &child.listing;
     let mut batch = Batch::new(level.width);
     for some in keys.chunks(PARENTS) {
-        let mut bound = vec![Parameter::Integers(some)];
-        parameters(bounds, &mut bound);
-        if is_sliced(bounds) {
-            let limit = bounds.limit.unwrap_or(i64::MAX);
-            bound.extend([limit, bounds.offset].map(Parameter::integer));
-        }
-        load(session, level, &bound, &mut batch).await?;
+        load(session, level, &child_parameters(&child.listing, some), &mut batch).await?;
     }
     Ok(batch)
 }

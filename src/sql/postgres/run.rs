@@ -204,7 +204,7 @@ async fn snapshot(
     care: Care,
 ) -> Result<Verdict, Fault> {
     if let [program] = programs
-        && quick::is_one_statement(program)
+        && program.is_one_statement()
     {
         return read_all(session, job, programs, care).await;
     }

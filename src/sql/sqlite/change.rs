@@ -174,11 +174,9 @@ impl Change<'_> {
 
     /// Why a statement found no record: there is none, or it is at another version.
     fn absent(&self, version: &str) -> Result<Outcome, Fault> {
-        let Parts { id: Some(id), expected, .. } = parts(self.action) else { return Ok(Outcome::Missing) };
-        match (self.session.number(version, &[Parameter::integer(id)])?, expected) {
-            (Some(found), Some(expected)) => Err(Error::Stale { expected, found }.into()),
-            (None, _) | (Some(_), None) => Ok(Outcome::Missing),
-        }
+        let parts = parts(self.action);
+        let Some(id) = parts.id else { return Ok(Outcome::Missing) };
+        Ok(parts.unmatched(self.session.number(version, &[Parameter::integer(id)])?)?)
     }
 }
 

@@ -9,21 +9,11 @@ use crate::model::Cell;
 use crate::sql::batch::{Batch, PARENTS, Tree, WEIGHT};
 use crate::sql::compile::Program;
 use crate::sql::lists;
-use crate::sql::select::{Branch, Level, Parameter, count_parameters, is_sliced, parameters};
+use crate::sql::select::{
+    Branch, Level, Parameter, child_parameters, count_parameters, is_sliced, parameters,
+};
 
 type Visit<'v> = &'v mut dyn FnMut(&dyn Row);
-
-/// Whether the program is one statement, and so a snapshot by itself.
-pub fn is_one_statement(program: &Program) -> bool {
-    match program {
-        Program::Get(level) | Program::List { level, count: None } => level.is_flat(),
-        Program::List { count: Some(_), .. }
-        | Program::Create { .. }
-        | Program::Update { .. }
-        | Program::Delete { .. }
-        | Program::Plain => false,
-    }
-}
 
 pub fn run(session: Session<'_>, plan: &Plan, program: &Program, visit: Visit<'_>) -> Result<Outcome, Fault> {
     match (&plan.action, program) {
@@ -150,16 +140,9 @@ fn children(
     child: &ChosenChild,
     keys: &[i64],
 ) -> rusqlite::Result<Batch> {
-    let bounds = &child.listing;
     let mut batch = Batch::new(level.width);
     for some in keys.chunks(PARENTS) {
-        let mut bound = vec![Parameter::Integers(some)];
-        parameters(bounds, &mut bound);
-        if is_sliced(bounds) {
-            let limit = bounds.limit.unwrap_or(i64::MAX);
-            bound.extend([limit, bounds.offset].map(|number| Parameter::Cell(Cell::Int(number))));
-        }
-        load(session, level, &bound, &mut batch)?;
+        load(session, level, &child_parameters(&child.listing, some), &mut batch)?;
     }
     Ok(batch)
 }

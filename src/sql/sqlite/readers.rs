@@ -64,7 +64,7 @@ pub fn is_quick(programs: &[Arc<Program>]) -> bool {
 
 /// Runs the plans of a job in one snapshot.
 pub fn run(session: Session<'_>, job: &mut Job, programs: &[Arc<Program>]) -> rusqlite::Result<()> {
-    let one = matches!(programs, [program] if read::is_one_statement(program));
+    let one = matches!(programs, [program] if program.is_one_statement());
     if !one {
         session.control("BEGIN")?;
     }

@@ -8,8 +8,8 @@ use super::responses::{Responses, Voice, headers};
 use super::schemas::{answered, is_needed};
 use super::values::reference;
 use crate::engine::PlanLimits;
-use crate::faces::rest::collection::Collection;
-use crate::model::{FieldId, Kind, Model, RecordType, TypeId, naming};
+use crate::faces::rest::collection::{Collection, inverses};
+use crate::model::{Model, RecordType, TypeId};
 
 /// A path and its operations.
 pub type Item = (String, Json);
@@ -50,21 +50,6 @@ impl Ids {
     fn of(&self, record: TypeId) -> &OfType {
         &self.0[record.0]
     }
-}
-
-/// What is below each record: the segment, whose records, by which reference.
-fn inverses(record: &RecordType) -> impl Iterator<Item = (String, TypeId, FieldId)> {
-    record.fields.iter().filter_map(|field| match &field.kind {
-        Kind::Inverse { of, field: reference } => Some((naming::segment(&field.name), *of, *reference)),
-        Kind::Id
-        | Kind::Scalar(_)
-        | Kind::Enum(_)
-        | Kind::Embedded(_)
-        | Kind::List(_)
-        | Kind::Reference { .. }
-        | Kind::Link { .. }
-        | Kind::Unstored => None,
-    })
 }
 
 impl Described<'_> {
