@@ -13,6 +13,7 @@ mod idempotency;
 pub mod limits;
 mod log;
 pub mod metrics;
+pub mod pages;
 pub mod problem;
 mod process;
 mod rate;
