@@ -8,7 +8,7 @@ use super::responses::{Responses, Voice, headers};
 use super::schemas::{answered, is_needed};
 use super::values::reference;
 use crate::engine::PlanLimits;
-use crate::faces::rest::collection::{Collection, inverses};
+use crate::faces::resources::collection::{Collection, inverses};
 use crate::model::{Model, RecordType, TypeId};
 
 /// A path and its operations.
