@@ -1,11 +1,20 @@
 //! "Three ways": the GraphQL operation, the REST call and the browser's request that show or do the same.
 
+use http::Uri;
 use http::request::Parts;
+use serde_json::Value as Json;
 
 use super::Served;
-use super::view::Ways;
+use super::view::{Way, Ways};
+use crate::engine::document::{Wanted, selection};
+use crate::engine::{Listing, Verb};
+use crate::faces::client::Client;
 use crate::faces::resources::Site;
-use crate::model::TypeId;
+use crate::faces::resources::collection::{Below, Nested};
+use crate::faces::resources::pairs::{self, Pairs, encoded};
+use crate::faces::resources::query::{Query, Takes};
+use crate::faces::resources::fields;
+use crate::model::{Kind, Model, RecordType, TypeId, example, naming};
 
 /// What a page is about.
 #[derive(Debug, Clone, Copy)]
@@ -39,8 +48,249 @@ pub enum About<'a> {
 }
 
 impl Served {
-    /// None where there is nothing to compare.
-    pub fn ways(&self, _site: &Site, _request: &Parts, _about: About<'_>) -> Option<Ways> {
-        None
+    /// None where there is nothing to compare. What is written is made up.
+    pub fn ways(&self, site: &Site, request: &Parts, about: About<'_>) -> Option<Ways> {
+        self.ways_of(site, request, about, &[])
+    }
+
+    /// The same for a form that has something in its controls.
+    pub fn ways_of(
+        &self,
+        site: &Site,
+        request: &Parts,
+        about: About<'_>,
+        typed: &[(String, String)],
+    ) -> Option<Ways> {
+        let host = request.extensions.get::<Client>().map_or_else(
+            || "http://localhost".to_owned(),
+            |client| client.origin(&request.headers),
+        );
+        let guide = Guide { pages: self, site, host };
+        match about {
+            About::Home => None,
+            About::List { record, address } => Some(guide.list(record, address)),
+            About::Record { record, id, address } => Some(guide.record(record, id, address)),
+            About::Create { record } => guide.create(record, typed),
+            About::Update { record, id } => guide.update(record, id, typed),
+            About::Delete { record, id } => Some(guide.delete(record, id)),
+            About::Plain { path } => Some(guide.looked(None, path, path)),
+        }
+    }
+}
+
+/// Knows where it all is.
+struct Guide<'g> {
+    pages: &'g Served,
+    site: &'g Site,
+    /// With its scheme: `https://shop.example`.
+    host: String,
+}
+
+impl Guide<'_> {
+    fn model(&self) -> &Model {
+        self.site.engine.model()
+    }
+
+    fn path(&self, record: TypeId) -> &str {
+        &self.site.collection(record).path
+    }
+
+    /// The stored fields; of a record that is referred to, what people know it by.
+    fn selection(&self, record: TypeId) -> String {
+        let related = |target: TypeId| {
+            let title = self.pages.subject(target).title;
+            let title = title.map(|title| self.model().record(target).field(title).name.as_str());
+            Some(title.map_or_else(|| "id".to_owned(), |title| format!("id {title}")))
+        };
+        selection(self.model(), &self.model().record(record).fields, &related)
+    }
+
+    fn document(&self, wanted: &Wanted<'_>) -> Option<String> {
+        wanted.document(&self.site.engine, &self.selection(wanted.record))
+    }
+
+    fn list(&self, record: TypeId, address: &str) -> Ways {
+        let (path, query) = address.split_once('?').unwrap_or((address, ""));
+        let (engine, known) = (&self.site.engine, self.known(record, query));
+        let uri = format!("/?{known}").parse::<Uri>().unwrap_or_default();
+        let read = Query::read(&uri, engine.model().record(record), engine.limits(), Takes::List);
+        let listing = read.map(|query| query.listing).unwrap_or_default();
+        let text = match self.site.find(path) {
+            Some((above, Below::Nested(id, nested))) => self.nested(above.record, id, nested, &listing),
+            Some(_) | None => {
+                let values = Json::Null;
+                let wanted =
+                    Wanted { record, verb: Verb::List, id: 0, values: &values, listing: Some(&listing) };
+                self.document(&wanted).map(|text| remarked(&wanted.unsaid(engine), text))
+            }
+        };
+        let is_texts = self.site.collection(record).texts.is_some() && path == self.path(record);
+        let chosen = if is_texts { "fields=%2A" } else { "" };
+        let query: Vec<&str> = [chosen, &known].into_iter().filter(|part| !part.is_empty()).collect();
+        let json = if query.is_empty() { path.to_owned() } else { format!("{path}?{}", query.join("&")) };
+        self.looked(text, &json, address)
+    }
+
+    /// What JSON takes of a page's query: pages ignore what they do not know, and name the page beside a cursor.
+    fn known(&self, record: TypeId, query: &str) -> String {
+        let engine = &self.site.engine;
+        let given: Pairs = pairs::urlencoded(query, "the query").unwrap_or_default();
+        let goes_on = given.iter().any(|(name, value)| name == "after" && !value.is_empty());
+        let taken = given.iter().filter(|(name, value)| {
+            let alone = format!("/?{}={}", encoded(name), encoded(value)).parse::<Uri>().unwrap_or_default();
+            let is_spare = value.is_empty() || name == "fields" || (goes_on && name == "page");
+            let record = engine.model().record(record);
+            !is_spare && Query::read(&alone, record, engine.limits(), Takes::List).is_ok()
+        });
+        let taken = taken.map(|(name, value)| format!("{}={}", encoded(name), encoded(value)));
+        taken.collect::<Vec<_>>().join("&")
+    }
+
+    /// The list inside of the record above it.
+    fn nested(&self, above: TypeId, id: &str, nested: &Nested, listing: &Listing) -> Option<String> {
+        let owner = self.model().record(above);
+        let is_it = |kind: &Kind| matches!(kind, Kind::Inverse { of, field } if *of == nested.record && *field == nested.reference);
+        let field = owner.fields.iter().find(|field| is_it(&field.kind) && naming::segment(&field.name) == nested.segment)?;
+        let inside = format!("id {} {{ {} }}", field.name, self.selection(nested.record));
+        let (values, id) = (Json::Null, id.parse().ok()?);
+        let wanted = Wanted { record: above, verb: Verb::Get, id, values: &values, listing: None };
+        let text = wanted.document(&self.site.engine, &inside)?;
+        let record = self.model().record(nested.record);
+        let filters = listing.conditions.iter().map(|condition| record.field(condition.field).name.clone());
+        Some(remarked(&filters.collect::<Vec<_>>(), text))
+    }
+
+    fn record(&self, record: TypeId, id: i64, address: &str) -> Ways {
+        let values = Json::Null;
+        let wanted = Wanted { record, verb: Verb::Get, id, values: &values, listing: None };
+        let path = address.split_once('?').map_or(address, |(path, _)| path);
+        self.looked(self.document(&wanted), path, address)
+    }
+
+    fn looked(&self, text: Option<String>, json: &str, page: &str) -> Ways {
+        let host = &self.host;
+        Ways {
+            graphql: text.map(way),
+            rest: format!("curl -H 'Accept: application/json' {}", quoted(&format!("{host}{json}"))),
+            page: format!("curl -H 'Accept: text/html' {}", quoted(&format!("{host}{page}"))),
+        }
+    }
+
+    fn create(&self, record: TypeId, typed: &[(String, String)]) -> Option<Ways> {
+        let values = self.values(record, typed).or_else(|| {
+            example::given(self.model(), &self.model().record(record).fields)
+        })?;
+        let wanted = Wanted { record, verb: Verb::Create, id: 0, values: &values, listing: None };
+        let text = self.document(&wanted);
+        Some(self.written(text, "POST", self.path(record), &values))
+    }
+
+    fn update(&self, record: TypeId, id: i64, typed: &[(String, String)]) -> Option<Ways> {
+        let fields = &self.model().record(record).fields;
+        let mut values = self.values(record, typed).or_else(|| example::given(self.model(), fields))?;
+        // GraphQL keeps what it is not given, and the others overwrite everything.
+        let optional = fields.iter().filter(|field| field.is_writable() && !field.required);
+        for field in optional.filter(|field| field.default.is_none()) {
+            if values.get(&field.input_name).is_none() {
+                values[&field.input_name] = Json::Null;
+            }
+        }
+        let wanted = Wanted { record, verb: Verb::Update, id, values: &values, listing: None };
+        let text = self.document(&wanted);
+        Some(self.written(text, "PUT", &format!("{}/{id}", self.path(record)), &values))
+    }
+
+    /// What controls say as values; nothing where it does not pass, since then no way would lead anywhere.
+    fn values(&self, record: TypeId, typed: &[(String, String)]) -> Option<Json> {
+        let record = self.model().record(record);
+        let found = fields::of_form(record, &typed.to_vec());
+        let passes = |(id, value): &(crate::model::FieldId, crate::model::Value)| {
+            let field = record.field(*id);
+            crate::model::coerce::field(self.model(), field, value).is_ok()
+        };
+        if found.is_empty() || !found.iter().all(passes) {
+            return None;
+        }
+        let member = |(id, value): &(crate::model::FieldId, crate::model::Value)| {
+            (record.field(*id).input_name.clone(), value.to_json())
+        };
+        Some(found.iter().map(member).collect())
+    }
+
+    fn written(&self, text: Option<String>, method: &str, path: &str, values: &Json) -> Ways {
+        let url = quoted(&format!("{}{path}", self.host));
+        let method = if method == "POST" { String::new() } else { format!(" -X {method}") };
+        let typed = controls(values);
+        let controls = typed.iter().map(|(name, text)| format!(" --data-urlencode {}", quoted(&format!("{name}={text}"))));
+        let controls: String = controls.collect();
+        let controls = if controls.is_empty() { " -d ''".to_owned() } else { controls };
+        Ways {
+            graphql: text.map(way),
+            rest: format!(
+                "curl{method} -H 'Accept: application/json' -H 'Content-Type: application/json' -d {} {url}",
+                quoted(&values.to_string())
+            ),
+            page: format!("curl -i{controls} {url}"),
+        }
+    }
+
+    fn delete(&self, record: TypeId, id: i64) -> Ways {
+        let values = Json::Null;
+        let wanted = Wanted { record, verb: Verb::Delete, id, values: &values, listing: None };
+        let url = format!("{}{}/{id}", self.host, self.path(record));
+        Ways {
+            graphql: self.document(&wanted).map(way),
+            rest: format!("curl -i -X DELETE -H 'Accept: application/json' {}", quoted(&url)),
+            page: format!("curl -i -X POST {}", quoted(&format!("{url}/delete"))),
+        }
+    }
+}
+
+fn way(text: String) -> Way {
+    let run = format!("/graphql?query={}", encoded(&text));
+    Way { text, run }
+}
+
+/// Says what of the page the operation cannot say.
+fn remarked(unsaid: &[String], text: String) -> String {
+    if unsaid.is_empty() { text } else { format!("# The schema gives no argument for: {}\n{text}", unsaid.join(", ")) }
+}
+
+/// The controls of a form that say this.
+fn controls(values: &Json) -> Pairs {
+    let mut pairs = Pairs::new();
+    if let Json::Object(members) = values {
+        members.iter().for_each(|(name, value)| control(&mut pairs, name, value));
+    }
+    pairs
+}
+
+fn control(pairs: &mut Pairs, name: &str, value: &Json) {
+    match value {
+        Json::Null => pairs.push((name.to_owned(), String::new())),
+        Json::String(text) => pairs.push((name.to_owned(), text.clone())),
+        Json::Bool(_) | Json::Number(_) => pairs.push((name.to_owned(), value.to_string())),
+        Json::Array(items) => items.iter().for_each(|item| control(pairs, name, item)),
+        // The form reads JSON where a field has parts.
+        Json::Object(_) => pairs.push((name.to_owned(), value.to_string())),
+    }
+}
+
+/// One word to a POSIX shell, whatever is in it.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_reads_one_word() {
+        for text in ["", "plain", "it's", "$(reboot) `x` \"y\" \\ !z", "a\nb", "';'"] {
+            let line = format!("printf %s {}", quoted(text));
+            let told = std::process::Command::new("sh").args(["-c", &line]).output().expect("a shell");
+            assert_eq!(String::from_utf8_lossy(&told.stdout), text, "{line}");
+        }
     }
 }
