@@ -6,10 +6,11 @@ mod error;
 mod form;
 mod home;
 mod list;
+mod own;
 mod respond;
 mod subject;
 pub mod view;
-mod views;
+pub mod views;
 mod ways;
 
 use std::sync::LazyLock;
@@ -23,12 +24,16 @@ use http::HeaderMap;
 use self::subject::Subject;
 use self::view::Link;
 use self::views::Views;
-use super::assets::{Asset, Assets, SCRIPT, STYLE, plain};
+use super::assets::{Asset, Assets, ICON, SCRIPT, STYLE, plain};
 use super::resources::Site;
 use crate::app::App;
 use crate::model::TypeId;
 
-static OWN: [Asset; 2] = [plain!("{{css}}", "app", "css", STYLE), plain!("{{js}}", "live", "js", SCRIPT)];
+static OWN: [Asset; 3] = [
+    plain!("{{css}}", "app", "css", STYLE),
+    plain!("{{js}}", "live", "js", SCRIPT),
+    plain!("{{icon}}", "icon", "svg", ICON),
+];
 
 static ASSETS: LazyLock<Assets> = LazyLock::new(|| Assets::new("/_/pages/", &OWN));
 
@@ -39,6 +44,8 @@ pub struct Served {
     frame: view::Site,
     /// How each record type is spoken of, by [`TypeId`].
     subjects: Vec<Subject>,
+    /// The names of the application's own views.
+    own: Vec<String>,
 }
 
 impl Served {
@@ -51,11 +58,16 @@ impl Served {
         let lists = lists.map(|list| Link { label: subject::heading(list.name()), href: list.path.clone() });
         let frame = view::Site {
             name: app.name.clone(),
-            nav: records.chain(lists).collect(),
+            nav: records.chain(lists).chain(own::links(app)).collect(),
             css: ASSETS.fill("{{css}}"),
             js: ASSETS.fill("{{js}}"),
+            icon: ASSETS.fill("{{icon}}"),
         };
-        Served { name: app.name.clone(), views: Views::new(&app.views), frame, subjects }
+        let views = Views::over(app.views.iter().map(own::template));
+        for broken in views.broken() {
+            tracing::error!("{broken}");
+        }
+        Served { name: app.name.clone(), views, frame, subjects, own: own::names(app) }
     }
 
     pub fn name(&self) -> &str {

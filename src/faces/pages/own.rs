@@ -9,6 +9,7 @@ use super::subject::heading;
 use super::view::{Head, Link};
 use crate::app::{App, Methods, Reply, TextEndpoint};
 use crate::faces::problem::{Problem, Voice};
+use crate::model::SourceFile;
 
 impl Served {
     /// The view `name` of the application; a built-in one needs what only its own pages have.
@@ -29,6 +30,12 @@ impl Served {
 pub fn names(app: &App) -> Vec<String> {
     let names = app.views.iter().filter_map(|view| view.name.strip_prefix("views/")?.strip_suffix(".html"));
     names.map(str::to_owned).collect()
+}
+
+/// A view by the name that templates know it by, and its text.
+pub fn template(view: &SourceFile) -> (String, String) {
+    let name = view.name.strip_prefix("views/").unwrap_or(&view.name);
+    (name.to_owned(), view.text.clone())
 }
 
 /// The pages that one can go to, for the navigation.

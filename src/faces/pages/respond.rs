@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::Served;
 use super::view::{Head, Link};
-use super::views::Broken;
+use super::views::{Broken, Views};
 use crate::faces::problem::{Problem, Voice};
 use crate::faces::tags;
 
@@ -25,7 +25,7 @@ impl Served {
         name: &str,
         content: &impl Serialize,
     ) -> Result<Response, Problem> {
-        let html = self.render(&head, name, content)?;
+        let html = self.render(&self.views, &head, name, content).map_err(broken)?;
         let mut response = (status, [(CONTENT_TYPE, "text/html; charset=utf-8")]).into_response();
         if status == StatusCode::OK && head.flash.is_none() {
             let tag = format!("\"{:032x}\"", xxh3_128(html.as_bytes()));
@@ -44,13 +44,19 @@ impl Served {
         Ok(response)
     }
 
-    pub fn render(&self, head: &Head, name: &str, content: &impl Serialize) -> Result<String, Problem> {
+    pub fn render(
+        &self,
+        views: &Views,
+        head: &Head,
+        name: &str,
+        content: &impl Serialize,
+    ) -> Result<String, Broken> {
         let context = Value::from_pairs([
             ("site", Value::from(Serde(&self.frame))),
             ("head", Value::from(Serde(head))),
             (name, Value::from(Serde(content))),
         ]);
-        self.views.render(&format!("{name}.html"), context).map_err(broken)
+        views.render(&format!("{name}.html"), context)
     }
 }
 
@@ -64,6 +70,9 @@ impl Head {
     }
 }
 
-fn broken(Broken(why): Broken) -> Problem {
-    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "TEMPLATE_BROKEN", why).voice(Voice::Html)
+/// Whoever wrote the view reads it here; the log has it too, with the request's id.
+fn broken(broken: Broken) -> Problem {
+    let detail = broken.to_string();
+    let problem = Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "TEMPLATE_BROKEN", detail.as_str());
+    Problem { cause: Some(detail.into()), ..problem.voice(Voice::Html) }
 }

@@ -14,7 +14,7 @@ use crate::faces::resources::collection::{Below, Nested};
 use crate::faces::resources::pairs::{self, Pairs, encoded};
 use crate::faces::resources::query::{Query, Takes};
 use crate::faces::resources::fields;
-use crate::model::{Kind, Model, RecordType, TypeId, example, naming};
+use crate::model::{Kind, Model, TypeId, example, naming};
 
 /// What a page is about.
 #[derive(Debug, Clone, Copy)]
