@@ -364,6 +364,19 @@ pub fn named_fields(record: &RecordType, value: Value) -> Result<Vec<(FieldId, V
 }
 
 impl Op {
+    pub fn name(self) -> &'static str {
+        match self {
+            Op::Eq => "eq",
+            Op::Ne => "ne",
+            Op::Lt => "lt",
+            Op::Lte => "lte",
+            Op::Gt => "gt",
+            Op::Gte => "gte",
+            Op::Contains => "contains",
+            Op::In => "in",
+        }
+    }
+
     /// As it is written behind a field: `gte` in `price_gte` and `price.gte`.
     pub fn named(name: &str) -> Option<Op> {
         Some(match name {

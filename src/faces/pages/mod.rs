@@ -5,14 +5,21 @@ mod detail;
 mod error;
 mod form;
 mod home;
+mod filters;
 mod list;
+mod look;
+mod plain;
+mod reading;
 mod respond;
+mod shown;
 mod subject;
+mod table;
 pub mod view;
 mod views;
 mod ways;
+mod words;
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use axum::Router;
 use axum::extract::Path;
@@ -20,12 +27,15 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use http::HeaderMap;
 
+use self::detail::Sheet;
+use self::reading::Reading;
 use self::subject::Subject;
 use self::view::Link;
 use self::views::Views;
 use super::assets::{Asset, Assets, SCRIPT, STYLE, plain};
 use super::resources::Site;
 use crate::app::App;
+use crate::engine::Selection;
 use crate::model::TypeId;
 
 static OWN: [Asset; 2] = [plain!("{{css}}", "app", "css", STYLE), plain!("{{js}}", "live", "js", SCRIPT)];
@@ -39,6 +49,12 @@ pub struct Served {
     frame: view::Site,
     /// How each record type is spoken of, by [`TypeId`].
     subjects: Vec<Subject>,
+    /// What is read of a record for its name, for a row and for its page, by [`TypeId`].
+    names: Vec<Arc<Selection>>,
+    readings: Vec<Reading>,
+    sheets: Vec<Sheet>,
+    /// What there is beside records.
+    others: Vec<Link>,
 }
 
 impl Served {
@@ -54,8 +70,25 @@ impl Served {
             nav: records.chain(lists).collect(),
             css: ASSETS.fill("{{css}}"),
             js: ASSETS.fill("{{js}}"),
+            icon: String::new(),
         };
-        Served { name: app.name.clone(), views: Views::new(&app.views), frame, subjects }
+        let model = site.engine.model();
+        let types = || (0..model.records.len()).map(TypeId);
+        let reading = |record: TypeId| {
+            let shown = reading::columns(model.record(record), subjects[record.0].title);
+            Reading::of(model, &subjects, record, &shown)
+        };
+        let readings: Vec<Reading> = types().map(reading).collect();
+        Served {
+            name: app.name.clone(),
+            views: Views::new(&app.views),
+            frame,
+            names: types().map(|record| Arc::new(reading::names(model, &subjects, record))).collect(),
+            sheets: types().map(|record| Sheet::of(model, &subjects, &readings, record)).collect(),
+            readings,
+            subjects,
+            others: home::others(&app.manifest),
+        }
     }
 
     pub fn name(&self) -> &str {
