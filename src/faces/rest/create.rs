@@ -18,12 +18,15 @@ use super::write::{Finished, in_json, mark, refusal, see_other, visible};
 use crate::engine::{Done, Operation, Selection, answer_as};
 use crate::error::{Error, Result};
 use crate::faces::problem::{Problem, Voice};
+use crate::faces::tags;
 use crate::model::{Value, coerce};
 
 impl Ask<'_> {
+    /// A collection has no version that a write could be held to: its tags are those of one part in one form.
     pub async fn create(&self, bytes: &[u8]) -> Result<Response, Problem> {
         let is_field = |name: &str| fields::of_control(self.record(), name).is_some();
         let sent = self.place().read(self.headers(), bytes, is_field);
+        let sent = sent.and_then(|sent| tags::allow(self.headers(), None).map(|()| sent));
         match sent.map_err(|problem| self.spoken(problem))? {
             Sent::Record(object) => self.create_one(object, bytes).await.map_err(in_json),
             Sent::Records(objects) => self.create_many(objects, bytes).await.map_err(in_json),

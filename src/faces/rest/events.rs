@@ -22,6 +22,7 @@ use crate::error::{Error, Result};
 use crate::faces::metrics::{Metrics, Open};
 use crate::faces::problem::Problem;
 use crate::faces::shutdown::{Drained, Shutdown};
+use crate::faces::tags;
 use crate::model::{Cell, TypeId};
 
 const LAST_EVENT_ID: &str = "last-event-id";
@@ -48,6 +49,7 @@ impl Streams {
 impl Ask<'_> {
     pub async fn events(&self) -> Result<Response, Problem> {
         let query = self.query(self.collection.record, Takes::Stream)?;
+        tags::allow(self.headers(), None)?;
         let live = self.follow(&query).await?;
         let body = stream::unfold(live, async |mut live| {
             let bytes = live.next().await?;
