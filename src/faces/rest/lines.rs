@@ -2,12 +2,11 @@
 
 use http::HeaderValue;
 
-use super::negotiate::{Fields, Offers, Wanted};
 use super::text::TEXT;
 use crate::engine::{Answer, Outcome, Row};
 use crate::error::{Error, Result};
 use crate::faces::accept::Accept;
-use crate::faces::problem::Problem;
+use crate::faces::resources::negotiate::{Fields, Offers, Wanted};
 use crate::model::{Cell, json};
 
 /// The two forms of a list.
@@ -19,11 +18,10 @@ pub enum Form {
 
 impl Form {
     /// Lines only where they are preferred; a list that has no page is never refused.
-    pub fn of(offers: Offers, accept: &Accept<'_>) -> Result<Form, Problem> {
+    pub fn of(offers: Offers, accept: &Accept<'_>) -> Form {
         match offers.choose(accept, Fields::Unsaid) {
-            Some(Wanted::Lines) => Ok(Form::Lines),
-            Some(Wanted::Page) => Err(offers.no_page()),
-            Some(Wanted::Json | Wanted::Ndjson | Wanted::Events) | None => Ok(Form::Json),
+            Some(Wanted::Lines) => Form::Lines,
+            Some(Wanted::Json | Wanted::Page | Wanted::Ndjson | Wanted::Events) | None => Form::Json,
         }
     }
 

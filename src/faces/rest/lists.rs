@@ -13,15 +13,15 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
 use super::lines::{Confirming, Form, Reading};
-use super::negotiate::{Offers, PLAIN, PLAIN_WITH_PAGE};
 use super::text::TEXT;
-use super::{body, pairs};
 use crate::app::PlainList;
 use crate::engine::plain::Expected;
 use crate::engine::{Answer, Done, Engine, ListAct, OnList, Operation, Outcome, Place, answer_as};
 use crate::error::Error;
 use crate::faces::accept::Accept;
 use crate::faces::problem::{Problem, Voice, method_not_allowed};
+use crate::faces::resources::negotiate::{Offers, PLAIN, PLAIN_WITH_PAGE};
+use crate::faces::resources::{body, pairs};
 use crate::faces::{idempotency, tags};
 
 /// The one field of the page's form.
@@ -37,7 +37,7 @@ pub struct List {
     pub path: String,
     name: Arc<str>,
     /// Browsers get a page with a form.
-    page: bool,
+    pub page: bool,
     cache: Option<HeaderValue>,
 }
 
@@ -96,7 +96,7 @@ impl Asked<'_> {
     }
 
     async fn read(&self) -> Result<Response, Problem> {
-        let form = Form::of(self.list.offers(), &Accept::of(self.headers()))?;
+        let form = Form::of(self.list.offers(), &Accept::of(self.headers()));
         if self.headers().contains_key(IF_NONE_MATCH) || self.headers().contains_key(IF_MATCH) {
             let version = look(self.engine, self.list).await?;
             tags::allow(self.headers(), Some(&form.tag(version)))?;

@@ -9,15 +9,16 @@ use http::header::{CONTENT_TYPE, ETAG, HeaderName, LINK};
 use http::{HeaderValue, StatusCode};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::collection::{Collection, Nested};
-use super::negotiate::{COLLECTION, Fields, RECORD, Wanted};
-use super::query::{Query, Takes, chooses_fields, refused};
-use super::records::{Ask, look, no_page};
-use super::rows::{Form, Read, Rows};
-use super::shape::Shape;
+use super::events::Streams;
 use crate::engine::{Condition, Engine, Listing, Op, Operation, Outcome, Selection, Slice};
 use crate::error::{Error, Result};
 use crate::faces::problem::Problem;
+use crate::faces::resources::ask::{Ask, look};
+use crate::faces::resources::collection::{Collection, Nested};
+use crate::faces::resources::negotiate::Wanted;
+use crate::faces::resources::query::{Query, Takes, refused};
+use crate::faces::resources::rows::{Form, Read, Rows};
+use crate::faces::resources::shape::Shape;
 use crate::faces::tags;
 use crate::model::{FieldId, TypeId, Value};
 
@@ -39,9 +40,9 @@ impl Ask<'_> {
 
     /// A record of another record's: its reference must lead there.
     pub async fn one_below(&self, above: i64, nested: &Nested, id: i64) -> Result<Response, Problem> {
-        let target = self.served.collection(nested.record);
+        let target = self.site.collection(nested.record);
         let shape = self.one_asked(target)?;
-        let own = self.served.engine.model().record(nested.record).id_field();
+        let own = self.site.engine.model().record(nested.record).id_field();
         let conditions = vec![is(own, id), is(nested.reference, above)];
         let slice = Slice::First { first: 1, after: None };
         let listing = Listing { conditions, slice, ..Listing::default() };
@@ -52,13 +53,8 @@ impl Ask<'_> {
     }
 
     fn one_asked(&self, target: &Collection) -> Result<Arc<Shape>, Problem> {
-        no_page(RECORD.wanted(self.headers(), self.chosen())?, RECORD)?;
         let query = self.query(target.record, Takes::Fields)?;
         Ok(self.shape(target, &query))
-    }
-
-    fn chosen(&self) -> Fields {
-        if chooses_fields(&self.head.uri) { Fields::Chosen } else { Fields::Unsaid }
     }
 
     fn shown(&self, record: TypeId, id: i64, shape: &Shape, read: Read) -> Result<Response, Problem> {
@@ -81,11 +77,9 @@ impl Ask<'_> {
         Ok(self.negotiated(response))
     }
 
-    pub async fn list(&self) -> Result<Response, Problem> {
-        let offers = self.collection.offers();
-        let wanted = no_page(offers.wanted(self.headers(), self.chosen())?, offers)?;
+    pub async fn list(&self, wanted: Wanted, streams: &Streams) -> Result<Response, Problem> {
         if wanted == Wanted::Events {
-            return self.events().await;
+            return self.events(streams).await;
         }
         let query = self.query(self.collection.record, Takes::List)?;
         let reading = self.reading(self.collection, &query, wanted, Vec::new());
@@ -93,10 +87,9 @@ impl Ask<'_> {
     }
 
     /// The records that refer to one record, which must be there.
-    pub async fn list_below(&self, above: i64, nested: &Nested) -> Result<Response, Problem> {
-        let wanted = no_page(COLLECTION.wanted(self.headers(), self.chosen())?, COLLECTION)?;
+    pub async fn list_below(&self, above: i64, nested: &Nested, wanted: Wanted) -> Result<Response, Problem> {
         let query = self.query(nested.record, Takes::List)?;
-        let target = self.served.collection(nested.record);
+        let target = self.site.collection(nested.record);
         let reading = self.reading(target, &query, wanted, vec![is(nested.reference, above)]);
         let path = format!("{}/{above}/{}", self.collection.path, nested.segment);
         self.listed(&path, query, wanted, reading, Some(above)).await
@@ -121,7 +114,7 @@ impl Ask<'_> {
         };
         let mut listing = Listing { cursors: true, ..query.listing.clone() };
         listing.conditions.extend(conditions);
-        Reading { engine: self.served.engine.clone(), record: target.record, shape, form, listing }
+        Reading { engine: self.site.engine.clone(), record: target.record, shape, form, listing }
     }
 
     async fn listed(

@@ -8,7 +8,7 @@ use super::responses::{Responses, Voice, headers};
 use super::schemas::{answered, is_needed};
 use super::values::reference;
 use crate::engine::PlanLimits;
-use crate::faces::rest::collection::{Collection, inverses};
+use crate::faces::resources::collection::{Collection, inverses};
 use crate::model::{Model, RecordType, TypeId};
 
 /// A path and its operations.
@@ -307,8 +307,7 @@ impl Described<'_> {
             "description": "The part of the list that was asked for.", "content": list_content(below),
             "headers": headers(&["ETag", "Link", "X-Total-Count"]), "links": { "first": first },
         });
-        let responses =
-            Responses::new(Voice::Negotiated).add(200, ok).reads().refused(&[400, 404, 406]);
+        let responses = Responses::new(Voice::Negotiated).add(200, ok).reads().refused(&[400, 404, 406]);
         let summary = format!("The {segment} of a {}", above.name);
         let list = self.operation(list_id, summary, parameters, responses);
 
@@ -317,8 +316,7 @@ impl Described<'_> {
         let ok = json!({
             "description": "The record.", "content": content, "headers": headers(&["ETag!"]), "links": links,
         });
-        let responses =
-            Responses::new(Voice::Negotiated).add(200, ok).reads().refused(&[400, 404, 406]);
+        let responses = Responses::new(Voice::Negotiated).add(200, ok).reads().refused(&[400, 404, 406]);
         let summary = format!("One of the {segment} of a {}", above.name);
         let mut parameters = vec![parameters::fields(below)];
         parameters.extend(parameters::CONDITIONS.map(parameters::reference));

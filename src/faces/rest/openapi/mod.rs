@@ -19,9 +19,9 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use self::collections::{Described, Ids};
 use self::names::Names;
-use super::collection::Collection;
 use crate::app::Manifest;
 use crate::engine::Engine;
+use crate::faces::resources::collection::Collection;
 use crate::faces::tags;
 
 /// The document, ready to be sent.

@@ -6,7 +6,7 @@ use super::patterns::{ID, KEY, NO_COMMA, NO_NUL};
 use super::values::{Side, of_field, of_kind};
 use crate::engine::PlanLimits;
 use crate::engine::plan::holds_text;
-use crate::faces::rest::query::{LIST_WORDS, OPERATORS};
+use crate::faces::resources::query::{LIST_WORDS, OPERATORS};
 use crate::model::{Field, Kind, Model, RecordType, Scalar};
 
 /// What any reading can be held to.

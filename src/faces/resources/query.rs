@@ -224,9 +224,9 @@ impl Reader<'_> {
             Asks::Compare(op @ Op::In) => {
                 compared(op, Value::List(text.split(',').map(|item| typed::value(kind, item)).collect()))
             }
-            Asks::Compare(
-                op @ (Op::Eq | Op::Ne | Op::Lt | Op::Lte | Op::Gt | Op::Gte | Op::Contains),
-            ) => compared(op, typed::value(kind, text)),
+            Asks::Compare(op @ (Op::Eq | Op::Ne | Op::Lt | Op::Lte | Op::Gt | Op::Gte | Op::Contains)) => {
+                compared(op, typed::value(kind, text))
+            }
         });
         Ok(())
     }

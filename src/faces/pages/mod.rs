@@ -1,0 +1,76 @@
+//! The pages face: records as HTML for people, with forms that need no script.
+
+mod delete;
+mod detail;
+mod error;
+mod form;
+mod home;
+mod list;
+mod respond;
+mod subject;
+pub mod view;
+mod views;
+mod ways;
+
+use std::sync::LazyLock;
+
+use axum::Router;
+use axum::extract::Path;
+use axum::response::IntoResponse;
+use axum::routing::get;
+use http::HeaderMap;
+
+use self::subject::Subject;
+use self::view::Link;
+use self::views::Views;
+use super::assets::{Asset, Assets, SCRIPT, STYLE, plain};
+use super::resources::Site;
+use crate::app::App;
+use crate::model::TypeId;
+
+static OWN: [Asset; 2] = [plain!("{{css}}", "app", "css", STYLE), plain!("{{js}}", "live", "js", SCRIPT)];
+
+static ASSETS: LazyLock<Assets> = LazyLock::new(|| Assets::new("/_/pages/", &OWN));
+
+/// What one application's pages are made of, ready to be filled.
+pub struct Served {
+    name: String,
+    views: Views,
+    frame: view::Site,
+    /// How each record type is spoken of, by [`TypeId`].
+    subjects: Vec<Subject>,
+}
+
+impl Served {
+    pub fn new(app: &App, site: &Site) -> Served {
+        let subjects: Vec<Subject> = site.engine.model().records.iter().map(Subject::of).collect();
+        let records = subjects.iter().map(|subject| &subject.resource);
+        let records =
+            records.map(|resource| Link { label: resource.plural.clone(), href: resource.path.clone() });
+        let lists = app.manifest.lists.iter().filter(|list| list.page);
+        let lists = lists.map(|list| Link { label: subject::heading(list.name()), href: list.path.clone() });
+        let frame = view::Site {
+            name: app.name.clone(),
+            nav: records.chain(lists).collect(),
+            css: ASSETS.fill("{{css}}"),
+            js: ASSETS.fill("{{js}}"),
+        };
+        Served { name: app.name.clone(), views: Views::new(&app.views), frame, subjects }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn subject(&self, record: TypeId) -> &Subject {
+        &self.subjects[record.0]
+    }
+}
+
+/// Style and script.
+pub fn assets() -> Router {
+    let file = async |Path(name): Path<String>, headers: HeaderMap| {
+        ASSETS.respond(&name, &headers).map_err(IntoResponse::into_response)
+    };
+    Router::new().route("/_/pages/{name}", get(file))
+}

@@ -1,0 +1,403 @@
+//! What templates are given: plain data with every label, link and message ready, so that a view only lays out.
+
+use serde::Serialize;
+
+/// What every template sees beside its own data.
+#[derive(Debug, Clone, Serialize)]
+pub struct Site {
+    pub name: String,
+    /// Record types and plain lists that have a page, in the order of the schema.
+    pub nav: Vec<Link>,
+    /// The style sheet and the script, at addresses that change with their content.
+    pub css: String,
+    pub js: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Link {
+    pub label: String,
+    pub href: String,
+}
+
+/// The frame around the content: `head` in templates.
+#[derive(Debug, Clone, Serialize)]
+pub struct Head {
+    /// Of the window; the layout adds the name of the site.
+    pub title: String,
+    /// From the start page down to the page above this one.
+    pub crumbs: Vec<Link>,
+    /// The last crumb: this page.
+    pub here: String,
+    /// The entry of the navigation that this page belongs to.
+    pub section: String,
+    pub flash: Option<Flash>,
+    pub ways: Option<Ways>,
+}
+
+/// What was done just now, told once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Flash {
+    /// "User created."; before the link, if there is one.
+    pub text: String,
+    pub link: Option<Link>,
+}
+
+/// The same thing on the three faces.
+#[derive(Debug, Clone, Serialize)]
+pub struct Ways {
+    pub graphql: Option<Way>,
+    /// A line for a shell: the REST call.
+    pub rest: String,
+    /// A line for a shell: what a browser sends.
+    pub page: String,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct Way {
+    pub text: String,
+    /// Opens it in GraphiQL, ready to run.
+    pub run: String,
+}
+
+/// A value as people read it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Shown {
+    /// Null.
+    Nothing,
+    /// `cut` where it goes on beyond what is shown.
+    Text {
+        text: String,
+        cut: bool,
+    },
+    Number {
+        text: String,
+    },
+    Truth {
+        yes: bool,
+    },
+    /// An enum's value.
+    Choice {
+        text: String,
+    },
+    /// `datetime` for programs, `text` for people.
+    Time {
+        datetime: String,
+        text: String,
+    },
+    /// An address on the web or of a mailbox.
+    Address {
+        href: String,
+        text: String,
+    },
+    /// Another record.
+    Record {
+        href: String,
+        text: String,
+    },
+    /// What is read letter by letter: ids, UUIDs.
+    Code {
+        text: String,
+    },
+    /// JSON, laid out over lines.
+    Json {
+        text: String,
+    },
+    List {
+        items: Vec<Shown>,
+    },
+    Object {
+        fields: Vec<Labelled>,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Labelled {
+    pub label: String,
+    pub value: Shown,
+}
+
+/// A record type as its pages speak of it.
+#[derive(Debug, Clone, Serialize)]
+pub struct Resource {
+    /// "Order line".
+    pub label: String,
+    /// "Order lines".
+    pub plural: String,
+    /// "/order-lines".
+    pub path: String,
+    pub description: Option<String>,
+}
+
+/// `list.html`: `list` in the template.
+#[derive(Debug, Serialize)]
+pub struct List {
+    pub resource: Resource,
+    pub new: String,
+    pub search: Search,
+    pub table: Table,
+    pub pager: Pager,
+    /// Why there are no rows, where there are none.
+    pub empty: Option<Empty>,
+    /// The record that this is a part of, for `/users/1/orders`.
+    pub parent: Option<Link>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Search {
+    pub action: String,
+    pub q: String,
+    /// Whether there are texts to search in.
+    pub has_texts: bool,
+    pub filters: Vec<Control>,
+    /// How many filters are set, the search included.
+    pub active: usize,
+    pub clear: String,
+    /// Goes along unseen: sort and size.
+    pub hidden: Vec<Pair>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Pair {
+    pub name: String,
+    pub value: String,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Table {
+    /// "1 to 20 of 42 users, by name".
+    pub caption: String,
+    /// The first is the record's title, which is a link.
+    pub columns: Vec<Column>,
+    pub rows: Vec<TableRow>,
+    /// Where changes are told, for lists that update by themselves.
+    pub live: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Column {
+    pub label: String,
+    pub numeric: bool,
+    pub sort: Option<Sort>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Sort {
+    /// Sorts by this, or the other way round.
+    pub href: String,
+    /// `ascending`, `descending` or `none`, as `aria-sort` has it.
+    pub now: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+pub struct TableRow {
+    /// `users-1`, the same for the same record in every list.
+    pub key: String,
+    pub title: String,
+    pub href: String,
+    pub edit: String,
+    /// Under the columns but the first.
+    pub cells: Vec<Shown>,
+}
+
+#[derive(Debug, Default, Serialize)]
+pub struct Pager {
+    pub previous: Option<String>,
+    pub next: Option<String>,
+    /// "Page 2".
+    pub text: String,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Empty {
+    pub text: String,
+    /// The way out.
+    pub link: Link,
+}
+
+/// `detail.html`: `detail` in the template.
+#[derive(Debug, Serialize)]
+pub struct Detail {
+    pub resource: Resource,
+    pub title: String,
+    pub edit: String,
+    pub delete: String,
+    pub fields: Vec<Labelled>,
+    pub related: Vec<Related>,
+    pub version: i64,
+}
+
+/// Records that refer to the one that is shown.
+#[derive(Debug, Serialize)]
+pub struct Related {
+    pub label: String,
+    /// "3", "more than 1,000".
+    pub count: String,
+    /// All of them.
+    pub href: String,
+    pub new: Option<String>,
+    /// The first few.
+    pub table: Table,
+}
+
+/// `form.html`: `form` in the template; new and edit alike, and a form that did not pass.
+#[derive(Debug, Serialize)]
+pub struct Form {
+    pub heading: String,
+    pub action: String,
+    /// What the button says: "Create user".
+    pub submit: String,
+    pub cancel: String,
+    /// `_key`: pressing the button twice is one write.
+    pub key: String,
+    /// `_version`: what is overwritten is what was seen.
+    pub version: Option<i64>,
+    pub controls: Vec<Control>,
+    /// What is wrong, for the summary at the top; each leads to its control.
+    pub complaints: Vec<Link>,
+    pub conflict: Option<Conflict>,
+}
+
+/// Somebody else was quicker.
+#[derive(Debug, Serialize)]
+pub struct Conflict {
+    pub text: String,
+    /// Leaves the record as the other one left it.
+    pub theirs: Link,
+}
+
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Control {
+    pub kind: ControlKind,
+    pub name: String,
+    /// Of the element: `f-name`.
+    pub id: String,
+    pub label: String,
+    /// From the description in the schema.
+    pub hint: Option<String>,
+    pub optional: bool,
+    /// As typed, also when it does not parse.
+    pub value: String,
+    /// For choices; for a reference, what can be referred to.
+    pub options: Vec<Choice>,
+    pub errors: Vec<String>,
+    /// What somebody else has put here meanwhile, where it differs.
+    pub theirs: Option<Shown>,
+    pub autocomplete: Option<&'static str>,
+    pub inputmode: Option<&'static str>,
+    /// Inside of an embedded value, or of each of several.
+    pub children: Vec<Control>,
+    pub find: Option<Find>,
+}
+
+/// Looks for something to refer to, where there is too much to list.
+#[derive(Debug, Clone, Serialize)]
+pub struct Find {
+    /// The text to look for: name and value of its control.
+    pub name: String,
+    pub value: String,
+    /// The name and value of the button that looks.
+    pub button: Pair,
+    /// "More than 50 users match; showing the first 50".
+    pub note: String,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ControlKind {
+    #[default]
+    Text,
+    Textarea,
+    Email,
+    Url,
+    Date,
+    DateTime,
+    /// A number typed as text.
+    Number,
+    /// `Boolean!`: a hidden `false` goes before the box.
+    Checkbox,
+    Radios,
+    Select,
+    /// A link to several records.
+    Checkboxes,
+    /// An embedded value: `children` are its fields.
+    Group,
+    /// A list of embedded values: `children` are groups, with a button for one more.
+    Groups,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Choice {
+    pub value: String,
+    pub label: String,
+    pub chosen: bool,
+}
+
+/// `delete.html`: `delete` in the template.
+#[derive(Debug, Serialize)]
+pub struct Delete {
+    pub resource: Resource,
+    pub title: String,
+    pub action: String,
+    pub key: String,
+    pub version: i64,
+    /// Back to the record.
+    pub keep: String,
+    /// "Delete user and 3 orders".
+    pub submit: String,
+    pub effects: Vec<Effect>,
+    /// Something must go first.
+    pub blocked: bool,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Effect {
+    /// "3 orders are deleted too".
+    pub text: String,
+    pub href: String,
+    pub blocks: bool,
+}
+
+/// `home.html`: `home` in the template.
+#[derive(Debug, Serialize)]
+pub struct Home {
+    pub cards: Vec<Card>,
+    /// Plain lists and text endpoints.
+    pub others: Vec<Link>,
+    /// Lines for a shell.
+    pub tries: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Card {
+    pub resource: Resource,
+    pub count: String,
+    pub new: String,
+    pub is_live: bool,
+}
+
+/// `plain.html`: a plain list; `plain` in the template.
+#[derive(Debug, Serialize)]
+pub struct Plain {
+    pub heading: String,
+    pub caption: String,
+    pub values: Vec<Indexed>,
+    pub pager: Pager,
+    pub form: Form,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Indexed {
+    pub index: u64,
+    pub text: String,
+}
+
+/// `error.html`: `error` in the template.
+#[derive(Debug, Serialize)]
+pub struct Failure {
+    pub status: u16,
+    pub title: String,
+    pub detail: String,
+    pub violations: Vec<String>,
+    pub request_id: String,
+}
