@@ -155,25 +155,31 @@ impl Served {
 
     async fn read(&self, ask: &Ask<'_>, below: Below<'_>) -> Result<Response, Problem> {
         let (headers, pages) = (ask.headers(), &self.pages);
-        let response = match below {
+        match below {
             Below::List => match ask.collection.offers().wanted(headers, ask.chosen())? {
                 Wanted::Page => pages.list(ask).await,
-                wanted => ask.list(wanted, &self.rest.streams).await,
+                wanted @ (Wanted::Json | Wanted::Lines | Wanted::Ndjson | Wanted::Events) => {
+                    ask.list(wanted, &self.rest.streams).await
+                }
             },
             Below::Record(id) => match (ask.id(id)?, RECORD.wanted(headers, ask.chosen())?) {
                 (id, Wanted::Page) => pages.one(ask, id).await,
-                (id, _) => ask.one(id).await,
+                (id, Wanted::Json | Wanted::Lines | Wanted::Ndjson | Wanted::Events) => ask.one(id).await,
             },
             Below::Nested(above, nested) => {
                 match (ask.id(above)?, COLLECTION.wanted(headers, ask.chosen())?) {
                     (above, Wanted::Page) => pages.list_below(ask, above, nested).await,
-                    (above, wanted) => ask.list_below(above, nested, wanted).await,
+                    (above, wanted @ (Wanted::Json | Wanted::Lines | Wanted::Ndjson | Wanted::Events)) => {
+                        ask.list_below(above, nested, wanted).await
+                    }
                 }
             }
             Below::NestedRecord(above, nested, id) => {
                 match (ask.id(above)?, ask.id(id)?, RECORD.wanted(headers, ask.chosen())?) {
                     (above, id, Wanted::Page) => pages.one_below(ask, above, nested, id).await,
-                    (above, id, _) => ask.one_below(above, nested, id).await,
+                    (above, id, Wanted::Json | Wanted::Lines | Wanted::Ndjson | Wanted::Events) => {
+                        ask.one_below(above, nested, id).await
+                    }
                 }
             }
             Below::New => {
@@ -190,8 +196,7 @@ impl Served {
                 FORM.wanted(headers, Fields::Unsaid)?;
                 pages.delete_form(ask, id).await
             }
-        };
-        response
+        }
     }
 
     async fn create(&self, ask: &Ask<'_>, bytes: &Bytes) -> Result<Response, Problem> {
