@@ -43,7 +43,8 @@ export async function tabs() {
   const flags = [...FLAGS, '--headless=new', '--remote-debugging-port=0', `--user-data-dir=${profile.path}`, 'about:blank']
   const child = spawn(PROGRAM, flags, { stdio: ['ignore', 'ignore', 'pipe'] })
   const exited = once(child, 'exit')
-  const browser = await chromium.connectOverCDP(await debuggerOf(child), { noDefaults: true })
+  const address = await debuggerOf(child)
+  const browser = await chromium.connectOverCDP(address, { noDefaults: true })
   const context = browser.contexts()[0]
   const close = async () => {
     await browser.close()
@@ -51,7 +52,7 @@ export async function tabs() {
     await exited
     profile.remove()
   }
-  return { first: context.pages()[0], context, close }
+  return { first: context.pages()[0], context, port: Number(new URL(address).port), close }
 }
 
 /** Notes what `page` asks for and complains about. */
