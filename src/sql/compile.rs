@@ -220,7 +220,7 @@ impl Shape {
             self.number(order.field.0);
             self.flag(order.descending);
         }
-        for flag in [bounds.after.is_some(), is_sliced(bounds), bounds.cursors] {
+        for flag in [is_sliced(bounds), bounds.cursors] {
             self.flag(flag);
         }
         self.number(match bounds.count {
@@ -228,5 +228,9 @@ impl Shape {
             Count::Exact => 1,
             Count::UpTo(_) => 2,
         });
+        match &bounds.after {
+            Some(seen) => self.0.extend(seen.shape()),
+            None => self.0.push(0),
+        }
     }
 }

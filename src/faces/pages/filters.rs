@@ -5,10 +5,11 @@ use super::look::Found;
 use super::reading::name;
 use super::table::is_number;
 use super::view::{Choice, Control, ControlKind, Pair, Search};
+use crate::engine::arguments::Asks;
 use crate::engine::plan::holds_text;
-use crate::engine::{Condition, Listing, Op, Operation, Slice};
+use crate::engine::{Listing, Op, Operation, Slice};
 use crate::faces::resources::Site;
-use crate::faces::resources::query::{LIST_WORDS, Query};
+use crate::faces::resources::query::{self, LIST_WORDS, Query};
 use crate::model::{Field, FieldId, Kind, RecordType, Scalar, TypeId, naming};
 
 /// So many records are listed to choose from; where there are more, one is named by its id.
@@ -45,9 +46,8 @@ impl Filters<'_> {
     fn fields<'s>(&self, site: &'s Site) -> impl Iterator<Item = (FieldId, &'s Field)> + use<'s> {
         let hidden = self.hidden;
         let fields = self.record(site).fields.iter().enumerate().map(|(i, field)| (FieldId(i), field));
-        fields.filter(move |(id, field)| {
-            field.is_stored() && field.kind.is_comparable() && field.kind != Kind::Id && Some(*id) != hidden
-        })
+        fields
+            .filter(move |(id, field)| field.is_stored() && field.kind.is_comparable() && Some(*id) != hidden)
     }
 
     /// The types whose records are listed to choose from, in the order of the fields that refer to them.
@@ -75,8 +75,8 @@ impl Filters<'_> {
         for (id, field) in self.fields(site) {
             let is_reference = matches!(field.kind, Kind::Reference { .. });
             let options = if is_reference { choices.next().flatten() } else { of_kind(site, &field.kind) };
-            for (op, position) in self.asked(id, field) {
-                filters.push(self.control(field, op, position, options.clone()));
+            for (asks, position) in self.asked(id, field) {
+                filters.push(self.control(field, asks, position, options.clone()));
             }
         }
         let given = |word: &str| self.query.word(word).unwrap_or_default().to_owned();
@@ -100,23 +100,19 @@ impl Filters<'_> {
 
     /// Which controls a field has: the usual ones, and one for whatever else is asked; each with the place of the
     /// filter that it shows.
-    fn asked(&self, id: FieldId, field: &Field) -> Vec<(Op, Option<usize>)> {
-        let of = |condition: &Condition| condition.field == id;
-        let given: Vec<(usize, Op)> = self
-            .query
-            .filters()
-            .enumerate()
-            .filter(|(_, (condition, ..))| of(condition))
-            .map(|(position, (condition, ..))| (position, condition.op))
-            .collect();
+    fn asked(&self, id: FieldId, field: &Field) -> Vec<(Asks, Option<usize>)> {
+        let given = self.query.filters().enumerate().filter(|(_, (condition, ..))| condition.field == id);
+        let given = given.filter_map(|(position, (_, name, _))| Some((position, query::asked(name)?.1)));
+        let given: Vec<(usize, Asks)> = given.collect();
         let usual = usual(&field.kind).iter().map(|op| {
-            let found = given.iter().rev().find(|(_, given)| given == op);
-            (*op, found.map(|(position, _)| *position))
+            let asks = Asks::Compare(*op);
+            let found = given.iter().rev().find(|(_, given)| *given == asks);
+            (asks, found.map(|(position, _)| *position))
         });
-        let mut asked: Vec<(Op, Option<usize>)> = usual.collect();
-        for (position, op) in &given {
-            if !asked.iter().any(|(known, _)| known == op) {
-                asked.push((*op, Some(*position)));
+        let mut asked: Vec<(Asks, Option<usize>)> = usual.collect();
+        for (position, asks) in &given {
+            if !asked.iter().any(|(known, _)| known == asks) {
+                asked.push((*asks, Some(*position)));
             }
         }
         asked
@@ -125,28 +121,30 @@ impl Filters<'_> {
     fn control(
         &self,
         field: &Field,
-        op: Op,
+        asks: Asks,
         position: Option<usize>,
         options: Option<Vec<Choice>>,
     ) -> Control {
         let given = position.and_then(|position| self.query.filters().nth(position));
         let value = given.map_or(String::new(), |(_, _, text)| text.to_owned());
-        let name = parameter(field, op);
+        let name = parameter(field, asks);
         let errors = self.wrong.iter().filter(|(wrong, _)| Some(*wrong) == position);
         let errors: Vec<String> = errors.map(|(_, message)| message.clone()).collect();
+        let options = match asks {
+            Asks::IsNull => Some(yes_or_no("Not set", "Set")),
+            Asks::Compare(Op::Eq | Op::Ne) => options,
+            Asks::Compare(Op::Lt | Op::Lte | Op::Gt | Op::Gte | Op::Contains | Op::In) => None,
+        };
         // What is chosen must be among what there is to choose.
-        let options = options.filter(|options| {
-            matches!(op, Op::Eq | Op::Ne)
-                && (value.is_empty() || options.iter().any(|option| option.value == value))
-        });
-        let kind = if options.is_some() { ControlKind::Select } else { kind(&field.kind, op, &value) };
+        let options = options.filter(|options| options.iter().any(|option| option.value == value));
+        let kind = if options.is_some() { ControlKind::Select } else { kind(&field.kind, asks, &value) };
         let mut options = options.unwrap_or_default();
         options.iter_mut().for_each(|option| option.chosen = option.value == value);
         Control {
             kind,
             id: format!("filter-{}", name.replace('.', "-")),
             name,
-            label: label(field, op, kind),
+            label: label(field, asks, kind),
             value,
             options,
             errors,
@@ -182,43 +180,41 @@ fn usual(kind: &Kind) -> &'static [Op] {
 }
 
 /// `price.gte`; plain `price` for equality, unless that is a word of the list itself.
-fn parameter(field: &Field, op: Op) -> String {
+fn parameter(field: &Field, asks: Asks) -> String {
     let name = &field.input_name;
-    match op {
-        Op::Eq if !LIST_WORDS.contains(&name.as_str()) => name.clone(),
-        Op::Eq | Op::Ne | Op::Lt | Op::Lte | Op::Gt | Op::Gte | Op::Contains | Op::In => {
-            format!("{name}.{}", op.name())
-        }
+    match asks {
+        Asks::Compare(Op::Eq) if !LIST_WORDS.contains(&name.as_str()) => name.clone(),
+        Asks::Compare(_) | Asks::IsNull => format!("{name}.{}", asks.name()),
     }
 }
 
-fn label(field: &Field, op: Op, kind: ControlKind) -> String {
+fn label(field: &Field, asks: Asks, kind: ControlKind) -> String {
     let label = naming::label(&field.name);
     let is_plain = kind == ControlKind::Select || matches!(field.kind, Kind::Scalar(Scalar::Uuid));
-    match op {
-        Op::Eq if matches!(field.kind, Kind::Reference { .. }) && kind != ControlKind::Select => {
-            format!("{label} id")
-        }
-        Op::Eq if is_plain => label,
-        Op::Eq => format!("{label} is"),
-        Op::Ne => format!("{label} is not"),
-        Op::Lt => format!("{label} below"),
-        Op::Lte => format!("{label} to"),
-        Op::Gt => format!("{label} above"),
-        Op::Gte => format!("{label} from"),
-        Op::Contains => format!("{label} contains"),
-        Op::In => format!("{label} is one of"),
+    let is_id = matches!(field.kind, Kind::Reference { .. }) && kind != ControlKind::Select;
+    match asks {
+        Asks::Compare(Op::Eq) if is_id => format!("{label} id"),
+        Asks::Compare(Op::Eq) if is_plain => label,
+        Asks::Compare(Op::Eq) | Asks::IsNull => format!("{label} is"),
+        Asks::Compare(Op::Ne) => format!("{label} is not"),
+        Asks::Compare(Op::Lt) => format!("{label} below"),
+        Asks::Compare(Op::Lte) => format!("{label} to"),
+        Asks::Compare(Op::Gt) => format!("{label} above"),
+        Asks::Compare(Op::Gte) => format!("{label} from"),
+        Asks::Compare(Op::Contains) => format!("{label} contains"),
+        Asks::Compare(Op::In) => format!("{label} is one of"),
     }
 }
 
 /// A control of the browser is only taken for what it can show: it would lose anything else.
-fn kind(kind: &Kind, op: Op, value: &str) -> ControlKind {
+fn kind(kind: &Kind, asks: Asks, value: &str) -> ControlKind {
     let is_day =
         value.is_empty() || (value.len() == 10 && value.bytes().all(|b| b.is_ascii_digit() || b == b'-'));
+    let is_list = asks == Asks::Compare(Op::In);
     match kind {
-        Kind::Scalar(Scalar::Date | Scalar::DateTime) if op != Op::In && is_day => ControlKind::Date,
-        Kind::Reference { .. } if op != Op::In => ControlKind::Number,
-        kind if is_number(kind) && op != Op::In => ControlKind::Number,
+        Kind::Scalar(Scalar::Date | Scalar::DateTime) if !is_list && is_day => ControlKind::Date,
+        Kind::Reference { .. } if !is_list => ControlKind::Number,
+        kind if is_number(kind) && !is_list => ControlKind::Number,
         Kind::Scalar(_)
         | Kind::Id
         | Kind::Enum(_)
@@ -236,19 +232,25 @@ fn inputmode(kind: &Kind, control: ControlKind) -> Option<&'static str> {
     (control == ControlKind::Number).then_some(if is_whole { "numeric" } else { "decimal" })
 }
 
+fn choice(value: &str, label: &str) -> Choice {
+    Choice { value: value.to_owned(), label: label.to_owned(), chosen: false }
+}
+
 fn any() -> Choice {
-    Choice { value: String::new(), label: "Any".to_owned(), chosen: false }
+    choice("", "Any")
+}
+
+fn yes_or_no(yes: &str, no: &str) -> Vec<Choice> {
+    vec![any(), choice("true", yes), choice("false", no)]
 }
 
 /// What the kind of a field lets choose from.
 fn of_kind(site: &Site, kind: &Kind) -> Option<Vec<Choice>> {
-    let choice =
-        |value: &str, label: &str| Choice { value: value.into(), label: label.into(), chosen: false };
-    let choices = match kind {
-        Kind::Scalar(Scalar::Boolean) => vec![choice("true", "Yes"), choice("false", "No")],
+    match kind {
+        Kind::Scalar(Scalar::Boolean) => Some(yes_or_no("Yes", "No")),
         Kind::Enum(name) => {
-            let values = &site.engine.model().enums.get(name)?.values;
-            values.iter().map(|value| choice(value, value)).collect()
+            let values = site.engine.model().enums.get(name)?.values.iter();
+            Some(std::iter::once(any()).chain(values.map(|value| choice(value, value))).collect())
         }
         Kind::Scalar(_)
         | Kind::Id
@@ -257,9 +259,8 @@ fn of_kind(site: &Site, kind: &Kind) -> Option<Vec<Choice>> {
         | Kind::Reference { .. }
         | Kind::Inverse { .. }
         | Kind::Link { .. }
-        | Kind::Unstored => return None,
-    };
-    Some(std::iter::once(any()).chain(choices).collect())
+        | Kind::Unstored => None,
+    }
 }
 
 /// The records that can be chosen from, where they are few.
@@ -268,7 +269,9 @@ fn of_records(served: &Served, record: TypeId, found: &Found) -> Option<Vec<Choi
         return None;
     }
     let subject = served.subject(record);
-    let choice = |(id, label): (i64, String)| Choice { value: id.to_string(), label, chosen: false };
-    let choices = found.rows.iter().map(|row| choice(name(subject, row, subject.title.is_some())));
+    let choices = found.rows.iter().map(|row| {
+        let (id, name) = name(subject, row, subject.title.is_some());
+        choice(&id.to_string(), &name)
+    });
     Some(std::iter::once(any()).chain(choices).collect())
 }

@@ -3,14 +3,16 @@
 mod delete;
 mod detail;
 mod error;
+mod filters;
 mod form;
 mod home;
-mod filters;
 mod list;
 mod look;
 mod plain;
 mod reading;
 mod respond;
+#[cfg(test)]
+mod samples;
 mod shown;
 mod subject;
 mod table;
@@ -36,9 +38,13 @@ use super::assets::{Asset, Assets, SCRIPT, STYLE, plain};
 use super::resources::Site;
 use crate::app::App;
 use crate::engine::Selection;
-use crate::model::TypeId;
+use crate::model::{SourceFile, TypeId};
 
-static OWN: [Asset; 2] = [plain!("{{css}}", "app", "css", STYLE), plain!("{{js}}", "live", "js", SCRIPT)];
+static OWN: [Asset; 3] = [
+    plain!("{{css}}", "app", "css", STYLE),
+    plain!("{{js}}", "live", "js", SCRIPT),
+    plain!("{{icon}}", "icon", "svg", "image/svg+xml"),
+];
 
 static ASSETS: LazyLock<Assets> = LazyLock::new(|| Assets::new("/_/pages/", &OWN));
 
@@ -70,7 +76,7 @@ impl Served {
             nav: records.chain(lists).collect(),
             css: ASSETS.fill("{{css}}"),
             js: ASSETS.fill("{{js}}"),
-            icon: String::new(),
+            icon: ASSETS.fill("{{icon}}"),
         };
         let model = site.engine.model();
         let types = || (0..model.records.len()).map(TypeId);
@@ -81,7 +87,7 @@ impl Served {
         let readings: Vec<Reading> = types().map(reading).collect();
         Served {
             name: app.name.clone(),
-            views: Views::new(&app.views),
+            views: views(app),
             frame,
             names: types().map(|record| Arc::new(reading::names(model, &subjects, record))).collect(),
             sheets: types().map(|record| Sheet::of(model, &subjects, &readings, record)).collect(),
@@ -98,6 +104,16 @@ impl Served {
     fn subject(&self, record: TypeId) -> &Subject {
         &self.subjects[record.0]
     }
+}
+
+/// The application's own in place of the built-in ones; what is broken is told in the log once.
+fn views(app: &App) -> Views {
+    let name = |file: &SourceFile| file.name.trim_start_matches("views/").to_owned();
+    let views = Views::over(app.views.iter().map(|file| (name(file), file.text.clone())));
+    for broken in views.broken() {
+        tracing::warn!("{broken}");
+    }
+    views
 }
 
 /// Style and script.

@@ -76,7 +76,7 @@ impl List {
         said: String,
         body: &[u8],
     ) -> Result<Confirmed, Problem> {
-        let target = format!("{} {}", head.method, head.uri.path());
+        let target = format!("{} {} {}", head.method, head.uri, body::essence(&head.headers));
         let key = idempotency::key(&head.headers, &target, body)?;
         let answer = Box::new(Confirming { said, removed: String::new(), outcome: None });
         let request = crate::engine::Request { answer, key, atomic: false };

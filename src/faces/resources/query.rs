@@ -4,7 +4,7 @@ use http::Uri;
 
 use super::pairs::{self, Pairs, encoded};
 use super::typed;
-use crate::engine::arguments::{filter_field, order};
+use crate::engine::arguments::{Asks, filter_field, is_null, order};
 use crate::engine::{Condition, Count, Listing, Op, Order, PlanLimits, Slice, window};
 use crate::error::{Error, Violation};
 use crate::faces::problem::{About, Problem};
@@ -14,7 +14,7 @@ use crate::model::{FieldId, Kind, RecordType, Scalar, Value};
 /// Words that mean the list itself; a field of the same name is filtered by with an operator, as in `size.eq=3`.
 pub const LIST_WORDS: [&str; 7] = ["fields", "q", "sort", "page", "size", "after", "count"];
 
-pub const OPERATORS: [&str; 8] = ["eq", "ne", "lt", "lte", "gt", "gte", "contains", "in"];
+pub const OPERATORS: [&str; 9] = ["eq", "ne", "lt", "lte", "gt", "gte", "contains", "in", "null"];
 
 /// Which parameters an address takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -248,29 +248,31 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// `price=1`, `price.gte=1`, `status.in=NEW,PAID`.
+    /// `price=1`, `price.gte=1`, `status.in=NEW,PAID`, `price.null=true`.
     fn condition(&mut self, name: &str, text: &str) -> Result<(), Violation> {
-        let Some((id, op)) = self.filter(name) else { return Err(self.unknown(name)) };
+        let Some((id, asks)) = self.filter(name) else { return Err(self.unknown(name)) };
         let kind = &self.record.field(id).kind;
-        let text = match (self.takes, kind) {
-            (Takes::Page, Kind::Scalar(Scalar::DateTime)) => &moment(op, text),
+        let text = match (self.takes, kind, asks) {
+            (Takes::Page, Kind::Scalar(Scalar::DateTime), Asks::Compare(op)) => &moment(op, text),
             _ => text,
         };
-        let value = match op {
-            Op::In => Value::List(text.split(',').map(|item| typed::value(kind, item)).collect()),
-            Op::Eq | Op::Ne | Op::Lt | Op::Lte | Op::Gt | Op::Gte | Op::Contains => typed::value(kind, text),
-        };
-        self.words.conditions.push(Condition { field: id, op, value });
+        let compared = |op, value| Condition { field: id, op, value };
+        self.words.conditions.push(match asks {
+            Asks::IsNull => is_null(id, flag(name, text)?),
+            Asks::Compare(op @ Op::In) => {
+                compared(op, Value::List(text.split(',').map(|item| typed::value(kind, item)).collect()))
+            }
+            Asks::Compare(op @ (Op::Eq | Op::Ne | Op::Lt | Op::Lte | Op::Gt | Op::Gte | Op::Contains)) => {
+                compared(op, typed::value(kind, text))
+            }
+        });
         Ok(())
     }
 
-    /// The field and the operator that a parameter names, where it names some.
-    fn filter(&self, name: &str) -> Option<(FieldId, Op)> {
-        let (field, op) = match name.split_once('.') {
-            Some((field, op)) => (field, Op::named(op)?),
-            None => (name, Op::Eq),
-        };
-        Some((filter_field(self.record, field)?, op))
+    /// The field that a parameter names, where it names one, and what is asked of it.
+    fn filter(&self, name: &str) -> Option<(FieldId, Asks)> {
+        let (field, asks) = asked(name)?;
+        Some((filter_field(self.record, field)?, asks))
     }
 
     fn unknown(&self, name: &str) -> Violation {
@@ -293,6 +295,14 @@ impl Reader<'_> {
             (Takes::List | Takes::Page, None) => hint(name, filters.iter().copied().chain(LIST_WORDS)),
         };
         Violation::new(name, "UNKNOWN", format!("unknown parameter `{name}`{hint}"))
+    }
+}
+
+/// `price.gte` taken apart.
+pub fn asked(name: &str) -> Option<(&str, Asks)> {
+    match name.split_once('.') {
+        Some((field, word)) => Some((field, Asks::named(word)?)),
+        None => Some((name, Asks::Compare(Op::Eq))),
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use http::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
+use http::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, VARY};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
@@ -59,14 +59,16 @@ impl Asked<'_> {
 
     async fn read(&self) -> Result<Response, Problem> {
         let form = Form::of(self.list.offers(), &Accept::of(self.headers()));
-        if self.headers().contains_key(IF_NONE_MATCH) {
+        if self.headers().contains_key(IF_NONE_MATCH) || self.headers().contains_key(IF_MATCH) {
             let version = look(self.engine, self.list).await?;
+            tags::allow(self.headers(), Some(&form.tag(version)))?;
             if tags::is_known(self.headers(), &form.tag(version)) {
                 return Ok(self.readable(form, version, StatusCode::NOT_MODIFIED.into_response()));
             }
         }
         let first = part(self.engine, self.list, form, None).await?;
         let version = first.version;
+        tags::allow(self.headers(), Some(&form.tag(version)))?;
         let body = match first.rest {
             None => Body::from(first.bytes),
             Some(rest) => follow(self.engine.clone(), self.list.clone(), form, first.bytes, rest),
