@@ -19,7 +19,7 @@ use super::resources::ask::Ask;
 use super::resources::collection::{Below, Collection};
 use super::resources::content::{Place, Sent};
 use super::resources::negotiate::{COLLECTION, FORM, Fields, RECORD, Wanted, wants_no_content};
-use super::resources::{body, fields};
+use super::resources::{body, form};
 use super::rest::lists::{self, List};
 use super::rest::{self, TextPath, in_json};
 use super::spell::Speaks;
@@ -216,7 +216,7 @@ impl Served {
 
 /// What a body means; what cannot even be read is told in the form that it was sent in.
 fn read(ask: &Ask<'_>, place: Place, bytes: &[u8]) -> Result<Sent, Problem> {
-    let is_field = |name: &str| fields::of_control(ask.record(), name).is_some();
+    let is_field = |name: &str| form::of_control(ask.record(), name).is_some();
     place.read(ask.headers(), bytes, is_field).map_err(|problem| {
         if body::essence(ask.headers()).contains("json") { in_json(problem) } else { problem }
     })

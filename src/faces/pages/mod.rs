@@ -1,13 +1,24 @@
 //! The pages face: records as HTML for people, with forms that need no script.
 
+mod choices;
+mod complaints;
+mod control;
 mod delete;
 mod detail;
+mod effects;
 mod error;
+mod flash;
 mod form;
+mod gather;
 mod home;
+mod kept;
 mod list;
+mod press;
 mod respond;
+mod sheet;
+mod spelled;
 mod subject;
+mod theirs;
 pub mod view;
 mod views;
 mod ways;
@@ -54,6 +65,7 @@ impl Served {
             nav: records.chain(lists).collect(),
             css: ASSETS.fill("{{css}}"),
             js: ASSETS.fill("{{js}}"),
+            icon: String::new(),
         };
         Served { name: app.name.clone(), views: Views::new(&app.views), frame, subjects }
     }

@@ -16,6 +16,7 @@ impl Subject {
     pub fn of(record: &RecordType) -> Subject {
         let resource = Resource {
             label: naming::label(&record.name),
+            noun: noun(&naming::label(&record.name)),
             plural: heading(&record.path),
             path: format!("/{}", record.path),
             description: record.description.clone(),
@@ -39,6 +40,16 @@ fn title(record: &RecordType) -> Option<FieldId> {
     let named =
         TITLES.iter().find_map(|name| record.field_named(name).filter(|id| is_text(record.field(*id))));
     named.or_else(|| record.fields.iter().position(is_text).map(FieldId))
+}
+
+/// A label within a sentence: "order line" for "Order line". A label that begins with two capitals is a name.
+pub fn noun(label: &str) -> String {
+    let mut letters = label.chars();
+    match (letters.next(), letters.next()) {
+        (Some(_), Some(second)) if second.is_uppercase() => label.to_owned(),
+        (Some(first), _) => first.to_lowercase().chain(label.chars().skip(1)).collect(),
+        (None, _) => String::new(),
+    }
 }
 
 /// A path as a heading: "Order lines" for `order-lines`.
