@@ -23,7 +23,7 @@ use super::resources::{body, form};
 use super::rest::lists::{self, List};
 use super::rest::{self, TextPath, in_json};
 use super::spell::Speaks;
-use super::{accept, pages};
+use super::{accept, pages, tags};
 use crate::app::App;
 use crate::engine::Engine;
 
@@ -155,25 +155,31 @@ impl Served {
 
     async fn read(&self, ask: &Ask<'_>, below: Below<'_>) -> Result<Response, Problem> {
         let (headers, pages) = (ask.headers(), &self.pages);
-        let response = match below {
+        match below {
             Below::List => match ask.collection.offers().wanted(headers, ask.chosen())? {
                 Wanted::Page => pages.list(ask).await,
-                wanted => ask.list(wanted, &self.rest.streams).await,
+                wanted @ (Wanted::Json | Wanted::Lines | Wanted::Ndjson | Wanted::Events) => {
+                    ask.list(wanted, &self.rest.streams).await
+                }
             },
             Below::Record(id) => match (ask.id(id)?, RECORD.wanted(headers, ask.chosen())?) {
                 (id, Wanted::Page) => pages.one(ask, id).await,
-                (id, _) => ask.one(id).await,
+                (id, Wanted::Json | Wanted::Lines | Wanted::Ndjson | Wanted::Events) => ask.one(id).await,
             },
             Below::Nested(above, nested) => {
                 match (ask.id(above)?, COLLECTION.wanted(headers, ask.chosen())?) {
                     (above, Wanted::Page) => pages.list_below(ask, above, nested).await,
-                    (above, wanted) => ask.list_below(above, nested, wanted).await,
+                    (above, wanted @ (Wanted::Json | Wanted::Lines | Wanted::Ndjson | Wanted::Events)) => {
+                        ask.list_below(above, nested, wanted).await
+                    }
                 }
             }
             Below::NestedRecord(above, nested, id) => {
                 match (ask.id(above)?, ask.id(id)?, RECORD.wanted(headers, ask.chosen())?) {
                     (above, id, Wanted::Page) => pages.one_below(ask, above, nested, id).await,
-                    (above, id, _) => ask.one_below(above, nested, id).await,
+                    (above, id, Wanted::Json | Wanted::Lines | Wanted::Ndjson | Wanted::Events) => {
+                        ask.one_below(above, nested, id).await
+                    }
                 }
             }
             Below::New => {
@@ -190,8 +196,7 @@ impl Served {
                 FORM.wanted(headers, Fields::Unsaid)?;
                 pages.delete_form(ask, id).await
             }
-        };
-        response
+        }
     }
 
     async fn create(&self, ask: &Ask<'_>, bytes: &Bytes) -> Result<Response, Problem> {
@@ -217,9 +222,20 @@ impl Served {
 /// What a body means; what cannot even be read is told in the form that it was sent in.
 fn read(ask: &Ask<'_>, place: Place, bytes: &[u8]) -> Result<Sent, Problem> {
     let is_field = |name: &str| form::of_control(ask.record(), name).is_some();
-    place.read(ask.headers(), bytes, is_field).map_err(|problem| {
-        if body::essence(ask.headers()).contains("json") { in_json(problem) } else { problem }
+    let sent = place.read(ask.headers(), bytes, is_field).and_then(|sent| held(ask, place).map(|()| sent));
+    sent.map_err(|problem| match body::essence(ask.headers()).as_str() {
+        essence if essence.contains("json") => in_json(problem),
+        "application/x-www-form-urlencoded" | "multipart/form-data" => problem.voice(Voice::Html),
+        _ => problem,
     })
+}
+
+/// A collection has no version that a write could be held to: its tags are those of one part in one form.
+fn held(ask: &Ask<'_>, place: Place) -> Result<(), Problem> {
+    match place {
+        Place::Collection | Place::Texts => tags::allow(ask.headers(), None),
+        Place::Record | Place::Patch => Ok(()),
+    }
 }
 
 fn unreadable() -> Problem {
