@@ -23,7 +23,7 @@ use super::resources::{body, fields};
 use super::rest::lists::{self, List};
 use super::rest::{self, TextPath, in_json};
 use super::spell::Speaks;
-use super::{accept, pages};
+use super::{accept, pages, tags};
 use crate::app::App;
 use crate::engine::Engine;
 
@@ -222,9 +222,18 @@ impl Served {
 /// What a body means; what cannot even be read is told in the form that it was sent in.
 fn read(ask: &Ask<'_>, place: Place, bytes: &[u8]) -> Result<Sent, Problem> {
     let is_field = |name: &str| fields::of_control(ask.record(), name).is_some();
-    place.read(ask.headers(), bytes, is_field).map_err(|problem| {
+    let sent = place.read(ask.headers(), bytes, is_field).and_then(|sent| held(ask, place).map(|()| sent));
+    sent.map_err(|problem| {
         if body::essence(ask.headers()).contains("json") { in_json(problem) } else { problem }
     })
+}
+
+/// A collection has no version that a write could be held to: its tags are those of one part in one form.
+fn held(ask: &Ask<'_>, place: Place) -> Result<(), Problem> {
+    match place {
+        Place::Collection | Place::Texts => tags::allow(ask.headers(), None),
+        Place::Record | Place::Patch => Ok(()),
+    }
 }
 
 fn unreadable() -> Problem {

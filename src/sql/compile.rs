@@ -220,8 +220,12 @@ impl Shape {
             self.number(order.field.0);
             self.flag(order.descending);
         }
-        for flag in [bounds.after.is_some(), is_sliced(bounds), bounds.count, bounds.cursors] {
+        for flag in [is_sliced(bounds), bounds.count, bounds.cursors] {
             self.flag(flag);
+        }
+        match &bounds.after {
+            Some(seen) => self.0.extend(seen.shape()),
+            None => self.0.push(0),
         }
     }
 }

@@ -2,9 +2,10 @@
 //!
 //! Parameters are numbered in the order of [`parameters`]; below the first level, the keys of the parents
 //! come before them. In the text, `t` is the record's table, `l` a link table, `p` a parent, and `o` the
-//! record's table again where `t` only chooses from it.
+//! record's table again where `t` only chooses from it; `c` is the record that a cursor stands for.
 
 use super::dialect::{Comparison, Dialect};
+use crate::engine::cursor::{Seen, Told};
 use crate::engine::plan::{Bounds, Chosen, ChosenChild, Test, holds_text};
 use crate::engine::{Op, Order};
 use crate::error::Result;
@@ -64,8 +65,8 @@ impl Parameter<'_> {
 /// Everything a listing binds, in the order in which the statements number it.
 pub fn parameters<'a>(bounds: &'a Bounds, into: &mut Vec<Parameter<'a>>) {
     count_parameters(bounds, into);
-    if let Some((values, id)) = &bounds.after {
-        into.extend(values.iter().map(|value| Parameter::Cell(value.as_cell())));
+    if let Some(Seen { values, id }) = &bounds.after {
+        into.extend(values.iter().map(|told| Parameter::Cell(told.stored().as_cell())));
         into.push(Parameter::Cell(Cell::Int(*id)));
     }
 }
@@ -321,12 +322,32 @@ impl<'m> Filter<'m> {
 
     fn add(&mut self, bounds: &Bounds) {
         self.add_conditions(&bounds.conditions);
-        if bounds.after.is_some() {
-            let values: Vec<String> = bounds.order.iter().map(|_| self.parameter()).collect();
+        if let Some(seen) = &bounds.after {
+            let values: Vec<String> = seen.values.iter().map(|_| self.parameter()).collect();
             let id = self.parameter();
+            let values = bounds.order.iter().zip(&seen.values).zip(values);
+            let values: Vec<String> = values
+                .map(|((order, told), value)| match told {
+                    Told::Whole(_) => value,
+                    Told::Beginning(_) => self.continued(order, &value, &id),
+                })
+                .collect();
             let term = self.after(&bounds.order, &values, &id);
             self.terms.push(term);
         }
+    }
+
+    /// A long text of which only the beginning is told: as the record has it. Where that is gone or begins otherwise
+    /// by now, a value from which nothing is passed over; what begins alike comes again.
+    fn continued(&self, order: &Order, beginning: &str, id: &str) -> String {
+        let table = self.dialect.quote(&self.owner.table);
+        let own = format!("c.{}", self.dialect.quote(&self.owner.field(order.field).column));
+        let end = self.dialect.last_beginning(beginning);
+        let otherwise = if order.descending { &end } else { beginning };
+        format!(
+            "COALESCE((SELECT {own} FROM {table} AS c WHERE c.\"id\" = {id} AND {own} >= {beginning} \
+             AND {own} <= {end}), {otherwise})"
+        )
     }
 
     fn add_conditions(&mut self, tests: &[Test]) {

@@ -7,6 +7,8 @@ mod form;
 mod home;
 mod list;
 mod respond;
+#[cfg(test)]
+mod samples;
 mod subject;
 pub mod view;
 mod views;
@@ -26,9 +28,13 @@ use self::views::Views;
 use super::assets::{Asset, Assets, SCRIPT, STYLE, plain};
 use super::resources::Site;
 use crate::app::App;
-use crate::model::TypeId;
+use crate::model::{SourceFile, TypeId};
 
-static OWN: [Asset; 2] = [plain!("{{css}}", "app", "css", STYLE), plain!("{{js}}", "live", "js", SCRIPT)];
+static OWN: [Asset; 3] = [
+    plain!("{{css}}", "app", "css", STYLE),
+    plain!("{{js}}", "live", "js", SCRIPT),
+    plain!("{{icon}}", "icon", "svg", "image/svg+xml"),
+];
 
 static ASSETS: LazyLock<Assets> = LazyLock::new(|| Assets::new("/_/pages/", &OWN));
 
@@ -54,8 +60,9 @@ impl Served {
             nav: records.chain(lists).collect(),
             css: ASSETS.fill("{{css}}"),
             js: ASSETS.fill("{{js}}"),
+            icon: ASSETS.fill("{{icon}}"),
         };
-        Served { name: app.name.clone(), views: Views::new(&app.views), frame, subjects }
+        Served { name: app.name.clone(), views: views(app), frame, subjects }
     }
 
     pub fn name(&self) -> &str {
@@ -65,6 +72,16 @@ impl Served {
     fn subject(&self, record: TypeId) -> &Subject {
         &self.subjects[record.0]
     }
+}
+
+/// The application's own in place of the built-in ones; what is broken is told in the log once.
+fn views(app: &App) -> Views {
+    let name = |file: &SourceFile| file.name.trim_start_matches("views/").to_owned();
+    let views = Views::over(app.views.iter().map(|file| (name(file), file.text.clone())));
+    for broken in views.broken() {
+        tracing::warn!("{broken}");
+    }
+    views
 }
 
 /// Style and script.

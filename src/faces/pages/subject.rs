@@ -16,6 +16,7 @@ impl Subject {
     pub fn of(record: &RecordType) -> Subject {
         let resource = Resource {
             label: naming::label(&record.name),
+            noun: naming::label(&record.name).to_lowercase(),
             plural: heading(&record.path),
             path: format!("/{}", record.path),
             description: record.description.clone(),

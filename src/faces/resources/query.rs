@@ -4,7 +4,7 @@ use http::Uri;
 
 use super::pairs::{self, Pairs, encoded};
 use super::typed;
-use crate::engine::arguments::{filter_field, order};
+use crate::engine::arguments::{Asks, filter_field, is_null, order};
 use crate::engine::{Condition, Listing, Op, Order, PlanLimits, Slice, window};
 use crate::error::{Error, Violation};
 use crate::faces::problem::{About, Problem};
@@ -14,7 +14,7 @@ use crate::model::{FieldId, RecordType, Value};
 /// Words that mean the list itself; a field of the same name is filtered by with an operator, as in `size.eq=3`.
 pub const LIST_WORDS: [&str; 7] = ["fields", "q", "sort", "page", "size", "after", "count"];
 
-pub const OPERATORS: [&str; 8] = ["eq", "ne", "lt", "lte", "gt", "gte", "contains", "in"];
+pub const OPERATORS: [&str; 9] = ["eq", "ne", "lt", "lte", "gt", "gte", "contains", "in", "null"];
 
 /// Which parameters an address takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -208,21 +208,26 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// `price=1`, `price.gte=1`, `status.in=NEW,PAID`.
+    /// `price=1`, `price.gte=1`, `status.in=NEW,PAID`, `price.null=true`.
     fn condition(&mut self, name: &str, text: &str) -> Result<(), Violation> {
-        let (field, op) = match name.split_once('.') {
-            Some((field, op)) => (field, Op::named(op)),
-            None => (name, Some(Op::Eq)),
+        let (field, asks) = match name.split_once('.') {
+            Some((field, word)) => (field, Asks::named(word)),
+            None => (name, Some(Asks::Compare(Op::Eq))),
         };
-        let (Some(id), Some(op)) = (filter_field(self.record, field), op) else {
+        let (Some(id), Some(asks)) = (filter_field(self.record, field), asks) else {
             return Err(self.unknown(name));
         };
         let kind = &self.record.field(id).kind;
-        let value = match op {
-            Op::In => Value::List(text.split(',').map(|item| typed::value(kind, item)).collect()),
-            Op::Eq | Op::Ne | Op::Lt | Op::Lte | Op::Gt | Op::Gte | Op::Contains => typed::value(kind, text),
-        };
-        self.words.conditions.push(Condition { field: id, op, value });
+        let compared = |op, value| Condition { field: id, op, value };
+        self.words.conditions.push(match asks {
+            Asks::IsNull => is_null(id, flag(name, text)?),
+            Asks::Compare(op @ Op::In) => {
+                compared(op, Value::List(text.split(',').map(|item| typed::value(kind, item)).collect()))
+            }
+            Asks::Compare(op @ (Op::Eq | Op::Ne | Op::Lt | Op::Lte | Op::Gt | Op::Gte | Op::Contains)) => {
+                compared(op, typed::value(kind, text))
+            }
+        });
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use http::header::{
-    ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH, LOCATION, VARY,
+    ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, IF_MATCH, IF_NONE_MATCH, LOCATION, VARY,
 };
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
@@ -97,14 +97,16 @@ impl Asked<'_> {
 
     async fn read(&self) -> Result<Response, Problem> {
         let form = Form::of(self.list.offers(), &Accept::of(self.headers()));
-        if self.headers().contains_key(IF_NONE_MATCH) {
+        if self.headers().contains_key(IF_NONE_MATCH) || self.headers().contains_key(IF_MATCH) {
             let version = look(self.engine, self.list).await?;
+            tags::allow(self.headers(), Some(&form.tag(version)))?;
             if tags::is_known(self.headers(), &form.tag(version)) {
                 return Ok(self.readable(form, version, StatusCode::NOT_MODIFIED.into_response()));
             }
         }
         let first = part(self.engine, self.list, form, None).await?;
         let version = first.version;
+        tags::allow(self.headers(), Some(&form.tag(version)))?;
         let body = match first.rest {
             None => Body::from(first.bytes),
             Some(rest) => follow(self.engine.clone(), self.list.clone(), form, first.bytes, rest),
@@ -180,7 +182,7 @@ impl Asked<'_> {
         body: &[u8],
         status: StatusCode,
     ) -> Result<Response, Problem> {
-        let target = format!("{} {}", self.head.method, self.head.uri.path());
+        let target = format!("{} {} {}", self.head.method, self.head.uri, body::essence(self.headers()));
         let key = idempotency::key(self.headers(), &target, body)?;
         let answer = Box::new(Confirming::new(said));
         let request = crate::engine::Request { answer, key, atomic: false };
