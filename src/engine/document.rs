@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::arguments::Role;
+use super::arguments::{Asks, Role};
 use super::{Binding, Builtin, Engine, Gives, Listing, Op, Slice, Verb};
 use crate::model::{
     Argument, Field, FieldId, Kind, Model, RecordType, Root, RootField, TypeId, example,
@@ -183,7 +183,9 @@ fn key(record: &RecordType, field: FieldId, op: Op) -> String {
     let name = &record.field(field).name;
     match op {
         Op::Eq => name.clone(),
-        Op::Ne | Op::Lt | Op::Lte | Op::Gt | Op::Gte | Op::Contains | Op::In => format!("{name}_{}", op.name()),
+        Op::Ne | Op::Lt | Op::Lte | Op::Gt | Op::Gte | Op::Contains | Op::In => {
+            format!("{name}_{}", Asks::Compare(op).name())
+        },
     }
 }
 

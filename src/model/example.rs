@@ -26,7 +26,7 @@ pub fn shown(model: &Model, record: &RecordType) -> Option<Json> {
 }
 
 /// As the store keeps it and an answer writes it.
-fn written(model: &Model, field: &Field, value: Json) -> Option<Json> {
+pub fn written(model: &Model, field: &Field, value: Json) -> Option<Json> {
     let kept = coerce::typed(model, field, &Value::from(value)).ok()?;
     let mut text = Vec::new();
     json::write_cell(&mut text, &field.kind, kept.as_cell()).ok()?;

@@ -1,19 +1,39 @@
 //! The pages face: records as HTML for people, with forms that need no script.
 
+mod choices;
+mod complaints;
+mod control;
 mod delete;
 mod detail;
+mod effects;
 mod error;
+mod filters;
+mod flash;
 mod form;
+mod gather;
 mod home;
+mod kept;
 mod list;
+mod look;
 mod own;
+mod plain;
+mod press;
+mod reading;
 mod respond;
+#[cfg(test)]
+mod samples;
+mod sheet;
+mod shown;
+mod spelled;
 mod subject;
+mod table;
+mod theirs;
 pub mod view;
 pub mod views;
 mod ways;
+mod words;
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use axum::Router;
 use axum::extract::Path;
@@ -21,12 +41,15 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use http::HeaderMap;
 
+use self::detail::Sheet;
+use self::reading::Reading;
 use self::subject::Subject;
 use self::view::Link;
 use self::views::Views;
 use super::assets::{Asset, Assets, ICON, SCRIPT, STYLE, plain};
 use super::resources::Site;
 use crate::app::App;
+use crate::engine::Selection;
 use crate::model::TypeId;
 
 static OWN: [Asset; 3] = [
@@ -46,6 +69,12 @@ pub struct Served {
     subjects: Vec<Subject>,
     /// The names of the application's own views.
     own: Vec<String>,
+    /// What is read of a record for its name, for a row and for its page, by [`TypeId`].
+    names: Vec<Arc<Selection>>,
+    readings: Vec<Reading>,
+    sheets: Vec<Sheet>,
+    /// What there is beside records.
+    others: Vec<Link>,
 }
 
 impl Served {
@@ -63,11 +92,24 @@ impl Served {
             js: ASSETS.fill("{{js}}"),
             icon: ASSETS.fill("{{icon}}"),
         };
-        let views = Views::over(app.views.iter().map(own::template));
-        for broken in views.broken() {
-            tracing::error!("{broken}");
+        let model = site.engine.model();
+        let types = || (0..model.records.len()).map(TypeId);
+        let reading = |record: TypeId| {
+            let shown = reading::columns(model.record(record), subjects[record.0].title);
+            Reading::of(model, &subjects, record, &shown)
+        };
+        let readings: Vec<Reading> = types().map(reading).collect();
+        Served {
+            name: app.name.clone(),
+            views: views(app),
+            frame,
+            names: types().map(|record| Arc::new(reading::names(model, &subjects, record))).collect(),
+            sheets: types().map(|record| Sheet::of(model, &subjects, &readings, record)).collect(),
+            readings,
+            subjects,
+            own: own::names(app),
+            others: home::others(&app.manifest),
         }
-        Served { name: app.name.clone(), views, frame, subjects, own: own::names(app) }
     }
 
     pub fn name(&self) -> &str {
@@ -77,6 +119,15 @@ impl Served {
     fn subject(&self, record: TypeId) -> &Subject {
         &self.subjects[record.0]
     }
+}
+
+/// The application's own in place of the built-in ones; what is broken is told in the log once.
+fn views(app: &App) -> Views {
+    let views = Views::over(app.views.iter().map(own::template));
+    for broken in views.broken() {
+        tracing::warn!("{broken}");
+    }
+    views
 }
 
 /// Style and script.

@@ -53,7 +53,10 @@ fn head(title: &str) -> Head {
         crumbs: vec![link("Home", "/"), link("Orders", "/orders")],
         here: title.to_owned(),
         section: "/orders".to_owned(),
-        flash: Some(Flash { text: "Order created:".to_owned(), link: Some(link("Analytical engine", "/orders/1")) }),
+        flash: Some(Flash {
+            text: "Order created:".to_owned(),
+            link: Some(link("Analytical engine", "/orders/1")),
+        }),
         ways: Some(Ways {
             graphql: Some(Way {
                 text: "{\n  orders(page: 1, size: 20) {\n    id\n    item\n    status\n  }\n}".to_owned(),
@@ -89,7 +92,13 @@ fn control(kind: ControlKind, name: &str, value: &str) -> Control {
 
 fn choices(chosen: usize) -> Vec<Choice> {
     let labels = ["New", "Paid", "Shipped", "Cancelled"].iter().enumerate();
-    labels.map(|(at, label)| Choice { value: label.to_uppercase(), label: (*label).to_owned(), chosen: at == chosen }).collect()
+    labels
+        .map(|(at, label)| Choice {
+            value: label.to_uppercase(),
+            label: (*label).to_owned(),
+            chosen: at == chosen,
+        })
+        .collect()
 }
 
 fn column(label: &str, numeric: bool, now: &'static str) -> Column {
@@ -174,7 +183,10 @@ fn bare_list() -> List {
         search,
         table: Table { rows: Vec::new(), live: None, ..table() },
         pager: Pager::default(),
-        empty: Some(Empty { text: "There are no orders yet.".to_owned(), link: link("Create the first order", "/orders/new") }),
+        empty: Some(Empty {
+            text: "There are no orders yet.".to_owned(),
+            link: link("Create the first order", "/orders/new"),
+        }),
         parent: None,
         ..list()
     }
@@ -199,17 +211,41 @@ pub fn detail() -> Detail {
             labelled("Note", text("Handle with care.\n\nThe mill is on the left, the store on the right.")),
             labelled("Summary", Shown::Text { text: "It goes on and on".to_owned(), cut: true }),
             labelled("Title", text("")),
-            labelled("Contact", Shown::Address { href: "mailto:ada@example.com".to_owned(), text: "ada@example.com".to_owned() }),
-            labelled("Odd", Shown::Address { href: "javascript:alert(1)".to_owned(), text: "no address".to_owned() }),
+            labelled(
+                "Contact",
+                Shown::Address {
+                    href: "mailto:ada@example.com".to_owned(),
+                    text: "ada@example.com".to_owned(),
+                },
+            ),
+            labelled(
+                "Odd",
+                Shown::Address { href: "javascript:alert(1)".to_owned(), text: "no address".to_owned() },
+            ),
             labelled("Delivered", Shown::Nothing),
             labelled("Tags", list),
             labelled("None", Shown::List { items: Vec::new() }),
             labelled("Address", object),
-            labelled("Raw", Shown::Json { text: "{\n  \"steam\": true,\n  \"pressure\": [1, 2, 3]\n}".to_owned() }),
+            labelled(
+                "Raw",
+                Shown::Json { text: "{\n  \"steam\": true,\n  \"pressure\": [1, 2, 3]\n}".to_owned() },
+            ),
         ],
         related: vec![
-            Related { label: "Parts".to_owned(), count: "42".to_owned(), href: "/orders/1/parts".to_owned(), new: Some("/parts/new?orderId=1".to_owned()), table: Table { live: None, ..table() } },
-            Related { label: "Complaints".to_owned(), count: "0".to_owned(), href: "/orders/1/complaints".to_owned(), new: None, table: Table { rows: Vec::new(), live: None, ..table() } },
+            Related {
+                label: "Parts".to_owned(),
+                count: "42".to_owned(),
+                href: Some("/orders/1/parts".to_owned()),
+                new: Some("/parts/new?orderId=1".to_owned()),
+                table: Table { live: None, ..table() },
+            },
+            Related {
+                label: "Complaints".to_owned(),
+                count: "0".to_owned(),
+                href: Some("/orders/1/complaints".to_owned()),
+                new: None,
+                table: Table { rows: Vec::new(), live: None, ..table() },
+            },
         ],
         version: 3,
     }
@@ -236,20 +272,59 @@ fn controls() -> Vec<Control> {
         ..control(Kind::Group, "lines", "")
     };
     vec![
-        Control { hint: Some("What is wanted, in a few words.".to_owned()), autocomplete: Some("off"), ..control(Kind::Text, "item", "Analytical engine") },
-        Control { errors: vec!["Quantity must be 1 or more".to_owned()], inputmode: Some("numeric"), ..control(Kind::Number, "quantity", "-3") },
-        Control { options: choices(0), errors: vec!["Status must be one of those offered".to_owned()], ..control(Kind::Radios, "status", "NEW") },
-        Control { options: choices(1), find: Some(find), theirs: Some(text("Grace Hopper")), ..control(Kind::Select, "userId", "PAID") },
-        Control { optional: true, autocomplete: Some("email"), hint: Some("Where the bill goes.".to_owned()), errors: vec!["Enter an email address in the correct format, like name@example.com".to_owned()], ..control(Kind::Email, "email", "ada@") },
+        Control {
+            hint: Some("What is wanted, in a few words.".to_owned()),
+            autocomplete: Some("off"),
+            ..control(Kind::Text, "item", "Analytical engine")
+        },
+        Control {
+            errors: vec!["Quantity must be 1 or more".to_owned()],
+            inputmode: Some("numeric"),
+            ..control(Kind::Number, "quantity", "-3")
+        },
+        Control {
+            options: choices(0),
+            errors: vec!["Status must be one of those offered".to_owned()],
+            ..control(Kind::Radios, "status", "NEW")
+        },
+        Control {
+            options: choices(1),
+            find: Some(find),
+            theirs: Some(text("Grace Hopper")),
+            ..control(Kind::Select, "userId", "PAID")
+        },
+        Control {
+            optional: true,
+            autocomplete: Some("email"),
+            hint: Some("Where the bill goes.".to_owned()),
+            errors: vec!["Enter an email address in the correct format, like name@example.com".to_owned()],
+            ..control(Kind::Email, "email", "ada@")
+        },
         Control { optional: true, ..control(Kind::Url, "website", "https://example.com/") },
         Control { optional: true, ..control(Kind::Date, "due", "2026-11-20") },
-        Control { optional: true, hint: Some("In UTC.".to_owned()), ..control(Kind::DateTime, "placedAt", "2026-11-14T09:30") },
-        Control { optional: true, errors: vec!["Enter a day, like 2026-03-01".to_owned()], ..control(Kind::Date, "sent", "tomorrow") },
+        Control {
+            optional: true,
+            hint: Some("In UTC.".to_owned()),
+            ..control(Kind::DateTime, "placedAt", "2026-11-14T09:30")
+        },
+        Control {
+            optional: true,
+            errors: vec!["Enter a day, like 2026-03-01".to_owned()],
+            ..control(Kind::Date, "sent", "tomorrow")
+        },
         Control { optional: true, ..control(Kind::Textarea, "note", "\nHandle with care.") },
         control(Kind::Checkbox, "gift", "true"),
         Control { optional: true, options: choices(2), ..control(Kind::Checkboxes, "labelIds", "") },
-        Control { children: vec![street, city], hint: Some("Where it goes.".to_owned()), ..control(Kind::Group, "address", "") },
-        Control { children: vec![group(1), group(2)], more: Some(pair("_more", "lines")), ..control(Kind::Groups, "lines", "") },
+        Control {
+            children: vec![street, city],
+            hint: Some("Where it goes.".to_owned()),
+            ..control(Kind::Group, "address", "")
+        },
+        Control {
+            children: vec![group(1), group(2)],
+            more: Some(pair("_more", "lines")),
+            ..control(Kind::Groups, "lines", "")
+        },
     ]
 }
 
@@ -274,7 +349,14 @@ fn bare_form() -> Form {
     let controls = controls().into_iter().filter(|control| control.children.is_empty());
     let plain = |control| Control { errors: Vec::new(), theirs: None, find: None, hint: None, ..control };
     let controls = controls.map(plain).take(3).collect();
-    Form { version: None, controls, complaints: Vec::new(), heading: "New order".to_owned(), submit: "Create order".to_owned(), ..form() }
+    Form {
+        version: None,
+        controls,
+        complaints: Vec::new(),
+        heading: "New order".to_owned(),
+        submit: "Create order".to_owned(),
+        ..form()
+    }
 }
 
 fn conflict() -> Form {
@@ -294,20 +376,40 @@ fn delete() -> Delete {
         version: 3,
         keep: "/orders/1".to_owned(),
         submit: "Delete order and 3 parts".to_owned(),
-        effects: vec![Effect { text: "3 parts are deleted too".to_owned(), href: "/orders/1/parts".to_owned(), blocks: false }],
+        effects: vec![Effect {
+            text: "3 parts are deleted too".to_owned(),
+            href: Some("/orders/1/parts".to_owned()),
+            blocks: false,
+        }],
         blocked: false,
     }
 }
 
 fn blocked() -> Delete {
-    let effect = Effect { text: "3 invoices need this order".to_owned(), href: "/orders/1/invoices".to_owned(), blocks: true };
+    let effect = Effect {
+        text: "3 invoices need this order".to_owned(),
+        href: "/orders/1/invoices".to_owned(),
+        blocks: true,
+    };
     Delete { effects: vec![effect], blocked: true, ..delete() }
 }
 
 fn home() -> Home {
-    let cards = [("User", "users", "3", true), ("Product", "products", "12", false), ("Order", "orders", "7", false), ("Customer", "customers", "0", false), ("Article", "articles", "more than 10,000", false)];
+    let cards = [
+        ("User", "users", "3", true),
+        ("Product", "products", "12", false),
+        ("Order", "orders", "7", false),
+        ("Customer", "customers", "0", false),
+        ("Article", "articles", "more than 10,000", false),
+    ];
     let card = |(label, path, count, is_live): (&str, &str, &str, bool)| Card {
-        resource: Resource { label: label.to_owned(), noun: label.to_lowercase(), plural: format!("{label}s"), path: format!("/{path}"), ..resource() },
+        resource: Resource {
+            label: label.to_owned(),
+            noun: label.to_lowercase(),
+            plural: format!("{label}s"),
+            path: format!("/{path}"),
+            ..resource()
+        },
         count: count.to_owned(),
         new: format!("/{path}/new"),
         is_live,
@@ -331,7 +433,14 @@ pub fn plain() -> Plain {
         caption: "0 to 2 of 3 values".to_owned(),
         values: values.map(|(text, index)| Indexed { index, text: (*text).to_owned() }).collect(),
         pager: Pager { next: Some("/samples?page=2".to_owned()), previous: None, text: "Page 1".to_owned() },
-        form: Form { heading: "Add a value".to_owned(), version: None, complaints: Vec::new(), submit: "Add".to_owned(), controls: vec![control(ControlKind::Text, "value", "")], ..form() },
+        form: Form {
+            heading: "Add a value".to_owned(),
+            version: None,
+            complaints: Vec::new(),
+            submit: "Add".to_owned(),
+            controls: vec![control(ControlKind::Text, "value", "")],
+            ..form()
+        },
     }
 }
 
@@ -350,14 +459,29 @@ fn error() -> Failure {
 /// A page of every kind: what it is, its template, what that is given.
 pub fn all() -> Vec<(&'static str, &'static str, Value)> {
     fn page(key: &'static str, head: Head, data: impl Serialize) -> Value {
-        let parts = [("site", Value::from(Serde(site()))), ("head", Value::from(Serde(head))), (key, Value::from(Serde(data)))];
+        let parts = [
+            ("site", Value::from(Serde(site()))),
+            ("head", Value::from(Serde(head))),
+            (key, Value::from(Serde(data))),
+        ];
         Value::from_pairs(parts)
     }
-    let bare = |title: &str| Head { flash: None, ways: None, crumbs: Vec::new(), section: String::new(), ..head(title) };
+    let bare = |title: &str| Head {
+        flash: None,
+        ways: None,
+        crumbs: Vec::new(),
+        section: String::new(),
+        ..head(title)
+    };
     let flash = Some(Flash { text: "Order deleted.".to_owned(), link: None });
     let calm = |title: &str| Head { flash: None, ..head(title) };
     let nothing = Home { description: None, cards: Vec::new(), others: Vec::new(), tries: Vec::new() };
-    let no_values = Plain { caption: "No values yet.".to_owned(), values: Vec::new(), pager: Pager::default(), ..plain() };
+    let no_values = Plain {
+        caption: "No values yet.".to_owned(),
+        values: Vec::new(),
+        pager: Pager::default(),
+        ..plain()
+    };
     let alone = Detail { fields: Vec::new(), related: Vec::new(), title: String::new(), ..detail() };
     let no_effects = Delete { effects: Vec::new(), submit: "Delete order".to_owned(), ..delete() };
     let unknown = Failure { violations: Vec::new(), near: None, ..error() };

@@ -6,8 +6,8 @@ use std::fmt;
 use std::sync::LazyLock;
 
 use minijinja::syntax::SyntaxConfig;
-use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, UndefinedBehavior, Value};
 use minijinja::value::Serde;
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, UndefinedBehavior, Value};
 use serde::Serialize;
 
 macro_rules! built_in {

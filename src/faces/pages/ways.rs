@@ -5,16 +5,18 @@ use http::request::Parts;
 use serde_json::Value as Json;
 
 use super::Served;
+use super::spelled::spell;
 use super::view::{Way, Ways};
 use crate::engine::document::{Wanted, selection};
 use crate::engine::{Listing, Verb};
 use crate::faces::client::Client;
 use crate::faces::resources::Site;
 use crate::faces::resources::collection::{Below, Nested};
+use crate::faces::resources::form::Filled;
 use crate::faces::resources::pairs::{self, Pairs, encoded};
 use crate::faces::resources::query::{Query, Takes};
-use crate::faces::resources::fields;
-use crate::model::{Kind, Model, TypeId, example, naming};
+use crate::faces::resources::tree::Node;
+use crate::model::{Field, Kind, Model, TypeId, Value, coerce, example, naming};
 
 /// What a page is about.
 #[derive(Debug, Clone, Copy)]
@@ -50,16 +52,16 @@ pub enum About<'a> {
 impl Served {
     /// None where there is nothing to compare. What is written is made up.
     pub fn ways(&self, site: &Site, request: &Parts, about: About<'_>) -> Option<Ways> {
-        self.ways_of(site, request, about, &[])
+        self.ways_of_form(site, request, about, None)
     }
 
     /// The same for a form that has something in its controls.
-    pub fn ways_of(
+    pub fn ways_of_form(
         &self,
         site: &Site,
         request: &Parts,
         about: About<'_>,
-        typed: &[(String, String)],
+        filled: Option<&Filled>,
     ) -> Option<Ways> {
         let host = request.extensions.get::<Client>().map_or_else(
             || "http://localhost".to_owned(),
@@ -70,8 +72,8 @@ impl Served {
             About::Home => None,
             About::List { record, address } => Some(guide.list(record, address)),
             About::Record { record, id, address } => Some(guide.record(record, id, address)),
-            About::Create { record } => guide.create(record, typed),
-            About::Update { record, id } => guide.update(record, id, typed),
+            About::Create { record } => guide.create(record, filled),
+            About::Update { record, id } => guide.update(record, id, filled),
             About::Delete { record, id } => Some(guide.delete(record, id)),
             About::Plain { path } => Some(guide.looked(None, path, path)),
         }
@@ -176,53 +178,53 @@ impl Guide<'_> {
         }
     }
 
-    fn create(&self, record: TypeId, typed: &[(String, String)]) -> Option<Ways> {
-        let values = self.values(record, typed).or_else(|| {
-            example::given(self.model(), &self.model().record(record).fields)
-        })?;
+    fn create(&self, record: TypeId, filled: Option<&Filled>) -> Option<Ways> {
+        let mut values = example::given(self.model(), &self.model().record(record).fields)?;
+        for (name, value) in filled.map(|filled| self.values(record, filled)).unwrap_or_default() {
+            if !value.is_null() {
+                values[name] = value;
+            }
+        }
         let wanted = Wanted { record, verb: Verb::Create, id: 0, values: &values, listing: None };
         let text = self.document(&wanted);
-        Some(self.written(text, "POST", self.path(record), &values))
+        Some(self.written(text, "", record, self.path(record), &values))
     }
 
-    fn update(&self, record: TypeId, id: i64, typed: &[(String, String)]) -> Option<Ways> {
+    fn update(&self, record: TypeId, id: i64, filled: Option<&Filled>) -> Option<Ways> {
         let fields = &self.model().record(record).fields;
-        let mut values = self.values(record, typed).or_else(|| example::given(self.model(), fields))?;
+        let mut values = example::given(self.model(), fields)?;
         // GraphQL keeps what it is not given, and the others overwrite everything.
-        let optional = fields.iter().filter(|field| field.is_writable() && !field.required);
-        for field in optional.filter(|field| field.default.is_none()) {
+        for field in fields.iter().filter(|field| field.is_writable() && !field.required && field.is_stored()) {
             if values.get(&field.input_name).is_none() {
                 values[&field.input_name] = Json::Null;
             }
         }
+        for (name, value) in filled.map(|filled| self.values(record, filled)).unwrap_or_default() {
+            values[name] = value;
+        }
         let wanted = Wanted { record, verb: Verb::Update, id, values: &values, listing: None };
         let text = self.document(&wanted);
-        Some(self.written(text, "PUT", &format!("{}/{id}", self.path(record)), &values))
+        Some(self.written(text, " -X PUT", record, &format!("{}/{id}", self.path(record)), &values))
     }
 
-    /// What controls say as values; nothing where it does not pass, since then no way would lead anywhere.
-    fn values(&self, record: TypeId, typed: &[(String, String)]) -> Option<Json> {
-        let record = self.model().record(record);
-        let found = fields::of_form(record, &typed.to_vec());
-        let passes = |(id, value): &(crate::model::FieldId, crate::model::Value)| {
-            let field = record.field(*id);
-            crate::model::coerce::field(self.model(), field, value).is_ok()
+    /// What was typed, as far as it passes: a way that leads to a refusal is none.
+    fn values(&self, record: TypeId, filled: &Filled) -> Vec<(String, Json)> {
+        let (model, record) = (self.model(), self.model().record(record));
+        let meant = filled.read(model, record).fields.into_iter().map(|(id, value)| (record.field(id), value));
+        let passing = meant.filter(|(field, value)| coerce::field(model, field, value).is_ok());
+        let shown = |(field, value): (&Field, Value)| {
+            let told = example::written(model, field, value.to_json());
+            (field.input_name.clone(), told.unwrap_or_else(|| value.to_json()))
         };
-        if found.is_empty() || !found.iter().all(passes) {
-            return None;
-        }
-        let member = |(id, value): &(crate::model::FieldId, crate::model::Value)| {
-            (record.field(*id).input_name.clone(), value.to_json())
-        };
-        Some(found.iter().map(member).collect())
+        passing.map(shown).collect()
     }
 
-    fn written(&self, text: Option<String>, method: &str, path: &str, values: &Json) -> Ways {
+    fn written(&self, text: Option<String>, method: &str, record: TypeId, path: &str, values: &Json) -> Ways {
         let url = quoted(&format!("{}{path}", self.host));
-        let method = if method == "POST" { String::new() } else { format!(" -X {method}") };
-        let typed = controls(values);
-        let controls = typed.iter().map(|(name, text)| format!(" --data-urlencode {}", quoted(&format!("{name}={text}"))));
-        let controls: String = controls.collect();
+        let mut controls = String::new();
+        for (name, text) in self.controls(record, values) {
+            controls.push_str(&format!(" --data-urlencode {}", quoted(&format!("{name}={text}"))));
+        }
         let controls = if controls.is_empty() { " -d ''".to_owned() } else { controls };
         Ways {
             graphql: text.map(way),
@@ -232,6 +234,18 @@ impl Guide<'_> {
             ),
             page: format!("curl -i{controls} {url}"),
         }
+    }
+
+    /// The controls of a form that says this.
+    fn controls(&self, record: TypeId, values: &Json) -> Pairs {
+        let mut pairs = Pairs::new();
+        for field in &self.model().record(record).fields {
+            if let Some(value) = values.get(&field.input_name) {
+                let node = spell(self.model(), &field.kind, &Value::from(value.clone()), 0);
+                flatten(&mut pairs, field.input_name.clone(), &node);
+            }
+        }
+        pairs
     }
 
     fn delete(&self, record: TypeId, id: i64) -> Ways {
@@ -256,23 +270,10 @@ fn remarked(unsaid: &[String], text: String) -> String {
     if unsaid.is_empty() { text } else { format!("# The schema gives no argument for: {}\n{text}", unsaid.join(", ")) }
 }
 
-/// The controls of a form that say this.
-fn controls(values: &Json) -> Pairs {
-    let mut pairs = Pairs::new();
-    if let Json::Object(members) = values {
-        members.iter().for_each(|(name, value)| control(&mut pairs, name, value));
-    }
-    pairs
-}
-
-fn control(pairs: &mut Pairs, name: &str, value: &Json) {
-    match value {
-        Json::Null => pairs.push((name.to_owned(), String::new())),
-        Json::String(text) => pairs.push((name.to_owned(), text.clone())),
-        Json::Bool(_) | Json::Number(_) => pairs.push((name.to_owned(), value.to_string())),
-        Json::Array(items) => items.iter().for_each(|item| control(pairs, name, item)),
-        // The form reads JSON where a field has parts.
-        Json::Object(_) => pairs.push((name.to_owned(), value.to_string())),
+fn flatten(pairs: &mut Pairs, name: String, node: &Node) {
+    pairs.extend(node.texts.iter().map(|text| (name.clone(), text.clone())));
+    for (segment, below) in &node.below {
+        flatten(pairs, format!("{name}.{segment}"), below);
     }
 }
 

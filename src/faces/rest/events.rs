@@ -22,6 +22,7 @@ use crate::faces::resources::negotiate::Wanted;
 use crate::faces::resources::query::{Query, Takes};
 use crate::faces::resources::shape::Shape;
 use crate::faces::shutdown::{Drained, Shutdown};
+use crate::faces::tags;
 use crate::model::Cell;
 
 const LAST_EVENT_ID: &str = "last-event-id";
@@ -48,6 +49,7 @@ impl Streams {
 impl Ask<'_> {
     pub async fn events(&self, streams: &Streams) -> Result<Response, Problem> {
         let query = self.query(self.collection.record, Takes::Stream)?;
+        tags::allow(self.headers(), None)?;
         let live = self.follow(&query, streams).await?;
         let body = stream::unfold(live, async |mut live| {
             let bytes = live.next().await?;

@@ -10,7 +10,7 @@ use http::{HeaderValue, StatusCode};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::events::Streams;
-use crate::engine::{Condition, Engine, Listing, Op, Operation, Outcome, Selection, Slice};
+use crate::engine::{Condition, Count, Engine, Listing, Op, Operation, Outcome, Selection, Slice};
 use crate::error::{Error, Result};
 use crate::faces::problem::Problem;
 use crate::faces::resources::ask::{Ask, look};
@@ -62,18 +62,19 @@ impl Ask<'_> {
             return Err(self.missing(record, id));
         }
         let version = read.version.ok_or_else(|| Error::internal("a record has no readable version"))?;
-        Ok(self.tagged(shape.tag(version), Wanted::Json, read.bytes))
+        self.tagged(shape.tag(version), Wanted::Json, read.bytes)
     }
 
     /// The bytes, or nothing but the news that the client has them.
-    fn tagged(&self, tag: String, wanted: Wanted, bytes: Vec<u8>) -> Response {
+    fn tagged(&self, tag: String, wanted: Wanted, bytes: Vec<u8>) -> Result<Response, Problem> {
+        tags::allow(self.headers(), Some(&tag))?;
         let mut response = if tags::is_known(self.headers(), &tag) {
             StatusCode::NOT_MODIFIED.into_response()
         } else {
             ([(CONTENT_TYPE, wanted.content_type())], bytes).into_response()
         };
         response.headers_mut().insert(ETAG, HeaderValue::from_str(&tag).expect("a tag is visible ASCII"));
-        self.negotiated(response)
+        Ok(self.negotiated(response))
     }
 
     pub async fn list(&self, wanted: Wanted, streams: &Streams) -> Result<Response, Problem> {
@@ -143,13 +144,14 @@ impl Ask<'_> {
         };
         let (more, total) = (*more, *total);
         let mut response = if is_whole && more {
+            tags::allow(self.headers(), None)?;
             self.negotiated(([(CONTENT_TYPE, wanted.content_type())], reading.follow(first)).into_response())
         } else {
             let next = first.last.as_deref().filter(|_| more);
             let links = (!is_whole).then(|| query.links(path, next, total));
             let bytes = closed(reading.form, first.bytes);
             let tag = tag(wanted, &bytes, links.as_deref(), total);
-            let mut response = self.tagged(tag, wanted, bytes);
+            let mut response = self.tagged(tag, wanted, bytes)?;
             let links = links.and_then(|links| HeaderValue::from_str(&links).ok());
             response.headers_mut().extend(links.map(|links| (LINK, links)));
             response
@@ -220,7 +222,7 @@ impl Reading {
     /// The first part and then the others, each read when the client has taken the one before: what goes away stops
     /// being read, and memory holds one part. Each part is read as the records are then.
     fn follow(mut self, first: Read) -> Body {
-        self.listing.count = false;
+        self.listing.count = Count::No;
         let form = self.form;
         let next = self.next(&first);
         let others = stream::try_unfold(Some((self, next)), |state| async move {

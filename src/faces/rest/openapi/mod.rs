@@ -37,6 +37,9 @@ impl Document {
     }
 
     pub fn respond(&self, headers: &HeaderMap) -> Response {
+        if let Err(problem) = tags::allow(headers, Some(&self.tag)) {
+            return problem.into_response();
+        }
         let mut response = if tags::is_known(headers, &self.tag) {
             StatusCode::NOT_MODIFIED.into_response()
         } else {
