@@ -200,13 +200,24 @@ impl Curl {
     }
 }
 
-/// Each command of the REST page in order, and the answer that stands below it.
 #[test]
 fn commands_of_the_rest_page_get_the_answers_below_them() {
+    let compared = commands("docs/rest.md");
+    assert!(compared >= 20, "the page shows {compared} answers");
+}
+
+#[test]
+fn commands_of_the_page_about_pages_get_the_answers_below_them() {
+    let compared = commands("docs/pages.md");
+    assert!(compared >= 4, "the page shows {compared} answers");
+}
+
+/// Each command of a page in order, and the answer that stands below it.
+fn commands(page: &str) -> usize {
     let server = Server::sample();
     let mut client = Client::of(&server);
     let mut compared = 0;
-    for block in blocks("docs/rest.md").into_iter().filter(|block| block.language == "console") {
+    for block in blocks(page).into_iter().filter(|block| block.language == "console") {
         for step in block.text.split("$ ").filter(|step| step.starts_with("curl ")) {
             // A stream does not end; tests of its own hold it to its word.
             if step.starts_with("curl -N ") {
@@ -214,12 +225,47 @@ fn commands_of_the_rest_page_get_the_answers_below_them() {
             }
             let (line, said) = step.split_once('\n').unwrap_or((step, ""));
             if let Err(why) = Curl::read(line).check(&mut client, said) {
-                panic!("docs/rest.md:{}: {line}\nfound {why}", block.line);
+                panic!("{page}:{}: {line}\nfound {why}", block.line);
             }
             compared += 1;
         }
     }
-    assert!(compared >= 20, "the page shows {compared} answers");
+    compared
+}
+
+/// The views and the manifest of the guide, put together into an application.
+#[test]
+fn views_of_the_guide_are_shown() {
+    let folder = tempfile::tempdir().expect("a folder");
+    assert!(command(folder.path(), &["new", "my-app"]).status().expect("it runs").success());
+    let app = folder.path().join("my-app");
+    fs::create_dir(app.join("views")).expect("a folder");
+    let mut views = 0;
+    for block in blocks("docs/pages.md") {
+        match block.language.as_str() {
+            "toml" => fs::write(app.join("trefoil.toml"), &block.text).expect("written"),
+            "html" => {
+                let name = block.text.split_whitespace().nth(1).expect("a comment with the name");
+                fs::write(app.join(name), &block.text).expect("written");
+                views += 1;
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(views, 3, "views in the guide");
+    assert!(command(folder.path(), &["check", "my-app"]).status().expect("it runs").success());
+    let process = Process::start(folder.path(), &["serve", "my-app", "--database", "memory:"]);
+    let mut client = process.client();
+    for (path, part) in [
+        ("/about", "<h1>About</h1>"),
+        ("/about", "kept by the library."),
+        ("/books", "of the books are on this page."),
+        ("/books/1", "kept by the library."),
+    ] {
+        let reply = client.send("GET", path, &[("accept", "text/html")], b"");
+        assert_eq!(reply.status, 200, "{path}: {}", reply.text());
+        assert!(reply.text().contains(part), "{path}: {}", reply.text());
+    }
 }
 
 #[test]

@@ -25,3 +25,5 @@ mod store;
 mod subscribe;
 mod support;
 mod tidy;
+mod views;
+mod ways;
