@@ -196,8 +196,8 @@ fn bare_list() -> List {
 }
 
 fn detail() -> Detail {
-    let address = vec![labelled("Street", text("12 St James's Square")), labelled("City", text("London"))];
-    let object = Shown::Object { fields: address };
+    let street = vec![labelled("Street", text("12 St James's Square")), labelled("City", text("London"))];
+    let object = Shown::Object { fields: street };
     let list = Shown::List { items: vec![text("brass"), choice("Heavy", 3), object.clone()] };
     Detail {
         resource: resource(),
