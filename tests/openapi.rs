@@ -97,6 +97,7 @@ const HARDER: &str = r#"
 scalar Long
 scalar JSON
 scalar Email
+scalar URL
 "A person of the house."
 type Person @resource(path: "people") {
   id: ID!
@@ -105,8 +106,9 @@ type Person @resource(path: "people") {
   code: String! @pattern(regex: "[A-Z]{3}")
   odd: String @pattern(regex: "(?i)abc")
   size: Int @range(min: 10, max: 20)
-  big: Long!
+  big: Long! @range(min: 0)
   mail: Email
+  page: URL
   tags: [String!] @length(max: 3)
   any: JSON
   home: Address!
@@ -162,6 +164,14 @@ fn every_kind_of_field_is_described() {
     assert!(schemas["Person"]["properties"].get("madeAt").is_some());
     assert_eq!(schemas["Person.Whole"]["properties"]["madeAt"]["readOnly"], true);
     assert_eq!(schemas["Person.New"]["required"], serde_json::json!(["name", "code", "big", "home"]));
+    // Whatever 64 bits hold is shown; what is given can be told to have no sign.
+    assert_eq!(schemas["Person"]["properties"]["big"]["pattern"], "^-?[0-9]{1,19}$");
+    assert_eq!(new["big"]["pattern"], "^[0-8]?[0-9]{1,18}$");
+    let asked = |name: &str| &document["components"]["parameters"][name]["schema"];
+    assert_eq!(asked("Person.mail.contains")["pattern"], asked("Person.name.contains")["pattern"]);
+    assert_ne!(asked("Person.mail.contains")["pattern"], asked("Person.mail")["pattern"]);
+    assert_eq!(asked("Person.size.null")["type"], "boolean");
+    assert_eq!(asked("Person.page.in")["items"]["pattern"], asked("Person.code.in")["items"]["pattern"]);
     let paths = &document["paths"];
     assert!(paths["/people"]["get"]["responses"]["200"]["content"].get("text/event-stream").is_some());
     assert!(paths["/courses"]["get"]["responses"]["200"]["content"].get("text/event-stream").is_none());
@@ -169,6 +179,60 @@ fn every_kind_of_field_is_described() {
     assert!(paths["/get/person"]["get"]["responses"].get("200").is_some());
     assert!(paths["/seen"]["get"]["responses"].get("200").is_none(), "a view that is not there");
     assert!(paths["/notes"]["post"]["requestBody"]["content"].get("multipart/form-data").is_some());
+}
+
+/// Each operation meets what can go wrong with a request: it answers as the document says, and what the document says
+/// of these statuses happens.
+#[test]
+fn refusals_are_the_ones_described() {
+    let mut config = Config { database: Database::Memory, ..Config::default() };
+    config.limits.body = 4_096;
+    let server = Server::start(Trefoil::sample(), config);
+    let mut client = Client::of(&server);
+    client.send("POST", "/items", &[], b"milk");
+    client.send("POST", "/samples", &[], b"milk");
+    let document = document(&mut client);
+    let (large, json) = ("x".repeat(5_000), ("accept", "application/json"));
+    let mut tried = 0;
+    for (path, item) in document["paths"].as_object().expect("paths") {
+        // Order 1 is user 1's.
+        let address = path.replace("{id}", "1").replace("{orderId}", "1").replace("{index}", "0");
+        for (method, operation) in
+            item.as_object().expect("an item").iter().filter(|(name, _)| *name != "parameters")
+        {
+            let described = operation["responses"].as_object().expect("responses");
+            let name = method.to_uppercase();
+            let media = operation["requestBody"]["content"]
+                .as_object()
+                .and_then(|content| content.iter().find(|(_, described)| described.get("example").is_some()));
+            let (media, body) = media.map_or(("text/plain", String::new()), |(media, described)| {
+                (media.as_str(), described["example"].to_string())
+            });
+            let mut send = |headers: &[(&str, &str)], body: &str| {
+                let body = if name == "GET" || name == "HEAD" { "" } else { body };
+                let status = client.send(&name, &address, headers, body.as_bytes()).status;
+                assert!(described.contains_key(&status.to_string()), "{name} {path} {headers:?}: {status}");
+                status
+            };
+            let typed = ("content-type", media);
+            let met = [
+                send(&[json, typed, ("sec-fetch-site", "cross-site")], &body),
+                send(&[json, typed, ("if-match", "\"other\"")], &body),
+                // What has no use for a body goes no further than the condition.
+                send(
+                    &[json, ("content-type", "text/plain; charset=klingon"), ("if-match", "\"other\"")],
+                    "x",
+                ),
+                client.send(&name, &address, &[json, typed], large.as_bytes()).status,
+            ];
+            for (status, met) in [403, 412, 415, 413].into_iter().zip(met) {
+                let said = described.contains_key(&status.to_string());
+                assert_eq!(met == status, said, "{name} {path}: {met}, {status} is described: {said}");
+                tried += 1;
+            }
+        }
+    }
+    assert!(tried >= 150, "only {tried} were tried");
 }
 
 /// What the document offers as an example is taken as it stands.

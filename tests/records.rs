@@ -56,6 +56,27 @@ fn following_the_links_shows_every_record_once() {
     }
 }
 
+/// A cursor has to come back in the head of a request.
+#[test]
+fn links_can_be_followed_however_long_the_texts_are_that_order_the_list() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = notes(folder.path());
+    let mut client = Client::of(&server);
+    for i in [3, 1, 2, 0] {
+        let note = json!({ "text": format!("{}{i}", "x".repeat(200_000)) });
+        assert_eq!(post(&mut client, "/notes?fields=id", &note).status, 201);
+    }
+    let mut next = Some("/notes?size=1&sort=-text&fields=id".to_owned());
+    let mut seen = Vec::new();
+    while let Some(path) = next {
+        let reply = client.send("GET", &path, &[], b"");
+        assert!(reply.status == 200 && path.len() < 4_096, "{}: {path}", reply.status);
+        seen.push(reply.json()[0]["id"].clone());
+        next = link(&reply, "next");
+    }
+    assert_eq!(seen, ["1", "3", "2", "4"]);
+}
+
 #[test]
 fn patches_of_one_value_at_once_are_all_there() {
     let folder = tempfile::tempdir().expect("a folder");

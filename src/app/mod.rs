@@ -24,6 +24,8 @@ pub struct App {
     pub name: String,
     pub origin: Origin,
     pub schema: Vec<SourceFile>,
+    /// `views/*.html`: templates in place of built-in ones, or for pages of its own.
+    pub views: Vec<SourceFile>,
     /// `trefoil.toml` and the seed as they are written, for those who point into them.
     pub others: Vec<SourceFile>,
     pub manifest: Manifest,
@@ -45,6 +47,7 @@ impl App {
             name: name.to_owned(),
             origin: Origin::Sample,
             schema: vec![file],
+            views: Vec::new(),
             others: Vec::new(),
             manifest: Manifest::default(),
             seed: Seed::default(),
@@ -85,6 +88,8 @@ impl App {
         let (mut manifest, mut seed) = (Manifest::default(), Seed::default());
         let (schema, others): (Vec<_>, Vec<_>) =
             files.into_iter().partition(|file| file.name.starts_with("graphql/"));
+        let (views, others): (Vec<_>, Vec<_>) =
+            others.into_iter().partition(|file| file.name.starts_with("views/"));
         for file in &others {
             if file.name == sheet::FILE {
                 let (read, wrong) = Manifest::read(&file.text);
@@ -102,7 +107,7 @@ impl App {
             mistakes.push(without_schema(&origin));
         }
         let name = manifest.name.clone().unwrap_or_else(|| origin.name());
-        (App { name, origin, schema, others, manifest, seed }, mistakes)
+        (App { name, origin, schema, views, others, manifest, seed }, mistakes)
     }
 }
 

@@ -324,20 +324,81 @@ fn condition(
     key: &str,
     value: Value,
 ) -> Result<Condition, Vec<Violation>> {
+    let Some((field, asks)) = asked(record, key) else {
+        return Err(unknown_field(record, argument, key, "filter by"));
+    };
+    match (asks, value) {
+        (Asks::Compare(op), value) => Ok(Condition { field, op, value }),
+        (Asks::IsNull, Value::Bool(yes)) => Ok(is_null(field, yes)),
+        (Asks::IsNull, other) => {
+            let message = format!("`{key}` must be true or false, not {}", other.noun());
+            Err(vec![Violation::new(argument, "TYPE", message)])
+        }
+    }
+}
+
+/// The field and what is asked of it: `price`, `price_gte`, `price_null`.
+fn asked(record: &RecordType, key: &str) -> Option<(FieldId, Asks)> {
     if let Some(field) = filter_field(record, key) {
-        return Ok(Condition { field, op: Op::Eq, value });
+        return Some((field, Asks::Compare(Op::Eq)));
     }
-    let split =
-        key.rsplit_once('_').and_then(|(field, op)| Some((filter_field(record, field)?, Op::named(op)?)));
-    match split {
-        Some((field, op)) => Ok(Condition { field, op, value }),
-        None => Err(unknown_field(record, argument, key, "filter by")),
+    let (field, word) = key.rsplit_once('_')?;
+    Some((filter_field(record, field)?, Asks::named(word)?))
+}
+
+/// What can be asked of a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asks {
+    Compare(Op),
+    /// Whether it has no value; the answer is true or false.
+    IsNull,
+}
+
+impl Asks {
+    /// As it is written behind a field: `gte` in `price_gte` and `price.gte`.
+    pub fn named(name: &str) -> Option<Asks> {
+        Some(Asks::Compare(match name {
+            "eq" => Op::Eq,
+            "ne" => Op::Ne,
+            "lt" => Op::Lt,
+            "lte" => Op::Lte,
+            "gt" => Op::Gt,
+            "gte" => Op::Gte,
+            "contains" => Op::Contains,
+            "in" => Op::In,
+            "null" => return Some(Asks::IsNull),
+            _ => return None,
+        }))
     }
+}
+
+impl Asks {
+    /// What [`Asks::named`] reads.
+    pub fn name(self) -> &'static str {
+        match self {
+            Asks::Compare(Op::Eq) => "eq",
+            Asks::Compare(Op::Ne) => "ne",
+            Asks::Compare(Op::Lt) => "lt",
+            Asks::Compare(Op::Lte) => "lte",
+            Asks::Compare(Op::Gt) => "gt",
+            Asks::Compare(Op::Gte) => "gte",
+            Asks::Compare(Op::Contains) => "contains",
+            Asks::Compare(Op::In) => "in",
+            Asks::IsNull => "null",
+        }
+    }
+}
+
+pub fn is_null(field: FieldId, yes: bool) -> Condition {
+    Condition { field, op: if yes { Op::Eq } else { Op::Ne }, value: Value::Null }
 }
 
 /// Why a field of `where` means nothing, if so.
 pub(super) fn no_condition(record: &RecordType, key: &str) -> Option<String> {
-    let wrong = condition(record, "where", key, Value::Null).err()?;
+    if asked(record, key).is_some() {
+        return None;
+    }
+    let wrong = unknown_field(record, "where", key, "filter by");
     wrong.into_iter().next().map(|violation| violation.message)
 }
 
@@ -361,21 +422,4 @@ pub fn named_fields(record: &RecordType, value: Value) -> Result<Vec<(FieldId, V
     let fields = object("input", value).and_then(|fields| given.take_all(record, Verb::Create, fields));
     fields.map_err(Error::Invalid)?;
     Ok(given.fields)
-}
-
-impl Op {
-    /// As it is written behind a field: `gte` in `price_gte` and `price.gte`.
-    pub fn named(name: &str) -> Option<Op> {
-        Some(match name {
-            "eq" => Op::Eq,
-            "ne" => Op::Ne,
-            "lt" => Op::Lt,
-            "lte" => Op::Lte,
-            "gt" => Op::Gt,
-            "gte" => Op::Gte,
-            "contains" => Op::Contains,
-            "in" => Op::In,
-            _ => return None,
-        })
-    }
 }

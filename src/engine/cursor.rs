@@ -6,7 +6,30 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use super::operation::Order;
 use super::store::Row;
 use crate::error::{Error, Result};
-use crate::model::{Cell, Stored};
+use crate::model::{Cell, Stored, decimal};
+
+/// A longer text is not in a cursor, which must fit the head of a request …
+const LONGEST: usize = 1_024;
+/// … but so much of its beginning. The rest is asked of the record itself.
+const BEGINNING: usize = 128;
+
+// What is cut off are texts of the order alone, never the digits of a number.
+const _: () = assert!(decimal::MAX_DIGITS + "-0.".len() < LONGEST);
+
+/// The place of a record in a list, as far as a cursor knows it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seen {
+    /// Of the order's fields.
+    pub values: Vec<Told>,
+    pub id: i64,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Told {
+    Whole(Stored),
+    /// How a text begins that is too long to be told.
+    Beginning(Stored),
+}
 
 /// The cursor of a row whose cells from `first` on are the order's fields and then the id.
 pub fn encode(order: &[Order], row: &dyn Row, first: usize) -> String {
@@ -16,19 +39,39 @@ pub fn encode(order: &[Order], row: &dyn Row, first: usize) -> String {
 }
 
 /// The order's values and the id that a cursor stands for; refused when it was made for another order.
-pub fn decode(order: &[Order], text: &str) -> Result<(Vec<Stored>, i64)> {
-    let refused = || {
-        let message = "`after` is no cursor of this list in this order; start again without it";
-        Error::invalid("after", "CURSOR", message)
-    };
+pub fn decode(order: &[Order], text: &str) -> Result<Seen> {
     let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| refused())?;
     let parts: Vec<serde_json::Value> = serde_json::from_slice(&bytes).map_err(|_| refused())?;
     let [signed, values @ .., id] = parts.as_slice() else { return Err(refused()) };
     if signed.as_str() != Some(signature(order).as_str()) || values.len() != order.len() {
         return Err(refused());
     }
-    let values = values.iter().map(|value| to_stored(value).ok_or_else(refused)).collect::<Result<_>>()?;
-    Ok((values, id.as_i64().ok_or_else(refused)?))
+    let values = values.iter().map(|value| to_told(value).ok_or_else(refused)).collect::<Result<_>>()?;
+    Ok(Seen { values, id: id.as_i64().ok_or_else(refused)? })
+}
+
+pub(super) fn refused() -> Error {
+    let message = "`after` is no cursor of this list in this order; start again without it";
+    Error::invalid("after", "CURSOR", message)
+}
+
+impl Seen {
+    /// What of it is in the statement's text: after each value, whether it is told whole.
+    pub fn shape(&self) -> Vec<u8> {
+        let each = |told: &Told| match told {
+            Told::Whole(_) => 1,
+            Told::Beginning(_) => 2,
+        };
+        std::iter::once(1).chain(self.values.iter().map(each)).collect()
+    }
+}
+
+impl Told {
+    pub fn stored(&self) -> &Stored {
+        match self {
+            Told::Whole(value) | Told::Beginning(value) => value,
+        }
+    }
 }
 
 /// Which order a cursor belongs to: `3,-5` for field 3 ascending, then field 5 descending.
@@ -44,18 +87,23 @@ fn to_json(cell: Cell<'_>) -> serde_json::Value {
         Cell::Int(number) => number.into(),
         // Kept apart from integers and exact: the bits.
         Cell::Real(number) => serde_json::json!({ "f": number.to_bits() }),
+        Cell::Text(text) if text.len() > LONGEST => {
+            serde_json::json!({ "b": &text[..text.floor_char_boundary(BEGINNING)] })
+        }
         Cell::Text(text) => text.into(),
     }
 }
 
-fn to_stored(value: &serde_json::Value) -> Option<Stored> {
+fn to_told(value: &serde_json::Value) -> Option<Told> {
     match value {
-        serde_json::Value::Null => Some(Stored::Null),
-        serde_json::Value::Number(number) => number.as_i64().map(Stored::Int),
-        serde_json::Value::String(text) => Some(Stored::Text(text.clone())),
-        serde_json::Value::Object(map) => {
-            map.get("f").and_then(serde_json::Value::as_u64).map(|bits| Stored::Real(f64::from_bits(bits)))
-        }
+        serde_json::Value::Null => Some(Told::Whole(Stored::Null)),
+        serde_json::Value::Number(number) => number.as_i64().map(Stored::Int).map(Told::Whole),
+        serde_json::Value::String(text) => Some(Told::Whole(Stored::Text(text.clone()))),
+        serde_json::Value::Object(map) => match (map.get("f"), map.get("b")) {
+            (Some(bits), _) => bits.as_u64().map(|bits| Told::Whole(Stored::Real(f64::from_bits(bits)))),
+            (None, Some(text)) => text.as_str().map(|text| Told::Beginning(Stored::Text(text.to_owned()))),
+            (None, None) => None,
+        },
         serde_json::Value::Bool(_) | serde_json::Value::Array(_) => None,
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::changes::Image;
-use super::cursor;
-use super::operation::{Absent, Condition, Listing, Op, Operation, Order, Selection, Slice};
+use super::cursor::{self, Seen, Told};
+use super::operation::{Absent, Condition, Count, Listing, Op, Operation, Order, Selection, Slice};
 use super::plain::{self, OnList};
 use crate::error::{Error, Result, Segment, Violation};
 use crate::model::{
@@ -86,13 +86,13 @@ pub struct Bounds {
     pub conditions: Vec<Test>,
     /// Without the closing `id`, which every order has.
     pub order: Vec<Order>,
-    /// Keyset: the values of `order` and the id of the last record already seen.
-    pub after: Option<(Vec<Stored>, i64)>,
+    /// Keyset: the last record already seen.
+    pub after: Option<Seen>,
     /// At most so many …
     pub limit: Option<i64>,
     /// … after skipping so many.
     pub offset: i64,
-    pub count: bool,
+    pub count: Count,
     pub cursors: bool,
 }
 
@@ -225,12 +225,12 @@ fn shape(record: TypeId, columns: &[FieldId], versioned: bool, children: &[Chose
         let listing = &child.listing;
         let tests: Vec<[usize; 2]> = listing.conditions.iter().map(Test::shape).collect();
         text += &format!(
-            ";{}{tests:?}{:?}{}{}{}{}{:x}",
+            ";{}{tests:?}{:?}{}{}{:?}{}{:x}",
             child.field.0,
             listing.order,
             listing.limit.is_some(),
             listing.offset > 0,
-            listing.after.is_some(),
+            listing.after.as_ref().map(Seen::shape).unwrap_or_default(),
             listing.cursors,
             child.selection.shape
         );
@@ -248,12 +248,22 @@ fn bounds(model: &Model, record: &RecordType, listing: &Listing) -> Result<Bound
         // A page so far out that its offset does not fit is past the end all the same.
         Slice::Page { page, size } => (Some(*size), page.saturating_sub(1).saturating_mul(*size), None),
         Slice::First { first, after } => {
-            let after = after.as_deref().map(|text| cursor::decode(&listing.order, text)).transpose()?;
+            let after = after.as_deref().map(|text| seen(record, &listing.order, text)).transpose()?;
             (Some(*first), 0, after)
         }
     };
     let (count, cursors) = (listing.count, listing.cursors);
     Ok(Bounds { conditions, order: listing.order.clone(), after, limit, offset, count, cursors })
+}
+
+/// Only what is text has a beginning.
+fn seen(record: &RecordType, order: &[Order], text: &str) -> Result<Seen> {
+    let seen = cursor::decode(order, text)?;
+    let fits = |(order, told): (&Order, &Told)| match told {
+        Told::Whole(_) => true,
+        Told::Beginning(_) => holds_text(&record.field(order.field).kind),
+    };
+    if order.iter().zip(&seen.values).all(fits) { Ok(seen) } else { Err(cursor::refused()) }
 }
 
 /// The proof of conditions, in their order.
@@ -285,7 +295,11 @@ fn test(model: &Model, record: &RecordType, condition: &Condition) -> Result<Tes
             let message = format!("`{}` is no text that could contain something", field.name);
             Err(vec![Violation::new(&field.name, "OPERATOR", message)])
         }
-        (Op::Eq | Op::Ne | Op::Lt | Op::Lte | Op::Gt | Op::Gte | Op::Contains, _) => {
+        (Op::Contains, _) => {
+            let value = coerce::part(field, value).map_err(|list| named(field, list))?;
+            Ok(Test::Compare { field: id, op: *op, value })
+        }
+        (Op::Eq | Op::Ne | Op::Lt | Op::Lte | Op::Gt | Op::Gte, _) => {
             let value = coerce::comparable(model, field, value).map_err(|list| named(field, list))?;
             Ok(Test::Compare { field: id, op: *op, value })
         }

@@ -43,19 +43,28 @@ pub struct Owner {
 /// Finds the owner of a path.
 pub type Owners = Arc<dyn Fn(&str) -> Option<Owner> + Send + Sync>;
 
+/// How an error looks to people: a page, with the request's id on it.
+pub type ErrorPage = Arc<dyn Fn(&Problem, &str) -> String + Send + Sync>;
+
+/// What the foundation asks of what stands on it.
+pub struct Ground {
+    pub owners: Owners,
+    pub errors: ErrorPage,
+}
+
 struct Foundation {
     config: Arc<Config>,
     metrics: Metrics,
     shutdown: Shutdown,
     rate: Option<Arc<Rate>>,
-    owners: Owners,
+    ground: Ground,
 }
 
 /// Puts every face on common ground. From the outside in: the envelope (id, log, metrics, headers, errors
 /// spelled), compression, CORS, the guard (refusals, draining, rate, size, time, panics), CSRF, the routes.
 pub fn wrap(
     router: Router,
-    owners: Owners,
+    ground: Ground,
     config: &Arc<Config>,
     metrics: &Metrics,
     shutdown: &Shutdown,
@@ -65,7 +74,7 @@ pub fn wrap(
         metrics: metrics.clone(),
         shutdown: shutdown.clone(),
         rate: config.rate_limit.and_then(Rate::new).map(Arc::new),
-        owners,
+        ground,
     });
     let router = router.layer(DefaultBodyLimit::disable());
     let router = elsewhere::refuse_forged_writes(router, &config.cors_origins);
@@ -101,7 +110,7 @@ async fn envelope(State(foundation): State<Arc<Foundation>>, mut request: Reques
     request.extensions_mut().insert(id.clone());
     request.extensions_mut().insert(client);
 
-    let mut response = put_into_words(next.run(request).await, &asker, &id);
+    let mut response = foundation.put_into_words(next.run(request).await, &asker, &id);
     let status = response.status();
     tags::mark_encoding(response.headers_mut());
     headers::complete(response.headers_mut(), status, &id);
@@ -113,22 +122,6 @@ async fn envelope(State(foundation): State<Arc<Foundation>>, mut request: Reques
 
 fn peer(extensions: &Extensions) -> Option<IpAddr> {
     extensions.get::<Peer>().map(|peer| peer.0.ip())
-}
-
-/// Spells a [`Problem`] for its asker; a bare status, as the router gives for an unknown path, becomes one.
-fn put_into_words(mut response: Response, asker: &Asker, id: &RequestId) -> Response {
-    let status = response.status();
-    let problem = match response.extensions_mut().remove::<Problem>() {
-        Some(problem) => problem,
-        None if (status.is_client_error() || status.is_server_error()) && is_bare(&response) => {
-            Problem::of_status(status)
-        }
-        None => return response,
-    };
-    if let Some(cause) = &problem.cause {
-        tracing::error!(request_id = id.as_str(), cause, "unexpected error");
-    }
-    spell(&problem, asker, id.as_str(), response)
 }
 
 fn is_bare(response: &Response) -> bool {
@@ -158,9 +151,25 @@ async fn guard(State(foundation): State<Arc<Foundation>>, mut request: Request, 
 }
 
 impl Foundation {
+    /// Spells a [`Problem`] for its asker; a bare status, as the router gives for an unknown path, becomes one.
+    fn put_into_words(&self, mut response: Response, asker: &Asker, id: &RequestId) -> Response {
+        let status = response.status();
+        let problem = match response.extensions_mut().remove::<Problem>() {
+            Some(problem) => problem,
+            None if (status.is_client_error() || status.is_server_error()) && is_bare(&response) => {
+                Problem::of_status(status)
+            }
+            None => return response,
+        };
+        if let Some(cause) = &problem.cause {
+            tracing::error!(request_id = id.as_str(), cause, "unexpected error");
+        }
+        spell(&problem, asker, id.as_str(), &self.ground.errors, response)
+    }
+
     fn owner(&self, request: &Request) -> Option<Owner> {
         let routed = request.extensions().get::<MatchedPath>().is_some();
-        if routed { None } else { (self.owners)(request.uri().path()) }
+        if routed { None } else { (self.ground.owners)(request.uri().path()) }
     }
 
     fn take_from_rate(&self, request: &mut Request) -> Option<(Allowance, Result<(), Problem>)> {

@@ -1,15 +1,11 @@
-//! `/`: what is served here and where to go.
+//! `/` as lines of text: what is served here and where to go.
 
-use axum::Router;
-use axum::routing::get;
-use http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use http::header::{CONTENT_TYPE, VARY};
 
 /// `declared` tells what the application adds: a path and what is there.
-pub fn router(
-    name: &str,
-    declared: impl Fn() -> Vec<(String, &'static str)> + Clone + Send + Sync + 'static,
-) -> Router {
-    let text = format!(
+pub fn text(name: &str, declared: &[(String, &'static str)]) -> Response {
+    let own = format!(
         "{name}\n\n\
          /graphql                   GraphQL; in a browser, GraphiQL\n\
          /graphql/schema.graphqls   the schema\n\
@@ -19,9 +15,7 @@ pub fn router(
          /health/ready              can it serve\n\
          /metrics                   figures for Prometheus\n"
     );
-    let told = async move || {
-        let lines = declared().into_iter().map(|(path, what)| format!("{path:<26} {what}\n"));
-        ([(CONTENT_TYPE, "text/plain; charset=utf-8")], text + &lines.collect::<String>())
-    };
-    Router::new().route("/", get(told))
+    let lines = declared.iter().map(|(path, what)| format!("{path:<26} {what}\n"));
+    let text = own + &lines.collect::<String>();
+    ([(CONTENT_TYPE, "text/plain; charset=utf-8"), (VARY, "accept")], text).into_response()
 }

@@ -1,7 +1,9 @@
 //! Entity tags as requests name them: what a client already has (`If-None-Match`) and what it means to change (`If-Match`).
 
 use http::header::{CONTENT_ENCODING, ETAG, HeaderName, IF_MATCH, IF_NONE_MATCH};
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, StatusCode};
+
+use super::problem::Problem;
 
 /// One tag must not stand for two sequences of bytes: what was packed on its way says so in its tag, which stays
 /// strong, so that whoever asked for packed bytes can still write with `If-Match`.
@@ -28,6 +30,18 @@ pub fn is_known(headers: &HeaderMap, tag: &str) -> bool {
     let is_same = |known: &str| inside(known).is_some_and(|known| Some(known) == inside(tag));
     listed(headers, &IF_NONE_MATCH)
         .any(|known| known == "*" || is_same(known.strip_prefix("W/").unwrap_or(known)))
+}
+
+/// Refuses a reading that is only wanted as it was: `If-Match` must name the tag of what there is. What has none is
+/// named by `*` alone.
+pub fn allow(headers: &HeaderMap, tag: Option<&str>) -> Result<(), Problem> {
+    let tag = tag.and_then(inside);
+    let is_named = |named: &str| named == "*" || (tag.is_some() && inside(named) == tag);
+    if !headers.contains_key(IF_MATCH) || listed(headers, &IF_MATCH).any(is_named) {
+        return Ok(());
+    }
+    let detail = "what is here is not what If-Match names; read it again without";
+    Err(Problem::new(StatusCode::PRECONDITION_FAILED, "STALE", detail))
 }
 
 /// The versions that a write may meet, or nothing where it may meet any; `version` reads one of our own tags.
@@ -78,6 +92,18 @@ mod tests {
         for unknown in [&[][..], &["\"b\""], &["a"], &["\"A\""]] {
             assert!(!is_known(&headers(IF_NONE_MATCH, unknown), "\"a\""), "{unknown:?}");
         }
+    }
+
+    #[test]
+    fn a_reading_can_be_held_to_a_tag() {
+        let holds = |lines: &[&'static str], tag| allow(&headers(IF_MATCH, lines), tag).is_ok();
+        for named in [&[][..], &["*"], &["\"a\""], &["\"b\", \"a\""], &["\"b\"", "\"a\""], &["\"a.gzip\""]] {
+            assert!(holds(named, Some("\"a\"")), "{named:?}");
+        }
+        for other in [&["\"b\""][..], &["W/\"a\""], &["a"], &[""]] {
+            assert!(!holds(other, Some("\"a\"")), "{other:?}");
+        }
+        assert!(holds(&["*"], None) && holds(&[], None) && !holds(&["\"a\""], None) && !holds(&["a"], None));
     }
 
     #[test]

@@ -5,7 +5,8 @@ use std::fmt;
 use indexmap::{IndexMap, IndexSet};
 
 use super::{
-    Cell, EmbeddedType, EnumType, Field, FilledBy, Kind, Model, Stored, Value, json, naming, rules, scalars,
+    Cell, EmbeddedType, EnumType, Field, FilledBy, Kind, Model, Scalar, Stored, Value, json, naming, rules,
+    scalars,
 };
 use crate::error::{Segment, Violation};
 
@@ -51,6 +52,12 @@ pub fn comparable(model: &Model, field: &Field, value: &Value) -> Result<Stored,
     stored(model.into(), &field.kind, value, Label(&field.name))
 }
 
+/// For what a text is to contain: a part of an address or of a URL need not be a whole one.
+pub fn part(field: &Field, value: &Value) -> Result<Stored, Vec<Violation>> {
+    let scalar = if field.kind == Kind::Scalar(Scalar::Id) { Scalar::Id } else { Scalar::String };
+    of_scalar(scalar, value, Label(&field.name))
+}
+
 /// For values of records that exist already: the type alone, whatever the rules say today.
 pub fn typed(model: &Model, field: &Field, value: &Value) -> Result<Stored, Vec<Violation>> {
     stored(model.into(), &field.kind, value, Label(&field.name))
@@ -93,8 +100,7 @@ pub(super) fn kept(types: Types<'_>, field: &Field, value: &Value) -> Result<Sto
 
 fn stored(types: Types<'_>, kind: &Kind, value: &Value, label: Label<'_>) -> Result<Stored, Vec<Violation>> {
     match kind {
-        Kind::Scalar(scalar) => scalars::stored(*scalar, value)
-            .map_err(|wrong| fault(wrong.code, format!("{label} {}", wrong.message))),
+        Kind::Scalar(scalar) => of_scalar(*scalar, value, label),
         Kind::Enum(name) => one_of(types, name, value, label),
         Kind::Embedded(name) => embedded(types, name, value, label),
         Kind::List(item) => list(types, item, value, label),
@@ -106,6 +112,10 @@ fn stored(types: Types<'_>, kind: &Kind, value: &Value, label: Label<'_>) -> Res
             Err(fault("READ_ONLY", format!("{label} cannot be set")))
         }
     }
+}
+
+fn of_scalar(scalar: Scalar, value: &Value, label: Label<'_>) -> Result<Stored, Vec<Violation>> {
+    scalars::stored(scalar, value).map_err(|wrong| fault(wrong.code, format!("{label} {}", wrong.message)))
 }
 
 fn not_an_id(label: Label<'_>) -> String {

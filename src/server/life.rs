@@ -12,6 +12,8 @@ use super::{StartError, banner, connection, listen, seed};
 use crate::app::{App, Origin};
 use crate::config::{self, Config};
 use crate::engine::{Engine, Feed, PlanLimits, Registry, resolvers};
+use crate::faces::foundation::Ground;
+use crate::faces::front::{self, Front};
 use crate::faces::graphql::{Face, Served};
 use crate::faces::metrics::Metrics;
 use crate::faces::shutdown::Shutdown;
@@ -60,7 +62,7 @@ struct Site {
     store: Arc<Database>,
     feed: Feed,
     face: Face,
-    rest: rest::Face,
+    front: Front,
     identity: String,
     streams: rest::Streams,
 }
@@ -93,9 +95,10 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
         rest::Streams { heartbeat: config.heartbeat, metrics: metrics.clone(), shutdown: shutdown.clone() };
     // The name of the very first place belongs to this store and to no other.
     let identity = feed.id(0).await.map_err(StartError::store)?;
-    let rest = rest::Face::new(rest::Served::new(&app.manifest, engine.clone(), &identity, streams.clone()));
-    let router = router(&app, &face, &rest, &store, &metrics, &shutdown);
-    let router = faces::foundation::wrap(router, rest.owners(), &config, &metrics, &shutdown);
+    let front = Front::new(front::Served::new(&app, engine.clone(), &identity, streams.clone()));
+    let router = router(&face, &front, &store, &metrics, &shutdown);
+    let ground = Ground { owners: front.owners(), errors: front.errors() };
+    let router = faces::foundation::wrap(router, ground, &config, &metrics, &shutdown);
     let addresses: Vec<SocketAddr> =
         listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
     banner::show(&app, &config, &engine, &addresses).await;
@@ -104,7 +107,7 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
         async move { connection::serve(listeners, router, &config, &metrics, shutdown).await }
     });
     if let Some(watch) = watch {
-        let site = Site { config: config.clone(), registry, store, feed, face, rest, identity, streams };
+        let site = Site { config: config.clone(), registry, store, feed, face, front, identity, streams };
         tokio::spawn(site.follow(watch, shutdown.clone()));
     }
     Ok(Running { addresses, engine, shutdown, shutdown_delay: config.shutdown_delay, serving, _lock: lock })
@@ -223,9 +226,8 @@ fn engine(understood: &Understood, registry: &Registry, feed: &Feed, config: &Co
 }
 
 fn router(
-    app: &App,
     face: &Face,
-    rest: &rest::Face,
+    front: &Front,
     store: &Arc<Database>,
     metrics: &Metrics,
     shutdown: &Shutdown,
@@ -237,12 +239,10 @@ fn router(
             crate::engine::Store::ping(store.as_ref()).await.map_err(|error| error.to_string())
         })
     };
-    let declared = rest.clone();
-    faces::home::router(&app.name, move || declared.addresses())
-        .merge(health::router(Arc::new(ready), shutdown))
+    health::router(Arc::new(ready), shutdown)
         .merge(faces::metrics::router(metrics))
         .merge(face.router())
-        .merge(rest.router())
+        .merge(front.router())
 }
 
 /// Says once in the log what is served otherwise than it may be meant.
@@ -282,7 +282,7 @@ impl Site {
         warn(&understood, &app);
         let engine = engine(&understood, &self.registry, &self.feed, &self.config);
         let (identity, streams) = (&self.identity, self.streams.clone());
-        self.rest.swap(rest::Served::new(&app.manifest, engine.clone(), identity, streams));
+        self.front.swap(front::Served::new(&app, engine.clone(), identity, streams));
         self.face.swap(Served::new(engine, &self.config));
         Ok(understood.model.records.len())
     }

@@ -172,6 +172,14 @@ impl Dialect {
         }
     }
 
+    /// Behind every text that anyone writes and that begins with this one: no character is greater than the last.
+    pub fn last_beginning(self, text: &str) -> String {
+        match self {
+            Dialect::Sqlite => format!("({text} || char(1114111))"),
+            Dialect::Postgres => format!("(CAST({text} AS text) || chr(1114111))"),
+        }
+    }
+
     /// Whether a value is in a list that is one parameter.
     pub fn one_of(self, comparison: Comparison, value: &str, list: &str) -> String {
         match self {

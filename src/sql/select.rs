@@ -2,11 +2,12 @@
 //!
 //! Parameters are numbered in the order of [`parameters`]; below the first level, the keys of the parents
 //! come before them. In the text, `t` is the record's table, `l` a link table, `p` a parent, and `o` the
-//! record's table again where `t` only chooses from it.
+//! record's table again where `t` only chooses from it; `c` is the record that a cursor stands for.
 
 use super::dialect::{Comparison, Dialect};
+use crate::engine::cursor::{Seen, Told};
 use crate::engine::plan::{Bounds, Chosen, ChosenChild, Test, holds_text};
-use crate::engine::{Op, Order};
+use crate::engine::{Count, Op, Order};
 use crate::error::Result;
 use crate::model::{Cell, Field, FieldId, Kind, Model, RecordType, Stored, TypeId};
 
@@ -63,9 +64,9 @@ impl Parameter<'_> {
 
 /// Everything a listing binds, in the order in which the statements number it.
 pub fn parameters<'a>(bounds: &'a Bounds, into: &mut Vec<Parameter<'a>>) {
-    count_parameters(bounds, into);
-    if let Some((values, id)) = &bounds.after {
-        into.extend(values.iter().map(|value| Parameter::Cell(value.as_cell())));
+    condition_parameters(bounds, into);
+    if let Some(Seen { values, id }) = &bounds.after {
+        into.extend(values.iter().map(|told| Parameter::Cell(told.stored().as_cell())));
         into.push(Parameter::Cell(Cell::Int(*id)));
     }
 }
@@ -81,7 +82,17 @@ pub fn child_parameters<'a>(bounds: &'a Bounds, parents: &'a [i64]) -> Vec<Param
 }
 
 /// What the count binds: it counts all that match, wherever the caller is in the list.
-pub fn count_parameters<'a>(bounds: &'a Bounds, into: &mut Vec<Parameter<'a>>) {
+pub fn count_parameters(bounds: &Bounds) -> Vec<Parameter<'_>> {
+    let mut bound = Vec::new();
+    condition_parameters(bounds, &mut bound);
+    match bounds.count {
+        Count::UpTo(most) => bound.push(Parameter::integer(i64::from(most) + 1)),
+        Count::No | Count::Exact => {}
+    }
+    bound
+}
+
+fn condition_parameters<'a>(bounds: &'a Bounds, into: &mut Vec<Parameter<'a>>) {
     into.extend(bounds.conditions.iter().filter_map(|test| match test {
         Test::Compare { value, .. } => Some(Parameter::Cell(value.as_cell())),
         Test::OneOf { values, .. } => Some(Parameter::List(values)),
@@ -135,11 +146,19 @@ impl Selects<'_> {
         Ok(Level { sql, width: columns.len(), key: 0, names, columns, branches })
     }
 
-    pub fn count(self, record: TypeId, bounds: &Bounds) -> String {
+    /// How many records match; where they are counted up to a number only, one more than that is the last parameter.
+    pub fn count(self, record: TypeId, bounds: &Bounds) -> Option<String> {
         let owner = self.model.record(record);
         let mut filter = Filter::new(self.dialect, owner);
         filter.add_conditions(&bounds.conditions);
-        format!("SELECT count(*) FROM {}{}", self.table(owner), filter.clause())
+        let from = format!("FROM {}{}", self.table(owner), filter.clause());
+        match bounds.count {
+            Count::No => None,
+            Count::Exact => Some(format!("SELECT count(*) {from}")),
+            Count::UpTo(_) => {
+                Some(format!("SELECT count(*) FROM (SELECT 1 {from} LIMIT {}) AS c", filter.parameter()))
+            }
+        }
     }
 
     /// The children of up to a thousand parents, ordered by parent. The parents' keys are the first parameter;
@@ -321,12 +340,32 @@ impl<'m> Filter<'m> {
 
     fn add(&mut self, bounds: &Bounds) {
         self.add_conditions(&bounds.conditions);
-        if bounds.after.is_some() {
-            let values: Vec<String> = bounds.order.iter().map(|_| self.parameter()).collect();
+        if let Some(seen) = &bounds.after {
+            let values: Vec<String> = seen.values.iter().map(|_| self.parameter()).collect();
             let id = self.parameter();
+            let values = bounds.order.iter().zip(&seen.values).zip(values);
+            let values: Vec<String> = values
+                .map(|((order, told), value)| match told {
+                    Told::Whole(_) => value,
+                    Told::Beginning(_) => self.continued(order, &value, &id),
+                })
+                .collect();
             let term = self.after(&bounds.order, &values, &id);
             self.terms.push(term);
         }
+    }
+
+    /// A long text of which only the beginning is told: as the record has it. Where that is gone or begins otherwise
+    /// by now, a value from which nothing is passed over; what begins alike comes again.
+    fn continued(&self, order: &Order, beginning: &str, id: &str) -> String {
+        let table = self.dialect.quote(&self.owner.table);
+        let own = format!("c.{}", self.dialect.quote(&self.owner.field(order.field).column));
+        let end = self.dialect.last_beginning(beginning);
+        let otherwise = if order.descending { &end } else { beginning };
+        format!(
+            "COALESCE((SELECT {own} FROM {table} AS c WHERE c.\"id\" = {id} AND {own} >= {beginning} \
+             AND {own} <= {end}), {otherwise})"
+        )
     }
 
     fn add_conditions(&mut self, tests: &[Test]) {

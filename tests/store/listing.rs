@@ -11,6 +11,7 @@ both![
     pages_tell_whether_there_is_more,
     equal_plans_run_the_same_statement_and_others_do_not,
     a_list_and_its_count_are_one_snapshot,
+    a_cursor_stays_short_however_long_the_text,
 ];
 
 async fn people(bench: &Bench) {
@@ -84,7 +85,7 @@ async fn conditions_compare_exactly(bench: Bench) {
         assert_eq!(found, expected, "{shown}");
         let counted = Listing {
             conditions,
-            count: true,
+            count: Count::Exact,
             slice: Slice::Page { page: 9, size: 5 },
             ..Listing::default()
         };
@@ -134,29 +135,79 @@ async fn a_list_and_its_count_are_one_snapshot(bench: Bench) {
         }
     });
     while !writer.is_finished() {
-        let listing = Listing { count: true, ..Listing::default() };
+        let listing = Listing { count: Count::Exact, ..Listing::default() };
         let (outcome, rows) = bench.one(bench.list("User", listing, "id orders(id)")).await.unwrap();
         assert_eq!(outcome, Outcome::Listed { more: false, total: Some(rows.len() as u64) });
     }
     writer.await.unwrap();
 }
 
-fn by_cursor(bench: &Bench, order: &[Order], first: i64, after: Option<String>) -> Operation {
+fn by_cursor(bench: &Bench, record: &str, order: &[Order], first: i64, after: Option<String>) -> Operation {
     let slice = Slice::First { first, after };
-    bench.list("User", Listing { order: order.to_vec(), slice, cursors: true, ..Listing::default() }, "id")
+    bench.list(record, Listing { order: order.to_vec(), slice, cursors: true, ..Listing::default() }, "id")
 }
 
 /// All ids, page by page.
-async fn paged(bench: &Bench, order: &[Order], first: i64) -> Vec<Stored> {
+async fn paged(bench: &Bench, record: &str, order: &[Order], first: i64) -> Vec<Stored> {
     let (mut all, mut after) = (Vec::new(), None);
     loop {
-        let (outcome, rows) = bench.one(by_cursor(bench, order, first, after)).await.unwrap();
+        let (outcome, rows) = bench.one(by_cursor(bench, record, order, first, after)).await.unwrap();
         let Outcome::Listed { more, .. } = outcome else { panic!("{outcome:?}") };
         assert!(rows.len() as i64 <= first && (!more || rows.len() as i64 == first));
         all.extend(rows.iter().map(|row| row.cells[0].clone()));
         let Some(last) = rows.last().filter(|_| more) else { return all };
-        after = Some(cursor::encode(order, &Shown(last), 1));
+        let place = cursor::encode(order, &Shown(last), 1);
+        assert!(place.len() < 1_500 * (1 + order.len()), "{place}");
+        after = Some(place);
     }
+}
+
+/// Long texts that begin alike, in no order; one that is told whole and one that is missing among them.
+async fn long_texts(bench: &Bench) {
+    for number in [7, 2, 9, 4, 1, 8, 3, 6, 5] {
+        let long = format!("{}{number}{}", "ä😀\"\u{1}".repeat(200), "y".repeat(200_000));
+        let fields = [("label", text(&long)), ("rank", int(number % 2))];
+        bench.make("Thing", &fields).await;
+    }
+    bench.make("Thing", &[("label", text("ä"))]).await;
+    bench.make("Thing", &[("rank", int(1))]).await;
+}
+
+async fn a_cursor_stays_short_however_long_the_text(bench: Bench) {
+    long_texts(&bench).await;
+    for words in [&["label"][..], &["-label"], &["rank", "-label"], &["label", "rank"]] {
+        let order = bench.order("Thing", words);
+        let whole = Listing { order: order.clone(), ..Listing::default() };
+        let whole = bench.rows(bench.list("Thing", whole, "id")).await;
+        let whole: Vec<Stored> = whole.into_iter().map(|row| row.cells[0].clone()).collect();
+        for first in [1, 2, 5] {
+            assert_eq!(paged(&bench, "Thing", &order, first).await, whole, "{words:?}");
+        }
+        // What the cursor stands for changes or goes away: what comes after it still comes.
+        let (_, rows) = bench.one(by_cursor(&bench, "Thing", &order, 4, None)).await.unwrap();
+        let after = Some(cursor::encode(&order, &Shown(&rows[3]), 1));
+        let Stored::Int(id) = rows[3].cells[0] else { panic!("no id") };
+        let Stored::Text(label) = &rows[3].cells
+            [1 + order.iter().position(|by| by.field == bench.field("Thing", "label")).unwrap()]
+        else {
+            panic!("no text")
+        };
+        for other in ["zzz", "A"] {
+            bench.one(bench.update("Thing", id, &[("label", text(other))], None)).await.unwrap();
+            let rest = bench.rows(by_cursor(&bench, "Thing", &order, 100, after.clone())).await;
+            assert!(
+                whole[4..].iter().all(|id| rest.iter().any(|row| row.cells[0] == *id)),
+                "{words:?} {other}"
+            );
+        }
+        bench.one(bench.update("Thing", id, &[("label", text(label))], None)).await.unwrap();
+    }
+    let order = bench.order("Thing", &["label"]);
+    let (_, rows) = bench.one(by_cursor(&bench, "Thing", &order, 4, None)).await.unwrap();
+    let after = Some(cursor::encode(&order, &Shown(&rows[3]), 1));
+    let Stored::Int(id) = rows[3].cells[0] else { panic!("no id") };
+    bench.one(bench.delete("Thing", id, "id")).await.unwrap();
+    assert_eq!(bench.rows(by_cursor(&bench, "Thing", &order, 100, after)).await.len(), 10 - 1);
 }
 
 struct Shown<'a>(&'a Told1);
@@ -204,7 +255,7 @@ async fn is_the_whole_list(bench: &Bench, (people, order, first): &Sorted) {
         .map(|row| row.cells[0].clone())
         .collect();
     assert_eq!(whole.len(), people.len());
-    assert_eq!(paged(bench, &order, *first).await, whole);
+    assert_eq!(paged(bench, "User", &order, *first).await, whole);
 }
 
 fn paging_through_is_the_whole_list(bench: impl AsyncFn() -> Bench) {

@@ -1,10 +1,140 @@
 //! The pages face: records as HTML for people, with forms that need no script.
 
+mod choices;
+mod complaints;
+mod control;
+mod delete;
+mod detail;
+mod effects;
+mod error;
+mod filters;
+mod flash;
+mod form;
+mod gather;
+mod home;
+mod kept;
+mod list;
+mod look;
+mod plain;
+mod press;
+mod reading;
+mod respond;
 #[cfg(test)]
 mod rendered;
 #[cfg(test)]
 mod sample_forms;
 #[cfg(test)]
 mod samples;
+mod sheet;
+mod shown;
+mod spelled;
+mod subject;
+mod table;
+mod theirs;
 pub mod view;
-pub mod views;
+mod views;
+mod ways;
+mod words;
+
+use std::sync::{Arc, LazyLock};
+
+use axum::Router;
+use axum::extract::Path;
+use axum::response::IntoResponse;
+use axum::routing::get;
+use http::HeaderMap;
+
+use self::detail::Sheet;
+use self::reading::Reading;
+use self::subject::Subject;
+use self::view::Link;
+use self::views::Views;
+use super::assets::{Asset, Assets, SCRIPT, STYLE, plain};
+use super::resources::Site;
+use crate::app::App;
+use crate::engine::Selection;
+use crate::model::{SourceFile, TypeId};
+
+static OWN: [Asset; 3] = [
+    plain!("{{css}}", "app", "css", STYLE),
+    plain!("{{js}}", "live", "js", SCRIPT),
+    plain!("{{icon}}", "icon", "svg", "image/svg+xml"),
+];
+
+static ASSETS: LazyLock<Assets> = LazyLock::new(|| Assets::new("/_/pages/", &OWN));
+
+/// What one application's pages are made of, ready to be filled.
+pub struct Served {
+    name: String,
+    views: Views,
+    frame: view::Site,
+    /// How each record type is spoken of, by [`TypeId`].
+    subjects: Vec<Subject>,
+    /// What is read of a record for its name, for a row and for its page, by [`TypeId`].
+    names: Vec<Arc<Selection>>,
+    readings: Vec<Reading>,
+    sheets: Vec<Sheet>,
+    /// What there is beside records.
+    others: Vec<Link>,
+}
+
+impl Served {
+    pub fn new(app: &App, site: &Site) -> Served {
+        let subjects: Vec<Subject> = site.engine.model().records.iter().map(Subject::of).collect();
+        let records = subjects.iter().map(|subject| &subject.resource);
+        let records =
+            records.map(|resource| Link { label: resource.plural.clone(), href: resource.path.clone() });
+        let lists = app.manifest.lists.iter().filter(|list| list.page);
+        let lists = lists.map(|list| Link { label: subject::heading(list.name()), href: list.path.clone() });
+        let frame = view::Site {
+            name: app.name.clone(),
+            nav: records.chain(lists).collect(),
+            css: ASSETS.fill("{{css}}"),
+            js: ASSETS.fill("{{js}}"),
+            icon: ASSETS.fill("{{icon}}"),
+        };
+        let model = site.engine.model();
+        let types = || (0..model.records.len()).map(TypeId);
+        let reading = |record: TypeId| {
+            let shown = reading::columns(model.record(record), subjects[record.0].title);
+            Reading::of(model, &subjects, record, &shown)
+        };
+        let readings: Vec<Reading> = types().map(reading).collect();
+        Served {
+            name: app.name.clone(),
+            views: views(app),
+            frame,
+            names: types().map(|record| Arc::new(reading::names(model, &subjects, record))).collect(),
+            sheets: types().map(|record| Sheet::of(model, &subjects, &readings, record)).collect(),
+            readings,
+            subjects,
+            others: home::others(&app.manifest),
+        }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn subject(&self, record: TypeId) -> &Subject {
+        &self.subjects[record.0]
+    }
+}
+
+/// The application's own in place of the built-in ones; what is broken is told in the log once.
+fn views(app: &App) -> Views {
+    let name = |file: &SourceFile| file.name.trim_start_matches("views/").to_owned();
+    let views = Views::over(app.views.iter().map(|file| (name(file), file.text.clone())));
+    for broken in views.broken() {
+        tracing::warn!("{broken}");
+    }
+    views
+}
+
+/// Style and script.
+pub fn assets() -> Router {
+    let file = async |Path(name): Path<String>, headers: HeaderMap| {
+        ASSETS.respond(&name, &headers).map_err(IntoResponse::into_response)
+    };
+    Router::new().route("/_/pages/{name}", get(file))
+}

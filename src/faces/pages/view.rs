@@ -237,8 +237,8 @@ pub struct Related {
     pub label: String,
     /// "3", "more than 1,000".
     pub count: String,
-    /// All of them.
-    pub href: String,
+    /// All of them, where they have a list.
+    pub href: Option<String>,
     pub new: Option<String>,
     /// The first few.
     pub table: Table,

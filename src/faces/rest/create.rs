@@ -1,40 +1,24 @@
-//! Records that are created: from a JSON object, many at once, from a form, or from nothing but a text.
-
-use std::sync::Arc;
+//! Records that are created: from a JSON object, many at once, or from nothing but a text.
 
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, ETAG, LOCATION};
 
-use super::content::{Object, Sent, numbered};
-use super::fields::{self, Deed, Fields};
-use super::negotiate::Wanted;
-use super::pairs::Pairs;
-use super::query::Takes;
 use super::read::closed;
-use super::records::Ask;
-use super::rows::{Form, Rows, Written};
-use super::write::{Finished, in_json, mark, refusal, see_other, visible};
-use crate::engine::{Done, Operation, Selection, answer_as};
+use crate::engine::{Done, Operation, answer_as};
 use crate::error::{Error, Result};
-use crate::faces::problem::{Problem, Voice};
+use crate::faces::problem::Problem;
+use crate::faces::resources::ask::Ask;
+use crate::faces::resources::content::{Object, numbered};
+use crate::faces::resources::fields::Deed;
+use crate::faces::resources::negotiate::Wanted;
+use crate::faces::resources::query::Takes;
+use crate::faces::resources::rows::{Form, Rows, Written};
+use crate::faces::resources::write::{mark, refusal, visible};
 use crate::model::{Value, coerce};
 
 impl Ask<'_> {
-    pub async fn create(&self, bytes: &[u8]) -> Result<Response, Problem> {
-        let is_field = |name: &str| fields::of_control(self.record(), name).is_some();
-        let sent = self.place().read(self.headers(), bytes, is_field);
-        match sent.map_err(|problem| self.spoken(problem))? {
-            Sent::Record(object) => self.create_one(object, bytes).await.map_err(in_json),
-            Sent::Records(objects) => self.create_many(objects, bytes).await.map_err(in_json),
-            Sent::Form(pairs) => self.create_by_form(&pairs, bytes).await,
-            Sent::Text(text) => {
-                self.create_by_text(text, bytes).await.map_err(|problem| problem.voice(Voice::Text))
-            }
-        }
-    }
-
-    async fn create_one(&self, object: Object, bytes: &[u8]) -> Result<Response, Problem> {
+    pub async fn create_one(&self, object: Object, bytes: &[u8]) -> Result<Response, Problem> {
         let query = self.query(self.collection.record, Takes::Fields)?;
         let shape = self.shape(self.collection, &query);
         let operation = self.judged(object, Deed::Create, |fields| self.creation(fields, &shape.selection));
@@ -51,7 +35,7 @@ impl Ask<'_> {
     }
 
     /// All or none; the answer is the records in the order they were sent.
-    async fn create_many(&self, objects: Vec<Result<Object>>, bytes: &[u8]) -> Result<Response, Problem> {
+    pub async fn create_many(&self, objects: Vec<Result<Object>>, bytes: &[u8]) -> Result<Response, Problem> {
         let query = self.query(self.collection.record, Takes::Fields)?;
         let shape = self.shape(self.collection, &query);
         let key = self.key(bytes)?;
@@ -85,32 +69,17 @@ impl Ask<'_> {
         Ok(mark(response, replayed))
     }
 
-    async fn create_by_form(&self, pairs: &Pairs, bytes: &[u8]) -> Result<Response, Problem> {
-        let fields = fields::of_form(self.record(), pairs);
-        let done = self.create_quietly(fields, bytes).await?;
-        Ok(done.marked(see_other(&self.collection.path)))
-    }
-
-    async fn create_by_text(&self, text: String, bytes: &[u8]) -> Result<Response, Problem> {
+    pub async fn create_by_text(&self, text: String, bytes: &[u8]) -> Result<Response, Problem> {
         let Some(texts) = &self.collection.texts else {
             return Err(Problem::of_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
         };
         let said = format!("Added: {text}\n");
         let blank = texts.list.blank.iter().map(|field| (*field, Value::from("")));
         let fields = std::iter::once((texts.list.field, Value::from(text))).chain(blank).collect();
-        let done = self.create_quietly(fields, bytes).await?;
+        let operation = self.creation(fields, &self.collection.whole.selection);
+        let done = self.carry_out(operation, self.key(bytes)?).await.map_err(refusal)?;
         let location = format!("{}/{}", self.collection.path, done.written.id);
         let headers = [(CONTENT_TYPE, Wanted::Lines.content_type()), (LOCATION, visible(&location))];
         Ok(done.marked((StatusCode::CREATED, headers, said).into_response()))
-    }
-
-    async fn create_quietly(&self, fields: Fields, bytes: &[u8]) -> Result<Finished, Problem> {
-        let shape = &self.collection.whole;
-        let operation = self.creation(fields, &shape.selection);
-        self.write(Ok(operation), Rows::new(shape, Form::One), self.key(bytes)?).await.map_err(refusal)
-    }
-
-    fn creation(&self, fields: Fields, selection: &Arc<Selection>) -> Operation {
-        Operation::Create { record: self.collection.record, id: None, fields, selection: selection.clone() }
     }
 }

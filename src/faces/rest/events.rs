@@ -11,18 +11,19 @@ use futures_util::stream;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
-use super::negotiate::Wanted;
-use super::query::{Query, Takes};
-use super::records::Ask;
-use super::shape::Shape;
 use super::snapshot::Snapshot;
 use crate::engine::changes::{Settled, cell_of};
-use crate::engine::{Change, Deed, Engine, Feed, Row, Stretch};
+use crate::engine::{Change, Deed, Feed, Row, Stretch};
 use crate::error::{Error, Result};
 use crate::faces::metrics::{Metrics, Open};
 use crate::faces::problem::Problem;
+use crate::faces::resources::ask::Ask;
+use crate::faces::resources::negotiate::Wanted;
+use crate::faces::resources::query::{Query, Takes};
+use crate::faces::resources::shape::Shape;
 use crate::faces::shutdown::{Drained, Shutdown};
-use crate::model::{Cell, TypeId};
+use crate::faces::tags;
+use crate::model::Cell;
 
 const LAST_EVENT_ID: &str = "last-event-id";
 
@@ -46,9 +47,10 @@ impl Streams {
 }
 
 impl Ask<'_> {
-    pub async fn events(&self) -> Result<Response, Problem> {
+    pub async fn events(&self, streams: &Streams) -> Result<Response, Problem> {
         let query = self.query(self.collection.record, Takes::Stream)?;
-        let live = self.follow(&query).await?;
+        tags::allow(self.headers(), None)?;
+        let live = self.follow(&query, streams).await?;
         let body = stream::unfold(live, async |mut live| {
             let bytes = live.next().await?;
             Some((Ok::<_, Infallible>(Bytes::from(bytes)), live))
@@ -60,8 +62,8 @@ impl Ask<'_> {
         Ok(response)
     }
 
-    async fn follow(&self, query: &Query) -> Result<Live> {
-        let engine = &self.served.engine;
+    async fn follow(&self, query: &Query, streams: &Streams) -> Result<Live> {
+        let engine = &self.site.engine;
         let feed = engine.feed();
         let settled = feed.settled().await;
         // What is no text is no id that was ever given: the client must learn of it.
@@ -81,7 +83,6 @@ impl Ask<'_> {
         let begins = last.is_none() || reset.is_some();
         let snapshot = (query.snapshot && begins)
             .then(|| Snapshot::new(engine.clone(), self.collection.record, shape.clone()));
-        let streams = &self.served.streams;
         Ok(Live {
             feed: feed.clone(),
             settled,
@@ -230,10 +231,4 @@ impl Row for Imaged<'_> {
     }
 
     fn each_child(&self, _child: usize, _visit: &mut dyn FnMut(&dyn Row)) {}
-}
-
-/// The changes that the schema has a subscription for, by record type.
-pub fn watched(engine: &Engine, record: TypeId) -> Vec<Deed> {
-    let watched = crate::engine::resolvers::watched(engine.bindings());
-    watched.into_iter().filter(|(of, _)| *of == record).map(|(_, deed)| deed).collect()
 }

@@ -1,7 +1,7 @@
 //! JSON Merge Patch (RFC 7396) where it reaches inside a field: embedded values and JSON.
 
-use super::content::Object;
 use crate::engine::{Row, Selection};
+use crate::faces::resources::content::Object;
 use crate::model::{FieldId, Kind, RecordType, Scalar, Value, json};
 
 /// Whether any field is given an object that is to be merged with what is there.

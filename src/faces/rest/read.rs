@@ -9,15 +9,16 @@ use http::header::{CONTENT_TYPE, ETAG, HeaderName, LINK};
 use http::{HeaderValue, StatusCode};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::collection::{Collection, Nested};
-use super::negotiate::{COLLECTION, Fields, RECORD, Wanted};
-use super::query::{Query, Takes, chooses_fields, refused};
-use super::records::{Ask, look, no_page};
-use super::rows::{Form, Read, Rows};
-use super::shape::Shape;
-use crate::engine::{Condition, Engine, Listing, Op, Operation, Outcome, Selection, Slice};
+use super::events::Streams;
+use crate::engine::{Condition, Count, Engine, Listing, Op, Operation, Outcome, Selection, Slice};
 use crate::error::{Error, Result};
 use crate::faces::problem::Problem;
+use crate::faces::resources::ask::{Ask, look};
+use crate::faces::resources::collection::{Collection, Nested};
+use crate::faces::resources::negotiate::Wanted;
+use crate::faces::resources::query::{Query, Takes, refused};
+use crate::faces::resources::rows::{Form, Read, Rows};
+use crate::faces::resources::shape::Shape;
 use crate::faces::tags;
 use crate::model::{FieldId, TypeId, Value};
 
@@ -39,9 +40,9 @@ impl Ask<'_> {
 
     /// A record of another record's: its reference must lead there.
     pub async fn one_below(&self, above: i64, nested: &Nested, id: i64) -> Result<Response, Problem> {
-        let target = self.served.collection(nested.record);
+        let target = self.site.collection(nested.record);
         let shape = self.one_asked(target)?;
-        let own = self.served.engine.model().record(nested.record).id_field();
+        let own = self.site.engine.model().record(nested.record).id_field();
         let conditions = vec![is(own, id), is(nested.reference, above)];
         let slice = Slice::First { first: 1, after: None };
         let listing = Listing { conditions, slice, ..Listing::default() };
@@ -52,13 +53,8 @@ impl Ask<'_> {
     }
 
     fn one_asked(&self, target: &Collection) -> Result<Arc<Shape>, Problem> {
-        no_page(RECORD.wanted(self.headers(), self.chosen())?, RECORD)?;
         let query = self.query(target.record, Takes::Fields)?;
         Ok(self.shape(target, &query))
-    }
-
-    fn chosen(&self) -> Fields {
-        if chooses_fields(&self.head.uri) { Fields::Chosen } else { Fields::Unsaid }
     }
 
     fn shown(&self, record: TypeId, id: i64, shape: &Shape, read: Read) -> Result<Response, Problem> {
@@ -66,25 +62,24 @@ impl Ask<'_> {
             return Err(self.missing(record, id));
         }
         let version = read.version.ok_or_else(|| Error::internal("a record has no readable version"))?;
-        Ok(self.tagged(shape.tag(version), Wanted::Json, read.bytes))
+        self.tagged(shape.tag(version), Wanted::Json, read.bytes)
     }
 
     /// The bytes, or nothing but the news that the client has them.
-    fn tagged(&self, tag: String, wanted: Wanted, bytes: Vec<u8>) -> Response {
+    fn tagged(&self, tag: String, wanted: Wanted, bytes: Vec<u8>) -> Result<Response, Problem> {
+        tags::allow(self.headers(), Some(&tag))?;
         let mut response = if tags::is_known(self.headers(), &tag) {
             StatusCode::NOT_MODIFIED.into_response()
         } else {
             ([(CONTENT_TYPE, wanted.content_type())], bytes).into_response()
         };
         response.headers_mut().insert(ETAG, HeaderValue::from_str(&tag).expect("a tag is visible ASCII"));
-        self.negotiated(response)
+        Ok(self.negotiated(response))
     }
 
-    pub async fn list(&self) -> Result<Response, Problem> {
-        let offers = self.collection.offers();
-        let wanted = no_page(offers.wanted(self.headers(), self.chosen())?, offers)?;
+    pub async fn list(&self, wanted: Wanted, streams: &Streams) -> Result<Response, Problem> {
         if wanted == Wanted::Events {
-            return self.events().await;
+            return self.events(streams).await;
         }
         let query = self.query(self.collection.record, Takes::List)?;
         let reading = self.reading(self.collection, &query, wanted, Vec::new());
@@ -92,10 +87,9 @@ impl Ask<'_> {
     }
 
     /// The records that refer to one record, which must be there.
-    pub async fn list_below(&self, above: i64, nested: &Nested) -> Result<Response, Problem> {
-        let wanted = no_page(COLLECTION.wanted(self.headers(), self.chosen())?, COLLECTION)?;
+    pub async fn list_below(&self, above: i64, nested: &Nested, wanted: Wanted) -> Result<Response, Problem> {
         let query = self.query(nested.record, Takes::List)?;
-        let target = self.served.collection(nested.record);
+        let target = self.site.collection(nested.record);
         let reading = self.reading(target, &query, wanted, vec![is(nested.reference, above)]);
         let path = format!("{}/{above}/{}", self.collection.path, nested.segment);
         self.listed(&path, query, wanted, reading, Some(above)).await
@@ -120,7 +114,7 @@ impl Ask<'_> {
         };
         let mut listing = Listing { cursors: true, ..query.listing.clone() };
         listing.conditions.extend(conditions);
-        Reading { engine: self.served.engine.clone(), record: target.record, shape, form, listing }
+        Reading { engine: self.site.engine.clone(), record: target.record, shape, form, listing }
     }
 
     async fn listed(
@@ -150,13 +144,14 @@ impl Ask<'_> {
         };
         let (more, total) = (*more, *total);
         let mut response = if is_whole && more {
+            tags::allow(self.headers(), None)?;
             self.negotiated(([(CONTENT_TYPE, wanted.content_type())], reading.follow(first)).into_response())
         } else {
             let next = first.last.as_deref().filter(|_| more);
             let links = (!is_whole).then(|| query.links(path, next, total));
             let bytes = closed(reading.form, first.bytes);
             let tag = tag(wanted, &bytes, links.as_deref(), total);
-            let mut response = self.tagged(tag, wanted, bytes);
+            let mut response = self.tagged(tag, wanted, bytes)?;
             let links = links.and_then(|links| HeaderValue::from_str(&links).ok());
             response.headers_mut().extend(links.map(|links| (LINK, links)));
             response
@@ -227,7 +222,7 @@ impl Reading {
     /// The first part and then the others, each read when the client has taken the one before: what goes away stops
     /// being read, and memory holds one part. Each part is read as the records are then.
     fn follow(mut self, first: Read) -> Body {
-        self.listing.count = false;
+        self.listing.count = Count::No;
         let form = self.form;
         let next = self.next(&first);
         let others = stream::try_unfold(Some((self, next)), |state| async move {

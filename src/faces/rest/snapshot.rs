@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::records::look;
-use super::rows::{Form, Rows};
-use super::shape::Shape;
 use crate::engine::{Change, Deed, Engine, Feed, Listing, Operation, Outcome, Slice};
 use crate::error::Result;
+use crate::faces::resources::ask::look;
+use crate::faces::resources::rows::{Form, Rows};
+use crate::faces::resources::shape::Shape;
 use crate::model::TypeId;
 
 /// Records of one part: it is read at once and held in memory.

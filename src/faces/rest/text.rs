@@ -104,6 +104,9 @@ impl Prepared {
             Content::View(name) => return no_template(name).into_response(),
         };
         let is_read = method == Method::GET || method == Method::HEAD;
+        if is_read && let Err(problem) = tags::allow(headers, Some(tag)) {
+            return problem.voice(Voice::Text).into_response();
+        }
         let mut response = if is_read && tags::is_known(headers, tag) {
             StatusCode::NOT_MODIFIED.into_response()
         } else {

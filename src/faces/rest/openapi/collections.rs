@@ -8,7 +8,7 @@ use super::responses::{Responses, Voice, headers};
 use super::schemas::{answered, is_needed};
 use super::values::reference;
 use crate::engine::PlanLimits;
-use crate::faces::rest::collection::{Collection, inverses};
+use crate::faces::resources::collection::{Collection, inverses};
 use crate::model::{Model, RecordType, TypeId};
 
 /// A path and its operations.
@@ -93,7 +93,7 @@ impl Described<'_> {
     fn list(&self, names: &mut Names) -> Json {
         let id = names.take(&format!("list{}", pascal(&self.collection.path)));
         let mut parameters = parameters::of_list(self.record(), self.limits);
-        parameters.push(parameters::reference("If-None-Match"));
+        parameters.extend(parameters::CONDITIONS.map(parameters::reference));
         let is_live = !self.collection.deeds.is_empty();
         if is_live {
             parameters.extend(["snapshot", "Last-Event-ID"].map(parameters::reference));
@@ -113,7 +113,7 @@ impl Described<'_> {
             "headers": headers(&["ETag", "Link", "X-Total-Count"]),
             "links": { "first": self.link(&self.ids.of(self.collection.record).get, "$response.body#/0/id") },
         });
-        let responses = Responses::new(Voice::Negotiated).add(200, ok).not_modified().refused(&[400, 406]);
+        let responses = Responses::new(Voice::Negotiated).add(200, ok).reads().refused(&[400, 406]);
         self.operation(&id, format!("A part of the list of {}", self.plural()), parameters, responses)
     }
 
@@ -168,7 +168,7 @@ impl Described<'_> {
             .add(201, created)
             .plain(303, "A form made it; go on to the list.", &["Location!", "Idempotency-Replayed"])
             .refused(&[400])
-            .writes();
+            .takes();
         let parameters = vec![parameters::fields(record), parameters::reference("Idempotency-Key")];
         let summary = format!("Make a {name}, or many at once: all or nothing");
         let mut operation =
@@ -217,9 +217,10 @@ impl Described<'_> {
         let links = self.links_of_one("$request.path.id");
         let responses = Responses::new(Voice::Negotiated)
             .add(200, self.shown("The record.", &["ETag!"], links))
-            .not_modified()
+            .reads()
             .refused(&[400, 404, 406]);
-        let parameters = vec![parameters::fields(self.record()), parameters::reference("If-None-Match")];
+        let mut parameters = vec![parameters::fields(self.record())];
+        parameters.extend(parameters::CONDITIONS.map(parameters::reference));
         let id = &self.ids.of(self.collection.record).get;
         self.operation(id, format!("One {}", self.record().name), parameters, responses)
     }
@@ -235,7 +236,7 @@ impl Described<'_> {
         Responses::new(Voice::Negotiated)
             .add(200, self.shown("The record as it is now.", &["ETag!", "Idempotency-Replayed"], links))
             .refused(&[400, 404])
-            .writes()
+            .takes()
     }
 
     /// PUT, and POST to a record, do the same.
@@ -298,7 +299,7 @@ impl Described<'_> {
         let path = format!("{}/{{id}}/{segment}", self.collection.path);
 
         let mut parameters = parameters::of_list(below, self.limits);
-        parameters.push(parameters::reference("If-None-Match"));
+        parameters.extend(parameters::CONDITIONS.map(parameters::reference));
         let first = json!({ "operationId": one_id, "parameters": {
             "id": "$request.path.id", &inner: "$response.body#/0/id",
         } });
@@ -306,8 +307,7 @@ impl Described<'_> {
             "description": "The part of the list that was asked for.", "content": list_content(below),
             "headers": headers(&["ETag", "Link", "X-Total-Count"]), "links": { "first": first },
         });
-        let responses =
-            Responses::new(Voice::Negotiated).add(200, ok).not_modified().refused(&[400, 404, 406]);
+        let responses = Responses::new(Voice::Negotiated).add(200, ok).reads().refused(&[400, 404, 406]);
         let summary = format!("The {segment} of a {}", above.name);
         let list = self.operation(list_id, summary, parameters, responses);
 
@@ -316,10 +316,10 @@ impl Described<'_> {
         let ok = json!({
             "description": "The record.", "content": content, "headers": headers(&["ETag!"]), "links": links,
         });
-        let responses =
-            Responses::new(Voice::Negotiated).add(200, ok).not_modified().refused(&[400, 404, 406]);
+        let responses = Responses::new(Voice::Negotiated).add(200, ok).reads().refused(&[400, 404, 406]);
         let summary = format!("One of the {segment} of a {}", above.name);
-        let parameters = vec![parameters::fields(below), parameters::reference("If-None-Match")];
+        let mut parameters = vec![parameters::fields(below)];
+        parameters.extend(parameters::CONDITIONS.map(parameters::reference));
         let one = self.operation(&one_id, summary, parameters, responses);
         vec![
             (path.clone(), json!({ "parameters": [parameters::id("id")], "get": list })),

@@ -39,30 +39,28 @@ fn takes(methods: &Methods, method: &str) -> bool {
 
 fn text(endpoint: &TextEndpoint, method: &str, names: &mut Names) -> Json {
     let is_read = ["get", "head"].contains(&method);
-    let mut responses = Responses::new(Voice::Text).refused(&[413]);
-    if !is_read {
+    let mut responses = Responses::new(Voice::Text);
+    if !is_read && method != "options" {
         responses = responses.refused(&[403]);
     }
     if let Reply::Text(text) = &endpoint.reply {
         let mut ok = json!({ "description": "The text as it stands.", "headers": headers(&["ETag!"]) });
-        match method {
-            // What only asks for the head gets no more.
-            "head" => {}
-            "options" => ok["headers"]["Allow"] = json!({ "$ref": "#/components/headers/Allow.Always" }),
-            _ => {}
+        if method == "options" {
+            ok["headers"]["Allow"] = json!({ "$ref": "#/components/headers/Allow.Always" });
         }
+        // What only asks for the head gets no more.
         if method != "head" {
             ok["content"] = json!({ "text/plain": { "schema": { "type": "string" }, "example": text } });
         }
         responses = responses.add(200, ok);
         if is_read {
-            responses = responses.not_modified();
+            responses = responses.reads();
         }
     }
     let id = names.take(&format!("{method}{}", pascal(&endpoint.path)));
     let mut operation = json!({ "operationId": id, "tags": [TEXTS] });
     if is_read {
-        operation["parameters"] = json!([parameters::reference("If-None-Match")]);
+        operation["parameters"] = json!(parameters::CONDITIONS.map(parameters::reference));
     }
     operation["responses"] = responses.finish();
     operation
@@ -93,8 +91,8 @@ fn read(list: &PlainList, name: &str, names: &mut Names) -> Json {
     });
     let ok = json!({ "description": "Every value, in order.", "content": content, "headers": headers(&["ETag!"]) });
     let refused: &[u16] = if list.page { &[406] } else { &[] };
-    let responses = Responses::new(Voice::Text).add(200, ok).not_modified().refused(refused);
-    operation(names.take(&format!("get{name}")), "All values", &["If-None-Match"], responses)
+    let responses = Responses::new(Voice::Text).add(200, ok).reads().refused(refused);
+    operation(names.take(&format!("get{name}")), "All values", &parameters::CONDITIONS, responses)
 }
 
 /// JSON that is no object and no array is text as it stands.
@@ -118,7 +116,7 @@ fn written(status: u16, description: &str) -> Responses {
 
 fn append(list: &PlainList, name: &str, names: &mut Names) -> Json {
     let mut content = body();
-    let mut responses = written(201, "Added at the end.").refused(&[400]);
+    let mut responses = written(201, "Added at the end.").takes().refused(&[400]);
     if list.page {
         let form = json!({
             "type": "object", "required": ["value"],
@@ -136,7 +134,7 @@ fn append(list: &PlainList, name: &str, names: &mut Names) -> Json {
 }
 
 fn replace(name: &str, names: &mut Names) -> Json {
-    let responses = written(200, "Replaced.").refused(&[400, 404]);
+    let responses = written(200, "Replaced.").takes().refused(&[400, 404]);
     let mut operation =
         operation(names.take(&format!("replaceIn{name}")), "Replace a value", &WRITES, responses);
     operation["requestBody"] = json!({ "required": true, "content": body() });

@@ -19,9 +19,9 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use self::collections::{Described, Ids};
 use self::names::Names;
-use super::collection::Collection;
 use crate::app::Manifest;
 use crate::engine::Engine;
+use crate::faces::resources::collection::Collection;
 use crate::faces::tags;
 
 /// The document, ready to be sent.
@@ -38,6 +38,9 @@ impl Document {
     }
 
     pub fn respond(&self, headers: &HeaderMap) -> Response {
+        if let Err(problem) = tags::allow(headers, Some(&self.tag)) {
+            return problem.into_response();
+        }
         let mut response = if tags::is_known(headers, &self.tag) {
             StatusCode::NOT_MODIFIED.into_response()
         } else {

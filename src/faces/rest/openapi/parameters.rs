@@ -2,12 +2,15 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::patterns::{ID, KEY, NO_NUL};
+use super::patterns::{ID, KEY, NO_COMMA, NO_NUL};
 use super::values::{Side, of_field, of_kind};
 use crate::engine::PlanLimits;
 use crate::engine::plan::holds_text;
-use crate::faces::rest::query::{LIST_WORDS, OPERATORS};
+use crate::faces::resources::query::{LIST_WORDS, OPERATORS};
 use crate::model::{Field, Kind, Model, RecordType, Scalar};
+
+/// What any reading can be held to.
+pub const CONDITIONS: [&str; 2] = ["If-Match", "If-None-Match"];
 
 pub fn reference(name: &str) -> Json {
     json!({ "$ref": format!("#/components/parameters/{name}") })
@@ -35,8 +38,12 @@ pub fn shared() -> Map<String, Json> {
     };
     let text = || json!({ "type": "string" });
     Map::from_iter([
-        header("If-Match", "The `ETag` that is meant to be changed; 412 when it is another by now.", text()),
-        header("If-None-Match", "The `ETag` that is already known: 304 while nothing has changed.", text()),
+        header("If-Match", "The `ETag` that is meant; 412 when it is another by now.", text()),
+        header(
+            "If-None-Match",
+            "The `ETag` that is already known: 304 while nothing has changed, and 412 to a write.",
+            text(),
+        ),
         header(
             "Idempotency-Key",
             "Makes the write safe to send again: the first answer is kept for 24 hours and given again.",
@@ -138,16 +145,23 @@ fn condition(field: &Field, op: Option<&str>) -> Json {
         Some("gt") => "is more than this",
         Some("gte") => "is at least this",
         Some("contains") => "contains this, case as written",
+        Some("null") => "has no value, or has one",
         Some(_) => "is one of these",
     };
     let description = format!("`{}` {meaning}.", field.input_name);
-    let schema = of_field(field, Side::Asked);
+    let schema = match op {
+        // A part of an address need not be one.
+        Some("contains") => text(),
+        Some("null") => json!({ "type": "boolean" }),
+        Some(_) | None => of_field(field, Side::Asked),
+    };
     if op != Some("in") {
         return json!({ "name": name, "in": "query", "description": description, "schema": schema });
     }
     let items = match field.kind {
         // A comma ends an element.
-        Kind::Scalar(Scalar::String | Scalar::Id) => json!({ "type": "string", "pattern": r"^[^\u0000,]*$" }),
+        Kind::Scalar(Scalar::String | Scalar::Id) => json!({ "type": "string", "pattern": NO_COMMA }),
+        Kind::Scalar(Scalar::Url) => json!({ "type": "string", "format": "uri", "pattern": NO_COMMA }),
         Kind::Id
         | Kind::Scalar(_)
         | Kind::Enum(_)

@@ -3,7 +3,15 @@
 /// A 64-bit integer as text. The last few that 64 bits hold have no short expression and are left out.
 pub const ID: &str = "^-?[0-8]?[0-9]{1,18}$";
 
+pub const NOT_NEGATIVE_ID: &str = "^[0-8]?[0-9]{1,18}$";
+
+/// How one is shown: here the last few count too.
+pub const SHOWN_ID: &str = "^-?[0-9]{1,19}$";
+
 pub const NO_NUL: &str = r"^[^\u0000]*$";
+
+/// Of what stands between commas.
+pub const NO_COMMA: &str = r"^[^\u0000,]*$";
 
 /// Some letter that is no white space, as Unicode has it: `\s` is another set in each language.
 pub const NOT_BLANK: &str = concat!(
@@ -65,6 +73,10 @@ mod tests {
         for good in ["0", "-1", "17", "8999999999999999999"] {
             assert!(matches(ID, good) && good.parse::<i64>().is_ok(), "{good}");
         }
+        for shown in [i64::MIN, -1, 0, i64::MAX] {
+            assert!(matches(SHOWN_ID, &shown.to_string()), "{shown}");
+        }
+        assert!(matches(NOT_NEGATIVE_ID, "17") && !matches(NOT_NEGATIVE_ID, "-17"));
         for bad in ["", "-", "1.0", "9999999999999999999", "+1", "1 ", "x"] {
             assert!(!matches(ID, bad), "{bad}");
         }

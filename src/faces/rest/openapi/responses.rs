@@ -26,7 +26,7 @@ const REFUSALS: [(u16, &str, &str); 14] = [
         "Conflict",
         "Taken, still needed by others, or the first request with this `Idempotency-Key` still runs.",
     ),
-    (412, "Stale", "`If-Match` or `If-None-Match` does not hold; nothing changed."),
+    (412, "Stale", "`If-Match`, or `If-None-Match` of a write, does not hold; nothing changed."),
     (413, "TooLarge", "The body is over the limit."),
     (
         415,
@@ -41,10 +41,12 @@ const REFUSALS: [(u16, &str, &str); 14] = [
 ];
 
 /// What any request can meet.
-const ALWAYS: [u16; 5] = [408, 429, 431, 500, 503];
+const ALWAYS: [u16; 6] = [408, 413, 429, 431, 500, 503];
 
-/// What a write can meet besides.
-const WRITES: [u16; 6] = [403, 409, 412, 413, 415, 422];
+/// What a write can meet besides …
+const WRITES: [u16; 4] = [403, 409, 412, 422];
+/// … and one that has a body.
+const UNREADABLE: u16 = 415;
 
 pub fn all() -> Map<String, Json> {
     let mut responses = Map::new();
@@ -68,11 +70,14 @@ fn key(name: &str, voice: Voice) -> String {
 }
 
 fn refusal(status: u16, description: &str, voice: Voice) -> Json {
-    let names: &[&str] = match status {
-        409 => &["Retry-After"],
-        415 if voice == Voice::Negotiated => &["Accept-Post", "Accept-Patch"],
-        429 | 503 => &["Retry-After!"],
-        _ => &[],
+    // A plain list tells its version with whatever it answers.
+    let names: &[&str] = match (status, voice) {
+        (409, Voice::Negotiated) => &["Retry-After"],
+        (409, Voice::Text) => &["Retry-After", "ETag"],
+        (415, Voice::Negotiated) => &["Accept-Post", "Accept-Patch"],
+        (429 | 503, _) => &["Retry-After!"],
+        (400 | 404 | 406 | 412 | 415 | 422, Voice::Text) => &["ETag"],
+        (_, _) => &[],
     };
     let text = json!({ "schema": { "type": "string" } });
     let content = match voice {
@@ -160,7 +165,7 @@ impl Responses {
         self.add(status, json!({ "description": description, "headers": headers(names) }))
     }
 
-    pub fn not_modified(self) -> Responses {
+    fn not_modified(self) -> Responses {
         self.add(304, json!({ "$ref": "#/components/responses/NotModified" }))
     }
 
@@ -172,8 +177,18 @@ impl Responses {
         self
     }
 
+    /// Of a reading: what can be held to a tag.
+    pub fn reads(self) -> Responses {
+        self.not_modified().refused(&[412])
+    }
+
     pub fn writes(self) -> Responses {
         self.refused(&WRITES)
+    }
+
+    /// A write with a body.
+    pub fn takes(self) -> Responses {
+        self.writes().refused(&[UNREADABLE])
     }
 
     /// With what any request can meet, in the order of statuses.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::patterns::{self, DECIMAL, EMAIL, ID, NO_NUL, NOT_BLANK};
+use super::patterns::{self, DECIMAL, EMAIL, ID, NO_NUL, NOT_BLANK, NOT_NEGATIVE_ID, SHOWN_ID};
 use crate::model::{Field, Item, Kind, Rule, Scalar, Value};
 
 /// Where a value stands.
@@ -86,7 +86,8 @@ fn id(side: Side) -> Json {
         Side::Given | Side::Patched => json!({
             "type": ["string", "integer"], "pattern": ID, "minimum": i64::MIN, "maximum": i64::MAX,
         }),
-        Side::Shown | Side::Typed | Side::Asked => json!({ "type": "string", "pattern": ID }),
+        Side::Shown => json!({ "type": "string", "pattern": SHOWN_ID }),
+        Side::Typed | Side::Asked => json!({ "type": "string", "pattern": ID }),
     }
 }
 
@@ -176,8 +177,12 @@ fn range(schema: &mut Json, patterns: &mut [String], min: Option<&str>, max: Opt
         }
     }
     if min.is_some_and(|min| !min.starts_with('-')) {
-        for pattern in patterns.iter_mut().filter(|pattern| **pattern == patterns::whole(DECIMAL)) {
-            *pattern = patterns::whole(patterns::unsigned(DECIMAL));
+        for pattern in patterns {
+            if *pattern == patterns::whole(DECIMAL) {
+                *pattern = patterns::whole(patterns::unsigned(DECIMAL));
+            } else if pattern == ID {
+                *pattern = NOT_NEGATIVE_ID.to_owned();
+            }
         }
     }
 }

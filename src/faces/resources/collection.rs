@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use http::HeaderValue;
 
-use super::events;
 use super::negotiate::{COLLECTION, LIVE_COLLECTION, LIVE_TEXTS, Offers, TEXTS};
 use super::shape::Shape;
 use crate::app::{ResourceSettings, TextList};
@@ -51,7 +50,7 @@ pub enum Below<'p> {
     Record(&'p str),
     /// The form for this record.
     Edit(&'p str),
-    /// What a form without DELETE posts to.
+    /// The page that asks, and what its form posts to.
     Delete(&'p str),
     Nested(&'p str, &'p Nested),
     NestedRecord(&'p str, &'p Nested, &'p str),
@@ -81,7 +80,7 @@ impl Collection {
             texts,
             nested: nested(model, record),
             cache: cache.and_then(|cache| HeaderValue::from_str(cache).ok()),
-            deeds: events::watched(engine, record),
+            deeds: watched(engine, record),
         }
     }
 
@@ -134,10 +133,15 @@ impl Below<'_> {
         match self {
             Below::List => "GET, HEAD, POST, OPTIONS",
             Below::Record(_) => "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS",
-            Below::Delete(_) => "POST, OPTIONS",
+            Below::Delete(_) => "GET, HEAD, POST, OPTIONS",
             Below::New | Below::Edit(_) | Below::Nested(..) | Below::NestedRecord(..) => "GET, HEAD, OPTIONS",
         }
     }
+}
+
+fn watched(engine: &Engine, record: TypeId) -> Vec<Deed> {
+    let watched = crate::engine::resolvers::watched(engine.bindings());
+    watched.into_iter().filter(|(of, _)| *of == record).map(|(_, deed)| deed).collect()
 }
 
 fn nested(model: &Model, record: TypeId) -> HashMap<String, Nested> {

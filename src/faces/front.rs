@@ -1,0 +1,350 @@
+//! The front door of REST and pages: which resource is at a path, and which of the two faces a request means.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use futures_util::StreamExt;
+use http::header::ALLOW;
+use http::request::Parts;
+use http::{HeaderMap, Method, StatusCode};
+
+use super::foundation::{ErrorPage, Owner, Owners};
+use super::problem::{Problem, Voice, method_not_allowed, not_found};
+use super::resources::Site;
+use super::resources::ask::Ask;
+use super::resources::collection::{Below, Collection};
+use super::resources::content::{Place, Sent};
+use super::resources::negotiate::{COLLECTION, FORM, Fields, RECORD, Wanted, wants_no_content};
+use super::resources::plain::List;
+use super::resources::{body, form};
+use super::rest::lists;
+use super::rest::{self, TextPath, in_json};
+use super::spell::Speaks;
+use super::{accept, pages, tags};
+use crate::app::App;
+use crate::engine::Engine;
+
+/// What one application declares, ready to be served. Swapped whole on reload.
+pub struct Served {
+    site: Site,
+    rest: rest::Served,
+    pages: pages::Served,
+    /// In the order of manifest and schema, for people.
+    addresses: Vec<(String, &'static str)>,
+}
+
+/// The door, whatever is behind it at the moment.
+#[derive(Clone)]
+pub struct Front(Arc<ArcSwap<Served>>);
+
+/// Who answers at a path.
+enum Found<'s> {
+    Text(&'s TextPath),
+    List(&'s Arc<List>),
+    /// What stands below a list: an index, if it is one.
+    Value(&'s Arc<List>, &'s str),
+    Records(&'s Collection, Below<'s>),
+}
+
+impl Served {
+    pub fn new(app: &App, engine: Engine, store: &str, streams: rest::Streams) -> Served {
+        let manifest = &app.manifest;
+        let mut addresses = Vec::new();
+        for endpoint in &manifest.texts {
+            if !addresses.iter().any(|(path, _)| *path == endpoint.path) {
+                addresses.push((endpoint.path.clone(), "text"));
+            }
+        }
+        addresses.extend(manifest.lists.iter().map(|list| (list.path.clone(), "a plain list")));
+        let site = Site::new(manifest, engine, store);
+        addresses.extend(site.collections.iter().map(|collection| (collection.path.clone(), "records")));
+        let rest = rest::Served::new(manifest, &site, streams);
+        let pages = pages::Served::new(app, &site);
+        Served { site, rest, pages, addresses }
+    }
+
+    /// Paths match exactly.
+    fn find<'s>(&'s self, path: &'s str) -> Option<Found<'s>> {
+        if let Some(text) = self.rest.texts.get(path) {
+            return Some(Found::Text(text));
+        }
+        if let Some(list) = self.site.list(path) {
+            return Some(Found::List(list));
+        }
+        if let Some((above, last)) = path.rsplit_once('/')
+            && let Some(list) = self.site.list(above).filter(|_| !last.is_empty())
+        {
+            return Some(Found::Value(list, last));
+        }
+        self.site.find(path).map(|(collection, below)| Found::Records(collection, below))
+    }
+
+    fn owner(&self, path: &str) -> Option<Owner> {
+        let (route, speaks) = match self.find(path)? {
+            Found::Text(_) => (path.to_owned(), Speaks::Always(Voice::Text)),
+            Found::List(list) if list.page => (path.to_owned(), Speaks::Otherwise(Voice::Text)),
+            Found::List(_) => (path.to_owned(), Speaks::Always(Voice::Text)),
+            Found::Value(list, _) => (format!("{}/{{index}}", list.path), Speaks::Always(Voice::Text)),
+            Found::Records(collection, below) => {
+                let is_texts = collection.texts.is_some() && matches!(below, Below::List);
+                let otherwise = if is_texts { Voice::Text } else { Voice::Html };
+                (collection.route(below), Speaks::Otherwise(otherwise))
+            }
+        };
+        Some(Owner { route, speaks })
+    }
+
+    async fn answer(&self, request: Request) -> Response {
+        let path = request.uri().path().to_owned();
+        match self.find(&path) {
+            Some(Found::Text(text)) => {
+                let (head, body) = request.into_parts();
+                ignore(body).await;
+                text.answer(&head.method, &head.headers).await
+            }
+            Some(Found::List(list)) => {
+                let (head, body) = taken(request).await;
+                match self.plain(list, &head, &body).await {
+                    Some(page) => {
+                        let page = page.unwrap_or_else(IntoResponse::into_response);
+                        lists::tagged(&self.site.engine, list, page).await
+                    }
+                    None => lists::answer(&self.site.engine, list, None, &head, body).await,
+                }
+            }
+            Some(Found::Value(list, index)) => {
+                let (head, body) = taken(request).await;
+                lists::answer(&self.site.engine, list, Some(index), &head, body).await
+            }
+            Some(Found::Records(collection, below)) => {
+                let (head, body) = taken(request).await;
+                let ask = Ask { site: &self.site, collection, head: &head };
+                self.records(&ask, below, body).await.unwrap_or_else(IntoResponse::into_response)
+            }
+            None => not_found().into_response(),
+        }
+    }
+
+    /// What the page of a plain list answers: reading it where that is preferred, and its form.
+    async fn plain(
+        &self,
+        list: &Arc<List>,
+        head: &Parts,
+        body: &Result<Bytes, Problem>,
+    ) -> Option<Result<Response, Problem>> {
+        match (&head.method, body) {
+            (&Method::GET | &Method::HEAD, _) => {
+                let wanted = list.offers().choose(&accept::Accept::of(&head.headers), Fields::Unsaid);
+                if wanted == Some(Wanted::Page) {
+                    Some(self.pages.plain(&self.site, list, head).await)
+                } else {
+                    None
+                }
+            }
+            (&Method::POST, Ok(body)) => match list.control(&head.headers, body) {
+                Ok(Some(value)) => Some(self.pages.append(&self.site, list, head, value, body).await),
+                Ok(None) => None,
+                Err(problem) => Some(Err(problem)),
+            },
+            (_, _) => None,
+        }
+    }
+
+    async fn records(
+        &self,
+        ask: &Ask<'_>,
+        below: Below<'_>,
+        body: Result<Bytes, Problem>,
+    ) -> Result<Response, Problem> {
+        let method = match &ask.head.method {
+            &Method::HEAD => &Method::GET,
+            other => other,
+        };
+        match (method, below) {
+            (&Method::OPTIONS, below) => Ok(options(ask, below)),
+            (&Method::GET, below) => self.read(ask, below).await,
+            (&Method::POST, Below::List) => self.create(ask, &body?).await,
+            (&Method::POST | &Method::PUT, Below::Record(id)) => self.replace(ask, ask.id(id)?, &body?).await,
+            (&Method::PATCH, Below::Record(id)) => {
+                let (id, body) = (ask.id(id)?, body?);
+                match read(ask, Place::Patch, &body)? {
+                    Sent::Record(object) => ask.patch(id, object, &body).await,
+                    Sent::Records(_) | Sent::Form(_) | Sent::Text(_) => Err(unreadable()),
+                }
+            }
+            (&Method::DELETE, Below::Record(id)) => {
+                let id = ask.id(id)?;
+                let is_json = wants_no_content(ask.headers());
+                if is_json { ask.delete(id).await } else { self.pages.remove(ask, id).await }
+            }
+            (&Method::POST, Below::Delete(id)) => self.pages.remove_by_form(ask, ask.id(id)?, &body?).await,
+            (_, below) => Err(method_not_allowed(below.allow())),
+        }
+    }
+
+    async fn read(&self, ask: &Ask<'_>, below: Below<'_>) -> Result<Response, Problem> {
+        let (headers, pages) = (ask.headers(), &self.pages);
+        match below {
+            Below::List => match ask.collection.offers().wanted(headers, ask.chosen())? {
+                Wanted::Page => pages.list(ask).await,
+                wanted @ (Wanted::Json | Wanted::Lines | Wanted::Ndjson | Wanted::Events) => {
+                    ask.list(wanted, &self.rest.streams).await
+                }
+            },
+            Below::Record(id) => match (ask.id(id)?, RECORD.wanted(headers, ask.chosen())?) {
+                (id, Wanted::Page) => pages.one(ask, id).await,
+                (id, Wanted::Json | Wanted::Lines | Wanted::Ndjson | Wanted::Events) => ask.one(id).await,
+            },
+            Below::Nested(above, nested) => {
+                match (ask.id(above)?, COLLECTION.wanted(headers, ask.chosen())?) {
+                    (above, Wanted::Page) => pages.list_below(ask, above, nested).await,
+                    (above, wanted @ (Wanted::Json | Wanted::Lines | Wanted::Ndjson | Wanted::Events)) => {
+                        ask.list_below(above, nested, wanted).await
+                    }
+                }
+            }
+            Below::NestedRecord(above, nested, id) => {
+                match (ask.id(above)?, ask.id(id)?, RECORD.wanted(headers, ask.chosen())?) {
+                    (above, id, Wanted::Page) => pages.one_below(ask, above, nested, id).await,
+                    (above, id, Wanted::Json | Wanted::Lines | Wanted::Ndjson | Wanted::Events) => {
+                        ask.one_below(above, nested, id).await
+                    }
+                }
+            }
+            Below::New => {
+                FORM.wanted(headers, Fields::Unsaid)?;
+                pages.new_form(ask).await
+            }
+            Below::Edit(id) => {
+                let id = ask.id(id)?;
+                FORM.wanted(headers, Fields::Unsaid)?;
+                pages.edit_form(ask, id).await
+            }
+            Below::Delete(id) => {
+                let id = ask.id(id)?;
+                FORM.wanted(headers, Fields::Unsaid)?;
+                pages.delete_form(ask, id).await
+            }
+        }
+    }
+
+    async fn create(&self, ask: &Ask<'_>, bytes: &Bytes) -> Result<Response, Problem> {
+        match read(ask, ask.place(), bytes)? {
+            Sent::Record(object) => ask.create_one(object, bytes).await.map_err(in_json),
+            Sent::Records(objects) => ask.create_many(objects, bytes).await.map_err(in_json),
+            Sent::Form(pairs) => self.pages.create(ask, &pairs, bytes).await,
+            Sent::Text(text) => {
+                ask.create_by_text(text, bytes).await.map_err(|problem| problem.voice(Voice::Text))
+            }
+        }
+    }
+
+    async fn replace(&self, ask: &Ask<'_>, id: i64, bytes: &Bytes) -> Result<Response, Problem> {
+        match read(ask, Place::Record, bytes)? {
+            Sent::Record(object) => ask.replace(id, object, bytes).await,
+            Sent::Form(pairs) => self.pages.replace(ask, id, &pairs, bytes).await,
+            Sent::Records(_) | Sent::Text(_) => Err(unreadable()),
+        }
+    }
+}
+
+/// What a body means; what cannot even be read is told in the form that it was sent in.
+fn read(ask: &Ask<'_>, place: Place, bytes: &[u8]) -> Result<Sent, Problem> {
+    let is_field = |name: &str| form::of_control(ask.record(), name).is_some();
+    let sent = place.read(ask.headers(), bytes, is_field).and_then(|sent| held(ask, place).map(|()| sent));
+    sent.map_err(|problem| match body::essence(ask.headers()).as_str() {
+        essence if essence.contains("json") => in_json(problem),
+        "application/x-www-form-urlencoded" | "multipart/form-data" => problem.voice(Voice::Html),
+        _ => problem,
+    })
+}
+
+/// A collection has no version that a write could be held to: its tags are those of one part in one form.
+fn held(ask: &Ask<'_>, place: Place) -> Result<(), Problem> {
+    match place {
+        Place::Collection | Place::Texts => tags::allow(ask.headers(), None),
+        Place::Record | Place::Patch => Ok(()),
+    }
+}
+
+fn unreadable() -> Problem {
+    Problem::of_status(StatusCode::UNSUPPORTED_MEDIA_TYPE)
+}
+
+fn options(ask: &Ask<'_>, below: Below<'_>) -> Response {
+    let mut response = (StatusCode::NO_CONTENT, [(ALLOW, below.allow())]).into_response();
+    let places = match below {
+        Below::List => &[ask.place()][..],
+        Below::Record(_) => &[Place::Record, Place::Patch],
+        Below::New | Below::Edit(_) | Below::Delete(_) | Below::Nested(..) | Below::NestedRecord(..) => &[],
+    };
+    response.headers_mut().extend(places.iter().map(|place| place.header()));
+    response
+}
+
+impl Front {
+    pub fn new(served: Served) -> Front {
+        Front(Arc::new(ArcSwap::from_pointee(served)))
+    }
+
+    /// From the next request on, this is served.
+    pub fn swap(&self, served: Served) {
+        self.0.store(Arc::new(served));
+    }
+
+    /// A fallback and no routes for what is declared, because that can change while the server runs.
+    pub fn router(&self) -> Router {
+        let own = Router::new().route("/", get(home)).route("/openapi.json", get(describe));
+        own.fallback(serve).with_state(self.clone()).merge(rest::docs()).merge(pages::assets())
+    }
+
+    /// Tells the foundation whose paths these are.
+    pub fn owners(&self) -> Owners {
+        let front = self.clone();
+        Arc::new(move |path| front.0.load().owner(path))
+    }
+
+    /// Tells the foundation how an error looks to people.
+    pub fn errors(&self) -> ErrorPage {
+        let front = self.clone();
+        Arc::new(move |problem, request_id| front.0.load().pages.error(problem, request_id))
+    }
+}
+
+/// What is served here and where to go: a page for people, lines for shells.
+async fn home(State(front): State<Front>, request: Request) -> Response {
+    let served = front.0.load_full();
+    let (head, body) = request.into_parts();
+    ignore(body).await;
+    if accept::Accept::of(&head.headers).prefers_html() {
+        return served.pages.home(&served.site, &head).await.unwrap_or_else(IntoResponse::into_response);
+    }
+    super::home::text(served.pages.name(), &served.addresses)
+}
+
+async fn describe(State(front): State<Front>, headers: HeaderMap) -> Response {
+    front.0.load().rest.describe(&headers)
+}
+
+async fn serve(State(front): State<Front>, request: Request) -> Response {
+    front.0.load_full().answer(request).await
+}
+
+/// A request with its whole body, read in any case: a connection with unread bytes could not be used again.
+async fn taken(request: Request) -> (Parts, Result<Bytes, Problem>) {
+    let (head, body) = request.into_parts();
+    let body = axum::body::to_bytes(body, usize::MAX).await;
+    // The foundation says it better when it is a limit that cut it off.
+    (head, body.map_err(|_| Problem::bad_request("MALFORMED_BODY", "the body ended early")))
+}
+
+/// Reads what nobody asked for to its end: a connection with unread bytes could not be used again.
+async fn ignore(body: Body) {
+    let mut body = body.into_data_stream();
+    while let Some(Ok(_)) = body.next().await {}
+}

@@ -1,0 +1,76 @@
+//! A page on its way out: the view filled in, with the headers that every page has.
+
+use axum::response::{IntoResponse, Response};
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, VARY};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use minijinja::Value;
+use minijinja::value::Serde;
+use serde::Serialize;
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::Served;
+use super::flash;
+use super::view::{Head, Link};
+use super::views::Broken;
+use crate::faces::problem::{Problem, Voice};
+use crate::faces::tags;
+
+impl Served {
+    /// Shows `content` under `name` in the view `name.html`. A page that succeeds has a tag: of its bytes, so that it
+    /// is exact whatever changed.
+    pub fn show(
+        &self,
+        headers: &HeaderMap,
+        status: StatusCode,
+        mut head: Head,
+        name: &str,
+        content: &impl Serialize,
+    ) -> Result<Response, Problem> {
+        let code = flash::given(headers);
+        head.flash = head.flash.or_else(|| code.and_then(|code| self.flash(code)));
+        let html = self.render(&head, name, content)?;
+        let mut response = (status, [(CONTENT_TYPE, "text/html; charset=utf-8")]).into_response();
+        if status == StatusCode::OK && head.flash.is_none() {
+            let tag = format!("\"{:032x}\"", xxh3_128(html.as_bytes()));
+            if tags::is_known(headers, &tag) {
+                response = StatusCode::NOT_MODIFIED.into_response();
+            } else {
+                *response.body_mut() = html.into();
+            }
+            let tag = HeaderValue::from_str(&tag).expect("hexadecimal digits in quotes");
+            response.headers_mut().insert(ETAG, tag);
+        } else {
+            *response.body_mut() = html.into();
+            response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        }
+        response.headers_mut().insert(VARY, ACCEPT.into());
+        if code.is_some() {
+            flash::clear(response.headers_mut());
+        }
+        Ok(response)
+    }
+
+    pub fn render(&self, head: &Head, name: &str, content: &impl Serialize) -> Result<String, Problem> {
+        let context = Value::from_pairs([
+            ("site", Value::from(Serde(&self.frame))),
+            ("head", Value::from(Serde(head))),
+            (name, Value::from(Serde(content))),
+        ]);
+        self.views.render(&format!("{name}.html"), context).map_err(broken)
+    }
+}
+
+impl Head {
+    /// A page below the start page; `section` is its entry in the navigation.
+    pub fn new(here: impl Into<String>, section: &str, above: Vec<Link>) -> Head {
+        let here = here.into();
+        let home = Link { label: "Home".to_owned(), href: "/".to_owned() };
+        let crumbs = std::iter::once(home).chain(above).collect();
+        Head { title: here.clone(), crumbs, here, section: section.to_owned(), flash: None, ways: None }
+    }
+}
+
+fn broken(broken: Broken) -> Problem {
+    let detail = format!("the template is broken: {broken}");
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "TEMPLATE_BROKEN", detail).voice(Voice::Html)
+}

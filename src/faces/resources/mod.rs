@@ -1,0 +1,71 @@
+//! Records at their addresses: what JSON and pages have in common, from the path and the query to the write.
+
+pub mod ask;
+pub mod body;
+pub mod collection;
+pub mod content;
+pub mod fields;
+pub mod form;
+pub mod negotiate;
+pub mod pairs;
+pub mod plain;
+pub mod query;
+pub mod rows;
+pub mod shape;
+pub mod tree;
+pub mod typed;
+pub mod write;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use self::collection::{Below, Collection};
+use self::plain::List;
+use crate::app::Manifest;
+use crate::engine::Engine;
+use crate::model::TypeId;
+
+/// The collections of one schema and what answers them. Swapped whole on reload.
+pub struct Site {
+    pub engine: Engine,
+    /// Tells this store from others.
+    pub store: String,
+    /// In the order of the schema.
+    pub collections: Vec<Collection>,
+    /// The position of each by its path.
+    by_path: HashMap<String, usize>,
+    /// Plain lists in the order of the manifest.
+    pub lists: Vec<Arc<List>>,
+}
+
+impl Site {
+    pub fn new(manifest: &Manifest, engine: Engine, store: &str) -> Site {
+        let records = engine.model().records.iter().enumerate();
+        let collections: Vec<Collection> = records
+            .map(|(position, record)| {
+                let settings = manifest.resources.iter().find(|resource| resource.collection == record.path);
+                Collection::new(&engine, store, TypeId(position), settings)
+            })
+            .collect();
+        let paths = collections.iter().enumerate();
+        let by_path = paths.map(|(position, collection)| (collection.path.clone(), position)).collect();
+        let lists = manifest.lists.iter().map(|list| Arc::new(List::new(list))).collect();
+        Site { engine, store: store.to_owned(), collections, by_path, lists }
+    }
+
+    /// Every record type has a collection.
+    pub fn collection(&self, record: TypeId) -> &Collection {
+        &self.collections[record.0]
+    }
+
+    pub fn list(&self, path: &str) -> Option<&Arc<List>> {
+        self.lists.iter().find(|list| list.path == path)
+    }
+
+    /// Paths match exactly.
+    pub fn find<'s>(&'s self, path: &'s str) -> Option<(&'s Collection, Below<'s>)> {
+        let end = path.get(1..)?.find('/').map_or(path.len(), |at| at + 1);
+        let collection = &self.collections[*self.by_path.get(&path[..end])?];
+        Some((collection, collection.below(&path[end..])?))
+    }
+}
