@@ -18,9 +18,9 @@ mod look;
 mod plain;
 mod press;
 mod reading;
-mod respond;
 #[cfg(test)]
 mod rendered;
+mod respond;
 #[cfg(test)]
 mod sample_forms;
 #[cfg(test)]
