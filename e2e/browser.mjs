@@ -1,23 +1,62 @@
 // A headless Chromium that tells everything it was asked to load and everything it complained about.
 
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { chromium } from 'playwright-core'
 
 const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync']
+const PROGRAM = process.env.CHROMIUM ?? '/usr/bin/chromium'
+const VIEWPORT = { width: 1280, height: 800 }
 
 /** Opens a page; `seen` holds the URLs it asked for, `complaints` console errors, exceptions and CSP violations. */
 export async function open(options = {}) {
-  const profile = mkdtempSync(join(tmpdir(), 'trefoil-chromium-'))
-  const context = await chromium.launchPersistentContext(profile, {
-    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-    headless: true,
-    args: FLAGS,
-    viewport: { width: 1280, height: 800 },
-    ...options,
-  })
+  const profile = newProfile()
+  const context = await chromium.launchPersistentContext(profile.path, { ...program(), viewport: VIEWPORT, ...options })
   const page = context.pages()[0] ?? (await context.newPage())
+  const { seen, complaints } = await watch(page)
+  page.on('response', (response) => response.status() >= 400 && complaints.push(`${response.status()}: ${response.url()}`))
+  const close = async () => {
+    await context.close()
+    profile.remove()
+  }
+  return { page, seen, complaints, close }
+}
+
+/** A browser for any number of people: each `context()` has its own cookies and settings. */
+export async function launch() {
+  const browser = await chromium.launch(program())
+  return {
+    context: (options = {}) => browser.newContext({ viewport: VIEWPORT, ...options }),
+    close: () => browser.close(),
+  }
+}
+
+/**
+ * One window with real tabs: only the one in front is visible, as document.visibilityState tells.
+ * (Playwright's own pages all believe that they are in front.)
+ */
+export async function tabs() {
+  const profile = newProfile()
+  const flags = [...FLAGS, '--headless=new', '--remote-debugging-port=0', `--user-data-dir=${profile.path}`, 'about:blank']
+  const child = spawn(PROGRAM, flags, { stdio: ['ignore', 'ignore', 'pipe'] })
+  const exited = once(child, 'exit')
+  const address = await debuggerOf(child)
+  const browser = await chromium.connectOverCDP(address, { noDefaults: true })
+  const context = browser.contexts()[0]
+  const close = async () => {
+    await browser.close()
+    child.kill()
+    await exited
+    profile.remove()
+  }
+  return { first: context.pages()[0], context, port: Number(new URL(address).port), close }
+}
+
+/** Notes what `page` asks for and complains about. */
+export async function watch(page) {
   const seen = []
   const complaints = []
   page.on('request', (request) => seen.push(request.url()))
@@ -25,13 +64,30 @@ export async function open(options = {}) {
   page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()))
   page.on('pageerror', (error) => complaints.push(`exception: ${error.message}`))
   page.on('requestfailed', (request) => complaints.push(`failed: ${request.url()} ${request.failure()?.errorText}`))
-  page.on('response', (response) => response.status() >= 400 && complaints.push(`${response.status()}: ${response.url()}`))
   await page.addInitScript(() => {
     document.addEventListener('securitypolicyviolation', (event) => console.error(`CSP: ${event.violatedDirective} ${event.blockedURI}`))
   })
-  const close = async () => {
-    await context.close()
-    rmSync(profile, { recursive: true, force: true, maxRetries: 5 })
-  }
-  return { page, seen, complaints, close }
+  return { seen, complaints }
+}
+
+function program() {
+  return { executablePath: PROGRAM, headless: true, args: FLAGS }
+}
+
+function newProfile() {
+  const path = mkdtempSync(join(tmpdir(), 'trefoil-chromium-'))
+  return { path, remove: () => rmSync(path, { recursive: true, force: true, maxRetries: 5 }) }
+}
+
+/** Chromium says on standard error where its tools can connect. */
+function debuggerOf(child) {
+  return new Promise((resolve, reject) => {
+    let printed = ''
+    child.stderr.setEncoding('utf8').on('data', (text) => {
+      printed += text
+      const found = /ws:\/\/\S+/.exec(printed)
+      if (found) resolve(found[0])
+    })
+    child.once('exit', () => reject(new Error(`${PROGRAM} ended:\n${printed}`)))
+  })
 }

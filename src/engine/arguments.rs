@@ -372,6 +372,23 @@ impl Asks {
     }
 }
 
+impl Asks {
+    /// What [`Asks::named`] reads.
+    pub fn name(self) -> &'static str {
+        match self {
+            Asks::Compare(Op::Eq) => "eq",
+            Asks::Compare(Op::Ne) => "ne",
+            Asks::Compare(Op::Lt) => "lt",
+            Asks::Compare(Op::Lte) => "lte",
+            Asks::Compare(Op::Gt) => "gt",
+            Asks::Compare(Op::Gte) => "gte",
+            Asks::Compare(Op::Contains) => "contains",
+            Asks::Compare(Op::In) => "in",
+            Asks::IsNull => "null",
+        }
+    }
+}
+
 pub fn is_null(field: FieldId, yes: bool) -> Condition {
     Condition { field, op: if yes { Op::Eq } else { Op::Ne }, value: Value::Null }
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 pub use changes::{Change, Epoch, Feed, Image, Log, Stretch, Watch};
 pub use operation::{
-    Absent, Child, Condition, Deed, Listing, Op, Operation, Order, Outcome, Selection, Slice,
+    Absent, Child, Condition, Count, Deed, Listing, Op, Operation, Order, Outcome, Selection, Slice,
 };
 pub use plain::{ListAct, OnList, Place};
 pub use plan::{Plan, PlanLimits};

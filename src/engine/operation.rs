@@ -70,10 +70,20 @@ pub struct Listing {
     /// Ties are always broken by id, ascending.
     pub order: Vec<Order>,
     pub slice: Slice,
-    /// Also count all that match, whatever the slice.
-    pub count: bool,
+    /// Of all that match, whatever the slice.
+    pub count: Count,
     /// Also read what a cursor is made of: the order's fields and the id follow the selected columns.
     pub cursors: bool,
+}
+
+/// How far the records of a list are counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Count {
+    #[default]
+    No,
+    Exact,
+    /// No further than one beyond this number, which then stands for "more": it costs the same however many there are.
+    UpTo(u32),
 }
 
 #[derive(Debug, Clone)]
@@ -171,6 +181,7 @@ pub enum Outcome {
     /// The plain list as it is now; `rest` is what was not read of it yet.
     Plain {
         version: i64,
+        length: i64,
         rest: Option<Place>,
     },
 }

@@ -21,6 +21,11 @@ pub enum ListAct {
         from: Option<Place>,
         bytes: usize,
     },
+    /// So many values from an index on.
+    Slice {
+        index: i64,
+        count: i64,
+    },
     Append {
         value: String,
         expected: Expected,
@@ -50,7 +55,7 @@ pub struct Place {
 impl ListAct {
     pub fn writes(&self) -> bool {
         match self {
-            ListAct::Look | ListAct::Read { .. } => false,
+            ListAct::Look | ListAct::Read { .. } | ListAct::Slice { .. } => false,
             ListAct::Append { .. } | ListAct::Replace { .. } | ListAct::Remove { .. } => true,
         }
     }
@@ -58,7 +63,7 @@ impl ListAct {
     fn value(&self) -> Option<&str> {
         match self {
             ListAct::Append { value, .. } | ListAct::Replace { value, .. } => Some(value),
-            ListAct::Look | ListAct::Read { .. } | ListAct::Remove { .. } => None,
+            ListAct::Look | ListAct::Read { .. } | ListAct::Slice { .. } | ListAct::Remove { .. } => None,
         }
     }
 }

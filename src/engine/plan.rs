@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::changes::Image;
 use super::cursor::{self, Seen, Told};
-use super::operation::{Absent, Condition, Listing, Op, Operation, Order, Selection, Slice};
+use super::operation::{Absent, Condition, Count, Listing, Op, Operation, Order, Selection, Slice};
 use super::plain::{self, OnList};
 use crate::error::{Error, Result, Segment, Violation};
 use crate::model::{
@@ -92,7 +92,7 @@ pub struct Bounds {
     pub limit: Option<i64>,
     /// … after skipping so many.
     pub offset: i64,
-    pub count: bool,
+    pub count: Count,
     pub cursors: bool,
 }
 

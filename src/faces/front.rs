@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use futures_util::StreamExt;
 use http::header::ALLOW;
+use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
 
 use super::foundation::{ErrorPage, Owner, Owners};
@@ -19,8 +20,9 @@ use super::resources::ask::Ask;
 use super::resources::collection::{Below, Collection};
 use super::resources::content::{Place, Sent};
 use super::resources::negotiate::{COLLECTION, FORM, Fields, RECORD, Wanted, wants_no_content};
+use super::resources::plain::List;
 use super::resources::{body, fields};
-use super::rest::lists::{self, List};
+use super::rest::lists;
 use super::rest::{self, TextPath, in_json};
 use super::spell::Speaks;
 use super::{accept, pages, tags};
@@ -71,11 +73,11 @@ impl Served {
         if let Some(text) = self.rest.texts.get(path) {
             return Some(Found::Text(text));
         }
-        if let Some(list) = self.rest.lists.get(path) {
+        if let Some(list) = self.site.list(path) {
             return Some(Found::List(list));
         }
         if let Some((above, last)) = path.rsplit_once('/')
-            && let Some(list) = self.rest.lists.get(above).filter(|_| !last.is_empty())
+            && let Some(list) = self.site.list(above).filter(|_| !last.is_empty())
         {
             return Some(Found::Value(list, last));
         }
@@ -105,19 +107,51 @@ impl Served {
                 ignore(body).await;
                 text.answer(&head.method, &head.headers).await
             }
-            Some(Found::List(list)) => lists::answer(&self.site.engine, list, None, request).await,
+            Some(Found::List(list)) => {
+                let (head, body) = taken(request).await;
+                match self.plain(list, &head, &body).await {
+                    Some(page) => {
+                        let page = page.unwrap_or_else(IntoResponse::into_response);
+                        lists::tagged(&self.site.engine, list, page).await
+                    }
+                    None => lists::answer(&self.site.engine, list, None, &head, body).await,
+                }
+            }
             Some(Found::Value(list, index)) => {
-                lists::answer(&self.site.engine, list, Some(index), request).await
+                let (head, body) = taken(request).await;
+                lists::answer(&self.site.engine, list, Some(index), &head, body).await
             }
             Some(Found::Records(collection, below)) => {
-                let (head, body) = request.into_parts();
-                // Read in any case: a connection with unread bytes could not be used again.
-                let body = axum::body::to_bytes(body, usize::MAX).await;
-                let body = body.map_err(|_| Problem::bad_request("MALFORMED_BODY", "the body ended early"));
+                let (head, body) = taken(request).await;
                 let ask = Ask { site: &self.site, collection, head: &head };
                 self.records(&ask, below, body).await.unwrap_or_else(IntoResponse::into_response)
             }
             None => not_found().into_response(),
+        }
+    }
+
+    /// What the page of a plain list answers: reading it where that is preferred, and its form.
+    async fn plain(
+        &self,
+        list: &Arc<List>,
+        head: &Parts,
+        body: &Result<Bytes, Problem>,
+    ) -> Option<Result<Response, Problem>> {
+        match (&head.method, body) {
+            (&Method::GET | &Method::HEAD, _) => {
+                let wanted = list.offers().choose(&accept::Accept::of(&head.headers), Fields::Unsaid);
+                if wanted == Some(Wanted::Page) {
+                    Some(self.pages.plain(&self.site, list, head).await)
+                } else {
+                    None
+                }
+            }
+            (&Method::POST, Ok(body)) => match list.control(&head.headers, body) {
+                Ok(Some(value)) => Some(self.pages.append(&self.site, list, head, value, body).await),
+                Ok(None) => None,
+                Err(problem) => Some(Err(problem)),
+            },
+            (_, _) => None,
         }
     }
 
@@ -297,6 +331,14 @@ async fn describe(State(front): State<Front>, headers: HeaderMap) -> Response {
 
 async fn serve(State(front): State<Front>, request: Request) -> Response {
     front.0.load_full().answer(request).await
+}
+
+/// A request with its whole body, read in any case: a connection with unread bytes could not be used again.
+async fn taken(request: Request) -> (Parts, Result<Bytes, Problem>) {
+    let (head, body) = request.into_parts();
+    let body = axum::body::to_bytes(body, usize::MAX).await;
+    // The foundation says it better when it is a limit that cut it off.
+    (head, body.map_err(|_| Problem::bad_request("MALFORMED_BODY", "the body ended early")))
 }
 
 /// Reads what nobody asked for to its end: a connection with unread bytes could not be used again.

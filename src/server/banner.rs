@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use super::listen;
 use crate::app::{App, Origin};
 use crate::config::{Config, Database, LogFormat};
-use crate::engine::{Engine, Listing, Operation, Outcome, Selection, Slice};
+use crate::engine::{Count, Engine, Listing, Operation, Outcome, Selection, Slice};
 use crate::model::TypeId;
 
 /// Writes the banner on a terminal, one log line elsewhere.
@@ -81,7 +81,7 @@ async fn counts(engine: &Engine) -> String {
 
 async fn count(engine: &Engine, record: TypeId) -> Option<u64> {
     let listing =
-        Listing { count: true, slice: Slice::First { first: 1, after: None }, ..Listing::default() };
+        Listing { count: Count::Exact, slice: Slice::First { first: 1, after: None }, ..Listing::default() };
     let selection = std::sync::Arc::new(Selection::default());
     let operation = Operation::List { record, listing, selection: selection.clone() };
     match engine.collect(operation, selection).await.ok()?.outcome?.ok()? {

@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::dialect::Dialect;
 use super::select::{Level, Selects, is_sliced};
 use super::write::{self, Counter, LinkStatements};
-use crate::engine::Plan;
+use crate::engine::{Count, Plan};
 use crate::engine::plan::{Action, Bounds, Chosen};
 use crate::error::Result;
 use crate::model::{FieldId, Model};
@@ -70,7 +70,7 @@ pub fn compile(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Program> 
         }
         Action::List { record, listing, selection } => Program::List {
             level: selects.list(*record, listing, selection)?,
-            count: listing.count.then(|| selects.count(*record, listing)),
+            count: selects.count(*record, listing),
         },
         Action::Create { record, id, values, links, selection } => {
             let owner = model.record(*record);
@@ -220,9 +220,14 @@ impl Shape {
             self.number(order.field.0);
             self.flag(order.descending);
         }
-        for flag in [is_sliced(bounds), bounds.count, bounds.cursors] {
+        for flag in [is_sliced(bounds), bounds.cursors] {
             self.flag(flag);
         }
+        self.number(match bounds.count {
+            Count::No => 0,
+            Count::Exact => 1,
+            Count::UpTo(_) => 2,
+        });
         match &bounds.after {
             Some(seen) => self.0.extend(seen.shape()),
             None => self.0.push(0),

@@ -101,6 +101,7 @@ pub fn run(
     let outcome = match &asked.act {
         ListAct::Look => Ok(None),
         ListAct::Read { from, bytes } => Ok(list.read(*from, *bytes, visit)?),
+        ListAct::Slice { index, count } => Ok(list.slice(*index, *count, visit).map(|()| None)?),
         ListAct::Append { value, expected } => list.append(value, expected)?.map(|()| None),
         ListAct::Replace { index, value, expected } => list.replace(*index, value, expected)?.map(|()| None),
         ListAct::Remove { index, expected } => list.remove(*index, expected, visit)?.map(|()| None),
@@ -108,10 +109,9 @@ pub fn run(
     match outcome {
         Err(error) => Ok(Err(error)),
         Ok(rest) if asked.act.writes() => {
-            let version = self::head(session, &asked.list)?.map_or(list.head.version, |head| head.version);
-            Ok(Ok(Outcome::Plain { version, rest }))
+            Ok(Ok(self::head(session, &asked.list)?.unwrap_or(list.head).outcome(rest)))
         }
-        Ok(rest) => Ok(Ok(Outcome::Plain { version: list.head.version, rest })),
+        Ok(rest) => Ok(Ok(list.head.outcome(rest))),
     }
 }
 
@@ -126,6 +126,10 @@ pub(super) struct Head {
 }
 
 impl Head {
+    pub fn outcome(self, rest: Option<Place>) -> Outcome {
+        Outcome::Plain { version: self.version, length: self.length, rest }
+    }
+
     pub fn is_expected(&self, expected: &Expected) -> Result<()> {
         let found = self.version;
         match expected {
@@ -188,6 +192,19 @@ impl List<'_> {
             }
         }
         Ok(None)
+    }
+
+    fn slice(&self, index: i64, count: i64, visit: &mut dyn FnMut(&dyn Row)) -> rusqlite::Result<()> {
+        let Some(first) = self.position(index)? else { return Ok(()) };
+        let sql = "SELECT value FROM trefoil_list_values \
+                   WHERE list = ?1 AND position >= ?2 ORDER BY position LIMIT ?3";
+        let mut statement = self.session.prepare(sql)?;
+        bind(&mut statement, &[self.head.id, first, count].map(Parameter::integer))?;
+        let mut rows = statement.raw_query();
+        while let Some(row) = rows.next()? {
+            visit(&Text(cell(row, 0)));
+        }
+        Ok(())
     }
 
     fn append(&self, value: &str, expected: &Expected) -> rusqlite::Result<Result<()>> {

@@ -7,7 +7,7 @@
 use super::dialect::{Comparison, Dialect};
 use crate::engine::cursor::{Seen, Told};
 use crate::engine::plan::{Bounds, Chosen, ChosenChild, Test, holds_text};
-use crate::engine::{Op, Order};
+use crate::engine::{Count, Op, Order};
 use crate::error::Result;
 use crate::model::{Cell, Field, FieldId, Kind, Model, RecordType, Stored, TypeId};
 
@@ -64,7 +64,7 @@ impl Parameter<'_> {
 
 /// Everything a listing binds, in the order in which the statements number it.
 pub fn parameters<'a>(bounds: &'a Bounds, into: &mut Vec<Parameter<'a>>) {
-    count_parameters(bounds, into);
+    condition_parameters(bounds, into);
     if let Some(Seen { values, id }) = &bounds.after {
         into.extend(values.iter().map(|told| Parameter::Cell(told.stored().as_cell())));
         into.push(Parameter::Cell(Cell::Int(*id)));
@@ -82,7 +82,17 @@ pub fn child_parameters<'a>(bounds: &'a Bounds, parents: &'a [i64]) -> Vec<Param
 }
 
 /// What the count binds: it counts all that match, wherever the caller is in the list.
-pub fn count_parameters<'a>(bounds: &'a Bounds, into: &mut Vec<Parameter<'a>>) {
+pub fn count_parameters(bounds: &Bounds) -> Vec<Parameter<'_>> {
+    let mut bound = Vec::new();
+    condition_parameters(bounds, &mut bound);
+    match bounds.count {
+        Count::UpTo(most) => bound.push(Parameter::integer(i64::from(most) + 1)),
+        Count::No | Count::Exact => {}
+    }
+    bound
+}
+
+fn condition_parameters<'a>(bounds: &'a Bounds, into: &mut Vec<Parameter<'a>>) {
     into.extend(bounds.conditions.iter().filter_map(|test| match test {
         Test::Compare { value, .. } => Some(Parameter::Cell(value.as_cell())),
         Test::OneOf { values, .. } => Some(Parameter::List(values)),
@@ -136,11 +146,19 @@ impl Selects<'_> {
         Ok(Level { sql, width: columns.len(), key: 0, names, columns, branches })
     }
 
-    pub fn count(self, record: TypeId, bounds: &Bounds) -> String {
+    /// How many records match; where they are counted up to a number only, one more than that is the last parameter.
+    pub fn count(self, record: TypeId, bounds: &Bounds) -> Option<String> {
         let owner = self.model.record(record);
         let mut filter = Filter::new(self.dialect, owner);
         filter.add_conditions(&bounds.conditions);
-        format!("SELECT count(*) FROM {}{}", self.table(owner), filter.clause())
+        let from = format!("FROM {}{}", self.table(owner), filter.clause());
+        match bounds.count {
+            Count::No => None,
+            Count::Exact => Some(format!("SELECT count(*) {from}")),
+            Count::UpTo(_) => {
+                Some(format!("SELECT count(*) FROM (SELECT 1 {from} LIMIT {}) AS c", filter.parameter()))
+            }
+        }
     }
 
     /// The children of up to a thousand parents, ordered by parent. The parents' keys are the first parameter;

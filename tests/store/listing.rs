@@ -85,7 +85,7 @@ async fn conditions_compare_exactly(bench: Bench) {
         assert_eq!(found, expected, "{shown}");
         let counted = Listing {
             conditions,
-            count: true,
+            count: Count::Exact,
             slice: Slice::Page { page: 9, size: 5 },
             ..Listing::default()
         };
@@ -135,7 +135,7 @@ async fn a_list_and_its_count_are_one_snapshot(bench: Bench) {
         }
     });
     while !writer.is_finished() {
-        let listing = Listing { count: true, ..Listing::default() };
+        let listing = Listing { count: Count::Exact, ..Listing::default() };
         let (outcome, rows) = bench.one(bench.list("User", listing, "id orders(id)")).await.unwrap();
         assert_eq!(outcome, Outcome::Listed { more: false, total: Some(rows.len() as u64) });
     }

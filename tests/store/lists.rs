@@ -37,7 +37,7 @@ fn read(from: Option<Place>, bytes: usize) -> Operation {
 impl Bench {
     async fn version(&self) -> i64 {
         let (outcome, rows) = self.one(on("items", ListAct::Look)).await.unwrap();
-        let Outcome::Plain { version, rest: None } = outcome else { panic!("{outcome:?}") };
+        let Outcome::Plain { version, rest: None, .. } = outcome else { panic!("{outcome:?}") };
         assert_eq!(rows, []);
         version
     }
@@ -95,7 +95,7 @@ async fn what_is_no_index_changes_nothing(bench: Bench) {
     assert!(matches!(bench.one(stale).await.unwrap_err(), Error::Stale { .. }));
     assert_eq!((bench.version().await, bench.values().await), (before, "a".into()));
     let held = replace("items", 0, "x", Some(vec![before - 1, before]));
-    assert_eq!(bench.one(held).await.unwrap().0, Outcome::Plain { version: before + 1, rest: None });
+    assert_eq!(bench.one(held).await.unwrap().0, Outcome::Plain { version: before + 1, length: 1, rest: None });
     assert!(matches!(bench.one(on("nothing", ListAct::Look)).await.unwrap_err(), Error::NotFound(_)));
 }
 

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 use trefoil::engine::{
-    Absent, Answer, Cancel, Child, Condition, Done, Job, Key, Listing, Op, Operation, Order, Outcome, Plan,
+    Absent, Answer, Cancel, Child, Condition, Count, Done, Job, Key, Listing, Op, Operation, Order, Outcome, Plan,
     Row, Selection, Store,
 };
 use trefoil::error::{Error, Result};
@@ -309,7 +309,7 @@ impl Bench {
     }
 
     async fn count(&self, record: &str) -> u64 {
-        let listing = Listing { count: true, ..Listing::default() };
+        let listing = Listing { count: Count::Exact, ..Listing::default() };
         let outcome = self.one(self.list(record, listing, "id")).await.unwrap().0;
         let Outcome::Listed { total: Some(total), .. } = outcome else { panic!("{outcome:?}") };
         total

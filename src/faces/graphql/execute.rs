@@ -8,7 +8,7 @@ use super::introspection::Introspection;
 use super::plan::{BuiltinRoot, Does, Plan, Shape};
 use super::resolve::Resolving;
 use super::variables::Variables;
-use crate::engine::{Actor, Done, Engine, Image, Key, Operation, Request, answer_as};
+use crate::engine::{Actor, Count, Done, Engine, Image, Key, Operation, Request, answer_as};
 use crate::error::{Error, Result};
 
 /// Room that is made for an answer beforehand: one that was larger once need not be so again.
@@ -128,7 +128,8 @@ impl Execution<'_> {
         if let (Operation::List { listing, .. }, Shape::Connection(connection)) =
             (&mut operation, &root.gives)
         {
-            (listing.count, listing.cursors) = (connection.counted, connection.cursors);
+            listing.count = if connection.counted { Count::Exact } else { Count::No };
+            listing.cursors = connection.cursors;
         }
         Ok(operation)
     }

@@ -3,16 +3,25 @@
 mod delete;
 mod detail;
 mod error;
+mod filters;
 mod form;
 mod home;
 mod list;
+mod look;
+mod plain;
+mod reading;
 mod respond;
+#[cfg(test)]
+mod samples;
+mod shown;
 mod subject;
+mod table;
 pub mod view;
 mod views;
 mod ways;
+mod words;
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use axum::Router;
 use axum::extract::Path;
@@ -20,15 +29,22 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use http::HeaderMap;
 
+use self::detail::Sheet;
+use self::reading::Reading;
 use self::subject::Subject;
 use self::view::Link;
 use self::views::Views;
 use super::assets::{Asset, Assets, SCRIPT, STYLE, plain};
 use super::resources::Site;
 use crate::app::App;
-use crate::model::TypeId;
+use crate::engine::Selection;
+use crate::model::{SourceFile, TypeId};
 
-static OWN: [Asset; 2] = [plain!("{{css}}", "app", "css", STYLE), plain!("{{js}}", "live", "js", SCRIPT)];
+static OWN: [Asset; 3] = [
+    plain!("{{css}}", "app", "css", STYLE),
+    plain!("{{js}}", "live", "js", SCRIPT),
+    plain!("{{icon}}", "icon", "svg", "image/svg+xml"),
+];
 
 static ASSETS: LazyLock<Assets> = LazyLock::new(|| Assets::new("/_/pages/", &OWN));
 
@@ -39,6 +55,12 @@ pub struct Served {
     frame: view::Site,
     /// How each record type is spoken of, by [`TypeId`].
     subjects: Vec<Subject>,
+    /// What is read of a record for its name, for a row and for its page, by [`TypeId`].
+    names: Vec<Arc<Selection>>,
+    readings: Vec<Reading>,
+    sheets: Vec<Sheet>,
+    /// What there is beside records.
+    others: Vec<Link>,
 }
 
 impl Served {
@@ -54,8 +76,25 @@ impl Served {
             nav: records.chain(lists).collect(),
             css: ASSETS.fill("{{css}}"),
             js: ASSETS.fill("{{js}}"),
+            icon: ASSETS.fill("{{icon}}"),
         };
-        Served { name: app.name.clone(), views: Views::new(&app.views), frame, subjects }
+        let model = site.engine.model();
+        let types = || (0..model.records.len()).map(TypeId);
+        let reading = |record: TypeId| {
+            let shown = reading::columns(model.record(record), subjects[record.0].title);
+            Reading::of(model, &subjects, record, &shown)
+        };
+        let readings: Vec<Reading> = types().map(reading).collect();
+        Served {
+            name: app.name.clone(),
+            views: views(app),
+            frame,
+            names: types().map(|record| Arc::new(reading::names(model, &subjects, record))).collect(),
+            sheets: types().map(|record| Sheet::of(model, &subjects, &readings, record)).collect(),
+            readings,
+            subjects,
+            others: home::others(&app.manifest),
+        }
     }
 
     pub fn name(&self) -> &str {
@@ -65,6 +104,16 @@ impl Served {
     fn subject(&self, record: TypeId) -> &Subject {
         &self.subjects[record.0]
     }
+}
+
+/// The application's own in place of the built-in ones; what is broken is told in the log once.
+fn views(app: &App) -> Views {
+    let name = |file: &SourceFile| file.name.trim_start_matches("views/").to_owned();
+    let views = Views::over(app.views.iter().map(|file| (name(file), file.text.clone())));
+    for broken in views.broken() {
+        tracing::warn!("{broken}");
+    }
+    views
 }
 
 /// Style and script.

@@ -64,6 +64,7 @@ impl Head {
     }
 }
 
-fn broken(Broken(why): Broken) -> Problem {
-    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "TEMPLATE_BROKEN", why).voice(Voice::Html)
+fn broken(broken: Broken) -> Problem {
+    let detail = format!("the template is broken: {broken}");
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "TEMPLATE_BROKEN", detail).voice(Voice::Html)
 }

@@ -1,10 +1,12 @@
 //! How a record type is spoken of on pages: its names, and which of its fields stands for the whole record.
 
 use super::view::Resource;
-use crate::model::{FieldId, Kind, RecordType, Scalar, naming};
+use crate::model::{Field, FieldId, Kind, RecordType, Rule, Scalar, naming};
 
 pub struct Subject {
     pub resource: Resource,
+    /// "order lines", within a sentence.
+    pub nouns: String,
     /// The text that people know a record by; records without one go by their number.
     pub title: Option<FieldId>,
 }
@@ -16,11 +18,12 @@ impl Subject {
     pub fn of(record: &RecordType) -> Subject {
         let resource = Resource {
             label: naming::label(&record.name),
+            noun: noun(&naming::label(&record.name)),
             plural: heading(&record.path),
             path: format!("/{}", record.path),
             description: record.description.clone(),
         };
-        Subject { resource, title: title(record) }
+        Subject { nouns: noun(&resource.plural), resource, title: title(record) }
     }
 
     /// What a record is called: "Ada Lovelace", or "Order 7" where it has no name of its own.
@@ -32,13 +35,34 @@ impl Subject {
     }
 }
 
-fn title(record: &RecordType) -> Option<FieldId> {
+pub fn title(record: &RecordType) -> Option<FieldId> {
     let is_text = |field: &crate::model::Field| {
         matches!(field.kind, Kind::Scalar(Scalar::String | Scalar::Email)) && field.is_stored()
     };
     let named =
         TITLES.iter().find_map(|name| record.field_named(name).filter(|id| is_text(record.field(*id))));
     named.or_else(|| record.fields.iter().position(is_text).map(FieldId))
+}
+
+/// Names of texts that go over several lines.
+const LONG: [&str; 8] = ["body", "description", "text", "notes", "note", "bio", "content", "comment"];
+
+/// Whether a field is for texts of more than a line.
+pub fn is_long(field: &Field) -> bool {
+    let is_text = field.kind == Kind::Scalar(Scalar::String);
+    let is_roomy =
+        field.rules.iter().any(|rule| matches!(rule, Rule::Length { max: Some(max), .. } if *max > 200));
+    is_text && (is_roomy || LONG.contains(&naming::label(&field.name).to_lowercase().as_str()))
+}
+
+/// A label within a sentence: "order line" for "Order line". A label that begins with two capitals is a name.
+pub fn noun(label: &str) -> String {
+    let mut letters = label.chars();
+    match (letters.next(), letters.next()) {
+        (Some(_), Some(second)) if second.is_uppercase() => label.to_owned(),
+        (Some(first), _) => first.to_lowercase().chain(label.chars().skip(1)).collect(),
+        (None, _) => String::new(),
+    }
 }
 
 /// A path as a heading: "Order lines" for `order-lines`.

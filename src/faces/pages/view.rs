@@ -8,9 +8,10 @@ pub struct Site {
     pub name: String,
     /// Record types and plain lists that have a page, in the order of the schema.
     pub nav: Vec<Link>,
-    /// The style sheet and the script, at addresses that change with their content.
+    /// The style sheet, the script and the icon, at addresses that change with their content.
     pub css: String,
     pub js: String,
+    pub icon: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -22,13 +23,13 @@ pub struct Link {
 /// The frame around the content: `head` in templates.
 #[derive(Debug, Clone, Serialize)]
 pub struct Head {
-    /// Of the window; the layout adds the name of the site.
+    /// Of the window; the layout adds the name of the site, the form "Error: " where it complains.
     pub title: String,
     /// From the start page down to the page above this one.
     pub crumbs: Vec<Link>,
     /// The last crumb: this page.
     pub here: String,
-    /// The entry of the navigation that this page belongs to.
+    /// The entry of the navigation that this page belongs to: its `href`, empty where there is none.
     pub section: String,
     pub flash: Option<Flash>,
     pub ways: Option<Ways>,
@@ -76,9 +77,10 @@ pub enum Shown {
     Truth {
         yes: bool,
     },
-    /// An enum's value.
+    /// An enum's value, and its place among the values, which gives it its colour.
     Choice {
         text: String,
+        tone: usize,
     },
     /// `datetime` for programs, `text` for people.
     Time {
@@ -122,6 +124,8 @@ pub struct Labelled {
 pub struct Resource {
     /// "Order line".
     pub label: String,
+    /// "order line", within a sentence.
+    pub noun: String,
     /// "Order lines".
     pub plural: String,
     /// "/order-lines".
@@ -233,8 +237,8 @@ pub struct Related {
     pub label: String,
     /// "3", "more than 1,000".
     pub count: String,
-    /// All of them.
-    pub href: String,
+    /// All of them, where they have a list.
+    pub href: Option<String>,
     pub new: Option<String>,
     /// The first few.
     pub table: Table,
@@ -276,9 +280,11 @@ pub struct Control {
     /// From the description in the schema.
     pub hint: Option<String>,
     pub optional: bool,
-    /// As typed, also when it does not parse.
+    /// As typed, also when it does not parse. A date or time that its control could not show whole (a
+    /// fraction of more than three digits) needs `ControlKind::Text`, or it would be lost.
     pub value: String,
-    /// For choices; for a reference, what can be referred to.
+    /// For choices, all that is offered, the blank one ("Any", "None") too; for a reference, what can be
+    /// referred to.
     pub options: Vec<Choice>,
     pub errors: Vec<String>,
     /// What somebody else has put here meanwhile, where it differs.
@@ -287,6 +293,10 @@ pub struct Control {
     pub inputmode: Option<&'static str>,
     /// Inside of an embedded value, or of each of several.
     pub children: Vec<Control>,
+    /// The button that asks for one more group.
+    pub more: Option<Pair>,
+    /// On one of several groups: the button that takes it away.
+    pub less: Option<Pair>,
     pub find: Option<Find>,
 }
 
@@ -361,11 +371,20 @@ pub struct Effect {
 /// `home.html`: `home` in the template.
 #[derive(Debug, Serialize)]
 pub struct Home {
+    /// Of the schema.
+    pub description: Option<String>,
     pub cards: Vec<Card>,
     /// Plain lists and text endpoints.
     pub others: Vec<Link>,
-    /// Lines for a shell.
-    pub tries: Vec<String>,
+    pub tries: Vec<Try>,
+}
+
+/// A line for a shell that works as it is.
+#[derive(Debug, Serialize)]
+pub struct Try {
+    /// "Ask GraphQL".
+    pub label: String,
+    pub text: String,
 }
 
 #[derive(Debug, Serialize)]

@@ -1,36 +1,197 @@
-//! The templates: the built-in ones, and an application's own in their place.
+//! Templates: the built-in ones, an application's own over them, compiled once when they are loaded.
 
-use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value};
+use std::collections::BTreeMap;
+use std::error::Error as _;
+use std::fmt;
+use std::sync::LazyLock;
 
-use crate::model::SourceFile;
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Serde;
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, UndefinedBehavior, Value};
+use serde::Serialize;
 
-/// Compiled once; a view that is broken breaks no other.
-pub struct Views {
-    environment: Environment<'static>,
+macro_rules! built_in {
+    ($($name:literal),* $(,)?) => { &[$(($name, include_str!(concat!("templates/", $name)))),*] };
 }
 
-/// Why a view cannot be shown, with its file and line.
-#[derive(Debug)]
-pub struct Broken(pub String);
+/// Name and text of each. Those that begin with an underscore are parts of others.
+pub const BUILT_IN: &[(&str, &str)] = built_in![
+    "layout.html",
+    "home.html",
+    "list.html",
+    "detail.html",
+    "form.html",
+    "delete.html",
+    "plain.html",
+    "error.html",
+    "_code.html",
+    "_control.html",
+    "_form.html",
+    "_pager.html",
+    "_search.html",
+    "_shown.html",
+    "_table.html",
+    "_ways.html",
+];
 
-const BUILT_IN: [(&str, &str); 0] = [];
+/// A view that replaces a built-in one can extend it all the same: `{% extends "trefoil/list.html" %}`.
+const ORIGINAL: &str = "trefoil/";
+
+/// What stands in for a view that could not be compiled: it fails wherever the view is reached.
+const STAND_IN: &str = "{{ broken_view() }}";
+
+/// All templates of an application. Whatever a view does, a value is escaped when it is printed.
+pub struct Views {
+    environment: Environment<'static>,
+    /// The application's own that could not be compiled, by name.
+    broken: BTreeMap<String, Broken>,
+    /// The application's own, by name.
+    own: Vec<String>,
+}
+
+/// What is wrong with a view, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Broken {
+    /// As the application's folder has it: `views/list.html`; a built-in one has its bare name.
+    pub file: String,
+    pub line: Option<usize>,
+    pub reason: String,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}:{line}: {}", self.file, self.reason),
+            None => write!(f, "{}: {}", self.file, self.reason),
+        }
+    }
+}
+
+static ORIGINALS: LazyLock<Views> = LazyLock::new(|| Views::over([]));
 
 impl Views {
-    pub fn new(own: &[SourceFile]) -> Views {
-        let mut environment = Environment::new();
-        environment.set_undefined_behavior(UndefinedBehavior::Strict);
-        environment.set_auto_escape_callback(|_| AutoEscape::Html);
-        for (name, text) in BUILT_IN {
-            environment.add_template(name, text).expect("built-in templates are compiled by a test");
-        }
-        for view in own {
-            let _ = environment.add_template_owned(view.name.clone(), view.text.clone());
-        }
-        Views { environment }
+    /// The built-in ones alone, which also show errors where the application's own are the error.
+    pub fn built_in() -> &'static Views {
+        &ORIGINALS
     }
 
-    pub fn render(&self, name: &str, context: Value) -> Result<String, Broken> {
-        let template = self.environment.get_template(name).map_err(|error| Broken(error.to_string()))?;
-        template.render(context).map_err(|error| Broken(error.to_string()))
+    /// The application's files, name and text, over the built-in ones. One that cannot be compiled takes nothing with
+    /// it but the pages that need it.
+    pub fn over(files: impl IntoIterator<Item = (String, String)>) -> Views {
+        let mut views = Views { environment: environment(), broken: BTreeMap::new(), own: Vec::new() };
+        for (name, text) in BUILT_IN {
+            for name in [(*name).to_owned(), format!("{ORIGINAL}{name}")] {
+                let added = views.environment.add_template_owned(name, *text);
+                added.expect("a built-in template, which a test compiles");
+            }
+        }
+        for (name, text) in files {
+            views.own.push(name.clone());
+            if let Err(error) = views.environment.add_template_owned(name.clone(), text) {
+                let stand_in = views.environment.add_template_owned(name.clone(), STAND_IN);
+                stand_in.expect("the stand-in compiles");
+                views.broken.insert(name, views.blame(&error));
+            }
+        }
+        views
     }
+
+    /// What could not be compiled.
+    pub fn broken(&self) -> impl Iterator<Item = &Broken> {
+        self.broken.values()
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.environment.get_template(name).is_ok()
+    }
+
+    pub fn render(&self, name: &str, context: impl Serialize) -> Result<String, Broken> {
+        let template = self.environment.get_template(name);
+        let rendered = template.and_then(|template| template.render(Value::from(Serde(context))));
+        rendered.map_err(|error| self.blame(&error))
+    }
+
+    /// The innermost place that is known: where an included view fails, the one that includes it is well.
+    fn blame(&self, error: &Error) -> Broken {
+        let mut innermost = error;
+        let mut next = error.source();
+        while let Some(inner) = next {
+            next = inner.source();
+            let known = inner.downcast_ref::<Error>().filter(|inner| inner.name().is_some());
+            innermost = known.unwrap_or(innermost);
+        }
+        let name = innermost.name().unwrap_or("a view");
+        if let Some(broken) = self.broken.get(name) {
+            return broken.clone();
+        }
+        let file = match self.own.iter().any(|own| own == name) {
+            true => format!("views/{name}"),
+            false => name.to_owned(),
+        };
+        Broken { file, line: innermost.line(), reason: reason(innermost) }
+    }
+}
+
+/// "undefined value: `list.nmae`".
+fn reason(error: &Error) -> String {
+    let said = match error.detail() {
+        Some(detail) => format!("{}: {detail}", error.kind()),
+        None => error.kind().to_string(),
+    };
+    let within = error.range().zip(error.template_source()).and_then(|(range, source)| source.get(range));
+    match within.map(str::trim).filter(|part| !part.is_empty() && !part.contains('\n')) {
+        Some(part) if error.kind() == ErrorKind::UndefinedError => format!("{said}: `{part}`"),
+        Some(_) | None => said,
+    }
+}
+
+fn environment() -> Environment<'static> {
+    let mut environment = Environment::new();
+    let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
+    environment.set_syntax(syntax.expect("the usual delimiters"));
+    // Macros hand on what they made as escaped already only where escaping is on.
+    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_formatter(escape);
+    // Costs something only where a template fails, and then tells what failed.
+    environment.set_debug(true);
+    environment.add_function("broken_view", || -> Result<Value, Error> {
+        Err(Error::new(ErrorKind::InvalidOperation, "this view could not be compiled"))
+    });
+    environment
+}
+
+/// As the built-in formatter, but slashes stay readable, null is nothing, and `{% autoescape false %}` has no effect.
+fn escape(out: &mut Output, state: &mut State, value: &Value) -> Result<(), Error> {
+    if value.is_undefined() {
+        // Decides by the environment's strictness.
+        return minijinja::escape_formatter(out, state, value);
+    }
+    if value.is_none() {
+        return Ok(());
+    }
+    let owned;
+    let text = match value.as_str() {
+        Some(text) => text,
+        None => {
+            owned = value.to_string();
+            &owned
+        }
+    };
+    if value.is_safe() {
+        return Ok(out.write_str(text)?);
+    }
+    let mut rest = text;
+    while let Some(at) = rest.find(['&', '<', '>', '"', '\'']) {
+        out.write_str(&rest[..at])?;
+        out.write_str(match rest.as_bytes()[at] {
+            b'&' => "&amp;",
+            b'<' => "&lt;",
+            b'>' => "&gt;",
+            b'"' => "&quot;",
+            _ => "&#39;",
+        })?;
+        rest = &rest[at + 1..];
+    }
+    Ok(out.write_str(rest)?)
 }

@@ -93,6 +93,11 @@ impl Ask<'_> {
         response
     }
 
+    /// A page that may be kept as the collection says, unless it must not be kept at all.
+    pub fn kept(&self, response: Response) -> Response {
+        if response.headers().contains_key(CACHE_CONTROL) { response } else { self.negotiated(response) }
+    }
+
     pub fn missing(&self, record: TypeId, id: i64) -> Problem {
         let name = naming::label(&self.site.engine.model().record(record).name);
         Error::NotFound(format!("{name} {id}")).into()

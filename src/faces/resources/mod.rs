@@ -7,6 +7,7 @@ pub mod content;
 pub mod fields;
 pub mod negotiate;
 pub mod pairs;
+pub mod plain;
 pub mod query;
 pub mod rows;
 pub mod shape;
@@ -14,8 +15,10 @@ pub mod typed;
 pub mod write;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use self::collection::{Below, Collection};
+use self::plain::List;
 use crate::app::Manifest;
 use crate::engine::Engine;
 use crate::model::TypeId;
@@ -29,6 +32,8 @@ pub struct Site {
     pub collections: Vec<Collection>,
     /// The position of each by its path.
     by_path: HashMap<String, usize>,
+    /// Plain lists in the order of the manifest.
+    pub lists: Vec<Arc<List>>,
 }
 
 impl Site {
@@ -42,12 +47,17 @@ impl Site {
             .collect();
         let paths = collections.iter().enumerate();
         let by_path = paths.map(|(position, collection)| (collection.path.clone(), position)).collect();
-        Site { engine, store: store.to_owned(), collections, by_path }
+        let lists = manifest.lists.iter().map(|list| Arc::new(List::new(list))).collect();
+        Site { engine, store: store.to_owned(), collections, by_path, lists }
     }
 
     /// Every record type has a collection.
     pub fn collection(&self, record: TypeId) -> &Collection {
         &self.collections[record.0]
+    }
+
+    pub fn list(&self, path: &str) -> Option<&Arc<List>> {
+        self.lists.iter().find(|list| list.path == path)
     }
 
     /// Paths match exactly.

@@ -5,11 +5,11 @@ use http::Uri;
 use super::pairs::{self, Pairs, encoded};
 use super::typed;
 use crate::engine::arguments::{Asks, filter_field, is_null, order};
-use crate::engine::{Condition, Listing, Op, Order, PlanLimits, Slice, window};
+use crate::engine::{Condition, Count, Listing, Op, Order, PlanLimits, Slice, window};
 use crate::error::{Error, Violation};
 use crate::faces::problem::{About, Problem};
 use crate::model::naming::nearest;
-use crate::model::{FieldId, RecordType, Value};
+use crate::model::{FieldId, Kind, RecordType, Scalar, Value};
 
 /// Words that mean the list itself; a field of the same name is filtered by with an operator, as in `size.eq=3`.
 pub const LIST_WORDS: [&str; 7] = ["fields", "q", "sort", "page", "size", "after", "count"];
@@ -21,6 +21,8 @@ pub const OPERATORS: [&str; 9] = ["eq", "ne", "lt", "lte", "gt", "gte", "contain
 pub enum Takes {
     /// All of them.
     List,
+    /// The same, leniently: a page ignores what it does not know.
+    Page,
     /// `fields` alone.
     Fields,
     /// `fields` and `snapshot`.
@@ -39,7 +41,9 @@ pub struct Query {
     pub snapshot: bool,
     /// A part of the list was asked for in so many words.
     pub sliced: bool,
-    /// As given, for links to other parts.
+    /// The page that was named, the first otherwise.
+    pub page: i64,
+    /// As given and understood, for links to other parts.
     given: Pairs,
 }
 
@@ -55,25 +59,45 @@ impl Query {
         // An empty parameter counts as absent: a form sends all its controls.
         given.retain(|(_, value)| !value.is_empty());
         let mut reader = Reader { record, takes, words: Words::default(), violations: Vec::new() };
-        for (name, value) in &given {
-            reader.take(name, value);
-        }
+        given.retain(|(name, value)| reader.take(name, value));
         let Reader { words, violations, .. } = reader;
         if !violations.is_empty() {
             return Err(refused(Error::Invalid(violations)));
         }
         let sliced = words.page.is_some() || words.size.is_some() || words.after.is_some();
-        let slice = words.slice(limits).map_err(refused)?;
+        let slice = words.slice(limits, takes).map_err(refused)?;
+        let page = words.page.unwrap_or(1);
         let chose_fields = words.chose_fields;
         let (conditions, search, order) = (words.conditions, words.search, words.order);
-        let count = words.count.unwrap_or(false);
+        let count = if words.count.unwrap_or(false) { Count::Exact } else { Count::No };
         let listing = Listing { conditions, search, order, slice, count, cursors: false };
         let snapshot = words.snapshot.unwrap_or(false);
-        Ok(Query { listing, fields: words.fields, chose_fields, snapshot, sliced, given })
+        Ok(Query { listing, fields: words.fields, chose_fields, snapshot, sliced, page, given })
+    }
+
+    /// The conditions, each with its parameter and the text it was given.
+    pub fn filters(&self) -> impl Iterator<Item = (&Condition, &str, &str)> {
+        let filters = self.given.iter().filter(|(name, _)| !LIST_WORDS.contains(&name.as_str()));
+        self.listing
+            .conditions
+            .iter()
+            .zip(filters)
+            .map(|(condition, (name, text))| (condition, name.as_str(), text.as_str()))
+    }
+
+    /// What a word of the list was given.
+    pub fn word(&self, word: &str) -> Option<&str> {
+        self.given.iter().find(|(name, _)| name == word).map(|(_, value)| value.as_str())
+    }
+
+    /// The same records in another order, from the beginning.
+    pub fn sorted(&self, path: &str, sort: &str) -> String {
+        let given = self.given.iter().filter(|(name, _)| name != "sort").cloned().collect();
+        Query { given, ..Query::default() }.elsewhere(path, &[("sort", sort.to_owned())])
     }
 
     /// The same list from elsewhere: these parameters in place of those that say where.
-    fn elsewhere(&self, path: &str, place: &[(&str, String)]) -> String {
+    pub fn elsewhere(&self, path: &str, place: &[(&str, String)]) -> String {
         let kept = self.given.iter().filter(|(name, _)| !["page", "after"].contains(&name.as_str()));
         let kept = kept.map(|(name, value)| format!("{}={}", encoded(name), encoded(value)));
         let placed = place.iter().map(|(name, value)| format!("{name}={}", encoded(value)));
@@ -134,11 +158,19 @@ struct Words {
 
 impl Words {
     /// Without a page, a list goes on by cursor: nothing is skipped or seen twice however it changes.
-    fn slice(&self, limits: &PlanLimits) -> Result<Slice, Error> {
-        match (self.page, &self.after) {
-            (Some(_), Some(_)) => Err(window::both("`page` or `after`")),
-            (Some(page), None) => window::page(limits, Some(page), self.size),
-            (None, after) => window::first(limits, "size", self.size, after.clone()),
+    /// On a page, a cursor decides and `page` says what it is called.
+    fn slice(&self, limits: &PlanLimits, takes: Takes) -> Result<Slice, Error> {
+        match (takes, self.page, &self.after) {
+            (Takes::Page, page, after) => {
+                let numbered = window::page(limits, page, self.size)?;
+                match after {
+                    Some(after) => window::first(limits, "size", self.size, Some(after.clone())),
+                    None => Ok(numbered),
+                }
+            }
+            (_, Some(_), Some(_)) => Err(window::both("`page` or `after`")),
+            (_, Some(page), None) => window::page(limits, Some(page), self.size),
+            (_, None, after) => window::first(limits, "size", self.size, after.clone()),
         }
     }
 }
@@ -151,8 +183,15 @@ struct Reader<'r> {
 }
 
 impl Reader<'_> {
-    fn take(&mut self, name: &str, value: &str) {
+    /// Says whether the parameter means something here.
+    fn take(&mut self, name: &str, value: &str) -> bool {
         let taken = match (self.takes, name) {
+            (Takes::Page, "fields" | "count") => return false,
+            (Takes::Page, word) if LIST_WORDS.contains(&word) => self.word(word, value),
+            (Takes::Page, name) => match self.filter(name) {
+                Some(_) => self.condition(name, value),
+                None => return false,
+            },
             (Takes::List | Takes::Fields | Takes::Stream, "fields") => self.fields(value),
             (Takes::Stream, "snapshot") => self.word(name, value),
             (Takes::List, word) if LIST_WORDS.contains(&word) => self.word(word, value),
@@ -162,6 +201,7 @@ impl Reader<'_> {
         if let Err(violation) = taken {
             self.violations.push(violation);
         }
+        true
     }
 
     fn word(&mut self, name: &str, value: &str) -> Result<(), Violation> {
@@ -210,14 +250,12 @@ impl Reader<'_> {
 
     /// `price=1`, `price.gte=1`, `status.in=NEW,PAID`, `price.null=true`.
     fn condition(&mut self, name: &str, text: &str) -> Result<(), Violation> {
-        let (field, asks) = match name.split_once('.') {
-            Some((field, word)) => (field, Asks::named(word)),
-            None => (name, Some(Asks::Compare(Op::Eq))),
-        };
-        let (Some(id), Some(asks)) = (filter_field(self.record, field), asks) else {
-            return Err(self.unknown(name));
-        };
+        let Some((id, asks)) = self.filter(name) else { return Err(self.unknown(name)) };
         let kind = &self.record.field(id).kind;
+        let text = match (self.takes, kind, asks) {
+            (Takes::Page, Kind::Scalar(Scalar::DateTime), Asks::Compare(op)) => &moment(op, text),
+            _ => text,
+        };
         let compared = |op, value| Condition { field: id, op, value };
         self.words.conditions.push(match asks {
             Asks::IsNull => is_null(id, flag(name, text)?),
@@ -231,6 +269,12 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// The field that a parameter names, where it names one, and what is asked of it.
+    fn filter(&self, name: &str) -> Option<(FieldId, Asks)> {
+        let (field, asks) = asked(name)?;
+        Some((filter_field(self.record, field)?, asks))
+    }
+
     fn unknown(&self, name: &str) -> Violation {
         let filters = self.record.fields.iter().filter(|field| field.kind.is_comparable());
         let filters: Vec<&str> = filters.map(|field| field.input_name.as_str()).collect();
@@ -238,17 +282,54 @@ impl Reader<'_> {
             (Takes::Nothing, _) => "; this address takes none".to_owned(),
             (Takes::Fields, _) => "; this address takes `fields` alone".to_owned(),
             (Takes::Stream, _) => "; a stream takes `fields` and `snapshot` alone".to_owned(),
-            (Takes::List, Some((field, op))) if filters.contains(&field) => match nearest(op, OPERATORS) {
-                Some(near) => format!("; did you mean `{field}.{near}`?"),
-                None => format!("; `{field}` can be followed by .{}", OPERATORS.join(", .")),
-            },
-            (Takes::List, Some((field, op))) => match nearest(field, filters.iter().copied()) {
+            (Takes::List | Takes::Page, Some((field, op))) if filters.contains(&field) => {
+                match nearest(op, OPERATORS) {
+                    Some(near) => format!("; did you mean `{field}.{near}`?"),
+                    None => format!("; `{field}` can be followed by .{}", OPERATORS.join(", .")),
+                }
+            }
+            (Takes::List | Takes::Page, Some((field, op))) => match nearest(field, filters.iter().copied()) {
                 Some(near) => format!("; did you mean `{near}.{op}`?"),
                 None => String::new(),
             },
-            (Takes::List, None) => hint(name, filters.iter().copied().chain(LIST_WORDS)),
+            (Takes::List | Takes::Page, None) => hint(name, filters.iter().copied().chain(LIST_WORDS)),
         };
         Violation::new(name, "UNKNOWN", format!("unknown parameter `{name}`{hint}"))
+    }
+}
+
+/// `price.gte` taken apart.
+pub fn asked(name: &str) -> Option<(&str, Asks)> {
+    match name.split_once('.') {
+        Some((field, word)) => Some((field, Asks::named(word)?)),
+        None => Some((name, Asks::Compare(Op::Eq))),
+    }
+}
+
+/// A day that is typed where a time is kept: its beginning, or its end where it bounds from above; in UTC.
+fn moment(op: Op, text: &str) -> String {
+    let is_day = text.len() == 10 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+    match op {
+        Op::Lte | Op::Gt if is_day => format!("{text}T23:59:59.999999Z"),
+        Op::Eq | Op::Ne | Op::Lt | Op::Gte | Op::Lte | Op::Gt | Op::Contains | Op::In if is_day => {
+            format!("{text}T00:00:00Z")
+        }
+        Op::Eq | Op::Ne | Op::Lt | Op::Gte | Op::Lte | Op::Gt | Op::Contains | Op::In => text.to_owned(),
+    }
+}
+
+/// The page and its size that a query names for a list that has nothing else to ask for.
+pub fn page_and_size(uri: &Uri, limits: &PlanLimits) -> Result<(i64, i64), Problem> {
+    let given = pairs::urlencoded(uri.query().unwrap_or_default(), "the query")?;
+    let number = |wanted: &str| {
+        let found = given.iter().rev().find(|(name, value)| name == wanted && !value.is_empty());
+        found.map(|(name, value)| positive(name, value)).transpose()
+    };
+    let invalid = |violation| refused(Error::Invalid(vec![violation]));
+    let (page, size) = (number("page").map_err(invalid)?, number("size").map_err(invalid)?);
+    match window::page(limits, page, size).map_err(refused)? {
+        Slice::Page { page, size } => Ok((page, size)),
+        Slice::All | Slice::First { .. } => Err(Error::internal("a page that is none").into()),
     }
 }
 

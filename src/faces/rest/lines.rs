@@ -1,4 +1,4 @@
-//! What a plain list is answered with: its values as JSON or lines, or a sentence that confirms a write.
+//! What a plain list is read as: its values as JSON or lines.
 
 use http::HeaderValue;
 
@@ -7,7 +7,8 @@ use crate::engine::{Answer, Outcome, Row};
 use crate::error::{Error, Result};
 use crate::faces::accept::Accept;
 use crate::faces::resources::negotiate::{Fields, Offers, Wanted};
-use crate::model::{Cell, json};
+use crate::faces::resources::plain::{self, shown};
+use crate::model::json;
 
 /// The two forms of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,17 +33,11 @@ impl Form {
         }
     }
 
-    /// Two forms of one version are different bytes, so they have different tags.
     pub fn tag(self, version: i64) -> String {
         match self {
-            Form::Json => format!("\"{version:x}\""),
-            Form::Lines => format!("\"{version:x}-text\""),
+            Form::Json => plain::tag(version),
+            Form::Lines => plain::text_tag(version),
         }
-    }
-
-    /// The version in a tag of either form, without its quotes.
-    pub fn version(tag: &str) -> Option<i64> {
-        i64::from_str_radix(tag.strip_suffix("-text").unwrap_or(tag), 16).ok()
     }
 }
 
@@ -99,92 +94,5 @@ impl Answer for Reading {
     fn reset(&mut self) {
         self.out.clear();
         self.outcome = None;
-    }
-}
-
-/// What another program put into a list and is no text.
-fn shown(cell: Cell<'_>) -> &str {
-    match cell {
-        Cell::Text(text) => text,
-        Cell::Null | Cell::Int(_) | Cell::Real(_) | Cell::Unreadable => "\u{fffd}",
-    }
-}
-
-/// Says what was done: what is known of it beforehand, then the value that was removed, if any.
-pub struct Confirming {
-    said: String,
-    removed: String,
-    outcome: Option<Result<Outcome>>,
-}
-
-/// A write that happened.
-pub struct Confirmed {
-    pub version: i64,
-    pub text: String,
-}
-
-impl Confirming {
-    pub fn new(said: String) -> Confirming {
-        Confirming { said, removed: String::new(), outcome: None }
-    }
-
-    pub fn finish(mut self) -> Result<Confirmed> {
-        match self.outcome.take() {
-            Some(Err(error)) => Err(error),
-            Some(Ok(Outcome::Plain { version, .. })) => {
-                Ok(Confirmed { version, text: self.said + &self.removed })
-            }
-            other => Err(Error::internal(format!("a write to a list ended as {other:?}"))),
-        }
-    }
-
-    /// What [`Answer::keep`] gave.
-    pub fn kept(bytes: &[u8]) -> Result<Confirmed> {
-        let parts = bytes.split_first_chunk().map(|(version, text)| (i64::from_be_bytes(*version), text));
-        let (version, text) = parts.ok_or_else(|| Error::internal("a kept answer is cut off"))?;
-        Ok(Confirmed { version, text: String::from_utf8_lossy(text).into_owned() })
-    }
-}
-
-impl Answer for Confirming {
-    fn row(&mut self, _plan: usize, row: &dyn Row) {
-        self.removed = format!("{}\n", shown(row.cell(0)));
-    }
-
-    fn done(&mut self, _plan: usize, outcome: Result<Outcome>) {
-        self.outcome = Some(outcome);
-    }
-
-    /// Only a write that happened is kept.
-    fn keep(&mut self) -> Option<Vec<u8>> {
-        match &self.outcome {
-            Some(Ok(Outcome::Plain { version, .. })) => {
-                let mut bytes = version.to_be_bytes().to_vec();
-                bytes.extend_from_slice(self.said.as_bytes());
-                bytes.extend_from_slice(self.removed.as_bytes());
-                Some(bytes)
-            }
-            Some(_) | None => None,
-        }
-    }
-
-    fn reset(&mut self) {
-        self.removed.clear();
-        self.outcome = None;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_tag_of_either_form_names_its_version() {
-        for form in [Form::Json, Form::Lines] {
-            let tag = form.tag(1_760_000_000_000_123);
-            assert_eq!(Form::version(tag.trim_matches('"')), Some(1_760_000_000_000_123), "{tag}");
-        }
-        assert_ne!(Form::Json.tag(5), Form::Lines.tag(5));
-        assert_eq!(Form::version("xyz"), None);
     }
 }

@@ -13,14 +13,12 @@ mod text;
 mod write;
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use axum::Router;
 use axum::response::Response;
 use http::HeaderMap;
 
 pub use self::events::Streams;
-use self::lists::List;
 use self::openapi::Document;
 pub use self::text::TextPath;
 pub use self::write::in_json;
@@ -31,7 +29,6 @@ use crate::app::Manifest;
 pub struct Served {
     pub streams: Streams,
     pub texts: HashMap<String, TextPath>,
-    pub lists: HashMap<String, Arc<List>>,
     document: Document,
 }
 
@@ -41,10 +38,8 @@ impl Served {
         for endpoint in &manifest.texts {
             texts.entry(endpoint.path.clone()).or_default().add(endpoint);
         }
-        let lists =
-            manifest.lists.iter().map(|list| (list.path.clone(), Arc::new(List::new(list)))).collect();
         let document = Document::new(manifest, &site.engine, &site.collections);
-        Served { streams, texts, lists, document }
+        Served { streams, texts, document }
     }
 
     /// `/openapi.json`.

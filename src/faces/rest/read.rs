@@ -10,7 +10,7 @@ use http::{HeaderValue, StatusCode};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::events::Streams;
-use crate::engine::{Condition, Engine, Listing, Op, Operation, Outcome, Selection, Slice};
+use crate::engine::{Condition, Count, Engine, Listing, Op, Operation, Outcome, Selection, Slice};
 use crate::error::{Error, Result};
 use crate::faces::problem::Problem;
 use crate::faces::resources::ask::{Ask, look};
@@ -222,7 +222,7 @@ impl Reading {
     /// The first part and then the others, each read when the client has taken the one before: what goes away stops
     /// being read, and memory holds one part. Each part is read as the records are then.
     fn follow(mut self, first: Read) -> Body {
-        self.listing.count = false;
+        self.listing.count = Count::No;
         let form = self.form;
         let next = self.next(&first);
         let others = stream::try_unfold(Some((self, next)), |state| async move {

@@ -87,6 +87,14 @@ impl End {
     }
 }
 
+static SLICE: LazyLock<String> = LazyLock::new(|| {
+    let position = &*POSITION;
+    format!(
+        "SELECT value FROM trefoil_list_values WHERE list = $1 AND position >= ({position}) \
+         ORDER BY position LIMIT $3"
+    )
+});
+
 static REPLACE: LazyLock<String> = LazyLock::new(|| {
     let position = &*POSITION;
     format!("UPDATE trefoil_list_values SET value = $3 WHERE list = $1 AND position = ({position})")
@@ -107,17 +115,18 @@ pub async fn run(session: Session<'_>, asked: &OnList, visit: Visit<'_>) -> Resu
     let rest = match &asked.act {
         ListAct::Look => None,
         ListAct::Read { from, bytes } => list.read(*from, *bytes, visit).await?,
+        ListAct::Slice { index, count } => list.slice(*index, *count, visit).await.map(|()| None)?,
         ListAct::Append { value, expected } => list.append(value, expected).await.map(|()| None)?,
         ListAct::Replace { index, value, expected } => {
             list.replace(*index, value, expected).await.map(|()| None)?
         }
         ListAct::Remove { index, expected } => list.remove(*index, expected, visit).await.map(|()| None)?,
     };
-    let version = match writes {
-        true => self::head(session, &asked.list, false).await?.map_or(head.version, |head| head.version),
-        false => head.version,
+    let head = match writes {
+        true => self::head(session, &asked.list, false).await?.unwrap_or(head),
+        false => head,
     };
-    Ok(Outcome::Plain { version, rest })
+    Ok(head.outcome(rest))
 }
 
 async fn head(session: Session<'_>, name: &str, locked: bool) -> Result<Option<Head>, Fault> {
@@ -175,6 +184,18 @@ impl List<'_> {
             let each = (weight / seen).max(1);
             most = i64::try_from((bytes - weight) / each).unwrap_or(MOST).clamp(1, MOST);
         }
+    }
+
+    async fn slice(&self, index: i64, count: i64, visit: Visit<'_>) -> Result<(), Fault> {
+        if self.head.has(self.name, index).is_err() {
+            return Ok(());
+        }
+        let bound = [self.head.id, index, count].map(Parameter::integer);
+        let mut rows = self.session.rows(&SLICE, &bound).await?;
+        while let Some(row) = rows.next().await? {
+            visit(&Text(cell(&row, 0)));
+        }
+        Ok(())
     }
 
     async fn append(&self, value: &str, expected: &Expected) -> Result<(), Fault> {

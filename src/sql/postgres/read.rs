@@ -79,9 +79,7 @@ async fn list(
 }
 
 async fn count(session: Session<'_>, sql: &str, bounds: &Bounds) -> Result<u64, Fault> {
-    let mut bound = Vec::new();
-    count_parameters(bounds, &mut bound);
-    Ok(session.number(sql, &bound).await?.unwrap_or(0).unsigned_abs())
+    Ok(session.number(sql, &count_parameters(bounds)).await?.unwrap_or(0).unsigned_abs())
 }
 
 /// What became of a statement's rows.

@@ -54,9 +54,7 @@ fn list(
 }
 
 fn count(session: Session<'_>, sql: &str, bounds: &Bounds) -> rusqlite::Result<u64> {
-    let mut bound = Vec::new();
-    count_parameters(bounds, &mut bound);
-    Ok(session.number(sql, &bound)?.unwrap_or(0).unsigned_abs())
+    Ok(session.number(sql, &count_parameters(bounds))?.unwrap_or(0).unsigned_abs())
 }
 
 /// What became of a statement's rows.

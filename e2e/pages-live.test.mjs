@@ -1,0 +1,110 @@
+// Lists that update by themselves: what others write appears, nothing that is read moves, and only what is seen listens.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { tabs, watch } from './browser.mjs'
+import { site, titles } from './pages/site.mjs'
+
+const shop = site()
+const PATIENCE = { timeout: 60_000 }
+
+let number = 0
+const person = () => `Live ${(number += 1)}`
+const create = (name) => shop.create('/users', { name, email: `${name.replace(' ', '.')}@example.com` })
+
+test('a row appears in every window, and what is read stays where it is', async (t) => {
+  const [first, second] = [await shop.window(t, '/users?size=1000'), await shop.window(t, '/users?size=1000')]
+  for (const page of [first, second]) await isLive(page)
+  const place = () => first.locator('main tbody tr').first().boundingBox()
+  const before = { place: await place(), titles: await titles(first) }
+  const name = person()
+  await create(name)
+  for (const page of [first, second]) await page.locator('main tbody tr', { hasText: name }).waitFor()
+  assert.deepEqual({ place: await place(), titles: (await titles(first)).slice(0, -1) }, before)
+  const count = (await shop.json('/users?fields=id&size=1000')).length
+  await first.waitForFunction((words) => document.querySelector('main caption').textContent.includes(words), ` of ${count} `)
+  assert.equal(await first.locator('main tbody tr', { hasText: name }).getByRole('link', { name }).first().getAttribute('href'), `/users/${(await shop.named('/users', 'name', name))[0].id}`)
+})
+
+test('a record that belongs above what is read is told of, and shown when asked for', async (t) => {
+  const page = await shop.window(t, '/users?sort=-id&size=5')
+  await isLive(page)
+  const before = { titles: await titles(page), place: await page.locator('main tbody tr').first().boundingBox() }
+  const [one, two] = [person(), person()]
+  await create(one)
+  await create(two)
+  const notice = page.getByRole('link', { name: /2 new .*Show/ })
+  await notice.waitFor()
+  assert.deepEqual({ titles: await titles(page), place: await page.locator('main tbody tr').first().boundingBox() }, before, 'nothing moved')
+  await notice.click()
+  await page.locator('main tbody tr', { hasText: two }).waitFor()
+  assert.deepEqual((await titles(page)).slice(0, 2), [two, one])
+})
+
+test('a list without a subscription is as it is', async (t) => {
+  const page = await shop.window(t, '/products')
+  assert.equal(await page.locator('[data-live]').count(), 0)
+})
+
+test('a search that the new record does not match stays as it is', async (t) => {
+  const page = await shop.window(t, '/users?q=hopper')
+  await isLive(page)
+  const reread = page.waitForResponse((response) => response.url() === `${shop.url}/users?q=hopper`)
+  await create(person())
+  await reread
+  assert.deepEqual(await titles(page), ['Grace Hopper'])
+  assert.equal(await page.getByRole('link', { name: /new .*Show/ }).count(), 0)
+})
+
+test('a list that was cut off catches up', async (t) => {
+  // Its own window: being cut off is what it is expected to complain about.
+  const context = await shop.browser.context()
+  t.after(() => context.close())
+  const page = await context.newPage()
+  await page.goto(`${shop.url}/users?size=1000`, PATIENCE)
+  await isLive(page)
+  await page.context().setOffline(true)
+  const missed = person()
+  await create(missed)
+  await page.context().setOffline(false)
+  const next = person()
+  await create(next)
+  await page.locator('main tbody tr', { hasText: missed }).waitFor()
+  await page.locator('main tbody tr', { hasText: next }).waitFor()
+})
+
+// Chromium opens six connections to a host: a list that listened while nobody looks would leave none for the seventh tab.
+test('only the tab in front listens', async (t) => {
+  const window = await tabs()
+  t.after(() => window.close())
+  const complaints = []
+  const open = async (page) => {
+    complaints.push((await watch(page)).complaints)
+    await page.goto(`${shop.url}/users?size=1000`, PATIENCE)
+    await isLive(page)
+    return page
+  }
+  const pages = [await open(window.first)]
+  while (pages.length < 8) pages.push(await open(await window.context.newPage()))
+  const [first, ...others] = pages
+  for (const page of pages.slice(0, -1)) await status(page, /Paused/)
+
+  const name = person()
+  await create(name)
+  await pages.at(-1).locator('main tbody tr', { hasText: name }).waitFor(PATIENCE)
+  for (const page of pages.slice(0, -1)) assert.equal(await page.locator('main tbody tr', { hasText: name }).count(), 0)
+  await first.bringToFront()
+  await first.locator('main tbody tr', { hasText: name }).waitFor(PATIENCE)
+  await isLive(first)
+  await status(others.at(-1), /Paused/)
+  assert.deepEqual(complaints.flat(), [])
+})
+
+function isLive(page) {
+  return status(page, /Live/)
+}
+
+/** What the list says of itself. */
+function status(page, words) {
+  return page.locator('main .live[role=status]').filter({ hasText: words }).waitFor(PATIENCE)
+}

@@ -1,0 +1,133 @@
+// Every resource, every page, every odd input: never a 500, never markup made of text, and the same text comes back.
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { EVERY_KIND, RESOURCES } from './pages/catalog.mjs'
+import { fillKinds } from './pages/kinds.mjs'
+import { ODD, lines, read, spaces } from './pages/odd.mjs'
+import { Site } from './pages/site.mjs'
+
+const shop = new Site()
+const kinds = new Site()
+let eyes
+
+before(async () => {
+  await Promise.all([shop.open(), kinds.open([EVERY_KIND])])
+  await fillKinds(kinds)
+  eyes = await (await shop.browser.context({ javaScriptEnabled: true })).newPage()
+})
+after(async () => {
+  for (const site of [shop, kinds]) await site.close()
+})
+
+const PLACES = [...Object.keys(RESOURCES).map((name) => [shop, name]), ...['plants', 'places', 'tags', 'notes'].map((name) => [kinds, name])]
+
+for (const [site, name] of PLACES) {
+  describe(name, () => {
+    for (const [kind, text] of Object.entries(ODD)) {
+      test(`${kind}: in addresses`, () => addresses(site, name, text))
+      test(`${kind}: in forms`, () => forms(site, name, text))
+    }
+  })
+}
+
+describe('samples', () => {
+  for (const [kind, text] of Object.entries(ODD)) {
+    test(kind, async () => {
+      const added = await post(shop, '/samples', { value: text })
+      const pages = ['/samples', '/samples?page=2', `/samples?page=${encodeURIComponent(text)}`]
+      const answers = [added, ...(await Promise.all(pages.map((path) => get(shop, path))))]
+      const seen = await judged(answers)
+      if (added.status === 303) assert.ok((await shop.json('/samples')).includes(text))
+      else assert.deepEqual(typed(seen[0], 'value'), [lines(text)])
+    })
+  }
+})
+
+test('a cookie that nobody set says nothing', async () => {
+  for (const text of [...Object.values(ODD), 'created.users.999999', 'created.nothing.1', 'deleted.users.1']) {
+    const cookie = `flash=${encodeURIComponent(text)}`
+    await judged([await get(shop, '/users', { cookie }), await get(shop, '/users', { cookie: `flash=${text.replace(/[^ -~]|[;,]/g, '')}` })])
+  }
+})
+
+test('bodies that are no form, and forms with odd names', async () => {
+  const form = { 'content-type': 'application/x-www-form-urlencoded' }
+  const bodies = ['name=%FF%FE', 'name=%', '%00=%00', 'name=a&name=b', '_key=x&_version=y&name=z', '_version=99999999999999999999&name=z', '_find=&_add=', '&&&===', 'address.=1&.x=2&a..b=3&name.0.1=4', `${'a.'.repeat(500)}b=1`, 'parts.99999999999.name=x']
+  const answers = []
+  for (const body of bodies) {
+    for (const path of ['/products', '/products/1', '/users/1']) answers.push(await ask(shop, path, { method: 'POST', headers: form, body }))
+    for (const path of ['/plants', '/plants/1']) answers.push(await ask(kinds, path, { method: 'POST', headers: form, body }))
+  }
+  await judged(answers)
+})
+
+/** In the path, in every filter, in what a form is filled with beforehand. */
+async function addresses(site, name, text) {
+  const odd = encodeURIComponent(text)
+  const [list, blank] = await judged([await get(site, `/${name}`), await get(site, `/${name}/new`)])
+  const paths = [`/${name}/${odd}`, `/${name}/${odd}/edit`, `/${name}/${odd}/delete`, `/${name}/1/${odd}`, `/${name}/1?flash=${odd}`]
+  for (const parameter of ['q', 'sort', 'page', 'size', 'after', 'fields', odd, ...list.names]) paths.push(`/${name}?${parameter}=${odd}`)
+  for (const field of blank.names) paths.push(`/${name}/new?${encodeURIComponent(field)}=${odd}`)
+  const answers = []
+  for (const path of paths) answers.push(await get(site, path))
+  const seen = await judged(answers)
+  const search = seen[paths.indexOf(`/${name}?q=${odd}`)]
+  if (answers[paths.indexOf(`/${name}?q=${odd}`)].status === 200) assert.deepEqual(typed(search, 'q'), typed(search, 'q').map(() => lines(text)))
+}
+
+/** In every field of a form alone, and in all texts at once; then on every page of the record that it made. */
+async function forms(site, name, text) {
+  const [record] = await judged([await get(site, `/${name}/1/edit`)])
+  const whole = Object.fromEntries(record.typed)
+  const attempts = [...new Set(record.typed.map(([field]) => field))].map((field) => ({ ...whole, [field]: text }))
+  attempts.push(Object.fromEntries(record.typed.map(([field]) => [field, text])))
+  for (const values of attempts) {
+    const made = await post(site, `/${name}`, values)
+    const [shown] = await judged([made])
+    if (made.status === 303) await stored(site, name, values)
+    else for (const [field, value] of Object.entries(values)) assert.deepEqual(typed(shown, field), [lines(value)], `${field} is kept`)
+  }
+}
+
+/** What was stored is the same on every page of the newest record. */
+async function stored(site, name, values) {
+  const [{ id }] = await site.json(`/${name}?fields=id&sort=-id&size=1`)
+  const paths = [`/${name}/${id}`, `/${name}/${id}/edit`, `/${name}/${id}/delete`, `/${name}?sort=-id&size=2`]
+  const [detail, edit] = await judged(await Promise.all(paths.map((path) => get(site, path))))
+  const record = await site.json(`/${name}/${id}?fields=*`)
+  for (const [field, value] of Object.entries(record)) {
+    if (typeof value !== 'string' || values[field] !== value) continue
+    assert.deepEqual(typed(edit, field), [lines(value)], `${field} to edit`)
+    assert.ok(spaces(detail.text).includes(spaces(value)), `${field} in full`)
+  }
+}
+
+function typed(seen, field) {
+  return seen.typed.filter(([name]) => name === field).map(([, value]) => lines(value))
+}
+
+async function judged(answers) {
+  const pages = await read(eyes, answers.map(({ body }) => body))
+  answers.forEach(({ status, type, asked }, i) => {
+    assert.ok(status < 500, `${asked}: ${status} ${spaces(pages[i].text).slice(0, 200)}`)
+    if (status !== 303) assert.match(type, /^text\/html/, asked)
+    assert.deepEqual(pages[i].strange, [], asked)
+    if (status !== 303) assert.equal(pages[i].scripts, 1, asked)
+  })
+  return pages
+}
+
+function get(site, path, headers = {}) {
+  return ask(site, path, { headers })
+}
+
+function post(site, path, values) {
+  return ask(site, path, { method: 'POST', headers: {}, body: new URLSearchParams(values) })
+}
+
+async function ask(site, path, options) {
+  const reply = await site.fetch(path, { ...options, headers: { accept: 'text/html', ...options.headers } })
+  const asked = `${options.method ?? 'GET'} ${path.slice(0, 200)} ${String(options.body ?? '').slice(0, 200)}`
+  return { asked, status: reply.status, type: reply.headers.get('content-type'), body: await reply.text() }
+}

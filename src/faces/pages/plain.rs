@@ -1,0 +1,146 @@
+//! A plain list as a page: its values by index, a part at a time, and the form that adds one.
+
+use axum::response::Response;
+use http::StatusCode;
+use http::header::CACHE_CONTROL;
+use http::request::Parts;
+
+use super::Served;
+use super::look::{PART, look};
+use super::subject::heading;
+use super::view::{Control, Form, Head, Indexed, Link, Pager, Plain};
+use super::ways::About;
+use super::words::{counted, cut, grouped};
+use crate::engine::{ListAct, Outcome};
+use crate::error::Error;
+use crate::faces::problem::Problem;
+use crate::faces::resources::Site;
+use crate::faces::resources::plain::{CONTROL, List, expected, shown};
+use crate::faces::resources::query::page_and_size;
+use crate::faces::resources::write::see_other;
+
+/// How many characters of a value are shown.
+const SHOWN: usize = 500;
+
+impl Served {
+    pub async fn plain(&self, site: &Site, list: &List, head: &Parts) -> Result<Response, Problem> {
+        let response = self.plain_with(site, list, head, StatusCode::OK, form(list, "", Vec::new())).await?;
+        Ok(cached(list, response))
+    }
+
+    /// What the form does. One that does not pass comes back with the page.
+    pub async fn append(
+        &self,
+        site: &Site,
+        list: &List,
+        head: &Parts,
+        value: String,
+        body: &[u8],
+    ) -> Result<Response, Problem> {
+        let act = ListAct::Append { value, expected: expected(&head.headers) };
+        let confirmed = list.write(&site.engine, head, act, String::new(), body).await?;
+        Ok(confirmed.marked(see_other(&list.path)))
+    }
+
+    /// The page with this form on it.
+    pub async fn plain_with(
+        &self,
+        site: &Site,
+        list: &List,
+        head: &Parts,
+        status: StatusCode,
+        form: Form,
+    ) -> Result<Response, Problem> {
+        let (page, size) = page_and_size(&head.uri, site.engine.limits())?;
+        let index = page.saturating_sub(1).saturating_mul(size);
+        let read = list.operation(ListAct::Slice { index, count: size });
+        let found = look(&site.engine, vec![read], PART).await?.pop();
+        let Some((Outcome::Plain { length, .. }, rows)) = found.map(|found| (found.outcome, found.rows))
+        else {
+            return Err(Error::internal("a plain list ended as something else").into());
+        };
+        let values: Vec<Indexed> = rows
+            .iter()
+            .zip(index..)
+            .map(|(row, index)| Indexed {
+                index: index.unsigned_abs(),
+                text: brief(shown(row.cells[0].as_cell())),
+            })
+            .collect();
+        let is_usual = size == site.engine.limits().page_size;
+        let address =
+            if is_usual { format!("{}?", list.path) } else { format!("{}?size={size}&", list.path) };
+        let content = Plain {
+            heading: heading(&list.name),
+            caption: caption(index, values.len(), length),
+            pager: pager(&address, page, size, length),
+            values,
+            form,
+        };
+        let mut frame = Head::new(content.heading.clone(), &list.path, Vec::new());
+        frame.ways = self.ways(site, head, About::Plain { path: &list.path });
+        self.show(&head.headers, status, frame, "plain", &content)
+    }
+}
+
+fn brief(text: &str) -> String {
+    match cut(text, SHOWN) {
+        Some(part) => format!("{part}…"),
+        None => text.to_owned(),
+    }
+}
+
+/// The form that adds a value: what was typed, and what is wrong with it.
+pub fn form(list: &List, typed: &str, errors: Vec<String>) -> Form {
+    let complaints = errors.iter().map(|error| Link { label: error.clone(), href: format!("#f-{CONTROL}") });
+    let complaints = complaints.collect();
+    let control = Control {
+        name: CONTROL.to_owned(),
+        id: format!("f-{CONTROL}"),
+        label: "Value".to_owned(),
+        value: typed.to_owned(),
+        errors,
+        ..Control::default()
+    };
+    Form {
+        heading: "Add a value".to_owned(),
+        action: list.path.clone(),
+        submit: "Add value".to_owned(),
+        cancel: list.path.clone(),
+        key: uuid::Uuid::new_v4().to_string(),
+        version: None,
+        complaints,
+        controls: vec![control],
+        conflict: None,
+    }
+}
+
+fn caption(index: i64, shown: usize, length: i64) -> String {
+    let all = counted(length.unsigned_abs(), "value", "values");
+    match (length, shown as u64) {
+        (0, _) => "No values yet. Add the first one below.".to_owned(),
+        (_, 0) => format!("There is nothing on this page: the list has {all}."),
+        (_, shown) => {
+            let first = index.unsigned_abs() + 1;
+            format!("{} to {} of {all}", grouped(first), grouped(first + shown - 1))
+        }
+    }
+}
+
+/// `address` is the page's, up to where its number goes.
+fn pager(address: &str, page: i64, size: i64, length: i64) -> Pager {
+    let last = length.unsigned_abs().div_ceil(size.unsigned_abs().max(1)).max(1) as i64;
+    let at = |page: i64| format!("{address}page={page}");
+    Pager {
+        previous: (page > 1).then(|| at((page - 1).min(last))),
+        next: (page < last).then(|| at(page + 1)),
+        text: format!("Page {} of {}", grouped(page.unsigned_abs()), grouped(last.unsigned_abs())),
+    }
+}
+
+fn cached(list: &List, mut response: Response) -> Response {
+    if let Some(cache) = &list.cache {
+        response.headers_mut().insert(CACHE_CONTROL, cache.clone());
+    }
+    response
+}

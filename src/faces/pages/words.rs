@@ -1,0 +1,55 @@
+//! Numbers and texts as sentences of pages have them: grouped digits, plurals, long texts cut.
+
+/// Counts go no further than this: beyond it a list is "more than" so many, whatever its length.
+pub const MOST_COUNTED: u32 = 1_000;
+
+/// "1,024".
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// "1 user", "2 users".
+pub fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(number), if number == 1 { one } else { many })
+}
+
+/// A count that went no further than [`MOST_COUNTED`]: "12", "more than 1,000".
+pub fn bounded(total: u64) -> String {
+    let most = u64::from(MOST_COUNTED);
+    if total > most { format!("more than {}", grouped(most)) } else { grouped(total) }
+}
+
+/// The first so many characters, where there are more.
+pub fn cut(text: &str, most: usize) -> Option<&str> {
+    text.char_indices().nth(most).map(|(end, _)| text[..end].trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_sentences() {
+        for (number, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(grouped(number), text);
+        }
+        assert_eq!(counted(1, "user", "users"), "1 user");
+        assert_eq!(counted(1_001, "user", "users"), "1,001 users");
+        assert_eq!((bounded(1_000).as_str(), bounded(1_001).as_str()), ("1,000", "more than 1,000"));
+    }
+
+    #[test]
+    fn texts_are_cut_between_characters() {
+        assert_eq!(cut("Grüße", 5), None);
+        assert_eq!(cut("Grüße", 3), Some("Grü"));
+        assert_eq!(cut("ab cd", 3), Some("ab"));
+    }
+}

@@ -1,0 +1,223 @@
+//! A plain list at its address: how it is asked and written, and what its form and its tags say.
+
+use std::sync::Arc;
+
+use axum::response::Response;
+use http::HeaderValue;
+use http::header::{HeaderMap, HeaderName};
+use http::request::Parts;
+
+use super::negotiate::{Offers, PLAIN, PLAIN_WITH_PAGE};
+use super::{body, pairs};
+use crate::app::PlainList;
+use crate::engine::plain::Expected;
+use crate::engine::{Answer, Done, Engine, ListAct, OnList, Operation, Outcome, Row, answer_as};
+use crate::error::{Error, Result};
+use crate::faces::problem::Problem;
+use crate::faces::{idempotency, tags};
+use crate::model::Cell;
+
+/// The one field of the page's form.
+pub const CONTROL: &str = "value";
+
+const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+
+/// One list as the manifest declares it.
+pub struct List {
+    pub path: String,
+    /// Without the slash.
+    pub name: Arc<str>,
+    /// Browsers get a page with a form.
+    pub page: bool,
+    pub cache: Option<HeaderValue>,
+}
+
+impl List {
+    pub fn new(declared: &PlainList) -> List {
+        let cache = declared.cache.as_deref().and_then(|cache| HeaderValue::from_str(cache).ok());
+        List { path: declared.path.clone(), name: declared.name().into(), page: declared.page, cache }
+    }
+
+    pub fn offers(&self) -> Offers {
+        if self.page { PLAIN_WITH_PAGE } else { PLAIN }
+    }
+
+    pub fn operation(&self, act: ListAct) -> Operation {
+        Operation::Plain(OnList { list: self.name.clone(), act })
+    }
+
+    /// What the page's form holds, where a body is one. A form without its field is a text like any other, as
+    /// `curl -d milk` sends it; nothing at all is an empty form.
+    pub fn control(&self, headers: &HeaderMap, body: &[u8]) -> Result<Option<String>, Problem> {
+        let essence = body::essence(headers);
+        let pairs = match essence.as_str() {
+            _ if !self.page => return Ok(None),
+            "multipart/form-data" => pairs::multipart(body::media(headers), body)?,
+            "application/x-www-form-urlencoded" if !body.is_empty() => {
+                let text = body::decoded(headers, body)?;
+                match pairs::urlencoded(&text, "the form") {
+                    Ok(pairs) if pairs.iter().any(|(name, _)| name == CONTROL) => pairs,
+                    Ok(_) | Err(_) => return Ok(None),
+                }
+            }
+            _ => return Ok(None),
+        };
+        let value = pairs.into_iter().rev().find(|(name, _)| name == CONTROL).map(|(_, value)| value);
+        let missing = || Error::invalid(CONTROL, "REQUIRED", "the form has no field `value`");
+        value.map(Some).ok_or_else(|| missing().into())
+    }
+
+    /// Writes what `head` asks for; `said` is how the confirmation begins.
+    pub async fn write(
+        &self,
+        engine: &Engine,
+        head: &Parts,
+        act: ListAct,
+        said: String,
+        body: &[u8],
+    ) -> Result<Confirmed, Problem> {
+        let target = format!("{} {} {}", head.method, head.uri, body::essence(&head.headers));
+        let key = idempotency::key(&head.headers, &target, body)?;
+        let answer = Box::new(Confirming { said, removed: String::new(), outcome: None });
+        let request = crate::engine::Request { answer, key, atomic: false };
+        match engine.run(vec![Ok(self.operation(act))], request).await.map_err(refusal)? {
+            Done::Answered(answer) => answer_as::<Confirming>(answer)?.finish().map_err(refusal),
+            Done::Replayed(bytes) => Ok(Confirmed::kept(&bytes)?),
+        }
+    }
+}
+
+/// Which methods there are at a list's path, or, with an index, at one of its values'.
+pub fn allow(index: Option<&str>) -> &'static str {
+    match index {
+        None => "GET, HEAD, POST, OPTIONS",
+        Some(_) => "PUT, DELETE, OPTIONS",
+    }
+}
+
+/// The tag of a list at a version, as JSON.
+pub fn tag(version: i64) -> String {
+    format!("\"{version:x}\"")
+}
+
+/// Two forms of one version are different bytes, so they have different tags.
+pub fn text_tag(version: i64) -> String {
+    format!("\"{version:x}-text\"")
+}
+
+/// The version in a tag of either form, without its quotes.
+fn version(tag: &str) -> Option<i64> {
+    i64::from_str_radix(tag.strip_suffix("-text").unwrap_or(tag), 16).ok()
+}
+
+/// What `If-Match` expects.
+pub fn expected(headers: &HeaderMap) -> Expected {
+    tags::expected(headers, version)
+}
+
+/// A version means nothing to people.
+fn refusal(error: Error) -> Problem {
+    let is_stale = matches!(error, Error::Stale { .. });
+    let problem = Problem::from(error);
+    if !is_stale {
+        return problem;
+    }
+    let detail = "the list has changed since the version that If-Match names; read it again".to_owned();
+    Problem { detail, ..problem }
+}
+
+/// What another program put into a list and is no text is shown as a mark.
+pub fn shown(cell: Cell<'_>) -> &str {
+    match cell {
+        Cell::Text(text) => text,
+        Cell::Null | Cell::Int(_) | Cell::Real(_) | Cell::Unreadable => "\u{fffd}",
+    }
+}
+
+/// Says what was done: what is known of it beforehand, then the value that was removed, if any.
+struct Confirming {
+    said: String,
+    removed: String,
+    outcome: Option<Result<Outcome>>,
+}
+
+/// A write that happened.
+pub struct Confirmed {
+    pub version: i64,
+    pub text: String,
+    /// It happened before, under the same key.
+    pub replayed: bool,
+}
+
+impl Confirmed {
+    /// Says in the headers what they tell of a write.
+    pub fn marked(&self, mut response: Response) -> Response {
+        let tag = HeaderValue::from_str(&tag(self.version)).expect("hexadecimal digits in quotes");
+        response.headers_mut().insert(http::header::ETAG, tag);
+        if self.replayed {
+            response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+        }
+        response
+    }
+
+    /// What [`Answer::keep`] gave.
+    fn kept(bytes: &[u8]) -> Result<Confirmed> {
+        let parts = bytes.split_first_chunk().map(|(version, text)| (i64::from_be_bytes(*version), text));
+        let (version, text) = parts.ok_or_else(|| Error::internal("a kept answer is cut off"))?;
+        Ok(Confirmed { version, text: String::from_utf8_lossy(text).into_owned(), replayed: true })
+    }
+}
+
+impl Confirming {
+    fn finish(mut self) -> Result<Confirmed> {
+        match self.outcome.take() {
+            Some(Err(error)) => Err(error),
+            Some(Ok(Outcome::Plain { version, .. })) => {
+                Ok(Confirmed { version, text: self.said + &self.removed, replayed: false })
+            }
+            other => Err(Error::internal(format!("a write to a list ended as {other:?}"))),
+        }
+    }
+}
+
+impl Answer for Confirming {
+    fn row(&mut self, _plan: usize, row: &dyn Row) {
+        self.removed = format!("{}\n", shown(row.cell(0)));
+    }
+
+    fn done(&mut self, _plan: usize, outcome: Result<Outcome>) {
+        self.outcome = Some(outcome);
+    }
+
+    /// Only a write that happened is kept.
+    fn keep(&mut self) -> Option<Vec<u8>> {
+        match &self.outcome {
+            Some(Ok(Outcome::Plain { version, .. })) => {
+                let mut bytes = version.to_be_bytes().to_vec();
+                bytes.extend_from_slice(self.said.as_bytes());
+                bytes.extend_from_slice(self.removed.as_bytes());
+                Some(bytes)
+            }
+            Some(_) | None => None,
+        }
+    }
+
+    fn reset(&mut self) {
+        self.removed.clear();
+        self.outcome = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_of_either_form_names_its_version() {
+        for tag in [tag(1_760_000_000_000_123), text_tag(1_760_000_000_000_123)] {
+            assert_eq!(version(tag.trim_matches('"')), Some(1_760_000_000_000_123), "{tag}");
+        }
+        assert_ne!(tag(5), text_tag(5));
+        assert_eq!(version("xyz"), None);
+    }
+}
