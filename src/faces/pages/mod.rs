@@ -20,7 +20,11 @@ mod own;
 mod plain;
 mod press;
 mod reading;
+#[cfg(test)]
+mod rendered;
 mod respond;
+#[cfg(test)]
+mod sample_forms;
 #[cfg(test)]
 mod samples;
 mod sheet;
