@@ -21,7 +21,7 @@ use super::resources::collection::{Below, Collection};
 use super::resources::content::{Place, Sent};
 use super::resources::negotiate::{COLLECTION, FORM, Fields, RECORD, Wanted, wants_no_content};
 use super::resources::plain::List;
-use super::resources::{body, fields};
+use super::resources::{body, form};
 use super::rest::lists;
 use super::rest::{self, TextPath, in_json};
 use super::spell::Speaks;
@@ -255,10 +255,12 @@ impl Served {
 
 /// What a body means; what cannot even be read is told in the form that it was sent in.
 fn read(ask: &Ask<'_>, place: Place, bytes: &[u8]) -> Result<Sent, Problem> {
-    let is_field = |name: &str| fields::of_control(ask.record(), name).is_some();
+    let is_field = |name: &str| form::of_control(ask.record(), name).is_some();
     let sent = place.read(ask.headers(), bytes, is_field).and_then(|sent| held(ask, place).map(|()| sent));
-    sent.map_err(|problem| {
-        if body::essence(ask.headers()).contains("json") { in_json(problem) } else { problem }
+    sent.map_err(|problem| match body::essence(ask.headers()).as_str() {
+        essence if essence.contains("json") => in_json(problem),
+        "application/x-www-form-urlencoded" | "multipart/form-data" => problem.voice(Voice::Html),
+        _ => problem,
     })
 }
 

@@ -1,21 +1,32 @@
 //! The pages face: records as HTML for people, with forms that need no script.
 
+mod choices;
+mod complaints;
+mod control;
 mod delete;
 mod detail;
+mod effects;
 mod error;
 mod filters;
+mod flash;
 mod form;
+mod gather;
 mod home;
+mod kept;
 mod list;
 mod look;
 mod plain;
+mod press;
 mod reading;
 mod respond;
 #[cfg(test)]
 mod samples;
+mod sheet;
 mod shown;
+mod spelled;
 mod subject;
 mod table;
+mod theirs;
 pub mod view;
 mod views;
 mod ways;

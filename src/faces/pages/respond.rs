@@ -9,6 +9,7 @@ use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::Served;
+use super::flash;
 use super::view::{Head, Link};
 use super::views::Broken;
 use crate::faces::problem::{Problem, Voice};
@@ -21,10 +22,12 @@ impl Served {
         &self,
         headers: &HeaderMap,
         status: StatusCode,
-        head: Head,
+        mut head: Head,
         name: &str,
         content: &impl Serialize,
     ) -> Result<Response, Problem> {
+        let code = flash::given(headers);
+        head.flash = head.flash.or_else(|| code.and_then(|code| self.flash(code)));
         let html = self.render(&head, name, content)?;
         let mut response = (status, [(CONTENT_TYPE, "text/html; charset=utf-8")]).into_response();
         if status == StatusCode::OK && head.flash.is_none() {
@@ -41,6 +44,9 @@ impl Served {
             response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         }
         response.headers_mut().insert(VARY, ACCEPT.into());
+        if code.is_some() {
+            flash::clear(response.headers_mut());
+        }
         Ok(response)
     }
 
