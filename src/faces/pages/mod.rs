@@ -10,7 +10,6 @@ mod error;
 mod filters;
 mod flash;
 mod form;
-mod gather;
 mod home;
 mod kept;
 mod list;
