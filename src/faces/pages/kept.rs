@@ -20,7 +20,7 @@ pub struct Kept {
     pub version: i64,
     pub title: String,
     /// Of the fields that people fill in.
-    values: Vec<(FieldId, Value)>,
+    pub(super) values: Vec<(FieldId, Value)>,
 }
 
 impl Served {

@@ -19,6 +19,8 @@ mod press;
 mod reading;
 mod respond;
 #[cfg(test)]
+mod round_trips;
+#[cfg(test)]
 mod samples;
 mod sheet;
 mod shown;
