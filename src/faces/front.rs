@@ -21,13 +21,14 @@ use super::resources::collection::{Below, Collection};
 use super::resources::content::{Place, Sent};
 use super::resources::negotiate::{COLLECTION, FORM, Fields, RECORD, Wanted, wants_no_content};
 use super::resources::plain::List;
-use super::resources::{body, fields};
+use super::resources::{body, form};
 use super::rest::lists;
 use super::rest::{self, TextPath, in_json};
 use super::spell::Speaks;
 use super::{accept, pages, tags};
 use crate::app::App;
 use crate::engine::Engine;
+use crate::model::naming;
 
 /// What one application declares, ready to be served. Swapped whole on reload.
 pub struct Served {
@@ -41,6 +42,9 @@ pub struct Served {
 /// The door, whatever is behind it at the moment.
 #[derive(Clone)]
 pub struct Front(Arc<ArcSwap<Served>>);
+
+/// The server's own addresses that people go to.
+const RESERVED: [&str; 3] = ["/graphql", "/docs", "/openapi.json"];
 
 /// Who answers at a path.
 enum Found<'s> {
@@ -99,13 +103,37 @@ impl Served {
         Some(Owner { route, speaks })
     }
 
+    fn error(&self, problem: &Problem, path: &str, request_id: &str) -> String {
+        let found = self.find(path);
+        let near = if found.is_none() { self.near(path) } else { None };
+        let collection = match found {
+            Some(Found::Records(collection, _)) => Some(collection),
+            Some(Found::Text(_) | Found::List(_) | Found::Value(..)) | None => None,
+        };
+        self.pages.error(problem, collection, near.as_deref(), request_id)
+    }
+
+    /// What was perhaps meant by a path that leads nowhere.
+    fn near(&self, path: &str) -> Option<String> {
+        let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+        let plain = format!("/{}", segments.join("/")).to_lowercase();
+        let leads = |path: &String| self.find(path).is_some();
+        let known = self.addresses.iter().map(|(path, _)| path.as_str());
+        let nearest = |path: &str| naming::nearest(path, known.clone().chain(RESERVED)).map(str::to_owned);
+        let below = || {
+            let (first, rest) = segments.split_first().filter(|(_, rest)| !rest.is_empty())?;
+            Some(format!("{}/{}", nearest(&format!("/{first}"))?, rest.join("/"))).filter(leads)
+        };
+        Some(plain.clone()).filter(leads).or_else(|| nearest(&plain)).or_else(below)
+    }
+
     async fn answer(&self, request: Request) -> Response {
         let path = request.uri().path().to_owned();
         match self.find(&path) {
             Some(Found::Text(text)) => {
                 let (head, body) = request.into_parts();
                 ignore(body).await;
-                text.answer(&head.method, &head.headers).await
+                text.answer(&head.method, &head.headers, |view| self.pages.own(&head, view)).await
             }
             Some(Found::List(list)) => {
                 let (head, body) = taken(request).await;
@@ -255,10 +283,12 @@ impl Served {
 
 /// What a body means; what cannot even be read is told in the form that it was sent in.
 fn read(ask: &Ask<'_>, place: Place, bytes: &[u8]) -> Result<Sent, Problem> {
-    let is_field = |name: &str| fields::of_control(ask.record(), name).is_some();
+    let is_field = |name: &str| form::of_control(ask.record(), name).is_some();
     let sent = place.read(ask.headers(), bytes, is_field).and_then(|sent| held(ask, place).map(|()| sent));
-    sent.map_err(|problem| {
-        if body::essence(ask.headers()).contains("json") { in_json(problem) } else { problem }
+    sent.map_err(|problem| match body::essence(ask.headers()).as_str() {
+        essence if essence.contains("json") => in_json(problem),
+        "application/x-www-form-urlencoded" | "multipart/form-data" => problem.voice(Voice::Html),
+        _ => problem,
     })
 }
 
@@ -310,7 +340,7 @@ impl Front {
     /// Tells the foundation how an error looks to people.
     pub fn errors(&self) -> ErrorPage {
         let front = self.clone();
-        Arc::new(move |problem, request_id| front.0.load().pages.error(problem, request_id))
+        Arc::new(move |problem, path, request_id| front.0.load().error(problem, path, request_id))
     }
 }
 

@@ -1,8 +1,6 @@
 //! The fields of a record on their way in: names as bodies and forms give them, found in the schema.
 
 use super::content::Object;
-use super::pairs::Pairs;
-use super::typed;
 use crate::error::Violation;
 use crate::model::naming::{label, nearest};
 use crate::model::{FieldId, FilledBy, Kind, RecordType, Value, coerce};
@@ -65,21 +63,4 @@ fn of_name(record: &RecordType, name: &str, value: &Value, deed: Deed) -> Result
             Ok(if is_ours && matches!(deed, Deed::Replace(_)) { None } else { Some(id) })
         }
     }
-}
-
-/// The field that a control of a form is for; others are ignored.
-pub fn of_control(record: &RecordType, name: &str) -> Option<FieldId> {
-    record.input_field(name).filter(|id| record.field(*id).is_writable())
-}
-
-pub fn of_form(record: &RecordType, pairs: &Pairs) -> Fields {
-    let mut found: Vec<(FieldId, Vec<&str>)> = Vec::new();
-    for (name, text) in pairs {
-        let Some(id) = of_control(record, name) else { continue };
-        match found.iter_mut().find(|(known, _)| *known == id) {
-            Some((_, texts)) => texts.push(text),
-            None => found.push((id, vec![text])),
-        }
-    }
-    found.into_iter().map(|(id, texts)| (id, typed::control(record.field(id), &texts))).collect()
 }

@@ -5,12 +5,14 @@ pub mod body;
 pub mod collection;
 pub mod content;
 pub mod fields;
+pub mod form;
 pub mod negotiate;
 pub mod pairs;
 pub mod plain;
 pub mod query;
 pub mod rows;
 pub mod shape;
+pub mod tree;
 pub mod typed;
 pub mod write;
 

@@ -1,5 +1,7 @@
 //! Writes of one record, safely against lost updates and retries, whichever face asks.
 
+use std::sync::Arc;
+
 use axum::response::{IntoResponse, Response};
 use http::header::{HeaderName, IF_NONE_MATCH, LOCATION};
 use http::{HeaderValue, StatusCode};
@@ -9,7 +11,7 @@ use super::body;
 use super::fields::Fields;
 use super::rows::{Form, Rows, Written};
 use super::shape::tagged_version;
-use crate::engine::{Absent, Done, Key, Operation, Outcome, answer_as};
+use crate::engine::{Absent, Done, Key, Operation, Outcome, Selection, answer_as};
 use crate::error::{Error, Result};
 use crate::faces::problem::Problem;
 use crate::faces::{idempotency, tags};
@@ -20,33 +22,31 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 pub const NEVER: i64 = i64::MIN;
 
 impl Ask<'_> {
-    /// Creates a record of these fields; of the answer only its id and version count.
-    pub async fn add(&self, fields: Fields, key: Option<Key>) -> Result<Finished> {
-        let (record, shape) = (self.collection.record, &self.collection.whole);
-        let operation = Operation::Create { record, id: None, fields, selection: shape.selection.clone() };
-        self.write(Ok(operation), Rows::new(shape, Form::One), key).await
+    pub fn creation(&self, fields: Fields, selection: &Arc<Selection>) -> Operation {
+        let (record, selection) = (self.collection.record, selection.clone());
+        Operation::Create { record, id: None, fields, selection }
     }
 
-    /// Overwrites the whole of a record.
-    pub async fn overwrite(
+    /// Changes a record; `absent` says what becomes of the fields that are not given.
+    pub fn change(
         &self,
         id: i64,
         fields: Fields,
+        absent: Absent,
         expected_version: Option<i64>,
-        key: Option<Key>,
-    ) -> Result<Finished> {
-        let (record, shape) = (self.collection.record, &self.collection.whole);
-        let selection = shape.selection.clone();
-        let operation =
-            Operation::Update { record, id, fields, absent: Absent::Reset, expected_version, selection };
-        self.write(Ok(operation), Rows::new(shape, Form::One), key).await
+    ) -> Operation {
+        let (record, selection) = (self.collection.record, self.collection.whole.selection.clone());
+        Operation::Update { record, id, fields, absent, expected_version, selection }
     }
 
-    pub async fn erase(&self, id: i64, expected_version: Option<i64>, key: Option<Key>) -> Result<Finished> {
-        let (record, shape) = (self.collection.record, &self.collection.whole);
-        let operation =
-            Operation::Delete { record, id, expected_version, selection: shape.selection.clone() };
-        self.write(Ok(operation), Rows::new(shape, Form::One), key).await
+    pub fn deletion(&self, id: i64, expected_version: Option<i64>) -> Operation {
+        let (record, selection) = (self.collection.record, self.collection.whole.selection.clone());
+        Operation::Delete { record, id, expected_version, selection }
+    }
+
+    /// Carries out a write; of the answer only the record's id and version count.
+    pub async fn carry_out(&self, operation: Operation, key: Option<Key>) -> Result<Finished> {
+        self.write(Ok(operation), Rows::new(&self.collection.whole, Form::One), key).await
     }
 
     /// The version that a write may meet, as If-Match and If-None-Match tell. One that may meet none goes to the store

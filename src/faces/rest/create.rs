@@ -1,18 +1,16 @@
 //! Records that are created: from a JSON object, many at once, or from nothing but a text.
 
-use std::sync::Arc;
-
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, ETAG, LOCATION};
 
 use super::read::closed;
-use crate::engine::{Done, Operation, Selection, answer_as};
+use crate::engine::{Done, Operation, answer_as};
 use crate::error::{Error, Result};
 use crate::faces::problem::Problem;
 use crate::faces::resources::ask::Ask;
 use crate::faces::resources::content::{Object, numbered};
-use crate::faces::resources::fields::{Deed, Fields};
+use crate::faces::resources::fields::Deed;
 use crate::faces::resources::negotiate::Wanted;
 use crate::faces::resources::query::Takes;
 use crate::faces::resources::rows::{Form, Rows, Written};
@@ -78,13 +76,10 @@ impl Ask<'_> {
         let said = format!("Added: {text}\n");
         let blank = texts.list.blank.iter().map(|field| (*field, Value::from("")));
         let fields = std::iter::once((texts.list.field, Value::from(text))).chain(blank).collect();
-        let done = self.add(fields, self.key(bytes)?).await.map_err(refusal)?;
+        let operation = self.creation(fields, &self.collection.whole.selection);
+        let done = self.carry_out(operation, self.key(bytes)?).await.map_err(refusal)?;
         let location = format!("{}/{}", self.collection.path, done.written.id);
         let headers = [(CONTENT_TYPE, Wanted::Lines.content_type()), (LOCATION, visible(&location))];
         Ok(done.marked((StatusCode::CREATED, headers, said).into_response()))
-    }
-
-    fn creation(&self, fields: Fields, selection: &Arc<Selection>) -> Operation {
-        Operation::Create { record: self.collection.record, id: None, fields, selection: selection.clone() }
     }
 }

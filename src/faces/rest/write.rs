@@ -122,7 +122,7 @@ impl Ask<'_> {
     pub async fn delete(&self, id: i64) -> Result<Response, Problem> {
         self.query(self.collection.record, Takes::Nothing)?;
         let expected = self.expected(id).await?;
-        let done = self.erase(id, expected, self.key(b"")?).await;
+        let done = self.carry_out(self.deletion(id, expected), self.key(b"")?).await;
         Ok(done.map_err(|error| self.refusal(id, error))?.marked(StatusCode::NO_CONTENT.into_response()))
     }
 

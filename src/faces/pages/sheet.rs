@@ -1,0 +1,168 @@
+//! A form laid out: its controls with what they hold, what is wrong with them, and what to press.
+
+use axum::response::Response;
+use http::StatusCode;
+
+use super::Served;
+use super::complaints;
+use super::control::Maker;
+use super::press;
+use super::spelled::{DEEPEST, spell};
+use super::theirs::compare;
+use super::view::{Conflict, Control, Form, Head, Link};
+use super::ways::About;
+use crate::error::Violation;
+use crate::faces::problem::Problem;
+use crate::faces::resources::ask::Ask;
+use crate::faces::resources::form::Filled;
+use crate::faces::resources::tree::Node;
+use crate::model::{Field, FieldId, Kind, Model, RecordType};
+
+/// What a form page is made of.
+pub struct Sheet {
+    /// The record that is edited, with its title; none where a new one is to be made.
+    pub id: Option<(i64, String)>,
+    pub filled: Filled,
+    pub trouble: Trouble,
+}
+
+/// Why a form came back.
+pub enum Trouble {
+    None,
+    Invalid(Vec<Violation>),
+    /// By another record.
+    Taken(Vec<Violation>),
+    /// Somebody else has saved this meanwhile.
+    Overtaken(Box<Filled>),
+    /// Somebody else has deleted the record.
+    Gone,
+}
+
+impl Trouble {
+    fn status(&self) -> StatusCode {
+        match self {
+            Trouble::None => StatusCode::OK,
+            Trouble::Invalid(_) => StatusCode::BAD_REQUEST,
+            Trouble::Taken(_) | Trouble::Overtaken(_) => StatusCode::CONFLICT,
+            Trouble::Gone => StatusCode::NOT_FOUND,
+        }
+    }
+}
+
+impl Served {
+    pub async fn sheet(&self, ask: &Ask<'_>, sheet: Sheet) -> Result<Response, Problem> {
+        let (model, record, of) = (ask.site.engine.model(), ask.record(), ask.collection.record);
+        let Sheet { id, mut filled, trouble } = sheet;
+        complete(model, record, &mut filled, id.is_none());
+        let choices = self.choices(ask.site, of, &filled).await?;
+        let maker = Maker::new(model, record, &choices);
+        let mut controls = maker.controls(record, &filled);
+        if let Trouble::Overtaken(theirs) = &trouble {
+            let choices = self.choices(ask.site, of, theirs).await?;
+            compare(&mut controls, &Maker::new(model, record, &choices).controls(record, theirs));
+        }
+        let complaints = match &trouble {
+            Trouble::Invalid(violations) | Trouble::Taken(violations) => {
+                complaints::place(&mut controls, violations)
+            }
+            Trouble::None | Trouble::Overtaken(_) | Trouble::Gone => Vec::new(),
+        };
+        let (form, above) = self.form(ask, id.as_ref(), &filled, &trouble, (controls, complaints));
+        let about = match &id {
+            Some((id, _)) => About::Update { record: of, id: *id },
+            None => About::Create { record: of },
+        };
+        let here = if id.is_some() { "Edit".to_owned() } else { form.heading.clone() };
+        let mut head = Head::new(here, &self.subject(of).resource.path, above);
+        head.title = form.heading.clone();
+        head.ways = self.ways_of_form(ask.site, ask.head, about, Some(&filled));
+        self.show(ask.headers(), trouble.status(), head, "form", &form)
+    }
+
+    /// The form, and the pages above it.
+    fn form(
+        &self,
+        ask: &Ask<'_>,
+        id: Option<&(i64, String)>,
+        filled: &Filled,
+        trouble: &Trouble,
+        (controls, complaints): (Vec<Control>, Vec<Link>),
+    ) -> (Form, Vec<Link>) {
+        let resource = &self.subject(ask.collection.record).resource;
+        let (noun, path) = (&resource.noun, &resource.path);
+        let mut above = vec![Link { label: resource.plural.clone(), href: path.clone() }];
+        let (heading, action, submit) = match id {
+            None => (format!("New {noun}"), path.clone(), format!("Create {noun}")),
+            Some((id, title)) => {
+                let own = format!("{path}/{id}");
+                above.push(Link { label: title.clone(), href: own.clone() });
+                (format!("Edit {title}"), own, format!("Save {noun}"))
+            }
+        };
+        let cancel = above.last().map_or_else(|| path.clone(), |link| link.href.clone());
+        let conflict = self::conflict(noun, trouble, &above);
+        let submit =
+            if matches!(trouble, Trouble::Overtaken(_)) { "Save mine anyway".to_owned() } else { submit };
+        let version = filled.version.as_ref().and_then(|version| version.trim().parse().ok());
+        let key = press::fresh();
+        let form = Form { heading, action, submit, cancel, key, version, controls, complaints, conflict };
+        (form, above)
+    }
+}
+
+fn conflict(noun: &str, trouble: &Trouble, above: &[Link]) -> Option<Conflict> {
+    let href = above.last().map(|link| link.href.clone()).unwrap_or_default();
+    match trouble {
+        Trouble::None | Trouble::Invalid(_) | Trouble::Taken(_) => None,
+        Trouble::Overtaken(_) => Some(Conflict {
+            text: format!(
+                "This {noun} was saved by somebody else while you were editing it, so yours was not. \
+                 Below is what you typed, and beside it what was saved where that differs."
+            ),
+            theirs: Link { label: "Keep what was saved".to_owned(), href },
+        }),
+        Trouble::Gone => Some(Conflict {
+            text: format!(
+                "This {noun} was deleted while you were editing it. What you typed is below: \
+                 you can create a new {noun} with it."
+            ),
+            theirs: Link { label: "Leave it deleted".to_owned(), href },
+        }),
+    }
+}
+
+/// What was not filled in shows its default. A link of a record that is not shown stays as it is, so its control must
+/// not appear: sent back blank it would unlink all.
+fn complete(model: &Model, record: &RecordType, filled: &mut Filled, is_new: bool) {
+    for (position, field) in record.fields.iter().enumerate() {
+        let id = FieldId(position);
+        if !field.is_writable() || filled.nodes.contains_key(&id) {
+            continue;
+        }
+        if matches!(field.kind, Kind::Link { .. }) {
+            if !is_new {
+                filled.hidden.push(id);
+            }
+        } else if let Some(node) = default(model, field, 0) {
+            filled.nodes.insert(id, node);
+        }
+    }
+}
+
+/// A value that must be there shows the defaults inside of it.
+fn default(model: &Model, field: &Field, depth: usize) -> Option<Node> {
+    if let Some(default) = &field.default {
+        return Some(spell(model, &field.kind, default, depth));
+    }
+    let Kind::Embedded(name) = &field.kind else { return None };
+    if !field.required || depth >= DEEPEST {
+        return None;
+    }
+    let mut node = Node::default();
+    for inner in &model.embedded.get(name)?.fields {
+        if let Some(child) = default(model, inner, depth + 1) {
+            node.below.insert(inner.name.clone(), child);
+        }
+    }
+    Some(node)
+}
