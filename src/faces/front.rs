@@ -174,8 +174,8 @@ impl Served {
                     None
                 }
             }
-            (&Method::POST, Ok(body)) => match list.control(&head.headers, body) {
-                Ok(Some(value)) => Some(self.pages.append(&self.site, list, head, value, body).await),
+            (&Method::POST, Ok(body)) => match list.form(&head.headers, body) {
+                Ok(Some(pairs)) => Some(self.pages.append(&self.site, list, head, &pairs, body).await),
                 Ok(None) => None,
                 Err(problem) => Some(Err(problem)),
             },

@@ -11,7 +11,6 @@ mod error;
 mod filters;
 mod flash;
 mod form;
-mod gather;
 mod home;
 mod kept;
 mod list;
@@ -23,6 +22,8 @@ mod reading;
 #[cfg(test)]
 mod rendered;
 mod respond;
+#[cfg(test)]
+mod round_trips;
 #[cfg(test)]
 mod sample_forms;
 #[cfg(test)]
