@@ -1,15 +1,13 @@
 // A record with every kind of field goes through its pages: what is typed is stored, what is stored is shown and edited.
 
 import assert from 'node:assert/strict'
-import { before } from 'node:test'
 import { assertRefused, control, fill, values } from './pages/controls.mjs'
 import { EVERY_KIND } from './pages/catalog.mjs'
 import { FULL, fillKinds } from './pages/kinds.mjs'
 import { fact, follow, following, heading, press, site, titles } from './pages/site.mjs'
 import { bothWays } from './pages/ways.mjs'
 
-const kinds = site([EVERY_KIND])
-before(() => fillKinds(kinds))
+const kinds = site([EVERY_KIND], fillKinds)
 
 const whole = (id) => kinds.json(`/plants/${id}?fields=*`)
 

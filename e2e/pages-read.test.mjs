@@ -2,18 +2,14 @@
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { before } from 'node:test'
 import { control } from './pages/controls.mjs'
 import { fact, follow, heading, press, site, titles } from './pages/site.mjs'
 import { bothWays } from './pages/ways.mjs'
 
-const shop = site()
 const RESOURCES = ['users', 'products', 'orders', 'customers', 'articles']
+const PARTS = Array.from({ length: 45 }, (_, i) => ({ name: `Part ${String(i + 1).padStart(2, '0')}`, category: 'parts', price: `${100 - i}.00` }))
 
-before(async () => {
-  const many = Array.from({ length: 45 }, (_, i) => ({ name: `Part ${String(i + 1).padStart(2, '0')}`, category: 'parts', price: `${100 - i}.00` }))
-  assert.equal((await shop.send('POST', '/products', many)).status, 201)
-})
+const shop = site([], async () => assert.equal((await shop.send('POST', '/products', PARTS)).status, 201))
 
 bothWays((journey) => {
   journey('home is a map of everything', async (t, options) => {
@@ -142,7 +138,7 @@ bothWays((journey) => {
       assert.match(await caption(), expected)
       seen.push(await titles(page))
     }
-    assert.deepEqual(seen.flat(), Array.from({ length: 45 }, (_, i) => `Part ${String(i + 1).padStart(2, '0')}`))
+    assert.deepEqual(seen.flat(), PARTS.map(({ name }) => name))
     assert.equal(await page.getByRole('link', { name: /Next/ }).count(), 0)
     await follow(page, /Previous/)
     assert.deepEqual(await titles(page), seen[1])

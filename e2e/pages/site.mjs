@@ -6,19 +6,22 @@ import { launch, watch } from '../browser.mjs'
 import { binary, start } from '../server.mjs'
 
 /** How long anything may take on a machine that has much else to do. */
-const PATIENCE = 60_000
+const PATIENCE = Number(process.env.PATIENCE ?? 60_000)
 
-/** Makes a server and a browser before the tests of a file, and ends both after them. */
-export function site(args = []) {
+/** Makes a server and a browser before the tests of a file, `filled` where there is more to do, and ends both after them. */
+export function site(args = [], filled = async () => {}) {
   const made = new Site()
-  before(() => made.open(args))
+  before(async () => {
+    await made.open(args)
+    await filled(made)
+  })
   after(() => made.close())
   return made
 }
 
 export class Site {
   async open(args = []) {
-    this.server = await start(binary(), typeof args === 'function' ? args() : args)
+    this.server = await start(binary(), args)
     this.browser = await launch()
     this.url = this.server.url
   }
