@@ -124,7 +124,8 @@ fn run(file: &Path, text: &str, database: Database) -> Vec<String> {
         }
         if let Err(why) = step.judge(&reply) {
             let place = format!("{}:{}", file.display(), step.line);
-            failures.push(format!("{place}: {why}\nanswered {} {}", reply.status, reply.text()));
+            let answered = String::from_utf8_lossy(&reply.body);
+            failures.push(format!("{place}: {why}\nanswered {} {answered}", reply.status));
         }
     }
     failures
