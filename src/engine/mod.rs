@@ -3,6 +3,7 @@
 pub mod arguments;
 pub mod changes;
 pub mod cursor;
+pub mod document;
 pub mod doubts;
 pub mod operation;
 pub mod plain;

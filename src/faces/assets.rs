@@ -8,6 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::problem::{Problem, not_found};
 
 pub const SCRIPT: &str = "text/javascript; charset=utf-8";
+pub const ICON: &str = "image/svg+xml";
 pub const STYLE: &str = "text/css; charset=utf-8";
 
 /// One file; its placeholder in the page is `{{name}}`.

@@ -43,8 +43,8 @@ pub struct Owner {
 /// Finds the owner of a path.
 pub type Owners = Arc<dyn Fn(&str) -> Option<Owner> + Send + Sync>;
 
-/// How an error looks to people: a page, with the request's id on it.
-pub type ErrorPage = Arc<dyn Fn(&Problem, &str) -> String + Send + Sync>;
+/// How an error looks to people: a page, with the path and the id of the request on it.
+pub type ErrorPage = Arc<dyn Fn(&Problem, &str, &str) -> String + Send + Sync>;
 
 /// What the foundation asks of what stands on it.
 pub struct Ground {

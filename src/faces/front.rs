@@ -28,6 +28,7 @@ use super::spell::Speaks;
 use super::{accept, pages, tags};
 use crate::app::App;
 use crate::engine::Engine;
+use crate::model::naming;
 
 /// What one application declares, ready to be served. Swapped whole on reload.
 pub struct Served {
@@ -41,6 +42,9 @@ pub struct Served {
 /// The door, whatever is behind it at the moment.
 #[derive(Clone)]
 pub struct Front(Arc<ArcSwap<Served>>);
+
+/// The server's own addresses that people go to.
+const RESERVED: [&str; 3] = ["/graphql", "/docs", "/openapi.json"];
 
 /// Who answers at a path.
 enum Found<'s> {
@@ -99,13 +103,37 @@ impl Served {
         Some(Owner { route, speaks })
     }
 
+    fn error(&self, problem: &Problem, path: &str, request_id: &str) -> String {
+        let found = self.find(path);
+        let near = if found.is_none() { self.near(path) } else { None };
+        let collection = match found {
+            Some(Found::Records(collection, _)) => Some(collection),
+            Some(Found::Text(_) | Found::List(_) | Found::Value(..)) | None => None,
+        };
+        self.pages.error(problem, collection, near.as_deref(), request_id)
+    }
+
+    /// What was perhaps meant by a path that leads nowhere.
+    fn near(&self, path: &str) -> Option<String> {
+        let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+        let plain = format!("/{}", segments.join("/")).to_lowercase();
+        let leads = |path: &String| self.find(path).is_some();
+        let known = self.addresses.iter().map(|(path, _)| path.as_str());
+        let nearest = |path: &str| naming::nearest(path, known.clone().chain(RESERVED)).map(str::to_owned);
+        let below = || {
+            let (first, rest) = segments.split_first().filter(|(_, rest)| !rest.is_empty())?;
+            Some(format!("{}/{}", nearest(&format!("/{first}"))?, rest.join("/"))).filter(leads)
+        };
+        Some(plain.clone()).filter(leads).or_else(|| nearest(&plain)).or_else(below)
+    }
+
     async fn answer(&self, request: Request) -> Response {
         let path = request.uri().path().to_owned();
         match self.find(&path) {
             Some(Found::Text(text)) => {
                 let (head, body) = request.into_parts();
                 ignore(body).await;
-                text.answer(&head.method, &head.headers).await
+                text.answer(&head.method, &head.headers, |view| self.pages.own(&head, view)).await
             }
             Some(Found::List(list)) => {
                 let (head, body) = taken(request).await;
@@ -312,7 +340,7 @@ impl Front {
     /// Tells the foundation how an error looks to people.
     pub fn errors(&self) -> ErrorPage {
         let front = self.clone();
-        Arc::new(move |problem, request_id| front.0.load().pages.error(problem, request_id))
+        Arc::new(move |problem, path, request_id| front.0.load().error(problem, path, request_id))
     }
 }
 

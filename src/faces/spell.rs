@@ -90,7 +90,7 @@ pub fn spell(
     let voice = problem.voice.unwrap_or_else(|| asker.voice());
     let (media, body) = match voice {
         Voice::GraphQl => (asker.graphql_media(), graphql(problem, request_id)),
-        Voice::Html => ("text/html; charset=utf-8", page(problem, request_id)),
+        Voice::Html => ("text/html; charset=utf-8", page(problem, asker.uri.path(), request_id)),
         Voice::Json => ("application/problem+json; charset=utf-8", problem_json(problem, request_id)),
         Voice::Text => ("text/plain; charset=utf-8", text(problem, request_id)),
     };
@@ -197,7 +197,7 @@ mod tests {
             &problem,
             &Asker::of(&Uri::from_static(path), &headers),
             "id-1",
-            &(std::sync::Arc::new(|problem: &Problem, id: &str| format!("{} {id}", problem.detail))
+            &(std::sync::Arc::new(|problem: &Problem, _: &str, id: &str| format!("{} {id}", problem.detail))
                 as ErrorPage),
             problem.clone().into_response(),
         );

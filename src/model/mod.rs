@@ -10,6 +10,7 @@ mod defaults;
 pub mod diagnostic;
 pub mod directives;
 pub mod doubt;
+pub mod example;
 mod graphql;
 pub mod json;
 mod log;

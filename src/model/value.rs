@@ -91,6 +91,21 @@ impl Value {
         })
     }
 
+    /// As JSON writes it.
+    pub fn to_json(&self) -> serde_json::Value {
+        match self {
+            Value::Null => serde_json::Value::Null,
+            Value::Bool(flag) => (*flag).into(),
+            Value::Int(number) => (*number).into(),
+            Value::Number(digits) => serde_json::from_str(digits).unwrap_or_else(|_| digits.as_str().into()),
+            Value::String(text) => text.as_str().into(),
+            Value::List(items) => items.iter().map(Value::to_json).collect(),
+            Value::Object(fields) => {
+                fields.iter().map(|(name, value)| (name.clone(), value.to_json())).collect()
+            }
+        }
+    }
+
     pub fn get(&self, name: &str) -> Option<&Value> {
         match self {
             Value::Object(fields) => fields.iter().find(|(key, _)| key == name).map(|(_, value)| value),

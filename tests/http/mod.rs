@@ -23,6 +23,7 @@ use tokio::time::timeout;
 use trefoil::config::{Config, Limits};
 use trefoil::error::Error;
 use trefoil::faces::client::Client;
+use trefoil::faces::foundation::Ground;
 use trefoil::faces::metrics::Metrics;
 use trefoil::faces::{Problem, foundation, health, metrics};
 use trefoil::server::shutdown::Shutdown;
@@ -73,7 +74,11 @@ async fn start_with(config: Config, shutdown: Shutdown) -> Server {
     let router = routes(fate, shutdown.clone())
         .merge(health::router(ready, &shutdown))
         .merge(metrics::router(&metrics));
-    let app = foundation::wrap(router, Arc::new(|_: &str| None), &config, &metrics, &shutdown);
+    let ground = Ground {
+        owners: Arc::new(|_: &str| None),
+        errors: Arc::new(|problem: &Problem, _: &str, id: &str| format!("<p>{} {id}</p>", problem.detail)),
+    };
+    let app = foundation::wrap(router, ground, &config, &metrics, &shutdown);
     let (counted, stop) = (metrics.clone(), shutdown.clone());
     let task = tokio::spawn(async move { connection::serve(listeners, app, &config, &counted, stop).await });
     Server { address, shutdown, task, metrics, fates }

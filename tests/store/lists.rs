@@ -191,3 +191,76 @@ async fn an_index_of_a_million_costs_about_what_one_of_a_thousand_does() {
         assert!(short > 0 && long <= 2 * short, "{act}: {long} steps in a million, {short} in a thousand");
     }
 }
+
+/// The long list is put together with its triggers asleep, as they would leave it. Nobody but the test tidies up.
+const FILL: &str = "ALTER TABLE trefoil_lists SET (autovacuum_enabled = false);
+    ALTER TABLE trefoil_list_values SET (autovacuum_enabled = false);
+    ALTER TABLE trefoil_list_counts SET (autovacuum_enabled = false);
+    SET session_replication_role = replica;
+    INSERT INTO trefoil_list_values (list, position, value)
+      SELECT id, i, 'value ' || i FROM trefoil_lists,
+      generate_series(0, CASE name WHEN 'items' THEN 999999 ELSE 999 END) AS i;
+    INSERT INTO trefoil_list_counts (list, level, block, count)
+      SELECT list, level, position >> CAST(6 * level AS int), count(*)
+      FROM trefoil_list_values, generate_series(1, 3) AS level GROUP BY 1, 2, 3 ORDER BY 1, min(position), 2;
+    UPDATE trefoil_lists SET (length, next) =
+      (SELECT count(*), max(position) + 1 FROM trefoil_list_values WHERE list = id);
+    SET session_replication_role = DEFAULT;
+    VACUUM ANALYZE trefoil_lists, trefoil_list_values, trefoil_list_counts";
+
+/// A database with a long list and a short one, and nobody in it but one who looks.
+struct Measured {
+    url: String,
+    model: Arc<Model>,
+    look: Outsider,
+}
+
+impl Measured {
+    async fn new() -> Measured {
+        let bench = Bench::postgres().await;
+        let filling = bench.outsider().await;
+        for statement in FILL.split(';') {
+            filling.run(statement).await.unwrap();
+        }
+        let Bench { model, place: super::Place::Server(url), .. } = bench else { panic!("no server") };
+        drop(filling);
+        let look = Outsider::server(&url).await;
+        Measured { url, model, look }
+    }
+
+    /// How many pages of the lists the server has looked at. A session has told all that it did once it is gone.
+    async fn pages(&self) -> i64 {
+        let others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
+                      AND pid <> pg_backend_pid() AND backend_type = 'client backend'";
+        self.look.until(others, "0").await;
+        let pages = "SELECT sum(heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit) \
+                     FROM pg_statio_user_tables WHERE relname LIKE 'trefoil_list%'";
+        self.look.run(pages).await.unwrap().parse().unwrap()
+    }
+
+    /// The pages for one write, triggers included: the mean of many, at indexes all over the list.
+    async fn cost(&self, length: i64, write: impl Fn(i64) -> Operation) -> i64 {
+        const TIMES: i64 = 200;
+        let before = self.pages().await;
+        let node = Bench::at(&self.url, &self.model).await;
+        for i in 0..TIMES {
+            node.one(write(i * 2_654_435_761 % (length - TIMES))).await.unwrap();
+        }
+        drop(node);
+        (self.pages().await - before) / TIMES
+    }
+}
+
+#[tokio::test]
+async fn an_index_of_a_million_costs_about_what_one_of_a_thousand_does_on_postgresql() {
+    let measured = Measured::new().await;
+    let mut costs = Vec::new();
+    for (list, length) in [("items", 1_000_000), ("samples", 1_000)] {
+        let put = measured.cost(length, |index| replace(list, index, "new", None)).await;
+        let delete = measured.cost(length, |index| remove(list, index)).await;
+        costs.push([put, delete]);
+    }
+    for (act, (long, short)) in ["PUT", "DELETE"].iter().zip(costs[0].into_iter().zip(costs[1])) {
+        assert!(short > 0 && long <= 2 * short, "{act}: {long} pages in a million, {short} in a thousand");
+    }
+}

@@ -11,9 +11,14 @@ impl Bench {
     /// Another node on the same database.
     async fn node(&self) -> Bench {
         let Place::Server(url) = &self.place else { panic!("no server") };
+        Bench::at(url, &self.model).await
+    }
+
+    /// A node on a database that is migrated already.
+    pub(super) async fn at(url: &str, model: &Arc<Model>) -> Bench {
         let options = trefoil::sql::postgres::Options::at(trefoil::config::PostgresUrl::read(url).unwrap());
         let store = Arc::new(Database::Postgres(PostgresStore::open(options).await.unwrap()));
-        Bench { store, model: self.model.clone(), place: Place::Server(url.clone()) }
+        Bench { store, model: model.clone(), place: Place::Server(url.to_owned()) }
     }
 
     /// A node of which every connection for single statements has its statements prepared.
@@ -37,7 +42,7 @@ const WAITING: &str = "SELECT count(*) FROM pg_stat_activity \
                        WHERE datname = current_database() AND wait_event_type = 'Lock'";
 
 impl Outsider {
-    async fn until(&self, sql: &str, expected: &str) {
+    pub(super) async fn until(&self, sql: &str, expected: &str) {
         let begun = Instant::now();
         loop {
             let found = self.run(sql).await.unwrap();

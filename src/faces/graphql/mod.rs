@@ -252,10 +252,13 @@ async fn read(
     if let Some(handshake) = handshake {
         return ws::open(&face, handshake, &headers, visitor);
     }
+    // A person who follows a link with a query gets it ready to run, not run.
+    if face.graphiql && Accept::of(&headers).prefers_html() {
+        return Ok(graphiql::respond());
+    }
     let query = query.unwrap_or_default();
     let Some(Request { asked, last }) = request::queried(&query)? else {
-        let page = face.graphiql && Accept::of(&headers).prefers_html();
-        return if page { Ok(graphiql::respond()) } else { Err(request::missing()) };
+        return Err(request::missing());
     };
     let accepted = Accepted::of(&headers)?;
     let actor = Actor { address: visitor.address };

@@ -1,29 +1,104 @@
 //! Errors as pages. They must render when a template or the store is broken, so the last resort needs neither.
 
+use http::StatusCode;
+use http::header::RETRY_AFTER;
+
 use super::Served;
+use super::view::{Failure, Head, Link};
+use super::views::Views;
 use crate::faces::problem::Problem;
+use crate::faces::resources::collection::Collection;
 
 impl Served {
-    pub fn error(&self, problem: &Problem, request_id: &str) -> String {
-        bare(problem, request_id)
+    /// Without the store: it may be what failed. `near` is the path that was perhaps meant.
+    pub fn error(
+        &self,
+        problem: &Problem,
+        collection: Option<&Collection>,
+        near: Option<&str>,
+        request_id: &str,
+    ) -> String {
+        let resource = collection.map(|collection| &self.subject(collection.record).resource);
+        let above =
+            resource.map(|resource| Link { label: resource.plural.clone(), href: resource.path.clone() });
+        let section = above.as_ref().map_or_else(String::new, |above| above.href.clone());
+        let head = Head::new(problem.title(), &section, above.into_iter().collect());
+        let failure = Failure {
+            status: problem.status.as_u16(),
+            title: problem.title().to_owned(),
+            detail: sentence(&problem.detail),
+            violations: problem.violations.iter().map(|violation| violation.message.clone()).collect(),
+            advice: advice(problem),
+            near: near.map(|path| Link { label: path.to_owned(), href: path.to_owned() }),
+            request_id: request_id.to_owned(),
+        };
+        match self.render(&self.views, &head, "error", &failure) {
+            Ok(html) => html,
+            Err(broken) => {
+                tracing::error!(request_id, "an error cannot be shown by {broken}");
+                let built_in = self.render(Views::built_in(), &head, "error", &failure);
+                built_in.unwrap_or_else(|_| bare(&failure))
+            }
+        }
     }
 }
 
+/// What to do next.
+fn advice(problem: &Problem) -> String {
+    let wait = problem.headers.iter().find(|(name, _)| *name == RETRY_AFTER);
+    let wait = wait.and_then(|(_, seconds)| seconds.to_str().ok());
+    let again = match wait {
+        Some("1") => "Try again in a second.".to_owned(),
+        Some(seconds) => format!("Try again in {seconds} seconds."),
+        None => "Try again in a moment.".to_owned(),
+    };
+    let words = match problem.status {
+        StatusCode::BAD_REQUEST => "Check the address and what was typed, then try again.",
+        StatusCode::FORBIDDEN => "Open the page on this site and send it from there.",
+        StatusCode::NOT_FOUND => "Check the address, or look for it from the start page.",
+        StatusCode::METHOD_NOT_ALLOWED => "Go back and use the links and buttons of the page.",
+        StatusCode::NOT_ACCEPTABLE => "Open the address in a browser, or ask for application/json.",
+        StatusCode::REQUEST_TIMEOUT => "Check the connection, then send it again.",
+        StatusCode::CONFLICT => "Go back, load the page again and look at what is there now.",
+        StatusCode::PRECONDITION_FAILED => "Load the page again: somebody else has changed the record.",
+        StatusCode::PAYLOAD_TOO_LARGE => "Go back and send less at once.",
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => "Send the form of the page, or JSON.",
+        StatusCode::UNPROCESSABLE_ENTITY => "Go back, load the form again and send it from there.",
+        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => "Delete the cookies of this site, or shorten the address.",
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => return again,
+        status if status.is_server_error() => {
+            "Try again later. If it stays like this, tell whoever runs this server the request id below."
+        }
+        _ => "Go back and try again.",
+    };
+    words.to_owned()
+}
+
+/// Details are parts of sentences to programs; people get a whole one.
+fn sentence(detail: &str) -> String {
+    let mut letters = detail.chars();
+    let begun: String = match letters.next() {
+        Some(first) => first.to_uppercase().chain(letters).collect(),
+        None => String::new(),
+    };
+    if begun.is_empty() || begun.ends_with(['.', '!', '?', ':']) { begun } else { begun + "." }
+}
+
 /// Needs nothing that could be broken.
-fn bare(problem: &Problem, request_id: &str) -> String {
-    let title = escape(&format!("{} {}", problem.status.as_u16(), problem.title()));
-    let detail = escape(&problem.detail);
+fn bare(failure: &Failure) -> String {
+    let title = escape(&format!("{} {}", failure.status, failure.title));
+    let (detail, advice) = (escape(&failure.detail), escape(&failure.advice));
     let mut rows = String::new();
-    for violation in &problem.violations {
-        rows.push_str(&format!("<li>{}</li>\n", escape(&violation.message)));
+    for violation in &failure.violations {
+        rows.push_str(&format!("<li>{}</li>\n", escape(violation)));
     }
     let list = if rows.is_empty() { rows } else { format!("<ul>\n{rows}</ul>\n") };
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n</head>\n\
-         <body>\n<main>\n<h1>{title}</h1>\n<p>{detail}</p>\n{list}\
+         <body>\n<main>\n<h1>{title}</h1>\n<p>{detail}</p>\n{list}<p>{advice}</p>\n\
          <p><small>Request id: <code>{}</code></small></p>\n<p><a href=\"/\">Start page</a></p>\n</main>\n</body>\n</html>\n",
-        escape(request_id)
+        escape(&failure.request_id)
     )
 }
 
@@ -40,4 +115,27 @@ fn escape(text: &str) -> String {
         }
     }
     safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_resort_says_all_of_it_and_escapes() {
+        let failure = Failure {
+            status: 500,
+            title: "Internal Server Error".to_owned(),
+            detail: "<b>".to_owned(),
+            violations: vec!["'x' & \"y\"".to_owned()],
+            advice: "Try again.".to_owned(),
+            near: None,
+            request_id: "id-1".to_owned(),
+        };
+        let html = bare(&failure);
+        for part in ["500 Internal", "&lt;b&gt;", "&#39;x&#39; &amp; &quot;y&quot;", "Try again.", "id-1"] {
+            assert!(html.contains(part), "{part}: {html}");
+        }
+        assert!(!html.contains("<b>"));
+    }
 }

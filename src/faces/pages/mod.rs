@@ -15,10 +15,15 @@ mod home;
 mod kept;
 mod list;
 mod look;
+mod own;
 mod plain;
 mod press;
 mod reading;
+#[cfg(test)]
+mod rendered;
 mod respond;
+#[cfg(test)]
+mod sample_forms;
 #[cfg(test)]
 mod samples;
 mod sheet;
@@ -28,7 +33,7 @@ mod subject;
 mod table;
 mod theirs;
 pub mod view;
-mod views;
+pub mod views;
 mod ways;
 mod words;
 
@@ -45,16 +50,16 @@ use self::reading::Reading;
 use self::subject::Subject;
 use self::view::Link;
 use self::views::Views;
-use super::assets::{Asset, Assets, SCRIPT, STYLE, plain};
+use super::assets::{Asset, Assets, ICON, SCRIPT, STYLE, plain};
 use super::resources::Site;
 use crate::app::App;
 use crate::engine::Selection;
-use crate::model::{SourceFile, TypeId};
+use crate::model::TypeId;
 
 static OWN: [Asset; 3] = [
     plain!("{{css}}", "app", "css", STYLE),
     plain!("{{js}}", "live", "js", SCRIPT),
-    plain!("{{icon}}", "icon", "svg", "image/svg+xml"),
+    plain!("{{icon}}", "icon", "svg", ICON),
 ];
 
 static ASSETS: LazyLock<Assets> = LazyLock::new(|| Assets::new("/_/pages/", &OWN));
@@ -66,6 +71,8 @@ pub struct Served {
     frame: view::Site,
     /// How each record type is spoken of, by [`TypeId`].
     subjects: Vec<Subject>,
+    /// The names of the application's own views.
+    own: Vec<String>,
     /// What is read of a record for its name, for a row and for its page, by [`TypeId`].
     names: Vec<Arc<Selection>>,
     readings: Vec<Reading>,
@@ -84,7 +91,7 @@ impl Served {
         let lists = lists.map(|list| Link { label: subject::heading(list.name()), href: list.path.clone() });
         let frame = view::Site {
             name: app.name.clone(),
-            nav: records.chain(lists).collect(),
+            nav: records.chain(lists).chain(own::links(app)).collect(),
             css: ASSETS.fill("{{css}}"),
             js: ASSETS.fill("{{js}}"),
             icon: ASSETS.fill("{{icon}}"),
@@ -104,6 +111,7 @@ impl Served {
             sheets: types().map(|record| Sheet::of(model, &subjects, &readings, record)).collect(),
             readings,
             subjects,
+            own: own::names(app),
             others: home::others(&app.manifest),
         }
     }
@@ -119,8 +127,7 @@ impl Served {
 
 /// The application's own in place of the built-in ones; what is broken is told in the log once.
 fn views(app: &App) -> Views {
-    let name = |file: &SourceFile| file.name.trim_start_matches("views/").to_owned();
-    let views = Views::over(app.views.iter().map(|file| (name(file), file.text.clone())));
+    let views = Views::over(app.views.iter().map(own::template));
     for broken in views.broken() {
         tracing::warn!("{broken}");
     }

@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::Served;
 use super::flash;
 use super::view::{Head, Link};
-use super::views::Broken;
+use super::views::{Broken, Views};
 use crate::faces::problem::{Problem, Voice};
 use crate::faces::tags;
 
@@ -28,7 +28,7 @@ impl Served {
     ) -> Result<Response, Problem> {
         let code = flash::given(headers);
         head.flash = head.flash.or_else(|| code.and_then(|code| self.flash(code)));
-        let html = self.render(&head, name, content)?;
+        let html = self.render(&self.views, &head, name, content).map_err(broken)?;
         let mut response = (status, [(CONTENT_TYPE, "text/html; charset=utf-8")]).into_response();
         if status == StatusCode::OK && head.flash.is_none() {
             let tag = format!("\"{:032x}\"", xxh3_128(html.as_bytes()));
@@ -50,13 +50,19 @@ impl Served {
         Ok(response)
     }
 
-    pub fn render(&self, head: &Head, name: &str, content: &impl Serialize) -> Result<String, Problem> {
+    pub fn render(
+        &self,
+        views: &Views,
+        head: &Head,
+        name: &str,
+        content: &impl Serialize,
+    ) -> Result<String, Broken> {
         let context = Value::from_pairs([
             ("site", Value::from(Serde(&self.frame))),
             ("head", Value::from(Serde(head))),
             (name, Value::from(Serde(content))),
         ]);
-        self.views.render(&format!("{name}.html"), context).map_err(broken)
+        views.render(&format!("{name}.html"), context)
     }
 }
 
@@ -70,7 +76,9 @@ impl Head {
     }
 }
 
+/// Whoever wrote the view reads it here; the log has it too, with the request's id.
 fn broken(broken: Broken) -> Problem {
-    let detail = format!("the template is broken: {broken}");
-    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "TEMPLATE_BROKEN", detail).voice(Voice::Html)
+    let detail = broken.to_string();
+    let problem = Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "TEMPLATE_BROKEN", detail.as_str());
+    Problem { cause: Some(detail.into()), ..problem.voice(Voice::Html) }
 }

@@ -1,22 +1,21 @@
-//! Every template rendered with full and with empty data: nothing is undefined, everything is escaped.
+//! Data for every template, full and empty, as tests render it.
 
 use minijinja::Value;
 use minijinja::value::Serde;
 use serde::Serialize;
 
+use super::sample_forms::{bare_form, conflict, form};
 use super::view::*;
-#[cfg(test)]
-use super::views::Views;
 
-fn link(label: &str, href: &str) -> Link {
+pub fn link(label: &str, href: &str) -> Link {
     Link { label: label.to_owned(), href: href.to_owned() }
 }
 
-fn pair(name: &str, value: &str) -> Pair {
+pub fn pair(name: &str, value: &str) -> Pair {
     Pair { name: name.to_owned(), value: value.to_owned() }
 }
 
-fn text(text: &str) -> Shown {
+pub fn text(text: &str) -> Shown {
     Shown::Text { text: text.to_owned(), cut: false }
 }
 
@@ -26,6 +25,10 @@ fn number(text: &str) -> Shown {
 
 fn choice(text: &str, tone: usize) -> Shown {
     Shown::Choice { text: text.to_owned(), tone }
+}
+
+fn address(href: &str, text: &str) -> Shown {
+    Shown::Address { href: href.to_owned(), text: text.to_owned() }
 }
 
 fn time() -> Shown {
@@ -78,7 +81,7 @@ fn resource() -> Resource {
     }
 }
 
-fn control(kind: ControlKind, name: &str, value: &str) -> Control {
+pub fn control(kind: ControlKind, name: &str, value: &str) -> Control {
     let label = name[..1].to_uppercase() + &name[1..];
     Control {
         kind,
@@ -90,7 +93,7 @@ fn control(kind: ControlKind, name: &str, value: &str) -> Control {
     }
 }
 
-fn choices(chosen: usize) -> Vec<Choice> {
+pub fn choices(chosen: usize) -> Vec<Choice> {
     let labels = ["New", "Paid", "Shipped", "Cancelled"].iter().enumerate();
     labels
         .map(|(at, label)| Choice {
@@ -138,7 +141,7 @@ fn table() -> Table {
     }
 }
 
-pub fn list() -> List {
+fn list() -> List {
     let any = Choice { value: String::new(), label: "Any".to_owned(), chosen: true };
     let status = [vec![any], choices(9)].concat();
     List {
@@ -192,9 +195,9 @@ fn bare_list() -> List {
     }
 }
 
-pub fn detail() -> Detail {
-    let address = vec![labelled("Street", text("12 St James's Square")), labelled("City", text("London"))];
-    let object = Shown::Object { fields: address };
+fn detail() -> Detail {
+    let street = vec![labelled("Street", text("12 St James's Square")), labelled("City", text("London"))];
+    let object = Shown::Object { fields: street };
     let list = Shown::List { items: vec![text("brass"), choice("Heavy", 3), object.clone()] };
     Detail {
         resource: resource(),
@@ -211,17 +214,8 @@ pub fn detail() -> Detail {
             labelled("Note", text("Handle with care.\n\nThe mill is on the left, the store on the right.")),
             labelled("Summary", Shown::Text { text: "It goes on and on".to_owned(), cut: true }),
             labelled("Title", text("")),
-            labelled(
-                "Contact",
-                Shown::Address {
-                    href: "mailto:ada@example.com".to_owned(),
-                    text: "ada@example.com".to_owned(),
-                },
-            ),
-            labelled(
-                "Odd",
-                Shown::Address { href: "javascript:alert(1)".to_owned(), text: "no address".to_owned() },
-            ),
+            labelled("Contact", address("mailto:ada@example.com", "ada@example.com")),
+            labelled("Odd", address("javascript:alert(1)", "no address")),
             labelled("Delivered", Shown::Nothing),
             labelled("Tags", list),
             labelled("None", Shown::List { items: Vec::new() }),
@@ -242,129 +236,13 @@ pub fn detail() -> Detail {
             Related {
                 label: "Complaints".to_owned(),
                 count: "0".to_owned(),
-                href: Some("/orders/1/complaints".to_owned()),
+                href: None,
                 new: None,
                 table: Table { rows: Vec::new(), live: None, ..table() },
             },
         ],
         version: 3,
     }
-}
-
-fn controls() -> Vec<Control> {
-    use ControlKind as Kind;
-    let find = Find {
-        name: "_find-userId".to_owned(),
-        value: "ada".to_owned(),
-        button: pair("_find", "userId"),
-        note: "More than 50 users match; these are the first 50.".to_owned(),
-    };
-    let street = control(Kind::Text, "street", "12 St James's Square");
-    let city = Control { optional: true, ..control(Kind::Text, "city", "") };
-    let group = |at: usize| Control {
-        id: format!("f-lines-{at}"),
-        label: format!("Line {at}"),
-        children: vec![
-            Control { id: format!("f-lines-{at}-text"), ..control(Kind::Text, "text", "wheel") },
-            Control { id: format!("f-lines-{at}-count"), ..control(Kind::Number, "count", "4") },
-        ],
-        less: Some(pair("_less", &format!("lines.{at}"))),
-        ..control(Kind::Group, "lines", "")
-    };
-    vec![
-        Control {
-            hint: Some("What is wanted, in a few words.".to_owned()),
-            autocomplete: Some("off"),
-            ..control(Kind::Text, "item", "Analytical engine")
-        },
-        Control {
-            errors: vec!["Quantity must be 1 or more".to_owned()],
-            inputmode: Some("numeric"),
-            ..control(Kind::Number, "quantity", "-3")
-        },
-        Control {
-            options: choices(0),
-            errors: vec!["Status must be one of those offered".to_owned()],
-            ..control(Kind::Radios, "status", "NEW")
-        },
-        Control {
-            options: choices(1),
-            find: Some(find),
-            theirs: Some(text("Grace Hopper")),
-            ..control(Kind::Select, "userId", "PAID")
-        },
-        Control {
-            optional: true,
-            autocomplete: Some("email"),
-            hint: Some("Where the bill goes.".to_owned()),
-            errors: vec!["Enter an email address in the correct format, like name@example.com".to_owned()],
-            ..control(Kind::Email, "email", "ada@")
-        },
-        Control { optional: true, ..control(Kind::Url, "website", "https://example.com/") },
-        Control { optional: true, ..control(Kind::Date, "due", "2026-11-20") },
-        Control {
-            optional: true,
-            hint: Some("In UTC.".to_owned()),
-            ..control(Kind::DateTime, "placedAt", "2026-11-14T09:30")
-        },
-        Control {
-            optional: true,
-            errors: vec!["Enter a day, like 2026-03-01".to_owned()],
-            ..control(Kind::Date, "sent", "tomorrow")
-        },
-        Control { optional: true, ..control(Kind::Textarea, "note", "\nHandle with care.") },
-        control(Kind::Checkbox, "gift", "true"),
-        Control { optional: true, options: choices(2), ..control(Kind::Checkboxes, "labelIds", "") },
-        Control {
-            children: vec![street, city],
-            hint: Some("Where it goes.".to_owned()),
-            ..control(Kind::Group, "address", "")
-        },
-        Control {
-            children: vec![group(1), group(2)],
-            more: Some(pair("_more", "lines")),
-            ..control(Kind::Groups, "lines", "")
-        },
-    ]
-}
-
-pub fn form() -> Form {
-    Form {
-        heading: "Edit Analytical engine".to_owned(),
-        action: "/orders/1".to_owned(),
-        submit: "Save order".to_owned(),
-        cancel: "/orders/1".to_owned(),
-        key: "0192f0c1-7b2e".to_owned(),
-        version: Some(3),
-        controls: controls(),
-        complaints: vec![
-            link("Quantity must be 1 or more", "#f-quantity"),
-            link("Enter an email address in the correct format, like name@example.com", "#f-email"),
-        ],
-        conflict: None,
-    }
-}
-
-fn bare_form() -> Form {
-    let controls = controls().into_iter().filter(|control| control.children.is_empty());
-    let plain = |control| Control { errors: Vec::new(), theirs: None, find: None, hint: None, ..control };
-    let controls = controls.map(plain).take(3).collect();
-    Form {
-        version: None,
-        controls,
-        complaints: Vec::new(),
-        heading: "New order".to_owned(),
-        submit: "Create order".to_owned(),
-        ..form()
-    }
-}
-
-fn conflict() -> Form {
-    let conflict = Conflict {
-        text: "This order was changed while you were editing it. What is saved now stands beside what you typed.".to_owned(),
-        theirs: link("Keep what is saved", "/orders/1"),
-    };
-    Form { complaints: Vec::new(), conflict: Some(conflict), submit: "Save mine anyway".to_owned(), ..form() }
 }
 
 fn delete() -> Delete {
@@ -378,7 +256,7 @@ fn delete() -> Delete {
         submit: "Delete order and 3 parts".to_owned(),
         effects: vec![Effect {
             text: "3 parts are deleted too".to_owned(),
-            href: Some("/orders/1/parts".to_owned()),
+            href: "/orders/1/parts".to_owned(),
             blocks: false,
         }],
         blocked: false,
@@ -392,6 +270,10 @@ fn blocked() -> Delete {
         blocks: true,
     };
     Delete { effects: vec![effect], blocked: true, ..delete() }
+}
+
+fn attempt(label: &str, text: &str) -> Try {
+    Try { label: label.to_owned(), text: text.to_owned() }
 }
 
 fn home() -> Home {
@@ -419,14 +301,17 @@ fn home() -> Home {
         cards: cards.map(card).into(),
         others: vec![link("/items", "/items"), link("/samples", "/samples"), link("/hello", "/hello")],
         tries: vec![
-            Try { label: "Ask GraphQL".to_owned(), text: "curl -s localhost:8080/graphql -H 'Content-Type: application/json' -d '{\"query\":\"{ getAllUsers { id name } }\"}'".to_owned() },
-            Try { label: "Ask REST".to_owned(), text: "curl -s localhost:8080/users/1 -H 'Accept: application/json'".to_owned() },
-            Try { label: "Send a form".to_owned(), text: "curl -i localhost:8080/users -d name=Ada -d email=ada@example.com".to_owned() },
+            attempt(
+                "Ask GraphQL",
+                "curl localhost:8080/graphql -d '{\"query\":\"{ getAllUsers { name } }\"}'",
+            ),
+            attempt("Ask REST", "curl -s localhost:8080/users/1 -H 'Accept: application/json'"),
+            attempt("Send a form", "curl -i localhost:8080/users -d name=Ada -d email=ada@example.com"),
         ],
     }
 }
 
-pub fn plain() -> Plain {
+fn plain() -> Plain {
     let values = ["milk", "bread", "a longer value,\nof two lines"].iter().zip(0..);
     Plain {
         heading: "Samples".to_owned(),
@@ -450,6 +335,8 @@ fn error() -> Failure {
         title: "Not found".to_owned(),
         detail: "There is no order with the id 42.".to_owned(),
         violations: vec!["page: must be a positive number".to_owned()],
+        advice: "Check the address.".to_owned(),
+        near: Some(link("/orders", "/orders")),
         request_id: "5f0e432c3ec717-1a".to_owned(),
     }
 }
@@ -482,7 +369,7 @@ pub fn all() -> Vec<(&'static str, &'static str, Value)> {
     };
     let alone = Detail { fields: Vec::new(), related: Vec::new(), title: String::new(), ..detail() };
     let no_effects = Delete { effects: Vec::new(), submit: "Delete order".to_owned(), ..delete() };
-    let unknown = Failure { violations: Vec::new(), ..error() };
+    let unknown = Failure { violations: Vec::new(), near: None, ..error() };
     vec![
         ("home", "home.html", page("home", bare("Sample Resource API"), home())),
         ("home-empty", "home.html", page("home", bare(""), nothing)),

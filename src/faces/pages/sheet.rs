@@ -75,7 +75,7 @@ impl Served {
         let here = if id.is_some() { "Edit".to_owned() } else { form.heading.clone() };
         let mut head = Head::new(here, &self.subject(of).resource.path, above);
         head.title = form.heading.clone();
-        head.ways = self.ways(ask.site, ask.head, about);
+        head.ways = self.ways_of_form(ask.site, ask.head, about, Some(&filled));
         self.show(ask.headers(), trouble.status(), head, "form", &form)
     }
 

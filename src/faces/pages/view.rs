@@ -418,5 +418,9 @@ pub struct Failure {
     pub title: String,
     pub detail: String,
     pub violations: Vec<String>,
+    /// What to do next.
+    pub advice: String,
+    /// The address that was perhaps meant.
+    pub near: Option<Link>,
     pub request_id: String,
 }

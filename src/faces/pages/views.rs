@@ -132,16 +132,11 @@ impl Views {
     }
 }
 
-/// "undefined value: `list.nmae`".
+/// "undefined value: `list.nmae` is undefined".
 fn reason(error: &Error) -> String {
-    let said = match error.detail() {
+    match error.detail() {
         Some(detail) => format!("{}: {detail}", error.kind()),
         None => error.kind().to_string(),
-    };
-    let within = error.range().zip(error.template_source()).and_then(|(range, source)| source.get(range));
-    match within.map(str::trim).filter(|part| !part.is_empty() && !part.contains('\n')) {
-        Some(part) if error.kind() == ErrorKind::UndefinedError => format!("{said}: `{part}`"),
-        Some(_) | None => said,
     }
 }
 
@@ -153,8 +148,6 @@ fn environment() -> Environment<'static> {
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_formatter(escape);
-    // Costs something only where a template fails, and then tells what failed.
-    environment.set_debug(true);
     environment.add_function("broken_view", || -> Result<Value, Error> {
         Err(Error::new(ErrorKind::InvalidOperation, "this view could not be compiled"))
     });
@@ -194,4 +187,66 @@ fn escape(out: &mut Output, state: &mut State, value: &Value) -> Result<(), Erro
         rest = &rest[at + 1..];
     }
     Ok(out.write_str(rest)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples;
+    use super::*;
+
+    fn over(files: &[(&str, &str)]) -> Views {
+        Views::over(files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())))
+    }
+
+    fn page(views: &Views, wanted: &str) -> Result<String, Broken> {
+        let mut pages = samples::all().into_iter();
+        let (_, template, context) = pages.find(|(name, ..)| *name == wanted).expect("a sample");
+        views.render(template, context)
+    }
+
+    #[test]
+    fn a_view_that_cannot_be_compiled_names_its_place_and_leaves_other_pages_alone() {
+        let views = over(&[("list.html", "<h1>\n{% if list %}\n</h1>")]);
+        let broken = page(&views, "list").expect_err("broken");
+        assert_eq!((broken.file.as_str(), broken.line), ("views/list.html", Some(3)), "{broken}");
+        assert!(broken.to_string().starts_with("views/list.html:3: syntax error: "), "{broken}");
+        assert_eq!(views.broken().collect::<Vec<_>>(), [&broken]);
+        assert!(page(&views, "detail").is_ok() && page(&views, "error").is_ok());
+    }
+
+    #[test]
+    fn a_broken_part_is_blamed_on_every_page_that_needs_it() {
+        let views = over(&[("_table.html", "\n{% macro table( %}"), ("layout.html", "fine")]);
+        assert_eq!(page(&views, "home").as_deref(), Ok("fine"));
+        let views = over(&[("_table.html", "\n{% macro table( %}")]);
+        let broken = page(&views, "list").expect_err("broken");
+        assert_eq!((broken.file.as_str(), broken.line), ("views/_table.html", Some(2)), "{broken}");
+        assert!(page(&views, "form").is_ok());
+    }
+
+    #[test]
+    fn what_a_view_asks_in_vain_for_is_named() {
+        let views = over(&[("_pager.html", "{% macro pager(pager) %}\n\n{{ pager.nxet }}{% endmacro %}")]);
+        let broken = page(&views, "list").expect_err("broken");
+        assert_eq!(broken.to_string(), "views/_pager.html:3: undefined value: `pager.nxet` is undefined");
+        assert!(page(Views::built_in(), "list").is_ok());
+    }
+
+    #[test]
+    fn a_view_may_extend_what_it_replaces() {
+        let text = "{% extends \"trefoil/list.html\" %}{% block search %}<p>no search</p>{% endblock %}";
+        let views = over(&[("list.html", text), ("about.html", "{% extends \"layout.html\" %}")]);
+        let html = page(&views, "list").expect("renders");
+        assert!(html.contains("<p>no search</p>") && html.contains("<table>") && !html.contains("<search>"));
+        assert!(views.has("about.html") && !views.has("contact.html"));
+    }
+
+    #[test]
+    fn no_view_can_forget_to_escape() {
+        let views = over(&[(
+            "home.html",
+            "{% autoescape false %}{{ '<' ~ site.name }}{% endautoescape %}{{ none }}",
+        )]);
+        assert_eq!(page(&views, "home").as_deref(), Ok("&lt;Sample Resource API"));
+    }
 }

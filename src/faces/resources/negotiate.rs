@@ -117,7 +117,8 @@ impl Offers {
     }
 
     fn none(self) -> Problem {
-        let detail = format!("Accept allows none of what there is here: {}", self.named());
+        let names: Vec<&str> = self.0.iter().map(|offer| offer.media()).collect();
+        let detail = format!("Accept allows none of what there is here: {}", names.join(", "));
         Problem::new(StatusCode::NOT_ACCEPTABLE, "NOT_ACCEPTABLE", detail)
     }
 

@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::app::{Methods, Reply, TextEndpoint};
-use crate::faces::problem::{Problem, Voice, method_not_allowed};
+use crate::faces::problem::{Voice, method_not_allowed};
 use crate::faces::tags;
 
 pub const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -52,9 +52,15 @@ impl TextPath {
         });
     }
 
-    pub async fn answer(&self, method: &Method, headers: &HeaderMap) -> Response {
+    /// `view` shows the view of a name.
+    pub async fn answer(
+        &self,
+        method: &Method,
+        headers: &HeaderMap,
+        view: impl Fn(&str) -> Response,
+    ) -> Response {
         let mut response = match self.of(method) {
-            Some(prepared) => prepared.answer(method, headers).await,
+            Some(prepared) => prepared.answer(method, headers, view).await,
             None if method == Method::OPTIONS => StatusCode::NO_CONTENT.into_response(),
             None => return method_not_allowed(&self.allow()).voice(Voice::Text).into_response(),
         };
@@ -95,13 +101,18 @@ impl Prepared {
         }
     }
 
-    async fn answer(&self, method: &Method, headers: &HeaderMap) -> Response {
+    async fn answer(
+        &self,
+        method: &Method,
+        headers: &HeaderMap,
+        view: impl Fn(&str) -> Response,
+    ) -> Response {
         if let Some(line) = &self.print {
             print(line.clone()).await;
         }
         let (bytes, tag) = match &self.content {
             Content::Text { bytes, tag } => (bytes, tag),
-            Content::View(name) => return no_template(name).into_response(),
+            Content::View(name) => return self.kept(view(name)),
         };
         let is_read = method == Method::GET || method == Method::HEAD;
         if is_read && let Err(problem) = tags::allow(headers, Some(tag)) {
@@ -114,16 +125,16 @@ impl Prepared {
         };
         let tag = HeaderValue::from_str(tag).expect("hexadecimal digits in quotes");
         response.headers_mut().insert(ETAG, tag);
-        if let Some(cache) = &self.cache {
+        self.kept(response)
+    }
+
+    /// A failure is not what was declared to be kept.
+    fn kept(&self, mut response: Response) -> Response {
+        if let Some(cache) = self.cache.as_ref().filter(|_| !response.status().is_server_error()) {
             response.headers_mut().insert(CACHE_CONTROL, cache.clone());
         }
         response
     }
-}
-
-fn no_template(name: &str) -> Problem {
-    let detail = format!("template not found: {name}");
-    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "TEMPLATE_NOT_FOUND", detail).voice(Voice::Text)
 }
 
 /// One line on standard output. On a thread that may wait: nobody promises that the other end reads.

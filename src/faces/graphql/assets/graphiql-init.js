@@ -23,11 +23,16 @@
     .then((reply) => (reply.ok ? reply.json() : []))
     .catch(() => []);
 
+  // A link may bring an operation: it stands in front, ready to run.
+  const brought = new URLSearchParams(location.search).get('query') ?? undefined;
+  if (brought) tabs.unshift({ query: brought });
+
   const home = createElement('a', { href: '/', className: 'home', title: 'To the start page' }, 'Trefoil');
   const app = createElement(
     GraphiQL,
     {
       fetcher,
+      query: brought,
       defaultTabs: tabs.length ? tabs : undefined,
       defaultEditorToolsVisibility: 'variables',
       inputValueDeprecation: true,

@@ -9,7 +9,7 @@ use super::schemas::{answered, is_needed};
 use super::values::reference;
 use crate::engine::PlanLimits;
 use crate::faces::resources::collection::{Collection, inverses};
-use crate::model::{Model, RecordType, TypeId};
+use crate::model::{Model, RecordType, TypeId, example};
 
 /// A path and its operations.
 pub type Item = (String, Json);
@@ -182,8 +182,8 @@ impl Described<'_> {
     fn offer_example(&self, media: &mut Json, form: &str) {
         let fields = &self.record().fields;
         let example = match form {
-            "Patch" => super::example::patch(self.model, fields),
-            _ => super::example::given(self.model, fields),
+            "Patch" => example::patch(self.model, fields),
+            _ => example::given(self.model, fields),
         };
         if let Some(example) = example {
             media["example"] = example;

@@ -2,7 +2,6 @@
 
 mod collections;
 mod declared;
-mod example;
 mod names;
 mod parameters;
 mod patterns;

@@ -2,9 +2,8 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::example;
 use super::values::{Side, of_field, reference};
-use crate::model::{EmbeddedType, EnumType, Field, FilledBy, Kind, Model, RecordType};
+use crate::model::{EmbeddedType, EnumType, Field, FilledBy, Kind, Model, RecordType, example};
 
 /// No type of a schema has a dot in its name, so ours collide with none.
 pub const PROBLEM: &str = "Problem.Details";

@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use super::patterns::{self, DECIMAL, EMAIL, ID, NO_NUL, NOT_BLANK, NOT_NEGATIVE_ID, SHOWN_ID};
-use crate::model::{Field, Item, Kind, Rule, Scalar, Value};
+use crate::model::{Field, Item, Kind, Rule, Scalar};
 
 /// Where a value stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub fn of_field(field: &Field, side: Side) -> Json {
         schema["description"] = description.as_str().into();
     }
     if let (Side::Given | Side::Typed, Some(default)) = (side, &field.default) {
-        schema["default"] = as_json(default);
+        schema["default"] = default.to_json();
     }
     schema
 }
@@ -205,20 +205,5 @@ fn blankable(schema: &mut Json) {
     let is_free = schema.get("pattern").is_none_or(|pattern| pattern == NO_NUL);
     if !(is_text && is_free && schema.get("format").is_none() && schema.get("allOf").is_none()) {
         *schema = json!({ "anyOf": [schema.take(), { "type": "string", "maxLength": 0 }] });
-    }
-}
-
-/// A value of the schema as JSON writes it.
-pub fn as_json(value: &Value) -> Json {
-    match value {
-        Value::Null => Json::Null,
-        Value::Bool(flag) => (*flag).into(),
-        Value::Int(number) => (*number).into(),
-        Value::Number(digits) => serde_json::from_str(digits).unwrap_or_else(|_| digits.as_str().into()),
-        Value::String(text) => text.as_str().into(),
-        Value::List(items) => items.iter().map(as_json).collect(),
-        Value::Object(fields) => {
-            Json::Object(fields.iter().map(|(name, value)| (name.clone(), as_json(value))).collect())
-        }
     }
 }

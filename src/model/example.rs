@@ -1,9 +1,8 @@
-//! Bodies that work as they are, made up from the schema: what `/docs` offers to try.
+//! Values made up from the schema that pass all its rules: what people are offered to try.
 
 use serde_json::{Map, Value as Json, json};
 
-use super::values::as_json;
-use crate::model::{Field, Kind, Model, RecordType, Rule, Scalar, Value, coerce, json, naming};
+use super::{Field, Kind, Model, RecordType, Rule, Scalar, Value, coerce, json, naming};
 
 /// A record as an answer shows it.
 pub fn shown(model: &Model, record: &RecordType) -> Option<Json> {
@@ -27,7 +26,7 @@ pub fn shown(model: &Model, record: &RecordType) -> Option<Json> {
 }
 
 /// As the store keeps it and an answer writes it.
-fn written(model: &Model, field: &Field, value: Json) -> Option<Json> {
+pub fn written(model: &Model, field: &Field, value: Json) -> Option<Json> {
     let kept = coerce::typed(model, field, &Value::from(value)).ok()?;
     let mut text = Vec::new();
     json::write_cell(&mut text, &field.kind, kept.as_cell()).ok()?;
@@ -53,7 +52,8 @@ pub fn patch(model: &Model, fields: &[Field]) -> Option<Json> {
     known.find_map(|field| Some(json!({ &field.input_name: made_up(model, field)? })))
 }
 
-fn made_up(model: &Model, field: &Field) -> Option<Json> {
+/// A value that the field takes. References are made up only where one must be there.
+pub fn made_up(model: &Model, field: &Field) -> Option<Json> {
     match &field.kind {
         // Which records there are is not known; the first one usually is.
         Kind::Reference { .. } => field.required.then(|| json!("1")),
@@ -67,7 +67,7 @@ fn made_up(model: &Model, field: &Field) -> Option<Json> {
 
 fn value(model: &Model, field: &Field, kind: &Kind) -> Option<Json> {
     if let (Some(default), true) = (&field.default, *kind == field.kind) {
-        return Some(as_json(default));
+        return Some(default.to_json());
     }
     match kind {
         Kind::Scalar(scalar) => Some(of_scalar(field, *scalar)),
