@@ -20,9 +20,10 @@ const MOST: &str = "100";
 const LONGEST: &str = "16 MiB";
 
 pub fn command() -> Command {
-    let from = Arg::new("from").long("from").value_name("FILE|FOLDER|-").help(
-        "Where from: a file, a folder with a file for each resource, - for standard input [-]",
-    );
+    let from = Arg::new("from")
+        .long("from")
+        .value_name("FILE|FOLDER|-")
+        .help("Where from: a file, a folder with a file for each resource, - for standard input [-]");
     let by = Arg::new("by").long("by").value_name("FIELD").help(
         "Rows change the record that has the same value in this field, if there is one; `id` or a @unique field",
     );

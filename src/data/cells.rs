@@ -95,8 +95,10 @@ pub fn value(field: &Field, text: &str, point: Point) -> Result<Value, String> {
         kind if is_text(kind) => Value::from(unmarked(text)),
         Kind::Scalar(Scalar::Int | Scalar::Float) => {
             let text = number(text, point);
-            serde_json::from_str::<serde_json::Number>(&text)
-                .map_or_else(|_| Value::from(text.as_str()), |number| serde_json::Value::Number(number).into())
+            serde_json::from_str::<serde_json::Number>(&text).map_or_else(
+                |_| Value::from(text.as_str()),
+                |number| serde_json::Value::Number(number).into(),
+            )
         }
         Kind::Scalar(Scalar::Decimal) => Value::from(number(text, point).as_str()),
         Kind::Scalar(Scalar::Boolean) if text.eq_ignore_ascii_case("true") => Value::Bool(true),
@@ -124,8 +126,8 @@ mod tests {
     #[test]
     fn what_is_marked_comes_back_as_it_was() {
         let texts = [
-            "", "a", "=1+1", "+49", "-", "@x", "\tx", "\rx", "'", "''", "'''", "'tis", "'=1", "''=1", "'\t", "a'b",
-            " =1", "’",
+            "", "a", "=1+1", "+49", "-", "@x", "\tx", "\rx", "'", "''", "'''", "'tis", "'=1", "''=1", "'\t",
+            "a'b", " =1", "’",
         ];
         for text in texts {
             let mut out = Vec::new();

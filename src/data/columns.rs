@@ -80,7 +80,8 @@ pub enum Named {
 /// The error is what to tell whoever wrote the name.
 pub fn named(record: &RecordType, name: &str) -> Result<Named, String> {
     let Some(id) = record.input_field(name) else {
-        let known = record.fields.iter().filter(|field| travels(field)).map(|field| field.input_name.as_str());
+        let known =
+            record.fields.iter().filter(|field| travels(field)).map(|field| field.input_name.as_str());
         let hint = nearest(name, known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
         return Err(format!("`{}` has no field `{name}`{hint}", record.path));
     };

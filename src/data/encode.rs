@@ -19,8 +19,14 @@ pub struct Encoder {
 
 enum Spelled {
     /// With the keys of an object, ready to be copied.
-    Records { resource: crate::model::TypeId, columns: Columns, keys: Vec<Vec<u8>> },
-    List { name: std::sync::Arc<str> },
+    Records {
+        resource: crate::model::TypeId,
+        columns: Columns,
+        keys: Vec<Vec<u8>>,
+    },
+    List {
+        name: std::sync::Arc<str>,
+    },
 }
 
 /// Another program has written what the field cannot hold.
@@ -34,7 +40,10 @@ impl Encoder {
         let spelled = match resource {
             Resource::Records(record) => {
                 let columns = Columns::of(model, *record);
-                let names = columns.columns.iter().map(|column| &model.record(*record).field(column.field).input_name);
+                let names = columns
+                    .columns
+                    .iter()
+                    .map(|column| &model.record(*record).field(column.field).input_name);
                 let key = |(i, name): (usize, &String)| {
                     let mut key = if i == 0 { vec![b'{'] } else { vec![b','] };
                     json::write_text(&mut key, name);

@@ -167,7 +167,9 @@ fn cannot_read(path: &str, field: &str, row: &dyn Row) -> String {
         Cell::Int(id) => format!("{path}/{id}"),
         Cell::Null | Cell::Real(_) | Cell::Text(_) | Cell::Unreadable => path.to_owned(),
     };
-    format!("{which}: another program has written something into `{field}` that the field cannot hold; mend it first")
+    format!(
+        "{which}: another program has written something into `{field}` that the field cannot hold; mend it first"
+    )
 }
 
 impl Writing {

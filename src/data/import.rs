@@ -7,26 +7,19 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use tokio::sync::mpsc;
-
 use super::complaints::Complaints;
 use super::export::told;
 use super::progress::{Progress, Whole};
-use super::rows::{self, Entry, Given, Stop};
+use super::reading::{self, Part, ROWS};
+use super::rows::{Entry, Given, Stop};
 use super::source::Source;
 use super::upsert::By;
 use super::{Inventory, Resource, grouped};
-use crate::engine::{
-    Arrival, Engine, ListAct, Long, OnList, Operation, Outcome, Selection, Step,
-};
+use crate::engine::{Arrival, Engine, ListAct, Long, OnList, Operation, Outcome, Selection, Step};
 use crate::error::Error;
 use crate::model::naming::label;
 use crate::model::{FieldId, Kind, TypeId};
 
-/// A batch has at most so many rows …
-const ROWS: usize = 1024;
-/// … and about so many bytes.
-const BYTES: usize = 1 << 20;
 /// Of so many records with references into the void the places are remembered: 32 MB.
 const REMEMBERED: usize = 1 << 20;
 /// So often rows are left out and all is read again, because others refer to what was left out.
@@ -83,7 +76,9 @@ pub async fn run(
 pub fn check_by(inventory: &Inventory, path: &str, by: &str) -> Result<(), String> {
     match inventory.named(path)? {
         Resource::Records(record) => By::named(&inventory.model, record, by).map(drop),
-        Resource::List(name) => Err(format!("--by {by}: `{name}` is a plain list, its values have no fields")),
+        Resource::List(name) => {
+            Err(format!("--by {by}: `{name}` is a plain list, its values have no fields"))
+        }
     }
 }
 
@@ -119,12 +114,6 @@ struct Pass<'a> {
     read: Arc<AtomicU64>,
 }
 
-/// What the thread that reads has to say.
-enum Part {
-    Rows(usize, Vec<Entry>),
-    Stop(usize, Stop),
-}
-
 impl<'a> Pass<'a> {
     fn new(import: &'a Import<'a>, without: &'a BTreeMap<Place, String>) -> Pass<'a> {
         let read = Arc::new(AtomicU64::new(0));
@@ -149,7 +138,8 @@ impl<'a> Pass<'a> {
     async fn run(&mut self) -> Result<Ended, Vec<String>> {
         let skip_bad = self.import.options.skip_bad;
         let mut long = self.import.engine.begin().await.map_err(|error| vec![told(error)])?;
-        let mut parts = self.start_reading();
+        let Import { inventory, sources, options, .. } = self.import;
+        let mut parts = reading::start(inventory, sources, options.longest_row, &self.read);
         while let Some(part) = parts.recv().await {
             match part {
                 Part::Rows(source, entries) => self.take(&mut long, source, entries).await?,
@@ -175,20 +165,6 @@ impl<'a> Pass<'a> {
         Ok(Ended::Committed)
     }
 
-    fn start_reading(&self) -> mpsc::Receiver<Part> {
-        let (send, parts) = mpsc::channel(2);
-        let (inventory, sources) = (self.import.inventory.clone(), self.import.sources.clone());
-        let (longest, read) = (self.import.options.longest_row, self.read.clone());
-        tokio::task::spawn_blocking(move || {
-            for (number, source) in sources.iter().enumerate() {
-                if !read_one(&inventory, number, source, longest, &read, &send) {
-                    return;
-                }
-            }
-        });
-        parts
-    }
-
     /// What is told when all was in vain.
     fn refusal(&self) -> Vec<String> {
         let mut lines = self.complaints.lines(&self.import.sources, "--max-errors");
@@ -210,7 +186,12 @@ impl<'a> Pass<'a> {
     }
 
     /// One batch, all of one resource.
-    async fn take(&mut self, long: &mut Long<'_>, source: usize, entries: Vec<Entry>) -> Result<(), Vec<String>> {
+    async fn take(
+        &mut self,
+        long: &mut Long<'_>,
+        source: usize,
+        entries: Vec<Entry>,
+    ) -> Result<(), Vec<String>> {
         let Some(resource) = entries.first().map(|entry| entry.resource.clone()) else { return Ok(()) };
         let (mut places, mut rows) = (Vec::new(), Vec::new());
         for entry in entries {
@@ -422,46 +403,5 @@ async fn refuse_filled(long: &mut Long<'_>, name: &Arc<str>) -> Result<(), Strin
         )),
         Err(Error::NotFound(_)) => Ok(()),
         Err(error) => Err(told(error)),
-    }
-}
-
-/// Reads one source into batches; says whether anyone wants more.
-fn read_one(
-    inventory: &Inventory,
-    number: usize,
-    source: &Source,
-    longest: usize,
-    read: &Arc<AtomicU64>,
-    send: &mpsc::Sender<Part>,
-) -> bool {
-    let input = match source.open(read) {
-        Ok(input) => input,
-        Err(error) => {
-            let stop = Stop { line: 0, why: error.to_string() };
-            let _ = send.blocking_send(Part::Stop(number, stop));
-            return false;
-        }
-    };
-    let (mut batch, mut weight): (Vec<Entry>, usize) = (Vec::new(), 0);
-    let mut give = |entry: Entry| {
-        let is_full = batch.len() >= ROWS || weight >= BYTES;
-        if is_full || batch.first().is_some_and(|first| first.resource != entry.resource) {
-            weight = 0;
-            if send.blocking_send(Part::Rows(number, std::mem::take(&mut batch))).is_err() {
-                return false;
-            }
-        }
-        weight += entry.weight;
-        batch.push(entry);
-        true
-    };
-    let end = rows::read(inventory, (source.resource.as_ref(), source.format), input, longest, &mut give);
-    let rest = batch.is_empty() || send.blocking_send(Part::Rows(number, batch)).is_ok();
-    match end {
-        Ok(()) => rest,
-        Err(stop) => {
-            let _ = send.blocking_send(Part::Stop(number, stop));
-            false
-        }
     }
 }

@@ -13,6 +13,7 @@ pub mod export;
 pub mod import;
 pub mod inventory;
 pub mod progress;
+mod reading;
 pub mod rows;
 pub mod source;
 pub mod target;

@@ -208,7 +208,9 @@ fn table(
     let mut reader = csv::Reader::new(io::Cursor::new(head.text).chain(input), separator, head.line, longest);
     let broken = |broken: Broken| match broken {
         Broken::Read(error) => Stop::unreadable(0, &error),
-        Broken::Open(line) => Stop::new(line, "a quote is opened here and never closed; was the file cut off?"),
+        Broken::Open(line) => {
+            Stop::new(line, "a quote is opened here and never closed; was the file cut off?")
+        }
         Broken::TooLong(line) => Stop::too_long(line, longest),
     };
     let mut row = csv::Row::default();
@@ -295,7 +297,8 @@ impl<'a> Table<'a> {
     ) -> Result<Table<'a>, Stop> {
         let mut names: Vec<String> = Vec::new();
         for cell in head.cells() {
-            let name = std::str::from_utf8(cell).map_err(|_| Stop::new(head.line, NOT_UTF8))?.trim().to_owned();
+            let name =
+                std::str::from_utf8(cell).map_err(|_| Stop::new(head.line, NOT_UTF8))?.trim().to_owned();
             if !name.is_empty() && names.contains(&name) {
                 return Err(Stop::new(head.line, format!("there are two columns `{name}`")));
             }
@@ -321,7 +324,9 @@ impl<'a> Table<'a> {
 
     fn given(&self, row: &csv::Row) -> Result<Given, String> {
         if row.is_torn {
-            return Err("something stands behind a closing quote; a quote within quotes is doubled".to_owned());
+            return Err(
+                "something stands behind a closing quote; a quote within quotes is doubled".to_owned()
+            );
         }
         let wanted = match &self.of {
             Of::Records(_, columns) => columns.len(),

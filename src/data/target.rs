@@ -55,7 +55,9 @@ impl Output {
             Target::Folder(path) => {
                 refuse_used(path)?;
                 let beside = beside(path)?;
-                remove(&beside).and_then(|()| fs::create_dir(&beside)).map_err(|error| told(&beside, &error))?;
+                remove(&beside)
+                    .and_then(|()| fs::create_dir(&beside))
+                    .map_err(|error| told(&beside, &error))?;
                 Some(beside)
             }
         };

@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use super::export::told;
 use super::rows::Given;
-use crate::engine::{
-    Absent, Arrival, Condition, Listing, Long, Op, Operation, OwnedRow, Selection, Step,
-};
+use crate::engine::{Absent, Arrival, Condition, Listing, Long, Op, Operation, OwnedRow, Selection, Step};
 use crate::model::{FieldId, FilledBy, Kind, Model, RecordType, Scalar, Stored, TypeId, Value, coerce};
 
 /// The field that tells which record a row is.
@@ -27,7 +25,9 @@ impl By {
             Some(field) if of.field(field).unique || of.field(field).kind == Kind::Id => {
                 Ok(By { record, field })
             }
-            Some(_) => Err(format!("--by {name}: the field is not @unique in `{}`; use one of {usable}", of.path)),
+            Some(_) => {
+                Err(format!("--by {name}: the field is not @unique in `{}`; use one of {usable}", of.path))
+            }
             None => Err(format!("--by {name}: `{}` has no such field; use one of {usable}", of.path)),
         }
     }
@@ -94,12 +94,7 @@ impl By {
     }
 
     /// The step that brings a row in; the error is what is wrong with it.
-    pub fn step(
-        self,
-        model: &Model,
-        there: &HashMap<String, i64>,
-        row: Arrival,
-    ) -> Result<Step, String> {
+    pub fn step(self, model: &Model, there: &HashMap<String, i64>, row: Arrival) -> Result<Step, String> {
         let given = Given::Record { id: row.id, fields: row.fields };
         let found = self.key(model, &given).and_then(|(_, key)| there.get(&self.same(model, &key)).copied());
         let Given::Record { id, fields } = given else { return Err("a record is wanted".to_owned()) };

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::load::{Understood, understand};
+use super::load::understand;
 use super::{StartError, life};
 use crate::app::App;
 use crate::config::{Config, Database as Kind};
 use crate::engine::{Engine, Feed, Registry};
+use crate::sql::DataLock;
 use crate::sql::migrate::{Mode, Report};
-use crate::sql::{DataLock, Database};
 
 /// What the command is going to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,19 +55,10 @@ pub async fn open(
     };
     let store = Arc::new(life::open_unlocked(config).await?);
     let mode = if may_change { Mode::Start } else { Mode::Plan };
-    fits(&prepare(&store, &understood, app, mode).await?)?;
+    fits(&life::migrate(&store, &understood, app, mode).await?)?;
     let lists = app.manifest.lists.iter().map(|list| list.name().to_owned()).collect();
     let engine = life::engine(&understood, registry, &Feed::new(store), config);
     Ok(Beside { engine, lists, _lock: lock })
-}
-
-async fn prepare(
-    store: &Database,
-    understood: &Understood,
-    app: &App,
-    mode: Mode,
-) -> Result<Report, StartError> {
-    life::migrate(store, understood, app, mode).await
 }
 
 /// What was only looked at must need no change.

@@ -46,11 +46,17 @@ impl<'p> Together<'p> {
                 fields: fields().collect(),
                 rows: Vec::with_capacity(plans.len()),
             });
-            if all.record != *record || all.has_ids != id.is_some() || !fields().eq(all.fields.iter().copied())
+            if all.record != *record
+                || all.has_ids != id.is_some()
+                || !fields().eq(all.fields.iter().copied())
             {
                 return None;
             }
-            all.rows.push(New { id: *id, values: values.into_iter().map(|(_, value)| value).collect(), links });
+            all.rows.push(New {
+                id: *id,
+                values: values.into_iter().map(|(_, value)| value).collect(),
+                links,
+            });
         }
         all.filter(|all| all.rows.len() > 1 && all.width() > 0)
     }

@@ -120,8 +120,7 @@ impl Long<'_> {
 impl LongWrite for Long<'_> {
     fn run(&mut self, job: Job) -> BoxFuture<'_, Result<Box<dyn Answer>>> {
         Box::pin(async move {
-            let programs =
-                job.plans.iter().map(|(_, plan)| self.store.shared.programs.of(&job.model, plan));
+            let programs = job.plans.iter().map(|(_, plan)| self.store.shared.programs.of(&job.model, plan));
             let programs = programs.collect::<Result<Vec<_>>>()?;
             self.ask(|reply| Next::Run(Box::new(job), programs, reply)).await
         })
