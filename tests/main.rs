@@ -5,6 +5,7 @@ mod cases;
 mod changes;
 mod cli;
 mod coerce;
+mod data;
 mod docs;
 mod embedding;
 mod graphql;
