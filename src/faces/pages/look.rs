@@ -98,7 +98,8 @@ fn copied(row: &dyn Row, selection: &Selection, extra: usize, texts: usize) -> O
     });
     let children = selection.children.iter().enumerate().map(|(i, child)| {
         let mut rows = Vec::new();
-        row.each_child(i, &mut |row| rows.push(copied(row, &child.selection, 0, texts)));
+        // Other records are only ever rows and names.
+        row.each_child(i, &mut |row| rows.push(copied(row, &child.selection, 0, texts.min(PART))));
         rows
     });
     OwnedRow { cells: cells.collect(), children: children.collect() }
