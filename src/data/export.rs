@@ -9,7 +9,7 @@ use super::encode::Encoder;
 use super::progress::{Progress, Whole};
 use super::target::{Output, Target};
 use super::{Format, Inventory, Resource};
-use crate::engine::{Answer, Engine, Listing, Operation, Outcome, Request, Row, Selection, Slice};
+use crate::engine::{Answer, Count, Engine, Listing, Operation, Outcome, Request, Row, Selection, Slice};
 use crate::error::{Error, Result};
 use crate::model::{Cell, Model};
 
@@ -215,7 +215,7 @@ async fn count(engine: &Engine, resources: &[Resource]) -> Whole {
     let mut all = 0;
     for resource in resources {
         let Resource::Records(record) = resource else { continue };
-        let listing = Listing { count: true, slice: Slice::Page { page: 1, size: 1 }, ..Listing::default() };
+        let listing = Listing { count: Count::Exact, slice: Slice::Page { page: 1, size: 1 }, ..Listing::default() };
         let selection: Arc<Selection> = Arc::default();
         let operation = Operation::List { record: *record, listing, selection: selection.clone() };
         match engine.collect(operation, selection).await.map(|found| found.outcome) {
