@@ -7,6 +7,7 @@ mod cli;
 mod coerce;
 mod docs;
 mod embedding;
+mod forms;
 mod graphql;
 mod hostile;
 mod http;

@@ -127,6 +127,8 @@ impl<'a> Maker<'a> {
                 (ControlKind::Text, None, "")
             }
         };
+        // One line would lose the others.
+        let kind = if value.contains(['\n', '\r']) { ControlKind::Textarea } else { kind };
         with_hint(Control { kind, inputmode, autocomplete, ..control }, hint)
     }
 
@@ -158,6 +160,9 @@ impl<'a> Maker<'a> {
         }
         let lines = Control { kind: ControlKind::Textarea, value: node.texts.join("\n"), ..control.clone() };
         match &item.kind {
+            Kind::Enum(_) if node.texts.iter().any(|text| text.contains('\n')) => {
+                with_hint(lines, "One a line.")
+            }
             Kind::Enum(name) => {
                 let values = self.model.enums.get(name).map(|found| found.values.as_slice());
                 let chosen: Vec<&str> = node.texts.iter().flat_map(|text| text.lines()).collect();
@@ -256,8 +261,7 @@ fn text_kind(field: &Field, value: &str) -> ControlKind {
     let named = words.split(' ').next_back().is_some_and(|word| LONG.contains(&word));
     let long =
         field.rules.iter().any(|rule| matches!(rule, Rule::Length { max: Some(max), .. } if *max > ROOM));
-    // A line would lose the others.
-    if named || long || value.contains(['\n', '\r']) {
+    if named || long {
         ControlKind::Textarea
     } else if is_email(field) && is_sane(value) {
         ControlKind::Email
