@@ -26,3 +26,5 @@ mod store;
 mod subscribe;
 mod support;
 mod tidy;
+mod views;
+mod ways;

@@ -6,6 +6,7 @@ mod flags;
 mod migrate;
 mod new;
 mod serve;
+mod views;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -49,6 +50,7 @@ fn dispatch(matches: &ArgMatches, registry: Registry) -> Result<(), Failure> {
         Some(("check", matches)) => check::run(matches, &registry),
         Some(("new", matches)) => new::run(matches),
         Some(("migrate", matches)) => migrate::run(matches, &registry),
+        Some(("views", matches)) => views::run(matches),
         Some((other, _)) => unreachable!("clap knows no subcommand {other}"),
         None => unreachable!("serve is what runs when nothing else is named"),
     }
@@ -58,7 +60,7 @@ fn command() -> Command {
     Command::new("trefoil")
         .version(env!("CARGO_PKG_VERSION"))
         .about("A durable backend from a schema file. Without a command it serves the built-in sample.")
-        .subcommands([serve::command(), check::command(), new::command(), migrate::command()])
+        .subcommands([serve::command(), check::command(), new::command(), migrate::command(), views::command()])
         .disable_help_subcommand(true)
         .override_usage("trefoil [serve] [OPTIONS]\n       trefoil serve my-app [OPTIONS]\n       trefoil <COMMAND>")
         .after_help("`trefoil --port 9000` is `trefoil serve --port 9000`.\nExit codes: 0 done, 1 failed or `check` found mistakes, 2 wrong command line, setting or folder.")

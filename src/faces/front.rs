@@ -67,7 +67,7 @@ impl Served {
         addresses.extend(manifest.lists.iter().map(|list| (list.path.clone(), "a plain list")));
         let site = Site::new(manifest, engine, store);
         addresses.extend(site.collections.iter().map(|collection| (collection.path.clone(), "records")));
-        let rest = rest::Served::new(manifest, &site, streams);
+        let rest = rest::Served::new(app, &site, streams);
         let pages = pages::Served::new(app, &site);
         Served { site, rest, pages, addresses }
     }

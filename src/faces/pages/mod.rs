@@ -1,5 +1,6 @@
 //! The pages face: records as HTML for people, with forms that need no script.
 
+mod audit;
 mod choices;
 mod complaints;
 mod control;
@@ -37,6 +38,8 @@ pub mod view;
 pub mod views;
 mod ways;
 mod words;
+
+pub use self::audit::audit;
 
 use std::sync::{Arc, LazyLock};
 
