@@ -66,6 +66,21 @@ test('a subscription shows what happens, for as long as it runs', async () => {
   assert.ok(browser.seen.includes(`${server.url.replace('http', 'ws')}/graphql`), 'it came over a socket')
 })
 
+test('a link with a query opens it, ready to run', async () => {
+  const { page } = browser
+  const query = 'query Two {\n  products(page: 1, size: 2) { id name }\n}'
+  // Once with tabs that were kept from before, once as a new visitor.
+  for (const fresh of [false, true]) {
+    if (fresh) await page.evaluate(() => localStorage.clear())
+    await page.goto(`${server.url}/graphql?query=${encodeURIComponent(query)}`)
+    await page.waitForSelector('.graphiql-query-editor .CodeMirror')
+    assert.equal((await editorText('.graphiql-query-editor')).trim(), query)
+    await page.click('.graphiql-execute-button:not([aria-haspopup])')
+    await answered()
+    assert.equal(JSON.parse(await editorText('.result-window')).data.products.length, 2)
+  }
+})
+
 test('a link leads home', async () => {
   assert.equal(await browser.page.getAttribute('.graphiql-container a.home', 'href'), '/')
 })

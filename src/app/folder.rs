@@ -35,7 +35,7 @@ impl Reading<'_> {
     fn all(&mut self) {
         self.walk("graphql", &|name| SCHEMA.iter().any(|ending| has_ending(name, ending)), Depth::Whole);
         self.walk("seed", &|name| has_ending(name, "json"), Depth::One);
-        self.walk("views", &|name| has_ending(name, "html"), Depth::One);
+        self.walk("views", &|name| has_ending(name, "html"), Depth::Whole);
         // It may be missing, but not hide: what cannot be looked at cannot be read, and that is told.
         if !fs::symlink_metadata(self.folder.join(sheet::FILE)).is_err_and(|error| is_missing(&error)) {
             self.file(sheet::FILE.to_owned());

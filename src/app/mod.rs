@@ -71,6 +71,16 @@ impl App {
         App::assemble(Origin::Folder(path.to_owned()), files, mistakes)
     }
 
+    /// Whether the application brings a view of this name.
+    pub fn has_view(&self, name: &str) -> bool {
+        self.view_names().any(|own| own == name)
+    }
+
+    /// Its own views as endpoints name them: `about` for `views/about.html`.
+    pub fn view_names(&self) -> impl Iterator<Item = &str> {
+        self.views.iter().filter_map(|view| view.name.strip_prefix("views/")?.strip_suffix(".html"))
+    }
+
     /// What flags, the environment and `trefoil.toml` come to together, or a line for each mistake.
     pub fn settle(&self, flags: Vec<(&'static Setting, String)>) -> Result<Settled, Vec<String>> {
         let folder = match &self.origin {

@@ -11,6 +11,7 @@ use super::{Failure, folder_argument, say};
 use crate::app::App;
 use crate::engine::resolvers::root_name;
 use crate::engine::{Binding, Deed, Registry, Verb};
+use crate::faces::pages;
 use crate::model::diagnostic::{Diagnostic, Severity, render};
 use crate::model::{Place, SourceFile};
 use crate::server::load::{Understood, understand};
@@ -68,7 +69,8 @@ impl Findings {
                 Err(mistakes) => diagnostics.extend(mistakes),
             }
         }
-        let mut sources = [app.schema, app.others].concat();
+        diagnostics.extend(pages::audit(&app));
+        let mut sources = [app.schema, app.others, app.views].concat();
         for source in sources.iter_mut().filter(|source| source.name.ends_with(".toml")) {
             source.text = without_passwords(&source.text);
         }

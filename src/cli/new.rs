@@ -66,7 +66,8 @@ fn next_steps(folder: &Path) -> String {
     let files: String = FILES.iter().map(|(name, _)| format!("  {shown}/{name}\n")).collect();
     format!(
         "wrote\n{files}\nnext\n  trefoil check {named}             what is in it, and what is wrong\n  \
-         trefoil serve {named} --watch     serve it; edit graphql/library.graphqls meanwhile\n"
+         trefoil serve {named} --watch     serve it; edit graphql/library.graphqls meanwhile\n  \
+         trefoil views {named}             the templates of its pages, each of which can be replaced\n"
     )
 }
 

@@ -4,9 +4,7 @@ use serde_json::{Value as Json, json};
 
 use super::arguments::{Asks, Role};
 use super::{Binding, Builtin, Engine, Gives, Listing, Op, Slice, Verb};
-use crate::model::{
-    Argument, Field, FieldId, Kind, Model, RecordType, Root, RootField, TypeId, example,
-};
+use crate::model::{Argument, Field, FieldId, Kind, Model, RecordType, Root, RootField, TypeId, example};
 
 /// What a document is to ask for.
 #[derive(Debug)]
@@ -185,7 +183,7 @@ fn key(record: &RecordType, field: FieldId, op: Op) -> String {
         Op::Eq => name.clone(),
         Op::Ne | Op::Lt | Op::Lte | Op::Gt | Op::Gte | Op::Contains | Op::In => {
             format!("{name}_{}", Asks::Compare(op).name())
-        },
+        }
     }
 }
 
@@ -220,9 +218,11 @@ fn is_flat(kind: &Kind) -> bool {
     match kind {
         Kind::Id | Kind::Scalar(_) | Kind::Enum(_) => true,
         Kind::List(item) => is_flat(&item.kind),
-        Kind::Reference { .. } | Kind::Embedded(_) | Kind::Inverse { .. } | Kind::Link { .. } | Kind::Unstored => {
-            false
-        }
+        Kind::Reference { .. }
+        | Kind::Embedded(_)
+        | Kind::Inverse { .. }
+        | Kind::Link { .. }
+        | Kind::Unstored => false,
     }
 }
 
@@ -235,15 +235,15 @@ fn literal(model: &Model, ty: &str, kind: Option<&Kind>, value: &Json) -> String
             format!("[{}]", items.join(", "))
         }
         Json::Object(members) => {
-            let inside =
-                if let Some(Kind::Embedded(name)) = kind { model.embedded.get(name) } else { None };
+            let inside = if let Some(Kind::Embedded(name)) = kind { model.embedded.get(name) } else { None };
             let kind_of = |name: &str| {
                 let fields = &inside?.fields;
                 fields.iter().find(|field| field.name == name).map(|field| &field.kind)
             };
             let members = members.iter();
-            let members: Vec<String> =
-                members.map(|(name, value)| format!("{name}: {}", literal(model, "", kind_of(name), value))).collect();
+            let members: Vec<String> = members
+                .map(|(name, value)| format!("{name}: {}", literal(model, "", kind_of(name), value)))
+                .collect();
             format!("{{ {} }}", members.join(", "))
         }
         Json::String(text) if model.enums.contains_key(ty) => text.clone(),

@@ -67,7 +67,7 @@ impl Served {
         addresses.extend(manifest.lists.iter().map(|list| (list.path.clone(), "a plain list")));
         let site = Site::new(manifest, engine, store);
         addresses.extend(site.collections.iter().map(|collection| (collection.path.clone(), "records")));
-        let rest = rest::Served::new(manifest, &site, streams);
+        let rest = rest::Served::new(app, &site, streams);
         let pages = pages::Served::new(app, &site);
         Served { site, rest, pages, addresses }
     }
@@ -174,8 +174,8 @@ impl Served {
                     None
                 }
             }
-            (&Method::POST, Ok(body)) => match list.control(&head.headers, body) {
-                Ok(Some(value)) => Some(self.pages.append(&self.site, list, head, value, body).await),
+            (&Method::POST, Ok(body)) => match list.form(&head.headers, body) {
+                Ok(Some(pairs)) => Some(self.pages.append(&self.site, list, head, &pairs, body).await),
                 Ok(None) => None,
                 Err(problem) => Some(Err(problem)),
             },

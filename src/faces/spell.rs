@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::accept::Accept;
 use super::foundation::ErrorPage;
 use super::problem::{About, Problem, Voice};
+use super::resources::query::chooses_fields;
 use crate::error::{Segment, Violation};
 
 /// What the body of an error depends on, kept from the request before a handler takes it.
@@ -18,6 +19,8 @@ use crate::error::{Segment, Violation};
 pub struct Asker {
     uri: Uri,
     accept: Vec<HeaderValue>,
+    /// The body was JSON.
+    sent_json: bool,
     /// Set where the path has a say.
     pub(super) speaks: Option<Speaks>,
 }
@@ -33,7 +36,10 @@ pub enum Speaks {
 
 impl Asker {
     pub fn of(uri: &Uri, headers: &HeaderMap) -> Self {
-        Asker { uri: uri.clone(), accept: headers.get_all(ACCEPT).iter().cloned().collect(), speaks: None }
+        let sent = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+        let sent_json = sent.to_ascii_lowercase().windows(4).any(|part| part == b"json");
+        let accept = headers.get_all(ACCEPT).iter().cloned().collect();
+        Asker { uri: uri.clone(), accept, sent_json, speaks: None }
     }
 
     fn speaks_graphql(&self) -> bool {
@@ -43,6 +49,8 @@ impl Asker {
     fn voice(&self) -> Voice {
         let otherwise = match self.speaks {
             Some(Speaks::Always(voice)) => return voice,
+            // Who sends JSON, or names fields, and asks for nothing in particular is a program.
+            Some(Speaks::Otherwise(Voice::Html)) if self.sent_json || chooses_fields(&self.uri) => Voice::Json,
             Some(Speaks::Otherwise(voice)) => voice,
             None if self.speaks_graphql() => return Voice::GraphQl,
             None => Voice::Text,

@@ -14,6 +14,7 @@ impl Trace {
     fn of(folder: &Path) -> Trace {
         let mut trace = Trace::default();
         trace.add(&folder.join("graphql"), 0);
+        trace.add(&folder.join("views"), 0);
         trace.note(folder.join("trefoil.toml"));
         trace.0.sort();
         trace

@@ -76,7 +76,9 @@ async fn start_with(config: Config, shutdown: Shutdown) -> Server {
         .merge(metrics::router(&metrics));
     let ground = Ground {
         owners: Arc::new(|_: &str| None),
-        errors: Arc::new(|problem: &Problem, _: &str, id: &str| format!("<p>{} {id}</p>", problem.detail)),
+        errors: Arc::new(|problem: &Problem, _: &str, id: &str| {
+            format!("<h1>{} {}</h1><p>{} {id}</p>", problem.status.as_u16(), problem.title(), problem.detail)
+        }),
     };
     let app = foundation::wrap(router, ground, &config, &metrics, &shutdown);
     let (counted, stop) = (metrics.clone(), shutdown.clone());

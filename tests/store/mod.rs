@@ -9,6 +9,7 @@ mod kinds;
 mod listing;
 mod lists;
 mod memory;
+mod pages;
 mod postgres;
 mod trees;
 mod writing;

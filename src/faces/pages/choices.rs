@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Served;
-use super::gather::gather;
+use super::look::{Found, PART, look};
 use crate::engine::{Condition, Listing, Op, Operation, OwnedRow, Selection, Slice};
 use crate::error::Result;
 use crate::faces::resources::Site;
@@ -56,7 +56,7 @@ impl Served {
         if operations.is_empty() {
             return Ok(Choices::new());
         }
-        let mut gathered = gather(&site.engine, operations).await?.into_iter();
+        let mut gathered = look(&site.engine, operations, PART).await?.into_iter();
         let mut choices = Choices::new();
         for (id, field, target) in fields {
             let (Some(first), Some(numbered)) = (gathered.next(), gathered.next()) else { break };
@@ -89,17 +89,11 @@ impl Served {
         Arc::new(Selection::new(columns, Vec::new()))
     }
 
-    fn offered(
-        &self,
-        target: TypeId,
-        first: Vec<OwnedRow>,
-        numbered: Vec<OwnedRow>,
-        sought: String,
-    ) -> Offered {
-        let more = first.len() > MOST;
-        let found = first.len().min(MOST);
+    fn offered(&self, target: TypeId, first: Found, numbered: Found, sought: String) -> Offered {
+        let more = first.rows.len() > MOST;
+        let found = first.rows.len().min(MOST);
         let mut options: Vec<(i64, String)> = Vec::new();
-        for row in first.iter().take(MOST).chain(&numbered) {
+        for row in first.rows.iter().take(MOST).chain(&numbered.rows) {
             if let Some((id, title)) = self.title(target, row)
                 && !options.iter().any(|(known, _)| *known == id)
             {

@@ -2,30 +2,13 @@
 
 use super::choices::{Choices, MOST, Offered};
 use super::spelled::{DEEPEST, MOST_GROUPS, is_local, whole};
+use super::subject::is_long;
 use super::view::{Choice, Control, ControlKind, Find, Pair};
 use crate::faces::resources::form::{ADD, FIND, Filled, REMOVE};
 use crate::faces::resources::tree::Node;
 use crate::faces::resources::typed::{Reader, WHOLE};
 use crate::model::naming::label;
 use crate::model::{Field, FieldId, Item, Kind, Model, RecordType, Rule, Scalar};
-
-/// Texts with such names are likely to be long.
-const LONG: [&str; 11] = [
-    "body",
-    "description",
-    "text",
-    "notes",
-    "note",
-    "bio",
-    "content",
-    "comment",
-    "summary",
-    "message",
-    "remarks",
-];
-
-/// From here on a text that may be so long gets room.
-const ROOM: u64 = 200;
 
 /// More values than this are a list to open, not one to read.
 const MOST_RADIOS: usize = 5;
@@ -252,12 +235,8 @@ fn in_json(node: &Node, control: Control) -> Control {
 }
 
 fn text_kind(field: &Field, value: &str) -> ControlKind {
-    let words = label(&field.name).to_lowercase();
-    let named = words.split(' ').next_back().is_some_and(|word| LONG.contains(&word));
-    let long =
-        field.rules.iter().any(|rule| matches!(rule, Rule::Length { max: Some(max), .. } if *max > ROOM));
     // A line would lose the others.
-    if named || long || value.contains(['\n', '\r']) {
+    if is_long(field) || value.contains(['\n', '\r']) {
         ControlKind::Textarea
     } else if is_email(field) && is_sane(value) {
         ControlKind::Email

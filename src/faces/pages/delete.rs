@@ -7,7 +7,7 @@ use http::header::{IF_MATCH, IF_NONE_MATCH};
 use super::Served;
 use super::effects::{Affected, MOST, effects};
 use super::flash::{self, Deed};
-use super::gather::gather;
+use super::look::{PART, look};
 use super::press;
 use super::view::{Delete, Effect, Head, Link};
 use super::ways::About;
@@ -45,7 +45,7 @@ impl Served {
     async fn removed(&self, ask: &Ask<'_>, id: i64, bytes: &[u8]) -> Result<Response, Problem> {
         let pairs = sent(ask, bytes)?;
         let filled = Filled::of(ask.record(), &pairs);
-        let key = press::key(ask, filled.key.as_deref(), &pairs, bytes)?;
+        let key = press::key(ask.key(bytes)?, ask.head, filled.key.as_deref(), &pairs);
         let in_headers = [IF_MATCH, IF_NONE_MATCH].iter().any(|name| ask.headers().contains_key(name));
         let expected = match &filled.version {
             Some(version) if !in_headers => Some(version.trim().parse().unwrap_or(NEVER)),
@@ -81,8 +81,8 @@ impl Served {
         let (record, engine) = (ask.collection.record, &ask.site.engine);
         let titles = Selection::clone(&self.titles(engine.model(), record)).with_version();
         let operation = Operation::Get { record, id, selection: titles.into() };
-        let found = gather(engine, vec![operation]).await.map_err(refusal)?;
-        let row = found.iter().flatten().next().ok_or_else(|| ask.missing(record, id))?;
+        let found = look(engine, vec![operation], PART).await.map_err(refusal)?;
+        let row = found.iter().flat_map(|found| &found.rows).next().ok_or_else(|| ask.missing(record, id))?;
         let (_, title) = self.title(record, row).ok_or_else(|| ask.missing(record, id))?;
         let version = row.cells.last().and_then(|cell| cell.as_cell().to_i64()).unwrap_or(NEVER);
         let affected = effects(engine, record, id).await.map_err(refusal)?;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::gather::gather;
+use super::look::{self, look};
 use crate::engine::{Condition, Engine, Listing, Op, Operation, OwnedRow, Selection, Slice};
 use crate::error::Result;
 use crate::model::{FieldId, Kind, Model, OnDelete, TypeId, Value};
@@ -75,8 +75,8 @@ async fn referring(engine: &Engine, doomed: Vec<(TypeId, Vec<i64>)>, direct: boo
     if operations.is_empty() {
         return Ok(found);
     }
-    for (found, rows) in found.iter_mut().zip(gather(engine, operations).await?) {
-        found.ids = rows.iter().filter_map(id).collect();
+    for (found, seen) in found.iter_mut().zip(look(engine, operations, look::PART).await?) {
+        found.ids = seen.rows.iter().filter_map(id).collect();
     }
     Ok(found)
 }

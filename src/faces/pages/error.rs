@@ -64,7 +64,9 @@ fn advice(problem: &Problem) -> String {
         StatusCode::PAYLOAD_TOO_LARGE => "Go back and send less at once.",
         StatusCode::UNSUPPORTED_MEDIA_TYPE => "Send the form of the page, or JSON.",
         StatusCode::UNPROCESSABLE_ENTITY => "Go back, load the form again and send it from there.",
-        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => "Delete the cookies of this site, or shorten the address.",
+        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => {
+            "Delete the cookies of this site, or shorten the address."
+        }
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => return again,
         status if status.is_server_error() => {
             "Try again later. If it stays like this, tell whoever runs this server the request id below."

@@ -49,7 +49,7 @@ impl Served {
         if filled.pressed.is_some() {
             return self.again(ask, None, filled).await;
         }
-        let key = press::key(ask, filled.key.as_deref(), pairs, bytes)?;
+        let key = press::key(ask.key(bytes)?, ask.head, filled.key.as_deref(), pairs);
         let meant = filled.read(ask.site.engine.model(), ask.record());
         let done = match judged(ask, meant, Absent::Reset) {
             Ok(fields) => press::write(ask, ask.creation(fields, &ask.collection.whole.selection), key).await,
@@ -86,7 +86,7 @@ impl Served {
         if filled.pressed.is_some() {
             return self.again(ask, Some(id), filled).await;
         }
-        let key = press::key(ask, filled.key.as_deref(), pairs, bytes)?;
+        let key = press::key(ask.key(bytes)?, ask.head, filled.key.as_deref(), pairs);
         let seen = Seen::of(ask, id, &filled).await?;
         let meant = filled.read(ask.site.engine.model(), ask.record());
         let (meant, absent) = self.without_untouched(ask, id, &seen, meant).await?;

@@ -39,6 +39,7 @@ impl Served {
         };
         let mut frame = Head::new("Home", "", Vec::new());
         frame.crumbs.clear();
+        frame.title.clone_from(&self.name);
         frame.ways = self.ways(site, head, About::Home);
         self.show(&head.headers, StatusCode::OK, frame, "home", &home)
     }

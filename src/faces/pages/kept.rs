@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Served;
-use super::gather::gather;
+use super::look::look;
 use super::spelled::spell;
 use crate::engine::{Child, Listing, Operation, OwnedRow, Selection, Slice};
 use crate::error::{Error, Result};
@@ -20,7 +20,7 @@ pub struct Kept {
     pub version: i64,
     pub title: String,
     /// Of the fields that people fill in.
-    values: Vec<(FieldId, Value)>,
+    pub(super) values: Vec<(FieldId, Value)>,
 }
 
 impl Served {
@@ -36,8 +36,9 @@ impl Served {
         let title = self.subject(of).title;
         let selected = columns.iter().copied().chain(title).collect();
         let selection = Arc::new(Selection::new(selected, links).with_version());
-        let found = gather(&ask.site.engine, vec![Operation::Get { record: of, id, selection }]).await?;
-        let Some(row) = found.iter().flatten().next() else { return Ok(None) };
+        let found =
+            look(&ask.site.engine, vec![Operation::Get { record: of, id, selection }], usize::MAX).await?;
+        let Some(row) = found.iter().flat_map(|found| &found.rows).next() else { return Ok(None) };
         let mut values: Vec<(FieldId, Value)> = Vec::new();
         for (field, cell) in columns.iter().zip(&row.cells) {
             values.push((*field, json::value_of(&record.field(*field).kind, cell.as_cell())));

@@ -1,5 +1,6 @@
 //! The pages face: records as HTML for people, with forms that need no script.
 
+mod audit;
 mod choices;
 mod complaints;
 mod control;
@@ -10,7 +11,6 @@ mod error;
 mod filters;
 mod flash;
 mod form;
-mod gather;
 mod home;
 mod kept;
 mod list;
@@ -22,6 +22,8 @@ mod reading;
 #[cfg(test)]
 mod rendered;
 mod respond;
+#[cfg(test)]
+mod round_trips;
 #[cfg(test)]
 mod sample_forms;
 #[cfg(test)]
@@ -36,6 +38,8 @@ pub mod view;
 pub mod views;
 mod ways;
 mod words;
+
+pub use self::audit::audit;
 
 use std::sync::{Arc, LazyLock};
 

@@ -28,8 +28,7 @@ impl Served {
 
 /// The names of the application's own views.
 pub fn names(app: &App) -> Vec<String> {
-    let names = app.views.iter().filter_map(|view| view.name.strip_prefix("views/")?.strip_suffix(".html"));
-    names.map(str::to_owned).collect()
+    app.view_names().map(str::to_owned).collect()
 }
 
 /// A view by the name that templates know it by, and its text.
@@ -40,9 +39,8 @@ pub fn template(view: &SourceFile) -> (String, String) {
 
 /// The pages that one can go to, for the navigation.
 pub fn links(app: &App) -> impl Iterator<Item = Link> {
-    let names = names(app);
-    let link = move |endpoint: &TextEndpoint| match &endpoint.reply {
-        Reply::View(name) if names.contains(name) && is_read(&endpoint.methods) => {
+    let link = |endpoint: &TextEndpoint| match &endpoint.reply {
+        Reply::View(name) if app.has_view(name) && is_read(&endpoint.methods) => {
             Some(Link { label: title(name), href: endpoint.path.clone() })
         }
         Reply::View(_) | Reply::Text(_) => None,

@@ -6,16 +6,21 @@ use http::header::CACHE_CONTROL;
 use http::request::Parts;
 
 use super::Served;
+use super::flash::{self, Deed};
 use super::look::{PART, look};
+use super::press;
 use super::subject::heading;
 use super::view::{Control, Form, Head, Indexed, Link, Pager, Plain};
 use super::ways::About;
 use super::words::{counted, cut, grouped};
 use crate::engine::{ListAct, Outcome};
 use crate::error::Error;
+use crate::faces::client::Client;
 use crate::faces::problem::Problem;
 use crate::faces::resources::Site;
-use crate::faces::resources::plain::{CONTROL, List, expected, shown};
+use crate::faces::resources::form::KEY;
+use crate::faces::resources::pairs::Pairs;
+use crate::faces::resources::plain::{CONTROL, List, expected, refusal, shown};
 use crate::faces::resources::query::page_and_size;
 use crate::faces::resources::write::see_other;
 
@@ -34,12 +39,26 @@ impl Served {
         site: &Site,
         list: &List,
         head: &Parts,
-        value: String,
+        pairs: &Pairs,
         body: &[u8],
     ) -> Result<Response, Problem> {
-        let act = ListAct::Append { value, expected: expected(&head.headers) };
-        let confirmed = list.write(&site.engine, head, act, String::new(), body).await?;
-        Ok(confirmed.marked(see_other(&list.path)))
+        let sent =
+            |wanted: &str| pairs.iter().rev().find(|(name, _)| name == wanted).map(|(_, text)| text.as_str());
+        let value = sent(CONTROL).unwrap_or_default();
+        let key = press::key(List::key(head, body)?, head, sent(KEY), pairs);
+        match press::append(&site.engine, list, value, expected(&head.headers), key).await {
+            Ok(confirmed) => {
+                let mut response = confirmed.marked(see_other(&list.path));
+                flash::tell(&mut response, head.extensions.get::<Client>(), Deed::Added, &list.path, 0);
+                Ok(response)
+            }
+            Err(Error::Invalid(violations)) => {
+                let errors = violations.into_iter().map(|violation| sentence(&violation.message)).collect();
+                let form = form(list, value, errors);
+                self.plain_with(site, list, head, StatusCode::BAD_REQUEST, form).await
+            }
+            Err(error) => Err(refusal(error)),
+        }
     }
 
     /// The page with this form on it.
@@ -83,6 +102,12 @@ impl Served {
     }
 }
 
+/// "the value …" as a sentence of its own.
+fn sentence(message: &str) -> String {
+    let mut letters = message.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
 fn brief(text: &str) -> String {
     match cut(text, SHOWN) {
         Some(part) => format!("{part}…"),
@@ -107,7 +132,7 @@ pub fn form(list: &List, typed: &str, errors: Vec<String>) -> Form {
         action: list.path.clone(),
         submit: "Add value".to_owned(),
         cancel: list.path.clone(),
-        key: uuid::Uuid::new_v4().to_string(),
+        key: press::fresh(),
         version: None,
         complaints,
         controls: vec![control],

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
+use http::request::Parts;
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::engine::{Key, Operation};
+use crate::engine::plain::Expected;
+use crate::engine::{Engine, Key, ListAct, Operation};
 use crate::error::{Error, Result};
-use crate::faces::problem::Problem;
 use crate::faces::resources::ask::Ask;
 use crate::faces::resources::pairs::Pairs;
+use crate::faces::resources::plain::{Confirmed, List};
 use crate::faces::resources::write::Finished;
 
 const LONGEST: usize = 64;
@@ -22,20 +24,19 @@ pub fn fresh() -> String {
 }
 
 /// The header's key, or one of the form's own and all that it says: what was changed and is sent again is another form.
-pub fn key(ask: &Ask<'_>, own: Option<&str>, pairs: &Pairs, bytes: &[u8]) -> Result<Option<Key>, Problem> {
-    if let Some(key) = ask.key(bytes)? {
-        return Ok(Some(key));
+pub fn key(named: Option<Key>, head: &Parts, own: Option<&str>, pairs: &Pairs) -> Option<Key> {
+    if named.is_some() {
+        return named;
     }
     let own =
-        own.filter(|own| (1..=LONGEST).contains(&own.len()) && own.bytes().all(|b| b.is_ascii_graphic()));
-    let Some(own) = own else { return Ok(None) };
+        own.filter(|own| (1..=LONGEST).contains(&own.len()) && own.bytes().all(|b| b.is_ascii_graphic()))?;
     let mut hash = Xxh3::new();
-    hash.update(format!("{} {}", ask.head.method, ask.head.uri.path()).as_bytes());
+    hash.update(format!("{} {}", head.method, head.uri.path()).as_bytes());
     for (name, text) in pairs {
         hash.update(format!("\n{} {} {name}={text}", name.len(), text.len()).as_bytes());
     }
     let fingerprint = hash.digest128();
-    Ok(Some(Key { key: format!("form {own} {fingerprint:032x}"), fingerprint }))
+    Some(Key { key: format!("form {own} {fingerprint:032x}"), fingerprint })
 }
 
 /// A browser that sends a form twice shows the answer to the second one, so that one waits for the first.
@@ -47,4 +48,43 @@ pub async fn write(ask: &Ask<'_>, operation: Operation, key: Option<Key>) -> Res
         }
     }
     Err(Error::KeyInUse)
+}
+
+/// The same for a plain list.
+pub async fn append(
+    engine: &Engine,
+    list: &List,
+    value: &str,
+    expected: Expected,
+    key: Option<Key>,
+) -> Result<Confirmed> {
+    for _ in 0..PATIENCE {
+        let act = ListAct::Append { value: value.to_owned(), expected: expected.clone() };
+        match list.write(engine, act, String::new(), key.clone()).await {
+            Err(Error::KeyInUse) => tokio::time::sleep(PAUSE).await,
+            done => return done,
+        }
+    }
+    Err(Error::KeyInUse)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_same_form_has_the_same_key() {
+        let (head, ()) = http::Request::post("/users").body(()).expect("a request").into_parts();
+        let of = |own: &str, pairs: &[(&str, &str)]| {
+            let pairs: Pairs = pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
+            key(None, &head, Some(own), &pairs)
+        };
+        assert_eq!(of("k", &[("a", "b")]), of("k", &[("a", "b")]));
+        assert_ne!(of("k", &[("a", "b")]), of("k", &[("a", "c")]));
+        assert_ne!(of("k", &[("a", "b")]), of("l", &[("a", "b")]));
+        assert_ne!(of("k", &[("a", "b\n1 1 c=d")]), of("k", &[("a", "b"), ("c", "d")]));
+        for odd in ["", " ", "ü", &"x".repeat(65)] {
+            assert_eq!(of(odd, &[]), None, "{odd}");
+        }
+    }
 }

@@ -78,7 +78,7 @@ impl Head {
 
 /// Whoever wrote the view reads it here; the log has it too, with the request's id.
 fn broken(broken: Broken) -> Problem {
-    let detail = broken.to_string();
+    let detail = format!("the template is broken: {broken}");
     let problem = Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "TEMPLATE_BROKEN", detail.as_str());
     Problem { cause: Some(detail.into()), ..problem.voice(Voice::Html) }
 }

@@ -63,10 +63,10 @@ impl Served {
         about: About<'_>,
         filled: Option<&Filled>,
     ) -> Option<Ways> {
-        let host = request.extensions.get::<Client>().map_or_else(
-            || "http://localhost".to_owned(),
-            |client| client.origin(&request.headers),
-        );
+        let host = request
+            .extensions
+            .get::<Client>()
+            .map_or_else(|| "http://localhost".to_owned(), |client| client.origin(&request.headers));
         let guide = Guide { pages: self, site, host };
         match about {
             About::Home => None,
@@ -152,7 +152,10 @@ impl Guide<'_> {
     fn nested(&self, above: TypeId, id: &str, nested: &Nested, listing: &Listing) -> Option<String> {
         let owner = self.model().record(above);
         let is_it = |kind: &Kind| matches!(kind, Kind::Inverse { of, field } if *of == nested.record && *field == nested.reference);
-        let field = owner.fields.iter().find(|field| is_it(&field.kind) && naming::segment(&field.name) == nested.segment)?;
+        let field = owner
+            .fields
+            .iter()
+            .find(|field| is_it(&field.kind) && naming::segment(&field.name) == nested.segment)?;
         let inside = format!("id {} {{ {} }}", field.name, self.selection(nested.record));
         let (values, id) = (Json::Null, id.parse().ok()?);
         let wanted = Wanted { record: above, verb: Verb::Get, id, values: &values, listing: None };
@@ -194,7 +197,8 @@ impl Guide<'_> {
         let fields = &self.model().record(record).fields;
         let mut values = example::given(self.model(), fields)?;
         // GraphQL keeps what it is not given, and the others overwrite everything.
-        for field in fields.iter().filter(|field| field.is_writable() && !field.required && field.is_stored()) {
+        for field in fields.iter().filter(|field| field.is_writable() && !field.required && field.is_stored())
+        {
             if values.get(&field.input_name).is_none() {
                 values[&field.input_name] = Json::Null;
             }
@@ -210,7 +214,8 @@ impl Guide<'_> {
     /// What was typed, as far as it passes: a way that leads to a refusal is none.
     fn values(&self, record: TypeId, filled: &Filled) -> Vec<(String, Json)> {
         let (model, record) = (self.model(), self.model().record(record));
-        let meant = filled.read(model, record).fields.into_iter().map(|(id, value)| (record.field(id), value));
+        let meant =
+            filled.read(model, record).fields.into_iter().map(|(id, value)| (record.field(id), value));
         let passing = meant.filter(|(field, value)| coerce::field(model, field, value).is_ok());
         let shown = |(field, value): (&Field, Value)| {
             let told = example::written(model, field, value.to_json());
@@ -267,7 +272,11 @@ fn way(text: String) -> Way {
 
 /// Says what of the page the operation cannot say.
 fn remarked(unsaid: &[String], text: String) -> String {
-    if unsaid.is_empty() { text } else { format!("# The schema gives no argument for: {}\n{text}", unsaid.join(", ")) }
+    if unsaid.is_empty() {
+        text
+    } else {
+        format!("# The schema gives no argument for: {}\n{text}", unsaid.join(", "))
+    }
 }
 
 fn flatten(pairs: &mut Pairs, name: String, node: &Node) {

@@ -7,11 +7,12 @@ use http::HeaderValue;
 use http::header::{HeaderMap, HeaderName};
 use http::request::Parts;
 
+use super::body;
 use super::negotiate::{Offers, PLAIN, PLAIN_WITH_PAGE};
-use super::{body, pairs};
+use super::pairs::{self, Pairs};
 use crate::app::PlainList;
 use crate::engine::plain::Expected;
-use crate::engine::{Answer, Done, Engine, ListAct, OnList, Operation, Outcome, Row, answer_as};
+use crate::engine::{Answer, Done, Engine, Key, ListAct, OnList, Operation, Outcome, Row, answer_as};
 use crate::error::{Error, Result};
 use crate::faces::problem::Problem;
 use crate::faces::{idempotency, tags};
@@ -46,43 +47,43 @@ impl List {
         Operation::Plain(OnList { list: self.name.clone(), act })
     }
 
-    /// What the page's form holds, where a body is one. A form without its field is a text like any other, as
-    /// `curl -d milk` sends it; nothing at all is an empty form.
-    pub fn control(&self, headers: &HeaderMap, body: &[u8]) -> Result<Option<String>, Problem> {
+    /// The page's form, where a body is one. A form without its field is a text like any other, as `curl -d milk`
+    /// sends it.
+    pub fn form(&self, headers: &HeaderMap, body: &[u8]) -> Result<Option<Pairs>, Problem> {
         let essence = body::essence(headers);
-        let pairs = match essence.as_str() {
-            _ if !self.page => return Ok(None),
-            "multipart/form-data" => pairs::multipart(body::media(headers), body)?,
+        match essence.as_str() {
+            _ if !self.page => Ok(None),
+            "multipart/form-data" => pairs::multipart(body::media(headers), body).map(Some),
             "application/x-www-form-urlencoded" if !body.is_empty() => {
                 let text = body::decoded(headers, body)?;
                 match pairs::urlencoded(&text, "the form") {
-                    Ok(pairs) if pairs.iter().any(|(name, _)| name == CONTROL) => pairs,
-                    Ok(_) | Err(_) => return Ok(None),
+                    Ok(pairs) if pairs.iter().any(|(name, _)| name == CONTROL) => Ok(Some(pairs)),
+                    Ok(_) | Err(_) => Ok(None),
                 }
             }
-            _ => return Ok(None),
-        };
-        let value = pairs.into_iter().rev().find(|(name, _)| name == CONTROL).map(|(_, value)| value);
-        let missing = || Error::invalid(CONTROL, "REQUIRED", "the form has no field `value`");
-        value.map(Some).ok_or_else(|| missing().into())
+            _ => Ok(None),
+        }
     }
 
-    /// Writes what `head` asks for; `said` is how the confirmation begins.
+    /// The key that a request came with.
+    pub fn key(head: &Parts, body: &[u8]) -> Result<Option<Key>, Problem> {
+        let target = format!("{} {} {}", head.method, head.uri, body::essence(&head.headers));
+        idempotency::key(&head.headers, &target, body)
+    }
+
+    /// Carries out a write; `said` is how the confirmation begins.
     pub async fn write(
         &self,
         engine: &Engine,
-        head: &Parts,
         act: ListAct,
         said: String,
-        body: &[u8],
-    ) -> Result<Confirmed, Problem> {
-        let target = format!("{} {} {}", head.method, head.uri, body::essence(&head.headers));
-        let key = idempotency::key(&head.headers, &target, body)?;
+        key: Option<Key>,
+    ) -> Result<Confirmed> {
         let answer = Box::new(Confirming { said, removed: String::new(), outcome: None });
         let request = crate::engine::Request { answer, key, atomic: false };
-        match engine.run(vec![Ok(self.operation(act))], request).await.map_err(refusal)? {
-            Done::Answered(answer) => answer_as::<Confirming>(answer)?.finish().map_err(refusal),
-            Done::Replayed(bytes) => Ok(Confirmed::kept(&bytes)?),
+        match engine.run(vec![Ok(self.operation(act))], request).await? {
+            Done::Answered(answer) => answer_as::<Confirming>(answer)?.finish(),
+            Done::Replayed(bytes) => Confirmed::kept(&bytes),
         }
     }
 }
@@ -116,7 +117,7 @@ pub fn expected(headers: &HeaderMap) -> Expected {
 }
 
 /// A version means nothing to people.
-fn refusal(error: Error) -> Problem {
+pub fn refusal(error: Error) -> Problem {
     let is_stale = matches!(error, Error::Stale { .. });
     let problem = Problem::from(error);
     if !is_stale {

@@ -115,7 +115,8 @@ impl Asked<'_> {
         body: &[u8],
         status: StatusCode,
     ) -> Result<Response, Problem> {
-        let confirmed = self.list.write(self.engine, self.head, act, said, body).await?;
+        let key = List::key(self.head, body)?;
+        let confirmed = self.list.write(self.engine, act, said, key).await.map_err(plain::refusal)?;
         let response = (status, [(CONTENT_TYPE, TEXT)], confirmed.text.clone()).into_response();
         Ok(confirmed.marked(response))
     }

@@ -23,7 +23,7 @@ use self::openapi::Document;
 pub use self::text::TextPath;
 pub use self::write::in_json;
 use super::resources::Site;
-use crate::app::Manifest;
+use crate::app::App;
 
 /// What one manifest and one schema declare, ready to be sent.
 pub struct Served {
@@ -33,12 +33,13 @@ pub struct Served {
 }
 
 impl Served {
-    pub fn new(manifest: &Manifest, site: &Site, streams: Streams) -> Served {
+    pub fn new(app: &App, site: &Site, streams: Streams) -> Served {
+        let manifest = &app.manifest;
         let mut texts: HashMap<String, TextPath> = HashMap::new();
         for endpoint in &manifest.texts {
             texts.entry(endpoint.path.clone()).or_default().add(endpoint);
         }
-        let document = Document::new(manifest, &site.engine, &site.collections);
+        let document = Document::new(app, &site.engine, &site.collections);
         Served { streams, texts, document }
     }
 

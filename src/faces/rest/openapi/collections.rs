@@ -74,7 +74,19 @@ impl Described<'_> {
             ),
             (
                 format!("{path}/{{id}}/delete"),
-                json!({ "parameters": [parameters::id("id")], "post": self.delete_by_form(names) }),
+                json!({
+                    "parameters": [parameters::id("id")],
+                    "get": self.asks(names, "delete", "The page that asks whether to delete"),
+                    "post": self.delete_by_form(names),
+                }),
+            ),
+            (format!("{path}/new"), json!({ "get": self.asks(names, "new", "The form for a new") })),
+            (
+                format!("{path}/{{id}}/edit"),
+                json!({
+                    "parameters": [parameters::id("id")],
+                    "get": self.asks(names, "edit", "The form that changes"),
+                }),
             ),
         ];
         for (position, (segment, of, _)) in inverses(self.record()).enumerate() {
@@ -215,10 +227,9 @@ impl Described<'_> {
 
     fn get(&self) -> Json {
         let links = self.links_of_one("$request.path.id");
-        let responses = Responses::new(Voice::Negotiated)
-            .add(200, self.shown("The record.", &["ETag!"], links))
-            .reads()
-            .refused(&[400, 404, 406]);
+        let mut shown = self.shown("The record.", &["ETag!"], links);
+        shown["content"]["text/html"] = page();
+        let responses = Responses::new(Voice::Negotiated).add(200, shown).reads().refused(&[400, 404, 406]);
         let mut parameters = vec![parameters::fields(self.record())];
         parameters.extend(parameters::CONDITIONS.map(parameters::reference));
         let id = &self.ids.of(self.collection.record).get;
@@ -291,6 +302,17 @@ impl Described<'_> {
         self.operation(&names.take(&format!("delete{name}ByForm")), summary, parameters.into(), responses)
     }
 
+    /// A page with a form, for people alone. What stands in the query fills its controls.
+    fn asks(&self, names: &mut Names, what: &str, summary: &str) -> Json {
+        let name = &self.record().name;
+        let ok = json!({ "description": "The page.", "content": { "text/html": page() }, "headers": headers(&[]) });
+        let refused: &[u16] = if what == "new" { &[400, 406] } else { &[400, 404, 406] };
+        let responses = Responses::new(Voice::Negotiated).add(200, ok).refused(refused);
+        let article = if what == "new" { "" } else { "a " };
+        let id = names.take(&format!("{what}{name}Page"));
+        self.operation(&id, format!("{summary} {article}{name}"), Vec::new(), responses)
+    }
+
     fn nested(&self, names: &mut Names, position: usize, segment: &str, of: TypeId) -> Vec<Item> {
         let (above, below) = (self.record(), self.model.record(of));
         let list_id = &self.ids.of(self.collection.record).nested[position];
@@ -311,7 +333,7 @@ impl Described<'_> {
         let summary = format!("The {segment} of a {}", above.name);
         let list = self.operation(list_id, summary, parameters, responses);
 
-        let content = json!({ "application/json": { "schema": answered(below) } });
+        let content = json!({ "application/json": { "schema": answered(below) }, "text/html": page() });
         let links = json!({ "get": self.link(&self.ids.of(of).get, &format!("$request.path.{inner}")) });
         let ok = json!({
             "description": "The record.", "content": content, "headers": headers(&["ETag!"]), "links": links,
@@ -333,7 +355,15 @@ impl Described<'_> {
 
 fn list_content(record: &RecordType) -> Json {
     let items = json!({ "type": "array", "items": answered(record) });
-    json!({ "application/json": { "schema": items }, "application/x-ndjson": { "schema": items } })
+    json!({
+        "application/json": { "schema": items }, "application/x-ndjson": { "schema": items },
+        "text/html": page(),
+    })
+}
+
+/// A page is for people; what is in it is no contract.
+fn page() -> Json {
+    json!({ "schema": { "type": "string" } })
 }
 
 fn add_forms(content: &mut Json, name: &str) {

@@ -7,7 +7,7 @@ use super::names::{Names, pascal};
 use super::parameters;
 use super::patterns::NOT_BLANK;
 use super::responses::{Responses, Voice, headers};
-use crate::app::{Manifest, Methods, PlainList, Reply, TextEndpoint};
+use crate::app::{App, Manifest, Methods, PlainList, Reply, TextEndpoint};
 
 /// The methods that the document has words for; an endpoint may take others.
 const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
@@ -16,12 +16,12 @@ const TEXTS: &str = "Texts";
 const LISTS: &str = "Lists";
 
 /// Of all text endpoints; several may share a path.
-pub fn texts(manifest: &Manifest, names: &mut Names) -> Vec<Item> {
+pub fn texts(app: &App, names: &mut Names) -> Vec<Item> {
     let mut items: Vec<(String, Map<String, Json>)> = Vec::new();
-    for endpoint in &manifest.texts {
+    for endpoint in &app.manifest.texts {
         let operations = METHODS.iter().filter(|method| takes(&endpoint.methods, method));
         let operations: Vec<_> =
-            operations.map(|method| ((*method).to_owned(), text(endpoint, method, names))).collect();
+            operations.map(|method| ((*method).to_owned(), text(app, endpoint, method, names))).collect();
         match items.iter_mut().find(|(path, _)| *path == endpoint.path) {
             Some((_, item)) => item.extend(operations),
             None => items.push((endpoint.path.clone(), operations.into_iter().collect())),
@@ -37,7 +37,7 @@ fn takes(methods: &Methods, method: &str) -> bool {
     }
 }
 
-fn text(endpoint: &TextEndpoint, method: &str, names: &mut Names) -> Json {
+fn text(app: &App, endpoint: &TextEndpoint, method: &str, names: &mut Names) -> Json {
     let is_read = ["get", "head"].contains(&method);
     let mut responses = Responses::new(Voice::Text);
     if !is_read && method != "options" {
@@ -51,6 +51,18 @@ fn text(endpoint: &TextEndpoint, method: &str, names: &mut Names) -> Json {
         // What only asks for the head gets no more.
         if method != "head" {
             ok["content"] = json!({ "text/plain": { "schema": { "type": "string" }, "example": text } });
+        }
+        responses = responses.add(200, ok);
+        if is_read {
+            responses = responses.reads();
+        }
+    }
+    if let Reply::View(name) = &endpoint.reply
+        && app.has_view(name)
+    {
+        let mut ok = json!({ "description": "The page.", "headers": headers(&[]) });
+        if method != "head" {
+            ok["content"] = json!({ "text/html": { "schema": { "type": "string" } } });
         }
         responses = responses.add(200, ok);
         if is_read {
@@ -85,10 +97,13 @@ fn operation(id: String, summary: &str, parameters: &[&str], responses: Response
 }
 
 fn read(list: &PlainList, name: &str, names: &mut Names) -> Json {
-    let content = json!({
+    let mut content = json!({
         "application/json": { "schema": { "type": "array", "items": { "type": "string" } } },
         "text/plain": { "schema": { "type": "string" } },
     });
+    if list.page {
+        content["text/html"] = json!({ "schema": { "type": "string" } });
+    }
     let ok = json!({ "description": "Every value, in order.", "content": content, "headers": headers(&["ETag!"]) });
     let refused: &[u16] = if list.page { &[406] } else { &[] };
     let responses = Responses::new(Voice::Text).add(200, ok).reads().refused(refused);

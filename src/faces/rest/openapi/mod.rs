@@ -18,7 +18,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use self::collections::{Described, Ids};
 use self::names::Names;
-use crate::app::Manifest;
+use crate::app::{App, Manifest};
 use crate::engine::Engine;
 use crate::faces::resources::collection::Collection;
 use crate::faces::tags;
@@ -30,8 +30,8 @@ pub struct Document {
 }
 
 impl Document {
-    pub fn new(manifest: &Manifest, engine: &Engine, collections: &[Collection]) -> Document {
-        let bytes = Bytes::from(describe(manifest, engine, collections).to_string());
+    pub fn new(app: &App, engine: &Engine, collections: &[Collection]) -> Document {
+        let bytes = Bytes::from(describe(app, engine, collections).to_string());
         let tag = format!("\"{:032x}\"", xxh3_128(&bytes));
         Document { bytes, tag }
     }
@@ -52,7 +52,8 @@ impl Document {
     }
 }
 
-fn describe(manifest: &Manifest, engine: &Engine, collections: &[Collection]) -> Json {
+fn describe(app: &App, engine: &Engine, collections: &[Collection]) -> Json {
+    let manifest = &app.manifest;
     let (model, limits) = (engine.model(), engine.limits());
     let mut names = Names::default();
     let ids = Ids::new(model, &mut names);
@@ -64,7 +65,7 @@ fn describe(manifest: &Manifest, engine: &Engine, collections: &[Collection]) ->
     for list in &manifest.lists {
         paths.extend(declared::list(list, &mut names));
     }
-    paths.extend(declared::texts(manifest, &mut names));
+    paths.extend(declared::texts(app, &mut names));
     json!({
         "openapi": "3.1.0",
         "info": info(manifest),

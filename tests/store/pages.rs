@@ -1,0 +1,183 @@
+//! What pages ask of the store: counts that end, parts of plain lists, and long lists that cost what short ones do.
+
+use trefoil::engine::{ListAct, OnList, Slice, cursor};
+use trefoil::model::Cell;
+use trefoil::sql::compile::{Program, compile};
+use trefoil::sql::dialect::Dialect;
+use trefoil::sql::select::{Parameter, count_parameters, is_sliced, parameters};
+
+use super::*;
+
+both![
+    a_count_goes_no_further_than_it_is_told,
+    a_part_of_a_plain_list_is_found_by_its_index,
+    a_row_and_what_it_refers_to_cost_two_statements,
+];
+
+async fn a_count_goes_no_further_than_it_is_told(bench: Bench) {
+    for number in 0..30 {
+        bench.user(if number % 3 == 0 { "Ada" } else { "Bob" }).await;
+    }
+    let ada = vec![bench.condition("User", "name", Op::Eq, text("Ada"))];
+    for (conditions, count, total) in [
+        (vec![], Count::UpTo(10), Some(11)),
+        (vec![], Count::UpTo(29), Some(30)),
+        (vec![], Count::UpTo(30), Some(30)),
+        (vec![], Count::UpTo(1_000), Some(30)),
+        (vec![], Count::UpTo(u32::MAX), Some(30)),
+        (vec![], Count::UpTo(0), Some(1)),
+        (ada.clone(), Count::UpTo(5), Some(6)),
+        (ada.clone(), Count::UpTo(50), Some(10)),
+        (ada.clone(), Count::Exact, Some(10)),
+        (ada, Count::No, None),
+    ] {
+        for (slice, more) in [
+            (Slice::First { first: 0, after: None }, true),
+            (Slice::Page { page: 1, size: 4 }, true),
+            (Slice::Page { page: 99, size: 4 }, false),
+        ] {
+            let listing = Listing { conditions: conditions.clone(), count, slice, ..Listing::default() };
+            let (outcome, _) = bench.one(bench.list("User", listing, "id")).await.unwrap();
+            assert_eq!(outcome, Outcome::Listed { more, total }, "{count:?}");
+        }
+    }
+}
+
+async fn a_part_of_a_plain_list_is_found_by_its_index(bench: Bench) {
+    let on = |act| Operation::Plain(OnList { list: "items".into(), act });
+    for number in 0..200 {
+        bench.one(on(ListAct::Append { value: format!("v{number}"), expected: None })).await.unwrap();
+    }
+    for index in [150, 20, 0] {
+        bench.one(on(ListAct::Remove { index, expected: None })).await.unwrap();
+    }
+    for (index, count, expected) in [
+        (0, 2, "v1 | v2"),
+        (18, 3, "v19 | v21 | v22"),
+        (147, 2, "v149 | v151"),
+        (195, 9, "v198 | v199"),
+        (197, 9, ""),
+        (i64::MAX, i64::MAX, ""),
+        (-1, 5, ""),
+        (5, 0, ""),
+    ] {
+        let (outcome, rows) = bench.one(on(ListAct::Slice { index, count })).await.unwrap();
+        assert_eq!(show(&rows), expected, "{count} from {index}");
+        assert!(matches!(outcome, Outcome::Plain { length: 197, rest: None, .. }), "{outcome:?}");
+    }
+}
+
+/// However many rows: never a statement for each.
+async fn a_row_and_what_it_refers_to_cost_two_statements(bench: Bench) {
+    for _ in 0..30 {
+        let user = bench.user("Ada").await;
+        bench.make("Order", &[("user", int(user))]).await;
+    }
+    let listing = |size| Listing {
+        slice: Slice::Page { page: 1, size },
+        count: Count::UpTo(1_000),
+        cursors: true,
+        ..Listing::default()
+    };
+    for size in [1, 30] {
+        let cost = bench.cost(bench.list("Order", listing(size), "id item user(id name)")).await;
+        assert_eq!(cost, 3, "the rows, their users and the count, for {size}");
+    }
+}
+
+/// The place after a row with this name and id.
+struct After(&'static str, i64);
+
+impl Row for After {
+    fn cell(&self, column: usize) -> Cell<'_> {
+        [Cell::Text(self.0), Cell::Int(self.1)][column]
+    }
+    fn each_child(&self, _: usize, _: &mut dyn FnMut(&dyn Row)) {}
+}
+
+/// How many steps of SQLite's machine a page takes: its rows and its count.
+fn steps(bench: &Bench, listing: Listing) -> i64 {
+    let plan = Plan::prove(&bench.model, bench.list("User", listing, "id name"), jiff::Timestamp::UNIX_EPOCH)
+        .unwrap();
+    let Program::List { level, count } = compile(Dialect::Sqlite, &bench.model, &plan).unwrap() else {
+        panic!("no list")
+    };
+    let trefoil::engine::plan::Action::List { listing: bounds, .. } = &plan.action else { panic!("no list") };
+    let mut bound = Vec::new();
+    parameters(bounds, &mut bound);
+    if is_sliced(bounds) {
+        bound.extend([bounds.limit.unwrap() + 1, bounds.offset].map(Parameter::integer));
+    }
+    let statements = [(level.sql, values(&bound)), (count.unwrap(), values(&count_parameters(bounds)))];
+    let run = move |connection: &mut rusqlite::Connection| {
+        let mut steps = 0;
+        for (sql, values) in &statements {
+            let mut statement = connection.prepare(sql)?;
+            let mut rows = statement.query(rusqlite::params_from_iter(values))?;
+            while rows.next()?.is_some() {}
+            drop(rows);
+            steps += i64::from(statement.get_status(rusqlite::StatementStatus::VmStep));
+        }
+        Ok::<_, rusqlite::Error>(steps)
+    };
+    bench.sqlite().call(run).unwrap().unwrap()
+}
+
+fn values(bound: &[Parameter<'_>]) -> Vec<rusqlite::types::Value> {
+    let value = |parameter: &Parameter<'_>| match parameter {
+        Parameter::Cell(Cell::Int(number)) => (*number).into(),
+        Parameter::Cell(Cell::Text(text)) => (*text).to_owned().into(),
+        other => panic!("{other:?}"),
+    };
+    bound.iter().map(value).collect()
+}
+
+/// Of each name there are forty, whatever the length of the list.
+async fn filled(rows: i64) -> Bench {
+    let bench = Bench::new();
+    let fill = format!(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows}) \
+         INSERT INTO users (name, price) SELECT printf('n%07d', i % {}), '1' FROM n",
+        rows / 40
+    );
+    bench.outside(&fill).await;
+    bench
+}
+
+#[tokio::test]
+async fn a_page_of_a_long_list_costs_what_one_of_a_short_list_does() {
+    let (long, short) = (filled(200_000).await, filled(2_000).await);
+    let page = |bench: &Bench, filtered: bool, order: &[&str], after: Option<After>| {
+        let order = bench.order("User", order);
+        // Without an order a cursor is the id alone.
+        let after = after.map(|after| cursor::encode(&order, &after, usize::from(order.is_empty())));
+        let name = bench.condition("User", "name", Op::Eq, text("n0000007"));
+        Listing {
+            conditions: if filtered { vec![name] } else { Vec::new() },
+            order,
+            slice: Slice::First { first: 20, after },
+            count: Count::UpTo(1_000),
+            cursors: true,
+            ..Listing::default()
+        }
+    };
+    for (what, filtered, order, after) in [
+        ("the first page", false, &[][..], false),
+        ("filtered by an index", true, &[], false),
+        ("sorted by an index", false, &["name"], false),
+        ("sorted the other way", false, &["-name"], false),
+        ("a page on, by cursor", false, &[], true),
+        ("sorted, a page on", false, &["name"], true),
+        ("filtered, a page on", true, &["name"], true),
+    ] {
+        let cost = |bench: &Bench| {
+            let after = after.then_some(After("n0000007", 700));
+            steps(bench, page(bench, filtered, order, after))
+        };
+        let (long, short) = (cost(&long), cost(&short));
+        assert!(
+            short > 0 && long <= 2 * short,
+            "{what}: {long} steps in the long list, {short} in the short"
+        );
+    }
+}

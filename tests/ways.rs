@@ -1,0 +1,194 @@
+//! "Three ways": every line of every page of the sample is pasted into a shell, and all of them say or do the same.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::{Client, Server};
+
+const RESOURCES: [&str; 5] = ["users", "products", "orders", "customers", "articles"];
+
+/// What stands in "three ways" on a page.
+struct Ways {
+    graphql: String,
+    run: String,
+    rest: String,
+    page: String,
+}
+
+fn page(client: &mut Client, path: &str) -> String {
+    let reply = client.send("GET", path, &[("accept", "text/html")], b"");
+    assert_eq!(reply.status, 200, "{path}: {}", reply.text());
+    reply.text()
+}
+
+fn ways(client: &mut Client, path: &str) -> Ways {
+    let html = page(client, path);
+    let (_, ways) = html.split_once("<details class=\"ways\"").unwrap_or_else(|| panic!("{path}: {html}"));
+    let (ways, _) = ways.split_once("</details>").expect("an end");
+    let run = ways.split_once("<a href=\"").map_or("", |(_, rest)| rest.split('"').next().unwrap_or(""));
+    let codes = ways.split("<code>").skip(1).map(|part| part.split("</code>").next().unwrap_or(""));
+    let mut codes: Vec<String> = codes.map(plain).collect();
+    let (page, rest) = (codes.pop().expect("the page's line"), codes.pop().expect("the line of REST"));
+    Ways { graphql: codes.pop().unwrap_or_default(), run: plain(run), rest, page }
+}
+
+fn plain(html: &str) -> String {
+    let table = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&amp;", "&")];
+    table.iter().fold(html.to_owned(), |text, (entity, letter)| text.replace(entity, letter))
+}
+
+/// What a shell prints; the status goes to the end.
+fn pasted(line: &str) -> (u16, String) {
+    let line = line.replacen("curl ", "curl -sS -w '\\n%{http_code}' ", 1);
+    let ran = Command::new("sh").args(["-c", &line]).output().expect("a shell");
+    assert!(ran.status.success(), "{line}\n{}", String::from_utf8_lossy(&ran.stderr));
+    let told = String::from_utf8(ran.stdout).expect("UTF-8");
+    let (text, status) = told.rsplit_once('\n').expect("a status");
+    (status.parse().expect("a number"), text.to_owned())
+}
+
+fn json(line: &str) -> Value {
+    let (status, text) = pasted(line);
+    assert!((200..300).contains(&status), "{line}\n{status} {text}");
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{line}\n{error}: {text}"))
+}
+
+/// The one field of `data`.
+fn asked(client: &mut Client, document: &str) -> Value {
+    let answer = client.graphql(document);
+    assert!(answer.get("errors").is_none(), "{document}\n{answer:#}");
+    let data = answer["data"].as_object().expect("data");
+    data.values().next().expect("one field").clone()
+}
+
+/// A record of GraphQL as REST writes it: a reference is its id.
+fn flat(record: &Value) -> Value {
+    let fields = record.as_object().expect("a record").iter().map(|(name, value)| match value {
+        Value::Object(target) => (format!("{name}Id"), target["id"].clone()),
+        other => (if name == "user" { "userId".to_owned() } else { name.clone() }, other.clone()),
+    });
+    fields.collect()
+}
+
+fn flat_all(records: &Value) -> Vec<Value> {
+    records.as_array().expect("a list").iter().map(flat).collect()
+}
+
+fn record(client: &mut Client, path: &str) -> Option<Value> {
+    let reply = client.send("GET", path, &[("accept", "application/json")], b"");
+    (reply.status == 200).then(|| reply.json())
+}
+
+#[test]
+fn lists_and_records_are_the_same_on_each_way() {
+    let server = Server::sample();
+    let client = &mut Client::of(&server);
+    for resource in RESOURCES {
+        for path in [format!("/{resource}"), format!("/{resource}?size=2&page=1&q=&nonsense=1")] {
+            let ways = ways(client, &path);
+            let listed = json(&ways.rest);
+            let told = flat_all(&asked(client, &ways.graphql));
+            let rows = listed.as_array().expect("a list");
+            // Users have no arguments for parts of the list.
+            let told = if resource == "users" { &told[..rows.len()] } else { &told[..] };
+            assert_eq!(rows, told, "{path}");
+            assert!(!rows.is_empty(), "{path}");
+            let (status, html) = pasted(&ways.page);
+            assert_eq!(status, 200, "{}", ways.page);
+            for row in rows {
+                let id = row["id"].as_str().expect("an id");
+                assert!(html.contains(&format!("/{resource}/{id}")), "{id} is not on {path}");
+            }
+        }
+        let path = format!("/{resource}/1");
+        let ways = ways(client, &path);
+        assert_eq!(json(&ways.rest), flat(&asked(client, &ways.graphql)), "{path}");
+        assert_eq!(pasted(&ways.page).0, 200);
+        assert!(ways.run.starts_with("/graphql?query=query%20"), "{}", ways.run);
+    }
+}
+
+#[test]
+fn what_filters_a_page_filters_each_way() {
+    let server = Server::sample();
+    let client = &mut Client::of(&server);
+    let found = ways(client, "/orders?status=NEW&sort=-quantity&userId=&size=3");
+    let listed = json(&found.rest);
+    assert_eq!(listed.as_array().expect("a list"), &flat_all(&asked(client, &found.graphql)));
+    assert!(found.graphql.contains("status: NEW") && found.graphql.contains("orderBy: [\"-quantity\"]"));
+    let found = ways(client, "/products?price.gte=100&name=it%27s");
+    assert!(found.graphql.starts_with("# The schema gives no argument for: price\n"), "{}", found.graphql);
+    assert_eq!(json(&found.rest), serde_json::json!([]));
+    assert_eq!(asked(client, &found.graphql), serde_json::json!([]));
+
+    let nested = ways(client, "/users/1/orders");
+    let told = asked(client, &nested.graphql);
+    assert_eq!(json(&nested.rest).as_array().expect("a list"), &flat_all(&told["orders"]));
+    let one = ways(client, "/users/1/orders/1");
+    assert_eq!(json(&one.rest), flat(&asked(client, &one.graphql)));
+    let plain = ways(client, "/samples");
+    assert_eq!((json(&plain.rest), plain.graphql.as_str()), (serde_json::json!([]), ""));
+    assert_eq!(pasted(&plain.page).0, 200);
+}
+
+#[test]
+fn each_way_creates_the_same() {
+    let server = Server::sample();
+    let client = &mut Client::of(&server);
+    for resource in RESOURCES {
+        let path =
+            if resource == "orders" { "/orders/new?userId=2".to_owned() } else { format!("/{resource}/new") };
+        let ways = ways(client, &path);
+        let id = |record: &Value| record["id"].as_str().expect("an id").parse::<i64>().expect("a number");
+        let by_rest = json(&ways.rest);
+        let (status, told) = pasted(&ways.page);
+        assert_eq!(status, 303, "{}\n{told}", ways.page);
+        let by_form = record(client, &format!("/{resource}/{}", id(&by_rest) + 1)).expect("made by the form");
+        let mut made = vec![by_rest, by_form];
+        if ways.graphql.is_empty() {
+            // The schema of users has a mutation as well; nothing else is without one.
+            panic!("{resource} cannot be created by GraphQL");
+        }
+        made.push(flat(&asked(client, &ways.graphql)));
+        let without_id = |record: &Value| {
+            let mut record = record.clone();
+            record.as_object_mut().expect("a record").remove("id");
+            record
+        };
+        for other in &made[1..] {
+            assert_eq!(without_id(&made[0]), without_id(other), "{resource}");
+        }
+        assert!(resource != "orders" || made[0]["userId"] == "2", "{}", made[0]);
+    }
+}
+
+#[test]
+fn each_way_overwrites_and_deletes_the_same() {
+    let server = Server::sample();
+    let client = &mut Client::of(&server);
+    for resource in RESOURCES {
+        let path = format!("/{resource}/1");
+        let before = record(client, &path).expect("a record");
+        let found = ways(client, &format!("{path}/edit"));
+        assert_eq!(json(&found.rest), before, "{resource}: what is in the form changes nothing");
+        let (status, told) = pasted(&found.page);
+        assert_eq!(status, 303, "{}\n{told}", found.page);
+        assert_eq!(record(client, &path).expect("a record"), before, "{}", found.page);
+        if !found.graphql.is_empty() {
+            assert_eq!(flat(&asked(client, &found.graphql)), before, "{resource}");
+        }
+        for way in 0..3 {
+            let made = json(&ways(client, &format!("/{resource}/new")).rest);
+            let path = format!("/{resource}/{}", made["id"].as_str().expect("an id"));
+            let found = ways(client, &format!("{path}/delete"));
+            match way {
+                0 => assert_eq!(pasted(&found.rest).0, 204, "{}", found.rest),
+                1 => assert_eq!(pasted(&found.page).0, 303, "{}", found.page),
+                _ if found.graphql.is_empty() => continue,
+                _ => drop(asked(client, &found.graphql)),
+            }
+            assert_eq!(record(client, &path), None, "{path} by way {way}");
+        }
+    }
+}
