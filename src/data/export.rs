@@ -62,10 +62,7 @@ pub async fn run(engine: &Engine, inventory: &Inventory, wanted: Wanted) -> Resu
 
 /// Only whoever runs the command sees it, so the cause is told.
 pub fn told(error: Error) -> String {
-    match error {
-        Error::Internal { cause } => cause,
-        error => error.to_string(),
-    }
+    if let Error::Internal { cause } = error { cause } else { error.to_string() }
 }
 
 /// One resource on its way.
@@ -154,10 +151,10 @@ impl State {
     }
 
     fn failed(&self, error: &io::Error) -> Failed {
-        match error.kind() {
-            io::ErrorKind::BrokenPipe => Failed::NobodyReads,
-            _ => Failed::Because(format!("{}: {error}", self.output.shown())),
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Failed::NobodyReads;
         }
+        Failed::Because(format!("{}: {error}", self.output.shown()))
     }
 }
 
