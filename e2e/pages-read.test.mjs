@@ -80,10 +80,10 @@ bothWays((journey) => {
 
   journey('search finds, and says so when it does not', async (t, options) => {
     const page = await shop.window(t, '/users', options)
-    await page.getByLabel('Search').fill('hopper')
+    await page.getByLabel('Search').fill('Hopper')
     await press(page, /^(Search|Apply)$/)
     assert.deepEqual(await titles(page), ['Grace Hopper'])
-    assert.equal(await page.getByLabel('Search').inputValue(), 'hopper')
+    assert.equal(await page.getByLabel('Search').inputValue(), 'Hopper')
     await page.getByLabel('Search').fill('<nobody>')
     await press(page, /^(Search|Apply)$/)
     assert.equal(await page.locator('main table').count(), 0)
@@ -96,7 +96,7 @@ bothWays((journey) => {
   journey('filters: by choice, by number, together, and cleared', async (t, options) => {
     const page = await shop.window(t, '/orders', options)
     await page.getByText('Filters', { exact: false }).first().click()
-    await page.locator('main search').getByLabel('Status').selectOption({ label: 'Shipped' }).catch(() => page.locator('main search').getByLabel('Status').selectOption('SHIPPED'))
+    await page.locator('main search').getByLabel('Status').selectOption('SHIPPED')
     await press(page, /^(Search|Apply)$/)
     assert.deepEqual((await titles(page)).slice(0, 3), ['Walnut desk', "Chef's knife", 'Espresso cup'])
     await page.goto('/products?category=parts&price.gte=98')

@@ -16,6 +16,9 @@ pub mod engine;
 // How it is kept.
 pub mod sql;
 
+// How it comes out and in, as files.
+pub mod data;
+
 // Every setting, and where its value came from.
 pub mod config;
 

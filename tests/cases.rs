@@ -30,10 +30,11 @@
 //! object for any more keys.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use trefoil::Trefoil;
-use trefoil::config::{Config, Database, PostgresUrl};
+use trefoil::config::{Config, Database, PostgresUrl, RateLimit};
 
 use crate::support::{Client, Reply, Server, postgres};
 
@@ -123,7 +124,8 @@ fn run(file: &Path, text: &str, database: Database) -> Vec<String> {
         }
         if let Err(why) = step.judge(&reply) {
             let place = format!("{}:{}", file.display(), step.line);
-            failures.push(format!("{place}: {why}\nanswered {} {}", reply.status, reply.text()));
+            let answered = String::from_utf8_lossy(&reply.body);
+            failures.push(format!("{place}: {why}\nanswered {} {answered}", reply.status));
         }
     }
     failures
@@ -173,6 +175,15 @@ fn serve(case: &Case, folder: &Path, database: Database) -> Server {
             "limits.tokens" => config.limits.tokens = number(),
             "limits.aliases" => config.limits.aliases = number(),
             "limits.cost" => config.limits.cost = number(),
+            "limits.body" => config.limits.body = number(),
+            "limits.headers" => config.limits.headers = number(),
+            "limits.request-timeout-ms" => {
+                config.limits.request_timeout = Duration::from_millis(value.parse().expect("a number"));
+            }
+            "rate-limit-of-a-minute" => {
+                let (requests, period) = (value.parse().expect("a number"), Duration::from_secs(60));
+                config.rate_limit = Some(RateLimit { requests, period });
+            }
             other => panic!("no case can set {other}"),
         }
     }

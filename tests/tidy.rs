@@ -11,11 +11,12 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("model", &["error"]),
     ("engine", &["error", "model"]),
     ("sql", &["error", "config", "model", "engine"]),
+    ("data", &["error", "model", "engine"]),
     ("faces", &["error", "config", "model", "engine", "app"]),
     ("app", &["error", "config", "model", "engine"]),
     ("server", &["error", "config", "model", "engine", "sql", "faces", "app", "embed"]),
     ("embed", &["error", "config", "model", "engine", "app", "server"]),
-    ("cli", &["error", "config", "model", "engine", "sql", "faces", "app", "server", "embed"]),
+    ("cli", &["error", "config", "model", "engine", "data", "sql", "faces", "app", "server", "embed"]),
     ("main", &["cli"]),
 ];
 

@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict'
 
-/** The control under `label`, marked as optional or not. */
+/** The control under `label`, marked as optional or not; the outermost where values inside have the same name. */
 export function control(page, label) {
-  return page.locator('main').getByLabel(new RegExp(`^${label}( optional)?$`))
+  return page.locator('main').getByLabel(new RegExp(`^${label}( optional)?$`)).first()
 }
 
 export async function fill(page, values) {

@@ -109,7 +109,7 @@ export class Site {
 }
 
 /** Chromium tells of every page with a status of 400 and more, and of streams that a person ends by going on. */
-function isComplaint(text) {
+export function isComplaint(text) {
   return !/^Failed to load resource: the server responded with a status of \d+|net::ERR_ABORTED/.test(text.replace(/^failed: \S+ /, ''))
 }
 
@@ -124,16 +124,10 @@ export async function follow(page, name, where = page) {
   return following(page, () => where.getByRole('link', { name }).first().click())
 }
 
-/** The answer that the page shows after `act`: redirects are followed. */
+/** The answer that the page shows after `act`, behind any redirects. */
 export async function following(page, act) {
-  const shown = page.waitForResponse((response) => response.request().isNavigationRequest() && !isRedirect(response))
-  const [response] = await Promise.all([shown, act()])
-  await page.waitForLoadState()
+  const [response] = await Promise.all([page.waitForNavigation(), act()])
   return response
-}
-
-function isRedirect(response) {
-  return response.status() >= 300 && response.status() < 400 && response.status() !== 304
 }
 
 /** The text of each row's first cell, in order. */

@@ -1,8 +1,10 @@
 //! The command line: which subcommand, with what, and what comes of it.
 
 mod check;
+mod export;
 mod failure;
 mod flags;
+mod import;
 mod migrate;
 mod new;
 mod serve;
@@ -51,6 +53,8 @@ fn dispatch(matches: &ArgMatches, registry: Registry) -> Result<(), Failure> {
         Some(("new", matches)) => new::run(matches),
         Some(("migrate", matches)) => migrate::run(matches, &registry),
         Some(("views", matches)) => views::run(matches),
+        Some(("export", matches)) => export::run(matches, &registry),
+        Some(("import", matches)) => import::run(matches, &registry),
         Some((other, _)) => unreachable!("clap knows no subcommand {other}"),
         None => unreachable!("serve is what runs when nothing else is named"),
     }
@@ -61,6 +65,7 @@ fn command() -> Command {
         .version(env!("CARGO_PKG_VERSION"))
         .about("A durable backend from a schema file. Without a command it serves the built-in sample.")
         .subcommands([serve::command(), check::command(), new::command(), migrate::command(), views::command()])
+        .subcommands([export::command(), import::command()])
         .disable_help_subcommand(true)
         .override_usage("trefoil [serve] [OPTIONS]\n       trefoil serve my-app [OPTIONS]\n       trefoil <COMMAND>")
         .after_help("`trefoil --port 9000` is `trefoil serve --port 9000`.\nExit codes: 0 done, 1 failed or `check` found mistakes, 2 wrong command line, setting or folder.")
@@ -99,6 +104,14 @@ fn say(text: &str) -> Result<(), Failure> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::run(error)),
         Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Says something to the person at the terminal; standard output is for what was asked for.
+fn remark(text: &str) {
+    if !text.is_empty() {
+        // Nobody reads it: then nobody misses it.
+        let _ = writeln!(io::stderr().lock(), "{text}");
     }
 }
 

@@ -8,6 +8,7 @@ mod settings;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use kind::{Kind, Size};
 pub use layers::{Layers, Settled, Written};
 pub use postgres::{PostgresUrl, Tls};
 pub use settings::{SETTINGS, Setting};

@@ -5,6 +5,7 @@ pub mod changes;
 pub mod cursor;
 pub mod document;
 pub mod doubts;
+pub mod long;
 pub mod operation;
 pub mod plain;
 pub mod plan;
@@ -16,14 +17,15 @@ pub mod window;
 use std::sync::Arc;
 
 pub use changes::{Change, Epoch, Feed, Image, Log, Stretch, Watch};
+pub use long::{Long, Step};
 pub use operation::{
     Absent, Child, Condition, Count, Deed, Listing, Op, Operation, Order, Outcome, Selection, Slice,
 };
 pub use plain::{ListAct, OnList, Place};
-pub use plan::{Plan, PlanLimits};
+pub use plan::{Arrival, Plan, PlanLimits};
 pub use records::OwnedRow;
 pub use resolvers::{Actor, Binding, Builtin, Call, Gives, Registry, Resolved, Resolver, Verb};
-pub use store::{Answer, Cancel, Done, Job, Key, ReadLimits, Row, Store};
+pub use store::{Answer, Cancel, Done, Job, Key, LongWrite, LooseEnd, ReadLimits, Row, Store};
 
 use crate::error::{Error, Result, Violation};
 use crate::model::{Model, coerce};

@@ -63,6 +63,16 @@ pub enum Action {
     Plain(OnList),
 }
 
+/// A record of an import.
+#[derive(Debug, Clone)]
+pub struct Arrival {
+    pub record: TypeId,
+    /// Given by the store where it is not chosen.
+    pub id: Option<i64>,
+    pub fields: Vec<(FieldId, Value)>,
+    pub selection: Arc<Selection>,
+}
+
 /// A proven [`Selection`]; `shape` is equal exactly when the statements for it are.
 #[derive(Debug, Clone)]
 pub struct Chosen {
@@ -141,6 +151,14 @@ impl Default for PlanLimits {
 impl Plan {
     pub fn prove(model: &Model, operation: Operation, now: jiff::Timestamp) -> Result<Plan> {
         Ok(Plan { action: action(model, operation, now)?, _proof: Proof })
+    }
+
+    /// A record as it was elsewhere comes in: judged like any creation, but what the server fills may be given.
+    pub fn prove_arrival(model: &Model, arrival: Arrival, now: jiff::Timestamp) -> Result<Plan> {
+        let Arrival { record, id, fields, selection } = arrival;
+        let (values, links) = Write::new(model, record, now).arrival(fields)?;
+        let selection = choose(model, record, &selection)?;
+        Ok(Plan { action: Action::Create { record, id, values, links, selection }, _proof: Proof })
     }
 
     /// Whether it changes records.
@@ -384,6 +402,22 @@ impl<'a> Write<'a> {
         let given = self.take_all(fields);
         self.fill_absent(&given);
         self.stamp(&[FilledBy::Creation, FilledBy::Update]);
+        self.finish()
+    }
+
+    fn arrival(mut self, fields: Vec<(FieldId, Value)>) -> Result<(Values, Links)> {
+        let is_stamp = |id: &FieldId| match self.record.field(*id).filled_by {
+            FilledBy::Creation | FilledBy::Update => true,
+            FilledBy::Client | FilledBy::Version => false,
+        };
+        let (stamps, own): (Vec<_>, Vec<_>) = fields.into_iter().partition(|(id, _)| is_stamp(id));
+        let given = self.take_all(own);
+        self.fill_absent(&given);
+        self.stamp(&[FilledBy::Creation, FilledBy::Update]);
+        for (id, value) in stamps.iter().filter(|(_, value)| !value.is_null()) {
+            self.values.retain(|(stamped, _)| stamped != id);
+            self.take(*id, self.record.field(*id), value);
+        }
         self.finish()
     }
 

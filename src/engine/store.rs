@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::changes::{Change, Log};
 use super::{Outcome, Plan};
 use crate::error::{Error, Result};
-use crate::model::{Cell, Model};
+use crate::model::{Cell, FieldId, Model, TypeId};
 
 /// A place where records are kept.
 pub trait Store: Send + Sync {
@@ -21,6 +21,9 @@ pub trait Store: Send + Sync {
     /// An error here means that nothing of the job happened, unless it says that nobody knows: a database that is lost
     /// in the middle of a commit may or may not have made it. Such a job is never run again by the store.
     fn run(&self, job: Job) -> BoxFuture<'_, Result<Done>>;
+
+    /// Begins a long write, made of many batches. Others' writes may have to wait until it ends.
+    fn begin(&self, model: &Arc<Model>) -> BoxFuture<'_, Result<Box<dyn LongWrite + '_>>>;
 
     /// Whether the store can be reached, for the readiness check.
     fn ping(&self) -> BoxFuture<'_, Result<()>>;
@@ -37,6 +40,28 @@ pub trait Store: Send + Sync {
     fn stirred(&self) -> watch::Receiver<()>;
 
     fn look_every(&self) -> Duration;
+}
+
+/// A write too long for one [`Job`]: all of it is kept by its commit, and nothing when it is dropped before.
+/// After an error nothing more can be done with it.
+pub trait LongWrite: Send {
+    /// Runs the plans of one batch, each its own unit: one that fails leaves the others standing. References may lead
+    /// to what a later batch brings.
+    fn run(&mut self, job: Job) -> BoxFuture<'_, Result<Box<dyn Answer>>>;
+
+    /// What these records refer to and is not there, or not yet.
+    fn loose_ends(&mut self, record: TypeId, ids: Vec<i64>) -> BoxFuture<'_, Result<Vec<LooseEnd>>>;
+
+    /// On disk when this returns. Refused when a reference still leads to nothing.
+    fn commit(&mut self) -> BoxFuture<'_, Result<()>>;
+}
+
+/// A reference or link to a record that is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LooseEnd {
+    pub id: i64,
+    pub field: FieldId,
+    pub missing: i64,
 }
 
 /// How much of the log is read at once.

@@ -154,23 +154,44 @@ pub fn is_there(config: &Config) -> bool {
 
 /// Opens the store that the settings name.
 pub async fn open(config: &Config) -> Result<(Option<DataLock>, Database), StartError> {
+    let lock = match &config.database {
+        config::Database::Memory | config::Database::Postgres(_) => None,
+        config::Database::Embedded => {
+            make_folder(config)?;
+            Some(DataLock::take(&config.data).map_err(StartError::store)?)
+        }
+    };
+    Ok((lock, open_unlocked(config).await?))
+}
+
+/// The lock of the data folder, where there is one and no server has it.
+pub fn try_lock(config: &Config) -> Result<Option<DataLock>, StartError> {
+    match &config.database {
+        config::Database::Memory | config::Database::Postgres(_) => Ok(None),
+        config::Database::Embedded => {
+            make_folder(config)?;
+            DataLock::try_take(&config.data).map_err(StartError::store)
+        }
+    }
+}
+
+fn make_folder(config: &Config) -> Result<(), StartError> {
+    let folder = &config.data;
+    create_durably(folder)
+        .map_err(|error| StartError::Store(format!("data folder {}: {error}", folder.display())))
+}
+
+/// Opens the store, whoever else uses it.
+pub async fn open_unlocked(config: &Config) -> Result<Database, StartError> {
     let options = Options {
         keep_changes: config.keep_changes,
         keep_changes_for: config.keep_changes_for,
         ..Options::default()
     };
     match &config.database {
-        config::Database::Memory => {
-            let store = Database::sqlite(None, options).map_err(StartError::store)?;
-            Ok((None, store))
-        }
+        config::Database::Memory => Database::sqlite(None, options).map_err(StartError::store),
         config::Database::Embedded => {
-            let folder = &config.data;
-            create_durably(folder)
-                .map_err(|error| StartError::Store(format!("data folder {}: {error}", folder.display())))?;
-            let lock = DataLock::take(folder).map_err(StartError::store)?;
-            let store = Database::sqlite(Some(&folder.join(FILE)), options).map_err(StartError::store)?;
-            Ok((Some(lock), store))
+            Database::sqlite(Some(&config.data.join(FILE)), options).map_err(StartError::store)
         }
         config::Database::Postgres(url) => {
             let options = postgres::Options {
@@ -182,7 +203,7 @@ pub async fn open(config: &Config) -> Result<(Option<DataLock>, Database), Start
                 keep_changes_for: config.keep_changes_for,
             };
             let store = Database::postgres(options).await;
-            Ok((None, store.map_err(|why| StartError::Store(format!("database {why}")))?))
+            store.map_err(|why| StartError::Store(format!("database {why}")))
         }
     }
 }
@@ -216,7 +237,7 @@ pub async fn migrate(
         .map_err(|error| StartError::Migrate(error.to_string()))
 }
 
-fn engine(understood: &Understood, registry: &Registry, feed: &Feed, config: &Config) -> Engine {
+pub(super) fn engine(understood: &Understood, registry: &Registry, feed: &Feed, config: &Config) -> Engine {
     let clamp = |size: usize| i64::try_from(size).unwrap_or(i64::MAX);
     let limits = PlanLimits {
         page_size: clamp(config.limits.page_size),

@@ -1,6 +1,7 @@
 //! The process around the faces: its life, its listeners, its connections, its log and its end.
 
 mod banner;
+pub mod beside;
 mod chunks;
 mod clock;
 pub mod connection;

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::migrate::{MigrateError, Mode, Report};
 use super::{Options, PostgresStore, SqliteStore, postgres};
-use crate::engine::{Change, Deed, Done, Job, Log, ReadLimits, Store};
+use crate::engine::{Change, Deed, Done, Job, Log, LongWrite, ReadLimits, Store};
 use crate::error::Result;
 use crate::model::{Model, TypeId};
 
@@ -72,6 +72,10 @@ impl Database {
 impl Store for Database {
     fn run(&self, job: Job) -> BoxFuture<'_, Result<Done>> {
         self.store().run(job)
+    }
+
+    fn begin(&self, model: &Arc<Model>) -> BoxFuture<'_, Result<Box<dyn LongWrite + '_>>> {
+        self.store().begin(model)
     }
 
     fn ping(&self) -> BoxFuture<'_, Result<()>> {

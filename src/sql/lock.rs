@@ -15,6 +15,14 @@ pub struct DataLock {
 impl DataLock {
     /// Takes the folder for this process, or says that another has it.
     pub fn take(folder: &Path) -> Result<DataLock> {
+        DataLock::try_take(folder)?.ok_or_else(|| Error::Unavailable {
+            reason: format!("another server is using the data folder {}", folder.display()),
+            retry_after: Duration::from_secs(5),
+        })
+    }
+
+    /// `None` where another process has it.
+    pub fn try_take(folder: &Path) -> Result<Option<DataLock>> {
         let path = folder.join("trefoil.lock");
         let unusable = |error: std::io::Error| Error::Unavailable {
             reason: format!("the data folder cannot be used: {}: {error}", path.display()),
@@ -23,11 +31,8 @@ impl DataLock {
         let file =
             OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(unusable)?;
         match file.try_lock() {
-            Ok(()) => Ok(DataLock { _file: file }),
-            Err(TryLockError::WouldBlock) => Err(Error::Unavailable {
-                reason: format!("another server is using the data folder {}", folder.display()),
-                retry_after: Duration::from_secs(5),
-            }),
+            Ok(()) => Ok(Some(DataLock { _file: file })),
+            Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(unusable(error)),
         }
     }

@@ -13,11 +13,13 @@ pub mod dialect;
 mod lists;
 pub mod lock;
 mod log;
+mod loose;
 pub mod migrate;
 mod parts;
 pub mod postgres;
 pub mod select;
 pub mod sqlite;
+mod together;
 pub mod write;
 
 mod keys;

@@ -9,6 +9,7 @@ mod link;
 mod links;
 mod lists;
 mod log;
+mod long;
 mod pool;
 mod presence;
 mod prune;
@@ -38,7 +39,7 @@ use self::prune::Keep;
 use self::run::Runs;
 use super::migrate::{self, MigrateError, Mode, Report};
 use crate::config::PostgresUrl;
-use crate::engine::{Change, Deed, Done, Job, Log, ReadLimits, Store};
+use crate::engine::{Change, Deed, Done, Job, Log, LongWrite, ReadLimits, Store};
 use crate::error::Result;
 use crate::model::{Model, TypeId};
 
@@ -182,6 +183,10 @@ impl PostgresStore {
 impl Store for PostgresStore {
     fn run(&self, job: Job) -> BoxFuture<'_, Result<Done>> {
         Box::pin(self.carry_out(job))
+    }
+
+    fn begin(&self, model: &Arc<Model>) -> BoxFuture<'_, Result<Box<dyn LongWrite + '_>>> {
+        Box::pin(self.begin_long(model.clone()))
     }
 
     fn ping(&self) -> BoxFuture<'_, Result<()>> {

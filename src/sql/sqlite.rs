@@ -6,6 +6,7 @@ mod connect;
 mod fault;
 mod housekeeping;
 mod log;
+mod long;
 mod read;
 mod readers;
 pub(super) mod session;
@@ -32,7 +33,7 @@ use super::compile::{Program, Programs};
 use super::dialect::Dialect;
 use super::keys::Running;
 use super::migrate::{self, MigrateError, Mode, Report};
-use crate::engine::{Change, Deed, Done, Job, Log, ReadLimits, Store};
+use crate::engine::{Change, Deed, Done, Job, Log, LongWrite, ReadLimits, Store};
 use crate::error::{Error, Result};
 use crate::model::{Model, TypeId};
 
@@ -203,6 +204,11 @@ impl Store for SqliteStore {
                 self.read(job, programs).await
             }
         })
+    }
+
+    fn begin(&self, model: &Arc<Model>) -> BoxFuture<'_, Result<Box<dyn LongWrite + '_>>> {
+        let model = model.clone();
+        Box::pin(async move { self.begin_long(&model).await })
     }
 
     fn ping(&self) -> BoxFuture<'_, Result<()>> {

@@ -2,30 +2,13 @@
 
 use super::choices::{Choices, MOST, Offered};
 use super::spelled::{DEEPEST, MOST_GROUPS, is_local, whole};
+use super::subject::is_long;
 use super::view::{Choice, Control, ControlKind, Find, Pair};
 use crate::faces::resources::form::{ADD, FIND, Filled, REMOVE};
 use crate::faces::resources::tree::Node;
 use crate::faces::resources::typed::{Reader, WHOLE};
 use crate::model::naming::label;
 use crate::model::{Field, FieldId, Item, Kind, Model, RecordType, Rule, Scalar};
-
-/// Texts with such names are likely to be long.
-const LONG: [&str; 11] = [
-    "body",
-    "description",
-    "text",
-    "notes",
-    "note",
-    "bio",
-    "content",
-    "comment",
-    "summary",
-    "message",
-    "remarks",
-];
-
-/// From here on a text that may be so long gets room.
-const ROOM: u64 = 200;
 
 /// More values than this are a list to open, not one to read.
 const MOST_RADIOS: usize = 5;
@@ -127,6 +110,8 @@ impl<'a> Maker<'a> {
                 (ControlKind::Text, None, "")
             }
         };
+        // One line would lose the others.
+        let kind = if value.contains(['\n', '\r']) { ControlKind::Textarea } else { kind };
         with_hint(Control { kind, inputmode, autocomplete, ..control }, hint)
     }
 
@@ -158,6 +143,9 @@ impl<'a> Maker<'a> {
         }
         let lines = Control { kind: ControlKind::Textarea, value: node.texts.join("\n"), ..control.clone() };
         match &item.kind {
+            Kind::Enum(_) if node.texts.iter().any(|text| text.contains('\n')) => {
+                with_hint(lines, "One a line.")
+            }
             Kind::Enum(name) => {
                 let values = self.model.enums.get(name).map(|found| found.values.as_slice());
                 let chosen: Vec<&str> = node.texts.iter().flat_map(|text| text.lines()).collect();
@@ -252,12 +240,7 @@ fn in_json(node: &Node, control: Control) -> Control {
 }
 
 fn text_kind(field: &Field, value: &str) -> ControlKind {
-    let words = label(&field.name).to_lowercase();
-    let named = words.split(' ').next_back().is_some_and(|word| LONG.contains(&word));
-    let long =
-        field.rules.iter().any(|rule| matches!(rule, Rule::Length { max: Some(max), .. } if *max > ROOM));
-    // A line would lose the others.
-    if named || long || value.contains(['\n', '\r']) {
+    if is_long(field) {
         ControlKind::Textarea
     } else if is_email(field) && is_sane(value) {
         ControlKind::Email

@@ -250,7 +250,11 @@ fn of_kind(site: &Site, kind: &Kind) -> Option<Vec<Choice>> {
         Kind::Scalar(Scalar::Boolean) => Some(yes_or_no("Yes", "No")),
         Kind::Enum(name) => {
             let values = site.engine.model().enums.get(name)?.values.iter();
-            Some(std::iter::once(any()).chain(values.map(|value| choice(value, value))).collect())
+            Some(
+                std::iter::once(any())
+                    .chain(values.map(|value| choice(value, &naming::label(value))))
+                    .collect(),
+            )
         }
         Kind::Scalar(_)
         | Kind::Id

@@ -125,7 +125,7 @@ fn web(text: &str, room: Room) -> Shown {
 fn choice(model: &Model, name: &str, text: &str) -> Shown {
     let values = model.enums.get(name).map_or(&[][..], |known| &known.values);
     let tone = values.iter().position(|value| value == text).unwrap_or(values.len());
-    Shown::Choice { text: text.to_owned(), tone }
+    Shown::Choice { text: naming::label(text), tone }
 }
 
 fn list(model: &Model, item: &Item, items: &[serde_json::Value], room: Room) -> Shown {

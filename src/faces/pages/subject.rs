@@ -44,15 +44,31 @@ pub fn title(record: &RecordType) -> Option<FieldId> {
     named.or_else(|| record.fields.iter().position(is_text).map(FieldId))
 }
 
-/// Names of texts that go over several lines.
-const LONG: [&str; 8] = ["body", "description", "text", "notes", "note", "bio", "content", "comment"];
+/// Texts with such names are likely to be long.
+const LONG: [&str; 11] = [
+    "body",
+    "description",
+    "text",
+    "notes",
+    "note",
+    "bio",
+    "content",
+    "comment",
+    "summary",
+    "message",
+    "remarks",
+];
+
+/// From here on a text that may be so long gets room.
+const ROOM: u64 = 200;
 
 /// Whether a field is for texts of more than a line.
 pub fn is_long(field: &Field) -> bool {
+    let words = naming::label(&field.name).to_lowercase();
+    let is_named = words.split(' ').next_back().is_some_and(|word| LONG.contains(&word));
+    let is_roomy = |rule: &Rule| matches!(rule, Rule::Length { max: Some(max), .. } if *max > ROOM);
     let is_text = field.kind == Kind::Scalar(Scalar::String);
-    let is_roomy =
-        field.rules.iter().any(|rule| matches!(rule, Rule::Length { max: Some(max), .. } if *max > 200));
-    is_text && (is_roomy || LONG.contains(&naming::label(&field.name).to_lowercase().as_str()))
+    is_text && (is_named || field.rules.iter().any(is_roomy))
 }
 
 /// A label within a sentence: "order line" for "Order line". A label that begins with two capitals is a name.

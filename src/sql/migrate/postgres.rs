@@ -102,7 +102,7 @@ pub async fn seeded(client: &Client) -> Result<(), MigrateError> {
     Ok(client.batch_execute(SEEDED).await?)
 }
 
-const SEEDED: &str =
+pub const SEEDED: &str =
     "INSERT INTO \"trefoil_meta\" (\"key\", \"value\") VALUES ('seeded', 'yes') ON CONFLICT DO NOTHING";
 
 /// A database on a thread that may wait for it.
@@ -224,6 +224,7 @@ impl Host for Postgres {
 
     fn settle(&self, old: Option<&StoredModel>, new: &StoredModel) -> Result<(), MigrateError> {
         catalog::sync_references(self, new)?;
+        catalog::let_references_wait(self, new)?;
         catalog::sync_indexes(self, old, new)?;
         let mut functions = triggers::shared();
         functions.push(numbering());

@@ -7,7 +7,7 @@ use super::read::Visit;
 use super::session::{Session, cell};
 use crate::engine::plain::Expected;
 use crate::engine::{ListAct, OnList, Outcome, Place};
-use crate::model::Cell;
+use crate::model::{Cell, Stored};
 use crate::sql::lists::{Head, Text, absent, no_such, weight_of};
 use crate::sql::select::Parameter;
 
@@ -127,6 +127,18 @@ pub async fn run(session: Session<'_>, asked: &OnList, visit: Visit<'_>) -> Resu
         false => head,
     };
     Ok(head.outcome(rest))
+}
+
+/// Appends many values at once, in their order; tells how the list is with them.
+pub async fn append_all(session: Session<'_>, name: &str, values: &[&str]) -> Result<Outcome, Fault> {
+    let Some(head) = head(session, name, true).await? else { return Err(absent(name).into()) };
+    let sql = "INSERT INTO trefoil_list_values (list, position, value) \
+               SELECT $1, CAST($2 AS bigint) + v.number - 1, v.value \
+               FROM unnest(CAST($3 AS text[])) WITH ORDINALITY AS v (value, number) ORDER BY v.number";
+    let values: Vec<Stored> = values.iter().map(|value| Stored::Text((*value).to_owned())).collect();
+    let [list, next] = [head.id, head.next].map(Parameter::integer);
+    session.execute(sql, &[list, next, Parameter::List(&values)]).await?;
+    Ok(self::head(session, name, false).await?.unwrap_or(head).outcome(None))
 }
 
 async fn head(session: Session<'_>, name: &str, locked: bool) -> Result<Option<Head>, Fault> {

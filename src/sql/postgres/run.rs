@@ -18,8 +18,9 @@ use super::fault::{Fault, refusal};
 use super::session::Session;
 use super::wanted::while_wanted;
 use super::{Link, Own, change, keys, quick, read};
-use crate::engine::{Cancel, Done, Job, Outcome};
+use crate::engine::{Cancel, Done, Job, Outcome, Plan};
 use crate::error::{Error, Result};
+use crate::model::Model;
 use crate::sql::compile::{Program, Programs};
 use crate::sql::dialect::Dialect;
 use crate::sql::keys::Known;
@@ -56,7 +57,7 @@ enum Verdict {
 impl PostgresStore {
     pub(super) async fn carry_out(&self, mut job: Job) -> Result<Done> {
         job.cancel.check()?;
-        let programs = job.plans.iter().map(|(_, plan)| self.runs.programs.of(&job.model, plan));
+        let programs = job.plans.iter().map(|(_, plan)| self.program(&job.model, plan));
         let programs = programs.collect::<Result<Vec<_>>>()?;
         // Whoever takes the rows may panic. A connection left in the middle of something is closed.
         let run = AssertUnwindSafe(self.persist(&mut job, &programs)).catch_unwind().await;
@@ -83,7 +84,11 @@ impl PostgresStore {
         }
     }
 
-    fn session<'l>(&'l self, link: &'l Link, cancel: &'l Cancel) -> Session<'l> {
+    pub(super) fn program(&self, model: &Arc<Model>, plan: &Plan) -> Result<Arc<Program>> {
+        self.runs.programs.of(model, plan)
+    }
+
+    pub(super) fn session<'l>(&'l self, link: &'l Link, cancel: &'l Cancel) -> Session<'l> {
         Session { link, statements: &self.runs.statements, cancel }
     }
 
@@ -280,8 +285,12 @@ async fn transaction(
     Ok(Verdict::Answered)
 }
 
-/// Each plan its own unit: one that fails leaves the others standing.
-async fn run_each(session: Session<'_>, job: &mut Job, programs: &[Arc<Program>]) -> Result<(), Fault> {
+/// Each plan its own unit: one that fails leaves the others standing. The savepoint of the first is there already.
+pub(super) async fn run_each(
+    session: Session<'_>,
+    job: &mut Job,
+    programs: &[Arc<Program>],
+) -> Result<(), Fault> {
     for (i, program) in programs.iter().enumerate() {
         if i > 0 {
             session.control("RELEASE plan; SAVEPOINT plan").await?;

@@ -1,5 +1,7 @@
 //! The one thread that writes: it takes what waits, runs it in one transaction and answers when that is on disk.
 
+use std::sync::Arc;
+
 use rusqlite::Connection;
 use tokio::sync::mpsc;
 
@@ -9,7 +11,9 @@ use super::housekeeping::Housekeeping;
 use super::session::Session;
 use super::ticket::{Ticket, Verdict, guarded};
 use super::{Shared, change, readers};
+use crate::engine::{Job, Outcome};
 use crate::error::Error;
+use crate::sql::compile::Program;
 use crate::sql::keys::{self, Known};
 
 /// How many jobs share one transaction.
@@ -183,7 +187,7 @@ fn run(session: Session<'_>, ticket: &mut Ticket) -> rusqlite::Result<Verdict> {
     if ticket.job.atomic {
         run_as_one(session, ticket)?
     } else {
-        run_each(session, ticket)?
+        run_each(session, &mut ticket.job, &ticket.programs)?
     }
     if let Some(key) = &ticket.job.key
         && let Some(bytes) = ticket.job.answer.keep()
@@ -194,18 +198,17 @@ fn run(session: Session<'_>, ticket: &mut Ticket) -> rusqlite::Result<Verdict> {
 }
 
 /// Each plan its own unit: one that fails leaves the others standing.
-fn run_each(session: Session<'_>, ticket: &mut Ticket) -> rusqlite::Result<()> {
-    for i in 0..ticket.job.plans.len() {
-        let savepoint = change::needs_savepoint(&ticket.programs[i]);
+pub fn run_each(session: Session<'_>, job: &mut Job, programs: &[Arc<Program>]) -> rusqlite::Result<()> {
+    for (i, program) in programs.iter().enumerate() {
+        let savepoint = change::needs_savepoint(program);
         if savepoint {
             session.control("SAVEPOINT plan")?;
         }
-        let outcome = run_plan(session, ticket, i)?;
+        let outcome = run_plan(session, job, i, program)?;
         if savepoint {
             end_savepoint(session, outcome.is_ok())?;
         }
-        let number = ticket.job.plans[i].0;
-        ticket.job.answer.done(number, outcome);
+        job.answer.done(job.plans[i].0, outcome);
     }
     Ok(())
 }
@@ -214,7 +217,7 @@ fn run_each(session: Session<'_>, ticket: &mut Ticket) -> rusqlite::Result<()> {
 fn run_as_one(session: Session<'_>, ticket: &mut Ticket) -> rusqlite::Result<()> {
     session.control("SAVEPOINT plan")?;
     for i in 0..ticket.job.plans.len() {
-        match run_plan(session, ticket, i)? {
+        match run_plan(session, &mut ticket.job, i, &ticket.programs[i])? {
             Ok(outcome) => {
                 let number = ticket.job.plans[i].0;
                 ticket.job.answer.done(number, Ok(outcome));
@@ -239,10 +242,10 @@ fn end_savepoint(session: Session<'_>, keep: bool) -> rusqlite::Result<()> {
 /// The outer failure is the store's, the inner one the plan's own.
 fn run_plan(
     session: Session<'_>,
-    ticket: &mut Ticket,
+    job: &mut Job,
     i: usize,
-) -> rusqlite::Result<Result<crate::engine::Outcome, Error>> {
-    let (job, program) = (&mut ticket.job, &ticket.programs[i]);
+    program: &Program,
+) -> rusqlite::Result<Result<Outcome, Error>> {
     let (number, plan) = &job.plans[i];
     match change::run(session, &job.model, plan, program, &mut |row| job.answer.row(*number, row)) {
         Ok(outcome) => Ok(Ok(outcome)),

@@ -19,7 +19,6 @@
       if (status.textContent !== text) status.textContent = text
     }
     const rows = (within) => all('tbody > tr[id]', within)
-    const keys = (found) => found.map((row) => row.id)
     const busy = (element) => element.contains(document.activeElement)
 
     const offer = () => {
@@ -44,29 +43,37 @@
       row.cells[0].append(said)
     }
 
-    // A row that is missing at an end where the list goes on may only have moved to the next page.
-    const merge = (fresh) => {
+    const isGone = async (row) => {
+      const [, collection, id] = $('a', row).href.match(/^(.*)\/([^/]+)$/)
+      const answer = await fetch(`${collection}?id=${id}&fields=id`, { headers: { Accept: 'application/json' }, signal: reading.signal })
+      return answer.ok && (await answer.json()).length === 0
+    }
+
+    // A row that is missing at an end where the list goes on may only have moved to the next page: that is asked, of
+    // few. What comes after the last row that was seen is added; what comes between only raises a notice.
+    const merge = async (fresh) => {
       const body = $('tbody', list)
       const now = rows(list), then = rows(fresh)
       const has = new Map(then.map((row) => [row.id, row]))
-      const known = new Set(keys(now))
+      const known = new Set(now.map((row) => row.id))
       const common = now.map((row) => has.has(row.id))
       const first = common.indexOf(true), last = common.lastIndexOf(true)
       const before = $('[rel=prev]', fresh), after = $('[rel=next]', fresh)
-      now.forEach((row, at) => {
+      const unsure = now.filter((row, at) => !common[at] && !row.classList.contains('is-gone')
+        && (first < 0 ? before || after : (at < first && before) || (at > last && after)))
+      const gone = await Promise.all(unsure.slice(0, 3).map(isGone))
+      const moved = new Set(unsure.filter((row, at) => !gone[at]))
+      for (const row of now) {
         const other = has.get(row.id)
-        if (!other) {
-          const moved = first < 0 ? before || after : (at < first && before) || (at > last && after)
-          if (!moved) strike(row)
-        } else if (row.classList.contains('is-gone') || row.innerHTML !== other.innerHTML) {
-          if (!busy(row)) row.replaceWith(mark(other.cloneNode(true)))
-        }
-      })
-      const tail = Math.max(-1, ...then.map((row, at) => (known.has(row.id) ? at : -1)))
+        if (!other && !moved.has(row)) strike(row)
+        else if (other && (row.classList.contains('is-gone') || row.innerHTML !== other.innerHTML) && !busy(row)) row.replaceWith(mark(other.cloneNode(true)))
+      }
+      const tail = then.findLastIndex((row) => known.has(row.id))
+      const goesOn = body && !moved.size && tail >= 0
       missed.clear()
       then.forEach((row, at) => {
         if (known.has(row.id)) return
-        if (body && at > tail && (tail >= 0 || !now.length)) body.append(mark(row.cloneNode(true)))
+        if (goesOn && at > tail) body.append(mark(row.cloneNode(true)))
         else missed.add(row.id)
       })
       for (const part of ['caption', '.pager']) {
@@ -85,7 +92,7 @@
       try {
         const answer = await fetch(location.href, { headers: { Accept: 'text/html' }, signal: reading.signal })
         const fresh = answer.ok && new DOMParser().parseFromString(await answer.text(), 'text/html').querySelector('[data-live]')
-        if (fresh) merge(fresh)
+        if (fresh) await merge(fresh)
       } catch { /* The stream tells when the server is gone. */ }
       took = performance.now() - begun
       reading = null

@@ -281,6 +281,20 @@ pub fn sync_references(host: &Postgres, new: &StoredModel) -> Result<(), Migrate
     Ok(())
 }
 
+/// An import brings records in any order, so references can be looked at in its end; for everyone else they are looked
+/// at with every statement, as ever.
+pub fn let_references_wait(host: &Postgres, new: &StoredModel) -> Result<(), MigrateError> {
+    let sql = format!(
+        "SELECT c.conname, t.relname FROM pg_constraint c JOIN pg_class t ON t.oid = c.conrelid \
+         WHERE c.contype = 'f' AND NOT c.condeferrable AND t.relnamespace = {OURS}"
+    );
+    for row in host.texts(&sql, &[])?.iter().filter(|row| new.table_names().any(|table| table == row[1])) {
+        let (name, table) = (quoted(&row[0]), quoted(&row[1]));
+        host.batch(&format!("ALTER TABLE {table} ALTER CONSTRAINT {name} DEFERRABLE"))?;
+    }
+    Ok(())
+}
+
 fn found_references(host: &Postgres) -> Result<Vec<Reference>, MigrateError> {
     let sql = format!(
         "SELECT c.conname, t.relname, a.attname, r.relname, c.confdeltype::text FROM pg_constraint c \

@@ -30,13 +30,14 @@ CREATE TABLE IF NOT EXISTS "trefoil_list_counts" (
 pub fn functions() -> Vec<Function> {
     let added = r#"
 BEGIN
-  UPDATE {schema}."trefoil_lists" SET "version" = "version" + 1, "length" = "length" + 1,
-    "next" = greatest("next", NEW."position" + 1) WHERE "id" = NEW."list";
-  INSERT INTO {schema}."trefoil_list_counts" AS c ("list", "level", "block", "count") VALUES
-    (NEW."list", 1, NEW."position" >> 6, 1),
-    (NEW."list", 2, NEW."position" >> 12, 1),
-    (NEW."list", 3, NEW."position" >> 18, 1)
-    ON CONFLICT ("list", "level", "block") DO UPDATE SET "count" = c."count" + 1;
+  UPDATE {schema}."trefoil_lists" AS l SET "version" = l."version" + a."number", "length" = l."length" + a."number",
+    "next" = greatest(l."next", a."last" + 1)
+  FROM (SELECT "list", count(*) AS "number", max("position") AS "last" FROM added GROUP BY "list" ORDER BY "list") AS a
+  WHERE l."id" = a."list";
+  INSERT INTO {schema}."trefoil_list_counts" AS c ("list", "level", "block", "count")
+    SELECT a."list", g."level", a."position" >> (6 * g."level"), count(*)
+    FROM added AS a CROSS JOIN generate_series(1, 3) AS g ("level") GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+    ON CONFLICT ("list", "level", "block") DO UPDATE SET "count" = c."count" + excluded."count";
   RETURN NULL;
 END
 "#;
@@ -82,7 +83,10 @@ pub fn triggers() -> Vec<Trigger> {
         trigger("truncate", &truncated),
         trigger(
             "added",
-            "AFTER INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION {schema}.\"trefoil_list_added\"()",
+            // Once for all values of a statement: within one transaction every change of a count leaves a row behind that
+            // the next one has to pass.
+            "AFTER INSERT ON {table} REFERENCING NEW TABLE AS added FOR EACH STATEMENT \
+             EXECUTE FUNCTION {schema}.\"trefoil_list_added\"()",
         ),
         trigger(
             "changed",

@@ -1,0 +1,87 @@
+//! `trefoil export`: a whole application or one resource, to a file, a folder or a pipe.
+
+use std::path::{Path, PathBuf};
+
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, ArgMatches, Command};
+
+use super::{Failure, flags, folder_argument, open, remark};
+use crate::data::export::{self, Wanted};
+use crate::data::target::Target;
+use crate::data::{Format, Inventory};
+use crate::engine::Registry;
+use crate::server::beside::{self, Purpose};
+
+pub fn command() -> Command {
+    let to = Arg::new("to").long("to").value_name("FILE|FOLDER|-").help(
+        "Where to: a file for one resource, a folder with a file each for all, - for standard output [-]",
+    );
+    let command = Command::new("export")
+        .about("Write records and lists as NDJSON or CSV")
+        .arg(folder_argument())
+        .args([resource_argument(), format_argument(), to])
+        .after_help(
+            "Everything is of one moment, whoever writes meanwhile. To standard output, or to a file, all resources \
+             go as one stream whose lines name their resource.",
+        );
+    flags::with_settings(command, |setting| ["data", "database"].contains(&setting.name))
+}
+
+pub fn resource_argument() -> Arg {
+    Arg::new("resource").long("resource").value_name("PATH").help("Only this one, such as `users` [all]")
+}
+
+pub fn format_argument() -> Arg {
+    Arg::new("format")
+        .long("format")
+        .value_name("FORMAT")
+        .value_parser(PossibleValuesParser::new(["ndjson", "csv"]))
+        .help("How rows are written [as the file's name says, else ndjson]")
+}
+
+/// What was said, if anything was.
+pub fn format(matches: &ArgMatches) -> Option<Format> {
+    matches.get_one::<String>("format").and_then(|name| Format::named(name))
+}
+
+pub fn run(matches: &ArgMatches, registry: &Registry) -> Result<(), Failure> {
+    let app = open(matches)?;
+    let settled = flags::settle(matches, &app)?;
+    let runtime = tokio::runtime::Runtime::new().map_err(Failure::run)?;
+    let exported = runtime.block_on(async {
+        let store = beside::open(&app, &settled.config, registry, Purpose::Read).await;
+        let store = store.map_err(Failure::Start)?;
+        let inventory = Inventory::new(store.engine.model().clone(), &store.lists);
+        let wanted = wanted(matches, &inventory)?;
+        export::run(&store.engine, &inventory, wanted).await.map_err(Failure::Run)
+    });
+    runtime.shutdown_background();
+    remark(&exported?);
+    Ok(())
+}
+
+fn wanted(matches: &ArgMatches, inventory: &Inventory) -> Result<Wanted, Failure> {
+    let to = matches.get_one::<String>("to").filter(|to| *to != "-").map(PathBuf::from);
+    let said = format(matches);
+    let by_name = to.as_deref().and_then(Format::of);
+    let format = said.or(by_name).unwrap_or(Format::Ndjson);
+    if let Some(path) = matches.get_one::<String>("resource") {
+        let resources = vec![inventory.named(path).map_err(Failure::usage)?];
+        let target = to.map_or(Target::Stdout, Target::File);
+        return Ok(Wanted { resources, format, target, is_stream: false });
+    }
+    let resources = inventory.all();
+    let is_file = |path: &Path| !path.is_dir() && Format::of(path).is_some();
+    let target = match to {
+        None => Target::Stdout,
+        Some(path) if is_file(&path) => Target::File(path),
+        Some(path) => Target::Folder(path),
+    };
+    match (target, format) {
+        (target @ Target::Folder(_), format) => Ok(Wanted { resources, format, target, is_stream: false }),
+        (target, Format::Ndjson) => Ok(Wanted { resources, format, target, is_stream: true }),
+        (Target::Stdout | Target::File(_), Format::Csv) => Err(Failure::usage(
+            "CSV holds one resource a file: name a folder with --to, or one resource with --resource",
+        )),
+    }
+}

@@ -1,0 +1,141 @@
+//! A value as the text of a CSV cell and back: exact, and harmless to the spreadsheet that opens it.
+
+use crate::model::{Cell, Field, Kind, Scalar, Value, json};
+
+/// What spreadsheets take for the beginning of a formula, or pass over to find one.
+const DANGEROUS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
+/// Stands before a text that would be taken for something else, and alone for the empty text.
+const MARK: char = '\'';
+
+/// Whether a field's values are free text: only these are marked.
+pub fn is_text(kind: &Kind) -> bool {
+    match kind {
+        Kind::Scalar(Scalar::String | Scalar::Id | Scalar::Url | Scalar::Email) => true,
+        Kind::Scalar(
+            Scalar::Int
+            | Scalar::Float
+            | Scalar::Boolean
+            | Scalar::Long
+            | Scalar::Decimal
+            | Scalar::Date
+            | Scalar::DateTime
+            | Scalar::Uuid
+            | Scalar::Json,
+        )
+        | Kind::Id
+        | Kind::Enum(_)
+        | Kind::Embedded(_)
+        | Kind::List(_)
+        | Kind::Reference { .. }
+        | Kind::Inverse { .. }
+        | Kind::Link { .. }
+        | Kind::Unstored => false,
+    }
+}
+
+/// Whether a text that begins so means itself, or what is left of it without its first mark.
+fn is_marked(text: &str) -> bool {
+    text.strip_prefix(MARK)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(MARK) || rest.starts_with(DANGEROUS))
+}
+
+/// Adds a mark where the text needs one.
+pub fn push_marked(out: &mut Vec<u8>, text: &str) {
+    if text.starts_with(DANGEROUS) || is_marked(text) {
+        out.push(MARK as u8);
+    }
+    out.extend_from_slice(text.as_bytes());
+}
+
+/// Takes the mark away again, and nothing else.
+pub fn unmarked(text: &str) -> &str {
+    if is_marked(text) { &text[1..] } else { text }
+}
+
+/// The text of a cell; null is an empty one. The empty text is a lone mark where null would be possible.
+pub fn push_cell(out: &mut Vec<u8>, field: &Field, cell: Cell<'_>) -> Result<(), json::Unreadable> {
+    match cell {
+        Cell::Null => return Ok(()),
+        Cell::Text("") if is_text(&field.kind) && !field.required => out.push(MARK as u8),
+        Cell::Text(text) if is_text(&field.kind) => push_marked(out, text),
+        Cell::Int(_) | Cell::Real(_) | Cell::Text(_) | Cell::Unreadable => {
+            let mut shown = Vec::new();
+            json::write_cell(&mut shown, &field.kind, cell)?;
+            out.extend_from_slice(bare(&field.kind, &shown));
+        }
+    }
+    Ok(())
+}
+
+/// JSON without its quotes, unless it is JSON that the cell is to hold.
+fn bare<'j>(kind: &Kind, json: &'j [u8]) -> &'j [u8] {
+    match kind {
+        Kind::Scalar(Scalar::Json) | Kind::Embedded(_) | Kind::List(_) | Kind::Link { .. } => json,
+        Kind::Scalar(_) | Kind::Id | Kind::Enum(_) | Kind::Reference { .. } => {
+            json.strip_prefix(b"\"").and_then(|json| json.strip_suffix(b"\"")).unwrap_or(json)
+        }
+        Kind::Inverse { .. } | Kind::Unstored => json,
+    }
+}
+
+/// How a file writes numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Point {
+    Dot,
+    /// Where `;` stands between cells, `1,5` is a number.
+    Comma,
+}
+
+/// What a cell says. What does not look like its type stays text, so that coercion tells what is wrong with it.
+pub fn value(field: &Field, text: &str, point: Point) -> Result<Value, String> {
+    if text.is_empty() {
+        return Ok(if is_text(&field.kind) && field.required { Value::from("") } else { Value::Null });
+    }
+    Ok(match &field.kind {
+        kind if is_text(kind) => Value::from(unmarked(text)),
+        Kind::Scalar(Scalar::Int | Scalar::Float) => {
+            let text = number(text, point);
+            serde_json::from_str::<serde_json::Number>(&text).map_or_else(
+                |_| Value::from(text.as_str()),
+                |number| serde_json::Value::Number(number).into(),
+            )
+        }
+        Kind::Scalar(Scalar::Decimal) => Value::from(number(text, point).as_str()),
+        Kind::Scalar(Scalar::Boolean) if text.eq_ignore_ascii_case("true") => Value::Bool(true),
+        Kind::Scalar(Scalar::Boolean) if text.eq_ignore_ascii_case("false") => Value::Bool(false),
+        Kind::Scalar(Scalar::Json) | Kind::Embedded(_) | Kind::List(_) | Kind::Link { .. } => {
+            let parsed: Result<serde_json::Value, _> = serde_json::from_str(text);
+            parsed.map_err(|_| format!("`{}` must be JSON in its cell", field.input_name))?.into()
+        }
+        Kind::Scalar(_) | Kind::Id | Kind::Enum(_) | Kind::Reference { .. } => Value::from(text),
+        Kind::Inverse { .. } | Kind::Unstored => Value::from(text),
+    })
+}
+
+fn number(text: &str, point: Point) -> String {
+    match point {
+        Point::Comma if !text.contains('.') => text.replacen(',', ".", 1),
+        Point::Comma | Point::Dot => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_marked_comes_back_as_it_was() {
+        let texts = [
+            "", "a", "=1+1", "+49", "-", "@x", "\tx", "\rx", "'", "''", "'''", "'tis", "'=1", "''=1", "'\t",
+            "a'b", " =1", "’",
+        ];
+        for text in texts {
+            let mut out = Vec::new();
+            push_marked(&mut out, text);
+            let written = String::from_utf8(out).unwrap();
+            assert!(!written.starts_with(DANGEROUS), "{written:?}");
+            assert_eq!(unmarked(&written), text);
+        }
+        assert_eq!(unmarked("'tis the season"), "'tis the season");
+    }
+}

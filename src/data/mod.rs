@@ -1,0 +1,83 @@
+//! Records and lists on their way out of a store and into another, as files and through pipes.
+//!
+//! In reading order: [`inventory`] (what there is, and in which order), [`columns`] (what a row is made of), [`encode`]
+//! and [`csv`] (a row as text), [`target`] (where it goes), [`export`]; then [`source`] (where rows come from), [`rows`]
+//! (a text as a row), [`import`]; [`progress`] tells how far it is.
+
+pub mod cells;
+pub mod columns;
+mod complaints;
+pub mod csv;
+pub mod encode;
+pub mod export;
+pub mod import;
+pub mod inventory;
+mod pipe;
+pub mod progress;
+mod reading;
+pub mod rows;
+pub mod source;
+pub mod target;
+mod upsert;
+
+use std::path::Path;
+
+pub use inventory::{Inventory, Resource};
+
+/// How rows are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// A JSON value a line.
+    Ndjson,
+    /// RFC 4180 with a byte order mark, as spreadsheets take it.
+    Csv,
+}
+
+impl Format {
+    pub fn extension(self) -> &'static str {
+        match self {
+            Format::Ndjson => "ndjson",
+            Format::Csv => "csv",
+        }
+    }
+
+    pub fn named(name: &str) -> Option<Format> {
+        match name.to_ascii_lowercase().as_str() {
+            "ndjson" | "jsonl" => Some(Format::Ndjson),
+            "csv" => Some(Format::Csv),
+            _ => None,
+        }
+    }
+
+    /// What a file's name says.
+    pub fn of(path: &Path) -> Option<Format> {
+        Format::named(path.extension()?.to_str()?)
+    }
+}
+
+/// A number as people read it: `1,234,567`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_numbers_have_commas() {
+        let check = |number, expected: &str| assert_eq!(grouped(number), expected);
+        check(0, "0");
+        check(999, "999");
+        check(1_000, "1,000");
+        check(1_234_567, "1,234,567");
+    }
+}

@@ -1,0 +1,74 @@
+//! Opens a store for a command that works beside whoever serves it.
+
+use std::sync::Arc;
+
+use super::load::understand;
+use super::{StartError, life};
+use crate::app::App;
+use crate::config::{Config, Database as Kind};
+use crate::engine::{Engine, Feed, Registry};
+use crate::sql::DataLock;
+use crate::sql::migrate::{Mode, Report};
+
+/// What the command is going to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Nothing is made, and nothing changed.
+    Read,
+    /// A store that is not there is made, without the seed; tables follow the schema as at a start, unless a server is
+    /// using the data folder: then they must fit already.
+    Write,
+}
+
+/// A store in use by a command.
+pub struct Beside {
+    pub engine: Engine,
+    /// The plain lists, without their slashes.
+    pub lists: Vec<String>,
+    _lock: Option<DataLock>,
+}
+
+pub async fn open(
+    app: &App,
+    config: &Config,
+    registry: &Registry,
+    purpose: Purpose,
+) -> Result<Beside, StartError> {
+    let understood =
+        understand(app, registry).map_err(|diagnostics| StartError::schema(app, &diagnostics))?;
+    if config.database == Kind::Memory {
+        let why = "memory: ends with its server; name a store with --data or --database";
+        return Err(StartError::Settings(why.to_owned()));
+    }
+    if purpose == Purpose::Read && !life::is_there(config) {
+        let folder = config.data.display();
+        return Err(StartError::Store(format!("there is no store in {folder} (--data, --database)")));
+    }
+    let lock = match purpose {
+        Purpose::Read => None,
+        Purpose::Write => life::try_lock(config)?,
+    };
+    let may_change = match (&config.database, purpose) {
+        (_, Purpose::Read) | (Kind::Memory, _) => false,
+        (Kind::Embedded, Purpose::Write) => lock.is_some(),
+        (Kind::Postgres(_), Purpose::Write) => true,
+    };
+    let store = Arc::new(life::open_unlocked(config).await?);
+    let mode = if may_change { Mode::Start } else { Mode::Plan };
+    fits(&life::migrate(&store, &understood, app, mode).await?)?;
+    let lists = app.manifest.lists.iter().map(|list| list.name().to_owned()).collect();
+    let engine = life::engine(&understood, registry, &Feed::new(store), config);
+    Ok(Beside { engine, lists, _lock: lock })
+}
+
+/// What was only looked at must need no change.
+fn fits(report: &Report) -> Result<(), StartError> {
+    if report.done || report.steps.is_empty() {
+        return Ok(());
+    }
+    let steps: String = report.steps.iter().map(|step| format!("\n  {step}")).collect();
+    Err(StartError::Migrate(format!(
+        "the store does not have the tables of this schema yet:{steps}\n\
+         start the server, or run `trefoil migrate --apply`, and try again"
+    )))
+}

@@ -1,0 +1,199 @@
+//! A long write on PostgreSQL: one transaction on a connection of its own, with references looked at in the end.
+//!
+//! A batch goes in a few statements. Only when the database refuses one of them is the batch run again plan by plan,
+//! each under a savepoint, to find out which it was.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+
+use super::fault::Fault;
+use super::run::run_each;
+use super::session::{Session, cell, internal};
+use super::{Own, PostgresStore, lists};
+use crate::engine::plan::Action;
+use crate::engine::{Answer, Cancel, Job, ListAct, LongWrite, LooseEnd, OnList, Outcome, Plan};
+use crate::error::{Error, Result, Violation};
+use crate::model::{Model, TypeId};
+use crate::sql::dialect::Dialect;
+use crate::sql::loose::questions;
+use crate::sql::migrate::postgres::SEEDED;
+use crate::sql::select::Parameter;
+use crate::sql::together::Together;
+
+/// Whoever brings the batches may be slow: a pipe that waits for a person.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
+                     SET LOCAL idle_in_transaction_session_timeout = 0; SET CONSTRAINTS ALL DEFERRED";
+
+/// Dropped before its commit, its connection is closed and so nothing of it happened.
+pub struct Long<'s> {
+    store: &'s PostgresStore,
+    model: Arc<Model>,
+    /// `None` once it is over.
+    own: Option<Own>,
+    cancel: Cancel,
+}
+
+impl PostgresStore {
+    pub(super) async fn begin_long(&self, model: Arc<Model>) -> Result<Box<dyn LongWrite + '_>> {
+        let own = self.links.own().await?;
+        let long = Long { store: self, model, own: Some(own), cancel: Cancel::default() };
+        long.session()?.control(BEGIN).await.map_err(Fault::into_error)?;
+        Ok(Box::new(long))
+    }
+}
+
+impl Long<'_> {
+    fn session(&self) -> Result<Session<'_>> {
+        let own = self.own.as_ref().ok_or_else(|| Error::internal("the long write is over"))?;
+        Ok(self.store.session(own, &self.cancel))
+    }
+
+    async fn batch(&self, job: &mut Job) -> Result<(), Fault> {
+        let session = self.session()?;
+        session.control("SAVEPOINT plan").await?;
+        match together(session, &self.model, &job.plans).await {
+            Ok(Some(outcomes)) => {
+                for ((number, _), outcome) in job.plans.iter().zip(outcomes) {
+                    job.answer.done(*number, Ok(outcome));
+                }
+                return session.control("RELEASE plan").await;
+            }
+            Ok(None) => {}
+            Err(Fault::Plan(_) | Fault::Refused(_)) => session.control("ROLLBACK TO plan").await?,
+            Err(fault @ (Fault::Again(_) | Fault::Lost(_) | Fault::Locked(_) | Fault::Store(_))) => {
+                return Err(fault);
+            }
+        }
+        let programs = job.plans.iter().map(|(_, plan)| self.store.program(&job.model, plan));
+        let programs = programs.collect::<Result<Vec<_>>>()?;
+        run_each(session, job, &programs).await?;
+        session.control("RELEASE plan").await
+    }
+
+    async fn find_loose_ends(&self, record: TypeId, ids: &[i64]) -> Result<Vec<LooseEnd>, Fault> {
+        let session = self.session()?;
+        let mut found = Vec::new();
+        for question in questions(Dialect::Postgres, &self.model, record) {
+            let mut rows = session.rows(&question.sql, &[Parameter::Integers(ids)]).await?;
+            while let Some(row) = rows.next().await? {
+                if let (Some(id), Some(missing)) = (cell(&row, 0).to_i64(), cell(&row, 1).to_i64()) {
+                    found.push(LooseEnd { id, field: question.field, missing });
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    async fn end(&mut self) -> Result<(), Fault> {
+        let session = self.session()?;
+        session.control("SET CONSTRAINTS ALL IMMEDIATE").await.map_err(led_to_nothing)?;
+        // What was brought in is not to be seeded into.
+        session.control(SEEDED).await?;
+        session.control("COMMIT").await.map_err(Fault::while_committing)?;
+        if let Some(own) = self.own.take() {
+            own.finished();
+        }
+        self.store.stir();
+        Ok(())
+    }
+}
+
+/// How each plan ended, where all of them go together and none was refused.
+async fn together(
+    session: Session<'_>,
+    model: &Model,
+    plans: &[(usize, Plan)],
+) -> Result<Option<Vec<Outcome>>, Fault> {
+    if let Some((list, values)) = appended(plans) {
+        let outcome = lists::append_all(session, list, &values).await?;
+        return Ok(Some(vec![outcome; plans.len()]));
+    }
+    match Together::of(plans) {
+        Some(all) => insert(session, model, &all).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The values, where nothing is asked but to append to one list.
+fn appended(plans: &[(usize, Plan)]) -> Option<(&str, Vec<&str>)> {
+    let mut lists = plans.iter().map(|(_, plan)| match &plan.action {
+        Action::Plain(OnList { list, act: ListAct::Append { value, expected: None } }) => {
+            Some((&**list, value.as_str()))
+        }
+        Action::Plain(_)
+        | Action::Get { .. }
+        | Action::List { .. }
+        | Action::Create { .. }
+        | Action::Update { .. }
+        | Action::Delete { .. }
+        | Action::Changed { .. } => None,
+    });
+    let (list, first) = lists.next()??;
+    let mut values = vec![first];
+    for one in lists {
+        let (other, value) = one?;
+        if other != list {
+            return None;
+        }
+        values.push(value);
+    }
+    Some((list, values))
+}
+
+async fn insert(session: Session<'_>, model: &Model, all: &Together<'_>) -> Result<Vec<Outcome>, Fault> {
+    let owner = model.record(all.record);
+    if let Some((sql, greatest)) = all.pass(owner) {
+        session.number(&sql, &[Parameter::integer(greatest)]).await?;
+    }
+    let mut made = Vec::with_capacity(all.rows.len());
+    for part in all.parts() {
+        let mut rows = session.rows(&all.insert(owner, part.len()), &Together::bound(part)).await?;
+        while let Some(row) = rows.next().await? {
+            let (Some(id), Some(version)) = (cell(&row, 0).to_i64(), cell(&row, 1).to_i64()) else {
+                return Err(internal("a record has no readable id or version"));
+            };
+            made.push((id, version));
+        }
+    }
+    if made.len() != all.rows.len() {
+        return Err(internal("an insert returned another number of rows than it was given"));
+    }
+    let ids: Vec<i64> = made.iter().map(|(id, _)| *id).collect();
+    for (sql, own, others) in all.links(model, &ids) {
+        session.execute(&sql, &[Parameter::Integers(&own), Parameter::Integers(&others)]).await?;
+    }
+    Ok(made.into_iter().map(|(id, version)| Outcome::Created { id, version }).collect())
+}
+
+fn led_to_nothing(fault: Fault) -> Fault {
+    match fault {
+        Fault::Refused(error) if error.code().is_some_and(|code| code.code() == "23503") => {
+            let message = "a reference leads to a record that is not there".to_owned();
+            Fault::Plan(Error::Invalid(vec![Violation { path: Vec::new(), code: "REFERENCE", message }]))
+        }
+        fault @ (Fault::Plan(_)
+        | Fault::Refused(_)
+        | Fault::Again(_)
+        | Fault::Lost(_)
+        | Fault::Locked(_)
+        | Fault::Store(_)) => fault,
+    }
+}
+
+impl LongWrite for Long<'_> {
+    fn run(&mut self, mut job: Job) -> BoxFuture<'_, Result<Box<dyn Answer>>> {
+        Box::pin(async move {
+            self.batch(&mut job).await.map_err(Fault::into_error)?;
+            Ok(job.answer)
+        })
+    }
+
+    fn loose_ends(&mut self, record: TypeId, ids: Vec<i64>) -> BoxFuture<'_, Result<Vec<LooseEnd>>> {
+        Box::pin(async move { self.find_loose_ends(record, &ids).await.map_err(Fault::into_error) })
+    }
+
+    fn commit(&mut self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async { self.end().await.map_err(Fault::into_error) })
+    }
+}

@@ -1,0 +1,244 @@
+//! Input that cannot come in: told with its place, and the store is as it was.
+
+use std::process::Stdio;
+
+use super::{Bench, Kind, Said, both};
+
+both![
+    each_bad_row_is_named,
+    what_refers_to_nothing_is_named,
+    bad_rows_can_be_left_out,
+    a_disk_that_takes_no_more
+];
+
+/// A store with something in it, to be found unchanged.
+fn filled(bench: &Bench) -> (super::Store, String) {
+    let store = bench.store();
+    let people = "{\"id\":1,\"name\":\"Ann\",\"nick\":\"a\"}\n{\"id\":2,\"name\":\"Bob\",\"nick\":\"b\"}\n";
+    let said = bench.pipe(&store, &["--resource", "people"], people);
+    assert!(said.succeeded, "{}", said.err);
+    let all = bench.all(&store);
+    (store, all)
+}
+
+fn each_bad_row_is_named(kind: Kind) {
+    let bench = Bench::new(kind);
+    let (store, before) = filled(&bench);
+    let rows = concat!(
+        r#"{"name":"fine"}"#,
+        "\n",
+        r#"{"name":"  "}"#,
+        "\n",
+        "\n",
+        r#"{"id":1,"name":"again"}"#,
+        "\n",
+        r#"{"id":"x","name":"no id"}"#,
+        "\n",
+        r#"{"name":"taken","nick":"b"}"#,
+        "\n",
+        r#"{"name":"twice","nick":"t"}"#,
+        "\n",
+        r#"{"name":"twice","nick":"t"}"#,
+        "\n",
+        r#"{"nmae":"wrong"}"#,
+        "\n",
+        r#"[1]"#,
+        "\n",
+        r#"{"name":7}"#,
+        "\n",
+        r#"{"name":"cut o"#,
+    );
+    let said = bench.pipe(&store, &["--resource", "people"], rows);
+    said.refused(&[
+        "standard input:2: Name must not be blank",
+        "standard input:4: Id is already taken",
+        "standard input:5: an id is a positive 64-bit integer",
+        "standard input:6: Nick is already taken",
+        "standard input:8: Nick is already taken",
+        "standard input:9: `people` has no field `nmae`; did you mean `name`?",
+        "standard input:10: a record is a JSON object",
+        "standard input:11: Name must be text",
+        "standard input:12: the row ends in the middle of its JSON; was the file cut off?",
+        "error: nothing was imported",
+    ]);
+    assert_eq!((said.err.lines().count(), said.code), (10, Some(1)), "{}", said.err);
+    assert_eq!(bench.all(&store), before);
+
+    let many: String = (0..3_000).map(|_| "{\"name\":\"\"}\n").collect();
+    let said = bench.pipe(&store, &["--resource", "people", "--max-errors", "3"], many);
+    said.refused(&["standard input:3: ", "(--max-errors)"]);
+    assert!(!said.err.contains("standard input:4: "), "{}", said.err);
+    assert_eq!(bench.all(&store), before);
+}
+
+fn what_refers_to_nothing_is_named(kind: Kind) {
+    let bench = Bench::new(kind);
+    let (store, before) = filled(&bench);
+    let rows = "{\"name\":\"x\",\"bossId\":1}\n{\"name\":\"y\",\"bossId\":99,\"homeId\":\"98\"}\n{\"id\":50,\"name\":\"\"}\n{\"name\":\"z\",\"bossId\":50}\n";
+    let said = bench.pipe(&store, &["--resource", "people"], rows);
+    said.refused(&[
+        "standard input:2: `bossId`: there is no person with the id 99",
+        "standard input:3: Name must",
+    ]);
+    // Who refers to a row that is told already is not to blame.
+    assert!(!said.err.contains("standard input:4"), "{}", said.err);
+    bench.write("students.csv", "name,courseIds\nS,[]\nT,\"[7]\"\n");
+    let said = bench.run("import", &store, &["--resource", "students", "--from", "students.csv"]);
+    said.refused(&["students.csv:3: `courseIds`: there is no course with the id 7"]);
+    assert_eq!(bench.all(&store), before);
+}
+
+/// Also those who refer to what was left out, and those who refer to them.
+fn bad_rows_can_be_left_out(kind: Kind) {
+    let bench = Bench::new(kind);
+    let (store, _) = filled(&bench);
+    let rows = concat!(
+        r#"{"id":10,"name":"ten","bossId":11}"#,
+        "\n",
+        r#"{"id":11,"name":"eleven","bossId":12}"#,
+        "\n",
+        r#"{"id":12,"name":"","bossId":1}"#,
+        "\n",
+        r#"{"id":13,"name":"thirteen","bossId":1}"#,
+        "\n",
+        r#"{"id":14,"name":"#,
+        "\n",
+    );
+    let said = bench.pipe(&store, &["--resource", "people", "--skip-bad"], rows);
+    assert!(said.succeeded, "{}", said.err);
+    for words in [
+        "left out: standard input:1: `bossId`: there is no person with the id 11",
+        "left out: standard input:2: `bossId`: there is no person with the id 12",
+        "left out: standard input:3: Name must not be blank",
+        "left out: standard input:5: the row ends in the middle",
+        "imported 1 row in ",
+        "people 1; 4 left out",
+    ] {
+        assert!(said.err.contains(words), "no {words:?} in\n{}", said.err);
+    }
+    let csv = bench.csv(&store, "people");
+    assert_eq!(csv.lines().count(), 4, "{csv}");
+    let many: String =
+        (0..2_000).map(|i| format!("{{\"name\":\"{}\"}}\n", if i % 2 == 0 { "" } else { "n" })).collect();
+    let said = bench.pipe(&store, &["--resource", "people", "--skip-bad", "--max-errors", "5"], many);
+    assert!(said.succeeded, "{}", said.err);
+    assert!(said.err.contains("left out: and 995 more; only 5 are told (--max-errors)"), "{}", said.err);
+    assert!(said.err.contains("people 1,000; 1,000 left out"), "{}", said.err);
+}
+
+#[test]
+fn files_that_are_no_tables_are_told_so() {
+    let bench = Bench::new(Kind::File);
+    let (store, before) = filled(&bench);
+    let check = |bytes: &[u8], words: &[&str]| {
+        bench.write("people.csv", bytes);
+        let said = bench.run("import", &store, &["--resource", "people", "--from", "people.csv"]);
+        said.refused(words);
+        said.refused(&["nothing was imported"]);
+        assert_eq!(bench.all(&store), before);
+    };
+    check(b"", &["people.csv:1: there is no line with the names of the columns"]);
+    check(b"name,nik\nx,y\n", &["people.csv:1: `people` has no field `nik`; did you mean `nick`?"]);
+    check(b"name,name\nx,y\n", &["people.csv:1: there are two columns `name`"]);
+    check(
+        b"name,nick\nx\nx,y,z\n",
+        &["people.csv:2: 1 cell, where the first line names 2 columns", "people.csv:3: 3 cells"],
+    );
+    check(b"name,nick\nfine,f\n\"cut,off\n", &["people.csv:3: a quote is opened here and never closed"]);
+    check(b"name,nick\n\"a\"b,c\n", &["people.csv:2: something stands behind a closing quote"]);
+    check(b"name,nick\nZo\xeb,z\n", &["people.csv:2: this is not UTF-8; save the file as UTF-8"]);
+    check(b"\xff\xfen\0a\0m\0e\0", &["people.csv:1: this is UTF-16; save the file as UTF-8"]);
+    check(b"name,rank\nx,1.2.3\ny,abc\n", &["people.csv:2: Rank ", "people.csv:3: Rank "]);
+    check(b"name,\nx,stray\n", &["people.csv:2: `stray` stands in a column without a name"]);
+    let long = format!("name\n{}\n", "x".repeat(2_000));
+    bench.write("people.csv", &long);
+    let said =
+        bench.run("import", &store, &["--resource", "people", "--from", "people.csv", "--max-row", "1 KiB"]);
+    said.refused(&["people.csv:2: this row is longer than 1024 bytes (--max-row)"]);
+    let said = bench.pipe(
+        &store,
+        &["--resource", "people", "--max-row", "1KiB"],
+        format!("\n{{\"name\":\"{}", "x".repeat(2_000)),
+    );
+    said.refused(&["standard input:2: this row is longer than 1024 bytes (--max-row)"]);
+    assert_eq!(bench.all(&store), before);
+}
+
+#[test]
+fn what_is_named_must_be_there() {
+    let bench = Bench::new(Kind::File);
+    let store = bench.store();
+    let wrong = |verb: &str, arguments: &[&str], code, words: &str| {
+        let said = bench.run(verb, &store, arguments);
+        said.refused(&[words]);
+        assert_eq!(said.code, Some(code), "{}", said.err);
+    };
+    wrong("export", &[], 1, "there is no store in ");
+    assert!(!bench.path("trefoil-data").exists());
+    assert!(bench.pipe(&store, &[], "").succeeded);
+    wrong("export", &["--resource", "poeple"], 2, "there is no resource `poeple`; did you mean `people`?");
+    wrong("export", &["--format", "csv"], 2, "CSV holds one resource a file");
+    wrong("export", &["--resource", "people", "--to", "app"], 1, "app is a folder; name a file");
+    wrong("export", &["--to", "no/such/place"], 1, "No such file or directory");
+    wrong("import", &["--from", "nowhere"], 2, "nowhere does not exist");
+    wrong("import", &["--from", "app"], 2, "app/trefoil.toml: it is neither .ndjson nor .csv");
+    bench.write("in/peopel.csv", "name\n");
+    wrong(
+        "import",
+        &["--from", "in"],
+        2,
+        "in/peopel.csv: there is no resource `peopel`; did you mean `people`?",
+    );
+    bench.write("two/people.csv", "name\n");
+    bench.write("two/people.ndjson", "");
+    wrong("import", &["--from", "two"], 2, "two/people.ndjson: two/people.csv is of the same resource");
+    assert!(bench.run("import", &store, &["--from", "two", "--format", "csv"]).succeeded);
+    bench.write("some.csv", "name\n");
+    wrong("import", &["--from", "some.csv"], 2, "CSV holds one resource: name it with --resource");
+    bench.pipe(&store, &[], "{\"name\":\"x\"}\n").refused(&["standard input:1: each line is {\"resource\""]);
+    bench.pipe(&store, &[], "{\"resource\":\"peple\",\"record\":{}}").refused(&["did you mean `people`?"]);
+    let memory = super::Store { flags: vec!["--database".into(), "memory:".into()] };
+    bench.pipe(&memory, &[], "").refused(&["memory: ends with its server"]);
+}
+
+/// Files may grow to a size and no further, which programs see as a disk that takes no more.
+fn limited(bench: &Bench, verb: &str, store: &super::Store, arguments: &[&str], kilobytes: u32) -> Said {
+    let inner = bench.command(verb, store, arguments);
+    let mut outer = std::process::Command::new("bash");
+    outer.arg("-c").arg(format!("trap '' XFSZ; ulimit -f {kilobytes}; exec \"$@\"")).arg("bash");
+    outer
+        .arg(inner.get_program())
+        .args(inner.get_args())
+        .current_dir(bench.folder.path())
+        .stdin(Stdio::null());
+    Said::of(outer.output().unwrap())
+}
+
+fn a_disk_that_takes_no_more(kind: Kind) {
+    let bench = Bench::new(kind);
+    let (store, before) = filled(&bench);
+    let many: String =
+        (0..8_000).map(|i| format!("{{\"name\":\"{}\",\"nick\":\"n{i}\"}}\n", "x".repeat(200))).collect();
+    bench.write("many.ndjson", &many);
+    if kind == Kind::File {
+        let said =
+            limited(&bench, "import", &store, &["--resource", "people", "--from", "many.ndjson"], 1_000);
+        said.refused(&["nothing was imported: the disk"]);
+        assert_eq!(bench.all(&store), before);
+    }
+    bench.import(&store, &["--resource", "people", "--from", "many.ndjson"]);
+    bench.write("out.ndjson", "from before");
+    let said = limited(&bench, "export", &store, &["--resource", "people", "--to", "out.ndjson"], 100);
+    said.refused(&["out.ndjson: File too large"]);
+    assert_eq!(bench.read("out.ndjson"), "from before");
+    let said = limited(&bench, "export", &store, &["--to", "out"], 100);
+    said.refused(&["out: File too large"]);
+    assert!(!bench.path("out").exists() && !bench.path("out.partial").exists());
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let said = Said::of(bench.command("export", &store, &[]).stdout(full).output().unwrap());
+    said.refused(&["standard output: No space left on device"]);
+    // A reader that has seen enough is no failure.
+    let mut child = bench.command("export", &store, &[]).stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert!(child.wait().unwrap().success());
+}

@@ -1,0 +1,44 @@
+//! Runs the commands of the page on moving data, and compares what they say with what stands below them.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+/// Times and speeds differ from run to run.
+fn steady(line: &str) -> String {
+    match line.split_once(" in ") {
+        Some((before, rest)) if line.starts_with("imported") || line.starts_with("exported") => {
+            let after = rest.split_once("rows/s").map_or("", |(_, after)| after);
+            format!("{before} in …{after}")
+        }
+        _ => line.to_owned(),
+    }
+}
+
+#[test]
+fn commands_of_the_data_page_say_what_stands_below_them() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("bin")).unwrap();
+    symlink(env!("CARGO_BIN_EXE_trefoil"), folder.path().join("bin/trefoil")).unwrap();
+    let path = format!("{}:{}", folder.path().join("bin").display(), std::env::var("PATH").unwrap());
+    let page = fs::read_to_string("docs/data.md").unwrap();
+    let mut compared = 0;
+    for block in page.split("```console\n").skip(1).map(|rest| rest.split("```").next().unwrap()) {
+        for step in block.split("$ ").filter(|step| !step.is_empty()) {
+            let (line, said) = step.split_once('\n').unwrap();
+            let run = Command::new("sh")
+                .args(["-c", &format!("exec 2>&1; {line}")])
+                .current_dir(folder.path())
+                .env_clear()
+                .env("PATH", &path)
+                .output()
+                .unwrap();
+            let out = String::from_utf8(run.stdout).unwrap().replace('\u{feff}', "").replace('\r', "");
+            let found: Vec<String> = out.lines().map(steady).collect();
+            let expected: Vec<String> = said.lines().map(steady).collect();
+            assert_eq!(found, expected, "{line}");
+            compared += 1;
+        }
+    }
+    assert!(compared >= 8, "the page shows {compared} commands");
+}

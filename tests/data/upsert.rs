@@ -1,0 +1,59 @@
+//! `--by FIELD`: rows that are there already change their records.
+
+use super::{Bench, Kind, both};
+
+both![rows_change_what_is_there, equal_is_what_the_field_says];
+
+fn rows_change_what_is_there(kind: Kind) {
+    let bench = Bench::new(kind);
+    let store = bench.store();
+    let first = "{\"id\":1,\"name\":\"Ann\",\"nick\":\"a\",\"note\":\"kept\"}\n{\"id\":2,\"name\":\"Bob\",\"nick\":\"b\"}\n";
+    assert!(bench.pipe(&store, &["--resource", "people"], first).succeeded);
+    // A part of the fields, a new one, and one that is new in its first row and there in its second.
+    bench.write("more.csv", "nick,name\na,Anna\nc,Cleo\nd,Dan\nd,Dana\n,Nobody\n");
+    let said = bench.run("import", &store, &["--resource", "people", "--from", "more.csv", "--by", "nick"]);
+    assert!(said.succeeded && said.err.contains("imported 5 rows"), "{}", said.err);
+    let csv = bench.csv(&store, "people");
+    let found: Vec<String> =
+        csv.lines().skip(1).map(|line| line.split(',').take(4).collect::<Vec<_>>().join(",")).collect();
+    assert_eq!(found, ["1,Anna,a,kept", "2,Bob,b,", "3,Cleo,c,", "4,Dana,d,", "5,Nobody,,"]);
+    // By id, with everything that the export had; again changes nothing that can be seen.
+    let people = bench.run("export", &store, &["--resource", "people"]).out;
+    let said = bench.pipe(&store, &["--resource", "people", "--by", "id"], &people);
+    assert!(said.succeeded, "{}", said.err);
+    let again = bench.run("export", &store, &["--resource", "people"]).out;
+    let without_time = |text: &str| -> Vec<String> {
+        text.lines().map(|line| line.split("\"touched\"").next().unwrap().to_owned()).collect()
+    };
+    assert_eq!(without_time(&again), without_time(&people));
+    let refused = [
+        ("name", "--by name: the field is not @unique in `people`; use one of `id`, `nick`, `rank`"),
+        ("nix", "--by nix: `people` has no such field; use one of `id`, `nick`, `rank`"),
+    ];
+    for (by, words) in refused {
+        let said = bench.pipe(&store, &["--resource", "people", "--by", by], "");
+        said.refused(&[words]);
+        assert_eq!(said.code, Some(2));
+    }
+    bench.pipe(&store, &["--by", "nick"], "").refused(&["say which with --resource"]);
+    let moved = "{\"id\":77,\"name\":\"Ann\",\"nick\":\"a\"}\n";
+    let said = bench.pipe(&store, &["--resource", "people", "--by", "nick"], moved);
+    said.refused(&["standard input:1: this record is there with the id 1, and an id never changes: 77"]);
+}
+
+/// Decimals are equal by value, and a whole application can be brought in again by its ids, but for its lists.
+fn equal_is_what_the_field_says(kind: Kind) {
+    let bench = Bench::new(kind);
+    let store = bench.store();
+    assert!(bench.pipe(&store, &["--resource", "people"], "{\"name\":\"A\",\"rank\":\"1.50\"}\n").succeeded);
+    let said =
+        bench.pipe(&store, &["--resource", "people", "--by", "rank"], "{\"name\":\"B\",\"rank\":1.5}\n");
+    assert!(said.succeeded, "{}", said.err);
+    let out = bench.run("export", &store, &["--resource", "people"]).out;
+    assert!(out.lines().count() == 1 && out.contains("\"name\":\"B\""), "{out}");
+    let said = bench.pipe(&store, &["--by", "id"], bench.all(&store));
+    assert!(said.succeeded, "{}", said.err);
+    assert!(bench.pipe(&store, &["--resource", "items"], "\"x\"\n").succeeded);
+    let said = bench.pipe(&store, &["--by", "id"], bench.all(&store));
+    said.refused(&["the plain list `items` has values already", "nothing was imported"]);
+}
