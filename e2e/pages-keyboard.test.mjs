@@ -101,7 +101,9 @@ function focused(page) {
     const label = element.labels?.[0] ?? element
     const name = (element.getAttribute('aria-label') ?? label.innerText).trim().replace(/\s+/g, ' ')
     const marks = [element, element.parentElement, element.closest('tr, li, .card')].filter(Boolean).map((each) => getComputedStyle(each))
-    const isSeen = marks.some((style) => (style.outlineStyle !== 'none' && style.outlineWidth !== '0px') || style.boxShadow !== 'none')
+    // A browser's own part of a control, such as the button of a calendar, shows its focus itself.
+    const isInside = element.matches(':focus-within:not(:focus)')
+    const isSeen = isInside || marks.some((style) => (style.outlineStyle !== 'none' && style.outlineWidth !== '0px') || style.boxShadow !== 'none')
     return { name, isSeen, inMain: document.querySelector('main').contains(element) }
   })
 }

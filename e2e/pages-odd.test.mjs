@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { EVERY_KIND, RESOURCES } from './pages/catalog.mjs'
 import { fillKinds } from './pages/kinds.mjs'
-import { ODD, lines, read, spaces } from './pages/odd.mjs'
+import { ODD, carried, read, spaces } from './pages/odd.mjs'
 import { Site } from './pages/site.mjs'
 
 const shop = new Site()
@@ -39,7 +39,7 @@ describe('samples', () => {
       const answers = [added, ...(await Promise.all(pages.map((path) => get(shop, path))))]
       const seen = await judged(answers)
       if (added.status === 303) assert.ok((await shop.json('/samples')).includes(text))
-      else assert.deepEqual(typed(seen[0], 'value'), [lines(text)])
+      else assert.deepEqual(typed(seen[0], 'value'), [carried(text)])
     })
   }
 })
@@ -66,45 +66,57 @@ test('bodies that are no form, and forms with odd names', async () => {
 async function addresses(site, name, text) {
   const odd = encodeURIComponent(text)
   const [list, blank] = await judged([await get(site, `/${name}`), await get(site, `/${name}/new`)])
-  const paths = [`/${name}/${odd}`, `/${name}/${odd}/edit`, `/${name}/${odd}/delete`, `/${name}/1/${odd}`, `/${name}/1?flash=${odd}`]
-  for (const parameter of ['q', 'sort', 'page', 'size', 'after', 'fields', odd, ...list.names]) paths.push(`/${name}?${parameter}=${odd}`)
-  for (const field of blank.names) paths.push(`/${name}/new?${encodeURIComponent(field)}=${odd}`)
-  const answers = []
-  for (const path of paths) answers.push(await get(site, path))
-  const seen = await judged(answers)
-  const search = seen[paths.indexOf(`/${name}?q=${odd}`)]
-  if (answers[paths.indexOf(`/${name}?q=${odd}`)].status === 200) assert.deepEqual(typed(search, 'q'), typed(search, 'q').map(() => lines(text)))
+  const search = `/${name}?q=${odd}`
+  const paths = [search, `/${name}/${odd}`, `/${name}/${odd}/edit`, `/${name}/${odd}/delete`, `/${name}/1/${odd}`, `/${name}/1?flash=${odd}`]
+  for (const parameter of ['sort', 'page', 'size', 'after', 'fields', odd, ...list.names]) paths.push(`/${name}?${parameter}=${odd}`)
+  for (const field of some(blank.names, text)) paths.push(`/${name}/new?${encodeURIComponent(field)}=${odd}`)
+  const answers = await each(paths, (path) => get(site, path))
+  const [found] = await judged(answers)
+  if (answers[0].status === 200) assert.deepEqual(typed(found, 'q'), typed(found, 'q').map(() => carried(text)))
 }
 
-/** In every field of a form alone, and in all texts at once; then on every page of the record that it made. */
+/** In a field of a form alone, and in all at once; then on every page of the record that it made. */
 async function forms(site, name, text) {
   const [record] = await judged([await get(site, `/${name}/1/edit`)])
   const whole = Object.fromEntries(record.typed)
-  const attempts = [...new Set(record.typed.map(([field]) => field))].map((field) => ({ ...whole, [field]: text }))
+  const attempts = some(Object.keys(whole), text).map((field) => ({ ...whole, [field]: text }))
   attempts.push(Object.fromEntries(record.typed.map(([field]) => [field, text])))
   for (const values of attempts) {
     const made = await post(site, `/${name}`, values)
     const [shown] = await judged([made])
-    if (made.status === 303) await stored(site, name, values)
-    else for (const [field, value] of Object.entries(values)) assert.deepEqual(typed(shown, field), [lines(value)], `${field} is kept`)
+    if (made.status === 303) await stored(site, name, values, text)
+    else for (const [field, value] of Object.entries(values)) assert.deepEqual(typed(shown, field), [carried(value)], `${field} is kept`)
   }
 }
 
 /** What was stored is the same on every page of the newest record. */
-async function stored(site, name, values) {
-  const [{ id }] = await site.json(`/${name}?fields=id&sort=-id&size=1`)
-  const paths = [`/${name}/${id}`, `/${name}/${id}/edit`, `/${name}/${id}/delete`, `/${name}?sort=-id&size=2`]
-  const [detail, edit] = await judged(await Promise.all(paths.map((path) => get(site, path))))
-  const record = await site.json(`/${name}/${id}?fields=*`)
+async function stored(site, name, values, text) {
+  const [record] = await site.json(`/${name}?fields=*&sort=-id&size=1`)
+  const paths = [`/${name}/${record.id}`, `/${name}/${record.id}/edit`, `/${name}/${record.id}/delete`, `/${name}?sort=-id&size=2`]
+  const [detail, edit] = await judged(await each(paths, (path) => get(site, path)))
   for (const [field, value] of Object.entries(record)) {
-    if (typeof value !== 'string' || values[field] !== value) continue
-    assert.deepEqual(typed(edit, field), [lines(value)], `${field} to edit`)
+    if (values[field] !== text || value !== text) continue
+    assert.deepEqual(typed(edit, field), [carried(value)], `${field} to edit`)
     assert.ok(spaces(detail.text).includes(spaces(value)), `${field} in full`)
   }
 }
 
+/** All fields of a form where there are few; of many a part that is another one for each input. */
+function some(fields, text) {
+  const parts = Math.ceil(fields.length / 8)
+  const part = Object.values(ODD).indexOf(text) % parts
+  return fields.filter((_, i) => i % parts === part)
+}
+
+/** The answers to all, a few at a time. */
+async function each(items, ask) {
+  const answers = []
+  for (let from = 0; from < items.length; from += 8) answers.push(...(await Promise.all(items.slice(from, from + 8).map(ask))))
+  return answers
+}
+
 function typed(seen, field) {
-  return seen.typed.filter(([name]) => name === field).map(([, value]) => lines(value))
+  return seen.typed.filter(([name]) => name === field).map(([, value]) => carried(value))
 }
 
 async function judged(answers) {
@@ -113,7 +125,6 @@ async function judged(answers) {
     assert.ok(status < 500, `${asked}: ${status} ${spaces(pages[i].text).slice(0, 200)}`)
     if (status !== 303) assert.match(type, /^text\/html/, asked)
     assert.deepEqual(pages[i].strange, [], asked)
-    if (status !== 303) assert.equal(pages[i].scripts, 1, asked)
   })
   return pages
 }

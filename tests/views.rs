@@ -222,3 +222,17 @@ fn check_names_what_is_wrong_with_views() {
     assert!(out.contains("`/gone` shows the view `gone`"), "{out}");
     assert!(out.contains("1 mistake, 2 warnings"), "{out}");
 }
+
+/// Somebody else holds the database: what cannot be written is told as a page, which asks nothing of the store.
+#[test]
+fn an_error_is_shown_although_the_store_is_away() {
+    let folder = folder(&[]);
+    let process = Process::start(folder.path(), &["serve", "app", "--data", "kept"]);
+    let outsider = rusqlite::Connection::open(folder.path().join("kept/trefoil.db")).expect("the store");
+    outsider.execute_batch("BEGIN IMMEDIATE").expect("held");
+    let headers = [("accept", "text/html"), ("content-type", "application/x-www-form-urlencoded")];
+    let reply = process.client().send("POST", "/notes", &headers, b"text=x");
+    assert_eq!((reply.status, reply.header("content-type")), (503, Some("text/html; charset=utf-8")));
+    let (text, wait) = (reply.text(), reply.header("retry-after").expect("a time").to_owned());
+    assert!(text.contains("<nav") && text.contains("Try again in"), "{wait}: {text}");
+}

@@ -3,6 +3,9 @@
 use std::process::Command;
 
 use serde_json::Value;
+use trefoil::Trefoil;
+use trefoil::app::App;
+use trefoil::config::{Config, Database};
 
 use crate::support::{Client, Server};
 
@@ -191,4 +194,86 @@ fn each_way_overwrites_and_deletes_the_same() {
             assert_eq!(record(client, &path), None, "{path} by way {way}");
         }
     }
+}
+
+/// What the sample has none of: input objects, connections, `where`, embedded values, lists, links, JSON.
+const HARDER: &str = r#"
+scalar JSON
+scalar Long
+scalar Decimal
+scalar DateTime
+scalar UUID
+scalar URL
+scalar Email
+enum Mood { CALM LOUD }
+type Address { street: String! @notBlank  mood: Mood!  floors: [Int!] }
+type Person @resource(path: "people") {
+  id: ID!
+  "With 'quotes', $(calls) and `ticks`."
+  name: String! @length(min: 20, max: 30) @default(value: "It's \"$(echo me)\" & `co`")
+  code: String! @pattern(regex: "[A-Z]{3}") @default(value: "ABC")
+  mood: Mood  moods: [Mood!]  tags: [String!]  big: Long  price: Decimal @range(min: 5)
+  at: DateTime  key: UUID  site: URL  mail: Email  any: JSON  happy: Boolean!  maybe: Boolean
+  home: Address!  homes: [Address!]  boss: Person @reference(inverse: "staff")  staff: [Person]
+  courses: [Course]  addedAt: DateTime @createdAt
+}
+type Course { id: ID! title: String!  people: [Person] }
+input AddressInput { street: String! mood: Mood! floors: [Int!] }
+input PersonInput {
+  name: String code: String mood: Mood moods: [Mood!] tags: [String!] big: Long price: Decimal at: DateTime key: UUID
+  site: URL mail: Email any: JSON happy: Boolean! maybe: Boolean home: AddressInput! homes: [AddressInput!] bossId: ID
+}
+input PersonWhere { price_gte: Decimal  mood: Mood  name_contains: String }
+type PersonEdge { node: Person cursor: String! }
+type PageInfo { hasNextPage: Boolean! endCursor: String }
+type PersonConnection { edges: [PersonEdge!]! pageInfo: PageInfo! }
+type Query {
+  people(first: Int, after: String, where: PersonWhere, orderBy: [String!]): PersonConnection!
+  person(id: ID!): Person
+}
+type Mutation {
+  createPerson(input: PersonInput!): Person!
+  updatePerson(id: ID!, input: PersonInput!): Person
+  deletePerson(id: ID!): Boolean!
+}
+"#;
+
+#[test]
+fn a_harder_schema_has_ways_that_work() {
+    let trefoil = Trefoil::app(App::of_schema("harder", HARDER));
+    let server = Server::start(trefoil, Config { database: Database::Memory, ..Config::default() });
+    let client = &mut Client::of(&server);
+    let found = ways(client, "/people/new");
+    let by_rest = json(&found.rest);
+    let (status, told) = pasted(&found.page);
+    assert_eq!(status, 303, "{}\n{told}", found.page);
+    let by_graphql = asked(client, &found.graphql);
+    let by_form = record(client, "/people/2").expect("made by the form");
+    for name in ["name", "moods", "tags", "big", "price", "at", "any", "happy", "home", "homes"] {
+        assert_eq!(by_rest[name], by_form[name], "{name}\n{}", found.page);
+        assert_eq!(by_rest[name], by_graphql[name], "{name}\n{}", found.graphql);
+        assert!(!by_rest[name].is_null(), "{name}");
+    }
+    let before = record(client, "/people/1").expect("made by REST");
+    let found = ways(client, "/people/1/edit");
+    assert_eq!(json(&found.rest), before, "{}", found.rest);
+    assert_eq!(pasted(&found.page).0, 303, "{}", found.page);
+    assert_eq!(record(client, "/people/1").expect("still there"), before, "{}", found.page);
+    assert_eq!(asked(client, &found.graphql)["id"], "1");
+    assert_eq!(record(client, "/people/1").expect("still there"), before, "{}", found.graphql);
+
+    let found = ways(client, "/people?price.gte=5&name.contains=me&mood=CALM&sort=-price&size=2");
+    let rows = json(&found.rest);
+    let edges = asked(client, &found.graphql);
+    let ids = |list: &Value, at: &str| -> Vec<Value> {
+        list.as_array().expect("a list").iter().map(|row| row.pointer(at).expect("an id").clone()).collect()
+    };
+    assert!(!found.graphql.contains('#'), "{}", found.graphql);
+    assert_eq!(ids(&rows, "/id").len(), 2, "{rows}");
+    assert_eq!(ids(&rows, "/id"), ids(&edges["edges"], "/node/id")[..2], "{}", found.graphql);
+    let found = ways(client, "/people/3/delete");
+    assert_eq!(asked(client, &found.graphql), Value::Bool(true));
+    assert_eq!(record(client, "/people/3"), None);
+    let courses = ways(client, "/courses");
+    assert_eq!((courses.graphql.as_str(), json(&courses.rest)), ("", serde_json::json!([])));
 }

@@ -39,15 +39,14 @@ export function read(page, answers) {
         names: [...new Set(controls.map((element) => element.name))],
         typed: controls.filter(isTyped).map((element) => [element.name, value(element)]),
         text: parsed.body.textContent,
-        scripts: parsed.querySelectorAll('script').length,
       }
     })
   }, answers)
 }
 
-/** Line ends are the one thing that HTML and forms have leave to change. */
-export function lines(text) {
-  return text.replace(/\r\n?/g, '\n')
+/** What HTML itself cannot carry: other line ends than its own, and the null character. */
+export function carried(text) {
+  return text.replace(/\r\n?/g, '\n').replaceAll('\0', '\uFFFD')
 }
 
 export function spaces(text) {

@@ -35,7 +35,7 @@ pub struct Row {
 }
 
 impl Row {
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.ends.len()
     }
 
@@ -98,7 +98,7 @@ impl<R: BufRead> Reader<R> {
             if !self.row(row)? {
                 return Ok(false);
             }
-            if row.len() > 1 || row.weight() > 0 {
+            if row.count() > 1 || row.weight() > 0 {
                 return Ok(true);
             }
         }

@@ -9,7 +9,7 @@ use super::encode::Encoder;
 use super::progress::{Progress, Whole};
 use super::target::{Output, Target};
 use super::{Format, Inventory, Resource};
-use crate::engine::{Answer, Engine, Listing, Operation, Outcome, Request, Row, Selection, Slice};
+use crate::engine::{Answer, Count, Engine, Listing, Operation, Outcome, Request, Row, Selection, Slice};
 use crate::error::{Error, Result};
 use crate::model::{Cell, Model};
 
@@ -62,10 +62,7 @@ pub async fn run(engine: &Engine, inventory: &Inventory, wanted: Wanted) -> Resu
 
 /// Only whoever runs the command sees it, so the cause is told.
 pub fn told(error: Error) -> String {
-    match error {
-        Error::Internal { cause } => cause,
-        error => error.to_string(),
-    }
+    if let Error::Internal { cause } = error { cause } else { error.to_string() }
 }
 
 /// One resource on its way.
@@ -154,10 +151,10 @@ impl State {
     }
 
     fn failed(&self, error: &io::Error) -> Failed {
-        match error.kind() {
-            io::ErrorKind::BrokenPipe => Failed::NobodyReads,
-            _ => Failed::Because(format!("{}: {error}", self.output.shown())),
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Failed::NobodyReads;
         }
+        Failed::Because(format!("{}: {error}", self.output.shown()))
     }
 }
 
@@ -215,7 +212,8 @@ async fn count(engine: &Engine, resources: &[Resource]) -> Whole {
     let mut all = 0;
     for resource in resources {
         let Resource::Records(record) = resource else { continue };
-        let listing = Listing { count: true, slice: Slice::Page { page: 1, size: 1 }, ..Listing::default() };
+        let slice = Slice::Page { page: 1, size: 1 };
+        let listing = Listing { count: Count::Exact, slice, ..Listing::default() };
         let selection: Arc<Selection> = Arc::default();
         let operation = Operation::List { record: *record, listing, selection: selection.clone() };
         match engine.collect(operation, selection).await.map(|found| found.outcome) {

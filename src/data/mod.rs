@@ -12,6 +12,7 @@ pub mod encode;
 pub mod export;
 pub mod import;
 pub mod inventory;
+mod pipe;
 pub mod progress;
 mod reading;
 pub mod rows;
@@ -59,7 +60,7 @@ pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);

@@ -271,7 +271,7 @@ fn likely(head: &[u8], known: impl Fn(&str) -> bool) -> u8 {
         // A name with a line break in it: then the others decide.
         let _ = csv::Reader::new(head, separator, 1, usize::MAX).next(&mut row);
         let names = row.cells().filter_map(|cell| std::str::from_utf8(cell).ok());
-        (names.filter(|name| known(name.trim())).count(), row.len())
+        (names.filter(|name| known(name.trim())).count(), row.count())
     };
     // Of equals the last would win.
     SEPARATORS.into_iter().rev().max_by_key(|separator| worth(*separator)).unwrap_or(b',')
@@ -332,8 +332,8 @@ impl<'a> Table<'a> {
             Of::Records(_, columns) => columns.len(),
             Of::List => 1,
         };
-        if row.len() != wanted {
-            let cells = if row.len() == 1 { "1 cell".to_owned() } else { format!("{} cells", row.len()) };
+        if row.count() != wanted {
+            let cells = if row.count() == 1 { "1 cell".to_owned() } else { format!("{} cells", row.count()) };
             return Err(format!("{cells}, where the first line names {wanted} columns"));
         }
         let mut texts = row.cells().map(|cell| std::str::from_utf8(cell).map_err(|_| NOT_UTF8.to_owned()));

@@ -73,7 +73,8 @@ impl Source {
     }
 }
 
-fn nameless() -> io::Result<File> {
+/// A file that nobody else can find, and that goes with the process.
+pub fn nameless() -> io::Result<File> {
     let path = std::env::temp_dir().join(format!("trefoil-{}", uuid::Uuid::new_v4()));
     let file = File::options().read(true).write(true).create_new(true).open(&path)?;
     std::fs::remove_file(&path)?;

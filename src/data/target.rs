@@ -1,8 +1,10 @@
 //! Where an export goes: standard output, a file or a folder, of which nobody ever sees a half.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Stdout, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+
+use super::pipe::Pipe;
 
 /// As it was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,21 +25,21 @@ pub struct Output {
 }
 
 enum Open {
-    Stdout(Stdout),
+    Pipe(Pipe),
     File(File),
 }
 
 impl Write for Open {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Open::Stdout(out) => out.write(bytes),
+            Open::Pipe(pipe) => pipe.write(bytes),
             Open::File(file) => file.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
-            Open::Stdout(out) => out.flush(),
+            Open::Pipe(pipe) => pipe.flush(),
             Open::File(file) => file.flush(),
         }
     }
@@ -70,7 +72,10 @@ impl Output {
             (Target::Folder(_), Some(folder)) => folder.join(name),
             (Target::File(_), Some(path)) => path.clone(),
             (Target::Stdout, _) | (Target::File(_) | Target::Folder(_), None) => {
-                self.open.get_or_insert_with(|| BufWriter::new(Open::Stdout(io::stdout())));
+                if self.open.is_none() {
+                    let pipe = Pipe::new(io::stdout()).map_err(|error| format!("temporary file: {error}"))?;
+                    self.open = Some(BufWriter::new(Open::Pipe(pipe)));
+                }
                 return Ok(());
             }
         };
@@ -111,7 +116,7 @@ impl Output {
     fn close(&mut self) -> io::Result<()> {
         let Some(open) = self.open.take() else { return Ok(()) };
         match open.into_inner().map_err(io::IntoInnerError::into_error)? {
-            Open::Stdout(mut out) => out.flush(),
+            Open::Pipe(pipe) => pipe.finish(),
             Open::File(file) => file.sync_all(),
         }
     }

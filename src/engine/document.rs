@@ -69,6 +69,14 @@ impl Wanted<'_> {
         if !listing.order.is_empty() && names(Role::OrderBy).is_none() {
             unsaid.push("sort".to_owned());
         }
+        let says_part = match &listing.slice {
+            Slice::Page { page: 1, .. } | Slice::First { after: None, .. } | Slice::All => true,
+            Slice::Page { .. } => names(Role::Page).is_some(),
+            Slice::First { after: Some(_), .. } => names(Role::After).is_some(),
+        };
+        if !says_part {
+            unsaid.push("page".to_owned());
+        }
         unsaid.dedup();
         unsaid
     }
@@ -91,8 +99,8 @@ impl Wanted<'_> {
             Role::Input => self.input(model, record, argument),
             Role::Page => self.page().map(|(page, _)| plain(json!(page))),
             Role::Size => self.page().map(|(_, size)| plain(json!(size))),
-            Role::First => self.first().map(|(first, _)| plain(json!(first))),
-            Role::After => self.first().and_then(|(_, after)| after).map(|after| plain(json!(after))),
+            Role::First => self.first(builtin).map(|(first, _)| plain(json!(first))),
+            Role::After => self.first(builtin).and_then(|(_, after)| after).map(|after| plain(json!(after))),
             Role::OrderBy => self.order(record).map(|words| json!(words).to_string()),
             Role::Where => self.conditions(model, record, argument),
             Role::ExpectedVersion | Role::Unknown => None,
@@ -157,9 +165,13 @@ impl Wanted<'_> {
         }
     }
 
-    fn first(&self) -> Option<(i64, Option<&str>)> {
+    /// Where the operation has words for both, the first part is its first page.
+    fn first(&self, builtin: &Builtin) -> Option<(i64, Option<&str>)> {
+        let has_pages = builtin.roles.iter().any(|(_, role)| *role == Role::Page);
         match &self.listing?.slice {
             Slice::First { first, after: Some(after) } => Some((*first, Some(after))),
+            Slice::First { first, after: None } if !has_pages => Some((*first, None)),
+            Slice::Page { page: 1, size } if !has_pages => Some((*size, None)),
             Slice::First { .. } | Slice::Page { .. } | Slice::All => None,
         }
     }

@@ -1,6 +1,9 @@
 //! What was exported comes in elsewhere and goes out again as the same bytes.
 
 use std::fs;
+use std::io::Read;
+use std::process::Stdio;
+use std::time::Duration;
 
 use super::{Bench, Kind, both, files};
 
@@ -9,7 +12,8 @@ both![
     references_come_in_any_order,
     lists_keep_their_order,
     ids_go_on_behind,
-    one_file_is_replaced_whole
+    one_file_is_replaced_whole,
+    a_slow_reader_gets_everything,
 ];
 
 /// Values that something could stumble over.
@@ -153,4 +157,21 @@ fn one_file_is_replaced_whole(kind: Kind) {
     let said = bench.run("export", &store, &["--to", "all.ndjson"]);
     assert!(said.succeeded, "{}", said.err);
     assert_eq!(bench.read("all.ndjson"), bench.all(&store));
+}
+
+/// More than lies in the buffers on the way, and a reader that takes its time: neither the store's snapshot nor its
+/// connection waits for it.
+fn a_slow_reader_gets_everything(kind: Kind) {
+    let bench = Bench::new(kind);
+    let store = bench.store();
+    let rows: String = (1..=8_000).map(|i| format!("{{\"title\":\"{i} {}\"}}\n", "x".repeat(200))).collect();
+    assert!(bench.pipe(&store, &["--resource", "teams"], rows).succeeded);
+    let mut child = bench.command("export", &store, &[]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut out = child.stdout.take().unwrap();
+    let mut text = vec![0; 100];
+    out.read_exact(&mut text).unwrap();
+    std::thread::sleep(Duration::from_secs(10));
+    out.read_to_end(&mut text).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert!(String::from_utf8(text).unwrap() == bench.all(&store));
 }

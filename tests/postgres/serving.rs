@@ -39,6 +39,13 @@ fn while_the_database_is_away_requests_get_503_and_the_log_says_so_once() {
             assert!(reply.text().contains("the database cannot be reached"), "{}", reply.text());
         }
     }
+    // The map of the application needs no database, only its counts do.
+    let home = client.send("GET", "/", &[("Accept", "text/html")], b"");
+    assert_eq!(home.status, 200, "{}", home.text());
+    assert!(home.text().contains("<a href=\"/users\">Users</a> <span class=\"count\">–<"), "{}", home.text());
+    let list = client.send("GET", "/users", &[("Accept", "text/html")], b"");
+    assert_eq!((list.status, list.header("retry-after")), (503, Some("1")), "{}", list.text());
+    assert!(list.text().contains("<h1"), "{}", list.text());
     assert_eq!(client.send("GET", "/health/live", &[], b"").status, 200);
     process.wait_for("the database is away");
     cluster.again();

@@ -101,7 +101,7 @@ impl Served {
             }
         }
         if !more {
-            options.sort_by(|(_, one), (_, other)| one.to_lowercase().cmp(&other.to_lowercase()));
+            options.sort_by_cached_key(|(_, title)| title.to_lowercase());
         }
         tell_apart(&mut options);
         let plural = self.subject(target).resource.plural.to_lowercase();

@@ -14,18 +14,24 @@ pub fn place(controls: &mut [Control], violations: &[Violation]) -> Vec<Link> {
 
 /// The nearest control around what is wrong: a line of a list has none of its own.
 fn complain(controls: &mut [Control], violation: &Violation) -> Link {
-    let path = &violation.path;
+    let (path, message) = (&violation.path, sentence(&violation.message));
     for end in (1..=path.len()).rev() {
         let name = dotted(&path[..end]);
         let Some(control) = find(controls, &name) else { continue };
         let label = match path.get(end) {
-            Some(Segment::Index(index)) => format!("{} (number {})", violation.message, index + 1),
-            Some(Segment::Field(_)) | None => violation.message.clone(),
+            Some(Segment::Index(index)) => format!("{message} (number {})", index + 1),
+            Some(Segment::Field(_)) | None => message,
         };
         control.errors.push(label.clone());
         return Link { label, href: format!("#{}", control.id) };
     }
-    Link { label: violation.message.clone(), href: TOP.to_owned() }
+    Link { label: message, href: TOP.to_owned() }
+}
+
+/// A message that stands for itself: some go on after other words elsewhere.
+pub fn sentence(message: &str) -> String {
+    let mut letters = message.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 fn dotted(path: &[Segment]) -> String {
@@ -83,9 +89,9 @@ mod tests {
             hrefs,
             ["#f-name", "#f-lines.0.price", "#f-lines.0", "#f-lines", "#f-tags._json", "#main", "#main"]
         );
-        assert_eq!(controls[1].errors, ["d (number 8)"]);
-        assert_eq!(controls[1].children[0].errors, ["c"]);
-        assert_eq!(controls[1].children[0].children[0].errors, ["b"]);
-        assert_eq!(controls[2].errors, ["e (number 3)"]);
+        assert_eq!(controls[1].errors, ["D (number 8)"]);
+        assert_eq!(controls[1].children[0].errors, ["C"]);
+        assert_eq!(controls[1].children[0].children[0].errors, ["B"]);
+        assert_eq!(controls[2].errors, ["E (number 3)"]);
     }
 }

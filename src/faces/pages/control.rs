@@ -110,6 +110,8 @@ impl<'a> Maker<'a> {
                 (ControlKind::Text, None, "")
             }
         };
+        // One line would lose the others.
+        let kind = if value.contains(['\n', '\r']) { ControlKind::Textarea } else { kind };
         with_hint(Control { kind, inputmode, autocomplete, ..control }, hint)
     }
 
@@ -141,6 +143,9 @@ impl<'a> Maker<'a> {
         }
         let lines = Control { kind: ControlKind::Textarea, value: node.texts.join("\n"), ..control.clone() };
         match &item.kind {
+            Kind::Enum(_) if node.texts.iter().any(|text| text.contains('\n')) => {
+                with_hint(lines, "One a line.")
+            }
             Kind::Enum(name) => {
                 let values = self.model.enums.get(name).map(|found| found.values.as_slice());
                 let chosen: Vec<&str> = node.texts.iter().flat_map(|text| text.lines()).collect();
@@ -235,8 +240,7 @@ fn in_json(node: &Node, control: Control) -> Control {
 }
 
 fn text_kind(field: &Field, value: &str) -> ControlKind {
-    // A line would lose the others.
-    if is_long(field) || value.contains(['\n', '\r']) {
+    if is_long(field) {
         ControlKind::Textarea
     } else if is_email(field) && is_sane(value) {
         ControlKind::Email

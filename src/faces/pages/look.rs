@@ -94,11 +94,14 @@ fn copied(row: &dyn Row, selection: &Selection, extra: usize, texts: usize) -> O
     let cells = (0..columns + extra).map(|i| match row.cell(i) {
         // What a cursor is made of must stay whole.
         Cell::Text(text) if i < columns => Stored::Text(text[..text.floor_char_boundary(texts)].to_owned()),
-        cell => cell.to_stored(),
+        cell @ (Cell::Null | Cell::Int(_) | Cell::Real(_) | Cell::Text(_) | Cell::Unreadable) => {
+            cell.to_stored()
+        }
     });
     let children = selection.children.iter().enumerate().map(|(i, child)| {
         let mut rows = Vec::new();
-        row.each_child(i, &mut |row| rows.push(copied(row, &child.selection, 0, texts)));
+        // Other records are only ever rows and names.
+        row.each_child(i, &mut |row| rows.push(copied(row, &child.selection, 0, texts.min(PART))));
         rows
     });
     OwnedRow { cells: cells.collect(), children: children.collect() }

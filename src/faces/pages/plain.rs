@@ -6,6 +6,7 @@ use http::header::CACHE_CONTROL;
 use http::request::Parts;
 
 use super::Served;
+use super::complaints::sentence;
 use super::flash::{self, Deed};
 use super::look::{PART, look};
 use super::press;
@@ -100,12 +101,6 @@ impl Served {
         frame.ways = self.ways(site, head, About::Plain { path: &list.path });
         self.show(&head.headers, status, frame, "plain", &content)
     }
-}
-
-/// "the value …" as a sentence of its own.
-fn sentence(message: &str) -> String {
-    let mut letters = message.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 fn brief(text: &str) -> String {

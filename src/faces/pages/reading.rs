@@ -105,7 +105,10 @@ impl Reading {
 
     pub fn labelled(&self, model: &Model, subjects: &[Subject], row: &OwnedRow) -> Vec<Labelled> {
         let owner = model.record(self.record);
-        let labels = self.fields.iter().map(|(field, _)| naming::label(&owner.field(*field).name));
+        let labels = self.fields.iter().map(|(field, _)| match owner.field(*field) {
+            Field { kind: Kind::Id, .. } => "ID".to_owned(),
+            field => naming::label(&field.name),
+        });
         let values = self.shown(model, subjects, row, None, Room::Whole);
         labels.zip(values).map(|(label, value)| Labelled { label, value }).collect()
     }

@@ -54,8 +54,14 @@ fn list(model: &Model, item: &Item, items: &[Value], depth: usize) -> Node {
             let groups = items.iter().map(|value| spell(model, &item.kind, value, depth)).collect();
             Some(Node::numbered(groups)).filter(|node| node.below.values().all(|group| !group.is_blank()))
         }
-        Kind::Enum(_) if !items.contains(&Value::Null) => {
-            Some(Node { texts: items.iter().map(plain).collect(), ..Node::default() })
+        Kind::Enum(name) if !items.contains(&Value::Null) => {
+            let texts: Vec<String> = items.iter().map(plain).collect();
+            let values = model.enums.get(name).map(|found| found.values.as_slice()).unwrap_or_default();
+            let places: Vec<_> =
+                texts.iter().map(|text| values.iter().position(|value| value == text)).collect();
+            // Ticks come back in the order of the schema and each once.
+            let in_order = places.iter().all(Option::is_some) && places.is_sorted_by(|one, next| one < next);
+            Some(if in_order { Node { texts, ..Node::default() } } else { Node::text(texts.join("\n")) })
         }
         Kind::Scalar(scalar) if *scalar != Scalar::Json => {
             let lines: Vec<String> = items.iter().map(plain).collect();

@@ -7,7 +7,7 @@ use super::pairs::Pairs;
 use super::tree::Node;
 use super::typed::Reader;
 use crate::error::{Segment, Violation};
-use crate::model::{FieldId, Model, RecordType};
+use crate::model::{FieldId, Kind, Model, RecordType};
 
 /// Names that are never fields; `_find.` goes before the name of what is looked for.
 pub const KEY: &str = "_key";
@@ -134,8 +134,11 @@ pub fn of_control(record: &RecordType, name: &str) -> Option<FieldId> {
     if [KEY, VERSION, FIND, ADD, REMOVE].contains(&name) {
         return None;
     }
-    let first = name.split('.').next()?;
-    record.input_field(first).filter(|id| record.field(*id).is_writable())
+    let (first, inside) = name.split_once('.').map_or((name, None), |(first, rest)| (first, Some(rest)));
+    let id = record.input_field(first).filter(|id| record.field(*id).is_writable())?;
+    // What has no parts has no names inside: `name.txt` may well be a text.
+    let has_parts = matches!(record.field(id).kind, Kind::Embedded(_) | Kind::List(_));
+    (inside.is_none() || has_parts).then_some(id)
 }
 
 /// Whether a complaint is about this field or something inside of it.

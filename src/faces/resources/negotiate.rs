@@ -121,21 +121,6 @@ impl Offers {
         let detail = format!("Accept allows none of what there is here: {}", names.join(", "));
         Problem::new(StatusCode::NOT_ACCEPTABLE, "NOT_ACCEPTABLE", detail)
     }
-
-    /// The request would get a page, and pages do not exist.
-    pub fn no_page(self) -> Problem {
-        let others = Offers::named(self);
-        let detail = match others.is_empty() {
-            true => "there is no page here".to_owned(),
-            false => format!("there is no page here; Accept may ask for {others}"),
-        };
-        Problem::new(StatusCode::NOT_ACCEPTABLE, "NOT_ACCEPTABLE", detail)
-    }
-
-    fn named(self) -> String {
-        let names = self.0.iter().filter(|offer| **offer != Wanted::Page).map(|offer| offer.media());
-        names.collect::<Vec<_>>().join(", ")
-    }
 }
 
 /// Whether a deletion is answered with nothing but its success; else it leads back to the list.

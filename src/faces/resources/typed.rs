@@ -193,14 +193,17 @@ fn unix_lines(text: &str) -> String {
 
 /// A time without a zone is in UTC, as the control says; seconds may be left out.
 fn moment(text: &str) -> String {
-    let spelled = text.replacen(' ', "T", 1);
-    let Some((_, clock)) = spelled.split_once('T') else { return text.to_owned() };
+    let parts = text.split_at_checked(10);
+    let Some((day, clock)) = parts.and_then(|(day, rest)| Some((day, rest.strip_prefix(['T', 't', ' '])?)))
+    else {
+        return text.to_owned();
+    };
     let is_local =
         clock.len() >= 5 && clock.bytes().all(|byte| byte.is_ascii_digit() || b":.".contains(&byte));
     match (is_local, clock.len()) {
-        (false, _) => spelled,
-        (true, 5) => format!("{spelled}:00Z"),
-        (true, _) => format!("{spelled}Z"),
+        (false, _) => format!("{day}T{clock}"),
+        (true, 5) => format!("{day}T{clock}:00Z"),
+        (true, _) => format!("{day}T{clock}Z"),
     }
 }
 
@@ -232,7 +235,9 @@ mod tests {
             ("2026-03-01T09:30:15+02:00", "2026-03-01T09:30:15+02:00"),
             ("2026-03-01T09:30:15Z", "2026-03-01T09:30:15Z"),
             ("tomorrow", "tomorrow"),
+            ("2026-03-01 09:30:15+02:00", "2026-03-01T09:30:15+02:00"),
             ("at T", "at T"),
+            ("ten letter", "ten letter"),
         ];
         for (typed, meant) in table {
             assert_eq!(moment(typed), meant, "{typed}");

@@ -129,8 +129,8 @@ pub async fn run(session: Session<'_>, asked: &OnList, visit: Visit<'_>) -> Resu
     Ok(head.outcome(rest))
 }
 
-/// Appends many values at once, in their order; gives the version of the list behind them.
-pub async fn append_all(session: Session<'_>, name: &str, values: &[&str]) -> Result<i64, Fault> {
+/// Appends many values at once, in their order; tells how the list is with them.
+pub async fn append_all(session: Session<'_>, name: &str, values: &[&str]) -> Result<Outcome, Fault> {
     let Some(head) = head(session, name, true).await? else { return Err(absent(name).into()) };
     let sql = "INSERT INTO trefoil_list_values (list, position, value) \
                SELECT $1, CAST($2 AS bigint) + v.number - 1, v.value \
@@ -138,7 +138,7 @@ pub async fn append_all(session: Session<'_>, name: &str, values: &[&str]) -> Re
     let values: Vec<Stored> = values.iter().map(|value| Stored::Text((*value).to_owned())).collect();
     let [list, next] = [head.id, head.next].map(Parameter::integer);
     session.execute(sql, &[list, next, Parameter::List(&values)]).await?;
-    Ok(self::head(session, name, false).await?.map_or(head.version, |head| head.version))
+    Ok(self::head(session, name, false).await?.unwrap_or(head).outcome(None))
 }
 
 async fn head(session: Session<'_>, name: &str, locked: bool) -> Result<Option<Head>, Fault> {

@@ -106,8 +106,8 @@ async fn together(
     plans: &[(usize, Plan)],
 ) -> Result<Option<Vec<Outcome>>, Fault> {
     if let Some((list, values)) = appended(plans) {
-        let version = lists::append_all(session, list, &values).await?;
-        return Ok(Some(vec![Outcome::Plain { version, rest: None }; plans.len()]));
+        let outcome = lists::append_all(session, list, &values).await?;
+        return Ok(Some(vec![outcome; plans.len()]));
     }
     match Together::of(plans) {
         Some(all) => insert(session, model, &all).await.map(Some),
