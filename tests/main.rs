@@ -25,3 +25,4 @@ mod store;
 mod subscribe;
 mod support;
 mod tidy;
+mod transfer;

@@ -1,11 +1,18 @@
 //! The command line: which subcommand, with what, and what comes of it.
 
+mod backup;
+mod bar;
 mod check;
 mod failure;
 mod flags;
 mod migrate;
+mod move_;
 mod new;
+mod reset;
+mod restore;
+mod seed;
 mod serve;
+mod stores;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -49,6 +56,11 @@ fn dispatch(matches: &ArgMatches, registry: Registry) -> Result<(), Failure> {
         Some(("check", matches)) => check::run(matches, &registry),
         Some(("new", matches)) => new::run(matches),
         Some(("migrate", matches)) => migrate::run(matches, &registry),
+        Some(("backup", matches)) => backup::run(matches),
+        Some(("restore", matches)) => restore::run(matches),
+        Some(("move", matches)) => move_::run(matches),
+        Some(("seed", matches)) => seed::run(matches, &registry),
+        Some(("reset", matches)) => reset::run(matches, &registry),
         Some((other, _)) => unreachable!("clap knows no subcommand {other}"),
         None => unreachable!("serve is what runs when nothing else is named"),
     }
@@ -59,6 +71,7 @@ fn command() -> Command {
         .version(env!("CARGO_PKG_VERSION"))
         .about("A durable backend from a schema file. Without a command it serves the built-in sample.")
         .subcommands([serve::command(), check::command(), new::command(), migrate::command()])
+        .subcommands([backup::command(), restore::command(), move_::command(), seed::command(), reset::command()])
         .disable_help_subcommand(true)
         .override_usage("trefoil [serve] [OPTIONS]\n       trefoil serve my-app [OPTIONS]\n       trefoil <COMMAND>")
         .after_help("`trefoil --port 9000` is `trefoil serve --port 9000`.\nExit codes: 0 done, 1 failed or `check` found mistakes, 2 wrong command line, setting or folder.")

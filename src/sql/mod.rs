@@ -18,6 +18,7 @@ mod parts;
 pub mod postgres;
 pub mod select;
 pub mod sqlite;
+pub mod transfer;
 pub mod write;
 
 mod keys;

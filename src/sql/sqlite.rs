@@ -237,6 +237,14 @@ impl Drop for SqliteStore {
     }
 }
 
+/// What an error means, for whoever runs a command.
+pub(super) fn words(error: &rusqlite::Error) -> String {
+    match to_error(error) {
+        Error::Internal { cause } => cause,
+        error => error.to_string(),
+    }
+}
+
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
     std::thread::Builder::new().name(name.to_owned()).spawn(work).map_err(Error::internal)
 }
