@@ -239,10 +239,8 @@ impl Drop for SqliteStore {
 
 /// What an error means, for whoever runs a command.
 pub(super) fn words(error: &rusqlite::Error) -> String {
-    match to_error(error) {
-        Error::Internal { cause } => cause,
-        error => error.to_string(),
-    }
+    let error = to_error(error);
+    if let Error::Internal { cause } = error { cause } else { error.to_string() }
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {

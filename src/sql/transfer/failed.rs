@@ -59,9 +59,6 @@ impl From<MigrateError> for Failed {
 
 impl From<Error> for Failed {
     fn from(error: Error) -> Self {
-        match error {
-            Error::Internal { cause } => Failed(cause),
-            error => Failed(error.to_string()),
-        }
+        Failed(if let Error::Internal { cause } = error { cause } else { error.to_string() })
     }
 }
