@@ -46,6 +46,16 @@ describe('nothing is found on', () => {
   }
 })
 
+test('the judges find what is wrong', async () => {
+  const page = pages.get(bare)
+  const wrong = '<!doctype html><html><title>x</title><main><p>pale</p><input name="a"><input name="a"></main></html>'
+  await page.goto('/')
+  await page.setContent(wrong)
+  await page.evaluate(() => (document.querySelector('p').style.color = '#bbb'))
+  const found = [...(await markup(wrong)), ...(await axe(page))].join('\n')
+  for (const rule of ['form-dup-name', 'html-has-lang', 'color-contrast', 'label']) assert.match(found, new RegExp(`^${rule}\\b`, 'm'))
+})
+
 async function look(page, colorScheme, width) {
   await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
   await page.setViewportSize({ width, height: 800 })

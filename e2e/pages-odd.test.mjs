@@ -62,6 +62,12 @@ test('bodies that are no form, and forms with odd names', async () => {
   await judged(answers)
 })
 
+test('text that becomes markup is seen', async () => {
+  const bad = ['markup', 'a way out of an attribute', 'script', 'an address that is a program'].map((kind) => ODD[kind])
+  const pages = bad.map((text) => `<main><input name="a" value="${text}"><a href="${text}">${text}</a></main>`)
+  for (const [i, { strange }] of (await read(eyes, pages)).entries()) assert.ok(strange.length > 0, bad[i])
+})
+
 /** In the path, in every filter, in what a form is filled with beforehand. */
 async function addresses(site, name, text) {
   const odd = encodeURIComponent(text)
