@@ -57,10 +57,11 @@ impl Served {
         name: &str,
         content: &impl Serialize,
     ) -> Result<String, Broken> {
+        // The later one of a name counts: a view of the application's own may be called like a part of the frame.
         let context = Value::from_pairs([
+            (name, Value::from(Serde(content))),
             ("site", Value::from(Serde(&self.frame))),
             ("head", Value::from(Serde(head))),
-            (name, Value::from(Serde(content))),
         ]);
         views.render(&format!("{name}.html"), context)
     }
