@@ -57,7 +57,7 @@ function crowded() {
 }
 
 async function take({ site, name, visit }) {
-  const context = await site.browser.context({ viewport: { width: 1280, height: 800 } })
+  const context = await site.browser.context({ reducedMotion: 'reduce' })
   const page = await site.watched(context)
   await visit(page)
   for (const width of WIDTHS) {

@@ -28,6 +28,9 @@ pub mod faces;
 // The application folder.
 pub mod app;
 
+// Records that nobody has typed.
+pub mod fake;
+
 // The life of the process.
 pub mod server;
 

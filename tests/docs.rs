@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::support::{Client, Process, Server, command};
+use crate::support::{Client, Process, Server, command, postgres};
 
 const PAGES: &[&str] =
     &["README.md", "docs/schema.md", "docs/operations.md", "docs/graphql.md", "docs/storage.md"];
@@ -435,4 +435,30 @@ fn schemas_of_the_guide_have_no_mistakes() {
         }
     }
     assert!(checked >= 4, "the guide shows {checked} schemas");
+}
+
+/// Each command of the page in order, on an application that has records; its databases are those of the test.
+#[test]
+fn commands_of_the_backup_page_work() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |line: &str| {
+        let arguments: Vec<&str> = line.split_whitespace().collect();
+        let ran = command(folder.path(), &arguments).output().expect("it runs");
+        assert!(ran.status.success(), "trefoil {line}\n{}", String::from_utf8_lossy(&ran.stderr));
+    };
+    run("new my-app");
+    run("seed my-app --fake 20");
+    let databases = [("copy", postgres::database()), ("shop", postgres::database())];
+    let mut ran = 0;
+    for block in blocks("docs/backup.md").into_iter().filter(|block| block.language == "console") {
+        for line in block.text.lines() {
+            let mut line = line.strip_prefix("$ trefoil ").expect("a command").to_owned();
+            for (name, url) in &databases {
+                line = line.replace(&format!("postgres://trefoil@db.example.org/{name}"), url);
+            }
+            run(&line);
+            ran += 1;
+        }
+    }
+    assert_eq!(ran, 10);
 }

@@ -27,5 +27,6 @@ mod store;
 mod subscribe;
 mod support;
 mod tidy;
+mod transfer;
 mod views;
 mod ways;

@@ -14,9 +14,13 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("data", &["error", "model", "engine"]),
     ("faces", &["error", "config", "model", "engine", "app"]),
     ("app", &["error", "config", "model", "engine"]),
+    ("fake", &["error", "model", "engine"]),
     ("server", &["error", "config", "model", "engine", "sql", "faces", "app", "embed"]),
     ("embed", &["error", "config", "model", "engine", "app", "server"]),
-    ("cli", &["error", "config", "model", "engine", "data", "sql", "faces", "app", "server", "embed"]),
+    (
+        "cli",
+        &["error", "config", "model", "engine", "data", "sql", "faces", "app", "fake", "server", "embed"],
+    ),
     ("main", &["cli"]),
 ];
 

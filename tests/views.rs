@@ -144,7 +144,8 @@ fn errors_say_what_to_do_next() {
     let html = ("accept", "text/html");
     let form = ("content-type", "application/x-www-form-urlencoded");
     let mut client = process.client();
-    let table: [(&str, &str, Vec<(&str, &str)>, String, u16, &str); 7] = [
+    type Row<'r> = (&'r str, &'r str, Vec<(&'r str, &'r str)>, String, u16, &'r str);
+    let table: [Row<'_>; 7] = [
         ("GET", "/notes/x", vec![html], String::new(), 400, "Check the address"),
         (
             "POST",

@@ -69,7 +69,9 @@ fn asked(client: &mut Client, document: &str) -> Value {
 fn flat(record: &Value) -> Value {
     let fields = record.as_object().expect("a record").iter().map(|(name, value)| match value {
         Value::Object(target) => (format!("{name}Id"), target["id"].clone()),
-        other => (if name == "user" { "userId".to_owned() } else { name.clone() }, other.clone()),
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
+            (if name == "user" { "userId".to_owned() } else { name.clone() }, other.clone())
+        }
     });
     fields.collect()
 }

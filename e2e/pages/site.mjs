@@ -60,11 +60,14 @@ export class Site {
     })
     const plain = page.goto.bind(page)
     page.goto = (path, options) => plain(new URL(path, this.url).href, options)
+    page.judge = () => {
+      const [said, asked] = [complaints.splice(0), seen.splice(0)]
+      assert.deepEqual(said.filter(isComplaint), [], `at ${page.url()}`)
+      assert.deepEqual(asked.filter((url) => !url.startsWith(`${this.url}/`) && !/^(about|data|blob):/.test(url)), [], 'asked of another host')
+    }
     page.done = async () => {
-      const url = page.url()
       await (isLast ? context.close() : page.close())
-      assert.deepEqual(complaints.filter(isComplaint), [], `at ${url}`)
-      assert.deepEqual(seen.filter((asked) => !asked.startsWith(`${this.url}/`) && !/^(about|data|blob):/.test(asked)), [], 'asked of another host')
+      page.judge()
     }
     return page
   }

@@ -24,7 +24,7 @@ def records(ctx, response):
     return [json.loads(line) for line in response.content.decode().splitlines()]
 
 
-@schemathesis.deserializer("text/plain")
+@schemathesis.deserializer("text/html", "text/plain")
 def text(ctx, response):
     return response.content.decode()
 

@@ -1,13 +1,20 @@
 //! The command line: which subcommand, with what, and what comes of it.
 
+mod backup;
+mod bar;
 mod check;
 mod export;
 mod failure;
 mod flags;
 mod import;
 mod migrate;
+mod move_;
 mod new;
+mod reset;
+mod restore;
+mod seed;
 mod serve;
+mod stores;
 mod views;
 
 use std::ffi::OsString;
@@ -55,6 +62,11 @@ fn dispatch(matches: &ArgMatches, registry: Registry) -> Result<(), Failure> {
         Some(("views", matches)) => views::run(matches),
         Some(("export", matches)) => export::run(matches, &registry),
         Some(("import", matches)) => import::run(matches, &registry),
+        Some(("backup", matches)) => backup::run(matches),
+        Some(("restore", matches)) => restore::run(matches),
+        Some(("move", matches)) => move_::run(matches),
+        Some(("seed", matches)) => seed::run(matches, &registry),
+        Some(("reset", matches)) => reset::run(matches, &registry),
         Some((other, _)) => unreachable!("clap knows no subcommand {other}"),
         None => unreachable!("serve is what runs when nothing else is named"),
     }
@@ -66,6 +78,7 @@ fn command() -> Command {
         .about("A durable backend from a schema file. Without a command it serves the built-in sample.")
         .subcommands([serve::command(), check::command(), new::command(), migrate::command(), views::command()])
         .subcommands([export::command(), import::command()])
+        .subcommands([backup::command(), restore::command(), move_::command(), seed::command(), reset::command()])
         .disable_help_subcommand(true)
         .override_usage("trefoil [serve] [OPTIONS]\n       trefoil serve my-app [OPTIONS]\n       trefoil <COMMAND>")
         .after_help("`trefoil --port 9000` is `trefoil serve --port 9000`.\nExit codes: 0 done, 1 failed or `check` found mistakes, 2 wrong command line, setting or folder.")

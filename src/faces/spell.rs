@@ -50,7 +50,9 @@ impl Asker {
         let otherwise = match self.speaks {
             Some(Speaks::Always(voice)) => return voice,
             // Who sends JSON, or names fields, and asks for nothing in particular is a program.
-            Some(Speaks::Otherwise(Voice::Html)) if self.sent_json || chooses_fields(&self.uri) => Voice::Json,
+            Some(Speaks::Otherwise(Voice::Html)) if self.sent_json || chooses_fields(&self.uri) => {
+                Voice::Json
+            }
             Some(Speaks::Otherwise(voice)) => voice,
             None if self.speaks_graphql() => return Voice::GraphQl,
             None => Voice::Text,

@@ -19,10 +19,10 @@ use crate::faces::metrics::Metrics;
 use crate::faces::shutdown::Shutdown;
 use crate::faces::{self, health, rest};
 use crate::sql::migrate::{MigrateError, Mode, Report};
-use crate::sql::{DataLock, Database, Options, postgres};
+use crate::sql::{DataLock, Database, Options, postgres, transfer};
 
 /// The file in the data folder that holds everything.
-const FILE: &str = "trefoil.db";
+pub const FILE: &str = "trefoil.db";
 
 /// A server that listens.
 pub struct Running {
@@ -93,8 +93,8 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
     let face = face.within(&config, &metrics, &shutdown);
     let streams =
         rest::Streams { heartbeat: config.heartbeat, metrics: metrics.clone(), shutdown: shutdown.clone() };
-    // The name of the very first place belongs to this store and to no other.
-    let identity = feed.id(0).await.map_err(StartError::store)?;
+    // The name of the very last place belongs to this store and to no other, nor to an older self it was restored from.
+    let identity = feed.id(i64::MAX).await.map_err(StartError::store)?;
     let front = Front::new(front::Served::new(&app, engine.clone(), &identity, streams.clone()));
     let router = router(&face, &front, &store, &metrics, &shutdown);
     let ground = Ground { owners: front.owners(), errors: front.errors() };
@@ -111,6 +111,58 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
         tokio::spawn(site.follow(watch, shutdown.clone()));
     }
     Ok(Running { addresses, engine, shutdown, shutdown_delay: config.shutdown_delay, serving, _lock: lock })
+}
+
+/// Opens the store for a command that writes records as a server would: brought to the schema, with its seeds in.
+pub async fn ready(
+    app: &App,
+    config: &Config,
+    registry: &Registry,
+) -> Result<(Option<DataLock>, Engine), StartError> {
+    let understood =
+        understand(app, registry).map_err(|diagnostics| StartError::schema(app, &diagnostics))?;
+    let (lock, store) = open(config).await?;
+    Ok((lock, prepared(Arc::new(store), app, config, registry, &understood).await?))
+}
+
+async fn prepared(
+    store: Arc<Database>,
+    app: &App,
+    config: &Config,
+    registry: &Registry,
+    understood: &Understood,
+) -> Result<Engine, StartError> {
+    let report = migrate(&store, understood, app, Mode::Start).await?;
+    let engine = engine(understood, registry, &Feed::new(store.clone()), config);
+    if report.fresh {
+        fill(&store, &engine, understood, app).await?;
+    }
+    Ok(engine)
+}
+
+/// Makes a new store with the seeds in it, and puts it in the place of the one that is there.
+pub async fn make_anew(
+    app: &App,
+    config: &Config,
+    registry: &Registry,
+    path: &Path,
+) -> Result<(), StartError> {
+    let failed = |failed: transfer::Failed| StartError::Store(failed.to_string());
+    let understood =
+        understand(app, registry).map_err(|diagnostics| StartError::schema(app, &diagnostics))?;
+    let _lock = DataLock::take(path.parent().unwrap_or(path)).map_err(StartError::store)?;
+    let partial = transfer::Partial::beside(path).map_err(failed)?;
+    let store = Database::sqlite(Some(&partial.path), Options::default()).map_err(StartError::store)?;
+    // Closes the file with the last of those who have it.
+    drop(prepared(Arc::new(store), app, config, registry, &understood).await?);
+    partial.replace(path).map_err(failed)
+}
+
+/// Whether the seeds could be loaded into an empty store.
+pub async fn rehearse(app: &App, registry: &Registry) -> Result<(), StartError> {
+    let understood =
+        understand(app, registry).map_err(|diagnostics| StartError::schema(app, &diagnostics))?;
+    rehearse_seed(app, &understood, registry).await
 }
 
 /// Brings the seeds in. Of several servers that find the store fresh one does, and the others wait for it.
@@ -210,7 +262,7 @@ pub async fn open_unlocked(config: &Config) -> Result<Database, StartError> {
 
 /// Creates a folder and the ones above it; each is synced into its parent, or a power cut could take the new folder
 /// with everything that was acknowledged into it.
-fn create_durably(folder: &Path) -> std::io::Result<()> {
+pub fn create_durably(folder: &Path) -> std::io::Result<()> {
     if folder.is_dir() {
         return Ok(());
     }

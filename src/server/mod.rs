@@ -10,7 +10,7 @@ pub mod life;
 pub mod listen;
 pub mod load;
 pub mod logging;
-mod seed;
+pub mod seed;
 pub mod shutdown;
 mod start_error;
 mod turn;

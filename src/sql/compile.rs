@@ -8,8 +8,8 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::dialect::Dialect;
 use super::select::{Level, Selects, is_sliced};
 use super::write::{self, Counter, LinkStatements};
-use crate::engine::{Count, Plan};
 use crate::engine::plan::{Action, Bounds, Chosen};
+use crate::engine::{Count, Plan};
 use crate::error::Result;
 use crate::model::{FieldId, Model};
 

@@ -41,6 +41,10 @@ CREATE TABLE IF NOT EXISTS "trefoil_list_counts" (
   "count" INTEGER NOT NULL,
   PRIMARY KEY ("list", "level", "block")
 ) WITHOUT ROWID;
+"#;
+
+/// What keeps counts and versions.
+const TRIGGERS: &str = r#"
 CREATE TRIGGER IF NOT EXISTS "trefoil_list_place" BEFORE INSERT ON "trefoil_list_values"
 WHEN EXISTS (SELECT 1 FROM "trefoil_list_values" WHERE "list" = NEW."list" AND "position" = NEW."position")
 BEGIN SELECT RAISE(ABORT, 'this position of the list is taken'); END;
@@ -75,9 +79,15 @@ WHEN NEW."count" = 0 BEGIN
 END;
 "#;
 
+/// The tables alone, for values that are copied together with their counts.
+pub fn make_tables(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(TABLES)
+}
+
 /// Makes the tables and the lists that are missing. What is there stays, whether it is still declared or not.
 pub fn prepare(connection: &Connection, names: &[String]) -> rusqlite::Result<()> {
-    connection.execute_batch(TABLES)?;
+    make_tables(connection)?;
+    connection.execute_batch(TRIGGERS)?;
     let sql = "INSERT INTO trefoil_lists (name) VALUES (?1) ON CONFLICT DO NOTHING";
     names.iter().try_for_each(|name| connection.execute(sql, [name]).map(drop))
 }

@@ -8,6 +8,7 @@
 
 mod apply;
 mod convert;
+pub(super) mod copying;
 mod ddl;
 mod diff;
 mod host;
@@ -21,11 +22,14 @@ mod sqlite;
 mod survey;
 mod words;
 
+use super::transfer::refuse_elsewhere;
 use crate::model::{Model, Stored, naming};
 
 pub use apply::FORMAT;
+pub(super) use ddl::{quoted, text};
 pub use report::{MigrateError, Report};
 pub use shape::StoredModel;
+pub(super) use shape::{Form, LinkTable, Table};
 pub use sqlite::prepare;
 pub use survey::{PlannedStep, Safety};
 
@@ -55,7 +59,10 @@ fn run(
     let mut report = match format(host)? {
         None => found(host, model, shape, mode),
         Some(found) if found > FORMAT => Err(MigrateError::NewerStore { found }),
-        Some(_) => alter(host, model, shape, mode),
+        Some(_) => {
+            refuse_elsewhere(|key| recorded(host, key))?;
+            alter(host, model, shape, mode)
+        }
     }?;
     if report.done {
         report.fresh &= host.lists(lists)?;
@@ -74,13 +81,16 @@ fn format(host: &dyn Host) -> Result<Option<u32>, MigrateError> {
 }
 
 fn meta(host: &dyn Host, key: &str) -> Result<String, MigrateError> {
+    recorded(host, key)?.ok_or_else(|| MigrateError::Damaged(format!("trefoil_meta has no {key:?}")))
+}
+
+fn recorded(host: &dyn Host, key: &str) -> Result<Option<String>, MigrateError> {
     let sql = "SELECT \"value\" FROM \"trefoil_meta\" WHERE \"key\" = $1";
-    match host.rows(sql, &[Stored::Text(key.to_owned())])?.into_iter().flatten().next() {
-        Some(Stored::Text(text)) => Ok(text),
-        Some(Stored::Null | Stored::Int(_) | Stored::Real(_)) | None => {
-            Err(MigrateError::Damaged(format!("trefoil_meta has no {key:?}")))
-        }
-    }
+    let found = host.rows(sql, &[Stored::Text(key.to_owned())])?;
+    Ok(found.into_iter().flatten().find_map(|value| match value {
+        Stored::Text(text) => Some(text),
+        Stored::Null | Stored::Int(_) | Stored::Real(_) => None,
+    }))
 }
 
 /// A new store, beside whatever else is in the database. Only a start makes one, since seeds follow it.

@@ -20,6 +20,7 @@ pub mod postgres;
 pub mod select;
 pub mod sqlite;
 mod together;
+pub mod transfer;
 pub mod write;
 
 mod keys;

@@ -45,6 +45,8 @@ use crate::model::{Model, TypeId};
 
 /// What nodes listen to and announce on.
 const CHANNEL: &str = "trefoil_changes";
+/// The lock that every node shares for as long as it serves, so that nobody moves or replaces the store meanwhile.
+pub(super) const SERVING: &str = "hashtextextended('trefoil serving ' || current_schema(), 0)";
 /// A shared connection that gives no sign of life within this is as good as none for whoever asks.
 const PING: Duration = Duration::from_secs(2);
 
@@ -87,6 +89,12 @@ const SEEDING: [&str; 2] = [
     "INSERT INTO trefoil_meta (key, value) VALUES ('seeding', '') ON CONFLICT DO NOTHING",
     "BEGIN; SET LOCAL lock_timeout = '60s'; SELECT 1 FROM trefoil_meta WHERE key = 'seeding' FOR UPDATE",
 ];
+
+/// A connection for a command that copies a whole store; the error is a line for whoever runs it.
+pub(super) async fn alone(url: &PostgresUrl) -> Result<tokio_postgres::Client, String> {
+    let session = target::Target::new(url)?.connect(target::Purpose::Alone, |_| {}).await;
+    session.map(|session| session.client).map_err(|trouble| trouble.words)
+}
 
 /// A store in a PostgreSQL database. Dropping it closes its connections.
 pub struct PostgresStore {

@@ -243,6 +243,12 @@ impl Drop for SqliteStore {
     }
 }
 
+/// What an error means, for whoever runs a command.
+pub(super) fn words(error: &rusqlite::Error) -> String {
+    let error = to_error(error);
+    if let Error::Internal { cause } = error { cause } else { error.to_string() }
+}
+
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
     std::thread::Builder::new().name(name.to_owned()).spawn(work).map_err(Error::internal)
 }

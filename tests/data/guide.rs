@@ -33,7 +33,7 @@ fn commands_of_the_data_page_say_what_stands_below_them() {
                 .env("PATH", &path)
                 .output()
                 .unwrap();
-            let out = String::from_utf8(run.stdout).unwrap().replace('\u{feff}', "").replace('\r', "");
+            let out = String::from_utf8(run.stdout).unwrap().replace(['\u{feff}', '\r'], "");
             let found: Vec<String> = out.lines().map(steady).collect();
             let expected: Vec<String> = said.lines().map(steady).collect();
             assert_eq!(found, expected, "{line}");

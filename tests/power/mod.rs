@@ -13,6 +13,6 @@ mod faults;
 mod follower;
 mod journal;
 pub mod load;
-mod rig;
+pub mod rig;
 mod server;
 mod stand_in;

@@ -95,7 +95,10 @@ async fn what_is_no_index_changes_nothing(bench: Bench) {
     assert!(matches!(bench.one(stale).await.unwrap_err(), Error::Stale { .. }));
     assert_eq!((bench.version().await, bench.values().await), (before, "a".into()));
     let held = replace("items", 0, "x", Some(vec![before - 1, before]));
-    assert_eq!(bench.one(held).await.unwrap().0, Outcome::Plain { version: before + 1, length: 1, rest: None });
+    assert_eq!(
+        bench.one(held).await.unwrap().0,
+        Outcome::Plain { version: before + 1, length: 1, rest: None }
+    );
     assert!(matches!(bench.one(on("nothing", ListAct::Look)).await.unwrap_err(), Error::NotFound(_)));
 }
 

@@ -19,8 +19,8 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 use trefoil::engine::{
-    Absent, Answer, Cancel, Child, Condition, Count, Done, Job, Key, Listing, Op, Operation, Order, Outcome, Plan,
-    Row, Selection, Store,
+    Absent, Answer, Cancel, Child, Condition, Count, Done, Job, Key, Listing, Op, Operation, Order, Outcome,
+    Plan, Row, Selection, Store,
 };
 use trefoil::error::{Error, Result};
 use trefoil::model::{FieldId, Model, RecordType, SourceFile, Stored, TypeId, Value, parse};

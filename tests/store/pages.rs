@@ -127,7 +127,9 @@ fn values(bound: &[Parameter<'_>]) -> Vec<rusqlite::types::Value> {
     let value = |parameter: &Parameter<'_>| match parameter {
         Parameter::Cell(Cell::Int(number)) => (*number).into(),
         Parameter::Cell(Cell::Text(text)) => (*text).to_owned().into(),
-        other => panic!("{other:?}"),
+        other @ (Parameter::Cell(Cell::Null | Cell::Real(_) | Cell::Unreadable)
+        | Parameter::List(_)
+        | Parameter::Integers(_)) => panic!("{other:?}"),
     };
     bound.iter().map(value).collect()
 }

@@ -21,13 +21,15 @@ fn hostile(key: &str, value: &Value) -> Value {
         (name, inner)
     };
     let members = || value.try_iter().expect("members");
-    match value.kind() {
-        ValueKind::String if MEANT.contains(&key) => value.clone(),
-        ValueKind::String => Value::from(format!("{value}{HOSTILE}")),
-        ValueKind::Seq => members().map(|item| hostile(key, &item)).collect(),
-        ValueKind::Map => Value::from_pairs(members().map(member)),
-        _ => value.clone(),
+    let kind = value.kind();
+    if kind == ValueKind::Seq {
+        return members().map(|item| hostile(key, &item)).collect();
     }
+    if kind == ValueKind::Map {
+        return Value::from_pairs(members().map(member));
+    }
+    let is_text = kind == ValueKind::String && !MEANT.contains(&key);
+    if is_text { Value::from(format!("{value}{HOSTILE}")) } else { value.clone() }
 }
 
 #[test]

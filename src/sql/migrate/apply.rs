@@ -13,12 +13,17 @@ pub const FORMAT: u32 = 1;
 
 /// Makes everything in a database that has nothing of ours.
 pub fn create(host: &dyn Host, model: &StoredModel) -> Result<(), MigrateError> {
-    host.bookkeeping()?;
-    create_tables(host, model, &model.tables.iter().collect::<Vec<_>>())?;
-    create_links(host, model, &model.links.iter().collect::<Vec<_>>())?;
+    create_bare(host, model)?;
     settle(host, None, model)?;
     write_meta(host, "format", &FORMAT.to_string())?;
     write_meta(host, "store", &uuid::Uuid::new_v4().simple().to_string())
+}
+
+/// Tables without anything beside them.
+pub fn create_bare(host: &dyn Host, model: &StoredModel) -> Result<(), MigrateError> {
+    host.bookkeeping()?;
+    create_tables(host, model, &model.tables.iter().collect::<Vec<_>>())?;
+    create_links(host, model, &model.links.iter().collect::<Vec<_>>())
 }
 
 /// Takes the tables from the old shape to the new one. What this loses was agreed to.

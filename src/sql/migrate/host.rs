@@ -27,6 +27,9 @@ pub trait Host {
     /// Makes the plain lists that are missing; says whether none ever had a value.
     fn lists(&self, names: &[String]) -> Result<bool, MigrateError>;
 
+    /// The tables of the plain lists, without what keeps their counts.
+    fn list_tables(&self) -> Result<(), MigrateError>;
+
     /// The tables that every store has.
     fn bookkeeping(&self) -> Result<(), MigrateError>;
 

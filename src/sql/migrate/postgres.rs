@@ -10,7 +10,7 @@ mod triggers;
 
 use std::sync::Arc;
 
-use tokio_postgres::{Client, IsolationLevel, Transaction};
+use tokio_postgres::{Client, GenericClient, IsolationLevel};
 
 use self::bridge::{Asking, bridge};
 use self::catalog::{Function, Trigger};
@@ -58,15 +58,9 @@ async fn in_transaction(
     if !plans {
         lock::take_turn(&transaction).await?;
     }
-    let (asking, mut questions) = bridge();
     let (model, lists) = (model.clone(), lists.to_vec());
-    let work = tokio::task::spawn_blocking(move || {
-        super::run(&Postgres { asking, schema }, &model, &shape, &lists, &mode)
-    });
-    while let Some(question) = questions.recv().await {
-        question.answer(&transaction).await;
-    }
-    let report = work.await.map_err(|_| MigrateError::Database("the migration panicked".to_owned()))?;
+    let run = move |host: &Postgres| super::run(host, &model, &shape, &lists, &mode);
+    let report = on_host(&transaction, schema, run).await;
     match report {
         Ok(_) => transaction.commit().await?,
         Err(_) => transaction.rollback().await?,
@@ -74,18 +68,51 @@ async fn in_transaction(
     report
 }
 
+/// Runs what waits for the database on a thread that may, inside the transaction of `client`.
+async fn on_host<T: Send + 'static>(
+    client: &impl GenericClient,
+    schema: String,
+    work: impl FnOnce(&Postgres) -> Result<T, MigrateError> + Send + 'static,
+) -> Result<T, MigrateError> {
+    let (asking, mut questions) = bridge();
+    let work = tokio::task::spawn_blocking(move || work(&Postgres { asking, schema }));
+    while let Some(question) = questions.recv().await {
+        question.answer(client).await;
+    }
+    work.await.map_err(|_| MigrateError::Database("the migration panicked".to_owned()))?
+}
+
+/// Runs a part of a migration in the transaction that `client` is in.
+pub(super) async fn within<T: Send + 'static>(
+    client: &Client,
+    work: impl FnOnce(&Postgres) -> Result<T, MigrateError> + Send + 'static,
+) -> Result<T, MigrateError> {
+    let schema = settings(client).await?;
+    on_host(client, schema, work).await
+}
+
+/// One migration at a time, also where none is made: until the transaction of `client` ends.
+pub(in crate::sql) async fn take_turn(client: &Client) -> Result<(), MigrateError> {
+    lock::take_turn(client).await
+}
+
+/// A column's value in the stored form.
+pub(in crate::sql) fn reading(form: &super::Form, column: &str) -> String {
+    (SPELLING.reading)(form, column)
+}
+
 /// What a session may have otherwise; gives the quoted name of the schema.
-async fn settings(transaction: &Transaction<'_>) -> Result<String, MigrateError> {
+async fn settings(client: &impl GenericClient) -> Result<String, MigrateError> {
     let sql = "SET LOCAL standard_conforming_strings = on; SET LOCAL extra_float_digits = 1; \
                SET LOCAL client_min_messages = warning; SET LOCAL statement_timeout = 0; \
                SET LOCAL idle_in_transaction_session_timeout = 0";
-    transaction.batch_execute(sql).await?;
-    let schema: Option<String> = transaction.query_one("SELECT current_schema()::text", &[]).await?.get(0);
+    client.batch_execute(sql).await?;
+    let schema: Option<String> = client.query_one("SELECT current_schema()::text", &[]).await?.get(0);
     let nowhere = || MigrateError::Database("the search_path names no schema that is there".to_owned());
     Ok(quoted(&schema.ok_or_else(nowhere)?))
 }
 
-fn refuse_long_names(shape: &StoredModel) -> Result<(), MigrateError> {
+pub(super) fn refuse_long_names(shape: &StoredModel) -> Result<(), MigrateError> {
     let columns = shape.tables.iter().flat_map(|table| &table.columns).map(|column| column.column.as_str());
     match shape.table_names().chain(columns).find(|name| name.len() > catalog::LONGEST_NAME) {
         None => Ok(()),
@@ -164,8 +191,12 @@ impl Host for Postgres {
         Ok(true)
     }
 
+    fn list_tables(&self) -> Result<(), MigrateError> {
+        self.batch(lists::TABLES)
+    }
+
     fn lists(&self, names: &[String]) -> Result<bool, MigrateError> {
-        self.batch(lists::TABLES)?;
+        self.list_tables()?;
         catalog::sync_functions(self, &lists::functions())?;
         catalog::sync_triggers(self, &["trefoil_list_values"], &lists::triggers())?;
         let sql = "INSERT INTO \"trefoil_lists\" (\"name\") SELECT $1 \

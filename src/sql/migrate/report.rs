@@ -29,6 +29,15 @@ pub enum MigrateError {
     NewerStore {
         found: u32,
     },
+    /// The records live elsewhere by now.
+    Moved {
+        to: String,
+        at: String,
+    },
+    /// A move into this store was begun and not finished.
+    Arriving {
+        from: String,
+    },
     /// Another program's tables stand where ours would.
     NamesTaken(Vec<String>),
     /// Something of ours is not as we left it.
@@ -110,6 +119,17 @@ impl fmt::Display for MigrateError {
                 "the store has format {found} and this version of Trefoil knows formats up to {FORMAT}: \
                  start the newer version that wrote it"
             ),
+            MigrateError::Moved { to, at } => write!(
+                f,
+                "this store was moved to {to} on {at} and takes no more writes: use that one (--database, or --data for \
+                 sqlite:FOLDER); `trefoil move --undo` makes this one live again, without what was written there since"
+            ),
+            MigrateError::Arriving { from } => {
+                write!(
+                    f,
+                    "the move into this store from {from} was not finished: run `trefoil move` there again"
+                )
+            }
             MigrateError::NamesTaken(names) => write!(
                 f,
                 "the database is another program's and already has {}: use another database or data folder",

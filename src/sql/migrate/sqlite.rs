@@ -61,7 +61,7 @@ fn in_transaction(
 }
 
 /// Foreign keys are off.
-pub struct Sqlite<'c>(&'c Connection);
+pub struct Sqlite<'c>(pub(super) &'c Connection);
 
 impl Host for Sqlite<'_> {
     fn spelling(&self) -> &'static Spelling {
@@ -101,6 +101,10 @@ impl Host for Sqlite<'_> {
     fn lists(&self, names: &[String]) -> Result<bool, MigrateError> {
         lists::prepare(self.0, names)?;
         Ok(lists::are_unused(self.0)?)
+    }
+
+    fn list_tables(&self) -> Result<(), MigrateError> {
+        Ok(lists::make_tables(self.0)?)
     }
 
     fn bookkeeping(&self) -> Result<(), MigrateError> {

@@ -16,7 +16,7 @@ use super::presence::Presence;
 use super::target::{Purpose, Session, Target};
 use super::trouble::{Trouble, away};
 use super::watch::{self, Inquiries};
-use super::{CHANNEL, Options};
+use super::{CHANNEL, Options, SERVING};
 use crate::error::Result;
 
 /// Enough to keep a server's cores busy: each carries many statements at once.
@@ -193,7 +193,9 @@ impl Inner {
             }
         };
         let session = self.target.connect(Purpose::Log, heard).await?;
-        let listening = session.client.batch_execute(&format!("LISTEN {CHANNEL}")).await;
+        // Whoever moves or replaces the store holds it alone: this then waits its time and is tried again.
+        let served = format!("LISTEN {CHANNEL}; SELECT pg_advisory_lock_shared({SERVING})");
+        let listening = session.client.batch_execute(&served).await;
         listening.map_err(|error| Trouble::from(&error))?;
         Ok(session)
     }

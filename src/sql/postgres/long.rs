@@ -21,9 +21,12 @@ use crate::sql::migrate::postgres::SEEDED;
 use crate::sql::select::Parameter;
 use crate::sql::together::Together;
 
-/// Whoever brings the batches may be slow: a pipe that waits for a person.
+/// Whoever brings the batches may be slow: a pipe that waits for a person. Tables that were empty when the first batch
+/// came are not when the last does, and no plan is made anew meanwhile: each has to look things up by their keys.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
-                     SET LOCAL idle_in_transaction_session_timeout = 0; SET CONSTRAINTS ALL DEFERRED";
+                     SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL enable_seqscan = off; \
+                     SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; \
+                     SET CONSTRAINTS ALL DEFERRED";
 
 /// Dropped before its commit, its connection is closed and so nothing of it happened.
 pub struct Long<'s> {

@@ -106,7 +106,7 @@ fn read(list: &PlainList, name: &str, names: &mut Names) -> Json {
     }
     let ok = json!({ "description": "Every value, in order.", "content": content, "headers": headers(&["ETag!"]) });
     let refused: &[u16] = if list.page { &[406] } else { &[] };
-    let responses = Responses::new(Voice::Text).add(200, ok).reads().refused(refused);
+    let responses = Responses::new(voice(list)).add(200, ok).reads().refused(refused);
     operation(names.take(&format!("get{name}")), "All values", &parameters::CONDITIONS, responses)
 }
 
@@ -121,17 +121,22 @@ fn body() -> Json {
 
 const WRITES: [&str; 2] = ["If-Match", "Idempotency-Key"];
 
-fn written(status: u16, description: &str) -> Responses {
+/// How refusals are said at the list itself; below it they are always texts.
+fn voice(list: &PlainList) -> Voice {
+    if list.page { Voice::Negotiated } else { Voice::Text }
+}
+
+fn written(voice: Voice, status: u16, description: &str) -> Responses {
     let ok = json!({
         "description": description, "headers": headers(&["ETag!", "Idempotency-Replayed"]),
         "content": { "text/plain": { "schema": { "type": "string" } } },
     });
-    Responses::new(Voice::Text).add(status, ok).writes()
+    Responses::new(voice).add(status, ok).writes()
 }
 
 fn append(list: &PlainList, name: &str, names: &mut Names) -> Json {
     let mut content = body();
-    let mut responses = written(201, "Added at the end.").takes().refused(&[400]);
+    let mut responses = written(voice(list), 201, "Added at the end.").takes().refused(&[400]);
     if list.page {
         let form = json!({
             "type": "object", "required": ["value"],
@@ -149,7 +154,7 @@ fn append(list: &PlainList, name: &str, names: &mut Names) -> Json {
 }
 
 fn replace(name: &str, names: &mut Names) -> Json {
-    let responses = written(200, "Replaced.").takes().refused(&[400, 404]);
+    let responses = written(Voice::Text, 200, "Replaced.").takes().refused(&[400, 404]);
     let mut operation =
         operation(names.take(&format!("replaceIn{name}")), "Replace a value", &WRITES, responses);
     operation["requestBody"] = json!({ "required": true, "content": body() });
@@ -157,7 +162,7 @@ fn replace(name: &str, names: &mut Names) -> Json {
 }
 
 fn remove(name: &str, names: &mut Names) -> Json {
-    let responses = written(200, "Removed; the rest move up.").refused(&[400, 404]);
+    let responses = written(Voice::Text, 200, "Removed; the rest move up.").refused(&[400, 404]);
     operation(names.take(&format!("removeFrom{name}")), "Remove a value", &WRITES, responses)
 }
 

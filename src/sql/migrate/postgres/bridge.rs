@@ -6,7 +6,7 @@ use std::error::Error as StdError;
 use bytes::BytesMut;
 use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::types::{Format, IsNull, ToSql, Type, to_sql_checked};
-use tokio_postgres::{Error, Row, Transaction};
+use tokio_postgres::{Error, GenericClient, Row};
 
 use super::super::MigrateError;
 use crate::model::Stored;
@@ -40,20 +40,20 @@ impl Asking {
 }
 
 impl Question {
-    pub async fn answer(self, transaction: &Transaction<'_>) {
+    pub async fn answer(self, client: &impl GenericClient) {
         let answer = match &self.parameters {
-            None => transaction.batch_execute(&self.sql).await.map(|()| Vec::new()).map_err(Into::into),
-            Some(parameters) => rows(transaction, &self.sql, parameters).await,
+            None => client.batch_execute(&self.sql).await.map(|()| Vec::new()).map_err(Into::into),
+            Some(parameters) => rows(client, &self.sql, parameters).await,
         };
         // Nobody waits any more when the migration has panicked, which its task reports.
         let _ = self.answer.send(answer);
     }
 }
 
-async fn rows(transaction: &Transaction<'_>, sql: &str, parameters: &[Stored]) -> Result<Rows, MigrateError> {
+async fn rows(client: &impl GenericClient, sql: &str, parameters: &[Stored]) -> Result<Rows, MigrateError> {
     let bound: Vec<AsText<'_>> = parameters.iter().map(AsText).collect();
     let bound: Vec<&(dyn ToSql + Sync)> = bound.iter().map(|one| one as _).collect();
-    transaction.query(sql, &bound).await?.iter().map(stored).collect()
+    client.query(sql, &bound).await?.iter().map(stored).collect()
 }
 
 fn stored(row: &Row) -> Result<Vec<Stored>, MigrateError> {

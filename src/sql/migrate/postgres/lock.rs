@@ -1,6 +1,6 @@
 //! One migration at a time, and nobody writes where one works; nothing waits for ever for an open transaction.
 
-use tokio_postgres::{Client, Transaction};
+use tokio_postgres::{Client, GenericClient};
 
 use super::super::MigrateError;
 use super::super::ddl::quoted;
@@ -18,7 +18,7 @@ const TABLES: i64 = 10_000;
 const NUMBER: &str = "hashtextextended('trefoil ' || current_schema(), 0)";
 
 /// Until the transaction ends. Where advisory locks lock nothing, the row does, once there is one.
-pub async fn take_turn(transaction: &Transaction<'_>) -> Result<(), MigrateError> {
+pub async fn take_turn(transaction: &impl GenericClient) -> Result<(), MigrateError> {
     let own = "SELECT setting::bigint FROM pg_settings WHERE name = 'lock_timeout'";
     let own: i64 = transaction.query_one(own, &[]).await?.get(0);
     let wait = |time: i64| format!("SET LOCAL lock_timeout = {time}");
@@ -66,7 +66,7 @@ fn is_altered(pair: &TablePair<'_>) -> bool {
 pub async fn holders(client: &Client) -> Vec<String> {
     let sql = "SELECT 'process ' || a.pid || ' (' || concat_ws(', ', nullif(a.application_name, ''), \
                'user ' || a.usename, a.state, 'since ' || to_char(a.xact_start, 'YYYY-MM-DD HH24:MI:SS TZ')) || ')' \
-               FROM pg_stat_activity a WHERE a.pid <> pg_backend_pid() AND EXISTS (SELECT FROM pg_locks l \
+               FROM pg_stat_activity a WHERE a.pid <> pg_backend_pid() AND a.xact_start IS NOT NULL AND EXISTS (SELECT FROM pg_locks l \
                LEFT JOIN pg_class c ON c.oid = l.relation WHERE l.pid = a.pid AND l.granted AND (l.locktype = 'advisory' \
                OR c.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema()))) \
                ORDER BY a.xact_start LIMIT 3";

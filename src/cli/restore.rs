@@ -1,0 +1,39 @@
+//! `trefoil restore`: brings a backup back into a store that is empty, or that may be overwritten.
+
+use std::path::PathBuf;
+
+use clap::{Arg, ArgMatches, Command, value_parser};
+
+use super::bar::{Bar, grouped};
+use super::{Failure, folder_argument, say, stores};
+use crate::sql::transfer;
+
+pub fn command() -> Command {
+    let file = Arg::new("file")
+        .value_name("FILE")
+        .value_parser(value_parser!(PathBuf))
+        .required(true)
+        .help("The backup");
+    let overwrite = stores::overwrite_argument("Replace the store that is there, with everything in it");
+    let command = Command::new("restore")
+        .about("Bring a backup back, into SQLite or PostgreSQL")
+        .arg(file)
+        .arg(folder_argument())
+        .arg(overwrite);
+    stores::with_store(command)
+}
+
+pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
+    let (_, config) = stores::settle(matches)?;
+    let to = stores::place(&config)?;
+    let file = matches.get_one::<PathBuf>("file").expect("clap asks for it");
+    if !file.exists() {
+        return Err(Failure::usage(format!("{}: there is no such file", file.display())));
+    }
+    stores::make_folder(&to)?;
+    let overwrite = matches.get_flag("overwrite");
+    let done = stores::run(async { transfer::restore(file, &to, overwrite, &mut Bar::new()).await })?;
+    let done = done.map_err(Failure::run)?;
+    let of = done.at.map(|at| format!(", as they were at {at}")).unwrap_or_default();
+    say(&format!("{to}: {} records restored{of}\n", grouped(done.records)))
+}

@@ -1,0 +1,67 @@
+//! The store that a command is about, and what all commands on whole stores share.
+
+use clap::{Arg, ArgMatches, Command};
+
+use super::{Failure, flags, open};
+use crate::app::App;
+use crate::config::{Config, Database, PostgresUrl};
+use crate::server::life;
+use crate::sql::transfer::Place;
+
+/// With the settings that say where a store is.
+pub fn with_store(command: Command) -> Command {
+    flags::with_settings(command, |setting| ["data", "database"].contains(&setting.name))
+}
+
+pub fn overwrite_argument(help: &'static str) -> Arg {
+    Arg::new("overwrite").long("overwrite").action(clap::ArgAction::SetTrue).help(help)
+}
+
+/// The application and its settings.
+pub fn settle(matches: &ArgMatches) -> Result<(App, Config), Failure> {
+    let app = open(matches)?;
+    let config = flags::settle(matches, &app)?.config;
+    Ok((app, config))
+}
+
+/// Where the settings say that the records are.
+pub fn place(config: &Config) -> Result<Place, Failure> {
+    match &config.database {
+        Database::Embedded => Ok(Place::File(config.data.join(life::FILE))),
+        Database::Postgres(url) => Ok(Place::Postgres(url.clone())),
+        Database::Memory => {
+            Err(Failure::usage("a store in memory is gone with its server: name another one"))
+        }
+    }
+}
+
+/// Where `--to` says: an address of PostgreSQL, `sqlite:FOLDER`, or `sqlite:` for the data folder of the settings.
+pub fn target(text: &str, config: &Config) -> Result<Place, Failure> {
+    if PostgresUrl::is_meant(text) {
+        let url = PostgresUrl::read(text).map_err(|why| Failure::usage(format!("--to: {why}")))?;
+        return Ok(Place::Postgres(url));
+    }
+    match text.strip_prefix("sqlite:") {
+        Some("") => Ok(Place::File(config.data.join(life::FILE))),
+        Some(folder) => Ok(Place::File(std::path::Path::new(folder).join(life::FILE))),
+        // The text is not repeated: it may hold a password.
+        None => Err(Failure::usage("--to: no such store; use \"postgres://…\" or \"sqlite:FOLDER\"")),
+    }
+}
+
+/// A folder that is to hold a store has to be there first.
+pub fn make_folder(place: &Place) -> Result<(), Failure> {
+    match place {
+        Place::File(path) => {
+            let folder = path.parent().unwrap_or(path);
+            life::create_durably(folder)
+                .map_err(|error| Failure::run(format_args!("data folder {}: {error}", folder.display())))
+        }
+        Place::Postgres(_) => Ok(()),
+    }
+}
+
+/// Runs to its end on a runtime of its own.
+pub fn run<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
+    Ok(tokio::runtime::Runtime::new().map_err(Failure::run)?.block_on(work))
+}

@@ -1,0 +1,99 @@
+//! What a store knows of itself and takes along: its shape, its epochs, and how far ids and numbers have come.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::Failed;
+use super::end::End;
+use super::state;
+use crate::sql::migrate::{FORMAT, StoredModel};
+
+/// On record about one store in one place, and so not taken along.
+const STAYS: [&str; 9] =
+    ["numbering", "seeding", "pruning", "seeded", state::MOVED, state::ARRIVING, state::CAME, BACKUP, FAKES];
+/// What a backup says about itself.
+pub const BACKUP: &str = "backup";
+/// Made-up records that are being written.
+pub const FAKES: &str = "fakes";
+
+pub struct Facts {
+    pub shape: StoredModel,
+    pub meta: BTreeMap<String, String>,
+    /// The last id of each table of records.
+    pub counters: Vec<(String, i64)>,
+    /// The number of the last change.
+    pub last_change: i64,
+    /// Something was ever kept.
+    pub is_used: bool,
+}
+
+/// As `trefoil_meta` has it.
+#[derive(Serialize, Deserialize)]
+struct Epoch {
+    tag: String,
+    after: i64,
+}
+
+impl Facts {
+    /// None where there is no store.
+    pub async fn of(end: &End) -> Result<Option<Facts>, Failed> {
+        if !end.is_store().await? {
+            return Ok(None);
+        }
+        let meta = end.meta().await?;
+        let format = meta.get("format").and_then(|text| text.parse::<u32>().ok());
+        let damaged = |what: &str| Failed(format!("the store is damaged: {what}"));
+        match format {
+            None => return Err(damaged("trefoil_meta tells no format")),
+            Some(found) if found > FORMAT => {
+                return Err(crate::sql::migrate::MigrateError::NewerStore { found }.into());
+            }
+            Some(_) => {}
+        }
+        let model = meta.get("model").ok_or_else(|| damaged("trefoil_meta has no model"))?;
+        let shape: StoredModel = serde_json::from_str(model)
+            .map_err(|error| damaged(&format!("the shape on record cannot be read ({error})")))?;
+        let (counters, last_change) = (end.counters(&shape).await?, end.last_change().await?);
+        let has_values = end.has_list_values().await?;
+        let is_used = has_values
+            || last_change > 0
+            || meta.contains_key("seeded")
+            || counters.iter().any(|(_, last)| *last > 0);
+        Ok(Some(Facts { shape, meta, counters, last_change, is_used }))
+    }
+
+    /// Which store it is, wherever it goes.
+    pub fn store(&self) -> &str {
+        self.meta.get("store").map_or("", String::as_str)
+    }
+
+    /// From the next change on, ids carry a new name. Those up to `sure` lead where they led.
+    pub fn begin_epoch(&mut self, sure: i64) -> Result<(), Failed> {
+        let text = self.meta.get("epochs").map_or("[]", String::as_str);
+        let epochs = serde_json::from_str::<Vec<Epoch>>(text);
+        let mut epochs =
+            epochs.map_err(|error| Failed(format!("the store's epochs cannot be read: {error}")))?;
+        epochs.retain(|epoch| epoch.after <= sure);
+        epochs.push(Epoch { tag: random(), after: sure });
+        let json = serde_json::to_string(&epochs).map_err(|error| Failed(error.to_string()))?;
+        self.meta.insert("epochs".to_owned(), json);
+        Ok(())
+    }
+
+    /// Puts them on record in a store that has the rows already.
+    pub async fn write(&self, end: &End) -> Result<(), Failed> {
+        for (key, value) in self.meta.iter().filter(|(key, _)| !STAYS.contains(&key.as_str())) {
+            end.put_meta(key, value).await?;
+        }
+        if let (End::Postgres(_), true) = (end, self.is_used) {
+            end.put_meta("seeded", "yes").await?;
+        }
+        end.set_counters(&self.counters, self.last_change).await
+    }
+}
+
+/// Eight characters that nobody had before.
+pub fn random() -> String {
+    uuid::Uuid::new_v4().simple().to_string()[..8].to_owned()
+}

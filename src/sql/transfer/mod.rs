@@ -1,0 +1,45 @@
+//! Takes whole stores from one place to another: aside, back, and over to the other kind of database.
+//!
+//! A store is read in [`section`]s, each a table in the order of its key, and what is read is summed up; what was
+//! written is read again and must sum up to the same. [`end`] is one side of a copy, on either database. Above them
+//! stand [`backup`], [`restore`] and [`moving`]. What a store knows of itself ([`facts`]) goes with the rows.
+
+mod backup;
+mod copy;
+mod empty;
+mod end;
+mod facts;
+mod failed;
+mod file;
+mod moving;
+mod place;
+mod postgres;
+mod restore;
+mod section;
+mod sqlite;
+mod state;
+
+pub use backup::{Aside, Label, backup, label};
+pub use empty::{empty, note, noted, present};
+pub use failed::Failed;
+pub use file::Partial;
+pub use moving::{Moved, move_store, undo};
+pub use place::Place;
+pub use restore::{Restored, restore};
+pub use section::Sum;
+pub use state::Passage;
+pub(super) use state::refuse as refuse_elsewhere;
+
+/// Told how far the work is.
+pub trait Progress {
+    /// Something of so many rows (or pages of a file) begins.
+    fn begin(&mut self, what: &'static str, total: u64);
+    /// So many more are done.
+    fn advance(&mut self, done: u64);
+}
+
+/// Nobody looks.
+impl Progress for () {
+    fn begin(&mut self, _what: &'static str, _total: u64) {}
+    fn advance(&mut self, _done: u64) {}
+}

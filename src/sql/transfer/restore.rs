@@ -1,0 +1,151 @@
+//! Brings a backup back, into either database: all of it or nothing, and with a new epoch of change ids.
+
+use std::path::Path;
+
+use super::backup::Label;
+use super::copy::{compare, copy, records, sums};
+use super::end::End;
+use super::facts::{BACKUP, Facts};
+use super::file::Partial;
+use super::section::Sum;
+use super::{Failed, Place, Progress, postgres, sqlite, state};
+use crate::sql::DataLock;
+
+#[derive(Debug)]
+pub struct Restored {
+    pub records: u64,
+    pub rows: u64,
+    /// When the backup was begun, if it says so.
+    pub at: Option<String>,
+}
+
+/// Puts the store in `file`, a backup or another store's file, into `to`.
+pub async fn restore(
+    file: &Path,
+    to: &Place,
+    overwrite: bool,
+    progress: &mut dyn Progress,
+) -> Result<Restored, Failed> {
+    let source = sqlite::open_to_read(file).or_else(|_| sqlite::open(file))?;
+    source.execute_batch("BEGIN")?;
+    sqlite::check(&source).map_err(|failed| Failed::at(file, failed))?;
+    let source = End::Sqlite(source);
+    let facts = Facts::of(&source).await.map_err(|failed| Failed::at(file, failed))?;
+    let mut facts = facts.ok_or_else(|| Failed::at(file, "this is no backup: there is no store in it"))?;
+    let label: Option<Label> = facts.meta.get(BACKUP).and_then(|text| serde_json::from_str(text).ok());
+    let read = sums(&source, &facts, progress).await?;
+    if let Some(label) = &label {
+        compare(&label.sums, &read)
+            .map_err(|failed| Failed::at(file, format!("the backup is damaged: {failed}")))?;
+    }
+    facts.begin_epoch(label.as_ref().map_or(facts.last_change, |label| label.sure))?;
+    match to {
+        Place::File(path) => into_file(&source, path, &facts, &read, overwrite, progress).await?,
+        Place::Postgres(url) => {
+            let client = crate::sql::postgres::alone(url).await.map_err(Failed)?;
+            into_postgres(&source, client, &facts, &read, overwrite, progress).await?;
+        }
+    }
+    let (records, rows) = (records(&facts, &read), read.iter().map(|sum| sum.rows).sum());
+    Ok(Restored { records, rows, at: label.map(|label| label.at) })
+}
+
+async fn into_file(
+    source: &End,
+    path: &Path,
+    facts: &Facts,
+    read: &[Sum],
+    overwrite: bool,
+    progress: &mut dyn Progress,
+) -> Result<(), Failed> {
+    let _lock = lock(path)?;
+    if !overwrite {
+        refuse_used(held_in(path).await, path.display())?;
+    }
+    let partial = Partial::beside(path)?;
+    let End::Sqlite(connection) = source else { return Err(Failed("a backup is a file".to_owned())) };
+    let mut target = sqlite::create(&partial.path)?;
+    sqlite::copy_file(connection, &mut target, progress)?;
+    drop(target);
+    let target = End::Sqlite(sqlite::alone(&partial.path)?);
+    compare(read, &sums(&target, facts, progress).await?)?;
+    state::open_again(&target, &facts.shape).await?;
+    target.remove_meta(BACKUP).await?;
+    facts.write(&target).await?;
+    renew_lists(&target).await?;
+    drop(target);
+    partial.replace(path)
+}
+
+async fn into_postgres(
+    source: &End,
+    client: tokio_postgres::Client,
+    facts: &Facts,
+    read: &[Sum],
+    overwrite: bool,
+    progress: &mut dyn Progress,
+) -> Result<(), Failed> {
+    let target =
+        make_room(client, |found| if overwrite { Ok(()) } else { refuse_used(Ok(found), "the database") })
+            .await?;
+    copy(source, &target, facts, progress).await?;
+    compare(read, &sums(&target, facts, progress).await?)?;
+    renew_lists(&target).await?;
+    target.run("COMMIT").await
+}
+
+/// A transaction on a database in which a new store can be made: no server is there, and the old store, if `agreed`
+/// lets it go, is gone once it is committed.
+pub async fn make_room(
+    client: tokio_postgres::Client,
+    agreed: impl FnOnce(Option<Facts>) -> Result<(), Failed>,
+) -> Result<End, Failed> {
+    postgres::prepare(&client).await?;
+    postgres::keep_servers_out(&client).await?;
+    client.batch_execute("BEGIN").await?;
+    crate::sql::migrate::postgres::take_turn(&client).await?;
+    let end = End::Postgres(client);
+    let found = Facts::of(&end).await?;
+    let tables: Option<Vec<String>> =
+        found.as_ref().map(|facts| facts.shape.table_names().map(str::to_owned).collect());
+    agreed(found)?;
+    if let (Some(tables), End::Postgres(client)) = (tables, &end) {
+        postgres::drop_store(client, &tables).await?;
+    }
+    Ok(end)
+}
+
+/// What is in the file of a store; an error where that cannot be told.
+pub async fn held_in(path: &Path) -> Result<Option<Facts>, Failed> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    Facts::of(&End::Sqlite(sqlite::open(path)?)).await
+}
+
+pub fn refuse_used(
+    found: Result<Option<Facts>, Failed>,
+    place: impl std::fmt::Display,
+) -> Result<(), Failed> {
+    let what = match found {
+        Ok(None) => return Ok(()),
+        Ok(Some(facts)) if !facts.is_used => return Ok(()),
+        Ok(Some(_)) => "there is a store with records already".to_owned(),
+        Err(failed) => format!("what is there cannot be read ({failed})"),
+    };
+    Err(Failed(format!("{place}: {what}; --overwrite replaces it")))
+}
+
+/// One command or server at a time.
+pub fn lock(path: &Path) -> Result<DataLock, Failed> {
+    Ok(DataLock::take(path.parent().unwrap_or(Path::new(".")))?)
+}
+
+/// A version tells what a list is like, also to those who saw one that is no more.
+async fn renew_lists(end: &End) -> Result<(), Failed> {
+    let now = jiff::Timestamp::now().as_microsecond();
+    end.run(&format!(
+        "UPDATE \"trefoil_lists\" SET \"version\" = CASE WHEN \"version\" < {now} THEN {now} ELSE \"version\" + 1 END"
+    ))
+    .await
+}

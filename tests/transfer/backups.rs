@@ -1,0 +1,104 @@
+//! Backups while writing goes on, and which of them are kept.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use super::site::{BOTH, Site};
+use crate::support::Client;
+
+/// How many rows a statement counts in a file.
+fn count(path: &std::path::Path, sql: &str) -> i64 {
+    let connection = rusqlite::Connection::open(path).expect("a file");
+    connection.query_row(sql, [], |row| row.get(0)).expect(sql)
+}
+
+#[test]
+fn one_moment_is_put_aside_while_writing_goes_on() {
+    for on in BOTH {
+        let site = Site::new();
+        let store = site.filled(on, "store", 200);
+        let server = site.serve(&store);
+        let (over, written) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let writers: Vec<_> = (0..3)
+            .map(|writer| {
+                let (over, written, address) = (over.clone(), written.clone(), server.address);
+                std::thread::spawn(move || {
+                    let mut client = Client::to(address);
+                    for number in 0.. {
+                        if over.load(Ordering::SeqCst) {
+                            return;
+                        }
+                        let create =
+                            format!("mutation {{ createTag(label: \"w{writer} {number}\") {{ id }} }}");
+                        assert!(client.graphql(&create).get("errors").is_none());
+                        client.send("POST", "/items", &[], format!("{writer} {number}").as_bytes());
+                        written.fetch_add(1, Ordering::SeqCst);
+                    }
+                })
+            })
+            .collect();
+        for number in 0..3 {
+            let before = written.load(Ordering::SeqCst);
+            while written.load(Ordering::SeqCst) < before + 5 {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            let acknowledged = written.load(Ordering::SeqCst) as i64;
+            let name = format!("aside-{number}.db");
+            site.must(&["backup", "app", "--to", &name], &store);
+            let file = site.path(&name);
+            let tags = count(&file, "SELECT count(*) FROM tags WHERE label LIKE 'w%'");
+            assert!(tags >= acknowledged, "{tags} of {acknowledged}");
+            let logged = "SELECT count(*) FROM trefoil_changes WHERE resource = 'Tag' AND deed = 'created' \
+                          AND image LIKE '%\"w%'";
+            assert_eq!(count(&file, logged), tags, "the log is of the same moment");
+            let next = "SELECT max(number) - min(number) + 1 - count(*) FROM trefoil_changes";
+            assert_eq!(count(&file, next), 0, "numbers without a gap");
+            let items =
+                "SELECT (SELECT count(*) FROM trefoil_list_values) - (SELECT length FROM trefoil_lists)";
+            assert_eq!(count(&file, items), 0);
+        }
+        over.store(true, Ordering::SeqCst);
+        writers.into_iter().for_each(|writer| writer.join().expect("every write was taken"));
+        let restored = site.place(super::site::On::Sqlite, "restored");
+        site.must(&["restore", "aside-2.db", "app"], &restored);
+        site.served(&restored);
+    }
+}
+
+#[test]
+fn only_its_own_older_ones_are_removed() {
+    for on in BOTH {
+        let site = Site::new();
+        let (store, other) = (site.filled(on, "store", 5), site.filled(on, "other", 5));
+        site.put("kept/notes.txt", "mine");
+        site.put("kept/library-20200101T000000.000Z.backup.db", "not a backup at all");
+        site.must(&["backup", "app", "--to", "kept"], &other);
+        let before = site.files("kept");
+        assert_eq!(before.len(), 3);
+        let made: Vec<String> = (0..4)
+            .map(|_| {
+                let said = site.must(&["backup", "app", "--to", "kept", "--keep", "2"], &store);
+                let name = said.split(": ").next().and_then(|path| path.strip_prefix("kept/"));
+                name.expect("the name of the file").to_owned()
+            })
+            .collect();
+        let mut expected = [before, made[2..].to_vec()].concat();
+        expected.sort();
+        assert_eq!(site.files("kept"), expected, "{on:?}");
+    }
+}
+
+#[test]
+fn a_file_gives_way_to_a_newer_backup_of_the_same_store_alone() {
+    let site = Site::new();
+    let (store, other) = (site.filled(BOTH[0], "store", 5), site.filled(BOTH[0], "other", 5));
+    site.must(&["backup", "app", "--to", "aside.db"], &store);
+    site.must(&["backup", "app", "--to", "aside.db"], &store);
+    site.put("notes.txt", "mine");
+    for (name, store) in [("aside.db", &other), ("notes.txt", &store), ("store/trefoil.db", &store)] {
+        let before = super::site::bytes(&site.path(name));
+        let refused = site.refused(&["backup", "app", "--to", name], store);
+        assert!(refused.contains("is no backup of this store"), "{refused}");
+        assert_eq!(super::site::bytes(&site.path(name)), before);
+    }
+}

@@ -1,0 +1,70 @@
+//! Made-up records: the same from the same seed on both stores, fitting every rule; and a store that begins anew.
+
+use super::site::{BOTH, On, Site, follow, tagless, timeless};
+
+#[test]
+fn the_same_seed_makes_the_same_records_everywhere() {
+    let site = Site::new();
+    let made = |on: On, name: &str, seed: &str| {
+        let store = site.place(on, name);
+        let said = site.must(&["seed", "app", "--fake", "150", "--seed", seed], &store);
+        assert!(said.contains("450 records made up from seed"), "{said}");
+        timeless(site.served(&store))
+    };
+    let one = made(On::Sqlite, "one", "5");
+    assert_eq!(one.len(), 150 + 150 + 2, "and the two tags of the seed");
+    assert_eq!(one, made(On::Postgres, "two", "5"));
+    assert_ne!(one, made(On::Sqlite, "three", "6"));
+}
+
+#[test]
+fn more_can_be_made_up_behind_those_that_are_there() {
+    for on in BOTH {
+        let site = Site::new();
+        let store = site.place(on, "store");
+        for seed in ["1", "2"] {
+            site.must(&["seed", "app", "--fake", "40", "--seed", seed], &store);
+        }
+        let books = site.served(&store).into_iter().filter(|line| line.starts_with("/books")).count();
+        assert_eq!(books, 80, "{on:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_made_up_is_named() {
+    let site = Site::new();
+    let circle = "type A { id: ID! b: B! } type B { id: ID! a: A! } type Query { as: [A] bs: [B] }";
+    site.put("circle/graphql/a.graphqls", circle);
+    let store = site.place(On::Sqlite, "store");
+    let refused = site.refused(&["seed", "circle", "--fake", "3"], &store);
+    assert!(refused.contains("A, B need each other"), "{refused}");
+}
+
+#[test]
+fn a_reset_store_is_as_new_and_gives_no_id_again() {
+    for on in BOTH {
+        let site = Site::new();
+        let fresh = site.place(on, "fresh");
+        let new = tagless(site.served(&fresh));
+        let store = site.filled(on, "store", 30);
+        let known = follow(site.serve(&store).address, None, 0).expect("a stream")[0].id.clone();
+        let said = site.must(&["reset", "app", "--yes"], &store);
+        assert!(said.contains("the seeds of Library loaded"), "{said}");
+        assert_eq!(tagless(site.served(&store)), new);
+        let lost = follow(site.serve(&store).address, Some(&known), 0).expect_err("it was another store's");
+        assert!(lost.contains("belongs to another store"), "{lost}");
+    }
+}
+
+#[test]
+fn a_mistake_in_the_seed_costs_no_record() {
+    for on in BOTH {
+        let site = Site::new();
+        let store = site.filled(on, "store", 10);
+        let before = site.served(&store);
+        site.put("app/seed/tags.json", r#"[{"nolabel": 1}]"#);
+        let ran = site.run(&["reset", "app", "--yes"], &store);
+        assert!(ran.code == 1 && ran.err.contains("seed/tags.json"), "{}", ran.err);
+        assert_eq!(site.served(&store), before);
+    }
+}

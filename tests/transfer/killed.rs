@@ -1,0 +1,148 @@
+//! Each command killed with -9 at random moments and run again ends in the right state, and never were two stores live.
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use super::site::{BOTH, On, Ran, Site, Store, tagless, timeless, trials};
+use crate::power::chance::Chance;
+use crate::support::command;
+
+const RECORDS: u32 = 250;
+
+/// Runs a command and kills it after a part of the time that it takes, or lets it end by itself.
+fn kill_in_the_middle(site: &Site, arguments: &[&str], store: &Store, takes: Duration, chance: &mut Chance) {
+    let flags = store.flags();
+    let mut command = command(site.folder.path(), &site.arguments(arguments, &flags));
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the binary runs");
+    std::thread::sleep(takes * u32::try_from(chance.below(100)).expect("small") / 100);
+    // An error means that it is gone already.
+    let _ = child.kill();
+    child.wait().expect("a child of ours");
+}
+
+/// Once more; PostgreSQL may need a moment to notice that the killed one is gone.
+fn again(site: &Site, arguments: &[&str], store: &Store) -> Ran {
+    let begin = Instant::now();
+    loop {
+        let ran = site.run(arguments, store);
+        let is_held = ran.err.contains("another command is using");
+        if !is_held || begin.elapsed() > Duration::from_secs(30) {
+            return ran;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+fn time(work: impl FnOnce()) -> Duration {
+    let begin = Instant::now();
+    work();
+    begin.elapsed()
+}
+
+/// Whether a server would serve what is there.
+fn is_live(site: &Site, store: &Store) -> bool {
+    let ran = again(site, &["migrate", "app", "--plan"], store);
+    ran.code == 0 && !ran.out.contains("The store is empty")
+}
+
+#[test]
+fn a_move() {
+    for on in BOTH {
+        let site = Site::new();
+        let mut from = site.filled(on, "from", RECORDS);
+        let mut to = site.place(on.other(), "to");
+        let before = site.served(&from);
+        let mut takes = Duration::ZERO;
+        for _ in 0..2 {
+            takes = time(|| drop(site.must(&["move", "app", "--to", &to.target()], &from)));
+            std::mem::swap(&mut from, &mut to);
+        }
+        let mut chance = Chance::new(u64::from(on == On::Sqlite) + 11);
+        for _ in 0..trials() {
+            let target = to.target();
+            let arguments = ["move", "app", "--to", &target];
+            kill_in_the_middle(&site, &arguments, &from, takes, &mut chance);
+            assert!(!(is_live(&site, &from) && is_live(&site, &to)), "both are live");
+            let ran = again(&site, &arguments, &from);
+            assert!(ran.code == 0 || ran.err.contains("already"), "{}", ran.err);
+            assert_eq!(site.served(&to), before);
+            assert!(!is_live(&site, &from));
+            std::mem::swap(&mut from, &mut to);
+        }
+    }
+}
+
+#[test]
+fn a_backup() {
+    for on in BOTH {
+        let site = Site::new();
+        let store = site.filled(on, "store", RECORDS);
+        let before = site.served(&store);
+        let arguments = ["backup", "app", "--to", "aside.db"];
+        let takes = time(|| drop(site.must(&arguments, &store)));
+        let mut chance = Chance::new(u64::from(on == On::Sqlite) + 21);
+        for number in 0..trials() {
+            std::fs::remove_file(site.path("aside.db")).expect("it is there");
+            kill_in_the_middle(&site, &arguments, &store, takes, &mut chance);
+            site.must(&arguments, &store);
+            assert!(site.files(".").iter().all(|name| !name.contains(".partial")), "{:?}", site.files("."));
+            let restored = site.place(On::Sqlite, &format!("restored-{number}"));
+            site.must(&["restore", "aside.db", "app"], &restored);
+            assert_eq!(tagless(site.served(&restored)), tagless(before.clone()));
+        }
+    }
+}
+
+#[test]
+fn a_restore() {
+    for on in BOTH {
+        let site = Site::new();
+        let (store, other) = (site.filled(on, "store", RECORDS), site.filled(On::Sqlite, "other", 20));
+        let new = tagless(site.served(&other));
+        site.must(&["backup", "app", "--to", "new.db"], &other);
+        site.must(&["backup", "app", "--to", "old.db"], &store);
+        let old = tagless(site.served(&store));
+        let arguments = ["restore", "new.db", "app", "--overwrite"];
+        let takes = time(|| drop(site.must(&arguments, &store)));
+        let mut chance = Chance::new(u64::from(on == On::Sqlite) + 31);
+        for _ in 0..trials() {
+            assert_eq!(again(&site, &["restore", "old.db", "app", "--overwrite"], &store).code, 0);
+            kill_in_the_middle(&site, &arguments, &store, takes, &mut chance);
+            assert_eq!(again(&site, &["migrate", "app", "--plan"], &store).code, 0);
+            let found = tagless(site.served(&store));
+            assert!(found == old || found == new, "neither the one nor the other");
+            let ran = again(&site, &arguments, &store);
+            assert_eq!(ran.code, 0, "{}", ran.err);
+            assert_eq!(tagless(site.served(&store)), new);
+        }
+    }
+}
+
+#[test]
+fn a_reset_and_made_up_records() {
+    for on in BOTH {
+        let site = Site::new();
+        let store = site.place(on, "store");
+        site.must(&["reset", "app", "--yes"], &store);
+        let seeds = tagless(site.served(&store));
+        let fake = ["seed", "app", "--fake", "600", "--seed", "9"];
+        let fakes_take = time(|| drop(site.must(&fake, &store)));
+        let filled = timeless(site.served(&store));
+        let reset = ["reset", "app", "--yes"];
+        let reset_takes = time(|| drop(site.must(&reset, &store)));
+        let mut chance = Chance::new(u64::from(on == On::Sqlite) + 41);
+        for _ in 0..trials() {
+            kill_in_the_middle(&site, &fake, &store, fakes_take, &mut chance);
+            let ran = again(&site, &fake, &store);
+            assert_eq!(ran.code, 0, "{}", ran.err);
+            // One that had come to its end before it was killed is simply done once more.
+            let found = timeless(site.served(&store));
+            assert!(filled.iter().all(|line| found.contains(line)), "a record is missing or another one");
+            assert!(found.len() == filled.len() || found.len() == 2 * filled.len() - 2, "{}", found.len());
+            kill_in_the_middle(&site, &reset, &store, reset_takes, &mut chance);
+            let ran = again(&site, &reset, &store);
+            assert_eq!(ran.code, 0, "{}", ran.err);
+            assert_eq!(tagless(site.served(&store)), seeds);
+        }
+    }
+}

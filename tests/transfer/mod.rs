@@ -1,0 +1,12 @@
+//! Whole stores go aside, back and over to the other database: what is served afterwards is what was served before.
+//!
+//! Every test runs the real binary. `site` is an application with a store on either database.
+
+mod backups;
+mod fakes;
+mod full;
+mod killed;
+mod moves;
+mod restores;
+mod site;
+mod wrong;

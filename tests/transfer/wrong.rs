@@ -1,0 +1,123 @@
+//! Targets, files and values that cannot be: one line says why, and the stores are as before.
+
+use super::site::{BOTH, On, Site, Store, bytes};
+use crate::support::postgres;
+
+#[test]
+fn wrong_command_lines_are_exit_code_2() {
+    let site = Site::new();
+    let store = site.filled(On::Sqlite, "store", 2);
+    let memory = ["backup", "app", "--to", "x.db", "--database", "memory:", "--data", "store"];
+    let run = |arguments: &[&str]| {
+        let output =
+            crate::support::command(site.folder.path(), arguments).output().expect("the binary runs");
+        super::site::Ran::of(output)
+    };
+    for (arguments, why) in [
+        (&["move", "app", "--to", "mysql://me:s3cret@db/x"][..], "use \"postgres://…\" or \"sqlite:FOLDER\""),
+        (&["move", "app", "--to", "postgres://me:s3cret@db/x?sslmod=1"], "did you mean `sslmode`?"),
+        (&["move", "app"], "--to"),
+        (&["backup", "app"], "--to"),
+        (&["backup", "app", "--to", "x.db", "--keep", "2"], "--to must name a folder that is there"),
+        (&["backup", "app", "--to", "store", "--keep", "0"], "--keep"),
+        (&["restore", "nothing.db", "app"], "nothing.db: there is no such file"),
+        (&["seed", "app"], "--fake"),
+        (&["seed", "app", "--fake", "0"], "--fake"),
+        (&["reset", "app"], "--yes says that this is meant"),
+        (&memory, "a store in memory is gone with its server"),
+    ] {
+        let ran = run(arguments);
+        assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{arguments:?}: {}", ran.err);
+        assert!(ran.err.contains(why), "{arguments:?}: {}", ran.err);
+        assert!(!ran.err.contains("s3cret"), "{}", ran.err);
+    }
+    site.served(&store);
+}
+
+#[test]
+fn a_place_without_a_store_says_so() {
+    for on in BOTH {
+        let site = Site::new();
+        let (nothing, other) = (site.place(on, "nothing"), site.place(on.other(), "other"));
+        for arguments in [&["backup", "app", "--to", "x.db"][..], &["move", "app", "--to", &other.target()]] {
+            let refused = site.refused(arguments, &nothing);
+            assert!(
+                refused.contains("there is no store yet") || refused.contains("no such file"),
+                "{refused}"
+            );
+        }
+        assert!(!site.path("x.db").exists());
+    }
+}
+
+#[test]
+fn a_file_that_is_no_sound_backup_is_not_restored() {
+    let site = Site::new();
+    let store = site.filled(On::Sqlite, "store", 60);
+    site.must(&["backup", "app", "--to", "aside.db"], &store);
+    let whole = bytes(&site.path("aside.db"));
+    site.put("notes.txt", "this is a text and no database, however long one reads it");
+    rusqlite::Connection::open(site.path("other.db")).unwrap().execute_batch("CREATE TABLE x (y)").unwrap();
+    std::fs::write(site.path("cut.db"), &whole[..whole.len() / 2]).unwrap();
+    let changed = |name: &str, sql: &str| {
+        std::fs::write(site.path(name), &whole).unwrap();
+        rusqlite::Connection::open(site.path(name)).unwrap().execute_batch(sql).unwrap();
+    };
+    changed("value.db", "UPDATE tags SET label = 'another' WHERE id = 1");
+    changed("row.db", "DELETE FROM books WHERE id = 7");
+    changed("newer.db", "UPDATE trefoil_meta SET value = '99' WHERE key = 'format'");
+    for on in BOTH {
+        let target = site.place(on, "target");
+        for (name, why) in [
+            ("notes.txt", "notes.txt: "),
+            ("other.db", "this is no backup: there is no store in it"),
+            ("cut.db", "cut.db: "),
+            ("value.db", "the backup is damaged: tags: "),
+            ("row.db", "the backup is damaged: books: "),
+            ("newer.db", "the store has format 99"),
+        ] {
+            let refused = site.refused(&["restore", name, "app"], &target);
+            assert!(refused.contains(why), "{name}: {refused}");
+        }
+        site.must(&["restore", "aside.db", "app"], &target);
+    }
+}
+
+#[test]
+fn what_the_other_store_cannot_hold_is_named_and_nothing_moves() {
+    let site = Site::new();
+    let store = site.filled(On::Sqlite, "store", 20);
+    let Store::Sqlite(folder) = &store else { panic!("it is a file") };
+    let file = site.path(folder).join("trefoil.db");
+    let outside = |sql: &str| rusqlite::Connection::open(&file).unwrap().execute_batch(sql).unwrap();
+    let to = site.place(On::Postgres, "to");
+    for (wrong, right, why) in [
+        (
+            "UPDATE books SET price = 'cheap' WHERE id = 3",
+            "UPDATE books SET price = '3.50' WHERE id = 3",
+            "\"cheap\"",
+        ),
+        (
+            "UPDATE books SET title = x'ff' WHERE id = 3",
+            "UPDATE books SET title = 'Title' WHERE id = 3",
+            "books",
+        ),
+        (
+            "PRAGMA foreign_keys = OFF; UPDATE books SET authorId = 99999 WHERE id = 3",
+            "UPDATE books SET authorId = 1 WHERE id = 3",
+            "(99999)",
+        ),
+    ] {
+        outside(wrong);
+        let refused = site.refused(&["move", "app", "--to", &to.target()], &store);
+        assert!(refused.contains(why), "{refused}");
+        outside(right);
+    }
+    let Store::Postgres(url) = &to else { panic!("it is a database") };
+    postgres::sql(url, "CREATE TABLE books (mine int)");
+    let refused = site.refused(&["move", "app", "--to", &to.target()], &store);
+    assert!(refused.contains("another program's and already has books"), "{refused}");
+    postgres::sql(url, "DROP TABLE books");
+    site.serve(&store);
+    site.must(&["move", "app", "--to", &to.target()], &store);
+}
