@@ -32,6 +32,7 @@ impl Served {
         let mut response = (status, [(CONTENT_TYPE, "text/html; charset=utf-8")]).into_response();
         if status == StatusCode::OK && head.flash.is_none() {
             let tag = format!("\"{:032x}\"", xxh3_128(html.as_bytes()));
+            tags::allow(headers, Some(&tag))?;
             if tags::is_known(headers, &tag) {
                 response = StatusCode::NOT_MODIFIED.into_response();
             } else {
