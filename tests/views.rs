@@ -72,6 +72,22 @@ fn a_declared_page_is_shown_with_the_frame_of_the_others() {
 }
 
 #[test]
+fn a_view_may_be_called_like_a_part_of_the_frame() {
+    let manifest = "[[text]]\npath = \"/site\"\ncache = \"max-age=9\"\n[[text]]\npath = \"/head\"\n";
+    let files = [("trefoil.toml", manifest), ("views/site.html", ABOUT), ("views/head.html", ABOUT)];
+    let folder = folder(&files);
+    let process = Process::start(folder.path(), &["serve", "app"]);
+    for path in ["/site", "/head"] {
+        let shown = get(&process, path);
+        assert_eq!(shown.status, 200, "{path}: {}", shown.text());
+        assert!(shown.text().contains("<h1>About app</h1>"), "{path}: {}", shown.text());
+    }
+    let told = process.client().send("GET", "/site", &[("cookie", "flash=created.notes.1")], b"");
+    assert_eq!((told.status, told.header("cache-control")), (200, Some("no-store")));
+    assert_eq!(get(&process, "/site").header("cache-control"), Some("max-age=9"));
+}
+
+#[test]
 fn a_broken_view_breaks_its_own_pages_alone_and_is_named() {
     let list =
         "{% extends \"layout.html\" %}\n{% block content %}\n{{ list.nothing.at.all }}\n{% endblock %}";

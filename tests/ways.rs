@@ -127,6 +127,15 @@ fn what_filters_a_page_filters_each_way() {
     assert_eq!(json(&found.rest), serde_json::json!([]));
     assert_eq!(asked(client, &found.graphql), serde_json::json!([]));
 
+    // Pages take a day for a time; the others are told which.
+    let found = ways(client, "/orders?placedAt.gte=2000-01-01&placedAt.lte=2999-12-31&size=2");
+    assert_eq!(json(&found.rest).as_array().map(Vec::len), Some(2), "{}", found.rest);
+    // curl would take this for several addresses.
+    let found = ways(client, "/users?q=[1-2]{a,b}");
+    assert_eq!((json(&found.rest), pasted(&found.page).0), (serde_json::json!([]), 200), "{}", found.page);
+    let refused = client.send("GET", "/orders?status=no", &[("accept", "text/html")], b"");
+    assert_eq!((refused.status, refused.text().contains("class=\"ways\"")), (400, false));
+
     let nested = ways(client, "/users/1/orders");
     let told = asked(client, &nested.graphql);
     assert_eq!(json(&nested.rest).as_array().expect("a list"), &flat_all(&told["orders"]));

@@ -20,9 +20,12 @@ pub struct Wanted<'w> {
 }
 
 impl Wanted<'_> {
-    /// The document, where the schema has such an operation and what it must be given is known. `selection` is what it
-    /// shows of a record.
+    /// The document, where the schema has such an operation and what it must be given is known and can be written in
+    /// it. `selection` is what it shows of a record.
     pub fn document(&self, engine: &Engine, selection: &str) -> Option<String> {
+        if !is_writable(self.values) {
+            return None;
+        }
         let model = engine.model();
         let (root, builtin) = bound(engine, self.record, self.verb)?;
         let mut given = Vec::new();
@@ -235,6 +238,19 @@ fn is_flat(kind: &Kind) -> bool {
         | Kind::Inverse { .. }
         | Kind::Link { .. }
         | Kind::Unstored => false,
+    }
+}
+
+/// JSON takes any text for the name of a member, GraphQL only names.
+fn is_writable(value: &Json) -> bool {
+    let is_name = |text: &str| {
+        let begins = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        begins && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+    };
+    match value {
+        Json::Object(members) => members.iter().all(|(name, value)| is_name(name) && is_writable(value)),
+        Json::Array(items) => items.iter().all(is_writable),
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => true,
     }
 }
 

@@ -174,11 +174,13 @@ impl Served {
                     None
                 }
             }
-            (&Method::POST, Ok(body)) => match list.form(&head.headers, body) {
-                Ok(Some(pairs)) => Some(self.pages.append(&self.site, list, head, &pairs, body).await),
-                Ok(None) => None,
-                Err(problem) => Some(Err(problem)),
-            },
+            (&Method::POST, Ok(body)) => {
+                let done = match list.form(&head.headers, body) {
+                    Ok(pairs) => self.pages.append(&self.site, list, head, &pairs?, body).await,
+                    Err(problem) => Err(problem),
+                };
+                Some(done.map_err(|problem| problem.voice(Voice::Html)))
+            }
             (_, _) => None,
         }
     }

@@ -1,5 +1,7 @@
 //! The control of a field: which kind suits its type, and what it holds.
 
+use std::collections::HashSet;
+
 use super::choices::{Choices, MOST, Offered};
 use super::spelled::{DEEPEST, MOST_GROUPS, is_local, whole};
 use super::subject::is_long;
@@ -301,20 +303,34 @@ fn one_of(values: &[String], control: Control, place: Place<'_>) -> Control {
 
 /// The values of an enum; one that is chosen and none of them stays what it is.
 fn choices(values: &[String], chosen: &[&str]) -> Vec<Choice> {
-    let options = values.iter().map(|value| Choice {
-        value: value.clone(),
-        label: label(value),
-        chosen: chosen.contains(&value.as_str()),
-    });
-    chosen.iter().fold(options.collect(), |options, text| with_typed(options, text))
+    let options = values.iter().map(|value| (value.clone(), label(value)));
+    of_these(options, chosen)
+}
+
+/// All that can be chosen, and then what is chosen and none of them; sets, because a form can name very many.
+fn of_these(options: impl Iterator<Item = (String, String)>, chosen: &[&str]) -> Vec<Choice> {
+    let ticked: HashSet<&str> = chosen.iter().copied().collect();
+    let mut known = HashSet::new();
+    let mut choices: Vec<Choice> = Vec::new();
+    for (value, label) in options {
+        known.insert(value.clone());
+        choices.push(Choice { chosen: ticked.contains(value.as_str()), value, label });
+    }
+    let others = chosen.iter().filter(|text| !text.is_empty() && known.insert((**text).to_owned()));
+    choices.extend(others.map(|text| typed(text)));
+    choices
 }
 
 /// What was typed by hand and is no choice is one all the same: it is for the engine to refuse it.
 fn with_typed(mut options: Vec<Choice>, text: &str) -> Vec<Choice> {
     if !text.is_empty() && !options.iter().any(|option| option.value == text) {
-        options.push(Choice { value: text.to_owned(), label: text.to_owned(), chosen: true });
+        options.push(typed(text));
     }
     options
+}
+
+fn typed(text: &str) -> Choice {
+    Choice { value: text.to_owned(), label: text.to_owned(), chosen: true }
 }
 
 fn reference(field: &Field, node: &Node, offered: &Offered) -> Control {
@@ -344,12 +360,7 @@ fn link(field: &Field, node: &Node, offered: &Offered) -> Control {
 }
 
 fn offered_choices(offered: &Offered, chosen: &[&str]) -> Vec<Choice> {
-    let options = offered.options.iter().map(|(id, title)| {
-        let value = id.to_string();
-        let chosen = chosen.contains(&value.as_str());
-        Choice { value, label: title.clone(), chosen }
-    });
-    chosen.iter().fold(options.collect(), |options, text| with_typed(options, text))
+    of_these(offered.options.iter().map(|(id, title)| (id.to_string(), title.clone())), chosen)
 }
 
 fn find(name: &str, offered: &Offered) -> Find {
@@ -366,5 +377,27 @@ fn find(name: &str, offered: &Offered) -> Find {
         value: offered.sought.clone(),
         button: Pair { name: FIND.to_owned(), value: name.to_owned() },
         note,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_chosen_is_among_the_choices_once() {
+        let values = ["1", "2"].map(|value| (value.to_owned(), format!("Number {value}")));
+        let found = of_these(values.into_iter(), &["", "2", "x", "2", "x"]);
+        let found: Vec<(&str, &str, bool)> =
+            found.iter().map(|one| (one.value.as_str(), one.label.as_str(), one.chosen)).collect();
+        assert_eq!(found, [("1", "Number 1", false), ("2", "Number 2", true), ("x", "x", true)]);
+    }
+
+    /// Each is looked for among the others by its hash: one by one this would take minutes.
+    #[test]
+    fn very_many_can_be_chosen() {
+        let texts: Vec<String> = (0..200_000).map(|number| format!("a{number}")).collect();
+        let chosen: Vec<&str> = texts.iter().map(String::as_str).collect();
+        assert_eq!(of_these(std::iter::empty(), &chosen).len(), texts.len());
     }
 }

@@ -1,12 +1,14 @@
 //! What was done just now, told on the next page: a cookie with a code, never with text, read once and cleared.
 
 use axum::response::Response;
-use http::header::{COOKIE, SET_COOKIE};
+use http::header::{COOKIE, HeaderName, SET_COOKIE};
 use http::{HeaderMap, HeaderValue};
 
 use super::Served;
 use super::view::{Flash, Link};
 use crate::faces::client::Client;
+
+const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 /// Long enough for a redirect, and too short to be told an hour later.
 const SECONDS: u32 = 30;
@@ -55,8 +57,12 @@ pub fn clear(headers: &mut HeaderMap) {
     headers.append(SET_COOKIE, HeaderValue::from_static("flash=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax"));
 }
 
-/// The content of the cookie, whatever it is.
+/// The content of the cookie, whatever it is. A script that reads a page in the background shows nobody what was done:
+/// the cookie is for the page that the browser goes to.
 pub fn given(headers: &HeaderMap) -> Option<&str> {
+    if headers.get(FETCH_DEST).is_some_and(|dest| dest != "document") {
+        return None;
+    }
     let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(';')).find_map(|cookie| cookie.trim().strip_prefix("flash="))
 }
@@ -92,6 +98,11 @@ mod tests {
         assert_eq!(given(&headers("flash=")), Some(""));
         assert_eq!(given(&headers("aflash=x; flash")), None);
         assert_eq!(given(&HeaderMap::new()), None);
+        for (dest, is_told) in [("document", true), ("empty", false)] {
+            let mut headers = headers("flash=created.users.1");
+            headers.insert(FETCH_DEST, HeaderValue::from_static(dest));
+            assert_eq!(given(&headers).is_some(), is_told, "{dest}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use http::request::Parts;
 use super::Served;
 use super::look::look;
 use super::view::{Card, Head, Home, Link, Try};
-use super::ways::About;
+use super::ways::{About, quoted, single};
 use super::words::{MOST_COUNTED, bounded};
 use crate::app::{Manifest, Methods, Reply};
 use crate::engine::{Binding, Count, Gives, Listing, Operation, Outcome, Slice, Verb};
@@ -79,9 +79,10 @@ impl Served {
         tries.extend(site.collections.first().map(|collection| {
             line("Read records as JSON", format!("curl '{origin}{}?fields=*&size=3'", collection.path))
         }));
+        let address = |path: &str| quoted(&format!("{origin}{}", single(path)));
         tries.push(match (site.lists.first(), self.others.first()) {
-            (Some(list), _) => line("Add to a plain list", format!("curl '{origin}{}' -d 'milk'", list.path)),
-            (None, Some(text)) => line("Read a text", format!("curl '{origin}{}'", text.href)),
+            (Some(list), _) => line("Add to a plain list", format!("curl {} -d 'milk'", address(&list.path))),
+            (None, Some(text)) => line("Read a text", format!("curl {}", address(&text.href))),
             (None, None) => line("Read what REST serves", format!("curl '{origin}/openapi.json'")),
         });
         tries

@@ -1,5 +1,6 @@
 //! A record as it is kept, on its way into a form and, as far as nobody touched it there, out again.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Served;
@@ -97,11 +98,14 @@ impl Kept {
     }
 }
 
-/// Links have no order.
+/// Links have no order, and are there once however often they are named.
 fn is_same(kind: &Kind, before: Value, now: &Value) -> bool {
     match (kind, before, now) {
         (Kind::Link { .. }, Value::List(before), Value::List(now)) => {
-            before.len() == now.len() && now.iter().all(|id| before.contains(id))
+            let ids = |list: &[Value]| -> BTreeSet<String> {
+                list.iter().map(|id| id.to_json().to_string()).collect()
+            };
+            ids(&before) == ids(now)
         }
         (_, before, now) => before == *now,
     }

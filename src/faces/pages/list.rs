@@ -16,6 +16,7 @@ use super::words::MOST_COUNTED;
 use crate::engine::{Condition, Count, Listing, Op, Operation, Outcome, Slice, cursor};
 use crate::error::Error;
 use crate::faces::problem::Problem;
+use crate::faces::resources::Site;
 use crate::faces::resources::ask::Ask;
 use crate::faces::resources::collection::Nested;
 use crate::faces::resources::query::{Query, Takes, refused};
@@ -69,13 +70,17 @@ impl Served {
         let list = List {
             resource: self.subject(place.record).resource.clone(),
             new: self.new_address(site, place.record, place.above),
-            empty: self.empty(&place, &query, &rows, &search.clear, status),
+            empty: self.empty(site, &place, &query, &rows, &search.clear, status),
             table: self.table(ask, &place, &query, &rows),
             pager: pager(&place.path, &query, &rows),
             search,
             parent,
         };
-        let head = self.list_head(ask, &place, &list);
+        let mut head = self.list_head(ask, &place, &list);
+        if status != StatusCode::OK {
+            // No way leads to what cannot be asked for.
+            head.ways = None;
+        }
         Ok(ask.kept(self.show(ask.headers(), status, head, "list", &list)?))
     }
 
@@ -118,6 +123,7 @@ impl Served {
     /// Why there are no rows, and the way out.
     fn empty(
         &self,
+        site: &Site,
         place: &Place,
         query: &Query,
         found: &Rows,
@@ -144,7 +150,7 @@ impl Served {
         } else if is_filtered {
             way_out("Nothing matches.".to_owned(), "Clear filters", clear.to_owned())
         } else {
-            let new = format!("{}/new", subject.resource.path);
+            let new = self.new_address(site, place.record, place.above);
             way_out(format!("No {} yet.", subject.nouns), "Create the first", new)
         }
     }

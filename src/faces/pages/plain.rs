@@ -2,7 +2,6 @@
 
 use axum::response::Response;
 use http::StatusCode;
-use http::header::CACHE_CONTROL;
 use http::request::Parts;
 
 use super::Served;
@@ -29,9 +28,9 @@ use crate::faces::resources::write::see_other;
 const SHOWN: usize = 500;
 
 impl Served {
+    /// Never kept as the list is: two that send a form with one key are taken for one that sends it twice.
     pub async fn plain(&self, site: &Site, list: &List, head: &Parts) -> Result<Response, Problem> {
-        let response = self.plain_with(site, list, head, StatusCode::OK, form(list, "", Vec::new())).await?;
-        Ok(cached(list, response))
+        self.plain_with(site, list, head, StatusCode::OK, form(list, "", Vec::new())).await
     }
 
     /// What the form does. One that does not pass comes back with the page.
@@ -156,11 +155,4 @@ fn pager(address: &str, page: i64, size: i64, length: i64) -> Pager {
         next: (page < last).then(|| at(page + 1)),
         text: format!("Page {} of {}", grouped(page.unsigned_abs()), grouped(last.unsigned_abs())),
     }
-}
-
-fn cached(list: &List, mut response: Response) -> Response {
-    if let Some(cache) = &list.cache {
-        response.headers_mut().insert(CACHE_CONTROL, cache.clone());
-    }
-    response
 }

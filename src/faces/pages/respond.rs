@@ -32,6 +32,7 @@ impl Served {
         let mut response = (status, [(CONTENT_TYPE, "text/html; charset=utf-8")]).into_response();
         if status == StatusCode::OK && head.flash.is_none() {
             let tag = format!("\"{:032x}\"", xxh3_128(html.as_bytes()));
+            tags::allow(headers, Some(&tag))?;
             if tags::is_known(headers, &tag) {
                 response = StatusCode::NOT_MODIFIED.into_response();
             } else {
@@ -57,10 +58,11 @@ impl Served {
         name: &str,
         content: &impl Serialize,
     ) -> Result<String, Broken> {
+        // The later one of a name counts: a view of the application's own may be called like a part of the frame.
         let context = Value::from_pairs([
+            (name, Value::from(Serde(content))),
             ("site", Value::from(Serde(&self.frame))),
             ("head", Value::from(Serde(head))),
-            (name, Value::from(Serde(content))),
         ]);
         views.render(&format!("{name}.html"), context)
     }

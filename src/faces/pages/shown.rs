@@ -18,6 +18,10 @@ pub enum Room {
 /// How many characters of a text a table has room for.
 pub const BRIEF: usize = 80;
 
+/// Values further inside of each other than this are laid out as JSON: a type may hold its own kind, and a template
+/// goes only so deep.
+const DEEPEST: usize = 16;
+
 /// A field's value. What another program wrote and the field cannot hold is nothing.
 pub fn shown(model: &Model, field: &Field, cell: Cell<'_>, room: Room) -> Shown {
     let is_email = field.rules.iter().any(|rule| matches!(rule, Rule::Email));
@@ -27,23 +31,26 @@ pub fn shown(model: &Model, field: &Field, cell: Cell<'_>, room: Room) -> Shown 
         (_, Cell::Null | Cell::Unreadable) => Shown::Nothing,
         (Kind::Scalar(Scalar::String), Cell::Text(text)) if is_email => mailbox(text, room),
         (kind, _) => match serde_json::from_slice(&text) {
-            Ok(value) => of_json(model, kind, &value, room),
+            Ok(value) => of_json(model, kind, &value, room, 0),
             Err(_) => Shown::Nothing,
         },
     }
 }
 
 /// A value in the form that every face shows it in.
-fn of_json(model: &Model, kind: &Kind, value: &serde_json::Value, room: Room) -> Shown {
+fn of_json(model: &Model, kind: &Kind, value: &serde_json::Value, room: Room, depth: usize) -> Shown {
     use serde_json::Value;
     match (kind, value) {
         (Kind::Scalar(Scalar::Json), value) => Shown::Json { text: laid_out(value) },
         (_, Value::Null) => Shown::Nothing,
+        (Kind::List(_) | Kind::Embedded(_), value) if depth == DEEPEST => {
+            Shown::Json { text: laid_out(value) }
+        }
         (Kind::Scalar(scalar), value) => scalar_shown(*scalar, value, room),
         (Kind::Enum(name), Value::String(text)) => choice(model, name, text),
         (Kind::Id | Kind::Reference { .. }, Value::String(text)) => Shown::Code { text: text.clone() },
-        (Kind::List(item), Value::Array(items)) => list(model, item, items, room),
-        (Kind::Embedded(name), Value::Object(object)) => embedded(model, name, object, room),
+        (Kind::List(item), Value::Array(items)) => list(model, item, items, room, depth),
+        (Kind::Embedded(name), Value::Object(object)) => embedded(model, name, object, room, depth),
         (
             Kind::Id
             | Kind::Enum(_)
@@ -128,8 +135,9 @@ fn choice(model: &Model, name: &str, text: &str) -> Shown {
     Shown::Choice { text: naming::label(text), tone }
 }
 
-fn list(model: &Model, item: &Item, items: &[serde_json::Value], room: Room) -> Shown {
-    Shown::List { items: items.iter().map(|value| of_json(model, &item.kind, value, room)).collect() }
+fn list(model: &Model, item: &Item, items: &[serde_json::Value], room: Room, depth: usize) -> Shown {
+    let items = items.iter().map(|value| of_json(model, &item.kind, value, room, depth + 1));
+    Shown::List { items: items.collect() }
 }
 
 fn embedded(
@@ -137,11 +145,13 @@ fn embedded(
     name: &str,
     object: &serde_json::Map<String, serde_json::Value>,
     room: Room,
+    depth: usize,
 ) -> Shown {
     let fields = model.embedded.get(name).map_or(&[][..], |known| &known.fields);
     let fields = fields.iter().map(|field| {
         let value = object.get(&field.name).unwrap_or(&serde_json::Value::Null);
-        Labelled { label: naming::label(&field.name), value: of_json(model, &field.kind, value, room) }
+        let value = of_json(model, &field.kind, value, room, depth + 1);
+        Labelled { label: naming::label(&field.name), value }
     });
     Shown::Object { fields: fields.collect() }
 }

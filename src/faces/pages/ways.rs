@@ -14,7 +14,7 @@ use crate::faces::resources::Site;
 use crate::faces::resources::collection::{Below, Nested};
 use crate::faces::resources::form::Filled;
 use crate::faces::resources::pairs::{self, Pairs, encoded};
-use crate::faces::resources::query::{Query, Takes};
+use crate::faces::resources::query::{Query, Takes, spelled_out};
 use crate::faces::resources::tree::Node;
 use crate::model::{Field, Kind, Model, TypeId, Value, coerce, example, naming};
 
@@ -144,7 +144,9 @@ impl Guide<'_> {
             let record = engine.model().record(record);
             !is_spare && Query::read(&alone, record, engine.limits(), Takes::List).is_ok()
         });
-        let taken = taken.map(|(name, value)| format!("{}={}", encoded(name), encoded(value)));
+        let record = engine.model().record(record);
+        let taken = taken
+            .map(|(name, value)| format!("{}={}", encoded(name), encoded(&spelled_out(record, name, value))));
         taken.collect::<Vec<_>>().join("&")
     }
 
@@ -176,8 +178,11 @@ impl Guide<'_> {
         let host = &self.host;
         Ways {
             graphql: text.map(way),
-            rest: format!("curl -H 'Accept: application/json' {}", quoted(&format!("{host}{json}"))),
-            page: format!("curl -H 'Accept: text/html' {}", quoted(&format!("{host}{page}"))),
+            rest: format!(
+                "curl -H 'Accept: application/json' {}",
+                quoted(&format!("{host}{}", single(json)))
+            ),
+            page: format!("curl -H 'Accept: text/html' {}", quoted(&format!("{host}{}", single(page)))),
         }
     }
 
@@ -286,8 +291,14 @@ fn flatten(pairs: &mut Pairs, name: String, node: &Node) {
     }
 }
 
+/// One address to curl, which takes brackets and braces for many.
+pub fn single(address: &str) -> String {
+    let table = [('[', "%5B"), (']', "%5D"), ('{', "%7B"), ('}', "%7D")];
+    table.iter().fold(address.to_owned(), |address, (letter, spelled)| address.replace(*letter, spelled))
+}
+
 /// One word to a POSIX shell, whatever is in it.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 

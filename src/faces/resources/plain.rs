@@ -55,11 +55,9 @@ impl List {
             _ if !self.page => Ok(None),
             "multipart/form-data" => pairs::multipart(body::media(headers), body).map(Some),
             "application/x-www-form-urlencoded" if !body.is_empty() => {
-                let text = body::decoded(headers, body)?;
-                match pairs::urlencoded(&text, "the form") {
-                    Ok(pairs) if pairs.iter().any(|(name, _)| name == CONTROL) => Ok(Some(pairs)),
-                    Ok(_) | Err(_) => Ok(None),
-                }
+                let pairs =
+                    body::decoded(headers, body).and_then(|text| pairs::urlencoded(&text, "the form"));
+                Ok(pairs.ok().filter(|pairs| pairs.iter().any(|(name, _)| name == CONTROL)))
             }
             _ => Ok(None),
         }

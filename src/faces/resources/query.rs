@@ -306,6 +306,17 @@ pub fn asked(name: &str) -> Option<(&str, Asks)> {
     }
 }
 
+/// A parameter of a page as other addresses take it.
+pub fn spelled_out(record: &RecordType, name: &str, text: &str) -> String {
+    let found = asked(name).filter(|_| !LIST_WORDS.contains(&name));
+    match found.and_then(|(field, asks)| Some((filter_field(record, field)?, asks))) {
+        Some((id, Asks::Compare(op))) if record.field(id).kind == Kind::Scalar(Scalar::DateTime) => {
+            moment(op, text)
+        }
+        Some((_, Asks::Compare(_) | Asks::IsNull)) | None => text.to_owned(),
+    }
+}
+
 /// A day that is typed where a time is kept: its beginning, or its end where it bounds from above; in UTC.
 fn moment(op: Op, text: &str) -> String {
     let is_day = text.len() == 10 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');

@@ -128,9 +128,11 @@ impl Prepared {
         self.kept(response)
     }
 
-    /// A failure is not what was declared to be kept.
+    /// Neither a failure nor a page that says what it has for one reader alone is what was declared to be kept.
     fn kept(&self, mut response: Response) -> Response {
-        if let Some(cache) = self.cache.as_ref().filter(|_| !response.status().is_server_error()) {
+        let is_passing =
+            response.status().is_server_error() || response.headers().contains_key(CACHE_CONTROL);
+        if let Some(cache) = self.cache.as_ref().filter(|_| !is_passing) {
             response.headers_mut().insert(CACHE_CONTROL, cache.clone());
         }
         response
