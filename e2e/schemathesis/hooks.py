@@ -31,6 +31,23 @@ def text(ctx, response):
 
 TURNS = itertools.cycle([False, True])
 
+# Forms to fill in and the question before a deletion are for people and have no other face. All else is asked for as
+# JSON: `*/*` would be the page, and pages ignore parameters that they do not know.
+FORM = re.compile(r"/(new|edit|delete)$")
+
+
+def forget_empty_names(case):
+    """Nothing between commas asks for nothing and is not refused, as in `fields=name,`; JSON Schema would have it so."""
+    fields = (case.query or {}).get("fields")
+    names = fields.split(",") if isinstance(fields, str) else fields
+    if isinstance(names, list) and "" in names:
+        del case.query["fields"]
+
+
+def accept(case):
+    is_form = case.method.upper() == "GET" and FORM.search(case.operation.path)
+    return "text/html" if is_form else "application/json"
+
 
 @schemathesis.hook
 def before_call(ctx, case, kwargs):
@@ -39,6 +56,8 @@ def before_call(ctx, case, kwargs):
     Generated keys repeat, and a key that was used for another request is 422; a made-up tag in If-Match is 412. So each
     key becomes a new one, and every other such tag `*`, which any record meets. Tags of our own come from links.
     """
+    case.headers["Accept"] = accept(case)
+    forget_empty_names(case)
     for name, value in list((case.headers or {}).items()):
         if not isinstance(value, str):
             continue
