@@ -48,7 +48,7 @@ async fn is_alive(link: &Link, target: &Target, purpose: Purpose, inquiries: Inq
     let mut sign = std::pin::pin!(link.client().check_connection());
     while timeout(LATE, &mut sign).await.is_err() {
         link.set_late(true);
-        let inquiry = timeout(INQUIRY, inquire(link, target, purpose, inquiries, asked));
+        let inquiry = timeout(INQUIRY, inquire(link, target, purpose, inquiries));
         tokio::select! {
             _ = &mut sign => return true,
             verdict = inquiry => match verdict.unwrap_or(Verdict::Gone) {
@@ -71,13 +71,7 @@ enum Verdict {
     Unknown,
 }
 
-async fn inquire(
-    link: &Link,
-    target: &Target,
-    purpose: Purpose,
-    inquiries: Inquiries,
-    asked: Instant,
-) -> Verdict {
+async fn inquire(link: &Link, target: &Target, purpose: Purpose, inquiries: Inquiries) -> Verdict {
     let session = match target.connect(Purpose::Alone, |_| {}).await {
         Ok(session) => session,
         // It takes no more connections, perhaps.
@@ -87,15 +81,10 @@ async fn inquire(
     let (Inquiries::Answered, Some(pid)) = (inquiries, link.pid()) else { return Verdict::Unknown };
     // A process that cannot get rid of its answer has a reader that does not read. For a stream of one's own that is
     // a slow client's right; on a shared connection it means that the answer goes nowhere.
-    // It may also have got rid of everything, the sign of life too, which is an empty statement; then that is what it
-    // did last, and since it was asked for.
-    let sql = "SELECT state = 'active' AND ($2 OR wait_event IS DISTINCT FROM 'ClientWrite') OR $2 AND query = '' \
-               AND CAST(EXTRACT(EPOCH FROM clock_timestamp() - state_change) AS double precision) < $3 \
+    let sql = "SELECT state = 'active' AND ($2 OR wait_event IS DISTINCT FROM 'ClientWrite') \
                FROM pg_stat_activity WHERE pid = $1";
     let may_stall = purpose == Purpose::Own;
-    // An earlier sign is older than this, whatever the way to the server takes.
-    let since = (asked.elapsed() + EVERY / 2).as_secs_f64();
-    match session.client.query_opt(sql, &[&pid, &may_stall, &since]).await {
+    match session.client.query_opt(sql, &[&pid, &may_stall]).await {
         Ok(Some(row)) if row.get::<_, Option<bool>>(0) == Some(true) => Verdict::Works,
         Ok(_) => Verdict::Gone,
         Err(_) => Verdict::Unknown,
