@@ -74,9 +74,9 @@ class Bench:
         self.made += 1
         path = f"{self.folder}/{self.made}.script"
         with open(path, "wb") as file:
-            for writes, request, expected in asked:
+            for kind, request, expected in asked:
                 expected = expected.encode()
-                file.write(b"w" if writes else b"r")
+                file.write(kind.encode())
                 file.write(struct.pack("<I", len(request)) + request + struct.pack("<I", len(expected)) + expected)
         return path
 

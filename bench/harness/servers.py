@@ -87,8 +87,8 @@ class Trefoil(Server):
         kept = f"{self.place.cache}/trefoil-{version}-{size}"
         if os.path.exists(kept):
             return kept
-        making = f"{kept}.making"
-        shutil.rmtree(making, ignore_errors=True)
+        forget_old(self.place.cache)
+        making = f"{kept}.{os.getpid()}"
         application(f"{making}/app")
         os.mkdir(f"{making}/records")
         for name, rows in records(size).items():
@@ -105,6 +105,14 @@ class Trefoil(Server):
     def stored(self, folder):
         [path] = [f"{folder}/data/{name}" for name in os.listdir(f"{folder}/data") if name.endswith((".db", ".sqlite"))]
         return self.count(path)
+
+
+def forget_old(cache):
+    """Stores of binaries that nobody has measured for a week."""
+    for name in os.listdir(cache):
+        path = f"{cache}/{name}"
+        if name.startswith("trefoil-") and time.time() - os.stat(path).st_mtime > 7 * 86400:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def application(folder):

@@ -126,8 +126,8 @@ class Trefoil:
 
     def change(self, kind, number):
         if kind == "products":
-            price = f"{number}.50"
-            return http("PATCH", f"/products/{1 + number % PRODUCTS}", {"price": price}, "application/json"), f'"{price}"'
+            price = f"{1000 + number}.50"
+            return http("PATCH", f"/products/{1 + number % PRODUCTS}", {"price": price}, "application/json"), price
         email = f"changed{number}@example.com"
         return http("PATCH", f"/users/{1 + number % 100}", {"email": email}, "application/json"), f'"{email}"'
 
@@ -151,32 +151,33 @@ class PocketBase(Trefoil):
 
 
 def script(kind, dialect, size, chance=random.Random(6)):
-    """(writes, request, expected) of a workload with independent requests."""
+    """(kind, request, expected) of a workload with independent requests; a kind is `r`, `f` or `w`, as in load/script.rs."""
     def point():
-        return False, *dialect.get_one(chance.randint(1, size))
+        return "r", *dialect.get_one(chance.randint(1, size))
     match kind:
         case "hello":
-            return [(False, *dialect.hello())]
+            return [("r", *dialect.hello())]
         case "items":
-            return [(False, *dialect.items())]
+            return [("r", *dialect.items())]
         case "products":
-            return [(False, *dialect.products())]
+            return [("r", *dialect.products())]
         case "getAllUsers":
-            return [(False, *dialect.get_all())]
+            return [("r", *dialect.get_all())]
         case "getUserById":
             return [point() for _ in range(min(20 * size, 20_000))]
         case "createUser":
-            return [(True, *dialect.create(number)) for number in range(1000)]
+            return [("w", *dialect.create(number)) for number in range(1000)]
         case "mix":
-            return [point() for _ in range(9000)] + [(True, *dialect.create(number)) for number in range(1000)]
+            return [point() for _ in range(9000)] + [("w", *dialect.create(number)) for number in range(1000)]
     raise ValueError(kind)
 
 
 def waves(kind, dialect):
-    """Writes, and as many different reads as there are connections: none of a wave can be answered as another was."""
+    """Writes, and as many different reads as there are connections: none of a wave can be answered as another was, and each
+    must show what was written just before it."""
     read = {"getAllUsers": dialect.get_all, "products": dialect.products}[kind]
-    writes = [(True, *dialect.change(kind, number)) for number in range(1000)]
-    return writes, [(False, *read(variant)) for variant in range(CONNECTIONS)]
+    writes = [("w", *dialect.change(kind, number)) for number in range(1000)]
+    return writes, [("f", *read(variant)) for variant in range(CONNECTIONS)]
 
 
 def floor_expects(asked, recorded):
@@ -185,4 +186,4 @@ def floor_expects(asked, recorded):
         if b"createUser" in request:
             return '"createUser":{'
         return recorded(request)[-16:]
-    return [(writes, request, expected(request)) for writes, request, _ in asked]
+    return [(kind.replace("f", "r"), request, expected(request)) for kind, request, _ in asked]

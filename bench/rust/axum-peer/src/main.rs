@@ -7,7 +7,6 @@ mod store;
 use std::sync::Arc;
 
 use askama::Template;
-use async_graphql::http::GraphiQLSource;
 use async_graphql::{Context, ID, Object, Schema, SimpleObject, Subscription};
 use async_graphql_axum::{GraphQLProtocol, GraphQLRequest, GraphQLResponse, GraphQLWebSocket};
 use axum::extract::{State, WebSocketUpgrade};
@@ -48,7 +47,12 @@ struct Mutation;
 
 #[Object]
 impl Mutation {
-    async fn create_user(&self, context: &Context<'_>, name: String, email: String) -> async_graphql::Result<Option<User>> {
+    async fn create_user(
+        &self,
+        context: &Context<'_>,
+        name: String,
+        email: String,
+    ) -> async_graphql::Result<Option<User>> {
         let app = context.data::<App>()?;
         let user = app.store.create_user(name, email).await?;
         let _ = app.created.send(user.clone());
@@ -60,7 +64,10 @@ struct Subscriptions;
 
 #[Subscription]
 impl Subscriptions {
-    async fn user_created(&self, context: &Context<'_>) -> async_graphql::Result<impl Stream<Item = Option<User>>> {
+    async fn user_created(
+        &self,
+        context: &Context<'_>,
+    ) -> async_graphql::Result<impl Stream<Item = Option<User>>> {
         let created = context.data::<App>()?.created.subscribe();
         let next = |mut created: broadcast::Receiver<User>| async move {
             loop {
@@ -96,7 +103,7 @@ async fn main() {
     let app = App { store: Arc::new(Store::open(&arguments[2])), created: broadcast::channel(4096).0 };
     let schema = Schema::build(Query, Mutation, Subscriptions).data(app.clone()).finish();
     let router = Router::new()
-        .route("/graphql", get(graphql_get).post(graphql))
+        .route("/graphql", get(subscribe).post(graphql))
         .with_state(schema)
         .route("/hello", get(|| async { ([(header::CONTENT_TYPE, "text/plain")], "Hello, World!") }))
         .route("/items", get(async |State(app): State<App>| Json(app.store.items().expect("items"))))
@@ -112,22 +119,26 @@ async fn products(State(app): State<App>) -> Html<String> {
     Html(Page { products }.render().expect("the page"))
 }
 
-async fn graphql(State(schema): State<ApiSchema>, headers: header::HeaderMap, request: GraphQLRequest) -> Response {
+async fn graphql(
+    State(schema): State<ApiSchema>,
+    headers: header::HeaderMap,
+    request: GraphQLRequest,
+) -> Response {
     let wants_stream = headers.get(header::ACCEPT).is_some_and(|accept| accept == "text/event-stream");
     if !wants_stream {
         return GraphQLResponse::from(schema.execute(request.into_inner()).await).into_response();
     }
-    let events = schema.execute_stream(request.into_inner()).map(|response| sse::Event::default().event("next").json_data(response));
+    let events = schema
+        .execute_stream(request.into_inner())
+        .map(|response| sse::Event::default().event("next").json_data(response));
     Sse::new(events).into_response()
 }
 
-async fn graphql_get(
+async fn subscribe(
     State(schema): State<ApiSchema>,
-    upgrade: Option<(GraphQLProtocol, WebSocketUpgrade)>,
+    protocol: GraphQLProtocol,
+    upgrade: WebSocketUpgrade,
 ) -> Response {
-    let Some((protocol, upgrade)) = upgrade else {
-        return Html(GraphiQLSource::build().endpoint("/graphql").finish()).into_response();
-    };
     // The default buffers of 128 KiB a socket are the one thing worth a setting.
     upgrade
         .protocols(async_graphql::http::ALL_WEBSOCKET_PROTOCOLS)

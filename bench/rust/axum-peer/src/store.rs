@@ -47,7 +47,12 @@ impl Store {
         Store { readers, next: AtomicUsize::new(0), writer }
     }
 
-    fn rows<T>(&self, statement: &str, id: Option<i64>, read: impl FnMut(&Row) -> Result<T>) -> Result<Vec<T>> {
+    fn rows<T>(
+        &self,
+        statement: &str,
+        id: Option<i64>,
+        read: impl FnMut(&Row) -> Result<T>,
+    ) -> Result<Vec<T>> {
         let reader = self.next.fetch_add(1, Ordering::Relaxed) % self.readers.len();
         let connection = self.readers[reader].lock().expect("no reader panicked");
         let mut statement = connection.prepare_cached(statement)?;

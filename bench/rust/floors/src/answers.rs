@@ -42,7 +42,8 @@ fn parse(bytes: &[u8]) -> Answer {
     let mut response = httparse::Response::new(&mut headers);
     let body = response.parse(bytes).expect("a recorded answer").unwrap();
     let value = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
-    let kept = response.headers.iter().filter(|header| !OWN.contains(&header.name.to_ascii_lowercase().as_str()));
+    let kept =
+        response.headers.iter().filter(|header| !OWN.contains(&header.name.to_ascii_lowercase().as_str()));
     Answer {
         headers: kept.map(|header| (header.name.to_owned(), value(header.value))).collect(),
         body: bytes[body..].to_vec(),

@@ -43,11 +43,13 @@ struct Server {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
-    let listener = TcpListener::bind(("127.0.0.1", arguments[1].parse().expect("a port"))).expect("the port is free");
+    let listener =
+        TcpListener::bind(("127.0.0.1", arguments[1].parse().expect("a port"))).expect("the port is free");
     // The standard library's backlog of 128 is too short for a thousand subscribers at once.
     rustix::net::listen(&listener, 4096).expect("a longer backlog");
     listener.set_nonblocking(true).expect("a socket that does not block");
-    let log = arguments.get(3).map(|path| File::options().create(true).append(true).open(path).expect("the log"));
+    let log =
+        arguments.get(3).map(|path| File::options().create(true).append(true).open(path).expect("the log"));
     Server::new(&Answers::read(Path::new(&arguments[2])), log).run(&listener);
 }
 
@@ -69,7 +71,8 @@ impl Server {
 
     fn run(mut self, listener: &TcpListener) {
         let door = listener.as_raw_fd() as u64;
-        epoll::add(&self.epoll, listener, EventData::new_u64(door), EventFlags::IN).expect("watching the door");
+        epoll::add(&self.epoll, listener, EventData::new_u64(door), EventFlags::IN)
+            .expect("watching the door");
         let mut events: Vec<Event> = Vec::with_capacity(1024);
         let mut buffer = vec![0; 1 << 16];
         let mut touched = Vec::new();

@@ -65,7 +65,8 @@ async fn answer(request: Request<Incoming>, ready: Rc<Ready>) -> Result<Response
     };
     let name = answers::name(head.method.as_str(), head.uri.path(), &body);
     let Some((headers, body)) = ready.get(name) else {
-        let mut response = Response::new(Full::new(Bytes::from_static(b"nothing was recorded for this request")));
+        let mut response =
+            Response::new(Full::new(Bytes::from_static(b"nothing was recorded for this request")));
         *response.status_mut() = hyper::StatusCode::NOT_FOUND;
         return Ok(response);
     };

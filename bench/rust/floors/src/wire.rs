@@ -63,7 +63,10 @@ fn split(bytes: &[u8], at: u8) -> Option<(&[u8], &[u8])> {
 
 fn header<'a>(head: &'a [u8], name: &str) -> Option<&'a str> {
     let lines = std::str::from_utf8(head).ok()?.lines();
-    lines.filter_map(|line| line.split_once(": ")).find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    lines
+        .filter_map(|line| line.split_once(": "))
+        .find(|(found, _)| found.eq_ignore_ascii_case(name))
+        .map(|(_, value)| value)
 }
 
 fn accept(key: &str) -> String {
@@ -101,8 +104,11 @@ fn client_frame(bytes: &[u8]) -> Option<(Input<'_>, usize)> {
 pub fn response(answer: &Answer) -> Vec<u8> {
     let is_type = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("content-type");
     let content = answer.headers.iter().find(is_type).map_or("text/plain", |(_, value)| value);
-    let mut bytes =
-        format!("HTTP/1.1 200 OK\r\ncontent-type: {content}\r\ncontent-length: {}\r\n\r\n", answer.body.len()).into_bytes();
+    let mut bytes = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: {content}\r\ncontent-length: {}\r\n\r\n",
+        answer.body.len()
+    )
+    .into_bytes();
     bytes.extend_from_slice(&answer.body);
     bytes
 }

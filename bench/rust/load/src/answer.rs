@@ -4,9 +4,15 @@ use crate::Failed;
 
 /// How an answer that has begun to arrive goes on.
 pub enum Framing {
-    Length { body: usize, end: usize },
+    Length {
+        body: usize,
+        end: usize,
+    },
     /// `next` is where the next chunk's length begins.
-    Chunks { body: usize, next: usize },
+    Chunks {
+        body: usize,
+        next: usize,
+    },
 }
 
 pub struct Head {

@@ -3,12 +3,13 @@
 use std::io::{ErrorKind, Read, Write};
 use std::time::Instant;
 
+use memchr::memmem::Finder;
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 
 use crate::Failed;
 use crate::answer::{self, Head};
-use crate::script::Asked;
+use crate::script::{Asked, Kind};
 
 pub struct Connection {
     stream: TcpStream,
@@ -31,7 +32,13 @@ impl Connection {
         stream.set_nonblocking(true)?;
         let mut stream = TcpStream::from_std(stream);
         registry.register(&mut stream, token, Interest::READABLE)?;
-        Ok(Connection { stream, received: Vec::with_capacity(4096), head: None, sent: Instant::now(), asked: None })
+        Ok(Connection {
+            stream,
+            received: Vec::with_capacity(4096),
+            head: None,
+            sent: Instant::now(),
+            asked: None,
+        })
     }
 
     /// Requests are small and one at a time, so that the socket's buffer takes each whole.
@@ -41,8 +48,13 @@ impl Connection {
         Ok(self.stream.write_all(&script[index].request)?)
     }
 
-    /// Takes what has arrived; the verdict once the answer is whole.
-    pub fn receive(&mut self, buffer: &mut [u8], script: &[Asked]) -> Result<Option<Answered>, Failed> {
+    /// Takes what has arrived; the verdict once the answer is whole. `fresh` is what a fresh read must also hold.
+    pub fn receive(
+        &mut self,
+        buffer: &mut [u8],
+        script: &[Asked],
+        fresh: Option<&Finder>,
+    ) -> Result<Option<Answered>, Failed> {
         loop {
             match self.stream.read(buffer) {
                 Ok(0) => return Err("the server closed a connection".into()),
@@ -57,7 +69,11 @@ impl Connection {
         let Some(head) = &mut self.head else { return Ok(None) };
         let Some(body) = head.framing.whole(&self.received)? else { return Ok(None) };
         let index = self.asked.take().ok_or("an answer to nothing")?;
-        let right = (200..300).contains(&head.status) && script[index].expected.find(&self.received[body]).is_some();
+        let (asked, body) = (&script[index], &self.received[body]);
+        let holds = |text: &Finder| text.find(body).is_some();
+        let right = (200..300).contains(&head.status)
+            && holds(&asked.expected)
+            && (asked.kind != Kind::FreshRead || fresh.is_some_and(holds));
         let verdict = if right { Answered::Right } else { Answered::Wrong(shown(&self.received)) };
         self.received.clear();
         self.head = None;

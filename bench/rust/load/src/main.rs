@@ -28,8 +28,12 @@ fn main() -> Result<(), Failed> {
     let said = match (*what, rest) {
         ("requests", [script]) => requests::closed_loop(port, count, lasting, &script::read(script)?)?,
         ("waves", [script]) => requests::waves(port, count, lasting, &script::read(script)?)?,
-        ("subscribers", ["ws", window]) => subscribers::run(port, count, lasting, subscription::Transport::WebSocket, window.parse()?)?,
-        ("subscribers", ["sse", window]) => subscribers::run(port, count, lasting, subscription::Transport::Sse, window.parse()?)?,
+        ("subscribers", ["ws", window]) => {
+            subscribers::run(port, count, lasting, subscription::Transport::WebSocket, window.parse()?)?
+        }
+        ("subscribers", ["sse", window]) => {
+            subscribers::run(port, count, lasting, subscription::Transport::Sse, window.parse()?)?
+        }
         _ => return Err(USAGE.into()),
     };
     println!("{said}");

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use mio::{Events, Poll, Token};
 
 use crate::connection::{Answered, Connection};
-use crate::script::Asked;
+use crate::script::{Asked, Kind};
 use crate::{Failed, micros_since, percentile};
 
 /// Longer than any right answer takes, on a busy machine too.
@@ -23,9 +23,16 @@ struct Load<'a> {
     first_wrong: Option<String>,
     began: Instant,
     chance: u64,
+    /// The last write of waves, which fresh reads must show.
+    written: Option<usize>,
 }
 
-pub fn closed_loop(port: u16, connections: usize, lasting: Duration, script: &[Asked]) -> Result<String, Failed> {
+pub fn closed_loop(
+    port: u16,
+    connections: usize,
+    lasting: Duration,
+    script: &[Asked],
+) -> Result<String, Failed> {
     let mut load = Load::open(port, connections, script)?;
     let until = load.began + lasting;
     for connection in 0..connections {
@@ -48,14 +55,15 @@ pub fn closed_loop(port: u16, connections: usize, lasting: Duration, script: &[A
 
 /// No two reads of a wave are the same request, so that none can be answered with what another was.
 pub fn waves(port: u16, connections: usize, lasting: Duration, script: &[Asked]) -> Result<String, Failed> {
-    let writes: Vec<usize> = (0..script.len()).filter(|index| script[*index].writes).collect();
-    let reads: Vec<usize> = (0..script.len()).filter(|index| !script[*index].writes).collect();
+    let writes: Vec<usize> = (0..script.len()).filter(|index| script[*index].kind == Kind::Write).collect();
+    let reads: Vec<usize> = (0..script.len()).filter(|index| script[*index].kind != Kind::Write).collect();
     let mut load = Load::open(port, connections, script)?;
     let until = load.began + lasting;
     for write in writes.iter().cycle() {
         if Instant::now() >= until {
             break;
         }
+        load.written = Some(*write);
         load.connections[0].send(script, *write)?;
         load.all_of(1)?;
         for (connection, read) in reads.iter().enumerate().take(connections) {
@@ -83,6 +91,7 @@ impl<'a> Load<'a> {
             wrong: 0,
             first_wrong: None,
             began: Instant::now(),
+            written: None,
             chance: u64::from(std::process::id()).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
         })
     }
@@ -101,14 +110,17 @@ impl<'a> Load<'a> {
         if events.is_empty() {
             return Err("no answer for a minute".into());
         }
+        let fresh = self.written.map(|write| &self.script[write].expected);
         let mut done = Vec::new();
         for event in events.iter() {
             let index = event.token().0;
             let connection = &mut self.connections[index];
             let asked = connection.asked;
-            let Some(verdict) = connection.receive(&mut self.buffer, self.script)? else { continue };
+            let Some(verdict) = connection.receive(&mut self.buffer, self.script, fresh)? else { continue };
             match verdict {
-                Answered::Right if asked.is_some_and(|asked| self.script[asked].writes) => self.writes += 1,
+                Answered::Right if asked.is_some_and(|asked| self.script[asked].kind == Kind::Write) => {
+                    self.writes += 1
+                }
                 Answered::Right => self.reads += 1,
                 Answered::Wrong(answer) => {
                     self.wrong += 1;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use mio::{Events, Poll, Token};
 
 use crate::connection::{Answered, Connection};
-use crate::script::Asked;
+use crate::script::{Asked, Kind};
 use crate::subscription::{MARK, Subscription, Transport};
 use crate::{Failed, micros_since, percentile};
 
@@ -26,7 +26,13 @@ struct Crowd {
     buffer: Vec<u8>,
 }
 
-pub fn run(port: u16, count: usize, lasting: Duration, transport: Transport, window: usize) -> Result<String, Failed> {
+pub fn run(
+    port: u16,
+    count: usize,
+    lasting: Duration,
+    transport: Transport,
+    window: usize,
+) -> Result<String, Failed> {
     let mut crowd = Crowd::open(port, count, transport, window)?;
     let warm = crowd.until_all_listen()?;
     println!("subscribed");
@@ -105,7 +111,7 @@ impl Crowd {
             body.len()
         );
         let expected = memchr::memmem::Finder::new(b"\"id\"").into_owned();
-        self.script.push(Asked { request: request.into_bytes(), expected, writes: true });
+        self.script.push(Asked { request: request.into_bytes(), expected, kind: Kind::Write });
         let publisher = self.publishers.iter_mut().find(|publisher| publisher.asked.is_none());
         publisher.ok_or("no publisher is free")?.send(&self.script, number)?;
         self.published.push((Instant::now(), 0));
@@ -129,7 +135,7 @@ impl Crowd {
                 continue;
             }
             let publisher = &mut self.publishers[index - self.subscriptions.len()];
-            if let Some(Answered::Wrong(answer)) = publisher.receive(&mut self.buffer, &self.script)? {
+            if let Some(Answered::Wrong(answer)) = publisher.receive(&mut self.buffer, &self.script, None)? {
                 return Err(answer.into());
             }
         }

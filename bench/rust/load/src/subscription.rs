@@ -30,7 +30,12 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    pub fn open(port: u16, transport: Transport, registry: &Registry, token: Token) -> Result<Subscription, Failed> {
+    pub fn open(
+        port: u16,
+        transport: Transport,
+        registry: &Registry,
+        token: Token,
+    ) -> Result<Subscription, Failed> {
         let mut stream = TcpStream::connect(("127.0.0.1", port))?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(Duration::from_secs(30)))?;
@@ -99,7 +104,8 @@ fn shake_hands(stream: &mut TcpStream) -> Result<Vec<u8>, Failed> {
             more(stream, &mut received)?;
         }
     }
-    stream.write_all(&masked(1, format!(r#"{{"id":"1","type":"subscribe","payload":{QUERY}}}"#).as_bytes()))?;
+    stream
+        .write_all(&masked(1, format!(r#"{{"id":"1","type":"subscribe","payload":{QUERY}}}"#).as_bytes()))?;
     Ok(received)
 }
 
@@ -132,7 +138,11 @@ fn more(stream: &mut TcpStream, received: &mut Vec<u8>) -> Result<(), Failed> {
     let mut buffer = [0; 4096];
     let length = stream.read(&mut buffer)?;
     received.extend_from_slice(&buffer[..length]);
-    if length == 0 { Err("the server closed a connection that was to become a subscription".into()) } else { Ok(()) }
+    if length == 0 {
+        Err("the server closed a connection that was to become a subscription".into())
+    } else {
+        Ok(())
+    }
 }
 
 /// Operation, and where the payload of the first frame begins and ends, once it is whole.
