@@ -115,19 +115,20 @@ impl<'a> Load<'a> {
         for event in events.iter() {
             let index = event.token().0;
             let connection = &mut self.connections[index];
-            let asked = connection.asked;
+            let writes = connection.asked.is_some_and(|asked| self.script[asked].kind == Kind::Write);
             let Some(verdict) = connection.receive(&mut self.buffer, self.script, fresh)? else { continue };
             match verdict {
-                Answered::Right if asked.is_some_and(|asked| self.script[asked].kind == Kind::Write) => {
-                    self.writes += 1
-                }
+                Answered::Right if writes => self.writes += 1,
                 Answered::Right => self.reads += 1,
                 Answered::Wrong(answer) => {
                     self.wrong += 1;
                     self.first_wrong.get_or_insert(answer);
                 }
             }
-            self.delays.push(micros_since(connection.sent));
+            // The writes of waves are there for the reads' sake: their delays would hide those of the reads.
+            if !(writes && self.written.is_some()) {
+                self.delays.push(micros_since(connection.sent));
+            }
             done.push(index);
         }
         Ok(done)
