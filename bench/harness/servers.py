@@ -20,6 +20,8 @@ class Server:
     name = label = ""
     dialect = workloads.Trefoil()
     floor = False
+    # While it runs, as JavaScript engines do.
+    compiles = False
     largest = MILLION
 
     def __init__(self, place):
@@ -180,6 +182,7 @@ class Axum(WithSqlite):
 
 class Mercurius(WithSqlite):
     name, label = "mercurius", "Fastify + Mercurius + better-sqlite3"
+    compiles = True
 
     def command(self, port, folder):
         return ["node", f"{self.place.node}/mercurius.mjs", str(port), f"{folder}/store.sqlite"]
