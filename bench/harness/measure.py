@@ -5,6 +5,7 @@ import shutil
 import statistics
 import struct
 import subprocess
+import time
 
 import process
 import workloads
@@ -82,7 +83,7 @@ class Bench:
 
     def load(self, instance, way, path, seconds):
         """What the load saw, with the processor time of the server meanwhile."""
-        cpu, core = process.cpu_seconds(instance.pid), process.core_seconds()
+        began, cpu, core = time.perf_counter(), process.cpu_seconds(instance.pid), process.core_seconds()
         ran = subprocess.run([f"{self.place.rust}/load", way, str(instance.port), str(CONNECTIONS), str(seconds), path],
                              capture_output=True, text=True)
         if ran.returncode != 0:
@@ -91,7 +92,7 @@ class Bench:
         if seen["wrong"]:
             raise Failed(f"{instance.server.label}: {seen['wrong']} wrong answers, the first: {ran.stderr.strip()}")
         seen["cpu"] = process.cpu_seconds(instance.pid) - cpu
-        self.busy.append(max(0.0, (process.core_seconds() - core - seen["cpu"]) / seen["seconds"]))
+        self.busy.append(max(0.0, (process.core_seconds() - core - seen["cpu"]) / (time.perf_counter() - began)))
         return seen
 
 
