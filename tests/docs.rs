@@ -1,5 +1,8 @@
 //! Runs the examples of the guide: schemas must be served, requests must get the answer that stands below them.
 
+mod cluster;
+mod whole;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

@@ -218,7 +218,7 @@ impl Reader<'_> {
     }
 
     fn sort(&mut self, value: &str) -> Result<(), Violation> {
-        for word in value.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+        for word in names("sort", value)? {
             let order = order(self.record, "sort", word).map_err(|mut wrong| wrong.remove(0))?;
             if !self.words.order.iter().any(|known| known.field == order.field) {
                 self.words.order.push(order);
@@ -229,7 +229,9 @@ impl Reader<'_> {
 
     fn fields(&mut self, value: &str) -> Result<(), Violation> {
         self.words.chose_fields = true;
-        for name in value.split(',').map(str::trim).filter(|name| !name.is_empty() && *name != "*") {
+        let names = names("fields", value)?;
+        let is_all = names.contains(&"*");
+        for name in names.into_iter().filter(|name| *name != "*") {
             let found = self.record.input_field(name).filter(|id| self.record.field(*id).is_stored());
             let Some(field) = found else {
                 let stored = self.record.fields.iter().filter(|field| field.is_stored());
@@ -242,7 +244,7 @@ impl Reader<'_> {
                 fields.push(field);
             }
         }
-        if value.split(',').any(|name| name.trim() == "*") {
+        if is_all {
             self.words.fields = None;
         }
         Ok(())
@@ -346,6 +348,16 @@ pub fn page_and_size(uri: &Uri, limits: &PlanLimits) -> Result<(i64, i64), Probl
 
 fn hint<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     nearest(name, known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()
+}
+
+/// The names between the commas; with none between two of them something was forgotten.
+fn names<'v>(parameter: &str, value: &'v str) -> Result<Vec<&'v str>, Violation> {
+    let names: Vec<&str> = value.split(',').map(str::trim).collect();
+    if names.iter().any(|name| name.trim_start_matches('-').is_empty()) {
+        let message = format!("`{parameter}` must be names with a comma between two, not {value:?}");
+        return Err(Violation::new(parameter, "EMPTY_NAME", message));
+    }
+    Ok(names)
 }
 
 fn once<T>(name: &str, place: &mut Option<T>, value: T) -> Result<(), Violation> {
