@@ -6,6 +6,7 @@ use axum::response::Response;
 use http::StatusCode;
 
 use super::Served;
+use super::downloads::{OnPage, downloads};
 use super::filters::Filters;
 use super::look::{Found, PART, look};
 use super::reading::name;
@@ -72,6 +73,12 @@ impl Served {
             new: self.new_address(site, place.record, place.above),
             empty: self.empty(site, &place, &query, &rows, &search.clear, status),
             table: self.table(ask, &place, &query, &rows),
+            downloads: downloads(
+                site.engine.model().record(place.record),
+                &place.path,
+                &query,
+                on_page(&query, &rows),
+            ),
             pager: pager(&place.path, &query, &rows),
             search,
             parent,
@@ -177,6 +184,14 @@ fn rows(found: Option<Found>) -> Result<Rows, Problem> {
 
 pub fn is(field: FieldId, id: i64) -> Condition {
     Condition { field, op: Op::Eq, value: Value::Int(id) }
+}
+
+fn on_page(query: &Query, found: &Rows) -> OnPage {
+    match (found.rows.is_empty(), found.more || query.page > 1 || query.word("after").is_some()) {
+        (true, _) => OnPage::Nothing,
+        (false, true) => OnPage::Part,
+        (false, false) => OnPage::All,
+    }
 }
 
 /// On by cursor, so that nothing is skipped or seen twice and the last page costs what the first does; back by number.
