@@ -18,6 +18,7 @@ mod model;
 mod nodes;
 mod openapi;
 mod operations;
+mod pages;
 mod postgres;
 mod power;
 mod records;

@@ -14,8 +14,10 @@ mod form;
 mod home;
 mod kept;
 mod list;
+mod listed;
 mod look;
 mod own;
+mod parts;
 mod plain;
 mod press;
 mod reading;
@@ -34,6 +36,7 @@ mod spelled;
 mod subject;
 mod table;
 mod theirs;
+mod together;
 pub mod view;
 pub mod views;
 mod ways;
@@ -48,8 +51,11 @@ use axum::extract::Path;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use http::HeaderMap;
+use minijinja::Value;
+use minijinja::value::Serde;
 
 use self::detail::Sheet;
+use self::parts::Parts;
 use self::reading::Reading;
 use self::subject::Subject;
 use self::view::Link;
@@ -66,6 +72,9 @@ static OWN: [Asset; 3] = [
     plain!("{{icon}}", "icon", "svg", ICON),
 ];
 
+/// So many bytes of parts of pages are kept.
+const KEPT: usize = 8 << 20;
+
 static ASSETS: LazyLock<Assets> = LazyLock::new(|| Assets::new("/_/pages/", &OWN));
 
 /// What one application's pages are made of, ready to be filled.
@@ -73,6 +82,8 @@ pub struct Served {
     name: String,
     views: Views,
     frame: view::Site,
+    /// The same as templates take it.
+    site: Value,
     /// How each record type is spoken of, by [`TypeId`].
     subjects: Vec<Subject>,
     /// The names of the application's own views.
@@ -83,6 +94,7 @@ pub struct Served {
     sheets: Vec<Sheet>,
     /// What there is beside records.
     others: Vec<Link>,
+    parts: Parts,
 }
 
 impl Served {
@@ -110,7 +122,9 @@ impl Served {
         Served {
             name: app.name.clone(),
             views: views(app),
+            site: Value::from(Serde(&frame)),
             frame,
+            parts: Parts::new(KEPT),
             names: types().map(|record| Arc::new(reading::names(model, &subjects, record))).collect(),
             sheets: types().map(|record| Sheet::of(model, &subjects, &readings, record)).collect(),
             readings,
