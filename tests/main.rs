@@ -1,6 +1,7 @@
 //! Every test that needs more than one module, as one binary.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
+mod answers;
 mod cases;
 mod changes;
 mod cli;

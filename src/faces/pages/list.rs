@@ -6,11 +6,13 @@ use axum::response::Response;
 
 use super::Served;
 use super::filters::Filters;
+use super::flash;
 use super::listed::Listed;
 use super::look::{Found, PART, look};
 use super::words::MOST_COUNTED;
 use crate::engine::{Condition, Count, Listing, Op, Operation, Outcome, OwnedRow};
 use crate::error::Error;
+use crate::faces::answers::Made;
 use crate::faces::problem::Problem;
 use crate::faces::resources::ask::Ask;
 use crate::faces::resources::collection::Nested;
@@ -54,6 +56,7 @@ impl Served {
         let mut operations: Vec<Operation> = self.above(ask, &place).into_iter().collect();
         operations.extend(filters.choices(self, site));
         operations.extend(filters.wrong.is_empty().then(|| self.asked(&place, &query)));
+        let before = site.answers.state();
         let mut found = look(&site.engine, operations, PART).await.map_err(refused)?;
         let rows = if filters.wrong.is_empty() { rows(found.pop())? } else { Rows::default() };
         let above = match place.above {
@@ -62,7 +65,10 @@ impl Served {
         };
         let listed =
             Listed { served: self, ask, place: &place, filters: &filters, above, choices: found, rows };
-        Ok(ask.kept(listed.response()?))
+        let response = ask.kept(listed.response()?);
+        // A cookie that tells what was done is for one page alone.
+        let is_anyones = flash::named(ask.headers()).is_none();
+        Ok(if is_anyones { Made::mark(before, response) } else { response })
     }
 
     /// The record above is asked for with the list: that it is there, and what it is called.

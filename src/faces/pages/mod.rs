@@ -72,9 +72,6 @@ static OWN: [Asset; 3] = [
     plain!("{{icon}}", "icon", "svg", ICON),
 ];
 
-/// So many bytes of parts of pages are kept.
-const KEPT: usize = 8 << 20;
-
 static ASSETS: LazyLock<Assets> = LazyLock::new(|| Assets::new("/_/pages/", &OWN));
 
 /// What one application's pages are made of, ready to be filled.
@@ -98,7 +95,8 @@ pub struct Served {
 }
 
 impl Served {
-    pub fn new(app: &App, site: &Site) -> Served {
+    /// Keeps so many bytes of parts of pages.
+    pub fn new(app: &App, site: &Site, page_parts: usize) -> Served {
         let subjects: Vec<Subject> = site.engine.model().records.iter().map(Subject::of).collect();
         let records = subjects.iter().map(|subject| &subject.resource);
         let records =
@@ -124,7 +122,7 @@ impl Served {
             views: views(app),
             site: Value::from(Serde(&frame)),
             frame,
-            parts: Parts::new(KEPT),
+            parts: Parts::new(page_parts),
             names: types().map(|record| Arc::new(reading::names(model, &subjects, record))).collect(),
             sheets: types().map(|record| Sheet::of(model, &subjects, &readings, record)).collect(),
             readings,
