@@ -9,10 +9,13 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use futures_util::StreamExt;
-use http::header::ALLOW;
+use http::header::{ACCEPT, ALLOW, COOKIE, HOST};
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
+use http_body::Body as _;
 
+use super::answers::{Answers, Asked};
+use super::client::Client;
 use super::foundation::{ErrorPage, Owner, Owners};
 use super::problem::{Problem, Voice, method_not_allowed, not_found};
 use super::resources::Site;
@@ -56,7 +59,14 @@ enum Found<'s> {
 }
 
 impl Served {
-    pub fn new(app: &App, engine: Engine, store: &str, streams: rest::Streams) -> Served {
+    pub fn new(
+        app: &App,
+        engine: Engine,
+        answers: Arc<Answers>,
+        store: &str,
+        streams: rest::Streams,
+        page_parts: usize,
+    ) -> Served {
         let manifest = &app.manifest;
         let mut addresses = Vec::new();
         for endpoint in &manifest.texts {
@@ -65,10 +75,10 @@ impl Served {
             }
         }
         addresses.extend(manifest.lists.iter().map(|list| (list.path.clone(), "a plain list")));
-        let site = Site::new(manifest, engine, store);
+        let site = Site::new(manifest, engine, answers, store);
         addresses.extend(site.collections.iter().map(|collection| (collection.path.clone(), "records")));
         let rest = rest::Served::new(app, &site, streams);
-        let pages = pages::Served::new(app, &site);
+        let pages = pages::Served::new(app, &site, page_parts);
         Served { site, rest, pages, addresses }
     }
 
@@ -127,31 +137,40 @@ impl Served {
         Some(plain.clone()).filter(leads).or_else(|| nearest(&plain)).or_else(below)
     }
 
+    /// What was answered before and is still exact, or an answer made now.
     async fn answer(&self, request: Request) -> Response {
-        let path = request.uri().path().to_owned();
-        match self.find(&path) {
+        let (head, body) = request.into_parts();
+        let answers = &self.site.answers;
+        let Some(asked) = asked(&head, &body) else { return self.make(&head, body).await };
+        match answers.find(&asked, &head.headers) {
+            Some(response) => response,
+            None => answers.keep(&asked, self.make(&head, body).await).await,
+        }
+    }
+
+    async fn make(&self, head: &Parts, body: Body) -> Response {
+        match self.find(head.uri.path()) {
             Some(Found::Text(text)) => {
-                let (head, body) = request.into_parts();
                 ignore(body).await;
-                text.answer(&head.method, &head.headers, |view| self.pages.own(&head, view)).await
+                text.answer(&head.method, &head.headers, |view| self.pages.own(head, view)).await
             }
             Some(Found::List(list)) => {
-                let (head, body) = taken(request).await;
-                match self.plain(list, &head, &body).await {
+                let body = taken(body).await;
+                match self.plain(list, head, &body).await {
                     Some(page) => {
                         let page = page.unwrap_or_else(IntoResponse::into_response);
                         lists::tagged(&self.site.engine, list, page).await
                     }
-                    None => lists::answer(&self.site.engine, list, None, &head, body).await,
+                    None => lists::answer(&self.site, list, None, head, body).await,
                 }
             }
             Some(Found::Value(list, index)) => {
-                let (head, body) = taken(request).await;
-                lists::answer(&self.site.engine, list, Some(index), &head, body).await
+                let body = taken(body).await;
+                lists::answer(&self.site, list, Some(index), head, body).await
             }
             Some(Found::Records(collection, below)) => {
-                let (head, body) = taken(request).await;
-                let ask = Ask { site: &self.site, collection, head: &head };
+                let body = taken(body).await;
+                let ask = Ask { site: &self.site, collection, head };
                 self.records(&ask, below, body).await.unwrap_or_else(IntoResponse::into_response)
             }
             None => not_found().into_response(),
@@ -355,6 +374,17 @@ impl Front {
     }
 }
 
+/// Everything of a reading that lists and pages look at. The host is in links; cookies tell what was just done.
+fn asked<'r>(head: &'r Parts, body: &Body) -> Option<Asked<'r>> {
+    let is_reading = head.method == Method::GET || head.method == Method::HEAD;
+    if !is_reading || !body.is_end_stream() {
+        return None;
+    }
+    let text = head.uri.path_and_query()?.as_str().as_bytes();
+    let [scheme, host] = head.extensions.get::<Client>().map_or([&b""[..]; 2], Client::told);
+    Asked::new(&[b"front", text, scheme, host], &head.headers, &[ACCEPT, COOKIE, HOST])
+}
+
 /// What is served here and where to go: a page for people, lines for shells.
 async fn home(State(front): State<Front>, request: Request) -> Response {
     let served = front.0.load_full();
@@ -374,12 +404,11 @@ async fn serve(State(front): State<Front>, request: Request) -> Response {
     front.0.load_full().answer(request).await
 }
 
-/// A request with its whole body, read in any case: a connection with unread bytes could not be used again.
-async fn taken(request: Request) -> (Parts, Result<Bytes, Problem>) {
-    let (head, body) = request.into_parts();
+/// The whole body, read in any case: a connection with unread bytes could not be used again.
+async fn taken(body: Body) -> Result<Bytes, Problem> {
     let body = axum::body::to_bytes(body, usize::MAX).await;
     // The foundation says it better when it is a limit that cut it off.
-    (head, body.map_err(|_| Problem::bad_request("MALFORMED_BODY", "the body ended early")))
+    body.map_err(|_| Problem::bad_request("MALFORMED_BODY", "the body ended early"))
 }
 
 /// Reads what nobody asked for to its end: a connection with unread bytes could not be used again.

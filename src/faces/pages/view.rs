@@ -203,7 +203,7 @@ pub struct Sort {
     pub now: &'static str,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct TableRow {
     /// `users-1`, the same for the same record in every list.
     pub key: String,

@@ -12,6 +12,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::events::Streams;
 use crate::engine::{Condition, Count, Engine, Listing, Op, Operation, Outcome, Selection, Slice};
 use crate::error::{Error, Result};
+use crate::faces::answers::Made;
 use crate::faces::problem::Problem;
 use crate::faces::resources::ask::{Ask, look};
 use crate::faces::resources::collection::{Collection, Nested};
@@ -137,6 +138,7 @@ impl Ask<'_> {
             selection: Arc::new(Selection::new(vec![self.record().id_field()], Vec::new())),
         });
         let id = above.as_ref().map(id_of);
+        let before = self.site.answers.state();
         let (first, outcomes) = reading.part(above, false).await.map_err(refused)?;
         if let (Some(id), Some(Outcome::Missing)) = (id, outcomes.first()) {
             return Err(self.missing(self.collection.record, id));
@@ -156,7 +158,7 @@ impl Ask<'_> {
             let mut response = self.tagged(tag, wanted, bytes)?;
             let links = links.and_then(|links| HeaderValue::from_str(&links).ok());
             response.headers_mut().extend(links.map(|links| (LINK, links)));
-            response
+            Made::mark(before, response)
         };
         response.headers_mut().extend(query.format.and_then(|format| self.named(record, format)));
         response.headers_mut().extend(total.map(|total| (X_TOTAL_COUNT, HeaderValue::from(total))));
