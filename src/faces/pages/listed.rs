@@ -4,13 +4,14 @@ use axum::response::Response;
 use http::StatusCode;
 
 use super::Served;
+use super::downloads::{OnPage, downloads};
 use super::filters::Filters;
 use super::flash;
 use super::list::{Place, Rows};
 use super::look::Found;
 use super::reading::name;
 use super::table::{Columns, caption};
-use super::view::{Empty, Head, Link, List, Pager, Table, TableRow};
+use super::view::{Download, Empty, Head, Link, List, Pager, Table, TableRow};
 use super::ways::About;
 use super::words::MOST_COUNTED;
 use crate::engine::{OwnedRow, Slice, cursor};
@@ -60,10 +61,23 @@ impl Listed<'_> {
             new: served.new_address(site, place.record, place.above),
             empty: self.empty(&search.clear),
             table: self.table(rows),
+            downloads: self.downloads(),
             pager: self.pager(),
             search,
             parent: self.above.as_ref().map(|above| self.parent(above)),
         }
+    }
+
+    fn downloads(&self) -> Vec<Download> {
+        let (query, found) = (self.filters.query, &self.rows);
+        let is_part = found.more || query.page > 1 || query.word("after").is_some();
+        let on_page = match (found.rows.is_empty(), is_part) {
+            (true, _) => OnPage::Nothing,
+            (false, true) => OnPage::Part,
+            (false, false) => OnPage::All,
+        };
+        let record = self.ask.site.engine.model().record(self.place.record);
+        downloads(record, &self.place.path, query, on_page)
     }
 
     fn parent(&self, above: &OwnedRow) -> Link {

@@ -6,6 +6,7 @@ mod complaints;
 mod control;
 mod delete;
 mod detail;
+mod downloads;
 mod effects;
 mod error;
 mod filters;
