@@ -99,7 +99,12 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
     let identity = feed.id(i64::MAX).await.map_err(StartError::store)?;
     let front = Front::new(front::Served::new(&app, engine.clone(), answers, &identity, streams.clone()));
     let router = router(&face, &front, &store, &metrics, &shutdown);
-    let ground = Ground { owners: front.owners(), errors: front.errors() };
+    let ground = Ground {
+        owners: front.owners(),
+        errors: front.errors(),
+        owned: front.handler(),
+        direct: vec![face.direct()],
+    };
     let router = faces::foundation::wrap(router, ground, &config, &metrics, &shutdown);
     let addresses: Vec<SocketAddr> =
         listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
