@@ -11,7 +11,10 @@ use trefoil::{Resolved, Trefoil, Value};
 
 use crate::support::{Client, Process, Reply, Server};
 
-const LISTS: [(&str, &str); 8] = [
+const LISTS: [(&str, &str); 11] = [
+    ("/users?sort=name", "text/html"),
+    ("/products", "text/html"),
+    ("/users/1/orders", "text/html"),
     ("/users", "*/*"),
     ("/users", "text/plain"),
     ("/users?fields=*&size=1000", "application/json"),

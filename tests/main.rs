@@ -19,6 +19,7 @@ mod model;
 mod nodes;
 mod openapi;
 mod operations;
+mod pages;
 mod postgres;
 mod power;
 mod records;

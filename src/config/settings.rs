@@ -119,6 +119,12 @@ pub static SETTINGS: &[Setting] = &[
         "Bytes of answers kept and given again while nothing has changed; 0 keeps none"
     ),
     setting!(
+        "limit-page-parts",
+        Size,
+        limits.page_parts,
+        "Bytes of rows and frames of list pages kept for the next page; 0 keeps none"
+    ),
+    setting!(
         "limit-event-cache",
         Size,
         limits.event_cache,

@@ -22,7 +22,7 @@ use super::resources::Site;
 use super::resources::ask::Ask;
 use super::resources::collection::{Below, Collection};
 use super::resources::content::{Place, Sent};
-use super::resources::negotiate::{COLLECTION, FORM, Fields, RECORD, Wanted, wants_no_content};
+use super::resources::negotiate::{COLLECTION, Chosen, FORM, RECORD, Wanted, wants_no_content};
 use super::resources::plain::List;
 use super::resources::{body, form};
 use super::rest::lists;
@@ -65,6 +65,7 @@ impl Served {
         answers: Arc<Answers>,
         store: &str,
         streams: rest::Streams,
+        page_parts: usize,
     ) -> Served {
         let manifest = &app.manifest;
         let mut addresses = Vec::new();
@@ -77,7 +78,7 @@ impl Served {
         let site = Site::new(manifest, engine, answers, store);
         addresses.extend(site.collections.iter().map(|collection| (collection.path.clone(), "records")));
         let rest = rest::Served::new(app, &site, streams);
-        let pages = pages::Served::new(app, &site);
+        let pages = pages::Served::new(app, &site, page_parts);
         Served { site, rest, pages, addresses }
     }
 
@@ -199,7 +200,7 @@ impl Served {
     ) -> Option<Result<Response, Problem>> {
         match (&head.method, body) {
             (&Method::GET | &Method::HEAD, _) => {
-                let wanted = list.offers().choose(&accept::Accept::of(&head.headers), Fields::Unsaid);
+                let wanted = list.offers().choose(&accept::Accept::of(&head.headers), Chosen::Nothing);
                 if wanted == Some(Wanted::Page) {
                     Some(self.pages.plain(&self.site, list, head).await)
                 } else {
@@ -254,42 +255,51 @@ impl Served {
         match below {
             Below::List => match ask.collection.offers().wanted(headers, ask.chosen())? {
                 Wanted::Page => pages.list(ask).await,
-                wanted @ (Wanted::Json | Wanted::Lines | Wanted::Ndjson | Wanted::Events) => {
+                wanted @ (Wanted::Json | Wanted::Lines | Wanted::Ndjson | Wanted::Csv | Wanted::Events) => {
                     ask.list(wanted, &self.rest.streams).await
                 }
             },
-            Below::Record(id) => match (ask.id(id)?, RECORD.wanted(headers, ask.chosen())?) {
+            Below::Record(id) => match (ask.id(id)?, RECORD.wanted(headers, ask.chosen_fields())?) {
                 (id, Wanted::Page) => pages.one(ask, id).await,
-                (id, Wanted::Json | Wanted::Lines | Wanted::Ndjson | Wanted::Events) => ask.one(id).await,
+                (id, Wanted::Json | Wanted::Lines | Wanted::Ndjson | Wanted::Csv | Wanted::Events) => {
+                    ask.one(id).await
+                }
             },
             Below::Nested(above, nested) => {
                 match (ask.id(above)?, COLLECTION.wanted(headers, ask.chosen())?) {
                     (above, Wanted::Page) => pages.list_below(ask, above, nested).await,
-                    (above, wanted @ (Wanted::Json | Wanted::Lines | Wanted::Ndjson | Wanted::Events)) => {
-                        ask.list_below(above, nested, wanted).await
-                    }
+                    (
+                        above,
+                        wanted @ (Wanted::Json
+                        | Wanted::Lines
+                        | Wanted::Ndjson
+                        | Wanted::Csv
+                        | Wanted::Events),
+                    ) => ask.list_below(above, nested, wanted).await,
                 }
             }
             Below::NestedRecord(above, nested, id) => {
-                match (ask.id(above)?, ask.id(id)?, RECORD.wanted(headers, ask.chosen())?) {
+                match (ask.id(above)?, ask.id(id)?, RECORD.wanted(headers, ask.chosen_fields())?) {
                     (above, id, Wanted::Page) => pages.one_below(ask, above, nested, id).await,
-                    (above, id, Wanted::Json | Wanted::Lines | Wanted::Ndjson | Wanted::Events) => {
-                        ask.one_below(above, nested, id).await
-                    }
+                    (
+                        above,
+                        id,
+                        Wanted::Json | Wanted::Lines | Wanted::Ndjson | Wanted::Csv | Wanted::Events,
+                    ) => ask.one_below(above, nested, id).await,
                 }
             }
             Below::New => {
-                FORM.wanted(headers, Fields::Unsaid)?;
+                FORM.wanted(headers, Chosen::Nothing)?;
                 pages.new_form(ask).await
             }
             Below::Edit(id) => {
                 let id = ask.id(id)?;
-                FORM.wanted(headers, Fields::Unsaid)?;
+                FORM.wanted(headers, Chosen::Nothing)?;
                 pages.edit_form(ask, id).await
             }
             Below::Delete(id) => {
                 let id = ask.id(id)?;
-                FORM.wanted(headers, Fields::Unsaid)?;
+                FORM.wanted(headers, Chosen::Nothing)?;
                 pages.delete_form(ask, id).await
             }
         }

@@ -29,6 +29,7 @@ fn worthwhile() -> impl Predicate {
         .and(NotForContentType::SSE)
         .and(NotForContentType::const_new("multipart/mixed"))
         .and(NotForContentType::const_new("application/x-ndjson"))
+        .and(NotForContentType::const_new("text/csv"))
 }
 
 /// The answer as the client wants it: what would be compressed for others says so.

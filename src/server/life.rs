@@ -97,7 +97,9 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
         rest::Streams { heartbeat: config.heartbeat, metrics: metrics.clone(), shutdown: shutdown.clone() };
     // The name of the very last place belongs to this store and to no other, nor to an older self it was restored from.
     let identity = feed.id(i64::MAX).await.map_err(StartError::store)?;
-    let front = Front::new(front::Served::new(&app, engine.clone(), answers, &identity, streams.clone()));
+    let page_parts = config.limits.page_parts;
+    let front = front::Served::new(&app, engine.clone(), answers, &identity, streams.clone(), page_parts);
+    let front = Front::new(front);
     let router = router(&face, &front, &store, &metrics, &shutdown);
     let ground = Ground {
         owners: front.owners(),
@@ -364,7 +366,8 @@ impl Site {
         let (identity, streams) = (&self.identity, self.streams.clone());
         // Another schema gives other answers to the same requests.
         let answers = Arc::new(Answers::new(engine.clone(), self.config.limits.answer_cache, &streams.metrics));
-        self.front.swap(front::Served::new(&app, engine.clone(), answers.clone(), identity, streams));
+        let parts = self.config.limits.page_parts;
+        self.front.swap(front::Served::new(&app, engine.clone(), answers.clone(), identity, streams, parts));
         self.face.swap(Served::new(engine, &self.config).reusing(answers));
         Ok(understood.model.records.len())
     }

@@ -76,11 +76,11 @@
         if (goesOn && at > tail) body.append(mark(row.cloneNode(true)))
         else missed.add(row.id)
       })
-      for (const part of ['caption', '.pager']) {
+      for (const part of ['caption', '.pager', '.downloads']) {
         const old = $(part, list), other = $(part, fresh)
         if (old && busy(old)) continue
         if (old && other && old.innerHTML !== other.innerHTML) old.replaceChildren(...other.cloneNode(true).childNodes)
-        else if (other && !old && part === '.pager') list.append(other.cloneNode(true))
+        else if (other && !old && part !== 'caption') list.append(other.cloneNode(true))
       }
       offer()
     }
