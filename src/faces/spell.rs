@@ -20,8 +20,8 @@ use crate::error::{Segment, Violation};
 pub struct Asker {
     uri: Uri,
     accept: Vec<HeaderValue>,
-    /// The body was JSON.
-    sent_json: bool,
+    /// What the body was.
+    sent: Option<HeaderValue>,
     /// Set where the path has a say.
     pub(super) speaks: Option<Speaks>,
 }
@@ -37,14 +37,17 @@ pub enum Speaks {
 
 impl Asker {
     pub fn of(uri: &Uri, headers: &HeaderMap) -> Self {
-        let sent = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
-        let sent_json = sent.to_ascii_lowercase().windows(4).any(|part| part == b"json");
         let accept = headers.get_all(ACCEPT).iter().cloned().collect();
-        Asker { uri: uri.clone(), accept, sent_json, speaks: None }
+        Asker { uri: uri.clone(), accept, sent: headers.get(CONTENT_TYPE).cloned(), speaks: None }
     }
 
     fn speaks_graphql(&self) -> bool {
         self.uri.path().strip_prefix("/graphql").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
+    fn sent_json(&self) -> bool {
+        let sent = self.sent.as_ref().map(HeaderValue::as_bytes).unwrap_or_default();
+        sent.windows(4).any(|part| part.eq_ignore_ascii_case(b"json"))
     }
 
     fn voice(&self) -> Voice {
@@ -52,7 +55,7 @@ impl Asker {
             Some(Speaks::Always(voice)) => return voice,
             // Who sends JSON, or names fields or a format, and asks for nothing in particular is a program.
             Some(Speaks::Otherwise(Voice::Html))
-                if self.sent_json || chosen(&self.uri) != Chosen::Nothing =>
+                if self.sent_json() || chosen(&self.uri) != Chosen::Nothing =>
             {
                 Voice::Json
             }

@@ -101,7 +101,12 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
     let front = front::Served::new(&app, engine.clone(), answers, &identity, streams.clone(), page_parts);
     let front = Front::new(front);
     let router = router(&face, &front, &store, &metrics, &shutdown);
-    let ground = Ground { owners: front.owners(), errors: front.errors() };
+    let ground = Ground {
+        owners: front.owners(),
+        errors: front.errors(),
+        owned: front.handler(),
+        direct: vec![face.direct()],
+    };
     let router = faces::foundation::wrap(router, ground, &config, &metrics, &shutdown);
     let addresses: Vec<SocketAddr> =
         listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
