@@ -161,7 +161,7 @@ pub async fn make_anew(
         understand(app, registry).map_err(|diagnostics| StartError::schema(app, &diagnostics))?;
     let _lock = DataLock::take(path.parent().unwrap_or(path)).map_err(StartError::store)?;
     let partial = transfer::Partial::beside(path).map_err(failed)?;
-    let store = Database::sqlite(Some(&partial.path), Options::default()).map_err(StartError::store)?;
+    let store = Database::sqlite(Some(partial.path()), Options::default()).map_err(StartError::store)?;
     // Closes the file with the last of those who have it.
     drop(prepared(Arc::new(store), app, config, registry, &understood).await?);
     partial.replace(path).map_err(failed)

@@ -15,9 +15,9 @@ use super::sqlite::page_sql;
 use crate::sql::migrate::{postgres::reading, quoted};
 use crate::sql::postgres::SERVING;
 
-/// What a long copy must not be ended by.
+/// What a long copy must not be ended by, nor lost by: the store that it is of may be closed right after its commit.
 const UNBOUNDED: &str = "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; \
-                         SET lock_timeout = '10s'; SET client_min_messages = warning";
+                         SET lock_timeout = '10s'; SET client_min_messages = warning; SET synchronous_commit = on";
 
 pub async fn prepare(client: &Client) -> Result<(), Failed> {
     Ok(client.batch_execute(UNBOUNDED).await?)
