@@ -25,7 +25,8 @@ use super::metrics::Metrics;
 use super::problem::Problem;
 use super::rate::{Allowance, Meter, Rate};
 use super::shutdown::Shutdown;
-use super::spell::{Asker, Speaks, spell};
+pub use super::spell::Asker;
+use super::spell::{Speaks, spell};
 use super::tags;
 use crate::config::Config;
 
@@ -43,8 +44,8 @@ pub struct Owner {
 /// Finds the owner of a path.
 pub type Owners = Arc<dyn Fn(&str) -> Option<Owner> + Send + Sync>;
 
-/// How an error looks to people: a page, with the path and the id of the request on it.
-pub type ErrorPage = Arc<dyn Fn(&Problem, &str, &str) -> String + Send + Sync>;
+/// How an error looks to people: a page, with what was asked and the id of the request on it.
+pub type ErrorPage = Arc<dyn Fn(&Problem, &Asker, &str) -> String + Send + Sync>;
 
 /// What the foundation asks of what stands on it.
 pub struct Ground {
@@ -101,7 +102,7 @@ async fn envelope(State(foundation): State<Arc<Foundation>>, mut request: Reques
     let id = RequestId::of(request.headers());
     let trusted = &foundation.config.trusted_proxies;
     let client = Client::of(peer(request.extensions()), request.headers(), trusted);
-    let mut asker = Asker::of(request.uri(), request.headers());
+    let mut asker = Asker::of(&request, &client);
     let mut ticket = Ticket::new(&request, arrived, &id, &client, &foundation.metrics);
     if let Some(owner) = foundation.owner(&request) {
         asker.speaks = Some(owner.speaks);

@@ -95,7 +95,7 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
         rest::Streams { heartbeat: config.heartbeat, metrics: metrics.clone(), shutdown: shutdown.clone() };
     // The name of the very last place belongs to this store and to no other, nor to an older self it was restored from.
     let identity = feed.id(i64::MAX).await.map_err(StartError::store)?;
-    let front = Front::new(front::Served::new(&app, engine.clone(), &identity, streams.clone()));
+    let front = Front::new(front::Served::new(&app, engine.clone(), &identity, streams.clone(), &config));
     let router = router(&face, &front, &store, &metrics, &shutdown);
     let ground = Ground { owners: front.owners(), errors: front.errors() };
     let router = faces::foundation::wrap(router, ground, &config, &metrics, &shutdown);
@@ -355,7 +355,7 @@ impl Site {
         warn(&understood, &app);
         let engine = engine(&understood, &self.registry, &self.feed, &self.config);
         let (identity, streams) = (&self.identity, self.streams.clone());
-        self.front.swap(front::Served::new(&app, engine.clone(), identity, streams));
+        self.front.swap(front::Served::new(&app, engine.clone(), identity, streams, &self.config));
         self.face.swap(Served::new(engine, &self.config));
         Ok(understood.model.records.len())
     }

@@ -78,8 +78,7 @@ impl Served {
         };
         let mut head = self.list_head(ask, &place, &list);
         if status != StatusCode::OK {
-            // No way leads to what cannot be asked for.
-            head.ways = None;
+            head.ways = self.ways(site, ask.head, About::Refused);
         }
         Ok(ask.kept(self.show(ask.headers(), status, head, "list", &list)?))
     }
@@ -189,7 +188,9 @@ fn pager(path: &str, query: &Query, found: &Rows) -> Pager {
     let last = found.rows.last().filter(|_| found.more);
     let next = last.map(|row| {
         let after = cursor::encode(order, row, row.cells.len() - order.len() - 1);
-        query.elsewhere(path, &[("page", page.saturating_add(1).to_string()), ("after", after)])
+        let on = query.numbered().map(|page| ("page", page.saturating_add(1).to_string()));
+        let on: Vec<_> = on.into_iter().chain([("after", after)]).collect();
+        query.elsewhere(path, &on)
     });
     // From beyond the end back to where it is, as far as that was counted.
     let end = match found.rows.is_empty() && found.total <= u64::from(MOST_COUNTED) {
@@ -201,5 +202,6 @@ fn pager(path: &str, query: &Query, found: &Rows) -> Pager {
         1 => query.elsewhere(path, &[]),
         before => query.elsewhere(path, &[("page", before.to_string())]),
     });
-    Pager { previous, next, text: format!("Page {page}") }
+    let text = query.numbered().map_or_else(|| "Further on".to_owned(), |page| format!("Page {page}"));
+    Pager { previous, next, text }
 }

@@ -19,6 +19,7 @@ mod own;
 mod plain;
 mod press;
 mod reading;
+mod refused;
 #[cfg(test)]
 mod rendered;
 mod respond;
@@ -57,6 +58,7 @@ use self::views::Views;
 use super::assets::{Asset, Assets, ICON, SCRIPT, STYLE, plain};
 use super::resources::Site;
 use crate::app::App;
+use crate::config::Config;
 use crate::engine::Selection;
 use crate::model::TypeId;
 
@@ -86,7 +88,7 @@ pub struct Served {
 }
 
 impl Served {
-    pub fn new(app: &App, site: &Site) -> Served {
+    pub fn new(app: &App, site: &Site, config: &Config) -> Served {
         let subjects: Vec<Subject> = site.engine.model().records.iter().map(Subject::of).collect();
         let records = subjects.iter().map(|subject| &subject.resource);
         let records =
@@ -99,6 +101,7 @@ impl Served {
             css: ASSETS.fill("{{css}}"),
             js: ASSETS.fill("{{js}}"),
             icon: ASSETS.fill("{{icon}}"),
+            graphiql: config.graphiql,
         };
         let model = site.engine.model();
         let types = || (0..model.records.len()).map(TypeId);
