@@ -36,14 +36,6 @@ TURNS = itertools.cycle([False, True])
 FORM = re.compile(r"/(new|edit|delete)$")
 
 
-def forget_empty_names(case):
-    """Nothing between commas asks for nothing and is not refused, as in `fields=name,`; JSON Schema would have it so."""
-    fields = (case.query or {}).get("fields")
-    names = fields.split(",") if isinstance(fields, str) else fields
-    if isinstance(names, list) and "" in names:
-        del case.query["fields"]
-
-
 def accept(case):
     is_form = case.method.upper() == "GET" and FORM.search(case.operation.path)
     return "text/html" if is_form else "application/json"
@@ -57,7 +49,6 @@ def before_call(ctx, case, kwargs):
     key becomes a new one, and every other such tag `*`, which any record meets. Tags of our own come from links.
     """
     case.headers["Accept"] = accept(case)
-    forget_empty_names(case)
     for name, value in list((case.headers or {}).items()):
         if not isinstance(value, str):
             continue

@@ -4,25 +4,6 @@
 
 use std::io::{self, BufRead};
 
-/// A cell as it stands in a file.
-pub fn push_quoted(out: &mut Vec<u8>, cell: &[u8]) {
-    // A space at either end would not survive some readers.
-    let is_plain = |byte: &u8| !matches!(byte, b'"' | b',' | b';' | b'\n' | b'\r' | b'\t');
-    let edges = [cell.first(), cell.last()];
-    if cell.iter().all(is_plain) && !edges.contains(&Some(&b' ')) {
-        out.extend_from_slice(cell);
-        return;
-    }
-    out.push(b'"');
-    for byte in cell {
-        if *byte == b'"' {
-            out.push(b'"');
-        }
-        out.push(*byte);
-    }
-    out.push(b'"');
-}
-
 /// The cells of one row.
 #[derive(Debug, Default)]
 pub struct Row {
@@ -211,7 +192,7 @@ mod tests {
     fn what_is_quoted_reads_back() {
         for cell in ["a", "", " a", "a,b", "a;b", "a\"b", "a\nb", "a\r\nb", "\"", "ä"] {
             let mut line = Vec::new();
-            push_quoted(&mut line, cell.as_bytes());
+            crate::model::csv::push_quoted(&mut line, cell.as_bytes());
             line.extend_from_slice(b",x\n");
             let text = String::from_utf8(line).unwrap();
             assert_eq!(read(&text, b','), [(1, vec![cell.to_owned(), "x".to_owned()])]);

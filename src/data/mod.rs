@@ -4,7 +4,6 @@
 //! and [`csv`] (a row as text), [`target`] (where it goes), [`export`]; then [`source`] (where rows come from), [`rows`]
 //! (a text as a row), [`import`]; [`progress`] tells how far it is.
 
-pub mod cells;
 pub mod columns;
 mod complaints;
 pub mod csv;

@@ -2,13 +2,12 @@
 
 use std::io::{self, BufRead, Read};
 
-use super::cells::{self, Point};
 use super::columns::{Named, named};
 use super::csv::{self, Broken};
 use super::{Format, Inventory, Resource};
+use crate::model::csv::{self as cells, BYTE_ORDER_MARK, Point};
 use crate::model::{FieldId, Model, RecordType, TypeId, Value};
 
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 const SEPARATORS: [u8; 3] = [b',', b';', b'\t'];
 
 /// One row of a file.

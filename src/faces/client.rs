@@ -38,6 +38,12 @@ impl Client {
         }
     }
 
+    /// What a proxy told that [`Client::origin`] depends on.
+    pub fn told(&self) -> [&[u8]; 2] {
+        let scheme: &[u8] = if self.secure { b"https" } else { b"" };
+        [scheme, self.host.as_deref().unwrap_or_default().as_bytes()]
+    }
+
     /// Scheme and host for absolute URLs: `https://shop.example`.
     /// `host` is what the client named to us.
     pub fn origin(&self, host: Option<&HeaderValue>) -> String {

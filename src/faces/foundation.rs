@@ -93,7 +93,8 @@ fn compression() -> CompressionLayer<impl Predicate> {
         .and(NotForContentType::IMAGES)
         .and(NotForContentType::SSE)
         .and(NotForContentType::const_new("multipart/mixed"))
-        .and(NotForContentType::const_new("application/x-ndjson"));
+        .and(NotForContentType::const_new("application/x-ndjson"))
+        .and(NotForContentType::const_new("text/csv"));
     CompressionLayer::new().quality(CompressionLevel::Fastest).compress_when(worthwhile)
 }
 

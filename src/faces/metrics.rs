@@ -31,6 +31,8 @@ pub struct Metrics {
     pub connections: Gauge,
     subscriptions: Family<Carried, Gauge>,
     events: Family<Carried, Counter>,
+    /// Answers that were given again.
+    pub repeated: Counter,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -79,6 +81,7 @@ impl Metrics {
             connections: Gauge::default(),
             subscriptions: Family::default(),
             events: Family::default(),
+            repeated: Counter::default(),
         };
         metrics.registry(|registry| metrics.register(registry));
         metrics
@@ -95,6 +98,8 @@ impl Metrics {
         registry.register("http_server_connections", "Open connections", self.connections.clone());
         registry.register("trefoil_subscriptions", "Open subscriptions", self.subscriptions.clone());
         registry.register("trefoil_subscription_events", "Events given to subscribers", self.events.clone());
+        let help = "Answers given again because nothing had changed";
+        registry.register("trefoil_answers_repeated", help, self.repeated.clone());
         let version = vec![("version", env!("CARGO_PKG_VERSION"))];
         registry.register("trefoil_build", "The running version", Info::new(version));
         registry.register_collector(Box::new(Process::start()));

@@ -1,6 +1,7 @@
 //! How the server is spoken to: the faces, and the common ground of HTTP they stand on.
 
 pub mod accept;
+pub mod answers;
 mod assets;
 pub mod client;
 mod elsewhere;

@@ -10,7 +10,8 @@ use super::accept::Accept;
 use super::client::Client;
 use super::foundation::ErrorPage;
 use super::problem::{About, Problem, Voice};
-use super::resources::query::chooses_fields;
+use super::resources::negotiate::Chosen;
+use super::resources::query::chosen;
 use crate::error::{Segment, Violation};
 
 /// What the body of an error depends on, kept from the request before a handler takes it.
@@ -67,8 +68,10 @@ impl Asker {
     fn voice(&self) -> Voice {
         let otherwise = match self.speaks {
             Some(Speaks::Always(voice)) => return voice,
-            // Who sends JSON, or names fields, and asks for nothing in particular is a program.
-            Some(Speaks::Otherwise(Voice::Html)) if self.sent_json || chooses_fields(&self.uri) => {
+            // Who sends JSON, or names fields or a format, and asks for nothing in particular is a program.
+            Some(Speaks::Otherwise(Voice::Html))
+                if self.sent_json || chosen(&self.uri) != Chosen::Nothing =>
+            {
                 Voice::Json
             }
             Some(Speaks::Otherwise(voice)) => voice,
@@ -95,7 +98,8 @@ impl Asker {
 }
 
 fn by_accept(accept: &Accept<'_>, otherwise: Voice) -> Voice {
-    const JSON: [&str; 3] = ["application/problem+json", "application/json", "application/x-ndjson"];
+    const JSON: [&str; 4] =
+        ["application/problem+json", "application/json", "application/x-ndjson", "text/csv"];
     if accept.prefers_html() {
         Voice::Html
     } else if JSON.iter().any(|media| accept.names(media)) {

@@ -4,6 +4,7 @@ mod check;
 pub mod coerce;
 mod connection;
 mod convert;
+pub mod csv;
 pub mod decimal;
 mod declare;
 mod defaults;

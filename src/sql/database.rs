@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::migrate::{MigrateError, Mode, Report};
 use super::{Options, PostgresStore, SqliteStore, postgres};
-use crate::engine::{Change, Deed, Done, Job, Log, LongWrite, ReadLimits, Store};
+use crate::engine::{Change, Deed, Done, Job, Log, LongWrite, ReadLimits, State, Store};
 use crate::error::Result;
 use crate::model::{Model, TypeId};
 
@@ -80,6 +80,10 @@ impl Store for Database {
 
     fn ping(&self) -> BoxFuture<'_, Result<()>> {
         self.store().ping()
+    }
+
+    fn state(&self) -> Option<State> {
+        self.store().state()
     }
 
     fn log(&self) -> BoxFuture<'_, Result<Log>> {

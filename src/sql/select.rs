@@ -81,6 +81,16 @@ pub fn child_parameters<'a>(bounds: &'a Bounds, parents: &'a [i64]) -> Vec<Param
     bound
 }
 
+/// How many match, where the rows tell it by themselves: they were counted off from the beginning to the end.
+pub fn told_total(bounds: &Bounds, given: i64, more: bool) -> Option<u64> {
+    let is_told = bounds.after.is_none() && !more && (given > 0 || bounds.offset == 0);
+    let total = bounds.offset.saturating_add(given).unsigned_abs();
+    is_told.then_some(match bounds.count {
+        Count::UpTo(most) => total.min(u64::from(most) + 1),
+        Count::No | Count::Exact => total,
+    })
+}
+
 /// What the count binds: it counts all that match, wherever the caller is in the list.
 pub fn count_parameters(bounds: &Bounds) -> Vec<Parameter<'_>> {
     let mut bound = Vec::new();

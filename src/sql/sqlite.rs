@@ -11,6 +11,7 @@ mod read;
 mod readers;
 pub(super) mod session;
 pub(super) mod ticket;
+mod witness;
 mod writer;
 
 use std::path::Path;
@@ -28,12 +29,13 @@ use self::fault::to_error;
 use self::readers::Pool;
 use self::session::Session;
 use self::ticket::Ticket;
+use self::witness::Witness;
 use self::writer::{Message, Writer};
 use super::compile::{Program, Programs};
 use super::dialect::Dialect;
 use super::keys::Running;
 use super::migrate::{self, MigrateError, Mode, Report};
-use crate::engine::{Change, Deed, Done, Job, Log, LongWrite, ReadLimits, Store};
+use crate::engine::{Change, Deed, Done, Job, Log, LongWrite, ReadLimits, State, Store};
 use crate::error::{Error, Result};
 use crate::model::{Model, TypeId};
 
@@ -58,6 +60,7 @@ pub struct Options {
 pub struct SqliteStore {
     shared: Arc<Shared>,
     pool: Pool,
+    witness: Witness,
     running: Running,
     /// `None` only while being dropped, and, for readers, in memory: there the writer's connection is the store.
     write: Option<mpsc::Sender<Message>>,
@@ -110,8 +113,8 @@ impl SqliteStore {
             }
             read = Some(send);
         }
-        let (pool, running) = (Pool::default(), Running::default());
-        Ok(SqliteStore { shared, pool, running, write: Some(write), read, threads })
+        let (pool, witness, running) = (Pool::default(), Witness::default(), Running::default());
+        Ok(SqliteStore { shared, pool, witness, running, write: Some(write), read, threads })
     }
 
     /// Statements run so far, transaction control aside.
@@ -214,6 +217,10 @@ impl Store for SqliteStore {
     fn ping(&self) -> BoxFuture<'_, Result<()>> {
         const LOOK: &str = "SELECT count(*) FROM sqlite_schema";
         Box::pin(self.look_up(|session| session.number(LOOK, &[]).map(drop)))
+    }
+
+    fn state(&self) -> Option<State> {
+        if self.shared.is_on_disk() { self.witness.state(&self.shared) } else { None }
     }
 
     fn log(&self) -> BoxFuture<'_, Result<Log>> {

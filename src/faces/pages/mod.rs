@@ -6,6 +6,7 @@ mod complaints;
 mod control;
 mod delete;
 mod detail;
+mod downloads;
 mod effects;
 mod error;
 mod filters;
@@ -14,8 +15,10 @@ mod form;
 mod home;
 mod kept;
 mod list;
+mod listed;
 mod look;
 mod own;
+mod parts;
 mod plain;
 mod press;
 mod reading;
@@ -35,6 +38,7 @@ mod spelled;
 mod subject;
 mod table;
 mod theirs;
+mod together;
 pub mod view;
 pub mod views;
 mod ways;
@@ -49,8 +53,11 @@ use axum::extract::Path;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use http::HeaderMap;
+use minijinja::Value;
+use minijinja::value::Serde;
 
 use self::detail::Sheet;
+use self::parts::Parts;
 use self::reading::Reading;
 use self::subject::Subject;
 use self::view::Link;
@@ -75,6 +82,8 @@ pub struct Served {
     name: String,
     views: Views,
     frame: view::Site,
+    /// The same as templates take it.
+    site: Value,
     /// How each record type is spoken of, by [`TypeId`].
     subjects: Vec<Subject>,
     /// The names of the application's own views.
@@ -85,6 +94,7 @@ pub struct Served {
     sheets: Vec<Sheet>,
     /// What there is beside records.
     others: Vec<Link>,
+    parts: Parts,
 }
 
 impl Served {
@@ -113,7 +123,9 @@ impl Served {
         Served {
             name: app.name.clone(),
             views: views(app),
+            site: Value::from(Serde(&frame)),
             frame,
+            parts: Parts::new(config.limits.page_parts),
             names: types().map(|record| Arc::new(reading::names(model, &subjects, record))).collect(),
             sheets: types().map(|record| Sheet::of(model, &subjects, &readings, record)).collect(),
             readings,

@@ -168,6 +168,10 @@ fn list() -> List {
             next: Some("/orders?page=3".to_owned()),
             text: "Page 2".to_owned(),
         },
+        downloads: vec![Download {
+            label: "This page".to_owned(),
+            links: vec![link("CSV", "/orders?page=2&size=20&format=csv")],
+        }],
         empty: None,
         parent: Some(link("Ada Lovelace", "/users/1")),
     }
@@ -188,6 +192,7 @@ fn bare_list() -> List {
         search,
         table: Table { rows: Vec::new(), live: None, ..table() },
         pager: Pager::default(),
+        downloads: Vec::new(),
         empty: Some(Empty {
             text: "There are no orders yet.".to_owned(),
             link: link("Create the first order", "/orders/new"),

@@ -145,10 +145,20 @@ pub struct List {
     pub search: Search,
     pub table: Table,
     pub pager: Pager,
+    /// The rows for programs: of this page, and of all pages where there are more.
+    pub downloads: Vec<Download>,
     /// Why there are no rows, where there are none.
     pub empty: Option<Empty>,
     /// The record that this is a part of, for `/users/1/orders`.
     pub parent: Option<Link>,
+}
+
+/// Some rows of a list in each form that they can be had in.
+#[derive(Debug, Serialize)]
+pub struct Download {
+    /// "This page".
+    pub label: String,
+    pub links: Vec<Link>,
 }
 
 #[derive(Debug, Serialize)]
@@ -197,7 +207,7 @@ pub struct Sort {
     pub now: &'static str,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct TableRow {
     /// `users-1`, the same for the same record in every list.
     pub key: String,

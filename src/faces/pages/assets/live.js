@@ -60,10 +60,10 @@
       const added = then.filter((row, at) => !known.has(row.id) && tail >= 0 && at > tail)
       $('tbody', list)?.append(...added.map((row) => marked(row.cloneNode(true))))
       offer(then.filter((row) => !known.has(row.id)).length - added.length)
-      for (const part of ['caption', '.pager']) {
+      for (const part of ['caption', '.pager', '.downloads']) {
         const old = $(part, list), other = $(part, fresh)
         if (!other || (old && busy(old))) continue
-        if (!old && part === '.pager') list.append(other.cloneNode(true))
+        if (!old && part !== 'caption') list.append(other.cloneNode(true))
         else if (old && old.innerHTML !== other.innerHTML) old.innerHTML = other.innerHTML
       }
     }
