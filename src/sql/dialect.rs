@@ -172,6 +172,15 @@ impl Dialect {
         }
     }
 
+    /// Text of which some part fits a pattern of [`crate::engine`]'s search.
+    pub fn fits(self, text: &str, pattern: &str) -> String {
+        match self {
+            Dialect::Sqlite => format!("{text} GLOB '*' || {pattern} || '*'"),
+            // An extended expression: in it a backslash between brackets is one.
+            Dialect::Postgres => format!("{text} ~ ('(?e)' || replace({pattern}, '^', E'\\\\^'))"),
+        }
+    }
+
     /// Behind every text that anyone writes and that begins with this one: no character is greater than the last.
     pub fn last_beginning(self, text: &str) -> String {
         match self {

@@ -3,6 +3,7 @@
 //! A batch goes in a few statements, sent one behind the other. Only when the database refuses one of them is the batch
 //! halved, again and again, to find out which plan it was.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, join_all};
@@ -55,7 +56,7 @@ impl Long<'_> {
 
     async fn batch(&self, job: &mut Job) -> Result<(), Fault> {
         let session = self.session()?;
-        let mut waiting = vec![0..job.plans.len()];
+        let mut waiting = vec![Range { start: 0, end: job.plans.len() }];
         while let Some(some) = waiting.pop() {
             if let Some(outcomes) = self.at_once(session, &job.plans[some.clone()]).await? {
                 for ((number, _), outcome) in job.plans[some].iter().zip(outcomes) {

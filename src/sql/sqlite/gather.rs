@@ -69,7 +69,7 @@ fn serve(pool: &Pool, shared: &Shared, together: Vec<Ticket>) {
         if snapshot {
             session.control("BEGIN")?;
         }
-        while let Some(ticket) = left.next() {
+        for ticket in left.by_ref() {
             answer(session, ticket)?;
         }
         if snapshot { session.control("ROLLBACK") } else { Ok(()) }
