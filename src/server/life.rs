@@ -364,7 +364,8 @@ impl Site {
         let engine = engine(&understood, &self.registry, &self.feed, &self.config);
         let (identity, streams) = (&self.identity, self.streams.clone());
         // Another schema gives other answers to the same requests.
-        let answers = Arc::new(Answers::new(engine.clone(), self.config.limits.answer_cache, &streams.metrics));
+        let answers =
+            Arc::new(Answers::new(engine.clone(), self.config.limits.answer_cache, &streams.metrics));
         let config = &self.config;
         self.front.swap(front::Served::new(&app, engine.clone(), answers.clone(), identity, streams, config));
         self.face.swap(Served::new(engine, &self.config).reusing(answers));

@@ -286,11 +286,7 @@ async fn transaction(
 }
 
 /// Each plan its own unit: one that fails leaves the others standing. The savepoint of the first is there already.
-async fn run_each(
-    session: Session<'_>,
-    job: &mut Job,
-    programs: &[Arc<Program>],
-) -> Result<(), Fault> {
+async fn run_each(session: Session<'_>, job: &mut Job, programs: &[Arc<Program>]) -> Result<(), Fault> {
     for (i, program) in programs.iter().enumerate() {
         if i > 0 {
             session.control("RELEASE plan; SAVEPOINT plan").await?;
