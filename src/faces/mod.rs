@@ -1,6 +1,7 @@
 //! How the server is spoken to: the faces, and the common ground of HTTP they stand on.
 
 pub mod accept;
+pub mod answers;
 mod assets;
 pub mod client;
 mod elsewhere;
@@ -14,6 +15,7 @@ mod idempotency;
 pub mod limits;
 mod log;
 pub mod metrics;
+mod packed;
 pub mod pages;
 pub mod problem;
 mod process;
