@@ -55,14 +55,16 @@ class Bench:
         asked = {"hello": speak.hello(), "items": speak.items(), "products": speak.products(),
                  "getUserById": speak.get_one(500), "getAllUsers": speak.get_all(), "createUser": speak.create(500),
                  "change": speak.change("getAllUsers", 500)}
-        for name, (request, expected) in asked.items():
-            head, body = process.ask(instance.port, request)
-            if expected.encode() not in body:
-                raise Failed(f"Trefoil's answer to {name} is wrong: {(head + body)[:700].decode(errors='replace')}")
-            self.answers[name] = body
-            with open(f"{self.place.recorded}/{name}.http", "wb") as file:
-                file.write(head + b"\r\n\r\n" + body)
-        instance.stop()
+        try:
+            for name, (request, expected) in asked.items():
+                head, body = process.ask(instance.port, request)
+                if expected.encode() not in body:
+                    raise Failed(f"Trefoil's answer to {name} is wrong: {(head + body)[:700].decode(errors='replace')}")
+                self.answers[name] = body
+                with open(f"{self.place.recorded}/{name}.http", "wb") as file:
+                    file.write(head + b"\r\n\r\n" + body)
+        finally:
+            instance.stop()
 
     def recorded(self, request):
         """What a floor answers to that."""

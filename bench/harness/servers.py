@@ -226,7 +226,10 @@ class Instance:
         self.port = process.free_port()
         with open(f"{folder}/output", "ab") as log:
             began = time.perf_counter()
-            self.process = process.start(server.command(self.port, folder), log, server.environment())
+            try:
+                self.process = process.start(server.command(self.port, folder), log, server.environment())
+            except OSError as error:
+                raise Failed(f"{server.label} did not start: {error}") from error
         self.pid = self.process.pid
         self.started_in = self.wait() - began
 
