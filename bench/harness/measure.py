@@ -5,6 +5,7 @@ import shutil
 import statistics
 import struct
 import subprocess
+import sys
 import time
 
 import process
@@ -19,7 +20,7 @@ class Bench:
     def __init__(self, options, place, servers, folder):
         self.options, self.place, self.servers, self.folder = options, place, servers, folder
         self.running, self.made, self.answers = {}, 0, {}
-        self.busy = []
+        self.busy, self.left_out = [], []
 
     def instance(self, server, size=THOUSAND, fresh=False):
         """A running server with a store of that size; a fresh one if asked."""
@@ -115,7 +116,8 @@ def independent(bench, workload):
 
     rows = in_turns(bench, entries, once)
     for instance, stored in before.items():
-        rows[label(instance, workload)]["writes"] = counted(instance, stored, acknowledged[instance])
+        if label(instance, workload) in rows:
+            rows[label(instance, workload)]["writes"] = counted(instance, stored, acknowledged[instance])
     return rows
 
 
@@ -164,12 +166,24 @@ def label(instance, workload):
 
 def in_turns(bench, entries, once):
     """Warms each up, then A B C A B C: what else the machine does falls on all alike."""
-    for instance in entries:
-        warm_up(instance, once, bench.options.warm)
     rounds = {instance: [] for instance in entries}
+
+    def tried(instance, step):
+        """A peer that fails is told of and left out from there on; anything else ends the workload."""
+        try:
+            step()
+        except Failed as error:
+            if not instance.server.peer:
+                raise
+            bench.left_out.append(instance.server.name)
+            print(f"without {error}", file=sys.stderr)
+            del rounds[instance]
+
+    for instance in entries:
+        tried(instance, lambda: warm_up(instance, once, bench.options.warm))
     for _ in range(bench.options.rounds):
-        for instance in entries:
-            rounds[instance].append(once(instance, bench.options.seconds))
+        for instance in list(rounds):
+            tried(instance, lambda: rounds[instance].append(once(instance, bench.options.seconds)))
     several = len({instance.server for instance in entries}) < len(entries)
     rows = {}
     for instance, found in rounds.items():

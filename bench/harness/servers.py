@@ -19,7 +19,7 @@ class Failed(Exception):
 class Server:
     name = label = ""
     dialect = workloads.Trefoil()
-    floor = False
+    floor = peer = False
     # While it runs, as JavaScript engines do.
     compiles = False
     largest = MILLION
@@ -143,6 +143,7 @@ def records(size):
 
 class WithSqlite(Server):
     """A peer that opens a SQLite file of ours."""
+    peer = True
 
     def prepare(self, folder, size):
         kept = f"{self.place.cache}/peers-{size}.sqlite"
@@ -194,6 +195,7 @@ class Mercurius(WithSqlite):
 class PocketBase(Server):
     name, label = "pocketbase", "PocketBase (REST)"
     dialect = workloads.PocketBase()
+    peer = True
     largest = THOUSAND
 
     def command(self, port, folder):
