@@ -64,8 +64,9 @@ class Harness(unittest.TestCase):
     def test_a_peer_that_fails_is_left_out_and_trefoil_is_not(self):
         bench = types.SimpleNamespace(options=types.SimpleNamespace(warm=0, seconds=0, rounds=2), left_out=[])
 
-        def entry(server):
-            return types.SimpleNamespace(server=server(None), size=1000, pid=os.getpid())
+        class Entry:
+            def __init__(self, server):
+                self.server, self.size, self.pid = server(None), 1000, os.getpid()
 
         def failing(names):
             def once(instance, _):
@@ -74,7 +75,7 @@ class Harness(unittest.TestCase):
                 return {"cpu": 1.0}
             return once
 
-        entries = [entry(servers.Trefoil), entry(servers.PocketBase), entry(servers.Axum)]
+        entries = [Entry(servers.Trefoil), Entry(servers.PocketBase), Entry(servers.Axum)]
         with contextlib.redirect_stderr(io.StringIO()):
             rows = measure.in_turns(bench, entries, failing({"pocketbase"}))
         self.assertEqual((list(rows), bench.left_out), (["trefoil", "axum"], ["pocketbase"]))
