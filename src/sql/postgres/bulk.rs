@@ -21,7 +21,7 @@ use crate::sql::write;
 pub async fn run(session: Session<'_>, job: &mut Job, programs: &[Arc<Program>]) -> Result<(), Fault> {
     let Job { model, plans, answer, .. } = job;
     let mut rest = plans.as_slice();
-    for alike in programs.chunk_by(|one, next| Arc::ptr_eq(one, next)) {
+    for alike in programs.chunk_by(Arc::ptr_eq) {
         let (these, others) = rest.split_at(alike.len());
         rest = others;
         let width = these.first().map_or(0, |(_, plan)| parts(&plan.action).values.len());
