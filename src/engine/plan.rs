@@ -163,6 +163,7 @@ impl Plan {
     pub fn prove_arrival(model: &Model, arrival: Arrival, now: jiff::Timestamp) -> Result<Plan> {
         let Arrival { record, id, fields, selection } = arrival;
         let (values, links) = Write::new(model, record, now).arrival(fields)?;
+        let id = coerce::chosen_id(id).map_err(Error::Invalid)?;
         let selection = choose(model, record, &selection)?;
         Ok(Plan { action: Action::Create { record, id, values, links, selection }, _proof: Proof })
     }
@@ -189,6 +190,7 @@ fn action(model: &Model, operation: Operation, now: jiff::Timestamp) -> Result<A
         },
         Operation::Create { record, id, fields, selection } => {
             let (values, links) = Write::new(model, record, now).creation(fields)?;
+            let id = coerce::chosen_id(id).map_err(Error::Invalid)?;
             Action::Create { record, id, values, links, selection: choose(model, record, &selection)? }
         }
         Operation::Update { record, id, fields, absent, expected_version, selection } => {

@@ -7,10 +7,6 @@ use http::{HeaderMap, HeaderValue};
 
 use crate::config::Network;
 
-/// The other end of the TCP connection, as the accept loop saw it.
-#[derive(Debug, Clone, Copy)]
-pub struct Peer(pub SocketAddr);
-
 /// The client as handlers see it: an extension of every request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Client {

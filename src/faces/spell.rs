@@ -24,8 +24,8 @@ pub struct Asker {
     client: Client,
     host: Option<HeaderValue>,
     accept: Vec<HeaderValue>,
-    /// The body was JSON.
-    sent_json: bool,
+    /// What the body was.
+    sent: Option<HeaderValue>,
     /// Set where the path has a say.
     pub(super) speaks: Option<Speaks>,
 }
@@ -42,16 +42,13 @@ pub enum Speaks {
 impl Asker {
     pub fn of<B>(request: &Request<B>, client: &Client) -> Self {
         let headers = request.headers();
-        let sent = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
-        let sent_json = sent.to_ascii_lowercase().windows(4).any(|part| part == b"json");
-        let accept = headers.get_all(ACCEPT).iter().cloned().collect();
         Asker {
             method: request.method().clone(),
             uri: request.uri().clone(),
             client: client.clone(),
             host: headers.get(HOST).cloned(),
-            accept,
-            sent_json,
+            accept: headers.get_all(ACCEPT).iter().cloned().collect(),
+            sent: headers.get(CONTENT_TYPE).cloned(),
             speaks: None,
         }
     }
@@ -65,12 +62,17 @@ impl Asker {
         self.uri.path().strip_prefix("/graphql").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
+    fn sent_json(&self) -> bool {
+        let sent = self.sent.as_ref().map(HeaderValue::as_bytes).unwrap_or_default();
+        sent.windows(4).any(|part| part.eq_ignore_ascii_case(b"json"))
+    }
+
     fn voice(&self) -> Voice {
         let otherwise = match self.speaks {
             Some(Speaks::Always(voice)) => return voice,
             // Who sends JSON, or names fields or a format, and asks for nothing in particular is a program.
             Some(Speaks::Otherwise(Voice::Html))
-                if self.sent_json || chosen(&self.uri) != Chosen::Nothing =>
+                if self.sent_json() || chosen(&self.uri) != Chosen::Nothing =>
             {
                 Voice::Json
             }

@@ -242,4 +242,21 @@ impl Dialect {
             }
         }
     }
+
+    /// How many rows a table has, no more than `most`.
+    pub fn count_up_to(self, table: &str, most: &str) -> String {
+        let table = self.quote(table);
+        match self {
+            // A table is counted by its pages, ten times as fast as row by row; so a short one is, which its highest id
+            // tells, and a long one is only looked into.
+            Dialect::Sqlite => format!(
+                "SELECT CASE WHEN (SELECT max(\"id\") FROM {table}) > 2 * {most} \
+                 AND EXISTS (SELECT 1 FROM {table} LIMIT 1 OFFSET {most} - 1) \
+                 THEN {most} ELSE min({most}, (SELECT count(*) FROM {table})) END"
+            ),
+            Dialect::Postgres => {
+                format!("SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT {most}) AS c")
+            }
+        }
+    }
 }

@@ -167,6 +167,9 @@ impl Selects<'_> {
         match bounds.count {
             Count::No => None,
             Count::Exact => Some(format!("SELECT count(*) {from}")),
+            Count::UpTo(_) if bounds.conditions.is_empty() => {
+                Some(self.dialect.count_up_to(&owner.table, &filter.parameter()))
+            }
             Count::UpTo(_) => {
                 Some(format!("SELECT count(*) FROM (SELECT 1 {from} LIMIT {}) AS c", filter.parameter()))
             }
