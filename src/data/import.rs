@@ -14,9 +14,10 @@ use super::reading::{self, Part, ROWS};
 use super::rows::{Entry, Given, Stop};
 use super::source::Source;
 use super::upsert::By;
-use super::{Inventory, Resource, grouped};
+use super::{Inventory, Resource};
 use crate::engine::{Arrival, Engine, ListAct, Long, OnList, Operation, Outcome, Selection, Step};
 use crate::error::{Error, UNSURE};
+use crate::model::digits::grouped;
 use crate::model::naming::label;
 use crate::model::{FieldId, Kind, TypeId};
 

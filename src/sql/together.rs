@@ -7,9 +7,9 @@ use crate::engine::plan::{Action, Chosen};
 use crate::model::{Cell, FieldId, Kind, Model, RecordType, Stored, TypeId};
 
 /// How many records go in one statement; a batch is a multiple of it or nearly so.
-const ROWS: usize = 128;
+pub const ROWS: usize = 128;
 /// PostgreSQL takes 65,535 parameters.
-const PARAMETERS: usize = 60_000;
+pub const PARAMETERS: usize = 60_000;
 /// So many ids are drawn and thrown away to pass one that was chosen; the way of one that is further is the trigger's.
 const FAR: i64 = 10_000_000;
 

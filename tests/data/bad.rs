@@ -8,6 +8,7 @@ both![
     each_bad_row_is_named,
     what_refers_to_nothing_is_named,
     bad_rows_can_be_left_out,
+    an_id_given_twice_is_named,
     an_id_leaves_room_behind_it,
     a_disk_that_takes_no_more
 ];
@@ -87,6 +88,33 @@ fn what_refers_to_nothing_is_named(kind: Kind) {
     let said = bench.run("import", &store, &["--resource", "students", "--from", "students.csv"]);
     said.refused(&["students.csv:3: `courseIds`: there is no course with the id 7"]);
     assert_eq!(bench.all(&store), before);
+}
+
+fn an_id_given_twice_is_named(kind: Kind) {
+    let bench = Bench::new(kind);
+    let (store, before) = filled(&bench);
+    let twice = "{\"id\":7,\"name\":\"x\"}\n{\"id\":8,\"name\":\"y\"}\n{\"id\":\"7\",\"name\":\"z\"}\n";
+    let said = bench.pipe(&store, &["--resource", "people"], twice);
+    said.refused(&["standard input:3: Id is already taken", "nothing was imported"]);
+    assert_eq!(said.err.lines().count(), 2, "{}", said.err);
+    bench.write("people.csv", "id,name\n7,x\n7,y\n");
+    let said = bench.run("import", &store, &["--resource", "people", "--from", "people.csv"]);
+    said.refused(&["people.csv:3: Id is already taken", "nothing was imported"]);
+    assert_eq!(bench.all(&store), before);
+}
+
+/// Lines are told apart by their encoding as tables are.
+#[test]
+fn lines_in_another_encoding_are_told_so() {
+    let bench = Bench::new(Kind::File);
+    let (store, before) = filled(&bench);
+    let check = |bytes: &[u8], words: &str| {
+        bench.pipe(&store, &["--resource", "people"], bytes).refused(&[words, "nothing was imported"]);
+        assert_eq!(bench.all(&store), before);
+    };
+    check(b"{\"name\":\"a\"}\n{\"name\":\"Zo\xeb\"}\n", "standard input:2: this is not UTF-8");
+    check(b"\xff\xfe{\0\"\0n\0a\0m\0e\0\"\0", "standard input:1: this is UTF-16");
+    check(b"{\"name\":\"a\\u0000b\"}\n", "standard input:1: Name ");
 }
 
 /// Also those who refer to what was left out, and those who refer to them.
