@@ -23,10 +23,13 @@ const TOGETHER: usize = 128;
 /// Threads meet only by accident: whom another thread answers must be woken across.
 const SHARDS: usize = 16;
 
-#[derive(Default)]
-pub struct Gather([Mutex<Vec<Ticket>>; SHARDS]);
+pub struct Gather(Box<[Mutex<Vec<Ticket>>]>);
 
 impl Gather {
+    pub fn new() -> Gather {
+        Gather((0..SHARDS).map(|_| Mutex::default()).collect())
+    }
+
     pub async fn run(
         &self,
         pool: &Pool,
@@ -69,7 +72,7 @@ fn serve(pool: &Pool, shared: &Shared, together: Vec<Ticket>) {
         if snapshot {
             session.control("BEGIN")?;
         }
-        while let Some(ticket) = left.next() {
+        for ticket in left.by_ref() {
             answer(session, ticket)?;
         }
         if snapshot { session.control("ROLLBACK") } else { Ok(()) }
