@@ -27,7 +27,8 @@ use super::packed;
 use super::problem::Problem;
 use super::rate::{Allowance, Meter, Rate};
 use super::shutdown::Shutdown;
-use super::spell::{Asker, Speaks, spell};
+pub use super::spell::Asker;
+use super::spell::{Speaks, spell};
 use super::tags;
 use crate::config::Config;
 
@@ -42,8 +43,8 @@ pub struct Owner {
 /// Finds the owner of a path.
 pub type Owners = Arc<dyn Fn(&str) -> Option<Owner> + Send + Sync>;
 
-/// How an error looks to people: a page, with the path and the id of the request on it.
-pub type ErrorPage = Arc<dyn Fn(&Problem, &str, &str) -> String + Send + Sync>;
+/// How an error looks to people: a page, with what was asked and the id of the request on it.
+pub type ErrorPage = Arc<dyn Fn(&Problem, &Asker, &str) -> String + Send + Sync>;
 
 /// Answers a request, whatever comes of it.
 pub type Handler = Arc<dyn Fn(Request) -> Answer + Send + Sync>;
@@ -138,7 +139,7 @@ impl App {
         let id = RequestId::of(request.headers());
         let trusted = &foundation.config.trusted_proxies;
         let client = Client::of(Some(came.peer.ip()), request.headers(), trusted);
-        let mut asker = Asker::of(request.uri(), request.headers());
+        let mut asker = Asker::of(&request, &client);
         let encodings = packed::Accepted::of(request.headers());
         let mut ticket = Ticket::new(&request, came.at, &id, &client, &foundation.metrics);
         let way = foundation.way(&request);

@@ -27,9 +27,10 @@ use super::resources::plain::List;
 use super::resources::{body, form};
 use super::rest::lists;
 use super::rest::{self, TextPath, in_json};
-use super::spell::Speaks;
+use super::spell::{Asker, Speaks};
 use super::{accept, pages, tags};
 use crate::app::App;
+use crate::config::Config;
 use crate::engine::Engine;
 use crate::model::naming;
 
@@ -65,7 +66,7 @@ impl Served {
         answers: Arc<Answers>,
         store: &str,
         streams: rest::Streams,
-        page_parts: usize,
+        config: &Config,
     ) -> Served {
         let manifest = &app.manifest;
         let mut addresses = Vec::new();
@@ -78,7 +79,7 @@ impl Served {
         let site = Site::new(manifest, engine, answers, store);
         addresses.extend(site.collections.iter().map(|collection| (collection.path.clone(), "records")));
         let rest = rest::Served::new(app, &site, streams);
-        let pages = pages::Served::new(app, &site, page_parts);
+        let pages = pages::Served::new(app, &site, config);
         Served { site, rest, pages, addresses }
     }
 
@@ -113,14 +114,16 @@ impl Served {
         Some(Owner { route: route.into(), speaks })
     }
 
-    fn error(&self, problem: &Problem, path: &str, request_id: &str) -> String {
+    fn error(&self, problem: &Problem, asker: &Asker, request_id: &str) -> String {
+        let path = asker.uri.path();
         let found = self.find(path);
         let near = if found.is_none() { self.near(path) } else { None };
         let collection = match found {
             Some(Found::Records(collection, _)) => Some(collection),
             Some(Found::Text(_) | Found::List(_) | Found::Value(..)) | None => None,
         };
-        self.pages.error(problem, collection, near.as_deref(), request_id)
+        let ways = self.pages.ways_of_error(&self.site, problem, asker);
+        self.pages.error(problem, collection, near.as_deref(), ways, request_id)
     }
 
     /// What was perhaps meant by a path that leads nowhere.
@@ -396,7 +399,7 @@ impl Front {
     /// Tells the foundation how an error looks to people.
     pub fn errors(&self) -> ErrorPage {
         let front = self.clone();
-        Arc::new(move |problem, path, request_id| front.0.load().error(problem, path, request_id))
+        Arc::new(move |problem, asker, request_id| front.0.load().error(problem, asker, request_id))
     }
 }
 
