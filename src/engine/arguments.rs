@@ -254,9 +254,9 @@ fn integer(name: &str, value: &Value) -> Result<i64, Vec<Violation>> {
 }
 
 fn object(name: &str, value: Value) -> Result<Vec<(String, Value)>, Vec<Violation>> {
-    value.into_fields().map_err(|noun| {
-        vec![Violation::new(name, "TYPE", format!("`{name}` must be an object, not {noun}"))]
-    })
+    value
+        .into_fields()
+        .map_err(|noun| vec![Violation::new(name, "TYPE", format!("`{name}` must be an object, not {noun}"))])
 }
 
 fn text(name: &str, value: Value) -> Result<String, Vec<Violation>> {

@@ -9,6 +9,7 @@ pub mod decimal;
 mod declare;
 mod defaults;
 pub mod diagnostic;
+pub mod digits;
 pub mod directives;
 pub mod doubt;
 pub mod example;

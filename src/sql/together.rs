@@ -29,10 +29,10 @@ pub struct New<'p> {
 }
 
 impl<'p> Together<'p> {
-    /// `None` where the plans are of several kinds, or a single one.
-    pub fn of(plans: &'p [(usize, Plan)]) -> Option<Together<'p>> {
+    /// `None` where the plans are of several kinds.
+    pub fn of(plans: &[&'p Plan]) -> Option<Together<'p>> {
         let mut all: Option<Together<'p>> = None;
-        for (_, plan) in plans {
+        for plan in plans {
             let Action::Create { record, id, values, links, selection } = &plan.action else { return None };
             if shows_something(selection) {
                 return None;
@@ -58,7 +58,7 @@ impl<'p> Together<'p> {
                 links,
             });
         }
-        all.filter(|all| all.rows.len() > 1 && all.width() > 0)
+        all.filter(|all| all.width() > 0)
     }
 
     fn width(&self) -> usize {
@@ -128,6 +128,6 @@ impl<'p> Together<'p> {
     }
 }
 
-fn shows_something(selection: &Chosen) -> bool {
+pub fn shows_something(selection: &Chosen) -> bool {
     !selection.columns.is_empty() || !selection.children.is_empty() || selection.versioned
 }

@@ -60,8 +60,7 @@ pub fn insert(
     }
     let width = columns.len();
     let row = |row: usize| {
-        let values: Vec<String> =
-            (1..=width).map(|column| dialect.parameter(row * width + column)).collect();
+        let values: Vec<String> = (1..=width).map(|column| dialect.parameter(row * width + column)).collect();
         format!("({})", values.join(", "))
     };
     let rows: Vec<String> = (0..records).map(row).collect();

@@ -286,11 +286,7 @@ async fn transaction(
 }
 
 /// Each plan its own unit: one that fails leaves the others standing. The savepoint of the first is there already.
-pub(super) async fn run_each(
-    session: Session<'_>,
-    job: &mut Job,
-    programs: &[Arc<Program>],
-) -> Result<(), Fault> {
+async fn run_each(session: Session<'_>, job: &mut Job, programs: &[Arc<Program>]) -> Result<(), Fault> {
     for (i, program) in programs.iter().enumerate() {
         if i > 0 {
             session.control("RELEASE plan; SAVEPOINT plan").await?;
@@ -326,7 +322,7 @@ async fn run_as_one(session: Session<'_>, job: &mut Job, programs: &[Arc<Program
 }
 
 /// The outer failure is the store's, the inner one the plan's own: then the savepoint was gone back to.
-async fn run_plan(
+pub(super) async fn run_plan(
     session: Session<'_>,
     job: &mut Job,
     i: usize,
