@@ -31,7 +31,7 @@ bothWays((journey) => {
 
   journey('the lines for a shell on the start page work', async (t, options) => {
     const page = await shop.window(t, '/', options)
-    const lines = await page.locator('main pre').allTextContents()
+    const lines = await page.locator('main .tries pre').allTextContents()
     assert.ok(lines.length >= 3, `only ${lines.length} lines`)
     for (const line of lines) {
       assert.match(line, /curl /)

@@ -4,8 +4,8 @@ use std::fmt;
 
 use super::Config;
 use super::kind::{
-    Amount, Count, DatabaseUrl, Delay, Folder, Format, Host, Kind, Networks, Origins, Port, Rate, Room,
-    Size, Switch, Time,
+    Amount, Count, DatabaseUrl, Delay, Folder, Format, Host, Kind, Networks, Origins, Port, Rate, Room, Size,
+    Switch, Time,
 };
 
 /// One setting. Its name gives all its spellings; see [`Setting::flag`], [`Setting::variable`] and [`Setting::key`].

@@ -13,6 +13,8 @@ pub struct Row {
     ends: Vec<usize>,
     /// A closing quote was followed by something else.
     pub is_torn: bool,
+    /// Quotes stand around some cell: it is there, though it may be empty.
+    is_quoted: bool,
 }
 
 impl Row {
@@ -20,9 +22,14 @@ impl Row {
         self.ends.len()
     }
 
-    /// So many bytes without quotes and separators.
+    /// So many bytes without quotes.
     pub fn weight(&self) -> usize {
-        self.text.len()
+        self.text.len() + self.ends.len()
+    }
+
+    /// A line with nothing on it.
+    fn is_blank(&self) -> bool {
+        self.text.is_empty() && self.ends.len() <= 1 && !self.is_quoted
     }
 
     pub fn cells(&self) -> impl Iterator<Item = &[u8]> {
@@ -34,6 +41,7 @@ impl Row {
         self.text.clear();
         self.ends.clear();
         self.is_torn = false;
+        self.is_quoted = false;
     }
 }
 
@@ -79,7 +87,7 @@ impl<R: BufRead> Reader<R> {
             if !self.row(row)? {
                 return Ok(false);
             }
-            if row.count() > 1 || row.weight() > 0 {
+            if !row.is_blank() {
                 return Ok(true);
             }
         }
@@ -108,7 +116,10 @@ impl<R: BufRead> Reader<R> {
                 any = true;
                 self.line += u64::from(*byte == b'\n');
                 match (state, *byte) {
-                    (State::Begin, b'"') => (state, opened) = (State::Quoted, self.line),
+                    (State::Begin, b'"') => {
+                        (state, opened) = (State::Quoted, self.line);
+                        row.is_quoted = true;
+                    }
                     (State::Quoted, b'"') => state = State::Closing,
                     (State::Closing, b'"') => {
                         row.text.push(b'"');
@@ -135,7 +146,7 @@ impl<R: BufRead> Reader<R> {
                 }
             }
             self.input.consume(used);
-            if row.text.len() > self.longest {
+            if row.weight() > self.longest {
                 return Err(Broken::TooLong(row.line));
             }
             if is_over {
@@ -177,6 +188,7 @@ mod tests {
         check("a,\n\n\r\n,b\n", &[(1, &["a", ""]), (4, &["", "b"])]);
         check("\"a\r\nb\",\"c\"\"d\"\nx,y\n", &[(1, &["a\r\nb", "c\"d"]), (3, &["x", "y"])]);
         check("5\" pipe,\"\"\n", &[(1, &["5\" pipe", ""])]);
+        check("a\n\"\"\n\nb\n", &[(1, &["a"]), (2, &[""]), (4, &["b"])]);
         check("", &[]);
     }
 
@@ -186,6 +198,12 @@ mod tests {
         let mut row = Row::default();
         assert!(reader.next(&mut row).unwrap());
         assert!(matches!(reader.next(&mut row), Err(Broken::Open(2))));
+    }
+
+    #[test]
+    fn a_row_of_nothing_but_separators_has_an_end() {
+        let mut reader = Reader::new(io::BufReader::new(io::repeat(b',')), b',', 1, 1000);
+        assert!(matches!(reader.next(&mut Row::default()), Err(Broken::TooLong(1))));
     }
 
     #[test]

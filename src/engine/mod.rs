@@ -11,6 +11,7 @@ pub mod plain;
 pub mod plan;
 pub mod records;
 pub mod resolvers;
+mod search;
 pub mod store;
 pub mod window;
 

@@ -16,7 +16,7 @@ use http_body::Body as _;
 
 use super::answers::{Answers, Asked};
 use super::client::Client;
-use super::foundation::{ErrorPage, Owner, Owners};
+use super::foundation::{Answer, ErrorPage, Handler, Owner, Owners};
 use super::problem::{Problem, Voice, method_not_allowed, not_found};
 use super::resources::Site;
 use super::resources::ask::Ask;
@@ -27,9 +27,10 @@ use super::resources::plain::List;
 use super::resources::{body, form};
 use super::rest::lists;
 use super::rest::{self, TextPath, in_json};
-use super::spell::Speaks;
+use super::spell::{Asker, Speaks};
 use super::{accept, pages, tags};
 use crate::app::App;
+use crate::config::Config;
 use crate::engine::Engine;
 use crate::model::naming;
 
@@ -65,7 +66,7 @@ impl Served {
         answers: Arc<Answers>,
         store: &str,
         streams: rest::Streams,
-        page_parts: usize,
+        config: &Config,
     ) -> Served {
         let manifest = &app.manifest;
         let mut addresses = Vec::new();
@@ -78,7 +79,7 @@ impl Served {
         let site = Site::new(manifest, engine, answers, store);
         addresses.extend(site.collections.iter().map(|collection| (collection.path.clone(), "records")));
         let rest = rest::Served::new(app, &site, streams);
-        let pages = pages::Served::new(app, &site, page_parts);
+        let pages = pages::Served::new(app, &site, config);
         Served { site, rest, pages, addresses }
     }
 
@@ -110,17 +111,19 @@ impl Served {
                 (collection.route(below), Speaks::Otherwise(otherwise))
             }
         };
-        Some(Owner { route, speaks })
+        Some(Owner { route: route.into(), speaks })
     }
 
-    fn error(&self, problem: &Problem, path: &str, request_id: &str) -> String {
+    fn error(&self, problem: &Problem, asker: &Asker, request_id: &str) -> String {
+        let path = asker.uri.path();
         let found = self.find(path);
         let near = if found.is_none() { self.near(path) } else { None };
         let collection = match found {
             Some(Found::Records(collection, _)) => Some(collection),
             Some(Found::Text(_) | Found::List(_) | Found::Value(..)) | None => None,
         };
-        self.pages.error(problem, collection, near.as_deref(), request_id)
+        let ways = self.pages.ways_of_error(&self.site, problem, asker);
+        self.pages.error(problem, collection, near.as_deref(), ways, request_id)
     }
 
     /// What was perhaps meant by a path that leads nowhere.
@@ -137,19 +140,33 @@ impl Served {
         Some(plain.clone()).filter(leads).or_else(|| nearest(&plain)).or_else(below)
     }
 
+    /// The answer of a text endpoint, where neither its body nor anything else has to be waited for.
+    fn text_at_once(&self, request: &Request) -> Option<Response> {
+        let text = self.rest.texts.get(request.uri().path()).filter(|_| request.body().is_end_stream())?;
+        text.answer_at_once(request.method(), request.headers())
+    }
+
     /// What was answered before and is still exact, or an answer made now.
     async fn answer(&self, request: Request) -> Response {
         let (head, body) = request.into_parts();
-        let answers = &self.site.answers;
-        let Some(asked) = asked(&head, &body) else { return self.make(&head, body).await };
-        match answers.find(&asked, &head.headers) {
+        let (found, answers) = (self.find(head.uri.path()), &self.site.answers);
+        let asked = match &found {
+            Some(Found::List(_) | Found::Value(..) | Found::Records(..)) => asked(&head, &body),
+            // A text is sent as quickly as it is found.
+            Some(Found::Text(_)) | None => None,
+        };
+        let Some(asked) = asked else { return Box::pin(self.make(found, &head, body)).await };
+        match answers.find(&asked, &head.headers).await {
             Some(response) => response,
-            None => answers.keep(&asked, self.make(&head, body).await).await,
+            None => {
+                let made = Box::pin(self.make(found, &head, body)).await;
+                answers.keep(&asked, made).await
+            }
         }
     }
 
-    async fn make(&self, head: &Parts, body: Body) -> Response {
-        match self.find(head.uri.path()) {
+    async fn make(&self, found: Option<Found<'_>>, head: &Parts, body: Body) -> Response {
+        match found {
             Some(Found::Text(text)) => {
                 ignore(body).await;
                 text.answer(&head.method, &head.headers, |view| self.pages.own(head, view)).await
@@ -367,10 +384,22 @@ impl Front {
         Arc::new(move |path| front.0.load().owner(path))
     }
 
+    /// Answers for the foundation at the paths that have an owner.
+    pub fn handler(&self) -> Handler {
+        let front = self.clone();
+        Arc::new(move |request| {
+            let served = front.0.load_full();
+            match served.text_at_once(&request) {
+                Some(response) => Answer::Now(response),
+                None => Answer::Soon(Box::pin(async move { served.answer(request).await })),
+            }
+        })
+    }
+
     /// Tells the foundation how an error looks to people.
     pub fn errors(&self) -> ErrorPage {
         let front = self.clone();
-        Arc::new(move |problem, path, request_id| front.0.load().error(problem, path, request_id))
+        Arc::new(move |problem, asker, request_id| front.0.load().error(problem, asker, request_id))
     }
 }
 

@@ -15,6 +15,7 @@ mod idempotency;
 pub mod limits;
 mod log;
 pub mod metrics;
+mod packed;
 pub mod pages;
 pub mod problem;
 mod process;

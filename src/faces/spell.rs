@@ -2,11 +2,12 @@
 
 use axum::body::Body;
 use axum::response::Response;
-use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, VARY};
-use http::{HeaderMap, HeaderValue, Uri};
+use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, VARY};
+use http::{HeaderMap, HeaderValue, Method, Request, Uri};
 use serde_json::{Value, json};
 
 use super::accept::Accept;
+use super::client::Client;
 use super::foundation::ErrorPage;
 use super::problem::{About, Problem, Voice};
 use super::resources::negotiate::Chosen;
@@ -18,10 +19,13 @@ use crate::error::{Segment, Violation};
 /// Only kept, not judged: nearly every request succeeds and never needs the judgement.
 #[derive(Debug, Clone)]
 pub struct Asker {
-    uri: Uri,
+    pub method: Method,
+    pub uri: Uri,
+    client: Client,
+    host: Option<HeaderValue>,
     accept: Vec<HeaderValue>,
-    /// The body was JSON.
-    sent_json: bool,
+    /// What the body was.
+    sent: Option<HeaderValue>,
     /// Set where the path has a say.
     pub(super) speaks: Option<Speaks>,
 }
@@ -36,15 +40,31 @@ pub enum Speaks {
 }
 
 impl Asker {
-    pub fn of(uri: &Uri, headers: &HeaderMap) -> Self {
-        let sent = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
-        let sent_json = sent.to_ascii_lowercase().windows(4).any(|part| part == b"json");
-        let accept = headers.get_all(ACCEPT).iter().cloned().collect();
-        Asker { uri: uri.clone(), accept, sent_json, speaks: None }
+    pub fn of<B>(request: &Request<B>, client: &Client) -> Self {
+        let headers = request.headers();
+        Asker {
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            client: client.clone(),
+            host: headers.get(HOST).cloned(),
+            accept: headers.get_all(ACCEPT).iter().cloned().collect(),
+            sent: headers.get(CONTENT_TYPE).cloned(),
+            speaks: None,
+        }
+    }
+
+    /// By which address we were reached: `https://shop.example`.
+    pub fn origin(&self) -> String {
+        self.client.origin(self.host.as_ref())
     }
 
     fn speaks_graphql(&self) -> bool {
         self.uri.path().strip_prefix("/graphql").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
+    fn sent_json(&self) -> bool {
+        let sent = self.sent.as_ref().map(HeaderValue::as_bytes).unwrap_or_default();
+        sent.windows(4).any(|part| part.eq_ignore_ascii_case(b"json"))
     }
 
     fn voice(&self) -> Voice {
@@ -52,7 +72,7 @@ impl Asker {
             Some(Speaks::Always(voice)) => return voice,
             // Who sends JSON, or names fields or a format, and asks for nothing in particular is a program.
             Some(Speaks::Otherwise(Voice::Html))
-                if self.sent_json || chosen(&self.uri) != Chosen::Nothing =>
+                if self.sent_json() || chosen(&self.uri) != Chosen::Nothing =>
             {
                 Voice::Json
             }
@@ -104,7 +124,7 @@ pub fn spell(
     let voice = problem.voice.unwrap_or_else(|| asker.voice());
     let (media, body) = match voice {
         Voice::GraphQl => (asker.graphql_media(), graphql(problem, request_id)),
-        Voice::Html => ("text/html; charset=utf-8", page(problem, asker.uri.path(), request_id)),
+        Voice::Html => ("text/html; charset=utf-8", page(problem, asker, request_id)),
         Voice::Json => ("application/problem+json; charset=utf-8", problem_json(problem, request_id)),
         Voice::Text => ("text/plain; charset=utf-8", text(problem, request_id)),
     };
@@ -205,13 +225,13 @@ mod tests {
     use axum::response::IntoResponse;
 
     fn spelled(path: &'static str, accept: &'static str, problem: Problem) -> (String, String) {
-        let mut headers = HeaderMap::new();
-        headers.insert(ACCEPT, HeaderValue::from_static(accept));
+        let request = Request::get(path).header(ACCEPT, accept).body(()).expect("a request");
+        let client = Client::of(None, request.headers(), &[]);
         let response = spell(
             &problem,
-            &Asker::of(&Uri::from_static(path), &headers),
+            &Asker::of(&request, &client),
             "id-1",
-            &(std::sync::Arc::new(|problem: &Problem, _: &str, id: &str| format!("{} {id}", problem.detail))
+            &(std::sync::Arc::new(|problem: &Problem, _: &Asker, id: &str| format!("{} {id}", problem.detail))
                 as ErrorPage),
             problem.clone().into_response(),
         );

@@ -6,8 +6,9 @@ use super::{Cell, Field, Kind, Scalar, Value, json};
 pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 pub const LINE_END: &[u8] = b"\r\n";
 
-/// What spreadsheets take for the beginning of a formula, or pass over to find one.
-const DANGEROUS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
+/// What spreadsheets take for the beginning of a formula, or pass over to find one. Some take the wide ones of East Asia
+/// for the others.
+const DANGEROUS: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
 /// Stands before a text that would be taken for something else, and alone for the empty text.
 const MARK: char = '\'';
 
@@ -171,8 +172,8 @@ mod tests {
     #[test]
     fn what_is_marked_comes_back_as_it_was() {
         let texts = [
-            "", "a", "=1+1", "+49", "-", "@x", "\tx", "\rx", "'", "''", "'''", "'tis", "'=1", "''=1", "'\t",
-            "a'b", " =1", "’",
+            "", "a", "=1+1", "+49", "-", "@x", "\tx", "\rx", "\n=1", "＝1+1", "'＝1", "'", "''", "'''",
+            "'tis", "'=1", "''=1", "'\t", "a'b", " =1", "’",
         ];
         for text in texts {
             let mut out = Vec::new();

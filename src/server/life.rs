@@ -97,11 +97,15 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
         rest::Streams { heartbeat: config.heartbeat, metrics: metrics.clone(), shutdown: shutdown.clone() };
     // The name of the very last place belongs to this store and to no other, nor to an older self it was restored from.
     let identity = feed.id(i64::MAX).await.map_err(StartError::store)?;
-    let page_parts = config.limits.page_parts;
-    let front = front::Served::new(&app, engine.clone(), answers, &identity, streams.clone(), page_parts);
+    let front = front::Served::new(&app, engine.clone(), answers, &identity, streams.clone(), &config);
     let front = Front::new(front);
     let router = router(&face, &front, &store, &metrics, &shutdown);
-    let ground = Ground { owners: front.owners(), errors: front.errors() };
+    let ground = Ground {
+        owners: front.owners(),
+        errors: front.errors(),
+        owned: front.handler(),
+        direct: vec![face.direct()],
+    };
     let router = faces::foundation::wrap(router, ground, &config, &metrics, &shutdown);
     let addresses: Vec<SocketAddr> =
         listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
@@ -156,7 +160,7 @@ pub async fn make_anew(
         understand(app, registry).map_err(|diagnostics| StartError::schema(app, &diagnostics))?;
     let _lock = DataLock::take(path.parent().unwrap_or(path)).map_err(StartError::store)?;
     let partial = transfer::Partial::beside(path).map_err(failed)?;
-    let store = Database::sqlite(Some(&partial.path), Options::default()).map_err(StartError::store)?;
+    let store = Database::sqlite(Some(partial.path()), Options::default()).map_err(StartError::store)?;
     // Closes the file with the last of those who have it.
     drop(prepared(Arc::new(store), app, config, registry, &understood).await?);
     partial.replace(path).map_err(failed)
@@ -360,9 +364,10 @@ impl Site {
         let engine = engine(&understood, &self.registry, &self.feed, &self.config);
         let (identity, streams) = (&self.identity, self.streams.clone());
         // Another schema gives other answers to the same requests.
-        let answers = Arc::new(Answers::new(engine.clone(), self.config.limits.answer_cache, &streams.metrics));
-        let parts = self.config.limits.page_parts;
-        self.front.swap(front::Served::new(&app, engine.clone(), answers.clone(), identity, streams, parts));
+        let answers =
+            Arc::new(Answers::new(engine.clone(), self.config.limits.answer_cache, &streams.metrics));
+        let config = &self.config;
+        self.front.swap(front::Served::new(&app, engine.clone(), answers.clone(), identity, streams, config));
         self.face.swap(Served::new(engine, &self.config).reusing(answers));
         Ok(understood.model.records.len())
     }

@@ -2,6 +2,7 @@
 
 mod announce;
 mod blame;
+mod bulk;
 mod change;
 mod fault;
 mod keys;

@@ -4,6 +4,7 @@ mod blame;
 mod change;
 mod connect;
 mod fault;
+mod gather;
 mod housekeeping;
 mod log;
 mod long;
@@ -26,6 +27,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use self::connect::{Place, Role, connect};
 use self::fault::to_error;
+use self::gather::Gather;
 use self::readers::Pool;
 use self::session::Session;
 use self::ticket::Ticket;
@@ -60,6 +62,7 @@ pub struct Options {
 pub struct SqliteStore {
     shared: Arc<Shared>,
     pool: Pool,
+    gather: Gather,
     witness: Witness,
     running: Running,
     /// `None` only while being dropped, and, for readers, in memory: there the writer's connection is the store.
@@ -113,8 +116,9 @@ impl SqliteStore {
             }
             read = Some(send);
         }
-        let (pool, witness, running) = (Pool::default(), Witness::default(), Running::default());
-        Ok(SqliteStore { shared, pool, witness, running, write: Some(write), read, threads })
+        let (pool, gather, witness) = (Pool::default(), Gather::default(), Witness::default());
+        let running = Running::default();
+        Ok(SqliteStore { shared, pool, gather, witness, running, write: Some(write), read, threads })
     }
 
     /// Statements run so far, transaction control aside.
@@ -174,10 +178,9 @@ impl SqliteStore {
         found.map_err(|error| to_error(&error))
     }
 
-    async fn read(&self, mut job: Job, programs: Vec<Arc<Program>>) -> Result<Done> {
+    async fn read(&self, job: Job, programs: Vec<Arc<Program>>) -> Result<Done> {
         if self.read.is_some() && readers::is_quick(&programs) {
-            let run = self.pool.with(&self.shared, |session| readers::run(session, &mut job, &programs));
-            return run.map(|()| Done::Answered(job.answer)).map_err(|error| to_error(&error));
+            return self.gather.run(&self.pool, &self.shared, job, programs).await;
         }
         let (ticket, answered) = Ticket::new(job, programs, None);
         match &self.read {

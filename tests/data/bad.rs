@@ -9,6 +9,7 @@ both![
     what_refers_to_nothing_is_named,
     bad_rows_can_be_left_out,
     an_id_given_twice_is_named,
+    an_id_leaves_room_behind_it,
     a_disk_that_takes_no_more
 ];
 
@@ -154,6 +155,31 @@ fn bad_rows_can_be_left_out(kind: Kind) {
     assert!(said.err.contains("people 1,000; 1,000 left out"), "{}", said.err);
 }
 
+/// The last id of all would leave none for the next record, even where the import that chose it was refused.
+fn an_id_leaves_room_behind_it(kind: Kind) {
+    let bench = Bench::new(kind);
+    let store = bench.store();
+    let said = bench.pipe(&store, &["--resource", "teams"], r#"{"id":"9223372036854775807","title":"x"}"#);
+    said.refused(&["standard input:1: Id must not be above 9000000000000000000: new ids go on behind it"]);
+    let said = bench.pipe(&store, &["--resource", "teams"], r#"{"id":"9000000000000000000","title":"x"}"#);
+    assert!(said.succeeded, "{}", said.err);
+    let said = bench.pipe(&store, &["--resource", "teams"], r#"{"title":"next"}"#);
+    assert!(said.succeeded, "{}", said.err);
+    assert!(bench.csv(&store, "teams").contains("\r\n9000000000000000001,next,"));
+}
+
+/// A line of a stream that names nothing belongs to nothing, also where there are no records at all.
+#[test]
+fn a_line_of_nothing_is_named_and_counts_for_nothing() {
+    let bench = Bench::new(Kind::File);
+    bench.write("app/graphql/schema.graphqls", "type Query { hello: String }");
+    let store = bench.store();
+    let lines = "{\"resource\":\"nope\"}\n{\"resource\":\"items\",\"value\":\"x\"}\n";
+    bench.pipe(&store, &[], lines).refused(&["standard input:1: there is no resource `nope`"]);
+    let said = bench.pipe(&store, &["--skip-bad"], lines);
+    assert!(said.err.contains(": items 1; 1 left out"), "{}", said.err);
+}
+
 #[test]
 fn files_that_are_no_tables_are_told_so() {
     let bench = Bench::new(Kind::File);
@@ -201,6 +227,14 @@ fn what_is_named_must_be_there() {
         said.refused(&[words]);
         assert_eq!(said.code, Some(code), "{}", said.err);
     };
+    wrong("import", &["--resource", "poeple", "--from", "app/trefoil.toml"], 2, "did you mean `people`?");
+    wrong(
+        "import",
+        &["--resource", "people", "--by", "name", "--from", "app/trefoil.toml"],
+        2,
+        "not @unique",
+    );
+    // A wrong command line makes no store.
     wrong("export", &[], 1, "there is no store in ");
     assert!(!bench.path("trefoil-data").exists());
     assert!(bench.pipe(&store, &[], "").succeeded);

@@ -39,11 +39,12 @@ use apollo_compiler::executable::OperationType;
 use arc_swap::ArcSwap;
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{Extension, RawQuery, State};
+use axum::extract::{self, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::header::{ACCEPT, ALLOW, CONTENT_TYPE};
-use http::{HeaderMap, StatusCode};
+use http::request::Parts;
+use http::{HeaderMap, Method, StatusCode};
 
 use cache::Cache;
 use document::{Document, Settings};
@@ -59,6 +60,7 @@ use subscribe::{Channels, Hub, handshake, live, ws};
 use super::accept::Accept;
 use super::answers::{Answers, Asked as Repeated};
 use super::client::Client;
+use super::foundation::{Answer, Direct, Handler};
 use super::idempotency;
 use super::metrics::Metrics;
 use super::problem::Problem;
@@ -217,6 +219,16 @@ impl Face {
         &self.hub
     }
 
+    /// What is posted, for the foundation: past the router.
+    pub fn direct(&self) -> Direct {
+        let face = self.clone();
+        let handler: Handler = Arc::new(move |request| {
+            let face = face.clone();
+            Answer::Soon(Box::pin(async move { write(State(face), request).await.into_response() }))
+        });
+        Direct { method: Method::POST, path: "/graphql", handler }
+    }
+
     pub fn router(&self) -> Router {
         let routes = Router::new()
             .route("/graphql", get(read).post(write).options(options))
@@ -238,19 +250,18 @@ async fn repeated(
     make: impl Future<Output = Result<Response, Problem>>,
 ) -> Result<Response, Problem> {
     let (Some(answers), Some(asked)) = (&served.answers, asked) else { return make.await };
-    match answers.find(&asked, headers) {
+    match answers.find(&asked, headers).await {
         Some(response) => Ok(response),
         None => Ok(answers.keep(&asked, make.await?).await),
     }
 }
 
-async fn write(
-    State(face): State<Face>,
-    client: Option<Extension<Client>>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Result<Response, Problem> {
-    let served = face.served.load_full();
+async fn write(State(face): State<Face>, request: extract::Request) -> Result<Response, Problem> {
+    let (Parts { headers, mut extensions, .. }, body) = request.into_parts();
+    // The foundation says it better when it is a limit that cut it off.
+    let body = axum::body::to_bytes(body, usize::MAX).await;
+    let body = body.map_err(|_| request::malformed("the body ended early"))?;
+    let (client, served) = (extensions.remove::<Client>(), face.served.load_full());
     let asked = Repeated::new(&[b"graphql", &body], &headers, &[ACCEPT, CONTENT_TYPE])
         .filter(|_| !headers.contains_key(idempotency::HEADER));
     repeated(&served, asked, &headers, posted(&face, &served, client, &headers, &body)).await
@@ -259,7 +270,7 @@ async fn write(
 async fn posted(
     face: &Face,
     served: &Served,
-    client: Option<Extension<Client>>,
+    client: Option<Client>,
     headers: &HeaderMap,
     body: &Bytes,
 ) -> Result<Response, Problem> {
@@ -334,8 +345,8 @@ async fn follow(
     }
 }
 
-fn actor(client: Option<Extension<Client>>) -> Actor {
-    Actor { address: client.and_then(|Extension(client)| client.address) }
+fn actor(client: Option<Client>) -> Actor {
+    Actor { address: client.and_then(|client| client.address) }
 }
 
 async fn options() -> Response {

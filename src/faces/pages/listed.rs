@@ -114,7 +114,10 @@ impl Listed<'_> {
             let text = "Nothing is listed: a filter cannot be read.";
             way_out(text.to_owned(), "Clear filters", clear.to_owned())
         } else if self.rows.total > 0 {
-            let text = format!("There is nothing on page {}: the list ends before it.", query.page);
+            let text = match query.numbered() {
+                Some(page) => format!("There is nothing on page {page}: the list ends before it."),
+                None => "There is nothing more: the list ends before this.".to_owned(),
+            };
             way_out(text, "To the first page", query.elsewhere(&place.path, &[]))
         } else if is_filtered {
             way_out("Nothing matches.".to_owned(), "Clear filters", clear.to_owned())
@@ -129,11 +132,11 @@ impl Listed<'_> {
         let section = Link { label: above.plural.clone(), href: above.path.clone() };
         let crumbs = list.parent.iter().flat_map(|parent| [section.clone(), parent.clone()]).collect();
         let mut head = Head::new(list.resource.plural.clone(), &above.path, crumbs);
-        // No way leads to what cannot be asked for.
-        if self.is_readable() {
-            let about = About::List { record: self.place.record, address: self.address() };
-            head.ways = self.served.ways(self.ask.site, self.ask.head, about);
-        }
+        let about = match self.is_readable() {
+            true => About::List { record: self.place.record, address: self.address() },
+            false => About::Refused,
+        };
+        head.ways = self.served.ways(self.ask.site, self.ask.head, about);
         head
     }
 
@@ -154,7 +157,9 @@ impl Listed<'_> {
         let last = found.rows.last().filter(|_| found.more);
         let next = last.map(|row| {
             let after = cursor::encode(order, row, row.cells.len() - order.len() - 1);
-            query.elsewhere(path, &[("page", page.saturating_add(1).to_string()), ("after", after)])
+            let on = query.numbered().map(|page| ("page", page.saturating_add(1).to_string()));
+            let on: Vec<_> = on.into_iter().chain([("after", after)]).collect();
+            query.elsewhere(path, &on)
         });
         // From beyond the end back to where it is, as far as that was counted.
         let end = match found.rows.is_empty() && found.total <= u64::from(MOST_COUNTED) {
@@ -166,6 +171,7 @@ impl Listed<'_> {
             1 => query.elsewhere(path, &[]),
             before => query.elsewhere(path, &[("page", before.to_string())]),
         });
-        Pager { previous, next, text: format!("Page {page}") }
+        let text = query.numbered().map_or_else(|| "Further on".to_owned(), |page| format!("Page {page}"));
+        Pager { previous, next, text }
     }
 }

@@ -22,6 +22,7 @@ mod parts;
 mod plain;
 mod press;
 mod reading;
+mod refused;
 #[cfg(test)]
 mod rendered;
 mod respond;
@@ -64,6 +65,7 @@ use self::views::Views;
 use super::assets::{Asset, Assets, ICON, SCRIPT, STYLE, plain};
 use super::resources::Site;
 use crate::app::App;
+use crate::config::Config;
 use crate::engine::Selection;
 use crate::model::TypeId;
 
@@ -96,8 +98,7 @@ pub struct Served {
 }
 
 impl Served {
-    /// Keeps so many bytes of parts of pages.
-    pub fn new(app: &App, site: &Site, page_parts: usize) -> Served {
+    pub fn new(app: &App, site: &Site, config: &Config) -> Served {
         let subjects: Vec<Subject> = site.engine.model().records.iter().map(Subject::of).collect();
         let records = subjects.iter().map(|subject| &subject.resource);
         let records =
@@ -110,6 +111,7 @@ impl Served {
             css: ASSETS.fill("{{css}}"),
             js: ASSETS.fill("{{js}}"),
             icon: ASSETS.fill("{{icon}}"),
+            graphiql: config.graphiql,
         };
         let model = site.engine.model();
         let types = || (0..model.records.len()).map(TypeId);
@@ -123,7 +125,7 @@ impl Served {
             views: views(app),
             site: Value::from(Serde(&frame)),
             frame,
-            parts: Parts::new(page_parts),
+            parts: Parts::new(config.limits.page_parts),
             names: types().map(|record| Arc::new(reading::names(model, &subjects, record))).collect(),
             sheets: types().map(|record| Sheet::of(model, &subjects, &readings, record)).collect(),
             readings,

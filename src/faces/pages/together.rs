@@ -4,6 +4,7 @@ use std::cell::LazyCell;
 use std::sync::Arc;
 
 use axum::response::Response;
+use http::header::HOST;
 use minijinja::Value;
 use minijinja::value::Serde;
 
@@ -50,7 +51,7 @@ impl Listed<'_> {
     fn frame_made_from(&self) -> MadeFrom {
         let (head, rows) = (self.ask.head, &self.rows);
         let mut from = MadeFrom::default();
-        let origin = head.extensions.get::<Client>().map(|client| client.origin(&head.headers));
+        let origin = head.extensions.get::<Client>().map(|client| client.origin(head.headers.get(HOST)));
         from.text("frame").text(&origin.unwrap_or_default()).text(self.address());
         if let Some(above) = &self.above {
             from.row(above);

@@ -12,6 +12,8 @@ pub struct Site {
     pub css: String,
     pub js: String,
     pub icon: String,
+    /// Whether browsers are shown GraphiQL.
+    pub graphiql: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -46,6 +48,8 @@ pub struct Flash {
 /// The same thing on the three faces.
 #[derive(Debug, Clone, Serialize)]
 pub struct Ways {
+    /// Of what: "Three ways to this page".
+    pub title: String,
     pub graphql: Option<Way>,
     /// A line for a shell: the REST call.
     pub rest: String,
@@ -56,8 +60,8 @@ pub struct Ways {
 #[derive(Debug, Clone, Serialize)]
 pub struct Way {
     pub text: String,
-    /// Opens it in GraphiQL, ready to run.
-    pub run: String,
+    /// Opens it in GraphiQL, ready to run; none where there is no GraphiQL.
+    pub run: Option<String>,
 }
 
 /// A value as people read it.

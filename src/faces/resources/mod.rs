@@ -22,8 +22,8 @@ use std::sync::Arc;
 use self::collection::{Below, Collection};
 use self::plain::List;
 use crate::app::Manifest;
-use crate::faces::answers::Answers;
 use crate::engine::Engine;
+use crate::faces::answers::Answers;
 use crate::model::TypeId;
 
 /// The collections of one schema and what answers them. Swapped whole on reload.

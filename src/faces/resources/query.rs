@@ -117,6 +117,11 @@ impl Query {
         self.given.iter().find(|(name, _)| name == word).map(|(_, value)| value.as_str())
     }
 
+    /// Which page this is; nothing where a cursor leads on without a name for where.
+    pub fn numbered(&self) -> Option<i64> {
+        (self.word("page").is_some() || self.word("after").is_none()).then_some(self.page)
+    }
+
     /// The same records in another order, from the beginning.
     pub fn sorted(&self, path: &str, sort: &str) -> String {
         let given = self.given.iter().filter(|(name, _)| name != "sort").cloned().collect();

@@ -107,7 +107,7 @@ fn words(record: &RecordType, limits: &PlanLimits) -> [Json; 8] {
     let size = format!("So many records; {} unless said.", limits.page_size);
     [
         list("fields", "Only these fields, as objects; `*` for all.", json!(names)),
-        query("q", "Some text of the record contains this, case as written.", text()),
+        query("q", "Some text of the record contains this, in upper or lower case.", text()),
         list("sort", "In this order; `-` for the other direction. Nulls last, ties by id.", json!(orders)),
         query(
             "page",
