@@ -2,6 +2,8 @@
 
 pub mod accept;
 mod assets;
+pub mod becomes;
+pub mod bell;
 pub mod client;
 mod elsewhere;
 pub mod foundation;
@@ -14,6 +16,7 @@ mod idempotency;
 pub mod limits;
 mod log;
 pub mod metrics;
+pub mod outbox;
 pub mod pages;
 pub mod problem;
 mod process;

@@ -4,14 +4,15 @@ use std::convert::Infallible;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
-use http::{Request, Response, StatusCode};
+use http::header::CONNECTION;
+use http::{HeaderValue, Method, Request, Response, Version};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -22,9 +23,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower::Service;
 
-use super::turn::{Outgoing, Turns};
+use super::stream::{Ending, Stream};
+use super::turn::{Next, Outgoing, Turns};
 use super::wire::Wire;
 use crate::config::{Config, Limits};
+use crate::faces::becomes::{Endless, Tunnel};
 use crate::faces::client::Peer;
 use crate::faces::limits::{Arrived, Refused};
 use crate::faces::metrics::Metrics;
@@ -149,21 +152,40 @@ async fn converse(server: Arc<Server>, stream: TcpStream, peer: SocketAddr, plac
     let wire = Wire::new(stream, server.limits.clone(), turns.clone(), place);
     let (app, shared) = (server.app.clone(), turns.clone());
     let service = service_fn(move |request| answer(app.clone(), request, peer, shared.clone()));
-    let mut connection = pin!(server.http.serve_connection(TokioIo::new(wire), service).with_upgrades());
+    let mut connection = server.http.serve_connection(TokioIo::new(wire), service);
     let mut told = false;
     until_cut(&server.shutdown, |cx| {
         // A head on its way is still answered, with "shutting down"; anything else closes when it is done.
         if server.shutdown.is_draining() && !told && !turns.has_begun() {
             told = true;
-            connection.as_mut().graceful_shutdown();
+            Pin::new(&mut connection).graceful_shutdown();
         }
-        connection.as_mut().poll(cx).map(|ended| {
+        let polled = Pin::new(&mut connection).poll(cx).map(|ended| {
             if let Err(error) = ended {
                 tracing::debug!(%peer, %error, "connection ended");
             }
-        })
+        });
+        if turns.is_free() { Poll::Ready(()) } else { polled }
     })
     .await;
+    if let Some(next) = turns.next().filter(|_| turns.is_free()) {
+        go_on(&server.shutdown, connection.into_parts().io.into_inner(), next);
+    }
+}
+
+/// In a task of its own, which is smaller than one that may have any request to answer.
+fn go_on(shutdown: &Shutdown, wire: Wire, next: Next) {
+    match next {
+        Next::Tunnel(tunnel) => tunnel.open(Box::new(wire)),
+        Next::Stream(stream) => {
+            let own = shutdown.clone();
+            shutdown.spawn(async move {
+                let mut stream = pin!(stream.run(wire));
+                // How it ends is the client's affair.
+                until_cut(&own, |cx| stream.as_mut().poll(cx).map(|_| ())).await;
+            });
+        }
+    }
 }
 
 /// Polls `work` until it is ready or the time for finishing is over.
@@ -193,6 +215,8 @@ async fn answer(
     turns: Arc<Turns>,
 ) -> Result<Response<Outgoing>, Infallible> {
     let mut request = request.map(Body::new);
+    let is_head = request.method() == Method::HEAD;
+    let ending = if request.version() == Version::HTTP_10 { Ending::Close } else { Ending::Chunk };
     let (arrival, turn) = turns.begin();
     let extensions = request.extensions_mut();
     extensions.insert(Peer(peer));
@@ -201,9 +225,18 @@ async fn answer(
     if let Some(refusal) = arrival.and_then(|arrival| arrival.refusal) {
         extensions.insert(Refused(*refusal));
     }
-    let response = app.call(request).await?;
-    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+    let mut response = app.call(request).await?;
+    if let Some(tunnel) = response.extensions_mut().remove::<Tunnel>() {
         turns.become_tunnel();
+        turns.go_on_as(Next::Tunnel(tunnel));
     }
-    Ok(response.map(|body| turn.until_the_end_of(body)))
+    let is_endless = response.extensions_mut().remove::<Endless>().is_some() && !is_head;
+    if !is_endless {
+        return Ok(response.map(|body| turn.until_the_end_of(body)));
+    }
+    // hyper's buffers would stay for as long as the body lasts, so it gets the head alone.
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    let (head, body) = response.into_parts();
+    turns.go_on_as(Next::Stream(Stream { body, ending }));
+    Ok(Response::from_parts(head, turn.without_a_body()))
 }

@@ -73,6 +73,8 @@ impl Operations {
                 Begun::Refused(vec![Failure::of(&Error::internal("a panic on a socket"))])
             })
         });
+        // Hardly any client has more than one at a time.
+        self.running.reserve_exact(1);
         self.running.push(Running { id: id.into(), work: Work::Beginning(work.boxed()) });
     }
 
@@ -84,6 +86,15 @@ impl Operations {
     /// Waits until one of them has something to say; its last word ends it. May be dropped while waiting.
     pub async fn next(&mut self) -> (Arc<str>, Said) {
         poll_fn(|cx| self.poll(cx)).await
+    }
+
+    /// The same without waiting.
+    pub async fn ready(&mut self) -> Option<(Arc<str>, Said)> {
+        poll_fn(|cx| match self.poll(cx) {
+            Poll::Ready(said) => Poll::Ready(Some(said)),
+            Poll::Pending => Poll::Ready(None),
+        })
+        .await
     }
 
     /// The same while the server stops, until nothing is left to be answered: subscriptions end here and go on elsewhere,
