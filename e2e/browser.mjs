@@ -76,7 +76,7 @@ function program() {
 
 function newProfile() {
   const path = mkdtempSync(join(tmpdir(), 'trefoil-chromium-'))
-  return { path, remove: () => rmSync(path, { recursive: true, force: true, maxRetries: 5 }) }
+  return { path, remove: () => rmSync(path, { recursive: true, force: true, maxRetries: 20 }) }
 }
 
 /** Chromium says on standard error where its tools can connect. */

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
+import { Away } from './pages/away.mjs'
 import { catalog, EVERY_KIND, sample } from './pages/catalog.mjs'
 import { axe, markup } from './pages/judges.mjs'
 import { fillKinds } from './pages/kinds.mjs'
@@ -11,33 +12,41 @@ import { Site } from './pages/site.mjs'
 const shop = new Site()
 const bare = new Site()
 const kinds = new Site()
+const away = new Away()
 const folders = [sample(), sample({ isEmpty: true })]
 
+const LOOKS = [
+  ['light', 1280],
+  ['dark', 1280],
+  ['dark', 320],
+  ['light', 320],
+]
 const pages = new Map()
 
 before(async () => {
-  await Promise.all([shop.open([folders[0]]), bare.open([folders[1]]), kinds.open([EVERY_KIND])])
+  await Promise.all([shop.open([folders[0]]), bare.open([folders[1]]), kinds.open([EVERY_KIND]), away.open([folders[0]])])
+  away.leave()
   for (const value of ['milk', 'honey']) await shop.fetch('/samples', { method: 'POST', body: value })
   await fillKinds(kinds)
-  for (const site of [shop, bare, kinds]) pages.set(site, await site.watched(await site.browser.context()))
+  for (const site of [shop, bare, kinds, away]) pages.set(site, await site.watched(await site.browser.context()))
 })
 after(async () => {
-  for (const site of [shop, bare, kinds]) await site.close()
+  for (const site of [shop, bare, kinds, away]) await site.close()
   for (const folder of folders) rmSync(folder, { recursive: true })
 })
 
 describe('nothing is found on', () => {
-  for (const { site, name, status, visit } of catalog(shop, bare, kinds)) {
+  for (const { site, name, status, visit } of catalog(shop, bare, kinds, away)) {
     test(name, async () => {
       const page = pages.get(site)
       const answer = await visit(page)
       assert.equal(answer.status(), status)
       assert.match(answer.headers()['content-type'], /^text\/html/)
       const found = await markup(await answer.text())
-      await look(page, 'light', 1280)
-      found.push(...(await axe(page)).map((each) => `light, 1280 px: ${each}`))
-      await look(page, 'dark', 320)
-      found.push(...(await axe(page)).map((each) => `dark, 320 px: ${each}`))
+      for (const [colorScheme, width] of LOOKS) {
+        await look(page, colorScheme, width)
+        found.push(...(await axe(page)).map((each) => `${colorScheme}, ${width} px: ${each}`))
+      }
       const { width, widest } = await page.evaluate(overflow)
       if (width > 320) found.push(`at 320 px the page is ${width} px wide because of ${widest}`)
       assert.deepEqual(found, [])

@@ -149,8 +149,23 @@ bothWays((journey, mark) => {
     const page = await kinds.window(t, '/owners/1/delete', options)
     assert.match(await page.locator('main').innerText(), /plant/)
     assert.equal(await page.getByRole('button', { name: /^Delete/ }).count(), 0)
-    const forced = await kinds.fetch('/owners/1/delete', { method: 'POST', headers: { accept: 'text/html', 'content-type': 'application/x-www-form-urlencoded' } })
-    assert.equal(forced.status, 409)
+  })
+
+  journey('a record that others need by the time it is to go stays, and the page leads to them', async (t, options) => {
+    const owner = await kinds.create('/owners', { name: `Needed ${mark}` })
+    const page = await kinds.window(t, `/owners/${owner.id}/delete`, options)
+    const plants = []
+    for (const title of ['First', 'Second']) plants.push(await kinds.create('/plants', { title: `${title} of ${mark}`, isRare: false, ownerId: owner.id }))
+    assert.equal((await press(page, /^Delete/)).status(), 409)
+    assert.equal(await heading(page), `Needed ${mark} cannot be deleted yet`)
+    assert.equal(await page.getByRole('button', { name: /^Delete/ }).count(), 0)
+    assert.deepEqual(await kinds.json(`/owners/${owner.id}`), owner, 'it is still there')
+    for (const plant of plants) assert.equal((await whole(plant.id)).ownerId, owner.id)
+    await follow(page, '2 plants need their owner and must go first', page.locator('main'))
+    assert.deepEqual(await titles(page), [`First of ${mark}`, `Second of ${mark}`])
+    await page.goto(`/owners/${owner.id}/delete`)
+    await follow(page, 'Back to the owner', page.locator('main'))
+    assert.equal(kinds.path(page), `/owners/${owner.id}`)
   })
 
   journey('what a record takes along and what it lets go is told before', async (t, options) => {

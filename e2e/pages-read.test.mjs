@@ -2,6 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { control } from './pages/controls.mjs'
 import { fact, follow, heading, press, site, titles } from './pages/site.mjs'
 import { bothWays } from './pages/ways.mjs'
@@ -28,7 +31,7 @@ bothWays((journey) => {
 
   journey('the lines for a shell on the start page work', async (t, options) => {
     const page = await shop.window(t, '/', options)
-    const lines = await page.locator('main pre').allTextContents()
+    const lines = await page.locator('main .tries pre').allTextContents()
     assert.ok(lines.length >= 3, `only ${lines.length} lines`)
     for (const line of lines) {
       assert.match(line, /curl /)
@@ -50,6 +53,33 @@ bothWays((journey) => {
       await follow(page, 'Cancel')
       assert.match(shop.path(page), new RegExp(`^/${name}/\\d+$`))
     }
+  })
+
+  journey('a filtered list is downloaded as it is on screen', async (t, options) => {
+    const page = await shop.window(t, '/products?category=parts&sort=-price&size=7', options)
+    await follow(page, /Next/)
+    const shown = await titles(page)
+    assert.deepEqual([shown.length, shown[0]], [7, 'Part 08'])
+    const save = async (name, file) => {
+      const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name, exact: true }).click()])
+      assert.equal(download.suggestedFilename(), file)
+      return readFileSync(await download.path(), 'utf8')
+    }
+    const csv = await save('This page as CSV', 'products.csv')
+    // Another program reads the table: Python's csv, as strict as it can be.
+    const read = 'import csv,json,sys; print(json.dumps(list(csv.DictReader(open(sys.argv[1], encoding="utf-8-sig", newline=""), strict=True))))'
+    const file = join(mkdtempSync(join(tmpdir(), 'sheet-')), 'products.csv')
+    writeFileSync(file, csv)
+    const rows = JSON.parse(execFileSync('python3', ['-c', read, file], { encoding: 'utf8' }))
+    assert.deepEqual(rows.map((row) => row.name), shown)
+    assert.deepEqual(Object.keys(rows[0]), ['id', 'name', 'category', 'price', 'description'])
+    const lines = (await save('This page as NDJSON', 'products.ndjson')).trim().split('\n').map((line) => JSON.parse(line))
+    assert.deepEqual(lines.map((row) => row.name), shown)
+    const all = (await save('All pages as NDJSON', 'products.ndjson')).trim().split('\n').map((line) => JSON.parse(line).name)
+    assert.deepEqual(all, PARTS.map((part) => part.name))
+    assert.equal((await save('All pages as CSV', 'products.csv')).split('\r\n').length, PARTS.length + 2)
+    await page.getByRole('link', { name: 'This page as JSON', exact: true }).click()
+    assert.deepEqual(JSON.parse(await page.locator('pre').innerText()).map((row) => row.name), shown)
   })
 
   journey('nested: the orders of a user, with the way back', async (t, options) => {

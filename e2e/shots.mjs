@@ -1,11 +1,13 @@
 // Pictures of every page, for people who change how pages look: node shots.mjs FOLDER
 //
-// 1280 and 360 pixels wide, light and dark; few and a thousand records, long words, Arabic, Hebrew and Chinese.
+// 1280 and 360 pixels wide, light and dark; few and a thousand records, long words, Arabic, Hebrew and Chinese. One of each
+// kind also on paper, with more contrast and with colours of the reader's own.
 // SERVER_BIN names the program; a second argument takes only the pages whose name contains it.
 
 import assert from 'node:assert/strict'
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { Away } from './pages/away.mjs'
 import { catalog, EVERY_KIND, sample } from './pages/catalog.mjs'
 import { fillKinds } from './pages/kinds.mjs'
 import { Site } from './pages/site.mjs'
@@ -14,7 +16,13 @@ const [folder, wanted = ''] = process.argv.slice(2)
 assert.ok(folder, 'usage: node shots.mjs FOLDER [PART OF A NAME]')
 mkdirSync(folder, { recursive: true })
 
-const WIDTHS = [1280, 360]
+const LOOKS = [1280, 360].flatMap((width) => ['light', 'dark'].map((colorScheme) => ({ width, look: colorScheme, media: { colorScheme } })))
+const RARE = [
+  { width: 800, look: 'print', media: { colorScheme: 'light', media: 'print' } },
+  { width: 1280, look: 'contrast', media: { colorScheme: 'light', media: 'screen', contrast: 'more' } },
+  { width: 1280, look: 'forced', media: { colorScheme: 'dark', media: 'screen', contrast: 'no-preference', forcedColors: 'active' } },
+]
+const ONE_OF_EACH = /^(home|orders: (list|detail|edit|invalid)|users: delete|customers: conflict|samples: list|blocked delete|plants: (list|detail)|error 404)$/
 const WORD = 'Rindfleischetikettierungsüberwachungsaufgabenübertragungsgesetz'
 const PEOPLE = [
   { name: `${WORD}${WORD}`, email: `${WORD.toLowerCase().replace(/[^a-z]/g, '')}@example.com` },
@@ -27,15 +35,17 @@ const shop = new Site()
 const bare = new Site()
 const kinds = new Site()
 const crowd = new Site()
+const away = new Away()
 const folders = [sample(), sample({ isEmpty: true })]
 try {
-  await Promise.all([shop.open([folders[0]]), bare.open([folders[1]]), kinds.open([EVERY_KIND]), crowd.open([folders[1]])])
+  await Promise.all([shop.open([folders[0]]), bare.open([folders[1]]), kinds.open([EVERY_KIND]), crowd.open([folders[1]]), away.open([folders[0]])])
+  away.leave()
   await fill()
-  const pages = [...catalog(shop, bare, kinds), ...crowded()].filter(({ name }) => name.includes(wanted))
+  const pages = [...catalog(shop, bare, kinds, away), ...crowded()].filter(({ name }) => name.includes(wanted))
   for (const entry of pages) await take(entry)
-  console.log(`${pages.length} pages, ${pages.length * WIDTHS.length * 2} pictures in ${folder}`)
+  console.log(`${pages.length} pages in ${folder}`)
 } finally {
-  for (const site of [shop, bare, kinds, crowd]) await site.close()
+  for (const site of [shop, bare, kinds, crowd, away]) await site.close()
   for (const each of folders) rmSync(each, { recursive: true })
 }
 
@@ -60,13 +70,10 @@ async function take({ site, name, visit }) {
   const context = await site.browser.context({ reducedMotion: 'reduce' })
   const page = await site.watched(context)
   await visit(page)
-  for (const width of WIDTHS) {
+  for (const { width, look, media } of ONE_OF_EACH.test(name) ? [...LOOKS, ...RARE] : LOOKS) {
     await page.setViewportSize({ width, height: width > 1000 ? 800 : 740 })
-    for (const colorScheme of ['light', 'dark']) {
-      await page.emulateMedia({ colorScheme })
-      const file = `${name.replace(/[^\w]+/g, '-')}-${width}-${colorScheme}.png`
-      await page.screenshot({ path: join(folder, file), fullPage: true })
-    }
+    await page.emulateMedia(media)
+    await page.screenshot({ path: join(folder, `${name.replace(/[^\w]+/g, '-')}-${width}-${look}.png`), fullPage: true })
   }
   await context.close()
 }

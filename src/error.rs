@@ -5,6 +5,9 @@ use std::time::Duration;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// Why it is not known whether an operation happened.
+pub const UNSURE: &str = "the connection to the database was lost before it had answered: the change may or may not have been made";
+
 /// Why an operation did not happen. `Display` is safe to show to anyone.
 #[derive(Debug, Clone)]
 pub enum Error {

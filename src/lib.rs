@@ -7,6 +7,9 @@
 // The only failures a caller sees.
 pub mod error;
 
+// What is written beside its place and comes there whole.
+mod partial;
+
 // What the SDL says.
 pub mod model;
 

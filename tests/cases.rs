@@ -24,19 +24,47 @@
 //! {"data": {"user": null}}
 //! ```
 //!
-//! Every file runs on SQLite and on PostgreSQL. A line `# sqlite only: REASON` keeps it from the latter.
+//! Every file runs on SQLite and on PostgreSQL. A line `# sqlite only: REASON` keeps it from the latter, and `# row: NAME`
+//! above a step says which row of `rows.txt` it shows.
 //!
-//! `{etag}` in a request's header is the last ETag that was answered. JSON is compared with its key order. `*` in a text stands for anything, and the key `"*"` at the end of an
-//! object for any more keys.
+//! `{etag}` in a request's header is the last ETag that was answered, `{event}` the last id of an event. JSON is compared with
+//! its key order. `*` in a text stands for anything, and the key `"*"` at the end of an object for any more keys. A stream
+//! of events is read until it says what is expected.
+//!
+//! Beside the steps something can be done, and then the server is a process of its own, on a file or on PostgreSQL:
+//!
+//! ```text
+//! ! outside DROP TABLE users      another program does this to the store
+//! ! away                          nothing can be written to the store any more
+//! ! prints Someone called         this line, and no other, was printed since the last such line
+//! ! stop                          the server is told to end
+//! ```
+
+mod apart;
+mod rows;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use trefoil::Trefoil;
 use trefoil::config::{Config, Database, PostgresUrl, RateLimit};
 
+use self::apart::Apart;
 use crate::support::{Client, Reply, Server, postgres};
+
+/// Where the records of a case are.
+enum Kept {
+    Sqlite,
+    /// A database by its URL.
+    Postgres(String),
+}
+
+/// Who serves a case: this process, or one of its own where more is done than asking.
+enum Host {
+    Here(Server),
+    Apart(Box<Apart>),
+}
 
 #[derive(Default)]
 struct Case {
@@ -49,7 +77,7 @@ struct Case {
 #[derive(Default)]
 struct Step {
     line: usize,
-    /// What follows `> `.
+    /// What follows `> `, or `! ` and a deed.
     request: String,
     headers: Vec<(String, String)>,
     body: String,
@@ -60,7 +88,7 @@ struct Step {
 
 #[test]
 fn every_case_gets_its_answers() {
-    all("SQLite", |_| Some(Database::Memory));
+    all("SQLite", |_| Some(Kept::Sqlite));
 }
 
 #[test]
@@ -71,19 +99,17 @@ fn every_case_gets_the_same_answers_on_postgresql() {
             assert!(reason.strip_prefix(": ").is_some_and(|reason| reason.len() > 10), "no reason: {reason}");
             return None;
         }
-        let url = PostgresUrl::read(&postgres::database()).expect("the URL of a database");
-        Some(Database::Postgres(url))
+        Some(Kept::Postgres(postgres::database()))
     });
 }
 
 /// Runs every file for whose text there is a store, several at once.
-fn all(store: &str, database: impl Fn(&str) -> Option<Database> + Sync) {
-    let mut files = Vec::new();
-    find(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases"), &mut files);
+fn all(store: &str, kept: impl Fn(&str) -> Option<Kept> + Sync) {
+    let files = files();
     assert!(files.len() >= 10, "{} cases found", files.len());
     let run = |file: &PathBuf| {
         let text = std::fs::read_to_string(file).expect("a readable case");
-        database(&text).map_or(Vec::new(), |database| run(file, &text, database))
+        kept(&text).map_or(Vec::new(), |kept| run(file, &text, &kept))
     };
     let failures: Vec<String> = std::thread::scope(|scope| {
         let parts = files.chunks(files.len().div_ceil(4));
@@ -92,6 +118,12 @@ fn all(store: &str, database: impl Fn(&str) -> Option<Database> + Sync) {
         parts.into_iter().flat_map(|part| part.join().expect("no panic")).collect()
     });
     assert!(failures.is_empty(), "on {store}:\n{}", failures.join("\n\n"));
+}
+
+fn files() -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    find(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases"), &mut files);
+    files
 }
 
 fn find(folder: &Path, files: &mut Vec<PathBuf>) {
@@ -108,27 +140,53 @@ fn find(folder: &Path, files: &mut Vec<PathBuf>) {
 }
 
 /// What is wrong with the answers to one file.
-fn run(file: &Path, text: &str, database: Database) -> Vec<String> {
+fn run(file: &Path, text: &str, kept: &Kept) -> Vec<String> {
     let case = parse(file, text);
     assert!(!case.steps.is_empty(), "{} has no steps", file.display());
     let folder = tempfile::tempdir().expect("a folder");
-    let server = serve(&case, folder.path(), database);
-    let mut client = Client::of(&server);
+    let mut host = serve(&case, folder.path(), kept);
+    let mut client = host.client();
     let mut failures = Vec::new();
-    let mut etag = String::new();
+    let (mut etag, mut event) = (String::new(), String::new());
     for step in &case.steps {
-        let reply = step.send(&mut client, &etag);
+        let place = format!("{}:{}", file.display(), step.line);
+        if let Some(deed) = step.request.strip_prefix("! ") {
+            failures.extend(host.carry_out(deed).err().map(|why| format!("{place}: {why}")));
+            continue;
+        }
+        let reply = step.send(&mut client, &[("{etag}", &etag), ("{event}", &event)]);
         etag = reply.header("etag").map_or(etag, str::to_owned);
         if reply.header("connection") == Some("close") {
-            client = Client::of(&server);
+            client = host.client();
         }
         if let Err(why) = step.judge(&reply) {
-            let place = format!("{}:{}", file.display(), step.line);
             let answered = String::from_utf8_lossy(&reply.body);
             failures.push(format!("{place}: {why}\nanswered {} {answered}", reply.status));
         }
+        if is_stream(&reply) {
+            let ids = reply.text();
+            event =
+                ids.lines().rev().find_map(|line| line.strip_prefix("id: ")).unwrap_or_default().to_owned();
+            client = host.client();
+        }
     }
     failures
+}
+
+impl Host {
+    fn client(&self) -> Client {
+        match self {
+            Host::Here(server) => Client::of(server),
+            Host::Apart(apart) => apart.process.client(),
+        }
+    }
+
+    fn carry_out(&mut self, deed: &str) -> Result<(), String> {
+        match self {
+            Host::Here(_) => panic!("`{deed}` to a server in this process"),
+            Host::Apart(apart) => apart.carry_out(deed),
+        }
+    }
 }
 
 fn parse(file: &Path, text: &str) -> Case {
@@ -138,7 +196,8 @@ fn parse(file: &Path, text: &str) -> Case {
         if line.starts_with('#') {
             continue;
         }
-        if let Some(request) = line.strip_prefix("> ") {
+        let deed = line.starts_with("! ").then_some(line);
+        if let Some(request) = line.strip_prefix("> ").or(deed) {
             answering = false;
             case.steps.push(Step { line: number + 1, request: request.to_owned(), ..Step::default() });
         } else if let Some(step) = case.steps.last_mut() {
@@ -164,7 +223,26 @@ fn parse(file: &Path, text: &str) -> Case {
     case
 }
 
-fn serve(case: &Case, folder: &Path, database: Database) -> Server {
+fn serve(case: &Case, folder: &Path, kept: &Kept) -> Host {
+    let app = folder.join("app");
+    if !case.schema.is_empty() {
+        std::fs::create_dir_all(app.join("graphql")).expect("a folder");
+        std::fs::write(app.join("graphql/schema.graphqls"), &case.schema).expect("a schema");
+        std::fs::write(app.join("trefoil.toml"), &case.manifest).expect("a manifest");
+    }
+    if case.steps.iter().any(|step| step.request.starts_with("! ")) {
+        assert!(case.settings.is_empty(), "the settings of a process are those of its manifest");
+        return Host::Apart(Box::new(Apart::start(folder, kept)));
+    }
+    let served = if case.schema.is_empty() { Trefoil::sample() } else { Trefoil::folder(app) };
+    Host::Here(Server::start(served, config(case, kept)))
+}
+
+fn config(case: &Case, kept: &Kept) -> Config {
+    let database = match kept {
+        Kept::Sqlite => Database::Memory,
+        Kept::Postgres(url) => Database::Postgres(PostgresUrl::read(url).expect("the URL of a database")),
+    };
     let mut config = Config { database, ..Config::default() };
     for (name, value) in &case.settings {
         let number = || value.parse().expect("a number");
@@ -187,13 +265,7 @@ fn serve(case: &Case, folder: &Path, database: Database) -> Server {
             other => panic!("no case can set {other}"),
         }
     }
-    if case.schema.is_empty() {
-        return Server::start(Trefoil::sample(), config);
-    }
-    std::fs::create_dir(folder.join("graphql")).expect("a folder");
-    std::fs::write(folder.join("graphql/schema.graphqls"), &case.schema).expect("a schema");
-    std::fs::write(folder.join("trefoil.toml"), &case.manifest).expect("a manifest");
-    Server::start(Trefoil::folder(folder), config)
+    config
 }
 
 impl Step {
@@ -208,15 +280,21 @@ impl Step {
         }
     }
 
-    fn send(&self, client: &mut Client, etag: &str) -> Reply {
+    fn send(&self, client: &mut Client, known: &[(&str, &str)]) -> Reply {
         let (method, rest) = self.request.split_once(' ').unwrap_or((&self.request, ""));
+        let fill = |value: &str| {
+            known.iter().fold(value.to_owned(), |value, (name, known)| value.replace(name, known))
+        };
         let filled: Vec<(&str, String)> =
-            self.headers.iter().map(|(name, value)| (name.as_str(), value.replace("{etag}", etag))).collect();
+            self.headers.iter().map(|(name, value)| (name.as_str(), fill(value))).collect();
         let mut headers: Vec<(&str, &str)> =
             filled.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let body = self.body.trim_end();
         if method != "graphql" {
-            return client.send(method, rest, &headers, body.as_bytes());
+            let begin = Instant::now();
+            let late = || begin.elapsed() > Duration::from_secs(20);
+            let enough = |reply: &Reply| is_stream(reply) && (self.judge(reply).is_ok() || late());
+            return client.send_until(method, rest, &headers, body.as_bytes(), enough);
         }
         let variables: Value =
             if rest.is_empty() { json!({}) } else { serde_json::from_str(rest).expect("JSON") };
@@ -250,6 +328,10 @@ impl Step {
             Some(_) => Err(format!("expected {expected}")),
         }
     }
+}
+
+fn is_stream(reply: &Reply) -> bool {
+    reply.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"))
 }
 
 fn header(line: &str) -> Option<(String, String)> {

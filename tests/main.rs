@@ -1,6 +1,7 @@
 //! Every test that needs more than one module, as one binary.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
+mod answers;
 mod cases;
 mod changes;
 mod cli;
@@ -18,6 +19,7 @@ mod model;
 mod nodes;
 mod openapi;
 mod operations;
+mod pages;
 mod postgres;
 mod power;
 mod records;

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 use trefoil::Trefoil;
-use trefoil::config::{Config, Database};
+use trefoil::config::{Config, Database, PostgresUrl};
 
-use crate::support::{Client, Process, Reply, Server};
+use crate::support::{Client, Process, Reply, Server, postgres};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 const AS_JSON: (&str, &str) = ("Accept", "application/json");
@@ -143,6 +143,38 @@ fn mistakes_without_end_are_told_a_hundred_times() {
     }
     let count = client.send("GET", "/products?count=true&size=1", &[AS_JSON], b"");
     assert_eq!(count.header("x-total-count"), Some("16"));
+}
+
+/// More than one statement takes, of two shapes: each is answered in its place, and what is refused is named by it.
+#[test]
+fn hundreds_of_records_are_one_unit() {
+    for database in [Database::Memory, Database::Postgres(PostgresUrl::read(&postgres::database()).unwrap())]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("graphql")).unwrap();
+        let schema = "type Note { id: ID! text: String! @unique size: Int }\ntype Query { notes: [Note!]! }";
+        std::fs::write(folder.path().join("graphql/a.graphqls"), schema).unwrap();
+        let config = Config { database, ..Config::default() };
+        let server = Server::start(Trefoil::folder(folder.path()), config);
+        let mut client = Client::of(&server);
+        let note = |number: usize| match number {
+            150..200 => json!({ "text": format!("note {number}") }),
+            _ => json!({ "text": format!("note {number}"), "size": number }),
+        };
+        let made = post(&mut client, "/notes", &(0..700).map(note).collect());
+        assert_eq!(made.status, 201, "{}", made.text());
+        for (number, made) in made.json().as_array().unwrap().iter().enumerate() {
+            let size = note(number).get("size").cloned();
+            let id = (number + 1).to_string();
+            assert_eq!(*made, json!({ "id": id, "text": format!("note {number}"), "size": size }));
+        }
+
+        let refused = post(&mut client, "/notes", &(400..1_000).rev().map(note).collect());
+        let error = &refused.json()["errors"][0];
+        assert_eq!((refused.status, &error["pointer"]), (409, &json!("#/300/text")), "{}", refused.text());
+        let all = client.send("GET", "/notes?count=true&size=1", &[("accept", "application/json")], b"");
+        assert_eq!(all.header("x-total-count"), Some("700"));
+    }
 }
 
 #[test]

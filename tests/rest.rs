@@ -1,8 +1,7 @@
-//! Text endpoints and plain lists as the real server gives them: many writers, long lists, restarts, standard output.
+//! Text endpoints and plain lists as the real server gives them: many writers, long lists, restarts.
 
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use trefoil::Trefoil;
@@ -114,25 +113,6 @@ fn a_million_values_are_sent_in_bounded_memory() {
     }
     let grown = process.peak_memory() - before;
     assert!(grown < 48 << 20, "{} MiB more than before", grown >> 20);
-}
-
-#[test]
-fn the_test_endpoint_says_one_line_on_standard_output() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let process = Process::start(folder.path(), &["serve", "--database", "memory:"]);
-    let mut client = process.client();
-    for _ in 0..3 {
-        assert_eq!(client.send("GET", "/api/test", &[], b"").status, 200);
-    }
-    client.send("GET", "/hello", &[], b"");
-    assert_eq!(client.send("POST", "/api/test", &[], b"x").status, 405);
-    let begin = Instant::now();
-    while process.said().lines().count() < 3 {
-        assert!(begin.elapsed() < Duration::from_secs(10), "only {:?}", process.said());
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    assert_eq!(process.said(), "GET /api/test was called\n".repeat(3));
-    assert!(!process.log().contains("was called"), "{}", process.log());
 }
 
 #[test]

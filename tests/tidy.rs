@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 /// Each top-level module of the crate and the ones it may name.
 const IMPORTS: &[(&str, &[&str])] = &[
     ("error", &[]),
+    ("partial", &[]),
     ("config", &["model"]),
     ("model", &["error"]),
     ("engine", &["error", "model"]),
-    ("sql", &["error", "config", "model", "engine"]),
-    ("data", &["error", "model", "engine"]),
+    ("sql", &["error", "partial", "config", "model", "engine"]),
+    ("data", &["error", "partial", "model", "engine"]),
     ("faces", &["error", "config", "model", "engine", "app"]),
     ("app", &["error", "config", "model", "engine"]),
     ("fake", &["error", "model", "engine"]),

@@ -26,7 +26,24 @@ fn page(client: &mut Client, path: &str) -> String {
 }
 
 fn ways(client: &mut Client, path: &str) -> Ways {
-    let html = page(client, path);
+    ways_on(&page(client, path), path)
+}
+
+/// Those of an error, which must have this status.
+fn ways_of_error(
+    client: &mut Client,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    status: u16,
+) -> Ways {
+    let headers: Vec<(&str, &str)> = [&[("accept", "text/html")], headers].concat();
+    let reply = client.send(method, path, &headers, b"");
+    assert_eq!(reply.status, status, "{method} {path}: {}", reply.text());
+    ways_on(&reply.text(), path)
+}
+
+fn ways_on(html: &str, path: &str) -> Ways {
     let (_, ways) = html.split_once("<details class=\"ways\"").unwrap_or_else(|| panic!("{path}: {html}"));
     let (ways, _) = ways.split_once("</details>").expect("an end");
     let run = ways.split_once("<a href=\"").map_or("", |(_, rest)| rest.split('"').next().unwrap_or(""));
@@ -133,8 +150,6 @@ fn what_filters_a_page_filters_each_way() {
     // curl would take this for several addresses.
     let found = ways(client, "/users?q=[1-2]{a,b}");
     assert_eq!((json(&found.rest), pasted(&found.page).0), (serde_json::json!([]), 200), "{}", found.page);
-    let refused = client.send("GET", "/orders?status=no", &[("accept", "text/html")], b"");
-    assert_eq!((refused.status, refused.text().contains("class=\"ways\"")), (400, false));
 
     let nested = ways(client, "/users/1/orders");
     let told = asked(client, &nested.graphql);
@@ -287,4 +302,100 @@ fn a_harder_schema_has_ways_that_work() {
     assert_eq!(record(client, "/people/3"), None);
     let courses = ways(client, "/courses");
     assert_eq!((courses.graphql.as_str(), json(&courses.rest)), ("", serde_json::json!([])));
+}
+
+#[test]
+fn the_start_page_has_ways_to_its_first_list() {
+    let server = Server::sample();
+    let client = &mut Client::of(&server);
+    let found = ways(client, "/");
+    let listed = json(&found.rest);
+    assert_eq!(listed.as_array().expect("a list"), &flat_all(&asked(client, &found.graphql)));
+    assert!(!listed.as_array().expect("a list").is_empty());
+    let (status, html) = pasted(&found.page);
+    assert_eq!((status, html.contains("<h1>Products</h1>")), (200, true), "{}", found.page);
+    assert!(found.run.starts_with("/graphql?query=query%20"), "{}", found.run);
+
+    let bare = Trefoil::app(App::of_schema("bare", "type Query { version: String }"));
+    let server = Server::start(bare, Config { database: Database::Memory, ..Config::default() });
+    let client = &mut Client::of(&server);
+    let found = ways(client, "/");
+    assert_eq!(asked(client, &found.graphql), "Query");
+    assert_eq!((json(&found.rest)["openapi"].is_string(), pasted(&found.page).0), (true, 200));
+}
+
+#[test]
+fn what_was_refused_is_refused_the_same_on_each_way() {
+    let server = Server::sample();
+    let client = &mut Client::of(&server);
+    let paths = [
+        ("/users/999999", 404),
+        ("/users/abc", 400),
+        ("/users/999999/edit", 404),
+        ("/users/999999/orders", 404),
+        ("/users/2/orders/1", 404),
+        ("/products?page=0&category=it%27s", 400),
+        ("/orders?status=no", 400),
+        ("/nowhere?[a]={b}", 404),
+        ("/samples?page=0", 400),
+    ];
+    for (path, status) in paths {
+        let found = ways_of_error(client, "GET", path, &[], status);
+        let (as_json, problem) = pasted(&found.rest);
+        let problem: Value = serde_json::from_str(&problem).unwrap_or_else(|_| panic!("{path}: {problem}"));
+        assert_eq!((as_json, &problem["status"]), (status, &status.into()), "{}", found.rest);
+        let (as_page, html) = pasted(&found.page);
+        assert_eq!((as_page, html.starts_with("<!DOCTYPE html>")), (status, true), "{}", found.page);
+        asked(client, &found.graphql);
+    }
+    let found = ways_of_error(client, "POST", "/users/1/edit", &[], 405);
+    assert_eq!((pasted(&found.rest).0, pasted(&found.page).0), (405, 405), "{}", found.rest);
+    assert_eq!(asked(client, &found.graphql)["id"], "1");
+}
+
+#[test]
+fn what_a_forged_form_would_have_done_can_be_done_by_hand() {
+    let server = Server::sample();
+    let client = &mut Client::of(&server);
+    let forged = [("sec-fetch-site", "cross-site")];
+    let found = ways_of_error(client, "POST", "/products", &forged, 403);
+    let made = json(&found.rest)["id"].as_str().expect("an id").to_owned();
+    assert_eq!(pasted(&found.page).0, 303, "{}", found.page);
+    let found = ways_of_error(client, "POST", &format!("/products/{made}/delete"), &forged, 403);
+    assert_eq!(pasted(&found.rest).0, 204, "{}", found.rest);
+    // What would have been written is not known: nothing made up takes its place.
+    let found = ways_of_error(client, "POST", "/products/1", &forged, 403);
+    assert_eq!(json(&found.rest), flat(&asked(client, &found.graphql)));
+}
+
+#[test]
+fn without_graphiql_nothing_leads_there() {
+    let config = Config { database: Database::Memory, graphiql: false, ..Config::default() };
+    let server = Server::start(Trefoil::sample(), config);
+    let client = &mut Client::of(&server);
+    let missing = client.send("GET", "/users/999999", &[("accept", "text/html")], b"").text();
+    for html in [page(client, "/"), page(client, "/users"), page(client, "/users/new"), missing] {
+        assert!(html.contains("<summary>Three ways to "), "{html}");
+        assert!(!html.contains("GraphiQL") && !html.contains("href=\"/graphql\""), "{html}");
+    }
+}
+
+#[test]
+fn what_must_be_unique_differs_between_the_ways() {
+    let schema = "scalar UUID scalar Date scalar Decimal
+        type Member {
+          id: ID!  email: String! @unique @email  nick: String! @unique  code: String! @unique @pattern(regex: \"[A-Z]{3}\") @default(value: \"ABC\")
+          number: Int! @unique  key: UUID! @unique  born: Date! @unique  share: Decimal! @unique
+        }
+        type Query { members: [Member!]! }
+        type Mutation { createMember(email: String!, nick: String!, code: String, number: Int!, key: UUID!, born: Date!, share: Decimal!): Member! }";
+    let trefoil = Trefoil::app(App::of_schema("members", schema));
+    let server = Server::start(trefoil, Config { database: Database::Memory, ..Config::default() });
+    let client = &mut Client::of(&server);
+    let found = ways(client, "/members/new");
+    asked(client, &found.graphql);
+    json(&found.rest);
+    let (status, told) = pasted(&found.page);
+    assert_eq!(status, 303, "{}\n{told}", found.page);
+    assert_eq!(json(&ways(client, "/members").rest).as_array().map(Vec::len), Some(3));
 }

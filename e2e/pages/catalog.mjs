@@ -35,11 +35,12 @@ export function sample({ isEmpty = false } = {}) {
 }
 
 /**
- * The pages of a filled site (`shop`), of one without records (`bare`) and of one with every kind of field (`kinds`).
+ * The pages of a filled site (`shop`), of one without records (`bare`), of one with every kind of field (`kinds`) and of one
+ * whose store is away.
  * Each has a name, the site it is of, a `visit(page)` that leads there and gives the answer, and the status it must have.
  */
-export function catalog(shop, bare, kinds) {
-  return [...reading(shop), ...empty(bare), ...writing(shop), ...failing(shop), ...everyKind(kinds)]
+export function catalog(shop, bare, kinds, away) {
+  return [...reading(shop), ...empty(bare), ...writing(shop), ...failing(shop), ...everyKind(kinds), ...storeless(away)]
 }
 
 function reading(shop) {
@@ -121,10 +122,24 @@ function everyKind(kinds) {
   return [
     ...pages,
     at(kinds, 'blocked delete', '/places/1/delete'),
+    by(kinds, 'blocked deletion', 409, async (page) => {
+      const { id } = await kinds.create('/places', { name: 'Needed meanwhile' })
+      await page.goto(`/places/${id}/delete`)
+      await kinds.create('/plants', { title: 'Needs it', isRare: false, ownerId: '1', placeId: id })
+      return press(page, /^Delete/)
+    }),
     by(kinds, 'plants: invalid', 400, async (page) => {
       await page.goto('/plants/new')
       return press(page, /^Create/)
     }),
+  ]
+}
+
+function storeless(away) {
+  return [
+    at(away, 'home without a store', '/'),
+    at(away, 'error 503', '/users', 503),
+    at(away, 'error 503, form', '/orders/new', 503),
   ]
 }
 

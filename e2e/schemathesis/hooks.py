@@ -36,12 +36,14 @@ TURNS = itertools.cycle([False, True])
 FORM = re.compile(r"/(new|edit|delete)$")
 
 
-def forget_empty_names(case):
-    """Nothing between commas asks for nothing and is not refused, as in `fields=name,`; JSON Schema would have it so."""
-    fields = (case.query or {}).get("fields")
-    names = fields.split(",") if isinstance(fields, str) else fields
-    if isinstance(names, list) and "" in names:
-        del case.query["fields"]
+LIST = re.compile(r"fields|sort|.*\.in")
+
+
+def leave_out_nothing(case):
+    """In a query the list of one empty text is spelled `fields=`, as the empty list is, which the document allows."""
+    for name, value in list((case.query or {}).items()):
+        if LIST.fullmatch(name) and value in ("", [""]):
+            del case.query[name]
 
 
 def accept(case):
@@ -57,7 +59,7 @@ def before_call(ctx, case, kwargs):
     key becomes a new one, and every other such tag `*`, which any record meets. Tags of our own come from links.
     """
     case.headers["Accept"] = accept(case)
-    forget_empty_names(case)
+    leave_out_nothing(case)
     for name, value in list((case.headers or {}).items()):
         if not isinstance(value, str):
             continue

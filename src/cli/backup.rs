@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use heck::ToKebabCase;
 
-use super::bar::{Bar, grouped};
+use super::bar::bar;
 use super::{Failure, folder_argument, say, stores};
+use crate::model::digits::grouped;
 use crate::sql::transfer;
 
 /// What a backup in a folder is called behind its time.
@@ -44,11 +45,12 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let path = if is_folder {
         std::fs::create_dir_all(to)
             .map_err(|error| Failure::run(format_args!("{}: {error}", to.display())))?;
+        remove_interrupted(to, &prefix)?;
         to.join(format!("{prefix}{}{ENDING}", jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S%.3fZ")))
     } else {
         to.clone()
     };
-    let made = stores::run(async { transfer::backup(&from, &path, &mut Bar::new()).await })?;
+    let made = stores::run(async { transfer::backup(&from, &path, &mut bar()).await })?;
     let made = made.map_err(Failure::run)?;
     let mut said = format!("{}: {} records, verified\n", made.path.display(), grouped(made.records));
     if let Some(keep) = keep {
@@ -61,22 +63,37 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     say(&said)
 }
 
+/// What backups that were killed have left: the next one has another name, and would leave it there for good.
+fn remove_interrupted(folder: &Path, prefix: &str) -> Result<(), Failure> {
+    for name in names(folder)? {
+        if let Some(whole) = name.strip_suffix(".partial").filter(|name| is_ours(name, prefix)) {
+            // One that is being written is locked, and so left alone.
+            drop(transfer::Partial::beside(&folder.join(whole)));
+        }
+    }
+    Ok(())
+}
+
+fn names(folder: &Path) -> Result<Vec<String>, Failure> {
+    let failed = |error: std::io::Error| Failure::run(format_args!("{}: {error}", folder.display()));
+    let entries: Vec<_> = std::fs::read_dir(folder).and_then(|entries| entries.collect()).map_err(failed)?;
+    Ok(entries.iter().filter_map(|entry| entry.file_name().into_string().ok()).collect())
+}
+
+fn is_ours(name: &str, prefix: &str) -> bool {
+    name.starts_with(prefix) && name.ends_with(ENDING)
+}
+
 /// The backups of this store that `backup` itself has named, but for the youngest so many.
 fn outdated(folder: &Path, prefix: &str, store: &str, keep: usize) -> Result<Vec<PathBuf>, Failure> {
-    let failed = |error: std::io::Error| Failure::run(format_args!("{}: {error}", folder.display()));
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let name = entry.file_name();
-        let is_ours = name.to_str().is_some_and(|name| name.starts_with(prefix) && name.ends_with(ENDING));
-        if !is_ours {
-            continue;
-        }
+    for name in names(folder)?.iter().filter(|name| is_ours(name, prefix)) {
+        let path = folder.join(name);
         // Only what says of itself that it is a backup of this very store.
-        if let Some((of, label)) = transfer::label(&entry.path())
+        if let Some((of, label)) = transfer::label(&path)
             && of == store
         {
-            found.push((label.at, entry.path()));
+            found.push((label.at, path));
         }
     }
     found.sort();

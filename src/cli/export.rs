@@ -6,11 +6,14 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgMatches, Command};
 
 use super::{Failure, flags, folder_argument, open, remark};
+use crate::app::App;
 use crate::data::export::{self, Wanted};
 use crate::data::target::Target;
 use crate::data::{Format, Inventory};
 use crate::engine::Registry;
+use crate::server::StartError;
 use crate::server::beside::{self, Purpose};
+use crate::server::load::{Understood, understand};
 
 pub fn command() -> Command {
     let to = Arg::new("to").long("to").value_name("FILE|FOLDER|-").help(
@@ -44,15 +47,24 @@ pub fn format(matches: &ArgMatches) -> Option<Format> {
     matches.get_one::<String>("format").and_then(|name| Format::named(name))
 }
 
+/// What the application has, before any store is looked at.
+pub fn inventory(app: &App, registry: &Registry) -> Result<(Understood, Inventory), Failure> {
+    let understood = understand(app, registry)
+        .map_err(|diagnostics| Failure::Start(StartError::schema(app, &diagnostics)))?;
+    let lists: Vec<String> = app.manifest.lists.iter().map(|list| list.name().to_owned()).collect();
+    let inventory = Inventory::new(understood.model.clone(), &lists);
+    Ok((understood, inventory))
+}
+
 pub fn run(matches: &ArgMatches, registry: &Registry) -> Result<(), Failure> {
     let app = open(matches)?;
     let settled = flags::settle(matches, &app)?;
+    let (understood, inventory) = inventory(&app, registry)?;
+    let wanted = wanted(matches, &inventory)?;
     let runtime = tokio::runtime::Runtime::new().map_err(Failure::run)?;
     let exported = runtime.block_on(async {
-        let store = beside::open(&app, &settled.config, registry, Purpose::Read).await;
+        let store = beside::open(&app, &settled.config, registry, &understood, Purpose::Read).await;
         let store = store.map_err(Failure::Start)?;
-        let inventory = Inventory::new(store.engine.model().clone(), &store.lists);
-        let wanted = wanted(matches, &inventory)?;
         export::run(&store.engine, &inventory, wanted).await.map_err(Failure::Run)
     });
     runtime.shutdown_background();
@@ -71,7 +83,7 @@ fn wanted(matches: &ArgMatches, inventory: &Inventory) -> Result<Wanted, Failure
         return Ok(Wanted { resources, format, target, is_stream: false });
     }
     let resources = inventory.all();
-    let is_file = |path: &Path| !path.is_dir() && Format::of(path).is_some();
+    let is_file = |path: &Path| !path.is_dir() && (path.exists() || Format::of(path).is_some());
     let target = match to {
         None => Target::Stdout,
         Some(path) if is_file(&path) => Target::File(path),

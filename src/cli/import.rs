@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
-use super::export::{format, format_argument, resource_argument};
+use super::export::{format, format_argument, inventory, resource_argument};
 use super::{Failure, flags, folder_argument, open, remark};
 use crate::config::{Kind, Size};
 use crate::data::import::{self, Options};
@@ -53,18 +53,18 @@ pub fn command() -> Command {
 pub fn run(matches: &ArgMatches, registry: &Registry) -> Result<(), Failure> {
     let app = open(matches)?;
     let settled = flags::settle(matches, &app)?;
+    let (understood, inventory) = inventory(&app, registry)?;
+    let sources = sources(matches, &inventory)?;
+    let options = options(matches);
+    if let (Some(by), Some(path)) = (&options.by, matches.get_one::<String>("resource")) {
+        import::check_by(&inventory, path, by).map_err(Failure::usage)?;
+    } else if options.by.as_ref().is_some_and(|by| by != "id") {
+        return Err(Failure::usage("--by names a field of one resource: say which with --resource"));
+    }
     let runtime = tokio::runtime::Runtime::new().map_err(Failure::run)?;
     let imported = runtime.block_on(async {
-        let store = beside::open(&app, &settled.config, registry, Purpose::Write).await;
+        let store = beside::open(&app, &settled.config, registry, &understood, Purpose::Write).await;
         let store = store.map_err(Failure::Start)?;
-        let inventory = Inventory::new(store.engine.model().clone(), &store.lists);
-        let sources = sources(matches, &inventory)?;
-        let options = options(matches);
-        if let (Some(by), Some(path)) = (&options.by, matches.get_one::<String>("resource")) {
-            import::check_by(&inventory, path, by).map_err(Failure::usage)?;
-        } else if options.by.as_ref().is_some_and(|by| by != "id") {
-            return Err(Failure::usage("--by names a field of one resource: say which with --resource"));
-        }
         let imported = import::run(&store.engine, &inventory, sources, options).await;
         imported.map_err(|lines| Failure::Run(lines.join("\nerror: ")))
     });

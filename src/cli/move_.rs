@@ -2,8 +2,9 @@
 
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command};
 
-use super::bar::{Bar, grouped};
+use super::bar::bar;
 use super::{Failure, folder_argument, say, stores};
+use crate::model::digits::grouped;
 use crate::sql::transfer;
 
 pub fn command() -> Command {
@@ -38,7 +39,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     let to = stores::target(to, &config)?;
     stores::make_folder(&to)?;
     let overwrite = matches.get_flag("overwrite");
-    let moved = stores::run(async { transfer::move_store(&from, &to, overwrite, &mut Bar::new()).await })?;
+    let moved = stores::run(async { transfer::move_store(&from, &to, overwrite, &mut bar()).await })?;
     let moved = moved.map_err(Failure::run)?;
     let how = match &to {
         transfer::Place::File(path) => {

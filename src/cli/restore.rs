@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 
-use super::bar::{Bar, grouped};
+use super::bar::bar;
 use super::{Failure, folder_argument, say, stores};
+use crate::model::digits::grouped;
 use crate::sql::transfer;
 
 pub fn command() -> Command {
@@ -32,7 +33,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     }
     stores::make_folder(&to)?;
     let overwrite = matches.get_flag("overwrite");
-    let done = stores::run(async { transfer::restore(file, &to, overwrite, &mut Bar::new()).await })?;
+    let done = stores::run(async { transfer::restore(file, &to, overwrite, &mut bar()).await })?;
     let done = done.map_err(Failure::run)?;
     let of = done.at.map(|at| format!(", as they were at {at}")).unwrap_or_default();
     say(&format!("{to}: {} records restored{of}\n", grouped(done.records)))

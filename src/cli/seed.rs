@@ -3,14 +3,16 @@
 use clap::{Arg, ArgMatches, Command, value_parser};
 use serde::{Deserialize, Serialize};
 
-use super::bar::{Bar, grouped};
+use super::bar::bar;
 use super::{Failure, folder_argument, say, stores};
 use crate::app::App;
 use crate::config::Config;
+use crate::data::progress::Whole;
 use crate::engine::{Engine, Registry};
 use crate::fake::Fakes;
+use crate::model::digits::grouped;
 use crate::server::{life, seed};
-use crate::sql::transfer::{self, Place, Progress};
+use crate::sql::transfer::{self, Place};
 
 /// Records of one transaction.
 const TOGETHER: i64 = 500;
@@ -79,14 +81,15 @@ async fn fill(
 }
 
 async fn write(engine: &Engine, fakes: &Fakes<'_>, place: &Place, count: i64) -> Result<u64, Failure> {
-    let mut bar = Bar::new();
-    bar.begin("making up records", fakes.order.len() as u64 * count.unsigned_abs());
+    let mut bar = bar();
+    let all = fakes.order.len() as u64 * count.unsigned_abs();
+    bar.begin("making up", "records", Whole::Rows(all));
     let mut made = 0;
     for record in fakes.order.iter().copied() {
         let (table, base) = (&engine.model().record(record).table, fakes.base(record));
         // What is there of them was written whole, in this order.
         let there = transfer::present(place, table, base, base + count).await.map_err(Failure::run)?;
-        bar.advance(there.unsigned_abs());
+        bar.add(there.unsigned_abs());
         let mut next = there + 1;
         while next <= count {
             let last = count.min(next + TOGETHER - 1);
@@ -96,7 +99,7 @@ async fn write(engine: &Engine, fakes: &Fakes<'_>, place: &Place, count: i64) ->
                 let name = &engine.model().record(record).name;
                 return Err(Failure::run(format_args!("{name} {}: {error}", base + next + *at as i64)));
             }
-            bar.advance((last - next + 1).unsigned_abs());
+            bar.add((last - next + 1).unsigned_abs());
             made += (last - next + 1).unsigned_abs();
             next = last + 1;
         }

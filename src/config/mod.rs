@@ -104,6 +104,10 @@ pub struct Limits {
     pub max_page_size: usize,
     /// Bytes of parsed and planned documents kept for re-use.
     pub document_cache: usize,
+    /// Bytes of answers kept for exact re-use; none with 0.
+    pub answer_cache: usize,
+    /// Bytes of rows and frames of list pages kept for re-use.
+    pub page_parts: usize,
     /// Bytes of changes and events kept for subscribers that follow.
     pub event_cache: usize,
     /// Bytes of one WebSocket message from a client.
@@ -131,6 +135,8 @@ impl Default for Limits {
             page_size: 20,
             max_page_size: 1_000,
             document_cache: 32 << 20,
+            answer_cache: 32 << 20,
+            page_parts: 8 << 20,
             event_cache: 16 << 20,
             socket_message: 256 << 10,
             socket_subscriptions: 100,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::Config;
 use super::kind::{
-    Amount, Count, DatabaseUrl, Delay, Folder, Format, Host, Kind, Networks, Origins, Port, Rate, Size,
+    Amount, Count, DatabaseUrl, Delay, Folder, Format, Host, Kind, Networks, Origins, Port, Rate, Room, Size,
     Switch, Time,
 };
 
@@ -111,6 +111,18 @@ pub static SETTINGS: &[Setting] = &[
         Size,
         limits.document_cache,
         "Bytes of GraphQL documents kept for re-use"
+    ),
+    setting!(
+        "limit-answer-cache",
+        Room,
+        limits.answer_cache,
+        "Bytes of answers kept and given again while nothing has changed; 0 keeps none"
+    ),
+    setting!(
+        "limit-page-parts",
+        Size,
+        limits.page_parts,
+        "Bytes of rows and frames of list pages kept for the next page; 0 keeps none"
     ),
     setting!(
         "limit-event-cache",

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::grouped;
 use super::import::Place;
 use super::source::Source;
+use crate::model::digits::grouped;
 
 pub struct Complaints {
     told: BTreeMap<Place, String>,

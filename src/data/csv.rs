@@ -4,25 +4,6 @@
 
 use std::io::{self, BufRead};
 
-/// A cell as it stands in a file.
-pub fn push_quoted(out: &mut Vec<u8>, cell: &[u8]) {
-    // A space at either end would not survive some readers.
-    let is_plain = |byte: &u8| !matches!(byte, b'"' | b',' | b';' | b'\n' | b'\r' | b'\t');
-    let edges = [cell.first(), cell.last()];
-    if cell.iter().all(is_plain) && !edges.contains(&Some(&b' ')) {
-        out.extend_from_slice(cell);
-        return;
-    }
-    out.push(b'"');
-    for byte in cell {
-        if *byte == b'"' {
-            out.push(b'"');
-        }
-        out.push(*byte);
-    }
-    out.push(b'"');
-}
-
 /// The cells of one row.
 #[derive(Debug, Default)]
 pub struct Row {
@@ -32,6 +13,8 @@ pub struct Row {
     ends: Vec<usize>,
     /// A closing quote was followed by something else.
     pub is_torn: bool,
+    /// Quotes stand around some cell: it is there, though it may be empty.
+    is_quoted: bool,
 }
 
 impl Row {
@@ -39,9 +22,14 @@ impl Row {
         self.ends.len()
     }
 
-    /// So many bytes without quotes and separators.
+    /// So many bytes without quotes.
     pub fn weight(&self) -> usize {
-        self.text.len()
+        self.text.len() + self.ends.len()
+    }
+
+    /// A line with nothing on it.
+    fn is_blank(&self) -> bool {
+        self.text.is_empty() && self.ends.len() <= 1 && !self.is_quoted
     }
 
     pub fn cells(&self) -> impl Iterator<Item = &[u8]> {
@@ -53,6 +41,7 @@ impl Row {
         self.text.clear();
         self.ends.clear();
         self.is_torn = false;
+        self.is_quoted = false;
     }
 }
 
@@ -98,7 +87,7 @@ impl<R: BufRead> Reader<R> {
             if !self.row(row)? {
                 return Ok(false);
             }
-            if row.count() > 1 || row.weight() > 0 {
+            if !row.is_blank() {
                 return Ok(true);
             }
         }
@@ -127,7 +116,10 @@ impl<R: BufRead> Reader<R> {
                 any = true;
                 self.line += u64::from(*byte == b'\n');
                 match (state, *byte) {
-                    (State::Begin, b'"') => (state, opened) = (State::Quoted, self.line),
+                    (State::Begin, b'"') => {
+                        (state, opened) = (State::Quoted, self.line);
+                        row.is_quoted = true;
+                    }
                     (State::Quoted, b'"') => state = State::Closing,
                     (State::Closing, b'"') => {
                         row.text.push(b'"');
@@ -154,7 +146,7 @@ impl<R: BufRead> Reader<R> {
                 }
             }
             self.input.consume(used);
-            if row.text.len() > self.longest {
+            if row.weight() > self.longest {
                 return Err(Broken::TooLong(row.line));
             }
             if is_over {
@@ -196,6 +188,7 @@ mod tests {
         check("a,\n\n\r\n,b\n", &[(1, &["a", ""]), (4, &["", "b"])]);
         check("\"a\r\nb\",\"c\"\"d\"\nx,y\n", &[(1, &["a\r\nb", "c\"d"]), (3, &["x", "y"])]);
         check("5\" pipe,\"\"\n", &[(1, &["5\" pipe", ""])]);
+        check("a\n\"\"\n\nb\n", &[(1, &["a"]), (2, &[""]), (4, &["b"])]);
         check("", &[]);
     }
 
@@ -208,10 +201,16 @@ mod tests {
     }
 
     #[test]
+    fn a_row_of_nothing_but_separators_has_an_end() {
+        let mut reader = Reader::new(io::BufReader::new(io::repeat(b',')), b',', 1, 1000);
+        assert!(matches!(reader.next(&mut Row::default()), Err(Broken::TooLong(1))));
+    }
+
+    #[test]
     fn what_is_quoted_reads_back() {
         for cell in ["a", "", " a", "a,b", "a;b", "a\"b", "a\nb", "a\r\nb", "\"", "ä"] {
             let mut line = Vec::new();
-            push_quoted(&mut line, cell.as_bytes());
+            crate::model::csv::push_quoted(&mut line, cell.as_bytes());
             line.extend_from_slice(b",x\n");
             let text = String::from_utf8(line).unwrap();
             assert_eq!(read(&text, b','), [(1, vec![cell.to_owned(), "x".to_owned()])]);

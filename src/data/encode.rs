@@ -1,12 +1,9 @@
 //! A row of the store as a line of NDJSON or CSV.
 
 use super::columns::{At, Column, Columns};
-use super::{Format, Resource, cells, csv};
+use super::{Format, Resource};
 use crate::engine::{ListAct, Listing, OnList, Operation, Row};
-use crate::model::{Cell, Field, Model, json};
-
-/// So that spreadsheets know it is UTF-8.
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+use crate::model::{Cell, Field, Model, csv, json};
 
 /// What is asked of one resource, and how its rows are spelled.
 pub struct Encoder {
@@ -90,7 +87,7 @@ impl Encoder {
         if self.format == Format::Ndjson {
             return;
         }
-        out.extend_from_slice(BYTE_ORDER_MARK);
+        out.extend_from_slice(csv::BYTE_ORDER_MARK);
         match &self.spelled {
             Spelled::List { .. } => out.extend_from_slice(b"value"),
             Spelled::Records { resource, columns, .. } => {
@@ -103,7 +100,7 @@ impl Encoder {
                 }
             }
         }
-        out.extend_from_slice(b"\r\n");
+        out.extend_from_slice(csv::LINE_END);
     }
 
     pub fn row(&mut self, model: &Model, row: &dyn Row, out: &mut Vec<u8>) -> Result<(), Unreadable> {
@@ -137,7 +134,7 @@ impl Encoder {
         if let Some((_, after)) = around {
             out.extend_from_slice(after);
         }
-        out.extend_from_slice(if format == Format::Csv { b"\r\n" } else { b"\n" });
+        out.extend_from_slice(if format == Format::Csv { csv::LINE_END } else { b"\n" });
         Ok(())
     }
 }
@@ -157,7 +154,7 @@ fn push_value(
         Format::Ndjson => json::write_text(out, text),
         Format::Csv => {
             scratch.clear();
-            cells::push_marked(scratch, text);
+            csv::push_marked(scratch, text);
             csv::push_quoted(out, scratch);
         }
     }
@@ -186,7 +183,7 @@ fn push_cell(
     row: &dyn Row,
 ) -> Result<(), json::Unreadable> {
     match column.at {
-        At::Cell(position) => cells::push_cell(out, field, row.cell(position)),
+        At::Cell(position) => csv::push_cell(out, &field.kind, csv::Blank::of(field), row.cell(position)),
         At::Ids(child) => {
             push_ids(out, child, row);
             Ok(())

@@ -29,7 +29,7 @@ pub struct Wanted {
 pub async fn run(engine: &Engine, inventory: &Inventory, wanted: Wanted) -> Result<String, String> {
     let Wanted { resources, format, target, is_stream } = wanted;
     let output = Output::new(target)?;
-    let shown = output.shown();
+    let shown = output.shown.clone();
     let parts: Vec<Part> = resources.iter().map(|one| Part::new(inventory, one, format, is_stream)).collect();
     let operations: Vec<_> = parts.iter().map(|part| Ok(part.encoder.operation())).collect();
     let mut progress = Progress::new(Whole::Unknown);
@@ -46,17 +46,17 @@ pub async fn run(engine: &Engine, inventory: &Inventory, wanted: Wanted) -> Resu
     };
     let mut state = locked(&shared);
     state.progress.clear();
-    match (state.failure.take(), read) {
-        (Some(Failed::NobodyReads), _) => return Ok(String::new()),
-        (Some(Failed::Because(why)), _) => return Err(why),
-        (None, Err(error)) => return Err(told(error)),
-        (None, Ok(())) => {}
-    }
-    let output = std::mem::replace(&mut state.output, Output::new(Target::Stdout)?);
-    match output.finish() {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(String::new()),
-        Err(error) => Err(format!("{shown}: {error}")),
-        Ok(()) => Ok(format!("exported {} to {shown}", state.progress.summary())),
+    let failed = match (state.failure.take(), read) {
+        (Some(failed), _) => Some(failed),
+        (None, Err(error)) => Some(Failed::Because(told(error))),
+        (None, Ok(())) => state.output.finish().err().map(|error| state.failed(&error)),
+    };
+    // The store may still have hold of it.
+    state.output.give_up();
+    match failed {
+        Some(Failed::NobodyReads) => Ok(String::new()),
+        Some(Failed::Because(why)) => Err(why),
+        None => Ok(format!("exported {} to {shown}", state.progress.summary())),
     }
 }
 
@@ -125,7 +125,7 @@ impl State {
             return Ok(());
         }
         self.begun = Some(plan);
-        self.output.begin(&self.parts[plan].file).map_err(Failed::Because)?;
+        self.output.begin(&self.parts[plan].file).map_err(|error| self.failed(&error))?;
         self.parts[plan].encoder.head(&self.model, &mut self.buffer);
         Ok(())
     }
@@ -154,7 +154,7 @@ impl State {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Failed::NobodyReads;
         }
-        Failed::Because(format!("{}: {error}", self.output.shown()))
+        Failed::Because(format!("{}: {error}", self.output.shown))
     }
 }
 

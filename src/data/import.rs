@@ -14,9 +14,10 @@ use super::reading::{self, Part, ROWS};
 use super::rows::{Entry, Given, Stop};
 use super::source::Source;
 use super::upsert::By;
-use super::{Inventory, Resource, grouped};
+use super::{Inventory, Resource};
 use crate::engine::{Arrival, Engine, ListAct, Long, OnList, Operation, Outcome, Selection, Step};
-use crate::error::Error;
+use crate::error::{Error, UNSURE};
+use crate::model::digits::grouped;
 use crate::model::naming::label;
 use crate::model::{FieldId, Kind, TypeId};
 
@@ -104,7 +105,8 @@ struct Pass<'a> {
     progress: Progress,
     /// Records that refer to what is not there yet.
     loose: Vec<(TypeId, i64, Place)>,
-    /// Ids of records that did not fit: who refers to them is not to blame.
+    /// Ids of records that did not fit: who refers to them is not to blame. Of no use, and not kept, where bad rows are
+    /// left out, which may be any number.
     failed: HashSet<(TypeId, i64)>,
     /// How many rows each resource got.
     counts: BTreeMap<String, u64>,
@@ -161,7 +163,11 @@ impl<'a> Pass<'a> {
         if !skip_bad && self.complaints.any() {
             return Err(self.refusal());
         }
-        long.commit().await.map_err(|error| vec![format!("nothing was imported: {}", told(error))])?;
+        long.commit().await.map_err(|error| {
+            let is_unsure = matches!(&error, Error::Unavailable { reason, .. } if reason == UNSURE);
+            let outcome = if is_unsure { "look before you import it again" } else { "nothing was imported" };
+            vec![format!("{outcome}: {}", told(error))]
+        })?;
         Ok(Ended::Committed)
     }
 
@@ -206,8 +212,9 @@ impl<'a> Pass<'a> {
             }
         }
         match resource {
-            Resource::List(name) => self.append(long, &name, &places, rows).await,
-            Resource::Records(record) => self.bring(long, record, &places, rows).await,
+            None => Ok(()),
+            Some(Resource::List(name)) => self.append(long, &name, &places, rows).await,
+            Some(Resource::Records(record)) => self.bring(long, record, &places, rows).await,
         }
         .map_err(|why| vec![format!("nothing was imported: {why}")])
     }
@@ -297,13 +304,14 @@ impl<'a> Pass<'a> {
             }
         }
         let outcomes = long.run(ready).await.map_err(told)?;
+        let skip_bad = self.import.options.skip_bad;
         let mut done = Vec::new();
         for ((place, outcome), id) in kept.into_iter().zip(outcomes).zip(ids) {
             match outcome {
                 Ok(Outcome::Created { id, .. } | Outcome::Updated { id, .. }) => done.push((id, place)),
                 Ok(_) => self.complaints.add(place, "the record was deleted meanwhile".to_owned()),
                 Err(error) => {
-                    self.failed.extend(id.map(|id| (record, id)));
+                    self.failed.extend(id.filter(|_| !skip_bad).map(|id| (record, id)));
                     self.complaints.add(place, told(error));
                 }
             }
@@ -352,7 +360,7 @@ impl<'a> Pass<'a> {
             let ends = long.loose_ends(record, ids.into_iter().collect()).await;
             for end in ends.map_err(|error| vec![told(error)])? {
                 let (why, target) = self.nothing_there(record, end.field, end.missing);
-                let is_known = !self.import.options.skip_bad && self.failed.contains(&(target, end.missing));
+                let is_known = self.failed.contains(&(target, end.missing));
                 for (_, _, place) in some.iter().filter(|(_, id, _)| *id == end.id && !is_known) {
                     found.entry(*place).or_insert_with(|| why.clone());
                 }

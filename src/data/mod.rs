@@ -4,7 +4,6 @@
 //! and [`csv`] (a row as text), [`target`] (where it goes), [`export`]; then [`source`] (where rows come from), [`rows`]
 //! (a text as a row), [`import`]; [`progress`] tells how far it is.
 
-pub mod cells;
 pub mod columns;
 mod complaints;
 pub mod csv;
@@ -52,32 +51,5 @@ impl Format {
     /// What a file's name says.
     pub fn of(path: &Path) -> Option<Format> {
         Format::named(path.extension()?.to_str()?)
-    }
-}
-
-/// A number as people read it: `1,234,567`.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_numbers_have_commas() {
-        let check = |number, expected: &str| assert_eq!(grouped(number), expected);
-        check(0, "0");
-        check(999, "999");
-        check(1_000, "1,000");
-        check(1_234_567, "1,234,567");
     }
 }

@@ -1,15 +1,15 @@
-//! How far an export or import is, on a terminal; elsewhere nothing but its end is told.
+//! How far a long command is, on one line of a terminal; elsewhere nothing but its end is told.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::grouped;
+use crate::model::digits::grouped;
 
-/// How often the line is written anew.
+/// How often the line is written anew at most.
 const EVERY: Duration = Duration::from_millis(100);
-const WIDTH: usize = 20;
+const WIDTH: usize = 16;
 
 /// What there is in all.
 #[derive(Debug, Clone)]
@@ -22,9 +22,14 @@ pub enum Whole {
 
 pub struct Progress {
     is_shown: bool,
+    /// What is being done, and of what it is so many.
+    task: &'static str,
+    unit: &'static str,
     whole: Whole,
     began: Instant,
+    /// When the line was last written for this task.
     drawn: Option<Instant>,
+    is_there: bool,
     pub rows: u64,
 }
 
@@ -32,21 +37,39 @@ impl Progress {
     /// On standard error, if that is a terminal.
     pub fn new(whole: Whole) -> Progress {
         let is_shown = io::stderr().is_terminal();
-        Progress { is_shown, whole, began: Instant::now(), drawn: None, rows: 0 }
+        let began = Instant::now();
+        Progress { is_shown, task: "", unit: "rows", whole, began, drawn: None, is_there: false, rows: 0 }
     }
 
     pub fn is_shown(&self) -> bool {
         self.is_shown
     }
 
+    /// From here on another task is told of. One whose size is unknown is named at once: nothing more may come of it.
+    pub fn begin(&mut self, task: &'static str, unit: &'static str, whole: Whole) {
+        (self.task, self.unit, self.whole) = (task, unit, whole);
+        (self.began, self.drawn, self.rows) = (Instant::now(), None, 0);
+        if matches!(self.whole, Whole::Unknown) {
+            self.draw();
+        }
+    }
+
     pub fn add(&mut self, rows: u64) {
         self.rows += rows;
-        if self.is_shown && self.drawn.is_none_or(|drawn| drawn.elapsed() >= EVERY) {
-            self.drawn = Some(Instant::now());
-            let line = line(self.rows, self.began.elapsed(), self.part());
-            // A terminal that is gone shows nothing, and that is all.
-            let _ = write!(io::stderr(), "\r{line}\x1b[K");
+        if self.drawn.is_none_or(|drawn| drawn.elapsed() >= EVERY) {
+            self.draw();
         }
+    }
+
+    fn draw(&mut self) {
+        if !self.is_shown {
+            return;
+        }
+        (self.drawn, self.is_there) = (Some(Instant::now()), true);
+        let told = told(self.rows, self.unit, self.began.elapsed(), self.part());
+        let space = if self.task.is_empty() { "" } else { " " };
+        // A terminal that is gone shows nothing, and that is all.
+        let _ = write!(io::stderr(), "\r{}{space}{told}\x1b[K", self.task);
     }
 
     fn part(&self) -> Option<f64> {
@@ -60,7 +83,7 @@ impl Progress {
 
     /// Takes the line away.
     pub fn clear(&mut self) {
-        if self.drawn.take().is_some() {
+        if std::mem::take(&mut self.is_there) {
             let _ = write!(io::stderr(), "\r\x1b[K");
         }
     }
@@ -73,13 +96,23 @@ impl Progress {
     }
 }
 
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
 fn rate(rows: u64, elapsed: Duration) -> u64 {
     (rows as f64 / elapsed.as_secs_f64().max(0.001)) as u64
 }
 
-fn line(rows: u64, elapsed: Duration, part: Option<f64>) -> String {
-    let told = format!("{} rows, {} rows/s", grouped(rows), grouped(rate(rows, elapsed)));
-    let Some(part) = part else { return told };
+/// `[####------------] 25 %, 3,000 rows, 1,500 rows/s, 6 s left`
+fn told(rows: u64, unit: &str, elapsed: Duration, part: Option<f64>) -> String {
+    if rows == 0 && part.is_none() {
+        return "…".to_owned();
+    }
+    let speed = format!("{} {unit}, {} {unit}/s", grouped(rows), grouped(rate(rows, elapsed)));
+    let Some(part) = part else { return speed };
     let full = (part * WIDTH as f64) as usize;
     let bar = format!("{}{}", "#".repeat(full), "-".repeat(WIDTH - full));
     let left = match part {
@@ -89,7 +122,7 @@ fn line(rows: u64, elapsed: Duration, part: Option<f64>) -> String {
         }
         _ => String::new(),
     };
-    format!("[{bar}] {:.0} %, {told}{left}", part * 100.0)
+    format!("[{bar}] {:.0} %, {speed}{left}", part * 100.0)
 }
 
 fn spoken(time: Duration) -> String {
@@ -107,12 +140,13 @@ mod tests {
     #[test]
     fn the_line_tells_rows_speed_and_time_left() {
         let check = |rows, seconds, part, expected: &str| {
-            assert_eq!(line(rows, Duration::from_secs(seconds), part), expected);
+            assert_eq!(told(rows, "rows", Duration::from_secs(seconds), part), expected);
         };
+        check(0, 0, None, "…");
         check(3_000, 2, None, "3,000 rows, 1,500 rows/s");
-        check(3_000, 2, Some(0.25), "[#####---------------] 25 %, 3,000 rows, 1,500 rows/s, 6 s left");
-        check(0, 0, Some(0.0), "[--------------------] 0 %, 0 rows, 0 rows/s");
-        check(10, 300, Some(0.5), "[##########----------] 50 %, 10 rows, 0 rows/s, 5 min left");
-        check(10, 10, Some(1.0), "[####################] 100 %, 10 rows, 1 rows/s, 0 s left");
+        check(3_000, 2, Some(0.25), "[####------------] 25 %, 3,000 rows, 1,500 rows/s, 6 s left");
+        check(0, 0, Some(0.0), "[----------------] 0 %, 0 rows, 0 rows/s");
+        check(10, 300, Some(0.5), "[########--------] 50 %, 10 rows, 0 rows/s, 5 min left");
+        check(10, 10, Some(1.0), "[################] 100 %, 10 rows, 1 rows/s, 0 s left");
     }
 }

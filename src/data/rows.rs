@@ -1,14 +1,17 @@
 //! Reads rows out of files, each with its place and either what it gives or what is wrong with it.
 
+use std::borrow::Cow;
 use std::io::{self, BufRead, Read};
 
-use super::cells::{self, Point};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
 use super::columns::{Named, named};
 use super::csv::{self, Broken};
 use super::{Format, Inventory, Resource};
-use crate::model::{FieldId, Model, RecordType, TypeId, Value};
+use crate::model::csv::{self as cells, BYTE_ORDER_MARK, Point};
+use crate::model::{FieldId, Model, RecordType, Value};
 
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 const SEPARATORS: [u8; 3] = [b',', b';', b'\t'];
 
 /// One row of a file.
@@ -16,7 +19,8 @@ const SEPARATORS: [u8; 3] = [b',', b';', b'\t'];
 pub struct Entry {
     /// Where it begins, counting from 1.
     pub line: u64,
-    pub resource: Resource,
+    /// `None` where the row does not tell, and so is wrong.
+    pub resource: Option<Resource>,
     /// The error is what is wrong with it.
     pub given: Result<Given, String>,
     /// About so many bytes.
@@ -112,53 +116,65 @@ impl Lines<'_> {
         }
     }
 
-    fn entry(&self, line: u64, text: &[u8]) -> Entry {
-        let (resource, given) = match parsed(text) {
-            Err(why) => (None, Err(why)),
-            Ok(json) => match self.resource {
-                Some(resource) => (Some(resource.clone()), given(&self.inventory.model, resource, json)),
-                None => self.named(json),
+    fn entry(&self, line: u64, bytes: &[u8]) -> Entry {
+        let (resource, given) = match (std::str::from_utf8(bytes), self.resource) {
+            (Err(_), resource) => (resource.cloned(), Err(NOT_UTF8.to_owned())),
+            (Ok(text), Some(resource)) => {
+                let json = parsed(text, 0);
+                (Some(resource.clone()), json.and_then(|json| given(&self.inventory.model, resource, json)))
+            }
+            (Ok(text), None) => match self.named(text) {
+                Ok((resource, given)) => (Some(resource), given),
+                Err(why) => (None, Err(why)),
             },
         };
-        // A row that tells not what it is of belongs to nothing, and is wrong.
-        let resource = resource.or(self.resource.cloned()).unwrap_or(Resource::Records(TypeId(0)));
-        Entry { line, resource, given, weight: text.len() }
+        Entry { line, resource, given, weight: bytes.len() }
     }
 
-    /// A line that names its resource.
-    fn named(&self, json: serde_json::Value) -> (Option<Resource>, Result<Given, String>) {
+    /// A line that names its resource. What is inside is read by itself, so that it may be as deep as it may be alone.
+    fn named(&self, text: &str) -> Result<(Resource, Result<Given, String>), String> {
         const FORM: &str = "each line is {\"resource\": \"…\", \"record\": {…}}, or \"value\" for a plain list; \
                             for the rows of one resource use --resource";
-        let serde_json::Value::Object(mut line) = json else { return (None, Err(FORM.to_owned())) };
-        let Some(serde_json::Value::String(path)) = line.remove("resource") else {
-            return (None, Err(FORM.to_owned()));
+        let line: Line<'_> = serde_json::from_str(text).map_err(|error| match error.is_data() {
+            true => FORM.to_owned(),
+            false => no_json(&error, 0),
+        })?;
+        let resource = self.inventory.named(&line.resource)?;
+        let content = match (&resource, line.record, line.value) {
+            (Resource::Records(_), Some(content), None) | (Resource::List(_), None, Some(content)) => content,
+            (Resource::Records(_) | Resource::List(_), _, _) => return Ok((resource, Err(FORM.to_owned()))),
         };
-        let resource = match self.inventory.named(&path) {
-            Ok(resource) => resource,
-            Err(why) => return (None, Err(why)),
-        };
-        let key = match resource {
-            Resource::Records(_) => "record",
-            Resource::List(_) => "value",
-        };
-        let given = match (line.remove(key), line.is_empty()) {
-            (Some(json), true) => given(&self.inventory.model, &resource, json),
-            (Some(_), false) | (None, _) => Err(FORM.to_owned()),
-        };
-        (Some(resource), given)
+        let begin = content.get().as_ptr().addr() - text.as_ptr().addr();
+        let json = parsed(content.get(), begin);
+        let given = json.and_then(|json| given(&self.inventory.model, &resource, json));
+        Ok((resource, given))
     }
 }
 
-fn parsed(text: &[u8]) -> Result<serde_json::Value, String> {
-    let text = std::str::from_utf8(text).map_err(|_| NOT_UTF8)?;
-    serde_json::from_str(text).map_err(|error| {
-        let message = error.to_string();
-        let message = message.split(" at line ").next().unwrap_or(&message);
-        match error.is_eof() {
-            true => "the row ends in the middle of its JSON; was the file cut off?".to_owned(),
-            false => format!("this is no JSON: {message} (column {})", error.column()),
-        }
-    })
+/// A line of a stream.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line<'a> {
+    #[serde(borrow)]
+    resource: Cow<'a, str>,
+    #[serde(borrow)]
+    record: Option<&'a RawValue>,
+    #[serde(borrow)]
+    value: Option<&'a RawValue>,
+}
+
+/// So many bytes of the line stand before the text.
+fn parsed(text: &str, before: usize) -> Result<serde_json::Value, String> {
+    serde_json::from_str(text).map_err(|error| no_json(&error, before))
+}
+
+fn no_json(error: &serde_json::Error, before: usize) -> String {
+    let message = error.to_string();
+    let message = message.split(" at line ").next().unwrap_or(&message);
+    match error.is_eof() {
+        true => "the row ends in the middle of its JSON; was the file cut off?".to_owned(),
+        false => format!("this is no JSON: {message} (column {})", before + error.column()),
+    }
 }
 
 fn given(model: &Model, resource: &Resource, json: serde_json::Value) -> Result<Given, String> {
@@ -221,7 +237,7 @@ fn table(
     while reader.next(&mut row).map_err(broken)? {
         let entry = Entry {
             line: row.line,
-            resource: resource.clone(),
+            resource: Some(resource.clone()),
             given: columns.given(&row),
             weight: row.weight(),
         };
@@ -247,7 +263,9 @@ impl Head {
         if text.starts_with(BYTE_ORDER_MARK) {
             text.drain(..BYTE_ORDER_MARK.len());
         }
-        match text.trim_ascii_end() {
+        // Not trimmed, since the separator may be a tab.
+        let line = text.strip_suffix(b"\n").unwrap_or(&text);
+        match line.strip_suffix(b"\r").unwrap_or(line) {
             [b's', b'e', b'p', b'=', separator] => {
                 let separator = Some(*separator);
                 Ok(Head { text: Head::line(input, longest)?, line: 2, separator })

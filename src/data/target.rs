@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use super::pipe::Pipe;
+use crate::partial::Partial;
 
 /// As it was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,12 +17,28 @@ pub enum Target {
     Folder(PathBuf),
 }
 
-/// What is being written. Files grow beside their place and are moved there in the end; dropped before, they are removed.
+impl Target {
+    /// What it is called in a message.
+    fn shown(&self) -> String {
+        match self {
+            Target::Stdout => "standard output".to_owned(),
+            Target::File(path) | Target::Folder(path) => path.display().to_string(),
+        }
+    }
+}
+
+/// What is being written. Dropped before it is finished, it is taken away again.
 pub struct Output {
-    target: Target,
-    /// Where it grows; nowhere once all is in its place.
-    beside: Option<PathBuf>,
+    pub shown: String,
+    place: Place,
     open: Option<BufWriter<Open>>,
+}
+
+enum Place {
+    /// What goes there is gone, and cannot be taken back.
+    Pipe,
+    File(Partial),
+    Folder(Partial),
 }
 
 enum Open {
@@ -48,39 +65,34 @@ impl Write for Open {
 impl Output {
     /// The error is a line for whoever named the target.
     pub fn new(target: Target) -> Result<Output, String> {
-        let beside = match &target {
-            Target::Stdout => None,
+        let shown = target.shown();
+        let told = |error: io::Error| format!("{shown}: {error}");
+        let (place, open) = match &target {
+            Target::Stdout => (Place::Pipe, Some(to_pipe(io::stdout())?)),
             Target::File(path) if path.is_dir() => {
                 return Err(format!("{} is a folder; name a file", path.display()));
             }
-            Target::File(path) => Some(beside(path)?),
+            Target::File(path) if path.exists() && !path.is_file() => {
+                let device = File::options().write(true).open(path).map_err(told)?;
+                (Place::Pipe, Some(to_pipe(device)?))
+            }
+            Target::File(path) => (Place::File(Partial::file(path).map_err(told)?), None),
             Target::Folder(path) => {
                 refuse_used(path)?;
-                let beside = beside(path)?;
-                remove(&beside)
-                    .and_then(|()| fs::create_dir(&beside))
-                    .map_err(|error| told(&beside, &error))?;
-                Some(beside)
+                (Place::Folder(Partial::folder(path).map_err(told)?), None)
             }
         };
-        Ok(Output { target, beside, open: None })
+        Ok(Output { shown, place, open })
     }
 
     /// Begins a part: in a folder a file of this name.
-    pub fn begin(&mut self, name: &str) -> Result<(), String> {
-        let path = match (&self.target, &self.beside) {
-            (Target::Folder(_), Some(folder)) => folder.join(name),
-            (Target::File(_), Some(path)) => path.clone(),
-            (Target::Stdout, _) | (Target::File(_) | Target::Folder(_), None) => {
-                if self.open.is_none() {
-                    let pipe = Pipe::new(io::stdout()).map_err(|error| format!("temporary file: {error}"))?;
-                    self.open = Some(BufWriter::new(Open::Pipe(pipe)));
-                }
-                return Ok(());
-            }
-        };
+    pub fn begin(&mut self, name: &str) -> io::Result<()> {
         if self.open.is_none() {
-            let file = File::create(&path).map_err(|error| told(&path, &error))?;
+            let file = match &self.place {
+                Place::Pipe => return Ok(()),
+                Place::File(partial) => partial.writer()?,
+                Place::Folder(partial) => File::create(partial.path.join(name))?,
+            };
             self.open = Some(BufWriter::with_capacity(1 << 17, Open::File(file)));
         }
         Ok(())
@@ -92,25 +104,28 @@ impl Output {
 
     /// Ends a part; a file of a folder is then on disk.
     pub fn end(&mut self) -> io::Result<()> {
-        match self.target {
-            Target::Folder(_) => self.close(),
-            Target::Stdout | Target::File(_) => Ok(()),
+        match self.place {
+            Place::Folder(_) => self.close(),
+            Place::Pipe | Place::File(_) => Ok(()),
         }
     }
 
     /// Everything is written: it comes to its place, for good.
-    pub fn finish(mut self) -> io::Result<()> {
+    pub fn finish(&mut self) -> io::Result<()> {
         self.close()?;
-        let (Target::File(path) | Target::Folder(path), Some(beside)) = (&self.target, &self.beside) else {
-            return Ok(());
-        };
-        if beside.is_dir() {
-            File::open(beside)?.sync_all()?;
+        match &mut self.place {
+            Place::Pipe => Ok(()),
+            Place::File(partial) | Place::Folder(partial) => partial.place(),
         }
-        fs::rename(beside, path)?;
-        self.beside = None;
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+    }
+
+    /// What is not in its place by now never comes there.
+    pub fn give_up(&mut self) {
+        if let Some(open) = self.open.take() {
+            // What waits to be written is not written either.
+            let _ = open.into_parts();
+        }
+        self.place = Place::Pipe;
     }
 
     fn close(&mut self) -> io::Result<()> {
@@ -120,54 +135,23 @@ impl Output {
             Open::File(file) => file.sync_all(),
         }
     }
-
-    /// What it is called in a message.
-    pub fn shown(&self) -> String {
-        match &self.target {
-            Target::Stdout => "standard output".to_owned(),
-            Target::File(path) | Target::Folder(path) => path.display().to_string(),
-        }
-    }
 }
 
 impl Drop for Output {
     fn drop(&mut self) {
-        if let Some(open) = self.open.take() {
-            // What was not asked for to the end is not written to the end.
-            let _ = open.into_parts();
-        }
-        if let Some(beside) = self.beside.take() {
-            let _ = remove(&beside);
-        }
+        self.give_up();
     }
 }
 
-fn told(path: &Path, error: &io::Error) -> String {
-    format!("{}: {error}", path.display())
-}
-
-/// `users.csv.partial` beside `users.csv`: what an earlier run has left there is its own and goes.
-fn beside(path: &Path) -> Result<PathBuf, String> {
-    let Some(name) = path.file_name() else {
-        return Err(format!("{} cannot be made; name a file or folder in it", path.display()));
-    };
-    let mut name = name.to_owned();
-    name.push(".partial");
-    Ok(path.with_file_name(name))
-}
-
-fn remove(path: &Path) -> io::Result<()> {
-    let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
-    match removed {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        result => result,
-    }
+fn to_pipe(out: impl Write + Send + 'static) -> Result<BufWriter<Open>, String> {
+    let pipe = Pipe::new(out).map_err(|error| format!("temporary file: {error}"))?;
+    Ok(BufWriter::new(Open::Pipe(pipe)))
 }
 
 fn refuse_used(path: &Path) -> Result<(), String> {
     match fs::read_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(told(path, &error)),
+        Err(error) => Err(format!("{}: {error}", path.display())),
         Ok(mut entries) => match entries.next() {
             None => Ok(()),
             Some(_) => {

@@ -254,18 +254,9 @@ fn integer(name: &str, value: &Value) -> Result<i64, Vec<Violation>> {
 }
 
 fn object(name: &str, value: Value) -> Result<Vec<(String, Value)>, Vec<Violation>> {
-    match value {
-        Value::Object(fields) => Ok(fields),
-        other @ (Value::Null
-        | Value::Bool(_)
-        | Value::Int(_)
-        | Value::Number(_)
-        | Value::String(_)
-        | Value::List(_)) => {
-            let message = format!("`{name}` must be an object, not {}", other.noun());
-            Err(vec![Violation::new(name, "TYPE", message)])
-        }
-    }
+    value
+        .into_fields()
+        .map_err(|noun| vec![Violation::new(name, "TYPE", format!("`{name}` must be an object, not {noun}"))])
 }
 
 fn text(name: &str, value: Value) -> Result<String, Vec<Violation>> {

@@ -11,6 +11,7 @@ pub mod plain;
 pub mod plan;
 pub mod records;
 pub mod resolvers;
+mod search;
 pub mod store;
 pub mod window;
 
@@ -25,7 +26,7 @@ pub use plain::{ListAct, OnList, Place};
 pub use plan::{Arrival, Plan, PlanLimits};
 pub use records::OwnedRow;
 pub use resolvers::{Actor, Binding, Builtin, Call, Gives, Registry, Resolved, Resolver, Verb};
-pub use store::{Answer, Cancel, Done, Job, Key, LongWrite, LooseEnd, ReadLimits, Row, Store};
+pub use store::{Answer, Cancel, Done, Job, Key, LongWrite, LooseEnd, ReadLimits, Row, State, Store};
 
 use crate::error::{Error, Result, Violation};
 use crate::model::{Model, coerce};
@@ -74,6 +75,11 @@ impl Engine {
 
     pub async fn ping(&self) -> Result<()> {
         self.0.store.ping().await
+    }
+
+    /// The state of the data now, see [`Store::state`].
+    pub fn state(&self) -> Option<State> {
+        self.0.store.state()
     }
 
     /// What is wrong with an operation, as far as it can be told without the store.

@@ -65,7 +65,7 @@ pub enum Absent {
 #[derive(Debug, Clone, Default)]
 pub struct Listing {
     pub conditions: Vec<Condition>,
-    /// Only records with this in any of their texts, case as written.
+    /// Only records with this in any of their texts, in any case.
     pub search: Option<String>,
     /// Ties are always broken by id, ascending.
     pub order: Vec<Order>,

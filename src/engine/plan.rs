@@ -6,6 +6,7 @@ use super::changes::Image;
 use super::cursor::{self, Seen, Told};
 use super::operation::{Absent, Condition, Count, Listing, Op, Operation, Order, Selection, Slice};
 use super::plain::{self, OnList};
+use super::search;
 use crate::error::{Error, Result, Segment, Violation};
 use crate::model::{
     Field, FieldId, FilledBy, Kind, Model, RecordType, Stored, TypeId, Value, coerce, scalars,
@@ -131,6 +132,10 @@ pub enum Test {
     Search {
         text: Stored,
     },
+    /// The same in any case: some part of a text fits this pattern.
+    SearchAnyCase {
+        pattern: Stored,
+    },
     /// Never true: `IN ()` and the like.
     Nothing,
 }
@@ -157,6 +162,7 @@ impl Plan {
     pub fn prove_arrival(model: &Model, arrival: Arrival, now: jiff::Timestamp) -> Result<Plan> {
         let Arrival { record, id, fields, selection } = arrival;
         let (values, links) = Write::new(model, record, now).arrival(fields)?;
+        let id = coerce::chosen_id(id).map_err(Error::Invalid)?;
         let selection = choose(model, record, &selection)?;
         Ok(Plan { action: Action::Create { record, id, values, links, selection }, _proof: Proof })
     }
@@ -183,6 +189,7 @@ fn action(model: &Model, operation: Operation, now: jiff::Timestamp) -> Result<A
         },
         Operation::Create { record, id, fields, selection } => {
             let (values, links) = Write::new(model, record, now).creation(fields)?;
+            let id = coerce::chosen_id(id).map_err(Error::Invalid)?;
             Action::Create { record, id, values, links, selection: choose(model, record, &selection)? }
         }
         Operation::Update { record, id, fields, absent, expected_version, selection } => {
@@ -259,7 +266,7 @@ fn shape(record: TypeId, columns: &[FieldId], versioned: bool, children: &[Chose
 fn bounds(model: &Model, record: &RecordType, listing: &Listing) -> Result<Bounds> {
     let mut conditions = tests(model, record, &listing.conditions)?;
     if let Some(text) = &listing.search {
-        conditions.push(search(record, text).map_err(|violation| Error::Invalid(vec![violation]))?);
+        conditions.push(search::test(record, text).map_err(|violation| Error::Invalid(vec![violation]))?);
     }
     let (limit, offset, after) = match &listing.slice {
         Slice::All => (None, 0, None),
@@ -340,14 +347,6 @@ fn named(field: &Field, violations: Vec<Violation>) -> Vec<Violation> {
     violations.into_iter().map(|violation| violation.under(name())).collect()
 }
 
-fn search(record: &RecordType, text: &str) -> Result<Test, Violation> {
-    if text.contains('\0') {
-        return Err(Violation::new("q", "NUL", "`q` must not contain the character U+0000"));
-    }
-    let any = record.fields.iter().any(|field| field.is_stored() && holds_text(&field.kind));
-    Ok(if any { Test::Search { text: Stored::Text(text.to_owned()) } } else { Test::Nothing })
-}
-
 /// Whether a field's values are texts that can contain others.
 pub fn holds_text(kind: &Kind) -> bool {
     use crate::model::Scalar;
@@ -375,6 +374,7 @@ impl Test {
             Test::NotNull { field } => [4, field.0],
             Test::Compare { field, op, .. } => [5 + *op as usize, field.0],
             Test::Search { .. } => [5 + Op::In as usize + 1, 0],
+            Test::SearchAnyCase { .. } => [5 + Op::In as usize + 1, 1],
         }
     }
 }

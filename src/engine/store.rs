@@ -28,6 +28,10 @@ pub trait Store: Send + Sync {
     /// Whether the store can be reached, for the readiness check.
     fn ping(&self) -> BoxFuture<'_, Result<()>>;
 
+    /// The state of the data now. Two that are equal say that nothing a reader could see was changed between them, by
+    /// nobody; a write that was acknowledged before the call is in it. `None` where that cannot be told.
+    fn state(&self) -> Option<State>;
+
     /// The change log as it stands: every change committed before this call has its number.
     fn log(&self) -> BoxFuture<'_, Result<Log>>;
 
@@ -41,6 +45,10 @@ pub trait Store: Send + Sync {
 
     fn look_every(&self) -> Duration;
 }
+
+/// What a store calls a state of its data; only equality means something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct State(pub [i64; 2]);
 
 /// A write too long for one [`Job`]: all of it is kept by its commit, and nothing when it is dropped before.
 /// After an error nothing more can be done with it.

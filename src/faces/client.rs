@@ -2,14 +2,10 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use http::HeaderMap;
-use http::header::{FORWARDED, HOST};
+use http::header::FORWARDED;
+use http::{HeaderMap, HeaderValue};
 
 use crate::config::Network;
-
-/// The other end of the TCP connection, as the accept loop saw it.
-#[derive(Debug, Clone, Copy)]
-pub struct Peer(pub SocketAddr);
 
 /// The client as handlers see it: an extension of every request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,10 +34,17 @@ impl Client {
         }
     }
 
+    /// What a proxy told that [`Client::origin`] depends on.
+    pub fn told(&self) -> [&[u8]; 2] {
+        let scheme: &[u8] = if self.secure { b"https" } else { b"" };
+        [scheme, self.host.as_deref().unwrap_or_default().as_bytes()]
+    }
+
     /// Scheme and host for absolute URLs: `https://shop.example`.
-    pub fn origin(&self, headers: &HeaderMap) -> String {
+    /// `host` is what the client named to us.
+    pub fn origin(&self, host: Option<&HeaderValue>) -> String {
         let scheme = if self.secure { "https" } else { "http" };
-        let named = headers.get(HOST).and_then(|host| host.to_str().ok());
+        let named = host.and_then(|host| host.to_str().ok());
         format!("{scheme}://{}", self.host.as_deref().or(named).unwrap_or("localhost"))
     }
 }
@@ -125,7 +128,8 @@ fn sane_host(host: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::{HeaderName, HeaderValue};
+    use http::HeaderName;
+    use http::header::HOST;
 
     fn seen(peer: &str, lines: &[(&'static str, &'static str)]) -> (String, String) {
         let trusted = [("10.0.0.0", 8), ("::1", 128)]
@@ -136,7 +140,7 @@ mod tests {
             headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
         let client = Client::of(Some(peer.parse().expect("address")), &headers, &trusted);
-        (client.address.expect("a peer").to_string(), client.origin(&headers))
+        (client.address.expect("a peer").to_string(), client.origin(headers.get(HOST)))
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Requests that come from pages of other sites: which are let in (CORS), and which writes are refused (CSRF).
 
 use axum::Router;
+use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use http::header::{ETAG, HOST, HeaderName, LINK, LOCATION, ORIGIN, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
@@ -28,6 +29,13 @@ pub(super) fn refuse_forged_writes(router: Router, origins: &[String]) -> Router
         })
     });
     router.layer(trusting.with_rejection_response(forged))
+}
+
+/// Whether [`refuse_forged_writes`] would certainly let it pass.
+pub(super) fn is_harmless(request: &Request) -> bool {
+    let headers = request.headers();
+    matches!(*request.method(), Method::GET | Method::HEAD)
+        || !(headers.contains_key(ORIGIN) || headers.contains_key(FETCH_SITE))
 }
 
 /// The same judgement on a socket that is asked for: writes can come through it, although it begins as a GET.

@@ -1,156 +1,252 @@
 //! The stack of layers under every face: what holds for each response whatever made it.
 
-use std::net::IpAddr;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::borrow::Cow;
+use std::convert::Infallible;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::extract::{DefaultBodyLimit, MatchedPath, Request};
+use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
+use futures_util::future::BoxFuture;
 use http::header::{CONNECTION, CONTENT_TYPE};
-use http::{Extensions, HeaderValue};
+use http::{HeaderValue, Method};
 use http_body::Body as _;
-use tower_http::CompressionLevel;
-use tower_http::compression::CompressionLayer;
-use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove};
+use tower::{Layer, ServiceExt, service_fn};
+use tower_http::cors::CorsLayer;
 
-use super::client::{Client, Peer};
+use super::client::Client;
 use super::elsewhere;
 use super::headers::{self, RequestId};
 use super::health::is_probe;
-use super::limits::{self, Arrived, Refused};
-use super::log::Ticket;
+use super::limits::{self, Came};
+use super::log::{Route, Ticket};
 use super::metrics::Metrics;
+use super::packed;
 use super::problem::Problem;
 use super::rate::{Allowance, Meter, Rate};
 use super::shutdown::Shutdown;
-use super::spell::{Asker, Speaks, spell};
+pub use super::spell::Asker;
+use super::spell::{Speaks, spell};
 use super::tags;
 use crate::config::Config;
-
-/// Smaller answers fit one packet anyway.
-const WORTH_COMPRESSING: u64 = 1024;
 
 /// Whose a path is that no route names.
 #[derive(Debug, Clone)]
 pub struct Owner {
     /// What metrics call it.
-    pub route: String,
+    pub route: Cow<'static, str>,
     pub speaks: Speaks,
 }
 
 /// Finds the owner of a path.
 pub type Owners = Arc<dyn Fn(&str) -> Option<Owner> + Send + Sync>;
 
-/// How an error looks to people: a page, with the path and the id of the request on it.
-pub type ErrorPage = Arc<dyn Fn(&Problem, &str, &str) -> String + Send + Sync>;
+/// How an error looks to people: a page, with what was asked and the id of the request on it.
+pub type ErrorPage = Arc<dyn Fn(&Problem, &Asker, &str) -> String + Send + Sync>;
+
+/// Answers a request, whatever comes of it.
+pub type Handler = Arc<dyn Fn(Request) -> Answer + Send + Sync>;
+
+/// What nothing has to be waited for is there at once: a future in a box costs more than a text.
+pub enum Answer {
+    Now(Response),
+    Soon(BoxFuture<'static, Response>),
+}
+
+impl Answer {
+    async fn given(self) -> Response {
+        match self {
+            Answer::Now(response) => response,
+            Answer::Soon(response) => response.await,
+        }
+    }
+}
+
+/// What is asked so often that it is answered past the router: a method at a very path.
+pub struct Direct {
+    pub method: Method,
+    pub path: &'static str,
+    pub handler: Handler,
+}
 
 /// What the foundation asks of what stands on it.
 pub struct Ground {
     pub owners: Owners,
     pub errors: ErrorPage,
+    /// Answers at every path that has an owner.
+    pub owned: Handler,
+    pub direct: Vec<Direct>,
 }
 
 struct Foundation {
     config: Arc<Config>,
-    metrics: Metrics,
+    metrics: Arc<Metrics>,
     shutdown: Shutdown,
     rate: Option<Arc<Rate>>,
     ground: Ground,
+    cors: Option<CorsLayer>,
+    /// With the refusal of forged writes around it.
+    router: Router,
 }
 
+/// All faces on common ground, ready to answer.
+#[derive(Clone)]
+pub struct App(Arc<Foundation>);
+
 /// Puts every face on common ground. From the outside in: the envelope (id, log, metrics, headers, errors
-/// spelled), compression, CORS, the guard (refusals, draining, rate, size, time, panics), CSRF, the routes.
+/// spelled, compression), CORS, the guard (refusals, draining, rate, size, time, panics), CSRF, the routes.
 pub fn wrap(
     router: Router,
     ground: Ground,
     config: &Arc<Config>,
     metrics: &Metrics,
     shutdown: &Shutdown,
-) -> Router {
-    let foundation = Arc::new(Foundation {
+) -> App {
+    let router = router.layer(DefaultBodyLimit::disable()).layer(from_fn(note_route));
+    App(Arc::new(Foundation {
         config: config.clone(),
-        metrics: metrics.clone(),
+        metrics: Arc::new(metrics.clone()),
         shutdown: shutdown.clone(),
         rate: config.rate_limit.and_then(Rate::new).map(Arc::new),
         ground,
-    });
-    let router = router.layer(DefaultBodyLimit::disable());
-    let router = elsewhere::refuse_forged_writes(router, &config.cors_origins);
-    let router = router.layer(from_fn_with_state(foundation.clone(), guard));
-    let router = match elsewhere::cors(&config.cors_origins) {
-        Some(cors) => router.layer(cors),
-        None => router,
-    };
-    router.layer(compression()).layer(from_fn_with_state(foundation, envelope))
+        cors: elsewhere::cors(&config.cors_origins),
+        router: elsewhere::refuse_forged_writes(router, &config.cors_origins),
+    }))
 }
 
-/// A stream is read as it comes: holding it back to compress it would defeat it.
-fn compression() -> CompressionLayer<impl Predicate> {
-    let worthwhile = SizeAbove::new(WORTH_COMPRESSING)
-        .and(NotForContentType::IMAGES)
-        .and(NotForContentType::SSE)
-        .and(NotForContentType::const_new("multipart/mixed"))
-        .and(NotForContentType::const_new("application/x-ndjson"));
-    CompressionLayer::new().quality(CompressionLevel::Fastest).compress_when(worthwhile)
-}
+/// Which template of a route matched, told by the router while the ticket waits outside.
+#[derive(Clone, Default)]
+pub(super) struct Matched(Arc<OnceLock<MatchedPath>>);
 
-async fn envelope(State(foundation): State<Arc<Foundation>>, mut request: Request, next: Next) -> Response {
-    let arrived = request.extensions().get::<Arrived>().map_or_else(Instant::now, |arrived| arrived.0);
-    let id = RequestId::of(request.headers());
-    let trusted = &foundation.config.trusted_proxies;
-    let client = Client::of(peer(request.extensions()), request.headers(), trusted);
-    let mut asker = Asker::of(request.uri(), request.headers());
-    let mut ticket = Ticket::new(&request, arrived, &id, &client, &foundation.metrics);
-    if let Some(owner) = foundation.owner(&request) {
-        asker.speaks = Some(owner.speaks);
-        ticket.owner = Some(owner.route);
+impl Matched {
+    pub(super) fn path(&self) -> Option<&str> {
+        self.0.get().map(MatchedPath::as_str)
     }
-    request.extensions_mut().insert(id.clone());
-    request.extensions_mut().insert(client);
-
-    let mut response = foundation.put_into_words(next.run(request).await, &asker, &id);
-    let status = response.status();
-    tags::mark_encoding(response.headers_mut());
-    headers::complete(response.headers_mut(), status, &id);
-    if foundation.shutdown.is_draining() {
-        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-    }
-    response.map(|body| ticket.follow(status, body))
 }
 
-fn peer(extensions: &Extensions) -> Option<IpAddr> {
-    extensions.get::<Peer>().map(|peer| peer.0.ip())
+async fn note_route(request: Request, next: Next) -> Response {
+    if let (Some(matched), Some(path)) = (request.extensions().get::<Matched>(), request.extensions().get()) {
+        let _ = matched.0.set(MatchedPath::clone(path));
+    }
+    next.run(request).await
+}
+
+impl App {
+    pub async fn answer(&self, mut request: Request, came: Came) -> Response {
+        let foundation = &self.0;
+        let id = RequestId::of(request.headers());
+        let trusted = &foundation.config.trusted_proxies;
+        let client = Client::of(Some(came.peer.ip()), request.headers(), trusted);
+        let mut asker = Asker::of(&request, &client);
+        let encodings = packed::Accepted::of(request.headers());
+        let mut ticket = Ticket::new(&request, came.at, &id, &client, &foundation.metrics);
+        let way = foundation.way(&request);
+        match &way {
+            Way::Owned(owner) => {
+                asker.speaks = Some(owner.speaks);
+                ticket.route = Route::Known(owner.route.clone());
+            }
+            Way::Direct(direct) => ticket.route = Route::Known(direct.path.into()),
+            Way::Routed(matched) => {
+                ticket.route = Route::Matched(matched.clone());
+                request.extensions_mut().insert(matched.clone());
+                request.extensions_mut().insert(id.clone());
+            }
+        }
+        request.extensions_mut().insert(client);
+
+        let response = foundation.answer_elsewhere(request, came, way).await;
+        let response = packed::pack(response, encodings).await;
+        let mut response = foundation.put_into_words(response, &asker, &id);
+        let status = response.status();
+        tags::mark_encoding(response.headers_mut());
+        headers::complete(response.headers_mut(), status, &id);
+        if foundation.shutdown.is_draining() {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response.map(|body| ticket.follow(status, body))
+    }
+}
+
+/// Who answers.
+enum Way<'f> {
+    Owned(Owner),
+    Direct(&'f Direct),
+    Routed(Matched),
 }
 
 fn is_bare(response: &Response) -> bool {
     response.body().size_hint().exact() == Some(0) && !response.headers().contains_key(CONTENT_TYPE)
 }
 
-async fn guard(State(foundation): State<Arc<Foundation>>, mut request: Request, next: Next) -> Response {
-    if let Some(Refused(problem)) = request.extensions_mut().remove() {
-        return problem.into_response();
-    }
-    let limits = &foundation.config.limits;
-    if is_probe(request.uri().path()) {
-        return limits::bounded(limits, request, next).await;
-    }
-    if foundation.shutdown.is_draining() {
-        return Problem::unavailable("shutting down", Duration::from_secs(1)).into_response();
-    }
-    let Some((allowance, verdict)) = foundation.take_from_rate(&mut request) else {
-        return limits::bounded(limits, request, next).await;
-    };
-    let mut response = match verdict {
-        Ok(()) => limits::bounded(limits, request, next).await,
-        Err(problem) => problem.into_response(),
-    };
-    allowance.tell(response.headers_mut());
-    response
-}
-
 impl Foundation {
+    fn way(&self, request: &Request) -> Way<'_> {
+        let (method, path) = (request.method(), request.uri().path());
+        if let Some(direct) = self.ground.direct.iter().find(|one| one.path == path && one.method == method) {
+            return Way::Direct(direct);
+        }
+        match (self.ground.owners)(path) {
+            Some(owner) => Way::Owned(owner),
+            None => Way::Routed(Matched::default()),
+        }
+    }
+
+    /// What other sites' pages may know of the answer is said around everything that refuses.
+    async fn answer_elsewhere(&self, request: Request, came: Came, way: Way<'_>) -> Response {
+        let Some(cors) = &self.cors else { return self.guard(request, came, way).await };
+        let mut guarded = Some((came, way));
+        let service = service_fn(|request| {
+            let (came, way) = guarded.take().expect("a request is answered once");
+            async move { Ok::<_, Infallible>(self.guard(request, came, way).await) }
+        });
+        // In a box, as all that is rare: what a connection holds in place for a request is as large as the largest way.
+        match Box::pin(cors.layer(service).oneshot(request)).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        }
+    }
+
+    async fn guard(&self, mut request: Request, came: Came, way: Way<'_>) -> Response {
+        if let Some(problem) = came.refused {
+            return problem.into_response();
+        }
+        let limits = &self.config.limits;
+        let run = |request| self.run(request, way);
+        if is_probe(request.uri().path()) {
+            return limits::bounded(limits, came.at, request, run).await;
+        }
+        if self.shutdown.is_draining() {
+            return Problem::unavailable("shutting down", Duration::from_secs(1)).into_response();
+        }
+        let Some((allowance, verdict)) = self.take_from_rate(&mut request) else {
+            return limits::bounded(limits, came.at, request, run).await;
+        };
+        let mut response = match verdict {
+            Ok(()) => limits::bounded(limits, came.at, request, run).await,
+            Err(problem) => problem.into_response(),
+        };
+        allowance.tell(response.headers_mut());
+        response
+    }
+
+    /// What could be a forged write goes by the router, which has the judge before it.
+    async fn run(&self, request: Request, way: Way<'_>) -> Response {
+        match way {
+            Way::Owned(_) if elsewhere::is_harmless(&request) => (self.ground.owned)(request).given().await,
+            Way::Direct(direct) if elsewhere::is_harmless(&request) => {
+                (direct.handler)(request).given().await
+            }
+            Way::Owned(_) | Way::Direct(_) | Way::Routed(_) => {
+                match Box::pin(self.router.clone().oneshot(request)).await {
+                    Ok(response) => response,
+                    Err(never) => match never {},
+                }
+            }
+        }
+    }
+
     /// Spells a [`Problem`] for its asker; a bare status, as the router gives for an unknown path, becomes one.
     fn put_into_words(&self, mut response: Response, asker: &Asker, id: &RequestId) -> Response {
         let status = response.status();
@@ -165,11 +261,6 @@ impl Foundation {
             tracing::error!(request_id = id.as_str(), cause, "unexpected error");
         }
         spell(&problem, asker, id.as_str(), &self.ground.errors, response)
-    }
-
-    fn owner(&self, request: &Request) -> Option<Owner> {
-        let routed = request.extensions().get::<MatchedPath>().is_some();
-        if routed { None } else { (self.ground.owners)(request.uri().path()) }
     }
 
     fn take_from_rate(&self, request: &mut Request) -> Option<(Allowance, Result<(), Problem>)> {

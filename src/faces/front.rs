@@ -9,24 +9,28 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use futures_util::StreamExt;
-use http::header::ALLOW;
+use http::header::{ACCEPT, ALLOW, COOKIE, HOST};
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
+use http_body::Body as _;
 
-use super::foundation::{ErrorPage, Owner, Owners};
+use super::answers::{Answers, Asked};
+use super::client::Client;
+use super::foundation::{Answer, ErrorPage, Handler, Owner, Owners};
 use super::problem::{Problem, Voice, method_not_allowed, not_found};
 use super::resources::Site;
 use super::resources::ask::Ask;
 use super::resources::collection::{Below, Collection};
 use super::resources::content::{Place, Sent};
-use super::resources::negotiate::{COLLECTION, FORM, Fields, RECORD, Wanted, wants_no_content};
+use super::resources::negotiate::{COLLECTION, Chosen, FORM, RECORD, Wanted, wants_no_content};
 use super::resources::plain::List;
 use super::resources::{body, form};
 use super::rest::lists;
 use super::rest::{self, TextPath, in_json};
-use super::spell::Speaks;
+use super::spell::{Asker, Speaks};
 use super::{accept, pages, tags};
 use crate::app::App;
+use crate::config::Config;
 use crate::engine::Engine;
 use crate::model::naming;
 
@@ -56,7 +60,14 @@ enum Found<'s> {
 }
 
 impl Served {
-    pub fn new(app: &App, engine: Engine, store: &str, streams: rest::Streams) -> Served {
+    pub fn new(
+        app: &App,
+        engine: Engine,
+        answers: Arc<Answers>,
+        store: &str,
+        streams: rest::Streams,
+        config: &Config,
+    ) -> Served {
         let manifest = &app.manifest;
         let mut addresses = Vec::new();
         for endpoint in &manifest.texts {
@@ -65,10 +76,10 @@ impl Served {
             }
         }
         addresses.extend(manifest.lists.iter().map(|list| (list.path.clone(), "a plain list")));
-        let site = Site::new(manifest, engine, store);
+        let site = Site::new(manifest, engine, answers, store);
         addresses.extend(site.collections.iter().map(|collection| (collection.path.clone(), "records")));
         let rest = rest::Served::new(app, &site, streams);
-        let pages = pages::Served::new(app, &site);
+        let pages = pages::Served::new(app, &site, config);
         Served { site, rest, pages, addresses }
     }
 
@@ -100,17 +111,19 @@ impl Served {
                 (collection.route(below), Speaks::Otherwise(otherwise))
             }
         };
-        Some(Owner { route, speaks })
+        Some(Owner { route: route.into(), speaks })
     }
 
-    fn error(&self, problem: &Problem, path: &str, request_id: &str) -> String {
+    fn error(&self, problem: &Problem, asker: &Asker, request_id: &str) -> String {
+        let path = asker.uri.path();
         let found = self.find(path);
         let near = if found.is_none() { self.near(path) } else { None };
         let collection = match found {
             Some(Found::Records(collection, _)) => Some(collection),
             Some(Found::Text(_) | Found::List(_) | Found::Value(..)) | None => None,
         };
-        self.pages.error(problem, collection, near.as_deref(), request_id)
+        let ways = self.pages.ways_of_error(&self.site, problem, asker);
+        self.pages.error(problem, collection, near.as_deref(), ways, request_id)
     }
 
     /// What was perhaps meant by a path that leads nowhere.
@@ -127,31 +140,54 @@ impl Served {
         Some(plain.clone()).filter(leads).or_else(|| nearest(&plain)).or_else(below)
     }
 
+    /// The answer of a text endpoint, where neither its body nor anything else has to be waited for.
+    fn text_at_once(&self, request: &Request) -> Option<Response> {
+        let text = self.rest.texts.get(request.uri().path()).filter(|_| request.body().is_end_stream())?;
+        text.answer_at_once(request.method(), request.headers())
+    }
+
+    /// What was answered before and is still exact, or an answer made now.
     async fn answer(&self, request: Request) -> Response {
-        let path = request.uri().path().to_owned();
-        match self.find(&path) {
+        let (head, body) = request.into_parts();
+        let (found, answers) = (self.find(head.uri.path()), &self.site.answers);
+        let asked = match &found {
+            Some(Found::List(_) | Found::Value(..) | Found::Records(..)) => asked(&head, &body),
+            // A text is sent as quickly as it is found.
+            Some(Found::Text(_)) | None => None,
+        };
+        let Some(asked) = asked else { return Box::pin(self.make(found, &head, body)).await };
+        match answers.find(&asked, &head.headers).await {
+            Some(response) => response,
+            None => {
+                let made = Box::pin(self.make(found, &head, body)).await;
+                answers.keep(&asked, made).await
+            }
+        }
+    }
+
+    async fn make(&self, found: Option<Found<'_>>, head: &Parts, body: Body) -> Response {
+        match found {
             Some(Found::Text(text)) => {
-                let (head, body) = request.into_parts();
                 ignore(body).await;
-                text.answer(&head.method, &head.headers, |view| self.pages.own(&head, view)).await
+                text.answer(&head.method, &head.headers, |view| self.pages.own(head, view)).await
             }
             Some(Found::List(list)) => {
-                let (head, body) = taken(request).await;
-                match self.plain(list, &head, &body).await {
+                let body = taken(body).await;
+                match self.plain(list, head, &body).await {
                     Some(page) => {
                         let page = page.unwrap_or_else(IntoResponse::into_response);
                         lists::tagged(&self.site.engine, list, page).await
                     }
-                    None => lists::answer(&self.site.engine, list, None, &head, body).await,
+                    None => lists::answer(&self.site, list, None, head, body).await,
                 }
             }
             Some(Found::Value(list, index)) => {
-                let (head, body) = taken(request).await;
-                lists::answer(&self.site.engine, list, Some(index), &head, body).await
+                let body = taken(body).await;
+                lists::answer(&self.site, list, Some(index), head, body).await
             }
             Some(Found::Records(collection, below)) => {
-                let (head, body) = taken(request).await;
-                let ask = Ask { site: &self.site, collection, head: &head };
+                let body = taken(body).await;
+                let ask = Ask { site: &self.site, collection, head };
                 self.records(&ask, below, body).await.unwrap_or_else(IntoResponse::into_response)
             }
             None => not_found().into_response(),
@@ -167,7 +203,7 @@ impl Served {
     ) -> Option<Result<Response, Problem>> {
         match (&head.method, body) {
             (&Method::GET | &Method::HEAD, _) => {
-                let wanted = list.offers().choose(&accept::Accept::of(&head.headers), Fields::Unsaid);
+                let wanted = list.offers().choose(&accept::Accept::of(&head.headers), Chosen::Nothing);
                 if wanted == Some(Wanted::Page) {
                     Some(self.pages.plain(&self.site, list, head).await)
                 } else {
@@ -222,42 +258,51 @@ impl Served {
         match below {
             Below::List => match ask.collection.offers().wanted(headers, ask.chosen())? {
                 Wanted::Page => pages.list(ask).await,
-                wanted @ (Wanted::Json | Wanted::Lines | Wanted::Ndjson | Wanted::Events) => {
+                wanted @ (Wanted::Json | Wanted::Lines | Wanted::Ndjson | Wanted::Csv | Wanted::Events) => {
                     ask.list(wanted, &self.rest.streams).await
                 }
             },
-            Below::Record(id) => match (ask.id(id)?, RECORD.wanted(headers, ask.chosen())?) {
+            Below::Record(id) => match (ask.id(id)?, RECORD.wanted(headers, ask.chosen_fields())?) {
                 (id, Wanted::Page) => pages.one(ask, id).await,
-                (id, Wanted::Json | Wanted::Lines | Wanted::Ndjson | Wanted::Events) => ask.one(id).await,
+                (id, Wanted::Json | Wanted::Lines | Wanted::Ndjson | Wanted::Csv | Wanted::Events) => {
+                    ask.one(id).await
+                }
             },
             Below::Nested(above, nested) => {
                 match (ask.id(above)?, COLLECTION.wanted(headers, ask.chosen())?) {
                     (above, Wanted::Page) => pages.list_below(ask, above, nested).await,
-                    (above, wanted @ (Wanted::Json | Wanted::Lines | Wanted::Ndjson | Wanted::Events)) => {
-                        ask.list_below(above, nested, wanted).await
-                    }
+                    (
+                        above,
+                        wanted @ (Wanted::Json
+                        | Wanted::Lines
+                        | Wanted::Ndjson
+                        | Wanted::Csv
+                        | Wanted::Events),
+                    ) => ask.list_below(above, nested, wanted).await,
                 }
             }
             Below::NestedRecord(above, nested, id) => {
-                match (ask.id(above)?, ask.id(id)?, RECORD.wanted(headers, ask.chosen())?) {
+                match (ask.id(above)?, ask.id(id)?, RECORD.wanted(headers, ask.chosen_fields())?) {
                     (above, id, Wanted::Page) => pages.one_below(ask, above, nested, id).await,
-                    (above, id, Wanted::Json | Wanted::Lines | Wanted::Ndjson | Wanted::Events) => {
-                        ask.one_below(above, nested, id).await
-                    }
+                    (
+                        above,
+                        id,
+                        Wanted::Json | Wanted::Lines | Wanted::Ndjson | Wanted::Csv | Wanted::Events,
+                    ) => ask.one_below(above, nested, id).await,
                 }
             }
             Below::New => {
-                FORM.wanted(headers, Fields::Unsaid)?;
+                FORM.wanted(headers, Chosen::Nothing)?;
                 pages.new_form(ask).await
             }
             Below::Edit(id) => {
                 let id = ask.id(id)?;
-                FORM.wanted(headers, Fields::Unsaid)?;
+                FORM.wanted(headers, Chosen::Nothing)?;
                 pages.edit_form(ask, id).await
             }
             Below::Delete(id) => {
                 let id = ask.id(id)?;
-                FORM.wanted(headers, Fields::Unsaid)?;
+                FORM.wanted(headers, Chosen::Nothing)?;
                 pages.delete_form(ask, id).await
             }
         }
@@ -339,11 +384,34 @@ impl Front {
         Arc::new(move |path| front.0.load().owner(path))
     }
 
+    /// Answers for the foundation at the paths that have an owner.
+    pub fn handler(&self) -> Handler {
+        let front = self.clone();
+        Arc::new(move |request| {
+            let served = front.0.load_full();
+            match served.text_at_once(&request) {
+                Some(response) => Answer::Now(response),
+                None => Answer::Soon(Box::pin(async move { served.answer(request).await })),
+            }
+        })
+    }
+
     /// Tells the foundation how an error looks to people.
     pub fn errors(&self) -> ErrorPage {
         let front = self.clone();
-        Arc::new(move |problem, path, request_id| front.0.load().error(problem, path, request_id))
+        Arc::new(move |problem, asker, request_id| front.0.load().error(problem, asker, request_id))
     }
+}
+
+/// Everything of a reading that lists and pages look at. The host is in links; cookies tell what was just done.
+fn asked<'r>(head: &'r Parts, body: &Body) -> Option<Asked<'r>> {
+    let is_reading = head.method == Method::GET || head.method == Method::HEAD;
+    if !is_reading || !body.is_end_stream() {
+        return None;
+    }
+    let text = head.uri.path_and_query()?.as_str().as_bytes();
+    let [scheme, host] = head.extensions.get::<Client>().map_or([&b""[..]; 2], Client::told);
+    Asked::new(&[b"front", text, scheme, host], &head.headers, &[ACCEPT, COOKIE, HOST])
 }
 
 /// What is served here and where to go: a page for people, lines for shells.
@@ -365,12 +433,11 @@ async fn serve(State(front): State<Front>, request: Request) -> Response {
     front.0.load_full().answer(request).await
 }
 
-/// A request with its whole body, read in any case: a connection with unread bytes could not be used again.
-async fn taken(request: Request) -> (Parts, Result<Bytes, Problem>) {
-    let (head, body) = request.into_parts();
+/// The whole body, read in any case: a connection with unread bytes could not be used again.
+async fn taken(body: Body) -> Result<Bytes, Problem> {
     let body = axum::body::to_bytes(body, usize::MAX).await;
     // The foundation says it better when it is a limit that cut it off.
-    (head, body.map_err(|_| Problem::bad_request("MALFORMED_BODY", "the body ended early")))
+    body.map_err(|_| Problem::bad_request("MALFORMED_BODY", "the body ended early"))
 }
 
 /// Reads what nobody asked for to its end: a connection with unread bytes could not be used again.

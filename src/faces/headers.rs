@@ -1,6 +1,7 @@
 //! The headers that every answer carries unless a face has set its own: request id, security, caching.
 
 use std::hash::{BuildHasher, RandomState};
+use std::io::Write;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,27 +20,45 @@ pub const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-s
 
 /// The id of one request: in its answer, in its log line and in what it leaves in error messages.
 #[derive(Debug, Clone)]
-pub struct RequestId(HeaderValue);
+pub struct RequestId(Id);
+
+#[derive(Debug, Clone)]
+enum Id {
+    /// The caller's own.
+    Given(Box<str>),
+    /// So many digits of it are used. In place: nearly every request gets one.
+    Fresh([u8; LONGEST_FRESH], usize),
+}
+
+/// Two numbers of 64 bits in hexadecimal digits, and a dash.
+const LONGEST_FRESH: usize = 33;
 
 impl RequestId {
     /// The caller's own id if it is harmless to repeat, so that one id follows a request through many servers.
     pub fn of(headers: &HeaderMap) -> Self {
         let own = headers.get(X_REQUEST_ID).filter(|id| is_harmless(id.as_bytes()));
         // A copy: a part of the head would keep all of it for as long as a stream lasts.
-        let own = own.and_then(|id| HeaderValue::from_bytes(id.as_bytes()).ok());
-        own.map_or_else(RequestId::fresh, RequestId)
+        let own = own.and_then(|id| id.to_str().ok()).map(|id| RequestId(Id::Given(id.into())));
+        own.unwrap_or_else(RequestId::fresh)
     }
 
     /// Unique without asking the system for randomness on every request: a random start, then counting.
     fn fresh() -> Self {
         static START: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(std::process::id()));
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        let id = format!("{:016x}-{:x}", *START, NEXT.fetch_add(1, Ordering::Relaxed));
-        RequestId(HeaderValue::try_from(id).expect("hexadecimal digits and a dash"))
+        let mut digits = [0; LONGEST_FRESH];
+        let mut room = &mut digits[..];
+        // There is room for both numbers.
+        let _ = write!(room, "{:016x}-{:x}", *START, NEXT.fetch_add(1, Ordering::Relaxed));
+        let used = LONGEST_FRESH - room.len();
+        RequestId(Id::Fresh(digits, used))
     }
 
     pub fn as_str(&self) -> &str {
-        self.0.to_str().expect("checked or made of visible ASCII")
+        match &self.0 {
+            Id::Given(id) => id,
+            Id::Fresh(digits, used) => std::str::from_utf8(&digits[..*used]).expect("hexadecimal digits"),
+        }
     }
 }
 
@@ -64,7 +83,7 @@ pub fn complete(headers: &mut HeaderMap, status: StatusCode, id: &RequestId) {
             entry.insert(HeaderValue::from_static(value));
         }
     }
-    headers.insert(X_REQUEST_ID, id.0.clone());
+    headers.insert(X_REQUEST_ID, HeaderValue::from_str(id.as_str()).expect("visible ASCII"));
 }
 
 #[cfg(test)]

@@ -6,11 +6,14 @@ use xxhash_rust::xxh3::Xxh3;
 use super::problem::Problem;
 use crate::engine::Key;
 
+/// Where it stands.
+pub const HEADER: &str = "idempotency-key";
+
 const LONGEST: usize = 255;
 
 /// The key that a request came with; `target` is its method and path.
 pub fn key(headers: &HeaderMap, target: &str, body: &[u8]) -> Result<Option<Key>, Problem> {
-    let mut given = headers.get_all("idempotency-key").iter();
+    let mut given = headers.get_all(HEADER).iter();
     let Some(value) = given.next() else { return Ok(None) };
     let key = value.to_str().ok().map(bare).filter(|key| (1..=LONGEST).contains(&key.len()));
     let (Some(key), None) = (key, given.next()) else {

@@ -1,6 +1,7 @@
 //! What one request may cost in bytes and time: a body that is counted, a deadline, and a net for panics.
 
 use std::any::Any;
+use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,7 +11,6 @@ use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
@@ -20,24 +20,31 @@ use http_body::{Frame, SizeHint};
 use super::problem::Problem;
 use crate::config::Limits;
 
-/// When the first byte of the request came, told by the accept loop.
-#[derive(Debug, Clone, Copy)]
-pub struct Arrived(pub Instant);
-
-/// A request that is answered with this and nothing else: its head was malformed, too large or too slow.
-#[derive(Debug, Clone)]
-pub struct Refused(pub Problem);
+/// How a request came, told by the accept loop.
+#[derive(Debug)]
+pub struct Came {
+    /// The other end of the TCP connection.
+    pub peer: SocketAddr,
+    /// When its first byte came.
+    pub at: Instant,
+    /// It is answered with this and nothing else: its head was malformed, too large or too slow.
+    pub refused: Option<Box<Problem>>,
+}
 
 /// Runs the rest of the stack within the limits.
-pub(super) async fn bounded(limits: &Limits, request: Request, next: Next) -> Response {
+pub(super) async fn bounded<F: Future<Output = Response>>(
+    limits: &Limits,
+    came: Instant,
+    request: Request,
+    run: impl FnOnce(Request) -> F,
+) -> Response {
     if let Err(problem) = readable(request.headers(), limits.body) {
         return problem.closing().into_response();
     }
-    let arrived = request.extensions().get::<Arrived>().map_or_else(Instant::now, |arrived| arrived.0);
     let state = Arc::new(Progress::of(request.body()));
     let request = request.map(|body| metered(body, limits.body, &state));
-    let work = AssertUnwindSafe(next.run(request)).catch_unwind();
-    let answer = tokio::time::timeout_at((arrived + limits.request_timeout).into(), work).await;
+    let work = AssertUnwindSafe(run(request)).catch_unwind();
+    let answer = tokio::time::timeout_at((came + limits.request_timeout).into(), work).await;
     match (answer, state.get()) {
         (_, Progress::TOO_LARGE) => too_large(limits.body).closing().into_response(),
         (_, Progress::BROKEN) => broken_body().closing().into_response(),

@@ -1,17 +1,19 @@
 //! One log line and one measurement for every request, written when its answer has ended or its client has gone.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
 use axum::body::{Body, Bytes};
-use axum::extract::MatchedPath;
 use axum::extract::Request;
 use http::{Method, StatusCode, Uri};
 use http_body::{Body as _, Frame, SizeHint};
 
 use super::client::Client;
+use super::foundation::Matched;
 use super::headers::RequestId;
 use super::health::is_probe;
 use super::metrics::Metrics;
@@ -22,16 +24,32 @@ const GONE: u16 = 499;
 /// Longer paths are cut in the log.
 const PATH_SHOWN: usize = 256;
 
+/// What metrics call the place that was asked.
+pub(super) enum Route {
+    Unknown,
+    Known(Cow<'static, str>),
+    /// Known once the router has found it.
+    Matched(Matched),
+}
+
+impl Route {
+    fn name(&self) -> Option<&str> {
+        match self {
+            Route::Unknown => None,
+            Route::Known(name) => Some(name),
+            Route::Matched(matched) => matched.path(),
+        }
+    }
+}
+
 /// Follows one request. Dropping it writes the line, so that no way of ending goes unlogged.
 pub(super) struct Ticket {
-    metrics: Metrics,
+    metrics: Arc<Metrics>,
     arrived: Instant,
     method: Method,
     /// Its query string is never logged: it may hold what a client keeps secret.
     uri: Uri,
-    route: Option<MatchedPath>,
-    /// Stands for the route where there is none.
-    pub(super) owner: Option<String>,
+    pub(super) route: Route,
     id: RequestId,
     client: Option<IpAddr>,
     status: Option<StatusCode>,
@@ -44,7 +62,7 @@ impl Ticket {
         arrived: Instant,
         id: &RequestId,
         client: &Client,
-        metrics: &Metrics,
+        metrics: &Arc<Metrics>,
     ) -> Self {
         metrics.active.inc();
         Ticket {
@@ -52,8 +70,7 @@ impl Ticket {
             arrived,
             method: request.method().clone(),
             uri: request.uri().clone(),
-            route: request.extensions().get().cloned(),
-            owner: None,
+            route: Route::Unknown,
             id: id.clone(),
             client: client.address,
             status: None,
@@ -89,8 +106,7 @@ impl Drop for Ticket {
         let took = self.arrived.elapsed();
         let status = self.status.map_or(GONE, |status| status.as_u16());
         self.metrics.active.dec();
-        let route = self.route.as_ref().map(MatchedPath::as_str).or(self.owner.as_deref());
-        self.metrics.observe(&self.method, route, status, took);
+        self.metrics.observe(&self.method, self.route.name(), status, took);
         self.write_line(status, (took.as_secs_f64() * 1e6).round() / 1e3);
     }
 }

@@ -1,6 +1,7 @@
 //! What the server counts about itself, in the OpenMetrics text that Prometheus reads at `/metrics`.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use axum::Router;
@@ -15,6 +16,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::problem::Problem;
 use super::process::Process;
@@ -27,10 +29,14 @@ const BUCKETS: [f64; 14] = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.7
 pub struct Metrics {
     registry: Arc<Mutex<Registry>>,
     durations: Family<Labels, Histogram, fn() -> Histogram>,
+    /// The same by a hash of their labels, which need not be copied to be found.
+    known: Arc<RwLock<HashMap<u64, Histogram>>>,
     pub(super) active: Gauge,
     pub connections: Gauge,
     subscriptions: Family<Carried, Gauge>,
     events: Family<Carried, Counter>,
+    /// Answers that were given again.
+    pub repeated: Counter,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -75,10 +81,12 @@ impl Metrics {
         let metrics = Metrics {
             registry: Arc::default(),
             durations: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
+            known: Arc::default(),
             active: Gauge::default(),
             connections: Gauge::default(),
             subscriptions: Family::default(),
             events: Family::default(),
+            repeated: Counter::default(),
         };
         metrics.registry(|registry| metrics.register(registry));
         metrics
@@ -95,6 +103,8 @@ impl Metrics {
         registry.register("http_server_connections", "Open connections", self.connections.clone());
         registry.register("trefoil_subscriptions", "Open subscriptions", self.subscriptions.clone());
         registry.register("trefoil_subscription_events", "Events given to subscribers", self.events.clone());
+        let help = "Answers given again because nothing had changed";
+        registry.register("trefoil_answers_repeated", help, self.repeated.clone());
         let version = vec![("version", env!("CARGO_PKG_VERSION"))];
         registry.register("trefoil_build", "The running version", Info::new(version));
         registry.register_collector(Box::new(Process::start()));
@@ -102,9 +112,17 @@ impl Metrics {
 
     /// `route` is the template that matched, never the path: paths are without number.
     pub(super) fn observe(&self, method: &Method, route: Option<&str>, status: u16, took: Duration) {
-        let route = route.unwrap_or("unmatched").to_owned();
-        let labels = Labels { method: method_label(method), route, status };
-        self.durations.get_or_create(&labels).observe(took.as_secs_f64());
+        let (method, route) = (method_label(method), route.unwrap_or("unmatched"));
+        let seed = xxh3_64_with_seed(method.as_bytes(), status.into());
+        let key = xxh3_64_with_seed(route.as_bytes(), seed);
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        let histogram = known.unwrap_or_else(|| {
+            let labels = Labels { method, route: route.to_owned(), status };
+            let histogram = self.durations.get_or_create(&labels).clone();
+            let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+            known.entry(key).or_insert(histogram).clone()
+        });
+        histogram.observe(took.as_secs_f64());
     }
 
     /// A subscription that is carried so has begun.

@@ -1,6 +1,7 @@
 //! How the server is spoken to: the faces, and the common ground of HTTP they stand on.
 
 pub mod accept;
+pub mod answers;
 mod assets;
 pub mod becomes;
 pub mod bell;
@@ -17,6 +18,7 @@ pub mod limits;
 mod log;
 pub mod metrics;
 pub mod outbox;
+mod packed;
 pub mod pages;
 pub mod problem;
 mod process;

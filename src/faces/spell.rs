@@ -2,14 +2,16 @@
 
 use axum::body::Body;
 use axum::response::Response;
-use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, VARY};
-use http::{HeaderMap, HeaderValue, Uri};
+use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, VARY};
+use http::{HeaderMap, HeaderValue, Method, Request, Uri};
 use serde_json::{Value, json};
 
 use super::accept::Accept;
+use super::client::Client;
 use super::foundation::ErrorPage;
 use super::problem::{About, Problem, Voice};
-use super::resources::query::chooses_fields;
+use super::resources::negotiate::Chosen;
+use super::resources::query::chosen;
 use crate::error::{Segment, Violation};
 
 /// What the body of an error depends on, kept from the request before a handler takes it.
@@ -17,10 +19,13 @@ use crate::error::{Segment, Violation};
 /// Only kept, not judged: nearly every request succeeds and never needs the judgement.
 #[derive(Debug, Clone)]
 pub struct Asker {
-    uri: Uri,
+    pub method: Method,
+    pub uri: Uri,
+    client: Client,
+    host: Option<HeaderValue>,
     accept: Vec<HeaderValue>,
-    /// The body was JSON.
-    sent_json: bool,
+    /// What the body was.
+    sent: Option<HeaderValue>,
     /// Set where the path has a say.
     pub(super) speaks: Option<Speaks>,
 }
@@ -35,22 +40,40 @@ pub enum Speaks {
 }
 
 impl Asker {
-    pub fn of(uri: &Uri, headers: &HeaderMap) -> Self {
-        let sent = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
-        let sent_json = sent.to_ascii_lowercase().windows(4).any(|part| part == b"json");
-        let accept = headers.get_all(ACCEPT).iter().cloned().collect();
-        Asker { uri: uri.clone(), accept, sent_json, speaks: None }
+    pub fn of<B>(request: &Request<B>, client: &Client) -> Self {
+        let headers = request.headers();
+        Asker {
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            client: client.clone(),
+            host: headers.get(HOST).cloned(),
+            accept: headers.get_all(ACCEPT).iter().cloned().collect(),
+            sent: headers.get(CONTENT_TYPE).cloned(),
+            speaks: None,
+        }
+    }
+
+    /// By which address we were reached: `https://shop.example`.
+    pub fn origin(&self) -> String {
+        self.client.origin(self.host.as_ref())
     }
 
     fn speaks_graphql(&self) -> bool {
         self.uri.path().strip_prefix("/graphql").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
+    fn sent_json(&self) -> bool {
+        let sent = self.sent.as_ref().map(HeaderValue::as_bytes).unwrap_or_default();
+        sent.windows(4).any(|part| part.eq_ignore_ascii_case(b"json"))
+    }
+
     fn voice(&self) -> Voice {
         let otherwise = match self.speaks {
             Some(Speaks::Always(voice)) => return voice,
-            // Who sends JSON, or names fields, and asks for nothing in particular is a program.
-            Some(Speaks::Otherwise(Voice::Html)) if self.sent_json || chooses_fields(&self.uri) => {
+            // Who sends JSON, or names fields or a format, and asks for nothing in particular is a program.
+            Some(Speaks::Otherwise(Voice::Html))
+                if self.sent_json() || chosen(&self.uri) != Chosen::Nothing =>
+            {
                 Voice::Json
             }
             Some(Speaks::Otherwise(voice)) => voice,
@@ -77,7 +100,8 @@ impl Asker {
 }
 
 fn by_accept(accept: &Accept<'_>, otherwise: Voice) -> Voice {
-    const JSON: [&str; 3] = ["application/problem+json", "application/json", "application/x-ndjson"];
+    const JSON: [&str; 4] =
+        ["application/problem+json", "application/json", "application/x-ndjson", "text/csv"];
     if accept.prefers_html() {
         Voice::Html
     } else if JSON.iter().any(|media| accept.names(media)) {
@@ -100,7 +124,7 @@ pub fn spell(
     let voice = problem.voice.unwrap_or_else(|| asker.voice());
     let (media, body) = match voice {
         Voice::GraphQl => (asker.graphql_media(), graphql(problem, request_id)),
-        Voice::Html => ("text/html; charset=utf-8", page(problem, asker.uri.path(), request_id)),
+        Voice::Html => ("text/html; charset=utf-8", page(problem, asker, request_id)),
         Voice::Json => ("application/problem+json; charset=utf-8", problem_json(problem, request_id)),
         Voice::Text => ("text/plain; charset=utf-8", text(problem, request_id)),
     };
@@ -201,13 +225,13 @@ mod tests {
     use axum::response::IntoResponse;
 
     fn spelled(path: &'static str, accept: &'static str, problem: Problem) -> (String, String) {
-        let mut headers = HeaderMap::new();
-        headers.insert(ACCEPT, HeaderValue::from_static(accept));
+        let request = Request::get(path).header(ACCEPT, accept).body(()).expect("a request");
+        let client = Client::of(None, request.headers(), &[]);
         let response = spell(
             &problem,
-            &Asker::of(&Uri::from_static(path), &headers),
+            &Asker::of(&request, &client),
             "id-1",
-            &(std::sync::Arc::new(|problem: &Problem, _: &str, id: &str| format!("{} {id}", problem.detail))
+            &(std::sync::Arc::new(|problem: &Problem, _: &Asker, id: &str| format!("{} {id}", problem.detail))
                 as ErrorPage),
             problem.clone().into_response(),
         );

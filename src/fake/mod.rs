@@ -13,6 +13,8 @@ use crate::engine::{Operation, Selection};
 use crate::error::{Error, Result};
 use crate::model::{Field, FieldId, Item, Kind, Model, OnDelete, Rule, Scalar, TypeId, Value, coerce};
 
+/// So deep values are made up that may be without end.
+const DEEP: usize = 3;
 /// How often another value is tried where a rule does not allow the first.
 const TRIES: u64 = 20;
 
@@ -130,7 +132,7 @@ impl<'m> Fakes<'m> {
             return Ok(None);
         }
         for number in 0..TRIES {
-            let made = self.made_up(owner, field, &field.kind, id, chance.try_number(number));
+            let made = self.made_up(owner, field, &field.kind, id, chance.try_number(number), 0);
             let Some(value) = made.map(Value::from) else { break };
             if coerce::field(self.model, field, &value).is_ok() {
                 return Ok(Some(value));
@@ -143,22 +145,34 @@ impl<'m> Fakes<'m> {
         Err(Error::invalid(&format!("{owner}.{}", field.name), "FAKE", message))
     }
 
-    fn made_up(&self, owner: &str, field: &Field, kind: &Kind, id: i64, chance: Chance) -> Option<Json> {
+    fn made_up(
+        &self,
+        owner: &str,
+        field: &Field,
+        kind: &Kind,
+        id: i64,
+        chance: Chance,
+        depth: usize,
+    ) -> Option<Json> {
         match kind {
             Kind::Scalar(scalar) => scalar_value(owner, field, *scalar, id, chance),
             Kind::Enum(name) => {
                 let values = &self.model.enums.get(name)?.values;
                 (!values.is_empty()).then(|| json!(chance.pick(values)))
             }
-            Kind::Embedded(name) => self.embedded(name, id, chance),
-            Kind::List(item) => Some(self.list(owner, field, item, id, chance)),
+            Kind::Embedded(name) => self.embedded(name, id, chance, depth + 1),
+            Kind::List(item) => Some(self.list(owner, field, item, id, chance, depth)),
             Kind::Id | Kind::Reference { .. } | Kind::Inverse { .. } | Kind::Link { .. } | Kind::Unstored => {
                 None
             }
         }
     }
 
-    fn embedded(&self, name: &str, id: i64, chance: Chance) -> Option<Json> {
+    /// `None` where there is no end to it.
+    fn embedded(&self, name: &str, id: i64, chance: Chance, depth: usize) -> Option<Json> {
+        if depth > DEEP {
+            return None;
+        }
         let mut object = serde_json::Map::new();
         for inner in &self.model.embedded.get(name)?.fields {
             // A type may be inside itself.
@@ -166,19 +180,18 @@ impl<'m> Fakes<'m> {
             if inner.kind == Kind::Unstored || (is_deep && !inner.required) {
                 continue;
             }
-            let made = self.made_up(name, inner, &inner.kind, id, chance.of(&inner.name));
+            let made = self.made_up(name, inner, &inner.kind, id, chance.of(&inner.name), depth);
             object.insert(inner.name.clone(), made?);
         }
         Some(Json::Object(object))
     }
 
-    fn list(&self, owner: &str, field: &Field, item: &Item, id: i64, chance: Chance) -> Json {
+    fn list(&self, owner: &str, field: &Field, item: &Item, id: i64, chance: Chance, depth: usize) -> Json {
         let (least, most) = lengths(field);
         let most = most.unwrap_or(least.max(1) + 2).min(least.max(1) + 2);
         let count = least + chance.of("count").below(most.saturating_sub(least) + 1);
-        let values =
-            (0..count).map(|at| self.made_up(owner, field, &item.kind, id, chance.of("item").try_number(at)));
-        values.flatten().collect()
+        let one = |at| self.made_up(owner, field, &item.kind, id, chance.of("item").try_number(at), depth);
+        (0..count).filter_map(one).collect()
     }
 }
 

@@ -63,6 +63,18 @@ pub fn typed(model: &Model, field: &Field, value: &Value) -> Result<Stored, Vec<
     stored(model.into(), &field.kind, value, Label(&field.name))
 }
 
+/// An id that was chosen for a new record. Ids go on behind the greatest there is, and the last one would be the end.
+pub fn chosen_id(id: Option<i64>) -> Result<Option<i64>, Vec<Violation>> {
+    const GREATEST: i64 = 9_000_000_000_000_000_000;
+    match id {
+        Some(id) if id > GREATEST => {
+            let message = format!("Id must not be above {GREATEST}: new ids go on behind it");
+            Err(vec![Violation::new("id", "RANGE", message)])
+        }
+        Some(_) | None => Ok(id),
+    }
+}
+
 /// The ids of a link; a record twice counts once.
 pub fn ids(field: &Field, value: &Value) -> Result<Vec<i64>, Vec<Violation>> {
     let label = Label(&field.name);

@@ -1,5 +1,7 @@
 //! Conversions between [`Value`] and Rust's own types.
 
+use std::borrow::Cow;
+
 use super::{Value, decimal, scalars};
 
 impl Value {
@@ -22,6 +24,19 @@ impl Value {
             | Value::Number(_)
             | Value::String(_)
             | Value::Object(_) => None,
+        }
+    }
+
+    /// The fields of an object; otherwise what it is instead, for messages.
+    pub fn into_fields(self) -> Result<Vec<(String, Value)>, Cow<'static, str>> {
+        match self {
+            Value::Object(fields) => Ok(fields),
+            other @ (Value::Null
+            | Value::Bool(_)
+            | Value::Int(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::List(_)) => Err(other.noun()),
         }
     }
 

@@ -46,6 +46,48 @@ pub fn given(model: &Model, fields: &[Field]) -> Option<Json> {
     Some(Json::Object(object))
 }
 
+/// Changes what no two records may have in common, where another value can be made up.
+pub fn differ(model: &Model, fields: &[Field], object: &mut Json) {
+    for field in fields.iter().filter(|field| field.unique) {
+        if let Some(value) = object.get_mut(&field.input_name)
+            && let Some(other) = another(model, field, value)
+        {
+            *value = other;
+        }
+    }
+}
+
+/// A value beside this one that the field takes.
+fn another(model: &Model, field: &Field, value: &Json) -> Option<Json> {
+    let candidates = match value {
+        Json::Number(number) => {
+            let next =
+                number.as_i64().map_or_else(|| json!(number.as_f64().map(|n| n + 1.0)), |n| json!(n + 1));
+            vec![next]
+        }
+        Json::String(text) => texts_beside(text).into_iter().map(Json::from).collect(),
+        Json::Null | Json::Bool(_) | Json::Array(_) | Json::Object(_) => return None,
+    };
+    let passes = |other: &Json| coerce::field(model, field, &Value::from(other.clone())).is_ok();
+    candidates.into_iter().find(passes)
+}
+
+/// The next number where there is one (of a date, the next year); else the text with a number, or another last letter.
+fn texts_beside(text: &str) -> Vec<String> {
+    let is_digit = |c: char| c.is_ascii_digit();
+    if let Some(at) = text.find(is_digit) {
+        let rest = text[at..].trim_start_matches(is_digit);
+        let number = text[at..text.len() - rest.len()].parse::<u64>().unwrap_or_default();
+        return vec![format!("{}{}{rest}", &text[..at], number.saturating_add(1))];
+    }
+    let mut others: Vec<String> =
+        text.split_once('@').map(|(name, host)| format!("{name}2@{host}")).into_iter().collect();
+    others.extend([format!("{text} 2"), format!("{text}2")]);
+    let last = text.chars().last().and_then(|last| char::from_u32(u32::from(last) + 1));
+    others.extend(last.map(|next| text.chars().take(text.chars().count() - 1).chain([next]).collect()));
+    others
+}
+
 /// A change of one field.
 pub fn patch(model: &Model, fields: &[Field]) -> Option<Json> {
     let mut known = fields.iter().filter(|field| field.is_writable() && !field.unique);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::load::understand;
+use super::load::Understood;
 use super::{StartError, life};
 use crate::app::App;
 use crate::config::{Config, Database as Kind};
@@ -23,8 +23,6 @@ pub enum Purpose {
 /// A store in use by a command.
 pub struct Beside {
     pub engine: Engine,
-    /// The plain lists, without their slashes.
-    pub lists: Vec<String>,
     _lock: Option<DataLock>,
 }
 
@@ -32,10 +30,9 @@ pub async fn open(
     app: &App,
     config: &Config,
     registry: &Registry,
+    understood: &Understood,
     purpose: Purpose,
 ) -> Result<Beside, StartError> {
-    let understood =
-        understand(app, registry).map_err(|diagnostics| StartError::schema(app, &diagnostics))?;
     if config.database == Kind::Memory {
         let why = "memory: ends with its server; name a store with --data or --database";
         return Err(StartError::Settings(why.to_owned()));
@@ -55,10 +52,9 @@ pub async fn open(
     };
     let store = Arc::new(life::open_unlocked(config).await?);
     let mode = if may_change { Mode::Start } else { Mode::Plan };
-    fits(&life::migrate(&store, &understood, app, mode).await?)?;
-    let lists = app.manifest.lists.iter().map(|list| list.name().to_owned()).collect();
-    let engine = life::engine(&understood, registry, &Feed::new(store), config);
-    Ok(Beside { engine, lists, _lock: lock })
+    fits(&life::migrate(&store, understood, app, mode).await?)?;
+    let engine = life::engine(understood, registry, &Feed::new(store), config);
+    Ok(Beside { engine, _lock: lock })
 }
 
 /// What was only looked at must need no change.

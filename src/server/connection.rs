@@ -9,11 +9,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use axum::Router;
 use axum::body::Body;
 use http::header::CONNECTION;
 use http::{HeaderValue, Method, Request, Response, Version};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -21,15 +20,14 @@ use prometheus_client::metrics::gauge::Gauge;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tower::Service;
 
 use super::stream::{Ending, Stream};
 use super::turn::{Next, Outgoing, Turns};
 use super::wire::Wire;
 use crate::config::{Config, Limits};
 use crate::faces::becomes::{Endless, Tunnel};
-use crate::faces::client::Peer;
-use crate::faces::limits::{Arrived, Refused};
+use crate::faces::foundation::App;
+use crate::faces::limits::Came;
 use crate::faces::metrics::Metrics;
 use crate::faces::shutdown::Shutdown;
 
@@ -40,7 +38,7 @@ const TURNED_AWAY: usize = 64;
 const USUAL_BUFFER: usize = 400 << 10;
 
 struct Server {
-    app: Router,
+    app: App,
     limits: Arc<Limits>,
     open: Gauge,
     shutdown: Shutdown,
@@ -64,7 +62,7 @@ impl Drop for Place {
 /// Serves until [`Shutdown::drain`], then until everything has ended or the time for it is over.
 pub async fn serve(
     listeners: Vec<TcpListener>,
-    app: Router,
+    app: App,
     config: &Arc<Config>,
     metrics: &Metrics,
     shutdown: Shutdown,
@@ -209,23 +207,18 @@ async fn until_cut(shutdown: &Shutdown, mut work: impl FnMut(&mut Context<'_>) -
 }
 
 async fn answer(
-    mut app: Router,
+    app: App,
     request: Request<Incoming>,
     peer: SocketAddr,
     turns: Arc<Turns>,
 ) -> Result<Response<Outgoing>, Infallible> {
-    let mut request = request.map(Body::new);
     let is_head = request.method() == Method::HEAD;
     let ending = if request.version() == Version::HTTP_10 { Ending::Close } else { Ending::Chunk };
     let (arrival, turn) = turns.begin();
-    let extensions = request.extensions_mut();
-    extensions.insert(Peer(peer));
-    let first_byte = arrival.as_ref().and_then(|arrival| arrival.first_byte);
-    extensions.insert(Arrived(first_byte.unwrap_or_else(Instant::now)));
-    if let Some(refusal) = arrival.and_then(|arrival| arrival.refusal) {
-        extensions.insert(Refused(*refusal));
-    }
-    let mut response = app.call(request).await?;
+    let (first_byte, refused) = arrival.map_or((None, None), |arrival| (arrival.first_byte, arrival.refusal));
+    let came = Came { peer, at: first_byte.unwrap_or_else(Instant::now), refused };
+    let request = request.map(|body| if body.is_end_stream() { Body::empty() } else { Body::new(body) });
+    let mut response = app.answer(request, came).await;
     if let Some(tunnel) = response.extensions_mut().remove::<Tunnel>() {
         turns.become_tunnel();
         turns.go_on_as(Next::Tunnel(tunnel));

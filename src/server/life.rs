@@ -12,6 +12,7 @@ use super::{StartError, banner, connection, listen, seed};
 use crate::app::{App, Origin};
 use crate::config::{self, Config};
 use crate::engine::{Engine, Feed, PlanLimits, Registry, resolvers};
+use crate::faces::answers::Answers;
 use crate::faces::foundation::Ground;
 use crate::faces::front::{self, Front};
 use crate::faces::graphql::{Face, Served};
@@ -89,15 +90,22 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
     warn(&understood, &app);
 
     let (metrics, shutdown) = (Metrics::new(), Shutdown::new());
-    let face = Face::new(Served::new(engine.clone(), &config), &config);
+    let answers = Arc::new(Answers::new(engine.clone(), config.limits.answer_cache, &metrics));
+    let face = Face::new(Served::new(engine.clone(), &config).reusing(answers.clone()), &config);
     let face = face.within(&config, &metrics, &shutdown);
     let streams =
         rest::Streams { heartbeat: config.heartbeat, metrics: metrics.clone(), shutdown: shutdown.clone() };
     // The name of the very last place belongs to this store and to no other, nor to an older self it was restored from.
     let identity = feed.id(i64::MAX).await.map_err(StartError::store)?;
-    let front = Front::new(front::Served::new(&app, engine.clone(), &identity, streams.clone()));
+    let front = front::Served::new(&app, engine.clone(), answers, &identity, streams.clone(), &config);
+    let front = Front::new(front);
     let router = router(&face, &front, &store, &metrics, &shutdown);
-    let ground = Ground { owners: front.owners(), errors: front.errors() };
+    let ground = Ground {
+        owners: front.owners(),
+        errors: front.errors(),
+        owned: front.handler(),
+        direct: vec![face.direct()],
+    };
     let router = faces::foundation::wrap(router, ground, &config, &metrics, &shutdown);
     let addresses: Vec<SocketAddr> =
         listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
@@ -152,7 +160,7 @@ pub async fn make_anew(
         understand(app, registry).map_err(|diagnostics| StartError::schema(app, &diagnostics))?;
     let _lock = DataLock::take(path.parent().unwrap_or(path)).map_err(StartError::store)?;
     let partial = transfer::Partial::beside(path).map_err(failed)?;
-    let store = Database::sqlite(Some(&partial.path), Options::default()).map_err(StartError::store)?;
+    let store = Database::sqlite(Some(partial.path()), Options::default()).map_err(StartError::store)?;
     // Closes the file with the last of those who have it.
     drop(prepared(Arc::new(store), app, config, registry, &understood).await?);
     partial.replace(path).map_err(failed)
@@ -355,8 +363,12 @@ impl Site {
         warn(&understood, &app);
         let engine = engine(&understood, &self.registry, &self.feed, &self.config);
         let (identity, streams) = (&self.identity, self.streams.clone());
-        self.front.swap(front::Served::new(&app, engine.clone(), identity, streams));
-        self.face.swap(Served::new(engine, &self.config));
+        // Another schema gives other answers to the same requests.
+        let answers =
+            Arc::new(Answers::new(engine.clone(), self.config.limits.answer_cache, &streams.metrics));
+        let config = &self.config;
+        self.front.swap(front::Served::new(&app, engine.clone(), answers.clone(), identity, streams, config));
+        self.face.swap(Served::new(engine, &self.config).reusing(answers));
         Ok(understood.model.records.len())
     }
 }

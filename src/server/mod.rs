@@ -9,6 +9,7 @@ mod head;
 pub mod life;
 pub mod listen;
 pub mod load;
+mod log_lines;
 pub mod logging;
 pub mod seed;
 pub mod shutdown;

@@ -9,19 +9,19 @@ use tokio::sync::watch;
 
 use super::migrate::{MigrateError, Mode, Report};
 use super::{Options, PostgresStore, SqliteStore, postgres};
-use crate::engine::{Change, Deed, Done, Job, Log, LongWrite, ReadLimits, Store};
+use crate::engine::{Change, Deed, Done, Job, Log, LongWrite, ReadLimits, State, Store};
 use crate::error::Result;
 use crate::model::{Model, TypeId};
 
 pub enum Database {
-    Sqlite(SqliteStore),
+    Sqlite(Box<SqliteStore>),
     Postgres(PostgresStore),
 }
 
 impl Database {
     /// A file, or memory where none is named.
     pub fn sqlite(path: Option<&Path>, options: Options) -> Result<Database> {
-        SqliteStore::open(path, options).map(Database::Sqlite)
+        SqliteStore::open(path, options).map(|store| Database::Sqlite(Box::new(store)))
     }
 
     /// The error is a line for whoever starts the server.
@@ -63,7 +63,7 @@ impl Database {
 
     fn store(&self) -> &dyn Store {
         match self {
-            Database::Sqlite(store) => store,
+            Database::Sqlite(store) => &**store,
             Database::Postgres(store) => store,
         }
     }
@@ -80,6 +80,10 @@ impl Store for Database {
 
     fn ping(&self) -> BoxFuture<'_, Result<()>> {
         self.store().ping()
+    }
+
+    fn state(&self) -> Option<State> {
+        self.store().state()
     }
 
     fn log(&self) -> BoxFuture<'_, Result<Log>> {

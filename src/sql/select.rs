@@ -81,6 +81,16 @@ pub fn child_parameters<'a>(bounds: &'a Bounds, parents: &'a [i64]) -> Vec<Param
     bound
 }
 
+/// How many match, where the rows tell it by themselves: they were counted off from the beginning to the end.
+pub fn told_total(bounds: &Bounds, given: i64, more: bool) -> Option<u64> {
+    let is_told = bounds.after.is_none() && !more && (given > 0 || bounds.offset == 0);
+    let total = bounds.offset.saturating_add(given).unsigned_abs();
+    is_told.then_some(match bounds.count {
+        Count::UpTo(most) => total.min(u64::from(most) + 1),
+        Count::No | Count::Exact => total,
+    })
+}
+
 /// What the count binds: it counts all that match, wherever the caller is in the list.
 pub fn count_parameters(bounds: &Bounds) -> Vec<Parameter<'_>> {
     let mut bound = Vec::new();
@@ -96,7 +106,9 @@ fn condition_parameters<'a>(bounds: &'a Bounds, into: &mut Vec<Parameter<'a>>) {
     into.extend(bounds.conditions.iter().filter_map(|test| match test {
         Test::Compare { value, .. } => Some(Parameter::Cell(value.as_cell())),
         Test::OneOf { values, .. } => Some(Parameter::List(values)),
-        Test::Search { text } => Some(Parameter::Cell(text.as_cell())),
+        Test::Search { text } | Test::SearchAnyCase { pattern: text } => {
+            Some(Parameter::Cell(text.as_cell()))
+        }
         Test::IsNull { .. } | Test::NotNull { .. } | Test::Nothing => None,
     }));
 }
@@ -155,6 +167,9 @@ impl Selects<'_> {
         match bounds.count {
             Count::No => None,
             Count::Exact => Some(format!("SELECT count(*) {from}")),
+            Count::UpTo(_) if bounds.conditions.is_empty() => {
+                Some(self.dialect.count_up_to(&owner.table, &filter.parameter()))
+            }
             Count::UpTo(_) => {
                 Some(format!("SELECT count(*) FROM (SELECT 1 {from} LIMIT {}) AS c", filter.parameter()))
             }
@@ -389,16 +404,17 @@ impl<'m> Filter<'m> {
             Test::NotNull { field } => {
                 format!("{} IS NOT NULL", column(self.dialect, self.owner.field(*field)))
             }
-            Test::Search { .. } => self.search(),
+            Test::Search { .. } => self.search(Dialect::contains),
+            Test::SearchAnyCase { .. } => self.search(Dialect::fits),
             Test::Nothing => "1 = 0".to_owned(),
         }
     }
 
-    fn search(&mut self) -> String {
+    /// Whether any text of the record `holds` what is looked for.
+    fn search(&mut self, holds: fn(Dialect, &str, &str) -> String) -> String {
         let (dialect, text) = (self.dialect, self.parameter());
         let fields = self.owner.fields.iter().filter(|field| field.is_stored() && holds_text(&field.kind));
-        let terms: Vec<String> =
-            fields.map(|field| dialect.contains(&column(dialect, field), &text)).collect();
+        let terms: Vec<String> = fields.map(|field| holds(dialect, &column(dialect, field), &text)).collect();
         format!("({})", terms.join(" OR "))
     }
 

@@ -4,6 +4,7 @@ mod blame;
 mod change;
 mod connect;
 mod fault;
+mod gather;
 mod housekeeping;
 mod log;
 mod long;
@@ -11,6 +12,7 @@ mod read;
 mod readers;
 pub(super) mod session;
 pub(super) mod ticket;
+mod witness;
 mod writer;
 
 use std::path::Path;
@@ -25,15 +27,17 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use self::connect::{Place, Role, connect};
 use self::fault::to_error;
+use self::gather::Gather;
 use self::readers::Pool;
 use self::session::Session;
 use self::ticket::Ticket;
+use self::witness::Witness;
 use self::writer::{Message, Writer};
 use super::compile::{Program, Programs};
 use super::dialect::Dialect;
 use super::keys::Running;
 use super::migrate::{self, MigrateError, Mode, Report};
-use crate::engine::{Change, Deed, Done, Job, Log, LongWrite, ReadLimits, Store};
+use crate::engine::{Change, Deed, Done, Job, Log, LongWrite, ReadLimits, State, Store};
 use crate::error::{Error, Result};
 use crate::model::{Model, TypeId};
 
@@ -58,6 +62,8 @@ pub struct Options {
 pub struct SqliteStore {
     shared: Arc<Shared>,
     pool: Pool,
+    gather: Gather,
+    witness: Witness,
     running: Running,
     /// `None` only while being dropped, and, for readers, in memory: there the writer's connection is the store.
     write: Option<mpsc::Sender<Message>>,
@@ -110,8 +116,9 @@ impl SqliteStore {
             }
             read = Some(send);
         }
-        let (pool, running) = (Pool::default(), Running::default());
-        Ok(SqliteStore { shared, pool, running, write: Some(write), read, threads })
+        let (pool, gather, witness) = (Pool::default(), Gather::default(), Witness::default());
+        let running = Running::default();
+        Ok(SqliteStore { shared, pool, gather, witness, running, write: Some(write), read, threads })
     }
 
     /// Statements run so far, transaction control aside.
@@ -171,10 +178,9 @@ impl SqliteStore {
         found.map_err(|error| to_error(&error))
     }
 
-    async fn read(&self, mut job: Job, programs: Vec<Arc<Program>>) -> Result<Done> {
+    async fn read(&self, job: Job, programs: Vec<Arc<Program>>) -> Result<Done> {
         if self.read.is_some() && readers::is_quick(&programs) {
-            let run = self.pool.with(&self.shared, |session| readers::run(session, &mut job, &programs));
-            return run.map(|()| Done::Answered(job.answer)).map_err(|error| to_error(&error));
+            return self.gather.run(&self.pool, &self.shared, job, programs).await;
         }
         let (ticket, answered) = Ticket::new(job, programs, None);
         match &self.read {
@@ -214,6 +220,10 @@ impl Store for SqliteStore {
     fn ping(&self) -> BoxFuture<'_, Result<()>> {
         const LOOK: &str = "SELECT count(*) FROM sqlite_schema";
         Box::pin(self.look_up(|session| session.number(LOOK, &[]).map(drop)))
+    }
+
+    fn state(&self) -> Option<State> {
+        if self.shared.is_on_disk() { self.witness.state(&self.shared) } else { None }
     }
 
     fn log(&self) -> BoxFuture<'_, Result<Log>> {

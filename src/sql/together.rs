@@ -7,9 +7,9 @@ use crate::engine::plan::{Action, Chosen};
 use crate::model::{Cell, FieldId, Kind, Model, RecordType, Stored, TypeId};
 
 /// How many records go in one statement; a batch is a multiple of it or nearly so.
-const ROWS: usize = 128;
+pub const ROWS: usize = 128;
 /// PostgreSQL takes 65,535 parameters.
-const PARAMETERS: usize = 60_000;
+pub const PARAMETERS: usize = 60_000;
 /// So many ids are drawn and thrown away to pass one that was chosen; the way of one that is further is the trigger's.
 const FAR: i64 = 10_000_000;
 
@@ -29,10 +29,10 @@ pub struct New<'p> {
 }
 
 impl<'p> Together<'p> {
-    /// `None` where the plans are of several kinds, or a single one.
-    pub fn of(plans: &'p [(usize, Plan)]) -> Option<Together<'p>> {
+    /// `None` where the plans are of several kinds.
+    pub fn of(plans: &[&'p Plan]) -> Option<Together<'p>> {
         let mut all: Option<Together<'p>> = None;
-        for (_, plan) in plans {
+        for plan in plans {
             let Action::Create { record, id, values, links, selection } = &plan.action else { return None };
             if shows_something(selection) {
                 return None;
@@ -58,7 +58,7 @@ impl<'p> Together<'p> {
                 links,
             });
         }
-        all.filter(|all| all.rows.len() > 1 && all.width() > 0)
+        all.filter(|all| all.width() > 0)
     }
 
     fn width(&self) -> usize {

@@ -42,13 +42,14 @@ pub fn counter(dialect: Dialect, record: &RecordType) -> Option<Counter> {
     }
 }
 
-/// Parameters: the id where it is chosen, then the values.
+/// Parameters: of each record the id where it is chosen, then the values. Gives a row for each, in their order.
 pub fn insert(
     dialect: Dialect,
     record: &RecordType,
     chosen_id: bool,
     fields: &[FieldId],
     read: &Level,
+    records: usize,
 ) -> String {
     let id = chosen_id.then(|| dialect.quote("id"));
     let columns: Vec<String> = id.into_iter().chain(columns(dialect, record, fields)).collect();
@@ -57,8 +58,13 @@ pub fn insert(
     if columns.is_empty() {
         return format!("INSERT INTO {table} DEFAULT VALUES {returning}");
     }
-    let values: Vec<String> = (1..=columns.len()).map(|number| dialect.parameter(number)).collect();
-    format!("INSERT INTO {table} ({}) VALUES ({}) {returning}", columns.join(", "), values.join(", "))
+    let width = columns.len();
+    let row = |row: usize| {
+        let values: Vec<String> = (1..=width).map(|column| dialect.parameter(row * width + column)).collect();
+        format!("({})", values.join(", "))
+    };
+    let rows: Vec<String> = (0..records).map(row).collect();
+    format!("INSERT INTO {table} ({}) VALUES {} {returning}", columns.join(", "), rows.join(", "))
 }
 
 /// Parameters: the values, the id, and the expected version where there is one.

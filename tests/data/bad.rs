@@ -8,6 +8,8 @@ both![
     each_bad_row_is_named,
     what_refers_to_nothing_is_named,
     bad_rows_can_be_left_out,
+    an_id_given_twice_is_named,
+    an_id_leaves_room_behind_it,
     a_disk_that_takes_no_more
 ];
 
@@ -88,6 +90,33 @@ fn what_refers_to_nothing_is_named(kind: Kind) {
     assert_eq!(bench.all(&store), before);
 }
 
+fn an_id_given_twice_is_named(kind: Kind) {
+    let bench = Bench::new(kind);
+    let (store, before) = filled(&bench);
+    let twice = "{\"id\":7,\"name\":\"x\"}\n{\"id\":8,\"name\":\"y\"}\n{\"id\":\"7\",\"name\":\"z\"}\n";
+    let said = bench.pipe(&store, &["--resource", "people"], twice);
+    said.refused(&["standard input:3: Id is already taken", "nothing was imported"]);
+    assert_eq!(said.err.lines().count(), 2, "{}", said.err);
+    bench.write("people.csv", "id,name\n7,x\n7,y\n");
+    let said = bench.run("import", &store, &["--resource", "people", "--from", "people.csv"]);
+    said.refused(&["people.csv:3: Id is already taken", "nothing was imported"]);
+    assert_eq!(bench.all(&store), before);
+}
+
+/// Lines are told apart by their encoding as tables are.
+#[test]
+fn lines_in_another_encoding_are_told_so() {
+    let bench = Bench::new(Kind::File);
+    let (store, before) = filled(&bench);
+    let check = |bytes: &[u8], words: &str| {
+        bench.pipe(&store, &["--resource", "people"], bytes).refused(&[words, "nothing was imported"]);
+        assert_eq!(bench.all(&store), before);
+    };
+    check(b"{\"name\":\"a\"}\n{\"name\":\"Zo\xeb\"}\n", "standard input:2: this is not UTF-8");
+    check(b"\xff\xfe{\0\"\0n\0a\0m\0e\0\"\0", "standard input:1: this is UTF-16");
+    check(b"{\"name\":\"a\\u0000b\"}\n", "standard input:1: Name ");
+}
+
 /// Also those who refer to what was left out, and those who refer to them.
 fn bad_rows_can_be_left_out(kind: Kind) {
     let bench = Bench::new(kind);
@@ -124,6 +153,31 @@ fn bad_rows_can_be_left_out(kind: Kind) {
     assert!(said.succeeded, "{}", said.err);
     assert!(said.err.contains("left out: and 995 more; only 5 are told (--max-errors)"), "{}", said.err);
     assert!(said.err.contains("people 1,000; 1,000 left out"), "{}", said.err);
+}
+
+/// The last id of all would leave none for the next record, even where the import that chose it was refused.
+fn an_id_leaves_room_behind_it(kind: Kind) {
+    let bench = Bench::new(kind);
+    let store = bench.store();
+    let said = bench.pipe(&store, &["--resource", "teams"], r#"{"id":"9223372036854775807","title":"x"}"#);
+    said.refused(&["standard input:1: Id must not be above 9000000000000000000: new ids go on behind it"]);
+    let said = bench.pipe(&store, &["--resource", "teams"], r#"{"id":"9000000000000000000","title":"x"}"#);
+    assert!(said.succeeded, "{}", said.err);
+    let said = bench.pipe(&store, &["--resource", "teams"], r#"{"title":"next"}"#);
+    assert!(said.succeeded, "{}", said.err);
+    assert!(bench.csv(&store, "teams").contains("\r\n9000000000000000001,next,"));
+}
+
+/// A line of a stream that names nothing belongs to nothing, also where there are no records at all.
+#[test]
+fn a_line_of_nothing_is_named_and_counts_for_nothing() {
+    let bench = Bench::new(Kind::File);
+    bench.write("app/graphql/schema.graphqls", "type Query { hello: String }");
+    let store = bench.store();
+    let lines = "{\"resource\":\"nope\"}\n{\"resource\":\"items\",\"value\":\"x\"}\n";
+    bench.pipe(&store, &[], lines).refused(&["standard input:1: there is no resource `nope`"]);
+    let said = bench.pipe(&store, &["--skip-bad"], lines);
+    assert!(said.err.contains(": items 1; 1 left out"), "{}", said.err);
 }
 
 #[test]
@@ -173,6 +227,14 @@ fn what_is_named_must_be_there() {
         said.refused(&[words]);
         assert_eq!(said.code, Some(code), "{}", said.err);
     };
+    wrong("import", &["--resource", "poeple", "--from", "app/trefoil.toml"], 2, "did you mean `people`?");
+    wrong(
+        "import",
+        &["--resource", "people", "--by", "name", "--from", "app/trefoil.toml"],
+        2,
+        "not @unique",
+    );
+    // A wrong command line makes no store.
     wrong("export", &[], 1, "there is no store in ");
     assert!(!bench.path("trefoil-data").exists());
     assert!(bench.pipe(&store, &[], "").succeeded);

@@ -43,7 +43,7 @@ fn stream(rows: usize) -> String {
 }
 
 fn rows() -> usize {
-    if is_long() { 1_000_000 } else { 6_000 }
+    if is_long() { 60_000 } else { 6_000 }
 }
 
 /// Runs a command for some part of a time, then kills it; says whether it was killed before its end.

@@ -6,6 +6,7 @@ mod killed;
 mod round;
 mod serving;
 mod spreadsheet;
+mod terminal;
 mod upsert;
 
 use std::fs;

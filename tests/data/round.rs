@@ -175,3 +175,65 @@ fn a_slow_reader_gets_everything(kind: Kind) {
     assert!(child.wait().unwrap().success());
     assert!(String::from_utf8(text).unwrap() == bench.all(&store));
 }
+
+/// A line of a stream has its record one level deeper than the record is alone.
+#[test]
+fn a_stream_takes_whatever_a_record_may_hold() {
+    let bench = Bench::new(Kind::File);
+    let (first, second) = (bench.store(), bench.store());
+    let deep = format!("{{\"json\":{}{}}}\n", "[".repeat(126), "]".repeat(126));
+    assert!(bench.pipe(&first, &["--resource", "things"], &deep).succeeded);
+    let all = bench.all(&first);
+    let said = bench.pipe(&second, &[], &all);
+    assert!(said.succeeded, "{}", said.err);
+    assert_eq!(bench.all(&second), all);
+    let wrong = "{\"resource\":\"things\",\"record\":{\"text\":\"\\ud800\"}}\n";
+    bench.pipe(&second, &[], wrong).refused(&["standard input:1: this is no JSON: ", "(column 46)"]);
+}
+
+/// Something that is no file is written to: it would be gone if a file took its place.
+#[test]
+fn a_named_pipe_and_a_device_stay_what_they_are() {
+    let bench = Bench::new(Kind::File);
+    let store = bench.store();
+    assert!(bench.pipe(&store, &[], NASTY).succeeded);
+    let pipe = bench.path("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || fs::read_to_string(pipe).unwrap()
+    });
+    let said = bench.run("export", &store, &["--to", "pipe"]);
+    assert!(said.succeeded, "{}", said.err);
+    assert_eq!(reader.join().unwrap(), bench.all(&store));
+    assert!(std::os::unix::fs::FileTypeExt::is_fifo(&fs::metadata(&pipe).unwrap().file_type()));
+    let said = bench.run("export", &store, &["--resource", "people", "--to", "/dev/null"]);
+    assert!(said.succeeded && said.err.contains(" to /dev/null"), "{}", said.err);
+    assert!(!fs::metadata("/dev/null").unwrap().is_file());
+}
+
+/// Two at once would write into each other's file, and the second would put it in its place.
+#[test]
+fn a_file_is_written_by_one_export_at_a_time() {
+    let bench = Bench::new(Kind::File);
+    let store = bench.store();
+    assert!(bench.pipe(&store, &[], NASTY).succeeded);
+    bench.write("out.ndjson", "from before");
+    bench.write("out.ndjson.partial", "half of another export");
+    fs::create_dir(bench.path("out.partial")).unwrap();
+    for (held, to) in [("out.ndjson.partial", "out.ndjson"), ("out.partial", "out")] {
+        let other = fs::File::open(bench.path(held)).unwrap();
+        other.lock().unwrap();
+        let said = bench.run("export", &store, &["--to", to]);
+        said.refused(&[&format!("{to}: another command is writing it")]);
+        assert!(bench.path(held).exists());
+        drop(other);
+    }
+    assert_eq!(bench.read("out.ndjson"), "from before");
+    assert_eq!(bench.read("out.ndjson.partial"), "half of another export");
+    for (to, held) in [("out.ndjson", "out.ndjson.partial"), ("out", "out.partial")] {
+        let said = bench.run("export", &store, &["--to", to]);
+        assert!(said.succeeded && !bench.path(held).exists(), "{}", said.err);
+    }
+    assert_eq!(bench.read("out.ndjson"), bench.all(&store));
+}

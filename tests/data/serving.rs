@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::{Bench, Kind, Store, both};
 use crate::support::Process;
 
-both![subscribers_hear_of_an_import, an_export_is_of_one_moment];
+both![subscribers_hear_of_an_import, an_export_is_of_one_moment, a_list_is_the_table_of_an_export];
 
 fn serve(bench: &Bench, store: &Store) -> Process {
     let arguments: Vec<&str> =
@@ -107,4 +107,36 @@ fn an_export_is_of_one_moment(kind: Kind) {
     }
     done.store(true, std::sync::atomic::Ordering::Relaxed);
     assert!(writer.join().unwrap() > 0);
+}
+
+/// The same bytes from the server and from the command, also where a list is read in many parts; and they come back in.
+fn a_list_is_the_table_of_an_export(kind: Kind) {
+    let bench = Bench::new(kind);
+    let store = bench.store();
+    let texts = ["plain", "=1+1", "a,b;c\\td", "\\\"q\\\"", "two\\r\\nlines", "'", "", " edge ", "Zoë 李"];
+    let thing = |i: usize| {
+        let text = texts[i % texts.len()];
+        let tags = format!("[\"{text}\",\"-{i}\"]");
+        format!(
+            "{{\"id\":{i},\"text\":\"{text}\",\"price\":\"-{i}.50\",\"big\":\"{i}\",\"tags\":{tags},\"place\":{{\"city\":\"=c\"}}}}\n"
+        )
+    };
+    let things: String = (1..=9_000).map(thing).collect();
+    let said = bench.pipe(&store, &["--resource", "things"], things);
+    assert!(said.succeeded, "{}", said.err);
+    let exported = bench.run("export", &store, &["--resource", "things", "--format", "csv"]).out;
+    let server = serve(&bench, &store);
+    let listed = server.client().send("GET", "/things?format=csv", &[("accept", "text/html")], b"");
+    assert_eq!(listed.header("content-disposition"), Some("attachment; filename=\"things.csv\""));
+    assert!(listed.text() == exported, "{} bytes, {} exported", listed.text().len(), exported.len());
+    let ndjson = server.client().send("GET", "/things?format=ndjson", &[], b"");
+    assert!(ndjson.text() == bench.run("export", &store, &["--resource", "things"]).out);
+    let part = server.client().send("GET", "/things?sort=-id&text=plain&page=2&size=3&format=csv", &[], b"");
+    let part = part.text();
+    let ids: Vec<&str> = part.lines().skip(1).map(|line| line.split(',').next().unwrap()).collect();
+    assert_eq!(ids, ["8973", "8964", "8955"]);
+    let other = bench.store();
+    bench.write("things.csv", listed.text());
+    bench.import(&other, &["--resource", "things", "--from", "things.csv"]);
+    assert!(bench.csv(&other, "things") == exported.trim_start_matches('\u{feff}'));
 }

@@ -13,6 +13,8 @@ fn formulas_are_defused_and_numbers_are_not() {
         "\n",
         r#"{"id":3,"text":"'tis","label":"'"}"#,
         "\n",
+        r#"{"id":4,"text":"＝1+1","label":"＠x"}"#,
+        "\n",
     );
     assert!(bench.pipe(&store, &["--resource", "things"], rows).succeeded);
     let csv = bench.csv(&store, "things");
@@ -24,6 +26,7 @@ fn formulas_are_defused_and_numbers_are_not() {
     assert_eq!(lines[1], "1,,-5,,,-1.5,,,,,,,,,,'+49 30,'=1+1");
     assert_eq!(lines[2], "2,,,,,,,,,https://e.org,,,,\"[\"\"=a\"\"]\",,'-,'@x");
     assert_eq!(lines[3], "3,,,,,,,,,,,,,,,'','tis");
+    assert_eq!(lines[4], "4,,,,,,,,,,,,,,,'＠x,'＝1+1");
     assert!(csv.ends_with("\r\n"));
 }
 
@@ -45,13 +48,17 @@ fn null_and_the_empty_text_are_two() {
 #[test]
 fn what_a_spreadsheet_writes_comes_in() {
     let bench = Bench::new(Kind::File);
-    let sheets: [(&str, &str); 4] = [
+    let sheets: [(&str, &str); 5] = [
         (
             "semicolons",
             "\u{feff}text;id;flag;price;ratio;tags\r\n\"a;\r\nb\";1;TRUE;1,50;0,5;\"[\"\"x\"\"]\"\r\n",
         ),
         ("commas", "ratio,price,flag,id,text,tags\n0.5,1.50,true,1,\"a;\r\nb\",\"[\"\"x\"\"]\""),
         ("tabs", "id\ttext\tflag\tprice\tratio\ttags\n1\t\"a;\r\nb\"\tTrue\t1.50\t0.5\t[\"x\"]\n"),
+        (
+            "said tab",
+            "sep=\t\r\nid\ttext\tflag\tprice\tratio\ttags\n1\t\"a;\r\nb\"\tTrue\t1.50\t0.5\t[\"x\"]\n",
+        ),
         ("said", "sep=;\nid;text;flag;price;ratio;tags;\n1;\"a;\r\nb\";TRUE;1.50;0.5;[\"x\"];\n\n"),
     ];
     for (name, sheet) in sheets {
@@ -69,6 +76,16 @@ fn what_a_spreadsheet_writes_comes_in() {
             assert!(out.contains(part), "{name}: {part}\n{out}");
         }
     }
+}
+
+/// A line with nothing on it is none; one with an empty cell in quotes is a row.
+#[test]
+fn an_empty_cell_in_quotes_is_a_row() {
+    let bench = Bench::new(Kind::File);
+    let store = bench.store();
+    bench.write("teams.csv", "title\n\"\"\n\nx\n");
+    bench.import(&store, &["--resource", "teams", "--from", "teams.csv"]);
+    assert_eq!(bench.csv(&store, "teams"), "id,title,leadId\r\n1,,\r\n2,x,\r\n");
 }
 
 #[test]

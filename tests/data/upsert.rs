@@ -2,7 +2,7 @@
 
 use super::{Bench, Kind, both};
 
-both![rows_change_what_is_there, equal_is_what_the_field_says];
+both![rows_change_what_is_there, equal_is_what_the_field_says, new_and_known_and_bad_rows_come_mixed];
 
 fn rows_change_what_is_there(kind: Kind) {
     let bench = Bench::new(kind);
@@ -56,4 +56,34 @@ fn equal_is_what_the_field_says(kind: Kind) {
     assert!(bench.pipe(&store, &["--resource", "items"], "\"x\"\n").succeeded);
     let said = bench.pipe(&store, &["--by", "id"], bench.all(&store));
     said.refused(&["the plain list `items` has values already", "nothing was imported"]);
+}
+
+/// More than a batch of rows of which some are there, some are new and a few do not fit, in an order that matters.
+fn new_and_known_and_bad_rows_come_mixed(kind: Kind) {
+    let bench = Bench::new(kind);
+    let store = bench.store();
+    let first: String =
+        (1..=600).map(|i| format!("{{\"id\":{i},\"name\":\"P{i}\",\"nick\":\"n{i}\"}}\n")).collect();
+    assert!(bench.pipe(&store, &["--resource", "people"], first).succeeded);
+    let row = |i: usize| match i {
+        // Taken by a record that keeps it.
+        700 => "{\"id\":700,\"name\":\"bad\",\"nick\":\"m1\"}\n".to_owned(),
+        300 => "{\"id\":300,\"name\":\"bad\",\"nick\":\"m2\"}\n".to_owned(),
+        // Free since the second row has let it go.
+        900 => "{\"id\":900,\"name\":\"N900\",\"nick\":\"n2\"}\n".to_owned(),
+        _ => format!("{{\"id\":{i},\"name\":\"N{i}\",\"nick\":\"m{i}\"}}\n"),
+    };
+    let more: String = (1..=1_500).map(row).collect();
+    bench.pipe(&store, &["--resource", "people", "--by", "id"], &more).refused(&[
+        "standard input:300: Nick is already taken",
+        "standard input:700: Nick is already taken",
+        "nothing was imported",
+    ]);
+    let said = bench.pipe(&store, &["--resource", "people", "--by", "id", "--skip-bad"], &more);
+    assert!(said.succeeded && said.err.contains("people 1,498; 2 left out"), "{}", said.err);
+    let csv = bench.csv(&store, "people");
+    assert_eq!(csv.lines().count(), 1 + 1_500 - 1);
+    for row in ["\r\n1,N1,m1,", "\r\n300,P300,n300,", "\r\n900,N900,n2,", "\r\n1500,N1500,m1500,"] {
+        assert!(csv.contains(row), "{row}");
+    }
 }

@@ -1,11 +1,14 @@
 //! The log: one line a request, with what helps and without what is secret.
 
-use std::io;
+use std::io::{self, BufRead, BufReader};
+use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 
 use super::{request, start, usual};
 use serde_json::Value;
 use tracing_subscriber::fmt::MakeWriter;
+
+use crate::support::{Client, command};
 
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<u8>>>);
@@ -90,4 +93,29 @@ async fn one_line_a_request_and_nothing_secret() {
         all.iter().all(|line| line["path"] != "/health/live" && !line.to_string().contains("hidden")),
         "{all:?}"
     );
+}
+
+/// The pipe holds some hundred lines; what is beyond waits for the reader, and no request does.
+#[test]
+fn a_log_that_nobody_reads_holds_up_nobody() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let arguments = ["--port", "0", "--log-format", "json", "--database", "memory:"];
+    let mut child =
+        command(folder.path(), &arguments).stderr(Stdio::piped()).spawn().expect("the binary runs");
+    let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+    let address = lines.by_ref().map_while(Result::ok).find_map(|line| {
+        let (_, rest) = line.split_once("listening on http://localhost:")?;
+        rest.split(|c: char| !c.is_ascii_digit()).next()?.parse::<u16>().ok()
+    });
+    let mut client = Client::to(([127, 0, 0, 1], address.expect("it listens")).into());
+    let path = format!("/hello?{}", "x".repeat(100));
+    for _ in 0..1_000 {
+        assert_eq!(client.send("GET", &path, &[], b"").status, 200);
+    }
+    // As soon as somebody reads again, all of them come.
+    let read =
+        lines.map_while(Result::ok).filter(|line| line.contains("\"path\":\"/hello\"")).take(1_000).count();
+    assert_eq!(read, 1_000);
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
 }

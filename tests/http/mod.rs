@@ -25,7 +25,7 @@ use trefoil::config::{Config, Limits};
 use trefoil::error::Error;
 use trefoil::faces::becomes::Tunnel;
 use trefoil::faces::client::Client;
-use trefoil::faces::foundation::Ground;
+use trefoil::faces::foundation::{Asker, Ground};
 use trefoil::faces::metrics::Metrics;
 use trefoil::faces::{Problem, foundation, health, metrics};
 use trefoil::server::shutdown::Shutdown;
@@ -78,9 +78,11 @@ async fn start_with(config: Config, shutdown: Shutdown) -> Server {
         .merge(metrics::router(&metrics));
     let ground = Ground {
         owners: Arc::new(|_: &str| None),
-        errors: Arc::new(|problem: &Problem, _: &str, id: &str| {
+        errors: Arc::new(|problem: &Problem, _: &Asker, id: &str| {
             format!("<h1>{} {}</h1><p>{} {id}</p>", problem.status.as_u16(), problem.title(), problem.detail)
         }),
+        owned: Arc::new(|_| unreachable!("no path has an owner")),
+        direct: Vec::new(),
     };
     let app = foundation::wrap(router, ground, &config, &metrics, &shutdown);
     let (counted, stop) = (metrics.clone(), shutdown.clone());
@@ -148,7 +150,7 @@ async fn panics() -> &'static str {
 }
 
 async fn who(axum::Extension(client): axum::Extension<Client>, headers: http::HeaderMap) -> String {
-    format!("{} {}", client.address.expect("a peer"), client.origin(&headers))
+    format!("{} {}", client.address.expect("a peer"), client.origin(headers.get("host")))
 }
 
 fn flood() -> Result<Bytes, std::convert::Infallible> {

@@ -181,6 +181,20 @@ fn an_index_follows_a_rename_without_being_built_anew() {
     assert_eq!(store.rows(file), before);
 }
 
+/// A start that finds an index of the columns alone, as they were made at first.
+#[test]
+fn an_index_ends_in_the_id() {
+    let sdl = "type User @index(fields: [\"name\"]) { id: ID! name: String code: Int @unique }";
+    let store = Store::with(On::Postgres, sdl, "INSERT INTO users (name) VALUES ('Ann')");
+    let made =
+        "SELECT substring(indexdef FROM '[(].*') FROM pg_indexes WHERE indexname LIKE 'users!_%x' ESCAPE '!'";
+    assert_eq!(store.rows(made), ["(name, id)"]);
+    store.run("DROP INDEX users_name_index; CREATE INDEX users_name_index ON users (name)");
+    assert_eq!(store.start(sdl).unwrap().steps, []);
+    assert_eq!(store.rows(made), ["(name, id)"]);
+    assert_eq!(store.indexes("users"), ["users_code_unique", "users_name_index"]);
+}
+
 #[test]
 fn lists_count_what_anybody_writes() {
     let store = Store::empty(On::Postgres);

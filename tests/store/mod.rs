@@ -124,7 +124,7 @@ impl Bench {
     fn with(store: SqliteStore, folder: TempDir) -> Bench {
         let model = model();
         store.migrate(&model, &[], &lists(), Mode::Start).unwrap();
-        Bench { store: Arc::new(Database::Sqlite(store)), model, place: Place::Folder(folder) }
+        Bench { store: Arc::new(Database::Sqlite(Box::new(store))), model, place: Place::Folder(folder) }
     }
 
     async fn postgres() -> Bench {

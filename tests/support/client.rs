@@ -63,6 +63,19 @@ impl Client {
         self.ask(method, path, headers, body).expect("an answer")
     }
 
+    /// The same, but what comes in chunks is read only until it is enough. No other request can follow such an answer.
+    pub fn send_until(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+        enough: impl Fn(&Reply) -> bool,
+    ) -> Reply {
+        self.request(method, path, headers, body).expect("a connection");
+        self.receive(method, enough).expect("an answer")
+    }
+
     /// A request to a server that may be gone.
     pub fn ask(
         &mut self,
@@ -71,6 +84,11 @@ impl Client {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> io::Result<Reply> {
+        self.request(method, path, headers, body)?;
+        self.receive(method, |_| false)
+    }
+
+    fn request(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> io::Result<()> {
         if self.closing {
             *self = Client::connect(self.address)?;
         }
@@ -81,8 +99,7 @@ impl Client {
         if !body.is_empty() || matches!(method, "POST" | "PUT" | "PATCH") {
             request += &format!("Content-Length: {}\r\n", body.len());
         }
-        self.stream.get_mut().write_all(&[request.as_bytes(), b"\r\n", body].concat())?;
-        self.receive(method)
+        self.stream.get_mut().write_all(&[request.as_bytes(), b"\r\n", body].concat())
     }
 
     /// The server has closed, and said nothing more.
@@ -90,7 +107,7 @@ impl Client {
         matches!(self.stream.read(&mut [0]), Ok(0))
     }
 
-    fn receive(&mut self, method: &str) -> io::Result<Reply> {
+    fn receive(&mut self, method: &str, enough: impl Fn(&Reply) -> bool) -> io::Result<Reply> {
         let status = self.line()?.split(' ').nth(1).and_then(|code| code.parse().ok());
         let status = status.ok_or(io::ErrorKind::InvalidData)?;
         let mut reply = Reply { status, headers: Vec::new(), body: Vec::new() };
@@ -107,21 +124,22 @@ impl Client {
             reply.body.resize(length, 0);
             self.stream.read_exact(&mut reply.body)?;
         } else if reply.header("transfer-encoding").is_some() {
-            self.chunks(&mut reply.body)?;
+            self.chunks(&mut reply, enough)?;
         }
         Ok(reply)
     }
 
-    fn chunks(&mut self, body: &mut Vec<u8>) -> io::Result<()> {
-        loop {
+    fn chunks(&mut self, reply: &mut Reply, enough: impl Fn(&Reply) -> bool) -> io::Result<()> {
+        while !enough(reply) {
             let size = usize::from_str_radix(&self.line()?, 16).map_err(io::Error::other)?;
             let mut chunk = vec![0; size + 2];
             self.stream.read_exact(&mut chunk)?;
             if size == 0 {
                 return Ok(());
             }
-            body.extend_from_slice(&chunk[..size]);
+            reply.body.extend_from_slice(&chunk[..size]);
         }
+        Ok(())
     }
 
     fn line(&mut self) -> io::Result<String> {

@@ -102,3 +102,23 @@ fn a_file_gives_way_to_a_newer_backup_of_the_same_store_alone() {
         assert_eq!(super::site::bytes(&site.path(name)), before);
     }
 }
+
+/// What a killed backup has left goes with the next, which has another name; what another is writing does not.
+#[test]
+fn what_a_killed_backup_left_goes() {
+    let site = Site::new();
+    let store = site.filled(BOTH[0], "store", 5);
+    for name in
+        ["library-20200101T000000.000Z.backup.db.partial", "library-20200102T000000.000Z.backup.db.partial"]
+    {
+        site.put(&format!("kept/{name}"), "half of a backup");
+    }
+    site.put("kept/notes.partial", "mine");
+    let written =
+        std::fs::File::open(site.path("kept/library-20200102T000000.000Z.backup.db.partial")).unwrap();
+    written.lock().unwrap();
+    site.must(&["backup", "app", "--to", "kept"], &store);
+    let files = site.files("kept");
+    assert_eq!(files.len(), 3, "{files:?}");
+    assert!(files[0].starts_with("library-20200102") && files[2] == "notes.partial", "{files:?}");
+}

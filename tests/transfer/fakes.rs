@@ -40,6 +40,24 @@ fn what_cannot_be_made_up_is_named() {
     assert!(refused.contains("A, B need each other"), "{refused}");
 }
 
+/// A value may hold values of its own kind: made up as far as that has an end.
+#[test]
+fn values_within_themselves_have_an_end() {
+    let site = Site::new();
+    let within = |field: &str| {
+        let schema = format!(
+            "type Word {{ text: String! {field} }} type Post {{ id: ID! words: [Word!]! }} type Query {{ posts: [Post] }}"
+        );
+        site.put("within/graphql/a.graphqls", &schema);
+    };
+    let store = site.place(On::Sqlite, "store");
+    within("replies: [Word!]!");
+    assert!(site.must(&["seed", "within", "--fake", "50"], &store).contains("50 records made up"));
+    within("reply: Word!");
+    let ran = site.run(&["seed", "within", "--fake", "5"], &site.place(On::Sqlite, "other"));
+    assert!(ran.code == 0 || ran.err.starts_with("error: "), "{} {}", ran.code, ran.err);
+}
+
 #[test]
 fn a_reset_store_is_as_new_and_gives_no_id_again() {
     for on in BOTH {

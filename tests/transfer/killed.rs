@@ -3,6 +3,7 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use super::gate::{Gate, Stop};
 use super::site::{BOTH, On, Ran, Site, Store, tagless, timeless, trials};
 use crate::power::chance::Chance;
 use crate::support::command;
@@ -70,6 +71,57 @@ fn a_move() {
             std::mem::swap(&mut from, &mut to);
         }
     }
+}
+
+/// Killed before, within and after each of its commits: these moments are too short for chance to find them.
+#[test]
+fn a_move_between_its_commits() {
+    for on in BOTH {
+        let site = Site::new();
+        let (from, to) = (site.filled(on, "from", 20), site.place(on.other(), "to"));
+        let before = site.served(&from);
+        let commits = move_through(&site, &from, &to, Stop::Never).commits();
+        let back = || site.must(&["move", "app", "--to", &from.target()], &to);
+        back();
+        let stops = (1..=commits).flat_map(|n| [Stop::Before(n), Stop::Answer(n), Stop::After(n)]);
+        let mut seen = std::collections::BTreeSet::new();
+        for stop in stops {
+            move_through(&site, &from, &to, stop);
+            let live = (is_live(&site, &from), is_live(&site, &to));
+            assert_ne!(live, (true, true), "both are live after {stop:?}");
+            seen.insert(live);
+            let ran = again(&site, &["move", "app", "--to", &to.target()], &from);
+            assert!(ran.code == 0 || ran.err.contains("already"), "{stop:?}: {}", ran.err);
+            assert_eq!(ran.out.contains("is finished"), live == (false, false), "{stop:?}: {}", ran.out);
+            assert_eq!(site.served(&to), before, "{stop:?}");
+            assert!(!is_live(&site, &from), "{stop:?}");
+            back();
+        }
+        assert_eq!(Vec::from_iter(seen), [(false, false), (false, true), (true, false)], "{on:?}");
+    }
+}
+
+/// A move that is killed where the gate before its PostgreSQL stops, or comes to its end.
+fn move_through(site: &Site, from: &Store, to: &Store, stop: Stop) -> Gate {
+    let url = [from, to].into_iter().find_map(|store| match store {
+        Store::Postgres(url) => Some(url.clone()),
+        Store::Sqlite(_) => None,
+    });
+    let gate = Gate::before(&url.expect("one of them is PostgreSQL"), stop);
+    let (target, flags) = (gate.through(&to.target()), from.flags());
+    let flags: Vec<String> = flags.iter().map(|flag| gate.through(flag)).collect();
+    let arguments = site.arguments(&["move", "app", "--to", &target], &flags);
+    let mut command = command(site.folder.path(), &arguments);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the binary runs");
+    let begin = Instant::now();
+    while !gate.is_stopped() && child.try_wait().expect("a child of ours").is_none() {
+        assert!(begin.elapsed() < Duration::from_secs(120), "{stop:?}: it neither stops nor ends");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    // An error means that it is gone already.
+    let _ = child.kill();
+    child.wait().expect("a child of ours");
+    gate
 }
 
 #[test]

@@ -5,6 +5,7 @@
 mod backups;
 mod fakes;
 mod full;
+mod gate;
 mod killed;
 mod moves;
 mod restores;

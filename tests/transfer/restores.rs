@@ -75,6 +75,29 @@ fn a_restored_store_begins_a_new_epoch() {
     }
 }
 
+/// Somebody may still know a record by the id that it had.
+#[test]
+fn a_restored_store_gives_no_id_of_a_record_again() {
+    for on in BOTH {
+        let site = Site::new();
+        let store = site.filled(on, "store", 5);
+        let create = |label: &str| {
+            let create = format!("mutation {{ createTag(label: \"{label}\") {{ id }} }}");
+            let made = site.serve(&store).client().graphql(&create);
+            made["data"]["createTag"]["id"].as_str().expect("an id").parse::<i64>().expect("a number")
+        };
+        site.must(&["backup", "app", "--to", "aside.db"], &store);
+        let lost = create("lost");
+        site.must(&["restore", "aside.db", "app", "--overwrite"], &store);
+        assert_eq!(create("instead"), lost + 1, "{on:?}");
+        let elsewhere = site.place(on, "elsewhere");
+        site.must(&["restore", "aside.db", "app"], &elsewhere);
+        let create = "mutation { createTag(label: \"there\") { id } }";
+        let made = site.serve(&elsewhere).client().graphql(create);
+        assert_eq!(made["data"]["createTag"]["id"], lost.to_string());
+    }
+}
+
 #[test]
 fn a_damaged_store_is_replaced_when_that_is_agreed_to() {
     let site = Site::new();

@@ -63,6 +63,22 @@ impl Kind for Size {
     }
 }
 
+/// A size, or none at all.
+pub struct Room;
+
+impl Kind for Room {
+    type Value = usize;
+    const HINT: &'static str = Size::HINT;
+
+    fn read(text: &str) -> Result<usize, String> {
+        if text.trim() == "0" { Ok(0) } else { Size::read(text) }
+    }
+
+    fn show(value: &usize) -> String {
+        if *value == 0 { "0".to_owned() } else { Size::show(value) }
+    }
+}
+
 /// A length of time that is not nothing.
 pub struct Time;
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use super::{Database, LogFormat, PostgresUrl};
 
-pub use amounts::{Amount, Count, Delay, Rate, Size, Time};
+pub use amounts::{Amount, Count, Delay, Rate, Room, Size, Time};
 pub use network::{Host, Networks, Origins, Port};
 
 /// A way of writing values of one type: what `show` writes, `read` takes, and so do flag, variable and file.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use apollo_compiler::executable::OperationType;
 
 use super::connection::{Gathering, Page, WriteNode};
+use super::execute::Executed;
 use super::failure::{self, Failure};
 use super::path::{At, Path};
 use super::plan::{BuiltinRoot, Does, Plan, Root, Shape};
@@ -215,15 +216,16 @@ impl Answering {
         sealed(out, failures)
     }
 
-    pub fn finish(mut self) -> Vec<u8> {
+    pub fn finish(mut self) -> Executed {
+        let whole = self.writer.failures.is_empty();
         if !self.is_in_order() {
-            return self.bytes();
+            return Executed { body: self.bytes(), whole, before: None, replayed: false };
         }
         let mut out = std::mem::take(&mut self.writer.out);
         out.push(b'}');
         let out = sealed(out, self.writer.failures.iter());
         self.plan.size.store(out.len(), std::sync::atomic::Ordering::Relaxed);
-        out
+        Executed { body: out, whole, before: None, replayed: false }
     }
 
     fn spans(&self) -> impl Iterator<Item = &Span> {

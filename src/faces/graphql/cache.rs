@@ -175,6 +175,7 @@ mod tests {
             roots: Vec::new(),
             once: false,
             live: false,
+            repeats: false,
             broken: None,
             fields: 3,
             size: Default::default(),

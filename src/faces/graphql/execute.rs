@@ -8,7 +8,7 @@ use super::introspection::Introspection;
 use super::plan::{BuiltinRoot, Does, Plan, Shape};
 use super::resolve::Resolving;
 use super::variables::Variables;
-use crate::engine::{Actor, Count, Done, Engine, Image, Key, Operation, Request, answer_as};
+use crate::engine::{Actor, Count, Done, Engine, Image, Key, Operation, Request, State, answer_as};
 use crate::error::{Error, Result};
 
 /// Room that is made for an answer beforehand: one that was larger once need not be so again.
@@ -28,6 +28,10 @@ pub struct Execution<'a> {
 /// The bytes of a response that began to execute.
 pub struct Executed {
     pub body: Vec<u8>,
+    /// Nothing failed.
+    pub whole: bool,
+    /// The state of the data that it was read after, where it may be given again.
+    pub before: Option<State>,
     /// It is the answer to an earlier request with the same key.
     pub replayed: bool,
 }
@@ -56,7 +60,7 @@ impl Execution<'_> {
             let mut body = b"{\"data\":null,\"errors\":".to_vec();
             failure::write_all(&mut body, [failure]);
             body.push(b'}');
-            return Ok(Executed { body, replayed: false });
+            return Ok(Executed { body, whole: false, before: None, replayed: false });
         }
         let capacity = self.plan.size.load(std::sync::atomic::Ordering::Relaxed).min(LARGEST) + 64;
         let mut answering = Answering::new(self.plan.clone(), capacity);
@@ -66,16 +70,13 @@ impl Execution<'_> {
         }
         let (operations, running) = self.operations(|_| true);
         if operations.is_empty() {
-            return Ok(Executed { body: answering.finish(), replayed: false });
+            return Ok(answering.finish());
         }
         answering.expect(running);
         let request = Request { answer: Box::new(answering), key: self.key.take(), atomic: false };
         match self.engine.run(operations, request).await? {
-            Done::Answered(answer) => {
-                let answering = answer_as::<Answering>(answer)?;
-                Ok(Executed { body: answering.finish(), replayed: false })
-            }
-            Done::Replayed(body) => Ok(Executed { body, replayed: true }),
+            Done::Answered(answer) => Ok(answer_as::<Answering>(answer)?.finish()),
+            Done::Replayed(body) => Ok(Executed { body, whole: false, before: None, replayed: true }),
         }
     }
 
@@ -141,6 +142,6 @@ impl Execution<'_> {
             return Err(Failure::new("IDEMPOTENCY_KEY_UNSUPPORTED", message).into());
         }
         let answering = Resolving::new(&self).run(answering).await?;
-        Ok(Executed { body: answering.finish(), replayed: false })
+        Ok(answering.finish())
     }
 }

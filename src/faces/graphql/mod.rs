@@ -39,11 +39,12 @@ use apollo_compiler::executable::OperationType;
 use arc_swap::ArcSwap;
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{Extension, RawQuery, State};
+use axum::extract::{self, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use http::header::{ALLOW, CONTENT_TYPE};
-use http::{HeaderMap, StatusCode};
+use http::header::{ACCEPT, ALLOW, CONTENT_TYPE};
+use http::request::Parts;
+use http::{HeaderMap, Method, StatusCode};
 
 use cache::Cache;
 use document::{Document, Settings};
@@ -57,7 +58,9 @@ use subscribe::streams::Streams;
 use subscribe::{Channels, Hub, handshake, live, ws};
 
 use super::accept::Accept;
+use super::answers::{Answers, Asked as Repeated};
 use super::client::Client;
+use super::foundation::{Answer, Direct, Handler};
 use super::idempotency;
 use super::metrics::Metrics;
 use super::problem::Problem;
@@ -71,6 +74,7 @@ pub struct Served {
     engine: Engine,
     documents: Cache,
     settings: Settings,
+    answers: Option<Arc<Answers>>,
     channels: Channels,
 }
 
@@ -107,7 +111,12 @@ impl Served {
     pub fn new(engine: Engine, config: &Config) -> Served {
         let settings = Settings { limits: config.limits.clone(), introspection: config.introspection };
         let (documents, channels) = (Cache::new(settings.limits.document_cache), Channels::default());
-        Served { engine, documents, settings, channels }
+        Served { engine, documents, settings, answers: None, channels }
+    }
+
+    /// Answers over HTTP are kept here and given again while they are exact.
+    pub fn reusing(self, answers: Arc<Answers>) -> Served {
+        Served { answers: Some(answers), ..self }
     }
 
     pub fn engine(&self) -> &Engine {
@@ -165,8 +174,11 @@ impl Served {
         let Manner { actor, key, .. } = manner;
         // A query may be asked again as often as one likes.
         let key = key.filter(|_| prepared.kind() == OperationType::Mutation);
+        let before =
+            if plan.repeats { self.answers.as_ref().and_then(|answers| answers.state()) } else { None };
         let execution = Execution { engine, plan, variables, key, actor, image: None };
-        execution.run().await.map(Reply::Executed)
+        let executed = execution.run().await?;
+        Ok(Reply::Executed(Executed { before: before.filter(|_| executed.whole), ..executed }))
     }
 }
 
@@ -207,6 +219,16 @@ impl Face {
         &self.hub
     }
 
+    /// What is posted, for the foundation: past the router.
+    pub fn direct(&self) -> Direct {
+        let face = self.clone();
+        let handler: Handler = Arc::new(move |request| {
+            let face = face.clone();
+            Answer::Soon(Box::pin(async move { write(State(face), request).await.into_response() }))
+        });
+        Direct { method: Method::POST, path: "/graphql", handler }
+    }
+
     pub fn router(&self) -> Router {
         let routes = Router::new()
             .route("/graphql", get(read).post(write).options(options))
@@ -220,25 +242,47 @@ impl Face {
     }
 }
 
-async fn write(
-    State(face): State<Face>,
-    client: Option<Extension<Client>>,
-    headers: HeaderMap,
-    body: Bytes,
+/// An answer that was given before to the same request and is still exact, or else one that is made now.
+async fn repeated(
+    served: &Served,
+    asked: Option<Repeated<'_>>,
+    headers: &HeaderMap,
+    make: impl Future<Output = Result<Response, Problem>>,
 ) -> Result<Response, Problem> {
-    let accepted = Accepted::of(&headers)?;
-    let served = face.served.load_full();
-    let Request { asked, last } = request::posted(&headers, &body, &served.settings.limits)?;
+    let (Some(answers), Some(asked)) = (&served.answers, asked) else { return make.await };
+    match answers.find(&asked, headers).await {
+        Some(response) => Ok(response),
+        None => Ok(answers.keep(&asked, make.await?).await),
+    }
+}
+
+async fn write(State(face): State<Face>, request: extract::Request) -> Result<Response, Problem> {
+    let (Parts { headers, mut extensions, .. }, body) = request.into_parts();
+    // The foundation says it better when it is a limit that cut it off.
+    let body = axum::body::to_bytes(body, usize::MAX).await;
+    let body = body.map_err(|_| request::malformed("the body ended early"))?;
+    let (client, served) = (extensions.remove::<Client>(), face.served.load_full());
+    let asked = Repeated::new(&[b"graphql", &body], &headers, &[ACCEPT, CONTENT_TYPE])
+        .filter(|_| !headers.contains_key(idempotency::HEADER));
+    repeated(&served, asked, &headers, posted(&face, &served, client, &headers, &body)).await
+}
+
+async fn posted(
+    face: &Face,
+    served: &Served,
+    client: Option<Client>,
+    headers: &HeaderMap,
+    body: &Bytes,
+) -> Result<Response, Problem> {
+    let accepted = Accepted::of(headers)?;
+    let Request { asked, last } = request::posted(headers, body, &served.settings.limits)?;
     if served.is_subscription(&asked) {
-        let last = live::place(&headers).or(last);
-        return follow(&face, asked, last, accepted, actor(client)).await;
+        let last = live::place(headers).or(last);
+        return follow(face, asked, last, accepted, actor(client)).await;
     }
     let wanted = accepted.single()?;
-    let manner = Manner {
-        actor: actor(client),
-        key: idempotency::key(&headers, "POST /graphql", &body)?,
-        safe: false,
-    };
+    let manner =
+        Manner { actor: actor(client), key: idempotency::key(headers, "POST /graphql", body)?, safe: false };
     Ok(respond(served.answer(asked, manner).await, wanted))
 }
 
@@ -256,16 +300,26 @@ async fn read(
     if face.graphiql && Accept::of(&headers).prefers_html() {
         return Ok(graphiql::respond());
     }
-    let query = query.unwrap_or_default();
-    let Some(Request { asked, last }) = request::queried(&query)? else {
+    let (query, served) = (query.unwrap_or_default(), face.served.load_full());
+    let asked = Repeated::new(&[b"graphql?", query.as_bytes()], &headers, &[ACCEPT]);
+    repeated(&served, asked, &headers, queried(&face, &served, visitor, &query, &headers)).await
+}
+
+async fn queried(
+    face: &Face,
+    served: &Served,
+    visitor: ws::Visitor,
+    query: &str,
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
+    let Some(Request { asked, last }) = request::queried(query)? else {
         return Err(request::missing());
     };
-    let accepted = Accepted::of(&headers)?;
+    let accepted = Accepted::of(headers)?;
     let actor = Actor { address: visitor.address };
-    let served = face.served.load_full();
     if served.is_subscription(&asked) {
-        let last = live::place(&headers).or(last);
-        return follow(&face, asked, last, accepted, actor).await;
+        let last = live::place(headers).or(last);
+        return follow(face, asked, last, accepted, actor).await;
     }
     let manner = Manner { actor, key: None, safe: true };
     Ok(respond(served.answer(asked, manner).await, accepted.single()?))
@@ -291,8 +345,8 @@ async fn follow(
     }
 }
 
-fn actor(client: Option<Extension<Client>>) -> Actor {
-    Actor { address: client.and_then(|Extension(client)| client.address) }
+fn actor(client: Option<Client>) -> Actor {
+    Actor { address: client.and_then(|client| client.address) }
 }
 
 async fn options() -> Response {

@@ -25,6 +25,8 @@ pub struct Plan {
     pub once: bool,
     /// A registered resolver answers something.
     pub live: bool,
+    /// Its answer depends on the data alone and is dearer than to look whether they have changed.
+    pub repeats: bool,
     /// Why it cannot be told what is selected.
     pub broken: Option<Failure>,
     /// Fields in it, fragments expanded: what it costs to keep.
@@ -94,6 +96,16 @@ impl Root {
     }
 }
 
+/// Records that are looked up by their ids are not worth it: they are as quickly read, and there are many.
+fn repeats(roots: &[Root]) -> bool {
+    let is_dear = |root: &Root| match &root.does {
+        Does::Builtin(root) => root.builtin.verb == Verb::List || !root.selection.children.is_empty(),
+        Does::Introspection { .. } => true,
+        Does::Typename(_) | Does::Registered { .. } | Does::Missing(_) => false,
+    };
+    !roots.iter().any(Root::is_live) && roots.iter().any(is_dear)
+}
+
 /// What the planner works with; `variables` decide `@skip` and `@include` and the arguments of relations.
 pub struct Planner<'a> {
     pub engine: &'a Engine,
@@ -134,6 +146,7 @@ impl Plan {
             None => Ok(Plan {
                 kind: operation.operation_type,
                 live: roots.iter().any(Root::is_live),
+                repeats: operation.operation_type == OperationType::Query && repeats(&roots),
                 roots,
                 once: planner.once,
                 fields: planner.fields,

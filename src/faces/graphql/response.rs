@@ -10,6 +10,7 @@ use super::failure::{self, Failure};
 use super::subscribe::choice::Single;
 use super::subscribe::live;
 use crate::faces::accept::Accept;
+use crate::faces::answers::Made;
 use crate::faces::problem::{Problem, method_not_allowed};
 
 const RESPONSE: &str = "application/graphql-response+json";
@@ -59,7 +60,9 @@ pub fn respond(reply: Reply, wanted: Single) -> Response {
     match reply {
         Reply::Executed(executed) => {
             let mut response = match wanted {
-                Single::Whole(media) => written(StatusCode::OK, media, executed.body),
+                Single::Whole(media) => {
+                    Made::mark(executed.before, written(StatusCode::OK, media, executed.body))
+                }
                 Single::Event => live::single(&executed.body),
             };
             if executed.replayed {

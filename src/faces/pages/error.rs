@@ -4,7 +4,7 @@ use http::StatusCode;
 use http::header::RETRY_AFTER;
 
 use super::Served;
-use super::view::{Failure, Head, Link};
+use super::view::{Failure, Head, Link, Ways};
 use super::views::Views;
 use crate::faces::problem::Problem;
 use crate::faces::resources::collection::Collection;
@@ -16,13 +16,15 @@ impl Served {
         problem: &Problem,
         collection: Option<&Collection>,
         near: Option<&str>,
+        ways: Ways,
         request_id: &str,
     ) -> String {
         let resource = collection.map(|collection| &self.subject(collection.record).resource);
         let above =
             resource.map(|resource| Link { label: resource.plural.clone(), href: resource.path.clone() });
         let section = above.as_ref().map_or_else(String::new, |above| above.href.clone());
-        let head = Head::new(problem.title(), &section, above.into_iter().collect());
+        let mut head = Head::new(problem.title(), &section, above.into_iter().collect());
+        head.ways = Some(ways);
         let failure = Failure {
             status: problem.status.as_u16(),
             title: problem.title().to_owned(),

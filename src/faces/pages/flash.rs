@@ -63,6 +63,11 @@ pub fn given(headers: &HeaderMap) -> Option<&str> {
     if headers.get(FETCH_DEST).is_some_and(|dest| dest != "document") {
         return None;
     }
+    named(headers)
+}
+
+/// The content of the cookie, whoever asks.
+pub fn named(headers: &HeaderMap) -> Option<&str> {
     let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(';')).find_map(|cookie| cookie.trim().strip_prefix("flash="))
 }

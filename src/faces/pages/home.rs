@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use axum::response::Response;
 use http::StatusCode;
+use http::header::HOST;
 use http::request::Parts;
 
 use super::Served;
@@ -109,7 +110,7 @@ fn asked(site: &Site) -> Option<String> {
 
 /// By which address we were reached, if it can stand between quotes of a shell.
 fn origin(head: &Parts) -> String {
-    let origin = head.extensions.get::<Client>().map(|client| client.origin(&head.headers));
+    let origin = head.extensions.get::<Client>().map(|client| client.origin(head.headers.get(HOST)));
     let is_plain =
         |origin: &String| origin.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._:[]/".contains(&b));
     origin.filter(is_plain).unwrap_or_else(|| "http://localhost:8080".to_owned())

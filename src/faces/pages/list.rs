@@ -1,41 +1,38 @@
-//! The list of a record type: search, filters, sorting and paging.
+//! The list of a record type: what its page asks the store for.
 
 use std::sync::Arc;
 
 use axum::response::Response;
-use http::StatusCode;
 
 use super::Served;
 use super::filters::Filters;
+use super::flash;
+use super::listed::Listed;
 use super::look::{Found, PART, look};
-use super::reading::name;
-use super::table::{Columns, caption};
-use super::view::{Empty, Head, Link, List, Pager, Table};
-use super::ways::About;
 use super::words::MOST_COUNTED;
-use crate::engine::{Condition, Count, Listing, Op, Operation, Outcome, Slice, cursor};
+use crate::engine::{Condition, Count, Listing, Op, Operation, Outcome, OwnedRow};
 use crate::error::Error;
+use crate::faces::answers::Made;
 use crate::faces::problem::Problem;
-use crate::faces::resources::Site;
 use crate::faces::resources::ask::Ask;
 use crate::faces::resources::collection::Nested;
 use crate::faces::resources::query::{Query, Takes, refused};
 use crate::model::{FieldId, TypeId, Value};
 
 /// Which list a page is of.
-struct Place {
-    record: TypeId,
-    path: String,
+pub struct Place {
+    pub record: TypeId,
+    pub path: String,
     /// The record that it is a part of, and the field that says so.
-    above: Option<(i64, FieldId)>,
+    pub above: Option<(i64, FieldId)>,
 }
 
 /// What a list found.
 #[derive(Default)]
-struct Rows {
-    rows: Vec<crate::engine::OwnedRow>,
-    more: bool,
-    total: u64,
+pub struct Rows {
+    pub rows: Vec<OwnedRow>,
+    pub more: bool,
+    pub total: u64,
 }
 
 impl Served {
@@ -59,29 +56,19 @@ impl Served {
         let mut operations: Vec<Operation> = self.above(ask, &place).into_iter().collect();
         operations.extend(filters.choices(self, site));
         operations.extend(filters.wrong.is_empty().then(|| self.asked(&place, &query)));
+        let before = site.answers.state();
         let mut found = look(&site.engine, operations, PART).await.map_err(refused)?;
         let rows = if filters.wrong.is_empty() { rows(found.pop())? } else { Rows::default() };
-        let parent = match place.above {
-            Some((id, _)) => Some(self.parent(ask, id, found.remove(0))?),
+        let above = match place.above {
+            Some((id, _)) => Some(present(ask, id, found.remove(0))?),
             None => None,
         };
-        let search = filters.search(self, site, &place.path, &found);
-        let status = if filters.wrong.is_empty() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
-        let list = List {
-            resource: self.subject(place.record).resource.clone(),
-            new: self.new_address(site, place.record, place.above),
-            empty: self.empty(site, &place, &query, &rows, &search.clear, status),
-            table: self.table(ask, &place, &query, &rows),
-            pager: pager(&place.path, &query, &rows),
-            search,
-            parent,
-        };
-        let mut head = self.list_head(ask, &place, &list);
-        if status != StatusCode::OK {
-            // No way leads to what cannot be asked for.
-            head.ways = None;
-        }
-        Ok(ask.kept(self.show(ask.headers(), status, head, "list", &list)?))
+        let listed =
+            Listed { served: self, ask, place: &place, filters: &filters, above, choices: found, rows };
+        let response = ask.kept(listed.response()?);
+        // A cookie that tells what was done is for one page alone.
+        let is_anyones = flash::named(ask.headers()).is_none();
+        Ok(if is_anyones { Made::mark(before, response) } else { response })
     }
 
     /// The record above is asked for with the list: that it is there, and what it is called.
@@ -97,73 +84,10 @@ impl Served {
         let selection = Arc::clone(&self.readings[place.record.0].selection);
         Operation::List { record: place.record, listing, selection }
     }
+}
 
-    fn parent(&self, ask: &Ask<'_>, id: i64, found: Found) -> Result<Link, Problem> {
-        let record = ask.collection.record;
-        let row = found.rows.first().ok_or_else(|| ask.missing(record, id))?;
-        let subject = self.subject(record);
-        let (id, label) = name(subject, row, subject.title.is_some());
-        Ok(Link { label, href: format!("{}/{id}", subject.resource.path) })
-    }
-
-    fn table(&self, ask: &Ask<'_>, place: &Place, query: &Query, found: &Rows) -> Table {
-        let hidden = place.above.map(|(_, field)| field);
-        let columns = Columns { record: place.record, hidden, path: &place.path };
-        let (record, subject) = (ask.site.engine.model().record(place.record), self.subject(place.record));
-        let nouns = (subject.resource.noun.as_str(), subject.nouns.as_str());
-        let is_live = !ask.site.collection(place.record).deeds.is_empty();
-        Table {
-            caption: caption(record, nouns, query, found.rows.len(), found.total),
-            columns: self.columns(ask.site, &columns, Some(query)),
-            rows: found.rows.iter().map(|row| self.row(ask.site, &columns, row)).collect(),
-            live: is_live.then(|| format!("{}?fields=id", subject.resource.path)),
-        }
-    }
-
-    /// Why there are no rows, and the way out.
-    fn empty(
-        &self,
-        site: &Site,
-        place: &Place,
-        query: &Query,
-        found: &Rows,
-        clear: &str,
-        status: StatusCode,
-    ) -> Option<Empty> {
-        if !found.rows.is_empty() {
-            return None;
-        }
-        let subject = self.subject(place.record);
-        let way_out = |text: String, label: &str, href: String| {
-            Some(Empty { text, link: Link { label: label.to_owned(), href } })
-        };
-        let is_filtered = query.listing.search.is_some() || !query.listing.conditions.is_empty();
-        if status != StatusCode::OK {
-            way_out(
-                "Nothing is listed: a filter cannot be read.".to_owned(),
-                "Clear filters",
-                clear.to_owned(),
-            )
-        } else if found.total > 0 {
-            let text = format!("There is nothing on page {}: the list ends before it.", query.page);
-            way_out(text, "To the first page", query.elsewhere(&place.path, &[]))
-        } else if is_filtered {
-            way_out("Nothing matches.".to_owned(), "Clear filters", clear.to_owned())
-        } else {
-            let new = self.new_address(site, place.record, place.above);
-            way_out(format!("No {} yet.", subject.nouns), "Create the first", new)
-        }
-    }
-
-    fn list_head(&self, ask: &Ask<'_>, place: &Place, list: &List) -> Head {
-        let above = &self.subject(ask.collection.record).resource;
-        let section = Link { label: above.plural.clone(), href: above.path.clone() };
-        let crumbs = list.parent.iter().flat_map(|parent| [section.clone(), parent.clone()]).collect();
-        let mut head = Head::new(list.resource.plural.clone(), &above.path, crumbs);
-        let address = ask.head.uri.path_and_query().map_or(place.path.as_str(), |address| address.as_str());
-        head.ways = self.ways(ask.site, ask.head, About::List { record: place.record, address });
-        head
-    }
+fn present(ask: &Ask<'_>, id: i64, found: Found) -> Result<OwnedRow, Problem> {
+    found.rows.into_iter().next().ok_or_else(|| ask.missing(ask.collection.record, id))
 }
 
 fn rows(found: Option<Found>) -> Result<Rows, Problem> {
@@ -177,29 +101,4 @@ fn rows(found: Option<Found>) -> Result<Rows, Problem> {
 
 pub fn is(field: FieldId, id: i64) -> Condition {
     Condition { field, op: Op::Eq, value: Value::Int(id) }
-}
-
-/// On by cursor, so that nothing is skipped or seen twice and the last page costs what the first does; back by number.
-fn pager(path: &str, query: &Query, found: &Rows) -> Pager {
-    let (page, order) = (query.page, &query.listing.order);
-    let size = match query.listing.slice {
-        Slice::Page { size, .. } | Slice::First { first: size, .. } => size.unsigned_abs().max(1),
-        Slice::All => 1,
-    };
-    let last = found.rows.last().filter(|_| found.more);
-    let next = last.map(|row| {
-        let after = cursor::encode(order, row, row.cells.len() - order.len() - 1);
-        query.elsewhere(path, &[("page", page.saturating_add(1).to_string()), ("after", after)])
-    });
-    // From beyond the end back to where it is, as far as that was counted.
-    let end = match found.rows.is_empty() && found.total <= u64::from(MOST_COUNTED) {
-        true => found.total.div_ceil(size).max(1) as i64,
-        false => i64::MAX,
-    };
-    let before = page.saturating_sub(1).min(end);
-    let previous = (page > 1).then(|| match before {
-        1 => query.elsewhere(path, &[]),
-        before => query.elsewhere(path, &[("page", before.to_string())]),
-    });
-    Pager { previous, next, text: format!("Page {page}") }
 }

@@ -6,6 +6,7 @@ mod complaints;
 mod control;
 mod delete;
 mod detail;
+mod downloads;
 mod effects;
 mod error;
 mod filters;
@@ -14,11 +15,14 @@ mod form;
 mod home;
 mod kept;
 mod list;
+mod listed;
 mod look;
 mod own;
+mod parts;
 mod plain;
 mod press;
 mod reading;
+mod refused;
 #[cfg(test)]
 mod rendered;
 mod respond;
@@ -34,6 +38,7 @@ mod spelled;
 mod subject;
 mod table;
 mod theirs;
+mod together;
 pub mod view;
 pub mod views;
 mod ways;
@@ -48,8 +53,11 @@ use axum::extract::Path;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use http::HeaderMap;
+use minijinja::Value;
+use minijinja::value::Serde;
 
 use self::detail::Sheet;
+use self::parts::Parts;
 use self::reading::Reading;
 use self::subject::Subject;
 use self::view::Link;
@@ -57,6 +65,7 @@ use self::views::Views;
 use super::assets::{Asset, Assets, ICON, SCRIPT, STYLE, plain};
 use super::resources::Site;
 use crate::app::App;
+use crate::config::Config;
 use crate::engine::Selection;
 use crate::model::TypeId;
 
@@ -73,6 +82,8 @@ pub struct Served {
     name: String,
     views: Views,
     frame: view::Site,
+    /// The same as templates take it.
+    site: Value,
     /// How each record type is spoken of, by [`TypeId`].
     subjects: Vec<Subject>,
     /// The names of the application's own views.
@@ -83,10 +94,11 @@ pub struct Served {
     sheets: Vec<Sheet>,
     /// What there is beside records.
     others: Vec<Link>,
+    parts: Parts,
 }
 
 impl Served {
-    pub fn new(app: &App, site: &Site) -> Served {
+    pub fn new(app: &App, site: &Site, config: &Config) -> Served {
         let subjects: Vec<Subject> = site.engine.model().records.iter().map(Subject::of).collect();
         let records = subjects.iter().map(|subject| &subject.resource);
         let records =
@@ -99,6 +111,7 @@ impl Served {
             css: ASSETS.fill("{{css}}"),
             js: ASSETS.fill("{{js}}"),
             icon: ASSETS.fill("{{icon}}"),
+            graphiql: config.graphiql,
         };
         let model = site.engine.model();
         let types = || (0..model.records.len()).map(TypeId);
@@ -110,7 +123,9 @@ impl Served {
         Served {
             name: app.name.clone(),
             views: views(app),
+            site: Value::from(Serde(&frame)),
             frame,
+            parts: Parts::new(config.limits.page_parts),
             names: types().map(|record| Arc::new(reading::names(model, &subjects, record))).collect(),
             sheets: types().map(|record| Sheet::of(model, &subjects, &readings, record)).collect(),
             readings,

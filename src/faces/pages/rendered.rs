@@ -6,7 +6,7 @@ use minijinja::Value;
 use minijinja::value::ValueKind;
 
 use super::samples::all;
-use super::views::{BUILT_IN, Views};
+use super::views::{BUILT_IN, HOLE, Views};
 
 const HOSTILE: &str = "<i id=\"x\" class='y'>&amp;";
 
@@ -59,6 +59,23 @@ fn every_text_is_escaped() {
         }
         assert!(html.contains("&lt;i id=&quot;x&quot; class=&#39;y&#39;&gt;&amp;amp;"), "{name}: {html}");
     }
+}
+
+#[test]
+fn a_frame_filled_with_its_rows_is_the_whole_page() {
+    let views = Views::built_in();
+    let (_, template, context) = all().into_iter().find(|(name, ..)| *name == "list").expect("a list");
+    let table = context.get_attr("list").and_then(|list| list.get_attr("table")).expect("a table");
+    let row = |row| {
+        let context = Value::from_pairs([("row", row), ("table", table.clone())]);
+        views.render("_row.html", context).expect("renders")
+    };
+    let rows = table.get_attr("rows").and_then(|rows| rows.try_iter()).expect("rows");
+    let rows: Vec<String> = rows.map(row).collect();
+    let frame = views.render_frame(template, context.clone()).expect("renders");
+    assert!(rows.len() > 1 && frame.contains(&HOLE.repeat(rows.len())), "{frame:?}");
+    let whole = views.render(template, context).expect("renders");
+    assert_eq!(frame.replace(&HOLE.repeat(rows.len()), &rows.concat()), whole);
 }
 
 #[test]

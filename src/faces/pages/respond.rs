@@ -1,7 +1,7 @@
 //! A page on its way out: the view filled in, with the headers that every page has.
 
 use axum::response::{IntoResponse, Response};
-use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, VARY};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, VARY};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use minijinja::Value;
 use minijinja::value::Serde;
@@ -16,8 +16,7 @@ use crate::faces::problem::{Problem, Voice};
 use crate::faces::tags;
 
 impl Served {
-    /// Shows `content` under `name` in the view `name.html`. A page that succeeds has a tag: of its bytes, so that it
-    /// is exact whatever changed.
+    /// Shows `content` under `name` in the view `name.html`.
     pub fn show(
         &self,
         headers: &HeaderMap,
@@ -29,22 +28,13 @@ impl Served {
         let code = flash::given(headers);
         head.flash = head.flash.or_else(|| code.and_then(|code| self.flash(code)));
         let html = self.render(&self.views, &head, name, content).map_err(broken)?;
-        let mut response = (status, [(CONTENT_TYPE, "text/html; charset=utf-8")]).into_response();
-        if status == StatusCode::OK && head.flash.is_none() {
-            let tag = format!("\"{:032x}\"", xxh3_128(html.as_bytes()));
-            tags::allow(headers, Some(&tag))?;
-            if tags::is_known(headers, &tag) {
-                response = StatusCode::NOT_MODIFIED.into_response();
-            } else {
-                *response.body_mut() = html.into();
-            }
-            let tag = HeaderValue::from_str(&tag).expect("hexadecimal digits in quotes");
-            response.headers_mut().insert(ETAG, tag);
+        let mut response = if status == StatusCode::OK && head.flash.is_none() {
+            tagged(headers, html)?
         } else {
-            *response.body_mut() = html.into();
+            let mut response = page(status, html);
             response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        }
-        response.headers_mut().insert(VARY, ACCEPT.into());
+            response
+        };
         if code.is_some() {
             flash::clear(response.headers_mut());
         }
@@ -58,14 +48,34 @@ impl Served {
         name: &str,
         content: &impl Serialize,
     ) -> Result<String, Broken> {
-        // The later one of a name counts: a view of the application's own may be called like a part of the frame.
-        let context = Value::from_pairs([
-            (name, Value::from(Serde(content))),
-            ("site", Value::from(Serde(&self.frame))),
-            ("head", Value::from(Serde(head))),
-        ]);
-        views.render(&format!("{name}.html"), context)
+        views.render(&format!("{name}.html"), self.context(head, name, content))
     }
+
+    pub fn context(&self, head: &Head, name: &str, content: &impl Serialize) -> Value {
+        // The later one of a name counts: a view of the application's own may be called like a part of the frame.
+        Value::from_pairs([
+            (name, Value::from(Serde(content))),
+            ("site", self.site.clone()),
+            ("head", Value::from(Serde(head))),
+        ])
+    }
+}
+
+fn page(status: StatusCode, html: String) -> Response {
+    (status, [(CONTENT_TYPE, "text/html; charset=utf-8"), (VARY, "accept")], html).into_response()
+}
+
+/// A page that succeeds has a tag: of its bytes, so that it is exact whatever changed.
+pub fn tagged(headers: &HeaderMap, html: String) -> Result<Response, Problem> {
+    let tag = format!("\"{:032x}\"", xxh3_128(html.as_bytes()));
+    tags::allow(headers, Some(&tag))?;
+    let mut response = match tags::is_known(headers, &tag) {
+        true => (StatusCode::NOT_MODIFIED, [(VARY, "accept")]).into_response(),
+        false => page(StatusCode::OK, html),
+    };
+    let tag = HeaderValue::from_str(&tag).expect("hexadecimal digits in quotes");
+    response.headers_mut().insert(ETAG, tag);
+    Ok(response)
 }
 
 impl Head {
@@ -79,7 +89,7 @@ impl Head {
 }
 
 /// Whoever wrote the view reads it here; the log has it too, with the request's id.
-fn broken(broken: Broken) -> Problem {
+pub fn broken(broken: Broken) -> Problem {
     let detail = format!("the template is broken: {broken}");
     let problem = Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "TEMPLATE_BROKEN", detail.as_str());
     Problem { cause: Some(detail.into()), ..problem.voice(Voice::Html) }

@@ -47,6 +47,7 @@ fn site() -> Site {
         css: "/_/pages/app.css".to_owned(),
         js: "/_/pages/live.js".to_owned(),
         icon: "/_/pages/icon.svg".to_owned(),
+        graphiql: true,
     }
 }
 
@@ -61,9 +62,10 @@ fn head(title: &str) -> Head {
             link: Some(link("Analytical engine", "/orders/1")),
         }),
         ways: Some(Ways {
+            title: "Three ways to this page".to_owned(),
             graphql: Some(Way {
                 text: "{\n  orders(page: 1, size: 20) {\n    id\n    item\n    status\n  }\n}".to_owned(),
-                run: "/graphql?query=%7Borders%7Bid%7D%7D".to_owned(),
+                run: Some("/graphql?query=%7Borders%7Bid%7D%7D".to_owned()),
             }),
             rest: "curl -H 'Accept: application/json' 'http://localhost:8080/orders?page=1'".to_owned(),
             page: "curl -H 'Accept: text/html' 'http://localhost:8080/orders?page=1'".to_owned(),
@@ -166,6 +168,10 @@ fn list() -> List {
             next: Some("/orders?page=3".to_owned()),
             text: "Page 2".to_owned(),
         },
+        downloads: vec![Download {
+            label: "This page".to_owned(),
+            links: vec![link("CSV", "/orders?page=2&size=20&format=csv")],
+        }],
         empty: None,
         parent: Some(link("Ada Lovelace", "/users/1")),
     }
@@ -186,6 +192,7 @@ fn bare_list() -> List {
         search,
         table: Table { rows: Vec::new(), live: None, ..table() },
         pager: Pager::default(),
+        downloads: Vec::new(),
         empty: Some(Empty {
             text: "There are no orders yet.".to_owned(),
             link: link("Create the first order", "/orders/new"),
@@ -385,7 +392,7 @@ pub fn all() -> Vec<(&'static str, &'static str, Value)> {
         ("blocked", "delete.html", page("delete", calm("Delete order"), blocked())),
         ("plain", "plain.html", page("plain", calm("Samples"), plain())),
         ("plain-empty", "plain.html", page("plain", bare("Samples"), no_values)),
-        ("error", "error.html", page("error", Head { ways: None, ..calm("Not found") }, error())),
+        ("error", "error.html", page("error", calm("Not found"), error())),
         ("error-empty", "error.html", page("error", bare("Not found"), unknown)),
     ]
 }

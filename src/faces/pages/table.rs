@@ -92,7 +92,10 @@ pub fn caption(record: &RecordType, nouns: (&str, &str), query: &Query, shown: u
         1 => counted(1, nouns.0, nouns.1),
         total => format!("{} {}", bounded(total), nouns.1),
     };
-    let first = query.page.saturating_sub(1).saturating_mul(size).unsigned_abs().saturating_add(1);
+    let Some(page) = query.numbered() else {
+        return format!("{} more of {all}, by {}", grouped(shown as u64), order(record, query));
+    };
+    let first = page.saturating_sub(1).saturating_mul(size).unsigned_abs().saturating_add(1);
     let range = match shown as u64 {
         0 => return all,
         1 => grouped(first),

@@ -12,6 +12,8 @@ pub struct Site {
     pub css: String,
     pub js: String,
     pub icon: String,
+    /// Whether browsers are shown GraphiQL.
+    pub graphiql: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -46,6 +48,8 @@ pub struct Flash {
 /// The same thing on the three faces.
 #[derive(Debug, Clone, Serialize)]
 pub struct Ways {
+    /// Of what: "Three ways to this page".
+    pub title: String,
     pub graphql: Option<Way>,
     /// A line for a shell: the REST call.
     pub rest: String,
@@ -56,8 +60,8 @@ pub struct Ways {
 #[derive(Debug, Clone, Serialize)]
 pub struct Way {
     pub text: String,
-    /// Opens it in GraphiQL, ready to run.
-    pub run: String,
+    /// Opens it in GraphiQL, ready to run; none where there is no GraphiQL.
+    pub run: Option<String>,
 }
 
 /// A value as people read it.
@@ -141,10 +145,20 @@ pub struct List {
     pub search: Search,
     pub table: Table,
     pub pager: Pager,
+    /// The rows for programs: of this page, and of all pages where there are more.
+    pub downloads: Vec<Download>,
     /// Why there are no rows, where there are none.
     pub empty: Option<Empty>,
     /// The record that this is a part of, for `/users/1/orders`.
     pub parent: Option<Link>,
+}
+
+/// Some rows of a list in each form that they can be had in.
+#[derive(Debug, Serialize)]
+pub struct Download {
+    /// "This page".
+    pub label: String,
+    pub links: Vec<Link>,
 }
 
 #[derive(Debug, Serialize)]
@@ -193,7 +207,7 @@ pub struct Sort {
     pub now: &'static str,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct TableRow {
     /// `users-1`, the same for the same record in every list.
     pub key: String,

@@ -28,6 +28,7 @@ pub const BUILT_IN: &[(&str, &str)] = built_in![
     "_control.html",
     "_form.html",
     "_pager.html",
+    "_row.html",
     "_search.html",
     "_shown.html",
     "_table.html",
@@ -47,7 +48,13 @@ pub struct Views {
     broken: BTreeMap<String, Broken>,
     /// The application's own, by name.
     own: Vec<String>,
+    /// The same with [`HOLE`] in place of each row. None where the application lays anything out itself: its views may
+    /// do with rows whatever they like.
+    frames: Option<Environment<'static>>,
 }
+
+/// Where a row belongs in a frame. No text of a record has it.
+pub const HOLE: &str = "\0";
 
 /// What is wrong with a view, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,7 +85,8 @@ impl Views {
     /// The application's files, name and text, over the built-in ones. One that cannot be compiled takes nothing with
     /// it but the pages that need it.
     pub fn over(files: impl IntoIterator<Item = (String, String)>) -> Views {
-        let mut views = Views { environment: environment(), broken: BTreeMap::new(), own: Vec::new() };
+        let mut views =
+            Views { environment: environment(), broken: BTreeMap::new(), own: Vec::new(), frames: None };
         for (name, text) in BUILT_IN {
             for name in [(*name).to_owned(), format!("{ORIGINAL}{name}")] {
                 let added = views.environment.add_template_owned(name, *text);
@@ -93,7 +101,18 @@ impl Views {
                 views.broken.insert(name, views.blame(&error));
             }
         }
+        let is_own = |(name, _): &(&str, &str)| views.own.iter().any(|own| own == name);
+        if !BUILT_IN.iter().any(is_own) {
+            let mut frames = views.environment.clone();
+            frames.add_template_owned("_row.html", HOLE).expect("one letter compiles");
+            views.frames = Some(frames);
+        }
         views
+    }
+
+    /// Whether rows and what is around them can be rendered apart.
+    pub fn has_frames(&self) -> bool {
+        self.frames.is_some()
     }
 
     /// What could not be compiled.
@@ -106,9 +125,22 @@ impl Views {
     }
 
     pub fn render(&self, name: &str, context: impl Serialize) -> Result<String, Broken> {
-        let template = self.environment.get_template(name);
-        let rendered = template.and_then(|template| template.render(Value::from(Serde(context))));
-        rendered.map_err(|error| self.blame(&error))
+        self.rendered(&self.environment, name, Value::from(Serde(context)))
+    }
+
+    /// The same with holes for the rows, where there are frames.
+    pub fn render_frame(&self, name: &str, context: Value) -> Result<String, Broken> {
+        self.rendered(self.frames.as_ref().unwrap_or(&self.environment), name, context)
+    }
+
+    fn rendered(
+        &self,
+        environment: &Environment<'static>,
+        name: &str,
+        context: Value,
+    ) -> Result<String, Broken> {
+        let template = environment.get_template(name);
+        template.and_then(|template| template.render(context)).map_err(|error| self.blame(&error))
     }
 
     /// The innermost place that is known: where an included view fails, the one that includes it is well.
@@ -239,6 +271,8 @@ mod tests {
         let html = page(&views, "list").expect("renders");
         assert!(html.contains("<p>no search</p>") && html.contains("<table>") && !html.contains("<search>"));
         assert!(views.has("about.html") && !views.has("contact.html"));
+        assert!(!views.has_frames() && !over(&[("_row.html", "")]).has_frames());
+        assert!(over(&[("about.html", "")]).has_frames());
     }
 
     #[test]

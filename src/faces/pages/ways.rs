@@ -1,7 +1,8 @@
 //! "Three ways": the GraphQL operation, the REST call and the browser's request that show or do the same.
 
-use http::Uri;
+use http::header::HOST;
 use http::request::Parts;
+use http::{StatusCode, Uri};
 use serde_json::Value as Json;
 
 use super::Served;
@@ -11,16 +12,22 @@ use crate::engine::document::{Wanted, selection};
 use crate::engine::{Listing, Verb};
 use crate::faces::client::Client;
 use crate::faces::resources::Site;
-use crate::faces::resources::collection::{Below, Nested};
+use crate::faces::resources::collection::{Below, Collection, Nested};
 use crate::faces::resources::form::Filled;
 use crate::faces::resources::pairs::{self, Pairs, encoded};
 use crate::faces::resources::query::{Query, Takes, spelled_out};
 use crate::faces::resources::tree::Node;
 use crate::model::{Field, Kind, Model, TypeId, Value, coerce, example, naming};
 
+const TITLE: &str = "Three ways to this page";
+
+/// Where nothing of the schema is meant: it is answered wherever GraphQL is.
+pub const UNNAMED: &str = "# No operation of the schema stands for this address.\n{ __typename }\n";
+
 /// What a page is about.
 #[derive(Debug, Clone, Copy)]
 pub enum About<'a> {
+    /// The map of everything: the first thing on it.
     Home,
     /// A list of records: the address it has, with its query.
     List {
@@ -43,6 +50,8 @@ pub enum About<'a> {
         record: TypeId,
         id: i64,
     },
+    /// What cannot be shown.
+    Refused,
     /// A plain list.
     Plain {
         path: &'a str,
@@ -63,29 +72,29 @@ impl Served {
         about: About<'_>,
         filled: Option<&Filled>,
     ) -> Option<Ways> {
-        let host = request
-            .extensions
-            .get::<Client>()
-            .map_or_else(|| "http://localhost".to_owned(), |client| client.origin(&request.headers));
+        let named = request.headers.get(HOST);
+        let client = request.extensions.get::<Client>();
+        let host = client.map_or_else(|| "http://localhost".to_owned(), |client| client.origin(named));
         let guide = Guide { pages: self, site, host };
         match about {
-            About::Home => None,
+            About::Home => Some(guide.home()),
             About::List { record, address } => Some(guide.list(record, address)),
             About::Record { record, id, address } => Some(guide.record(record, id, address)),
             About::Create { record } => guide.create(record, filled),
             About::Update { record, id } => guide.update(record, id, filled),
             About::Delete { record, id } => Some(guide.delete(record, id)),
+            About::Refused => Some(guide.refused(StatusCode::BAD_REQUEST, &request.method, &request.uri)),
             About::Plain { path } => Some(guide.looked(None, path, path)),
         }
     }
 }
 
 /// Knows where it all is.
-struct Guide<'g> {
-    pages: &'g Served,
-    site: &'g Site,
+pub struct Guide<'g> {
+    pub pages: &'g Served,
+    pub site: &'g Site,
     /// With its scheme: `https://shop.example`.
-    host: String,
+    pub host: String,
 }
 
 impl Guide<'_> {
@@ -107,8 +116,18 @@ impl Guide<'_> {
         selection(self.model(), &self.model().record(record).fields, &related)
     }
 
-    fn document(&self, wanted: &Wanted<'_>) -> Option<String> {
+    pub fn document(&self, wanted: &Wanted<'_>) -> Option<String> {
         wanted.document(&self.site.engine, &self.selection(wanted.record))
+    }
+
+    fn home(&self) -> Ways {
+        match self.site.collections.first() {
+            Some(Collection { record, path, .. }) => {
+                let title = format!("Three ways to the {}", self.pages.subject(*record).nouns);
+                Ways { title, ..self.list(*record, path) }
+            }
+            None => self.looked(Some(UNNAMED.to_owned()), "/openapi.json", "/"),
+        }
     }
 
     fn list(&self, record: TypeId, address: &str) -> Ways {
@@ -151,7 +170,7 @@ impl Guide<'_> {
     }
 
     /// The list inside of the record above it.
-    fn nested(&self, above: TypeId, id: &str, nested: &Nested, listing: &Listing) -> Option<String> {
+    pub fn nested(&self, above: TypeId, id: &str, nested: &Nested, listing: &Listing) -> Option<String> {
         let owner = self.model().record(above);
         let is_it = |kind: &Kind| matches!(kind, Kind::Inverse { of, field } if *of == nested.record && *field == nested.reference);
         let field = owner
@@ -174,10 +193,11 @@ impl Guide<'_> {
         self.looked(self.document(&wanted), path, address)
     }
 
-    fn looked(&self, text: Option<String>, json: &str, page: &str) -> Ways {
+    pub fn looked(&self, text: Option<String>, json: &str, page: &str) -> Ways {
         let host = &self.host;
         Ways {
-            graphql: text.map(way),
+            title: TITLE.to_owned(),
+            graphql: text.map(|text| self.way(text)),
             rest: format!(
                 "curl -H 'Accept: application/json' {}",
                 quoted(&format!("{host}{}", single(json)))
@@ -186,16 +206,23 @@ impl Guide<'_> {
         }
     }
 
-    fn create(&self, record: TypeId, filled: Option<&Filled>) -> Option<Ways> {
-        let mut values = example::given(self.model(), &self.model().record(record).fields)?;
-        for (name, value) in filled.map(|filled| self.values(record, filled)).unwrap_or_default() {
-            if !value.is_null() {
-                values[name] = value;
+    pub fn create(&self, record: TypeId, filled: Option<&Filled>) -> Option<Ways> {
+        let fields = &self.model().record(record).fields;
+        let mut made_up = example::given(self.model(), fields)?;
+        let mut typed = filled.map(|filled| self.values(record, filled)).unwrap_or_default();
+        typed.retain(|(_, value)| !value.is_null());
+        // What must differ between records is made up anew for each way: all three can be pasted.
+        let [by_graphql, by_rest, by_form] = [(); 3].map(|()| {
+            let mut values = made_up.clone();
+            example::differ(self.model(), fields, &mut made_up);
+            for (name, value) in &typed {
+                values[name] = value.clone();
             }
-        }
-        let wanted = Wanted { record, verb: Verb::Create, id: 0, values: &values, listing: None };
+            values
+        });
+        let wanted = Wanted { record, verb: Verb::Create, id: 0, values: &by_graphql, listing: None };
         let text = self.document(&wanted);
-        Some(self.written(text, "", record, self.path(record), &values))
+        Some(self.written(text, "", record, self.path(record), [&by_rest, &by_form]))
     }
 
     fn update(&self, record: TypeId, id: i64, filled: Option<&Filled>) -> Option<Ways> {
@@ -213,7 +240,7 @@ impl Guide<'_> {
         }
         let wanted = Wanted { record, verb: Verb::Update, id, values: &values, listing: None };
         let text = self.document(&wanted);
-        Some(self.written(text, " -X PUT", record, &format!("{}/{id}", self.path(record)), &values))
+        Some(self.written(text, " -X PUT", record, &format!("{}/{id}", self.path(record)), [&values; 2]))
     }
 
     /// What was typed, as far as it passes: a way that leads to a refusal is none.
@@ -229,18 +256,26 @@ impl Guide<'_> {
         passing.map(shown).collect()
     }
 
-    fn written(&self, text: Option<String>, method: &str, record: TypeId, path: &str, values: &Json) -> Ways {
+    fn written(
+        &self,
+        text: Option<String>,
+        method: &str,
+        record: TypeId,
+        path: &str,
+        [by_rest, by_form]: [&Json; 2],
+    ) -> Ways {
         let url = quoted(&format!("{}{path}", self.host));
         let mut controls = String::new();
-        for (name, text) in self.controls(record, values) {
+        for (name, text) in self.controls(record, by_form) {
             controls.push_str(&format!(" --data-urlencode {}", quoted(&format!("{name}={text}"))));
         }
         let controls = if controls.is_empty() { " -d ''".to_owned() } else { controls };
         Ways {
-            graphql: text.map(way),
+            title: TITLE.to_owned(),
+            graphql: text.map(|text| self.way(text)),
             rest: format!(
                 "curl{method} -H 'Accept: application/json' -H 'Content-Type: application/json' -d {} {url}",
-                quoted(&values.to_string())
+                quoted(&by_rest.to_string())
             ),
             page: format!("curl -i{controls} {url}"),
         }
@@ -258,21 +293,22 @@ impl Guide<'_> {
         pairs
     }
 
-    fn delete(&self, record: TypeId, id: i64) -> Ways {
+    pub fn delete(&self, record: TypeId, id: i64) -> Ways {
         let values = Json::Null;
         let wanted = Wanted { record, verb: Verb::Delete, id, values: &values, listing: None };
         let url = format!("{}{}/{id}", self.host, self.path(record));
         Ways {
-            graphql: self.document(&wanted).map(way),
+            title: TITLE.to_owned(),
+            graphql: self.document(&wanted).map(|text| self.way(text)),
             rest: format!("curl -i -X DELETE -H 'Accept: application/json' {}", quoted(&url)),
             page: format!("curl -i -X POST {}", quoted(&format!("{url}/delete"))),
         }
     }
-}
 
-fn way(text: String) -> Way {
-    let run = format!("/graphql?query={}", encoded(&text));
-    Way { text, run }
+    fn way(&self, text: String) -> Way {
+        let run = self.pages.frame.graphiql.then(|| format!("/graphql?query={}", encoded(&text)));
+        Way { text, run }
+    }
 }
 
 /// Says what of the page the operation cannot say.

@@ -1,20 +1,9 @@
 //! Numbers and texts as sentences of pages have them: grouped digits, plurals, long texts cut.
 
+pub use crate::model::digits::grouped;
+
 /// Counts go no further than this: beyond it a list is "more than" so many, whatever its length.
 pub const MOST_COUNTED: u32 = 1_000;
-
-/// "1,024".
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (position, digit) in digits.chars().enumerate() {
-        if position > 0 && (digits.len() - position).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
 
 /// "1 user", "2 users".
 pub fn counted(number: u64, one: &str, many: &str) -> String {
@@ -38,9 +27,6 @@ mod tests {
 
     #[test]
     fn numbers_in_sentences() {
-        for (number, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
-            assert_eq!(grouped(number), text);
-        }
         assert_eq!(counted(1, "user", "users"), "1 user");
         assert_eq!(counted(1_001, "user", "users"), "1,001 users");
         assert_eq!((bounded(1_000).as_str(), bounded(1_001).as_str()), ("1,000", "more than 1,000"));

@@ -10,8 +10,8 @@ use http::request::Parts;
 use super::Site;
 use super::collection::Collection;
 use super::content::Place;
-use super::negotiate::Fields;
-use super::query::{Query, Takes, chooses_fields};
+use super::negotiate::Chosen;
+use super::query::{self, Query, Takes};
 use super::rows::{Read, Rows};
 use super::shape::Shape;
 use crate::engine::{Done, Key, Operation, Outcome, answer_as};
@@ -46,9 +46,14 @@ impl Ask<'_> {
         id.ok_or_else(|| Problem::bad_request("MALFORMED_ID", "the id in the path must be a 64-bit integer"))
     }
 
-    /// Whether the query asks for fields.
-    pub fn chosen(&self) -> Fields {
-        if chooses_fields(&self.head.uri) { Fields::Chosen } else { Fields::Unsaid }
+    /// What the query of a list says of the form that it is wanted in.
+    pub fn chosen(&self) -> Chosen {
+        query::chosen(&self.head.uri)
+    }
+
+    /// The same for one record, which has no `format`.
+    pub fn chosen_fields(&self) -> Chosen {
+        if query::chooses_fields(&self.head.uri) { Chosen::Fields } else { Chosen::Nothing }
     }
 
     pub fn query(&self, record: TypeId, takes: Takes) -> Result<Query, Problem> {

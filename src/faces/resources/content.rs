@@ -151,18 +151,10 @@ fn lines(text: &str) -> Vec<Result<Object, Error>> {
 }
 
 fn object(position: usize, value: Value) -> Result<Object, Error> {
-    match value {
-        Value::Object(fields) => Ok(fields),
-        other @ (Value::Null
-        | Value::Bool(_)
-        | Value::Int(_)
-        | Value::Number(_)
-        | Value::String(_)
-        | Value::List(_)) => {
-            let message = format!("element {position} must be an object, not {}", other.noun());
-            Err(Error::Invalid(vec![Violation { path: Vec::new(), code: "TYPE", message }]))
-        }
-    }
+    value.into_fields().map_err(|noun| {
+        let message = format!("element {position} must be an object, not {noun}");
+        Error::Invalid(vec![Violation { path: Vec::new(), code: "TYPE", message }])
+    })
 }
 
 /// The failures of several records as one, each with the number of its element.

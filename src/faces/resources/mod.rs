@@ -23,11 +23,14 @@ use self::collection::{Below, Collection};
 use self::plain::List;
 use crate::app::Manifest;
 use crate::engine::Engine;
+use crate::faces::answers::Answers;
 use crate::model::TypeId;
 
 /// The collections of one schema and what answers them. Swapped whole on reload.
 pub struct Site {
     pub engine: Engine,
+    /// What was answered before and may be given again.
+    pub answers: Arc<Answers>,
     /// Tells this store from others.
     pub store: String,
     /// In the order of the schema.
@@ -39,7 +42,7 @@ pub struct Site {
 }
 
 impl Site {
-    pub fn new(manifest: &Manifest, engine: Engine, store: &str) -> Site {
+    pub fn new(manifest: &Manifest, engine: Engine, answers: Arc<Answers>, store: &str) -> Site {
         let records = engine.model().records.iter().enumerate();
         let collections: Vec<Collection> = records
             .map(|(position, record)| {
@@ -50,7 +53,7 @@ impl Site {
         let paths = collections.iter().enumerate();
         let by_path = paths.map(|(position, collection)| (collection.path.clone(), position)).collect();
         let lists = manifest.lists.iter().map(|list| Arc::new(List::new(list))).collect();
-        Site { engine, store: store.to_owned(), collections, by_path, lists }
+        Site { engine, answers, store: store.to_owned(), collections, by_path, lists }
     }
 
     /// Every record type has a collection.

@@ -16,6 +16,8 @@ pub enum Wanted {
     Lines,
     /// Every record, one a line.
     Ndjson,
+    /// Every record, as spreadsheets take them.
+    Csv,
     /// The live stream of changes.
     Events,
 }
@@ -28,13 +30,14 @@ pub struct Offers(pub &'static [Wanted]);
 
 /// The page everywhere …
 pub const RECORD: Offers = Offers(&[Wanted::Page, Wanted::Json]);
-pub const COLLECTION: Offers = Offers(&[Wanted::Page, Wanted::Json, Wanted::Ndjson]);
+pub const COLLECTION: Offers = Offers(&[Wanted::Page, Wanted::Json, Wanted::Ndjson, Wanted::Csv]);
 /// … but where plain clients see a list of texts.
-pub const TEXTS: Offers = Offers(&[Wanted::Json, Wanted::Lines, Wanted::Page, Wanted::Ndjson]);
+pub const TEXTS: Offers = Offers(&[Wanted::Json, Wanted::Lines, Wanted::Page, Wanted::Ndjson, Wanted::Csv]);
 /// The same where the schema subscribes to changes.
-pub const LIVE_COLLECTION: Offers = Offers(&[Wanted::Page, Wanted::Json, Wanted::Ndjson, Wanted::Events]);
+pub const LIVE_COLLECTION: Offers =
+    Offers(&[Wanted::Page, Wanted::Json, Wanted::Ndjson, Wanted::Csv, Wanted::Events]);
 pub const LIVE_TEXTS: Offers =
-    Offers(&[Wanted::Json, Wanted::Lines, Wanted::Page, Wanted::Ndjson, Wanted::Events]);
+    Offers(&[Wanted::Json, Wanted::Lines, Wanted::Page, Wanted::Ndjson, Wanted::Csv, Wanted::Events]);
 pub const PLAIN: Offers = Offers(&[Wanted::Json, Wanted::Lines]);
 pub const PLAIN_WITH_PAGE: Offers = Offers(&[Wanted::Json, Wanted::Lines, Wanted::Page]);
 /// A form to fill in has no other face.
@@ -42,11 +45,17 @@ pub const FORM: Offers = Offers(&[Wanted::Page]);
 
 /// What makes the choice beside `Accept`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fields {
+pub enum Chosen {
+    /// `?format=` decides alone, so that a link can lead to any form.
+    Format(Wanted),
     /// `?fields=` asks for objects.
-    Chosen,
-    Unsaid,
+    Fields,
+    Nothing,
 }
+
+/// What can be asked for by `?format=`.
+pub const FORMATS: [(&str, Wanted); 3] =
+    [("csv", Wanted::Csv), ("ndjson", Wanted::Ndjson), ("json", Wanted::Json)];
 
 impl Wanted {
     fn media(self) -> &'static str {
@@ -55,6 +64,7 @@ impl Wanted {
             Wanted::Json => JSON,
             Wanted::Lines => "text/plain",
             Wanted::Ndjson => "application/x-ndjson",
+            Wanted::Csv => "text/csv",
             Wanted::Events => "text/event-stream",
         }
     }
@@ -62,7 +72,7 @@ impl Wanted {
     /// Whether only a request that spells it out can mean it.
     fn must_be_named(self) -> bool {
         match self {
-            Wanted::Ndjson | Wanted::Events => true,
+            Wanted::Ndjson | Wanted::Csv | Wanted::Events => true,
             Wanted::Page | Wanted::Json | Wanted::Lines => false,
         }
     }
@@ -73,6 +83,7 @@ impl Wanted {
             Wanted::Json => "application/json; charset=utf-8",
             Wanted::Lines => "text/plain; charset=utf-8",
             Wanted::Ndjson => "application/x-ndjson; charset=utf-8",
+            Wanted::Csv => "text/csv; charset=utf-8",
             Wanted::Events => "text/event-stream; charset=utf-8",
         })
     }
@@ -80,13 +91,15 @@ impl Wanted {
 
 impl Offers {
     /// What is wanted of these, or nothing where none is acceptable.
-    pub fn choose(self, accept: &Accept<'_>, fields: Fields) -> Option<Wanted> {
-        let chosen = self.best(accept);
-        match (fields, chosen) {
-            (Fields::Unsaid, _) | (_, Some(Wanted::Ndjson | Wanted::Events)) => chosen,
+    pub fn choose(self, accept: &Accept<'_>, chosen: Chosen) -> Option<Wanted> {
+        let best = self.best(accept);
+        match (chosen, best) {
+            (Chosen::Format(wanted), _) if self.0.contains(&wanted) => Some(wanted),
+            (Chosen::Format(_) | Chosen::Nothing, _)
+            | (_, Some(Wanted::Ndjson | Wanted::Csv | Wanted::Events)) => best,
             // "Unless a browser asks": one that spells HTML out.
-            (Fields::Chosen, Some(Wanted::Page)) if accept.names("text/html") => chosen,
-            (Fields::Chosen, Some(Wanted::Page | Wanted::Json | Wanted::Lines) | None) => Some(Wanted::Json),
+            (Chosen::Fields, Some(Wanted::Page)) if accept.names("text/html") => best,
+            (Chosen::Fields, Some(Wanted::Page | Wanted::Json | Wanted::Lines) | None) => Some(Wanted::Json),
         }
     }
 
@@ -112,8 +125,8 @@ impl Offers {
     }
 
     /// What is wanted, or the refusal that names what there is.
-    pub fn wanted(self, headers: &HeaderMap, fields: Fields) -> Result<Wanted, Problem> {
-        self.choose(&Accept::of(headers), fields).ok_or_else(|| self.none())
+    pub fn wanted(self, headers: &HeaderMap, chosen: Chosen) -> Result<Wanted, Problem> {
+        self.choose(&Accept::of(headers), chosen).ok_or_else(|| self.none())
     }
 
     fn none(self) -> Problem {
@@ -136,14 +149,14 @@ mod tests {
 
     const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8";
 
-    fn chosen(offers: Offers, line: &'static str, fields: Fields) -> Option<Wanted> {
+    fn chosen(offers: Offers, line: &'static str, chosen: Chosen) -> Option<Wanted> {
         let lines = (!line.is_empty()).then(|| (ACCEPT, HeaderValue::from_static(line)));
-        offers.choose(&Accept::of(&HeaderMap::from_iter(lines)), fields)
+        offers.choose(&Accept::of(&HeaderMap::from_iter(lines)), chosen)
     }
 
     #[test]
     fn the_table_of_faces() {
-        use Wanted::{Json, Lines, Ndjson, Page};
+        use Wanted::{Csv, Json, Lines, Ndjson, Page};
         // What records, the list of users, samples and items give.
         let table: &[(&'static str, [Option<Wanted>; 4])] = &[
             ("", [Some(Page), Some(Json), Some(Json), Some(Json)]),
@@ -164,13 +177,15 @@ mod tests {
             ("text/html;q=0, */*", [Some(Json); 4]),
             ("application/x-ndjson", [Some(Ndjson), Some(Ndjson), None, None]),
             ("application/x-ndjson, */*;q=0.1", [Some(Ndjson), Some(Ndjson), Some(Json), Some(Json)]),
+            ("text/csv", [Some(Csv), Some(Csv), None, None]),
+            ("text/csv, application/json;q=0.5", [Some(Csv), Some(Csv), Some(Json), Some(Json)]),
             ("text/event-stream", [None; 4]),
             ("image/png", [None; 4]),
             ("*/*;q=0", [None; 4]),
         ];
         for (line, expected) in table {
             let offers = [COLLECTION, TEXTS, PLAIN_WITH_PAGE, PLAIN];
-            assert_eq!(offers.map(|offers| chosen(offers, line, Fields::Unsaid)), *expected, "{line}");
+            assert_eq!(offers.map(|offers| chosen(offers, line, Chosen::Nothing)), *expected, "{line}");
         }
     }
 
@@ -183,23 +198,34 @@ mod tests {
             ("application/json", Wanted::Json),
             (BROWSER, Wanted::Page),
             ("application/x-ndjson", Wanted::Ndjson),
+            ("text/csv", Wanted::Csv),
         ];
         for (line, expected) in table {
-            assert_eq!(chosen(TEXTS, line, Fields::Chosen), Some(expected), "{line}");
-            assert_eq!(chosen(COLLECTION, line, Fields::Chosen), Some(expected), "{line}");
+            assert_eq!(chosen(TEXTS, line, Chosen::Fields), Some(expected), "{line}");
+            assert_eq!(chosen(COLLECTION, line, Chosen::Fields), Some(expected), "{line}");
         }
+    }
+
+    #[test]
+    fn a_format_decides_alone_where_it_is_to_be_had() {
+        for line in ["", BROWSER, "image/png", "text/event-stream"] {
+            for (_, wanted) in FORMATS {
+                assert_eq!(chosen(LIVE_TEXTS, line, Chosen::Format(wanted)), Some(wanted), "{line}");
+            }
+        }
+        assert_eq!(chosen(FORM, BROWSER, Chosen::Format(Wanted::Csv)), Some(Wanted::Page));
     }
 
     #[test]
     fn a_stream_must_be_asked_for() {
         for offers in [LIVE_COLLECTION, LIVE_TEXTS] {
-            assert_eq!(chosen(offers, "text/event-stream", Fields::Unsaid), Some(Wanted::Events));
-            assert_eq!(chosen(offers, "text/event-stream", Fields::Chosen), Some(Wanted::Events));
+            assert_eq!(chosen(offers, "text/event-stream", Chosen::Nothing), Some(Wanted::Events));
+            assert_eq!(chosen(offers, "text/event-stream", Chosen::Fields), Some(Wanted::Events));
             assert_eq!(
-                chosen(offers, "text/event-stream, application/json", Fields::Unsaid),
+                chosen(offers, "text/event-stream, application/json", Chosen::Nothing),
                 Some(Wanted::Json)
             );
-            assert_ne!(chosen(offers, "text/*", Fields::Unsaid), Some(Wanted::Events));
+            assert_ne!(chosen(offers, "text/*", Chosen::Nothing), Some(Wanted::Events));
         }
     }
 

@@ -2,6 +2,7 @@
 
 use http::Uri;
 
+use super::negotiate::{Chosen, FORMATS, Wanted};
 use super::pairs::{self, Pairs, encoded};
 use super::typed;
 use crate::engine::arguments::{Asks, filter_field, is_null, order};
@@ -12,7 +13,7 @@ use crate::model::naming::nearest;
 use crate::model::{FieldId, Kind, RecordType, Scalar, Value};
 
 /// Words that mean the list itself; a field of the same name is filtered by with an operator, as in `size.eq=3`.
-pub const LIST_WORDS: [&str; 7] = ["fields", "q", "sort", "page", "size", "after", "count"];
+pub const LIST_WORDS: [&str; 8] = ["fields", "q", "sort", "page", "size", "after", "count", "format"];
 
 pub const OPERATORS: [&str; 9] = ["eq", "ne", "lt", "lte", "gt", "gte", "contains", "in", "null"];
 
@@ -37,6 +38,8 @@ pub struct Query {
     /// In the order asked for; none where all are meant.
     pub fields: Option<Vec<FieldId>>,
     pub chose_fields: bool,
+    /// The form that was asked for in so many words.
+    pub format: Option<Wanted>,
     /// A stream begins with the list.
     pub snapshot: bool,
     /// A part of the list was asked for in so many words.
@@ -47,10 +50,32 @@ pub struct Query {
     given: Pairs,
 }
 
+/// How much of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    Page,
+    All,
+}
+
 /// Whether the query of a request asks for fields; known before the query is understood.
 pub fn chooses_fields(uri: &Uri) -> bool {
     let query = uri.query().unwrap_or_default();
     query.split('&').any(|part| part.strip_prefix("fields=").is_some_and(|value| !value.is_empty()))
+}
+
+/// What the query of a list says of the form that it is wanted in; a format that there is not is told later.
+pub fn chosen(uri: &Uri) -> Chosen {
+    let mut given =
+        uri.query().unwrap_or_default().split('&').filter_map(|part| part.strip_prefix("format="));
+    match given.find_map(format) {
+        Some(wanted) => Chosen::Format(wanted),
+        None if chooses_fields(uri) => Chosen::Fields,
+        None => Chosen::Nothing,
+    }
+}
+
+fn format(name: &str) -> Option<Wanted> {
+    FORMATS.into_iter().find(|(known, _)| *known == name).map(|(_, wanted)| wanted)
 }
 
 impl Query {
@@ -67,12 +92,14 @@ impl Query {
         let sliced = words.page.is_some() || words.size.is_some() || words.after.is_some();
         let slice = words.slice(limits, takes).map_err(refused)?;
         let page = words.page.unwrap_or(1);
-        let chose_fields = words.chose_fields;
+        // A format is of records, also where plain clients see texts.
+        let chose_fields = words.chose_fields || words.format.is_some();
+        let format = words.format;
         let (conditions, search, order) = (words.conditions, words.search, words.order);
         let count = if words.count.unwrap_or(false) { Count::Exact } else { Count::No };
         let listing = Listing { conditions, search, order, slice, count, cursors: false };
         let snapshot = words.snapshot.unwrap_or(false);
-        Ok(Query { listing, fields: words.fields, chose_fields, snapshot, sliced, page, given })
+        Ok(Query { listing, fields: words.fields, chose_fields, format, snapshot, sliced, page, given })
     }
 
     /// The conditions, each with its parameter and the text it was given.
@@ -90,6 +117,11 @@ impl Query {
         self.given.iter().find(|(name, _)| name == word).map(|(_, value)| value.as_str())
     }
 
+    /// Which page this is; nothing where a cursor leads on without a name for where.
+    pub fn numbered(&self) -> Option<i64> {
+        (self.word("page").is_some() || self.word("after").is_none()).then_some(self.page)
+    }
+
     /// The same records in another order, from the beginning.
     pub fn sorted(&self, path: &str, sort: &str) -> String {
         let given = self.given.iter().filter(|(name, _)| name != "sort").cloned().collect();
@@ -103,6 +135,25 @@ impl Query {
         let placed = place.iter().map(|(name, value)| format!("{name}={}", encoded(value)));
         let query: Vec<String> = kept.chain(placed).collect();
         if query.is_empty() { path.to_owned() } else { format!("{path}?{}", query.join("&")) }
+    }
+
+    /// What a page shows of this list, or all that matches, in a form for programs.
+    pub fn exported(&self, record: &RecordType, path: &str, format: &str, extent: Extent) -> String {
+        let is_place = |name: &str| ["page", "after", "size"].contains(&name);
+        let kept = self.given.iter().filter(|(name, _)| !is_place(name));
+        let given = kept.map(|(name, value)| (name.clone(), spelled_out(record, name, value))).collect();
+        let mut place = match (extent, &self.listing.slice) {
+            (Extent::Page, Slice::Page { page, size }) => {
+                vec![("page", page.to_string()), ("size", size.to_string())]
+            }
+            (Extent::Page, Slice::First { first, after }) => {
+                let after = after.iter().map(|after| ("after", after.clone()));
+                after.chain([("size", first.to_string())]).collect()
+            }
+            (Extent::Page, Slice::All) | (Extent::All, _) => Vec::new(),
+        };
+        place.push(("format", format.to_owned()));
+        Query { given, ..Query::default() }.elsewhere(path, &place)
     }
 
     /// The `Link` header: where the other parts of the list are, as far as it is known.
@@ -149,6 +200,7 @@ struct Words {
     order: Vec<Order>,
     fields: Option<Vec<FieldId>>,
     chose_fields: bool,
+    format: Option<Wanted>,
     page: Option<i64>,
     size: Option<i64>,
     after: Option<String>,
@@ -211,14 +263,25 @@ impl Reader<'_> {
             "page" => once(name, &mut self.words.page, positive(name, value)?),
             "size" => once(name, &mut self.words.size, positive(name, value)?),
             "after" => once(name, &mut self.words.after, value.to_owned()),
+            "format" => self.format(value),
             "count" => once(name, &mut self.words.count, flag(name, value)?),
             "snapshot" => once(name, &mut self.words.snapshot, flag(name, value)?),
             _ => Err(self.unknown(name)),
         }
     }
 
+    fn format(&mut self, value: &str) -> Result<(), Violation> {
+        let Some(wanted) = format(value) else {
+            let own = self.record.input_field("format").map(|_| "; the field is asked for as `format.eq`");
+            let message =
+                format!("`format` must be csv, ndjson or json, not {value:?}{}", own.unwrap_or_default());
+            return Err(Violation::new("format", "TYPE", message));
+        };
+        once("format", &mut self.words.format, wanted)
+    }
+
     fn sort(&mut self, value: &str) -> Result<(), Violation> {
-        for word in value.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+        for word in names("sort", value)? {
             let order = order(self.record, "sort", word).map_err(|mut wrong| wrong.remove(0))?;
             if !self.words.order.iter().any(|known| known.field == order.field) {
                 self.words.order.push(order);
@@ -229,7 +292,9 @@ impl Reader<'_> {
 
     fn fields(&mut self, value: &str) -> Result<(), Violation> {
         self.words.chose_fields = true;
-        for name in value.split(',').map(str::trim).filter(|name| !name.is_empty() && *name != "*") {
+        let names = names("fields", value)?;
+        let is_all = names.contains(&"*");
+        for name in names.into_iter().filter(|name| *name != "*") {
             let found = self.record.input_field(name).filter(|id| self.record.field(*id).is_stored());
             let Some(field) = found else {
                 let stored = self.record.fields.iter().filter(|field| field.is_stored());
@@ -242,7 +307,7 @@ impl Reader<'_> {
                 fields.push(field);
             }
         }
-        if value.split(',').any(|name| name.trim() == "*") {
+        if is_all {
             self.words.fields = None;
         }
         Ok(())
@@ -346,6 +411,16 @@ pub fn page_and_size(uri: &Uri, limits: &PlanLimits) -> Result<(i64, i64), Probl
 
 fn hint<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     nearest(name, known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()
+}
+
+/// The names between the commas; with none between two of them something was forgotten.
+fn names<'v>(parameter: &str, value: &'v str) -> Result<Vec<&'v str>, Violation> {
+    let names: Vec<&str> = value.split(',').map(str::trim).collect();
+    if names.iter().any(|name| name.trim_start_matches('-').is_empty()) {
+        let message = format!("`{parameter}` must be names with a comma between two, not {value:?}");
+        return Err(Violation::new(parameter, "EMPTY_NAME", message));
+    }
+    Ok(names)
 }
 
 fn once<T>(name: &str, place: &mut Option<T>, value: T) -> Result<(), Violation> {

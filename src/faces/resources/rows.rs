@@ -16,6 +16,8 @@ pub enum Form {
     Array,
     /// An object a line.
     Ndjson,
+    /// A line of cells each, below one that names them.
+    Csv,
     /// An array of the first field's values.
     Texts,
     /// The first field's values, one a line.
@@ -103,7 +105,7 @@ impl Rows {
 
     fn separator(&self) -> Option<u8> {
         match (self.form, self.rows == 0 && !self.continued) {
-            (Form::One | Form::Ndjson | Form::Lines | Form::Events, _) => None,
+            (Form::One | Form::Ndjson | Form::Csv | Form::Lines | Form::Events, _) => None,
             (Form::Array | Form::Texts, true) => Some(b'['),
             (Form::Array | Form::Texts, false) => Some(b','),
         }
@@ -121,6 +123,12 @@ impl Answer for Rows {
             Form::Ndjson => {
                 self.shape.write(&mut self.out, row);
                 self.out.push(b'\n');
+            }
+            Form::Csv => {
+                if self.rows == 0 && !self.continued {
+                    self.shape.write_names(&mut self.out);
+                }
+                self.shape.write_csv(&mut self.out, row);
             }
             Form::Events => {
                 self.out.extend_from_slice(b"event: snapshot\ndata: ");

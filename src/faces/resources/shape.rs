@@ -1,11 +1,11 @@
-//! How a record is written as JSON: its keys escaped once, its values straight from the row.
+//! How a record is written as JSON or CSV: its keys escaped once, its values straight from the row.
 
 use std::sync::Arc;
 
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::engine::{Row, Selection};
-use crate::model::{Cell, FieldId, Kind, Model, TypeId, json};
+use crate::model::{Cell, FieldId, Kind, Model, TypeId, csv, json};
 
 /// Some fields of a record type, ready to be read and written.
 #[derive(Debug)]
@@ -21,7 +21,9 @@ pub struct Shape {
 struct Column {
     /// With what stands before it: `{"id":` or `,"name":`.
     key: Vec<u8>,
+    name: String,
     kind: Kind,
+    blank: csv::Blank,
 }
 
 impl Shape {
@@ -48,7 +50,8 @@ impl Shape {
             json::write_text(&mut key, &field.input_name);
             key.push(b':');
             mark.update(&key);
-            columns.push(Column { key, kind: field.kind.clone() });
+            let (name, kind) = (field.input_name.clone(), field.kind.clone());
+            columns.push(Column { key, name, kind, blank: csv::Blank::of(field) });
         }
         let selection = Arc::new(Selection::new(fields, Vec::new()).with_version());
         Shape { columns, selection, mark: mark.digest() as u32 }
@@ -65,6 +68,33 @@ impl Shape {
             write_value(out, &column.kind, row.cell(position));
         }
         out.push(b'}');
+    }
+
+    /// The line that names the columns.
+    pub fn write_names(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(csv::BYTE_ORDER_MARK);
+        self.write_line(out, |_, column, cell| cell.extend_from_slice(column.name.as_bytes()));
+    }
+
+    pub fn write_csv(&self, out: &mut Vec<u8>, row: &dyn Row) {
+        self.write_line(out, |position, column, cell| {
+            if csv::push_cell(cell, &column.kind, column.blank, row.cell(position)).is_err() {
+                cell.clear();
+            }
+        });
+    }
+
+    fn write_line(&self, out: &mut Vec<u8>, mut write: impl FnMut(usize, &Column, &mut Vec<u8>)) {
+        let mut cell = Vec::new();
+        for (position, column) in self.columns.iter().enumerate() {
+            if position > 0 {
+                out.push(b',');
+            }
+            cell.clear();
+            write(position, column, &mut cell);
+            csv::push_quoted(out, &cell);
+        }
+        out.extend_from_slice(csv::LINE_END);
     }
 
     /// Only the first field, without its key.

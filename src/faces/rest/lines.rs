@@ -6,7 +6,7 @@ use super::text::TEXT;
 use crate::engine::{Answer, Outcome, Row};
 use crate::error::{Error, Result};
 use crate::faces::accept::Accept;
-use crate::faces::resources::negotiate::{Fields, Offers, Wanted};
+use crate::faces::resources::negotiate::{Chosen, Offers, Wanted};
 use crate::faces::resources::plain::{self, shown};
 use crate::model::json;
 
@@ -20,9 +20,11 @@ pub enum Form {
 impl Form {
     /// Lines only where they are preferred; a list that has no page is never refused.
     pub fn of(offers: Offers, accept: &Accept<'_>) -> Form {
-        match offers.choose(accept, Fields::Unsaid) {
+        match offers.choose(accept, Chosen::Nothing) {
             Some(Wanted::Lines) => Form::Lines,
-            Some(Wanted::Json | Wanted::Page | Wanted::Ndjson | Wanted::Events) | None => Form::Json,
+            Some(Wanted::Json | Wanted::Page | Wanted::Ndjson | Wanted::Csv | Wanted::Events) | None => {
+                Form::Json
+            }
         }
     }
 

@@ -14,9 +14,10 @@ use super::text::TEXT;
 use crate::engine::{Answer, Done, Engine, ListAct, Outcome, Place, answer_as};
 use crate::error::Error;
 use crate::faces::accept::Accept;
+use crate::faces::answers::Made;
 use crate::faces::problem::{Problem, Voice, method_not_allowed};
-use crate::faces::resources::body;
 use crate::faces::resources::plain::{self, List, allow};
+use crate::faces::resources::{Site, body};
 use crate::faces::tags;
 
 /// A list that is not longer goes out as one snapshot; of a longer one so much is held at a time.
@@ -24,13 +25,13 @@ const PART: usize = 1 << 20;
 
 /// Answers at the list's own path, or, with an index, at one of its values'.
 pub async fn answer(
-    engine: &Engine,
+    site: &Site,
     list: &Arc<List>,
     index: Option<&str>,
     head: &Parts,
     body: Sent,
 ) -> Response {
-    let asked = Asked { engine, list, head };
+    let asked = Asked { site, list, head };
     let answered = match (&head.method, index) {
         (&Method::GET | &Method::HEAD, None) => asked.read().await,
         (&Method::POST, None) => asked.append(body).await,
@@ -40,14 +41,14 @@ pub async fn answer(
         (_, _) => Err(method_not_allowed(allow(index))),
     };
     let response = answered.unwrap_or_else(|problem| problem.voice(Voice::Text).into_response());
-    tagged(engine, list, response).await
+    tagged(&site.engine, list, response).await
 }
 
 /// A body, as far as it came.
 type Sent = Result<Bytes, Problem>;
 
 struct Asked<'a> {
-    engine: &'a Engine,
+    site: &'a Site,
     list: &'a Arc<List>,
     head: &'a Parts,
 }
@@ -58,22 +59,25 @@ impl Asked<'_> {
     }
 
     async fn read(&self) -> Result<Response, Problem> {
+        let (engine, before) = (&self.site.engine, self.site.answers.state());
         let form = Form::of(self.list.offers(), &Accept::of(self.headers()));
         if self.headers().contains_key(IF_NONE_MATCH) || self.headers().contains_key(IF_MATCH) {
-            let version = look(self.engine, self.list).await?;
+            let version = look(engine, self.list).await?;
             tags::allow(self.headers(), Some(&form.tag(version)))?;
             if tags::is_known(self.headers(), &form.tag(version)) {
                 return Ok(self.readable(form, version, StatusCode::NOT_MODIFIED.into_response()));
             }
         }
-        let first = part(self.engine, self.list, form, None).await?;
+        let first = part(engine, self.list, form, None).await?;
         let version = first.version;
         tags::allow(self.headers(), Some(&form.tag(version)))?;
-        let body = match first.rest {
-            None => Body::from(first.bytes),
-            Some(rest) => follow(self.engine.clone(), self.list.clone(), form, first.bytes, rest),
+        let media = [(CONTENT_TYPE, form.media())];
+        let response = match first.rest {
+            None => Made::mark(before, (media, first.bytes).into_response()),
+            Some(rest) => {
+                (media, follow(engine.clone(), self.list.clone(), form, first.bytes, rest)).into_response()
+            }
         };
-        let response = ([(CONTENT_TYPE, form.media())], body).into_response();
         Ok(self.readable(form, version, response))
     }
 
@@ -116,7 +120,7 @@ impl Asked<'_> {
         status: StatusCode,
     ) -> Result<Response, Problem> {
         let key = List::key(self.head, body)?;
-        let confirmed = self.list.write(self.engine, act, said, key).await.map_err(plain::refusal)?;
+        let confirmed = self.list.write(&self.site.engine, act, said, key).await.map_err(plain::refusal)?;
         let response = (status, [(CONTENT_TYPE, TEXT)], confirmed.text.clone()).into_response();
         Ok(confirmed.marked(response))
     }

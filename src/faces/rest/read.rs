@@ -5,13 +5,14 @@ use std::sync::Arc;
 use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use http::header::{CONTENT_TYPE, ETAG, HeaderName, LINK};
+use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, HeaderName, LINK};
 use http::{HeaderValue, StatusCode};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::events::Streams;
 use crate::engine::{Condition, Count, Engine, Listing, Op, Operation, Outcome, Selection, Slice};
 use crate::error::{Error, Result};
+use crate::faces::answers::Made;
 use crate::faces::problem::Problem;
 use crate::faces::resources::ask::{Ask, look};
 use crate::faces::resources::collection::{Collection, Nested};
@@ -104,6 +105,7 @@ impl Ask<'_> {
     ) -> Reading {
         let (form, shape) = match (wanted, &target.texts) {
             (Wanted::Ndjson, _) => (Form::Ndjson, self.shape(target, query)),
+            (Wanted::Csv, _) => (Form::Csv, self.shape(target, query)),
             (Wanted::Lines, Some(texts)) => (Form::Lines, texts.shape.clone()),
             (Wanted::Json, Some(texts)) if !query.chose_fields && conditions.is_empty() => {
                 (Form::Texts, texts.shape.clone())
@@ -125,6 +127,7 @@ impl Ask<'_> {
         mut reading: Reading,
         above: Option<i64>,
     ) -> Result<Response, Problem> {
+        let record = reading.record;
         let is_whole = reading.form != Form::Array && !query.sliced;
         if is_whole {
             reading.listing.slice = Slice::First { first: 1_000, after: None };
@@ -135,6 +138,7 @@ impl Ask<'_> {
             selection: Arc::new(Selection::new(vec![self.record().id_field()], Vec::new())),
         });
         let id = above.as_ref().map(id_of);
+        let before = self.site.answers.state();
         let (first, outcomes) = reading.part(above, false).await.map_err(refused)?;
         if let (Some(id), Some(Outcome::Missing)) = (id, outcomes.first()) {
             return Err(self.missing(self.collection.record, id));
@@ -149,15 +153,30 @@ impl Ask<'_> {
         } else {
             let next = first.last.as_deref().filter(|_| more);
             let links = (!is_whole).then(|| query.links(path, next, total));
-            let bytes = closed(reading.form, first.bytes);
+            let bytes = reading.closed(first.bytes);
             let tag = tag(wanted, &bytes, links.as_deref(), total);
             let mut response = self.tagged(tag, wanted, bytes)?;
             let links = links.and_then(|links| HeaderValue::from_str(&links).ok());
             response.headers_mut().extend(links.map(|links| (LINK, links)));
-            response
+            Made::mark(before, response)
         };
+        response.headers_mut().extend(query.format.and_then(|format| self.named(record, format)));
         response.headers_mut().extend(total.map(|total| (X_TOTAL_COUNT, HeaderValue::from(total))));
         Ok(response)
+    }
+}
+
+impl Ask<'_> {
+    /// What a browser is to call a list that it was led to by a link, where it cannot show it.
+    fn named(&self, record: TypeId, format: Wanted) -> Option<(HeaderName, HeaderValue)> {
+        let extension = match format {
+            Wanted::Csv => "csv",
+            Wanted::Ndjson => "ndjson",
+            Wanted::Json | Wanted::Page | Wanted::Lines | Wanted::Events => return None,
+        };
+        let path = &self.site.engine.model().record(record).path;
+        let value = HeaderValue::from_str(&format!("attachment; filename=\"{path}.{extension}\"")).ok()?;
+        Some((CONTENT_DISPOSITION, value))
     }
 }
 
@@ -190,7 +209,7 @@ pub fn closed(form: Form, mut bytes: Vec<u8>) -> Vec<u8> {
             }
             bytes.push(b']');
         }
-        Form::One | Form::Ndjson | Form::Lines | Form::Events => {}
+        Form::One | Form::Ndjson | Form::Csv | Form::Lines | Form::Events => {}
     }
     bytes
 }
@@ -209,6 +228,14 @@ struct Reading {
 }
 
 impl Reading {
+    /// A list that was read to the end of its part. A table without rows still says what its columns are.
+    fn closed(&self, mut bytes: Vec<u8>) -> Vec<u8> {
+        if self.form == Form::Csv && bytes.is_empty() {
+            self.shape.write_names(&mut bytes);
+        }
+        closed(self.form, bytes)
+    }
+
     /// The part that the listing asks for now; `above` is asked with the first.
     async fn part(&self, above: Option<Operation>, continued: bool) -> Result<(Read, Vec<Outcome>)> {
         let from = usize::from(above.is_some());
@@ -235,7 +262,7 @@ impl Reading {
         });
         let end = match form {
             Form::Array | Form::Texts => b"]".to_vec(),
-            Form::One | Form::Ndjson | Form::Lines | Form::Events => Vec::new(),
+            Form::One | Form::Ndjson | Form::Csv | Form::Lines | Form::Events => Vec::new(),
         };
         let parts = stream::iter([Ok(first.bytes)]).chain(others).chain(stream::iter([Ok(end)]));
         Body::from_stream(parts.map_ok(Bytes::from))

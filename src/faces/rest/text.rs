@@ -31,7 +31,7 @@ struct Prepared {
 }
 
 enum Content {
-    Text { bytes: Bytes, tag: String },
+    Text { bytes: Bytes, tag: HeaderValue },
     View(String),
 }
 
@@ -40,7 +40,8 @@ impl TextPath {
         let content = match &endpoint.reply {
             Reply::Text(text) => Content::Text {
                 bytes: Bytes::from(text.clone()),
-                tag: format!("\"{:016x}\"", xxh3_64(text.as_bytes())),
+                tag: HeaderValue::from_str(&format!("\"{:016x}\"", xxh3_64(text.as_bytes())))
+                    .expect("hexadecimal digits in quotes"),
             },
             Reply::View(name) => Content::View(name.clone()),
         };
@@ -68,6 +69,12 @@ impl TextPath {
             response.headers_mut().insert(ALLOW, self.allow().parse().expect("methods are visible ASCII"));
         }
         response
+    }
+
+    /// The same, where it is a text and nothing is printed.
+    pub fn answer_at_once(&self, method: &Method, headers: &HeaderMap) -> Option<Response> {
+        let prepared = self.of(method).filter(|prepared| prepared.print.is_none())?;
+        if method == Method::OPTIONS { None } else { prepared.text(method, headers) }
     }
 
     /// HEAD follows GET unless it has an answer of its own.
@@ -110,21 +117,33 @@ impl Prepared {
         if let Some(line) = &self.print {
             print(line.clone()).await;
         }
-        let (bytes, tag) = match &self.content {
-            Content::Text { bytes, tag } => (bytes, tag),
-            Content::View(name) => return self.kept(view(name)),
-        };
+        match &self.content {
+            Content::Text { bytes, tag } => self.sent(method, headers, bytes, tag),
+            Content::View(name) => self.kept(view(name)),
+        }
+    }
+
+    fn text(&self, method: &Method, headers: &HeaderMap) -> Option<Response> {
+        match &self.content {
+            Content::Text { bytes, tag } => Some(self.sent(method, headers, bytes, tag)),
+            Content::View(_) => None,
+        }
+    }
+
+    fn sent(&self, method: &Method, headers: &HeaderMap, bytes: &Bytes, tag: &HeaderValue) -> Response {
         let is_read = method == Method::GET || method == Method::HEAD;
-        if is_read && let Err(problem) = tags::allow(headers, Some(tag)) {
+        let name = tag.to_str().expect("hexadecimal digits in quotes");
+        if is_read && let Err(problem) = tags::allow(headers, Some(name)) {
             return problem.voice(Voice::Text).into_response();
         }
-        let mut response = if is_read && tags::is_known(headers, tag) {
+        let mut response = if is_read && tags::is_known(headers, name) {
             StatusCode::NOT_MODIFIED.into_response()
         } else {
-            ([(CONTENT_TYPE, TEXT)], Body::from(bytes.clone())).into_response()
+            let mut response = Response::new(Body::from(bytes.clone()));
+            response.headers_mut().insert(CONTENT_TYPE, TEXT);
+            response
         };
-        let tag = HeaderValue::from_str(tag).expect("hexadecimal digits in quotes");
-        response.headers_mut().insert(ETAG, tag);
+        response.headers_mut().insert(ETAG, tag.clone());
         self.kept(response)
     }
 

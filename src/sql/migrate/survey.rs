@@ -11,7 +11,8 @@ use super::host::{Host, each_page};
 use super::pair::Pairs;
 use super::passage::field;
 use super::shape::{Column, Fill, Index, Table};
-use super::words::{self, counted, grouped, records, values};
+use super::words::{self, counted, records, values};
+use crate::model::digits::grouped;
 use crate::model::{Model, Stored};
 
 /// One change as a person reads it.
@@ -241,7 +242,7 @@ impl Fit {
     fn doubt(&self, new: &Column) -> Option<Doubt> {
         let mut words = Vec::new();
         if self.unfit > 0 {
-            let (all, unfit) = (grouped(self.all), grouped(self.unfit));
+            let (all, unfit) = (grouped(self.all.unsigned_abs()), grouped(self.unfit.unsigned_abs()));
             let instead = match words::fill(&new.default) {
                 Some(words) if new.required => format!(", to become {words}"),
                 None if new.required => String::new(),

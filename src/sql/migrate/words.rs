@@ -2,6 +2,7 @@
 
 use super::pair;
 use super::shape::{Action, Fill, Form, Index, Logged};
+use crate::model::digits::grouped;
 
 pub fn fill(fill: &Fill) -> Option<String> {
     match fill {
@@ -45,18 +46,5 @@ pub fn values(number: i64) -> String {
 
 pub fn counted(number: i64, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
-    format!("{} {noun}{plural}", grouped(number))
-}
-
-/// `1,204,000`
-pub fn grouped(number: i64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    format!("{} {noun}{plural}", grouped(number.unsigned_abs()))
 }

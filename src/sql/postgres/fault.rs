@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio_postgres::error::DbError;
 
 use super::trouble::away;
-use crate::error::{Error, Violation};
+use crate::error::{Error, UNSURE, Violation};
 
 /// Why a plan was not carried out.
 #[derive(Debug)]
@@ -80,9 +80,7 @@ impl Fault {
     pub fn while_committing(self) -> Fault {
         match self {
             Fault::Lost(_) => Fault::Store(Error::Unavailable {
-                reason: "the connection to the database was lost before it had answered: \
-                         the change may or may not have been made"
-                    .to_owned(),
+                reason: UNSURE.to_owned(),
                 retry_after: Duration::from_secs(1),
             }),
             fault @ (Fault::Plan(_)

@@ -1,7 +1,7 @@
 //! One connection to PostgreSQL: its client, the statements prepared on it, and how it ends.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::task::{AbortHandle, JoinHandle};
@@ -21,6 +21,16 @@ pub struct Link {
     driver: AbortHandle,
     pid: Option<i32>,
     is_late: AtomicBool,
+    pauses: AtomicUsize,
+}
+
+/// Somebody looks at a row and reads nothing meanwhile, for as long as this is held.
+pub struct Pause<'l>(&'l AtomicUsize);
+
+impl Drop for Pause<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 #[derive(Default)]
@@ -34,8 +44,8 @@ impl Link {
     /// The connection, and the task that ends when it does.
     pub(super) fn of(session: Session) -> (Arc<Link>, JoinHandle<String>) {
         let Session { client, driver, pid } = session;
-        let (statements, is_late) = (Mutex::default(), AtomicBool::new(false));
-        (Arc::new(Link { client, statements, driver: driver.abort_handle(), pid, is_late }), driver)
+        let (statements, is_late, pauses) = Default::default();
+        (Arc::new(Link { client, statements, driver: driver.abort_handle(), pid, is_late, pauses }), driver)
     }
 
     /// Ends the connection at once. Whoever waits for an answer on it gets an error.
@@ -55,6 +65,16 @@ impl Link {
 
     pub(super) fn set_late(&self, is_late: bool) {
         self.is_late.store(is_late, Ordering::Relaxed);
+    }
+
+    /// What the server sends now waits on our side until the pause is over.
+    pub(super) fn pause(&self) -> Pause<'_> {
+        self.pauses.fetch_add(1, Ordering::Relaxed);
+        Pause(&self.pauses)
+    }
+
+    pub(super) fn is_paused(&self) -> bool {
+        self.pauses.load(Ordering::Relaxed) > 0
     }
 
     pub fn client(&self) -> &Client {

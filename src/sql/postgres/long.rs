@@ -1,20 +1,22 @@
 //! A long write on PostgreSQL: one transaction on a connection of its own, with references looked at in the end.
 //!
-//! A batch goes in a few statements. Only when the database refuses one of them is the batch run again plan by plan,
-//! each under a savepoint, to find out which it was.
+//! A batch goes in a few statements, sent one behind the other. Only when the database refuses one of them is the batch
+//! halved, again and again, to find out which plan it was.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, join_all};
 
 use super::fault::Fault;
-use super::run::run_each;
+use super::run::run_plan;
 use super::session::{Session, cell, internal};
-use super::{Own, PostgresStore, lists};
+use super::{Own, PostgresStore, change, lists};
 use crate::engine::plan::Action;
 use crate::engine::{Answer, Cancel, Job, ListAct, LongWrite, LooseEnd, OnList, Outcome, Plan};
 use crate::error::{Error, Result, Violation};
 use crate::model::{Model, TypeId};
+use crate::sql::compile::Program;
 use crate::sql::dialect::Dialect;
 use crate::sql::loose::questions;
 use crate::sql::migrate::postgres::SEEDED;
@@ -54,24 +56,50 @@ impl Long<'_> {
 
     async fn batch(&self, job: &mut Job) -> Result<(), Fault> {
         let session = self.session()?;
-        session.control("SAVEPOINT plan").await?;
-        match together(session, &self.model, &job.plans).await {
-            Ok(Some(outcomes)) => {
-                for ((number, _), outcome) in job.plans.iter().zip(outcomes) {
+        let mut waiting = vec![Range { start: 0, end: job.plans.len() }];
+        while let Some(some) = waiting.pop() {
+            if let Some(outcomes) = self.at_once(session, &job.plans[some.clone()]).await? {
+                for ((number, _), outcome) in job.plans[some].iter().zip(outcomes) {
                     job.answer.done(*number, Ok(outcome));
                 }
-                return session.control("RELEASE plan").await;
-            }
-            Ok(None) => {}
-            Err(Fault::Plan(_) | Fault::Refused(_)) => session.control("ROLLBACK TO plan").await?,
-            Err(fault @ (Fault::Again(_) | Fault::Lost(_) | Fault::Locked(_) | Fault::Store(_))) => {
-                return Err(fault);
+            } else if some.len() > 1 {
+                let middle = some.start + some.len() / 2;
+                // The last comes first out.
+                waiting.extend([middle..some.end, some.start..middle]);
+            } else {
+                let (number, plan) = &job.plans[some.start];
+                let (number, program) = (*number, self.store.program(&job.model, plan)?);
+                session.control("SAVEPOINT plan").await?;
+                let outcome = run_plan(session, job, some.start, &program).await?;
+                job.answer.done(number, outcome);
+                session.control("RELEASE plan").await?;
             }
         }
-        let programs = job.plans.iter().map(|(_, plan)| self.store.program(&job.model, plan));
-        let programs = programs.collect::<Result<Vec<_>>>()?;
-        run_each(session, job, &programs).await?;
-        session.control("RELEASE plan").await
+        Ok(())
+    }
+
+    /// How each plan ended, where all of them go together and none was refused; otherwise nothing happened.
+    async fn at_once(
+        &self,
+        session: Session<'_>,
+        plans: &[(usize, Plan)],
+    ) -> Result<Option<Vec<Outcome>>, Fault> {
+        let plans: Vec<&Plan> = plans.iter().map(|(_, plan)| plan).collect();
+        let Some(work) = Work::of(self.store, &self.model, &plans)? else { return Ok(None) };
+        session.control("SAVEPOINT plan").await?;
+        match work.run(session, &self.model, &plans).await {
+            Ok(outcomes) => {
+                session.control("RELEASE plan").await?;
+                Ok(Some(outcomes))
+            }
+            Err(Fault::Plan(_) | Fault::Refused(_)) => {
+                session.control("ROLLBACK TO plan; RELEASE plan").await?;
+                Ok(None)
+            }
+            Err(fault @ (Fault::Again(_) | Fault::Lost(_) | Fault::Locked(_) | Fault::Store(_))) => {
+                Err(fault)
+            }
+        }
     }
 
     async fn find_loose_ends(&self, record: TypeId, ids: &[i64]) -> Result<Vec<LooseEnd>, Fault> {
@@ -102,25 +130,72 @@ impl Long<'_> {
     }
 }
 
-/// How each plan ended, where all of them go together and none was refused.
-async fn together(
-    session: Session<'_>,
-    model: &Model,
-    plans: &[(usize, Plan)],
-) -> Result<Option<Vec<Outcome>>, Fault> {
-    if let Some((list, values)) = appended(plans) {
-        let outcome = lists::append_all(session, list, &values).await?;
-        return Ok(Some(vec![outcome; plans.len()]));
+/// What goes in a few statements.
+enum Work<'p> {
+    Append(&'p str, Vec<&'p str>),
+    Records { new: Option<Together<'p>>, known: Vec<(&'p Plan, Arc<Program>)> },
+}
+
+impl<'p> Work<'p> {
+    /// `None` where the plans are of several kinds, or need more than a statement each.
+    fn of(store: &PostgresStore, model: &Arc<Model>, plans: &[&'p Plan]) -> Result<Option<Work<'p>>> {
+        if let Some((list, values)) = appended(plans) {
+            return Ok(Some(Work::Append(list, values)));
+        }
+        let (new, changed): (Vec<&Plan>, Vec<&Plan>) = plans.iter().partition(|plan| is_new(plan));
+        let mut known = Vec::with_capacity(changed.len());
+        for plan in changed {
+            let program = store.program(model, plan)?;
+            if !matches!(&*program, Program::Update { .. }) || change::only_statement(&program).is_none() {
+                return Ok(None);
+            }
+            known.push((plan, program));
+        }
+        let all = Together::of(&new);
+        let fits = all.is_some() || (new.is_empty() && !known.is_empty());
+        Ok(fits.then_some(Work::Records { new: all, known }))
     }
-    match Together::of(plans) {
-        Some(all) => insert(session, model, &all).await.map(Some),
-        None => Ok(None),
+
+    /// New records first. What goes in this order goes in the order of the plans too; what does not is halved until it
+    /// is in that order.
+    async fn run(&self, session: Session<'_>, model: &Model, plans: &[&Plan]) -> Result<Vec<Outcome>, Fault> {
+        match self {
+            Work::Append(list, values) => {
+                let outcome = lists::append_all(session, list, values).await?;
+                Ok(vec![outcome; plans.len()])
+            }
+            Work::Records { new, known } => {
+                let made = match new {
+                    Some(all) => insert(session, model, all).await?,
+                    None => Vec::new(),
+                };
+                let (mut made, mut changed) = (made.into_iter(), update(session, known).await?.into_iter());
+                let ended = |plan: &&Plan| if is_new(plan) { made.next() } else { changed.next() };
+                let outcomes: Option<Vec<Outcome>> = plans.iter().map(ended).collect();
+                outcomes.ok_or_else(|| internal("the database told nothing of a plan"))
+            }
+        }
     }
 }
 
+fn is_new(plan: &Plan) -> bool {
+    matches!(plan.action, Action::Create { .. })
+}
+
+/// Each its own statement, sent without waiting for the one before.
+async fn update(session: Session<'_>, known: &[(&Plan, Arc<Program>)]) -> Result<Vec<Outcome>, Fault> {
+    for sql in known.iter().filter_map(|(_, program)| change::only_statement(program)) {
+        session.prepare(sql).await?;
+    }
+    let one = async |(plan, program): &(&Plan, Arc<Program>)| {
+        change::run(session, plan, program, &mut |_| ()).await
+    };
+    join_all(known.iter().map(one)).await.into_iter().collect()
+}
+
 /// The values, where nothing is asked but to append to one list.
-fn appended(plans: &[(usize, Plan)]) -> Option<(&str, Vec<&str>)> {
-    let mut lists = plans.iter().map(|(_, plan)| match &plan.action {
+fn appended<'p>(plans: &[&'p Plan]) -> Option<(&'p str, Vec<&'p str>)> {
+    let mut lists = plans.iter().map(|plan| match &plan.action {
         Action::Plain(OnList { list, act: ListAct::Append { value, expected: None } }) => {
             Some((&**list, value.as_str()))
         }

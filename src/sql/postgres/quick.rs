@@ -38,7 +38,10 @@ fn is_short(owner: &RecordType, bounds: &Bounds) -> bool {
 
 fn is_indexed(owner: &RecordType, test: &Test) -> bool {
     match test {
-        Test::Compare { op: Op::Contains | Op::Ne, .. } | Test::NotNull { .. } | Test::Search { .. } => false,
+        Test::Compare { op: Op::Contains | Op::Ne, .. }
+        | Test::NotNull { .. }
+        | Test::Search { .. }
+        | Test::SearchAnyCase { .. } => false,
         Test::Compare { field, op: Op::Eq | Op::In | Op::Lt | Op::Lte | Op::Gt | Op::Gte, .. }
         | Test::OneOf { field, .. }
         | Test::IsNull { field } => has_index(owner, *field),

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::sql::batch::{Batch, PARENTS, Tree, WEIGHT};
 use crate::sql::compile::Program;
 use crate::sql::select::{
-    Branch, Level, Parameter, child_parameters, count_parameters, is_sliced, parameters,
+    Branch, Level, Parameter, child_parameters, count_parameters, is_sliced, parameters, told_total,
 };
 
 /// How many rows a cursor is asked for first, before it is known what they weigh.
@@ -71,9 +71,10 @@ async fn list(
         bound.extend([limit, bounds.offset].map(Parameter::integer));
     }
     let given = rows(session, level, chosen, &bound, bounds.limit, visit).await?;
-    let total = match count {
-        Some(sql) => Some(self::count(session, sql, bounds).await?),
-        None => None,
+    let total = match (count, told_total(bounds, given.given, given.more)) {
+        (Some(_), Some(told)) => Some(told),
+        (Some(sql), None) => Some(self::count(session, sql, bounds).await?),
+        (None, _) => None,
     };
     Ok(Outcome::Listed { more: given.more, total })
 }

@@ -17,7 +17,7 @@ use super::blame::blame;
 use super::fault::{Fault, refusal};
 use super::session::Session;
 use super::wanted::while_wanted;
-use super::{Link, Own, change, keys, quick, read};
+use super::{Link, Own, bulk, change, keys, quick, read};
 use crate::engine::{Cancel, Done, Job, Outcome, Plan};
 use crate::error::{Error, Result};
 use crate::model::Model;
@@ -286,11 +286,7 @@ async fn transaction(
 }
 
 /// Each plan its own unit: one that fails leaves the others standing. The savepoint of the first is there already.
-pub(super) async fn run_each(
-    session: Session<'_>,
-    job: &mut Job,
-    programs: &[Arc<Program>],
-) -> Result<(), Fault> {
+async fn run_each(session: Session<'_>, job: &mut Job, programs: &[Arc<Program>]) -> Result<(), Fault> {
     for (i, program) in programs.iter().enumerate() {
         if i > 0 {
             session.control("RELEASE plan; SAVEPOINT plan").await?;
@@ -301,8 +297,18 @@ pub(super) async fn run_each(
     Ok(())
 }
 
-/// All plans one unit. When one fails, the answer forgets the others and is told of each.
+/// All plans one unit. When one fails, the answer forgets the others and is told of each; which it was is only known when
+/// they run one by one.
 async fn run_as_one(session: Session<'_>, job: &mut Job, programs: &[Arc<Program>]) -> Result<(), Fault> {
+    if programs.len() > 1 {
+        match bulk::run(session, job, programs).await {
+            Err(Fault::Plan(_) | Fault::Refused(_)) => session.control("ROLLBACK TO plan").await?,
+            end @ (Ok(()) | Err(Fault::Again(_) | Fault::Lost(_) | Fault::Locked(_) | Fault::Store(_))) => {
+                return end;
+            }
+        }
+        job.answer.reset();
+    }
     for (i, program) in programs.iter().enumerate() {
         match run_plan(session, job, i, program).await? {
             Ok(outcome) => job.answer.done(job.plans[i].0, Ok(outcome)),
@@ -316,7 +322,7 @@ async fn run_as_one(session: Session<'_>, job: &mut Job, programs: &[Arc<Program
 }
 
 /// The outer failure is the store's, the inner one the plan's own: then the savepoint was gone back to.
-async fn run_plan(
+pub(super) async fn run_plan(
     session: Session<'_>,
     job: &mut Job,
     i: usize,

@@ -12,6 +12,7 @@ use tokio_postgres::{RowStream, Statement};
 
 use super::Link;
 use super::fault::Fault;
+use super::link::Pause;
 use crate::engine::{Cancel, Row};
 use crate::error::Error;
 use crate::model::{Cell, Stored};
@@ -35,14 +36,14 @@ impl Session<'_> {
         self.statements.fetch_add(1, Ordering::Relaxed);
         let statement = self.prepare(sql).await?;
         let rows = self.link.client().query_raw(&statement, parameters.iter().map(Bound)).await;
-        Ok(Rows { session: self, stream: Box::pin(rows.map_err(|error| self.fault(error))?) })
+        Ok(Rows { session: self, stream: Box::pin(rows.map_err(|error| self.fault(error))?), pause: None })
     }
 
     /// Rows of a statement that cannot be prepared beforehand, because what it gives depends on a cursor.
     pub async fn fetch(&self, sql: &str) -> Result<Rows<'_>, Fault> {
         let none = std::iter::empty::<(&(dyn ToSql + Sync), Type)>();
         let rows = self.link.client().query_typed_raw(sql, none).await;
-        Ok(Rows { session: self, stream: Box::pin(rows.map_err(|error| self.fault(error))?) })
+        Ok(Rows { session: self, stream: Box::pin(rows.map_err(|error| self.fault(error))?), pause: None })
     }
 
     /// Runs statements that give no rows and take no parameters: `BEGIN`, `COMMIT`, `SAVEPOINT` …
@@ -80,12 +81,17 @@ impl Session<'_> {
 pub struct Rows<'s> {
     session: &'s Session<'s>,
     stream: Pin<Box<RowStream>>,
+    /// From a row until the next is asked for.
+    pause: Option<Pause<'s>>,
 }
 
 impl Rows<'_> {
     pub async fn next(&mut self) -> Result<Option<tokio_postgres::Row>, Fault> {
         self.session.cancel.check().map_err(Fault::Store)?;
-        self.stream.next().await.transpose().map_err(|error| self.session.fault(error))
+        self.pause = None;
+        let row = self.stream.next().await.transpose().map_err(|error| self.session.fault(error))?;
+        self.pause = row.is_some().then(|| self.session.link.pause());
+        Ok(row)
     }
 }
 

@@ -42,11 +42,16 @@ pub async fn watch(link: Weak<Link>, target: Arc<Target>, purpose: Purpose, inqu
 }
 
 /// Any answer is a sign of life, an error too. It comes after the answers to what was sent before, so a slow statement
-/// delays it; whether it is that, or nobody is there, only another connection can tell.
+/// delays it; whether it is that, or nobody is there, only another connection can tell. While a row is looked at on
+/// our side nothing is read, so nothing is to be told from that.
 async fn is_alive(link: &Link, target: &Target, purpose: Purpose, inquiries: Inquiries) -> bool {
-    let asked = Instant::now();
+    let mut asked = Instant::now();
     let mut sign = std::pin::pin!(link.client().check_connection());
     while timeout(LATE, &mut sign).await.is_err() {
+        if link.is_paused() {
+            asked = Instant::now();
+            continue;
+        }
         link.set_late(true);
         let inquiry = timeout(INQUIRY, inquire(link, target, purpose, inquiries));
         tokio::select! {

@@ -10,7 +10,7 @@ use crate::sql::batch::{Batch, PARENTS, Tree, WEIGHT};
 use crate::sql::compile::Program;
 use crate::sql::lists;
 use crate::sql::select::{
-    Branch, Level, Parameter, child_parameters, count_parameters, is_sliced, parameters,
+    Branch, Level, Parameter, child_parameters, count_parameters, is_sliced, parameters, told_total,
 };
 
 type Visit<'v> = &'v mut dyn FnMut(&dyn Row);
@@ -49,7 +49,8 @@ fn list(
         bound.extend([limit, bounds.offset].map(|number| Parameter::Cell(Cell::Int(number))));
     }
     let given = rows(session, level, chosen, &bound, bounds.limit, visit)?;
-    let total = count.map(|sql| self::count(session, sql, bounds)).transpose()?;
+    let told = told_total(bounds, given.given, given.more);
+    let total = count.map(|sql| told.map_or_else(|| self::count(session, sql, bounds), Ok)).transpose()?;
     Ok(Outcome::Listed { more: given.more, total })
 }
 

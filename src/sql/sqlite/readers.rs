@@ -65,7 +65,9 @@ pub fn is_quick(programs: &[Arc<Program>]) -> bool {
 /// Runs the plans of a job in one snapshot.
 pub fn run(session: Session<'_>, job: &mut Job, programs: &[Arc<Program>]) -> rusqlite::Result<()> {
     let one = matches!(programs, [program] if program.is_one_statement());
-    if !one {
+    // Others may share theirs.
+    let own = !one && session.connection.is_autocommit();
+    if own {
         session.control("BEGIN")?;
     }
     let mut result = Ok(());
@@ -79,7 +81,7 @@ pub fn run(session: Session<'_>, job: &mut Job, programs: &[Arc<Program>]) -> ru
             }
         }
     }
-    if !session.connection.is_autocommit() {
+    if own && !session.connection.is_autocommit() {
         session.control("ROLLBACK")?;
     }
     result

@@ -45,8 +45,8 @@ pub async fn backup(from: &Place, to: &Path, progress: &mut dyn Progress) -> Res
     refuse_foreign(to, facts.store())?;
     let partial = Partial::beside(to)?;
     let (file, sums) = match source {
-        End::Sqlite(source) => pages(source, &partial.path, &facts, progress).await?,
-        End::Postgres(_) => rows(source, &partial.path, &facts, progress).await?,
+        End::Sqlite(source) => pages(source, partial.path(), &facts, progress).await?,
+        End::Postgres(_) => rows(source, partial.path(), &facts, progress).await?,
     };
     let label = Label { at: begun, sure: facts.last_change, sums };
     file.put_meta(BACKUP, &serde_json::to_string(&label).map_err(|error| Failed(error.to_string()))?).await?;

@@ -71,7 +71,7 @@ pub async fn copy(
 ) -> Result<Vec<Sum>, Failed> {
     let sections = sections(&facts.shape);
     to.lay_out(&facts.shape).await?;
-    progress.begin("copying rows", count(from, &sections).await?);
+    progress.begin("copying", "rows", count(from, &sections).await?);
     let mut sums = Vec::new();
     for section in &sections {
         let (mut summing, mut sink) = (Summing::new(section), to.begin_writing(section).await?);
@@ -84,7 +84,7 @@ pub async fn copy(
         sink.finish().await?;
         sums.push(summing.done());
     }
-    progress.begin("making indexes and triggers", 0);
+    progress.begin("making indexes and triggers", "", 0);
     to.finish(&facts.shape).await?;
     facts.write(to).await?;
     Ok(sums)
@@ -93,7 +93,7 @@ pub async fn copy(
 /// What the rows of a store sum up to, table by table.
 pub async fn sums(end: &End, facts: &Facts, progress: &mut dyn Progress) -> Result<Vec<Sum>, Failed> {
     let sections = sections(&facts.shape);
-    progress.begin("verifying rows", count(end, &sections).await?);
+    progress.begin("verifying", "rows", count(end, &sections).await?);
     let mut sums = Vec::new();
     for section in &sections {
         let mut summing = Summing::new(section);

@@ -81,6 +81,17 @@ impl Facts {
         Ok(())
     }
 
+    /// Ids that this very store has given since are given to nobody else.
+    pub fn pass(&mut self, gone: &Facts) {
+        if gone.store() != self.store() {
+            return;
+        }
+        for (table, last) in &mut self.counters {
+            let given = gone.counters.iter().find(|(name, _)| name == table);
+            *last = given.map_or(*last, |(_, given)| (*last).max(*given));
+        }
+    }
+
     /// Puts them on record in a store that has the rows already.
     pub async fn write(&self, end: &End) -> Result<(), Failed> {
         for (key, value) in self.meta.iter().filter(|(key, _)| !STAYS.contains(&key.as_str())) {

@@ -1,49 +1,34 @@
-//! Puts a finished file in its place: durably, at once, and never beside a journal that belongs to another.
+//! The file of a store or a backup in the making, and how it takes the place of one that others may have open.
 
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
 use super::{Failed, sqlite};
+use crate::partial;
 
-/// A file that is being written beside the one it is to become. Removed when dropped before it is in place.
-pub struct Partial {
-    pub path: PathBuf,
-    /// Locked, so that what a killed command left is told from what another is writing.
-    _file: File,
-    is_placed: bool,
-}
+const JOURNALS: [&str; 3] = ["-journal", "-wal", "-shm"];
+
+/// A file that is being written beside the one it is to become, with nothing of SQLite's beside it.
+pub struct Partial(partial::Partial);
 
 impl Partial {
     /// `NAME.partial`; what an interrupted command left there goes.
     pub fn beside(path: &Path) -> Result<Partial, Failed> {
-        let path = with(path, ".partial");
-        let unusable = |error: std::io::Error| Failed::at(&path, error);
-        let file =
-            OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(unusable)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(Failed::at(&path, "another command is writing this file"));
-            }
-            Err(TryLockError::Error(error)) => return Err(unusable(error)),
-        }
-        file.set_len(0).map_err(unusable)?;
-        for suffix in ["-journal", "-wal", "-shm"] {
-            remove(&with(&path, suffix))?;
-        }
-        Ok(Partial { path, _file: file, is_placed: false })
+        let partial = Partial(partial::Partial::file(path).map_err(|error| Failed::at(path, error))?);
+        remove_journals(partial.path())?;
+        Ok(partial)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0.path
     }
 
     /// On the disk, and from then on under its own name.
     pub fn place(mut self, path: &Path) -> Result<(), Failed> {
-        let failed = |error: std::io::Error| Failed::at(path, error);
-        File::open(&self.path).and_then(|file| file.sync_all()).map_err(failed)?;
-        fs::rename(&self.path, path).map_err(failed)?;
-        self.is_placed = true;
-        sync_folder(path)
+        self.0.place().map_err(|error| Failed::at(path, error))
     }
 
     /// The same for the file of a store: whoever still has the old one open keeps it from being replaced.
@@ -55,11 +40,9 @@ impl Partial {
 
 impl Drop for Partial {
     fn drop(&mut self) {
-        if !self.is_placed {
-            for suffix in ["", "-journal", "-wal", "-shm"] {
-                // What cannot be removed now goes when the command is run again.
-                let _ = fs::remove_file(with(&self.path, suffix));
-            }
+        for suffix in JOURNALS {
+            // What cannot be removed now goes when the command is run again.
+            let _ = fs::remove_file(with(self.path(), suffix));
         }
     }
 }
@@ -68,9 +51,7 @@ impl Drop for Partial {
 /// none of SQLite's has no readers, and its journal goes with it.
 fn hold(path: &Path) -> Result<Option<Connection>, Failed> {
     if !path.exists() {
-        for suffix in ["-wal", "-shm", "-journal"] {
-            remove(&with(path, suffix))?;
-        }
+        remove_journals(path)?;
         return Ok(None);
     }
     let taken = || -> Result<Connection, Failed> {
@@ -88,9 +69,7 @@ fn hold(path: &Path) -> Result<Option<Connection>, Failed> {
         Ok(connection) => Ok(Some(connection)),
         Err(failed) if is_sqlite(path) => Err(failed),
         Err(_) => {
-            for suffix in ["-wal", "-shm", "-journal"] {
-                remove(&with(path, suffix))?;
-            }
+            remove_journals(path)?;
             Ok(None)
         }
     }
@@ -109,16 +88,11 @@ fn is_sqlite(path: &Path) -> bool {
     }
 }
 
-fn remove(path: &Path) -> Result<(), Failed> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Failed::at(path, error)),
+fn remove_journals(of: &Path) -> Result<(), Failed> {
+    JOURNALS.iter().map(|suffix| with(of, suffix)).try_for_each(|path| match fs::remove_file(&path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Failed::at(&path, error)),
         Ok(()) | Err(_) => Ok(()),
-    }
-}
-
-pub fn sync_folder(of: &Path) -> Result<(), Failed> {
-    let folder = of.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| Failed::at(folder, error))
+    })
 }
 
 /// The same path with something behind its name.

@@ -32,14 +32,14 @@ pub(super) use state::refuse as refuse_elsewhere;
 
 /// Told how far the work is.
 pub trait Progress {
-    /// Something of so many rows (or pages of a file) begins.
-    fn begin(&mut self, what: &'static str, total: u64);
+    /// Something of so many rows (or pages of a file) begins; of nothing that is counted where there are none.
+    fn begin(&mut self, task: &'static str, unit: &'static str, total: u64);
     /// So many more are done.
     fn advance(&mut self, done: u64);
 }
 
 /// Nobody looks.
 impl Progress for () {
-    fn begin(&mut self, _what: &'static str, _total: u64) {}
+    fn begin(&mut self, _task: &'static str, _unit: &'static str, _total: u64) {}
     fn advance(&mut self, _done: u64) {}
 }

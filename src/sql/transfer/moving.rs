@@ -128,7 +128,7 @@ async fn into_file(
     let partial = Partial::beside(path)?;
     let read = match source {
         End::Sqlite(connection) => {
-            let mut target = sqlite::create(&partial.path)?;
+            let mut target = sqlite::create(partial.path())?;
             // SQLite copies from no connection that may write; while that one may, nothing changes for another.
             let reader = sqlite::open(Path::new(connection.path().unwrap_or_default()))?;
             reader.execute_batch("BEGIN")?;
@@ -136,14 +136,14 @@ async fn into_file(
             sums(source, facts, progress).await?
         }
         End::Postgres(_) => {
-            let target = End::Sqlite(sqlite::create(&partial.path)?);
+            let target = End::Sqlite(sqlite::create(partial.path())?);
             target.run("BEGIN").await?;
             let read = copy(source, &target, facts, progress).await?;
             target.run("COMMIT").await?;
             read
         }
     };
-    let target = End::Sqlite(sqlite::alone(&partial.path)?);
+    let target = End::Sqlite(sqlite::alone(partial.path())?);
     compare(&read, &sums(&target, facts, progress).await?)?;
     target.remove_meta(CAME).await?;
     target.put_meta(ARRIVING, &arriving.to_json()).await?;

@@ -3,6 +3,7 @@
 use std::error::Error as StdError;
 use std::fmt::Write as _;
 use std::pin::Pin;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::SinkExt;
@@ -15,20 +16,26 @@ use super::sqlite::page_sql;
 use crate::sql::migrate::{postgres::reading, quoted};
 use crate::sql::postgres::SERVING;
 
-/// What a long copy must not be ended by.
+/// What a long copy must not be ended by, nor lost by: the store that it is of may be closed right after its commit.
 const UNBOUNDED: &str = "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; \
-                         SET lock_timeout = '10s'; SET client_min_messages = warning";
+                         SET lock_timeout = '10s'; SET client_min_messages = warning; SET synchronous_commit = on";
 
 pub async fn prepare(client: &Client) -> Result<(), Failed> {
     Ok(client.batch_execute(UNBOUNDED).await?)
 }
 
+/// How often a lock is asked for, with pauses between: PostgreSQL may notice a little later than we that a server has ended.
+const TRIES: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(300);
+
 /// Keeps servers out until the session ends. Those that are there hold the lock too, but share it.
 pub async fn keep_servers_out(client: &Client) -> Result<(), Failed> {
-    let taken: bool =
-        client.query_one(&format!("SELECT pg_try_advisory_lock({SERVING})"), &[]).await?.try_get(0)?;
-    if taken {
-        return Ok(());
+    let lock = format!("SELECT pg_try_advisory_lock({SERVING})");
+    for _ in 0..TRIES {
+        if client.query_one(&lock, &[]).await?.try_get(0)? {
+            return Ok(());
+        }
+        tokio::time::sleep(PAUSE).await;
     }
     Err(Failed("a server or another command is using the database: stop it first".to_owned()))
 }

@@ -40,10 +40,10 @@ pub async fn restore(
     }
     facts.begin_epoch(label.as_ref().map_or(facts.last_change, |label| label.sure))?;
     match to {
-        Place::File(path) => into_file(&source, path, &facts, &read, overwrite, progress).await?,
+        Place::File(path) => into_file(&source, path, &mut facts, &read, overwrite, progress).await?,
         Place::Postgres(url) => {
             let client = crate::sql::postgres::alone(url).await.map_err(Failed)?;
-            into_postgres(&source, client, &facts, &read, overwrite, progress).await?;
+            into_postgres(&source, client, &mut facts, &read, overwrite, progress).await?;
         }
     }
     let (records, rows) = (records(&facts, &read), read.iter().map(|sum| sum.rows).sum());
@@ -53,21 +53,19 @@ pub async fn restore(
 async fn into_file(
     source: &End,
     path: &Path,
-    facts: &Facts,
+    facts: &mut Facts,
     read: &[Sum],
     overwrite: bool,
     progress: &mut dyn Progress,
 ) -> Result<(), Failed> {
     let _lock = lock(path)?;
-    if !overwrite {
-        refuse_used(held_in(path).await, path.display())?;
-    }
+    make_way(held_in(path).await, facts, overwrite, path.display())?;
     let partial = Partial::beside(path)?;
     let End::Sqlite(connection) = source else { return Err(Failed("a backup is a file".to_owned())) };
-    let mut target = sqlite::create(&partial.path)?;
+    let mut target = sqlite::create(partial.path())?;
     sqlite::copy_file(connection, &mut target, progress)?;
     drop(target);
-    let target = End::Sqlite(sqlite::alone(&partial.path)?);
+    let target = End::Sqlite(sqlite::alone(partial.path())?);
     compare(read, &sums(&target, facts, progress).await?)?;
     state::open_again(&target, &facts.shape).await?;
     target.remove_meta(BACKUP).await?;
@@ -80,18 +78,29 @@ async fn into_file(
 async fn into_postgres(
     source: &End,
     client: tokio_postgres::Client,
-    facts: &Facts,
+    facts: &mut Facts,
     read: &[Sum],
     overwrite: bool,
     progress: &mut dyn Progress,
 ) -> Result<(), Failed> {
-    let target =
-        make_room(client, |found| if overwrite { Ok(()) } else { refuse_used(Ok(found), "the database") })
-            .await?;
+    let target = make_room(client, |found| make_way(Ok(found), facts, overwrite, "the database")).await?;
     copy(source, &target, facts, progress).await?;
     compare(read, &sums(&target, facts, progress).await?)?;
     renew_lists(&target).await?;
     target.run("COMMIT").await
+}
+
+/// Whether what is there may go; if so, what is restored knows which ids were given.
+fn make_way(
+    found: Result<Option<Facts>, Failed>,
+    facts: &mut Facts,
+    overwrite: bool,
+    place: impl std::fmt::Display,
+) -> Result<(), Failed> {
+    if let Ok(Some(gone)) = &found {
+        facts.pass(gone);
+    }
+    if overwrite { Ok(()) } else { refuse_used(found, place) }
 }
 
 /// A transaction on a database in which a new store can be made: no server is there, and the old store, if `agreed`

@@ -67,7 +67,7 @@ pub fn copy_file(from: &Connection, to: &mut Connection, progress: &mut dyn Prog
         let step = backup.step(STEP)?;
         let now = backup.progress();
         if left.is_none() {
-            progress.begin("copying pages", u64::try_from(now.pagecount).unwrap_or(0));
+            progress.begin("copying", "pages", u64::try_from(now.pagecount).unwrap_or(0));
             left = Some(now.pagecount);
         }
         progress.advance(u64::try_from(left.unwrap_or(0) - now.remaining).unwrap_or(0));

@@ -1,129 +1,105 @@
 // Makes pages nicer; every page works with this file absent.
-(() => {
-  'use strict'
+{
   const $ = (selector, within = document) => within.querySelector(selector)
   const all = (selector, within = document) => [...within.querySelectorAll(selector)]
+  const make = (tag, properties) => Object.assign(document.createElement(tag), properties)
+  const button = (textContent, onclick) => make('button', { type: 'button', textContent, onclick })
 
   $('.summary')?.focus()
 
   // A list that updates by itself: when something changed, this page is read again and merged in, so that nothing a
   // person reads moves. Only while the tab is seen: a browser has six connections to a server for all tabs together.
   const list = $('[data-live]')
-  if (list && window.EventSource) {
+  if (list) {
     const status = $('.live[role=status]')
-    const missed = new Set()
-    let source, timer, reading, again, took = 0
+    let source, timer, due, took = 0
 
     const tell = (text) => {
       status.toggleAttribute('data-on', text === 'Live')
       if (status.textContent !== text) status.textContent = text
     }
-    const rows = (within) => all('tbody > tr[id]', within)
     const busy = (element) => element.contains(document.activeElement)
-
-    const offer = () => {
-      const note = $('.fresh', list)
-      const text = missed.size === 1 ? '1 new record. Show it' : `${missed.size} new records. Show them`
-      if (!missed.size) return note.replaceChildren()
-      if (note.textContent === text) return
-      const link = document.createElement('a')
-      link.href = location.href
-      link.textContent = text
-      link.addEventListener('click', (event) => { event.preventDefault(); location.reload() })
-      note.replaceChildren(link)
-    }
-
-    const mark = (row) => { row.classList.add('is-fresh'); return row }
+    const ask = (url, Accept) => fetch(url, { headers: { Accept } })
+    const isStruck = (row) => row.matches('.is-gone')
+    const marked = (row) => { row.classList.add('is-fresh'); return row }
     const strike = (row) => {
-      if (row.classList.contains('is-gone')) return
+      if (isStruck(row)) return
       row.classList.add('is-gone')
-      const said = document.createElement('span')
-      said.className = 'sr'
-      said.textContent = ' (no longer in this list)'
-      row.cells[0].append(said)
+      row.cells[0].append(make('span', { className: 'sr', textContent: ' (no longer in this list)' }))
     }
-
     const isGone = async (row) => {
       const [, collection, id] = $('a', row).href.match(/^(.*)\/([^/]+)$/)
-      const answer = await fetch(`${collection}?id=${id}&fields=id`, { headers: { Accept: 'application/json' }, signal: reading.signal })
-      return answer.ok && (await answer.json()).length === 0
+      const answer = await ask(`${collection}?id=${id}&fields=id`, 'application/json')
+      return answer.ok && !(await answer.json()).length
+    }
+    const offer = (count) => {
+      const text = count === 1 ? '1 new record. Show it' : `${count} new records. Show them`
+      const onclick = () => { location.reload(); return false }
+      const note = $('.fresh', list)
+      if (!count) note.replaceChildren()
+      else if (note.textContent !== text) note.replaceChildren(make('a', { href: location, textContent: text, onclick }))
     }
 
     // A row that is missing at an end where the list goes on may only have moved to the next page: that is asked, of
     // few. What comes after the last row that was seen is added; what comes between only raises a notice.
     const merge = async (fresh) => {
-      const body = $('tbody', list)
-      const now = rows(list), then = rows(fresh)
-      const has = new Map(then.map((row) => [row.id, row]))
-      const known = new Set(now.map((row) => row.id))
-      const common = now.map((row) => has.has(row.id))
-      const first = common.indexOf(true), last = common.lastIndexOf(true)
+      const [now, then] = [list, fresh].map((within) => all('tbody > tr[id]', within))
+      const [known, has] = [now, then].map((rows) => new Map(rows.map((row) => [row.id, row])))
+      const kept = now.map((row) => has.has(row.id))
+      const first = kept.indexOf(true), last = kept.lastIndexOf(true)
       const before = $('[rel=prev]', fresh), after = $('[rel=next]', fresh)
-      const unsure = now.filter((row, at) => !common[at] && !row.classList.contains('is-gone')
-        && (first < 0 ? before || after : (at < first && before) || (at > last && after)))
+      const unsure = now.filter((row, at) => !kept[at] && !isStruck(row) && ((before && (first < 0 || at < first)) || (after && at > last)))
       const gone = await Promise.all(unsure.slice(0, 3).map(isGone))
-      const moved = new Set(unsure.filter((row, at) => !gone[at]))
+      const moved = unsure.filter((row, at) => !gone[at])
       for (const row of now) {
         const other = has.get(row.id)
-        if (!other && !moved.has(row)) strike(row)
-        else if (other && (row.classList.contains('is-gone') || row.innerHTML !== other.innerHTML) && !busy(row)) row.replaceWith(mark(other.cloneNode(true)))
+        if (!other && !moved.includes(row)) strike(row)
+        else if (other && (isStruck(row) || row.innerHTML !== other.innerHTML) && !busy(row)) row.replaceWith(marked(other.cloneNode(true)))
       }
-      const tail = then.findLastIndex((row) => known.has(row.id))
-      const goesOn = body && !moved.size && tail >= 0
-      missed.clear()
-      then.forEach((row, at) => {
-        if (known.has(row.id)) return
-        if (goesOn && at > tail) body.append(mark(row.cloneNode(true)))
-        else missed.add(row.id)
-      })
-      for (const part of ['caption', '.pager']) {
+      const tail = moved.length ? -1 : then.findLastIndex((row) => known.has(row.id))
+      const added = then.filter((row, at) => !known.has(row.id) && tail >= 0 && at > tail)
+      $('tbody', list)?.append(...added.map((row) => marked(row.cloneNode(true))))
+      offer(then.filter((row) => !known.has(row.id)).length - added.length)
+      for (const part of ['caption', '.pager', '.downloads']) {
         const old = $(part, list), other = $(part, fresh)
-        if (old && busy(old)) continue
-        if (old && other && old.innerHTML !== other.innerHTML) old.replaceChildren(...other.cloneNode(true).childNodes)
-        else if (other && !old && part === '.pager') list.append(other.cloneNode(true))
+        if (!other || (old && busy(old))) continue
+        if (!old && part !== 'caption') list.append(other.cloneNode(true))
+        else if (old && old.innerHTML !== other.innerHTML) old.innerHTML = other.innerHTML
       }
-      offer()
     }
 
     const read = async () => {
-      timer = 0
       const begun = performance.now()
-      reading = new AbortController()
+      due = false
       try {
-        const answer = await fetch(location.href, { headers: { Accept: 'text/html' }, signal: reading.signal })
-        const fresh = answer.ok && new DOMParser().parseFromString(await answer.text(), 'text/html').querySelector('[data-live]')
+        const answer = await ask(location, 'text/html')
+        const fresh = answer.ok && $('[data-live]', new DOMParser().parseFromString(await answer.text(), 'text/html'))
         if (fresh) await merge(fresh)
       } catch { /* The stream tells when the server is gone. */ }
       took = performance.now() - begun
-      reading = null
-      if (again && source) soon()
+      timer = 0
+      if (due && source) soon()
     }
     const soon = () => {
-      again = Boolean(reading)
-      if (!reading && !timer) timer = setTimeout(read, Math.max(200, 4 * took))
+      due = true
+      timer ||= setTimeout(read, Math.max(200, 4 * took))
     }
-
     const open = () => {
-      source = new EventSource(list.dataset.live)
-      source.onopen = () => { tell('Live'); soon() }
-      source.onerror = () => {
+      const mine = (source = new EventSource(list.dataset.live))
+      mine.onopen = () => { tell('Live'); soon() }
+      mine.onerror = () => {
         tell('Reconnecting')
         // The browser gives up where the answer was an error; the server may only be starting.
-        if (source?.readyState === EventSource.CLOSED) { const mine = source; setTimeout(() => { if (source === mine) open() }, 5000) }
+        if (mine.readyState === 2) setTimeout(() => source === mine && open(), 5000)
       }
-      for (const deed of ['created', 'updated', 'deleted', 'reset']) source.addEventListener(deed, soon)
+      for (const deed of ['created', 'updated', 'deleted', 'reset']) mine.addEventListener(deed, soon)
     }
     const close = () => {
       source?.close()
-      reading?.abort()
-      clearTimeout(timer)
-      source = timer = again = null
+      source = null
       tell('Paused')
     }
-    const sync = () => {
-      if (document.visibilityState !== 'visible') close()
-      else if (!source) open()
-    }
+    const sync = () => { if (document.hidden) close(); else if (!source) open() }
     document.addEventListener('visibilitychange', sync)
     addEventListener('pagehide', close)
     addEventListener('pageshow', sync)
@@ -131,46 +107,43 @@
   }
 
   // One press is one write; coming back to the page by the back button allows another.
-  const forms = all('form[data-once]')
-  const enable = (form, yes) => {
-    form.toggleAttribute('data-sent', !yes)
-    for (const button of all('button', form)) button.disabled = !yes
-  }
-  for (const form of forms) {
+  for (const form of all('form[data-once]')) {
+    let sent = false
+    const enable = (yes) => { sent = !yes; for (const each of all('button', form)) each.disabled = !yes }
     form.addEventListener('submit', (event) => {
-      if (form.hasAttribute('data-sent')) return event.preventDefault()
-      form.setAttribute('data-sent', '')
-      setTimeout(() => enable(form, false))
-      setTimeout(() => enable(form, true), 10000)
+      if (sent) return event.preventDefault()
+      sent = true
+      // The button that was pressed is sent only while it is enabled.
+      setTimeout(enable, 0, false)
+      setTimeout(enable, 10000, true)
     })
     form.addEventListener('keydown', (event) => {
       const find = event.key === 'Enter' && event.target.closest('.find')
       if (find) { event.preventDefault(); $('button', find).click() }
     })
+    addEventListener('pageshow', () => enable(true))
   }
-  addEventListener('pageshow', () => forms.forEach((form) => enable(form, true)))
 
   // The key "/" goes to the search; whoever uses single keys otherwise can turn it off.
   const search = $('input[type=search]')
   if (search) {
-    const kept = { get: () => { try { return localStorage.slash } catch { return '' } }, set: (value) => { try { localStorage.slash = value } catch { /* Then only here. */ } } }
-    let off = kept.get() === 'off'
-    const said = document.createElement('li')
+    let off = false
+    try { off = localStorage.slash === 'off' } catch { /* Then only here. */ }
+    const said = make('li')
     const show = () => {
-      const key = document.createElement('kbd'), button = document.createElement('button')
-      key.textContent = '/'
-      button.type = 'button'
-      button.textContent = off ? 'on' : 'off'
-      button.addEventListener('click', () => { off = !off; kept.set(off ? 'off' : 'on'); show(); $('button', said).focus() })
-      said.replaceChildren(key, off ? ' to search is off. Turn it\u00a0' : ' to search. Turn it\u00a0', button)
-      if (off) search.removeAttribute('aria-keyshortcuts')
-      else search.setAttribute('aria-keyshortcuts', '/')
+      const turn = button(off ? 'on' : 'off', () => {
+        off = !off
+        try { localStorage.slash = off ? 'off' : 'on' } catch { /* As above. */ }
+        show().focus()
+      })
+      said.replaceChildren(make('kbd', { textContent: '/' }), ` to search${off ? ' is off' : ''}. Turn it\u00a0`, turn)
+      search.ariaKeyShortcuts = off ? null : '/'
+      return turn
     }
     show()
     $('.foot ul')?.append(said)
     addEventListener('keydown', (event) => {
-      const typing = event.target.closest?.('input, textarea, select, [contenteditable]')
-      if (event.key !== '/' || off || typing || event.ctrlKey || event.metaKey || event.altKey) return
+      if (event.key !== '/' || off || event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.('input, textarea, select, [contenteditable]')) return
       event.preventDefault()
       search.focus()
       search.select()
@@ -179,16 +152,13 @@
 
   if (navigator.clipboard) {
     for (const pre of all('pre[data-copy]')) {
-      const button = document.createElement('button')
-      button.type = 'button'
-      button.className = 'copy'
-      button.textContent = 'Copy'
-      button.setAttribute('aria-live', 'polite')
-      button.addEventListener('click', async () => {
-        try { await navigator.clipboard.writeText(pre.textContent); button.textContent = 'Copied' } catch { button.textContent = 'Not allowed' }
-        setTimeout(() => { button.textContent = 'Copy' }, 2000)
+      const copy = button('Copy', async () => {
+        copy.textContent = await navigator.clipboard.writeText(pre.textContent).then(() => 'Copied', () => 'Not allowed')
+        setTimeout(() => { copy.textContent = 'Copy' }, 2000)
       })
-      pre.parentElement.querySelector('figcaption').append(button)
+      copy.className = 'copy'
+      copy.ariaLive = 'polite'
+      $('figcaption', pre.parentElement).append(copy)
     }
   }
-})()
+}

@@ -137,7 +137,7 @@ impl Described<'_> {
                 "The `{field}` of each, all of them unless `page`, `size` or `after` is given; objects where `fields` is."
             );
         }
-        said.push_str(" `application/x-ndjson` is every record that matches, one a line, streamed.");
+        said.push_str(" `application/x-ndjson` is every record that matches, one a line, and `text/csv` a table of them; both are streamed, and a part where `page`, `size` or `after` is given.");
         if is_live {
             said.push_str(" `text/event-stream` is the live stream; it takes `fields` and `snapshot` alone.");
         }
@@ -357,7 +357,7 @@ fn list_content(record: &RecordType) -> Json {
     let items = json!({ "type": "array", "items": answered(record) });
     json!({
         "application/json": { "schema": items }, "application/x-ndjson": { "schema": items },
-        "text/html": page(),
+        "text/csv": { "schema": { "type": "string" } }, "text/html": page(),
     })
 }
 

@@ -6,6 +6,7 @@ use super::patterns::{ID, KEY, NO_COMMA, NO_NUL};
 use super::values::{Side, of_field, of_kind};
 use crate::engine::PlanLimits;
 use crate::engine::plan::holds_text;
+use crate::faces::resources::negotiate::FORMATS;
 use crate::faces::resources::query::{LIST_WORDS, OPERATORS};
 use crate::model::{Field, Kind, Model, RecordType, Scalar};
 
@@ -90,7 +91,7 @@ pub fn fields(record: &RecordType) -> Json {
     reference(&format!("{}.fields", record.name))
 }
 
-fn words(record: &RecordType, limits: &PlanLimits) -> [Json; 7] {
+fn words(record: &RecordType, limits: &PlanLimits) -> [Json; 8] {
     let stored = record.fields.iter().filter(|field| field.is_stored());
     let names: Vec<&str> = stored.map(|field| field.input_name.as_str()).chain(["*"]).collect();
     let sorted = record.fields.iter().filter(|field| field.kind.is_comparable());
@@ -106,7 +107,7 @@ fn words(record: &RecordType, limits: &PlanLimits) -> [Json; 7] {
     let size = format!("So many records; {} unless said.", limits.page_size);
     [
         list("fields", "Only these fields, as objects; `*` for all.", json!(names)),
-        query("q", "Some text of the record contains this, case as written.", text()),
+        query("q", "Some text of the record contains this, in upper or lower case.", text()),
         list("sort", "In this order; `-` for the other direction. Nulls last, ties by id.", json!(orders)),
         query(
             "page",
@@ -119,6 +120,11 @@ fn words(record: &RecordType, limits: &PlanLimits) -> [Json; 7] {
             "count",
             "Tell all that match in `X-Total-Count`.",
             json!({ "type": "boolean", "default": false }),
+        ),
+        query(
+            "format",
+            "In this form, whatever `Accept` says: records as a table, one a line, or as an array.",
+            json!({ "type": "string", "enum": FORMATS.map(|(name, _)| name) }),
         ),
     ]
 }

@@ -5,7 +5,7 @@
 use super::super::MigrateError;
 use super::super::ddl::{quoted, references, text};
 use super::super::host::Host;
-use super::super::shape::{Action, Form, StoredModel};
+use super::super::shape::{self, Action, Form, StoredModel};
 use super::Postgres;
 
 /// The schema that everything of ours is in.
@@ -229,7 +229,7 @@ fn wanted_indexes(model: &StoredModel) -> Vec<Index> {
             name: short(&index.name),
             table: table.table.clone(),
             unique: index.unique,
-            columns: index.columns.clone(),
+            columns: ending_in_id(index),
         })
     });
     let links = model.links.iter().map(|link| Index {
@@ -239,6 +239,16 @@ fn wanted_indexes(model: &StoredModel) -> Vec<Index> {
         columns: vec![link.second.column.clone(), link.first.column.clone()],
     });
     tables.chain(links).collect()
+}
+
+/// Lists are in the order of ids, which SQLite's indexes end in by themselves. Without it, a plan made for all values
+/// walks the whole table in search of a rare one.
+fn ending_in_id(index: &shape::Index) -> Vec<String> {
+    let mut columns = index.columns.clone();
+    if !index.unique && !columns.iter().any(|column| column == "id") {
+        columns.push("id".to_owned());
+    }
+    columns
 }
 
 impl Index {

@@ -1,9 +1,14 @@
 //! A value as the text of a CSV cell and back: exact, and harmless to the spreadsheet that opens it.
 
-use crate::model::{Cell, Field, Kind, Scalar, Value, json};
+use super::{Cell, Field, Kind, Scalar, Value, json};
 
-/// What spreadsheets take for the beginning of a formula, or pass over to find one.
-const DANGEROUS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
+/// So that spreadsheets know it is UTF-8.
+pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+pub const LINE_END: &[u8] = b"\r\n";
+
+/// What spreadsheets take for the beginning of a formula, or pass over to find one. Some take the wide ones of East Asia
+/// for the others.
+const DANGEROUS: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
 /// Stands before a text that would be taken for something else, and alone for the empty text.
 const MARK: char = '\'';
 
@@ -52,19 +57,57 @@ pub fn unmarked(text: &str) -> &str {
     if is_marked(text) { &text[1..] } else { text }
 }
 
+/// What a cell with nothing in it means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blank {
+    Null,
+    /// The empty text: the field is a text and cannot be null.
+    Text,
+}
+
+impl Blank {
+    pub fn of(field: &Field) -> Blank {
+        if is_text(&field.kind) && field.required { Blank::Text } else { Blank::Null }
+    }
+}
+
 /// The text of a cell; null is an empty one. The empty text is a lone mark where null would be possible.
-pub fn push_cell(out: &mut Vec<u8>, field: &Field, cell: Cell<'_>) -> Result<(), json::Unreadable> {
+pub fn push_cell(
+    out: &mut Vec<u8>,
+    kind: &Kind,
+    blank: Blank,
+    cell: Cell<'_>,
+) -> Result<(), json::Unreadable> {
     match cell {
         Cell::Null => return Ok(()),
-        Cell::Text("") if is_text(&field.kind) && !field.required => out.push(MARK as u8),
-        Cell::Text(text) if is_text(&field.kind) => push_marked(out, text),
+        Cell::Text("") if is_text(kind) && blank == Blank::Null => out.push(MARK as u8),
+        Cell::Text(text) if is_text(kind) => push_marked(out, text),
         Cell::Int(_) | Cell::Real(_) | Cell::Text(_) | Cell::Unreadable => {
             let mut shown = Vec::new();
-            json::write_cell(&mut shown, &field.kind, cell)?;
-            out.extend_from_slice(bare(&field.kind, &shown));
+            json::write_cell(&mut shown, kind, cell)?;
+            out.extend_from_slice(bare(kind, &shown));
         }
     }
     Ok(())
+}
+
+/// A cell as it stands in a file, as RFC 4180 says.
+pub fn push_quoted(out: &mut Vec<u8>, cell: &[u8]) {
+    // A space at either end would not survive some readers.
+    let is_plain = |byte: &u8| !matches!(byte, b'"' | b',' | b';' | b'\n' | b'\r' | b'\t');
+    let edges = [cell.first(), cell.last()];
+    if cell.iter().all(is_plain) && !edges.contains(&Some(&b' ')) {
+        out.extend_from_slice(cell);
+        return;
+    }
+    out.push(b'"');
+    for byte in cell {
+        if *byte == b'"' {
+            out.push(b'"');
+        }
+        out.push(*byte);
+    }
+    out.push(b'"');
 }
 
 /// JSON without its quotes, unless it is JSON that the cell is to hold.
@@ -89,7 +132,10 @@ pub enum Point {
 /// What a cell says. What does not look like its type stays text, so that coercion tells what is wrong with it.
 pub fn value(field: &Field, text: &str, point: Point) -> Result<Value, String> {
     if text.is_empty() {
-        return Ok(if is_text(&field.kind) && field.required { Value::from("") } else { Value::Null });
+        return Ok(match Blank::of(field) {
+            Blank::Text => Value::from(""),
+            Blank::Null => Value::Null,
+        });
     }
     Ok(match &field.kind {
         kind if is_text(kind) => Value::from(unmarked(text)),
@@ -126,8 +172,8 @@ mod tests {
     #[test]
     fn what_is_marked_comes_back_as_it_was() {
         let texts = [
-            "", "a", "=1+1", "+49", "-", "@x", "\tx", "\rx", "'", "''", "'''", "'tis", "'=1", "''=1", "'\t",
-            "a'b", " =1", "’",
+            "", "a", "=1+1", "+49", "-", "@x", "\tx", "\rx", "\n=1", "＝1+1", "'＝1", "'", "''", "'''",
+            "'tis", "'=1", "''=1", "'\t", "a'b", " =1", "’",
         ];
         for text in texts {
             let mut out = Vec::new();

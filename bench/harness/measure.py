@@ -1,0 +1,187 @@
+"""One round of load on one server, and rounds that take turns: what was answered, and what it cost."""
+import json
+import os
+import shutil
+import statistics
+import struct
+import subprocess
+
+import process
+import workloads
+from servers import Failed, Instance
+from workloads import CONNECTIONS, THOUSAND
+
+
+class Bench:
+    """What all workloads of a run share: the servers that are up, the folder, how long to measure."""
+
+    def __init__(self, options, place, servers, folder):
+        self.options, self.place, self.servers, self.folder = options, place, servers, folder
+        self.running, self.made, self.answers = {}, 0, {}
+        self.busy = []
+
+    def instance(self, server, size=THOUSAND, fresh=False):
+        """A running server with a store of that size; a fresh one if asked."""
+        key = server.name, size
+        if fresh and key in self.running:
+            self.drop(key)
+        if key not in self.running:
+            self.running[key] = self.start(server, size)
+        return self.running[key]
+
+    def start(self, server, size=THOUSAND):
+        self.made += 1
+        folder = f"{self.folder}/{self.made}-{server.name}"
+        os.mkdir(folder)
+        server.prepare(folder, size)
+        return Instance(server, folder, size)
+
+    def drop(self, key):
+        instance = self.running.pop(key)
+        instance.stop()
+        shutil.rmtree(instance.folder, ignore_errors=True)
+
+    def stop_all(self):
+        for key in list(self.running):
+            self.drop(key)
+
+    def record(self, trefoil):
+        """Trefoil's answers, for the floors to give back, after a look at whether they are right."""
+        self.place.recorded = f"{self.folder}/recorded"
+        os.mkdir(self.place.recorded)
+        instance = self.start(trefoil)
+        speak = trefoil.dialect
+        asked = {"hello": speak.hello(), "items": speak.items(), "products": speak.products(),
+                 "getUserById": speak.get_one(500), "getAllUsers": speak.get_all(), "createUser": speak.create(500),
+                 "change": speak.change("getAllUsers", 500)}
+        for name, (request, expected) in asked.items():
+            head, body = process.ask(instance.port, request)
+            if expected.encode() not in body:
+                raise Failed(f"Trefoil's answer to {name} is wrong: {(head + body)[:700].decode(errors='replace')}")
+            self.answers[name] = body
+            with open(f"{self.place.recorded}/{name}.http", "wb") as file:
+                file.write(head + b"\r\n\r\n" + body)
+        instance.stop()
+
+    def recorded(self, request):
+        """What a floor answers to that."""
+        named = [name for name in self.answers if name.encode() in request and not request.startswith(b"PATCH")]
+        return self.answers[named[0] if named else "change"].decode()
+
+    def script(self, asked, server):
+        if server.floor:
+            asked = workloads.floor_expects(asked, self.recorded)
+        self.made += 1
+        path = f"{self.folder}/{self.made}.script"
+        with open(path, "wb") as file:
+            for kind, request, expected in asked:
+                expected = expected.encode()
+                file.write(kind.encode())
+                file.write(struct.pack("<I", len(request)) + request + struct.pack("<I", len(expected)) + expected)
+        return path
+
+    def load(self, instance, way, path, seconds):
+        """What the load saw, with the processor time of the server meanwhile."""
+        cpu, core = process.cpu_seconds(instance.pid), process.core_seconds()
+        ran = subprocess.run([f"{self.place.rust}/load", way, str(instance.port), str(CONNECTIONS), str(seconds), path],
+                             capture_output=True, text=True)
+        if ran.returncode != 0:
+            raise Failed(f"{instance.server.label}: {ran.stderr.strip()[:700]}")
+        seen = json.loads(ran.stdout)
+        if seen["wrong"]:
+            raise Failed(f"{instance.server.label}: {seen['wrong']} wrong answers, the first: {ran.stderr.strip()}")
+        seen["cpu"] = process.cpu_seconds(instance.pid) - cpu
+        self.busy.append(max(0.0, (process.core_seconds() - core - seen["cpu"]) / seen["seconds"]))
+        return seen
+
+
+def independent(bench, workload):
+    """Closed loop: each connection asks again as soon as it is answered."""
+    entries = entries_of(bench, workload)
+    scripts = {instance: bench.script(workloads.script(workload.kind, instance.server.dialect, instance.size),
+                                      instance.server) for instance in entries}
+    acknowledged = {instance: 0 for instance in entries}
+    before = {instance: instance.server.stored(instance.folder) for instance in entries} if workload.writes else {}
+
+    def once(instance, seconds):
+        seen = bench.load(instance, "requests", scripts[instance], seconds)
+        acknowledged[instance] += seen["writes"]
+        count = seen["reads"] + seen["writes"]
+        return {"cpu": seen["cpu"] * 1e6 / count, "rate": count / seen["seconds"], "p50": seen["p50"],
+                "p99": seen["p99"]}
+
+    rows = in_turns(bench, entries, once)
+    for instance, stored in before.items():
+        rows[label(instance, workload)]["writes"] = counted(instance, stored, acknowledged[instance])
+    return rows
+
+
+def counted(instance, before, acknowledged):
+    """Every acknowledged write must be in the store; there are more when the load stopped before an answer came."""
+    if before is None:
+        return None
+    found = instance.server.stored(instance.folder) - before
+    if found < acknowledged:
+        raise Failed(f"{instance.server.label} acknowledged {acknowledged:,} writes and kept {found:,}")
+    return acknowledged
+
+
+def after_changes(bench, workload):
+    """Waves of one write and a read on each connection; what the writes cost by themselves is taken off."""
+    entries = entries_of(bench, workload)
+    scripts = {}
+    for instance in entries:
+        writes, reads = workloads.waves(workload.kind, instance.server.dialect)
+        scripts[instance] = bench.script(writes + reads, instance.server), bench.script(writes, instance.server)
+
+    def once(instance, seconds):
+        both, alone = scripts[instance]
+        write = bench.load(instance, "waves", alone, seconds / 3)
+        seen = bench.load(instance, "waves", both, seconds)
+        cost = (seen["cpu"] - seen["writes"] * write["cpu"] / write["writes"]) / seen["reads"]
+        return {"cpu": cost * 1e6, "rate": seen["reads"] / seen["seconds"], "p50": seen["p50"], "p99": seen["p99"],
+                "write": write["cpu"] * 1e6 / write["writes"]}
+
+    return in_turns(bench, entries, once)
+
+
+def entries_of(bench, workload):
+    """The servers a workload is run on; one for each size of store where it is about growth."""
+    chosen = [server for server in bench.servers if not workload.only or server.name in workload.only]
+    sizes = {server: [size for size in workload.sizes if size <= server.largest] for server in chosen}
+    if len(workload.sizes) > 1:
+        # The peers show where they end up; their cost at a thousand stands in the other tables.
+        sizes = {server: found if server.name == "trefoil" else found[-1:] for server, found in sizes.items()}
+    return [bench.instance(server, size, fresh=workload.writes) for server in chosen for size in sizes[server]]
+
+
+def label(instance, workload):
+    return f"{instance.server.name} at {instance.size:,}" if len(workload.sizes) > 1 else instance.server.name
+
+
+def in_turns(bench, entries, once):
+    """Warms each up, then A B C A B C: what else the machine does falls on all alike."""
+    for instance in entries:
+        once(instance, bench.options.warm * (2 if instance.server.name == "mercurius" else 1))
+    rounds = {instance: [] for instance in entries}
+    for _ in range(bench.options.rounds):
+        for instance in entries:
+            rounds[instance].append(once(instance, bench.options.seconds))
+    several = len({instance.server for instance in entries}) < len(entries)
+    rows = {}
+    for instance, found in rounds.items():
+        name = f"{instance.server.name} at {instance.size:,}" if several else instance.server.name
+        rows[name] = {"rounds": found, "rss": process.mebibytes(instance.pid), **medians(found)}
+    return rows
+
+
+def medians(rounds):
+    return {figure: statistics.median(each[figure] for each in rounds) for figure in rounds[0]}
+
+
+def ratio(rows, figure, top, bottom):
+    """Of the medians of ratios within a round where there are rounds: less disturbed than the ratio of medians."""
+    if top not in rows or bottom not in rows:
+        return None
+    pairs = zip(rows[top].get("rounds", [rows[top]]), rows[bottom].get("rounds", [rows[bottom]]))
+    return statistics.median(a[figure] / b[figure] for a, b in pairs if b[figure] > 0)

@@ -1,0 +1,93 @@
+//! Look-ups of requests that come together share one snapshot, because to take one costs more than to look up.
+//!
+//! Whoever has a look-up puts it down and lets the others that are ready put down theirs; the first that comes to its
+//! turn again runs them all. The snapshot is taken after the last was put down, so nobody is told of an older state
+//! than if it had asked alone.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::Shared;
+use super::fault::to_error;
+use super::readers::{self, Pool};
+use super::session::Session;
+use super::ticket::{Ticket, Verdict, guarded};
+use crate::engine::{Done, Job};
+use crate::error::{Error, Result};
+use crate::sql::compile::Program;
+
+/// As many as share a snapshot: the thread that runs them does nothing else meanwhile.
+const TOGETHER: usize = 128;
+
+/// Threads meet only by accident: whom another thread answers must be woken across.
+const SHARDS: usize = 16;
+
+#[derive(Default)]
+pub struct Gather([Mutex<Vec<Ticket>>; SHARDS]);
+
+impl Gather {
+    pub async fn run(
+        &self,
+        pool: &Pool,
+        shared: &Shared,
+        job: Job,
+        programs: Vec<Arc<Program>>,
+    ) -> Result<Done> {
+        let (ticket, answered) = Ticket::new(job, programs, None);
+        let waiting = &self.0[own_shard()];
+        let is_full = {
+            let mut waiting = lock(waiting);
+            waiting.push(ticket);
+            waiting.len() >= TOGETHER
+        };
+        if !is_full {
+            tokio::task::yield_now().await;
+        }
+        let together = std::mem::take(&mut *lock(waiting));
+        if !together.is_empty() {
+            serve(pool, shared, together);
+        }
+        answered.await.map_err(|_| Error::internal("a look-up was lost"))?
+    }
+}
+
+fn lock(waiting: &Mutex<Vec<Ticket>>) -> MutexGuard<'_, Vec<Ticket>> {
+    waiting.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn own_shard() -> usize {
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
+    thread_local!(static OWN: Cell<usize> = Cell::new(THREADS.fetch_add(1, Ordering::Relaxed) % SHARDS));
+    OWN.with(Cell::get)
+}
+
+fn serve(pool: &Pool, shared: &Shared, together: Vec<Ticket>) {
+    let mut left = together.into_iter();
+    let run = pool.with(shared, |session| {
+        let snapshot = left.len() > 1;
+        if snapshot {
+            session.control("BEGIN")?;
+        }
+        for ticket in left.by_ref() {
+            answer(session, ticket)?;
+        }
+        if snapshot { session.control("ROLLBACK") } else { Ok(()) }
+    });
+    if let Err(error) = run {
+        left.for_each(|ticket| ticket.answer(Verdict::Refused(to_error(&error))));
+    }
+}
+
+/// The error is the connection's; then it is of no use to the others either.
+fn answer(session: Session<'_>, mut ticket: Ticket) -> rusqlite::Result<()> {
+    match guarded(|| readers::run(session, &mut ticket.job, &ticket.programs)) {
+        Ok(Ok(())) => ticket.answer(Verdict::Answered),
+        Ok(Err(error)) => {
+            ticket.answer(Verdict::Refused(to_error(&error)));
+            return Err(error);
+        }
+        Err(panic) => ticket.answer(Verdict::Refused(panic)),
+    }
+    Ok(())
+}

@@ -1,0 +1,35 @@
+//! Holds that every block of code in the guide is one that some test runs.
+
+use std::fs;
+
+use super::blocks;
+
+/// The languages of each page's blocks that something runs: most of them here, `js` and `ts` in `e2e/`, a page's Rust as a
+/// test of the library.
+const RUN: &[(&str, &[&str])] = &[
+    ("README.md", &["console", "graphql"]),
+    ("docs/backup.md", &["console"]),
+    ("docs/cluster.md", &["console"]),
+    ("docs/data.md", &["console"]),
+    ("docs/embedding.md", &["rust,no_run"]),
+    ("docs/graphql.md", &["graphql", "js", "json", "sh", "text"]),
+    ("docs/operations.md", &["graphql", "json"]),
+    ("docs/pages.md", &["console", "html", "toml"]),
+    ("docs/rest.md", &["console", "toml", "ts"]),
+    ("docs/schema.md", &["graphqls"]),
+    ("docs/storage.md", &["console"]),
+    ("docs/subscriptions-clients.md", &["js"]),
+];
+
+#[test]
+fn no_page_has_code_that_nothing_runs() {
+    let pages = fs::read_dir("docs").expect("the guide").map(|entry| entry.expect("an entry").path());
+    let pages = pages.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
+    let mut unrun = Vec::new();
+    for page in pages.map(|path| path.display().to_string()).chain(["README.md".to_owned()]) {
+        let run = RUN.iter().find(|(name, _)| *name == page).map_or(&[] as &[&str], |(_, run)| run);
+        let other = blocks(&page).into_iter().filter(|block| !run.contains(&block.language.as_str()));
+        unrun.extend(other.map(|block| format!("{page}:{}: {}", block.line, block.language)));
+    }
+    assert!(unrun.is_empty(), "nothing runs {unrun:?}");
+}

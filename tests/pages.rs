@@ -1,0 +1,99 @@
+//! List pages are put together from parts that were made before, and are what a page made at once would be.
+
+use rusqlite::Connection;
+
+use crate::support::{Client, Process};
+
+const LISTS: [&str; 9] = [
+    "/products",
+    "/products?sort=-name&size=3",
+    "/products?size=2&page=2",
+    "/products?name.contains=e&category=",
+    "/products?q=nothing+has+this",
+    "/users",
+    "/orders",
+    "/orders?status=NEW&sort=item",
+    "/users/1/orders",
+];
+
+fn page(client: &mut Client, path: &str, cookie: &str) -> String {
+    let reply = client.send("GET", path, &[("accept", "text/html"), ("cookie", cookie)], b"");
+    assert_eq!(reply.status, 200, "{path}: {}", reply.text());
+    reply.text()
+}
+
+/// A cookie that tells nothing keeps a page from being put together.
+fn compare(client: &mut Client, after: &str) {
+    for path in LISTS {
+        let whole = page(client, path, "flash=nothing");
+        for _ in 0..2 {
+            assert_eq!(page(client, path, "other=1"), whole, "{path} after {after}");
+        }
+    }
+}
+
+fn send(client: &mut Client, method: &str, path: &str, media: &str, body: &str) {
+    let headers = [("content-type", media), ("accept", "application/json")];
+    let reply = client.send(method, path, &headers, body.as_bytes());
+    assert!(reply.status < 400, "{method} {path}: {} {}", reply.status, reply.text());
+}
+
+#[test]
+fn a_list_page_is_never_older_than_a_write() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = Process::start(folder.path(), &[]);
+    let mut client = server.client();
+    let file = folder.path().join("trefoil-data/trefoil.db");
+    let outside = Connection::open(file).expect("another program");
+    outside.busy_timeout(std::time::Duration::from_secs(30)).expect("patience");
+    compare(&mut client, "the start");
+    for round in 0..8 {
+        let name = format!("Name {round}");
+        let seen = |client: &mut Client, path: &str, after: &str| {
+            let text = page(client, path, "other=1");
+            assert!(text.contains(&name), "{path} after {after}: {text}");
+            compare(client, after);
+        };
+        match round {
+            0 => {
+                let update = format!("mutation {{ updateProduct(id: 1, name: \"{name}\") {{ id }} }}");
+                client.graphql(&update);
+                seen(&mut client, "/products", "GraphQL");
+            }
+            1 => {
+                let body = format!("{{\"name\": \"{name}\"}}");
+                send(&mut client, "PATCH", "/products/2", "application/merge-patch+json", &body);
+                seen(&mut client, "/products", "REST");
+            }
+            2 => {
+                let body = format!("name={}&price=1.50", name.replace(' ', "+"));
+                send(&mut client, "POST", "/products/1", "application/x-www-form-urlencoded", &body);
+                seen(&mut client, "/products", "a form");
+            }
+            3 => {
+                let update = "UPDATE products SET name = ?1 WHERE id = 2";
+                outside.execute(update, [&name]).expect("written");
+                seen(&mut client, "/products", "another program");
+            }
+            4 => {
+                outside.execute("UPDATE users SET name = ?1 WHERE id = 1", [&name]).expect("written");
+                seen(&mut client, "/orders", "another program changed what is referred to");
+                seen(&mut client, "/users/1/orders", "another program changed what is above");
+            }
+            5 => {
+                send(&mut client, "POST", "/users", "text/plain", &name);
+                seen(&mut client, "/orders", "a new choice of a filter");
+            }
+            6 => {
+                let insert = "INSERT INTO products (name, price) VALUES (?1, '2.50')";
+                outside.execute(insert, [&name]).expect("written");
+                seen(&mut client, "/products", "a new record");
+            }
+            _ => {
+                send(&mut client, "DELETE", "/products/1", "text/plain", "");
+                assert!(!page(&mut client, "/products", "other=1").contains("products-1\""));
+                compare(&mut client, "a deletion");
+            }
+        }
+    }
+}
