@@ -5,11 +5,17 @@ import shutil
 import statistics
 import struct
 import subprocess
+import sys
+import time
 
 import process
 import workloads
 from servers import Failed, Instance
 from workloads import CONNECTIONS, THOUSAND
+
+
+# Seconds of its own processor time after which V8 has made what is hot quick: later rounds cost no less.
+COMPILING = 3
 
 
 class Bench:
@@ -18,7 +24,7 @@ class Bench:
     def __init__(self, options, place, servers, folder):
         self.options, self.place, self.servers, self.folder = options, place, servers, folder
         self.running, self.made, self.answers = {}, 0, {}
-        self.busy = []
+        self.busy, self.left_out = [], []
 
     def instance(self, server, size=THOUSAND, fresh=False):
         """A running server with a store of that size; a fresh one if asked."""
@@ -54,14 +60,16 @@ class Bench:
         asked = {"hello": speak.hello(), "items": speak.items(), "products": speak.products(),
                  "getUserById": speak.get_one(500), "getAllUsers": speak.get_all(), "createUser": speak.create(500),
                  "change": speak.change("getAllUsers", 500)}
-        for name, (request, expected) in asked.items():
-            head, body = process.ask(instance.port, request)
-            if expected.encode() not in body:
-                raise Failed(f"Trefoil's answer to {name} is wrong: {(head + body)[:700].decode(errors='replace')}")
-            self.answers[name] = body
-            with open(f"{self.place.recorded}/{name}.http", "wb") as file:
-                file.write(head + b"\r\n\r\n" + body)
-        instance.stop()
+        try:
+            for name, (request, expected) in asked.items():
+                head, body = process.ask(instance.port, request)
+                if expected.encode() not in body:
+                    raise Failed(f"Trefoil's answer to {name} is wrong: {(head + body)[:700].decode(errors='replace')}")
+                self.answers[name] = body
+                with open(f"{self.place.recorded}/{name}.http", "wb") as file:
+                    file.write(head + b"\r\n\r\n" + body)
+        finally:
+            instance.stop()
 
     def recorded(self, request):
         """What a floor answers to that."""
@@ -82,7 +90,7 @@ class Bench:
 
     def load(self, instance, way, path, seconds):
         """What the load saw, with the processor time of the server meanwhile."""
-        cpu, core = process.cpu_seconds(instance.pid), process.core_seconds()
+        began, cpu, core = time.perf_counter(), process.cpu_seconds(instance.pid), process.core_seconds()
         ran = subprocess.run([f"{self.place.rust}/load", way, str(instance.port), str(CONNECTIONS), str(seconds), path],
                              capture_output=True, text=True)
         if ran.returncode != 0:
@@ -91,7 +99,7 @@ class Bench:
         if seen["wrong"]:
             raise Failed(f"{instance.server.label}: {seen['wrong']} wrong answers, the first: {ran.stderr.strip()}")
         seen["cpu"] = process.cpu_seconds(instance.pid) - cpu
-        self.busy.append(max(0.0, (process.core_seconds() - core - seen["cpu"]) / seen["seconds"]))
+        self.busy.append(max(0.0, (process.core_seconds() - core - seen["cpu"]) / (time.perf_counter() - began)))
         return seen
 
 
@@ -112,7 +120,8 @@ def independent(bench, workload):
 
     rows = in_turns(bench, entries, once)
     for instance, stored in before.items():
-        rows[label(instance, workload)]["writes"] = counted(instance, stored, acknowledged[instance])
+        if label(instance, workload) in rows:
+            rows[label(instance, workload)]["writes"] = counted(instance, stored, acknowledged[instance])
     return rows
 
 
@@ -161,18 +170,42 @@ def label(instance, workload):
 
 def in_turns(bench, entries, once):
     """Warms each up, then A B C A B C: what else the machine does falls on all alike."""
-    for instance in entries:
-        once(instance, bench.options.warm * (2 if instance.server.name == "mercurius" else 1))
     rounds = {instance: [] for instance in entries}
+
+    def tried(instance, step):
+        """A peer that fails is told of and left out from there on; anything else ends the workload."""
+        try:
+            step()
+        except Failed as error:
+            if not instance.server.peer:
+                raise
+            bench.left_out.append(instance.server.name)
+            print(f"without {error}", file=sys.stderr)
+            del rounds[instance]
+
+    for instance in entries:
+        tried(instance, lambda: warm_up(instance, once, bench.options.warm))
     for _ in range(bench.options.rounds):
-        for instance in entries:
-            rounds[instance].append(once(instance, bench.options.seconds))
+        for instance in list(rounds):
+            tried(instance, lambda: rounds[instance].append(once(instance, bench.options.seconds)))
     several = len({instance.server for instance in entries}) < len(entries)
     rows = {}
     for instance, found in rounds.items():
         name = f"{instance.server.name} at {instance.size:,}" if several else instance.server.name
         rows[name] = {"rounds": found, "rss": process.mebibytes(instance.pid), **medians(found)}
     return rows
+
+
+def warm_up(instance, once, seconds):
+    """What compiles while it runs needs processor time for that, which a busy machine may not give it at once."""
+    if not instance.server.compiles:
+        once(instance, seconds)
+        return
+    until = process.cpu_seconds(instance.pid) + COMPILING
+    for _ in range(8):
+        once(instance, 1)
+        if process.cpu_seconds(instance.pid) >= until:
+            return
 
 
 def medians(rounds):

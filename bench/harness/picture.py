@@ -2,7 +2,7 @@
 import math
 from html import escape
 
-from report import LABELS
+from report import LABELS, micros
 
 WIDTH, LEFT, RIGHT, BAR, GAP = 880, 300, 110, 13, 3
 # One hue for Trefoil, one for the floors, greys for the peers: told apart by lightness too.
@@ -36,7 +36,7 @@ def drawn(workloads, found):
             sort = "trefoil" if name == "trefoil" else "floor" if name in ("hyper", "hyper-headers", "epoll") else "peer"
             marks.append(f'<text class="value" x="{LEFT - 8}" y="{y + 10}" text-anchor="end">{escape(LABELS[name])}</text>')
             marks.append(f'<rect class="{sort}" x="{LEFT}" y="{y}" width="{max(x(row["cpu"]) - LEFT, 1):.1f}" height="{BAR}" rx="2"/>')
-            marks.append(f'<text class="value" x="{x(row["cpu"]) + 6:.1f}" y="{y + 10}">{row["cpu"]:,.1f} µs</text>')
+            marks.append(f'<text class="value" x="{x(row["cpu"]) + 6:.1f}" y="{y + 10}">{micros(row["cpu"])} µs</text>')
             y += BAR + GAP
         y += 14
     lines = []

@@ -9,7 +9,7 @@ FLOOR, BARE = "hyper-headers", "hyper"
 
 # Per way to measure: heading, and how a row's figure is told.
 COLUMNS = {
-    "requests": [("CPU µs/request", lambda row: f"{row['cpu']:.1f}"), ("requests/s", lambda row: f"{row['rate']:,.0f}"),
+    "requests": [("CPU µs/request", lambda row: micros(row["cpu"])), ("requests/s", lambda row: f"{row['rate']:,.0f}"),
                  ("p50 ms", lambda row: f"{row['p50'] / 1000:.2f}"), ("p99 ms", lambda row: f"{row['p99'] / 1000:.2f}"),
                  ("RSS MiB", lambda row: f"{row['rss']:.0f}")],
     "fanout": [("CPU µs/delivery", lambda row: f"{row['cpu']:.1f}"), ("deliveries/s", lambda row: f"{row['rate']:,.0f}"),
@@ -53,6 +53,10 @@ def table(workload, rows):
 
 def number(value):
     return f"{value:.2f}" if value < 10 else f"{value:,.0f}"
+
+
+def micros(value):
+    return f"{value:.1f}" if value < 100 else f"{value:,.0f}"
 
 
 def aligned(lines):
@@ -100,7 +104,7 @@ def summary(workloads, found):
     for workload in workloads:
         rows = found.get(workload.name, {})
         if workload.way in ("requests", "waves", "fanout") and len(workload.sizes) == 1 and rows:
-            lines.append([workload.title, *[f"{rows[name]['cpu']:.1f}" if name in rows else "" for name in names]])
+            lines.append([workload.title, *[micros(rows[name]["cpu"]) if name in rows else "" for name in names]])
     return lines
 
 

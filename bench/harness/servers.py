@@ -19,7 +19,9 @@ class Failed(Exception):
 class Server:
     name = label = ""
     dialect = workloads.Trefoil()
-    floor = False
+    floor = peer = False
+    # While it runs, as JavaScript engines do.
+    compiles = False
     largest = MILLION
 
     def __init__(self, place):
@@ -141,6 +143,7 @@ def records(size):
 
 class WithSqlite(Server):
     """A peer that opens a SQLite file of ours."""
+    peer = True
 
     def prepare(self, folder, size):
         kept = f"{self.place.cache}/peers-{size}.sqlite"
@@ -180,6 +183,7 @@ class Axum(WithSqlite):
 
 class Mercurius(WithSqlite):
     name, label = "mercurius", "Fastify + Mercurius + better-sqlite3"
+    compiles = True
 
     def command(self, port, folder):
         return ["node", f"{self.place.node}/mercurius.mjs", str(port), f"{folder}/store.sqlite"]
@@ -191,6 +195,7 @@ class Mercurius(WithSqlite):
 class PocketBase(Server):
     name, label = "pocketbase", "PocketBase (REST)"
     dialect = workloads.PocketBase()
+    peer = True
     largest = THOUSAND
 
     def command(self, port, folder):
@@ -223,7 +228,10 @@ class Instance:
         self.port = process.free_port()
         with open(f"{folder}/output", "ab") as log:
             began = time.perf_counter()
-            self.process = process.start(server.command(self.port, folder), log, server.environment())
+            try:
+                self.process = process.start(server.command(self.port, folder), log, server.environment())
+            except OSError as error:
+                raise Failed(f"{server.label} did not start: {error}") from error
         self.pid = self.process.pid
         self.started_in = self.wait() - began
 

@@ -128,12 +128,13 @@ pub enum Test {
     NotNull {
         field: FieldId,
     },
-    /// Any field that holds text contains this one; there is at least one such field.
+    /// Any field that holds text contains this one, whose ASCII letters are small and mean both cases; there is at least
+    /// one such field.
     Search {
         text: Stored,
     },
-    /// The same in any case: some part of a text fits this pattern.
-    SearchAnyCase {
+    /// The same, where other letters have cases too: some part of a text fits this pattern.
+    SearchPattern {
         pattern: Stored,
     },
     /// Never true: `IN ()` and the like.
@@ -374,7 +375,7 @@ impl Test {
             Test::NotNull { field } => [4, field.0],
             Test::Compare { field, op, .. } => [5 + *op as usize, field.0],
             Test::Search { .. } => [5 + Op::In as usize + 1, 0],
-            Test::SearchAnyCase { .. } => [5 + Op::In as usize + 1, 1],
+            Test::SearchPattern { .. } => [5 + Op::In as usize + 1, 1],
         }
     }
 }

@@ -1,8 +1,8 @@
-//! A text that is looked for, as a pattern that names every letter in each of its cases.
+//! A text that is looked for in any case, asked so that both databases find the same.
 //!
-//! The databases fold letters by tables and locales of their own, which differ; a pattern that leaves nothing to them
-//! finds the same in both. It is SQLite's GLOB and PostgreSQL's regular expression alike, but for `^`, which the dialect
-//! mends.
+//! They fold letters by tables and locales of their own, which differ beyond ASCII. So ASCII letters are left to them, and
+//! a text with other letters becomes a pattern that names each letter in all of its cases: SQLite's GLOB and PostgreSQL's
+//! regular expression alike, but for `^`, which the dialect mends.
 
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 
@@ -10,7 +10,7 @@ use super::plan::{Test, holds_text};
 use crate::error::Violation;
 use crate::model::{RecordType, Stored};
 
-/// Longer texts are pasted, not typed: they are looked for as they are written, which costs no pattern.
+/// Longer texts are pasted, not typed: beyond ASCII they are looked for as they are written.
 const LONGEST: usize = 200;
 
 /// Whether any text of a record contains this one.
@@ -21,23 +21,33 @@ pub fn test(record: &RecordType, text: &str) -> Result<Test, Violation> {
     let any = record.fields.iter().any(|field| field.is_stored() && holds_text(&field.kind));
     Ok(match pattern(text) {
         _ if !any => Test::Nothing,
-        Some(pattern) => Test::SearchAnyCase { pattern: Stored::Text(pattern) },
-        None => Test::Search { text: Stored::Text(text.to_owned()) },
+        Some(pattern) => Test::SearchPattern { pattern: Stored::Text(pattern) },
+        None => Test::Search { text: Stored::Text(text.to_ascii_lowercase()) },
     })
 }
 
-/// What fits the text in any case; nothing where it is too long for that.
+/// What fits the text in any case, where that takes more than ASCII.
 fn pattern(text: &str) -> Option<String> {
     let is_short = text.chars().nth(LONGEST).is_none();
-    is_short.then(|| text.chars().map(any_case).collect())
+    let is_cased = |letter: char| !letter.is_ascii() && cases(letter).chars().nth(1).is_some();
+    (is_short && text.chars().any(is_cased)).then(|| text.chars().map(any_case).collect())
 }
 
 fn any_case(letter: char) -> String {
-    let mut class = ClassUnicode::new([ClassUnicodeRange::new(letter, letter)]);
-    class.case_fold_simple();
-    let cases: String = class.iter().flat_map(|range| range.start()..=range.end()).collect();
+    let cases = cases(letter);
     let is_sign = letter.is_ascii_punctuation() && letter != '^';
     if is_sign || cases.chars().nth(1).is_some() { format!("[{cases}]") } else { cases }
+}
+
+/// The letter in all of its cases; an ASCII letter has no others than the databases know.
+fn cases(letter: char) -> String {
+    if letter.is_ascii() {
+        let (upper, lower) = (letter.to_ascii_uppercase(), letter.to_ascii_lowercase());
+        return if upper == lower { letter.to_string() } else { String::from_iter([upper, lower]) };
+    }
+    let mut class = ClassUnicode::new([ClassUnicodeRange::new(letter, letter)]);
+    class.case_fold_simple();
+    class.iter().flat_map(|range| range.start()..=range.end()).collect()
 }
 
 #[cfg(test)]
@@ -47,16 +57,16 @@ mod tests {
     #[test]
     fn every_case_is_named_and_every_sign_is_itself() {
         for (text, expected) in [
-            ("a1", "[Aa]1"),
-            ("kſ", "[Kk\u{212a}][Ssſ]"),
-            ("ΣÉ", "[Σςσ][Éé]"),
+            ("É1", "[Éé]1"),
+            ("Σk", "[Σςσ][Kk]"),
             ("𐐀李", "[𐐀𐐨]李"),
-            ("*?[]\\.^ ", "[*][?][[][]][\\][.]^ "),
-            ("", ""),
+            ("é*?[]\\.^ ", "[Éé][*][?][[][]][\\][.]^ "),
         ] {
             assert_eq!(pattern(text).as_deref(), Some(expected), "{text}");
         }
+        for plain in ["", "Walnut [a-z]*", "李小龙", &"é".repeat(LONGEST + 1)] {
+            assert_eq!(pattern(plain), None, "{plain}");
+        }
         assert!(pattern(&"é".repeat(LONGEST)).is_some());
-        assert_eq!(pattern(&"é".repeat(LONGEST + 1)), None);
     }
 }

@@ -172,6 +172,15 @@ impl Dialect {
         }
     }
 
+    /// Text within text: ASCII letters of the one in either case, of the other small.
+    pub fn contains_small(self, text: &str, part: &str) -> String {
+        match self {
+            // Both fold ASCII alone: SQLite always, PostgreSQL by this collation.
+            Dialect::Sqlite => format!("instr(lower({text}), {part}) > 0"),
+            Dialect::Postgres => format!("strpos(lower({text} COLLATE \"C\"), {part}) > 0"),
+        }
+    }
+
     /// Text of which some part fits a pattern of [`crate::engine`]'s search.
     pub fn fits(self, text: &str, pattern: &str) -> String {
         match self {

@@ -16,7 +16,7 @@ impl DataLock {
     /// Takes the folder for this process, or says that another has it.
     pub fn take(folder: &Path) -> Result<DataLock> {
         DataLock::try_take(folder)?.ok_or_else(|| Error::Unavailable {
-            reason: format!("another server is using the data folder {}", folder.display()),
+            reason: format!("another server or command is using the data folder {}", folder.display()),
             retry_after: Duration::from_secs(5),
         })
     }
@@ -47,7 +47,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let first = DataLock::take(folder.path()).expect("the folder is free");
         let refused = DataLock::take(folder.path()).expect_err("refused").to_string();
-        assert!(refused.starts_with("another server is using"), "{refused}");
+        assert!(refused.starts_with("another server or command is using"), "{refused}");
         drop(first);
         DataLock::take(folder.path()).expect("the folder is free");
     }

@@ -106,7 +106,7 @@ fn condition_parameters<'a>(bounds: &'a Bounds, into: &mut Vec<Parameter<'a>>) {
     into.extend(bounds.conditions.iter().filter_map(|test| match test {
         Test::Compare { value, .. } => Some(Parameter::Cell(value.as_cell())),
         Test::OneOf { values, .. } => Some(Parameter::List(values)),
-        Test::Search { text } | Test::SearchAnyCase { pattern: text } => {
+        Test::Search { text } | Test::SearchPattern { pattern: text } => {
             Some(Parameter::Cell(text.as_cell()))
         }
         Test::IsNull { .. } | Test::NotNull { .. } | Test::Nothing => None,
@@ -404,8 +404,8 @@ impl<'m> Filter<'m> {
             Test::NotNull { field } => {
                 format!("{} IS NOT NULL", column(self.dialect, self.owner.field(*field)))
             }
-            Test::Search { .. } => self.search(Dialect::contains),
-            Test::SearchAnyCase { .. } => self.search(Dialect::fits),
+            Test::Search { .. } => self.search(Dialect::contains_small),
+            Test::SearchPattern { .. } => self.search(Dialect::fits),
             Test::Nothing => "1 = 0".to_owned(),
         }
     }

@@ -116,7 +116,7 @@ impl SqliteStore {
             }
             read = Some(send);
         }
-        let (pool, gather, witness) = (Pool::default(), Gather::default(), Witness::default());
+        let (pool, gather, witness) = (Pool::default(), Gather::new(), Witness::default());
         let running = Running::default();
         Ok(SqliteStore { shared, pool, gather, witness, running, write: Some(write), read, threads })
     }

@@ -128,6 +128,6 @@ impl<'p> Together<'p> {
     }
 }
 
-fn shows_something(selection: &Chosen) -> bool {
+pub fn shows_something(selection: &Chosen) -> bool {
     !selection.columns.is_empty() || !selection.children.is_empty() || selection.versioned
 }

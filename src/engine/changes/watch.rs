@@ -61,7 +61,7 @@ impl Term {
                     || values.iter().any(|value| same(self.is_decimal, cell, value.as_cell()))
             }
             // No argument of a subscription searches.
-            Test::Search { .. } | Test::SearchAnyCase { .. } | Test::Nothing => false,
+            Test::Search { .. } | Test::SearchPattern { .. } | Test::Nothing => false,
         }
     }
 }

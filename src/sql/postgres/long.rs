@@ -21,7 +21,7 @@ use crate::sql::dialect::Dialect;
 use crate::sql::loose::questions;
 use crate::sql::migrate::postgres::SEEDED;
 use crate::sql::select::Parameter;
-use crate::sql::together::Together;
+use crate::sql::together::{Together, shows_something};
 
 /// Whoever brings the batches may be slow: a pipe that waits for a person. Tables that were empty when the first batch
 /// came are not when the last does, and no plan is made anew meanwhile: each has to look things up by their keys.
@@ -137,7 +137,7 @@ enum Work<'p> {
 }
 
 impl<'p> Work<'p> {
-    /// `None` where the plans are of several kinds, or need more than a statement each.
+    /// `None` where the plans are of several kinds, need more than a statement each, or show what they wrote.
     fn of(store: &PostgresStore, model: &Arc<Model>, plans: &[&'p Plan]) -> Result<Option<Work<'p>>> {
         if let Some((list, values)) = appended(plans) {
             return Ok(Some(Work::Append(list, values)));
@@ -146,7 +146,9 @@ impl<'p> Work<'p> {
         let mut known = Vec::with_capacity(changed.len());
         for plan in changed {
             let program = store.program(model, plan)?;
-            if !matches!(&*program, Program::Update { .. }) || change::only_statement(&program).is_none() {
+            let shows_nothing =
+                matches!(&plan.action, Action::Update { selection, .. } if !shows_something(selection));
+            if !shows_nothing || change::only_statement(&program).is_none() {
                 return Ok(None);
             }
             known.push((plan, program));

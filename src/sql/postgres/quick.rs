@@ -41,7 +41,7 @@ fn is_indexed(owner: &RecordType, test: &Test) -> bool {
         Test::Compare { op: Op::Contains | Op::Ne, .. }
         | Test::NotNull { .. }
         | Test::Search { .. }
-        | Test::SearchAnyCase { .. } => false,
+        | Test::SearchPattern { .. } => false,
         Test::Compare { field, op: Op::Eq | Op::In | Op::Lt | Op::Lte | Op::Gt | Op::Gte, .. }
         | Test::OneOf { field, .. }
         | Test::IsNull { field } => has_index(owner, *field),

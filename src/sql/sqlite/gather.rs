@@ -23,10 +23,13 @@ const TOGETHER: usize = 128;
 /// Threads meet only by accident: whom another thread answers must be woken across.
 const SHARDS: usize = 16;
 
-#[derive(Default)]
-pub struct Gather([Mutex<Vec<Ticket>>; SHARDS]);
+pub struct Gather(Box<[Mutex<Vec<Ticket>>]>);
 
 impl Gather {
+    pub fn new() -> Gather {
+        Gather((0..SHARDS).map(|_| Mutex::default()).collect())
+    }
+
     pub async fn run(
         &self,
         pool: &Pool,
