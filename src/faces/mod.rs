@@ -3,6 +3,8 @@
 pub mod accept;
 pub mod answers;
 mod assets;
+pub mod becomes;
+pub mod bell;
 pub mod client;
 mod elsewhere;
 pub mod foundation;
@@ -15,6 +17,7 @@ mod idempotency;
 pub mod limits;
 mod log;
 pub mod metrics;
+pub mod outbox;
 mod packed;
 pub mod pages;
 pub mod problem;

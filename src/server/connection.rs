@@ -4,13 +4,14 @@ use std::convert::Infallible;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
-use http::{Request, Response, StatusCode};
+use http::header::CONNECTION;
+use http::{HeaderValue, Method, Request, Response, Version};
 use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -20,9 +21,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::turn::{Outgoing, Turns};
+use super::stream::{Ending, Stream};
+use super::turn::{Next, Outgoing, Turns};
 use super::wire::Wire;
 use crate::config::{Config, Limits};
+use crate::faces::becomes::{Endless, Tunnel};
 use crate::faces::foundation::App;
 use crate::faces::limits::Came;
 use crate::faces::metrics::Metrics;
@@ -147,21 +150,40 @@ async fn converse(server: Arc<Server>, stream: TcpStream, peer: SocketAddr, plac
     let wire = Wire::new(stream, server.limits.clone(), turns.clone(), place);
     let (app, shared) = (server.app.clone(), turns.clone());
     let service = service_fn(move |request| answer(app.clone(), request, peer, shared.clone()));
-    let mut connection = pin!(server.http.serve_connection(TokioIo::new(wire), service).with_upgrades());
+    let mut connection = server.http.serve_connection(TokioIo::new(wire), service);
     let mut told = false;
     until_cut(&server.shutdown, |cx| {
         // A head on its way is still answered, with "shutting down"; anything else closes when it is done.
         if server.shutdown.is_draining() && !told && !turns.has_begun() {
             told = true;
-            connection.as_mut().graceful_shutdown();
+            Pin::new(&mut connection).graceful_shutdown();
         }
-        connection.as_mut().poll(cx).map(|ended| {
+        let polled = Pin::new(&mut connection).poll(cx).map(|ended| {
             if let Err(error) = ended {
                 tracing::debug!(%peer, %error, "connection ended");
             }
-        })
+        });
+        if turns.is_free() { Poll::Ready(()) } else { polled }
     })
     .await;
+    if let Some(next) = turns.next().filter(|_| turns.is_free()) {
+        go_on(&server.shutdown, connection.into_parts().io.into_inner(), next);
+    }
+}
+
+/// In a task of its own, which is smaller than one that may have any request to answer.
+fn go_on(shutdown: &Shutdown, wire: Wire, next: Next) {
+    match next {
+        Next::Tunnel(tunnel) => tunnel.open(Box::new(wire)),
+        Next::Stream(stream) => {
+            let own = shutdown.clone();
+            shutdown.spawn(async move {
+                let mut stream = pin!(stream.run(wire));
+                // How it ends is the client's affair.
+                until_cut(&own, |cx| stream.as_mut().poll(cx).map(|_| ())).await;
+            });
+        }
+    }
 }
 
 /// Polls `work` until it is ready or the time for finishing is over.
@@ -190,13 +212,24 @@ async fn answer(
     peer: SocketAddr,
     turns: Arc<Turns>,
 ) -> Result<Response<Outgoing>, Infallible> {
+    let is_head = request.method() == Method::HEAD;
+    let ending = if request.version() == Version::HTTP_10 { Ending::Close } else { Ending::Chunk };
     let (arrival, turn) = turns.begin();
     let (first_byte, refused) = arrival.map_or((None, None), |arrival| (arrival.first_byte, arrival.refusal));
     let came = Came { peer, at: first_byte.unwrap_or_else(Instant::now), refused };
     let request = request.map(|body| if body.is_end_stream() { Body::empty() } else { Body::new(body) });
-    let response = app.answer(request, came).await;
-    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+    let mut response = app.answer(request, came).await;
+    if let Some(tunnel) = response.extensions_mut().remove::<Tunnel>() {
         turns.become_tunnel();
+        turns.go_on_as(Next::Tunnel(tunnel));
     }
-    Ok(response.map(|body| turn.until_the_end_of(body)))
+    let is_endless = response.extensions_mut().remove::<Endless>().is_some() && !is_head;
+    if !is_endless {
+        return Ok(response.map(|body| turn.until_the_end_of(body)));
+    }
+    // hyper's buffers would stay for as long as the body lasts, so it gets the head alone.
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    let (head, body) = response.into_parts();
+    turns.go_on_as(Next::Stream(Stream { body, ending }));
+    Ok(Response::from_parts(head, turn.without_a_body()))
 }

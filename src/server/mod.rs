@@ -14,6 +14,7 @@ pub mod logging;
 pub mod seed;
 pub mod shutdown;
 mod start_error;
+mod stream;
 mod turn;
 mod watch;
 mod wire;

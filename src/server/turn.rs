@@ -1,6 +1,7 @@
 //! What a connection's bytes and its service tell each other about whose turn it is.
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,9 +9,12 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use axum::body::{Body, Bytes};
+use futures_util::stream;
 use http_body::{Frame, SizeHint};
 
+use super::stream::Stream;
 use crate::faces::Problem;
+use crate::faces::becomes::Tunnel;
 
 /// What came with one request besides its bytes.
 #[derive(Debug)]
@@ -21,14 +25,25 @@ pub struct Arrival {
     pub refusal: Option<Box<Problem>>,
 }
 
+/// What a connection is from now on, instead of HTTP.
+pub enum Next {
+    Tunnel(Tunnel),
+    Stream(Stream),
+}
+
 /// Shared by the two halves of a connection. Only one task ever uses it, so ordering is no concern.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Turns {
     arrivals: Mutex<VecDeque<Arrival>>,
     last_end: Mutex<Option<Instant>>,
     busy: AtomicBool,
     begun: AtomicBool,
     tunnel: AtomicBool,
+    next: Mutex<Option<Next>>,
+    /// The head of the last answer that hyper has to do with is still to go out …
+    last: AtomicBool,
+    /// … and now it has.
+    free: AtomicBool,
 }
 
 impl Turns {
@@ -72,6 +87,28 @@ impl Turns {
     pub fn is_tunnel(&self) -> bool {
         self.tunnel.load(Ordering::Relaxed)
     }
+
+    /// After the head that is written now the connection is something else.
+    pub fn go_on_as(&self, next: Next) {
+        *lock(&self.next) = Some(next);
+        self.last.store(true, Ordering::Relaxed);
+    }
+
+    /// All that was to be written is.
+    pub fn flushed(&self) {
+        if self.last.load(Ordering::Relaxed) {
+            self.free.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Nothing of the answer is left with hyper.
+    pub fn is_free(&self) -> bool {
+        self.free.load(Ordering::Relaxed)
+    }
+
+    pub fn next(&self) -> Option<Next> {
+        lock(&self.next).take()
+    }
 }
 
 fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -79,12 +116,16 @@ fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Lasts from the call of the service to the last byte of its answer, or to the end of the connection.
-#[derive(Debug)]
 pub struct Turn(Arc<Turns>);
 
 impl Turn {
     pub fn until_the_end_of(self, body: Body) -> Outgoing {
         Outgoing { body, _turn: self }
+    }
+
+    /// Leaves the head to hyper and the body to somebody else.
+    pub fn without_a_body(self) -> Outgoing {
+        self.until_the_end_of(Body::from_stream(stream::pending::<Result<Bytes, Infallible>>()))
     }
 }
 

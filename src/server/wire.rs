@@ -203,6 +203,25 @@ impl Wire {
         }
     }
 
+    /// No further request is read here, and what was kept for one goes.
+    pub fn let_go(&mut self) {
+        (self.input, self.reading) = (BytesMut::new(), Clock::default());
+    }
+
+    /// Ready once the client has gone. What it sends meanwhile nobody waits for.
+    pub fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            if let Some(since) = self.ended {
+                return self.reading.poll(since + HALF_CLOSED, cx);
+            }
+            match ready!(self.fill(cx)) {
+                Ok(0) => self.ended = Some(Instant::now()),
+                Ok(_) => self.input = BytesMut::new(),
+                Err(_) => return Poll::Ready(()),
+            }
+        }
+    }
+
     fn stall(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let since = *self.stalled_since.get_or_insert_with(Instant::now);
         ready!(self.writing.poll(since + self.limits.stall_timeout, cx));
@@ -313,6 +332,7 @@ impl AsyncWrite for Wire {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.turns.flushed();
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 

@@ -103,7 +103,7 @@ async fn an_upgraded_connection_belongs_to_its_protocol() {
     none_open(&server).await;
 }
 
-async fn none_open(server: &Server) {
+pub async fn none_open(server: &Server) {
     let began = Instant::now();
     while server.metrics.connections.get() > 0 {
         assert!(began.elapsed() < PATIENCE, "still open");

@@ -2,6 +2,7 @@
 
 mod answers;
 mod elsewhere;
+mod endless;
 mod framing;
 mod life;
 mod limits;
@@ -22,6 +23,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use trefoil::config::{Config, Limits};
 use trefoil::error::Error;
+use trefoil::faces::becomes::Tunnel;
 use trefoil::faces::client::Client;
 use trefoil::faces::foundation::{Asker, Ground};
 use trefoil::faces::metrics::Metrics;
@@ -97,6 +99,7 @@ impl Drop for Fate {
 }
 
 fn routes(fates: mpsc::UnboundedSender<&'static str>, shutdown: Shutdown) -> Router {
+    let (endless, stops) = (fates.clone(), shutdown.clone());
     let slow = async move |body: Body| {
         let mut fate = Fate(fates, "dropped");
         let _ = axum::body::to_bytes(body, usize::MAX).await;
@@ -133,6 +136,7 @@ fn routes(fates: mpsc::UnboundedSender<&'static str>, shutdown: Shutdown) -> Rou
         .route("/client", get(who))
         .route("/flood", get(async || Body::from_stream(futures_util::stream::repeat(flood()))))
         .route("/events", get(move || events(shutdown.clone())))
+        .route("/endless", get(async move || endless::answer(Fate(endless, "dropped"), stops)))
         .route("/tunnel", get(tunnel))
 }
 
@@ -165,15 +169,15 @@ async fn events(shutdown: Shutdown) -> Response {
 }
 
 /// Another protocol after 101: everything comes back as it went.
-async fn tunnel(mut request: axum::extract::Request) -> Response {
-    let upgrade = hyper::upgrade::on(&mut request);
-    tokio::spawn(async move {
-        let stream = hyper_util::rt::TokioIo::new(upgrade.await.expect("upgraded"));
-        let (mut read, mut write) = tokio::io::split(stream);
-        let _ = tokio::io::copy(&mut read, &mut write).await;
+async fn tunnel() -> Response {
+    let tunnel = Tunnel::new(|line| {
+        tokio::spawn(async move {
+            let (mut read, mut write) = tokio::io::split(line);
+            let _ = tokio::io::copy(&mut read, &mut write).await;
+        });
     });
-    (http::StatusCode::SWITCHING_PROTOCOLS, [("connection", "upgrade"), ("upgrade", "websocket")])
-        .into_response()
+    let status = http::StatusCode::SWITCHING_PROTOCOLS;
+    (status, [("connection", "upgrade"), ("upgrade", "websocket")], axum::Extension(tunnel)).into_response()
 }
 
 impl Server {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 pub use feed::{Feed, Held, Settled};
 pub use image::{Image, cell_of, image};
-pub use shelf::{Flight, Shelf, Weigh};
+pub use shelf::{Flight, Shelf, Waiting, Weigh};
 pub(super) use told::Told;
 pub use watch::Watch;
 

@@ -3,10 +3,11 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
 
 use futures_util::FutureExt;
-use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::Shared;
@@ -43,7 +44,7 @@ enum Entry<T> {
 /// One piece of work, which goes on whether or not anybody looks at it.
 pub struct Flight<T> {
     outcome: OnceLock<Shared<T>>,
-    landed: Notify,
+    waiting: Mutex<Waiters>,
     task: OnceLock<AbortOnDropHandle<()>>,
     /// Takes it off the shelf.
     forget: Box<dyn Fn() + Send + Sync>,
@@ -74,7 +75,7 @@ where
         }
         let flight = Arc::new(Flight {
             outcome: OnceLock::new(),
-            landed: Notify::new(),
+            waiting: Mutex::default(),
             task: OnceLock::new(),
             forget: self.forgetting(&key),
         });
@@ -187,24 +188,80 @@ impl<K: Clone + Eq + Hash, T> Kept<K, T> {
 }
 
 impl<T> Flight<T> {
+    fn waiters(&self) -> MutexGuard<'_, Waiters> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn land(&self, outcome: Shared<T>) {
-        // A flight lands once.
+        // A flight lands once. Whoever takes a place after this sees the outcome first.
         let _ = self.outcome.set(outcome);
-        self.landed.notify_waiters();
+        let wakers = std::mem::take(&mut *self.waiters()).wakers;
+        wakers.into_iter().for_each(Waker::wake);
     }
 
     pub fn is_done(&self) -> bool {
         self.outcome.get().is_some()
     }
 
-    /// Waits for the end. May be dropped and called again.
-    pub async fn done(&self) -> Shared<T> {
-        let mut landed = std::pin::pin!(self.landed.notified());
-        landed.as_mut().enable();
-        if self.outcome.get().is_none() {
-            landed.await;
+    /// Waits for the end.
+    pub fn done(self: &Arc<Self>) -> Waiting<T> {
+        Waiting { flight: self.clone(), place: None }
+    }
+}
+
+/// Those who wait for a flight, by their places, which are given again when they are free.
+#[derive(Default)]
+struct Waiters {
+    wakers: Vec<Waker>,
+    free: Vec<usize>,
+}
+
+impl Waiters {
+    fn enter(&mut self, waker: Waker) -> usize {
+        if let Some(place) = self.free.pop() {
+            self.wakers[place] = waker;
+            return place;
         }
-        self.outcome.get().cloned().unwrap_or_else(|| Err(Error::internal("it landed without an outcome")))
+        self.wakers.push(waker);
+        self.wakers.len() - 1
+    }
+
+    /// All have left when it has landed.
+    fn leave(&mut self, place: usize) -> Option<Waker> {
+        let waker = self.wakers.get_mut(place)?;
+        self.free.push(place);
+        Some(std::mem::replace(waker, Waker::noop().clone()))
+    }
+}
+
+/// One who waits for the end of a flight. It borrows nothing, so that thousands can be kept without a future for each.
+pub struct Waiting<T> {
+    flight: Arc<Flight<T>>,
+    place: Option<usize>,
+}
+
+impl<T> Future for Waiting<T> {
+    type Output = Shared<T>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Shared<T>> {
+        let Waiting { flight, place } = &mut *self;
+        let mut waiters = flight.waiters();
+        if let Some(outcome) = flight.outcome.get() {
+            return Poll::Ready(outcome.clone());
+        }
+        match *place {
+            Some(place) => waiters.wakers[place].clone_from(cx.waker()),
+            None => *place = Some(waiters.enter(cx.waker().clone())),
+        }
+        Poll::Pending
+    }
+}
+
+impl<T> Drop for Waiting<T> {
+    fn drop(&mut self) {
+        // Its task may go with the waker, so that goes when the lock is free.
+        let left = self.place.and_then(|place| self.flight.waiters().leave(place));
+        drop(left);
     }
 }
 
@@ -259,6 +316,26 @@ mod tests {
         drop(flight);
         assert!(ended.await.is_err(), "the work was dropped");
         assert!(shelf.is_empty());
+    }
+
+    #[tokio::test]
+    async fn who_stops_waiting_leaves_a_place_for_the_next() {
+        let shelf = Shelf::<i64, usize>::new(10_000);
+        let (go, gone) = tokio::sync::oneshot::channel::<()>();
+        let flight = shelf.join(1, || async move {
+            let _ = gone.await;
+            Ok(Arc::new(1))
+        });
+        let mut stays = flight.done();
+        assert!((&mut stays).now_or_never().is_none());
+        for _ in 0..100 {
+            let mut leaves = flight.done();
+            assert!((&mut leaves).now_or_never().is_none() && (&mut leaves).now_or_never().is_none());
+        }
+        assert_eq!(flight.waiters().wakers.len(), 2);
+        go.send(()).expect("it waits");
+        assert_eq!(stays.await.ok().as_deref(), Some(&1));
+        assert!(flight.waiters().wakers.is_empty());
     }
 
     #[tokio::test]

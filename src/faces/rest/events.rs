@@ -15,6 +15,7 @@ use super::snapshot::Snapshot;
 use crate::engine::changes::{Settled, cell_of};
 use crate::engine::{Change, Deed, Feed, Row, Stretch};
 use crate::error::{Error, Result};
+use crate::faces::becomes::Endless;
 use crate::faces::metrics::{Metrics, Open};
 use crate::faces::problem::Problem;
 use crate::faces::resources::ask::Ask;
@@ -59,6 +60,7 @@ impl Ask<'_> {
         let mut response = self.negotiated((headers, Body::from_stream(body)).into_response());
         response.headers_mut().insert(CACHE_CONTROL, "no-store".parse().expect("visible ASCII"));
         response.headers_mut().insert(BUFFERING, "no".parse().expect("visible ASCII"));
+        response.extensions_mut().insert(Endless);
         Ok(response)
     }
 

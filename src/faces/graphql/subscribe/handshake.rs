@@ -18,9 +18,7 @@ use super::protocol;
 use crate::faces::problem::Problem;
 
 /// A request for a WebSocket; an `Upgrade` to anything else is none, and is ignored as HTTP allows.
-pub struct Handshake {
-    on_upgrade: OnUpgrade,
-}
+pub struct Handshake(());
 
 /// The handshake of a request, if it is one.
 pub struct Requested(pub Option<Handshake>);
@@ -42,14 +40,15 @@ impl<S: Sync> FromRequestParts<S> for Requested {
         let wanted = parts.method == Method::GET
             && lists(&parts.headers, &UPGRADE, "websocket")
             && lists(&parts.headers, &CONNECTION, "upgrade");
-        let on_upgrade = if wanted { parts.extensions.remove::<OnUpgrade>() } else { None };
-        Ok(Requested(on_upgrade.map(|on_upgrade| Handshake { on_upgrade })))
+        // hyper puts it in where the connection can become one.
+        let can_be = parts.extensions.get::<OnUpgrade>().is_some();
+        Ok(Requested((wanted && can_be).then_some(Handshake(()))))
     }
 }
 
 impl Handshake {
-    /// The answer, and what it leads to.
-    pub fn accept(self, headers: &HeaderMap) -> Result<(Response, OnUpgrade, Subprotocol), Problem> {
+    /// The answer, and what is spoken after it.
+    pub fn accept(self, headers: &HeaderMap) -> Result<(Response, Subprotocol), Problem> {
         if headers.get(SEC_WEBSOCKET_VERSION).map(HeaderValue::as_bytes) != Some(b"13") {
             let detail = "a WebSocket of another version; 13 is the one spoken here";
             return Err(Problem::new(StatusCode::UPGRADE_REQUIRED, "UPGRADE_REQUIRED", detail)
@@ -72,7 +71,7 @@ impl Handshake {
         if let Some(name) = subprotocol.name() {
             out.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(name));
         }
-        Ok((response, self.on_upgrade, subprotocol))
+        Ok((response, subprotocol))
     }
 }
 

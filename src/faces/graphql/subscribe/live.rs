@@ -1,13 +1,14 @@
 //! A subscription as the body of a response: events as they come, signs of life between them, an end when the server stops.
 
 use std::convert::Infallible;
-use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::Stream;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderName, VARY};
 use http::{HeaderMap, HeaderValue};
 use tokio::time::Interval;
@@ -16,6 +17,7 @@ use super::choice::Transport;
 use super::event::Event;
 use super::streams::Streams;
 use super::{Step, Subscription, multipart, sse};
+use crate::faces::becomes::Endless;
 use crate::faces::graphql::failure::Failure;
 use crate::faces::metrics::Open;
 use crate::faces::shutdown::Drained;
@@ -94,11 +96,8 @@ pub fn respond(subscription: Subscription, transport: Transport, streams: &Arc<S
         subscription,
         phase: Phase::Start,
     };
-    let body = stream::unfold(live, async |mut live| {
-        let bytes = live.next().await?;
-        Some((Ok::<_, Infallible>(bytes), live))
-    });
-    let mut response = streamed(Body::from_stream(body), transport);
+    let mut response = streamed(Body::from_stream(live), transport);
+    response.extensions_mut().insert(Endless);
     if let Ok(place) = place {
         response.headers_mut().insert(LAST_EVENT_ID, place);
     }
@@ -146,17 +145,36 @@ enum Happened {
     Beat,
 }
 
-impl Live {
-    async fn next(&mut self) -> Option<Bytes> {
+impl Stream for Live {
+    type Item = Result<Bytes, Infallible>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         match self.phase {
-            Phase::Over => return None,
+            Phase::Over => return Poll::Ready(None),
             Phase::Start => {
                 self.phase = Phase::Going;
-                return Some(self.transport.start(self.subscription.id()));
+                return Poll::Ready(Some(Ok(self.transport.start(self.subscription.id()))));
             }
             Phase::Going => {}
         }
-        match self.wait().await {
+        let happened = ready!(self.poll(cx));
+        Poll::Ready(self.tell(happened).map(Ok))
+    }
+}
+
+impl Live {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Happened> {
+        if self.drained.poll(cx).is_ready() {
+            return Poll::Ready(Happened::Drained);
+        }
+        if let Poll::Ready(step) = self.subscription.poll_next(cx) {
+            return Poll::Ready(Happened::Step(step));
+        }
+        self.beat.poll_tick(cx).map(|_| Happened::Beat)
+    }
+
+    fn tell(&mut self, happened: Happened) -> Option<Bytes> {
+        match happened {
             Happened::Step(Step::Event(event)) => {
                 self.open.delivered();
                 Some(self.transport.event(&event))
@@ -168,17 +186,10 @@ impl Live {
             }
             // Without the word that ends it, which its client would take for the end of the subscription: a stream
             // that merely breaks off is one to come back to, as after a crash.
-            Happened::Drained => None,
-        }
-    }
-
-    async fn wait(&mut self) -> Happened {
-        let Live { subscription, beat, drained, .. } = self;
-        tokio::select! {
-            biased;
-            () = poll_fn(|cx| drained.poll(cx)) => Happened::Drained,
-            step = subscription.next() => Happened::Step(step),
-            _ = beat.tick() => Happened::Beat,
+            Happened::Drained => {
+                self.phase = Phase::Over;
+                None
+            }
         }
     }
 }

@@ -17,7 +17,11 @@ pub mod streams;
 mod wanted;
 pub mod ws;
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use futures_util::FutureExt;
 
 pub use event::Event;
 
@@ -27,7 +31,7 @@ use self::wanted::Wanted;
 use super::failure::Failure;
 use super::request::Asked;
 use super::{Face, Manner, Reply};
-use crate::engine::changes::Flight;
+use crate::engine::changes::Waiting;
 use crate::error::Error;
 
 /// A subscription that has begun: its place in the log is fixed.
@@ -39,7 +43,7 @@ pub struct Subscription {
     /// What is being delivered, and which of it is next.
     events: Option<(Arc<Events>, usize)>,
     /// Kept while waiting, so that whoever stops to wait for a moment finds it again.
-    waiting: Option<Arc<Flight<Events>>>,
+    waiting: Option<Waiting<Events>>,
 }
 
 /// What comes next.
@@ -100,24 +104,28 @@ impl Subscription {
 
     /// Waits for what comes next. May be dropped while waiting and called again; nothing is lost by that.
     pub async fn next(&mut self) -> Step {
+        poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
         loop {
             if let Some(event) = self.take() {
-                return Step::Event(event);
+                return Poll::Ready(Step::Event(event));
             }
             let channel = &self.channel;
-            let flight = self.waiting.get_or_insert_with(|| channel.after(self.at));
-            let outcome = flight.done().await;
+            let waiting = self.waiting.get_or_insert_with(|| channel.after(self.at).done());
+            let outcome = ready!(waiting.poll_unpin(cx));
             self.waiting = None;
             match outcome {
                 Ok(events) => {
                     if events.is_over
                         && let Err(failures) = self.move_on()
                     {
-                        return Step::Failed(failures);
+                        return Poll::Ready(Step::Failed(failures));
                     }
                     self.events = Some((events, 0));
                 }
-                Err(error) => return Step::Failed(vec![Failure::of(&error)]),
+                Err(error) => return Poll::Ready(Step::Failed(vec![Failure::of(&error)])),
             }
         }
     }

@@ -8,8 +8,6 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use tokio::sync::Mutex;
-use tokio_util::sync::ReusableBoxFuture;
 
 use super::event::Event;
 use super::protocol::{self, Place};
@@ -56,10 +54,7 @@ enum Work {
 struct Following {
     /// What stands before the payload of each event.
     head: Bytes,
-    /// Held by the waiting future while there is one, so never waited for.
-    subscription: Arc<Mutex<Subscription>>,
-    waiting: ReusableBoxFuture<'static, Step>,
-    place: (i64, Arc<str>),
+    subscription: Subscription,
     open: Open,
 }
 
@@ -78,6 +73,8 @@ impl Operations {
                 Begun::Refused(vec![Failure::of(&Error::internal("a panic on a socket"))])
             })
         });
+        // Hardly any client has more than one at a time.
+        self.running.reserve_exact(1);
         self.running.push(Running { id: id.into(), work: Work::Beginning(work.boxed()) });
     }
 
@@ -89,6 +86,15 @@ impl Operations {
     /// Waits until one of them has something to say; its last word ends it. May be dropped while waiting.
     pub async fn next(&mut self) -> (Arc<str>, Said) {
         poll_fn(|cx| self.poll(cx)).await
+    }
+
+    /// The same without waiting.
+    pub async fn ready(&mut self) -> Option<(Arc<str>, Said)> {
+        poll_fn(|cx| match self.poll(cx) {
+            Poll::Ready(said) => Poll::Ready(Some(said)),
+            Poll::Pending => Poll::Ready(None),
+        })
+        .await
     }
 
     /// The same while the server stops, until nothing is left to be answered: subscriptions end here and go on elsewhere,
@@ -128,15 +134,13 @@ impl Operations {
 
     /// How far each subscription has come. Nothing while one is beginning: a client might take the place of another for
     /// that of this one, which is not among them.
-    pub fn places(&mut self) -> Vec<Place<'_>> {
+    pub fn places(&self) -> Vec<Place<'_>> {
         if self.running.iter().any(|running| matches!(running.work, Work::Beginning(_))) {
             return Vec::new();
         }
-        let places = self.running.iter_mut().filter_map(|Running { id, work }| match work {
-            Work::Following(following) => {
-                following.look();
-                let (number, place) = &following.place;
-                Some(Place { subscription: id, number: *number, id: place })
+        let places = self.running.iter().filter_map(|Running { id, work }| match work {
+            Work::Following(Following { subscription, .. }) => {
+                Some(Place { subscription: id, number: subscription.number(), id: subscription.id() })
             }
             Work::Beginning(_) => None,
         });
@@ -152,7 +156,8 @@ impl Running {
                     Begun::Answered(answer) => return Poll::Ready(Said::Answer(answer.into())),
                     Begun::Refused(failures) => return Poll::Ready(Said::Failed(failures)),
                     Begun::Subscribed(subscription, open) => {
-                        self.work = Work::Following(Following::new(&self.id, subscription, open));
+                        let head = protocol::next(&self.id).into();
+                        self.work = Work::Following(Following { head, subscription, open });
                     }
                 },
                 Work::Following(following) => return following.poll(cx),
@@ -162,34 +167,13 @@ impl Running {
 }
 
 impl Following {
-    fn new(id: &str, subscription: Subscription, open: Open) -> Following {
-        let head = protocol::next(id).into();
-        let place = (subscription.number(), subscription.id().clone());
-        let subscription = Arc::new(Mutex::new(subscription));
-        let waiting = ReusableBoxFuture::new(next(subscription.clone()));
-        Following { head, subscription, waiting, place, open }
-    }
-
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Said> {
-        match std::task::ready!(self.waiting.poll(cx)) {
+        match std::task::ready!(self.subscription.poll_next(cx)) {
             Step::Event(event) => {
-                self.waiting.set(next(self.subscription.clone()));
                 self.open.delivered();
                 Poll::Ready(Said::Event(self.head.clone(), event))
             }
             Step::Failed(failures) => Poll::Ready(Said::Failed(failures)),
         }
     }
-
-    /// Stops waiting for a moment to see how far it has come; nothing is lost by that.
-    fn look(&mut self) {
-        self.waiting.set(next(self.subscription.clone()));
-        if let Ok(subscription) = self.subscription.try_lock() {
-            self.place = (subscription.number(), subscription.id().clone());
-        }
-    }
-}
-
-async fn next(subscription: Arc<Mutex<Subscription>>) -> Step {
-    subscription.lock().await.next().await
 }

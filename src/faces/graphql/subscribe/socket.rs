@@ -3,13 +3,12 @@
 //! tungstenite reads and keeps the rules of frames. Texts are written past it, straight from the parts they consist of:
 //! its buffer would hold a copy of the longest message for as long as the socket lives, for every socket.
 
+use std::future::poll_fn;
 use std::time::Duration;
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use futures_util::stream::FusedStream;
 use futures_util::{SinkExt, StreamExt};
-use hyper::upgrade::Upgraded;
-use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
@@ -19,16 +18,24 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig
 use tokio_tungstenite::tungstenite::{self, Message, Utf8Bytes};
 
 use super::protocol::Close;
+use crate::faces::becomes::Line;
+use crate::faces::bell::Bell;
+use crate::faces::outbox::Outbox;
 
 /// As much as is read at a time; clients say little.
-const GULP: usize = 2048;
+const GULP: usize = 1024;
 
 /// How long a client may take to answer a close before the line is cut.
 const LINGER: Duration = Duration::from_secs(1);
 
 pub struct Socket {
-    stream: WebSocketStream<TokioIo<Upgraded>>,
+    stream: WebSocketStream<Box<dyn Line>>,
     limit: usize,
+    /// Each event wakes the task, and asking the client then would cost as much as the event.
+    bell: Bell,
+    /// A pong of the WebSocket may be half written.
+    owes: bool,
+    out: Outbox,
 }
 
 /// What came from the client.
@@ -48,24 +55,28 @@ pub enum Received {
 pub struct Broken;
 
 impl Socket {
-    pub async fn new(upgraded: Upgraded, limit: usize) -> Socket {
+    pub async fn new(line: Box<dyn Line>, limit: usize) -> Socket {
         let config = WebSocketConfig::default()
             .read_buffer_size(GULP)
             .write_buffer_size(0)
             .max_message_size(Some(limit))
             .max_frame_size(Some(limit));
-        let stream =
-            WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await;
-        Socket { stream, limit }
+        let stream = WebSocketStream::from_raw_socket(line, Role::Server, Some(config)).await;
+        Socket { stream, limit, bell: Bell::default(), owes: false, out: Outbox::default() }
     }
 
     /// Waits for the next message. May be dropped while waiting.
     pub async fn receive(&mut self) -> Received {
-        match self.stream.next().await {
+        let Socket { stream, bell, .. } = self;
+        match poll_fn(|cx| bell.poll(cx, |cx| stream.poll_next_unpin(cx))).await {
             None | Some(Ok(Message::Close(_))) => Received::Gone,
             Some(Ok(Message::Text(text))) => Received::Text(text),
             Some(Ok(Message::Binary(_))) => Received::Wrong(Close::invalid("it is binary, and must be text")),
-            Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => Received::Sign,
+            Some(Ok(Message::Ping(_))) => {
+                self.owes = true;
+                Received::Sign
+            }
+            Some(Ok(Message::Pong(_) | Message::Frame(_))) => Received::Sign,
             Some(Err(error)) => self.judge(&error),
         }
     }
@@ -87,16 +98,23 @@ impl Socket {
         }
     }
 
-    /// Sends one message that consists of these parts, and waits until the system has taken all of it.
-    pub async fn text(&mut self, parts: [Bytes; 3]) -> Result<(), Broken> {
-        let (header, size) = header(parts.iter().map(Bytes::len).sum());
-        let [first, second, third] = parts;
-        let mut frame = Buf::chain(&header[..size], first).chain(second).chain(third);
-        // A pong of the WebSocket may be half written.
-        self.stream.flush().await.map_err(|_| Broken)?;
-        let line = self.stream.get_mut();
-        line.write_all_buf(&mut frame).await.map_err(|_| Broken)?;
-        line.flush().await.map_err(|_| Broken)
+    /// Puts one message that consists of these parts behind what is to be sent.
+    pub fn text(&mut self, parts: [&Bytes; 3]) {
+        let (header, size) = header(parts.iter().map(|part| part.len()).sum());
+        self.out.add(&header[..size]);
+        parts.into_iter().for_each(|part| self.out.share(part));
+    }
+
+    pub fn has_room(&self) -> bool {
+        self.out.has_room()
+    }
+
+    /// Sends it, and waits until the system has taken all of it.
+    pub async fn send(&mut self) -> Result<(), Broken> {
+        if std::mem::take(&mut self.owes) {
+            self.stream.flush().await.map_err(|_| Broken)?;
+        }
+        self.out.send(self.stream.get_mut()).await.map_err(|_| Broken)
     }
 
     /// Says why, gives the client a moment to answer, and lets go.

@@ -19,6 +19,7 @@ use super::protocol::{self, Close, Incoming};
 use super::socket::{Broken, Received, Socket};
 use super::streams::Streams;
 use crate::engine::Actor;
+use crate::faces::becomes::Tunnel;
 use crate::faces::client::Client;
 use crate::faces::elsewhere;
 use crate::faces::graphql::failure::Failure;
@@ -57,19 +58,20 @@ pub fn open(
 ) -> Result<Response, Problem> {
     let streams = face.streams.clone();
     elsewhere::check_socket(headers, &streams.config.cors_origins)?;
-    let (response, upgrade, subprotocol) = handshake.accept(headers)?;
+    let (mut response, subprotocol) = handshake.accept(headers)?;
     let (face, shutdown) = (face.clone(), streams.shutdown.clone());
-    shutdown.clone().spawn(async move {
-        let served = async {
-            let Ok(upgraded) = upgrade.await else { return };
-            let socket = Socket::new(upgraded, streams.config.limits.socket_message).await;
-            serve(face, streams, socket, subprotocol, visitor).await;
-        };
-        tokio::select! {
-            () = served => {}
-            () = shutdown.cut() => {}
-        }
-    });
+    response.extensions_mut().insert(Tunnel::new(move |line| {
+        shutdown.clone().spawn(async move {
+            let served = async {
+                let socket = Socket::new(line, streams.config.limits.socket_message).await;
+                serve(face, streams, socket, subprotocol, visitor).await;
+            };
+            tokio::select! {
+                () = served => {}
+                () = shutdown.cut() => {}
+            }
+        });
+    }));
     Ok(response)
 }
 
@@ -168,7 +170,8 @@ impl Session {
 
     async fn leave(&mut self) -> End {
         while let Some((id, said)) = self.operations.last().await {
-            if let Err(broken) = self.say(&id, said).await {
+            self.put(&id, said);
+            if let Err(broken) = self.socket.send().await {
                 return broken.into();
             }
         }
@@ -244,23 +247,39 @@ impl Session {
         self.visitor.meter.as_ref().map_or(Ok(()), Meter::take)
     }
 
+    /// What others have to say at the same moment goes out with it.
     async fn say(&mut self, id: &str, said: Said) -> Result<(), Broken> {
+        self.put(id, said);
+        while self.socket.has_room()
+            && let Some((id, said)) = self.operations.ready().await
+        {
+            self.put(&id, said);
+        }
+        self.socket.send().await
+    }
+
+    fn put(&mut self, id: &str, said: Said) {
         match said {
-            Said::Event(head, event) => self.next(head, event.payload.clone()).await,
+            Said::Event(head, event) => self.next(&head, &event.payload),
             Said::Answer(answer) => {
-                self.next(protocol::next(id).into(), answer).await?;
-                self.send(protocol::complete(id)).await
+                self.next(&protocol::next(id).into(), &answer);
+                self.message(protocol::complete(id));
             }
-            Said::Failed(failures) => self.send(protocol::error(id, &failures)).await,
+            Said::Failed(failures) => self.message(protocol::error(id, &failures)),
         }
     }
 
-    async fn next(&mut self, head: Bytes, payload: Bytes) -> Result<(), Broken> {
-        self.socket.text([head, payload, Bytes::from_static(protocol::NEXT_END)]).await
+    fn next(&mut self, head: &Bytes, payload: &Bytes) {
+        self.socket.text([head, payload, &Bytes::from_static(protocol::NEXT_END)]);
+    }
+
+    fn message(&mut self, message: Vec<u8>) {
+        self.socket.text([&message.into(), &Bytes::new(), &Bytes::new()]);
     }
 
     async fn send(&mut self, message: Vec<u8>) -> Result<(), Broken> {
-        self.socket.text([message.into(), Bytes::new(), Bytes::new()]).await
+        self.message(message);
+        self.socket.send().await
     }
 
     /// A client that lets a whole interval pass without any word is not there.
