@@ -97,3 +97,11 @@ fn a_list_page_is_never_older_than_a_write() {
         }
     }
 }
+
+#[test]
+fn with_no_room_for_parts_pages_are_the_same() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let arguments = ["--limit-page-parts", "0", "--limit-answer-cache", "0"];
+    let server = Process::start(folder.path(), &arguments);
+    compare(&mut server.client(), "nothing");
+}

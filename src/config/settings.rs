@@ -120,7 +120,7 @@ pub static SETTINGS: &[Setting] = &[
     ),
     setting!(
         "limit-page-parts",
-        Size,
+        Room,
         limits.page_parts,
         "Bytes of rows and frames of list pages kept for the next page; 0 keeps none"
     ),
