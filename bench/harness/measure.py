@@ -14,6 +14,10 @@ from servers import Failed, Instance
 from workloads import CONNECTIONS, THOUSAND
 
 
+# Seconds of its own processor time after which V8 has made what is hot quick: later rounds cost no less.
+COMPILING = 3
+
+
 class Bench:
     """What all workloads of a run share: the servers that are up, the folder, how long to measure."""
 
@@ -197,9 +201,9 @@ def warm_up(instance, once, seconds):
     if not instance.server.compiles:
         once(instance, seconds)
         return
-    until = process.cpu_seconds(instance.pid) + 2 * seconds
-    for _ in range(6):
-        once(instance, seconds)
+    until = process.cpu_seconds(instance.pid) + COMPILING
+    for _ in range(8):
+        once(instance, 1)
         if process.cpu_seconds(instance.pid) >= until:
             return
 

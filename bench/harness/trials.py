@@ -31,26 +31,33 @@ def delivered(bench, server, transport):
         # A first request of each sort, so that what is made once is not counted as a subscriber's.
         for request, _ in (server.dialect.get_one(1), server.dialect.create(1)):
             process.ask(instance.port, request)
-        before = process.mebibytes(instance.pid)
-        load = subprocess.Popen(
-            [f"{bench.place.rust}/load", "subscribers", str(instance.port), str(SUBSCRIBERS),
-             str(bench.options.seconds * 2), transport, str(WINDOW)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        if load.stdout.readline() != "subscribed\n":
-            raise Failed(f"{server.label}: {load.communicate()[1].strip()[:700]}")
-        memory = process.mebibytes(instance.pid) - before
-        cpu = process.cpu_seconds(instance.pid)
-        said, wrong = load.communicate("\n")
-        if load.returncode != 0:
-            raise Failed(f"{server.label}: {wrong.strip()[:700]}")
-        cpu = process.cpu_seconds(instance.pid) - cpu
-        seen = json.loads(said)
-        if seen["deliveries"] != seen["events"] * SUBSCRIBERS:
-            raise Failed(f"{server.label}: {seen['events']:,} events became {seen['deliveries']:,} deliveries")
-        return {"cpu": cpu * 1e6 / seen["deliveries"], "rate": seen["deliveries"] / seen["seconds"], "p50": seen["p50"],
-                "p99": seen["p99"], "kib": memory * 1024 / SUBSCRIBERS, "rss": process.mebibytes(instance.pid)}
+        first = crowd(bench, instance, transport)
+        # What compiles while it runs is quicker with its second crowd; its memory shows with the first.
+        return {**crowd(bench, instance, transport), "kib": first["kib"]} if server.compiles else first
     finally:
         instance.stop()
+
+
+def crowd(bench, instance, transport):
+    """Subscribers come, get events for a while, and go."""
+    label, before = instance.server.label, process.mebibytes(instance.pid)
+    load = subprocess.Popen(
+        [f"{bench.place.rust}/load", "subscribers", str(instance.port), str(SUBSCRIBERS),
+         str(bench.options.seconds * 2), transport, str(WINDOW)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if load.stdout.readline() != "subscribed\n":
+        raise Failed(f"{label}: {load.communicate()[1].strip()[:700]}")
+    memory = process.mebibytes(instance.pid) - before
+    cpu = process.cpu_seconds(instance.pid)
+    said, wrong = load.communicate("\n")
+    if load.returncode != 0:
+        raise Failed(f"{label}: {wrong.strip()[:700]}")
+    cpu = process.cpu_seconds(instance.pid) - cpu
+    seen = json.loads(said)
+    if seen["deliveries"] != seen["events"] * SUBSCRIBERS:
+        raise Failed(f"{label}: {seen['events']:,} events became {seen['deliveries']:,} deliveries")
+    return {"cpu": cpu * 1e6 / seen["deliveries"], "rate": seen["deliveries"] / seen["seconds"], "p50": seen["p50"],
+            "p99": seen["p99"], "kib": memory * 1024 / SUBSCRIBERS}
 
 
 def start(bench, workload):
