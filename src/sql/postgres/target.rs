@@ -15,8 +15,10 @@ use crate::config::{PostgresUrl, Tls};
 
 /// For each host, from the first byte to a session that can be used.
 const CONNECT: Duration = Duration::from_secs(3);
-/// A server that acknowledges nothing for so long is gone, whatever the system's own patience is.
+/// A server that takes no bytes for so long is gone, whatever the system's own patience is.
 const UNHEARD: Duration = Duration::from_secs(5);
+/// One that works off a batch reads nothing meanwhile. Silence of another kind is found by the watch.
+const AT_WORK: Duration = Duration::from_secs(60);
 
 /// Where this machine's PostgreSQL has its socket when nothing else is said.
 const SOCKETS: [&str; 2] = ["/run/postgresql", "/var/run/postgresql"];
@@ -45,6 +47,16 @@ pub enum Purpose {
     Own,
     /// Migration and inquiries: nothing bounds what they do.
     Alone,
+}
+
+impl Purpose {
+    /// How long what was sent may wait to be taken.
+    fn patience(self) -> Duration {
+        match self {
+            Purpose::Shared | Purpose::Log => UNHEARD,
+            Purpose::Own | Purpose::Alone => AT_WORK,
+        }
+    }
 }
 
 /// One database, as often as it is connected to.
@@ -111,6 +123,8 @@ impl Target {
         purpose: Purpose,
         heard: impl Fn(Notification) + Send + 'static,
     ) -> Result<Session, Trouble> {
+        let mut host = host.clone();
+        host.tcp_user_timeout(purpose.patience());
         let (client, mut connection) =
             host.connect(self.tls.clone()).await.map_err(|error| Trouble::from(&error))?;
         let driver = tokio::spawn(async move {
@@ -192,7 +206,6 @@ fn config(url: &PostgresUrl, host: &str, port: Option<u16>) -> Result<Config, St
         Tls::Require | Tls::VerifyCa | Tls::VerifyFull => SslMode::Require,
     });
     config.keepalives_idle(UNHEARD).keepalives_interval(Duration::from_secs(2)).keepalives_retries(3);
-    config.tcp_user_timeout(UNHEARD);
     if config.get_connect_timeout().is_none() {
         config.connect_timeout(CONNECT);
     }
