@@ -75,6 +75,10 @@ class Epoll(Server):
 class Trefoil(Server):
     name, label = "trefoil", "Trefoil"
 
+    def environment(self):
+        # No other server here writes a line for each request.
+        return {"RUST_LOG": "warn"}
+
     def command(self, port, folder):
         return [self.place.trefoil, "serve", f"{folder}/app", "--host", "127.0.0.1", "--port", str(port),
                 "--data", f"{folder}/data"]
