@@ -52,7 +52,7 @@ fn has_bar(said: &Said, tasks: &[&str], unit: &str) {
 fn a_terminal_is_shown_how_far_it_is_and_a_pipe_is_not() {
     let bench = Bench::new(Kind::File);
     let (store, other) = (bench.store(), Bench::new(Kind::Server).store());
-    let said = on_terminal(&bench, "seed", &store, &["--fake", "40"], "");
+    let said = on_terminal(&bench, "seed", &store, &["--fake", "3000"], "");
     has_bar(&said, &["making up "], "records");
     has_bar(&on_terminal(&bench, "export", &store, &["--to", "all.ndjson"], ""), &[""], "rows");
     let copy = bench.store();
