@@ -109,11 +109,12 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
     let router = faces::foundation::wrap(router, ground, &config, &metrics, &shutdown);
     let addresses: Vec<SocketAddr> =
         listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
-    banner::show(&app, &config, &engine, &addresses).await;
     let serving = tokio::spawn({
         let (config, shutdown) = (config.clone(), shutdown.clone());
         async move { connection::serve(listeners, router, &config, &metrics, shutdown).await }
     });
+    // Counting what there is may take its time, and nobody has to wait for it.
+    banner::show(&app, &config, &engine, &addresses).await;
     if let Some(watch) = watch {
         let site = Site { config: config.clone(), registry, store, feed, face, front, identity, streams };
         tokio::spawn(site.follow(watch, shutdown.clone()));
