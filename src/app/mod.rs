@@ -10,6 +10,7 @@ pub mod seed;
 mod sheet;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::config::{Layers, Setting, Settled};
 use crate::model::{Diagnostic, SourceFile};
@@ -28,7 +29,7 @@ pub struct App {
     pub views: Vec<SourceFile>,
     /// `trefoil.toml` and the seed as they are written, for those who point into them.
     pub others: Vec<SourceFile>,
-    pub manifest: Manifest,
+    pub manifest: Arc<Manifest>,
     pub seed: Seed,
 }
 
@@ -49,7 +50,7 @@ impl App {
             schema: vec![file],
             views: Vec::new(),
             others: Vec::new(),
-            manifest: Manifest::default(),
+            manifest: Arc::default(),
             seed: Seed::default(),
         }
     }
@@ -117,6 +118,7 @@ impl App {
             mistakes.push(without_schema(&origin));
         }
         let name = manifest.name.clone().unwrap_or_else(|| origin.name());
+        let manifest = Arc::new(manifest);
         (App { name, origin, schema, views, others, manifest, seed }, mistakes)
     }
 }

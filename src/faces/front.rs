@@ -78,7 +78,7 @@ impl Served {
         addresses.extend(manifest.lists.iter().map(|list| (list.path.clone(), "a plain list")));
         let site = Site::new(manifest, engine, answers, store);
         addresses.extend(site.collections.iter().map(|collection| (collection.path.clone(), "records")));
-        let rest = rest::Served::new(app, &site, streams);
+        let rest = rest::Served::new(app, streams);
         let pages = pages::Served::new(app, &site, config);
         Served { site, rest, pages, addresses }
     }
@@ -426,7 +426,8 @@ async fn home(State(front): State<Front>, request: Request) -> Response {
 }
 
 async fn describe(State(front): State<Front>, headers: HeaderMap) -> Response {
-    front.0.load().rest.describe(&headers)
+    let served = front.0.load();
+    served.rest.describe(&served.site, &headers)
 }
 
 async fn serve(State(front): State<Front>, request: Request) -> Response {

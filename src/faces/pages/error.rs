@@ -34,7 +34,7 @@ impl Served {
             near: near.map(|path| Link { label: path.to_owned(), href: path.to_owned() }),
             request_id: request_id.to_owned(),
         };
-        match self.render(&self.views, &head, "error", &failure) {
+        match self.render(self.views(), &head, "error", &failure) {
             Ok(html) => html,
             Err(broken) => {
                 tracing::error!(request_id, "an error cannot be shown by {broken}");

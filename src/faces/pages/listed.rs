@@ -34,7 +34,7 @@ impl Listed<'_> {
     pub fn response(&self) -> Result<Response, Problem> {
         let (served, headers) = (self.served, self.ask.headers());
         let is_plain = self.is_readable() && flash::given(headers).is_none();
-        if is_plain && served.views.has_frames() {
+        if is_plain && served.views().has_frames() {
             return self.put_together();
         }
         let status = if self.is_readable() { StatusCode::OK } else { StatusCode::BAD_REQUEST };

@@ -80,7 +80,8 @@ static ASSETS: LazyLock<Assets> = LazyLock::new(|| Assets::new("/_/pages/", &OWN
 /// What one application's pages are made of, ready to be filled.
 pub struct Served {
     name: String,
-    views: Views,
+    /// None where the application has none of its own.
+    views: Option<Views>,
     frame: view::Site,
     /// The same as templates take it.
     site: Value,
@@ -139,18 +140,26 @@ impl Served {
         &self.name
     }
 
+    /// The built-in ones alone are compiled for the first page, not at the start.
+    fn views(&self) -> &Views {
+        self.views.as_ref().unwrap_or_else(|| Views::built_in())
+    }
+
     fn subject(&self, record: TypeId) -> &Subject {
         &self.subjects[record.0]
     }
 }
 
 /// The application's own in place of the built-in ones; what is broken is told in the log once.
-fn views(app: &App) -> Views {
+fn views(app: &App) -> Option<Views> {
+    if app.views.is_empty() {
+        return None;
+    }
     let views = Views::over(app.views.iter().map(own::template));
     for broken in views.broken() {
         tracing::warn!("{broken}");
     }
-    views
+    Some(views)
 }
 
 /// Style and script.

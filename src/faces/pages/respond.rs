@@ -27,7 +27,7 @@ impl Served {
     ) -> Result<Response, Problem> {
         let code = flash::given(headers);
         head.flash = head.flash.or_else(|| code.and_then(|code| self.flash(code)));
-        let html = self.render(&self.views, &head, name, content).map_err(broken)?;
+        let html = self.render(self.views(), &head, name, content).map_err(broken)?;
         let mut response = if status == StatusCode::OK && head.flash.is_none() {
             tagged(headers, html)?
         } else {

@@ -71,7 +71,7 @@ impl Listed<'_> {
         let stand_in = self.rows.rows.first().map(|_| TableRow::default());
         let list = self.view(stand_in.into_iter().collect());
         let context = self.served.context(&self.head(&list), "list", &list);
-        self.served.views.render_frame("list.html", context)
+        self.served.views().render_frame("list.html", context)
     }
 
     /// As much of the table as a row may look at.
@@ -83,6 +83,6 @@ impl Listed<'_> {
     fn rendered_row(&self, row: &OwnedRow, table: &Value) -> Result<String, Broken> {
         let row = Value::from(Serde(self.served.row(self.ask.site, &self.columns(), row)));
         let context = Value::from_pairs([("row", row), ("table", table.clone())]);
-        self.served.views.render("_row.html", context)
+        self.served.views().render("_row.html", context)
     }
 }

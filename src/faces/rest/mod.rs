@@ -13,6 +13,7 @@ mod text;
 mod write;
 
 use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
 
 use axum::Router;
 use axum::response::Response;
@@ -23,29 +24,32 @@ use self::openapi::Document;
 pub use self::text::TextPath;
 pub use self::write::in_json;
 use super::resources::Site;
-use crate::app::App;
+use crate::app::{App, Manifest};
 
 /// What one manifest and one schema declare, ready to be sent.
 pub struct Served {
     pub streams: Streams,
     pub texts: HashMap<String, TextPath>,
-    document: Document,
+    manifest: Arc<Manifest>,
+    /// The names of the application's own views.
+    views: Vec<String>,
+    document: OnceLock<Document>,
 }
 
 impl Served {
-    pub fn new(app: &App, site: &Site, streams: Streams) -> Served {
-        let manifest = &app.manifest;
+    pub fn new(app: &App, streams: Streams) -> Served {
         let mut texts: HashMap<String, TextPath> = HashMap::new();
-        for endpoint in &manifest.texts {
+        for endpoint in &app.manifest.texts {
             texts.entry(endpoint.path.clone()).or_default().add(endpoint);
         }
-        let document = Document::new(app, &site.engine, &site.collections);
-        Served { streams, texts, document }
+        let views = app.view_names().map(str::to_owned).collect();
+        Served { streams, texts, manifest: app.manifest.clone(), views, document: OnceLock::new() }
     }
 
     /// `/openapi.json`.
-    pub fn describe(&self, headers: &HeaderMap) -> Response {
-        self.document.respond(headers)
+    pub fn describe(&self, site: &Site, headers: &HeaderMap) -> Response {
+        let document = self.document.get_or_init(|| Document::new(&self.manifest, &self.views, site));
+        document.respond(headers)
     }
 }
 

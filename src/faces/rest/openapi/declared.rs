@@ -7,7 +7,7 @@ use super::names::{Names, pascal};
 use super::parameters;
 use super::patterns::NOT_BLANK;
 use super::responses::{Responses, Voice, headers};
-use crate::app::{App, Manifest, Methods, PlainList, Reply, TextEndpoint};
+use crate::app::{Manifest, Methods, PlainList, Reply, TextEndpoint};
 
 /// The methods that the document has words for; an endpoint may take others.
 const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
@@ -15,13 +15,13 @@ const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "
 const TEXTS: &str = "Texts";
 const LISTS: &str = "Lists";
 
-/// Of all text endpoints; several may share a path.
-pub fn texts(app: &App, names: &mut Names) -> Vec<Item> {
+/// Of all text endpoints; several may share a path. Of the views they name, `views` are there.
+pub fn texts(manifest: &Manifest, views: &[String], names: &mut Names) -> Vec<Item> {
     let mut items: Vec<(String, Map<String, Json>)> = Vec::new();
-    for endpoint in &app.manifest.texts {
+    for endpoint in &manifest.texts {
         let operations = METHODS.iter().filter(|method| takes(&endpoint.methods, method));
         let operations: Vec<_> =
-            operations.map(|method| ((*method).to_owned(), text(app, endpoint, method, names))).collect();
+            operations.map(|method| ((*method).to_owned(), text(views, endpoint, method, names))).collect();
         match items.iter_mut().find(|(path, _)| *path == endpoint.path) {
             Some((_, item)) => item.extend(operations),
             None => items.push((endpoint.path.clone(), operations.into_iter().collect())),
@@ -37,7 +37,7 @@ fn takes(methods: &Methods, method: &str) -> bool {
     }
 }
 
-fn text(app: &App, endpoint: &TextEndpoint, method: &str, names: &mut Names) -> Json {
+fn text(views: &[String], endpoint: &TextEndpoint, method: &str, names: &mut Names) -> Json {
     let is_read = ["get", "head"].contains(&method);
     let mut responses = Responses::new(Voice::Text);
     if !is_read && method != "options" {
@@ -58,7 +58,7 @@ fn text(app: &App, endpoint: &TextEndpoint, method: &str, names: &mut Names) -> 
         }
     }
     if let Reply::View(name) = &endpoint.reply
-        && app.has_view(name)
+        && views.contains(name)
     {
         let mut ok = json!({ "description": "The page.", "headers": headers(&[]) });
         if method != "head" {

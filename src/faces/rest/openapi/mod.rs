@@ -1,4 +1,5 @@
-//! `/openapi.json`: what this face serves, described once from the schema and the manifest, kept as bytes.
+//! `/openapi.json`: what this face serves, described from the schema and the manifest when it is first asked for, and
+//! kept as bytes.
 
 mod collections;
 mod declared;
@@ -18,9 +19,9 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use self::collections::{Described, Ids};
 use self::names::Names;
-use crate::app::{App, Manifest};
+use crate::app::Manifest;
 use crate::engine::Engine;
-use crate::faces::resources::collection::Collection;
+use crate::faces::resources::Site;
 use crate::faces::tags;
 
 /// The document, ready to be sent.
@@ -30,8 +31,9 @@ pub struct Document {
 }
 
 impl Document {
-    pub fn new(app: &App, engine: &Engine, collections: &[Collection]) -> Document {
-        let bytes = Bytes::from(describe(app, engine, collections).to_string());
+    /// Of the views that endpoints name, `views` are there.
+    pub fn new(manifest: &Manifest, views: &[String], site: &Site) -> Document {
+        let bytes = Bytes::from(describe(manifest, views, site).to_string());
         let tag = format!("\"{:032x}\"", xxh3_128(&bytes));
         Document { bytes, tag }
     }
@@ -52,20 +54,20 @@ impl Document {
     }
 }
 
-fn describe(app: &App, engine: &Engine, collections: &[Collection]) -> Json {
-    let manifest = &app.manifest;
+fn describe(manifest: &Manifest, views: &[String], site: &Site) -> Json {
+    let engine = &site.engine;
     let (model, limits) = (engine.model(), engine.limits());
     let mut names = Names::default();
     let ids = Ids::new(model, &mut names);
     let mut paths = Map::new();
-    for collection in collections {
+    for collection in &site.collections {
         let described = Described { model, limits, collection, ids: &ids };
         paths.extend(described.items(&mut names));
     }
     for list in &manifest.lists {
         paths.extend(declared::list(list, &mut names));
     }
-    paths.extend(declared::texts(app, &mut names));
+    paths.extend(declared::texts(manifest, views, &mut names));
     json!({
         "openapi": "3.1.0",
         "info": info(manifest),
