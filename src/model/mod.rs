@@ -14,6 +14,7 @@ pub mod directives;
 pub mod doubt;
 pub mod example;
 mod graphql;
+pub mod inflect;
 pub mod json;
 mod log;
 mod merge;

@@ -2,14 +2,16 @@
 
 use heck::{ToKebabCase, ToLowerCamelCase, ToSnakeCase};
 
+use super::inflect::{plural, singular};
+
 /// The collection of a type: `order-lines` for `OrderLine`.
 pub fn path(type_name: &str) -> String {
-    plural(&type_name.to_kebab_case(), '-')
+    plural(&type_name.to_kebab_case())
 }
 
 /// The table of a type: `order_lines` for `OrderLine`, whatever its path.
 pub fn table(type_name: &str) -> String {
-    plural(&type_name.to_snake_case(), '_')
+    plural(&type_name.to_snake_case())
 }
 
 /// The column of a field that is no reference; `_version` is taken by the record's version.
@@ -32,7 +34,7 @@ pub fn reference(field_name: &str) -> String {
 
 /// The name in bodies and forms of a link: `courseIds` for `courses`.
 pub fn link_input(field_name: &str) -> String {
-    format!("{}Ids", singular(field_name))
+    format!("{}Ids", singular_camel(field_name))
 }
 
 /// The table behind two lists of each other, named after the first of them: `students_courses`.
@@ -44,7 +46,7 @@ pub fn link_table(first_table: &str, first_field: &str) -> String {
 /// list field. From a type to itself the fields tell the columns apart: `userId` and `friendId`.
 pub fn link_columns(first: (&str, &str), second: (&str, &str)) -> (String, String) {
     let by_type = |name: &str| reference(&name.to_lower_camel_case());
-    let by_field = |name: &str| reference(&singular(name));
+    let by_field = |name: &str| reference(&singular_camel(name));
     let (to_first, to_second) = if first.0 != second.0 {
         (by_type(first.0), by_type(second.0))
     } else if first.1 != second.1 {
@@ -135,32 +137,20 @@ fn distance(a: &str, b: &str) -> usize {
     rows[a.len()][b.len()]
 }
 
-/// The last word decides: `order_line` becomes `order_lines`, `sales_person` becomes `sales_people`.
-fn plural(words: &str, separator: char) -> String {
-    let (start, last) = match words.rfind(separator) {
-        Some(at) => words.split_at(at + 1),
-        None => ("", words),
-    };
-    if last.is_empty() {
-        return words.to_owned();
-    }
-    format!("{start}{}", pluralizer::pluralize(last, 2, false))
-}
-
 /// The plural of a camel-case name, its capitals kept: `APIs`, `OAuthTokens`, `People`.
 fn plural_camel(name: &str) -> String {
-    inflect(name, 2)
+    inflect(name, plural)
 }
 
-fn singular(name: &str) -> String {
-    inflect(name, 1)
+fn singular_camel(name: &str) -> String {
+    inflect(name, singular)
 }
 
 /// Inflects the last word alone and keeps the case of all letters that stay.
-fn inflect(name: &str, count: isize) -> String {
+fn inflect(name: &str, bend: fn(&str) -> String) -> String {
     let lower = name.to_snake_case();
     let last = lower.rsplit('_').next().unwrap_or(&lower);
-    let inflected = pluralizer::pluralize(last, count, false);
+    let inflected = bend(last);
     let shared = last.bytes().zip(inflected.bytes()).take_while(|(a, b)| a == b).count();
     let kept = name.trim_end_matches('_').len() - (last.len() - shared);
     format!("{}{}", &name[..kept], &inflected[shared..])

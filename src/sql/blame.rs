@@ -8,7 +8,7 @@ use super::select::Parameter;
 use crate::engine::plan::Action;
 use crate::error::{Error, Segment, Violation};
 use crate::model::naming::label;
-use crate::model::{Cell, Field, FieldId, Kind, Model, OnDelete, RecordType, Stored, TypeId};
+use crate::model::{Cell, Field, FieldId, Kind, Model, OnDelete, RecordType, Stored, TypeId, inflect};
 
 /// Which kind of constraint broke.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -241,7 +241,7 @@ fn references_to<'m>(model: &'m Model, doomed: &[(TypeId, String)]) -> Vec<Refer
 }
 
 fn still_referred(count: i64, referrer: &RecordType, target: &str) -> Violation {
-    let many = pluralizer::pluralize(&words(referrer), count as isize, true);
+    let many = inflect::counted(&words(referrer), count.unsigned_abs());
     let verb = if count == 1 { "refers" } else { "refer" };
     Violation::new("id", "REFERENCED", format!("{many} still {verb} to this {target}"))
 }

@@ -22,7 +22,7 @@ use crate::faces::resources::pairs::Pairs;
 use crate::faces::resources::query::Takes;
 use crate::faces::resources::write::{NEVER, refusal, see_other};
 use crate::faces::resources::{body, form};
-use crate::model::{OnDelete, naming};
+use crate::model::{OnDelete, inflect, naming};
 
 impl Served {
     pub async fn delete_form(&self, ask: &Ask<'_>, id: i64) -> Result<Response, Problem> {
@@ -143,8 +143,8 @@ impl Served {
 /// "3 orders", "More than 1,000 orders".
 fn counted(noun: &str, count: usize) -> String {
     match count {
-        0..=MOST => pluralizer::pluralize(noun, count as isize, true),
-        _ => format!("More than 1,000 {}", pluralizer::pluralize(noun, 2, false)),
+        0..=MOST => inflect::counted(noun, count as u64),
+        _ => format!("More than 1,000 {}", inflect::plural(noun)),
     }
 }
 
