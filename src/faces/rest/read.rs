@@ -132,12 +132,12 @@ impl Ask<'_> {
         if is_whole {
             reading.listing.slice = Slice::First { first: 1_000, after: None };
         }
+        let id = above;
         let above = above.map(|id| Operation::Get {
             record: self.collection.record,
             id,
             selection: Arc::new(Selection::new(vec![self.record().id_field()], Vec::new())),
         });
-        let id = above.as_ref().map(id_of);
         let before = self.site.answers.state();
         let (first, outcomes) = reading.part(above, false).await.map_err(refused)?;
         if let (Some(id), Some(Outcome::Missing)) = (id, outcomes.first()) {
@@ -177,16 +177,6 @@ impl Ask<'_> {
         let path = &self.site.engine.model().record(record).path;
         let value = HeaderValue::from_str(&format!("attachment; filename=\"{path}.{extension}\"")).ok()?;
         Some((CONTENT_DISPOSITION, value))
-    }
-}
-
-fn id_of(operation: &Operation) -> i64 {
-    match operation {
-        Operation::Get { id, .. } | Operation::Update { id, .. } | Operation::Delete { id, .. } => *id,
-        Operation::List { .. }
-        | Operation::Create { .. }
-        | Operation::Changed { .. }
-        | Operation::Plain(_) => 0,
     }
 }
 
