@@ -10,18 +10,18 @@ use http::{HeaderValue, StatusCode};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::events::Streams;
-use crate::engine::{Condition, Count, Engine, Listing, Op, Operation, Outcome, Selection, Slice};
+use crate::engine::{Condition, Count, Engine, Listing, Operation, Outcome, Selection, Slice};
 use crate::error::{Error, Result};
 use crate::faces::answers::Made;
 use crate::faces::problem::Problem;
 use crate::faces::resources::ask::{Ask, look};
-use crate::faces::resources::collection::{Collection, Nested};
+use crate::faces::resources::collection::{Collection, Nested, is};
 use crate::faces::resources::negotiate::Wanted;
 use crate::faces::resources::query::{Query, Takes, refused};
 use crate::faces::resources::rows::{Form, Read, Rows};
 use crate::faces::resources::shape::Shape;
 use crate::faces::tags;
-use crate::model::{FieldId, TypeId, Value};
+use crate::model::TypeId;
 
 const X_TOTAL_COUNT: HeaderName = HeaderName::from_static("x-total-count");
 
@@ -202,10 +202,6 @@ pub fn closed(form: Form, mut bytes: Vec<u8>) -> Vec<u8> {
         Form::One | Form::Ndjson | Form::Csv | Form::Lines | Form::Events => {}
     }
     bytes
-}
-
-pub fn is(field: FieldId, id: i64) -> Condition {
-    Condition { field, op: Op::Eq, value: Value::Int(id) }
 }
 
 /// A list while it is read.
