@@ -16,20 +16,40 @@ const LISTS: [&str; 9] = [
     "/users/1/orders",
 ];
 
+/// Pages name the address that they were reached by.
+const HOSTS: [&str; 2] = ["one.example", "two.example:8080"];
+
 fn page(client: &mut Client, path: &str, cookie: &str) -> String {
-    let reply = client.send("GET", path, &[("accept", "text/html"), ("cookie", cookie)], b"");
+    page_at(client, HOSTS[0], path, cookie)
+}
+
+fn page_at(client: &mut Client, host: &str, path: &str, cookie: &str) -> String {
+    let headers = [("host", host), ("accept", "text/html"), ("cookie", cookie)];
+    let reply = client.send("GET", path, &headers, b"");
     assert_eq!(reply.status, 200, "{path}: {}", reply.text());
     reply.text()
 }
 
 /// A cookie that tells nothing keeps a page from being put together.
 fn compare(client: &mut Client, after: &str) {
-    for path in LISTS {
-        let whole = page(client, path, "flash=nothing");
+    let first = page(client, "/users/1/orders?size=1", "flash=nothing");
+    let next = next(&first);
+    for path in LISTS.into_iter().chain([next.as_str()]) {
+        let wholes = HOSTS.map(|host| page_at(client, host, path, "flash=nothing"));
+        assert!(wholes[0].contains(HOSTS[0]) && wholes[1].contains(HOSTS[1]), "{path}");
         for _ in 0..2 {
-            assert_eq!(page(client, path, "other=1"), whole, "{path} after {after}");
+            for (host, whole) in HOSTS.into_iter().zip(&wholes) {
+                assert_eq!(page_at(client, host, path, "other=1"), *whole, "{path} at {host} after {after}");
+            }
         }
     }
+}
+
+/// Where a page leads on to by a cursor.
+fn next(page: &str) -> String {
+    let mut links = page.split("href=\"").skip(1).filter_map(|rest| rest.split_once('"'));
+    let found = links.find(|(link, _)| link.contains("after=")).expect("a next page");
+    found.0.replace("&amp;", "&")
 }
 
 fn send(client: &mut Client, method: &str, path: &str, media: &str, body: &str) {
@@ -47,7 +67,7 @@ fn a_list_page_is_never_older_than_a_write() {
     let outside = Connection::open(file).expect("another program");
     outside.busy_timeout(std::time::Duration::from_secs(30)).expect("patience");
     compare(&mut client, "the start");
-    for round in 0..8 {
+    for round in 0..10 {
         let name = format!("Name {round}");
         let seen = |client: &mut Client, path: &str, after: &str| {
             let text = page(client, path, "other=1");
@@ -88,6 +108,21 @@ fn a_list_page_is_never_older_than_a_write() {
                 let insert = "INSERT INTO products (name, price) VALUES (?1, '2.50')";
                 outside.execute(insert, [&name]).expect("written");
                 seen(&mut client, "/products", "a new record");
+            }
+            7 => {
+                let update = "UPDATE products SET name = ?1 WHERE id = 2";
+                let html = format!("{name}</a><b title=\"&amp;'>{{{{ 7 }}}}");
+                outside.execute(update, [html]).expect("written");
+                seen(&mut client, "/products", "another program wrote HTML");
+            }
+            8 => {
+                // In the frames, where it would be taken for the place of the rows, and in rows.
+                let update = "UPDATE users SET name = ?1 || char(0) || 'x' WHERE id = 1";
+                outside.execute(update, [&name]).expect("written");
+                let update = "UPDATE orders SET item = 'x' || char(0) || ?1 WHERE user_id = 1";
+                outside.execute(update, [&name]).expect("written");
+                seen(&mut client, "/orders", "another program wrote U+0000");
+                seen(&mut client, "/users/1/orders", "another program wrote U+0000");
             }
             _ => {
                 send(&mut client, "DELETE", "/products/1", "text/plain", "");

@@ -68,7 +68,7 @@ fn remove_interrupted(folder: &Path, prefix: &str) -> Result<(), Failure> {
     for name in names(folder)? {
         if let Some(whole) = name.strip_suffix(".partial").filter(|name| is_ours(name, prefix)) {
             // One that is being written is locked, and so left alone.
-            drop(transfer::Partial::beside(&folder.join(whole)));
+            drop(transfer::Partial::left(&folder.join(whole)));
         }
     }
     Ok(())

@@ -8,7 +8,7 @@ use clap::{Arg, ArgMatches, Command};
 use super::{Failure, flags, folder_argument, open, remark};
 use crate::app::App;
 use crate::data::export::{self, Wanted};
-use crate::data::target::Target;
+use crate::data::target::{Target, is_special};
 use crate::data::{Format, Inventory};
 use crate::engine::Registry;
 use crate::server::StartError;
@@ -83,7 +83,7 @@ fn wanted(matches: &ArgMatches, inventory: &Inventory) -> Result<Wanted, Failure
         return Ok(Wanted { resources, format, target, is_stream: false });
     }
     let resources = inventory.all();
-    let is_file = |path: &Path| !path.is_dir() && (path.exists() || Format::of(path).is_some());
+    let is_file = |path: &Path| is_special(path) || !path.is_dir() && Format::of(path).is_some();
     let target = match to {
         None => Target::Stdout,
         Some(path) if is_file(&path) => Target::File(path),

@@ -155,7 +155,7 @@ fn push_value(
         Format::Csv => {
             scratch.clear();
             csv::push_marked(scratch, text);
-            csv::push_quoted(out, scratch);
+            csv::push_alone(out, scratch);
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! Where an export goes: standard output, a file or a folder, of which nobody ever sees a half.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use super::pipe::Pipe;
@@ -72,11 +72,14 @@ impl Output {
             Target::File(path) if path.is_dir() => {
                 return Err(format!("{} is a folder; name a file", path.display()));
             }
-            Target::File(path) if path.exists() && !path.is_file() => {
+            Target::File(path) if is_special(path) => {
                 let device = File::options().write(true).open(path).map_err(told)?;
                 (Place::Pipe, Some(to_pipe(device)?))
             }
-            Target::File(path) => (Place::File(Partial::file(path).map_err(told)?), None),
+            Target::File(path) => {
+                refuse_database(path)?;
+                (Place::File(Partial::file(path).map_err(told)?), None)
+            }
             Target::Folder(path) => {
                 refuse_used(path)?;
                 (Place::Folder(Partial::folder(path).map_err(told)?), None)
@@ -148,9 +151,28 @@ fn to_pipe(out: impl Write + Send + 'static) -> Result<BufWriter<Open>, String> 
     Ok(BufWriter::new(Open::Pipe(pipe)))
 }
 
+/// A pipe or a device, which is written to as it is.
+pub fn is_special(path: &Path) -> bool {
+    path.exists() && !path.is_file() && !path.is_dir()
+}
+
+/// A store, the very one that is read perhaps, or a backup: nobody means to have it replaced.
+fn refuse_database(path: &Path) -> Result<(), String> {
+    const BEGINS: &[u8] = b"SQLite format 3\0";
+    let mut first = [0; BEGINS.len()];
+    match File::open(path).and_then(|mut file| file.read_exact(&mut first)) {
+        Ok(()) if first == BEGINS => Err(format!("{} is a database; name another file", path.display())),
+        // What cannot be read is told where it cannot be written either.
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
 fn refuse_used(path: &Path) -> Result<(), String> {
     match fs::read_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+            Err(format!("{} is a file; name a folder, or a file whose name ends in .ndjson", path.display()))
+        }
         Err(error) => Err(format!("{}: {error}", path.display())),
         Ok(mut entries) => match entries.next() {
             None => Ok(()),

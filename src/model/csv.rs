@@ -110,6 +110,14 @@ pub fn push_quoted(out: &mut Vec<u8>, cell: &[u8]) {
     out.push(b'"');
 }
 
+/// The only cell of its line: with nothing in it, readers would skip the line.
+pub fn push_alone(out: &mut Vec<u8>, cell: &[u8]) {
+    match cell {
+        [] => out.extend_from_slice(b"\"\""),
+        cell => push_quoted(out, cell),
+    }
+}
+
 /// JSON without its quotes, unless it is JSON that the cell is to hold.
 fn bare<'j>(kind: &Kind, json: &'j [u8]) -> &'j [u8] {
     match kind {

@@ -72,20 +72,29 @@ fn another(model: &Model, field: &Field, value: &Json) -> Option<Json> {
     candidates.into_iter().find(passes)
 }
 
-/// The next number where there is one (of a date, the next year); else the text with a number, or another last letter.
+/// The next number where there is one (of a date, the next year; where that cannot be, of its last number); else the text
+/// with a number, or another last letter.
 fn texts_beside(text: &str) -> Vec<String> {
     let is_digit = |c: char| c.is_ascii_digit();
-    if let Some(at) = text.find(is_digit) {
-        let rest = text[at..].trim_start_matches(is_digit);
-        let number = text[at..text.len() - rest.len()].parse::<u64>().unwrap_or_default();
-        return vec![format!("{}{}{rest}", &text[..at], number.saturating_add(1))];
-    }
+    let first = text.find(is_digit).map(|at| (at, text[at..].trim_start_matches(is_digit)));
+    let last = text.rfind(is_digit).map(|at| {
+        let (before, rest) = text.split_at(at + 1);
+        (before.trim_end_matches(is_digit).len(), rest)
+    });
     let mut others: Vec<String> =
-        text.split_once('@').map(|(name, host)| format!("{name}2@{host}")).into_iter().collect();
+        [first, last].into_iter().flatten().filter_map(|(at, rest)| counted_up(text, at, rest)).collect();
+    others.extend(text.split_once('@').map(|(name, host)| format!("{name}2@{host}")));
     others.extend([format!("{text} 2"), format!("{text}2")]);
     let last = text.chars().last().and_then(|last| char::from_u32(u32::from(last) + 1));
     others.extend(last.map(|next| text.chars().take(text.chars().count() - 1).chain([next]).collect()));
     others
+}
+
+/// With the number that stands between `at` and the rest one higher, and no shorter.
+fn counted_up(text: &str, at: usize, rest: &str) -> Option<String> {
+    let digits = &text[at..text.len() - rest.len()];
+    let next = digits.parse::<u64>().ok()?.checked_add(1)?;
+    Some(format!("{}{next:0width$}{rest}", &text[..at], width = digits.len()))
 }
 
 /// A change of one field.

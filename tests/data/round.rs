@@ -212,6 +212,29 @@ fn a_named_pipe_and_a_device_stay_what_they_are() {
     assert!(!fs::metadata("/dev/null").unwrap().is_file());
 }
 
+/// A name that says nothing of a format is a folder's, and what is a database is not replaced whatever it is called.
+#[test]
+fn an_export_takes_the_place_of_no_database_and_of_no_odd_file() {
+    let bench = Bench::new(Kind::File);
+    let store = bench.store();
+    assert!(bench.pipe(&store, &[], NASTY).succeeded);
+    let own = format!("{}/trefoil.db", store.flags[1]);
+    fs::copy(&own, bench.path("copy.ndjson")).unwrap();
+    bench.write("notes.txt", "mine");
+    for (arguments, why) in [
+        (vec!["--to", &own], "trefoil.db is a file; name a folder, or a file whose name ends in .ndjson"),
+        (vec!["--to", "notes.txt"], "notes.txt is a file; name a folder"),
+        (vec!["--to", "copy.ndjson"], "copy.ndjson is a database; name another file"),
+        (vec!["--resource", "people", "--to", &own], "trefoil.db is a database; name another file"),
+    ] {
+        bench.run("export", &store, &arguments).refused(&[why]);
+    }
+    assert_eq!(bench.read("notes.txt"), "mine");
+    assert!(bench.all(&store).contains("\"resource\""));
+    let said = bench.run("export", &store, &["--resource", "people", "--to", "notes.txt"]);
+    assert!(said.succeeded, "{}", said.err);
+}
+
 /// Two at once would write into each other's file, and the second would put it in its place.
 #[test]
 fn a_file_is_written_by_one_export_at_a_time() {

@@ -92,7 +92,10 @@ impl Client {
         if self.closing {
             *self = Client::connect(self.address)?;
         }
-        let mut request = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\n", self.address);
+        let mut request = format!("{method} {path} HTTP/1.1\r\n");
+        if !headers.iter().any(|(name, _)| *name == "host") {
+            request += &format!("Host: {}\r\n", self.address);
+        }
         for (name, value) in headers {
             request += &format!("{name}: {value}\r\n");
         }

@@ -6,7 +6,6 @@ use axum::response::Response;
 use http::StatusCode;
 
 use super::Served;
-use super::list::is;
 use super::look::{Found, look};
 use super::reading::{Reading, name};
 use super::subject::Subject;
@@ -17,7 +16,7 @@ use super::words::{MOST_COUNTED, bounded, counted, grouped};
 use crate::engine::{Child, Count, Listing, Operation, Outcome, OwnedRow, Slice};
 use crate::faces::problem::Problem;
 use crate::faces::resources::ask::Ask;
-use crate::faces::resources::collection::Nested;
+use crate::faces::resources::collection::{Nested, is};
 use crate::faces::resources::query::refused;
 use crate::model::{FieldId, Kind, Model, RecordType, TypeId, naming};
 

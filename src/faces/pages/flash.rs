@@ -81,7 +81,7 @@ impl Served {
         let id: i64 = id.parse().ok()?;
         let path = format!("/{name}");
         if deed == Deed::Added {
-            let list = self.frame.nav.iter().find(|link| link.href == path)?;
+            let list = self.site.nav.iter().find(|link| link.href == path)?;
             return Some(Flash { text: format!("Added to {}.", list.label.to_lowercase()), link: None });
         }
         let subject = self.subjects.iter().find(|subject| subject.resource.path == path)?;

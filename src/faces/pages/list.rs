@@ -10,14 +10,14 @@ use super::flash;
 use super::listed::Listed;
 use super::look::{Found, PART, look};
 use super::words::MOST_COUNTED;
-use crate::engine::{Condition, Count, Listing, Op, Operation, Outcome, OwnedRow};
+use crate::engine::{Count, Listing, Operation, Outcome, OwnedRow};
 use crate::error::Error;
 use crate::faces::answers::Made;
 use crate::faces::problem::Problem;
 use crate::faces::resources::ask::Ask;
-use crate::faces::resources::collection::Nested;
+use crate::faces::resources::collection::{Nested, is};
 use crate::faces::resources::query::{Query, Takes, refused};
-use crate::model::{FieldId, TypeId, Value};
+use crate::model::{FieldId, TypeId};
 
 /// Which list a page is of.
 pub struct Place {
@@ -97,8 +97,4 @@ fn rows(found: Option<Found>) -> Result<Rows, Problem> {
         }
         other => Err(Error::internal(format!("a list ended as {other:?}")).into()),
     }
-}
-
-pub fn is(field: FieldId, id: i64) -> Condition {
-    Condition { field, op: Op::Eq, value: Value::Int(id) }
 }

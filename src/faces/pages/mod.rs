@@ -82,9 +82,9 @@ pub struct Served {
     name: String,
     /// None where the application has none of its own.
     views: Option<Views>,
-    frame: view::Site,
+    site: view::Site,
     /// The same as templates take it.
-    site: Value,
+    site_value: Value,
     /// How each record type is spoken of, by [`TypeId`].
     subjects: Vec<Subject>,
     /// The names of the application's own views.
@@ -106,7 +106,7 @@ impl Served {
             records.map(|resource| Link { label: resource.plural.clone(), href: resource.path.clone() });
         let lists = app.manifest.lists.iter().filter(|list| list.page);
         let lists = lists.map(|list| Link { label: subject::heading(list.name()), href: list.path.clone() });
-        let frame = view::Site {
+        let shared = view::Site {
             name: app.name.clone(),
             nav: records.chain(lists).chain(own::links(app)).collect(),
             css: ASSETS.fill("{{css}}"),
@@ -124,8 +124,8 @@ impl Served {
         Served {
             name: app.name.clone(),
             views: views(app),
-            site: Value::from(Serde(&frame)),
-            frame,
+            site_value: Value::from(Serde(&shared)),
+            site: shared,
             parts: Parts::new(config.limits.page_parts),
             names: types().map(|record| Arc::new(reading::names(model, &subjects, record))).collect(),
             sheets: types().map(|record| Sheet::of(model, &subjects, &readings, record)).collect(),

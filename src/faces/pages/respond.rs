@@ -55,7 +55,7 @@ impl Served {
         // The later one of a name counts: a view of the application's own may be called like a part of the frame.
         Value::from_pairs([
             (name, Value::from(Serde(content))),
-            ("site", self.site.clone()),
+            ("site", self.site_value.clone()),
             ("head", Value::from(Serde(head))),
         ])
     }

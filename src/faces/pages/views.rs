@@ -53,7 +53,7 @@ pub struct Views {
     frames: Option<Environment<'static>>,
 }
 
-/// Where a row belongs in a frame. No text of a record has it.
+/// Where a row belongs in a frame. Printed values never have it, whoever wrote them: [`escape`] sees to that.
 pub const HOLE: &str = "\0";
 
 /// What is wrong with a view, and where.
@@ -186,7 +186,8 @@ fn environment() -> Environment<'static> {
     environment
 }
 
-/// As the built-in formatter, but slashes stay readable, null is nothing, and `{% autoescape false %}` has no effect.
+/// As the built-in formatter, but slashes stay readable, null is nothing, `{% autoescape false %}` has no effect,
+/// and U+0000, which HTML has no place for, is the sign for what cannot be shown.
 fn escape(out: &mut Output, state: &mut State, value: &Value) -> Result<(), Error> {
     if value.is_undefined() {
         // Decides by the environment's strictness.
@@ -207,13 +208,14 @@ fn escape(out: &mut Output, state: &mut State, value: &Value) -> Result<(), Erro
         return Ok(out.write_str(text)?);
     }
     let mut rest = text;
-    while let Some(at) = rest.find(['&', '<', '>', '"', '\'']) {
+    while let Some(at) = rest.find(['&', '<', '>', '"', '\'', '\0']) {
         out.write_str(&rest[..at])?;
         out.write_str(match rest.as_bytes()[at] {
             b'&' => "&amp;",
             b'<' => "&lt;",
             b'>' => "&gt;",
             b'"' => "&quot;",
+            b'\0' => "\u{fffd}",
             _ => "&#39;",
         })?;
         rest = &rest[at + 1..];
@@ -282,5 +284,7 @@ mod tests {
             "{% autoescape false %}{{ '<' ~ site.name }}{% endautoescape %}{{ none }}",
         )]);
         assert_eq!(page(&views, "home").as_deref(), Ok("&lt;Sample Resource API"));
+        let views = over(&[("home.html", "{{ 'a\0b' }}")]);
+        assert_eq!(page(&views, "home").as_deref(), Ok("a\u{fffd}b"));
     }
 }

@@ -306,7 +306,7 @@ impl Guide<'_> {
     }
 
     fn way(&self, text: String) -> Way {
-        let run = self.pages.frame.graphiql.then(|| format!("/graphql?query={}", encoded(&text)));
+        let run = self.pages.site.graphiql.then(|| format!("/graphql?query={}", encoded(&text)));
         Way { text, run }
     }
 }

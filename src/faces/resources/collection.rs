@@ -8,8 +8,8 @@ use http::HeaderValue;
 use super::negotiate::{COLLECTION, LIVE_COLLECTION, LIVE_TEXTS, Offers, TEXTS};
 use super::shape::Shape;
 use crate::app::{ResourceSettings, TextList};
-use crate::engine::{Deed, Engine};
-use crate::model::{FieldId, Kind, Model, RecordType, TypeId, naming};
+use crate::engine::{Condition, Deed, Engine, Op};
+use crate::model::{FieldId, Kind, Model, RecordType, TypeId, Value, naming};
 
 pub struct Collection {
     pub record: TypeId,
@@ -38,6 +38,11 @@ pub struct Nested {
     pub record: TypeId,
     /// Their reference to the record above.
     pub reference: FieldId,
+}
+
+/// Of a record's own id, or of a reference to one.
+pub fn is(field: FieldId, id: i64) -> Condition {
+    Condition { field, op: Op::Eq, value: Value::Int(id) }
 }
 
 /// Where below a collection a path leads. Ids are as they were written.

@@ -1,5 +1,7 @@
 //! Names and values as URLs and forms spell them: `name=value&…` with `%` and `+`, or multipart; decoded strictly.
 
+use std::borrow::Cow;
+
 use crate::faces::problem::Problem;
 
 /// In the order given, a name as often as it was given.
@@ -10,7 +12,7 @@ pub fn urlencoded(text: &str, what: &str) -> Result<Pairs, Problem> {
     let parts = text.split('&').filter(|part| !part.is_empty());
     let pair = |part: &str| {
         let (name, value) = part.split_once('=').unwrap_or((part, ""));
-        Some((decoded(name)?, decoded(value)?))
+        Some((decoded(name)?.into_owned(), decoded(value)?.into_owned()))
     };
     let malformed = || {
         let detail =
@@ -20,7 +22,10 @@ pub fn urlencoded(text: &str, what: &str) -> Result<Pairs, Problem> {
     parts.map(|part| pair(part).ok_or_else(malformed)).collect()
 }
 
-fn decoded(text: &str) -> Option<String> {
+pub fn decoded(text: &str) -> Option<Cow<'_, str>> {
+    if !text.contains(['%', '+']) {
+        return Some(Cow::Borrowed(text));
+    }
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
@@ -30,7 +35,7 @@ fn decoded(text: &str) -> Option<String> {
             other => other,
         });
     }
-    String::from_utf8(bytes).ok()
+    String::from_utf8(bytes).ok().map(Cow::Owned)
 }
 
 fn digit(byte: u8) -> Option<u8> {

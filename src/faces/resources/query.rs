@@ -1,5 +1,7 @@
 //! What stands behind the `?` of a record path: filters, search, order, fields and the part of the list that is wanted.
 
+use std::borrow::Cow;
+
 use http::Uri;
 
 use super::negotiate::{Chosen, FORMATS, Wanted};
@@ -59,19 +61,23 @@ pub enum Extent {
 
 /// Whether the query of a request asks for fields; known before the query is understood.
 pub fn chooses_fields(uri: &Uri) -> bool {
-    let query = uri.query().unwrap_or_default();
-    query.split('&').any(|part| part.strip_prefix("fields=").is_some_and(|value| !value.is_empty()))
+    given(uri, "fields").any(|value| !value.is_empty())
 }
 
 /// What the query of a list says of the form that it is wanted in; a format that there is not is told later.
 pub fn chosen(uri: &Uri) -> Chosen {
-    let mut given =
-        uri.query().unwrap_or_default().split('&').filter_map(|part| part.strip_prefix("format="));
-    match given.find_map(format) {
+    match given(uri, "format").find_map(|value| format(&value)) {
         Some(wanted) => Chosen::Format(wanted),
         None if chooses_fields(uri) => Chosen::Fields,
         None => Chosen::Nothing,
     }
+}
+
+/// What a parameter is given; what cannot be decoded is told later too.
+fn given<'u>(uri: &'u Uri, wanted: &'static str) -> impl Iterator<Item = Cow<'u, str>> {
+    let pairs = uri.query().unwrap_or_default().split('&').filter_map(|part| part.split_once('='));
+    let pairs = pairs.filter(move |(name, _)| pairs::decoded(name).is_some_and(|name| name == wanted));
+    pairs.filter_map(|(_, value)| pairs::decoded(value))
 }
 
 fn format(name: &str) -> Option<Wanted> {

@@ -85,6 +85,7 @@ impl Shape {
     }
 
     fn write_line(&self, out: &mut Vec<u8>, mut write: impl FnMut(usize, &Column, &mut Vec<u8>)) {
+        let push = if self.columns.len() == 1 { csv::push_alone } else { csv::push_quoted };
         let mut cell = Vec::new();
         for (position, column) in self.columns.iter().enumerate() {
             if position > 0 {
@@ -92,7 +93,7 @@ impl Shape {
             }
             cell.clear();
             write(position, column, &mut cell);
-            csv::push_quoted(out, &cell);
+            push(out, &cell);
         }
         out.extend_from_slice(csv::LINE_END);
     }

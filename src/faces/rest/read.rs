@@ -10,18 +10,18 @@ use http::{HeaderValue, StatusCode};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::events::Streams;
-use crate::engine::{Condition, Count, Engine, Listing, Op, Operation, Outcome, Selection, Slice};
+use crate::engine::{Condition, Count, Engine, Listing, Operation, Outcome, Selection, Slice};
 use crate::error::{Error, Result};
 use crate::faces::answers::Made;
 use crate::faces::problem::Problem;
 use crate::faces::resources::ask::{Ask, look};
-use crate::faces::resources::collection::{Collection, Nested};
+use crate::faces::resources::collection::{Collection, Nested, is};
 use crate::faces::resources::negotiate::Wanted;
 use crate::faces::resources::query::{Query, Takes, refused};
 use crate::faces::resources::rows::{Form, Read, Rows};
 use crate::faces::resources::shape::Shape;
 use crate::faces::tags;
-use crate::model::{FieldId, TypeId, Value};
+use crate::model::TypeId;
 
 const X_TOTAL_COUNT: HeaderName = HeaderName::from_static("x-total-count");
 
@@ -132,12 +132,12 @@ impl Ask<'_> {
         if is_whole {
             reading.listing.slice = Slice::First { first: 1_000, after: None };
         }
+        let id = above;
         let above = above.map(|id| Operation::Get {
             record: self.collection.record,
             id,
             selection: Arc::new(Selection::new(vec![self.record().id_field()], Vec::new())),
         });
-        let id = above.as_ref().map(id_of);
         let before = self.site.answers.state();
         let (first, outcomes) = reading.part(above, false).await.map_err(refused)?;
         if let (Some(id), Some(Outcome::Missing)) = (id, outcomes.first()) {
@@ -180,16 +180,6 @@ impl Ask<'_> {
     }
 }
 
-fn id_of(operation: &Operation) -> i64 {
-    match operation {
-        Operation::Get { id, .. } | Operation::Update { id, .. } | Operation::Delete { id, .. } => *id,
-        Operation::List { .. }
-        | Operation::Create { .. }
-        | Operation::Changed { .. }
-        | Operation::Plain(_) => 0,
-    }
-}
-
 /// Of everything that the answer says, so that it is exact whatever changed; two forms of an empty list differ too.
 fn tag(wanted: Wanted, bytes: &[u8], links: Option<&str>, total: Option<u64>) -> String {
     let mut hash = Xxh3::new();
@@ -212,10 +202,6 @@ pub fn closed(form: Form, mut bytes: Vec<u8>) -> Vec<u8> {
         Form::One | Form::Ndjson | Form::Csv | Form::Lines | Form::Events => {}
     }
     bytes
-}
-
-pub fn is(field: FieldId, id: i64) -> Condition {
-    Condition { field, op: Op::Eq, value: Value::Int(id) }
 }
 
 /// A list while it is read.

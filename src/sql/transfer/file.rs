@@ -22,6 +22,12 @@ impl Partial {
         Ok(partial)
     }
 
+    /// What an interrupted command left there, as it is. None where another may still be writing it.
+    pub fn left(path: &Path) -> Result<Option<Partial>, Failed> {
+        let left = partial::Partial::left(path).map_err(|error| Failed::at(path, error))?;
+        Ok(left.map(Partial))
+    }
+
     pub fn path(&self) -> &Path {
         &self.0.path
     }
@@ -40,6 +46,10 @@ impl Partial {
 
 impl Drop for Partial {
     fn drop(&mut self) {
+        // From then on the name is free for another command.
+        if self.0.is_placed {
+            return;
+        }
         for suffix in JOURNALS {
             // What cannot be removed now goes when the command is run again.
             let _ = fs::remove_file(with(self.path(), suffix));
@@ -100,4 +110,28 @@ fn with(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
     PathBuf::from(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journal_goes_with_its_file_and_with_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("x");
+        let journal = folder.path().join("x.partial-journal");
+        let made = || {
+            let partial = Partial::beside(&place).unwrap();
+            fs::write(&journal, "").unwrap();
+            partial
+        };
+        drop(made());
+        assert!(!journal.exists());
+        made().place(&place).unwrap();
+        assert!(journal.exists(), "by now another command may have made it");
+        fs::write(folder.path().join("x.partial"), "half").unwrap();
+        drop(Partial::left(&place).unwrap());
+        assert!(!journal.exists());
+    }
 }
