@@ -199,13 +199,12 @@ impl Answers {
             return StatusCode::INTERNAL_SERVER_ERROR.into_response();
         };
         let kept = Kept::of(&head.headers, &body);
-        self.shelf.write().unwrap_or_else(PoisonError::into_inner).put(asked, kept, before, self.capacity);
+        let mut shelf = self.shelf.write().unwrap_or_else(PoisonError::into_inner);
+        let outdated = shelf.put(asked, kept, before, self.capacity);
+        // To free many answers takes a while, and others wait for the shelf.
+        drop(shelf);
+        drop(outdated);
         Response::from_parts(head, Body::from(body))
-    }
-
-    /// Bytes in use, by estimate.
-    pub fn bytes(&self) -> usize {
-        self.shelf.read().unwrap_or_else(PoisonError::into_inner).bytes
     }
 }
 
@@ -216,10 +215,15 @@ impl Shelf {
         Some((entry.kept.clone(), self.state?))
     }
 
-    fn put(&mut self, asked: &Asked<'_>, kept: Kept, state: State, capacity: usize) {
-        if self.state != Some(state) {
-            *self = Shelf { state: Some(state), ..Shelf::default() };
-        }
+    /// Gives back what is worth nothing any more.
+    fn put(&mut self, asked: &Asked<'_>, kept: Kept, state: State, capacity: usize) -> Option<Shelf> {
+        let anew = || Shelf { state: Some(state), ..Shelf::default() };
+        let outdated = (self.state != Some(state)).then(|| std::mem::replace(self, anew()));
+        self.add(asked, kept, capacity);
+        outdated
+    }
+
+    fn add(&mut self, asked: &Asked<'_>, kept: Kept, capacity: usize) {
         let bytes = kept.bytes() + asked.bytes();
         // One answer must not push all others out.
         if bytes > capacity / 4 {
