@@ -92,7 +92,7 @@ impl Ticket {
         let (method, id, bytes) = (self.method.as_str(), self.id.as_str(), self.bytes);
         let client = self.client.map(tracing::field::display);
         let path = self.uri.path();
-        let path = path.get(..PATH_SHOWN).unwrap_or(path);
+        let path = &path[..path.floor_char_boundary(PATH_SHOWN)];
         if is_probe(path) {
             tracing::debug!(method, path, status, ms, bytes, request_id = id, client, "request");
         } else {

@@ -67,6 +67,7 @@ async fn one_line_a_request_and_nothing_secret() {
         .is(200, "Hello");
     server.ask("GET /health/live", "").await.is(200, "ok");
     server.ask("GET /internal", "").await.is(500, "");
+    server.ask(&format!("GET /{}", "\u{e4}".repeat(200)), "").await.is(404, "");
     let mut gone = server.connect().await;
     gone.send(request("GET /slow", "")).await;
     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -81,6 +82,8 @@ async fn one_line_a_request_and_nothing_secret() {
     assert_eq!((&hello["status"], &hello["bytes"]), (&200.into(), &5.into()));
     assert!(hello["ms"].as_f64().is_some_and(|ms| ms > 0.0), "{hello}");
     assert_eq!(lines.of("/slow").await["status"], 499);
+    let cut = format!("/{}", "\u{e4}".repeat(127));
+    assert_eq!(lines.of(&cut).await["status"], 404, "cut before the character that goes beyond 256 bytes");
     let failed = lines.of("/internal").await;
 
     let all = lines.read();
