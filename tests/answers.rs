@@ -72,6 +72,23 @@ fn an_answer_is_given_again_as_it_was() {
     }
 }
 
+/// Whoever comes with cookies of other programs is given what all are given; only what was just done is told to one.
+#[test]
+fn cookies_make_no_answer_another_but_for_the_one_that_tells() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = Process::start(folder.path(), &[]);
+    let mut client = server.client();
+    let mut page = |cookie: &str| {
+        let reply = client.send("GET", "/users", &[("Accept", "text/html"), ("Cookie", cookie)], b"");
+        (reply.text(), repeated(&mut client))
+    };
+    let (first, before) = page("session=1");
+    assert_eq!(page("session=2; other=3"), (first.clone(), before + 1));
+    let (told, still) = page("session=1; flash=created.users.1");
+    assert!(told.contains("User created.") && still == before + 1, "{told}");
+    assert_eq!(page("session=1"), (first, before + 2));
+}
+
 #[test]
 fn with_no_room_nothing_is_given_again() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -36,10 +36,11 @@ pub fn run(matches: &ArgMatches, registry: Registry) -> Result<(), Failure> {
 }
 
 fn serve(app: App, config: Config, registry: Registry) -> Result<(), Failure> {
-    let _log = logging::start(config.log_format);
+    logging::start(config.log_format);
     let runtime = tokio::runtime::Runtime::new().map_err(Failure::run)?;
     let served = runtime.block_on(Trefoil::app(app).config(config).registry(registry).serve());
     // Queries that were cut may still sit in a reader's thread; nobody waits for them.
     runtime.shutdown_background();
+    logging::flush();
     served.map_err(Failure::Start)
 }

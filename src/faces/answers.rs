@@ -23,9 +23,9 @@ use crate::engine::{Engine, State};
 /// Longer requests are answered anew.
 const LONGEST: usize = 16 << 10;
 
-/// Memory of an answer beside its bytes, and of each of its headers.
+/// Memory of an answer beside its bytes, and of a header beside its name and value.
 const BYTES_EACH: usize = 256;
-const BYTES_PER_HEADER: usize = 128;
+const BYTES_PER_HEADER: usize = 64;
 
 /// What decides an answer, beside the data and the schema: which face, and what the request says to it.
 pub struct Asked<'a> {
@@ -88,6 +88,12 @@ struct Kept {
 }
 
 impl Kept {
+    /// The body is copied: what it was written into may be many times as large.
+    fn of(headers: &HeaderMap, body: &[u8]) -> Kept {
+        let headers = headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        Kept { headers, body: Bytes::copy_from_slice(body) }
+    }
+
     /// The answer, or nothing but the news that the client has it.
     fn respond(self, asking: &HeaderMap) -> Response {
         let tag = self.headers.iter().find(|(name, _)| name == ETAG).and_then(|(_, tag)| tag.to_str().ok());
@@ -106,7 +112,9 @@ impl Kept {
     }
 
     fn bytes(&self) -> usize {
-        self.body.len() + self.headers.len() * BYTES_PER_HEADER + BYTES_EACH
+        let header =
+            |(name, value): &(HeaderName, HeaderValue)| name.as_str().len() + value.len() + BYTES_PER_HEADER;
+        self.body.len() + self.headers.iter().map(header).sum::<usize>() + BYTES_EACH
     }
 }
 
@@ -190,15 +198,13 @@ impl Answers {
         let Ok(body) = axum::body::to_bytes(body, usize::MAX).await else {
             return StatusCode::INTERNAL_SERVER_ERROR.into_response();
         };
-        let headers = head.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-        let kept = Kept { headers, body: body.clone() };
-        self.shelf.write().unwrap_or_else(PoisonError::into_inner).put(asked, kept, before, self.capacity);
+        let kept = Kept::of(&head.headers, &body);
+        let mut shelf = self.shelf.write().unwrap_or_else(PoisonError::into_inner);
+        let outdated = shelf.put(asked, kept, before, self.capacity);
+        // To free many answers takes a while, and others wait for the shelf.
+        drop(shelf);
+        drop(outdated);
         Response::from_parts(head, Body::from(body))
-    }
-
-    /// Bytes in use, by estimate.
-    pub fn bytes(&self) -> usize {
-        self.shelf.read().unwrap_or_else(PoisonError::into_inner).bytes
     }
 }
 
@@ -209,10 +215,15 @@ impl Shelf {
         Some((entry.kept.clone(), self.state?))
     }
 
-    fn put(&mut self, asked: &Asked<'_>, kept: Kept, state: State, capacity: usize) {
-        if self.state != Some(state) {
-            *self = Shelf { state: Some(state), ..Shelf::default() };
-        }
+    /// Gives back what is worth nothing any more.
+    fn put(&mut self, asked: &Asked<'_>, kept: Kept, state: State, capacity: usize) -> Option<Shelf> {
+        let anew = || Shelf { state: Some(state), ..Shelf::default() };
+        let outdated = (self.state != Some(state)).then(|| std::mem::replace(self, anew()));
+        self.add(asked, kept, capacity);
+        outdated
+    }
+
+    fn add(&mut self, asked: &Asked<'_>, kept: Kept, capacity: usize) {
         let bytes = kept.bytes() + asked.bytes();
         // One answer must not push all others out.
         if bytes > capacity / 4 {
@@ -255,8 +266,8 @@ mod tests {
     }
 
     fn put(shelf: &mut Shelf, text: &str, bytes: usize, state: i64) {
-        let kept = Kept { headers: Arc::from([]), body: vec![b'x'; bytes].into() };
         let headers = HeaderMap::new();
+        let kept = Kept::of(&headers, &vec![b'x'; bytes]);
         shelf.put(&asked(text, &headers).expect("short"), kept, State([1, state]), 64 << 10);
     }
 
@@ -278,6 +289,19 @@ mod tests {
         }
         put(&mut shelf, "large", 20 << 10, 1);
         assert!(!has(&shelf, "large"), "one answer takes no more than a quarter");
+    }
+
+    #[test]
+    fn an_answer_takes_no_more_than_it_is_counted_for() {
+        let mut roomy = Vec::with_capacity(1 << 20);
+        roomy.extend_from_slice(b"short");
+        let body = Bytes::from(roomy);
+        let kept = Kept::of(&HeaderMap::new(), &body);
+        drop(body);
+        let links = HeaderMap::from_iter([(http::header::LINK, HeaderValue::from_static("</users>"))]);
+        let more = Kept::of(&links, b"short").bytes() - kept.bytes();
+        assert_eq!(more, "link".len() + "</users>".len() + BYTES_PER_HEADER);
+        assert!(Vec::from(kept.body).capacity() < BYTES_EACH);
     }
 
     #[test]

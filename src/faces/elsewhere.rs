@@ -8,6 +8,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 use tower_http::csrf::{CsrfLayer, ProtectionError};
 
+use super::follow::LAST_EVENT_ID;
 use super::headers::X_REQUEST_ID;
 use super::problem::Problem;
 use super::rate::{RATE_LIMIT, RATE_LIMIT_POLICY};
@@ -75,7 +76,6 @@ pub(super) fn cors(origins: &[String]) -> Option<CorsLayer> {
     };
     let methods = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
     let total_count = HeaderName::from_static("x-total-count");
-    let last_event_id = HeaderName::from_static("last-event-id");
     let exposed = [
         ETAG,
         LINK,
@@ -85,7 +85,7 @@ pub(super) fn cors(origins: &[String]) -> Option<CorsLayer> {
         RATE_LIMIT_POLICY,
         X_REQUEST_ID,
         total_count,
-        last_event_id,
+        LAST_EVENT_ID,
     ];
     let layer = CorsLayer::new().allow_origin(allowed).allow_methods(methods).expose_headers(exposed);
     Some(layer.allow_headers(AllowHeaders::mirror_request()).max_age(std::time::Duration::from_secs(3600)))

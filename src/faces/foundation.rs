@@ -1,4 +1,4 @@
-//! The stack of layers under every face: what holds for each response whatever made it.
+//! The common ground of every face: what holds for each response whatever made it.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -141,20 +141,20 @@ impl App {
         let client = Client::of(Some(came.peer.ip()), request.headers(), trusted);
         let mut asker = Asker::of(&request, &client);
         let encodings = packed::Accepted::of(request.headers());
-        let mut ticket = Ticket::new(&request, came.at, &id, &client, &foundation.metrics);
         let way = foundation.way(&request);
-        match &way {
+        let route = match &way {
             Way::Owned(owner) => {
                 asker.speaks = Some(owner.speaks);
-                ticket.route = Route::Known(owner.route.clone());
+                Route::Known(owner.route.clone())
             }
-            Way::Direct(direct) => ticket.route = Route::Known(direct.path.into()),
+            Way::Direct(direct) => Route::Known(direct.path.into()),
             Way::Routed(matched) => {
-                ticket.route = Route::Matched(matched.clone());
                 request.extensions_mut().insert(matched.clone());
                 request.extensions_mut().insert(id.clone());
+                Route::Matched(matched.clone())
             }
-        }
+        };
+        let ticket = Ticket::new(&request, came.at, route, &id, &client, &foundation.metrics);
         request.extensions_mut().insert(client);
 
         let response = foundation.answer_elsewhere(request, came, way).await;

@@ -9,7 +9,7 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use futures_util::StreamExt;
-use http::header::{ACCEPT, ALLOW, COOKIE, HOST};
+use http::header::{ACCEPT, ALLOW, HOST};
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
 use http_body::Body as _;
@@ -403,15 +403,16 @@ impl Front {
     }
 }
 
-/// Everything of a reading that lists and pages look at. The host is in links; cookies tell what was just done.
+/// Everything of a reading that lists and pages look at. The host is in links. Of cookies they know one alone, which tells
+/// what was just done and is for one page.
 fn asked<'r>(head: &'r Parts, body: &Body) -> Option<Asked<'r>> {
     let is_reading = head.method == Method::GET || head.method == Method::HEAD;
-    if !is_reading || !body.is_end_stream() {
+    if !is_reading || !body.is_end_stream() || pages::flash::named(&head.headers).is_some() {
         return None;
     }
     let text = head.uri.path_and_query()?.as_str().as_bytes();
     let [scheme, host] = head.extensions.get::<Client>().map_or([&b""[..]; 2], Client::told);
-    Asked::new(&[b"front", text, scheme, host], &head.headers, &[ACCEPT, COOKIE, HOST])
+    Asked::new(&[b"front", text, scheme, host], &head.headers, &[ACCEPT, HOST])
 }
 
 /// What is served here and where to go: a page for people, lines for shells.

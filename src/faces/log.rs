@@ -26,7 +26,6 @@ const PATH_SHOWN: usize = 256;
 
 /// What metrics call the place that was asked.
 pub(super) enum Route {
-    Unknown,
     Known(Cow<'static, str>),
     /// Known once the router has found it.
     Matched(Matched),
@@ -35,7 +34,6 @@ pub(super) enum Route {
 impl Route {
     fn name(&self) -> Option<&str> {
         match self {
-            Route::Unknown => None,
             Route::Known(name) => Some(name),
             Route::Matched(matched) => matched.path(),
         }
@@ -49,7 +47,7 @@ pub(super) struct Ticket {
     method: Method,
     /// Its query string is never logged: it may hold what a client keeps secret.
     uri: Uri,
-    pub(super) route: Route,
+    route: Route,
     id: RequestId,
     client: Option<IpAddr>,
     status: Option<StatusCode>,
@@ -60,6 +58,7 @@ impl Ticket {
     pub(super) fn new(
         request: &Request,
         arrived: Instant,
+        route: Route,
         id: &RequestId,
         client: &Client,
         metrics: &Arc<Metrics>,
@@ -70,7 +69,7 @@ impl Ticket {
             arrived,
             method: request.method().clone(),
             uri: request.uri().clone(),
-            route: Route::Unknown,
+            route,
             id: id.clone(),
             client: client.address,
             status: None,
@@ -92,7 +91,7 @@ impl Ticket {
         let (method, id, bytes) = (self.method.as_str(), self.id.as_str(), self.bytes);
         let client = self.client.map(tracing::field::display);
         let path = self.uri.path();
-        let path = path.get(..PATH_SHOWN).unwrap_or(path);
+        let path = &path[..path.floor_char_boundary(PATH_SHOWN)];
         if is_probe(path) {
             tracing::debug!(method, path, status, ms, bytes, request_id = id, client, "request");
         } else {

@@ -7,6 +7,7 @@ pub mod becomes;
 pub mod bell;
 pub mod client;
 mod elsewhere;
+mod follow;
 pub mod foundation;
 pub mod front;
 pub mod graphql;

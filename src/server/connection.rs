@@ -220,7 +220,6 @@ async fn answer(
     let request = request.map(|body| if body.is_end_stream() { Body::empty() } else { Body::new(body) });
     let mut response = app.answer(request, came).await;
     if let Some(tunnel) = response.extensions_mut().remove::<Tunnel>() {
-        turns.become_tunnel();
         turns.go_on_as(Next::Tunnel(tunnel));
     }
     let is_endless = response.extensions_mut().remove::<Endless>().is_some() && !is_head;

@@ -5,9 +5,10 @@
 
 use std::cell::RefCell;
 use std::fmt::{self, Write as _};
+use std::fs::File;
 use std::io::{self, Write as _};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::os::fd::AsFd;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use tracing::field::{Field, Visit};
@@ -20,52 +21,52 @@ use crate::model::json;
 /// How long lines gather.
 const PAUSE: Duration = Duration::from_millis(10);
 
+/// Whoever has read nothing for this long will not read the last lines either.
+const PATIENCE: Duration = Duration::from_millis(500);
+
 /// Beyond this, lines are lost rather than kept for nobody.
 const MOST: usize = 4 << 20;
 
-/// Writes events as lines for [`Carrier`].
-pub struct Lines(Arc<Waiting>);
+/// Writes events as lines for the thread that carries them.
+pub struct Lines(&'static Waiting);
 
-/// The thread that writes. Dropping it writes what waits.
-pub struct Carrier {
-    waiting: Arc<Waiting>,
-    thread: Option<JoinHandle<()>>,
-}
-
-#[derive(Default)]
 struct Waiting {
     queue: Mutex<Queue>,
+    /// The thread has something to write …
     changed: Condvar,
+    /// … and now it has written all.
+    written: Condvar,
 }
 
-#[derive(Default)]
 struct Queue {
     bytes: Vec<u8>,
     lost: u64,
-    /// The thread must be woken to see anything.
+    /// Nothing is being written, and the thread must be woken to see anything.
     idle: bool,
-    ended: bool,
 }
 
-/// Where events become lines, and what writes these.
-pub fn start() -> io::Result<(Lines, Carrier)> {
-    let waiting = Arc::new(Waiting::default());
-    let carried = waiting.clone();
-    let thread = std::thread::Builder::new().name("trefoil-log".to_owned()).spawn(move || carried.carry())?;
-    Ok((Lines(waiting.clone()), Carrier { waiting, thread: Some(thread) }))
+/// One for the process, as standard error is: whoever ends the process need not have begun the log.
+static WAITING: Waiting = Waiting::new();
+
+/// Where events become lines, which from now on are carried away.
+pub fn start() -> io::Result<Lines> {
+    // A descriptor of our own: behind the lock of `io::stderr` everybody would wait for whoever reads too slowly.
+    let log = File::from(io::stderr().as_fd().try_clone_to_owned()?);
+    std::thread::Builder::new().name("trefoil-log".to_owned()).spawn(move || WAITING.carry(log))?;
+    Ok(Lines(&WAITING))
 }
 
-impl Drop for Carrier {
-    fn drop(&mut self) {
-        self.waiting.lock().ended = true;
-        self.waiting.changed.notify_all();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
+/// Waits until the lines so far are written, if anybody reads them.
+pub fn flush() {
+    WAITING.flush();
 }
 
 impl Waiting {
+    const fn new() -> Waiting {
+        let queue = Queue { bytes: Vec::new(), lost: 0, idle: true };
+        Waiting { queue: Mutex::new(queue), changed: Condvar::new(), written: Condvar::new() }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -83,35 +84,40 @@ impl Waiting {
         }
     }
 
-    fn carry(&self) {
-        while let Some((bytes, lost)) = self.take() {
+    fn carry(&self, mut log: File) {
+        loop {
+            let (bytes, lost) = self.take();
             // Whoever read the log may be gone; there is nobody to complain to.
-            let _ = io::stderr().write_all(&bytes);
+            let _ = log.write_all(&bytes);
             if lost > 0 {
                 tracing::warn!(lines = lost, "lines of the log were lost: nobody read them");
             }
-            let queue = self.lock();
-            let _ = self.changed.wait_timeout_while(queue, PAUSE, |queue| !queue.ended);
+            std::thread::sleep(PAUSE);
         }
     }
 
-    /// What waits, as soon as something does; nothing at the end.
-    fn take(&self) -> Option<(Vec<u8>, u64)> {
+    /// What waits, as soon as something does.
+    fn take(&self) -> (Vec<u8>, u64) {
         let mut queue = self.lock();
-        while queue.bytes.is_empty() && !queue.ended {
+        while queue.bytes.is_empty() {
             queue.idle = true;
+            self.written.notify_all();
             queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
         queue.idle = false;
-        let (bytes, lost) = (std::mem::take(&mut queue.bytes), std::mem::take(&mut queue.lost));
-        if bytes.is_empty() { None } else { Some((bytes, lost)) }
+        (std::mem::take(&mut queue.bytes), std::mem::take(&mut queue.lost))
+    }
+
+    fn flush(&self) {
+        let _ = self.written.wait_timeout_while(self.lock(), PATIENCE, |queue| !queue.idle);
     }
 }
 
 impl<S: Subscriber> Layer<S> for Lines {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         thread_local!(static LINE: RefCell<Line> = RefCell::default());
-        LINE.with(|line| {
+        // A thread that ends may log when its line is gone already.
+        let _ = LINE.try_with(|line| {
             // A value that logs while it is written down would come here again.
             let Ok(mut line) = line.try_borrow_mut() else { return };
             line.begin(event.metadata().level());
@@ -200,13 +206,13 @@ mod tests {
 
     #[test]
     fn each_event_is_a_line_of_json() {
-        let waiting = Arc::new(Waiting::default());
-        let subscriber = tracing_subscriber::registry().with(Lines(waiting.clone()));
+        static WAITING: Waiting = Waiting::new();
+        let subscriber = tracing_subscriber::registry().with(Lines(&WAITING));
         tracing::subscriber::with_default(subscriber, || {
             tracing::info!(path = "/a\"b\n", status = 200_u16, ms = 1.5, was = true, left = -1, "request");
             tracing::warn!(client = %std::net::Ipv4Addr::LOCALHOST, cause = ?"x", odd = f64::NAN, "{}", "two words");
         });
-        let text = String::from_utf8(std::mem::take(&mut waiting.lock().bytes)).expect("UTF-8");
+        let text = String::from_utf8(WAITING.take().0).expect("UTF-8");
         let lines: Vec<serde_json::Value> =
             text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
         let [first, second] = lines.as_slice() else { panic!("{text}") };
@@ -227,12 +233,12 @@ mod tests {
 
     #[test]
     fn what_nobody_takes_is_lost_and_counted() {
-        let waiting = Waiting::default();
+        let waiting = Waiting::new();
         let line = [b'x'; 1 << 10];
         for _ in 0..MOST / line.len() + 3 {
             waiting.add(&line);
         }
-        let (bytes, lost) = waiting.take().expect("something waits");
+        let (bytes, lost) = waiting.take();
         assert_eq!((bytes.len(), lost), (MOST, 3));
     }
 }

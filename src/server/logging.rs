@@ -6,23 +6,27 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, registry};
 
-use super::log_lines::{self, Carrier};
+use super::log_lines;
+pub use super::log_lines::flush;
 use crate::config::LogFormat;
 
 /// Read by habit of all programs that log with this library, when everything at level info is not what is wanted.
 const FILTER: &str = "RUST_LOG";
 
-/// Does nothing if the program that embeds us has already set up its own. What is given back writes the last lines
-/// when it is dropped.
-pub fn start(format: LogFormat) -> Option<Carrier> {
+/// Does nothing if the program that embeds us has already set up its own. Whoever ends the process calls [`flush`].
+pub fn start(format: LogFormat) {
+    if tracing::dispatcher::has_been_set() {
+        return;
+    }
     let filter = EnvFilter::try_from_env(FILTER).unwrap_or_else(|_| EnvFilter::new("info"));
     let pretty = match format {
         LogFormat::Auto => io::stderr().is_terminal(),
         LogFormat::Pretty => true,
         LogFormat::Json => false,
     };
-    if !pretty && let Ok((lines, carrier)) = log_lines::start() {
-        return registry().with(filter).with(lines).try_init().is_ok().then_some(carrier);
+    if !pretty && let Ok(lines) = log_lines::start() {
+        let _ = registry().with(filter).with(lines).try_init();
+        return;
     }
     // Whoever read the log may be gone. Complaining about that on the same stream would panic, and the signal that is to
     // end the server would never be acted on.
@@ -31,6 +35,9 @@ pub fn start(format: LogFormat) -> Option<Carrier> {
         .with_writer(io::stderr)
         .with_target(false)
         .log_internal_errors(false);
-    let _ = lines.with_ansi(io::stderr().is_terminal()).compact().try_init();
-    None
+    let _ = if pretty {
+        lines.with_ansi(io::stderr().is_terminal()).compact().try_init()
+    } else {
+        lines.json().flatten_event(true).try_init()
+    };
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use super::logging;
 pub use crate::faces::shutdown::Shutdown;
 
 /// The signals that end the process; from [`Signals::hear`] on they no longer do so by themselves.
@@ -41,6 +42,7 @@ impl Signals {
     pub async fn exit(&mut self) -> ! {
         let number = self.next().await;
         tracing::warn!("stopped at once");
+        logging::flush();
         std::process::exit(128 + number);
     }
 

@@ -80,16 +80,13 @@ impl Turns {
     }
 
     /// From here on the bytes are another protocol's.
-    pub fn become_tunnel(&self) {
-        self.tunnel.store(true, Ordering::Relaxed);
-    }
-
     pub fn is_tunnel(&self) -> bool {
         self.tunnel.load(Ordering::Relaxed)
     }
 
     /// After the head that is written now the connection is something else.
     pub fn go_on_as(&self, next: Next) {
+        self.tunnel.store(matches!(next, Next::Tunnel(_)), Ordering::Relaxed);
         *lock(&self.next) = Some(next);
         self.last.store(true, Ordering::Relaxed);
     }

@@ -1,14 +1,16 @@
 //! The log: one line a request, with what helps and without what is secret.
 
 use std::io::{self, BufRead, BufReader};
-use std::process::Stdio;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use super::{request, start, usual};
 use serde_json::Value;
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::support::{Client, command};
+use crate::support::{Client, Process, command};
 
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<u8>>>);
@@ -45,7 +47,7 @@ impl Lines {
             if let Some(line) = self.read().into_iter().find(|line| line["path"] == path) {
                 return line;
             }
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            tokio::time::sleep(Duration::from_millis(10)).await;
         }
         panic!("no line for {path} in {:?}", self.read())
     }
@@ -65,9 +67,10 @@ async fn one_line_a_request_and_nothing_secret() {
         .is(200, "Hello");
     server.ask("GET /health/live", "").await.is(200, "ok");
     server.ask("GET /internal", "").await.is(500, "");
+    server.ask(&format!("GET /{}", "\u{e4}".repeat(200)), "").await.is(404, "");
     let mut gone = server.connect().await;
     gone.send(request("GET /slow", "")).await;
-    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
     drop(gone);
 
     let hello = lines.of("/hello").await;
@@ -79,6 +82,8 @@ async fn one_line_a_request_and_nothing_secret() {
     assert_eq!((&hello["status"], &hello["bytes"]), (&200.into(), &5.into()));
     assert!(hello["ms"].as_f64().is_some_and(|ms| ms > 0.0), "{hello}");
     assert_eq!(lines.of("/slow").await["status"], 499);
+    let cut = format!("/{}", "\u{e4}".repeat(127));
+    assert_eq!(lines.of(&cut).await["status"], 404, "cut before the character that goes beyond 256 bytes");
     let failed = lines.of("/internal").await;
 
     let all = lines.read();
@@ -95,15 +100,12 @@ async fn one_line_a_request_and_nothing_secret() {
     );
 }
 
-/// The pipe holds some hundred lines; what is beyond waits for the reader, and no request does.
-#[test]
-fn a_log_that_nobody_reads_holds_up_nobody() {
-    let folder = tempfile::tempdir().expect("a folder");
+/// A server whose log is read as far as to where it listens, and a thousand requests more than a pipe holds lines.
+fn asked_much_and_read_little(folder: &Path) -> (Child, impl Iterator<Item = String> + use<>) {
     let arguments = ["--port", "0", "--log-format", "json", "--database", "memory:"];
-    let mut child =
-        command(folder.path(), &arguments).stderr(Stdio::piped()).spawn().expect("the binary runs");
-    let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
-    let address = lines.by_ref().map_while(Result::ok).find_map(|line| {
+    let mut child = command(folder, &arguments).stderr(Stdio::piped()).spawn().expect("the binary runs");
+    let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines().map_while(Result::ok);
+    let address = lines.by_ref().find_map(|line| {
         let (_, rest) = line.split_once("listening on http://localhost:")?;
         rest.split(|c: char| !c.is_ascii_digit()).next()?.parse::<u16>().ok()
     });
@@ -112,10 +114,44 @@ fn a_log_that_nobody_reads_holds_up_nobody() {
     for _ in 0..1_000 {
         assert_eq!(client.send("GET", &path, &[], b"").status, 200);
     }
+    (child, lines)
+}
+
+/// The pipe holds some hundred lines; what is beyond waits for the reader, and no request does.
+#[test]
+fn a_log_that_nobody_reads_holds_up_nobody() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut child, lines) = asked_much_and_read_little(folder.path());
     // As soon as somebody reads again, all of them come.
-    let read =
-        lines.map_while(Result::ok).filter(|line| line.contains("\"path\":\"/hello\"")).take(1_000).count();
+    let read = lines.filter(|line| line.contains("\"path\":\"/hello\"")).take(1_000).count();
     assert_eq!(read, 1_000);
     child.kill().expect("it runs");
     child.wait().expect("it ends");
+}
+
+#[test]
+fn a_log_that_nobody_reads_does_not_keep_the_server_from_ending() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut child, _unread) = asked_much_and_read_little(folder.path());
+    let sent = Command::new("kill").arg(child.id().to_string()).status();
+    assert!(sent.expect("kill runs").success());
+    let ended = (0..500).find_map(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        child.try_wait().expect("a child of ours")
+    });
+    if ended.is_none() {
+        child.kill().expect("it runs");
+    }
+    assert_eq!(ended.and_then(|status| status.code()), Some(0));
+}
+
+#[test]
+fn the_last_line_is_written_however_the_server_ends() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut server = Process::start(folder.path(), &["--shutdown-delay", "20s"]);
+    server.signal("TERM");
+    server.wait_for("stopping");
+    server.signal("TERM");
+    assert_eq!(server.ended_within(Duration::from_secs(5)).code(), Some(128 + 15));
+    server.wait_for("stopped at once");
 }

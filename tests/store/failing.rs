@@ -130,3 +130,27 @@ async fn what_was_acknowledged_is_there_after_reopening() {
     let bench = Bench::with(store, folder);
     assert_eq!(show(&bench.rows(bench.get("User", 1, "name")).await), "Ada");
 }
+
+/// All of them are looked up together.
+#[tokio::test]
+async fn a_damaged_page_fails_only_who_reads_it() {
+    let bench = Bench::new();
+    for number in 1..=40 {
+        let name = format!("student {number} {}", "x".repeat(1_500));
+        bench.make("Student", &[("name", text(&name))]).await;
+    }
+    let Bench { store, place: Place::Folder(folder), .. } = bench else { panic!("no folder") };
+    drop(store);
+    let file = folder.path().join("trefoil.db");
+    let mut bytes = std::fs::read(&file).unwrap();
+    let at = bytes.windows(11).position(|part| part == b"student 20 ").unwrap();
+    let page = at / 4096 * 4096;
+    assert_eq!(bytes[page], 0x0d, "a leaf of a table");
+    bytes[page] = 0xff;
+    std::fs::write(&file, bytes).unwrap();
+    let bench = Bench::with(SqliteStore::open(Some(&file), options()).unwrap(), folder);
+    let jobs = (1..=40).map(|id| bench.store.run(bench.job(vec![bench.get("Student", id, "name")])));
+    let ends = futures_util::future::join_all(jobs).await;
+    let failed: Vec<usize> = (1..=40).filter(|id| ends[id - 1].is_err()).collect();
+    assert!(failed.contains(&20) && failed.len() <= 2, "{failed:?}");
+}

@@ -112,6 +112,10 @@ fn the_header_goes_before_the_extension_and_an_empty_one_is_none() {
     let id = first.lines().find_map(|line| line.strip_prefix("id: ")).expect("an id").to_owned();
     assert!(body.take("\n\n").contains("\"name\":\"b\""));
 
+    let no_text = [&head[..], &[("Last-Event-ID", "\u{e4}")]].concat();
+    let told = Body::open(&server, "POST", "/graphql", &no_text, &request).take("\n\n");
+    assert!(told.contains("EVENT_ID_UNKNOWN"), "what is no text was never given: {told}");
+
     let both = json!({ "query": CREATED, "extensions": { "lastEventId": start } }).to_string();
     let mut body =
         Body::open(&server, "POST", "/graphql", &[&head[..], &[("Last-Event-ID", &id)]].concat(), &both);

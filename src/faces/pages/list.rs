@@ -6,7 +6,6 @@ use axum::response::Response;
 
 use super::Served;
 use super::filters::Filters;
-use super::flash;
 use super::listed::Listed;
 use super::look::{Found, PART, look};
 use super::words::MOST_COUNTED;
@@ -65,10 +64,7 @@ impl Served {
         };
         let listed =
             Listed { served: self, ask, place: &place, filters: &filters, above, choices: found, rows };
-        let response = ask.kept(listed.response()?);
-        // A cookie that tells what was done is for one page alone.
-        let is_anyones = flash::named(ask.headers()).is_none();
-        Ok(if is_anyones { Made::mark(before, response) } else { response })
+        Ok(Made::mark(before, ask.kept(listed.response()?)))
     }
 
     /// The record above is asked for with the list: that it is there, and what it is called.

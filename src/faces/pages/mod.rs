@@ -10,7 +10,7 @@ mod downloads;
 mod effects;
 mod error;
 mod filters;
-mod flash;
+pub mod flash;
 mod form;
 mod home;
 mod kept;

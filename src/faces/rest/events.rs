@@ -8,14 +8,14 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName};
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+use http::header::CONTENT_TYPE;
+use tokio::time::Interval;
 
 use super::snapshot::Snapshot;
 use crate::engine::changes::{Settled, cell_of};
 use crate::engine::{Change, Deed, Feed, Row, Stretch};
 use crate::error::{Error, Result};
-use crate::faces::becomes::Endless;
+use crate::faces::follow;
 use crate::faces::metrics::{Metrics, Open};
 use crate::faces::problem::Problem;
 use crate::faces::resources::ask::Ask;
@@ -26,25 +26,12 @@ use crate::faces::shutdown::{Drained, Shutdown};
 use crate::faces::tags;
 use crate::model::Cell;
 
-const LAST_EVENT_ID: &str = "last-event-id";
-
-/// nginx gathers a response before it passes it on, unless it is told not to.
-const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
-
 /// What every stream needs beside the records.
 #[derive(Clone)]
 pub struct Streams {
     pub heartbeat: Duration,
     pub metrics: Metrics,
     pub shutdown: Shutdown,
-}
-
-impl Streams {
-    fn beat(&self) -> Interval {
-        let mut interval = interval_at(Instant::now() + self.heartbeat, self.heartbeat);
-        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        interval
-    }
 }
 
 impl Ask<'_> {
@@ -57,20 +44,14 @@ impl Ask<'_> {
             Some((Ok::<_, Infallible>(Bytes::from(bytes)), live))
         });
         let headers = [(CONTENT_TYPE, Wanted::Events.content_type())];
-        let mut response = self.negotiated((headers, Body::from_stream(body)).into_response());
-        response.headers_mut().insert(CACHE_CONTROL, "no-store".parse().expect("visible ASCII"));
-        response.headers_mut().insert(BUFFERING, "no".parse().expect("visible ASCII"));
-        response.extensions_mut().insert(Endless);
-        Ok(response)
+        Ok(follow::endless(self.negotiated((headers, Body::from_stream(body)).into_response())))
     }
 
     async fn follow(&self, query: &Query, streams: &Streams) -> Result<Live> {
         let engine = &self.site.engine;
         let feed = engine.feed();
         let settled = feed.settled().await;
-        // What is no text is no id that was ever given: the client must learn of it.
-        let last = self.headers().get(LAST_EVENT_ID).map(|id| id.to_str().unwrap_or("?"));
-        let last = last.filter(|id| !id.is_empty());
+        let last = follow::last_event_id(self.headers());
         let (at, reset) = match last {
             None => (feed.now().await?, None),
             Some(id) => match feed.place(id).await {
@@ -95,7 +76,7 @@ impl Ask<'_> {
             shape,
             phase: reset.map_or(Phase::Start, Phase::Reset),
             snapshot,
-            beat: streams.beat(),
+            beat: follow::heartbeat(streams.heartbeat),
             drained: streams.shutdown.drained(),
             open: streams.metrics.subscribed("rest"),
         })

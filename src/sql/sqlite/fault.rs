@@ -81,3 +81,8 @@ pub fn wants_new_connection(error: &rusqlite::Error) -> bool {
             | ffi::SQLITE_NOMEM
     )
 }
+
+/// Whether others, who read other pages, may fare better. A lock, for one, would make each of them wait in turn.
+pub fn is_of_one_page(error: &rusqlite::Error) -> bool {
+    matches!(primary(error), ffi::SQLITE_CORRUPT | ffi::SQLITE_IOERR)
+}

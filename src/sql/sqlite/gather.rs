@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Shared;
-use super::fault::to_error;
+use super::fault::{is_of_one_page, to_error};
 use super::readers::{self, Pool};
 use super::session::Session;
 use super::ticket::{Ticket, Verdict, guarded};
@@ -67,23 +67,31 @@ fn own_shard() -> usize {
 
 fn serve(pool: &Pool, shared: &Shared, together: Vec<Ticket>) {
     let mut left = together.into_iter();
-    let run = pool.with(shared, |session| {
-        let snapshot = left.len() > 1;
-        if snapshot {
-            session.control("BEGIN")?;
+    while let before @ 1.. = left.len() {
+        let run = pool.with(shared, |session| {
+            let snapshot = before > 1;
+            if snapshot {
+                session.control("BEGIN")?;
+            }
+            for ticket in left.by_ref() {
+                answer(session, ticket)?;
+            }
+            if snapshot { session.control("ROLLBACK") } else { Ok(()) }
+        });
+        if let Err(error) = run
+            && (left.len() == before || !is_of_one_page(&error))
+        {
+            left.by_ref().for_each(|ticket| ticket.answer(Verdict::Refused(to_error(&error))));
         }
-        for ticket in left.by_ref() {
-            answer(session, ticket)?;
-        }
-        if snapshot { session.control("ROLLBACK") } else { Ok(()) }
-    });
-    if let Err(error) = run {
-        left.for_each(|ticket| ticket.answer(Verdict::Refused(to_error(&error))));
     }
 }
 
-/// The error is the connection's; then it is of no use to the others either.
+/// After an error the snapshot may be gone, so whoever is left needs another.
 fn answer(session: Session<'_>, mut ticket: Ticket) -> rusqlite::Result<()> {
+    if !ticket.is_wanted() {
+        ticket.answer(Verdict::Refused(Error::Cancelled));
+        return Ok(());
+    }
     match guarded(|| readers::run(session, &mut ticket.job, &ticket.programs)) {
         Ok(Ok(())) => ticket.answer(Verdict::Answered),
         Ok(Err(error)) => {

@@ -6,6 +6,9 @@ use bytes::Bytes;
 
 use super::{multipart, sse};
 
+/// Bytes of a part beside its payload.
+const PART_AROUND: usize = 128;
+
 /// One answer.
 #[derive(Debug)]
 pub struct Event {
@@ -37,8 +40,21 @@ impl Event {
         self.part.get_or_init(|| multipart::event(&self.id, &self.payload)).clone()
     }
 
-    /// About the bytes it takes.
+    /// About the most bytes it will ever take: it is asked before anybody wants a part.
     pub fn weight(&self) -> usize {
-        size_of::<Event>() + self.id.len() + self.block.len() + self.part.get().map_or(0, Bytes::len)
+        size_of::<Event>() + self.id.len() + self.block.len() + self.payload.len() + PART_AROUND
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_weighs_what_it_will_take_in_every_form() {
+        let event = Event::new(1, "0123456789abcdef-1".into(), &[b'x'; 10_000]);
+        let weight = event.weight();
+        assert!(weight >= event.block().len() + event.part().len());
+        assert_eq!(weight, event.weight());
     }
 }

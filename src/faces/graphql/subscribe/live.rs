@@ -9,7 +9,7 @@ use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::Stream;
-use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderName, VARY};
+use http::header::{ACCEPT, CONTENT_TYPE, VARY};
 use http::{HeaderMap, HeaderValue};
 use tokio::time::Interval;
 
@@ -17,15 +17,10 @@ use super::choice::Transport;
 use super::event::Event;
 use super::streams::Streams;
 use super::{Step, Subscription, multipart, sse};
-use crate::faces::becomes::Endless;
+use crate::faces::follow::{self, LAST_EVENT_ID};
 use crate::faces::graphql::failure::Failure;
 use crate::faces::metrics::Open;
 use crate::faces::shutdown::Drained;
-
-/// nginx gathers a response before it passes it on, unless it is told not to.
-const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
-
-const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 impl Transport {
     pub const fn name(self) -> &'static str {
@@ -81,8 +76,7 @@ impl Transport {
 /// Where a client comes back to by the header. It goes before what the request itself says: browsers write it when
 /// they come back to an address that stays the same.
 pub fn place(headers: &HeaderMap) -> Option<String> {
-    let id = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok());
-    id.filter(|id| !id.is_empty()).map(str::to_owned)
+    follow::last_event_id(headers).map(str::to_owned)
 }
 
 /// The answer to a subscription that has begun.
@@ -96,8 +90,7 @@ pub fn respond(subscription: Subscription, transport: Transport, streams: &Arc<S
         subscription,
         phase: Phase::Start,
     };
-    let mut response = streamed(Body::from_stream(live), transport);
-    response.extensions_mut().insert(Endless);
+    let mut response = follow::endless(streamed(Body::from_stream(live), transport));
     if let Ok(place) = place {
         response.headers_mut().insert(LAST_EVENT_ID, place);
     }
@@ -106,21 +99,19 @@ pub fn respond(subscription: Subscription, transport: Transport, streams: &Arc<S
 
 /// The answer to one that cannot begin: in the stream, because browsers show nobody the body of any other answer.
 pub fn reject(failures: &[Failure], transport: Transport) -> Response {
-    streamed(Body::from(transport.rejected(failures)), transport)
+    follow::passing(streamed(Body::from(transport.rejected(failures)), transport))
 }
 
 /// One answer as a stream that ends with it.
 pub fn single(answer: &[u8]) -> Response {
-    streamed(Body::from(sse::single(answer)), Transport::Events)
+    follow::passing(streamed(Body::from(sse::single(answer)), Transport::Events))
 }
 
 fn streamed(body: Body, transport: Transport) -> Response {
     let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, transport.content_type());
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(VARY, ACCEPT.into());
-    headers.insert(BUFFERING, HeaderValue::from_static("no"));
     response
 }
 

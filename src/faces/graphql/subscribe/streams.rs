@@ -1,8 +1,9 @@
 //! What all open subscriptions share, whatever carries them: the settings, the count, and the news that the server stops.
 
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+use tokio::time::Interval;
 
 use crate::config::Config;
+use crate::faces::follow;
 use crate::faces::metrics::Metrics;
 use crate::faces::shutdown::Shutdown;
 
@@ -17,11 +18,7 @@ impl Streams {
         Streams { config: config.clone(), metrics: metrics.clone(), shutdown: shutdown.clone() }
     }
 
-    /// Ticks whenever a sign of life is due.
     pub fn heartbeat(&self) -> Interval {
-        let period = self.config.heartbeat;
-        let mut interval = interval_at(Instant::now() + period, period);
-        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        interval
+        follow::heartbeat(self.config.heartbeat)
     }
 }
