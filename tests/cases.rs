@@ -252,6 +252,7 @@ fn config(case: &Case, kept: &Kept) -> Config {
             "limits.depth" => config.limits.depth = number(),
             "limits.tokens" => config.limits.tokens = number(),
             "limits.aliases" => config.limits.aliases = number(),
+            "limits.conditions" => config.limits.conditions = number(),
             "limits.cost" => config.limits.cost = number(),
             "limits.body" => config.limits.body = number(),
             "limits.headers" => config.limits.headers = number(),

@@ -37,6 +37,19 @@ text: "😀", int: -5, float: -2.5, flag: false, long: "9223372036854775807", de
 text: "ﬀ", int: 0, float: 0, flag: true, long: "9223372036854775806", decimal: "100000000000000000000000000000.5", date: "2026-12-30", colour: RED
 "#;
 
+/// Databases take only so many terms in an order.
+#[test]
+fn a_field_sorts_once_however_often_it_is_named() {
+    let config = Config { database: Database::Memory, ..Config::default() };
+    let server = Server::start(Trefoil::sample(), config);
+    let mut client = Client::of(&server);
+    let query = "query($by: [String!]) { products(size: 2, orderBy: $by) { name } }";
+    let mut ask = |by: &[&str]| client.graphql_with(query, json!({ "by": by }));
+    let once = ask(&["-name"]);
+    assert_eq!(once["data"]["products"].as_array().map(Vec::len), Some(2), "{once}");
+    assert_eq!(ask(&["-name"; 3_000]), once);
+}
+
 #[test]
 fn cursors_lead_through_the_whole_list_in_every_order() {
     let folder = tempfile::tempdir().unwrap();

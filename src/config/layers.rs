@@ -114,12 +114,21 @@ fn variable(name: &str) -> Result<Option<&'static Setting>, String> {
     Err(format!("{name}: no such setting; {hint}"))
 }
 
-/// Values that are right one by one and wrong together.
+/// SQLite takes expressions of a thousand levels, and each condition is one.
+const MOST_CONDITIONS: usize = 500;
+
+/// Values that are right one by one and wrong together, or wrong with what they are for.
 fn contradictions(config: &Config) -> Vec<String> {
     let mut found = Vec::new();
     let (size, most) = (config.limits.page_size, config.limits.max_page_size);
     if size > most {
         found.push(format!("limit-page-size is {size} and limit-max-page-size only {most}"));
+    }
+    let conditions = config.limits.conditions;
+    if conditions > MOST_CONDITIONS {
+        found.push(format!(
+            "limit-conditions is {conditions}, more than the {MOST_CONDITIONS} that every database takes"
+        ));
     }
     found
 }
@@ -246,6 +255,8 @@ mod tests {
 
     #[test]
     fn a_page_is_not_larger_than_the_largest() {
+        let mistakes = settle(&[], &[("TREFOIL_LIMIT_CONDITIONS", "501")], &[]).unwrap_err();
+        assert_eq!(mistakes, ["limit-conditions is 501, more than the 500 that every database takes"]);
         let mistakes = settle(&[], &[("TREFOIL_LIMIT_PAGE_SIZE", "2000")], &[]).unwrap_err();
         assert_eq!(mistakes, ["limit-page-size is 2000 and limit-max-page-size only 1000"]);
     }

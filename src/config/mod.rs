@@ -102,6 +102,7 @@ pub struct Limits {
     pub cost: usize,
     pub page_size: usize,
     pub max_page_size: usize,
+    pub conditions: usize,
     /// Bytes of parsed and planned documents kept for re-use.
     pub document_cache: usize,
     /// Bytes of answers kept for exact re-use; none with 0.
@@ -134,6 +135,7 @@ impl Default for Limits {
             cost: 10_000,
             page_size: 20,
             max_page_size: 1_000,
+            conditions: 100,
             document_cache: 32 << 20,
             answer_cache: 32 << 20,
             page_parts: 8 << 20,

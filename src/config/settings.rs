@@ -107,6 +107,12 @@ pub static SETTINGS: &[Setting] = &[
     setting!("limit-page-size", Count, limits.page_size, "Records on a page when the request does not say"),
     setting!("limit-max-page-size", Count, limits.max_page_size, "Records a request may ask for on one page"),
     setting!(
+        "limit-conditions",
+        Count,
+        limits.conditions,
+        "Conditions that a request may filter one list by"
+    ),
+    setting!(
         "limit-document-cache",
         Size,
         limits.document_cache,

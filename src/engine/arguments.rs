@@ -194,7 +194,9 @@ impl Given {
             Role::Size => self.size = Some(integer(name, &value)?),
             Role::First => self.first = Some(integer(name, &value)?),
             Role::After => self.after = Some(text(name, value)?),
-            Role::OrderBy => self.order.extend(orders(record, name, value)?),
+            Role::OrderBy => {
+                orders(record, name, value)?.into_iter().for_each(|one| one.follow(&mut self.order))
+            }
             Role::Where => self.conditions.extend(conditions(record, name, value)?),
             Role::Unknown => return Err(vec![Violation::new(name, "UNKNOWN", unknown(record, verb, name))]),
         }
@@ -223,7 +225,8 @@ impl Given {
 
     fn listing(self, limits: &PlanLimits) -> Result<Listing> {
         let slice = self.slice(limits)?;
-        Ok(Listing { conditions: self.conditions, order: self.order, slice, ..Listing::default() })
+        let conditions = window::conditions(limits, self.conditions)?;
+        Ok(Listing { conditions, order: self.order, slice, ..Listing::default() })
     }
 
     fn slice(&self, limits: &PlanLimits) -> Result<Slice> {

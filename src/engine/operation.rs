@@ -114,6 +114,15 @@ pub struct Order {
     pub descending: bool,
 }
 
+impl Order {
+    /// A field that is there already sorts nothing any more.
+    pub fn follow(self, orders: &mut Vec<Order>) {
+        if !orders.iter().any(|known| known.field == self.field) {
+            orders.push(self);
+        }
+    }
+}
+
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Slice {
     #[default]

@@ -146,11 +146,13 @@ pub enum Test {
 pub struct PlanLimits {
     pub page_size: i64,
     pub max_page_size: i64,
+    /// Of one list.
+    pub conditions: usize,
 }
 
 impl Default for PlanLimits {
     fn default() -> Self {
-        PlanLimits { page_size: 20, max_page_size: 1_000 }
+        PlanLimits { page_size: 20, max_page_size: 1_000, conditions: 100 }
     }
 }
 

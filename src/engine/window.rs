@@ -1,8 +1,19 @@
-//! Which part of a list is asked for: pages and cursors, and the sizes that limits allow.
+//! Which part of a list is asked for: conditions, pages and cursors, as far as limits allow.
 
-use super::operation::Slice;
+use super::operation::{Condition, Slice};
 use super::plan::PlanLimits;
 use crate::error::{Error, Result};
+
+/// The conditions of one list, if they are not too many: a database takes only so many in one statement.
+pub fn conditions(limits: &PlanLimits, conditions: Vec<Condition>) -> Result<Vec<Condition>> {
+    let (found, most) = (conditions.len(), limits.conditions);
+    if found > most {
+        return Err(Error::Limit(format!(
+            "the number of conditions is {found}, more than the {most} that limits.conditions allows"
+        )));
+    }
+    Ok(conditions)
+}
 
 /// Page `page` of pages of `size`; the first one, of the usual size, where nothing is said.
 pub fn page(limits: &PlanLimits, page: Option<i64>, size: Option<i64>) -> Result<Slice> {

@@ -303,6 +303,7 @@ pub(super) fn engine(understood: &Understood, registry: &Registry, feed: &Feed, 
     let limits = PlanLimits {
         page_size: clamp(config.limits.page_size),
         max_page_size: clamp(config.limits.max_page_size),
+        conditions: config.limits.conditions,
     };
     Engine::new(understood.model.clone(), registry.clone(), feed.clone(), limits)
 }

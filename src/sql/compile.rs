@@ -75,7 +75,7 @@ pub fn compile(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Program> 
         Action::Create { record, id, values, links, selection } => {
             let owner = model.record(*record);
             let read = selects.get(*record, selection)?;
-            let insert = write::insert(dialect, owner, id.is_some(), &fields(values), &read, 1);
+            let insert = write::insert(dialect, owner, id.is_some(), &fields(values), read.told_by_row(), 1);
             let links = fields(links).into_iter().map(|id| write::links(dialect, owner.field(id)));
             let counter = id.and_then(|_| write::counter(dialect, owner));
             Program::Create { counter, insert, links: links.collect::<Result<_>>()?, read }

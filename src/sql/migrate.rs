@@ -109,7 +109,7 @@ fn found(host: &dyn Host, model: &Model, shape: &StoredModel, mode: &Mode) -> Re
             true
         }
     };
-    Ok(Report { steps, fresh: true, done })
+    Ok(Report { steps, renewed: Vec::new(), fresh: true, done })
 }
 
 fn refuse_taken_names(host: &dyn Host, shape: &StoredModel) -> Result<(), MigrateError> {
@@ -133,20 +133,22 @@ fn alter(host: &dyn Host, model: &Model, shape: &StoredModel, mode: &Mode) -> Re
         host.hold(&pairs)?;
     }
     let steps = planned(host, model, &pairs)?;
+    let renewed = host.renewed(&old, shape)?;
     match mode {
-        Mode::Plan => return Ok(Report { steps, fresh: false, done: false }),
+        Mode::Plan => return Ok(Report { steps, renewed, fresh: false, done: false }),
         Mode::Start => refuse(&steps, |step| step.safety == Safety::Safe, MigrateError::NeedsMigration)?,
         Mode::Apply { allow_drop } => {
             refuse_unknown_drops(&steps, allow_drop)?;
             refuse(&steps, |step| is_agreed(step, allow_drop), MigrateError::Refused)?;
         }
     }
+    renewed.iter().for_each(|line| tracing::info!("{line}"));
     if steps.is_empty() {
         apply::settle(host, Some(&old), shape)?;
     } else {
         apply::change(host, model, &pairs)?;
     }
-    Ok(Report { steps, fresh: host.is_unused(shape)?, done: true })
+    Ok(Report { steps, renewed, fresh: host.is_unused(shape)?, done: true })
 }
 
 /// The first thing that is missing of a shape, in words.

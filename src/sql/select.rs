@@ -38,6 +38,11 @@ pub enum Branch {
 }
 
 impl Level {
+    /// The columns by which a row that is written tells what is asked of it, where it can tell all of that.
+    pub fn told_by_row(&self) -> &[String] {
+        if self.is_flat() { &self.columns } else { &[] }
+    }
+
     /// Whether one statement answers all of it.
     pub fn is_flat(&self) -> bool {
         self.branches.iter().all(|branch| match branch {

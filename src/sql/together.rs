@@ -2,14 +2,15 @@
 
 use super::dialect::Dialect;
 use super::select::Parameter;
+use super::write;
 use crate::engine::Plan;
 use crate::engine::plan::{Action, Chosen};
 use crate::model::{Cell, FieldId, Kind, Model, RecordType, Stored, TypeId};
 
-/// How many records go in one statement; a batch is a multiple of it or nearly so.
-pub const ROWS: usize = 128;
+/// How many records go in one statement at most; a batch is a multiple of it or nearly so.
+const ROWS: usize = 128;
 /// PostgreSQL takes 65,535 parameters.
-pub const PARAMETERS: usize = 60_000;
+const PARAMETERS: usize = 60_000;
 /// So many ids are drawn and thrown away to pass one that was chosen; the way of one that is further is the trigger's.
 const FAR: i64 = 10_000_000;
 
@@ -67,23 +68,12 @@ impl<'p> Together<'p> {
 
     /// The records of one statement each.
     pub fn parts(&self) -> impl Iterator<Item = &[New<'p>]> {
-        self.rows.chunks(ROWS.min(PARAMETERS / self.width()).max(1))
+        portions(&self.rows, self.width())
     }
 
     /// Gives the id and the version of each, in their order.
     pub fn insert(&self, owner: &RecordType, rows: usize) -> String {
-        let dialect = Dialect::Postgres;
-        let id = self.has_ids.then(|| dialect.quote("id"));
-        let own = self.fields.iter().map(|field| dialect.quote(&owner.field(*field).column));
-        let columns = id.into_iter().chain(own).collect::<Vec<_>>().join(", ");
-        let width = self.width();
-        let row = |row: usize| {
-            let numbers = (1..=width).map(|column| dialect.parameter(row * width + column));
-            format!("({})", numbers.collect::<Vec<_>>().join(", "))
-        };
-        let values = (0..rows).map(row).collect::<Vec<_>>().join(", ");
-        let table = dialect.quote(&owner.table);
-        format!("INSERT INTO {table} ({columns}) VALUES {values} RETURNING \"id\", \"_version\"")
+        write::insert(Dialect::Postgres, owner, self.has_ids, &self.fields, &[], rows)
     }
 
     pub fn bound<'r>(rows: &'r [New<'p>]) -> Vec<Parameter<'r>> {
@@ -128,6 +118,38 @@ impl<'p> Together<'p> {
     }
 }
 
+/// Records of so many parameters, those of one statement each. How many these are is a power of two: every number has a
+/// text of its own, and each connection keeps the texts that it has prepared.
+pub fn portions<T>(records: &[T], width: usize) -> impl Iterator<Item = &[T]> {
+    let most = ROWS.min(PARAMETERS / width).max(1);
+    let mut rest = records;
+    std::iter::from_fn(move || {
+        let power = rest.len().min(most).checked_ilog2()?;
+        rest.split_off(..(1 << power))
+    })
+}
+
 pub fn shows_something(selection: &Chosen) -> bool {
     !selection.columns.is_empty() || !selection.children.is_empty() || selection.versioned
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn sizes(records: usize, width: usize) -> Vec<usize> {
+        portions(&vec![(); records], width).map(<[()]>::len).collect()
+    }
+
+    #[test]
+    fn records_go_in_few_statements_of_few_texts() {
+        assert_eq!(sizes(300, 3), [128, 128, 32, 8, 4]);
+        assert_eq!(sizes(0, 3), [0; 0]);
+        assert_eq!(sizes(150, 700), [64, 64, 16, 4, 2], "60,000 parameters are enough for 85");
+        assert_eq!(sizes(2, 100_000), [1, 1]);
+        let texts: BTreeSet<usize> = (0..=1_000).flat_map(|records| sizes(records, 3)).collect();
+        assert_eq!(texts.into_iter().collect::<Vec<_>>(), [1, 2, 4, 8, 16, 32, 64, 128]);
+    }
 }

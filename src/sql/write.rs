@@ -42,19 +42,20 @@ pub fn counter(dialect: Dialect, record: &RecordType) -> Option<Counter> {
     }
 }
 
-/// Parameters: of each record the id where it is chosen, then the values. Gives a row for each, in their order.
+/// Parameters: of each record the id where it is chosen, then the values. Gives a row for each, in their order: the
+/// columns that are `shown`, the id and the version.
 pub fn insert(
     dialect: Dialect,
     record: &RecordType,
     chosen_id: bool,
     fields: &[FieldId],
-    read: &Level,
+    shown: &[String],
     records: usize,
 ) -> String {
     let id = chosen_id.then(|| dialect.quote("id"));
     let columns: Vec<String> = id.into_iter().chain(columns(dialect, record, fields)).collect();
     let table = dialect.quote(&record.table);
-    let returning = returning(dialect, record, read);
+    let returning = returning(dialect, record, shown);
     if columns.is_empty() {
         return format!("INSERT INTO {table} DEFAULT VALUES {returning}");
     }
@@ -82,17 +83,16 @@ pub fn update(
     sets.push("\"_version\" = \"_version\" + 1".to_owned());
     let table = dialect.quote(&record.table);
     let condition = identified(dialect, fields.len() + 1, checked);
-    format!("UPDATE {table} SET {} WHERE {condition} {}", sets.join(", "), returning(dialect, record, read))
+    let returning = returning(dialect, record, read.told_by_row());
+    format!("UPDATE {table} SET {} WHERE {condition} {returning}", sets.join(", "))
 }
 
 /// Parameters: the id, and the expected version where there is one.
 pub fn delete(dialect: Dialect, record: &RecordType, checked: bool, read: &Level) -> String {
     let table = dialect.quote(&record.table);
-    format!(
-        "DELETE FROM {table} WHERE {} {}",
-        identified(dialect, 1, checked),
-        returning(dialect, record, read)
-    )
+    let (condition, returning) =
+        (identified(dialect, 1, checked), returning(dialect, record, read.told_by_row()));
+    format!("DELETE FROM {table} WHERE {condition} {returning}")
 }
 
 /// The version of the record whose id is the parameter.
@@ -131,10 +131,9 @@ fn identified(dialect: Dialect, number: usize, checked: bool) -> String {
     if checked { format!("{id} AND \"_version\" = {}", dialect.parameter(number + 1)) } else { id }
 }
 
-/// Everything that is asked for when the row itself can tell it; the id and the version always come last.
-fn returning(dialect: Dialect, record: &RecordType, read: &Level) -> String {
-    let asked = if read.is_flat() { read.columns.as_slice() } else { &[] };
+/// The id and the version always come last.
+fn returning(dialect: Dialect, record: &RecordType, shown: &[String]) -> String {
     let columns: String =
-        asked.iter().map(|column| format!("{}, ", dialect.read(record, "", column))).collect();
+        shown.iter().map(|column| format!("{}, ", dialect.read(record, "", column))).collect();
     format!("RETURNING {columns}\"id\", \"_version\"")
 }

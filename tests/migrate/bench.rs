@@ -172,14 +172,14 @@ impl Store {
         })
     }
 
-    /// The indexes of a table, but that of its key.
+    /// The indexes of a table, but that of its key; those that end in the id on PostgreSQL by the name of SQLite's.
     pub fn indexes(&self, table: &str) -> Vec<String> {
         self.rows(&match self {
             Store::Sqlite { .. } => {
                 format!("SELECT name FROM sqlite_master WHERE type = 'index' AND tbl_name = '{table}' AND sql NOT NULL ORDER BY name")
             }
             Store::Postgres { .. } => {
-                format!("SELECT indexname FROM pg_indexes WHERE tablename = '{table}' AND indexname NOT LIKE '%pkey' ORDER BY 1")
+                format!("SELECT regexp_replace(indexname, '_by_id$', '') FROM pg_indexes WHERE tablename = '{table}' AND indexname NOT LIKE '%pkey' ORDER BY 1")
             }
         })
     }

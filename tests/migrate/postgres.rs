@@ -181,18 +181,84 @@ fn an_index_follows_a_rename_without_being_built_anew() {
     assert_eq!(store.rows(file), before);
 }
 
-/// A start that finds an index of the columns alone, as they were made at first.
+const INDEXED: &str = "type User @index(fields: [\"name\"]) { id: ID! name: String code: Int @unique }";
+
+/// The indexes that are made by others than the unique ones, with their columns.
+const MADE: &str = "SELECT indexname, substring(indexdef FROM '[(].*') FROM pg_indexes \
+                    WHERE tablename = 'users' AND indexdef NOT LIKE '%UNIQUE%' ORDER BY 1";
+
+/// As it was made at first, and as a version that knows nothing of ids makes it again.
+const BARE: &str = "CREATE INDEX users_name_index ON users (name)";
+
+/// A store whose indexes are of the columns alone.
+fn with_bare_indexes(sql: &str) -> Store {
+    let store = Store::with(On::Postgres, INDEXED, &format!("DROP INDEX users_name_index_by_id; {BARE}"));
+    store.run(sql);
+    store
+}
+
 #[test]
 fn an_index_ends_in_the_id() {
-    let sdl = "type User @index(fields: [\"name\"]) { id: ID! name: String code: Int @unique }";
-    let store = Store::with(On::Postgres, sdl, "INSERT INTO users (name) VALUES ('Ann')");
-    let made =
-        "SELECT substring(indexdef FROM '[(].*') FROM pg_indexes WHERE indexname LIKE 'users!_%x' ESCAPE '!'";
-    assert_eq!(store.rows(made), ["(name, id)"]);
-    store.run("DROP INDEX users_name_index; CREATE INDEX users_name_index ON users (name)");
-    assert_eq!(store.start(sdl).unwrap().steps, []);
-    assert_eq!(store.rows(made), ["(name, id)"]);
-    assert_eq!(store.indexes("users"), ["users_code_unique", "users_name_index"]);
+    let store = with_bare_indexes("INSERT INTO users (name) VALUES ('Ann')");
+    let anew = "User: index on name made anew; meanwhile writes wait, reads do not";
+    let planned = store.in_mode(INDEXED, Mode::Plan).unwrap();
+    assert_eq!((planned.steps.len(), planned.renewed.as_slice()), (0, &[anew.to_owned()][..]));
+    assert!(planned.text(None).starts_with(&format!("{anew}\n\nNothing is lost")), "{}", planned.text(None));
+    assert_eq!(store.rows(MADE), ["users_name_index|(name)"], "only planned");
+    assert_eq!(store.start(INDEXED).unwrap().renewed, [anew]);
+    assert_eq!(store.rows(MADE), ["users_name_index_by_id|(name, id)"]);
+    assert_eq!(store.start(INDEXED).unwrap().renewed, [""; 0]);
+}
+
+#[test]
+fn an_older_version_that_starts_meanwhile_costs_no_index() {
+    let store = Store::with(On::Postgres, INDEXED, "INSERT INTO users (name) VALUES ('Ann')");
+    let file = "SELECT relfilenode FROM pg_class WHERE relname = 'users_name_index_by_id'";
+    let before = store.rows(file);
+    store.run(BARE);
+    assert_eq!(store.start(INDEXED).unwrap().renewed, [""; 0]);
+    assert_eq!(store.rows(MADE), ["users_name_index_by_id|(name, id)"]);
+    assert_eq!(store.rows(file), before);
+}
+
+/// Dropping an index waits for readers, and others wait behind it: that is not done as long as the migration lasts.
+#[test]
+fn an_index_is_made_anew_while_others_read() {
+    let store = with_bare_indexes("INSERT INTO users (name) VALUES ('Ann')");
+    on_client(store.url(), async |client| {
+        client.batch_execute("BEGIN; SELECT count(*) FROM users").await.unwrap();
+        let url = store.url().to_owned();
+        let start = tokio::spawn(async move {
+            let model = std::sync::Arc::new(model(INDEXED));
+            let logged = everything(&model);
+            let mut client = super::bench::connect(&url).await;
+            trefoil::sql::migrate::postgres::prepare(&mut client, &model, &logged, &[], Mode::Start).await
+        });
+        assert!(start.await.unwrap().unwrap().done);
+        let made = client.query(MADE, &[]).await.unwrap();
+        let made: Vec<String> = made.iter().map(|row| row.get::<_, String>(0)).collect();
+        assert_eq!(made.len(), 2, "{made:?}");
+        assert!(made[0].starts_with("trefoil_gone_") && made[1] == "users_name_index_by_id", "{made:?}");
+    });
+    store.start(INDEXED).unwrap();
+    assert_eq!(store.rows(MADE), ["users_name_index_by_id|(name, id)"]);
+}
+
+#[test]
+fn a_value_that_leaves_no_room_for_the_id_stays_indexed() {
+    let longest = "INSERT INTO users (name) SELECT string_agg(chr(33 + floor(random() * 94)::int), '') \
+                   FROM generate_series(1, 2690)";
+    let store = with_bare_indexes(longest);
+    store.start(INDEXED).unwrap();
+    assert_eq!(store.rows(MADE), ["users_name_index|(name)"]);
+    let before = store.dump();
+    let report = store.start(INDEXED).unwrap();
+    assert_eq!((report.steps, report.renewed), (vec![], vec![]), "it is not tried again at every start");
+    assert_eq!(store.dump(), before);
+    store.run(longest);
+    let renamed = INDEXED.replace("name: String", "title: String @renamedFrom(name: \"name\")");
+    store.start(&renamed.replace("\"name\"])", "\"title\"])")).unwrap();
+    assert_eq!(store.rows(MADE), ["users_title_index|(title)"]);
 }
 
 #[test]

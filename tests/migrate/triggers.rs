@@ -97,10 +97,9 @@ fn only_what_is_subscribed_to_is_logged(on: On) {
 fn what_another_program_dropped_comes_back(on: On) {
     let store = Store::with(on, SHOP, "");
     let before = store.dump();
-    store.run("DROP INDEX \"orders_userId_index\"");
     store.run(match on {
-        On::Sqlite => "DROP TRIGGER trefoil_users_version",
-        On::Postgres => "DROP TRIGGER trefoil_version ON users; ALTER TABLE users DISABLE TRIGGER trefoil_created; \
+        On::Sqlite => "DROP INDEX \"orders_userId_index\"; DROP TRIGGER trefoil_users_version",
+        On::Postgres => "DROP INDEX \"orders_userId_index_by_id\"; DROP TRIGGER trefoil_version ON users; ALTER TABLE users DISABLE TRIGGER trefoil_created; \
              CREATE OR REPLACE FUNCTION trefoil_count_version() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
     });
     assert_eq!(store.start(SHOP).unwrap().steps, []);

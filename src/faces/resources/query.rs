@@ -101,7 +101,8 @@ impl Query {
         // A format is of records, also where plain clients see texts.
         let chose_fields = words.chose_fields || words.format.is_some();
         let format = words.format;
-        let (conditions, search, order) = (words.conditions, words.search, words.order);
+        let conditions = window::conditions(limits, words.conditions).map_err(refused)?;
+        let (search, order) = (words.search, words.order);
         let count = if words.count.unwrap_or(false) { Count::Exact } else { Count::No };
         let listing = Listing { conditions, search, order, slice, count, cursors: false };
         let snapshot = words.snapshot.unwrap_or(false);
@@ -289,9 +290,7 @@ impl Reader<'_> {
     fn sort(&mut self, value: &str) -> Result<(), Violation> {
         for word in names("sort", value)? {
             let order = order(self.record, "sort", word).map_err(|mut wrong| wrong.remove(0))?;
-            if !self.words.order.iter().any(|known| known.field == order.field) {
-                self.words.order.push(order);
-            }
+            order.follow(&mut self.words.order);
         }
         Ok(())
     }

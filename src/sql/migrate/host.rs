@@ -51,6 +51,11 @@ pub trait Host {
     /// Replaces images in the log, by their numbers.
     fn write_images(&self, images: &[(i64, String)]) -> Result<(), MigrateError>;
 
+    /// What `settle` would make anew though both shapes have it, in words; only what takes long is worth telling.
+    fn renewed(&self, _old: &StoredModel, _new: &StoredModel) -> Result<Vec<String>, MigrateError> {
+        Ok(Vec::new())
+    }
+
     /// Indexes, references and triggers as the shape wants them, whatever is there.
     fn settle(&self, old: Option<&StoredModel>, new: &StoredModel) -> Result<(), MigrateError>;
 }

@@ -4,6 +4,7 @@ mod alter;
 mod bridge;
 mod catalog;
 mod ddl;
+mod indexes;
 mod lists;
 mod lock;
 mod triggers;
@@ -38,10 +39,16 @@ pub async fn prepare(
 ) -> Result<Report, MigrateError> {
     let shape = StoredModel::of(model, logged);
     refuse_long_names(&shape)?;
-    match in_transaction(client, model, shape, lists, mode).await {
-        Err(MigrateError::Locked(_)) => Err(MigrateError::Locked(lock::holders(client).await)),
-        result => result,
+    let report = match in_transaction(client, model, shape, lists, mode).await {
+        Err(MigrateError::Locked(_)) => return Err(MigrateError::Locked(lock::holders(client).await)),
+        result => result?,
+    };
+    if report.done
+        && let Err(error) = indexes::drop_gone(client).await
+    {
+        tracing::debug!("an index that is not needed any more stays until the next start: {error}");
     }
+    Ok(report)
 }
 
 async fn in_transaction(
@@ -253,10 +260,14 @@ impl Host for Postgres {
         self.rows(sql, &[Stored::Text(serde_json::Value::Object(object).to_string())]).map(drop)
     }
 
+    fn renewed(&self, old: &StoredModel, new: &StoredModel) -> Result<Vec<String>, MigrateError> {
+        indexes::renewed(self, old, new)
+    }
+
     fn settle(&self, old: Option<&StoredModel>, new: &StoredModel) -> Result<(), MigrateError> {
+        let doomed = indexes::sync(self, old, new)?;
         catalog::sync_references(self, new)?;
         catalog::let_references_wait(self, new)?;
-        catalog::sync_indexes(self, old, new)?;
         let mut functions = triggers::shared();
         functions.push(numbering());
         for table in &new.tables {
@@ -268,6 +279,7 @@ impl Host for Postgres {
         let old = old.into_iter().flat_map(|old| &old.tables);
         let mut gone: Vec<Function> = old.flat_map(|table| triggers::functions(table, "")).collect();
         gone.retain(|function| !functions.iter().any(|kept| kept.name == function.name));
-        catalog::drop_functions(self, &gone)
+        catalog::drop_functions(self, &gone)?;
+        indexes::drop_all(self, &doomed)
     }
 }

@@ -8,6 +8,8 @@ use super::survey::{PlannedStep, Safety};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     pub steps: Vec<PlannedStep>,
+    /// What the schema has no part in and still takes its time, a line each: an index as this version wants it.
+    pub renewed: Vec<String>,
     /// The store never held a record, so seeds are due.
     pub fresh: bool,
     /// The steps were taken and are not only planned.
@@ -50,13 +52,14 @@ pub enum MigrateError {
 impl Report {
     /// One line a step, then how to go on. `app` is the application folder to name in the command.
     pub fn text(&self, app: Option<&str>) -> String {
-        if self.steps.is_empty() {
+        if self.steps.is_empty() && self.renewed.is_empty() {
             return "Nothing to do: the store fits the schema.\n".to_owned();
         }
         let lines: String = match self.done {
             true => self.steps.iter().map(PlannedStep::taken).collect(),
             false => self.steps.iter().map(|step| format!("{step}\n")).collect(),
         };
+        let lines = self.renewed.iter().fold(lines, |lines, renewed| lines + renewed + "\n");
         let way_on = match (self.done, self.fresh) {
             (true, _) => "Done.".to_owned(),
             (false, true) => "The store is empty: the next start makes all of this.".to_owned(),

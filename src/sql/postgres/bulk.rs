@@ -14,7 +14,7 @@ use crate::sql::compile::Program;
 use crate::sql::dialect::Dialect;
 use crate::sql::parts::parts;
 use crate::sql::select::{Level, Parameter};
-use crate::sql::together::{PARAMETERS, ROWS};
+use crate::sql::together::portions;
 use crate::sql::write;
 
 /// Every plan, and the answer is told of each. Of what fails, all is to be undone.
@@ -27,7 +27,7 @@ pub async fn run(session: Session<'_>, job: &mut Job, programs: &[Arc<Program>])
         let width = these.first().map_or(0, |(_, plan)| parts(&plan.action).values.len());
         match read_of(&alike[0]) {
             Some(read) if width > 0 => {
-                for part in these.chunks(ROWS.min(PARAMETERS / width).max(1)) {
+                for part in portions(these, width) {
                     insert(session, model, part, read, answer.as_mut()).await?;
                 }
             }
@@ -77,7 +77,8 @@ async fn insert(
         return Err(internal("only new records are inserted"));
     };
     let fields: Vec<FieldId> = values.iter().map(|(field, _)| *field).collect();
-    let sql = write::insert(Dialect::Postgres, model.record(*record), false, &fields, read, plans.len());
+    let record = model.record(*record);
+    let sql = write::insert(Dialect::Postgres, record, false, &fields, read.told_by_row(), plans.len());
     let bound: Vec<_> = plans.iter().flat_map(|(_, plan)| parts(&plan.action).bound()).collect();
     let made = returned(session, &sql, &bound, read.columns.len()).await?;
     if made.len() != plans.len() {

@@ -158,8 +158,10 @@ impl<'p> Work<'p> {
         Ok(fits.then_some(Work::Records { new: all, known }))
     }
 
-    /// New records first. What goes in this order goes in the order of the plans too; what does not is halved until it
-    /// is in that order.
+    /// New records first. What goes in this order goes in the order of the plans too: updates are of records that an
+    /// import has just found (`upsert::By`), never of one that is new in the same batch, a record that comes early can
+    /// take a unique value but free none, and references are looked at in the end. What does not go is halved until it is
+    /// in the order of the plans.
     async fn run(&self, session: Session<'_>, model: &Model, plans: &[&Plan]) -> Result<Vec<Outcome>, Fault> {
         match self {
             Work::Append(list, values) => {

@@ -7,9 +7,9 @@ use super::super::host::{Host, each_page};
 use super::super::pair::{LinkPair, Pairs, TablePair};
 use super::super::passage::{Passage, changes_values};
 use super::super::shape::Column;
-use super::Postgres;
-use super::catalog::{foreign_parts, short};
+use super::catalog::foreign_parts;
 use super::ddl::SPELLING;
+use super::{Postgres, indexes};
 use crate::model::{Model, Stored};
 
 /// Where converted values wait until their column takes them, by functions that have its row type as a parameter only
@@ -59,7 +59,7 @@ pub fn reshape(
 
 /// PostgreSQL drops what is on a column together with it, whoever put it there.
 fn refuse_foreign_parts(host: &Postgres, pair: &TablePair<'_>) -> Result<(), MigrateError> {
-    let ours: Vec<String> = pair.old.indexes.iter().map(|index| short(&index.name)).collect();
+    let ours: Vec<String> = pair.old.indexes.iter().flat_map(indexes::names).collect();
     let table = &pair.new.table;
     for (_, column) in pair.gone_names() {
         if let Some(part) = foreign_parts(host, table, &column, &ours)?.first() {
@@ -194,9 +194,11 @@ fn drop_indexes(
         conversions.iter().any(|one| pair.columns.get(one.at).is_some_and(|(old, _)| old.column == *column))
     };
     let outdated = pair.old.indexes.iter().filter(|index| index.columns.iter().any(converted));
-    outdated
-        .into_iter()
-        .try_for_each(|index| host.batch(&format!("DROP INDEX IF EXISTS {}", quoted(&short(&index.name)))))
+    let mut names: Vec<String> = outdated.flat_map(indexes::names).collect();
+    if !names.is_empty() {
+        names.extend(indexes::gone(host, &pair.new.table)?);
+    }
+    indexes::drop_all(host, &names)
 }
 
 /// Through names that nobody has: the two columns may change places.

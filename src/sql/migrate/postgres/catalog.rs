@@ -1,15 +1,15 @@
-//! What PostgreSQL says it has, and the way from that to what is wanted: functions, triggers, indexes, references.
+//! What PostgreSQL says it has, and the way from that to what is wanted: functions, triggers, references.
 //!
 //! What fits is left alone, so that a start which changes nothing locks nothing.
 
 use super::super::MigrateError;
 use super::super::ddl::{quoted, references, text};
 use super::super::host::Host;
-use super::super::shape::{self, Action, Form, StoredModel};
-use super::Postgres;
+use super::super::shape::{Action, Form, StoredModel};
+use super::{Postgres, indexes};
 
 /// The schema that everything of ours is in.
-const OURS: &str = "(SELECT oid FROM pg_namespace WHERE nspname = current_schema())";
+pub const OURS: &str = "(SELECT oid FROM pg_namespace WHERE nspname = current_schema())";
 
 /// PostgreSQL cuts longer names off.
 pub const LONGEST_NAME: usize = 63;
@@ -30,15 +30,6 @@ pub struct Trigger {
     pub name: String,
     /// What follows the name.
     pub when: String,
-}
-
-/// An index of plain columns.
-#[derive(Debug, PartialEq)]
-struct Index {
-    name: String,
-    table: String,
-    unique: bool,
-    columns: Vec<String>,
 }
 
 /// A foreign key of ours; those of link tables never change.
@@ -99,6 +90,7 @@ pub fn foreign_parts(
 ) -> Result<Vec<String>, MigrateError> {
     let ours: Vec<String> = ours.iter().map(|name| text(name)).collect();
     let ours = if ours.is_empty() { "''".to_owned() } else { ours.join(", ") };
+    let gone = indexes::is_gone("i.relname");
     let sql = format!(
         "SELECT DISTINCT pg_describe_object(d.classid, d.objid, d.objsubid) FROM pg_depend d \
          JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid \
@@ -107,7 +99,7 @@ pub fn foreign_parts(
          LEFT JOIN pg_constraint c ON d.classid = 'pg_constraint'::regclass AND c.oid = d.objid \
          WHERE d.refclassid = 'pg_class'::regclass AND d.deptype = 'a' AND t.relnamespace = {OURS} \
          AND t.relname = $1 AND a.attname = $2 AND d.classid <> 'pg_attrdef'::regclass \
-         AND coalesce(i.relname::text, '') NOT IN ({ours}) \
+         AND coalesce(i.relname::text, '') NOT IN ({ours}) AND NOT coalesce({gone}, false) \
          AND NOT coalesce(c.contype = 'n' OR c.conname LIKE 'trefoil!_%' ESCAPE '!', false)"
     );
     Ok(host.texts(&sql, &[table, column])?.into_iter().flatten().collect())
@@ -164,100 +156,6 @@ pub fn sync_triggers(host: &Postgres, tables: &[&str], wanted: &[Trigger]) -> Re
         host.batch(&format!("{sql}; COMMENT ON TRIGGER {name} ON {table} IS {}", text(&sql)))?;
     }
     Ok(())
-}
-
-/// An index whose columns stay is renamed where its name is to be another one.
-pub fn sync_indexes(
-    host: &Postgres,
-    old: Option<&StoredModel>,
-    new: &StoredModel,
-) -> Result<(), MigrateError> {
-    let (found, wanted) = (found_indexes(host)?, wanted_indexes(new));
-    let outdated: Vec<String> = old.into_iter().flat_map(StoredModel::index_names).map(short).collect();
-    let replaced = |one: &Index| wanted.iter().any(|wanted| wanted.name == one.name);
-    let mut spare: Vec<&Index> = found
-        .iter()
-        .filter(|one| (outdated.contains(&one.name) || replaced(one)) && !wanted.contains(one))
-        .collect();
-    let (mut renamed, mut made) = (Vec::new(), Vec::new());
-    for one in wanted.iter().filter(|one| !found.contains(one)) {
-        let like = |other: &&Index| {
-            (&other.table, other.unique, &other.columns) == (&one.table, one.unique, &one.columns)
-        };
-        match spare.iter().position(like) {
-            Some(at) => renamed.push((spare.remove(at), one)),
-            None => made.push(one),
-        }
-    }
-    for gone in spare {
-        host.batch(&format!("DROP INDEX {}", quoted(&gone.name)))?;
-    }
-    let rename =
-        |from: &str, to: &str| host.batch(&format!("ALTER INDEX {} RENAME TO {}", quoted(from), quoted(to)));
-    for (at, (from, _)) in renamed.iter().enumerate() {
-        rename(&from.name, &format!("trefoil_moving_{at}"))?;
-    }
-    for (at, (_, to)) in renamed.iter().enumerate() {
-        rename(&format!("trefoil_moving_{at}"), &to.name)?;
-    }
-    made.into_iter().try_for_each(|one| host.batch(&one.sql()))
-}
-
-fn found_indexes(host: &Postgres) -> Result<Vec<Index>, MigrateError> {
-    let sql = format!(
-        "SELECT i.relname, t.relname, x.indisunique::text, \
-         CASE WHEN x.indpred IS NULL AND x.indexprs IS NULL AND x.indisvalid THEN \
-         (SELECT string_agg(a.attname, ',' ORDER BY k.place) \
-         FROM unnest(x.indkey::int2[]) WITH ORDINALITY AS k(number, place) \
-         JOIN pg_attribute a ON a.attrelid = x.indrelid AND a.attnum = k.number) ELSE '' END \
-         FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_class t ON t.oid = x.indrelid \
-         WHERE i.relnamespace = {OURS}"
-    );
-    let rows = host.texts(&sql, &[])?;
-    let index = |row: Vec<String>| Index {
-        name: row[0].clone(),
-        table: row[1].clone(),
-        unique: row[2] == "true",
-        columns: row[3].split(',').map(str::to_owned).collect(),
-    };
-    Ok(rows.into_iter().map(index).collect())
-}
-
-fn wanted_indexes(model: &StoredModel) -> Vec<Index> {
-    let tables = model.tables.iter().flat_map(|table| {
-        table.indexes.iter().map(|index| Index {
-            name: short(&index.name),
-            table: table.table.clone(),
-            unique: index.unique,
-            columns: ending_in_id(index),
-        })
-    });
-    let links = model.links.iter().map(|link| Index {
-        name: short(&link.index),
-        table: link.table.clone(),
-        unique: false,
-        columns: vec![link.second.column.clone(), link.first.column.clone()],
-    });
-    tables.chain(links).collect()
-}
-
-/// Lists are in the order of ids, which SQLite's indexes end in by themselves. Without it, a plan made for all values
-/// walks the whole table in search of a rare one.
-fn ending_in_id(index: &shape::Index) -> Vec<String> {
-    let mut columns = index.columns.clone();
-    if !index.unique && !columns.iter().any(|column| column == "id") {
-        columns.push("id".to_owned());
-    }
-    columns
-}
-
-impl Index {
-    fn sql(&self) -> String {
-        let unique = if self.unique { "UNIQUE " } else { "" };
-        let columns: Vec<String> = self.columns.iter().map(|column| quoted(column)).collect();
-        let (name, table) = (quoted(&self.name), quoted(&self.table));
-        format!("CREATE {unique}INDEX {name} ON {table} ({})", columns.join(", "))
-    }
 }
 
 /// Takes off what keeps columns from changing their type and tables from going.
