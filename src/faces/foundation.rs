@@ -208,23 +208,23 @@ impl Foundation {
         }
     }
 
-    async fn guard(&self, mut request: Request, came: Came, way: Way<'_>) -> Response {
-        if let Some(problem) = came.refused {
+    async fn guard(&self, mut request: Request, mut came: Came, way: Way<'_>) -> Response {
+        if let Some(problem) = came.refused.take() {
             return problem.into_response();
         }
         let limits = &self.config.limits;
         let run = |request| self.run(request, way);
         if is_probe(request.uri().path()) {
-            return limits::bounded(limits, came.at, request, run).await;
+            return limits::bounded(limits, &came, request, run).await;
         }
         if self.shutdown.is_draining() {
             return Problem::unavailable("shutting down", Duration::from_secs(1)).into_response();
         }
         let Some((allowance, verdict)) = self.take_from_rate(&mut request) else {
-            return limits::bounded(limits, came.at, request, run).await;
+            return limits::bounded(limits, &came, request, run).await;
         };
         let mut response = match verdict {
-            Ok(()) => limits::bounded(limits, came.at, request, run).await,
+            Ok(()) => limits::bounded(limits, &came, request, run).await,
             Err(problem) => problem.into_response(),
         };
         allowance.tell(response.headers_mut());

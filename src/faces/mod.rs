@@ -6,6 +6,7 @@ mod assets;
 pub mod becomes;
 pub mod bell;
 pub mod client;
+pub mod clock;
 mod elsewhere;
 pub mod foundation;
 pub mod front;

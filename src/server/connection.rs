@@ -216,7 +216,7 @@ async fn answer(
     let ending = if request.version() == Version::HTTP_10 { Ending::Close } else { Ending::Chunk };
     let (arrival, turn) = turns.begin();
     let (first_byte, refused) = arrival.map_or((None, None), |arrival| (arrival.first_byte, arrival.refusal));
-    let came = Came { peer, at: first_byte.unwrap_or_else(Instant::now), refused };
+    let came = Came { peer, at: first_byte.unwrap_or_else(Instant::now), timer: turns.timer.clone(), refused };
     let request = request.map(|body| if body.is_end_stream() { Body::empty() } else { Body::new(body) });
     let mut response = app.answer(request, came).await;
     if let Some(tunnel) = response.extensions_mut().remove::<Tunnel>() {

@@ -15,6 +15,7 @@ use http_body::{Frame, SizeHint};
 use super::stream::Stream;
 use crate::faces::Problem;
 use crate::faces::becomes::Tunnel;
+use crate::faces::clock::Timer;
 
 /// What came with one request besides its bytes.
 #[derive(Debug)]
@@ -34,6 +35,8 @@ pub enum Next {
 /// Shared by the two halves of a connection. Only one task ever uses it, so ordering is no concern.
 #[derive(Default)]
 pub struct Turns {
+    /// Of the request whose turn it is.
+    pub timer: Timer,
     arrivals: Mutex<VecDeque<Arrival>>,
     last_end: Mutex<Option<Instant>>,
     busy: AtomicBool,
@@ -91,6 +94,7 @@ impl Turns {
     /// After the head that is written now the connection is something else.
     pub fn go_on_as(&self, next: Next) {
         *lock(&self.next) = Some(next);
+        self.timer.stop();
         self.last.store(true, Ordering::Relaxed);
     }
 
