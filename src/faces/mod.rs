@@ -16,7 +16,7 @@ pub mod health;
 mod home;
 mod idempotency;
 pub mod limits;
-mod log;
+pub mod log;
 pub mod metrics;
 pub mod outbox;
 mod packed;
