@@ -237,7 +237,7 @@ impl Face {
         let (actor, served) = (Actor { address: client.address }, self.served.load_full());
         let asked = Repeated::new(&[b"graphql", &body], &headers, &[ACCEPT, CONTENT_TYPE])
             .filter(|_| !headers.contains_key(idempotency::HEADER));
-        repeated(&served, asked, &headers, posted(self, &served, actor, &headers, &body)).await
+        repeated(&served, asked, &headers, || posted(self, &served, actor, &headers, &body)).await
     }
 
     pub fn router(&self) -> Router {
@@ -254,16 +254,22 @@ impl Face {
 }
 
 /// An answer that was given before to the same request and is still exact, or else one that is made now.
-async fn repeated(
+async fn repeated<F: Future<Output = Result<Response, Problem>>>(
     served: &Served,
     asked: Option<Repeated<'_>>,
     headers: &HeaderMap,
-    make: impl Future<Output = Result<Response, Problem>>,
+    make: impl FnOnce() -> F,
 ) -> Result<Response, Problem> {
-    let (Some(answers), Some(asked)) = (&served.answers, asked) else { return make.await };
-    match answers.find(&asked, headers).await {
-        Some(response) => Ok(response),
-        None => Ok(answers.keep(&asked, make.await?).await),
+    let kept = served.answers.as_ref().zip(asked);
+    if let Some((answers, asked)) = &kept
+        && let Some(response) = answers.find(asked, headers).await
+    {
+        return Ok(response);
+    }
+    let made = make().await?;
+    match kept {
+        Some((answers, asked)) => Ok(answers.keep(&asked, made).await),
+        None => Ok(made),
     }
 }
 
@@ -306,7 +312,7 @@ async fn read(
     }
     let (query, served) = (query.unwrap_or_default(), face.served.load_full());
     let asked = Repeated::new(&[b"graphql?", query.as_bytes()], &headers, &[ACCEPT]);
-    repeated(&served, asked, &headers, queried(&face, &served, visitor, &query, &headers)).await
+    repeated(&served, asked, &headers, || queried(&face, &served, visitor, &query, &headers)).await
 }
 
 async fn queried(
