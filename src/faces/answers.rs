@@ -16,6 +16,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use prometheus_client::metrics::counter::Counter;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::headers;
 use super::metrics::Metrics;
 use super::tags;
 use crate::engine::{Engine, State};
@@ -101,10 +102,9 @@ impl Kept {
         let mut response = if is_known {
             StatusCode::NOT_MODIFIED.into_response()
         } else {
-            Response::new(Body::from(self.body))
+            headers::roomy(Body::from(self.body))
         };
         let sent = self.headers.iter().filter(|(name, _)| !is_known || name != CONTENT_TYPE);
-        response.headers_mut().reserve(self.headers.len() + 8);
         for (name, value) in sent {
             response.headers_mut().append(name.clone(), value.clone());
         }

@@ -7,8 +7,8 @@ use http::{HeaderMap, HeaderValue};
 
 use crate::config::Network;
 
-/// The client as handlers see it: an extension of every request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The client as handlers see it: an extension of what they answer, where they are asked by a router.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Client {
     /// None only where there is no connection, as in a test that calls the router directly.
     pub address: Option<IpAddr>,

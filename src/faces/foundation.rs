@@ -21,7 +21,7 @@ use super::elsewhere;
 use super::headers::{self, RequestId};
 use super::health::is_probe;
 use super::limits::{self, Came};
-use super::log::{Route, Ticket};
+use super::log::{Followed, Route, Ticket};
 use super::metrics::Metrics;
 use super::packed;
 use super::problem::Problem;
@@ -46,8 +46,8 @@ pub type Owners = Arc<dyn Fn(&str) -> Option<Owner> + Send + Sync>;
 /// How an error looks to people: a page, with what was asked and the id of the request on it.
 pub type ErrorPage = Arc<dyn Fn(&Problem, &Asker, &str) -> String + Send + Sync>;
 
-/// Answers a request, whatever comes of it.
-pub type Handler = Arc<dyn Fn(Request) -> Answer + Send + Sync>;
+/// Answers a client's request, whatever comes of it.
+pub type Handler = Arc<dyn Fn(Request, Client) -> Answer + Send + Sync>;
 
 /// What nothing has to be waited for is there at once: a future in a box costs more than a text.
 pub enum Answer {
@@ -134,7 +134,7 @@ async fn note_route(request: Request, next: Next) -> Response {
 }
 
 impl App {
-    pub async fn answer(&self, mut request: Request, came: Came) -> Response {
+    pub async fn answer(&self, mut request: Request, came: Came) -> http::Response<Followed> {
         let foundation = &self.0;
         let id = RequestId::of(request.headers());
         let trusted = &foundation.config.trusted_proxies;
@@ -155,9 +155,7 @@ impl App {
             }
         };
         let ticket = Ticket::new(&request, came.at, route, &id, &client, &foundation.metrics);
-        request.extensions_mut().insert(client);
-
-        let response = foundation.answer_elsewhere(request, came, way).await;
+        let response = foundation.answer_elsewhere(request, client, came, way).await;
         let response = packed::pack(response, encodings).await;
         let mut response = foundation.put_into_words(response, &asker, &id);
         let status = response.status();
@@ -194,12 +192,12 @@ impl Foundation {
     }
 
     /// What other sites' pages may know of the answer is said around everything that refuses.
-    async fn answer_elsewhere(&self, request: Request, came: Came, way: Way<'_>) -> Response {
-        let Some(cors) = &self.cors else { return self.guard(request, came, way).await };
-        let mut guarded = Some((came, way));
+    async fn answer_elsewhere(&self, request: Request, client: Client, came: Came, way: Way<'_>) -> Response {
+        let Some(cors) = &self.cors else { return self.guard(request, client, came, way).await };
+        let mut guarded = Some((client, came, way));
         let service = service_fn(|request| {
-            let (came, way) = guarded.take().expect("a request is answered once");
-            async move { Ok::<_, Infallible>(self.guard(request, came, way).await) }
+            let (client, came, way) = guarded.take().expect("a request is answered once");
+            async move { Ok::<_, Infallible>(self.guard(request, client, came, way).await) }
         });
         // In a box, as all that is rare: what a connection holds in place for a request is as large as the largest way.
         match Box::pin(cors.layer(service).oneshot(request)).await {
@@ -208,37 +206,40 @@ impl Foundation {
         }
     }
 
-    async fn guard(&self, mut request: Request, came: Came, way: Way<'_>) -> Response {
-        if let Some(problem) = came.refused {
+    async fn guard(&self, mut request: Request, client: Client, mut came: Came, way: Way<'_>) -> Response {
+        if let Some(problem) = came.refused.take() {
             return problem.into_response();
         }
-        let limits = &self.config.limits;
-        let run = |request| self.run(request, way);
-        if is_probe(request.uri().path()) {
-            return limits::bounded(limits, came.at, request, run).await;
-        }
-        if self.shutdown.is_draining() {
+        let is_probe = is_probe(request.uri().path());
+        if self.shutdown.is_draining() && !is_probe {
             return Problem::unavailable("shutting down", Duration::from_secs(1)).into_response();
         }
-        let Some((allowance, verdict)) = self.take_from_rate(&mut request) else {
-            return limits::bounded(limits, came.at, request, run).await;
-        };
-        let mut response = match verdict {
-            Ok(()) => limits::bounded(limits, came.at, request, run).await,
+        let taken = if is_probe { None } else { self.take_from_rate(&mut request, &client) };
+        let (allowance, verdict) = taken.unzip();
+        let mut response = match verdict.unwrap_or(Ok(())) {
+            Ok(()) => {
+                let run = |request| self.run(request, client, way);
+                limits::bounded(&self.config.limits, &came, request, run).await
+            }
             Err(problem) => problem.into_response(),
         };
-        allowance.tell(response.headers_mut());
+        if let Some(allowance) = allowance {
+            allowance.tell(response.headers_mut());
+        }
         response
     }
 
     /// What could be a forged write goes by the router, which has the judge before it.
-    async fn run(&self, request: Request, way: Way<'_>) -> Response {
+    async fn run(&self, mut request: Request, client: Client, way: Way<'_>) -> Response {
         match way {
-            Way::Owned(_) if elsewhere::is_harmless(&request) => (self.ground.owned)(request).given().await,
+            Way::Owned(_) if elsewhere::is_harmless(&request) => {
+                (self.ground.owned)(request, client).given().await
+            }
             Way::Direct(direct) if elsewhere::is_harmless(&request) => {
-                (direct.handler)(request).given().await
+                (direct.handler)(request, client).given().await
             }
             Way::Owned(_) | Way::Direct(_) | Way::Routed(_) => {
+                request.extensions_mut().insert(client);
                 match Box::pin(self.router.clone().oneshot(request)).await {
                     Ok(response) => response,
                     Err(never) => match never {},
@@ -263,8 +264,12 @@ impl Foundation {
         spell(&problem, asker, id.as_str(), &self.ground.errors, response)
     }
 
-    fn take_from_rate(&self, request: &mut Request) -> Option<(Allowance, Result<(), Problem>)> {
-        let (rate, client) = (self.rate.as_ref()?, request.extensions().get::<Client>()?.address?);
+    fn take_from_rate(
+        &self,
+        request: &mut Request,
+        client: &Client,
+    ) -> Option<(Allowance, Result<(), Problem>)> {
+        let (rate, client) = (self.rate.as_ref()?, client.address?);
         request.extensions_mut().insert(Meter::new(rate, client));
         Some(rate.take(client))
     }

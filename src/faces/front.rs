@@ -147,21 +147,36 @@ impl Served {
     }
 
     /// What was answered before and is still exact, or an answer made now.
-    async fn answer(&self, request: Request) -> Response {
-        let (head, body) = request.into_parts();
-        let (found, answers) = (self.find(head.uri.path()), &self.site.answers);
-        let asked = match &found {
-            Some(Found::List(_) | Found::Value(..) | Found::Records(..)) => asked(&head, &body),
-            // A text is sent as quickly as it is found.
-            Some(Found::Text(_)) | None => None,
-        };
-        let Some(asked) = asked else { return Box::pin(self.make(found, &head, body)).await };
-        match answers.find(&asked, &head.headers).await {
-            Some(response) => response,
-            None => {
-                let made = Box::pin(self.make(found, &head, body)).await;
-                answers.keep(&asked, made).await
+    async fn answer(&self, request: Request, client: Client) -> Response {
+        let (mut head, body) = request.into_parts();
+        let (answers, has_body) = (&self.site.answers, !body.is_end_stream());
+        if !has_body
+            && let Some(asked) = self.asked(&head, &client)
+            && let Some(repeated) = answers.find(&asked, &head.headers).await
+        {
+            return repeated;
+        }
+        head.extensions.insert(client.clone());
+        let made = Box::pin(self.make(self.find(head.uri.path()), &head, body)).await;
+        match self.asked(&head, &client).filter(|_| !has_body) {
+            Some(asked) => answers.keep(&asked, made).await,
+            None => made,
+        }
+    }
+
+    /// Everything of a reading that lists and pages look at. The host is in links. Of cookies they know one alone, which
+    /// tells what was just done and is for one page.
+    fn asked<'r>(&self, head: &'r Parts, client: &'r Client) -> Option<Asked<'r>> {
+        let is_reading = head.method == Method::GET || head.method == Method::HEAD;
+        let tells = || pages::flash::named(&head.headers).is_some();
+        match self.find(head.uri.path()).filter(|_| is_reading && !tells())? {
+            Found::List(_) | Found::Value(..) | Found::Records(..) => {
+                let text = head.uri.path_and_query()?.as_str().as_bytes();
+                let [scheme, host] = client.told();
+                Asked::new(&[b"front", text, scheme, host], &head.headers, &[ACCEPT, HOST])
             }
+            // A text is sent as quickly as it is found.
+            Found::Text(_) => None,
         }
     }
 
@@ -387,11 +402,11 @@ impl Front {
     /// Answers for the foundation at the paths that have an owner.
     pub fn handler(&self) -> Handler {
         let front = self.clone();
-        Arc::new(move |request| {
+        Arc::new(move |request, client| {
             let served = front.0.load_full();
             match served.text_at_once(&request) {
                 Some(response) => Answer::Now(response),
-                None => Answer::Soon(Box::pin(async move { served.answer(request).await })),
+                None => Answer::Soon(Box::pin(async move { served.answer(request, client).await })),
             }
         })
     }
@@ -401,18 +416,6 @@ impl Front {
         let front = self.clone();
         Arc::new(move |problem, asker, request_id| front.0.load().error(problem, asker, request_id))
     }
-}
-
-/// Everything of a reading that lists and pages look at. The host is in links. Of cookies they know one alone, which tells
-/// what was just done and is for one page.
-fn asked<'r>(head: &'r Parts, body: &Body) -> Option<Asked<'r>> {
-    let is_reading = head.method == Method::GET || head.method == Method::HEAD;
-    if !is_reading || !body.is_end_stream() || pages::flash::named(&head.headers).is_some() {
-        return None;
-    }
-    let text = head.uri.path_and_query()?.as_str().as_bytes();
-    let [scheme, host] = head.extensions.get::<Client>().map_or([&b""[..]; 2], Client::told);
-    Asked::new(&[b"front", text, scheme, host], &head.headers, &[ACCEPT, HOST])
 }
 
 /// What is served here and where to go: a page for people, lines for shells.
@@ -431,8 +434,9 @@ async fn describe(State(front): State<Front>, headers: HeaderMap) -> Response {
     served.rest.describe(&served.site, &headers)
 }
 
-async fn serve(State(front): State<Front>, request: Request) -> Response {
-    front.0.load_full().answer(request).await
+async fn serve(State(front): State<Front>, mut request: Request) -> Response {
+    let client = request.extensions_mut().remove().unwrap_or_default();
+    front.0.load_full().answer(request, client).await
 }
 
 /// The whole body, read in any case: a connection with unread bytes could not be used again.

@@ -5,6 +5,8 @@ use std::io::Write;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use axum::body::Body;
+use axum::response::Response;
 use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, Entry, HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
@@ -65,6 +67,16 @@ impl RequestId {
 fn is_harmless(id: &[u8]) -> bool {
     let allowed = |b: &u8| b.is_ascii_alphanumeric() || b"-_.:/+=@".contains(b);
     (1..=128).contains(&id.len()) && id.iter().all(allowed)
+}
+
+/// As many headers as an answer usually has, those of [`complete`] with it.
+const USUAL: usize = 12;
+
+/// An answer with room for its headers: to make room for them one by one costs more than they do.
+pub fn roomy(body: Body) -> Response {
+    let mut response = Response::new(body);
+    response.headers_mut().reserve(USUAL);
+    response
 }
 
 /// Fills in what is missing; a face that knows better has already said so.

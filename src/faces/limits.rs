@@ -17,6 +17,7 @@ use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body::{Frame, SizeHint};
 
+use super::clock::Timer;
 use super::problem::Problem;
 use crate::config::Limits;
 
@@ -27,6 +28,8 @@ pub struct Came {
     pub peer: SocketAddr,
     /// When its first byte came.
     pub at: Instant,
+    /// Its connection's.
+    pub timer: Timer,
     /// It is answered with this and nothing else: its head was malformed, too large or too slow.
     pub refused: Option<Box<Problem>>,
 }
@@ -34,7 +37,7 @@ pub struct Came {
 /// Runs the rest of the stack within the limits.
 pub(super) async fn bounded<F: Future<Output = Response>>(
     limits: &Limits,
-    came: Instant,
+    came: &Came,
     request: Request,
     run: impl FnOnce(Request) -> F,
 ) -> Response {
@@ -44,14 +47,14 @@ pub(super) async fn bounded<F: Future<Output = Response>>(
     let state = Arc::new(Progress::of(request.body()));
     let request = request.map(|body| metered(body, limits.body, &state));
     let work = AssertUnwindSafe(run(request)).catch_unwind();
-    let answer = tokio::time::timeout_at((came + limits.request_timeout).into(), work).await;
+    let answer = came.timer.until(came.at + limits.request_timeout, work).await;
     match (answer, state.get()) {
         (_, Progress::TOO_LARGE) => too_large(limits.body).closing().into_response(),
         (_, Progress::BROKEN) => broken_body().closing().into_response(),
-        (Ok(Ok(response)), _) => response,
-        (Ok(Err(panic)), _) => Problem::internal(format!("panic: {}", words_of(&panic))).into_response(),
-        (Err(_), Progress::WHOLE) => too_slow(limits.request_timeout).into_response(),
-        (Err(_), _) => still_coming(limits.request_timeout).closing().into_response(),
+        (Some(Ok(response)), _) => response,
+        (Some(Err(panic)), _) => Problem::internal(format!("panic: {}", words_of(&panic))).into_response(),
+        (None, Progress::WHOLE) => too_slow(limits.request_timeout).into_response(),
+        (None, _) => still_coming(limits.request_timeout).closing().into_response(),
     }
 }
 

@@ -78,13 +78,13 @@ impl Ticket {
     }
 
     /// From here on the ticket goes with the body.
-    pub(super) fn follow(mut self, status: StatusCode, body: Body) -> Body {
+    pub(super) fn follow(mut self, status: StatusCode, body: Body) -> Followed {
         self.status = Some(status);
         if body.size_hint().exact().is_none() {
             // A stream may stay for days, and a part of the request's head would keep all of its bytes.
             self.uri = Uri::try_from(self.uri.path().to_owned()).unwrap_or_default();
         }
-        Body::new(Followed { body, ticket: self })
+        Followed { body, ticket: self }
     }
 
     fn write_line(&self, status: u16, ms: f64) {
@@ -110,7 +110,8 @@ impl Drop for Ticket {
     }
 }
 
-struct Followed {
+/// The body of an answer, with the ticket of its request.
+pub struct Followed {
     body: Body,
     ticket: Ticket,
 }

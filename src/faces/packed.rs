@@ -34,9 +34,11 @@ fn worthwhile() -> impl Predicate {
 
 /// The answer as the client wants it: what would be compressed for others says so.
 pub async fn pack(mut response: Response, accepted: Accepted) -> Response {
+    if !worthwhile().should_compress(&response) {
+        return response;
+    }
     let headers = response.headers();
-    let is_ready = headers.contains_key(CONTENT_ENCODING) || headers.contains_key(CONTENT_RANGE);
-    if is_ready || !worthwhile().should_compress(&response) {
+    if headers.contains_key(CONTENT_ENCODING) || headers.contains_key(CONTENT_RANGE) {
         return response;
     }
     if accepted.0.is_empty() {

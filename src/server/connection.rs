@@ -216,7 +216,8 @@ async fn answer(
     let ending = if request.version() == Version::HTTP_10 { Ending::Close } else { Ending::Chunk };
     let (arrival, turn) = turns.begin();
     let (first_byte, refused) = arrival.map_or((None, None), |arrival| (arrival.first_byte, arrival.refusal));
-    let came = Came { peer, at: first_byte.unwrap_or_else(Instant::now), refused };
+    let came =
+        Came { peer, at: first_byte.unwrap_or_else(Instant::now), timer: turns.timer.clone(), refused };
     let request = request.map(|body| if body.is_end_stream() { Body::empty() } else { Body::new(body) });
     let mut response = app.answer(request, came).await;
     if let Some(tunnel) = response.extensions_mut().remove::<Tunnel>() {
@@ -229,6 +230,6 @@ async fn answer(
     // hyper's buffers would stay for as long as the body lasts, so it gets the head alone.
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     let (head, body) = response.into_parts();
-    turns.go_on_as(Next::Stream(Stream { body, ending }));
+    turns.go_on_as(Next::Stream(Stream { body: Body::new(body), ending }));
     Ok(Response::from_parts(head, turn.without_a_body()))
 }

@@ -3,7 +3,6 @@
 mod banner;
 pub mod beside;
 mod chunks;
-mod clock;
 pub mod connection;
 mod head;
 pub mod life;

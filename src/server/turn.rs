@@ -1,20 +1,20 @@
 //! What a connection's bytes and its service tell each other about whose turn it is.
 
 use std::collections::VecDeque;
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use axum::body::{Body, Bytes};
-use futures_util::stream;
+use axum::body::Bytes;
 use http_body::{Frame, SizeHint};
 
 use super::stream::Stream;
 use crate::faces::Problem;
 use crate::faces::becomes::Tunnel;
+use crate::faces::clock::Timer;
+use crate::faces::log::Followed;
 
 /// What came with one request besides its bytes.
 #[derive(Debug)]
@@ -34,6 +34,8 @@ pub enum Next {
 /// Shared by the two halves of a connection. Only one task ever uses it, so ordering is no concern.
 #[derive(Default)]
 pub struct Turns {
+    /// Of the request whose turn it is.
+    pub timer: Timer,
     arrivals: Mutex<VecDeque<Arrival>>,
     last_end: Mutex<Option<Instant>>,
     busy: AtomicBool,
@@ -88,6 +90,7 @@ impl Turns {
     pub fn go_on_as(&self, next: Next) {
         self.tunnel.store(matches!(next, Next::Tunnel(_)), Ordering::Relaxed);
         *lock(&self.next) = Some(next);
+        self.timer.stop();
         self.last.store(true, Ordering::Relaxed);
     }
 
@@ -116,13 +119,13 @@ fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
 pub struct Turn(Arc<Turns>);
 
 impl Turn {
-    pub fn until_the_end_of(self, body: Body) -> Outgoing {
-        Outgoing { body, _turn: self }
+    pub fn until_the_end_of(self, body: Followed) -> Outgoing {
+        Outgoing { body: Some(body), _turn: self }
     }
 
     /// Leaves the head to hyper and the body to somebody else.
     pub fn without_a_body(self) -> Outgoing {
-        self.until_the_end_of(Body::from_stream(stream::pending::<Result<Bytes, Infallible>>()))
+        Outgoing { body: None, _turn: self }
     }
 }
 
@@ -135,7 +138,8 @@ impl Drop for Turn {
 
 /// The body of an answer, which hyper drops when it is through with it.
 pub struct Outgoing {
-    body: Body,
+    /// Nothing where somebody else sends it.
+    body: Option<Followed>,
     _turn: Turn,
 }
 
@@ -147,14 +151,14 @@ impl http_body::Body for Outgoing {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        self.body.as_mut().map_or(Poll::Pending, |body| Pin::new(body).poll_frame(cx))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.body.as_ref().is_some_and(http_body::Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        self.body.as_ref().map(http_body::Body::size_hint).unwrap_or_default()
     }
 }

@@ -16,12 +16,12 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 use super::chunks::Chunks;
-use super::clock::Clock;
 use super::connection::Place;
 use super::head::{self, Framing, Head};
 use super::turn::{Arrival, Turns};
 use crate::config::Limits;
 use crate::faces::Problem;
+use crate::faces::clock::Clock;
 
 /// A client that has closed its half may still want its answer; so long we cannot tell it from one that has gone.
 const HALF_CLOSED: Duration = Duration::from_millis(500);

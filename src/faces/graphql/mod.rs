@@ -222,11 +222,22 @@ impl Face {
     /// What is posted, for the foundation: past the router.
     pub fn direct(&self) -> Direct {
         let face = self.clone();
-        let handler: Handler = Arc::new(move |request| {
+        let handler: Handler = Arc::new(move |request, client| {
             let face = face.clone();
-            Answer::Soon(Box::pin(async move { write(State(face), request).await.into_response() }))
+            Answer::Soon(Box::pin(async move { face.post(request, client).await.into_response() }))
         });
         Direct { method: Method::POST, path: "/graphql", handler }
+    }
+
+    async fn post(&self, request: extract::Request, client: Client) -> Result<Response, Problem> {
+        let (Parts { headers, .. }, body) = request.into_parts();
+        // The foundation says it better when it is a limit that cut it off.
+        let body = axum::body::to_bytes(body, usize::MAX).await;
+        let body = body.map_err(|_| request::malformed("the body ended early"))?;
+        let (actor, served) = (Actor { address: client.address }, self.served.load_full());
+        let asked = Repeated::new(&[b"graphql", &body], &headers, &[ACCEPT, CONTENT_TYPE])
+            .filter(|_| !headers.contains_key(idempotency::HEADER));
+        repeated(&served, asked, &headers, || posted(self, &served, actor, &headers, &body)).await
     }
 
     pub fn router(&self) -> Router {
@@ -243,34 +254,34 @@ impl Face {
 }
 
 /// An answer that was given before to the same request and is still exact, or else one that is made now.
-async fn repeated(
+async fn repeated<F: Future<Output = Result<Response, Problem>>>(
     served: &Served,
     asked: Option<Repeated<'_>>,
     headers: &HeaderMap,
-    make: impl Future<Output = Result<Response, Problem>>,
+    make: impl FnOnce() -> F,
 ) -> Result<Response, Problem> {
-    let (Some(answers), Some(asked)) = (&served.answers, asked) else { return make.await };
-    match answers.find(&asked, headers).await {
-        Some(response) => Ok(response),
-        None => Ok(answers.keep(&asked, make.await?).await),
+    let kept = served.answers.as_ref().zip(asked);
+    if let Some((answers, asked)) = &kept
+        && let Some(response) = answers.find(asked, headers).await
+    {
+        return Ok(response);
+    }
+    let made = make().await?;
+    match kept {
+        Some((answers, asked)) => Ok(answers.keep(&asked, made).await),
+        None => Ok(made),
     }
 }
 
-async fn write(State(face): State<Face>, request: extract::Request) -> Result<Response, Problem> {
-    let (Parts { headers, mut extensions, .. }, body) = request.into_parts();
-    // The foundation says it better when it is a limit that cut it off.
-    let body = axum::body::to_bytes(body, usize::MAX).await;
-    let body = body.map_err(|_| request::malformed("the body ended early"))?;
-    let (client, served) = (extensions.remove::<Client>(), face.served.load_full());
-    let asked = Repeated::new(&[b"graphql", &body], &headers, &[ACCEPT, CONTENT_TYPE])
-        .filter(|_| !headers.contains_key(idempotency::HEADER));
-    repeated(&served, asked, &headers, posted(&face, &served, client, &headers, &body)).await
+async fn write(State(face): State<Face>, mut request: extract::Request) -> Result<Response, Problem> {
+    let client = request.extensions_mut().remove().unwrap_or_default();
+    face.post(request, client).await
 }
 
 async fn posted(
     face: &Face,
     served: &Served,
-    client: Option<Client>,
+    actor: Actor,
     headers: &HeaderMap,
     body: &Bytes,
 ) -> Result<Response, Problem> {
@@ -278,11 +289,10 @@ async fn posted(
     let Request { asked, last } = request::posted(headers, body, &served.settings.limits)?;
     if served.is_subscription(&asked) {
         let last = live::place(headers).or(last);
-        return follow(face, asked, last, accepted, actor(client)).await;
+        return follow(face, asked, last, accepted, actor).await;
     }
     let wanted = accepted.single()?;
-    let manner =
-        Manner { actor: actor(client), key: idempotency::key(headers, "POST /graphql", body)?, safe: false };
+    let manner = Manner { actor, key: idempotency::key(headers, "POST /graphql", body)?, safe: false };
     Ok(respond(served.answer(asked, manner).await, wanted))
 }
 
@@ -302,7 +312,7 @@ async fn read(
     }
     let (query, served) = (query.unwrap_or_default(), face.served.load_full());
     let asked = Repeated::new(&[b"graphql?", query.as_bytes()], &headers, &[ACCEPT]);
-    repeated(&served, asked, &headers, queried(&face, &served, visitor, &query, &headers)).await
+    repeated(&served, asked, &headers, || queried(&face, &served, visitor, &query, &headers)).await
 }
 
 async fn queried(
@@ -343,10 +353,6 @@ async fn follow(
         // The schema was exchanged a moment ago, and it is no subscription any more.
         Err(other @ (Reply::Executed(_) | Reply::OnlyByPost)) => Ok(respond(other, accepted.single()?)),
     }
-}
-
-fn actor(client: Option<Client>) -> Actor {
-    Actor { address: client.and_then(|client| client.address) }
 }
 
 async fn options() -> Response {

@@ -11,6 +11,7 @@ use super::subscribe::choice::Single;
 use super::subscribe::live;
 use crate::faces::accept::Accept;
 use crate::faces::answers::Made;
+use crate::faces::headers;
 use crate::faces::problem::{Problem, method_not_allowed};
 
 const RESPONSE: &str = "application/graphql-response+json";
@@ -88,7 +89,7 @@ pub fn rejection(failures: &[Failure]) -> Vec<u8> {
 }
 
 fn written(status: StatusCode, media: Media, body: Vec<u8>) -> Response {
-    let mut response = Response::new(Body::from(body));
+    let mut response = headers::roomy(Body::from(body));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, media.content_type());
     response.headers_mut().insert(VARY, ACCEPT.into());

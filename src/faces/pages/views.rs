@@ -54,7 +54,7 @@ pub struct Views {
 }
 
 /// Where a row belongs in a frame. Printed values never have it, whoever wrote them: [`escape`] sees to that.
-pub const HOLE: &str = "\0";
+pub const HOLE: char = '\0';
 
 /// What is wrong with a view, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,7 +104,7 @@ impl Views {
         let is_own = |(name, _): &(&str, &str)| views.own.iter().any(|own| own == name);
         if !BUILT_IN.iter().any(is_own) {
             let mut frames = views.environment.clone();
-            frames.add_template_owned("_row.html", HOLE).expect("one letter compiles");
+            frames.add_template_owned("_row.html", HOLE.to_string()).expect("one letter compiles");
             views.frames = Some(frames);
         }
         views

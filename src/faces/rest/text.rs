@@ -9,6 +9,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::app::{Methods, Reply, TextEndpoint};
+use crate::faces::headers;
 use crate::faces::problem::{Voice, method_not_allowed};
 use crate::faces::tags;
 
@@ -130,16 +131,16 @@ impl Prepared {
         }
     }
 
-    fn sent(&self, method: &Method, headers: &HeaderMap, bytes: &Bytes, tag: &HeaderValue) -> Response {
+    fn sent(&self, method: &Method, asking: &HeaderMap, bytes: &Bytes, tag: &HeaderValue) -> Response {
         let is_read = method == Method::GET || method == Method::HEAD;
         let name = tag.to_str().expect("hexadecimal digits in quotes");
-        if is_read && let Err(problem) = tags::allow(headers, Some(name)) {
+        if is_read && let Err(problem) = tags::allow(asking, Some(name)) {
             return problem.voice(Voice::Text).into_response();
         }
-        let mut response = if is_read && tags::is_known(headers, name) {
+        let mut response = if is_read && tags::is_known(asking, name) {
             StatusCode::NOT_MODIFIED.into_response()
         } else {
-            let mut response = Response::new(Body::from(bytes.clone()));
+            let mut response = headers::roomy(Body::from(bytes.clone()));
             response.headers_mut().insert(CONTENT_TYPE, TEXT);
             response
         };

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
@@ -37,6 +38,8 @@ pub fn connect(place: &Place, role: Role, options: &Options) -> rusqlite::Result
     };
     connection.busy_timeout(options.busy_timeout)?;
     connection.set_prepared_statement_cache_capacity(512);
+    // A plan that depended on the values, as of a LIMIT, would be made anew at each run.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     pragma(&connection, "foreign_keys", "ON")?;
     pragma(&connection, "cache_size", &format!("-{}", options.cache_kib))?;
     pragma(&connection, "temp_store", "MEMORY")?;
@@ -90,5 +93,22 @@ impl Default for Options {
             keep_changes: 100_000,
             keep_changes_for: Duration::from_secs(7 * 24 * 60 * 60),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rusqlite::StatementStatus;
+
+    #[test]
+    fn another_value_is_no_reason_to_plan_a_statement_anew() {
+        let connection = connect(&Place::Memory, Role::Writer, &Options::default()).expect("a connection");
+        connection.execute_batch("CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT)").expect("a table");
+        let mut statement = connection.prepare("SELECT b FROM t ORDER BY a LIMIT ?1").expect("a statement");
+        for limit in [1, 2, 2] {
+            assert!(!statement.exists([limit]).expect("runs"));
+        }
+        assert_eq!(statement.get_status(StatementStatus::RePrepare), 0);
     }
 }
