@@ -81,7 +81,7 @@ async fn start_with(config: Config, shutdown: Shutdown) -> Server {
         errors: Arc::new(|problem: &Problem, _: &Asker, id: &str| {
             format!("<h1>{} {}</h1><p>{} {id}</p>", problem.status.as_u16(), problem.title(), problem.detail)
         }),
-        owned: Arc::new(|_| unreachable!("no path has an owner")),
+        owned: Arc::new(|_, _| unreachable!("no path has an owner")),
         direct: Vec::new(),
     };
     let app = foundation::wrap(router, ground, &config, &metrics, &shutdown);
