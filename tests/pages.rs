@@ -119,7 +119,7 @@ fn a_list_page_is_never_older_than_a_write() {
                 // In the frames, where it would be taken for the place of the rows, and in rows.
                 let update = "UPDATE users SET name = ?1 || char(0) || 'x' WHERE id = 1";
                 outside.execute(update, [&name]).expect("written");
-                let update = "UPDATE orders SET item = 'x' || char(0) || ?1 WHERE user_id = 1";
+                let update = "UPDATE orders SET item = 'x' || char(0) || ?1 WHERE \"userId\" = 1";
                 outside.execute(update, [&name]).expect("written");
                 seen(&mut client, "/orders", "another program wrote U+0000");
                 seen(&mut client, "/users/1/orders", "another program wrote U+0000");

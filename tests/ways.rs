@@ -385,12 +385,9 @@ fn what_must_be_unique_differs_between_the_ways() {
         type Member {
           id: ID!  email: String! @unique @email  nick: String! @unique
           number: Int! @unique  key: UUID! @unique  born: Date! @unique  share: Decimal! @unique
-          zero: UUID! @unique @default(value: \"00000000-0000-0000-0000-000000000000\")
-          full: UUID! @unique @default(value: \"99999999-0000-0000-0000-000000000000\")
-          ticket: String! @unique @default(value: \"R-007\") @pattern(regex: \"R-[0-9]{3}\")
         }
         type Query { members: [Member!]! }
-        type Mutation { createMember(email: String!, nick: String!, number: Int!, key: UUID!, born: Date!, share: Decimal!, zero: UUID!, full: UUID!, ticket: String!): Member! }";
+        type Mutation { createMember(email: String!, nick: String!, number: Int!, key: UUID!, born: Date!, share: Decimal!): Member! }";
     let trefoil = Trefoil::app(App::of_schema("members", schema));
     let server = Server::start(trefoil, Config { database: Database::Memory, ..Config::default() });
     let client = &mut Client::of(&server);

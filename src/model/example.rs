@@ -163,3 +163,18 @@ fn of_scalar(field: &Field, scalar: Scalar) -> Json {
         Scalar::Json => json!({}),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_count_up_at_their_width_and_the_last_where_the_first_cannot() {
+        let found = |text: &str| texts_beside(text)[..2].to_vec();
+        assert_eq!(found("2026-01-31"), ["2027-01-31", "2026-01-32"]);
+        assert_eq!(found("R-007"), ["R-008", "R-008"]);
+        assert_eq!(found("00000000-0000"), ["00000001-0000", "00000000-0001"]);
+        assert_eq!(found("99é09x"), ["100é09x", "99é10x"]);
+        assert_eq!(found("ada@example.com"), ["ada2@example.com", "ada@example.com 2"]);
+    }
+}
