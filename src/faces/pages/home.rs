@@ -25,6 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 impl Served {
     pub async fn home(&self, site: &Site, head: &Parts) -> Result<Response, Problem> {
         let counts = self.counts(site).await;
+        let is_away = !counts.is_empty() && counts.iter().all(Option::is_none);
         let cards = self.subjects.iter().zip(counts).zip(&site.collections);
         let cards = cards.map(|((subject, count), collection)| Card {
             new: format!("{}/new", subject.resource.path),
@@ -34,6 +35,7 @@ impl Served {
         });
         let home = Home {
             description: None,
+            is_away,
             cards: cards.collect(),
             others: self.others.clone(),
             tries: self.tries(site, &origin(head)),

@@ -305,6 +305,7 @@ fn home() -> Home {
     };
     Home {
         description: Some("Users, and a small shop.".to_owned()),
+        is_away: false,
         cards: cards.map(card).into(),
         others: vec![link("/items", "/items"), link("/samples", "/samples"), link("/hello", "/hello")],
         tries: vec![

@@ -116,8 +116,8 @@ fn conflict(noun: &str, trouble: &Trouble, above: &[Link]) -> Option<Conflict> {
         Trouble::None | Trouble::Invalid(_) | Trouble::Taken(_) => None,
         Trouble::Overtaken(_) => Some(Conflict {
             text: format!(
-                "This {noun} was saved by somebody else while you were editing it, so yours was not. \
-                 Below is what you typed, and beside it what was saved where that differs."
+                "Somebody else saved this {noun} while you were editing it, so nothing of yours is saved yet. \
+                 Below is what you typed, and under it what they saved where that differs."
             ),
             theirs: Link { label: "Keep what was saved".to_owned(), href },
         }),

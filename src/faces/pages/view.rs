@@ -387,6 +387,8 @@ pub struct Effect {
 pub struct Home {
     /// Of the schema.
     pub description: Option<String>,
+    /// The store does not answer, so nothing is counted.
+    pub is_away: bool,
     pub cards: Vec<Card>,
     /// Plain lists and text endpoints.
     pub others: Vec<Link>,

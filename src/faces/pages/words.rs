@@ -16,9 +16,16 @@ pub fn bounded(total: u64) -> String {
     if total > most { format!("more than {}", grouped(most)) } else { grouped(total) }
 }
 
-/// The first so many characters, where there are more.
+/// A text is cut at the end of a word, if one ends no further than this before.
+const NEAR: usize = 15;
+
+/// About the first so many characters, where there are more.
 pub fn cut(text: &str, most: usize) -> Option<&str> {
-    text.char_indices().nth(most).map(|(end, _)| text[..end].trim_end())
+    let (end, next) = text.char_indices().nth(most)?;
+    let start = &text[..end];
+    let near = start.char_indices().rev().take(NEAR).find(|(_, letter)| letter.is_whitespace());
+    let end = near.filter(|_| !next.is_whitespace()).map_or(end, |(at, _)| at);
+    Some(start[..end].trim_end())
 }
 
 #[cfg(test)]
@@ -33,9 +40,12 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_cut_between_characters() {
+    fn texts_are_cut_between_words_or_characters() {
         assert_eq!(cut("Grüße", 5), None);
         assert_eq!(cut("Grüße", 3), Some("Grü"));
         assert_eq!(cut("ab cd", 3), Some("ab"));
+        assert_eq!(cut("ab cd ef", 5), Some("ab cd"));
+        assert_eq!(cut("ab cd ef", 7), Some("ab cd"));
+        assert_eq!(cut("a bcdefghijklmnopqrstuvw", 20), Some("a bcdefghijklmnopqrs"));
     }
 }

@@ -141,7 +141,8 @@
       return turn
     }
     show()
-    $('.foot ul')?.append(said)
+    // A finger has no such key.
+    if (!matchMedia('(hover: none) and (pointer: coarse)').matches) $('.foot ul')?.append(said)
     addEventListener('keydown', (event) => {
       if (event.key !== '/' || off || event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.('input, textarea, select, [contenteditable]')) return
       event.preventDefault()
