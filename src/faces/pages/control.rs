@@ -146,7 +146,7 @@ impl<'a> Maker<'a> {
         let lines = Control { kind: ControlKind::Textarea, value: node.texts.join("\n"), ..control.clone() };
         match &item.kind {
             Kind::Enum(_) if node.texts.iter().any(|text| text.contains('\n')) => {
-                with_hint(lines, "One a line.")
+                with_hint(lines, "One per line.")
             }
             Kind::Enum(name) => {
                 let values = self.model.enums.get(name).map(|found| found.values.as_slice());
@@ -168,7 +168,7 @@ impl<'a> Maker<'a> {
             | Kind::Reference { .. }
             | Kind::Inverse { .. }
             | Kind::Link { .. }
-            | Kind::Unstored => with_hint(lines, "One a line."),
+            | Kind::Unstored => with_hint(lines, "One per line."),
         }
     }
 
@@ -352,7 +352,7 @@ fn link(field: &Field, node: &Node, offered: &Offered) -> Control {
     if offered.more || offered.options.len() > MOST {
         let value = node.texts.join("\n");
         let lines = Control { kind: ControlKind::Textarea, value, ..control };
-        return with_hint(lines, &format!("The ids of {}, one a line.", offered.plural));
+        return with_hint(lines, &format!("The ids of {}, one per line.", offered.plural));
     }
     let chosen: Vec<&str> = node.texts.iter().flat_map(|text| text.lines()).map(str::trim).collect();
     let options = offered_choices(offered, &chosen);
@@ -366,7 +366,7 @@ fn offered_choices(offered: &Offered, chosen: &[&str]) -> Vec<Choice> {
 fn find(name: &str, offered: &Offered) -> Find {
     let (plural, sought) = (&offered.plural, offered.sought.trim());
     let note = match (sought.is_empty(), offered.found) {
-        (true, _) => format!("There are more {plural} than the first {MOST}: look for others."),
+        (true, _) => format!("Only the first {MOST} {plural} are listed. Use Find for the others."),
         (false, 0) => format!("No {plural} have \u{201c}{sought}\u{201d} in them."),
         (false, MOST) => format!("The first {MOST} {plural} with \u{201c}{sought}\u{201d} in them."),
         (false, 1) => "One was found.".to_owned(),

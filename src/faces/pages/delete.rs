@@ -113,10 +113,10 @@ impl Served {
         let (many, one) = (counted(&resource.noun, affected.count), affected.count == 1);
         let label = naming::label(&field.name).to_lowercase();
         let text = match (affected.fate, one) {
-            (OnDelete::Cascade, true) => format!("{many} is deleted too"),
-            (OnDelete::Cascade, false) => format!("{many} are deleted too"),
-            (OnDelete::SetNull, true) => format!("{many} loses its {label}"),
-            (OnDelete::SetNull, false) => format!("{many} lose their {label}"),
+            (OnDelete::Cascade, true) => format!("{many} will be deleted too"),
+            (OnDelete::Cascade, false) => format!("{many} will be deleted too"),
+            (OnDelete::SetNull, true) => format!("{many} will lose its {label}"),
+            (OnDelete::SetNull, false) => format!("{many} will lose their {label}"),
             (OnDelete::Refuse, true) => format!("{many} needs its {label} and must go first"),
             (OnDelete::Refuse, false) => format!("{many} need their {label} and must go first"),
         };

@@ -153,6 +153,10 @@ fn pager(address: &str, page: i64, size: i64, length: i64) -> Pager {
     Pager {
         previous: (page > 1).then(|| at((page - 1).min(last))),
         next: (page < last).then(|| at(page + 1)),
-        text: format!("Page {} of {}", grouped(page.unsigned_abs()), grouped(last.unsigned_abs())),
+        text: if page > last {
+            format!("Page {}", grouped(page.unsigned_abs()))
+        } else {
+            format!("Page {} of {}", grouped(page.unsigned_abs()), grouped(last.unsigned_abs()))
+        },
     }
 }

@@ -262,7 +262,7 @@ fn delete() -> Delete {
         keep: "/orders/1".to_owned(),
         submit: "Delete order and 3 parts".to_owned(),
         effects: vec![Effect {
-            text: "3 parts are deleted too".to_owned(),
+            text: "3 parts will be deleted too".to_owned(),
             href: "/orders/1/parts".to_owned(),
             blocks: false,
         }],
@@ -368,7 +368,8 @@ pub fn all() -> Vec<(&'static str, &'static str, Value)> {
     };
     let flash = Some(Flash { text: "Order deleted.".to_owned(), link: None });
     let calm = |title: &str| Head { flash: None, ..head(title) };
-    let nothing = Home { description: None, cards: Vec::new(), others: Vec::new(), tries: Vec::new() };
+    let nothing =
+        Home { description: None, is_away: false, cards: Vec::new(), others: Vec::new(), tries: Vec::new() };
     let no_values = Plain {
         caption: "No values yet.".to_owned(),
         values: Vec::new(),

@@ -376,7 +376,7 @@ pub struct Delete {
 
 #[derive(Debug, Serialize)]
 pub struct Effect {
-    /// "3 orders are deleted too".
+    /// "3 orders will be deleted too".
     pub text: String,
     pub href: String,
     pub blocks: bool,
