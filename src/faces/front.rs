@@ -431,7 +431,7 @@ async fn home(State(front): State<Front>, request: Request) -> Response {
 
 async fn describe(State(front): State<Front>, headers: HeaderMap) -> Response {
     let served = front.0.load();
-    served.rest.describe(&served.site, &headers)
+    served.rest.describe(&served.site, served.pages.own_views(), &headers)
 }
 
 async fn serve(State(front): State<Front>, mut request: Request) -> Response {

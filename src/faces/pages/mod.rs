@@ -140,6 +140,10 @@ impl Served {
         &self.name
     }
 
+    pub fn own_views(&self) -> &[String] {
+        &self.own
+    }
+
     /// The built-in ones alone are compiled for the first page, not at the start.
     fn views(&self) -> &Views {
         self.views.as_ref().unwrap_or_else(|| Views::built_in())

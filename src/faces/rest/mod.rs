@@ -31,8 +31,6 @@ pub struct Served {
     pub streams: Streams,
     pub texts: HashMap<String, TextPath>,
     manifest: Arc<Manifest>,
-    /// The names of the application's own views.
-    views: Vec<String>,
     document: OnceLock<Document>,
 }
 
@@ -42,13 +40,12 @@ impl Served {
         for endpoint in &app.manifest.texts {
             texts.entry(endpoint.path.clone()).or_default().add(endpoint);
         }
-        let views = app.view_names().map(str::to_owned).collect();
-        Served { streams, texts, manifest: app.manifest.clone(), views, document: OnceLock::new() }
+        Served { streams, texts, manifest: app.manifest.clone(), document: OnceLock::new() }
     }
 
-    /// `/openapi.json`.
-    pub fn describe(&self, site: &Site, headers: &HeaderMap) -> Response {
-        let document = self.document.get_or_init(|| Document::new(&self.manifest, &self.views, site));
+    /// `/openapi.json`; of the views that endpoints name, `views` are there.
+    pub fn describe(&self, site: &Site, views: &[String], headers: &HeaderMap) -> Response {
+        let document = self.document.get_or_init(|| Document::new(&self.manifest, views, site));
         document.respond(headers)
     }
 }
