@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use super::listen;
 use crate::app::{App, Origin};
@@ -10,10 +11,14 @@ use crate::config::{Config, Database, LogFormat};
 use crate::engine::{Count, Engine, Listing, Operation, Outcome, Selection, Slice};
 use crate::model::TypeId;
 
+/// So long it is counted what there is; a store that is large or busy does not keep the address back.
+const PATIENCE: Duration = Duration::from_secs(3);
+
 /// Writes the banner on a terminal, one log line elsewhere.
 pub async fn show(app: &App, config: &Config, engine: &Engine, addresses: &[SocketAddr]) {
     let url = listen::url(addresses);
-    let records = counts(engine).await;
+    let counted = tokio::time::timeout(PATIENCE, counts(engine)).await;
+    let records = counted.unwrap_or_else(|_| format!("not counted within {PATIENCE:?}"));
     if !std::io::stderr().is_terminal() || config.log_format == LogFormat::Json {
         tracing::info!(application = app.name, %url, records, data = data(config), "listening on {url}");
         return;

@@ -114,7 +114,16 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
         async move { connection::serve(listeners, router, &config, &metrics, shutdown).await }
     });
     // Counting what there is may take its time, and nobody has to wait for it.
-    banner::show(&app, &config, &engine, &addresses).await;
+    tokio::spawn({
+        let (config, engine, shutdown) = (config.clone(), engine.clone(), shutdown.clone());
+        let addresses = addresses.clone();
+        async move {
+            tokio::select! {
+                () = banner::show(&app, &config, &engine, &addresses) => (),
+                () = shutdown.draining() => (),
+            }
+        }
+    });
     if let Some(watch) = watch {
         let site = Site { config: config.clone(), registry, store, feed, face, front, identity, streams };
         tokio::spawn(site.follow(watch, shutdown.clone()));

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use super::check::{self, Truth};
 use super::followers::Followers;
-use super::node::{Node, free_port};
+use super::node::Node;
 use super::writers::{Fate, Habit, Writers};
-use crate::support::Client;
 use crate::support::postgres::database;
+use crate::support::{Client, free_port};
 
 /// Long enough for HAProxy's next two checks, and for nginx to take up a new configuration.
 const DELAY: &[&str] = &["--shutdown-delay", "3s", "--heartbeat", "1s"];

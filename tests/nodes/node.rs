@@ -2,14 +2,13 @@
 
 use std::fs::File;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::support::{Client, command};
+use crate::support::{Client, command, free_port};
 
 pub struct Node {
     pub address: SocketAddr,
@@ -100,17 +99,4 @@ impl Drop for Node {
     fn drop(&mut self) {
         self.kill();
     }
-}
-
-/// Below the ports that the system gives to outgoing connections: one of those could take it while the node is down.
-pub fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let begin = (std::process::id() % 9000) as u16;
-    for _ in 0..10_000 {
-        let port = 10_000 + (begin + NEXT.fetch_add(1, Ordering::Relaxed)) % 10_000;
-        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
-            return port;
-        }
-    }
-    panic!("no port is free");
 }

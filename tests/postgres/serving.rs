@@ -1,11 +1,13 @@
 //! A server on PostgreSQL, seen from outside: while the database is away, and how it starts without one.
 
+use std::net::SocketAddr;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use crate::support::postgres::{Cluster, Options, database, sql};
-use crate::support::{Process, command};
+use crate::support::{Client, Outsider, Process, command, free_port};
 
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let begin = Instant::now();
@@ -43,6 +45,8 @@ fn while_the_database_is_away_requests_get_503_and_the_log_says_so_once() {
     let home = client.send("GET", "/", &[("Accept", "text/html")], b"");
     assert_eq!(home.status, 200, "{}", home.text());
     assert!(home.text().contains("<a href=\"/users\">Users</a> <span class=\"count\">–<"), "{}", home.text());
+    assert!(home.text().contains("The database does not answer just now"), "{}", home.text());
+    assert!(!home.text().contains("data-on"), "no list is live: {}", home.text());
     let list = client.send("GET", "/users", &[("Accept", "text/html")], b"");
     assert_eq!((list.status, list.header("retry-after")), (503, Some("1")), "{}", list.text());
     assert!(list.text().contains("<h1"), "{}", list.text());
@@ -94,4 +98,28 @@ fn a_start_without_a_database_ends_with_one_clear_line() {
         assert!(line.ends_with("does not exist") && !said.contains("s3cret"), "{said}");
     }
     assert!(!folder.path().join("trefoil-data").exists(), "nothing is kept here");
+}
+
+/// Somebody has the table, so that nothing in it can be counted for the first lines of the log.
+#[test]
+fn it_serves_and_stops_as_always_while_its_records_cannot_be_counted() {
+    let (url, folder) = (database(), tempfile::tempdir().unwrap());
+    drop(Process::start(folder.path(), &["serve", "--database", &url]));
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let outsider = runtime.block_on(Outsider::server(&url));
+    runtime.block_on(outsider.run("BEGIN; LOCK TABLE users IN ACCESS EXCLUSIVE MODE")).unwrap();
+    let port = free_port();
+    let arguments = ["serve", "--database", &url, "--port", &port.to_string()];
+    let mut server = command(folder.path(), &arguments).stderr(Stdio::null()).spawn().unwrap();
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
+    until("it serves", || {
+        let client = Client::connect(address);
+        client.is_ok_and(|mut client| client.send("GET", "/hello", &[], b"").status == 200)
+    });
+    let told = Command::new("kill").arg(server.id().to_string()).status().unwrap();
+    assert!(told.success());
+    assert_eq!(server.wait().unwrap().code(), Some(0), "it stops in good order");
+    let slow = Process::start(folder.path(), &["serve", "--database", &url]);
+    assert!(slow.log().contains("not counted within 3s"), "{}", slow.log());
+    runtime.block_on(outsider.release());
 }

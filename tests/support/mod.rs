@@ -12,7 +12,7 @@ use trefoil::config::{Config, Database};
 
 pub use client::{Client, Reply};
 pub use outsider::Outsider;
-pub use process::{Process, command};
+pub use process::{Process, command, free_port};
 
 /// A server on a free port, with its data in memory or in a folder; stopped when dropped.
 pub struct Server {

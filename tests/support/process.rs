@@ -1,9 +1,10 @@
 //! The real binary as a child process: started on a free port, read from its own words, stopped or killed.
 
 use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -25,6 +26,19 @@ pub fn command(folder: &Path, arguments: &[&str]) -> Command {
     command.env_remove("DATABASE_URL");
     command.current_dir(folder).args(arguments).stdin(Stdio::null());
     command
+}
+
+/// Below the ports that the system gives to outgoing connections: one of those could take it while its server is down.
+pub fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let begin = (std::process::id() % 9000) as u16;
+    for _ in 0..10_000 {
+        let port = 10_000 + (begin + NEXT.fetch_add(1, Ordering::Relaxed)) % 10_000;
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return port;
+        }
+    }
+    panic!("no port is free");
 }
 
 impl Process {
