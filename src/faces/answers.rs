@@ -24,6 +24,9 @@ use crate::engine::{Engine, State};
 /// Longer requests are answered anew.
 const LONGEST: usize = 16 << 10;
 
+/// No answer takes more than this part of the shelf.
+const SHARE: usize = 4;
+
 /// Memory of an answer beside its bytes, and of a header beside its name and value.
 const BYTES_EACH: usize = 256;
 const BYTES_PER_HEADER: usize = 64;
@@ -198,6 +201,10 @@ impl Answers {
         let Ok(body) = axum::body::to_bytes(body, usize::MAX).await else {
             return StatusCode::INTERNAL_SERVER_ERROR.into_response();
         };
+        // One answer must not push all others out, nor be copied for nothing.
+        if body.len() > self.capacity / SHARE {
+            return Response::from_parts(head, Body::from(body));
+        }
         let kept = Kept::of(&head.headers, &body);
         let mut shelf = self.shelf.write().unwrap_or_else(PoisonError::into_inner);
         let outdated = shelf.put(asked, kept, before, self.capacity);
@@ -225,8 +232,7 @@ impl Shelf {
 
     fn add(&mut self, asked: &Asked<'_>, kept: Kept, capacity: usize) {
         let bytes = kept.bytes() + asked.bytes();
-        // One answer must not push all others out.
-        if bytes > capacity / 4 {
+        if bytes > capacity / SHARE {
             return;
         }
         self.make_room(capacity - bytes);
