@@ -208,6 +208,11 @@ fn an_index_ends_in_the_id() {
     assert_eq!(store.start(INDEXED).unwrap().renewed, [anew]);
     assert_eq!(store.rows(MADE), ["users_name_index_by_id|(name, id)"]);
     assert_eq!(store.start(INDEXED).unwrap().renewed, [""; 0]);
+    store.run("ALTER INDEX users_name_index_by_id RENAME TO users_name_index");
+    let planned = store.in_mode(INDEXED, Mode::Plan).unwrap();
+    assert_eq!(planned.renewed, [""; 0], "to rename one takes no time");
+    store.start(INDEXED).unwrap();
+    assert_eq!(store.rows(MADE), ["users_name_index_by_id|(name, id)"]);
 }
 
 #[test]

@@ -46,7 +46,7 @@ pub async fn prepare(
     if report.done
         && let Err(error) = indexes::drop_gone(client).await
     {
-        tracing::debug!("an index that is not needed any more stays until the next start: {error}");
+        tracing::warn!("indexes that are not needed any more stay until the next start: {error}");
     }
     Ok(report)
 }

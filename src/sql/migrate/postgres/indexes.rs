@@ -3,6 +3,8 @@
 //! Writers wait while an index is made, and readers too where one is dropped, until the transaction ends. So one that has
 //! had its day is renamed, for which nobody waits, and dropped once the migration is over.
 
+use std::collections::BTreeSet;
+
 use tokio_postgres::Client;
 
 use super::super::MigrateError;
@@ -48,19 +50,7 @@ pub fn sync(
     new: &StoredModel,
 ) -> Result<Vec<String>, MigrateError> {
     let (found, wanted) = (found(host)?, wanted(new));
-    let kept: Vec<&Index> = wanted.iter().filter_map(|one| one.among(&found)).collect();
-    let ours: Vec<String> = old.into_iter().chain([new]).flat_map(all_names).collect();
-    let mut spare: Vec<&Index> =
-        found.iter().filter(|one| ours.contains(&one.name) && !kept.contains(one)).collect();
-    let (mut moved, mut missing) = (Vec::new(), Vec::new());
-    for one in wanted.iter().filter(|one| one.among(&found).is_none()) {
-        let like = |form: &Index| spare.iter().position(|other| other.is_like(form));
-        let found = one.forms().find_map(|form| Some((like(form)?, form)));
-        match found {
-            Some((at, form)) => moved.push((spare.remove(at), form)),
-            None => missing.push(one),
-        }
-    }
+    let Difference { spare, moved, missing } = Difference::of(&found, &wanted, old, new);
     let mut doomed = Vec::new();
     for one in spare {
         let name = format!("{GONE}{}", uuid::Uuid::new_v4().simple());
@@ -73,8 +63,52 @@ pub fn sync(
     for (at, (_, to)) in moved.iter().enumerate() {
         rename(host, &format!("trefoil_moving_{at}"), &to.name)?;
     }
+    hold(host, &missing)?;
     missing.into_iter().try_for_each(|one| host.batch(&one.sql()))?;
     Ok(doomed)
+}
+
+/// All tables whose writers will have to wait at once: to come to the next one after a long while could be for nothing,
+/// where somebody who has it waits for the one before.
+fn hold(host: &Postgres, missing: &[&Wanted]) -> Result<(), MigrateError> {
+    let tables: BTreeSet<String> = missing.iter().map(|one| quoted(&one.index.table)).collect();
+    if tables.is_empty() {
+        return Ok(());
+    }
+    let tables: Vec<String> = tables.into_iter().collect();
+    host.batch(&format!("LOCK TABLE {} IN SHARE MODE", tables.join(", ")))
+}
+
+/// From the indexes that are there to those that are wanted.
+struct Difference<'d> {
+    /// Ours, and wanted no more.
+    spare: Vec<&'d Index>,
+    /// There under another name.
+    moved: Vec<(&'d Index, &'d Index)>,
+    missing: Vec<&'d Wanted>,
+}
+
+impl<'d> Difference<'d> {
+    fn of(
+        found: &'d [Index],
+        wanted: &'d [Wanted],
+        old: Option<&StoredModel>,
+        new: &StoredModel,
+    ) -> Difference<'d> {
+        let kept: Vec<&Index> = wanted.iter().filter_map(|one| one.among(found)).collect();
+        let ours: Vec<String> = old.into_iter().chain([new]).flat_map(all_names).collect();
+        let mut spare: Vec<&Index> =
+            found.iter().filter(|one| ours.contains(&one.name) && !kept.contains(one)).collect();
+        let (mut moved, mut missing) = (Vec::new(), Vec::new());
+        for one in wanted.iter().filter(|one| one.among(found).is_none()) {
+            let like = |form: &Index| spare.iter().position(|other| other.is_like(form));
+            match one.forms().find_map(|form| Some((like(form)?, form))) {
+                Some((at, form)) => moved.push((spare.remove(at), form)),
+                None => missing.push(one),
+            }
+        }
+        Difference { spare, moved, missing }
+    }
 }
 
 pub fn drop_all(host: &Postgres, names: &[String]) -> Result<(), MigrateError> {
@@ -84,26 +118,39 @@ pub fn drop_all(host: &Postgres, names: &[String]) -> Result<(), MigrateError> {
 /// What of the old shape stays in the new one and has to be made all the same, in words: an earlier version, or someone
 /// else, has left it otherwise.
 pub fn renewed(host: &Postgres, old: &StoredModel, new: &StoredModel) -> Result<Vec<String>, MigrateError> {
-    let (found, new) = (found(host)?, wanted(new));
-    let stays = |one: &Wanted| new.iter().any(|other| other.index.is_like(&one.index));
-    let old = wanted(old).into_iter().filter(|one| one.among(&found).is_none() && stays(one));
-    Ok(old.map(|one| format!("{} made anew; meanwhile writes wait, reads do not", one.what)).collect())
+    let (found, wanted_now, wanted_before) = (found(host)?, wanted(new), wanted(old));
+    let missing = Difference::of(&found, &wanted_now, Some(old), new).missing;
+    let was = |one: &&Wanted| wanted_before.iter().any(|other| other.index.is_like(&one.index));
+    let again = missing.into_iter().filter(was);
+    Ok(again.map(|one| format!("{} made anew; meanwhile writes wait, reads do not", one.what)).collect())
 }
 
 /// Each in a transaction of its own. One whose table is used for too long stays for a later start.
 pub async fn drop_gone(client: &mut Client) -> Result<(), tokio_postgres::Error> {
     let sql = format!(
-        "SELECT relname::text FROM pg_class WHERE relnamespace = {OURS} AND relkind = 'i' \
-         AND {}",
-        is_gone("relname")
+        "SELECT i.relname::text, t.relname::text FROM pg_class i \
+         JOIN pg_index x ON x.indexrelid = i.oid JOIN pg_class t ON t.oid = x.indrelid \
+         WHERE i.relnamespace = {OURS} AND {}",
+        is_gone("i.relname")
     );
     for row in client.query(&sql, &[]).await? {
-        let name = quoted(row.get(0));
+        let (name, table): (&str, &str) = (row.get(0), row.get(1));
         let transaction = client.transaction().await?;
-        transaction
-            .batch_execute(&format!("SET LOCAL lock_timeout = {PATIENCE}; DROP INDEX IF EXISTS {name}"))
-            .await?;
-        transaction.commit().await?;
+        let sql = format!("SET LOCAL lock_timeout = {PATIENCE}; DROP INDEX IF EXISTS {}", quoted(name));
+        match transaction.batch_execute(&sql).await {
+            Ok(()) => transaction.commit().await?,
+            Err(error) => {
+                let cause =
+                    error.as_db_error().map_or_else(|| error.to_string(), |told| told.message().to_owned());
+                tracing::warn!(
+                    index = name,
+                    table,
+                    cause,
+                    "an index that is not needed any more could not be dropped; the next start tries again"
+                );
+                transaction.rollback().await?;
+            }
+        }
     }
     Ok(())
 }
