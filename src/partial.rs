@@ -116,6 +116,9 @@ fn hold(place: &Path, kind: Kind, open: impl Fn(&Path) -> io::Result<File>) -> i
         if file.metadata()?.is_dir() == (kind == Kind::Folder) {
             return Ok(Held { path, file, is_locked });
         }
+        if !is_locked {
+            return Err(io::Error::other("another command may be writing it; remove it if none is"));
+        }
         // A killed command left something of the other kind.
         remove(&path)?;
     }

@@ -156,15 +156,25 @@ pub fn is_special(path: &Path) -> bool {
     path.exists() && !path.is_file() && !path.is_dir()
 }
 
-/// A store, the very one that is read perhaps, or a backup: nobody means to have it replaced.
+/// A store, the very one that is read perhaps, or a backup: nobody means to have it replaced, nor what SQLite keeps
+/// beside it.
 fn refuse_database(path: &Path) -> Result<(), String> {
+    let name = path.to_string_lossy();
+    let beside = ["-wal", "-shm", "-journal"].iter().find_map(|end| name.strip_suffix(end));
+    if is_database(path) {
+        return Err(format!("{name} is a database; name another file"));
+    }
+    match beside.filter(|main| is_database(Path::new(main))) {
+        Some(main) => Err(format!("{name} belongs to the database {main}; name another file")),
+        None => Ok(()),
+    }
+}
+
+/// What cannot be read is told where it cannot be written either.
+fn is_database(path: &Path) -> bool {
     const BEGINS: &[u8] = b"SQLite format 3\0";
     let mut first = [0; BEGINS.len()];
-    match File::open(path).and_then(|mut file| file.read_exact(&mut first)) {
-        Ok(()) if first == BEGINS => Err(format!("{} is a database; name another file", path.display())),
-        // What cannot be read is told where it cannot be written either.
-        Ok(()) | Err(_) => Ok(()),
-    }
+    File::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok() && first == BEGINS
 }
 
 fn refuse_used(path: &Path) -> Result<(), String> {

@@ -21,7 +21,7 @@ use crate::model::json;
 /// How long lines gather.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Whoever has read nothing for this long will not read the last lines either.
+/// How long the end waits for the last lines to be read.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Beyond this, lines are lost rather than kept for nobody.

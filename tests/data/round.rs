@@ -219,6 +219,7 @@ fn an_export_takes_the_place_of_no_database_and_of_no_odd_file() {
     let store = bench.store();
     assert!(bench.pipe(&store, &[], NASTY).succeeded);
     let own = format!("{}/trefoil.db", store.flags[1]);
+    let log = format!("{own}-wal");
     fs::copy(&own, bench.path("copy.ndjson")).unwrap();
     bench.write("notes.txt", "mine");
     for (arguments, why) in [
@@ -226,6 +227,7 @@ fn an_export_takes_the_place_of_no_database_and_of_no_odd_file() {
         (vec!["--to", "notes.txt"], "notes.txt is a file; name a folder"),
         (vec!["--to", "copy.ndjson"], "copy.ndjson is a database; name another file"),
         (vec!["--resource", "people", "--to", &own], "trefoil.db is a database; name another file"),
+        (vec!["--resource", "people", "--to", &log], "trefoil.db-wal belongs to the database"),
     ] {
         bench.run("export", &store, &arguments).refused(&[why]);
     }

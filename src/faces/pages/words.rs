@@ -25,7 +25,8 @@ pub fn cut(text: &str, most: usize) -> Option<&str> {
     let start = &text[..end];
     let near = start.char_indices().rev().take(NEAR).find(|(_, letter)| letter.is_whitespace());
     let end = near.filter(|_| !next.is_whitespace()).map_or(end, |(at, _)| at);
-    Some(start[..end].trim_end())
+    let whole_words = start[..end].trim_end();
+    Some(if whole_words.is_empty() { start } else { whole_words })
 }
 
 #[cfg(test)]
@@ -46,6 +47,7 @@ mod tests {
         assert_eq!(cut("ab cd", 3), Some("ab"));
         assert_eq!(cut("ab cd ef", 5), Some("ab cd"));
         assert_eq!(cut("ab cd ef", 7), Some("ab cd"));
+        assert_eq!(cut("     abc", 6), Some("     a"));
         assert_eq!(cut("a bcdefghijklmnopqrstuvw", 20), Some("a bcdefghijklmnopqrs"));
     }
 }
