@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::{Bench, Kind, Store, both};
+use crate::support::postgres::sql;
 
 both![imports_are_whole_or_nothing, exports_are_whole_or_not_there];
 
@@ -86,6 +87,23 @@ fn imports_are_whole_or_nothing(kind: Kind) {
     // What is there already is not brought in a second time.
     bench.run("import", &store, &["--from", "all.ndjson"]).refused(&["nothing was imported"]);
     assert_eq!(bench.all(&store), whole);
+}
+
+/// What a killed import left is cleaned up, and the table is known as an empty one of many pages. Nothing that comes in
+/// afterwards would change that before it is committed.
+#[test]
+fn a_table_that_was_cleaned_up_is_not_taken_for_empty() {
+    let bench = Bench::new(Kind::Server);
+    let store = bench.store();
+    bench.import(&store, &["--from", empty(&bench)]);
+    let url = &store.flags[1];
+    sql(url, "BEGIN; INSERT INTO people (name) SELECT 'Ann' FROM generate_series(1, 5000); ROLLBACK");
+    sql(url, "VACUUM (TRUNCATE false) people");
+    let known = "SELECT reltuples >= 3000, relpages > 1 FROM pg_class WHERE oid = 'people'::regclass";
+    assert_eq!(sql(url, known), "f|t");
+    bench.write("all.ndjson", stream(6_000));
+    bench.import(&store, &["--from", "all.ndjson"]);
+    assert_eq!(sql(url, "SELECT reltuples > 0 FROM pg_class WHERE oid = 'people'::regclass"), "t");
 }
 
 /// PostgreSQL may need a moment to notice that the killed one is gone: until then its rows are in the way, and whoever

@@ -3,6 +3,7 @@
 //! A batch goes in a few statements, sent one behind the other. Only when the database refuses one of them is the batch
 //! halved, again and again, to find out which plan it was.
 
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use super::{Own, PostgresStore, change, lists};
 use crate::engine::plan::Action;
 use crate::engine::{Answer, Cancel, Job, ListAct, LongWrite, LooseEnd, OnList, Outcome, Plan};
 use crate::error::{Error, Result, Violation};
-use crate::model::{Model, TypeId};
+use crate::model::{Cell, Kind, Model, TypeId};
 use crate::sql::compile::Program;
 use crate::sql::dialect::Dialect;
 use crate::sql::loose::questions;
@@ -30,6 +31,11 @@ const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
                      SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; \
                      SET CONSTRAINTS ALL DEFERRED";
 
+/// PostgreSQL takes a table for as empty as it was when it was last cleaned up, after an import that was killed perhaps,
+/// however much comes into it: any index is then as good as the right one, and is walked from end to end for each row.
+const MISJUDGED: &str =
+    "SELECT count(*) FROM pg_class WHERE oid = to_regclass($1) AND reltuples >= 0 AND reltuples < relpages";
+
 /// Dropped before its commit, its connection is closed and so nothing of it happened.
 pub struct Long<'s> {
     store: &'s PostgresStore,
@@ -37,12 +43,15 @@ pub struct Long<'s> {
     /// `None` once it is over.
     own: Option<Own>,
     cancel: Cancel,
+    /// How many batches of each type there were.
+    batches: HashMap<TypeId, u32>,
 }
 
 impl PostgresStore {
     pub(super) async fn begin_long(&self, model: Arc<Model>) -> Result<Box<dyn LongWrite + '_>> {
         let own = self.links.own().await?;
-        let long = Long { store: self, model, own: Some(own), cancel: Cancel::default() };
+        let long =
+            Long { store: self, model, own: Some(own), cancel: Cancel::default(), batches: HashMap::new() };
         long.session()?.control(BEGIN).await.map_err(Fault::into_error)?;
         Ok(Box::new(long))
     }
@@ -100,6 +109,27 @@ impl Long<'_> {
                 Err(fault)
             }
         }
+    }
+
+    /// Has the tables of what came looked at anew, as often as there is twice as much as before, where it is needed. Where
+    /// somebody else is at it, the next time.
+    async fn judge(&mut self, plans: &[(usize, Plan)]) -> Result<(), Fault> {
+        let came: BTreeSet<TypeId> = plans.iter().filter_map(|(_, plan)| written(plan)).collect();
+        for record in came {
+            let batches = self.batches.entry(record).or_default();
+            *batches += 1;
+            if !batches.is_power_of_two() {
+                continue;
+            }
+            let session = self.session()?;
+            for table in tables(&self.model, record) {
+                let name = Dialect::Postgres.quote(table);
+                if session.number(MISJUDGED, &[Parameter::Cell(Cell::Text(&name))]).await? == Some(1) {
+                    session.control(&format!("ANALYZE (SKIP_LOCKED) {name}")).await?;
+                }
+            }
+        }
+        Ok(())
     }
 
     async fn find_loose_ends(&self, record: TypeId, ids: &[i64]) -> Result<Vec<LooseEnd>, Fault> {
@@ -180,6 +210,35 @@ impl<'p> Work<'p> {
             }
         }
     }
+}
+
+/// The type of a record that is made or changed.
+fn written(plan: &Plan) -> Option<TypeId> {
+    match plan.action {
+        Action::Create { record, .. } | Action::Update { record, .. } => Some(record),
+        Action::Get { .. }
+        | Action::List { .. }
+        | Action::Delete { .. }
+        | Action::Changed { .. }
+        | Action::Plain(_) => None,
+    }
+}
+
+/// What is written where a record of this type is.
+fn tables(model: &Model, record: TypeId) -> impl Iterator<Item = &str> {
+    let record = model.record(record);
+    let links = record.fields.iter().filter_map(|field| match &field.kind {
+        Kind::Link { table, .. } => Some(table.as_str()),
+        Kind::Id
+        | Kind::Scalar(_)
+        | Kind::Enum(_)
+        | Kind::Embedded(_)
+        | Kind::List(_)
+        | Kind::Reference { .. }
+        | Kind::Inverse { .. }
+        | Kind::Unstored => None,
+    });
+    std::iter::once(record.table.as_str()).chain(links)
 }
 
 fn is_new(plan: &Plan) -> bool {
@@ -267,6 +326,7 @@ impl LongWrite for Long<'_> {
     fn run(&mut self, mut job: Job) -> BoxFuture<'_, Result<Box<dyn Answer>>> {
         Box::pin(async move {
             self.batch(&mut job).await.map_err(Fault::into_error)?;
+            self.judge(&job.plans).await.map_err(Fault::into_error)?;
             Ok(job.answer)
         })
     }
