@@ -136,7 +136,7 @@ impl Listed<'_> {
             true => About::List { record: self.place.record, address: self.address() },
             false => About::Refused,
         };
-        head.ways = self.served.ways(self.ask.site, self.ask.head, about);
+        head.ways = Some(self.served.ways(self.ask.site, self.ask.head, about));
         head
     }
 

@@ -97,7 +97,7 @@ impl Served {
             form,
         };
         let mut frame = Head::new(content.heading.clone(), &list.path, Vec::new());
-        frame.ways = self.ways(site, head, About::Plain { path: &list.path });
+        frame.ways = Some(self.ways(site, head, About::Plain { path: &list.path }));
         self.show(&head.headers, status, frame, "plain", &content)
     }
 }

@@ -63,10 +63,10 @@ fn head(title: &str) -> Head {
         }),
         ways: Some(Ways {
             title: "Three ways to this page".to_owned(),
-            graphql: Some(Way {
+            graphql: Way {
                 text: "{\n  orders(page: 1, size: 20) {\n    id\n    item\n    status\n  }\n}".to_owned(),
                 run: Some("/graphql?query=%7Borders%7Bid%7D%7D".to_owned()),
-            }),
+            },
             rest: "curl -H 'Accept: application/json' 'http://localhost:8080/orders?page=1'".to_owned(),
             page: "curl -H 'Accept: text/html' 'http://localhost:8080/orders?page=1'".to_owned(),
         }),

@@ -50,10 +50,10 @@ pub struct Flash {
 pub struct Ways {
     /// Of what: "Three ways to this page".
     pub title: String,
-    pub graphql: Option<Way>,
-    /// A line for a shell: the REST call.
+    pub graphql: Way,
+    /// A line for a shell: the REST call. Comments may be above it.
     pub rest: String,
-    /// A line for a shell: what a browser sends.
+    /// A line for a shell: what a browser sends. Comments may be above it.
     pub page: String,
 }
 
