@@ -417,6 +417,8 @@ pub struct Plain {
     pub heading: String,
     pub caption: String,
     pub values: Vec<Indexed>,
+    /// Where there are no values to show.
+    pub empty: Option<Empty>,
     pub pager: Pager,
     pub form: Form,
 }
