@@ -13,7 +13,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("engine", &["error", "model"]),
     ("sql", &["error", "partial", "config", "model", "engine"]),
     ("data", &["error", "partial", "model", "engine"]),
-    ("faces", &["error", "config", "model", "engine", "app"]),
+    ("faces", &["error", "config", "model", "engine", "app", "fake"]),
     ("app", &["error", "config", "model", "engine"]),
     ("fake", &["error", "model", "engine"]),
     ("server", &["error", "config", "model", "engine", "sql", "faces", "app", "embed"]),

@@ -51,12 +51,11 @@ impl Wanted<'_> {
         Some(format!("{keyword} {title} {{\n  {}{arguments}{selection}\n}}\n", root.name))
     }
 
-    /// The filters of the list that the operation has no argument for.
+    /// The filters of the list, or the values, that the operation has no argument for.
     pub fn unsaid(&self, engine: &Engine) -> Vec<String> {
-        let Some(((root, builtin), listing)) = bound(engine, self.record, self.verb).zip(self.listing) else {
-            return Vec::new();
-        };
+        let Some((root, builtin)) = bound(engine, self.record, self.verb) else { return Vec::new() };
         let record = engine.model().record(self.record);
+        let Some(listing) = self.listing else { return self.unwritten(record, root, builtin) };
         let names = |role: Role| builtin.roles.iter().position(|(_, known)| *known == role);
         let inside = names(Role::Where).map_or(&[][..], |at| root.arguments[at].fields.as_slice());
         let conditions = listing.conditions.iter().filter(|condition| {
@@ -82,6 +81,19 @@ impl Wanted<'_> {
         }
         unsaid.dedup();
         unsaid
+    }
+
+    fn unwritten(&self, record: &RecordType, root: &RootField, builtin: &Builtin) -> Vec<String> {
+        let takes = |id: Option<FieldId>| {
+            builtin.roles.iter().zip(&root.arguments).any(|((_, role), argument)| {
+                let inside = || argument.fields.iter().any(|inner| record.input_field(&inner.name) == id);
+                id.is_some_and(|id| *role == Role::Field(id)) || (*role == Role::Input && inside())
+            })
+        };
+        let says_nothing = |value: &Json| value.is_null() || value.as_array().is_some_and(Vec::is_empty);
+        let values = self.values.as_object().into_iter().flatten();
+        let values = values.filter(|(name, value)| !says_nothing(value) && !takes(record.input_field(name)));
+        values.map(|(name, _)| name.clone()).collect()
     }
 
     fn argument(&self, model: &Model, builtin: &Builtin, argument: &Argument, role: &Role) -> Option<String> {
@@ -242,7 +254,7 @@ fn is_flat(kind: &Kind) -> bool {
 }
 
 /// JSON takes any text for the name of a member, GraphQL only names.
-fn is_writable(value: &Json) -> bool {
+pub fn is_writable(value: &Json) -> bool {
     let is_name = |text: &str| {
         let begins = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
         begins && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')

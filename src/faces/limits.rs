@@ -19,7 +19,7 @@ use http_body::{Frame, SizeHint};
 
 use super::clock::Timer;
 use super::problem::Problem;
-use crate::config::Limits;
+use crate::config::{Kind, Limits, Size};
 
 /// How a request came, told by the accept loop.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ fn readable(headers: &HeaderMap, limit: usize) -> Result<(), Problem> {
 }
 
 fn too_large(limit: usize) -> Problem {
-    let detail = format!("the body is larger than {limit} bytes (limits.body)");
+    let detail = format!("what was sent is larger than {} (limits.body)", Size::show(&limit));
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "BODY_TOO_LARGE", detail)
 }
 

@@ -11,7 +11,9 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::engine::{Operation, Selection};
 use crate::error::{Error, Result};
-use crate::model::{Field, FieldId, Item, Kind, Model, OnDelete, Rule, Scalar, TypeId, Value, coerce};
+use crate::model::{
+    Field, FieldId, Item, Kind, Model, OnDelete, RecordType, Rule, Scalar, TypeId, Value, coerce,
+};
 
 /// So deep values are made up that may be without end.
 const DEEP: usize = 3;
@@ -125,24 +127,26 @@ impl<'m> Fakes<'m> {
         Some(Value::List(ids.into_iter().map(Value::Int).collect()))
     }
 
-    /// A value that every rule allows; none where one need not be.
+    /// A value that every rule allows; now and then none where one need not be.
     fn value(&self, owner: &str, field: &Field, id: i64, chance: Chance) -> Result<Option<Value>> {
         let may_miss = !field.required || field.default.is_some();
         if may_miss && !field.unique && chance.of("missing").below(12) == 0 {
             return Ok(None);
         }
-        for number in 0..TRIES {
-            let made = self.made_up(owner, field, &field.kind, id, chance.try_number(number), 0);
-            let Some(value) = made.map(Value::from) else { break };
-            if coerce::field(self.model, field, &value).is_ok() {
-                return Ok(Some(value));
-            }
-        }
-        if may_miss {
-            return Ok(None);
+        let found = self.fitting(owner, field, id, chance);
+        if found.is_some() || may_miss {
+            return Ok(found);
         }
         let message = "no value could be made up that its rules allow";
         Err(Error::invalid(&format!("{owner}.{}", field.name), "FAKE", message))
+    }
+
+    fn fitting(&self, owner: &str, field: &Field, id: i64, chance: Chance) -> Option<Value> {
+        let one = |number| {
+            self.made_up(owner, field, &field.kind, id, chance.try_number(number), 0).map(Value::from)
+        };
+        let passes = |value: &Value| coerce::field(self.model, field, value).is_ok();
+        (0..TRIES).map_while(one).find(passes)
     }
 
     fn made_up(
@@ -193,6 +197,13 @@ impl<'m> Fakes<'m> {
         let one = |at| self.made_up(owner, field, &item.kind, id, chance.of("item").try_number(at), depth);
         (0..count).filter_map(one).collect()
     }
+}
+
+/// A value for a field of a record with this number, if one can be made up that every rule allows. Where no two may be
+/// alike, those of two numbers are not.
+pub fn fitting(model: &Model, record: &RecordType, field: &Field, number: i64) -> Option<Value> {
+    let alone = Fakes { model, seed: number.unsigned_abs(), count: 0, bases: Vec::new(), order: Vec::new() };
+    alone.fitting(&record.name, field, number, Chance(alone.seed).of(&field.name))
 }
 
 /// Each type behind those that its records cannot be without, and, as far as that goes, behind all it refers to.

@@ -10,6 +10,7 @@ use std::net::Ipv6Addr;
 use http::StatusCode;
 use httparse::{Header, Request, Status};
 
+use crate::config::{Kind, Size};
 use crate::faces::Problem;
 
 /// As many as hyper takes.
@@ -45,7 +46,8 @@ pub fn read(bytes: &[u8], limit: usize) -> Head {
 }
 
 fn too_large(limit: usize) -> Problem {
-    let detail = format!("the request line and headers are larger than {limit} bytes (limits.headers)");
+    let detail =
+        format!("the request line and headers are larger than {} (limits.headers)", Size::show(&limit));
     Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "HEADERS_TOO_LARGE", detail)
 }
 

@@ -13,7 +13,7 @@ async fn a_body_over_the_limit_is_413_declared_or_not() {
     let mut line = server.connect().await;
     line.send(request("POST /echo", &"x".repeat(1001))).await;
     let answer = line.answer().await;
-    answer.is(413, "1000 bytes (limits.body)");
+    answer.is(413, "1000 B (limits.body)");
     assert_eq!(answer.field("connection"), Some("close"));
     assert!(line.is_closed().await);
 
@@ -69,7 +69,7 @@ async fn headers_over_the_limit_are_431() {
     let server = start(short()).await;
     let mut line = server.connect().await;
     line.send(format!("GET /hello HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(2000))).await;
-    line.answer().await.is(431, "2000 bytes (limits.headers)");
+    line.answer().await.is(431, "2000 B (limits.headers)");
     assert!(line.is_closed().await);
     // Far beyond, and without an end.
     let mut line = server.connect().await;

@@ -100,7 +100,7 @@ impl Served {
         ];
         let mut head = Head::new("Delete", &resource.path, above);
         head.title = format!("Delete {title}");
-        head.ways = self.ways(ask.site, ask.head, About::Delete { record, id });
+        head.ways = Some(self.ways(ask.site, ask.head, About::Delete { record, id }));
         let submit = self.submit(&resource.noun, &affected);
         let (action, key) = (format!("{keep}/delete"), press::fresh());
         let delete = Delete { resource, title, action, key, version, keep, submit, effects: told, blocked };

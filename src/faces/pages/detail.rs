@@ -193,7 +193,7 @@ impl Served {
         let section = &self.subject(ask.collection.record).resource.path;
         let mut head = Head::new(title, section, crumbs);
         let address = ask.head.uri.path();
-        head.ways = self.ways(ask.site, ask.head, About::Record { record, id, address });
+        head.ways = Some(self.ways(ask.site, ask.head, About::Record { record, id, address }));
         Ok(ask.kept(self.show(ask.headers(), StatusCode::OK, head, "detail", &detail)?))
     }
 

@@ -23,12 +23,13 @@ impl Served {
         let above =
             resource.map(|resource| Link { label: resource.plural.clone(), href: resource.path.clone() });
         let section = above.as_ref().map_or_else(String::new, |above| above.href.clone());
-        let mut head = Head::new(problem.title(), &section, above.into_iter().collect());
+        let (title, detail) = told(problem);
+        let mut head = Head::new(title, &section, above.into_iter().collect());
         head.ways = Some(ways);
         let failure = Failure {
             status: problem.status.as_u16(),
-            title: problem.title().to_owned(),
-            detail: sentence(&problem.detail),
+            title: title.to_owned(),
+            detail: sentence(detail),
             violations: problem.violations.iter().map(|violation| violation.message.clone()).collect(),
             advice: advice(problem),
             near: near.map(|path| Link { label: path.to_owned(), href: path.to_owned() }),
@@ -45,6 +46,25 @@ impl Served {
     }
 }
 
+/// What happened, to somebody who knows nothing of HTTP and cannot change a setting; programs are told the rest.
+fn told(problem: &Problem) -> (&'static str, &str) {
+    // `(limits.body)`
+    let plain = problem.detail.split(" (limits.").next().unwrap_or_default();
+    match (problem.status, &*problem.code) {
+        (StatusCode::BAD_REQUEST, _) => ("This cannot be read", plain),
+        (StatusCode::FORBIDDEN, "CROSS_SITE") => ("Nothing was done", "This was sent from another site"),
+        (StatusCode::METHOD_NOT_ALLOWED, _) => {
+            ("Nothing was done", "This address does not take what was sent to it")
+        }
+        (StatusCode::PAYLOAD_TOO_LARGE, _) => ("Too much at once", plain),
+        (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL") => {
+            ("Something went wrong", "This is a fault of the server, not of what you did")
+        }
+        (StatusCode::INTERNAL_SERVER_ERROR, _) => ("Something went wrong", plain),
+        _ => (problem.title(), plain),
+    }
+}
+
 /// What to do next.
 fn advice(problem: &Problem) -> String {
     let wait = problem.headers.iter().find(|(name, _)| *name == RETRY_AFTER);
@@ -57,7 +77,7 @@ fn advice(problem: &Problem) -> String {
     let words = match problem.status {
         StatusCode::BAD_REQUEST => "Check the address and what was typed, then try again.",
         StatusCode::FORBIDDEN => "Open the page on this site and send it from there.",
-        StatusCode::NOT_FOUND => "Check the address, or look for it from the start page.",
+        StatusCode::NOT_FOUND => "Check the address, or look for it from the home page.",
         StatusCode::METHOD_NOT_ALLOWED => "Go back and use the links and buttons of the page.",
         StatusCode::NOT_ACCEPTABLE => "Open the address in a browser, or ask for application/json.",
         StatusCode::REQUEST_TIMEOUT => "Check the connection, then send it again.",
@@ -101,7 +121,7 @@ fn bare(failure: &Failure) -> String {
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n</head>\n\
          <body>\n<main>\n<h1>{title}</h1>\n<p>{detail}</p>\n{list}<p>{advice}</p>\n\
-         <p><small>Request id: <code>{}</code></small></p>\n<p><a href=\"/\">Start page</a></p>\n</main>\n</body>\n</html>\n",
+         <p><small>Request id: <code>{}</code></small></p>\n<p><a href=\"/\">Home</a></p>\n</main>\n</body>\n</html>\n",
         escape(&failure.request_id)
     )
 }

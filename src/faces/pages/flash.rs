@@ -86,8 +86,9 @@ impl Served {
         }
         let subject = self.subjects.iter().find(|subject| subject.resource.path == path)?;
         let (label, noun) = (&subject.resource.label, &subject.resource.noun);
-        let link = (deed != Deed::Deleted)
-            .then(|| Link { label: format!("View {noun} {id}"), href: format!("{path}/{id}") });
+        // What was changed is on the page that tells it.
+        let link = (deed == Deed::Created)
+            .then(|| Link { label: format!("View the new {noun}"), href: format!("{path}/{id}") });
         Some(Flash { text: format!("{label} {}.", deed.code()), link })
     }
 }

@@ -5,6 +5,7 @@ use http::header::{IF_MATCH, IF_NONE_MATCH};
 
 use super::Served;
 use super::flash::{self, Deed};
+use super::kept::Kept;
 use super::press;
 use super::sheet::{Sheet, Trouble};
 use crate::engine::{Absent, Operation};
@@ -26,7 +27,7 @@ impl Served {
         let filled = Filled::of(ask.record(), &given);
         self.sheet(
             ask,
-            Sheet { id: None, filled: Filled { version: None, ..filled }, trouble: Trouble::None },
+            Sheet { of: None, filled: Filled { version: None, ..filled }, trouble: Trouble::None },
         )
         .await
     }
@@ -37,7 +38,7 @@ impl Served {
         };
         let mut filled = kept.filled(ask.site.engine.model(), ask.record());
         filled.version = Some(kept.version.to_string());
-        self.sheet(ask, Sheet { id: Some((id, kept.title)), filled, trouble: Trouble::None }).await
+        self.sheet(ask, Sheet { of: Some((id, kept)), filled, trouble: Trouble::None }).await
     }
 
     pub async fn create(&self, ask: &Ask<'_>, pairs: &Pairs, bytes: &[u8]) -> Result<Response, Problem> {
@@ -129,7 +130,7 @@ impl Served {
     async fn again(&self, ask: &Ask<'_>, id: Option<i64>, mut filled: Filled) -> Result<Response, Problem> {
         filled.press(ask.record());
         let of = self.of(ask, id).await?;
-        self.sheet(ask, Sheet { id: of, filled, trouble: Trouble::None }).await
+        self.sheet(ask, Sheet { of, filled, trouble: Trouble::None }).await
     }
 
     /// The form with what is wrong with it; what is not the form's fault is an error page.
@@ -155,15 +156,15 @@ impl Served {
             | Error::Resolver { .. }) => return Err(ask.refusal(id.unwrap_or_default(), error)),
         };
         let of = self.of(ask, id).await?;
-        self.sheet(ask, Sheet { id: of, filled: filled.without_blank_groups(), trouble }).await
+        self.sheet(ask, Sheet { of, filled: filled.without_blank_groups(), trouble }).await
     }
 
-    /// The record that a form is about, with its title.
-    async fn of(&self, ask: &Ask<'_>, id: Option<i64>) -> Result<Option<(i64, String)>, Problem> {
+    /// The record that a form is about.
+    async fn of(&self, ask: &Ask<'_>, id: Option<i64>) -> Result<Option<(i64, Kept)>, Problem> {
         let Some(id) = id else { return Ok(None) };
         let kept = self.kept(ask, id).await?;
         let kept = kept.ok_or_else(|| ask.missing(ask.collection.record, id))?;
-        Ok(Some((id, kept.title)))
+        Ok(Some((id, kept)))
     }
 
     async fn conflicting(&self, ask: &Ask<'_>, id: i64, mut filled: Filled) -> Result<Response, Problem> {
@@ -171,14 +172,13 @@ impl Served {
         let theirs = kept.filled(ask.site.engine.model(), ask.record());
         filled.version = Some(kept.version.to_string());
         let trouble = Trouble::Overtaken(Box::new(theirs));
-        self.sheet(ask, Sheet { id: Some((id, kept.title)), filled: filled.without_blank_groups(), trouble })
-            .await
+        self.sheet(ask, Sheet { of: Some((id, kept)), filled: filled.without_blank_groups(), trouble }).await
     }
 
     /// Somebody has deleted what is being edited: what was typed can still become a new record.
     async fn gone(&self, ask: &Ask<'_>, mut filled: Filled) -> Result<Response, Problem> {
         filled.version = None;
-        self.sheet(ask, Sheet { id: None, filled: filled.without_blank_groups(), trouble: Trouble::Gone })
+        self.sheet(ask, Sheet { of: None, filled: filled.without_blank_groups(), trouble: Trouble::Gone })
             .await
     }
 }

@@ -43,7 +43,7 @@ impl Served {
         let mut frame = Head::new("Home", "", Vec::new());
         frame.crumbs.clear();
         frame.title.clone_from(&self.name);
-        frame.ways = self.ways(site, head, About::Home);
+        frame.ways = Some(self.ways(site, head, About::Home));
         self.show(&head.headers, StatusCode::OK, frame, "home", &home)
     }
 

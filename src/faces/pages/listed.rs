@@ -120,7 +120,9 @@ impl Listed<'_> {
             };
             way_out(text, "To the first page", query.elsewhere(&place.path, &[]))
         } else if is_filtered {
-            way_out("Nothing matches.".to_owned(), "Clear filters", clear.to_owned())
+            let is_search = query.listing.conditions.is_empty();
+            let label = if is_search { "Clear search" } else { "Clear filters" };
+            way_out("Nothing matches.".to_owned(), label, clear.to_owned())
         } else {
             let new = self.served.new_address(self.ask.site, place.record, place.above);
             way_out(format!("No {} yet.", self.served.subject(place.record).nouns), "Create the first", new)
@@ -136,7 +138,7 @@ impl Listed<'_> {
             true => About::List { record: self.place.record, address: self.address() },
             false => About::Refused,
         };
-        head.ways = self.served.ways(self.ask.site, self.ask.head, about);
+        head.ways = Some(self.served.ways(self.ask.site, self.ask.head, about));
         head
     }
 

@@ -39,6 +39,7 @@ mod subject;
 mod table;
 mod theirs;
 mod together;
+mod typed_ways;
 pub mod view;
 pub mod views;
 mod ways;

@@ -10,7 +10,7 @@ use super::flash::{self, Deed};
 use super::look::{PART, look};
 use super::press;
 use super::subject::heading;
-use super::view::{Control, Form, Head, Indexed, Link, Pager, Plain};
+use super::view::{Control, Empty, Form, Head, Indexed, Link, Pager, Plain};
 use super::ways::About;
 use super::words::{counted, cut, grouped};
 use crate::engine::{ListAct, Outcome};
@@ -92,12 +92,13 @@ impl Served {
         let content = Plain {
             heading: heading(&list.name),
             caption: caption(index, values.len(), length),
+            empty: empty(list, page, values.len(), length),
             pager: pager(&address, page, size, length),
             values,
             form,
         };
         let mut frame = Head::new(content.heading.clone(), &list.path, Vec::new());
-        frame.ways = self.ways(site, head, About::Plain { path: &list.path });
+        frame.ways = Some(self.ways(site, head, About::Plain { path: &list.path }));
         self.show(&head.headers, status, frame, "plain", &content)
     }
 }
@@ -136,14 +137,27 @@ pub fn form(list: &List, typed: &str, errors: Vec<String>) -> Form {
 
 fn caption(index: i64, shown: usize, length: i64) -> String {
     let all = counted(length.unsigned_abs(), "value", "values");
-    match (length, shown as u64) {
-        (0, _) => "No values yet. Add the first one below.".to_owned(),
-        (_, 0) => format!("There is nothing on this page: the list has {all}."),
-        (_, shown) => {
+    match shown as u64 {
+        0 => all,
+        shown => {
             let first = index.unsigned_abs() + 1;
             format!("{} to {} of {all}", grouped(first), grouped(first + shown - 1))
         }
     }
+}
+
+/// Why there are no values, and the way out.
+fn empty(list: &List, page: i64, shown: usize, length: i64) -> Option<Empty> {
+    if shown > 0 {
+        return None;
+    }
+    let (text, label, href) = if length == 0 {
+        ("No values yet.".to_owned(), "Add the first", format!("#f-{CONTROL}"))
+    } else {
+        let text = format!("There is nothing on page {page}: the list ends before it.");
+        (text, "To the first page", list.path.clone())
+    };
+    Some(Empty { text, link: Link { label: label.to_owned(), href } })
 }
 
 /// `address` is the page's, up to where its number goes.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::shown::{Room, shown};
+use super::shown::{Room, fitted, shown};
 use super::subject::Subject;
 use super::view::{Labelled, Shown};
 use crate::engine::{Child, Listing, OwnedRow, Selection};
@@ -97,7 +97,7 @@ impl Reading {
                 From::Column(column) => shown(model, owner.field(*field), row.cells[*column].as_cell(), room),
                 From::Child(column, child) => {
                     let found = row.children[*child].first();
-                    referred(subjects, owner.field(*field), row.cells[*column].as_cell(), found)
+                    referred(subjects, owner.field(*field), row.cells[*column].as_cell(), found, room)
                 }
             })
             .collect()
@@ -131,11 +131,19 @@ pub fn name(subject: &Subject, row: &OwnedRow, has_title: bool) -> (i64, String)
 }
 
 /// The record that a reference leads to; one that another program has removed is still told by its number.
-fn referred(subjects: &[Subject], field: &Field, cell: Cell<'_>, found: Option<&OwnedRow>) -> Shown {
+fn referred(
+    subjects: &[Subject],
+    field: &Field,
+    cell: Cell<'_>,
+    found: Option<&OwnedRow>,
+    room: Room,
+) -> Shown {
     match (&field.kind, found, cell.to_i64()) {
         (Kind::Reference { target, .. }, Some(row), _) => {
             let subject = &subjects[target.0];
             let (id, text) = name(subject, row, subject.title.is_some());
+            let (text, is_cut) = fitted(&text, room);
+            let text = if is_cut { format!("{text}…") } else { text };
             Shown::Record { href: format!("{}/{id}", subject.resource.path), text }
         }
         (_, None, Some(id)) => Shown::Code { text: id.to_string() },

@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 
 use super::Served;
 use super::view::Ways;
-use super::ways::{Guide, UNNAMED, quoted, single};
+use super::ways::{Guide, quoted, single};
 use crate::engine::document::Wanted;
 use crate::engine::{Listing, Verb};
 use crate::faces::problem::Problem;
@@ -30,7 +30,7 @@ impl Guide<'_> {
         let ways = match (found, method) {
             _ if status == StatusCode::METHOD_NOT_ALLOWED => None,
             (Some((collection, Below::New)), &Method::GET | &Method::HEAD)
-            | (Some((collection, Below::List)), &Method::POST) => self.create(collection.record, None),
+            | (Some((collection, Below::List)), &Method::POST) => Some(self.create(collection.record, None)),
             (Some((collection, Below::Delete(id))), &Method::POST)
             | (Some((collection, Below::Record(id))), &Method::DELETE) => {
                 id.parse().ok().map(|id| self.delete(collection.record, id))
@@ -49,7 +49,7 @@ impl Guide<'_> {
     fn asked_again(&self, found: Option<(&Collection, Below<'_>)>, uri: &Uri) -> Ways {
         let address = address(uri);
         let Some((collection, below)) = found else {
-            return self.looked(Some(UNNAMED.to_owned()), address, address);
+            return self.looked(None, address, address);
         };
         let (record, path) = (collection.record, &collection.path);
         match below {
@@ -67,13 +67,13 @@ impl Guide<'_> {
         }
     }
 
-    fn listed(&self, record: TypeId) -> Option<String> {
+    pub fn listed(&self, record: TypeId) -> Option<String> {
         let (values, listing) = (Json::Null, Listing::default());
         let wanted = Wanted { record, verb: Verb::List, id: 0, values: &values, listing: Some(&listing) };
         self.document(&wanted)
     }
 
-    fn one(&self, record: TypeId, id: &str) -> Option<String> {
+    pub fn one(&self, record: TypeId, id: &str) -> Option<String> {
         let values = Json::Null;
         match id.parse() {
             Ok(id) => self.document(&Wanted { record, verb: Verb::Get, id, values: &values, listing: None }),

@@ -63,10 +63,10 @@ fn head(title: &str) -> Head {
         }),
         ways: Some(Ways {
             title: "Three ways to this page".to_owned(),
-            graphql: Some(Way {
+            graphql: Way {
                 text: "{\n  orders(page: 1, size: 20) {\n    id\n    item\n    status\n  }\n}".to_owned(),
                 run: Some("/graphql?query=%7Borders%7Bid%7D%7D".to_owned()),
-            }),
+            },
             rest: "curl -H 'Accept: application/json' 'http://localhost:8080/orders?page=1'".to_owned(),
             page: "curl -H 'Accept: text/html' 'http://localhost:8080/orders?page=1'".to_owned(),
         }),
@@ -79,7 +79,7 @@ fn resource() -> Resource {
         noun: "order".to_owned(),
         plural: "Orders".to_owned(),
         path: "/orders".to_owned(),
-        description: Some("What a user has ordered. It goes when its user goes.".to_owned()),
+        description: Some("What a user has ordered. It is deleted with its user.".to_owned()),
     }
 }
 
@@ -326,6 +326,7 @@ fn plain() -> Plain {
         caption: "0 to 2 of 3 values".to_owned(),
         values: values.map(|(text, index)| Indexed { index, text: (*text).to_owned() }).collect(),
         pager: Pager { next: Some("/samples?page=2".to_owned()), previous: None, text: "Page 1".to_owned() },
+        empty: None,
         form: Form {
             heading: "Add a value".to_owned(),
             version: None,
@@ -371,7 +372,7 @@ pub fn all() -> Vec<(&'static str, &'static str, Value)> {
     let nothing =
         Home { description: None, is_away: false, cards: Vec::new(), others: Vec::new(), tries: Vec::new() };
     let no_values = Plain {
-        caption: "No values yet.".to_owned(),
+        empty: Some(Empty { text: "No values yet.".to_owned(), link: link("Add the first", "#f-value") }),
         values: Vec::new(),
         pager: Pager::default(),
         ..plain()

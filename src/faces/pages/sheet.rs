@@ -6,11 +6,12 @@ use http::StatusCode;
 use super::Served;
 use super::complaints;
 use super::control::Maker;
+use super::kept::Kept;
 use super::press;
 use super::spelled::{DEEPEST, spell};
 use super::theirs::compare;
+use super::typed_ways::Draft;
 use super::view::{Conflict, Control, Form, Head, Link};
-use super::ways::About;
 use crate::error::Violation;
 use crate::faces::problem::Problem;
 use crate::faces::resources::ask::Ask;
@@ -20,8 +21,8 @@ use crate::model::{Field, FieldId, Kind, Model, RecordType};
 
 /// What a form page is made of.
 pub struct Sheet {
-    /// The record that is edited, with its title; none where a new one is to be made.
-    pub id: Option<(i64, String)>,
+    /// The record that is edited; none where a new one is to be made.
+    pub of: Option<(i64, Kept)>,
     pub filled: Filled,
     pub trouble: Trouble,
 }
@@ -52,8 +53,8 @@ impl Trouble {
 impl Served {
     pub async fn sheet(&self, ask: &Ask<'_>, sheet: Sheet) -> Result<Response, Problem> {
         let (model, record, of) = (ask.site.engine.model(), ask.record(), ask.collection.record);
-        let Sheet { id, mut filled, trouble } = sheet;
-        complete(model, record, &mut filled, id.is_none());
+        let Sheet { of: edited, mut filled, trouble } = sheet;
+        complete(model, record, &mut filled, edited.is_none());
         let choices = self.choices(ask.site, of, &filled).await?;
         let maker = Maker::new(model, record, &choices);
         let mut controls = maker.controls(record, &filled);
@@ -61,21 +62,21 @@ impl Served {
             let choices = self.choices(ask.site, of, theirs).await?;
             compare(&mut controls, &Maker::new(model, record, &choices).controls(record, theirs));
         }
-        let complaints = match &trouble {
-            Trouble::Invalid(violations) | Trouble::Taken(violations) => {
-                complaints::place(&mut controls, violations)
-            }
-            Trouble::None | Trouble::Overtaken(_) | Trouble::Gone => Vec::new(),
+        let wrong = match &trouble {
+            Trouble::Invalid(violations) | Trouble::Taken(violations) => violations.as_slice(),
+            Trouble::None | Trouble::Overtaken(_) | Trouble::Gone => &[],
         };
-        let (form, above) = self.form(ask, id.as_ref(), &filled, &trouble, (controls, complaints));
-        let about = match &id {
-            Some((id, _)) => About::Update { record: of, id: *id },
-            None => About::Create { record: of },
-        };
-        let here = if id.is_some() { "Edit".to_owned() } else { form.heading.clone() };
+        let complaints = complaints::place(&mut controls, wrong);
+        let (form, above) = self.form(ask, edited.as_ref(), &filled, &trouble, (controls, complaints));
+        let here = if edited.is_some() { "Edit".to_owned() } else { form.heading.clone() };
         let mut head = Head::new(here, &self.subject(of).resource.path, above);
         head.title = form.heading.clone();
-        head.ways = self.ways_of_form(ask.site, ask.head, about, Some(&filled));
+        let draft = Draft { filled: &filled, wrong, choices: &choices };
+        let guide = self.guide(ask.site, ask.head);
+        head.ways = Some(match &edited {
+            Some((id, kept)) => guide.update(of, *id, kept, &draft),
+            None => guide.create(of, Some(&draft)),
+        });
         self.show(ask.headers(), trouble.status(), head, "form", &form)
     }
 
@@ -83,7 +84,7 @@ impl Served {
     fn form(
         &self,
         ask: &Ask<'_>,
-        id: Option<&(i64, String)>,
+        edited: Option<&(i64, Kept)>,
         filled: &Filled,
         trouble: &Trouble,
         (controls, complaints): (Vec<Control>, Vec<Link>),
@@ -91,9 +92,9 @@ impl Served {
         let resource = &self.subject(ask.collection.record).resource;
         let (noun, path) = (&resource.noun, &resource.path);
         let mut above = vec![Link { label: resource.plural.clone(), href: path.clone() }];
-        let (heading, action, submit) = match id {
+        let (heading, action, submit) = match edited {
             None => (format!("New {noun}"), path.clone(), format!("Create {noun}")),
-            Some((id, title)) => {
+            Some((id, Kept { title, .. })) => {
                 let own = format!("{path}/{id}");
                 above.push(Link { label: title.clone(), href: own.clone() });
                 (format!("Edit {title}"), own, format!("Save {noun}"))

@@ -101,7 +101,8 @@ fn prose(text: &str, room: Room) -> Shown {
     Shown::Text { text, cut: is_cut }
 }
 
-fn fitted(text: &str, room: Room) -> (String, bool) {
+/// As much of it as there is room for, and whether there is more.
+pub fn fitted(text: &str, room: Room) -> (String, bool) {
     match (room, cut(text, BRIEF)) {
         (Room::Brief, Some(part)) => (part.to_owned(), true),
         (Room::Brief | Room::Whole, _) => (text.to_owned(), false),

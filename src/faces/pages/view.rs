@@ -50,10 +50,10 @@ pub struct Flash {
 pub struct Ways {
     /// Of what: "Three ways to this page".
     pub title: String,
-    pub graphql: Option<Way>,
-    /// A line for a shell: the REST call.
+    pub graphql: Way,
+    /// A line for a shell: the REST call. Comments may be above it.
     pub rest: String,
-    /// A line for a shell: what a browser sends.
+    /// A line for a shell: what a browser sends. Comments may be above it.
     pub page: String,
 }
 
@@ -417,6 +417,8 @@ pub struct Plain {
     pub heading: String,
     pub caption: String,
     pub values: Vec<Indexed>,
+    /// Where there are no values to show.
+    pub empty: Option<Empty>,
     pub pager: Pager,
     pub form: Form,
 }

@@ -26,6 +26,7 @@ pub const BUILT_IN: &[(&str, &str)] = built_in![
     "error.html",
     "_code.html",
     "_control.html",
+    "_empty.html",
     "_form.html",
     "_pager.html",
     "_row.html",

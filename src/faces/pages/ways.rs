@@ -6,20 +6,17 @@ use http::{StatusCode, Uri};
 use serde_json::Value as Json;
 
 use super::Served;
-use super::spelled::spell;
 use super::view::{Way, Ways};
 use crate::engine::document::{Wanted, selection};
 use crate::engine::{Listing, Verb};
 use crate::faces::client::Client;
 use crate::faces::resources::Site;
 use crate::faces::resources::collection::{Below, Collection, Nested};
-use crate::faces::resources::form::Filled;
 use crate::faces::resources::pairs::{self, Pairs, encoded};
 use crate::faces::resources::query::{Query, Takes, spelled_out};
-use crate::faces::resources::tree::Node;
-use crate::model::{Field, Kind, Model, TypeId, Value, coerce, example, naming};
+use crate::model::{Kind, Model, TypeId, naming};
 
-const TITLE: &str = "Three ways to this page";
+pub const TITLE: &str = "Three ways to this page";
 
 /// Where nothing of the schema is meant: it is answered wherever GraphQL is.
 pub const UNNAMED: &str = "# No operation of the schema stands for this address.\n{ __typename }\n";
@@ -39,13 +36,6 @@ pub enum About<'a> {
         id: i64,
         address: &'a str,
     },
-    Create {
-        record: TypeId,
-    },
-    Update {
-        record: TypeId,
-        id: i64,
-    },
     Delete {
         record: TypeId,
         id: i64,
@@ -59,33 +49,23 @@ pub enum About<'a> {
 }
 
 impl Served {
-    /// None where there is nothing to compare. What is written is made up.
-    pub fn ways(&self, site: &Site, request: &Parts, about: About<'_>) -> Option<Ways> {
-        self.ways_of_form(site, request, about, None)
+    pub fn ways(&self, site: &Site, request: &Parts, about: About<'_>) -> Ways {
+        let guide = self.guide(site, request);
+        match about {
+            About::Home => guide.home(),
+            About::List { record, address } => guide.list(record, address),
+            About::Record { record, id, address } => guide.record(record, id, address),
+            About::Delete { record, id } => guide.delete(record, id),
+            About::Refused => guide.refused(StatusCode::BAD_REQUEST, &request.method, &request.uri),
+            About::Plain { path } => guide.looked(None, path, path),
+        }
     }
 
-    /// The same for a form that has something in its controls.
-    pub fn ways_of_form(
-        &self,
-        site: &Site,
-        request: &Parts,
-        about: About<'_>,
-        filled: Option<&Filled>,
-    ) -> Option<Ways> {
+    pub fn guide<'g>(&'g self, site: &'g Site, request: &Parts) -> Guide<'g> {
         let named = request.headers.get(HOST);
         let client = request.extensions.get::<Client>();
         let host = client.map_or_else(|| "http://localhost".to_owned(), |client| client.origin(named));
-        let guide = Guide { pages: self, site, host };
-        match about {
-            About::Home => Some(guide.home()),
-            About::List { record, address } => Some(guide.list(record, address)),
-            About::Record { record, id, address } => Some(guide.record(record, id, address)),
-            About::Create { record } => guide.create(record, filled),
-            About::Update { record, id } => guide.update(record, id, filled),
-            About::Delete { record, id } => Some(guide.delete(record, id)),
-            About::Refused => Some(guide.refused(StatusCode::BAD_REQUEST, &request.method, &request.uri)),
-            About::Plain { path } => Some(guide.looked(None, path, path)),
-        }
+        Guide { pages: self, site, host }
     }
 }
 
@@ -98,11 +78,11 @@ pub struct Guide<'g> {
 }
 
 impl Guide<'_> {
-    fn model(&self) -> &Model {
+    pub fn model(&self) -> &Model {
         self.site.engine.model()
     }
 
-    fn path(&self, record: TypeId) -> &str {
+    pub fn path(&self, record: TypeId) -> &str {
         &self.site.collection(record).path
     }
 
@@ -126,7 +106,7 @@ impl Guide<'_> {
                 let title = format!("Three ways to the {}", self.pages.subject(*record).nouns);
                 Ways { title, ..self.list(*record, path) }
             }
-            None => self.looked(Some(UNNAMED.to_owned()), "/openapi.json", "/"),
+            None => self.looked(None, "/openapi.json", "/"),
         }
     }
 
@@ -193,11 +173,12 @@ impl Guide<'_> {
         self.looked(self.document(&wanted), path, address)
     }
 
+    /// Without a text there is no operation for it.
     pub fn looked(&self, text: Option<String>, json: &str, page: &str) -> Ways {
         let host = &self.host;
         Ways {
             title: TITLE.to_owned(),
-            graphql: text.map(|text| self.way(text)),
+            graphql: self.way(text.unwrap_or_else(|| UNNAMED.to_owned())),
             rest: format!(
                 "curl -H 'Accept: application/json' {}",
                 quoted(&format!("{host}{}", single(json)))
@@ -206,124 +187,38 @@ impl Guide<'_> {
         }
     }
 
-    pub fn create(&self, record: TypeId, filled: Option<&Filled>) -> Option<Ways> {
-        let fields = &self.model().record(record).fields;
-        let mut made_up = example::given(self.model(), fields)?;
-        let mut typed = filled.map(|filled| self.values(record, filled)).unwrap_or_default();
-        typed.retain(|(_, value)| !value.is_null());
-        // What must differ between records is made up anew for each way: all three can be pasted.
-        let [by_graphql, by_rest, by_form] = [(); 3].map(|()| {
-            let mut values = made_up.clone();
-            example::differ(self.model(), fields, &mut made_up);
-            for (name, value) in &typed {
-                values[name] = value.clone();
-            }
-            values
-        });
-        let wanted = Wanted { record, verb: Verb::Create, id: 0, values: &by_graphql, listing: None };
-        let text = self.document(&wanted);
-        Some(self.written(text, "", record, self.path(record), [&by_rest, &by_form]))
-    }
-
-    fn update(&self, record: TypeId, id: i64, filled: Option<&Filled>) -> Option<Ways> {
-        let fields = &self.model().record(record).fields;
-        let mut values = example::given(self.model(), fields)?;
-        // GraphQL keeps what it is not given, and the others overwrite everything.
-        for field in fields.iter().filter(|field| field.is_writable() && !field.required && field.is_stored())
-        {
-            if values.get(&field.input_name).is_none() {
-                values[&field.input_name] = Json::Null;
-            }
-        }
-        for (name, value) in filled.map(|filled| self.values(record, filled)).unwrap_or_default() {
-            values[name] = value;
-        }
-        let wanted = Wanted { record, verb: Verb::Update, id, values: &values, listing: None };
-        let text = self.document(&wanted);
-        Some(self.written(text, " -X PUT", record, &format!("{}/{id}", self.path(record)), [&values; 2]))
-    }
-
-    /// What was typed, as far as it passes: a way that leads to a refusal is none.
-    fn values(&self, record: TypeId, filled: &Filled) -> Vec<(String, Json)> {
-        let (model, record) = (self.model(), self.model().record(record));
-        let meant =
-            filled.read(model, record).fields.into_iter().map(|(id, value)| (record.field(id), value));
-        let passing = meant.filter(|(field, value)| coerce::field(model, field, value).is_ok());
-        let shown = |(field, value): (&Field, Value)| {
-            let told = example::written(model, field, value.to_json());
-            (field.input_name.clone(), told.unwrap_or_else(|| value.to_json()))
-        };
-        passing.map(shown).collect()
-    }
-
-    fn written(
-        &self,
-        text: Option<String>,
-        method: &str,
-        record: TypeId,
-        path: &str,
-        [by_rest, by_form]: [&Json; 2],
-    ) -> Ways {
-        let url = quoted(&format!("{}{path}", self.host));
-        let mut controls = String::new();
-        for (name, text) in self.controls(record, by_form) {
-            controls.push_str(&format!(" --data-urlencode {}", quoted(&format!("{name}={text}"))));
-        }
-        let controls = if controls.is_empty() { " -d ''".to_owned() } else { controls };
-        Ways {
-            title: TITLE.to_owned(),
-            graphql: text.map(|text| self.way(text)),
-            rest: format!(
-                "curl{method} -H 'Accept: application/json' -H 'Content-Type: application/json' -d {} {url}",
-                quoted(&by_rest.to_string())
-            ),
-            page: format!("curl -i{controls} {url}"),
-        }
-    }
-
-    /// The controls of a form that says this.
-    fn controls(&self, record: TypeId, values: &Json) -> Pairs {
-        let mut pairs = Pairs::new();
-        for field in &self.model().record(record).fields {
-            if let Some(value) = values.get(&field.input_name) {
-                let node = spell(self.model(), &field.kind, &Value::from(value.clone()), 0);
-                flatten(&mut pairs, field.input_name.clone(), &node);
-            }
-        }
-        pairs
-    }
-
     pub fn delete(&self, record: TypeId, id: i64) -> Ways {
         let values = Json::Null;
         let wanted = Wanted { record, verb: Verb::Delete, id, values: &values, listing: None };
         let url = format!("{}{}/{id}", self.host, self.path(record));
         Ways {
             title: TITLE.to_owned(),
-            graphql: self.document(&wanted).map(|text| self.way(text)),
+            graphql: self.way(self.document(&wanted).unwrap_or_else(|| self.instead(record, Some(id)))),
             rest: format!("curl -i -X DELETE -H 'Accept: application/json' {}", quoted(&url)),
             page: format!("curl -i -X POST {}", quoted(&format!("{url}/delete"))),
         }
     }
 
-    fn way(&self, text: String) -> Way {
+    /// Where no operation writes: what is to be written to is read.
+    pub fn instead(&self, record: TypeId, id: Option<i64>) -> String {
+        let one = id.and_then(|id| self.one(record, &id.to_string()));
+        let text = one.or_else(|| self.listed(record));
+        let remark = "# No operation of the schema does this. This one reads what it is about.\n";
+        text.map_or_else(|| UNNAMED.to_owned(), |text| format!("{remark}{text}"))
+    }
+
+    pub fn way(&self, text: String) -> Way {
         let run = self.pages.site.graphiql.then(|| format!("/graphql?query={}", encoded(&text)));
         Way { text, run }
     }
 }
 
 /// Says what of the page the operation cannot say.
-fn remarked(unsaid: &[String], text: String) -> String {
+pub fn remarked(unsaid: &[String], text: String) -> String {
     if unsaid.is_empty() {
         text
     } else {
         format!("# The schema gives no argument for: {}\n{text}", unsaid.join(", "))
-    }
-}
-
-fn flatten(pairs: &mut Pairs, name: String, node: &Node) {
-    pairs.extend(node.texts.iter().map(|text| (name.clone(), text.clone())));
-    for (segment, below) in &node.below {
-        flatten(pairs, format!("{name}.{segment}"), below);
     }
 }
 
