@@ -176,6 +176,17 @@ fn no_file_is_too_long() {
     assert!(long.is_empty(), "{}", long.join("\n"));
 }
 
+/// What every page brings along is small enough to be read.
+#[test]
+fn style_and_script_of_pages_stay_small() {
+    let [style, script] = [
+        include_str!("../src/faces/pages/assets/app.css"),
+        include_str!("../src/faces/pages/assets/live.js"),
+    ];
+    assert!(style.len() <= 12_000, "app.css: {} bytes", style.len());
+    assert!(script.len() <= 4_800, "live.js: {} bytes", script.len());
+}
+
 #[test]
 fn every_directive_is_documented() {
     let page = fs::read_to_string("docs/schema.md").expect("docs/schema.md");

@@ -82,7 +82,7 @@ impl<'a> Maker<'a> {
                 let children = self.children(name, node, Place { open, ..place });
                 Control { kind: ControlKind::Group, children, ..control }
             }
-            Kind::Embedded(_) => with_hint(Control { kind: ControlKind::Textarea, ..control }, JSON_HINT),
+            Kind::Embedded(_) => with_hint(Control { kind: ControlKind::Json, ..control }, JSON_HINT),
             Kind::List(item) => self.list(field, item, node, control, place),
             Kind::Id | Kind::Reference { .. } | Kind::Inverse { .. } | Kind::Link { .. } | Kind::Unstored => {
                 control
@@ -107,13 +107,14 @@ impl<'a> Maker<'a> {
             Scalar::DateTime => (ControlKind::Text, None, "In UTC, such as 2026-01-31T09:30."),
             Scalar::Url if is_sane(value) => (ControlKind::Url, None, ""),
             Scalar::Email if is_sane(value) => (ControlKind::Email, None, ""),
-            Scalar::Json => (ControlKind::Textarea, None, JSON_HINT),
+            Scalar::Json => (ControlKind::Json, None, JSON_HINT),
             Scalar::Id | Scalar::Uuid | Scalar::Boolean | Scalar::Url | Scalar::Email => {
                 (ControlKind::Text, None, "")
             }
         };
         // One line would lose the others.
-        let kind = if value.contains(['\n', '\r']) { ControlKind::Textarea } else { kind };
+        let is_cut = kind != ControlKind::Json && value.contains(['\n', '\r']);
+        let kind = if is_cut { ControlKind::Textarea } else { kind };
         with_hint(Control { kind, inputmode, autocomplete, ..control }, hint)
     }
 
@@ -161,7 +162,9 @@ impl<'a> Maker<'a> {
                 }
                 self.groups(name, node, control, place)
             }
-            Kind::Embedded(_) | Kind::Scalar(Scalar::Json) => with_hint(lines, "JSON, one value a line."),
+            Kind::Embedded(_) | Kind::Scalar(Scalar::Json) => {
+                with_hint(Control { kind: ControlKind::Json, ..lines }, "JSON, one value a line.")
+            }
             Kind::Scalar(_)
             | Kind::Id
             | Kind::List(_)
@@ -238,7 +241,7 @@ fn is_direct(node: &Node) -> bool {
 fn in_json(node: &Node, control: Control) -> Control {
     let value = node.get(WHOLE).map_or(node.last(), Node::last).to_owned();
     let name = format!("{}.{WHOLE}", control.name);
-    with_hint(Control { kind: ControlKind::Textarea, value, name, ..control }, "A list in JSON.")
+    with_hint(Control { kind: ControlKind::Json, value, name, ..control }, "A list in JSON.")
 }
 
 fn text_kind(field: &Field, value: &str) -> ControlKind {

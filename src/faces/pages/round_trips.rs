@@ -169,7 +169,7 @@ fn sent(controls: &[Control], pairs: &mut Pairs) {
         let mut chosen =
             control.options.iter().filter(|option| option.chosen).map(|option| option.value.as_str());
         match control.kind {
-            ControlKind::Textarea => {
+            ControlKind::Textarea | ControlKind::Json => {
                 push(&control.value.replace("\r\n", "\n").replace('\r', "\n").replace('\n', "\r\n"));
             }
             ControlKind::Checkbox => {

@@ -55,6 +55,7 @@ fn shown(control: &Control) -> Shown {
         ControlKind::Groups => Shown::List { items: control.children.iter().map(shown).collect() },
         ControlKind::Text
         | ControlKind::Textarea
+        | ControlKind::Json
         | ControlKind::Email
         | ControlKind::Url
         | ControlKind::Date

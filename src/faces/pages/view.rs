@@ -332,6 +332,8 @@ pub enum ControlKind {
     #[default]
     Text,
     Textarea,
+    /// Several lines for a program.
+    Json,
     Email,
     Url,
     Date,
