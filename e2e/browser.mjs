@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { chromium } from 'playwright-core'
 
 const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync']
@@ -20,7 +21,7 @@ export async function open(options = {}) {
   page.on('response', (response) => response.status() >= 400 && complaints.push(`${response.status()}: ${response.url()}`))
   const close = async () => {
     await context.close()
-    profile.remove()
+    await profile.remove()
   }
   return { page, seen, complaints, close }
 }
@@ -50,7 +51,7 @@ export async function tabs() {
     await browser.close()
     child.kill()
     await exited
-    profile.remove()
+    await profile.remove()
   }
   return { first: context.pages()[0], context, port: Number(new URL(address).port), close }
 }
@@ -76,7 +77,18 @@ function program() {
 
 function newProfile() {
   const path = mkdtempSync(join(tmpdir(), 'trefoil-chromium-'))
-  return { path, remove: () => rmSync(path, { recursive: true, force: true, maxRetries: 20 }) }
+  // Chromium's children write on for a moment after it has gone.
+  const remove = async () => {
+    for (let left = 100; ; left -= 1) {
+      try {
+        return rmSync(path, { recursive: true, force: true })
+      } catch (error) {
+        if (!left) throw error
+        await sleep(100)
+      }
+    }
+  }
+  return { path, remove }
 }
 
 /** Chromium says on standard error where its tools can connect. */
