@@ -41,6 +41,23 @@ test('a record that belongs above what is read is told of, and shown when asked 
   assert.deepEqual((await titles(page)).slice(0, 2), [two, one])
 })
 
+test('what goes over to the next page is not called gone, and what is gone is', async (t) => {
+  for (const letter of 'ABDE') await create(`Edge ${letter}`)
+  const page = await shop.window(t, '/users?q=Edge&sort=name&size=3')
+  await isLive(page)
+  const struck = page.locator('main tbody tr.is-gone')
+  await create('Edge C')
+  await page.getByRole('link', { name: /1 new .*Show/ }).waitFor()
+  assert.deepEqual(await titles(page), ['Edge A', 'Edge B', 'Edge D'])
+  assert.equal(await struck.count(), 0, 'it is on the next page')
+  const [{ id }] = await shop.named('/users', 'name', 'Edge A')
+  assert.equal((await shop.fetch(`/users/${id}`, { method: 'DELETE', headers: { accept: 'application/json' } })).status, 204)
+  // The schema tells of new users alone.
+  await create(person())
+  await struck.waitFor()
+  assert.match(await struck.textContent(), /Edge A.*no longer in this list/s)
+})
+
 test('a list without a subscription is as it is', async (t) => {
   const page = await shop.window(t, '/products')
   assert.equal(await page.locator('[data-live]').count(), 0)

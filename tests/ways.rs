@@ -12,7 +12,7 @@ use trefoil::config::{Config, Database};
 use crate::support::{Client, Server};
 
 /// How an operation begins that stands in for one that the schema has not.
-const NO_OPERATION: &str = "# No operation of the schema does this.";
+const NO_OPERATION: &str = "# No operation of the schema can be given here.";
 
 const RESOURCES: [&str; 5] = ["users", "products", "orders", "customers", "articles"];
 

@@ -1,5 +1,6 @@
 //! The front door of REST and pages: which resource is at a path, and which of the two faces a request means.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -414,7 +415,12 @@ impl Front {
     /// Tells the foundation how an error looks to people.
     pub fn errors(&self) -> ErrorPage {
         let front = self.clone();
-        Arc::new(move |problem, asker, request_id| front.0.load().error(problem, asker, request_id))
+        // Nothing stands around this that could answer in its place.
+        Arc::new(move |problem, asker, request_id| {
+            let page = || front.0.load().error(problem, asker, request_id);
+            catch_unwind(AssertUnwindSafe(page))
+                .unwrap_or_else(|_| pages::error::last_resort(problem, request_id))
+        })
     }
 }
 

@@ -260,6 +260,8 @@ fn bounds(field: &Field, usual: (i64, i64)) -> (i64, i64) {
         (None, None) => usual,
         (Some(min), None) => (usual.0.max(min), usual.1.max(min.saturating_add(100))),
         (None, Some(max)) => (usual.0.min(max.saturating_sub(100)), usual.1.min(max)),
+        // Between two whole numbers that follow each other: the lower one, and a part.
+        (Some(min), Some(max)) if min > max => (max, max),
         (Some(min), Some(max)) => {
             let inside = (usual.0.clamp(min, max), usual.1.clamp(min, max));
             if inside.0 < inside.1 { inside } else { (min, max) }

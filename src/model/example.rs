@@ -52,13 +52,12 @@ pub fn patch(model: &Model, fields: &[Field]) -> Option<Json> {
     known.find_map(|field| Some(json!({ &field.input_name: made_up(model, field)? })))
 }
 
-/// A value that the field takes. References are made up only where one must be there, and links lead nowhere.
+/// A value that the field takes. References are made up only where one must be there, and links never.
 pub fn made_up(model: &Model, field: &Field) -> Option<Json> {
     match &field.kind {
         // Which records there are is not known; the first one usually is.
         Kind::Reference { .. } => field.required.then(|| json!("1")),
-        Kind::Link { .. } => Some(json!([])),
-        Kind::Id | Kind::Inverse { .. } | Kind::Unstored => None,
+        Kind::Id | Kind::Inverse { .. } | Kind::Link { .. } | Kind::Unstored => None,
         kind @ (Kind::Scalar(_) | Kind::Enum(_) | Kind::Embedded(_) | Kind::List(_)) => {
             let value = value(model, field, kind)?;
             coerce::field(model, field, &Value::from(value.clone())).is_ok().then_some(value)

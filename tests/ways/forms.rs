@@ -164,16 +164,23 @@ type Lock @resource(path: "locks") {
   motto: String! @length(min: 40, max: 60)
   level: Int! @range(min: -9, max: -3)
   share: Decimal! @range(max: 0.5)
+  odds: Float! @range(min: 0.1, max: 0.9)
+  sizes: [Size!]!
+  parts: [Part!]!
+  tags: [String!]!
   keys: [String!]! @length(min: 2)
   inside: Inside!
   any: JSON
   twin: Lock @unique
 }
+enum Size { SMALL LARGE }
+type Part { name: String }
 type Inside { mark: String! @pattern(regex: "x+y")  odd: String @pattern(regex: "[0-9]{7}") }
 type Query { locks: [Lock!]!  lock(id: ID!): Lock }
 input InsideInput { mark: String!  odd: String }
+input PartInput { name: String }
 type Mutation {
-  createLock(code: String!, motto: String!, level: Int!, share: Decimal!, keys: [String!]!, inside: InsideInput!, any: JSON): Lock!
+  createLock(code: String!, motto: String!, level: Int!, share: Decimal!, odds: Float!, keys: [String!]!, sizes: [Size!]!, parts: [PartInput!]!, tags: [String!]!, inside: InsideInput!, any: JSON): Lock!
   updateLock(id: ID!, code: String, any: JSON): Lock
   deleteLock(id: ID!): Boolean
 }
@@ -184,6 +191,13 @@ fn what_rules_ask_for_is_made_up() {
     let server = serving("strict", STRICT);
     let client = &mut Client::of(&server);
     let id = every_form(client, "locks", "code=abc&level=5");
+    // Lists that must be there may be empty.
+    let path = format!("/locks/{id}");
+    let headers = [("content-type", "application/merge-patch+json")];
+    let none = br#"{"sizes":[],"parts":[],"tags":[]}"#;
+    assert_eq!(client.send("PATCH", &path, &headers, none).status, 200);
+    let edited = ways(client, &format!("{path}/edit"));
+    overwrites(client, &edited, &path);
     // What GraphQL has no letters for is left out of it, and is said elsewhere.
     let odd = "any=%7B%22a+b%22%3A1%7D&code=";
     let refused = sent(client, &format!("/locks/{id}"), odd, 400);

@@ -23,18 +23,10 @@ impl Served {
         let above =
             resource.map(|resource| Link { label: resource.plural.clone(), href: resource.path.clone() });
         let section = above.as_ref().map_or_else(String::new, |above| above.href.clone());
-        let (title, detail) = told(problem);
-        let mut head = Head::new(title, &section, above.into_iter().collect());
+        let near = near.map(|path| Link { label: path.to_owned(), href: path.to_owned() });
+        let failure = Failure { near, ..failure(problem, request_id) };
+        let mut head = Head::new(&failure.title, &section, above.into_iter().collect());
         head.ways = Some(ways);
-        let failure = Failure {
-            status: problem.status.as_u16(),
-            title: title.to_owned(),
-            detail: sentence(detail),
-            violations: problem.violations.iter().map(|violation| violation.message.clone()).collect(),
-            advice: advice(problem),
-            near: near.map(|path| Link { label: path.to_owned(), href: path.to_owned() }),
-            request_id: request_id.to_owned(),
-        };
         match self.render(self.views(), &head, "error", &failure) {
             Ok(html) => html,
             Err(broken) => {
@@ -43,6 +35,24 @@ impl Served {
                 built_in.unwrap_or_else(|_| bare(&failure))
             }
         }
+    }
+}
+
+/// For when everything else has failed.
+pub fn last_resort(problem: &Problem, request_id: &str) -> String {
+    bare(&failure(problem, request_id))
+}
+
+fn failure(problem: &Problem, request_id: &str) -> Failure {
+    let (title, detail) = told(problem);
+    Failure {
+        status: problem.status.as_u16(),
+        title: title.to_owned(),
+        detail: sentence(detail),
+        violations: problem.violations.iter().map(|violation| violation.message.clone()).collect(),
+        advice: advice(problem),
+        near: None,
+        request_id: request_id.to_owned(),
     }
 }
 

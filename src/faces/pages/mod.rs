@@ -8,7 +8,7 @@ mod delete;
 mod detail;
 mod downloads;
 mod effects;
-mod error;
+pub mod error;
 mod filters;
 pub mod flash;
 mod form;

@@ -56,6 +56,11 @@ impl Guide<'_> {
                     let known = offered.map_or(&[][..], |offered| &offered.options);
                     // No two may refer to the same where that must be unique.
                     let place = if field.unique { numbers.1 as usize } else { 0 };
+                    if field.unique {
+                        let (plural, name) = (&self.pages.subject(*target).nouns, &field.input_name);
+                        body.remarks
+                            .push(format!("{name} must be the id of one of the {plural} that none has yet."));
+                    }
                     if known.is_empty() {
                         let is_sought = offered.is_none_or(|offered| !offered.sought.trim().is_empty());
                         body.remarks.push(self.nobody(*target, field, is_sought));
@@ -89,6 +94,9 @@ impl Guide<'_> {
 
     /// The examples are the same on every page; what must be unique may not be.
     fn made_up(&self, record: TypeId, field: &Field, (first, way): (i64, i64)) -> Option<Json> {
+        if matches!(field.kind, Kind::Link { .. }) {
+            return Some(json!([]));
+        }
         let of = self.model().record(record);
         let fake = |number| Some(self.shown(field, &fake::fitting(self.model(), of, field, number)?));
         if field.unique {
@@ -222,6 +230,26 @@ impl Guide<'_> {
         format!("# GraphQL cannot write the names that are inside of: {}\n{text}", unsaid.join(", "))
     }
 
+    /// The control that says of a field that nothing is in it, where one is needed: without any, links stay as they are,
+    /// the default is meant, and a list is missing.
+    fn empty(&self, field: &Field) -> Option<String> {
+        let name = &field.input_name;
+        match &field.kind {
+            Kind::Embedded(of) if field.required => {
+                let inner = self.model().embedded.get(of)?.fields.first()?;
+                Some(format!("{name}.{}", inner.name))
+            }
+            Kind::Link { .. } | Kind::List(_) => Some(name.clone()),
+            Kind::Id
+            | Kind::Scalar(_)
+            | Kind::Enum(_)
+            | Kind::Embedded(_)
+            | Kind::Reference { .. }
+            | Kind::Inverse { .. }
+            | Kind::Unstored => field.default.is_some().then(|| name.clone()),
+        }
+    }
+
     /// The controls of a form that says this.
     fn controls(&self, record: TypeId, values: &Json) -> Pairs {
         let mut pairs = Pairs::new();
@@ -230,10 +258,10 @@ impl Guide<'_> {
             let node = spell(self.model(), &field.kind, &Value::from(value.clone()), 0);
             let before = pairs.len();
             flatten(&mut pairs, field.input_name.clone(), &node);
-            // A control that is not there leaves links as they are, and means the default.
-            let must_be_there = field.default.is_some() || matches!(field.kind, Kind::Link { .. });
-            if pairs.len() == before && must_be_there {
-                pairs.push((field.input_name.clone(), String::new()));
+            if pairs.len() == before
+                && let Some(name) = self.empty(field)
+            {
+                pairs.push((name, String::new()));
             }
         }
         pairs

@@ -203,7 +203,7 @@ impl Guide<'_> {
     pub fn instead(&self, record: TypeId, id: Option<i64>) -> String {
         let one = id.and_then(|id| self.one(record, &id.to_string()));
         let text = one.or_else(|| self.listed(record));
-        let remark = "# No operation of the schema does this. This one reads what it is about.\n";
+        let remark = "# No operation of the schema can be given here. This one reads what it is about.\n";
         text.map_or_else(|| UNNAMED.to_owned(), |text| format!("{remark}{text}"))
     }
 

@@ -18,8 +18,8 @@
     const merge = (fresh) => {
       const now = all('tbody tr:not(.is-gone)', list), then = all('tbody tr', fresh)
       const isKnown = ({ id }) => document.getElementById(id), found = ({ id }) => fresh.getElementById(id)
-      const added = then.slice(then.findLastIndex(isKnown) + 1 || then.length)
-      const begins = !$('[rel=prev]', fresh), ends = !$('[rel=next]', fresh) || added.length
+      const begins = !$('[rel=prev]', fresh), ends = !$('[rel=next]', fresh) || found(now.at(-1) ?? {})
+      const added = ends ? then.slice(then.findLastIndex(isKnown) + 1 || then.length) : []
       const gone = now.filter((row, at) => !found(row) && (begins || now.slice(0, at).some(found)) && (ends || now.slice(at).some(found)))
       const count = then.filter((row) => !isKnown(row)).length - added.length
       const text = count ? `${count} new ${count === 1 ? 'record' : 'records'}. Show` : ''
@@ -73,17 +73,21 @@
 
   for (const pre of navigator.clipboard ? all('pre[data-copy]') : []) {
     const copy = append($('figcaption', pre.parentElement), '<button type="button" class="btn quiet" aria-live="polite">Copy</button>')
-    copy.onclick = () => navigator.clipboard.writeText(pre.textContent).then(() => { copy.textContent = 'Copied' })
+    const tell = (text) => { copy.textContent = text; setTimeout(() => { copy.textContent = 'Copy' }, 2000) }
+    copy.onclick = () => navigator.clipboard.writeText(pre.textContent).then(() => tell('Copied'), () => tell('Not allowed'))
   }
 
   // A key for who types, and a switch for who speaks to the computer.
   const search = $('[type=search]'), foot = $('.foot .wrap')
   if (search && foot) {
     const box = $('input', append(foot, '<label class="tick"><input type="checkbox"> Find with /</label>'))
-    box.checked = localStorage.slash !== 'false'
-    box.onchange = () => { localStorage.slash = box.checked }
+    box.checked = true
+    try {
+      box.checked = localStorage.slash !== 'false'
+      box.onchange = () => { localStorage.slash = box.checked }
+    } catch { /* Nothing may be kept: then only here. */ }
     addEventListener('keydown', (event) => {
-      if (event.key !== '/' || !box.checked || event.target.matches('input, select, textarea')) return
+      if (event.key !== '/' || event.ctrlKey || event.metaKey || event.altKey || !box.checked || event.target.matches('input, select, textarea')) return
       event.preventDefault()
       search.focus()
     })

@@ -133,8 +133,13 @@ pub async fn drop_gone(client: &mut Client) -> Result<(), tokio_postgres::Error>
          WHERE i.relnamespace = {OURS} AND {}",
         is_gone("i.relname")
     );
+    let mut used: Vec<String> = Vec::new();
     for row in client.query(&sql, &[]).await? {
         let (name, table): (&str, &str) = (row.get(0), row.get(1));
+        // Readers have waited behind us once.
+        if used.iter().any(|known| known == table) {
+            continue;
+        }
         let transaction = client.transaction().await?;
         let sql = format!("SET LOCAL lock_timeout = {PATIENCE}; DROP INDEX IF EXISTS {}", quoted(name));
         match transaction.batch_execute(&sql).await {
@@ -149,6 +154,7 @@ pub async fn drop_gone(client: &mut Client) -> Result<(), tokio_postgres::Error>
                     "an index that is not needed any more could not be dropped; the next start tries again"
                 );
                 transaction.rollback().await?;
+                used.push(table.to_owned());
             }
         }
     }
