@@ -54,10 +54,12 @@ impl Process {
             let log = log.clone();
             move || {
                 for line in lines.map_while(Result::ok) {
-                    if let Some(address) = address_in(&line) {
+                    // In the log before it is acted on: who waits for the address may read the log next.
+                    let address = address_in(&line);
+                    *log.lock().expect("no panic while held") += &(line + "\n");
+                    if let Some(address) = address {
                         let _ = found.send(address);
                     }
-                    *log.lock().expect("no panic while held") += &(line + "\n");
                 }
             }
         });
