@@ -94,8 +94,6 @@ pub struct Field {
     pub renamed_from: Option<String>,
     /// Only lists of records have some; they filter and page.
     pub arguments: Vec<Argument>,
-    /// `@resolver(name:)`: a registered resolver answers, nothing is kept.
-    pub resolver: Option<String>,
 }
 
 /// What a field holds and so how it is kept.

@@ -255,7 +255,6 @@ impl<'a> Records<'a> {
             description: def.description.as_ref().map(|text| text.to_string()),
             renamed_from: marks.renamed_from.clone(),
             arguments: arguments(self.schema, &def.arguments),
-            resolver: marks.resolver.clone(),
         }
     }
 

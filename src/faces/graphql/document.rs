@@ -3,16 +3,17 @@
 use std::sync::{Arc, RwLock};
 
 use apollo_compiler::ExecutableDocument;
+use apollo_compiler::diagnostic::{Diagnostic, ToCliReport};
 use apollo_compiler::executable::{Operation, OperationType, Selection, SelectionSet};
 use apollo_compiler::parser::Parser;
 use apollo_compiler::response::GraphQLError;
-use apollo_compiler::validation::{DiagnosticList, Valid};
+use apollo_compiler::validation::{DiagnosticData, DiagnosticList, Valid};
 use apollo_compiler::{Node, ast};
 
 use super::failure::{Failure, Place};
 use super::plan::Plan;
 use super::variables::{Declared, Variables};
-use super::{input, limits, rules, tokens};
+use super::{input, limits, rules, suggest, tokens};
 use crate::config::Limits;
 use crate::engine::Engine;
 use crate::model::Value;
@@ -69,7 +70,7 @@ impl Document {
             }
         })?;
         refuse_bare_names(text)?;
-        let document = validate(engine, &settings.limits, &ast)?;
+        let document = validate(engine, settings, &ast)?;
         let operations: Vec<_> =
             document.operations.iter().map(|operation| Prepared::new(engine, &document, operation)).collect();
         for prepared in &operations {
@@ -119,7 +120,7 @@ fn refuse_bare_names(text: &str) -> Result<(), Vec<Failure>> {
 /// The limits come first: validation costs more than counting.
 fn validate(
     engine: &Engine,
-    limits: &Limits,
+    settings: &Settings,
     ast: &ast::Document,
 ) -> Result<Valid<ExecutableDocument>, Vec<Failure>> {
     let schema = &engine.model().schema;
@@ -128,7 +129,7 @@ fn validate(
         Err(error) => (error.partial, Some(error.errors)),
     };
     for operation in document.operations.iter() {
-        limits::check(&document, operation, None, limits).map_err(|failure| vec![failure])?;
+        limits::check(&document, operation, None, &settings.limits).map_err(|failure| vec![failure])?;
     }
     let document = match document.validate(schema) {
         Ok(document) => document,
@@ -143,9 +144,18 @@ fn validate(
     let rules::Findings { breaches, free_nulls } = rules::check(schema, &document);
     let mut refused = Vec::new();
     for complaint in complaints.iter().flat_map(DiagnosticList::iter) {
-        let failure = failure(&complaint.unstable_to_json_compat(), "GRAPHQL_VALIDATION_FAILED");
-        let pardoned = match complaint.error.unstable_error_name() {
+        let mut failure = failure(&complaint.unstable_to_json_compat(), "GRAPHQL_VALIDATION_FAILED");
+        let kind = complaint.error.unstable_error_name();
+        // Who may not ask for the schema is not told it name by name.
+        if settings.introspection
+            && refused.len() < suggest::MOST
+            && let Some(meant) = kind.and_then(|kind| suggest::instead(schema, kind, &failure.message))
+        {
+            failure.message += &format!(" Did you mean \"{meant}\"?");
+        }
+        let pardoned = match kind {
             Some(rules::MULTIPLE_FIELDS) => true,
+            Some(rules::NOTHING_SELECTED) => has_selection(&complaint),
             Some(rules::WRONG_VALUE) => failure.places.iter().any(|place| free_nulls.contains(place)),
             _ => false,
         };
@@ -158,6 +168,13 @@ fn validate(
         (true, false) => Err(breaches),
         (false, _) => Err(refused),
     }
+}
+
+/// Its text selects sub-fields, but none that there is: each of them has its own complaint.
+fn has_selection(complaint: &Diagnostic<'_, DiagnosticData>) -> bool {
+    let Some(span) = complaint.error.location() else { return false };
+    let source = complaint.sources.get(&span.file_id());
+    source.is_some_and(|source| source.source_text()[..span.end_offset()].trim_end().ends_with('}'))
 }
 
 fn failures(errors: &DiagnosticList, code: &str) -> Vec<Failure> {

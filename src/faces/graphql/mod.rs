@@ -27,6 +27,7 @@ mod rules;
 mod schema;
 mod shape;
 pub mod subscribe;
+mod suggest;
 mod tabs;
 mod tokens;
 mod tree;

@@ -12,6 +12,8 @@ use super::failure::{Failure, Place};
 
 /// What apollo-compiler says of fields in a subscription, counting a response key as often as it is written …
 pub const MULTIPLE_FIELDS: &str = "SubscriptionUsesMultipleFields";
+/// … of a field of records without sub-fields that it knows …
+pub const NOTHING_SELECTED: &str = "MissingSubselection";
 /// … and of a value that does not fit its type.
 pub const WRONG_VALUE: &str = "UnsupportedValueType";
 

@@ -214,29 +214,16 @@ impl<'p> Work<'p> {
 
 /// The type of a record that is made or changed.
 fn written(plan: &Plan) -> Option<TypeId> {
-    match plan.action {
-        Action::Create { record, .. } | Action::Update { record, .. } => Some(record),
-        Action::Get { .. }
-        | Action::List { .. }
-        | Action::Delete { .. }
-        | Action::Changed { .. }
-        | Action::Plain(_) => None,
-    }
+    let (Action::Create { record, .. } | Action::Update { record, .. }) = plan.action else { return None };
+    Some(record)
 }
 
 /// What is written where a record of this type is.
 fn tables(model: &Model, record: TypeId) -> impl Iterator<Item = &str> {
     let record = model.record(record);
-    let links = record.fields.iter().filter_map(|field| match &field.kind {
-        Kind::Link { table, .. } => Some(table.as_str()),
-        Kind::Id
-        | Kind::Scalar(_)
-        | Kind::Enum(_)
-        | Kind::Embedded(_)
-        | Kind::List(_)
-        | Kind::Reference { .. }
-        | Kind::Inverse { .. }
-        | Kind::Unstored => None,
+    let links = record.fields.iter().filter_map(|field| {
+        let Kind::Link { table, .. } = &field.kind else { return None };
+        Some(table.as_str())
     });
     std::iter::once(record.table.as_str()).chain(links)
 }
