@@ -161,7 +161,7 @@ bothWays((journey, mark) => {
     assert.equal(await page.getByRole('button', { name: /^Delete/ }).count(), 0)
     assert.deepEqual(await kinds.json(`/owners/${owner.id}`), owner, 'it is still there')
     for (const plant of plants) assert.equal((await whole(plant.id)).ownerId, owner.id)
-    await follow(page, '2 plants need their owner and must go first', page.locator('main'))
+    await follow(page, '2 plants cannot be without their owner', page.locator('main'))
     assert.deepEqual(await titles(page), [`First of ${mark}`, `Second of ${mark}`])
     await page.goto(`/owners/${owner.id}/delete`)
     await follow(page, 'Back to the owner', page.locator('main'))

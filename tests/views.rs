@@ -114,7 +114,7 @@ fn an_error_is_shown_although_its_own_view_is_broken() {
         let missing = get(&process, "/notes/7");
         assert_eq!(missing.status, 404, "{broken}");
         let (text, id) = (missing.text(), missing.header("x-request-id").expect("an id").to_owned());
-        assert!(text.contains("<h1>Not Found</h1>") && text.contains(&id), "{broken}: {text}");
+        assert!(text.contains("<h1>Not found</h1>") && text.contains(&id), "{broken}: {text}");
         assert!(text.contains("Note 7 not found") && text.contains("href=\"/\""), "{broken}: {text}");
     }
 }

@@ -124,7 +124,8 @@ impl Served {
             Some(Found::Text(_) | Found::List(_) | Found::Value(..)) | None => None,
         };
         let ways = self.pages.ways_of_error(&self.site, problem, asker);
-        self.pages.error(problem, collection, near.as_deref(), ways, request_id)
+        let is_safe = asker.method.is_safe();
+        self.pages.error(problem, collection, near.as_deref(), is_safe, ways, request_id)
     }
 
     /// What was perhaps meant by a path that leads nowhere.

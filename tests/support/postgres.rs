@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// The URL of a new, empty database on the server that this test run shares.
+/// The URL of a new, empty database on the server that this test run shares. It is waited for: the machine may have
+/// other things to do, and no test here is about a server that is slow to take a connection.
 pub fn database() -> String {
     static SHARED: OnceLock<Cluster> = OnceLock::new();
-    SHARED.get_or_init(|| Cluster::start(&Options::default())).database()
+    SHARED.get_or_init(|| Cluster::start(&Options::default())).database() + "?connect_timeout=30"
 }
 
 /// Runs statements on a database, as any other client of it would, and gives what they print, a row a line.

@@ -214,7 +214,8 @@ fn base(field: &Field, name: &str) -> Control {
         id: id(name),
         label: label(&field.name),
         hint: field.description.clone(),
-        optional: !field.required,
+        // A list of records is never null; none of them is a choice like any other.
+        optional: !field.required || matches!(field.kind, Kind::Link { .. }),
         ..Control::default()
     }
 }

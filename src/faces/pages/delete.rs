@@ -117,8 +117,8 @@ impl Served {
             (OnDelete::Cascade, false) => format!("{many} will be deleted too"),
             (OnDelete::SetNull, true) => format!("{many} will lose its {label}"),
             (OnDelete::SetNull, false) => format!("{many} will lose their {label}"),
-            (OnDelete::Refuse, true) => format!("{many} needs its {label} and must go first"),
-            (OnDelete::Refuse, false) => format!("{many} need their {label} and must go first"),
+            (OnDelete::Refuse, true) => format!("{many} cannot be without its {label}"),
+            (OnDelete::Refuse, false) => format!("{many} cannot be without their {label}"),
         };
         let href = match affected.direct {
             true => format!("{}?{}={id}", resource.path, field.input_name),

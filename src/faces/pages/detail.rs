@@ -245,7 +245,8 @@ impl Served {
             rows: rows.iter().map(|row| self.row(ask.site, &columns, row)).collect(),
             live: None,
         };
-        Related { label: below.label.clone(), count: bounded(total), href, new, table }
+        let (label, noun) = (below.label.clone(), subject.resource.noun.clone());
+        Related { label, noun, count: bounded(total), href, new, table }
     }
 
     /// The form for a new record, which knows whose it is to be.

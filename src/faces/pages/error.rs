@@ -10,12 +10,14 @@ use crate::faces::problem::Problem;
 use crate::faces::resources::collection::Collection;
 
 impl Served {
-    /// Without the store: it may be what failed. `near` is the path that was perhaps meant.
+    /// Without the store: it may be what failed. `near` is the path that was perhaps meant; what was
+    /// asked is safe where it only shows something.
     pub fn error(
         &self,
         problem: &Problem,
         collection: Option<&Collection>,
         near: Option<&str>,
+        is_safe: bool,
         ways: Ways,
         request_id: &str,
     ) -> String {
@@ -24,7 +26,8 @@ impl Served {
             resource.map(|resource| Link { label: resource.plural.clone(), href: resource.path.clone() });
         let section = above.as_ref().map_or_else(String::new, |above| above.href.clone());
         let near = near.map(|path| Link { label: path.to_owned(), href: path.to_owned() });
-        let failure = Failure { near, ..failure(problem, request_id) };
+        let again = is_safe && is_passing(problem);
+        let failure = Failure { near, again, ..failure(problem, request_id) };
         let mut head = Head::new(&failure.title, &section, above.into_iter().collect());
         head.ways = Some(ways);
         match self.render(self.views(), &head, "error", &failure) {
@@ -52,6 +55,7 @@ fn failure(problem: &Problem, request_id: &str) -> Failure {
         violations: problem.violations.iter().map(|violation| violation.message.clone()).collect(),
         advice: advice(problem),
         near: None,
+        again: false,
         request_id: request_id.to_owned(),
     }
 }
@@ -63,6 +67,7 @@ fn told(problem: &Problem) -> (&'static str, &str) {
     match (problem.status, &*problem.code) {
         (StatusCode::BAD_REQUEST, _) => ("This cannot be read", plain),
         (StatusCode::FORBIDDEN, "CROSS_SITE") => ("Nothing was done", "This was sent from another site"),
+        (StatusCode::NOT_FOUND, _) => ("Not found", plain),
         (StatusCode::METHOD_NOT_ALLOWED, _) => {
             ("Nothing was done", "This address does not take what was sent to it")
         }
@@ -71,6 +76,7 @@ fn told(problem: &Problem) -> (&'static str, &str) {
             ("Something went wrong", "This is a fault of the server, not of what you did")
         }
         (StatusCode::INTERNAL_SERVER_ERROR, _) => ("Something went wrong", plain),
+        (StatusCode::SERVICE_UNAVAILABLE, _) => ("Not available just now", plain),
         _ => (problem.title(), plain),
     }
 }
@@ -99,13 +105,18 @@ fn advice(problem: &Problem) -> String {
         StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => {
             "Delete the cookies of this site, or shorten the address."
         }
-        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => return again,
+        _ if is_passing(problem) => return again,
         status if status.is_server_error() => {
-            "Try again later. If it stays like this, tell whoever runs this server the request id below."
+            "Try again later. If this keeps happening, tell whoever runs this server the request id below."
         }
         _ => "Go back and try again.",
     };
     words.to_owned()
+}
+
+/// It is over by itself.
+fn is_passing(problem: &Problem) -> bool {
+    matches!(problem.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE)
 }
 
 /// Details are parts of sentences to programs; people get a whole one.
@@ -164,6 +175,7 @@ mod tests {
             violations: vec!["'x' & \"y\"".to_owned()],
             advice: "Try again.".to_owned(),
             near: None,
+            again: false,
             request_id: "id-1".to_owned(),
         };
         let html = bare(&failure);

@@ -235,6 +235,7 @@ fn detail() -> Detail {
         related: vec![
             Related {
                 label: "Parts".to_owned(),
+                noun: "part".to_owned(),
                 count: "42".to_owned(),
                 href: Some("/orders/1/parts".to_owned()),
                 new: Some("/parts/new?orderId=1".to_owned()),
@@ -242,6 +243,7 @@ fn detail() -> Detail {
             },
             Related {
                 label: "Complaints".to_owned(),
+                noun: "complaint".to_owned(),
                 count: "0".to_owned(),
                 href: None,
                 new: None,
@@ -346,6 +348,7 @@ fn error() -> Failure {
         violations: vec!["page: must be a positive number".to_owned()],
         advice: "Check the address.".to_owned(),
         near: Some(link("/orders", "/orders")),
+        again: true,
         request_id: "5f0e432c3ec717-1a".to_owned(),
     }
 }
@@ -379,7 +382,7 @@ pub fn all() -> Vec<(&'static str, &'static str, Value)> {
     };
     let alone = Detail { fields: Vec::new(), related: Vec::new(), title: String::new(), ..detail() };
     let no_effects = Delete { effects: Vec::new(), submit: "Delete order".to_owned(), ..delete() };
-    let unknown = Failure { violations: Vec::new(), near: None, ..error() };
+    let unknown = Failure { violations: Vec::new(), near: None, again: false, ..error() };
     vec![
         ("home", "home.html", page("home", bare("Sample Resource API"), home())),
         ("home-empty", "home.html", page("home", bare(""), nothing)),

@@ -110,5 +110,5 @@ fn order(record: &RecordType, query: &Query) -> String {
         if order.descending { format!("{name} descending") } else { name }
     });
     let words: Vec<String> = words.collect();
-    if words.is_empty() { "id".to_owned() } else { words.join(", then ") }
+    if words.is_empty() { "ID".to_owned() } else { words.join(", then ") }
 }

@@ -249,6 +249,8 @@ pub struct Detail {
 #[derive(Debug, Serialize)]
 pub struct Related {
     pub label: String,
+    /// "order line": what one of them is called.
+    pub noun: String,
     /// "3", "more than 1,000".
     pub count: String,
     /// All of them, where they have a list.
@@ -442,5 +444,7 @@ pub struct Failure {
     pub advice: String,
     /// The address that was perhaps meant.
     pub near: Option<Link>,
+    /// Loading the page again may help and does nothing else.
+    pub again: bool,
     pub request_id: String,
 }

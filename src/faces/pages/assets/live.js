@@ -80,7 +80,7 @@
   // A key for who types, and a switch for who speaks to the computer.
   const search = $('[type=search]'), foot = $('.foot .wrap')
   if (search && foot) {
-    const box = $('input', append(foot, '<label class="tick"><input type="checkbox"> Find with /</label>'))
+    const box = $('input', append(foot, '<label class="tick"><input type="checkbox"> Press / to search</label>'))
     box.checked = true
     try {
       box.checked = localStorage.slash !== 'false'
