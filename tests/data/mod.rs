@@ -146,7 +146,7 @@ impl Bench {
     fn store(&self) -> Store {
         match self.kind {
             Kind::File => self.file_store(),
-            Kind::Server => Store { flags: vec!["--database".into(), postgres::database()] },
+            Kind::Server => Store { flags: vec!["--database".into(), postgres::patient_database()] },
         }
     }
 

@@ -51,7 +51,7 @@ async fn unknown_paths_and_methods_are_said_in_the_askers_form() {
     assert_eq!(json.json()["code"], "METHOD_NOT_ALLOWED");
     assert_eq!(json.json()["requestId"].as_str(), json.field("x-request-id"));
     let page = server.ask("GET /nowhere|Accept: text/html,*/*;q=0.8", "").await;
-    page.is(404, "<h1>404 Not found</h1>");
+    page.is(404, "<h1>404 Not Found</h1>");
     assert!(page.field("vary").is_some_and(|vary| vary.eq_ignore_ascii_case("accept")), "{page:?}");
 }
 

@@ -5,11 +5,15 @@ use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// The URL of a new, empty database on the server that this test run shares. It is waited for: the machine may have
-/// other things to do, and no test here is about a server that is slow to take a connection.
+/// The URL of a new, empty database on the server that this test run shares.
 pub fn database() -> String {
     static SHARED: OnceLock<Cluster> = OnceLock::new();
-    SHARED.get_or_init(|| Cluster::start(&Options::default())).database() + "?connect_timeout=30"
+    SHARED.get_or_init(|| Cluster::start(&Options::default())).database()
+}
+
+/// The same for commands that are to come to their end even where the machine has much else to do.
+pub fn patient_database() -> String {
+    database() + "?connect_timeout=30"
 }
 
 /// Runs statements on a database, as any other client of it would, and gives what they print, a row a line.

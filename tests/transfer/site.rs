@@ -107,7 +107,7 @@ impl Site {
     pub fn place(&self, on: On, name: &str) -> Store {
         match on {
             On::Sqlite => Store::Sqlite(name.to_owned()),
-            On::Postgres => Store::Postgres(postgres::database()),
+            On::Postgres => Store::Postgres(postgres::patient_database()),
         }
     }
 
