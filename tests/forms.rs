@@ -1,6 +1,7 @@
 //! Forms as the real server takes them: buttons pressed many times at once, more choices than a list has room for, cookies.
 
 use trefoil::Trefoil;
+use trefoil::app::App;
 use trefoil::config::{Config, Database, Network, PostgresUrl};
 
 use crate::support::{Client, Reply, Server, postgres};
@@ -21,10 +22,10 @@ fn press(server: &Server, path: &'static str, body: &'static str) -> Vec<Reply> 
 fn pressing(database: Database) {
     let server = Server::start(Trefoil::sample(), Config { database, ..Config::default() });
     let forms = [
-        ("/products", "_key=a&name=Kettle"),
-        ("/products/1", "_key=b&_version=1&name=Desk"),
-        ("/samples", "_key=c&value=milk"),
-        ("/articles/1/delete", "_key=d&_version=1"),
+        ("/products", "-key=a&name=Kettle"),
+        ("/products/1", "-key=b&-version=1&name=Desk"),
+        ("/samples", "-key=c&value=milk"),
+        ("/articles/1/delete", "-key=d&-version=1"),
     ];
     for (path, body) in forms {
         let replies = press(&server, path, body);
@@ -36,7 +37,7 @@ fn pressing(database: Database) {
     let found = client.send("GET", "/products?name=Kettle&fields=id", &[], b"").json();
     assert_eq!(found, serde_json::json!([{ "id": "17" }]));
     let form = client.send("GET", "/products/1/edit", &[], b"").text();
-    assert!(form.contains("name=\"_version\" value=\"2\""), "{form}");
+    assert!(form.contains("name=\"-version\" value=\"2\""), "{form}");
     assert_eq!(client.send("GET", "/samples", &[], b"").json(), serde_json::json!(["milk"]));
 }
 
@@ -75,11 +76,11 @@ fn what_cannot_all_be_listed_can_be_found() {
     let made = client.send("POST", "/users", &json, serde_json::json!(users).to_string().as_bytes());
     assert_eq!(made.status, 201, "{}", made.text());
     let form = client.send("GET", "/orders/new", &[], b"").text();
-    assert!(form.contains("name=\"_find.userId\"") && form.contains("Person 42"), "{form}");
+    assert!(form.contains("name=\"-find.userId\"") && form.contains("Person 42"), "{form}");
     assert!(!form.contains("Person 59"), "only the first are listed");
 
     let found =
-        client.send("POST", "/orders", &[FORM], b"_find=userId&_find.userId=Person+59&userId=1&item=Lamp");
+        client.send("POST", "/orders", &[FORM], b"-find=userId&-find.userId=Person+59&userId=1&item=Lamp");
     let form = found.text();
     assert_eq!(found.status, 200);
     assert!(form.contains("Person 59") && !form.contains("Person 42"), "{form}");
@@ -95,4 +96,42 @@ fn what_cannot_all_be_listed_can_be_found() {
     assert_eq!(client.send("POST", "/orders/1", &[FORM], b"userId=67&item=Lamp").status, 303);
     let form = client.send("GET", "/orders/1/edit", &[], b"").text();
     assert!(form.contains("<option value=\"67\" selected>Person 59</option>"), "{form}");
+}
+
+#[test]
+fn links_to_many_are_ticked_by_name_and_found() {
+    let schema = "type Post { id: ID! title: String! tags: [Tag!]! } type Tag { id: ID! label: String! posts: [Post!]! } \
+                  type Query { posts: [Post!]! }";
+    let config = Config { database: Database::Memory, ..Config::default() };
+    let server = Server::start(Trefoil::app(App::of_schema("blog", schema)), config);
+    let mut client = Client::of(&server);
+    let tags: Vec<_> = (1..=60).map(|i| serde_json::json!({ "label": format!("Tag {i:02}") })).collect();
+    let json = [("Content-Type", "application/json"), ("Accept", "application/json")];
+    let made = client.send("POST", "/tags", &json, serde_json::json!(tags).to_string().as_bytes());
+    assert_eq!(made.status, 201, "{}", made.text());
+    let html = [("Accept", "text/html")];
+    let form = client.send("GET", "/posts/new", &html, b"").text();
+    assert!(form.contains("name=\"-find.tagIds\"") && form.contains(">Tag 42<"), "{form}");
+    assert!(!form.contains(">Tag 60<"), "only the first are listed");
+
+    let found = client.send(
+        "POST",
+        "/posts",
+        &[FORM],
+        b"-find=tagIds&-find.tagIds=Tag+60&tagIds=&tagIds=3&title=One",
+    );
+    let form = found.text();
+    assert!(form.contains("value=\"3\" checked> <span><bdi>Tag 03<"), "what was ticked stays: {form}");
+    assert!(form.contains("value=\"60\"> <span><bdi>Tag 60<") && !form.contains(">Tag 42<"), "{form}");
+    assert_eq!(client.send("POST", "/posts", &[FORM], b"tagIds=&tagIds=3&tagIds=60&title=One").status, 303);
+
+    let form = client.send("GET", "/posts/1/edit", &html, b"").text();
+    let (last, first) =
+        (form.find(">Tag 60<").expect("is ticked"), form.find(">Tag 01<").expect("is listed"));
+    assert!(last < first, "what is ticked comes first: {form}");
+    assert_eq!(client.send("POST", "/posts/1", &[FORM], b"tagIds=&tagIds=60&tagIds=3&title=Two").status, 303);
+    let kept = client.graphql("{ posts { title tags { id } } }");
+    let expected =
+        serde_json::json!({ "posts": [{ "title": "Two", "tags": [{ "id": "3" }, { "id": "60" }] }] });
+    assert_eq!(kept["data"], expected);
 }

@@ -252,4 +252,5 @@ fn an_error_is_shown_although_the_store_is_away() {
     assert_eq!((reply.status, reply.header("content-type")), (503, Some("text/html; charset=utf-8")));
     let (text, wait) = (reply.text(), reply.header("retry-after").expect("a time").to_owned());
     assert!(text.contains("<nav") && text.contains("Try again in"), "{wait}: {text}");
+    assert!(!text.contains(">Try again</a>"), "a link would not send it: {text}");
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use super::arguments::{Asks, Role};
-use super::{Binding, Builtin, Engine, Gives, Listing, Op, Slice, Verb};
+use super::{Binding, Builtin, Condition, Engine, Gives, Listing, Op, Slice, Verb};
 use crate::model::{Argument, Field, FieldId, Kind, Model, RecordType, Root, RootField, TypeId, example};
 
 /// What a document is to ask for.
@@ -58,29 +58,17 @@ impl Wanted<'_> {
         let Some(listing) = self.listing else { return self.unwritten(record, root, builtin) };
         let names = |role: Role| builtin.roles.iter().position(|(_, known)| *known == role);
         let inside = names(Role::Where).map_or(&[][..], |at| root.arguments[at].fields.as_slice());
-        let conditions = listing.conditions.iter().filter(|condition| {
-            let is_argument = condition.op == Op::Eq && names(Role::Field(condition.field)).is_some();
-            let key = key(record, condition.field, condition.op);
-            !is_argument && !inside.iter().any(|argument| argument.name == key)
-        });
-        let mut unsaid: Vec<String> =
-            conditions.map(|condition| record.field(condition.field).name.clone()).collect();
-        if listing.search.is_some() {
-            unsaid.push("q".to_owned());
-        }
-        if !listing.order.is_empty() && names(Role::OrderBy).is_none() {
-            unsaid.push("sort".to_owned());
-        }
-        let says_part = match &listing.slice {
-            Slice::Page { page: 1, .. } | Slice::First { after: None, .. } | Slice::All => true,
-            Slice::Page { .. } => names(Role::Page).is_some(),
-            Slice::First { after: Some(_), .. } => names(Role::After).is_some(),
-        };
-        if !says_part {
-            unsaid.push("page".to_owned());
-        }
-        unsaid.dedup();
-        unsaid
+        unsaid(record, listing, |part| match part {
+            Part::Condition(Condition { field, op, .. }) => {
+                let is_argument = *op == Op::Eq && names(Role::Field(*field)).is_some();
+                let key = key(record, *field, *op);
+                is_argument || inside.iter().any(|argument| argument.name == key)
+            }
+            Part::Search => false,
+            Part::Order => names(Role::OrderBy).is_some(),
+            Part::Page => names(Role::Page).is_some(),
+            Part::After => names(Role::After).is_some(),
+        })
     }
 
     fn unwritten(&self, record: &RecordType, root: &RootField, builtin: &Builtin) -> Vec<String> {
@@ -190,6 +178,32 @@ impl Wanted<'_> {
             Slice::First { .. } | Slice::Page { .. } | Slice::All => None,
         }
     }
+}
+
+/// Something that a listing asks for.
+pub enum Part<'a> {
+    Condition(&'a Condition),
+    Search,
+    Order,
+    Page,
+    After,
+}
+
+/// The names of those parts of a listing that are not said.
+pub fn unsaid(record: &RecordType, listing: &Listing, is_said: impl Fn(Part<'_>) -> bool) -> Vec<String> {
+    let conditions = listing.conditions.iter().filter(|condition| !is_said(Part::Condition(condition)));
+    let conditions = conditions.map(|condition| record.field(condition.field).name.as_str());
+    let search = listing.search.as_ref().filter(|_| !is_said(Part::Search)).map(|_| "q");
+    let order = (!listing.order.is_empty() && !is_said(Part::Order)).then_some("sort");
+    let page = match &listing.slice {
+        Slice::Page { page: 1, .. } | Slice::First { after: None, .. } | Slice::All => None,
+        Slice::Page { .. } => (!is_said(Part::Page)).then_some("page"),
+        Slice::First { after: Some(_), .. } => (!is_said(Part::After)).then_some("page"),
+    };
+    let mut names: Vec<String> =
+        conditions.chain(search).chain(order).chain(page).map(str::to_owned).collect();
+    names.dedup();
+    names
 }
 
 /// The root field that does this.

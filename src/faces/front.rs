@@ -124,8 +124,10 @@ impl Served {
             Some(Found::Text(_) | Found::List(_) | Found::Value(..)) | None => None,
         };
         let ways = self.pages.ways_of_error(&self.site, problem, asker);
-        let is_safe = asker.method.is_safe();
-        self.pages.error(problem, collection, near.as_deref(), is_safe, ways, request_id)
+        // Two slashes at its beginning would lead to another site.
+        let address = asker.uri.path_and_query().filter(|address| !address.as_str().starts_with("//"));
+        let again = address.filter(|_| asker.method.is_safe()).map(ToString::to_string);
+        self.pages.error(problem, collection, near.as_deref(), again, ways, request_id)
     }
 
     /// What was perhaps meant by a path that leads nowhere.

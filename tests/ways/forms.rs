@@ -122,9 +122,9 @@ fn every_form_of_every_kind_has_ways_that_work() {
 
     // Buttons that only change the form, and what is taken or overtaken.
     let more =
-        sent(client, "/plants", &format!("_add=parts&title=More&parts.0.name=Root&ownerId={owner}"), 200);
+        sent(client, "/plants", &format!("-add=parts&title=More&parts.0.name=Root&ownerId={owner}"), 200);
     assert_eq!(json(&more.rest)["parts"][0]["name"], "Root", "{}", more.rest);
-    let sought = sent(client, "/plants", "_find=ownerId&_find.ownerId=no+such+owner&title=Sought", 200);
+    let sought = sent(client, "/plants", "-find=ownerId&-find.ownerId=no+such+owner&title=Sought", 200);
     assert!(sought.rest.starts_with("# ownerId must be the id of one of the owners, "), "{}", sought.rest);
     let place = record(client, "/places/1").expect("a place")["name"].as_str().expect("a name").to_owned();
     let taken = sent(client, "/places", &format!("name={}", place.replace(' ', "+")), 409);
@@ -132,12 +132,12 @@ fn every_form_of_every_kind_has_ways_that_work() {
     let path = format!("/plants/{plant}");
     let kept = record(client, &path).expect("a plant");
     let overtaken =
-        sent(client, &path, &format!("_version=1&title=Mine&ownerId={owner}&amount=1&isRare=false"), 409);
+        sent(client, &path, &format!("-version=1&title=Mine&ownerId={owner}&amount=1&isRare=false"), 409);
     assert_eq!(json(&overtaken.rest)["title"], "Mine", "{kept}\n{}", overtaken.rest);
     let gone = sent(
         client,
         "/plants/99999",
-        &format!("_version=1&title=Mine&ownerId={owner}&amount=1&isRare=false"),
+        &format!("-version=1&title=Mine&ownerId={owner}&amount=1&isRare=false"),
         404,
     );
     creates(client, &gone, "plants");

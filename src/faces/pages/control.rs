@@ -15,6 +15,9 @@ use crate::model::{Field, FieldId, Item, Kind, Model, RecordType, Rule, Scalar};
 /// More values than this are a list to open, not one to read.
 const MOST_RADIOS: usize = 5;
 
+/// More records than these are not shown by name.
+const MOST_TICKS: usize = 200;
+
 /// Makes the controls of one form.
 pub struct Maker<'a> {
     pub model: &'a Model,
@@ -350,17 +353,21 @@ fn reference(field: &Field, node: &Node, offered: &Offered) -> Control {
     Control { kind: ControlKind::Select, options, value, find, ..control }
 }
 
-/// Ticks, or ids one a line where there are too many to tick.
+/// Ticks, with what is ticked first where not all are listed; or ids one a line where too many are ticked.
 fn link(field: &Field, node: &Node, offered: &Offered) -> Control {
     let control = base(field, &field.input_name);
-    if offered.more || offered.options.len() > MOST {
+    let chosen: Vec<&str> = node.texts.iter().flat_map(|text| text.lines()).map(str::trim).collect();
+    if chosen.len() > MOST_TICKS {
         let value = node.texts.join("\n");
         let lines = Control { kind: ControlKind::Textarea, value, ..control };
         return with_hint(lines, &format!("The ids of {}, one per line.", offered.plural));
     }
-    let chosen: Vec<&str> = node.texts.iter().flat_map(|text| text.lines()).map(str::trim).collect();
-    let options = offered_choices(offered, &chosen);
-    Control { kind: ControlKind::Checkboxes, options, ..control }
+    let mut options = offered_choices(offered, &chosen);
+    let find = offered.more.then(|| find(&control.name, offered));
+    if find.is_some() {
+        options.sort_by_key(|option| !option.chosen);
+    }
+    Control { kind: ControlKind::Checkboxes, options, find, ..control }
 }
 
 fn offered_choices(offered: &Offered, chosen: &[&str]) -> Vec<Choice> {

@@ -10,14 +10,14 @@ use crate::faces::problem::Problem;
 use crate::faces::resources::collection::Collection;
 
 impl Served {
-    /// Without the store: it may be what failed. `near` is the path that was perhaps meant; what was
-    /// asked is safe where it only shows something.
+    /// Without the store: it may be what failed. `near` is the path that was perhaps meant, `again` the
+    /// address that was asked for where that does nothing.
     pub fn error(
         &self,
         problem: &Problem,
         collection: Option<&Collection>,
         near: Option<&str>,
-        is_safe: bool,
+        again: Option<String>,
         ways: Ways,
         request_id: &str,
     ) -> String {
@@ -26,7 +26,7 @@ impl Served {
             resource.map(|resource| Link { label: resource.plural.clone(), href: resource.path.clone() });
         let section = above.as_ref().map_or_else(String::new, |above| above.href.clone());
         let near = near.map(|path| Link { label: path.to_owned(), href: path.to_owned() });
-        let again = is_safe && is_passing(problem);
+        let again = again.filter(|_| is_passing(problem));
         let failure = Failure { near, again, ..failure(problem, request_id) };
         let mut head = Head::new(&failure.title, &section, above.into_iter().collect());
         head.ways = Some(ways);
@@ -55,7 +55,7 @@ fn failure(problem: &Problem, request_id: &str) -> Failure {
         violations: problem.violations.iter().map(|violation| violation.message.clone()).collect(),
         advice: advice(problem),
         near: None,
-        again: false,
+        again: None,
         request_id: request_id.to_owned(),
     }
 }
@@ -175,7 +175,7 @@ mod tests {
             violations: vec!["'x' & \"y\"".to_owned()],
             advice: "Try again.".to_owned(),
             near: None,
-            again: false,
+            again: None,
             request_id: "id-1".to_owned(),
         };
         let html = bare(&failure);

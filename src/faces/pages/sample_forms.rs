@@ -6,9 +6,9 @@ use super::view::*;
 fn controls() -> Vec<Control> {
     use ControlKind as Kind;
     let find = Find {
-        name: "_find-userId".to_owned(),
+        name: "-find-userId".to_owned(),
         value: "ada".to_owned(),
-        button: pair("_find", "userId"),
+        button: pair("-find", "userId"),
         note: "More than 50 users match; these are the first 50.".to_owned(),
     };
     let street = control(Kind::Text, "street", "12 St James's Square");

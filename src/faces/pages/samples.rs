@@ -348,7 +348,7 @@ fn error() -> Failure {
         violations: vec!["page: must be a positive number".to_owned()],
         advice: "Check the address.".to_owned(),
         near: Some(link("/orders", "/orders")),
-        again: true,
+        again: Some("/orders/42".to_owned()),
         request_id: "5f0e432c3ec717-1a".to_owned(),
     }
 }
@@ -382,7 +382,7 @@ pub fn all() -> Vec<(&'static str, &'static str, Value)> {
     };
     let alone = Detail { fields: Vec::new(), related: Vec::new(), title: String::new(), ..detail() };
     let no_effects = Delete { effects: Vec::new(), submit: "Delete order".to_owned(), ..delete() };
-    let unknown = Failure { violations: Vec::new(), near: None, again: false, ..error() };
+    let unknown = Failure { violations: Vec::new(), near: None, again: None, ..error() };
     vec![
         ("home", "home.html", page("home", bare("Sample Resource API"), home())),
         ("home-empty", "home.html", page("home", bare(""), nothing)),

@@ -268,9 +268,9 @@ pub struct Form {
     /// What the button says: "Create user".
     pub submit: String,
     pub cancel: String,
-    /// `_key`: pressing the button twice is one write.
+    /// `-key`: pressing the button twice is one write.
     pub key: String,
-    /// `_version`: what is overwritten is what was seen.
+    /// `-version`: what is overwritten is what was seen.
     pub version: Option<i64>,
     pub controls: Vec<Control>,
     /// What is wrong, for the summary at the top; each leads to its control.
@@ -444,7 +444,7 @@ pub struct Failure {
     pub advice: String,
     /// The address that was perhaps meant.
     pub near: Option<Link>,
-    /// Loading the page again may help and does nothing else.
-    pub again: bool,
+    /// The address of this page, where loading it again may help and does nothing else.
+    pub again: Option<String>,
     pub request_id: String,
 }

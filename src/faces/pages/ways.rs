@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use super::Served;
 use super::view::{Way, Ways};
-use crate::engine::document::{Wanted, selection};
+use crate::engine::document::{self, Wanted, selection};
 use crate::engine::{Listing, Verb};
 use crate::faces::client::Client;
 use crate::faces::resources::Site;
@@ -161,9 +161,7 @@ impl Guide<'_> {
         let (values, id) = (Json::Null, id.parse().ok()?);
         let wanted = Wanted { record: above, verb: Verb::Get, id, values: &values, listing: None };
         let text = wanted.document(&self.site.engine, &inside)?;
-        let record = self.model().record(nested.record);
-        let filters = listing.conditions.iter().map(|condition| record.field(condition.field).name.clone());
-        Some(remarked(&filters.collect::<Vec<_>>(), text))
+        Some(remarked(&document::unsaid(self.model().record(nested.record), listing, |_| false), text))
     }
 
     fn record(&self, record: TypeId, id: i64, address: &str) -> Ways {

@@ -9,12 +9,14 @@ use super::typed::Reader;
 use crate::error::{Segment, Violation};
 use crate::model::{FieldId, Kind, Model, RecordType};
 
-/// Names that are never fields; `_find.` goes before the name of what is looked for.
-pub const KEY: &str = "_key";
-pub const VERSION: &str = "_version";
-pub const FIND: &str = "_find";
-pub const ADD: &str = "_add";
-pub const REMOVE: &str = "_remove";
+/// Names that no field can have; `-find.` goes before the name of what is looked for, `-found.` where it was.
+pub const KEY: &str = "-key";
+pub const VERSION: &str = "-version";
+pub const FIND: &str = "-find";
+pub const ADD: &str = "-add";
+pub const REMOVE: &str = "-remove";
+pub const ENTER: &str = "-enter";
+const FOUND: &str = "-found";
 
 /// What was typed, by field.
 #[derive(Debug, Clone, Default)]
@@ -22,6 +24,8 @@ pub struct Filled {
     pub nodes: IndexMap<FieldId, Node>,
     /// What was typed to look for something to refer to, by the name of the control.
     pub sought: IndexMap<String, String>,
+    /// What of it the form shows already.
+    pub found: IndexMap<String, String>,
     pub key: Option<String>,
     pub version: Option<String>,
     /// A button that sends the form without meaning it.
@@ -50,13 +54,21 @@ pub struct Meant {
 impl Filled {
     pub fn of(record: &RecordType, pairs: &Pairs) -> Filled {
         let mut filled = Filled::default();
+        let mut is_by_enter = false;
         for (name, text) in pairs {
+            is_by_enter |= name == ENTER;
             if filled.take(name, text) {
                 continue;
             }
             let Some(id) = of_control(record, name) else { continue };
             let below = name.split('.').skip(1);
             filled.nodes.entry(id).or_default().add(below, text);
+        }
+        // The return key was most likely pressed where something new stands to be looked for.
+        let is_new =
+            |(name, text): (&String, &String)| !text.is_empty() && filled.found.get(name) != Some(text);
+        if is_by_enter && filled.sought.iter().any(is_new) {
+            filled.pressed = Some(Press::Find);
         }
         filled
     }
@@ -69,9 +81,11 @@ impl Filled {
             FIND => self.pressed = Some(Press::Find),
             ADD => self.pressed = Some(Press::Add(text.to_owned())),
             REMOVE => self.pressed = Some(Press::Remove(text.to_owned())),
-            _ => match name.strip_prefix("_find.") {
-                Some(control) => drop(self.sought.insert(control.to_owned(), text.to_owned())),
-                None => return false,
+            ENTER => {}
+            _ => match name.split_once('.') {
+                Some((FIND, control)) => drop(self.sought.insert(control.to_owned(), text.to_owned())),
+                Some((FOUND, control)) => drop(self.found.insert(control.to_owned(), text.to_owned())),
+                Some(_) | None => return false,
             },
         }
         true
@@ -131,9 +145,6 @@ fn close_ranks(node: &mut Node) {
 
 /// The field that a control of a form is for; others are ignored.
 pub fn of_control(record: &RecordType, name: &str) -> Option<FieldId> {
-    if [KEY, VERSION, FIND, ADD, REMOVE].contains(&name) {
-        return None;
-    }
     let (first, inside) = name.split_once('.').map_or((name, None), |(first, rest)| (first, Some(rest)));
     let id = record.input_field(first).filter(|id| record.field(*id).is_writable())?;
     // What has no parts has no names inside: `name.txt` may well be a text.

@@ -8,7 +8,7 @@
   const list = $('[data-live]')
   if (list) {
     const status = $('.live[role=status]'), note = $('.fresh')
-    let source, asked = 0
+    let source, asked = 0, isHeld
 
     const say = (element, text, html = text) => { if (element.textContent !== text) element.innerHTML = html }
     const marked = (element) => { element.classList.add('is-fresh'); return element }
@@ -28,9 +28,13 @@
         row.classList.add('is-gone')
         append(row.cells[0], '<span class="sr"> (no longer in this list)</span>')
       }
+      // What has the focus stays as it is until the focus leaves it.
+      isHeld = false
       for (const old of all('[id]', list)) {
         const other = found(old)
-        if (other && old.innerHTML !== other.innerHTML && !old.contains(document.activeElement)) old.replaceWith(marked(other))
+        if (!other || old.innerHTML === other.innerHTML) continue
+        if (old.contains(document.activeElement)) isHeld = true
+        else old.replaceWith(marked(other))
       }
       $('tbody', list)?.append(...added.map(marked))
     }
@@ -62,6 +66,7 @@
       source.onerror = () => { close('Reconnecting'); setTimeout(sync, 3000) }
       for (const deed of ['created', 'updated', 'deleted', 'reset']) source.addEventListener(deed, soon)
     }
+    list.addEventListener('focusout', () => { if (isHeld) soon() })
     document.addEventListener('visibilitychange', sync)
     sync()
   }
