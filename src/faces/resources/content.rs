@@ -96,7 +96,8 @@ impl Place {
         }
     }
 
-    /// A form that names no field is a text to a list of texts: what `curl -d milk` sends.
+    /// A form that names no field is a text to a list of texts: what `curl -d milk` sends. One that does is a form, even
+    /// if it cannot be read: nobody means to store what is left of it.
     fn form(
         self,
         headers: &HeaderMap,
@@ -104,9 +105,10 @@ impl Place {
         is_field: impl Fn(&str) -> bool,
     ) -> Result<Sent, Problem> {
         let text = body::decoded(headers, bytes)?;
-        let pairs = pairs::urlencoded(&text, "the form");
-        let names_field = pairs.iter().flatten().any(|(name, _)| is_field(name));
-        if self == Place::Texts && !names_field { Ok(Sent::Text(text)) } else { pairs.map(Sent::Form) }
+        if self == Place::Texts && !pairs::names(&text).any(|name| is_field(&name)) {
+            return Ok(Sent::Text(text));
+        }
+        pairs::urlencoded(&text, "the form").map(Sent::Form)
     }
 
     fn json(self, headers: &HeaderMap, bytes: &[u8]) -> Result<Sent, Problem> {

@@ -14,6 +14,7 @@ use crate::app::PlainList;
 use crate::engine::plain::{Expected, Versions};
 use crate::engine::{Answer, Done, Engine, Key, ListAct, OnList, Operation, Outcome, Row, answer_as};
 use crate::error::{Error, Result};
+use crate::faces::accept::Accept;
 use crate::faces::problem::Problem;
 use crate::faces::{idempotency, tags};
 use crate::model::Cell;
@@ -55,10 +56,12 @@ impl List {
             _ if !self.page => Ok(None),
             "multipart/form-data" => pairs::multipart(body::media(headers), body).map(Some),
             "application/x-www-form-urlencoded" if !body.is_empty() => {
-                let pairs =
-                    body::decoded(headers, body).and_then(|text| pairs::urlencoded(&text, "the form"));
-                Ok(pairs.ok().filter(|pairs| pairs.iter().any(|(name, _)| name == CONTROL)))
+                let Ok(text) = body::decoded(headers, body) else { return Ok(None) };
+                let is_form = pairs::names(&text).any(|name| name == CONTROL);
+                if is_form { pairs::urlencoded(&text, "the form").map(Some) } else { Ok(None) }
             }
+            // Nothing at all is an empty form to whoever is shown one.
+            _ if body.is_empty() && Accept::of(headers).prefers_html() => Ok(Some(Pairs::new())),
             _ => Ok(None),
         }
     }
