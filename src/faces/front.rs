@@ -351,7 +351,10 @@ fn read(ask: &Ask<'_>, place: Place, bytes: &[u8]) -> Result<Sent, Problem> {
     let sent = place.read(ask.headers(), bytes, is_field).and_then(|sent| held(ask, place).map(|()| sent));
     sent.map_err(|problem| match body::essence(ask.headers()).as_str() {
         essence if essence.contains("json") => in_json(problem),
-        "application/x-www-form-urlencoded" | "multipart/form-data" => problem.voice(Voice::Html),
+        // A patch is never the form of a page.
+        "application/x-www-form-urlencoded" | "multipart/form-data" if place != Place::Patch => {
+            problem.voice(Voice::Html)
+        }
         _ => problem,
     })
 }
