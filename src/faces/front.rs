@@ -436,7 +436,7 @@ async fn home(State(front): State<Front>, request: Request) -> Response {
     if accept::Accept::of(&head.headers).prefers_html() {
         return served.pages.home(&served.site, &head).await.unwrap_or_else(IntoResponse::into_response);
     }
-    super::home::text(served.pages.name(), &served.addresses)
+    super::home::text(&head.headers, served.pages.name(), &served.addresses)
 }
 
 async fn describe(State(front): State<Front>, headers: HeaderMap) -> Response {
