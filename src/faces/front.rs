@@ -327,8 +327,12 @@ impl Served {
 
     async fn create(&self, ask: &Ask<'_>, bytes: &Bytes) -> Result<Response, Problem> {
         match read(ask, ask.place(), bytes)? {
-            Sent::Record(object) => ask.create_one(object, bytes).await.map_err(in_json),
-            Sent::Records(objects) => ask.create_many(objects, bytes).await.map_err(in_json),
+            Sent::Record(object) => {
+                ask.create_one(object, bytes).await.map_err(|problem| ask.refused(bytes, problem))
+            }
+            Sent::Records(objects) => {
+                ask.create_many(objects, bytes).await.map_err(|problem| ask.refused(bytes, problem))
+            }
             Sent::Form(pairs) => self.pages.create(ask, &pairs, bytes).await,
             Sent::Text(text) => {
                 ask.create_by_text(text, bytes).await.map_err(|problem| problem.voice(Voice::Text))

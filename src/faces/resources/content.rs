@@ -6,8 +6,8 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use super::body;
 use super::pairs::{self, Pairs};
 use crate::error::{Error, Segment, Violation};
-use crate::faces::problem::Problem;
-use crate::model::{Value, coerce};
+use crate::faces::problem::{About, Problem};
+use crate::model::{RecordType, Value, coerce};
 
 /// The fields of one record by name, as they were sent.
 pub type Object = Vec<(String, Value)>;
@@ -157,6 +157,28 @@ fn object(position: usize, value: Value) -> Result<Object, Error> {
         let message = format!("element {position} must be an object, not {noun}");
         Error::Invalid(vec![Violation { path: Vec::new(), code: "TYPE", message }])
     })
+}
+
+/// Complaints name a reference as it is written, `userId`. To whoever sent `user`, they are about that.
+pub fn as_sent(record: &RecordType, bytes: &[u8], mut problem: Problem) -> Problem {
+    if problem.violations.is_empty() || problem.about != About::Body {
+        return problem;
+    }
+    let Ok(sent) = serde_json::from_slice::<serde_json::Value>(bytes) else { return problem };
+    for violation in &mut problem.violations {
+        let (object, name) = match violation.path.as_mut_slice() {
+            [Segment::Field(name), ..] => (&sent, name),
+            [Segment::Index(number), Segment::Field(name), ..] => (&sent[*number], name),
+            [] | [Segment::Index(_), ..] => continue,
+        };
+        let field = record.fields.iter().find(|field| field.input_name == *name);
+        if let Some(field) = field.filter(|field| object.get(&field.name).is_some())
+            && object.get(&*name).is_none()
+        {
+            name.clone_from(&field.name);
+        }
+    }
+    problem
 }
 
 /// The failures of several records as one, each with the number of its element.
