@@ -43,7 +43,13 @@ pub enum ListAct {
 }
 
 /// The versions that a list may be at for a write to happen; any when nothing is expected.
-pub type Expected = Option<Vec<i64>>;
+pub type Expected = Option<Versions>;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Versions {
+    Among(Vec<i64>),
+    Except(Vec<i64>),
+}
 
 /// Where a part of a list ended. Values appended after the first part was read lie beyond `until`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -103,7 +103,7 @@ fn range(text: &str) -> Option<Range<'_>> {
     let (mut quality, mut parameters) = (BEST, Vec::new());
     for (name, value) in parts.filter_map(|parameter| parameter.split_once('=')) {
         if name.trim().eq_ignore_ascii_case("q") {
-            quality = parse_quality(value.trim())?;
+            quality = parse_quality(value.trim());
         } else {
             parameters.push((name.trim(), value.trim().trim_matches('"')));
         }
@@ -111,19 +111,32 @@ fn range(text: &str) -> Option<Range<'_>> {
     Some(Range { kind, subtype, quality, parameters })
 }
 
-/// `0`, `1`, `0.5`, `0.125`, `1.000`; anything else is no quality.
-fn parse_quality(text: &str) -> Option<Quality> {
+/// The codings that `Accept-Encoding` names, each with its quality.
+pub fn codings<'a>(
+    lines: impl IntoIterator<Item = &'a HeaderValue>,
+) -> impl Iterator<Item = (&'a str, Quality)> {
+    let lines = lines.into_iter().filter_map(|value| value.to_str().ok());
+    lines.flat_map(|line| split(line, b',')).map(|entry| {
+        let mut parts = split(entry, b';');
+        let name = parts.next().unwrap_or_default();
+        let mut parameters = parts.filter_map(|parameter| parameter.split_once('='));
+        let quality = parameters.find(|(name, _)| name.trim().eq_ignore_ascii_case("q"));
+        (name, quality.map_or(BEST, |(_, value)| parse_quality(value.trim())))
+    })
+}
+
+/// `0`, `1`, `0.5`, `0.125`, `1.000`, and more digits than there should be, or quotes. What is no quality says nothing:
+/// whoever named a form and failed at a number wants that form all the same.
+fn parse_quality(text: &str) -> Quality {
+    let text = text.trim_matches('"');
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    if fraction.len() > 3 || !fraction.bytes().all(|b| b.is_ascii_digit()) {
-        return None;
+    if whole != "0" || !fraction.bytes().all(|b| b.is_ascii_digit()) {
+        return BEST;
     }
     let thousandths =
         fraction.bytes().chain(*b"000").take(3).fold(0, |sum, b| sum * 10 + Quality::from(b - b'0'));
-    match whole {
-        "0" => Some(thousandths),
-        "1" if thousandths == 0 => Some(BEST),
-        _ => None,
-    }
+    // Hardly wanted is not refused.
+    thousandths.max(Quality::from(fraction.bytes().any(|b| b != b'0')))
 }
 
 /// Splits outside of quoted strings: `a/b;c="x,y", d/e` are two ranges.
@@ -169,7 +182,11 @@ mod tests {
             (&["TEXT/PLAIN; Q=0.5"], both, Some("text/plain")),
             (&["text/plain;x=\"a,b;q=0\";q=0.3"], both, Some("text/plain")),
             (&["rubbish, text/plain"], both, Some("text/plain")),
-            (&["text/plain;q=2, application/json;q=0.1"], both, Some("application/json")),
+            (&["text/plain;q=2, application/json;q=0.1"], both, Some("text/plain")),
+            (&["text/plain;q=1.0000, application/json;q=0.9"], both, Some("text/plain")),
+            (&["text/plain;q=\"0.5\", application/json;q=0.4"], both, Some("text/plain")),
+            (&["text/plain;q=0.00001"], both, Some("text/plain")),
+            (&["text/plain;q=0.0000"], both, None),
             (&[",, text/plain ,"], both, Some("text/plain")),
         ];
         for (lines, offers, expected) in table {

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
-use http::header::{CONTENT_TYPE, ETAG, IF_MATCH};
+use http::header::IF_MATCH;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use prometheus_client::metrics::counter::Counter;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -100,18 +100,11 @@ impl Kept {
 
     /// The answer, or nothing but the news that the client has it.
     fn respond(self, asking: &HeaderMap) -> Response {
-        let tag = self.headers.iter().find(|(name, _)| name == ETAG).and_then(|(_, tag)| tag.to_str().ok());
-        let is_known = tag.is_some_and(|tag| tags::is_known(asking, tag));
-        let mut response = if is_known {
-            StatusCode::NOT_MODIFIED.into_response()
-        } else {
-            headers::roomy(Body::from(self.body))
-        };
-        let sent = self.headers.iter().filter(|(name, _)| !is_known || name != CONTENT_TYPE);
-        for (name, value) in sent {
+        let mut response = headers::roomy(Body::from(self.body));
+        for (name, value) in self.headers.iter() {
             response.headers_mut().append(name.clone(), value.clone());
         }
-        response
+        tags::unless_known(asking, response)
     }
 
     fn bytes(&self) -> usize {

@@ -5,6 +5,7 @@ use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYP
 use http::{HeaderMap, HeaderValue, StatusCode};
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::accept::codings;
 use super::problem::{Problem, not_found};
 
 pub const SCRIPT: &str = "text/javascript; charset=utf-8";
@@ -125,13 +126,6 @@ impl Asset {
 
 /// Whether a coding is named in `Accept-Encoding` and not refused with `q=0`.
 fn accepts(headers: &HeaderMap, coding: &str) -> bool {
-    let lines = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
-    lines.flat_map(|line| line.split(',')).any(|entry| {
-        let mut parts = entry.split(';').map(str::trim);
-        let named = parts.next().is_some_and(|name| name.eq_ignore_ascii_case(coding));
-        let refused = parts.any(|parameter| {
-            parameter.strip_prefix("q=").is_some_and(|quality| quality.trim().parse() == Ok(0.0))
-        });
-        named && !refused
-    })
+    let mut named = codings(headers.get_all(ACCEPT_ENCODING));
+    named.any(|(name, quality)| name.eq_ignore_ascii_case(coding) && quality > 0)
 }

@@ -10,8 +10,8 @@ use axum::extract::{DefaultBodyLimit, MatchedPath, Request};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use futures_util::future::BoxFuture;
-use http::header::{CONNECTION, CONTENT_TYPE};
-use http::{HeaderValue, Method};
+use http::header::{ALLOW, CONNECTION, CONTENT_TYPE};
+use http::{HeaderValue, Method, StatusCode};
 use http_body::Body as _;
 use tower::{Layer, ServiceExt, service_fn};
 use tower_http::cors::CorsLayer;
@@ -179,6 +179,23 @@ fn is_bare(response: &Response) -> bool {
     response.body().size_hint().exact() == Some(0) && !response.headers().contains_key(CONTENT_TYPE)
 }
 
+/// The router names the methods of a route, but not that they can be asked for, and refuses whoever does.
+fn with_options(mut response: Response, asks_for_methods: bool) -> Response {
+    let is_own = response.extensions().get::<Problem>().is_none();
+    if response.status() != StatusCode::METHOD_NOT_ALLOWED || !is_own {
+        return response;
+    }
+    let told = response.headers().get(ALLOW).and_then(|allow| allow.to_str().ok()).unwrap_or_default();
+    let others = told.split(',').map(str::trim).filter(|method| !["", "OPTIONS"].contains(method));
+    let allow = others.chain(["OPTIONS"]).collect::<Vec<_>>().join(", ");
+    let allow = HeaderValue::from_str(&allow).expect("methods are visible ASCII");
+    if asks_for_methods {
+        return (StatusCode::NO_CONTENT, [(ALLOW, allow)]).into_response();
+    }
+    response.headers_mut().insert(ALLOW, allow);
+    response
+}
+
 impl Foundation {
     fn way(&self, request: &Request) -> Way<'_> {
         let (method, path) = (request.method(), request.uri().path());
@@ -240,8 +257,9 @@ impl Foundation {
             }
             Way::Owned(_) | Way::Direct(_) | Way::Routed(_) => {
                 request.extensions_mut().insert(client);
+                let asks_for_methods = request.method() == Method::OPTIONS;
                 match Box::pin(self.router.clone().oneshot(request)).await {
-                    Ok(response) => response,
+                    Ok(response) => with_options(response, asks_for_methods),
                     Err(never) => match never {},
                 }
             }

@@ -329,8 +329,12 @@ impl Served {
 
     async fn create(&self, ask: &Ask<'_>, bytes: &Bytes) -> Result<Response, Problem> {
         match read(ask, ask.place(), bytes)? {
-            Sent::Record(object) => ask.create_one(object, bytes).await.map_err(in_json),
-            Sent::Records(objects) => ask.create_many(objects, bytes).await.map_err(in_json),
+            Sent::Record(object) => {
+                ask.create_one(object, bytes).await.map_err(|problem| ask.refused(bytes, problem))
+            }
+            Sent::Records(objects) => {
+                ask.create_many(objects, bytes).await.map_err(|problem| ask.refused(bytes, problem))
+            }
             Sent::Form(pairs) => self.pages.create(ask, &pairs, bytes).await,
             Sent::Text(text) => {
                 ask.create_by_text(text, bytes).await.map_err(|problem| problem.voice(Voice::Text))
@@ -353,7 +357,10 @@ fn read(ask: &Ask<'_>, place: Place, bytes: &[u8]) -> Result<Sent, Problem> {
     let sent = place.read(ask.headers(), bytes, is_field).and_then(|sent| held(ask, place).map(|()| sent));
     sent.map_err(|problem| match body::essence(ask.headers()).as_str() {
         essence if essence.contains("json") => in_json(problem),
-        "application/x-www-form-urlencoded" | "multipart/form-data" => problem.voice(Voice::Html),
+        // A patch is never the form of a page.
+        "application/x-www-form-urlencoded" | "multipart/form-data" if place != Place::Patch => {
+            problem.voice(Voice::Html)
+        }
         _ => problem,
     })
 }
@@ -435,7 +442,7 @@ async fn home(State(front): State<Front>, request: Request) -> Response {
     if accept::Accept::of(&head.headers).prefers_html() {
         return served.pages.home(&served.site, &head).await.unwrap_or_else(IntoResponse::into_response);
     }
-    super::home::text(served.pages.name(), &served.addresses)
+    super::home::text(&head.headers, served.pages.name(), &served.addresses)
 }
 
 async fn describe(State(front): State<Front>, headers: HeaderMap) -> Response {

@@ -1,10 +1,14 @@
 //! `/` as lines of text: what is served here and where to go.
 
 use axum::response::{IntoResponse, Response};
-use http::header::{CONTENT_TYPE, VARY};
+use http::HeaderMap;
+use http::header::{CONTENT_TYPE, ETAG, VARY};
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::tags;
 
 /// `declared` tells what the application adds: a path and what is there.
-pub fn text(name: &str, declared: &[(String, &'static str)]) -> Response {
+pub fn text(asking: &HeaderMap, name: &str, declared: &[(String, &'static str)]) -> Response {
     let own = format!(
         "{name}\n\n\
          /graphql                   GraphQL; in a browser, GraphiQL\n\
@@ -17,5 +21,10 @@ pub fn text(name: &str, declared: &[(String, &'static str)]) -> Response {
     );
     let lines = declared.iter().map(|(path, what)| format!("{path:<26} {what}\n"));
     let text = own + &lines.collect::<String>();
-    ([(CONTENT_TYPE, "text/plain; charset=utf-8"), (VARY, "accept")], text).into_response()
+    let tag = format!("\"{:032x}\"", xxh3_128(text.as_bytes()));
+    if let Err(problem) = tags::allow(asking, Some(&tag)) {
+        return problem.into_response();
+    }
+    let told = [(CONTENT_TYPE, "text/plain; charset=utf-8"), (VARY, "accept"), (ETAG, &tag)];
+    tags::unless_known(asking, (told, text).into_response())
 }

@@ -1,8 +1,13 @@
 //! Entity tags as requests name them: what a client already has (`If-None-Match`) and what it means to change (`If-Match`).
 
-use http::header::{CONTENT_ENCODING, ETAG, HeaderName, IF_MATCH, IF_NONE_MATCH};
+use axum::body::Body;
+use axum::response::Response;
+use http::header::{
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, IF_MATCH, IF_NONE_MATCH, VARY,
+};
 use http::{HeaderMap, HeaderValue, StatusCode};
 
+use super::packed;
 use super::problem::Problem;
 
 /// One tag must not stand for two sequences of bytes: what was packed on its way says so in its tag, which stays
@@ -11,12 +16,14 @@ pub fn mark_encoding(headers: &mut HeaderMap) {
     let Some(encoding) = headers.get(CONTENT_ENCODING).and_then(|encoding| encoding.to_str().ok()) else {
         return;
     };
-    if let Some(tag) = headers.get(ETAG).and_then(|tag| tag.to_str().ok())
-        && let Some(open) = tag.strip_suffix('"')
-        && let Ok(marked) = HeaderValue::from_str(&format!("{open}.{encoding}\""))
-    {
+    if let Some(marked) = headers.get(ETAG).and_then(|tag| marked(tag, encoding)) {
         headers.insert(ETAG, marked);
     }
+}
+
+fn marked(tag: &HeaderValue, encoding: &str) -> Option<HeaderValue> {
+    let open = tag.to_str().ok()?.strip_suffix('"')?;
+    HeaderValue::from_str(&format!("{open}.{encoding}\"")).ok()
 }
 
 /// What stands between the quotes of a tag, but for the mark of its encoding.
@@ -25,11 +32,32 @@ fn inside(tag: &str) -> Option<&str> {
     Some([".gzip", ".br"].iter().find_map(|mark| inside.strip_suffix(mark)).unwrap_or(inside))
 }
 
-/// Whether the client has this version; a tag weakened on the way counts too.
-pub fn is_known(headers: &HeaderMap, tag: &str) -> bool {
-    let is_same = |known: &str| inside(known).is_some_and(|known| Some(known) == inside(tag));
+/// The answer to a reading, or nothing but the news that the client has it, with the tag and all else by which caches
+/// tell answers apart (RFC 9110, 15.4.5): that of packed bytes where they would be packed.
+pub fn unless_known(asking: &HeaderMap, mut response: Response) -> Response {
+    if !asking.contains_key(IF_NONE_MATCH) {
+        return response;
+    }
+    let is_packable = packed::is_packable(&response);
+    let is_packed = is_packable && packed::Accepted::of(asking).takes_gzip();
+    let tag = response.headers().get(ETAG);
+    let tag = if is_packed { tag.and_then(|tag| marked(tag, "gzip")) } else { tag.cloned() };
+    let Some(tag) = tag.filter(|tag| is_known(asking, tag)) else { return response };
+    *response.status_mut() = StatusCode::NOT_MODIFIED;
+    *response.body_mut() = Body::empty();
+    let headers = response.headers_mut();
+    headers.remove(CONTENT_TYPE);
+    headers.insert(ETAG, tag);
+    if is_packable {
+        headers.append(VARY, ACCEPT_ENCODING.into());
+    }
+    response
+}
+
+/// Whether the client has this very answer; a tag weakened on the way counts too.
+fn is_known(headers: &HeaderMap, tag: &HeaderValue) -> bool {
     listed(headers, &IF_NONE_MATCH)
-        .any(|known| known == "*" || is_same(known.strip_prefix("W/").unwrap_or(known)))
+        .any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known).as_bytes() == tag.as_bytes())
 }
 
 /// Refuses a reading that is only wanted as it was: `If-Match` must name the tag of what there is. What has none is
@@ -53,12 +81,18 @@ pub fn expected(headers: &HeaderMap, version: impl Fn(&str) -> Option<i64>) -> O
     Some(listed(headers, &IF_MATCH).filter_map(|tag| version(inside(tag)?)).collect())
 }
 
-/// Whether a write is only for a record that is not at this version: `If-None-Match` names it, or all with `*`.
+/// Whether a write is only for what is not at this version: `If-None-Match` names it, or all with `*`.
 pub fn excludes(headers: &HeaderMap, version: i64, read: impl Fn(&str) -> Option<i64>) -> bool {
-    listed(headers, &IF_NONE_MATCH).any(|tag| {
-        let named = inside(tag.strip_prefix("W/").unwrap_or(tag)).and_then(&read);
-        tag == "*" || named == Some(version)
-    })
+    unexpected(headers, read).is_none_or(|versions| versions.contains(&version))
+}
+
+/// The versions that a write must not meet; nothing where it must not meet any.
+pub fn unexpected(headers: &HeaderMap, version: impl Fn(&str) -> Option<i64>) -> Option<Vec<i64>> {
+    if listed(headers, &IF_NONE_MATCH).any(|tag| tag == "*") {
+        return None;
+    }
+    let tags = listed(headers, &IF_NONE_MATCH).map(|tag| tag.strip_prefix("W/").unwrap_or(tag));
+    Some(tags.filter_map(|tag| version(inside(tag)?)).collect())
 }
 
 /// A comma inside of quotes separates nothing: `"a,*,b"` is one tag, and no `*`.
@@ -84,13 +118,37 @@ mod tests {
 
     #[test]
     fn a_client_knows_what_it_lists() {
-        for known in
-            [&["\"a\""][..], &["*"], &["W/\"a\""], &["\"b\", \"a\""], &["\"b\"", "\"a\""], &["\"a.gzip\""]]
-        {
-            assert!(is_known(&headers(IF_NONE_MATCH, known), "\"a\""), "{known:?}");
+        let tag = HeaderValue::from_static("\"a\"");
+        for known in [&["\"a\""][..], &["*"], &["W/\"a\""], &["\"b\", \"a\""], &["\"b\"", "\"a\""]] {
+            assert!(is_known(&headers(IF_NONE_MATCH, known), &tag), "{known:?}");
         }
-        for unknown in [&[][..], &["\"b\""], &["a"], &["\"A\""]] {
-            assert!(!is_known(&headers(IF_NONE_MATCH, unknown), "\"a\""), "{unknown:?}");
+        for unknown in [&[][..], &["\"b\""], &["a"], &["\"A\""], &["\"a.gzip\""]] {
+            assert!(!is_known(&headers(IF_NONE_MATCH, unknown), &tag), "{unknown:?}");
+        }
+    }
+
+    #[test]
+    fn the_news_has_the_tag_and_the_vary_of_what_would_be_sent() {
+        let table = [
+            // Length, what is accepted, what is known, and the tag of the news.
+            (10, "gzip", "\"a\"", Some(("\"a\"", false))),
+            (10, "gzip", "\"a.gzip\"", None),
+            (5_000, "gzip", "\"a.gzip\"", Some(("\"a.gzip\"", true))),
+            (5_000, "gzip", "*", Some(("\"a.gzip\"", true))),
+            (5_000, "gzip", "\"a\"", None),
+            (5_000, "br", "\"a\"", Some(("\"a\"", true))),
+            (5_000, "br", "\"a.gzip\"", None),
+        ];
+        for (length, accepted, known, expected) in table {
+            let mut asking = headers(IF_NONE_MATCH, &[known]);
+            asking.insert(ACCEPT_ENCODING, HeaderValue::from_static(accepted));
+            let mut response = Response::new(Body::from(vec![b'x'; length]));
+            response.headers_mut().insert(ETAG, HeaderValue::from_static("\"a\""));
+            let response = unless_known(&asking, response);
+            let tag = response.headers()[ETAG].to_str().expect("ASCII");
+            let news = (response.status() == StatusCode::NOT_MODIFIED)
+                .then(|| (tag, response.headers().contains_key(VARY)));
+            assert_eq!(news, expected, "{length} {accepted} {known}");
         }
     }
 

@@ -98,6 +98,9 @@ fn single<'b>(fields: &[Header<'b>], name: &str, shown: &str) -> Result<Option<&
 fn framing(fields: &[Header<'_>], modern: bool) -> Result<Framing, Problem> {
     let length = single(fields, "content-length", "Content-Length")?;
     let coding = single(fields, "transfer-encoding", "Transfer-Encoding")?;
+    if length.is_some() || coding.is_some() {
+        single(fields, "content-type", "Content-Type")?;
+    }
     match (length, coding) {
         (None, None) => Ok(Framing::Length(0)),
         (Some(_), Some(_)) => Err(malformed("both Content-Length and Transfer-Encoding are given")),
@@ -191,6 +194,10 @@ mod tests {
             ("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", "400 both"),
             ("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "400 both"),
             ("Content-Length: 5\r\nContent-Length: 5\r\n", "400 the Content-Length header is given twice"),
+            (
+                "Content-Length: 5\r\nContent-Type: text/plain\r\ncontent-type: text/html\r\n",
+                "400 the Content-Type header is given twice",
+            ),
             ("Content-Length: 5, 5\r\n", "400 Content-Length is no number"),
             ("Content-Length: +5\r\n", "400 Content-Length is no number"),
             ("Content-Length: -1\r\n", "400 Content-Length is no number"),

@@ -9,7 +9,7 @@ use rusqlite::Connection;
 
 use super::select::Parameter;
 use super::sqlite::session::{Session, bind, cell};
-use crate::engine::plain::Expected;
+use crate::engine::plain::{Expected, Versions};
 use crate::engine::{ListAct, OnList, Outcome, Place, Row};
 use crate::error::{Error, Result};
 use crate::model::Cell;
@@ -142,11 +142,15 @@ impl Head {
 
     pub fn is_expected(&self, expected: &Expected) -> Result<()> {
         let found = self.version;
-        match expected {
-            Some(versions) if !versions.contains(&found) => {
-                Err(Error::Stale { expected: versions.first().copied().unwrap_or(0), found })
-            }
-            Some(_) | None => Ok(()),
+        let (versions, fits) = match expected {
+            Some(Versions::Among(versions)) => (versions, versions.contains(&found)),
+            Some(Versions::Except(versions)) => (versions, !versions.contains(&found)),
+            None => return Ok(()),
+        };
+        if fits {
+            Ok(())
+        } else {
+            Err(Error::Stale { expected: versions.first().copied().unwrap_or(0), found })
         }
     }
 

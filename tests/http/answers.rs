@@ -46,7 +46,7 @@ async fn unknown_paths_and_methods_are_said_in_the_askers_form() {
         server.ask(&format!("GET {path}"), "").await.is(404, "");
     }
     let json = server.ask("DELETE /hello|Accept: application/json", "").await;
-    assert_eq!((json.status, json.field("allow")), (405, Some("GET,HEAD")));
+    assert_eq!((json.status, json.field("allow")), (405, Some("GET, HEAD, OPTIONS")));
     assert_eq!(json.field("content-type"), Some("application/problem+json; charset=utf-8"));
     assert_eq!(json.json()["code"], "METHOD_NOT_ALLOWED");
     assert_eq!(json.json()["requestId"].as_str(), json.field("x-request-id"));

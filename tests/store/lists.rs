@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use trefoil::engine::plain::Expected;
+use trefoil::engine::plain::{Expected, Versions};
 use trefoil::engine::{ListAct, OnList, Place};
 
 use super::*;
@@ -91,10 +91,10 @@ async fn what_is_no_index_changes_nothing(bench: Bench) {
             assert_eq!(error.to_string(), format!("index {index} of /items not found"));
         }
     }
-    let stale = replace("items", 0, "x", Some(vec![before - 1, before + 1]));
+    let stale = replace("items", 0, "x", Some(Versions::Among(vec![before - 1, before + 1])));
     assert!(matches!(bench.one(stale).await.unwrap_err(), Error::Stale { .. }));
     assert_eq!((bench.version().await, bench.values().await), (before, "a".into()));
-    let held = replace("items", 0, "x", Some(vec![before - 1, before]));
+    let held = replace("items", 0, "x", Some(Versions::Among(vec![before - 1, before])));
     assert_eq!(
         bench.one(held).await.unwrap().0,
         Outcome::Plain { version: before + 1, length: 1, rest: None }

@@ -14,10 +14,11 @@ use super::ways::About;
 use crate::engine::{Operation, Selection};
 use crate::error::Error;
 use crate::faces::client::Client;
-use crate::faces::problem::{Problem, Voice};
+use crate::faces::problem::Problem;
 use crate::faces::resources::ask::Ask;
 use crate::faces::resources::content::{Place, Sent};
 use crate::faces::resources::form::Filled;
+use crate::faces::resources::negotiate::{Chosen, FORM};
 use crate::faces::resources::pairs::Pairs;
 use crate::faces::resources::query::Takes;
 use crate::faces::resources::write::{NEVER, refusal, see_other};
@@ -39,10 +40,6 @@ impl Served {
     }
 
     pub async fn remove_by_form(&self, ask: &Ask<'_>, id: i64, bytes: &[u8]) -> Result<Response, Problem> {
-        self.removed(ask, id, bytes).await.map_err(|problem| problem.voice(Voice::Html))
-    }
-
-    async fn removed(&self, ask: &Ask<'_>, id: i64, bytes: &[u8]) -> Result<Response, Problem> {
         let pairs = sent(ask, bytes)?;
         let filled = Filled::of(ask.record(), &pairs);
         let key = press::key(ask.key(bytes)?, ask.head, filled.key.as_deref(), &pairs);
@@ -51,17 +48,18 @@ impl Served {
             Some(version) if !in_headers => Some(version.trim().parse().unwrap_or(NEVER)),
             Some(_) | None => ask.expected(id).await?,
         };
+        let takes_page = FORM.wanted(ask.headers(), Chosen::Nothing).is_ok();
         match press::write(ask, ask.deletion(id, expected), key).await {
             Ok(done) => {
                 let (mut response, client) = (done.marked(see_other(&ask.collection.path)), client(ask));
                 flash::tell(&mut response, client, Deed::Deleted, &ask.collection.path, id);
                 Ok(response)
             }
-            Err(Error::Conflict(violations)) => {
+            Err(Error::Conflict(violations)) if takes_page => {
                 let why = violations.into_iter().map(|violation| violation.message).collect();
                 self.asking(ask, id, StatusCode::CONFLICT, why).await
             }
-            Err(Error::Stale { .. }) if !in_headers => {
+            Err(Error::Stale { .. }) if !in_headers && takes_page => {
                 let noun = &self.subject(ask.collection.record).resource.noun;
                 let why = format!("This {noun} was changed meanwhile: look at it again before you delete it");
                 self.asking(ask, id, StatusCode::CONFLICT, vec![why]).await

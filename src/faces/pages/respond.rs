@@ -69,13 +69,10 @@ fn page(status: StatusCode, html: String) -> Response {
 pub fn tagged(headers: &HeaderMap, html: String) -> Result<Response, Problem> {
     let tag = format!("\"{:032x}\"", xxh3_128(html.as_bytes()));
     tags::allow(headers, Some(&tag))?;
-    let mut response = match tags::is_known(headers, &tag) {
-        true => (StatusCode::NOT_MODIFIED, [(VARY, "accept")]).into_response(),
-        false => page(StatusCode::OK, html),
-    };
+    let mut response = page(StatusCode::OK, html);
     let tag = HeaderValue::from_str(&tag).expect("hexadecimal digits in quotes");
     response.headers_mut().insert(ETAG, tag);
-    Ok(response)
+    Ok(tags::unless_known(headers, response))
 }
 
 impl Head {

@@ -6,8 +6,8 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use super::body;
 use super::pairs::{self, Pairs};
 use crate::error::{Error, Segment, Violation};
-use crate::faces::problem::Problem;
-use crate::model::{Value, coerce};
+use crate::faces::problem::{About, Problem};
+use crate::model::{RecordType, Value, coerce};
 
 /// The fields of one record by name, as they were sent.
 pub type Object = Vec<(String, Value)>;
@@ -96,7 +96,8 @@ impl Place {
         }
     }
 
-    /// A form that names no field is a text to a list of texts: what `curl -d milk` sends.
+    /// A form that names no field is a text to a list of texts: what `curl -d milk` sends. One that does is a form, even
+    /// if it cannot be read: nobody means to store what is left of it.
     fn form(
         self,
         headers: &HeaderMap,
@@ -104,9 +105,10 @@ impl Place {
         is_field: impl Fn(&str) -> bool,
     ) -> Result<Sent, Problem> {
         let text = body::decoded(headers, bytes)?;
-        let pairs = pairs::urlencoded(&text, "the form");
-        let names_field = pairs.iter().flatten().any(|(name, _)| is_field(name));
-        if self == Place::Texts && !names_field { Ok(Sent::Text(text)) } else { pairs.map(Sent::Form) }
+        if self == Place::Texts && !pairs::names(&text).any(|name| is_field(&name)) {
+            return Ok(Sent::Text(text));
+        }
+        pairs::urlencoded(&text, "the form").map(Sent::Form)
     }
 
     fn json(self, headers: &HeaderMap, bytes: &[u8]) -> Result<Sent, Problem> {
@@ -155,6 +157,28 @@ fn object(position: usize, value: Value) -> Result<Object, Error> {
         let message = format!("element {position} must be an object, not {noun}");
         Error::Invalid(vec![Violation { path: Vec::new(), code: "TYPE", message }])
     })
+}
+
+/// Complaints name a reference as it is written, `userId`. To whoever sent `user`, they are about that.
+pub fn as_sent(record: &RecordType, bytes: &[u8], mut problem: Problem) -> Problem {
+    if problem.violations.is_empty() || problem.about != About::Body {
+        return problem;
+    }
+    let Ok(sent) = serde_json::from_slice::<serde_json::Value>(bytes) else { return problem };
+    for violation in &mut problem.violations {
+        let (object, name) = match violation.path.as_mut_slice() {
+            [Segment::Field(name), ..] => (&sent, name),
+            [Segment::Index(number), Segment::Field(name), ..] => (&sent[*number], name),
+            [] | [Segment::Index(_), ..] => continue,
+        };
+        let field = record.fields.iter().find(|field| field.input_name == *name);
+        if let Some(field) = field.filter(|field| object.get(&field.name).is_some())
+            && object.get(&*name).is_none()
+        {
+            name.clone_from(&field.name);
+        }
+    }
+    problem
 }
 
 /// The failures of several records as one, each with the number of its element.

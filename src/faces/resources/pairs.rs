@@ -22,6 +22,11 @@ pub fn urlencoded(text: &str, what: &str) -> Result<Pairs, Problem> {
     parts.map(|part| pair(part).ok_or_else(malformed)).collect()
 }
 
+/// The names that can be read, where perhaps not all can.
+pub fn names(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    text.split('&').filter_map(|part| decoded(part.split_once('=').map_or(part, |(name, _)| name)))
+}
+
 pub fn decoded(text: &str) -> Option<Cow<'_, str>> {
     if !text.contains(['%', '+']) {
         return Some(Cow::Borrowed(text));

@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use axum::response::Response;
 use http::HeaderValue;
-use http::header::{HeaderMap, HeaderName};
+use http::header::{HeaderMap, HeaderName, IF_NONE_MATCH};
 use http::request::Parts;
 
 use super::body;
 use super::negotiate::{Offers, PLAIN, PLAIN_WITH_PAGE};
 use super::pairs::{self, Pairs};
 use crate::app::PlainList;
-use crate::engine::plain::Expected;
+use crate::engine::plain::{Expected, Versions};
 use crate::engine::{Answer, Done, Engine, Key, ListAct, OnList, Operation, Outcome, Row, answer_as};
 use crate::error::{Error, Result};
+use crate::faces::accept::Accept;
 use crate::faces::problem::Problem;
 use crate::faces::{idempotency, tags};
 use crate::model::Cell;
@@ -55,10 +56,12 @@ impl List {
             _ if !self.page => Ok(None),
             "multipart/form-data" => pairs::multipart(body::media(headers), body).map(Some),
             "application/x-www-form-urlencoded" if !body.is_empty() => {
-                let pairs =
-                    body::decoded(headers, body).and_then(|text| pairs::urlencoded(&text, "the form"));
-                Ok(pairs.ok().filter(|pairs| pairs.iter().any(|(name, _)| name == CONTROL)))
+                let Ok(text) = body::decoded(headers, body) else { return Ok(None) };
+                let is_form = pairs::names(&text).any(|name| name == CONTROL);
+                if is_form { pairs::urlencoded(&text, "the form").map(Some) } else { Ok(None) }
             }
+            // Nothing at all is an empty form to whoever is shown one.
+            _ if body.is_empty() && Accept::of(headers).prefers_html() => Ok(Some(Pairs::new())),
             _ => Ok(None),
         }
     }
@@ -109,9 +112,19 @@ fn version(tag: &str) -> Option<i64> {
     i64::from_str_radix(tag.strip_suffix("-text").unwrap_or(tag), 16).ok()
 }
 
-/// What `If-Match` expects.
+/// What `If-Match` and `If-None-Match` leave of the versions.
 pub fn expected(headers: &HeaderMap) -> Expected {
-    tags::expected(headers, version)
+    match tags::expected(headers, version) {
+        None if !headers.contains_key(IF_NONE_MATCH) => None,
+        // A list is there at any version.
+        None => {
+            Some(tags::unexpected(headers, version).map_or(Versions::Among(Vec::new()), Versions::Except))
+        }
+        Some(mut among) => {
+            among.retain(|found| !tags::excludes(headers, *found, version));
+            Some(Versions::Among(among))
+        }
+    }
 }
 
 /// A version means nothing to people.
@@ -121,8 +134,9 @@ pub fn refusal(error: Error) -> Problem {
     if !is_stale {
         return problem;
     }
-    let detail = "the list has changed since the version that If-Match names; read it again".to_owned();
-    Problem { detail, ..problem }
+    let detail = "the list has changed since the version that If-Match names, or is at one that If-None-Match excludes; \
+                  read it again";
+    Problem { detail: detail.to_owned(), ..problem }
 }
 
 /// What another program put into a list and is no text is shown as a mark.

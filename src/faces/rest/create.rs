@@ -79,7 +79,11 @@ impl Ask<'_> {
         let operation = self.creation(fields, &self.collection.whole.selection);
         let done = self.carry_out(operation, self.key(bytes)?).await.map_err(refusal)?;
         let location = format!("{}/{}", self.collection.path, done.written.id);
-        let headers = [(CONTENT_TYPE, Wanted::Lines.content_type()), (LOCATION, visible(&location))];
+        let headers = [
+            (CONTENT_TYPE, Wanted::Lines.content_type()),
+            (LOCATION, visible(&location)),
+            (ETAG, visible(&self.collection.whole.tag(done.written.version))),
+        ];
         Ok(done.marked((StatusCode::CREATED, headers, said).into_response()))
     }
 }

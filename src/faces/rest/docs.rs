@@ -6,11 +6,14 @@ use axum::Router;
 use axum::extract::Path;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use http::HeaderMap;
-use http::header::CONTENT_TYPE;
+use http::header::{ACCEPT, CONTENT_TYPE, ETAG, VARY};
+use http::{HeaderMap, HeaderValue};
+use xxhash_rust::xxh3::xxh3_128;
 
 use crate::faces::assets::{Asset, Assets, SCRIPT, STYLE, compressed, plain};
 use crate::faces::problem::Problem;
+use crate::faces::resources::negotiate::{Chosen, FORM};
+use crate::faces::tags;
 
 static FILES: [Asset; 4] = [
     compressed!("{{swagger-js}}", "swagger-ui", "js", SCRIPT),
@@ -24,12 +27,21 @@ static ASSETS: LazyLock<Assets> = LazyLock::new(|| Assets::new("/_/docs/", &FILE
 /// The page with the addresses of its files filled in.
 static PAGE: LazyLock<String> = LazyLock::new(|| ASSETS.fill(include_str!("assets/docs.html")));
 
+static TAG: LazyLock<String> = LazyLock::new(|| format!("\"{:032x}\"", xxh3_128(PAGE.as_bytes())));
+
 pub fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
     Router::new().route("/docs", get(page)).route("/_/docs/{name}", get(file))
 }
 
-async fn page() -> Response {
-    ([(CONTENT_TYPE, "text/html; charset=utf-8")], PAGE.as_str()).into_response()
+async fn page(headers: HeaderMap) -> Result<Response, Problem> {
+    let wanted = FORM.wanted(&headers, Chosen::Nothing)?;
+    tags::allow(&headers, Some(&TAG))?;
+    let told = [
+        (CONTENT_TYPE, wanted.content_type()),
+        (VARY, ACCEPT.into()),
+        (ETAG, HeaderValue::from_static(&TAG)),
+    ];
+    Ok(tags::unless_known(&headers, (told, PAGE.as_str()).into_response()))
 }
 
 async fn file(Path(name): Path<String>, headers: HeaderMap) -> Result<Response, Problem> {

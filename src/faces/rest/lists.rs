@@ -15,6 +15,7 @@ use crate::engine::{Answer, Done, Engine, ListAct, Outcome, Place, answer_as};
 use crate::error::Error;
 use crate::faces::accept::Accept;
 use crate::faces::answers::Made;
+use crate::faces::packed::WORTH_COMPRESSING;
 use crate::faces::problem::{Problem, Voice, method_not_allowed};
 use crate::faces::resources::plain::{self, List, allow};
 use crate::faces::resources::{Site, body};
@@ -62,13 +63,16 @@ impl Asked<'_> {
         let (engine, before) = (&self.site.engine, self.site.answers.state());
         let form = Form::of(self.list.offers(), &Accept::of(self.headers()));
         if self.headers().contains_key(IF_NONE_MATCH) || self.headers().contains_key(IF_MATCH) {
-            let version = look(engine, self.list).await?;
-            tags::allow(self.headers(), Some(&form.tag(version)))?;
-            if tags::is_known(self.headers(), &form.tag(version)) {
-                return Ok(self.readable(form, version, StatusCode::NOT_MODIFIED.into_response()));
+            // So much tells whether it would be packed, and so its tag. A store weighs more than is written down.
+            let glance = part(engine, self.list, form, None, 4 * WORTH_COMPRESSING).await?;
+            tags::allow(self.headers(), Some(&form.tag(glance.version)))?;
+            let glance = self.readable(form, glance.version, glance.bytes.into_response());
+            let glance = tags::unless_known(self.headers(), glance);
+            if glance.status() == StatusCode::NOT_MODIFIED {
+                return Ok(glance);
             }
         }
-        let first = part(engine, self.list, form, None).await?;
+        let first = part(engine, self.list, form, None, PART).await?;
         let version = first.version;
         tags::allow(self.headers(), Some(&form.tag(version)))?;
         let media = [(CONTENT_TYPE, form.media())];
@@ -161,9 +165,15 @@ struct Part {
     rest: Option<Place>,
 }
 
-async fn part(engine: &Engine, list: &List, form: Form, from: Option<Place>) -> Result<Part, Error> {
+async fn part(
+    engine: &Engine,
+    list: &List,
+    form: Form,
+    from: Option<Place>,
+    bytes: usize,
+) -> Result<Part, Error> {
     let reading = Reading::new(form, from.is_none());
-    ask(engine, list, ListAct::Read { from, bytes: PART }, reading).await
+    ask(engine, list, ListAct::Read { from, bytes }, reading).await
 }
 
 async fn ask(engine: &Engine, list: &List, act: ListAct, reading: Reading) -> Result<Part, Error> {
@@ -192,7 +202,7 @@ fn follow(engine: Engine, list: Arc<List>, form: Form, first: Vec<u8>, rest: Pla
         let (engine, list) = (engine.clone(), list.clone());
         async move {
             let Some(from) = from else { return Ok(None) };
-            let part = part(&engine, &list, form, Some(from)).await?;
+            let part = part(&engine, &list, form, Some(from), PART).await?;
             Ok::<_, Error>(Some((part.bytes, part.rest)))
         }
     });

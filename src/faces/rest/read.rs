@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
+use http::HeaderValue;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, HeaderName, LINK};
-use http::{HeaderValue, StatusCode};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::events::Streams;
@@ -69,13 +69,9 @@ impl Ask<'_> {
     /// The bytes, or nothing but the news that the client has them.
     fn tagged(&self, tag: String, wanted: Wanted, bytes: Vec<u8>) -> Result<Response, Problem> {
         tags::allow(self.headers(), Some(&tag))?;
-        let mut response = if tags::is_known(self.headers(), &tag) {
-            StatusCode::NOT_MODIFIED.into_response()
-        } else {
-            ([(CONTENT_TYPE, wanted.content_type())], bytes).into_response()
-        };
-        response.headers_mut().insert(ETAG, HeaderValue::from_str(&tag).expect("a tag is visible ASCII"));
-        Ok(self.negotiated(response))
+        let tag = HeaderValue::from_str(&tag).expect("a tag is visible ASCII");
+        let response = ([(CONTENT_TYPE, wanted.content_type()), (ETAG, tag)], bytes).into_response();
+        Ok(tags::unless_known(self.headers(), self.negotiated(response)))
     }
 
     pub async fn list(&self, wanted: Wanted, streams: &Streams) -> Result<Response, Problem> {

@@ -137,15 +137,10 @@ impl Prepared {
         if is_read && let Err(problem) = tags::allow(asking, Some(name)) {
             return problem.voice(Voice::Text).into_response();
         }
-        let mut response = if is_read && tags::is_known(asking, name) {
-            StatusCode::NOT_MODIFIED.into_response()
-        } else {
-            let mut response = headers::roomy(Body::from(bytes.clone()));
-            response.headers_mut().insert(CONTENT_TYPE, TEXT);
-            response
-        };
+        let mut response = headers::roomy(Body::from(bytes.clone()));
+        response.headers_mut().insert(CONTENT_TYPE, TEXT);
         response.headers_mut().insert(ETAG, tag.clone());
-        self.kept(response)
+        self.kept(if is_read { tags::unless_known(asking, response) } else { response })
     }
 
     /// Neither a failure nor a page that says what it has for one reader alone is what was declared to be kept.

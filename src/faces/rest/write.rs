@@ -11,7 +11,7 @@ use crate::engine::{Absent, Operation};
 use crate::error::{Error, Result};
 use crate::faces::problem::{Problem, Voice};
 use crate::faces::resources::ask::Ask;
-use crate::faces::resources::content::Object;
+use crate::faces::resources::content::{self, Object};
 use crate::faces::resources::fields::{self, Deed, Fields};
 use crate::faces::resources::negotiate::Wanted;
 use crate::faces::resources::query::Takes;
@@ -26,16 +26,24 @@ const TRIES: usize = 8;
 impl Ask<'_> {
     /// PUT, and POST to a record: both overwrite the whole of it.
     pub async fn replace(&self, id: i64, object: Object, bytes: &[u8]) -> Result<Response, Problem> {
-        self.changed(Deed::Replace(id), object, Absent::Reset, bytes).await.map_err(in_json)
+        let changed = self.changed(Deed::Replace(id), object, Absent::Reset, bytes).await;
+        changed.map_err(|problem| self.refused(bytes, problem))
     }
 
     /// JSON Merge Patch.
     pub async fn patch(&self, id: i64, object: Object, bytes: &[u8]) -> Result<Response, Problem> {
         let deed = Deed::Change(id);
-        if !patch::reaches_inside(self.record(), &object) {
-            return self.changed(deed, object, Absent::Keep, bytes).await.map_err(in_json);
-        }
-        self.merged(id, object, bytes).await.map_err(in_json)
+        let patched = if patch::reaches_inside(self.record(), &object) {
+            self.merged(id, object, bytes).await
+        } else {
+            self.changed(deed, object, Absent::Keep, bytes).await
+        };
+        patched.map_err(|problem| self.refused(bytes, problem))
+    }
+
+    /// Why a body of JSON is refused, with the names that are in it.
+    pub fn refused(&self, bytes: &[u8], problem: Problem) -> Problem {
+        in_json(content::as_sent(self.record(), bytes, problem))
     }
 
     /// A patch of what is inside a field depends on what is there: merged with it, and written only over that.

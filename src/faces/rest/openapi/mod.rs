@@ -12,8 +12,8 @@ mod values;
 
 use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
+use http::HeaderMap;
 use http::header::{CONTENT_TYPE, ETAG};
-use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::{Map, Value as Json, json};
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -42,15 +42,8 @@ impl Document {
         if let Err(problem) = tags::allow(headers, Some(&self.tag)) {
             return problem.into_response();
         }
-        let mut response = if tags::is_known(headers, &self.tag) {
-            StatusCode::NOT_MODIFIED.into_response()
-        } else {
-            ([(CONTENT_TYPE, "application/json; charset=utf-8")], Body::from(self.bytes.clone()))
-                .into_response()
-        };
-        let tag = HeaderValue::from_str(&self.tag).expect("hexadecimal digits in quotes");
-        response.headers_mut().insert(ETAG, tag);
-        response
+        let told = [(CONTENT_TYPE, "application/json; charset=utf-8"), (ETAG, &self.tag)];
+        tags::unless_known(headers, (told, Body::from(self.bytes.clone())).into_response())
     }
 }
 
