@@ -66,7 +66,8 @@ impl Apart {
                 *held = Some(other);
             }
             Store::Url(url) => {
-                let (server, name) = url.rsplit_once('/').expect("the name of a database");
+                let plain = url.split('?').next().expect("a URL");
+                let (server, name) = plain.rsplit_once('/').expect("the name of a database");
                 let shut = format!("ALTER DATABASE {name} ALLOW_CONNECTIONS false");
                 let cut = format!(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
