@@ -5,6 +5,8 @@ use trefoil::error::{Segment, Violation};
 use trefoil::model::json::{Unreadable, write_cell, write_text};
 use trefoil::model::{Cell, Field, Kind, Model, Scalar, SourceFile, Stored, Value, coerce, parse};
 
+const LONG: &str = " TYPE Long must be a whole number between -9223372036854775808 and 9223372036854775807";
+
 const SCHEMA: &str = r#"
 scalar Long  scalar Decimal  scalar Date  scalar DateTime  scalar UUID  scalar URL  scalar Email  scalar JSON
 enum Colour { RED GREEN }
@@ -171,8 +173,16 @@ fn refused() {
         ("boolean", "1", &[" TYPE Boolean must be true or false, not an integer"]),
         ("boolean", r#""true""#, &[" TYPE Boolean must be true or false, not text"]),
         ("ref", "1.5", &[" TYPE Ref must be an id: text or a whole number"]),
-        ("long", "9223372036854775808", &[" TYPE Long must be a 64-bit whole number"]),
-        ("long", r#""+1""#, &[" TYPE Long must be a 64-bit whole number, not text"]),
+        ("long", "9223372036854775808", &[LONG]),
+        ("long", r#""9223372036854775808""#, &[LONG]),
+        ("long", r#""+1""#, &[LONG]),
+        (
+            "long",
+            "true",
+            &[
+                " TYPE Long must be a whole number between -9223372036854775808 and 9223372036854775807, not a boolean",
+            ],
+        ),
         ("decimal", r#""12,50""#, &[" DECIMAL Decimal must be a decimal number such as 12.50"]),
         ("decimal", "1e1000", &[" DECIMAL Decimal must have at most 1000 digits"]),
         ("decimal", "false", &[" TYPE Decimal must be a decimal number, not a boolean"]),

@@ -295,7 +295,7 @@ fn seen(record: &RecordType, order: &[Order], text: &str) -> Result<Seen> {
 }
 
 /// The proof of conditions, in their order.
-pub(super) fn tests(model: &Model, record: &RecordType, conditions: &[Condition]) -> Result<Vec<Test>> {
+pub fn tests(model: &Model, record: &RecordType, conditions: &[Condition]) -> Result<Vec<Test>> {
     let mut violations = Vec::new();
     let mut tests = Vec::with_capacity(conditions.len());
     for condition in conditions {
@@ -315,13 +315,13 @@ fn test(model: &Model, record: &RecordType, condition: &Condition) -> Result<Tes
         (Op::Ne, Value::Null) => Ok(Test::NotNull { field: id }),
         (Op::Lt | Op::Lte | Op::Gt | Op::Gte | Op::Contains | Op::In, Value::Null) => {
             let message = format!("`{}` cannot be compared with null in this way", field.name);
-            Err(vec![Violation::new(&field.name, "NULL", message)])
+            Err(vec![Violation::new(&field.input_name, "NULL", message)])
         }
         (Op::In, Value::List(items)) => one_of(model, id, field, items),
         (Op::In, single) => one_of(model, id, field, std::slice::from_ref(single)),
         (Op::Contains, _) if !holds_text(&field.kind) => {
-            let message = format!("`{}` is no text that could contain something", field.name);
-            Err(vec![Violation::new(&field.name, "OPERATOR", message)])
+            let message = format!("`{}` is no text that could contain something", field.input_name);
+            Err(vec![Violation::new(&field.input_name, "OPERATOR", message)])
         }
         (Op::Contains, _) => {
             let value = coerce::part(field, value).map_err(|list| named(field, list))?;

@@ -63,12 +63,12 @@ pub fn typed(model: &Model, field: &Field, value: &Value) -> Result<Stored, Vec<
     stored(model.into(), &field.kind, value, Label(&field.name))
 }
 
-/// An id that was chosen for a new record. Ids go on behind the greatest there is, and the last one would be the end.
+/// An id that was chosen for a new record. Ids go on behind the greatest there is, and the last one would be the end;
+/// any other may have been given by a store, which this one is to replace.
 pub fn chosen_id(id: Option<i64>) -> Result<Option<i64>, Vec<Violation>> {
-    const GREATEST: i64 = 9_000_000_000_000_000_000;
     match id {
-        Some(id) if id > GREATEST => {
-            let message = format!("Id must not be above {GREATEST}: new ids go on behind it");
+        Some(i64::MAX) => {
+            let message = format!("Id must not be {}: no id would be left for the next record", i64::MAX);
             Err(vec![Violation::new("id", "RANGE", message)])
         }
         Some(_) | None => Ok(id),

@@ -14,9 +14,12 @@ pub fn table(type_name: &str) -> String {
     plural(&type_name.to_snake_case())
 }
 
-/// The column of a field that is no reference; `_version` is taken by the record's version.
+/// The column of a field that is no reference; `_version` is taken by the record's version, and a few names by PostgreSQL.
 pub fn column(field_name: &str) -> String {
-    if field_name.eq_ignore_ascii_case(VERSION_COLUMN) { "_version_".into() } else { field_name.into() }
+    if field_name.eq_ignore_ascii_case(VERSION_COLUMN) {
+        return format!("{VERSION_COLUMN}_");
+    }
+    if SYSTEM_COLUMNS.contains(&field_name) { format!("{field_name}_") } else { field_name.into() }
 }
 
 /// What stands in the path of a record's own list: `order-lines` for `orderLines`.
@@ -26,6 +29,9 @@ pub fn segment(field_name: &str) -> String {
 
 /// The column every record table has for its version.
 pub const VERSION_COLUMN: &str = "_version";
+
+/// Columns that every table of PostgreSQL has already.
+const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"];
 
 /// The column, and the name in bodies and forms, of a reference: `userId` for `user`.
 pub fn reference(field_name: &str) -> String {
@@ -209,6 +215,7 @@ mod tests {
         assert_eq!(reference("user"), "userId");
         assert_eq!(column("_version"), "_version_");
         assert_eq!(column("_Version"), "_version_");
+        assert_eq!(column("xmin"), "xmin_");
         assert_eq!(column("fullName"), "fullName");
         assert_eq!(link_input("courses"), "courseIds");
         assert_eq!(link_input("relatedPeople"), "relatedPersonIds");

@@ -67,7 +67,6 @@ impl Apart {
             }
             Store::Url(url) => {
                 let (server, name) = url.rsplit_once('/').expect("the name of a database");
-                let name = name.split('?').next().unwrap_or(name);
                 let shut = format!("ALTER DATABASE {name} ALLOW_CONNECTIONS false");
                 let cut = format!(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"

@@ -9,6 +9,7 @@ on_both!(
     required_and_optional,
     an_empty_type_takes_a_required_field_on_demand,
     renamed_fields_and_types_keep_everything,
+    a_field_follows_the_name_of_its_column,
     a_name_can_pass_from_one_field_or_type_to_another,
     converted_values_that_repeat_stop_a_unique_index,
     a_new_unique_index_needs_single_values,
@@ -40,6 +41,18 @@ fn new_fields_are_filled_at_start(on: On) {
     assert_eq!(store.rows(image), ["HIGH|0.5|null"]);
     store.run("INSERT INTO users (name) VALUES ('Eve')");
     assert_eq!(store.rows("SELECT count, level FROM users WHERE id = 3"), ["3|HIGH"]);
+}
+
+/// Which names a column cannot have is learned with time.
+fn a_field_follows_the_name_of_its_column(on: On) {
+    let sdl = "type User { id: ID! xmin: Int }";
+    let store = Store::with(on, sdl, "INSERT INTO users (xmin_) VALUES (7)");
+    store.run("ALTER TABLE users RENAME COLUMN xmin_ TO former");
+    store
+        .run("UPDATE trefoil_meta SET value = replace(value, '\"xmin_\"', '\"former\"') WHERE key = 'model'");
+    assert_eq!(store.start(sdl).unwrap().steps.len(), 1);
+    assert_eq!(store.rows("SELECT xmin_ FROM users"), ["7"]);
+    assert_eq!(store.start(sdl).unwrap().steps.len(), 0);
 }
 
 fn ids_are_not_reused_after_a_rebuild(on: On) {

@@ -135,8 +135,8 @@ impl Place {
 }
 
 /// Digits of numbers survive as they were written; of a key that is given twice, the last one counts.
-fn parsed(text: &str) -> Result<Value, String> {
-    serde_json::from_str::<serde_json::Value>(text).map(Value::from).map_err(|error| error.to_string())
+fn parsed(text: &str) -> Result<Value, serde_json::Error> {
+    serde_json::from_str::<serde_json::Value>(text).map(Value::from)
 }
 
 /// One record a line; blank lines count but say nothing.
@@ -145,6 +145,8 @@ fn lines(text: &str) -> Vec<Result<Object, Error>> {
     let read = |(position, (number, line)): (usize, (usize, &str))| match parsed(line) {
         Ok(value) => object(position, value),
         Err(why) => {
+            // To the parser every line is the first.
+            let why = why.to_string().replace(" at line 1 column ", " at column ");
             let message = format!("line {} cannot be read as JSON: {why}", number + 1);
             Err(Error::Invalid(vec![Violation { path: Vec::new(), code: "MALFORMED", message }]))
         }

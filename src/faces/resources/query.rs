@@ -8,16 +8,21 @@ use super::negotiate::{Chosen, FORMATS, Wanted};
 use super::pairs::{self, Pairs, encoded};
 use super::typed;
 use crate::engine::arguments::{Asks, filter_field, is_null, order};
-use crate::engine::{Condition, Count, Listing, Op, Order, PlanLimits, Slice, window};
+use crate::engine::{Condition, Count, Listing, Op, Order, PlanLimits, Slice, plan, window};
 use crate::error::{Error, Violation};
 use crate::faces::problem::{About, Problem};
 use crate::model::naming::nearest;
-use crate::model::{FieldId, Kind, RecordType, Scalar, Value};
+use crate::model::{FieldId, Kind, Model, RecordType, Scalar, Value};
 
 /// Words that mean the list itself; a field of the same name is filtered by with an operator, as in `size.eq=3`.
 pub const LIST_WORDS: [&str; 8] = ["fields", "q", "sort", "page", "size", "after", "count", "format"];
 
 pub const OPERATORS: [&str; 9] = ["eq", "ne", "lt", "lte", "gt", "gte", "contains", "in", "null"];
+
+/// Those that a field can be followed by: only text contains anything.
+pub fn operators(kind: &Kind) -> impl Iterator<Item = &'static str> {
+    OPERATORS.into_iter().filter(|op| *op != "contains" || plan::holds_text(kind))
+}
 
 /// Which parameters an address takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +101,7 @@ impl Query {
             return Err(refused(Error::Invalid(violations)));
         }
         let sliced = words.page.is_some() || words.size.is_some() || words.after.is_some();
-        let slice = words.slice(limits, takes).map_err(refused)?;
+        let slice = words.slice(limits, takes).map_err(out_of_window)?;
         let page = words.page.unwrap_or(1);
         // A format is of records, also where plain clients see texts.
         let chose_fields = words.chose_fields || words.format.is_some();
@@ -117,6 +122,17 @@ impl Query {
             .iter()
             .zip(filters)
             .map(|(condition, (name, text))| (condition, name.as_str(), text.as_str()))
+    }
+
+    /// What the engine says against a list of these records, with the parameters called as they were given.
+    pub fn blamed(&self, model: &Model, record: &RecordType, error: Error) -> Problem {
+        let wrong = self.filters().flat_map(|(condition, name, _)| {
+            let error = plan::tests(model, record, std::slice::from_ref(condition)).err();
+            let named = |found: &Violation| Violation::new(name, found.code, found.message.clone());
+            error.iter().flat_map(Error::violations).map(named).collect::<Vec<_>>()
+        });
+        let wrong: Vec<Violation> = wrong.collect();
+        refused(if wrong.is_empty() { error } else { Error::Invalid(wrong) })
     }
 
     /// What a word of the list was given.
@@ -197,6 +213,17 @@ impl Query {
 /// A complaint about the query.
 pub fn refused(error: Error) -> Problem {
     Problem::from(error).about(About::Query)
+}
+
+/// A complaint about the part of the list that is asked for; the only limit there is how long it may be.
+fn out_of_window(error: Error) -> Problem {
+    let size =
+        matches!(error, Error::Limit(_)).then(|| Violation::new("size", "LIMIT_EXCEEDED", error.to_string()));
+    let problem = refused(error);
+    match size {
+        Some(violation) => problem.violations(vec![violation]),
+        None => problem,
+    }
 }
 
 /// The parameters by meaning.
@@ -346,25 +373,40 @@ impl Reader<'_> {
     }
 
     fn unknown(&self, name: &str) -> Violation {
-        let filters = self.record.fields.iter().filter(|field| field.kind.is_comparable());
-        let filters: Vec<&str> = filters.map(|field| field.input_name.as_str()).collect();
-        let hint = match (self.takes, name.split_once('.')) {
-            (Takes::Nothing, _) => "; this address takes none".to_owned(),
-            (Takes::Fields, _) => "; this address takes `fields` alone".to_owned(),
-            (Takes::Stream, _) => "; a stream takes `fields` and `snapshot` alone".to_owned(),
-            (Takes::List | Takes::Page, Some((field, op))) if filters.contains(&field) => {
-                match nearest(op, OPERATORS) {
-                    Some(near) => format!("; did you mean `{field}.{near}`?"),
-                    None => format!("; `{field}` can be followed by .{}", OPERATORS.join(", .")),
-                }
+        let message = match self.takes {
+            Takes::Nothing => format!("unknown parameter `{name}`; this address takes none"),
+            Takes::Fields => format!("unknown parameter `{name}`; this address takes `fields` alone"),
+            Takes::Stream => {
+                format!("unknown parameter `{name}`; a stream takes `fields` and `snapshot` alone")
             }
-            (Takes::List | Takes::Page, Some((field, op))) => match nearest(field, filters.iter().copied()) {
-                Some(near) => format!("; did you mean `{near}.{op}`?"),
+            Takes::List | Takes::Page => self.no_filter(name),
+        };
+        Violation::new(name, "UNKNOWN", message)
+    }
+
+    /// Why nothing is filtered by this parameter, and what could have been meant.
+    fn no_filter(&self, name: &str) -> String {
+        let (field, op) = name.split_once('.').map_or((name, None), |(field, op)| (field, Some(op)));
+        let own = self.record.input_field(field).map(|id| self.record.field(id));
+        let filters = self.record.fields.iter().filter(|field| field.kind.is_comparable());
+        let filters = filters.map(|field| field.input_name.as_str());
+        let hint = match (own, op) {
+            (Some(own), _) if !own.kind.is_comparable() => return format!("`{field}` cannot be filtered by"),
+            (Some(own), Some(op)) => match nearest(op, operators(&own.kind)) {
+                Some(near) => format!("; did you mean `{field}.{near}`?"),
+                None => {
+                    let known: Vec<&str> = operators(&own.kind).collect();
+                    format!("; `{field}` can be followed by .{}", known.join(", ."))
+                }
+            },
+            (None, Some(op)) => match nearest(field, filters) {
+                Some(near) if OPERATORS.contains(&op) => format!("; did you mean `{near}.{op}`?"),
+                Some(near) => format!("; did you mean `{near}`?"),
                 None => String::new(),
             },
-            (Takes::List | Takes::Page, None) => hint(name, filters.iter().copied().chain(LIST_WORDS)),
+            (Some(_) | None, None) => hint(name, filters.chain(LIST_WORDS)),
         };
-        Violation::new(name, "UNKNOWN", format!("unknown parameter `{name}`{hint}"))
+        format!("unknown parameter `{name}`{hint}")
     }
 }
 
@@ -408,7 +450,7 @@ pub fn page_and_size(uri: &Uri, limits: &PlanLimits) -> Result<(i64, i64), Probl
     };
     let invalid = |violation| refused(Error::Invalid(vec![violation]));
     let (page, size) = (number("page").map_err(invalid)?, number("size").map_err(invalid)?);
-    match window::page(limits, page, size).map_err(refused)? {
+    match window::page(limits, page, size).map_err(out_of_window)? {
         Slice::Page { page, size } => Ok((page, size)),
         Slice::All | Slice::First { .. } => Err(Error::internal("a page that is none").into()),
     }

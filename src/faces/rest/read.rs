@@ -135,7 +135,9 @@ impl Ask<'_> {
             selection: Arc::new(Selection::new(vec![self.record().id_field()], Vec::new())),
         });
         let before = self.site.answers.state();
-        let (first, outcomes) = reading.part(above, false).await.map_err(refused)?;
+        let model = self.site.engine.model();
+        let first = reading.part(above, false).await;
+        let (first, outcomes) = first.map_err(|error| query.blamed(model, model.record(record), error))?;
         if let (Some(id), Some(Outcome::Missing)) = (id, outcomes.first()) {
             return Err(self.missing(self.collection.record, id));
         }

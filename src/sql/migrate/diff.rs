@@ -30,6 +30,10 @@ pub enum What<'a> {
     RenamedField {
         old: &'a Column,
     },
+    /// The same field, which earlier versions kept under another name.
+    MovedField {
+        new: &'a Column,
+    },
     /// Another type, whose values look otherwise.
     Retyped {
         table: &'a Table,
@@ -133,6 +137,8 @@ fn column<'a>(pairs: &Pairs<'a>, table: &'a Table, old: &'a Column, new: &'a Col
     let mut list = Vec::new();
     if old.field != new.field {
         list.push(What::RenamedField { old });
+    } else if old.column != new.column {
+        list.push(What::MovedField { new });
     }
     if !pairs.same_form(&old.form, &new.form) {
         list.push(What::Retyped { table, old, new });

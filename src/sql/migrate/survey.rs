@@ -65,6 +65,7 @@ impl Survey<'_> {
                 (format!("removed; lost: {}", values(self.filled(table, old)?)), loss())
             }
             What::RenamedField { old } => safe(format!("renamed from {}", old.field)),
+            What::MovedField { new } => safe(format!("kept in the column {}", new.column)),
             What::Retyped { table, old, new } => self.retyped(subject, table, old, new)?,
             What::Narrowed { table, old, new } => self.narrowed(subject, table, old, new)?,
             What::Required { table, old, new } => self.required(table, old, new)?,

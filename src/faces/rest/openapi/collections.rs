@@ -122,7 +122,7 @@ impl Described<'_> {
         }
         let ok = json!({
             "description": self.list_said(is_live), "content": content,
-            "headers": headers(&["ETag", "Link", "X-Total-Count"]),
+            "headers": headers(&["ETag", "Link", "X-Total-Count", "Content-Disposition"]),
             "links": { "first": self.link(&self.ids.of(self.collection.record).get, "$response.body#/0/id") },
         });
         let responses = Responses::new(Voice::Negotiated).add(200, ok).reads().refused(&[400, 406]);
@@ -182,7 +182,7 @@ impl Described<'_> {
             .refused(&[400])
             .takes();
         let parameters = vec![parameters::fields(record), parameters::reference("Idempotency-Key")];
-        let summary = format!("Make a {name}, or many at once: all or nothing");
+        let summary = format!("Make one {name}, or many at once: all or nothing");
         let mut operation =
             self.operation(&names.take(&format!("create{name}")), summary, parameters, responses);
         let required = record.fields.iter().any(is_needed);
@@ -261,7 +261,7 @@ impl Described<'_> {
             "A form overwrote it; go on to the record.",
             &["Location!", "Idempotency-Replayed"],
         );
-        let summary = format!("Overwrite the whole of a {name}");
+        let summary = format!("Overwrite the whole {name}");
         let mut operation = self.operation(id, summary, self.changing(), responses);
         let required = record.fields.iter().any(is_needed);
         operation["requestBody"] = json!({ "required": required, "content": content });
@@ -273,7 +273,7 @@ impl Described<'_> {
         let mut media = json!({ "schema": reference(&format!("{name}.Patch")) });
         self.offer_example(&mut media, "Patch");
         let content = json!({ "application/merge-patch+json": media, "application/json": media });
-        let summary = format!("Change some of a {name} (JSON Merge Patch)");
+        let summary = format!("Change some fields of one {name} (JSON Merge Patch)");
         let id = &self.ids.of(self.collection.record).patch;
         let mut operation = self.operation(id, summary, self.changing(), self.changed());
         operation["requestBody"] = json!({ "required": true, "content": content });
@@ -288,7 +288,7 @@ impl Described<'_> {
             .writes();
         let parameters = ["If-Match", "If-None-Match", "Idempotency-Key"].map(parameters::reference);
         let id = &self.ids.of(self.collection.record).delete;
-        self.operation(id, format!("Delete a {}", self.record().name), parameters.into(), responses)
+        self.operation(id, format!("Delete one {}", self.record().name), parameters.into(), responses)
     }
 
     fn delete_by_form(&self, names: &mut Names) -> Json {
@@ -298,19 +298,20 @@ impl Described<'_> {
             .writes();
         let parameters = ["If-Match", "If-None-Match", "Idempotency-Key"].map(parameters::reference);
         let name = &self.record().name;
-        let summary = format!("Delete a {name}, from a form");
+        let summary = format!("Delete one {name}, from a form");
         self.operation(&names.take(&format!("delete{name}ByForm")), summary, parameters.into(), responses)
     }
 
     /// A page with a form, for people alone. What stands in the query fills its controls.
     fn asks(&self, names: &mut Names, what: &str, summary: &str) -> Json {
         let name = &self.record().name;
-        let ok = json!({ "description": "The page.", "content": { "text/html": page() }, "headers": headers(&[]) });
+        let ok = json!({ "description": "The page.", "content": { "text/html": page() }, "headers": headers(&["ETag"]) });
         let refused: &[u16] = if what == "new" { &[400, 406] } else { &[400, 404, 406] };
-        let responses = Responses::new(Voice::Negotiated).add(200, ok).refused(refused);
-        let article = if what == "new" { "" } else { "a " };
+        let responses = Responses::new(Voice::Negotiated).add(200, ok).reads().refused(refused);
+        let article = if what == "new" { "" } else { "one " };
         let id = names.take(&format!("{what}{name}Page"));
-        self.operation(&id, format!("{summary} {article}{name}"), Vec::new(), responses)
+        let parameters = parameters::CONDITIONS.map(parameters::reference);
+        self.operation(&id, format!("{summary} {article}{name}"), parameters.into(), responses)
     }
 
     fn nested(&self, names: &mut Names, position: usize, segment: &str, of: TypeId) -> Vec<Item> {
@@ -327,10 +328,10 @@ impl Described<'_> {
         } });
         let ok = json!({
             "description": "The part of the list that was asked for.", "content": list_content(below),
-            "headers": headers(&["ETag", "Link", "X-Total-Count"]), "links": { "first": first },
+            "headers": headers(&["ETag", "Link", "X-Total-Count", "Content-Disposition"]), "links": { "first": first },
         });
         let responses = Responses::new(Voice::Negotiated).add(200, ok).reads().refused(&[400, 404, 406]);
-        let summary = format!("The {segment} of a {}", above.name);
+        let summary = format!("The {segment} of one {}", above.name);
         let list = self.operation(list_id, summary, parameters, responses);
 
         let content = json!({ "application/json": { "schema": answered(below) }, "text/html": page() });
@@ -339,7 +340,7 @@ impl Described<'_> {
             "description": "The record.", "content": content, "headers": headers(&["ETag!"]), "links": links,
         });
         let responses = Responses::new(Voice::Negotiated).add(200, ok).reads().refused(&[400, 404, 406]);
-        let summary = format!("One of the {segment} of a {}", above.name);
+        let summary = format!("One of the {segment} of one {}", above.name);
         let mut parameters = vec![parameters::fields(below)];
         parameters.extend(parameters::CONDITIONS.map(parameters::reference));
         let one = self.operation(&one_id, summary, parameters, responses);

@@ -123,7 +123,7 @@ const WRITES: [&str; 2] = ["If-Match", "Idempotency-Key"];
 
 /// How refusals are said at the list itself; below it they are always texts.
 fn voice(list: &PlainList) -> Voice {
-    if list.page { Voice::Negotiated } else { Voice::Text }
+    if list.page { Voice::List } else { Voice::Text }
 }
 
 fn written(voice: Voice, status: u16, description: &str) -> Responses {

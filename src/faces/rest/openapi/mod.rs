@@ -10,6 +10,8 @@ mod responses;
 mod schemas;
 mod values;
 
+use std::collections::HashSet;
+
 use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
 use http::HeaderMap;
@@ -61,7 +63,7 @@ fn describe(manifest: &Manifest, views: &[String], site: &Site) -> Json {
         paths.extend(declared::list(list, &mut names));
     }
     paths.extend(declared::texts(manifest, views, &mut names));
-    json!({
+    let mut document = json!({
         "openapi": "3.1.0",
         "info": info(manifest),
         "servers": [{ "url": "/" }],
@@ -73,7 +75,35 @@ fn describe(manifest: &Manifest, views: &[String], site: &Site) -> Json {
             "responses": responses::all(),
             "headers": responses::all_headers(),
         },
-    })
+    });
+    while drop_unused(&mut document) {}
+    document
+}
+
+/// Takes away the components that nothing refers to; says whether there were some, since others may be left alone by them.
+fn drop_unused(document: &mut Json) -> bool {
+    let mut used = HashSet::new();
+    references(document, &mut used);
+    let Some(kinds) = document["components"].as_object_mut() else { return false };
+    let mut dropped = false;
+    for (kind, components) in kinds {
+        let Some(components) = components.as_object_mut() else { continue };
+        let before = components.len();
+        components.retain(|name, _| used.contains(&format!("#/components/{kind}/{name}")));
+        dropped |= components.len() < before;
+    }
+    dropped
+}
+
+fn references(value: &Json, found: &mut HashSet<String>) {
+    match value {
+        Json::Object(members) => {
+            found.extend(members.get("$ref").and_then(Json::as_str).map(str::to_owned));
+            members.values().for_each(|member| references(member, found));
+        }
+        Json::Array(items) => items.iter().for_each(|item| references(item, found)),
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => {}
+    }
 }
 
 /// The version is the server's: what an application folder says has none of its own.

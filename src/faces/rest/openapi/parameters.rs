@@ -5,9 +5,8 @@ use serde_json::{Map, Value as Json, json};
 use super::patterns::{ID, KEY, NO_COMMA, NO_NUL};
 use super::values::{Side, of_field, of_kind};
 use crate::engine::PlanLimits;
-use crate::engine::plan::holds_text;
 use crate::faces::resources::negotiate::FORMATS;
-use crate::faces::resources::query::{LIST_WORDS, OPERATORS};
+use crate::faces::resources::query::{LIST_WORDS, operators};
 use crate::model::{Field, Kind, Model, RecordType, Scalar};
 
 /// What any reading can be held to.
@@ -77,7 +76,7 @@ pub fn of_type(record: &RecordType, limits: &PlanLimits) -> Map<String, Json> {
         if !LIST_WORDS.contains(&field.input_name.as_str()) {
             add(condition(field, None));
         }
-        OPERATORS.into_iter().filter(|op| applies(field, op)).for_each(|op| add(condition(field, Some(op))));
+        operators(&field.kind).for_each(|op| add(condition(field, Some(op))));
     }
     parameters
 }
@@ -131,11 +130,6 @@ fn words(record: &RecordType, limits: &PlanLimits) -> [Json; 8] {
 
 fn text() -> Json {
     json!({ "type": "string", "pattern": NO_NUL })
-}
-
-/// `contains` looks into text.
-fn applies(field: &Field, op: &str) -> bool {
-    op != "contains" || holds_text(&field.kind)
 }
 
 fn condition(field: &Field, op: Option<&str>) -> Json {

@@ -1,9 +1,22 @@
 //! Regular expressions of the document, in the syntax that ECMAScript, Python and Rust share.
 
-/// A 64-bit integer as text. The last few that 64 bits hold have no short expression and are left out.
-pub const ID: &str = "^-?[0-8]?[0-9]{1,18}$";
+/// What is not above the greatest of 64 bits, digit by digit.
+macro_rules! up_to_the_last {
+    () => {
+        concat!(
+            "[0-8]?[0-9]{1,18}|9[0-1][0-9]{17}|92[0-1][0-9]{16}|922[0-2][0-9]{15}|9223[0-2][0-9]{14}",
+            "|92233[0-6][0-9]{13}|922337[0-1][0-9]{12}|92233720[0-2][0-9]{10}|922337203[0-5][0-9]{9}",
+            "|9223372036[0-7][0-9]{8}|92233720368[0-4][0-9]{7}|922337203685[0-3][0-9]{6}",
+            "|9223372036854[0-6][0-9]{5}|92233720368547[0-6][0-9]{4}|922337203685477[0-4][0-9]{3}",
+            "|9223372036854775[0-7][0-9]{2}|922337203685477580[0-7]"
+        )
+    };
+}
 
-pub const NOT_NEGATIVE_ID: &str = "^[0-8]?[0-9]{1,18}$";
+/// A 64-bit integer as text; below zero there is one more.
+pub const ID: &str = concat!("^(-?(", up_to_the_last!(), ")|-9223372036854775808)$");
+
+pub const NOT_NEGATIVE_ID: &str = concat!("^(", up_to_the_last!(), ")$");
 
 /// How one is shown: here the last few count too.
 pub const SHOWN_ID: &str = "^-?[0-9]{1,19}$";
@@ -70,8 +83,13 @@ mod tests {
 
     #[test]
     fn ids_are_64_bit_integers() {
-        for good in ["0", "-1", "17", "8999999999999999999"] {
-            assert!(matches(ID, good) && good.parse::<i64>().is_ok(), "{good}");
+        let steps = || (0..19).map(|power| 10_i128.pow(power));
+        let last = i128::from(i64::MAX);
+        for good in steps().map(|step| last - step).chain([last, 0, -1, 17, -last, -last - 1]) {
+            assert!(matches(ID, &good.to_string()), "{good}");
+        }
+        for bad in steps().map(|step| last + step) {
+            assert!(!matches(ID, &bad.to_string()), "{bad}");
         }
         for shown in [i64::MIN, -1, 0, i64::MAX] {
             assert!(matches(SHOWN_ID, &shown.to_string()), "{shown}");

@@ -10,6 +10,8 @@ use super::values;
 pub enum Voice {
     /// As `Accept` asks.
     Negotiated,
+    /// The same, of a plain list.
+    List,
     /// Text, whatever `Accept` says.
     Text,
 }
@@ -51,13 +53,13 @@ const UNREADABLE: u16 = 415;
 pub fn all() -> Map<String, Json> {
     let mut responses = Map::new();
     for (status, name, description) in REFUSALS {
-        for voice in [Voice::Negotiated, Voice::Text] {
+        for voice in [Voice::Negotiated, Voice::List, Voice::Text] {
             responses.insert(key(name, voice), refusal(status, description, voice));
         }
     }
     responses.insert(
         "NotModified".to_owned(),
-        json!({ "description": "What is known is current.", "headers": headers(&["ETag!"]) }),
+        json!({ "description": "What is known is current.", "headers": headers(&["ETag!", "Link"]) }),
     );
     responses
 }
@@ -65,30 +67,33 @@ pub fn all() -> Map<String, Json> {
 fn key(name: &str, voice: Voice) -> String {
     match voice {
         Voice::Negotiated => name.to_owned(),
+        Voice::List => format!("{name}.List"),
         Voice::Text => format!("{name}.Text"),
     }
 }
 
 fn refusal(status: u16, description: &str, voice: Voice) -> Json {
-    // A plain list tells its version with whatever it answers.
-    let names: &[&str] = match (status, voice) {
-        (409, Voice::Negotiated) => &["Retry-After"],
-        (409, Voice::Text) => &["Retry-After", "ETag"],
-        (415, Voice::Negotiated) => &["Accept-Post", "Accept-Patch"],
-        (429 | 503, _) => &["Retry-After!"],
-        (400 | 404 | 406 | 412 | 415 | 422, Voice::Text) => &["ETag"],
-        (_, _) => &[],
+    let mut names = match (status, voice) {
+        (409, _) => vec!["Retry-After"],
+        (415, Voice::Negotiated | Voice::List) => vec!["Accept-Post", "Accept-Patch", "Accept-Encoding"],
+        (415, Voice::Text) => vec!["Accept-Encoding"],
+        (429 | 503, _) => vec!["Retry-After!"],
+        (_, _) => Vec::new(),
     };
+    // A plain list tells its version with whatever it answers.
+    if voice != Voice::Negotiated && [400, 404, 406, 409, 412, 415, 422].contains(&status) {
+        names.push("ETag");
+    }
     let text = json!({ "schema": { "type": "string" } });
     let content = match voice {
-        Voice::Negotiated => json!({
+        Voice::Negotiated | Voice::List => json!({
             "application/problem+json": { "schema": values::reference(PROBLEM) },
             "text/plain": text,
             "text/html": text,
         }),
         Voice::Text => json!({ "text/plain": text }),
     };
-    json!({ "description": description, "headers": headers(names), "content": content })
+    json!({ "description": description, "headers": headers(&names), "content": content })
 }
 
 /// References to headers; one with `!` behind its name is always there. Every answer has some more.
@@ -129,6 +134,8 @@ pub fn all_headers() -> Map<String, Json> {
         ("RateLimit-Policy", "The rate limit, where one is set.", text()),
         ("Accept-Post", "The content types that POST and PUT take here.", text()),
         ("Accept-Patch", "The content types that PATCH takes here.", text()),
+        ("Accept-Encoding", "The encodings that a body may have.", text()),
+        ("Content-Disposition", "What to call the file, where `format` asks for one.", text()),
         ("Allow", "The methods of this address.", text()),
     ];
     let mut headers = Map::new();

@@ -85,7 +85,7 @@ fn shown(model: &Model, record: &RecordType) -> Json {
 fn part(record: &RecordType) -> Json {
     let mut schema = object(stored(record).map(|field| named(field, Side::Shown)), Vec::new());
     schema["minProperties"] = 1.into();
-    described(schema, &format!("Those fields of a {} that `fields` asks for.", record.name))
+    described(schema, &format!("The fields of {} that `fields` asks for.", record.name))
 }
 
 fn new(model: &Model, record: &RecordType) -> Json {
@@ -94,32 +94,36 @@ fn new(model: &Model, record: &RecordType) -> Json {
     if let Some(example) = example::given(model, &record.fields) {
         schema["examples"] = json!([example]);
     }
-    described(schema, &format!("A {} to be made.", record.name))
+    described(schema, &format!("A new {}.", record.name))
 }
 
 /// What GET gave can be sent back: what only the server fills may be there.
 fn whole(record: &RecordType) -> Json {
     let given = record.fields.iter().filter(|field| field.is_writable() || field.is_stored());
-    let given = given.map(|field| {
-        let (name, mut schema) = named(field, Side::Given);
-        if !field.is_writable() {
-            schema["readOnly"] = true.into();
-        }
-        (name, schema)
-    });
+    let given = given.map(|field| sent_back(field, Side::Given));
     let required = writable(record).filter(|field| is_needed(field)).map(|field| field.input_name.as_str());
     let schema = object(given, required.collect());
-    let said = "The whole of a {}: what is left out becomes null or its default. What only the server fills may be \
+    let said = "The whole {}: what is left out becomes null or its default. What only the server fills may be \
                 there and is ignored; `id`, if given, is the path's.";
     described(schema, &said.replace("{}", &record.name))
 }
 
+fn sent_back(field: &Field, side: Side) -> (String, Json) {
+    let (name, mut schema) = named(field, side);
+    if !field.is_writable() {
+        schema["readOnly"] = true.into();
+    }
+    (name, schema)
+}
+
 fn patch(model: &Model, record: &RecordType) -> Json {
-    let mut schema = object(writable(record).map(|field| named(field, Side::Patched)), Vec::new());
+    let given = record.fields.iter().filter(|field| field.is_writable() || field.kind == Kind::Id);
+    let mut schema = object(given.map(|field| sent_back(field, Side::Patched)), Vec::new());
     if let Some(example) = example::patch(model, &record.fields) {
         schema["examples"] = json!([example]);
     }
-    described(schema, &format!("Changes to a {}: what is left out stays, null empties.", record.name))
+    let said = "Changes to one {}: what is left out stays, null empties; `id`, if given, is the path's.";
+    described(schema, &said.replace("{}", &record.name))
 }
 
 /// Forms send more than is asked for, and nobody minds.

@@ -157,7 +157,7 @@ fn log(table: &Table, deed: &str, row: &str) -> String {
     let columns = ["resource", "deed", "record", "version", "at", "image"].map(quoted).join(", ");
     format!(
         "  -- {types}\n  INSERT INTO {{schema}}.\"trefoil_unnumbered\" ({columns})\n  \
-         SELECT {}, '{deed}', i.\"id\", i.\"_version\", clock_timestamp(), row_to_json(i)\n  \
+         SELECT {}, '{deed}', i.\"id\", i.\"_version\", clock_timestamp(), row_to_json(i.*)\n  \
          FROM (SELECT {}) AS i;\n",
         text(&table.name),
         image(table, row)
