@@ -115,6 +115,11 @@ fn lines_in_another_encoding_are_told_so() {
     check(b"{\"name\":\"a\"}\n{\"name\":\"Zo\xeb\"}\n", "standard input:2: this is not UTF-8");
     check(b"\xff\xfe{\0\"\0n\0a\0m\0e\0\"\0", "standard input:1: this is UTF-16");
     check(b"{\"name\":\"a\\u0000b\"}\n", "standard input:1: Name ");
+    check(
+        b"[\n  {\"name\":\"a\"}\n]\n",
+        "standard input:1: this is a JSON array, and NDJSON has one record a line",
+    );
+    check(b"[{\"name\":\"a\"}]", "standard input:1: this is a JSON array");
 }
 
 /// Also those who refer to what was left out, and those who refer to them.
