@@ -103,7 +103,7 @@ pub fn of_folder(
 ) -> Result<Vec<Source>, Vec<String>> {
     let cannot = |error: io::Error| vec![format!("{}: {error}", folder.display())];
     let mut found: Vec<(Resource, Source)> = Vec::new();
-    let mut mistakes = Vec::new();
+    let (mut passed, mut mistakes) = (Vec::new(), Vec::new());
     let entries = std::fs::read_dir(folder).map_err(cannot)?;
     let mut paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>();
     paths.as_mut().map(|paths| paths.sort()).unwrap_or_default();
@@ -112,17 +112,23 @@ pub fn of_folder(
         if name.starts_with('.') {
             continue;
         }
-        match of_file(inventory, &path, format) {
-            Ok(Some((resource, source))) => match found.iter().find(|(other, _)| *other == resource) {
+        match of_file(inventory, &path) {
+            Ok((resource, source)) if format.is_some_and(|format| format != source.format) => {
+                passed.push((resource, source));
+            }
+            Ok((resource, source)) => match found.iter().find(|(other, _)| *other == resource) {
                 Some((_, other)) => {
                     mistakes.push(format!("{}: {} is of the same resource", path.display(), other.shown));
                 }
                 None => found.push((resource, source)),
             },
-            Ok(None) => {}
             Err(why) => mistakes.push(format!("{}: {why}", path.display())),
         }
     }
+    // What is there in both formats comes in once; what is there in the other alone would be missing.
+    let missing = passed.iter().filter(|(resource, _)| !found.iter().any(|(other, _)| other == resource));
+    mistakes
+        .extend(missing.map(|(_, source)| format!("{}: it is of another format (--format)", source.shown)));
     if found.is_empty() && mistakes.is_empty() {
         mistakes.push(format!("{}: there is no .ndjson or .csv file in it", folder.display()));
     }
@@ -134,17 +140,9 @@ pub fn of_folder(
     Ok(found.into_iter().map(|(_, source)| source).collect())
 }
 
-/// `None` for a file of another format than the one that was asked for.
-fn of_file(
-    inventory: &Inventory,
-    path: &Path,
-    format: Option<Format>,
-) -> Result<Option<(Resource, Source)>, String> {
-    let found = Format::of(path).ok_or("it is neither .ndjson nor .csv")?;
-    if format.is_some_and(|format| format != found) {
-        return Ok(None);
-    }
+fn of_file(inventory: &Inventory, path: &Path) -> Result<(Resource, Source), String> {
+    let format = Format::of(path).ok_or("it is neither .ndjson nor .csv")?;
     let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let resource = inventory.named(&name)?;
-    Ok(Some((resource.clone(), Source::file(path, Some(resource), found))))
+    Ok((resource.clone(), Source::file(path, Some(resource), format)))
 }

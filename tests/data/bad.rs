@@ -260,6 +260,13 @@ fn what_is_named_must_be_there() {
     bench.write("two/people.ndjson", "");
     wrong("import", &["--from", "two"], 2, "two/people.ndjson: two/people.csv is of the same resource");
     assert!(bench.run("import", &store, &["--from", "two", "--format", "csv"]).succeeded);
+    bench.write("two/teams.jsonl", "");
+    wrong(
+        "import",
+        &["--from", "two", "--format", "csv"],
+        2,
+        "two/teams.jsonl: it is of another format (--format)",
+    );
     bench.write("some.csv", "name\n");
     wrong("import", &["--from", "some.csv"], 2, "CSV holds one resource: name it with --resource");
     bench.pipe(&store, &[], "{\"name\":\"x\"}\n").refused(&["standard input:1: each line is {\"resource\""]);
