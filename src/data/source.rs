@@ -1,7 +1,7 @@
 //! Where the rows of an import come from: a file, a folder of files, or standard input.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek};
+use std::io::{self, BufRead, BufReader, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -67,9 +67,9 @@ impl Source {
             Origin::Path(path) if !path.is_file() => Box::new(File::open(path)?),
             Origin::Path(_) | Origin::Kept(_) => return Ok(()),
         };
-        let mut file = nameless()?;
-        io::copy(&mut pipe, &mut file)?;
-        self.origin = Origin::Kept(file);
+        let mut kept = Keeping(nameless()?);
+        io::copy(&mut pipe, &mut kept)?;
+        self.origin = Origin::Kept(kept.0);
         Ok(())
     }
 }
@@ -77,9 +77,27 @@ impl Source {
 /// A file that nobody else can find, and that goes with the process.
 pub fn nameless() -> io::Result<File> {
     let path = std::env::temp_dir().join(format!("trefoil-{}", uuid::Uuid::new_v4()));
-    let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
-    std::fs::remove_file(&path)?;
-    Ok(file)
+    let made = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path);
+    made.and_then(|file| std::fs::remove_file(&path).map(|()| file)).map_err(of_temporary)
+}
+
+/// Says that the file without a name is meant, and where that is.
+pub fn of_temporary(error: io::Error) -> io::Error {
+    let folder = std::env::temp_dir();
+    io::Error::new(error.kind(), format!("temporary file in {} (TMPDIR): {error}", folder.display()))
+}
+
+/// What comes through a pipe on its way into a file without a name.
+struct Keeping(File);
+
+impl Write for Keeping {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes).map_err(of_temporary)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 struct Counted {

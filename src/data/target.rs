@@ -147,7 +147,7 @@ impl Drop for Output {
 }
 
 fn to_pipe(out: impl Write + Send + 'static) -> Result<BufWriter<Open>, String> {
-    let pipe = Pipe::new(out).map_err(|error| format!("temporary file: {error}"))?;
+    let pipe = Pipe::new(out).map_err(|error| error.to_string())?;
     Ok(BufWriter::new(Open::Pipe(pipe)))
 }
 

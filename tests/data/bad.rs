@@ -288,6 +288,33 @@ fn limited(bench: &Bench, verb: &str, store: &super::Store, arguments: &[&str], 
     Said::of(outer.output().unwrap())
 }
 
+/// Nothing of value is in the journal while rows come in, so that it can be thrown away when the disk is full.
+#[test]
+fn the_tables_of_a_new_store_do_not_wait_in_the_journal() {
+    let bench = Bench::new(Kind::File);
+    let store = bench.store();
+    let mut import = bench.command("import", &store, &["--resource", "people"]);
+    let mut import = import.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let file = std::path::Path::new(&store.flags[1]).join("trefoil.db");
+    let begin = std::time::Instant::now();
+    while file.metadata().map_or(0, |found| found.len()) < 40_960 {
+        assert!(begin.elapsed().as_secs() < 20, "{:?}", file.metadata());
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    drop(import.stdin.take());
+    assert!(import.wait().unwrap().success());
+}
+
+#[test]
+fn a_full_temporary_folder_is_named() {
+    let bench = Bench::new(Kind::File);
+    let (store, _) = filled(&bench);
+    let mut import = bench.command("import", &store, &["--resource", "people", "--skip-bad"]);
+    let import = import.env("TMPDIR", bench.path("nowhere")).stdin(Stdio::null());
+    let said = Said::of(import.output().unwrap());
+    said.refused(&["standard input: temporary file in ", "nowhere (TMPDIR): No such file"]);
+}
+
 fn a_disk_that_takes_no_more(kind: Kind) {
     let bench = Bench::new(kind);
     let (store, before) = filled(&bench);
