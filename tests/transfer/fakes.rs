@@ -40,6 +40,20 @@ fn what_cannot_be_made_up_is_named() {
     assert!(refused.contains("A, B need each other"), "{refused}");
 }
 
+#[test]
+fn where_no_two_may_be_alike_every_value_has_its_turn() {
+    let site = Site::new();
+    let schema =
+        "enum E { A B } type One { id: ID! e: E! @unique b: Boolean! @unique } type Query { ones: [One] }";
+    site.put("turns/graphql/a.graphqls", schema);
+    for seed in ["1", "2", "3", "4"] {
+        let store = site.place(On::Sqlite, seed);
+        site.must(&["seed", "turns", "--fake", "2", "--seed", seed], &store);
+        let refused = site.refused(&["seed", "turns", "--fake", "1", "--seed", seed], &store);
+        assert!(refused.contains("One 3: ") && refused.contains("already taken"), "{refused}");
+    }
+}
+
 /// A value may hold values of its own kind: made up as far as that has an end.
 #[test]
 fn values_within_themselves_have_an_end() {
