@@ -4,6 +4,7 @@
 //! written is read again and must sum up to the same. [`end`] is one side of a copy, on either database. Above them
 //! stand [`backup`], [`restore`] and [`moving`]. What a store knows of itself ([`facts`]) goes with the rows.
 
+mod application;
 mod backup;
 mod copy;
 mod empty;
@@ -19,6 +20,7 @@ mod section;
 mod sqlite;
 mod state;
 
+pub use application::Application;
 pub use backup::{Aside, Label, backup, label};
 pub use empty::{empty, note, noted, present};
 pub use failed::Failed;
