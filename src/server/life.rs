@@ -176,13 +176,6 @@ pub async fn make_anew(
     partial.replace(path).map_err(failed)
 }
 
-/// Whether the seeds could be loaded into an empty store.
-pub async fn rehearse(app: &App, registry: &Registry) -> Result<(), StartError> {
-    let understood =
-        understand(app, registry).map_err(|diagnostics| StartError::schema(app, &diagnostics))?;
-    rehearse_seed(app, &understood, registry).await
-}
-
 /// Brings the seeds in. Of several servers that find the store fresh one does, and the others wait for it.
 async fn fill(
     store: &Database,

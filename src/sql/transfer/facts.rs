@@ -4,21 +4,18 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Failed;
 use super::end::End;
-use super::state;
+use super::{Failed, Place, state};
 use crate::sql::migrate::{FORMAT, StoredModel};
 
 /// On record about one store in one place, and so not taken along.
-const STAYS: [&str; 9] =
-    ["numbering", "seeding", "pruning", "seeded", state::MOVED, state::ARRIVING, state::CAME, BACKUP, FAKES];
+const STAYS: [&str; 8] =
+    ["numbering", "seeding", "pruning", "seeded", state::MOVED, state::ARRIVING, state::CAME, BACKUP];
 /// Which store it is, and the one at the beginning of those that it was restored from.
 pub const STORE: &str = "store";
 const LINE: &str = "line";
 /// What a backup says about itself.
 pub const BACKUP: &str = "backup";
-/// Made-up records that are being written.
-pub const FAKES: &str = "fakes";
 
 pub struct Facts {
     pub shape: StoredModel,
@@ -115,6 +112,12 @@ impl Facts {
         }
         end.set_counters(&self.counters, self.last_change).await
     }
+}
+
+/// The last id of each table of records.
+pub async fn last_ids(place: &Place) -> Result<Vec<(String, i64)>, Failed> {
+    let facts = Facts::of(&End::open(place).await?).await?;
+    facts.map(|facts| facts.counters).ok_or_else(|| Failed(format!("{place}: there is no store yet")))
 }
 
 /// Eight characters that nobody had before.
