@@ -259,7 +259,10 @@ async fn a_key_is_in_use_on_every_node() {
 async fn patiently(node: &Bench, operation: impl Fn() -> Operation) {
     loop {
         match node.run(node.job(vec![operation()])).await {
-            Ok(mut told) => return drop(told.outcomes.remove(&0).unwrap().unwrap()),
+            Ok(mut told) => {
+                told.outcomes.remove(&0).unwrap().unwrap();
+                return;
+            }
             Err(error) => assert!(matches!(error, Error::Unavailable { .. }), "{error:?}"),
         }
     }
