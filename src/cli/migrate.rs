@@ -50,7 +50,7 @@ async fn migrate(app: &App, config: &Config, mode: Mode, registry: &Registry) ->
         understand(app, registry).map_err(|diagnostics| StartError::schema(app, &diagnostics))?;
     // Where there is no store yet, none is made only to be looked at: an empty one elsewhere tells the same.
     let nowhere = Config { database: Database::Memory, ..config.clone() };
-    let (_lock, store) = life::open(if life::is_there(config) { config } else { &nowhere }).await?;
+    let (_lock, store) = life::open(if life::is_there(config)? { config } else { &nowhere }).await?;
     let folder = match &app.origin {
         Origin::Sample => None,
         Origin::Folder(path) => Some(path.display().to_string()),

@@ -1,9 +1,12 @@
 //! `trefoil move`: takes the store over to another database, or makes the one that was left live again.
 
+use std::borrow::Cow;
+
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command};
 
 use super::bar::bar;
 use super::{Failure, folder_argument, say, stores};
+use crate::engine::Registry;
 use crate::model::digits::grouped;
 use crate::sql::transfer;
 
@@ -26,8 +29,8 @@ pub fn command() -> Command {
     stores::with_store(command)
 }
 
-pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
-    let (_, config) = stores::settle(matches)?;
+pub fn run(matches: &ArgMatches, registry: &Registry) -> Result<(), Failure> {
+    let (app, config) = stores::settle(matches)?;
     let from = stores::place(&config)?;
     let Some(to) = matches.get_one::<String>("to") else {
         let passage = stores::run(async { transfer::undo(&from).await })?.map_err(Failure::run)?;
@@ -37,15 +40,18 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         ));
     };
     let to = stores::target(to, &config)?;
+    let application = stores::application(&app, registry)?;
     stores::make_folder(&to)?;
     let overwrite = matches.get_flag("overwrite");
-    let moved = stores::run(async { transfer::move_store(&from, &to, overwrite, &mut bar()).await })?;
+    let moved =
+        stores::run(async { transfer::move_store(&from, &to, &application, overwrite, &mut bar()).await })?;
     let moved = moved.map_err(Failure::run)?;
     let how = match &to {
         transfer::Place::File(path) => {
-            format!("--database sqlite: --data {}", path.parent().unwrap_or(path).display())
+            let folder = path.parent().unwrap_or(path).display().to_string();
+            format!("--database sqlite: --data {}", quoted(&folder))
         }
-        transfer::Place::Postgres(url) => format!("--database {url}"),
+        transfer::Place::Postgres(url) => format!("--database {}", quoted(&url.to_string())),
     };
     let what = if moved.finished {
         format!("{to}: the move that was interrupted is finished")
@@ -53,4 +59,13 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
         format!("{to}: {} records moved and verified", grouped(moved.records))
     };
     say(&format!("{what}\nserve it with {how}, or set that in trefoil.toml; {from} takes no more writes\n"))
+}
+
+/// As a shell takes it for one word.
+fn quoted(word: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-:@+,%=".contains(c);
+    if word.chars().all(is_plain) {
+        return Cow::Borrowed(word);
+    }
+    Cow::Owned(format!("'{}'", word.replace('\'', "'\\''")))
 }

@@ -1,6 +1,8 @@
 //! `trefoil reset`: empties the store and seeds it again, once somebody has said that this is meant.
 
 use std::io::{IsTerminal, Write, stdin, stdout};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
@@ -28,7 +30,11 @@ pub fn run(matches: &ArgMatches, registry: &Registry) -> Result<(), Failure> {
     }
     stores::make_folder(&place)?;
     stores::run(reset(&app, &config, registry, &place))??;
-    say(&format!("{place}: empty, and the seeds of {} loaded\n", app.name))
+    let seeds = match app.seed.files.is_empty() {
+        true => String::new(),
+        false => format!(", and the seeds of {} loaded", app.name),
+    };
+    say(&format!("{place}: empty{seeds}\n"))
 }
 
 fn is_meant(place: &Place) -> Result<bool, Failure> {
@@ -44,14 +50,38 @@ fn is_meant(place: &Place) -> Result<bool, Failure> {
     Ok(answer.trim() == "yes")
 }
 
-/// The seeds are tried first: a mistake in them must not cost the records.
+/// The new store is made beside the old one, seeds and all, and then takes its place in one step: neither a mistake in
+/// the seeds nor an end in the middle costs the records.
 async fn reset(app: &App, config: &Config, registry: &Registry, place: &Place) -> Result<(), Failure> {
-    life::rehearse(app, registry).await.map_err(Failure::Start)?;
+    let make = async |path: &Path| life::make_anew(app, config, registry, path).await.map_err(Failure::Start);
     match place {
-        Place::File(path) => life::make_anew(app, config, registry, path).await.map_err(Failure::Start),
-        Place::Postgres(url) => {
-            transfer::empty(url).await.map_err(Failure::run)?;
-            life::ready(app, config, registry).await.map(drop).map_err(Failure::Start)
+        Place::File(path) => make(path).await,
+        Place::Postgres(_) => {
+            let application = stores::application(app, registry)?;
+            let scratch = Scratch::new().map_err(Failure::run)?;
+            let path = scratch.0.join(life::FILE);
+            make(&path).await?;
+            let restored = transfer::restore(&path, place, &application, true, &mut ()).await;
+            restored.map(drop).map_err(Failure::run)
         }
+    }
+}
+
+/// A folder for a while that nobody else can look into.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Result<Scratch, String> {
+        let folder = std::env::temp_dir().join(format!("trefoil-{}", uuid::Uuid::new_v4()));
+        let made = std::fs::DirBuilder::new().mode(0o700).create(&folder);
+        made.map_err(|error| format!("temporary folder {} (TMPDIR): {error}", folder.display()))?;
+        Ok(Scratch(folder))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed is the system's to clear away, like anything there.
+        let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -1,11 +1,13 @@
 //! `trefoil restore`: brings a backup back into a store that is empty, or that may be overwritten.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 
 use super::bar::bar;
 use super::{Failure, folder_argument, say, stores};
+use crate::engine::Registry;
 use crate::model::digits::grouped;
 use crate::sql::transfer;
 
@@ -24,16 +26,25 @@ pub fn command() -> Command {
     stores::with_store(command)
 }
 
-pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
-    let (_, config) = stores::settle(matches)?;
+pub fn run(matches: &ArgMatches, registry: &Registry) -> Result<(), Failure> {
+    let (app, config) = stores::settle(matches)?;
     let to = stores::place(&config)?;
     let file = matches.get_one::<PathBuf>("file").expect("clap asks for it");
-    if !file.exists() {
-        return Err(Failure::usage(format!("{}: there is no such file", file.display())));
+    match file.metadata() {
+        Ok(found) if found.is_dir() => {
+            return Err(Failure::usage(format!("{}: this is a folder; name a backup", file.display())));
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Err(Failure::usage(format!("{}: there is no such file", file.display())));
+        }
+        // Whoever opens it is told of anything else.
+        Ok(_) | Err(_) => {}
     }
+    let application = stores::application(&app, registry)?;
     stores::make_folder(&to)?;
     let overwrite = matches.get_flag("overwrite");
-    let done = stores::run(async { transfer::restore(file, &to, overwrite, &mut bar()).await })?;
+    let done =
+        stores::run(async { transfer::restore(file, &to, &application, overwrite, &mut bar()).await })?;
     let done = done.map_err(Failure::run)?;
     let of = done.at.map(|at| format!(", as they were at {at}")).unwrap_or_default();
     say(&format!("{to}: {} records restored{of}\n", grouped(done.records)))

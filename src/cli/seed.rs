@@ -1,30 +1,22 @@
 //! `trefoil seed --fake`: fills a store with made-up records, for demonstrations and load tests.
 
 use clap::{Arg, ArgMatches, Command, value_parser};
-use serde::{Deserialize, Serialize};
 
 use super::bar::bar;
 use super::{Failure, folder_argument, say, stores};
 use crate::app::App;
 use crate::config::Config;
+use crate::data::export::told;
 use crate::data::progress::Whole;
-use crate::engine::{Engine, Registry};
+use crate::engine::{Engine, Registry, Step};
+use crate::error::Error;
 use crate::fake::Fakes;
 use crate::model::digits::grouped;
-use crate::server::{life, seed};
+use crate::server::life;
 use crate::sql::transfer::{self, Place};
 
-/// Records of one transaction.
-const TOGETHER: i64 = 500;
-
-/// What is noted in the store while records are being made: with it an interrupted command goes on where it was.
-#[derive(Serialize, Deserialize)]
-struct Note {
-    count: i64,
-    seed: u64,
-    /// The last id of each table before.
-    bases: Vec<(String, i64)>,
-}
+/// Records that are sent at once.
+const TOGETHER: usize = 500;
 
 pub fn command() -> Command {
     let fake = Arg::new("fake")
@@ -63,47 +55,37 @@ async fn fill(
     (count, seed): (i64, u64),
 ) -> Result<u64, Failure> {
     let (_lock, engine) = life::ready(app, config, registry).await.map_err(Failure::Start)?;
-    let (counters, noted) = transfer::noted(place).await.map_err(Failure::run)?;
-    let noted = noted.and_then(|text| serde_json::from_str::<Note>(&text).ok());
-    let note = match noted.filter(|note| note.count == count && note.seed == seed) {
-        Some(note) => note,
-        None => Note { count, seed, bases: counters },
-    };
-    let text = serde_json::to_string(&note).map_err(Failure::run)?;
-    transfer::note(place, Some(&text)).await.map_err(Failure::run)?;
+    let last_ids = transfer::last_ids(place).await.map_err(Failure::run)?;
     let model = engine.model().clone();
-    let base = |table: &str| note.bases.iter().find(|(name, _)| name == table).map_or(0, |(_, last)| *last);
+    let base = |table: &str| last_ids.iter().find(|(name, _)| name == table).map_or(0, |(_, last)| *last);
     let bases = model.records.iter().map(|record| base(&record.table)).collect();
     let fakes = Fakes::new(&model, seed, count, bases).map_err(Failure::run)?;
-    let made = write(&engine, &fakes, place, count).await?;
-    transfer::note(place, None).await.map_err(Failure::run)?;
-    Ok(made)
+    let written = write(&engine, &fakes, count).await;
+    written.map_err(|why| Failure::run(format_args!("{place}: no record was made up: {why}")))
 }
 
-async fn write(engine: &Engine, fakes: &Fakes<'_>, place: &Place, count: i64) -> Result<u64, Failure> {
+/// All of them or none; gives how many there are.
+async fn write(engine: &Engine, fakes: &Fakes<'_>, count: i64) -> Result<u64, String> {
     let mut bar = bar();
     let all = fakes.order.len() as u64 * count.unsigned_abs();
     bar.begin("making up", "records", Whole::Rows(all));
-    let mut made = 0;
+    let mut long = engine.begin().await.map_err(told)?;
     for record in fakes.order.iter().copied() {
-        let (table, base) = (&engine.model().record(record).table, fakes.base(record));
-        // What is there of them was written whole, in this order.
-        let there = transfer::present(place, table, base, base + count).await.map_err(Failure::run)?;
-        bar.add(there.unsigned_abs());
-        let mut next = there + 1;
-        while next <= count {
-            let last = count.min(next + TOGETHER - 1);
-            let operations = (next..=last).map(|number| fakes.record(record, number)).collect();
-            let failures = seed::run(engine, operations).await.map_err(Failure::run)?;
-            if let Some((at, error)) = failures.first() {
+        for first in (1..=count).step_by(TOGETHER) {
+            let numbers = first..=count.min(first + TOGETHER as i64 - 1);
+            let failed = |number: i64, error: Error| {
                 let name = &engine.model().record(record).name;
-                return Err(Failure::run(format_args!("{name} {}: {error}", base + next + *at as i64)));
+                format!("{name} {}: {}", fakes.base(record) + number, told(error))
+            };
+            let step = |number| fakes.record(record, number).map_err(|error| failed(number, error));
+            let steps = numbers.clone().map(|number| step(number).map(Step::Do)).collect::<Result<_, _>>()?;
+            let outcomes = long.run(steps).await.map_err(told)?;
+            for (number, outcome) in numbers.zip(outcomes) {
+                outcome.map_err(|error| failed(number, error))?;
+                bar.add(1);
             }
-            bar.add((last - next + 1).unsigned_abs());
-            made += (last - next + 1).unsigned_abs();
-            next = last + 1;
         }
-        made += there.unsigned_abs();
     }
-    Ok(made)
+    long.commit().await.map_err(told)?;
+    Ok(all)
 }

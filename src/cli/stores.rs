@@ -5,8 +5,10 @@ use clap::{Arg, ArgMatches, Command};
 use super::{Failure, flags, open};
 use crate::app::App;
 use crate::config::{Config, Database, PostgresUrl};
-use crate::server::life;
-use crate::sql::transfer::Place;
+use crate::engine::{Registry, resolvers};
+use crate::server::load::understand;
+use crate::server::{StartError, life};
+use crate::sql::transfer::{Application, Place};
 
 /// With the settings that say where a store is.
 pub fn with_store(command: Command) -> Command {
@@ -22,6 +24,14 @@ pub fn settle(matches: &ArgMatches) -> Result<(App, Config), Failure> {
     let app = open(matches)?;
     let config = flags::settle(matches, &app)?.config;
     Ok((app, config))
+}
+
+/// What the application expects of its store.
+pub fn application(app: &App, registry: &Registry) -> Result<Application, Failure> {
+    let understood = understand(app, registry)
+        .map_err(|diagnostics| Failure::Start(StartError::schema(app, &diagnostics)))?;
+    let logged = resolvers::watched(&understood.bindings);
+    Ok(Application::new(understood.model, &logged))
 }
 
 /// Where the settings say that the records are.

@@ -38,20 +38,31 @@ impl Complaints {
         self.told.len() >= self.most
     }
 
-    /// `users.csv:17: Name must not be blank`, one for each; `limit` is what to set to see more.
-    pub fn lines(&self, sources: &[Source], limit: &str) -> Vec<String> {
+    /// Where everything was read: [`Complaints::told`], and how many more there are.
+    pub fn of_all(&self, sources: &[Source]) -> Vec<String> {
+        let (mut lines, most) = (self.told(sources), self.most);
+        match self.count - self.told.len() as u64 {
+            0 => {}
+            more => lines.push(format!("and {} more; only {most} are told (--max-errors)", grouped(more))),
+        }
+        lines
+    }
+
+    /// Where reading may have stopped: [`Complaints::told`], and that there may be more.
+    pub fn so_far(&self, sources: &[Source]) -> Vec<String> {
+        let mut lines = self.told(sources);
+        if self.is_full() {
+            lines.push(format!("there may be more: reading stops at {} bad rows (--max-errors)", self.most));
+        }
+        lines
+    }
+
+    /// `users.csv:17: Name must not be blank`, one for each.
+    fn told(&self, sources: &[Source]) -> Vec<String> {
         let line = |((source, line), why): (&Place, &String)| {
             let shown = sources.get(*source).map_or("", |source| &source.shown);
             if *line == 0 { format!("{shown}: {why}") } else { format!("{shown}:{line}: {why}") }
         };
-        let mut lines: Vec<String> = self.told.iter().map(line).collect();
-        if self.is_full() {
-            let more = self.count - self.told.len() as u64;
-            lines.push(match more {
-                0 => format!("no more than {} bad rows are told ({limit})", self.most),
-                more => format!("and {} more; only {} are told ({limit})", grouped(more), self.most),
-            });
-        }
-        lines
+        self.told.iter().map(line).collect()
     }
 }

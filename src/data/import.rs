@@ -173,7 +173,7 @@ impl<'a> Pass<'a> {
 
     /// What is told when all was in vain.
     fn refusal(&self) -> Vec<String> {
-        let mut lines = self.complaints.lines(&self.import.sources, "--max-errors");
+        let mut lines = self.complaints.so_far(&self.import.sources);
         lines.push("nothing was imported".to_owned());
         lines
     }
@@ -188,7 +188,7 @@ impl<'a> Pass<'a> {
         if self.complaints.any() {
             summary += &format!("; {} left out", grouped(self.complaints.count()));
         }
-        Imported { summary, complaints: self.complaints.lines(&self.import.sources, "--max-errors") }
+        Imported { summary, complaints: self.complaints.of_all(&self.import.sources) }
     }
 
     /// One batch, all of one resource.

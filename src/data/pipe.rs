@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use super::source::nameless;
+use super::source::{nameless, of_temporary};
 
 pub struct Pipe {
     shared: Arc<Shared>,
@@ -110,7 +110,7 @@ impl Write for Pipe {
         // Held, so that the file does not begin anew meanwhile.
         let mut state = self.shared.state();
         let written = self.shared.file.write_all_at(bytes, state.written);
-        written.map_err(|error| io::Error::other(format!("temporary file: {error}")))?;
+        written.map_err(of_temporary)?;
         state.written += bytes.len() as u64;
         self.shared.changed.notify_one();
         Ok(bytes.len())

@@ -79,6 +79,12 @@ fn refuse_utf16(begin: &[u8]) -> Result<(), Stop> {
     if is_utf16 { Err(Stop::new(1, why)) } else { Ok(()) }
 }
 
+/// No row begins so, and each line of what the array holds would be told of otherwise.
+fn refuse_array(begin: &[u8]) -> Result<(), Stop> {
+    let why = "this is a JSON array, and NDJSON has one record a line; `jq -c '.[]'` makes lines of it";
+    if begin.trim_ascii_start().starts_with(b"[") { Err(Stop::new(1, why)) } else { Ok(()) }
+}
+
 const NOT_UTF8: &str = "this is not UTF-8; save the file as UTF-8";
 
 /// NDJSON.
@@ -106,6 +112,7 @@ impl Lines<'_> {
             if line == 1 {
                 refuse_utf16(text)?;
                 text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
+                refuse_array(text)?;
             }
             if text.trim_ascii().is_empty() {
                 continue;

@@ -1,7 +1,7 @@
 //! Where the rows of an import come from: a file, a folder of files, or standard input.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek};
+use std::io::{self, BufRead, BufReader, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -67,9 +67,9 @@ impl Source {
             Origin::Path(path) if !path.is_file() => Box::new(File::open(path)?),
             Origin::Path(_) | Origin::Kept(_) => return Ok(()),
         };
-        let mut file = nameless()?;
-        io::copy(&mut pipe, &mut file)?;
-        self.origin = Origin::Kept(file);
+        let mut kept = Keeping(nameless()?);
+        io::copy(&mut pipe, &mut kept)?;
+        self.origin = Origin::Kept(kept.0);
         Ok(())
     }
 }
@@ -77,9 +77,27 @@ impl Source {
 /// A file that nobody else can find, and that goes with the process.
 pub fn nameless() -> io::Result<File> {
     let path = std::env::temp_dir().join(format!("trefoil-{}", uuid::Uuid::new_v4()));
-    let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
-    std::fs::remove_file(&path)?;
-    Ok(file)
+    let made = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path);
+    made.and_then(|file| std::fs::remove_file(&path).map(|()| file)).map_err(of_temporary)
+}
+
+/// Says that the file without a name is meant, and where that is.
+pub fn of_temporary(error: io::Error) -> io::Error {
+    let folder = std::env::temp_dir();
+    io::Error::new(error.kind(), format!("temporary file in {} (TMPDIR): {error}", folder.display()))
+}
+
+/// What comes through a pipe on its way into a file without a name.
+struct Keeping(File);
+
+impl Write for Keeping {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes).map_err(of_temporary)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 struct Counted {
@@ -103,7 +121,7 @@ pub fn of_folder(
 ) -> Result<Vec<Source>, Vec<String>> {
     let cannot = |error: io::Error| vec![format!("{}: {error}", folder.display())];
     let mut found: Vec<(Resource, Source)> = Vec::new();
-    let mut mistakes = Vec::new();
+    let (mut passed, mut mistakes) = (Vec::new(), Vec::new());
     let entries = std::fs::read_dir(folder).map_err(cannot)?;
     let mut paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>();
     paths.as_mut().map(|paths| paths.sort()).unwrap_or_default();
@@ -112,17 +130,23 @@ pub fn of_folder(
         if name.starts_with('.') {
             continue;
         }
-        match of_file(inventory, &path, format) {
-            Ok(Some((resource, source))) => match found.iter().find(|(other, _)| *other == resource) {
+        match of_file(inventory, &path) {
+            Ok((resource, source)) if format.is_some_and(|format| format != source.format) => {
+                passed.push((resource, source));
+            }
+            Ok((resource, source)) => match found.iter().find(|(other, _)| *other == resource) {
                 Some((_, other)) => {
                     mistakes.push(format!("{}: {} is of the same resource", path.display(), other.shown));
                 }
                 None => found.push((resource, source)),
             },
-            Ok(None) => {}
             Err(why) => mistakes.push(format!("{}: {why}", path.display())),
         }
     }
+    // What is there in both formats comes in once; what is there in the other alone would be missing.
+    let missing = passed.iter().filter(|(resource, _)| !found.iter().any(|(other, _)| other == resource));
+    mistakes
+        .extend(missing.map(|(_, source)| format!("{}: it is of another format (--format)", source.shown)));
     if found.is_empty() && mistakes.is_empty() {
         mistakes.push(format!("{}: there is no .ndjson or .csv file in it", folder.display()));
     }
@@ -134,17 +158,9 @@ pub fn of_folder(
     Ok(found.into_iter().map(|(_, source)| source).collect())
 }
 
-/// `None` for a file of another format than the one that was asked for.
-fn of_file(
-    inventory: &Inventory,
-    path: &Path,
-    format: Option<Format>,
-) -> Result<Option<(Resource, Source)>, String> {
-    let found = Format::of(path).ok_or("it is neither .ndjson nor .csv")?;
-    if format.is_some_and(|format| format != found) {
-        return Ok(None);
-    }
+fn of_file(inventory: &Inventory, path: &Path) -> Result<(Resource, Source), String> {
+    let format = Format::of(path).ok_or("it is neither .ndjson nor .csv")?;
     let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let resource = inventory.named(&name)?;
-    Ok(Some((resource.clone(), Source::file(path, Some(resource), found))))
+    Ok((resource.clone(), Source::file(path, Some(resource), format)))
 }

@@ -147,7 +147,7 @@ impl Drop for Output {
 }
 
 fn to_pipe(out: impl Write + Send + 'static) -> Result<BufWriter<Open>, String> {
-    let pipe = Pipe::new(out).map_err(|error| format!("temporary file: {error}"))?;
+    let pipe = Pipe::new(out).map_err(|error| error.to_string())?;
     Ok(BufWriter::new(Open::Pipe(pipe)))
 }
 
@@ -156,7 +156,7 @@ pub fn is_special(path: &Path) -> bool {
     path.exists() && !path.is_file() && !path.is_dir()
 }
 
-/// A store, the very one that is read perhaps, or a backup: nobody means to have it replaced, nor what SQLite keeps
+/// A store, the very one that is read perhaps, or a backup: nobody means to have it replaced, nor what is kept
 /// beside it.
 fn refuse_database(path: &Path) -> Result<(), String> {
     let name = path.to_string_lossy();
@@ -164,9 +164,13 @@ fn refuse_database(path: &Path) -> Result<(), String> {
     if is_database(path) {
         return Err(format!("{name} is a database; name another file"));
     }
-    match beside.filter(|main| is_database(Path::new(main))) {
-        Some(main) => Err(format!("{name} belongs to the database {main}; name another file")),
-        None => Ok(()),
+    if let Some(main) = beside.filter(|main| is_database(Path::new(main))) {
+        return Err(format!("{name} belongs to the database {main}; name another file"));
+    }
+    // Replaced, it would be another one than the server holds, and a second server could start.
+    match path.file_name().is_some_and(|name| name == "trefoil.lock") {
+        true => Err(format!("{name} keeps a second server from a data folder; name another file")),
+        false => Ok(()),
     }
 }
 

@@ -162,7 +162,12 @@ impl<'m> Fakes<'m> {
             Kind::Scalar(scalar) => scalar_value(owner, field, *scalar, id, chance),
             Kind::Enum(name) => {
                 let values = &self.model.enums.get(name)?.values;
-                (!values.is_empty()).then(|| json!(chance.pick(values)))
+                let turn = usize::try_from(id).ok().filter(|_| field.unique && !values.is_empty());
+                match turn {
+                    // Each has its turn.
+                    Some(id) => Some(json!(values[id % values.len()])),
+                    None => (!values.is_empty()).then(|| json!(chance.pick(values))),
+                }
             }
             Kind::Embedded(name) => self.embedded(name, id, chance, depth + 1),
             Kind::List(item) => Some(self.list(owner, field, item, id, chance, depth)),
@@ -273,7 +278,11 @@ fn scalar_value(owner: &str, field: &Field, scalar: Scalar, id: i64, chance: Cha
     let within = |usual: (i64, i64)| {
         let (min, max) = bounds(field, usual);
         let room = max.abs_diff(min).saturating_add(1);
-        if field.unique { min.saturating_add(id) } else { min.saturating_add((chance.below(room)) as i64) }
+        if field.unique {
+            min.saturating_add(id - 1)
+        } else {
+            min.saturating_add((chance.below(room)) as i64)
+        }
     };
     Some(match scalar {
         Scalar::String | Scalar::Id => json!(text(owner, field, id, chance)?),
@@ -288,6 +297,7 @@ fn scalar_value(owner: &str, field: &Field, scalar: Scalar, id: i64, chance: Cha
             let (whole, cents) = (within(words::usual_number(&field.name)), chance.of("cents").below(100));
             json!(if whole < 0 { whole.to_string() } else { format!("{whole}.{cents:02}") })
         }
+        Scalar::Boolean if field.unique => json!(id % 2 == 1),
         Scalar::Boolean => json!(chance.below(2) == 1),
         Scalar::Date => json!(words::date(chance, id, field.unique)),
         Scalar::DateTime => json!(words::time(chance, id, field.unique)),

@@ -37,7 +37,7 @@ pub async fn open(
         let why = "memory: ends with its server; name a store with --data or --database";
         return Err(StartError::Settings(why.to_owned()));
     }
-    if purpose == Purpose::Read && !life::is_there(config) {
+    if purpose == Purpose::Read && !life::is_there(config)? {
         let folder = config.data.display();
         return Err(StartError::Store(format!("there is no store in {folder} (--data, --database)")));
     }

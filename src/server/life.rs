@@ -176,13 +176,6 @@ pub async fn make_anew(
     partial.replace(path).map_err(failed)
 }
 
-/// Whether the seeds could be loaded into an empty store.
-pub async fn rehearse(app: &App, registry: &Registry) -> Result<(), StartError> {
-    let understood =
-        understand(app, registry).map_err(|diagnostics| StartError::schema(app, &diagnostics))?;
-    rehearse_seed(app, &understood, registry).await
-}
-
 /// Brings the seeds in. Of several servers that find the store fresh one does, and the others wait for it.
 async fn fill(
     store: &Database,
@@ -213,12 +206,16 @@ pub async fn rehearse_seed(
 }
 
 /// Whether the settings name a store that exists.
-pub fn is_there(config: &Config) -> bool {
+pub fn is_there(config: &Config) -> Result<bool, StartError> {
     match &config.database {
-        config::Database::Memory => false,
-        config::Database::Embedded => config.data.join(FILE).exists(),
+        config::Database::Memory => Ok(false),
+        config::Database::Embedded => {
+            let found = config.data.join(FILE).try_exists();
+            found
+                .map_err(|error| StartError::Store(format!("data folder {}: {error}", config.data.display())))
+        }
         // Only it can tell, and to look at it changes nothing.
-        config::Database::Postgres(_) => true,
+        config::Database::Postgres(_) => Ok(true),
     }
 }
 
@@ -261,7 +258,11 @@ pub async fn open_unlocked(config: &Config) -> Result<Database, StartError> {
     match &config.database {
         config::Database::Memory => Database::sqlite(None, options).map_err(StartError::store),
         config::Database::Embedded => {
-            Database::sqlite(Some(&config.data.join(FILE)), options).map_err(StartError::store)
+            let path = config.data.join(FILE);
+            let store = Database::sqlite(Some(&path), options);
+            store.map_err(|error| {
+                StartError::Store(format!("{}: {}", path.display(), StartError::store(error)))
+            })
         }
         config::Database::Postgres(url) => {
             let options = postgres::Options {

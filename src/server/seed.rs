@@ -65,7 +65,7 @@ fn complaint(app: &App, file: &SeedFile, element: &Element<'_>, error: &Error) -
 }
 
 /// All of the operations or none; gives those that failed, and why.
-pub async fn run(engine: &Engine, operations: Vec<Result<Operation>>) -> Result<Vec<(usize, Error)>> {
+async fn run(engine: &Engine, operations: Vec<Result<Operation>>) -> Result<Vec<(usize, Error)>> {
     let request = Request { atomic: true, ..Request::new(Box::new(Failures::default())) };
     match engine.run(operations, request).await? {
         Done::Answered(answer) => Ok(answer_as::<Failures>(answer)?.0),

@@ -151,6 +151,13 @@ fn alter(host: &dyn Host, model: &Model, shape: &StoredModel, mode: &Mode) -> Re
     Ok(Report { steps, renewed, fresh: host.is_unused(shape)?, done: true })
 }
 
+/// What a start would refuse to do to an existing store.
+fn unfit(host: &dyn Host, model: &Model, shape: &StoredModel) -> Result<Vec<PlannedStep>, MigrateError> {
+    let mut steps = alter(host, model, shape, &Mode::Plan)?.steps;
+    steps.retain(|step| step.safety != Safety::Safe);
+    Ok(steps)
+}
+
 /// The first thing that is missing of a shape, in words.
 fn missing(host: &dyn Host, model: &StoredModel) -> Result<Option<String>, MigrateError> {
     let tables = model.tables.iter().map(|table| {

@@ -68,7 +68,7 @@ fn each_bad_row_is_named(kind: Kind) {
 
     let many: String = (0..3_000).map(|_| "{\"name\":\"\"}\n").collect();
     let said = bench.pipe(&store, &["--resource", "people", "--max-errors", "3"], many);
-    said.refused(&["standard input:3: ", "(--max-errors)"]);
+    said.refused(&["standard input:3: ", "there may be more: reading stops at 3 bad rows (--max-errors)"]);
     assert!(!said.err.contains("standard input:4: "), "{}", said.err);
     assert_eq!(bench.all(&store), before);
 }
@@ -115,6 +115,11 @@ fn lines_in_another_encoding_are_told_so() {
     check(b"{\"name\":\"a\"}\n{\"name\":\"Zo\xeb\"}\n", "standard input:2: this is not UTF-8");
     check(b"\xff\xfe{\0\"\0n\0a\0m\0e\0\"\0", "standard input:1: this is UTF-16");
     check(b"{\"name\":\"a\\u0000b\"}\n", "standard input:1: Name ");
+    check(
+        b"[\n  {\"name\":\"a\"}\n]\n",
+        "standard input:1: this is a JSON array, and NDJSON has one record a line",
+    );
+    check(b"[{\"name\":\"a\"}]", "standard input:1: this is a JSON array");
 }
 
 /// Also those who refer to what was left out, and those who refer to them.
@@ -261,6 +266,13 @@ fn what_is_named_must_be_there() {
     bench.write("two/people.ndjson", "");
     wrong("import", &["--from", "two"], 2, "two/people.ndjson: two/people.csv is of the same resource");
     assert!(bench.run("import", &store, &["--from", "two", "--format", "csv"]).succeeded);
+    bench.write("two/teams.jsonl", "");
+    wrong(
+        "import",
+        &["--from", "two", "--format", "csv"],
+        2,
+        "two/teams.jsonl: it is of another format (--format)",
+    );
     bench.write("some.csv", "name\n");
     wrong("import", &["--from", "some.csv"], 2, "CSV holds one resource: name it with --resource");
     bench.pipe(&store, &[], "{\"name\":\"x\"}\n").refused(&["standard input:1: each line is {\"resource\""]);
@@ -280,6 +292,33 @@ fn limited(bench: &Bench, verb: &str, store: &super::Store, arguments: &[&str], 
         .current_dir(bench.folder.path())
         .stdin(Stdio::null());
     Said::of(outer.output().unwrap())
+}
+
+/// Nothing of value is in the journal while rows come in, so that it can be thrown away when the disk is full.
+#[test]
+fn the_tables_of_a_new_store_do_not_wait_in_the_journal() {
+    let bench = Bench::new(Kind::File);
+    let store = bench.store();
+    let mut import = bench.command("import", &store, &["--resource", "people"]);
+    let mut import = import.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let file = std::path::Path::new(&store.flags[1]).join("trefoil.db");
+    let begin = std::time::Instant::now();
+    while file.metadata().map_or(0, |found| found.len()) < 40_960 {
+        assert!(begin.elapsed().as_secs() < 20, "{:?}", file.metadata());
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    drop(import.stdin.take());
+    assert!(import.wait().unwrap().success());
+}
+
+#[test]
+fn a_full_temporary_folder_is_named() {
+    let bench = Bench::new(Kind::File);
+    let (store, _) = filled(&bench);
+    let mut import = bench.command("import", &store, &["--resource", "people", "--skip-bad"]);
+    let import = import.env("TMPDIR", bench.path("nowhere")).stdin(Stdio::null());
+    let said = Said::of(import.output().unwrap());
+    said.refused(&["standard input: temporary file in ", "nowhere (TMPDIR): No such file"]);
 }
 
 fn a_disk_that_takes_no_more(kind: Kind) {

@@ -219,7 +219,7 @@ fn an_export_takes_the_place_of_no_database_and_of_no_odd_file() {
     let store = bench.store();
     assert!(bench.pipe(&store, &[], NASTY).succeeded);
     let own = format!("{}/trefoil.db", store.flags[1]);
-    let log = format!("{own}-wal");
+    let (log, lock) = (format!("{own}-wal"), format!("{}/trefoil.lock", store.flags[1]));
     fs::copy(&own, bench.path("copy.ndjson")).unwrap();
     bench.write("notes.txt", "mine");
     for (arguments, why) in [
@@ -228,6 +228,10 @@ fn an_export_takes_the_place_of_no_database_and_of_no_odd_file() {
         (vec!["--to", "copy.ndjson"], "copy.ndjson is a database; name another file"),
         (vec!["--resource", "people", "--to", &own], "trefoil.db is a database; name another file"),
         (vec!["--resource", "people", "--to", &log], "trefoil.db-wal belongs to the database"),
+        (
+            vec!["--resource", "people", "--to", &lock],
+            "trefoil.lock keeps a second server from a data folder",
+        ),
     ] {
         bench.run("export", &store, &arguments).refused(&[why]);
     }

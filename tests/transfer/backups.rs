@@ -88,6 +88,43 @@ fn only_its_own_older_ones_are_removed() {
     }
 }
 
+/// A store that was restored elsewhere is another one, and goes its own way; one that was put back is what it was.
+#[test]
+fn what_was_restored_elsewhere_has_backups_of_its_own() {
+    for on in BOTH {
+        let site = Site::new();
+        let store = site.filled(on, "store", 5);
+        site.must(&["backup", "app", "--to", "aside.db"], &store);
+        let (one, other) = (site.place(on, "one"), site.place(on, "other"));
+        let keep = |store| site.must(&["backup", "app", "--to", "kept/", "--keep", "1"], store);
+        for place in [&one, &other] {
+            site.must(&["restore", "aside.db", "app"], place);
+        }
+        std::fs::create_dir(site.path("kept")).expect("a folder");
+        for place in [&store, &one, &other] {
+            keep(place);
+        }
+        assert_eq!(site.files("kept").len(), 3, "{on:?}");
+        for place in [&store, &one, &other] {
+            site.must(&["restore", "aside.db", "app", "--overwrite"], place);
+            keep(place);
+        }
+        assert_eq!(site.files("kept").len(), 3, "{on:?}");
+    }
+}
+
+#[test]
+fn a_store_that_was_moved_away_is_not_put_aside() {
+    for on in BOTH {
+        let site = Site::new();
+        let (store, to) = (site.filled(on, "store", 5), site.place(on.other(), "to"));
+        site.must(&["move", "app", "--to", &to.target()], &store);
+        let refused = site.refused(&["backup", "app", "--to", "left.db"], &store);
+        assert!(refused.contains("this store was moved to ") && !site.path("left.db").exists(), "{refused}");
+        site.must(&["backup", "app", "--to", "left.db"], &to);
+    }
+}
+
 #[test]
 fn a_file_gives_way_to_a_newer_backup_of_the_same_store_alone() {
     let site = Site::new();

@@ -40,6 +40,43 @@ fn what_cannot_be_made_up_is_named() {
     assert!(refused.contains("A, B need each other"), "{refused}");
 }
 
+/// Whatever the reason, there are as many records as before.
+#[test]
+fn all_are_made_up_or_none() {
+    for on in BOTH {
+        let site = Site::new();
+        site.put(
+            "app/graphql/more.graphqls",
+            "type Place2 { id: ID! number: Int! @unique @range(min: 1, max: 700) }",
+        );
+        let store = site.place(on, "store");
+        site.must(&["reset", "app", "--yes"], &store);
+        let before = site.served(&store);
+        let refused = site.refused(&["seed", "app", "--fake", "701"], &store);
+        assert!(
+            refused.contains("no record was made up: Place2 701: no value could be made up"),
+            "{refused}"
+        );
+        assert_eq!(site.served(&store), before, "{on:?}");
+        let other = site.place(on, "other");
+        assert!(site.must(&["seed", "app", "--fake", "700"], &other).contains("2,800 records made up"));
+    }
+}
+
+#[test]
+fn where_no_two_may_be_alike_every_value_has_its_turn() {
+    let site = Site::new();
+    let schema =
+        "enum E { A B } type One { id: ID! e: E! @unique b: Boolean! @unique } type Query { ones: [One] }";
+    site.put("turns/graphql/a.graphqls", schema);
+    for seed in ["1", "2", "3", "4"] {
+        let store = site.place(On::Sqlite, seed);
+        site.must(&["seed", "turns", "--fake", "2", "--seed", seed], &store);
+        let refused = site.refused(&["seed", "turns", "--fake", "1", "--seed", seed], &store);
+        assert!(refused.contains("One 3: ") && refused.contains("already taken"), "{refused}");
+    }
+}
+
 /// A value may hold values of its own kind: made up as far as that has an end.
 #[test]
 fn values_within_themselves_have_an_end() {
@@ -71,6 +108,16 @@ fn a_reset_store_is_as_new_and_gives_no_id_again() {
         assert_eq!(tagless(site.served(&store)), new);
         let lost = follow(site.serve(&store).address, Some(&known), 0).expect_err("it was another store's");
         assert!(lost.contains("belongs to another store"), "{lost}");
+    }
+}
+
+#[test]
+fn seeds_that_are_not_there_are_not_told_of() {
+    let site = Site::new();
+    site.put("bare/graphql/a.graphqls", "type A { id: ID! } type Query { as: [A] }");
+    for on in BOTH {
+        let said = site.must(&["reset", "bare", "--yes"], &site.place(on, "store"));
+        assert!(said.ends_with(": empty\n"), "{said}");
     }
 }
 

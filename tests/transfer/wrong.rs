@@ -34,6 +34,77 @@ fn wrong_command_lines_are_exit_code_2() {
     site.served(&store);
 }
 
+/// Nothing gives way to what could not be served afterwards; what a start would see to is no obstacle.
+#[test]
+fn another_applications_store_replaces_nothing_and_is_not_moved() {
+    let site = Site::new();
+    site.put("other/graphql/a.graphqls", "type Song { id: ID! name: String! } type Query { songs: [Song] }");
+    site.put("other/seed/songs.json", r#"[{"name": "one"}]"#);
+    let library = site.filled(On::Sqlite, "library", 5);
+    site.must(&["backup", "app", "--to", "library.db"], &library);
+    for on in BOTH {
+        let songs = site.place(on, "songs");
+        site.must(&["seed", "other", "--fake", "3"], &songs);
+        let all = || site.run(&["export", "other"], &songs).out;
+        let before = all();
+        let refused = site.run(&["restore", "library.db", "other", "--overwrite"], &songs);
+        assert_eq!((refused.code, all()), (1, before), "{}", refused.err);
+        for words in ["library.db: this application cannot be served from this store", "  Author", "--plan"] {
+            assert!(refused.err.contains(words), "no {words} in {}", refused.err);
+        }
+        let (wrong, to) = (site.place(on, "wrong"), site.place(on.other(), "to"));
+        site.must(&["restore", "library.db", "app"], &wrong);
+        let refused = site.run(&["move", "other", "--to", &to.target()], &wrong);
+        assert!(
+            refused.code == 1 && refused.err.contains("cannot be served from this store"),
+            "{}",
+            refused.err
+        );
+        site.must(&["move", "app", "--to", &to.target()], &wrong);
+        // An older backup of the same application.
+        site.must(&["backup", "other", "--to", &format!("{on:?}.db")], &songs);
+        site.put(
+            "other/graphql/a.graphqls",
+            "type Song { id: ID! name: String! year: Int } type Query { songs: [Song] }",
+        );
+        site.must(&["restore", &format!("{on:?}.db"), "other", "--overwrite"], &songs);
+        site.put(
+            "other/graphql/a.graphqls",
+            "type Song { id: ID! name: String! } type Query { songs: [Song] }",
+        );
+    }
+}
+
+/// It can be pasted as it stands.
+#[test]
+fn the_way_to_serve_a_moved_store_is_one_for_the_shell() {
+    let site = Site::new();
+    let store = site.filled(On::Sqlite, "store", 2);
+    let said = site.must(&["move", "app", "--to", "sqlite:it's äö/deep"], &store);
+    assert!(said.contains(r"--data 'it'\''s äö/deep',"), "{said}");
+}
+
+/// Why a file cannot be looked at is told, and not that there is none.
+#[test]
+fn what_cannot_be_looked_at_is_not_taken_for_missing() {
+    let site = Site::new();
+    site.put("notes.txt", "mine");
+    let store = site.place(On::Sqlite, "notes.txt/st");
+    let aside = ["backup", "app", "--to", "aside.db"];
+    for arguments in [&aside[..], &["move", "app", "--to", "sqlite:to"], &["export", "app"]] {
+        let refused = site.refused(arguments, &store);
+        assert!(refused.contains("notes.txt/st") && refused.contains("Not a directory"), "{refused}");
+    }
+}
+
+#[test]
+fn a_folder_is_no_backup() {
+    let site = Site::new();
+    site.put("aside/notes.txt", "mine");
+    let refused = site.refused(&["restore", "aside", "app"], &site.place(On::Sqlite, "store"));
+    assert_eq!(refused, "error: aside: this is a folder; name a backup");
+}
+
 #[test]
 fn a_place_without_a_store_says_so() {
     for on in BOTH {

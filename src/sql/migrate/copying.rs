@@ -1,5 +1,7 @@
 //! The tables of a shape for rows that come from another store: bare at first, and what stands beside them once the
-//! rows are in, so that no trigger logs or counts what is copied and indexes are made in one go.
+//! rows are in, so that no trigger logs or counts what is copied and indexes are made in one go. And whether a store fits.
+
+use std::sync::Arc;
 
 use rusqlite::Connection;
 use tokio_postgres::Client;
@@ -7,7 +9,8 @@ use tokio_postgres::Client;
 use super::host::Host;
 use super::shape::StoredModel;
 use super::sqlite::Sqlite;
-use super::{MigrateError, apply, postgres};
+use super::{MigrateError, PlannedStep, apply, postgres};
+use crate::model::Model;
 
 fn lay_out(host: &dyn Host, shape: &StoredModel) -> Result<(), MigrateError> {
     super::refuse_taken_names(host, shape)?;
@@ -27,6 +30,25 @@ pub fn lay_out_sqlite(connection: &Connection, shape: &StoredModel) -> Result<()
 
 pub fn finish_sqlite(connection: &Connection, shape: &StoredModel) -> Result<(), MigrateError> {
     finish(&Sqlite(connection), shape)
+}
+
+/// What a start with this model would refuse to do to the store.
+pub fn unfit_sqlite(
+    connection: &Connection,
+    model: &Model,
+    shape: &StoredModel,
+) -> Result<Vec<PlannedStep>, MigrateError> {
+    super::unfit(&Sqlite(connection), model, shape)
+}
+
+/// In the transaction that the client is in.
+pub async fn unfit_postgres(
+    client: &Client,
+    model: &Arc<Model>,
+    shape: &StoredModel,
+) -> Result<Vec<PlannedStep>, MigrateError> {
+    let (model, shape) = (model.clone(), shape.clone());
+    postgres::within(client, move |host| super::unfit(host, &model, &shape)).await
 }
 
 /// In the transaction that the client is in.

@@ -55,6 +55,8 @@ pub fn extended(error: &rusqlite::Error) -> i32 {
 pub fn to_error(error: &rusqlite::Error) -> Error {
     let (reason, seconds) = match primary(error) {
         ffi::SQLITE_INTERRUPT => return Error::Cancelled,
+        // The index of the journal needs room too, however little is written.
+        ffi::SQLITE_IOERR if extended(error) == ffi::SQLITE_IOERR_SHMSIZE => ("the disk is full", 5),
         ffi::SQLITE_FULL => ("the disk is full", 5),
         ffi::SQLITE_IOERR => ("the disk reports an error", 5),
         ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED | ffi::SQLITE_PROTOCOL => {

@@ -55,6 +55,8 @@ fn serve(
     begun: Reply<()>,
     mut asked: mpsc::Receiver<Next>,
 ) {
+    // Nothing of value is then in the journal: when the disk fills up, all of it goes with what was not committed.
+    let _ = session.connection.query_row("PRAGMA wal_checkpoint", [], |_| Ok(()));
     let begin = session
         .control("BEGIN IMMEDIATE")
         .and_then(|()| session.connection.execute_batch("PRAGMA defer_foreign_keys = ON"));

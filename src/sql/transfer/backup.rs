@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::copy::{compare, copy, each_page, records, sums};
 use super::end::End;
-use super::facts::{BACKUP, Facts};
+use super::facts::{BACKUP, Facts, STORE};
 use super::file::Partial;
 use super::section::{CHANGES, Datum, Sum, changes};
 use super::{Failed, Place, Progress, postgres, sqlite, state};
@@ -39,15 +39,14 @@ pub async fn backup(from: &Place, to: &Path, progress: &mut dyn Progress) -> Res
     let source = snapshot(from).await?;
     let facts = Facts::of(&source).await?;
     let facts = facts.ok_or_else(|| Failed(format!("{from}: there is no store yet")))?;
-    if facts.meta.contains_key(state::ARRIVING) {
-        return Err(Failed(format!("{from}: a move into this store was not finished")));
-    }
+    state::refuse(|key| Ok(facts.meta.get(key).cloned()))?;
     refuse_foreign(to, facts.store())?;
     let partial = Partial::beside(to)?;
-    let (file, sums) = match source {
-        End::Sqlite(source) => pages(source, partial.path(), &facts, progress).await?,
-        End::Postgres(_) => rows(source, partial.path(), &facts, progress).await?,
+    let written = match source {
+        End::Sqlite(source) => pages(source, partial.path(), &facts, progress).await,
+        End::Postgres(_) => rows(source, partial.path(), &facts, progress).await,
     };
+    let (file, sums) = written.map_err(|failed| failed.while_doing(to.display()))?;
     let label = Label { at: begun, sure: facts.last_change, sums };
     file.put_meta(BACKUP, &serde_json::to_string(&label).map_err(|error| Failed(error.to_string()))?).await?;
     if let End::Sqlite(connection) = &file {
@@ -96,7 +95,7 @@ async fn pages(
     let file = End::Sqlite(sqlite::alone(path)?);
     let written = sums(&file, facts, progress).await?;
     compare(&read, &written)?;
-    state::open_again(&file, &facts.shape).await?;
+    file.remove_meta(state::CAME).await?;
     Ok((file, written))
 }
 
@@ -142,7 +141,7 @@ pub fn label(path: &Path) -> Option<(String, Label)> {
     let meta = |key: &str| -> Option<String> {
         connection.query_row("SELECT value FROM trefoil_meta WHERE key = ?1", [key], |row| row.get(0)).ok()
     };
-    Some((meta("store")?, serde_json::from_str(&meta(BACKUP)?).ok()?))
+    Some((meta(STORE)?, serde_json::from_str(&meta(BACKUP)?).ok()?))
 }
 
 fn refuse_foreign(path: &Path, store: &str) -> Result<(), Failed> {

@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use tokio_postgres::Client;
 
 use super::section::{Datum, Row, Section};
-use super::{Failed, postgres, sqlite};
+use super::{Failed, Place, postgres, sqlite};
 use crate::sql::migrate::{StoredModel, copying};
 
 pub enum End {
@@ -15,6 +15,14 @@ pub enum End {
 }
 
 impl End {
+    /// The store that is there.
+    pub async fn open(place: &Place) -> Result<End, Failed> {
+        Ok(match place {
+            Place::File(path) => End::Sqlite(sqlite::open(path)?),
+            Place::Postgres(url) => End::Postgres(crate::sql::postgres::alone(url).await.map_err(Failed)?),
+        })
+    }
+
     /// Rows behind `after` in the order of the key.
     pub async fn page(&self, section: &Section, after: &[Datum], limit: usize) -> Result<Vec<Row>, Failed> {
         let read = match self {

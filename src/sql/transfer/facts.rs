@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Failed;
 use super::end::End;
-use super::state;
+use super::{Failed, Place, state};
 use crate::sql::migrate::{FORMAT, StoredModel};
 
 /// On record about one store in one place, and so not taken along.
-const STAYS: [&str; 9] =
-    ["numbering", "seeding", "pruning", "seeded", state::MOVED, state::ARRIVING, state::CAME, BACKUP, FAKES];
+const STAYS: [&str; 8] =
+    ["numbering", "seeding", "pruning", "seeded", state::MOVED, state::ARRIVING, state::CAME, BACKUP];
+/// Which store it is, and the one at the beginning of those that it was restored from.
+pub const STORE: &str = "store";
+const LINE: &str = "line";
 /// What a backup says about itself.
 pub const BACKUP: &str = "backup";
-/// Made-up records that are being written.
-pub const FAKES: &str = "fakes";
 
 pub struct Facts {
     pub shape: StoredModel,
@@ -63,9 +63,14 @@ impl Facts {
         Ok(Some(Facts { shape, meta, counters, last_change, is_used }))
     }
 
-    /// Which store it is, wherever it goes.
+    /// Which store it is, wherever it moves.
     pub fn store(&self) -> &str {
-        self.meta.get("store").map_or("", String::as_str)
+        self.meta.get(STORE).map_or("", String::as_str)
+    }
+
+    /// Which store it was once restored from, by however many steps.
+    fn line(&self) -> &str {
+        self.meta.get(LINE).map_or(self.store(), String::as_str)
     }
 
     /// From the next change on, ids carry a new name. Those up to `sure` lead where they led.
@@ -81,11 +86,16 @@ impl Facts {
         Ok(())
     }
 
-    /// Ids that this very store has given since are given to nobody else.
-    pub fn pass(&mut self, gone: &Facts) {
-        if gone.store() != self.store() {
-            return;
-        }
+    /// Of a backup that is restored. In the place of a store of the same line it goes on as that one, and ids that were
+    /// given since are given to nobody else. Elsewhere it is another store than the one that was put aside: that may
+    /// live on, with backups of its own.
+    pub fn take_place_of(&mut self, gone: Option<&Facts>) {
+        let line = self.line().to_owned();
+        let gone = gone.filter(|gone| gone.line() == line);
+        let new = || uuid::Uuid::new_v4().simple().to_string();
+        self.meta.insert(STORE.to_owned(), gone.map_or_else(new, |gone| gone.store().to_owned()));
+        self.meta.insert(LINE.to_owned(), line);
+        let Some(gone) = gone else { return };
         for (table, last) in &mut self.counters {
             let given = gone.counters.iter().find(|(name, _)| name == table);
             *last = given.map_or(*last, |(_, given)| (*last).max(*given));
@@ -102,6 +112,12 @@ impl Facts {
         }
         end.set_counters(&self.counters, self.last_change).await
     }
+}
+
+/// The last id of each table of records.
+pub async fn last_ids(place: &Place) -> Result<Vec<(String, i64)>, Failed> {
+    let facts = Facts::of(&End::open(place).await?).await?;
+    facts.map(|facts| facts.counters).ok_or_else(|| Failed(format!("{place}: there is no store yet")))
 }
 
 /// Eight characters that nobody had before.

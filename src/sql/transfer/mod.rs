@@ -4,9 +4,9 @@
 //! written is read again and must sum up to the same. [`end`] is one side of a copy, on either database. Above them
 //! stand [`backup`], [`restore`] and [`moving`]. What a store knows of itself ([`facts`]) goes with the rows.
 
+mod application;
 mod backup;
 mod copy;
-mod empty;
 mod end;
 mod facts;
 mod failed;
@@ -19,8 +19,9 @@ mod section;
 mod sqlite;
 mod state;
 
+pub use application::Application;
 pub use backup::{Aside, Label, backup, label};
-pub use empty::{empty, note, noted, present};
+pub use facts::last_ids;
 pub use failed::Failed;
 pub use file::Partial;
 pub use moving::{Moved, move_store, undo};

@@ -12,9 +12,12 @@ use super::file::Partial;
 use super::restore::{held_in, lock, make_room, refuse_used};
 use super::section::Sum;
 use super::state::{self, ARRIVING, CAME, MOVED, Passage};
-use super::{Failed, Place, Progress, postgres, sqlite};
+use super::{Application, Failed, Place, Progress, postgres, sqlite};
 use crate::sql::DataLock;
 use crate::sql::migrate::quoted;
+
+/// What to do with a store that the schema has left behind.
+const WAY_ON: &str = "if it is the right one, see `trefoil migrate --plan` before it is moved";
 
 #[derive(Debug)]
 pub struct Moved {
@@ -33,6 +36,7 @@ struct Held {
 pub async fn move_store(
     from: &Place,
     to: &Place,
+    application: &Application,
     overwrite: bool,
     progress: &mut dyn Progress,
 ) -> Result<Moved, Failed> {
@@ -48,6 +52,8 @@ pub async fn move_store(
     if facts.meta.contains_key(ARRIVING) {
         return Err(Failed(format!("{from}: a move into this store was not finished")));
     }
+    let judged = application.refuse_foreign(&source.end, WAY_ON).await;
+    judged.map_err(|failed| failed.while_doing(from))?;
     let passage = Passage::begin(&to.to_string());
     let arriving = Passage { other: from.to_string(), ..passage.clone() };
     let written = match to {
@@ -66,7 +72,7 @@ pub async fn move_store(
 async fn hold(place: &Place) -> Result<Held, Failed> {
     match place {
         Place::File(path) => {
-            if !path.exists() {
+            if !path.try_exists().map_err(|error| Failed::at(path, error))? {
                 return Err(Failed(format!("{place}: there is no store yet")));
             }
             let lock = lock(path)?;
@@ -126,6 +132,19 @@ async fn into_file(
     let lock = lock(path)?;
     may_replace(held_in(path).await, facts, overwrite, &path.display().to_string())?;
     let partial = Partial::beside(path)?;
+    let written = write_file(source, &partial, facts, arriving, progress).await;
+    let read = written.map_err(|failed| failed.while_doing(path.display()))?;
+    partial.replace(path)?;
+    Ok((Held { end: End::Sqlite(sqlite::open(path)?), _lock: Some(lock) }, read))
+}
+
+async fn write_file(
+    source: &End,
+    partial: &Partial,
+    facts: &Facts,
+    arriving: &Passage,
+    progress: &mut dyn Progress,
+) -> Result<Vec<Sum>, Failed> {
     let read = match source {
         End::Sqlite(connection) => {
             let mut target = sqlite::create(partial.path())?;
@@ -150,9 +169,7 @@ async fn into_file(
     if let End::Sqlite(connection) = &target {
         sqlite::check(connection)?;
     }
-    drop(target);
-    partial.replace(path)?;
-    Ok((Held { end: End::Sqlite(sqlite::open(path)?), _lock: Some(lock) }, read))
+    Ok(read)
 }
 
 async fn into_postgres(

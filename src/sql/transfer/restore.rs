@@ -8,8 +8,12 @@ use super::end::End;
 use super::facts::{BACKUP, Facts};
 use super::file::Partial;
 use super::section::Sum;
-use super::{Failed, Place, Progress, postgres, sqlite, state};
+use super::{Application, Failed, Place, Progress, postgres, sqlite, state};
 use crate::sql::DataLock;
+
+/// What to do with a store that the schema has left behind.
+const WAY_ON: &str =
+    "if it is the right one, restore it elsewhere (--data, --database) and see `trefoil migrate --plan`";
 
 #[derive(Debug)]
 pub struct Restored {
@@ -19,10 +23,12 @@ pub struct Restored {
     pub at: Option<String>,
 }
 
-/// Puts the store in `file`, a backup or another store's file, into `to`.
+/// Puts the store in `file`, a backup or another store's file, into `to`. Nothing gives way to what the application
+/// could not be served from.
 pub async fn restore(
     file: &Path,
     to: &Place,
+    application: &Application,
     overwrite: bool,
     progress: &mut dyn Progress,
 ) -> Result<Restored, Failed> {
@@ -38,12 +44,14 @@ pub async fn restore(
         compare(&label.sums, &read)
             .map_err(|failed| Failed::at(file, format!("the backup is damaged: {failed}")))?;
     }
+    let judged = application.refuse_foreign(&source, WAY_ON).await;
+    let agreed = overwrite.then(|| judged.map_err(|failed| Failed::at(file, failed)));
     facts.begin_epoch(label.as_ref().map_or(facts.last_change, |label| label.sure))?;
     match to {
-        Place::File(path) => into_file(&source, path, &mut facts, &read, overwrite, progress).await?,
+        Place::File(path) => into_file(&source, path, &mut facts, &read, agreed, progress).await?,
         Place::Postgres(url) => {
             let client = crate::sql::postgres::alone(url).await.map_err(Failed)?;
-            into_postgres(&source, client, &mut facts, &read, overwrite, progress).await?;
+            into_postgres(&source, client, &mut facts, &read, agreed, progress).await?;
         }
     }
     let (records, rows) = (records(&facts, &read), read.iter().map(|sum| sum.rows).sum());
@@ -55,12 +63,24 @@ async fn into_file(
     path: &Path,
     facts: &mut Facts,
     read: &[Sum],
-    overwrite: bool,
+    agreed: Option<Result<(), Failed>>,
     progress: &mut dyn Progress,
 ) -> Result<(), Failed> {
     let _lock = lock(path)?;
-    make_way(held_in(path).await, facts, overwrite, path.display())?;
+    make_way(held_in(path).await, facts, agreed, path.display())?;
     let partial = Partial::beside(path)?;
+    let written = write_file(source, &partial, facts, read, progress).await;
+    written.map_err(|failed| failed.while_doing(path.display()))?;
+    partial.replace(path)
+}
+
+async fn write_file(
+    source: &End,
+    partial: &Partial,
+    facts: &Facts,
+    read: &[Sum],
+    progress: &mut dyn Progress,
+) -> Result<(), Failed> {
     let End::Sqlite(connection) = source else { return Err(Failed("a backup is a file".to_owned())) };
     let mut target = sqlite::create(partial.path())?;
     sqlite::copy_file(connection, &mut target, progress)?;
@@ -70,9 +90,7 @@ async fn into_file(
     state::open_again(&target, &facts.shape).await?;
     target.remove_meta(BACKUP).await?;
     facts.write(&target).await?;
-    renew_lists(&target).await?;
-    drop(target);
-    partial.replace(path)
+    renew_lists(&target).await
 }
 
 async fn into_postgres(
@@ -80,27 +98,26 @@ async fn into_postgres(
     client: tokio_postgres::Client,
     facts: &mut Facts,
     read: &[Sum],
-    overwrite: bool,
+    agreed: Option<Result<(), Failed>>,
     progress: &mut dyn Progress,
 ) -> Result<(), Failed> {
-    let target = make_room(client, |found| make_way(Ok(found), facts, overwrite, "the database")).await?;
+    let target = make_room(client, |found| make_way(Ok(found), facts, agreed, "the database")).await?;
     copy(source, &target, facts, progress).await?;
     compare(read, &sums(&target, facts, progress).await?)?;
     renew_lists(&target).await?;
     target.run("COMMIT").await
 }
 
-/// Whether what is there may go; if so, what is restored knows which ids were given.
+/// Whether what is there may go; if so, what is restored knows which ids were given. `agreed` is None where nobody has
+/// said that anything may.
 fn make_way(
     found: Result<Option<Facts>, Failed>,
     facts: &mut Facts,
-    overwrite: bool,
+    agreed: Option<Result<(), Failed>>,
     place: impl std::fmt::Display,
 ) -> Result<(), Failed> {
-    if let Ok(Some(gone)) = &found {
-        facts.pass(gone);
-    }
-    if overwrite { Ok(()) } else { refuse_used(found, place) }
+    facts.take_place_of(found.as_ref().ok().and_then(Option::as_ref));
+    refuse_used(found, place).or_else(|refused| agreed.unwrap_or(Err(refused)))
 }
 
 /// A transaction on a database in which a new store can be made: no server is there, and the old store, if `agreed`

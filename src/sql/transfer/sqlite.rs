@@ -1,5 +1,7 @@
 //! The SQLite side of a copy: connections without the server's threads, pages of rows, and the file as a whole.
 
+use std::fs::File;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -19,13 +21,26 @@ const STEP: i32 = 1_000;
 /// A store or a backup that is there.
 pub fn open(path: &Path) -> Result<Connection, Failed> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    open_with(path, flags).map_err(|failed| Failed::at(path, failed))
+    open_with(path, flags).map_err(|failed| Failed::at(path, why_not(path).unwrap_or(failed)))
 }
 
 /// Something that is only looked at; it may lie where nobody can write.
 pub fn open_to_read(path: &Path) -> Result<Connection, Failed> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    open_with(path, flags).map_err(|failed| Failed::at(path, failed))
+    open_with(path, flags).map_err(|failed| Failed::at(path, why_not(path).unwrap_or(failed)))
+}
+
+/// What the system has to say of a file that SQLite cannot open. Asked only then: closing a file takes SQLite's locks on
+/// it away.
+fn why_not(path: &Path) -> Option<Failed> {
+    let why = match path.metadata() {
+        Ok(found) if found.is_file() => File::open(path).err()?.to_string(),
+        Ok(found) if found.is_dir() => "this is a folder; name a file".to_owned(),
+        Ok(_) => "this is no file".to_owned(),
+        Err(error) if error.kind() == ErrorKind::NotFound => "there is no such file".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Some(Failed(why))
 }
 
 fn open_with(path: &Path, flags: OpenFlags) -> Result<Connection, Failed> {
