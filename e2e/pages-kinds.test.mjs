@@ -128,6 +128,21 @@ bothWays((journey, mark) => {
     assert.equal((await whole(made.id)).placeId, '1234', 'an edit keeps it')
   })
 
+  journey('the return key looks for what stands to be found, and then sends the form', async (t, options) => {
+    const page = await kinds.window(t, '/plants/new', options)
+    await fill(page, { Title: `Entered ${mark}` })
+    await control(page, 'Owner').selectOption({ label: 'Zoë' })
+    await page.getByLabel(/^Find: Place/).fill('Place 1234')
+    await page.getByLabel(/^Find: Place/).press('Enter')
+    await page.getByText('One was found.').waitFor()
+    assert.deepEqual(await kinds.named('/plants', 'title', `Entered ${mark}`), [], 'nothing was sent')
+    await control(page, 'Place').selectOption({ label: 'Place 1234' })
+    await control(page, 'Title').press('Enter')
+    await page.locator('form.stack').waitFor({ state: 'detached' })
+    const [made] = await kinds.named('/plants', 'title', `Entered ${mark}`)
+    assert.equal(made.placeId, '1234')
+  })
+
   journey('what is wrong in a value inside a value is told beside it', async (t, options) => {
     const page = await kinds.window(t, '/plants/new', options)
     await fill(page, { Title: '', Rating: '9', Price: '-1', Trace: 'x', Website: 'no', Contact: 'no', Extra: '{', Marks: '1\ntwo', Count: '1.5', Code: 'abc' })

@@ -58,6 +58,23 @@ test('what goes over to the next page is not called gone, and what is gone is', 
   assert.match(await struck.textContent(), /Edge A.*no longer in this list/s)
 })
 
+test('a row that has the focus is exchanged when the focus leaves it', async (t) => {
+  const name = person()
+  await create(name)
+  const page = await shop.window(t, `/users?q=${encodeURIComponent(name)}`)
+  await isLive(page)
+  await page.locator('main tbody').getByRole('link', { name }).first().focus()
+  const [{ id }] = await shop.named('/users', 'name', name)
+  const headers = { 'content-type': 'application/merge-patch+json', accept: 'application/json' }
+  assert.equal((await shop.fetch(`/users/${id}`, { method: 'PATCH', headers, body: JSON.stringify({ name: `${name} renamed` }) })).status, 200)
+  // The schema tells of new users alone.
+  await create(`${name} other`)
+  await page.locator('main tbody tr', { hasText: `${name} other` }).waitFor()
+  assert.deepEqual(await titles(page), [name, `${name} other`])
+  await page.getByRole('searchbox').focus()
+  await page.locator('main tbody tr', { hasText: `${name} renamed` }).waitFor()
+})
+
 test('a list without a subscription is as it is', async (t) => {
   const page = await shop.window(t, '/products')
   assert.equal(await page.locator('[data-live]').count(), 0)
