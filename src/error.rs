@@ -66,6 +66,11 @@ impl Violation {
 }
 
 impl Error {
+    /// Whether it may have happened all the same.
+    pub fn is_unsure(&self) -> bool {
+        matches!(self, Error::Unavailable { reason, .. } if reason == UNSURE)
+    }
+
     pub fn internal(cause: impl fmt::Display) -> Self {
         Error::Internal { cause: cause.to_string() }
     }

@@ -47,5 +47,7 @@ pub fn run(matches: &ArgMatches, registry: &Registry) -> Result<(), Failure> {
         stores::run(async { transfer::restore(file, &to, &application, overwrite, &mut bar()).await })?;
     let done = done.map_err(Failure::run)?;
     let of = done.at.map(|at| format!(", as they were at {at}")).unwrap_or_default();
-    say(&format!("{to}: {} records restored{of}\n", grouped(done.records)))
+    let own = "\nThis is another store than the one that was put aside: its backups need a file or folder of their own.";
+    let own = if done.is_another { own } else { "" };
+    say(&format!("{to}: {} records restored{of}{own}\n", grouped(done.records)))
 }

@@ -8,7 +8,7 @@ use crate::app::App;
 use crate::config::Config;
 use crate::data::export::told;
 use crate::data::progress::Whole;
-use crate::engine::{Engine, Registry, Step};
+use crate::engine::{Engine, Long, Registry, Step};
 use crate::error::Error;
 use crate::fake::Fakes;
 use crate::model::digits::grouped;
@@ -17,6 +17,8 @@ use crate::sql::transfer::{self, Place};
 
 /// Records that are sent at once.
 const TOGETHER: usize = 500;
+
+const NOTHING: &str = "no record was made up";
 
 pub fn command() -> Command {
     let fake = Arg::new("fake")
@@ -60,14 +62,18 @@ async fn fill(
     let base = |table: &str| last_ids.iter().find(|(name, _)| name == table).map_or(0, |(_, last)| *last);
     let bases = model.records.iter().map(|record| base(&record.table)).collect();
     let fakes = Fakes::new(&model, seed, count, bases).map_err(Failure::run)?;
-    let written = write(&engine, &fakes, count).await;
-    written.map_err(|why| Failure::run(format_args!("{place}: no record was made up: {why}")))
+    let failed = |outcome: &str, why: String| Failure::run(format_args!("{place}: {outcome}: {why}"));
+    let all = fakes.order.len() as u64 * count.unsigned_abs();
+    let long = write(&engine, &fakes, count, all).await.map_err(|why| failed(NOTHING, why))?;
+    long.commit().await.map_err(|error| {
+        failed(if error.is_unsure() { "look before you run it again" } else { NOTHING }, told(error))
+    })?;
+    Ok(all)
 }
 
-/// All of them or none; gives how many there are.
-async fn write(engine: &Engine, fakes: &Fakes<'_>, count: i64) -> Result<u64, String> {
+/// All of them, to be committed.
+async fn write<'e>(engine: &'e Engine, fakes: &Fakes<'_>, count: i64, all: u64) -> Result<Long<'e>, String> {
     let mut bar = bar();
-    let all = fakes.order.len() as u64 * count.unsigned_abs();
     bar.begin("making up", "records", Whole::Rows(all));
     let mut long = engine.begin().await.map_err(told)?;
     for record in fakes.order.iter().copied() {
@@ -86,6 +92,5 @@ async fn write(engine: &Engine, fakes: &Fakes<'_>, count: i64) -> Result<u64, St
             }
         }
     }
-    long.commit().await.map_err(told)?;
-    Ok(all)
+    Ok(long)
 }

@@ -16,7 +16,7 @@ use super::source::Source;
 use super::upsert::By;
 use super::{Inventory, Resource};
 use crate::engine::{Arrival, Engine, ListAct, Long, OnList, Operation, Outcome, Selection, Step};
-use crate::error::{Error, UNSURE};
+use crate::error::Error;
 use crate::model::digits::grouped;
 use crate::model::naming::label;
 use crate::model::{FieldId, Kind, TypeId};
@@ -164,8 +164,8 @@ impl<'a> Pass<'a> {
             return Err(self.refusal());
         }
         long.commit().await.map_err(|error| {
-            let is_unsure = matches!(&error, Error::Unavailable { reason, .. } if reason == UNSURE);
-            let outcome = if is_unsure { "look before you import it again" } else { "nothing was imported" };
+            let outcome =
+                if error.is_unsure() { "look before you import it again" } else { "nothing was imported" };
             vec![format!("{outcome}: {}", told(error))]
         })?;
         Ok(Ended::Committed)

@@ -110,6 +110,14 @@ fn what_was_restored_elsewhere_has_backups_of_its_own() {
             keep(place);
         }
         assert_eq!(site.files("kept").len(), 3, "{on:?}");
+        // What has moved lives on: whatever comes in the place that it left is another store.
+        let moved = site.place(on.other(), "moved");
+        site.must(&["move", "app", "--to", &moved.target()], &one);
+        let said = site.must(&["restore", "aside.db", "app", "--overwrite"], &one);
+        assert!(said.contains("another store than the one"), "{said}");
+        keep(&one);
+        keep(&moved);
+        assert_eq!(site.files("kept").len(), 4, "{on:?}");
     }
 }
 
@@ -135,7 +143,8 @@ fn a_file_gives_way_to_a_newer_backup_of_the_same_store_alone() {
     for (name, store) in [("aside.db", &other), ("notes.txt", &store), ("store/trefoil.db", &store)] {
         let before = super::site::bytes(&site.path(name));
         let refused = site.refused(&["backup", "app", "--to", name], store);
-        assert!(refused.contains("is no backup of this store"), "{refused}");
+        let what = if name == "aside.db" { "is a backup of another store" } else { "is no backup" };
+        assert!(refused.contains(what), "{refused}");
         assert_eq!(super::site::bytes(&site.path(name)), before);
     }
 }

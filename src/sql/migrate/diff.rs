@@ -137,7 +137,7 @@ fn column<'a>(pairs: &Pairs<'a>, table: &'a Table, old: &'a Column, new: &'a Col
     let mut list = Vec::new();
     if old.field != new.field {
         list.push(What::RenamedField { old });
-    } else if old.column != new.column {
+    } else if old.column != new.column && pairs.same_form(&old.form, &new.form) {
         list.push(What::MovedField { new });
     }
     if !pairs.same_form(&old.form, &new.form) {

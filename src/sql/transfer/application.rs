@@ -21,7 +21,7 @@ impl Application {
     }
 
     /// As a start would judge the store; whatever does not fit is named, and then `way_on`.
-    pub async fn refuse_foreign(&self, end: &End, way_on: &str) -> Result<(), Failed> {
+    pub async fn refuse_unfit(&self, end: &End, way_on: &str) -> Result<(), Failed> {
         let Application { model, shape } = self;
         let unfit = match end {
             End::Sqlite(connection) => copying::unfit_sqlite(connection, model, shape)?,

@@ -145,8 +145,11 @@ pub fn label(path: &Path) -> Option<(String, Label)> {
 }
 
 fn refuse_foreign(path: &Path, store: &str) -> Result<(), Failed> {
-    if !path.exists() || label(path).is_some_and(|(of, _)| of == store) {
-        return Ok(());
-    }
-    Err(Failed::at(path, "this file is there already and is no backup of this store: name another one"))
+    let what = match label(path) {
+        Some((of, _)) if of == store => return Ok(()),
+        None if !path.exists() => return Ok(()),
+        Some(_) => "a backup of another store",
+        None => "no backup",
+    };
+    Err(Failed::at(path, format!("this file is there already and is {what}: name another one")))
 }

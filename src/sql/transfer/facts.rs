@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::end::End;
-use super::{Failed, Place, state};
+use super::state::{ARRIVING, CAME, MOVED};
+use super::{Failed, Place};
 use crate::sql::migrate::{FORMAT, StoredModel};
 
 /// On record about one store in one place, and so not taken along.
-const STAYS: [&str; 8] =
-    ["numbering", "seeding", "pruning", "seeded", state::MOVED, state::ARRIVING, state::CAME, BACKUP];
+const STAYS: [&str; 8] = ["numbering", "seeding", "pruning", "seeded", MOVED, ARRIVING, CAME, BACKUP];
 /// Which store it is, and the one at the beginning of those that it was restored from.
 pub const STORE: &str = "store";
 const LINE: &str = "line";
@@ -87,13 +87,14 @@ impl Facts {
     }
 
     /// Of a backup that is restored. In the place of a store of the same line it goes on as that one, and ids that were
-    /// given since are given to nobody else. Elsewhere it is another store than the one that was put aside: that may
-    /// live on, with backups of its own.
+    /// given since are given to nobody else. Elsewhere, and where that one lives on elsewhere, it is another store than
+    /// the one that was put aside, with backups of its own.
     pub fn take_place_of(&mut self, gone: Option<&Facts>) {
         let line = self.line().to_owned();
         let gone = gone.filter(|gone| gone.line() == line);
+        let ended = gone.filter(|gone| ![MOVED, ARRIVING].iter().any(|mark| gone.meta.contains_key(*mark)));
         let new = || uuid::Uuid::new_v4().simple().to_string();
-        self.meta.insert(STORE.to_owned(), gone.map_or_else(new, |gone| gone.store().to_owned()));
+        self.meta.insert(STORE.to_owned(), ended.map_or_else(new, |gone| gone.store().to_owned()));
         self.meta.insert(LINE.to_owned(), line);
         let Some(gone) = gone else { return };
         for (table, last) in &mut self.counters {

@@ -52,7 +52,7 @@ pub async fn move_store(
     if facts.meta.contains_key(ARRIVING) {
         return Err(Failed(format!("{from}: a move into this store was not finished")));
     }
-    let judged = application.refuse_foreign(&source.end, WAY_ON).await;
+    let judged = application.refuse_unfit(&source.end, WAY_ON).await;
     judged.map_err(|failed| failed.while_doing(from))?;
     let passage = Passage::begin(&to.to_string());
     let arriving = Passage { other: from.to_string(), ..passage.clone() };

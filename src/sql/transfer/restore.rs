@@ -21,6 +21,8 @@ pub struct Restored {
     pub rows: u64,
     /// When the backup was begun, if it says so.
     pub at: Option<String>,
+    /// It is not the store that was put aside: that may live on elsewhere.
+    pub is_another: bool,
 }
 
 /// Puts the store in `file`, a backup or another store's file, into `to`. Nothing gives way to what the application
@@ -44,18 +46,24 @@ pub async fn restore(
         compare(&label.sums, &read)
             .map_err(|failed| Failed::at(file, format!("the backup is damaged: {failed}")))?;
     }
-    let judged = application.refuse_foreign(&source, WAY_ON).await;
-    let agreed = overwrite.then(|| judged.map_err(|failed| Failed::at(file, failed)));
+    let verdict = match overwrite {
+        true => {
+            Some(application.refuse_unfit(&source, WAY_ON).await.map_err(|failed| Failed::at(file, failed)))
+        }
+        false => None,
+    };
+    let backed_up = facts.store().to_owned();
     facts.begin_epoch(label.as_ref().map_or(facts.last_change, |label| label.sure))?;
     match to {
-        Place::File(path) => into_file(&source, path, &mut facts, &read, agreed, progress).await?,
+        Place::File(path) => into_file(&source, path, &mut facts, &read, verdict, progress).await?,
         Place::Postgres(url) => {
             let client = crate::sql::postgres::alone(url).await.map_err(Failed)?;
-            into_postgres(&source, client, &mut facts, &read, agreed, progress).await?;
+            into_postgres(&source, client, &mut facts, &read, verdict, progress).await?;
         }
     }
     let (records, rows) = (records(&facts, &read), read.iter().map(|sum| sum.rows).sum());
-    Ok(Restored { records, rows, at: label.map(|label| label.at) })
+    let is_another = facts.store() != backed_up;
+    Ok(Restored { records, rows, at: label.map(|label| label.at), is_another })
 }
 
 async fn into_file(
@@ -63,11 +71,11 @@ async fn into_file(
     path: &Path,
     facts: &mut Facts,
     read: &[Sum],
-    agreed: Option<Result<(), Failed>>,
+    verdict: Option<Result<(), Failed>>,
     progress: &mut dyn Progress,
 ) -> Result<(), Failed> {
     let _lock = lock(path)?;
-    make_way(held_in(path).await, facts, agreed, path.display())?;
+    make_way(held_in(path).await, facts, verdict, path.display())?;
     let partial = Partial::beside(path)?;
     let written = write_file(source, &partial, facts, read, progress).await;
     written.map_err(|failed| failed.while_doing(path.display()))?;
@@ -98,26 +106,26 @@ async fn into_postgres(
     client: tokio_postgres::Client,
     facts: &mut Facts,
     read: &[Sum],
-    agreed: Option<Result<(), Failed>>,
+    verdict: Option<Result<(), Failed>>,
     progress: &mut dyn Progress,
 ) -> Result<(), Failed> {
-    let target = make_room(client, |found| make_way(Ok(found), facts, agreed, "the database")).await?;
+    let target = make_room(client, |found| make_way(Ok(found), facts, verdict, "the database")).await?;
     copy(source, &target, facts, progress).await?;
     compare(read, &sums(&target, facts, progress).await?)?;
     renew_lists(&target).await?;
     target.run("COMMIT").await
 }
 
-/// Whether what is there may go; if so, what is restored knows which ids were given. `agreed` is None where nobody has
+/// Whether what is there may go; if so, what is restored knows which ids were given. There is no verdict where nobody has
 /// said that anything may.
 fn make_way(
     found: Result<Option<Facts>, Failed>,
     facts: &mut Facts,
-    agreed: Option<Result<(), Failed>>,
+    verdict: Option<Result<(), Failed>>,
     place: impl std::fmt::Display,
 ) -> Result<(), Failed> {
     facts.take_place_of(found.as_ref().ok().and_then(Option::as_ref));
-    refuse_used(found, place).or_else(|refused| agreed.unwrap_or(Err(refused)))
+    refuse_used(found, place).or_else(|refused| verdict.unwrap_or(Err(refused)))
 }
 
 /// A transaction on a database in which a new store can be made: no server is there, and the old store, if `agreed`
