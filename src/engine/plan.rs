@@ -314,7 +314,7 @@ fn test(model: &Model, record: &RecordType, condition: &Condition) -> Result<Tes
         (Op::Eq, Value::Null) => Ok(Test::IsNull { field: id }),
         (Op::Ne, Value::Null) => Ok(Test::NotNull { field: id }),
         (Op::Lt | Op::Lte | Op::Gt | Op::Gte | Op::Contains | Op::In, Value::Null) => {
-            let message = format!("`{}` cannot be compared with null in this way", field.name);
+            let message = format!("`{}` cannot be compared with null in this way", field.input_name);
             Err(vec![Violation::new(&field.input_name, "NULL", message)])
         }
         (Op::In, Value::List(items)) => one_of(model, id, field, items),

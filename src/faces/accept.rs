@@ -125,12 +125,13 @@ pub fn codings<'a>(
     })
 }
 
-/// `0`, `1`, `0.5`, `0.125`, `1.000`, and more digits than there should be, or quotes. What is no quality says nothing:
+/// `0`, `1`, `0.5`, `0.125`, `1.000`, and `.5`, more digits than there should be, or quotes. What is no quality says nothing:
 /// whoever named a form and failed at a number wants that form all the same.
 fn parse_quality(text: &str) -> Quality {
     let text = text.trim_matches('"');
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    if whole != "0" || !fraction.bytes().all(|b| b.is_ascii_digit()) {
+    let is_below_one = whole == "0" || (whole.is_empty() && !fraction.is_empty());
+    if !is_below_one || !fraction.bytes().all(|b| b.is_ascii_digit()) {
         return BEST;
     }
     let thousandths =
@@ -184,6 +185,7 @@ mod tests {
             (&["rubbish, text/plain"], both, Some("text/plain")),
             (&["text/plain;q=2, application/json;q=0.1"], both, Some("text/plain")),
             (&["text/plain;q=1.0000, application/json;q=0.9"], both, Some("text/plain")),
+            (&["text/plain;q=.4, application/json;q=.5"], both, Some("application/json")),
             (&["text/plain;q=\"0.5\", application/json;q=0.4"], both, Some("text/plain")),
             (&["text/plain;q=0.00001"], both, Some("text/plain")),
             (&["text/plain;q=0.0000"], both, None),

@@ -10,7 +10,7 @@ use axum::extract::{DefaultBodyLimit, MatchedPath, Request};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use futures_util::future::BoxFuture;
-use http::header::{ALLOW, CONNECTION, CONTENT_TYPE};
+use http::header::{ACCESS_CONTROL_REQUEST_METHOD, ALLOW, CONNECTION, CONTENT_TYPE};
 use http::{HeaderValue, Method, StatusCode};
 use http_body::Body as _;
 use tower::{Layer, ServiceExt, service_fn};
@@ -210,7 +210,12 @@ impl Foundation {
 
     /// What other sites' pages may know of the answer is said around everything that refuses.
     async fn answer_elsewhere(&self, request: Request, client: Client, came: Came, way: Way<'_>) -> Response {
-        let Some(cors) = &self.cors else { return self.guard(request, client, came, way).await };
+        // The layer takes every OPTIONS for a preflight.
+        let is_plain = request.method() == Method::OPTIONS
+            && !request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
+        let Some(cors) = self.cors.as_ref().filter(|_| !is_plain) else {
+            return self.guard(request, client, came, way).await;
+        };
         let mut guarded = Some((client, came, way));
         let service = service_fn(|request| {
             let (client, came, way) = guarded.take().expect("a request is answered once");

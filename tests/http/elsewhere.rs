@@ -54,6 +54,9 @@ async fn a_listed_origin_may_read_and_write() {
         preflight.field("access-control-allow-methods").is_some_and(|methods| methods.contains("DELETE"))
     );
     assert!(preflight.field("x-request-id").is_some());
+    let plain = server.ask(&format!("OPTIONS /echo|Origin: {OTHER}"), "").await;
+    assert_eq!(plain.status, 204);
+    assert!(plain.field("allow").is_some_and(|allow| allow.contains("OPTIONS")), "{plain:?}");
 
     let write = server.ask(&format!("POST /echo|Origin: {OTHER}|Sec-Fetch-Site: cross-site"), "x").await;
     write.is(200, "x");

@@ -9,6 +9,7 @@ use crate::engine::plain::Expected;
 use crate::engine::{Engine, Key, ListAct, Operation};
 use crate::error::{Error, Result};
 use crate::faces::resources::ask::Ask;
+use crate::faces::resources::form::ENTER;
 use crate::faces::resources::pairs::Pairs;
 use crate::faces::resources::plain::{Confirmed, List};
 use crate::faces::resources::write::Finished;
@@ -32,7 +33,8 @@ pub fn key(named: Option<Key>, head: &Parts, own: Option<&str>, pairs: &Pairs) -
         own.filter(|own| (1..=LONGEST).contains(&own.len()) && own.bytes().all(|b| b.is_ascii_graphic()))?;
     let mut hash = Xxh3::new();
     hash.update(format!("{} {}", head.method, head.uri.path()).as_bytes());
-    for (name, text) in pairs {
+    // By the return key or by the button: it is the same form.
+    for (name, text) in pairs.iter().filter(|(name, _)| name != ENTER) {
         hash.update(format!("\n{} {} {name}={text}", name.len(), text.len()).as_bytes());
     }
     let fingerprint = hash.digest128();
@@ -80,6 +82,7 @@ mod tests {
             key(None, &head, Some(own), &pairs)
         };
         assert_eq!(of("k", &[("a", "b")]), of("k", &[("a", "b")]));
+        assert_eq!(of("k", &[("a", "b")]), of("k", &[("-enter", ""), ("a", "b")]));
         assert_ne!(of("k", &[("a", "b")]), of("k", &[("a", "c")]));
         assert_ne!(of("k", &[("a", "b")]), of("l", &[("a", "b")]));
         assert_ne!(of("k", &[("a", "b\n1 1 c=d")]), of("k", &[("a", "b"), ("c", "d")]));

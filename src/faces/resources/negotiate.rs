@@ -121,8 +121,11 @@ impl Offers {
         // A wildcard beside JSON that is spelled out asks for nothing else.
         let overruled = offer != Wanted::Json && self.0.contains(&Wanted::Json) && accept.names(JSON);
         let counts = named || !(offer.must_be_named() || overruled);
-        // Lines are given only where they are preferred: that they are spelled out and JSON is not breaks no tie.
-        let is_level = offer == Wanted::Json && self.0.contains(&Wanted::Lines);
+        // Lines are given only where they are preferred: that they are spelled out and JSON is not breaks no tie. Beside
+        // a page that is spelled out as well, a wildcard is no wish for JSON.
+        let is_level = offer == Wanted::Json
+            && self.0.contains(&Wanted::Lines)
+            && !(self.0.contains(&Wanted::Page) && accept.names(Wanted::Page.media()));
         let named = named || (is_level && accept.names(Wanted::Lines.media()));
         (if counts { accept.quality(offer.media()) } else { 0 }, named)
     }
@@ -176,6 +179,7 @@ mod tests {
             ("text/plain;q=0.5, */*", [Some(Page), Some(Json), Some(Json), Some(Json)]),
             ("text/plain, text/html;q=0.5", [Some(Page), Some(Lines), Some(Lines), Some(Lines)]),
             ("text/plain, */*", [Some(Page), Some(Json), Some(Json), Some(Json)]),
+            ("text/html, text/plain, */*", [Some(Page), Some(Lines), Some(Lines), Some(Json)]),
             ("text/plain, text/html", [Some(Page), Some(Lines), Some(Lines), Some(Lines)]),
             ("application/*;q=0.5, text/plain;q=0.5", [Some(Json); 4]),
             ("application/*;q=0.4, text/plain;q=0.5", [Some(Json), Some(Lines), Some(Lines), Some(Lines)]),

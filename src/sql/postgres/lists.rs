@@ -11,6 +11,8 @@ use crate::model::{Cell, Stored};
 use crate::sql::lists::{Head, Text, absent, no_such, weight_of};
 use crate::sql::select::Parameter;
 
+/// What a value is taken to weigh before one was seen.
+const EACH: usize = 256;
 /// How many values are read at once, before it is known what they weigh, and at most.
 const FIRST: i64 = 256;
 const MOST: i64 = 10_000;
@@ -171,7 +173,8 @@ impl List<'_> {
         let Place { mut after, until } = from.unwrap_or(Place { after: i64::MIN, until: self.head.next });
         let sql = "SELECT value, position FROM trefoil_list_values \
                    WHERE list = $1 AND position > $2 AND position < $3 ORDER BY position LIMIT $4";
-        let (mut weight, mut seen, mut most) = (0, 0, FIRST);
+        let (mut weight, mut seen) = (0, 0);
+        let mut most = i64::try_from(bytes / EACH).unwrap_or(FIRST).clamp(1, FIRST);
         loop {
             let mut found = 0;
             let bound = [self.head.id, after, until, most].map(Parameter::integer);

@@ -119,7 +119,7 @@ fn body() -> Json {
     })
 }
 
-const WRITES: [&str; 2] = ["If-Match", "Idempotency-Key"];
+const WRITES: [&str; 3] = ["If-Match", "If-None-Match", "Idempotency-Key"];
 
 /// How refusals are said at the list itself; below it they are always texts.
 fn voice(list: &PlainList) -> Voice {
