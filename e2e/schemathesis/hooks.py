@@ -46,6 +46,13 @@ def leave_out_nothing(case):
             del case.query[name]
 
 
+def lead_somewhere(case):
+    """A link that Schemathesis makes up by itself takes a reference to nothing for the id `None`; 0 is no record's."""
+    for name, value in list((case.path_parameters or {}).items()):
+        if value in (None, "None"):
+            case.path_parameters[name] = "0"
+
+
 def accept(case):
     is_form = case.method.upper() == "GET" and FORM.search(case.operation.path)
     return "text/html" if is_form else "application/json"
@@ -60,6 +67,7 @@ def before_call(ctx, case, kwargs):
     """
     case.headers["Accept"] = accept(case)
     leave_out_nothing(case)
+    lead_somewhere(case)
     for name, value in list((case.headers or {}).items()):
         if not isinstance(value, str):
             continue
