@@ -185,7 +185,7 @@ mod tests {
             (&["rubbish, text/plain"], both, Some("text/plain")),
             (&["text/plain;q=2, application/json;q=0.1"], both, Some("text/plain")),
             (&["text/plain;q=1.0000, application/json;q=0.9"], both, Some("text/plain")),
-            (&["text/plain;q=.4, application/json;q=.5"], both, Some("application/json")),
+            (&["text/plain;q=.5, application/json;q=.4"], both, Some("text/plain")),
             (&["text/plain;q=\"0.5\", application/json;q=0.4"], both, Some("text/plain")),
             (&["text/plain;q=0.00001"], both, Some("text/plain")),
             (&["text/plain;q=0.0000"], both, None),
