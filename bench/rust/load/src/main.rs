@@ -15,6 +15,8 @@ mod subscription;
 
 use std::time::{Duration, Instant};
 
+use mio::{Events, Poll};
+
 pub type Failed = Box<dyn std::error::Error>;
 
 const USAGE: &str = "usage: load requests|waves PORT CONNECTIONS SECONDS SCRIPT | load subscribers PORT COUNT SECONDS ws|sse WINDOW";
@@ -38,6 +40,18 @@ fn main() -> Result<(), Failed> {
     };
     println!("{said}");
     Ok(())
+}
+
+/// What has arrived, asked for again and again until the patience is over: a load that slept would have to be woken, and the
+/// kernel charges whoever sends to a sleeper for it. The floors answer so fast that theirs never sleeps.
+pub fn arrivals(poll: &mut Poll, events: &mut Events, patience: Duration) -> std::io::Result<()> {
+    let began = Instant::now();
+    loop {
+        poll.poll(events, Some(Duration::ZERO))?;
+        if !events.is_empty() || began.elapsed() > patience {
+            return Ok(());
+        }
+    }
 }
 
 /// The value below which that share of the sorted ones lies.

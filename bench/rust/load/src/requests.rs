@@ -6,7 +6,7 @@ use mio::{Events, Poll, Token};
 
 use crate::connection::{Answered, Connection};
 use crate::script::{Asked, Kind};
-use crate::{Failed, micros_since, percentile};
+use crate::{Failed, arrivals, micros_since, percentile};
 
 /// Longer than any right answer takes, on a busy machine too.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -106,7 +106,7 @@ impl<'a> Load<'a> {
     /// Waits until some have their answer.
     fn answered(&mut self) -> Result<Vec<usize>, Failed> {
         let mut events = Events::with_capacity(1024);
-        self.poll.poll(&mut events, Some(PATIENCE))?;
+        arrivals(&mut self.poll, &mut events, PATIENCE)?;
         if events.is_empty() {
             return Err("no answer for a minute".into());
         }

@@ -8,7 +8,7 @@ use mio::{Events, Poll, Token};
 use crate::connection::{Answered, Connection};
 use crate::script::{Asked, Kind};
 use crate::subscription::{MARK, Subscription, Transport};
-use crate::{Failed, micros_since, percentile};
+use crate::{Failed, arrivals, micros_since, percentile};
 
 /// How long all subscribers may take to get an event.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -120,7 +120,7 @@ impl Crowd {
 
     fn step(&mut self, patience: Duration) -> Result<(), Failed> {
         let mut events = Events::with_capacity(1024);
-        self.poll.poll(&mut events, Some(patience))?;
+        arrivals(&mut self.poll, &mut events, patience)?;
         if events.is_empty() && patience == PATIENCE {
             return Err("an event did not reach every subscriber".into());
         }
