@@ -104,25 +104,34 @@ impl Wire {
 
     /// Clears as much of the input for hyper as its phase allows.
     fn clear(&mut self) {
-        match &mut self.phase {
+        match self.phase {
             Phase::Head => self.clear_head(),
+            Phase::Length(_) | Phase::Chunked(_) => self.clear_body(),
+            Phase::Nonsense | Phase::Refused => self.input.clear(),
+        }
+    }
+
+    /// What follows that is cleared already.
+    fn clear_body(&mut self) {
+        let rest = &self.input[self.cleared..];
+        match &mut self.phase {
             Phase::Length(left) => {
-                let step = cmp::min(*left, self.input.len() as u64);
+                let step = cmp::min(*left, rest.len() as u64);
                 *left -= step;
-                self.cleared = step as usize;
+                self.cleared += step as usize;
                 if *left == 0 {
                     self.expect_head();
                 }
             }
             Phase::Chunked(chunks) => {
-                self.cleared = chunks.pass(&self.input);
+                self.cleared += chunks.pass(rest);
                 if *chunks == Chunks::End {
                     self.expect_head();
                 } else if *chunks == Chunks::Malformed {
                     self.phase = Phase::Nonsense;
                 }
             }
-            Phase::Nonsense | Phase::Refused => self.input.clear(),
+            Phase::Head | Phase::Nonsense | Phase::Refused => (),
         }
     }
 
@@ -145,9 +154,8 @@ impl Wire {
                     Framing::Chunked => Phase::Chunked(Chunks::Start),
                 };
                 self.cleared = length;
-                if body == Framing::Length(0) {
-                    self.expect_head();
-                }
+                // Together with its head: each reading costs hyper a buffer.
+                self.clear_body();
                 self.announce(None);
             }
             Head::Refused(problem) => self.refuse(problem),
