@@ -29,7 +29,7 @@ const SHARE: usize = 4;
 
 /// Memory of an answer beside its bytes, and of a header beside its name and value.
 const BYTES_EACH: usize = 256;
-const BYTES_PER_HEADER: usize = 64;
+const BYTES_PER_HEADER: usize = 128;
 
 /// What decides an answer, beside the data and the schema: which face, and what the request says to it.
 pub struct Asked<'a> {
@@ -87,29 +87,27 @@ impl Made {
 /// An answer that needs nothing more than to be sent.
 #[derive(Debug, Clone)]
 struct Kept {
-    headers: Arc<[(HeaderName, HeaderValue)]>,
+    headers: Arc<HeaderMap>,
     body: Bytes,
 }
 
 impl Kept {
     /// The body is copied: what it was written into may be many times as large.
     fn of(headers: &HeaderMap, body: &[u8]) -> Kept {
-        let headers = headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        let headers = Arc::new(headers::ready(headers.clone()));
         Kept { headers, body: Bytes::copy_from_slice(body) }
     }
 
     /// The answer, or nothing but the news that the client has it.
     fn respond(self, asking: &HeaderMap) -> Response {
-        let mut response = headers::roomy(Body::from(self.body));
-        for (name, value) in self.headers.iter() {
-            response.headers_mut().append(name.clone(), value.clone());
-        }
+        let mut response = Response::new(Body::from(self.body));
+        *response.headers_mut() = HeaderMap::clone(&self.headers);
         tags::unless_known(asking, response)
     }
 
     fn bytes(&self) -> usize {
         let header =
-            |(name, value): &(HeaderName, HeaderValue)| name.as_str().len() + value.len() + BYTES_PER_HEADER;
+            |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len() + BYTES_PER_HEADER;
         self.body.len() + self.headers.iter().map(header).sum::<usize>() + BYTES_EACH
     }
 }

@@ -1,13 +1,13 @@
 //! The `Idempotency-Key` header: which key, and what makes two requests the same one.
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::problem::Problem;
 use crate::engine::Key;
 
 /// Where it stands.
-pub const HEADER: &str = "idempotency-key";
+pub const HEADER: HeaderName = HeaderName::from_static("idempotency-key");
 
 const LONGEST: usize = 255;
 

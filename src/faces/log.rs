@@ -88,14 +88,14 @@ impl Ticket {
     }
 
     fn write_line(&self, status: u16, ms: f64) {
-        let (method, id, bytes) = (self.method.as_str(), self.id.as_str(), self.bytes);
+        let (method, bytes, id) = (self.method.as_str(), self.bytes, || self.id.as_str());
         let client = self.client.map(tracing::field::display);
         let path = self.uri.path();
         let path = &path[..path.floor_char_boundary(PATH_SHOWN)];
         if is_probe(path) {
-            tracing::debug!(method, path, status, ms, bytes, request_id = id, client, "request");
+            tracing::debug!(method, path, status, ms, bytes, request_id = id(), client, "request");
         } else {
-            tracing::info!(method, path, status, ms, bytes, request_id = id, client, "request");
+            tracing::info!(method, path, status, ms, bytes, request_id = id(), client, "request");
         }
     }
 }

@@ -1,9 +1,11 @@
 //! GraphQL over HTTP, outwards: the media type that was asked for, and the status that goes with it.
 
+use std::sync::LazyLock;
+
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, VARY};
-use http::{HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 
 use super::Reply;
 use super::failure::{self, Failure};
@@ -40,10 +42,13 @@ impl Media {
         Some(if named || plain == 0 { Media::Response } else { Media::Json })
     }
 
-    fn content_type(self) -> HeaderValue {
+    fn headers(self) -> HeaderMap {
+        static RESPONSE: LazyLock<HeaderMap> =
+            LazyLock::new(|| ready("application/graphql-response+json; charset=utf-8"));
+        static JSON: LazyLock<HeaderMap> = LazyLock::new(|| ready("application/json; charset=utf-8"));
         match self {
-            Media::Response => HeaderValue::from_static("application/graphql-response+json; charset=utf-8"),
-            Media::Json => HeaderValue::from_static("application/json; charset=utf-8"),
+            Media::Response => RESPONSE.clone(),
+            Media::Json => JSON.clone(),
         }
     }
 
@@ -89,17 +94,20 @@ pub fn rejection(failures: &[Failure]) -> Vec<u8> {
 }
 
 fn written(status: StatusCode, media: Media, body: Vec<u8>) -> Response {
-    let mut response = headers::roomy(Body::from(body));
+    let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, media.content_type());
-    response.headers_mut().insert(VARY, ACCEPT.into());
+    *response.headers_mut() = media.headers();
     response
+}
+
+fn ready(media: &'static str) -> HeaderMap {
+    let own = [(CONTENT_TYPE, HeaderValue::from_static(media)), (VARY, ACCEPT.into())];
+    headers::ready(HeaderMap::from_iter(own))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::HeaderMap;
 
     #[test]
     fn the_client_chooses_the_media_type() {

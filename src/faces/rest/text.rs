@@ -32,25 +32,28 @@ struct Prepared {
 }
 
 enum Content {
-    Text { bytes: Bytes, tag: HeaderValue },
+    Text(Text),
     View(String),
+}
+
+struct Text {
+    bytes: Bytes,
+    tag: String,
+    headers: HeaderMap,
 }
 
 impl TextPath {
     pub fn add(&mut self, endpoint: &TextEndpoint) {
+        let cache = endpoint.cache.as_deref().and_then(|cache| HeaderValue::from_str(cache).ok());
         let content = match &endpoint.reply {
-            Reply::Text(text) => Content::Text {
-                bytes: Bytes::from(text.clone()),
-                tag: HeaderValue::from_str(&format!("\"{:016x}\"", xxh3_64(text.as_bytes())))
-                    .expect("hexadecimal digits in quotes"),
-            },
+            Reply::Text(text) => Content::Text(Text::new(text, cache.as_ref())),
             Reply::View(name) => Content::View(name.clone()),
         };
         self.answers.push(Prepared {
             methods: endpoint.methods.clone(),
             content,
             print: endpoint.print.clone(),
-            cache: endpoint.cache.as_deref().and_then(|cache| HeaderValue::from_str(cache).ok()),
+            cache,
         });
     }
 
@@ -75,7 +78,10 @@ impl TextPath {
     /// The same, where it is a text and nothing is printed.
     pub fn answer_at_once(&self, method: &Method, headers: &HeaderMap) -> Option<Response> {
         let prepared = self.of(method).filter(|prepared| prepared.print.is_none())?;
-        if method == Method::OPTIONS { None } else { prepared.text(method, headers) }
+        match &prepared.content {
+            Content::Text(text) if method != Method::OPTIONS => Some(text.sent(method, headers)),
+            Content::Text(_) | Content::View(_) => None,
+        }
     }
 
     /// HEAD follows GET unless it has an answer of its own.
@@ -101,6 +107,26 @@ impl TextPath {
     }
 }
 
+impl Text {
+    fn new(text: &str, cache: Option<&HeaderValue>) -> Text {
+        let tag = format!("\"{:016x}\"", xxh3_64(text.as_bytes()));
+        let own = [(CONTENT_TYPE, TEXT), (ETAG, tag.parse().expect("hexadecimal digits in quotes"))];
+        let cache = cache.map(|cache| (CACHE_CONTROL, cache.clone()));
+        let headers = headers::ready(own.into_iter().chain(cache).collect());
+        Text { bytes: Bytes::from(text.to_owned()), tag, headers }
+    }
+
+    fn sent(&self, method: &Method, asking: &HeaderMap) -> Response {
+        let is_read = method == Method::GET || method == Method::HEAD;
+        if is_read && let Err(problem) = tags::allow(asking, Some(&self.tag)) {
+            return problem.voice(Voice::Text).into_response();
+        }
+        let mut response = Response::new(Body::from(self.bytes.clone()));
+        *response.headers_mut() = self.headers.clone();
+        if is_read { tags::unless_known(asking, response) } else { response }
+    }
+}
+
 impl Prepared {
     fn takes(&self, method: &str) -> bool {
         match &self.methods {
@@ -119,28 +145,9 @@ impl Prepared {
             print(line.clone()).await;
         }
         match &self.content {
-            Content::Text { bytes, tag } => self.sent(method, headers, bytes, tag),
+            Content::Text(text) => text.sent(method, headers),
             Content::View(name) => self.kept(view(name)),
         }
-    }
-
-    fn text(&self, method: &Method, headers: &HeaderMap) -> Option<Response> {
-        match &self.content {
-            Content::Text { bytes, tag } => Some(self.sent(method, headers, bytes, tag)),
-            Content::View(_) => None,
-        }
-    }
-
-    fn sent(&self, method: &Method, asking: &HeaderMap, bytes: &Bytes, tag: &HeaderValue) -> Response {
-        let is_read = method == Method::GET || method == Method::HEAD;
-        let name = tag.to_str().expect("hexadecimal digits in quotes");
-        if is_read && let Err(problem) = tags::allow(asking, Some(name)) {
-            return problem.voice(Voice::Text).into_response();
-        }
-        let mut response = headers::roomy(Body::from(bytes.clone()));
-        response.headers_mut().insert(CONTENT_TYPE, TEXT);
-        response.headers_mut().insert(ETAG, tag.clone());
-        self.kept(if is_read { tags::unless_known(asking, response) } else { response })
     }
 
     /// Neither a failure nor a page that says what it has for one reader alone is what was declared to be kept.
