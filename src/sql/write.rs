@@ -42,8 +42,8 @@ pub fn counter(dialect: Dialect, record: &RecordType) -> Option<Counter> {
     }
 }
 
-/// Parameters: of each record the id where it is chosen, then the values. Gives a row for each, in their order: the
-/// columns that are `shown`, the id and the version.
+/// Parameters: of each record the id where it is chosen, then the values. PostgreSQL gives a row for each, in their order:
+/// the columns that are `shown`, the id and the version.
 pub fn insert(
     dialect: Dialect,
     record: &RecordType,
@@ -57,7 +57,7 @@ pub fn insert(
     let table = dialect.quote(&record.table);
     let returning = returning(dialect, record, shown);
     if columns.is_empty() {
-        return format!("INSERT INTO {table} DEFAULT VALUES {returning}");
+        return format!("INSERT INTO {table} DEFAULT VALUES{returning}");
     }
     let width = columns.len();
     let row = |row: usize| {
@@ -65,7 +65,7 @@ pub fn insert(
         format!("({})", values.join(", "))
     };
     let rows: Vec<String> = (0..records).map(row).collect();
-    format!("INSERT INTO {table} ({}) VALUES {} {returning}", columns.join(", "), rows.join(", "))
+    format!("INSERT INTO {table} ({}) VALUES {}{returning}", columns.join(", "), rows.join(", "))
 }
 
 /// Parameters: the values, the id, and the expected version where there is one.
@@ -84,7 +84,7 @@ pub fn update(
     let table = dialect.quote(&record.table);
     let condition = identified(dialect, fields.len() + 1, checked);
     let returning = returning(dialect, record, read.told_by_row());
-    format!("UPDATE {table} SET {} WHERE {condition} {returning}", sets.join(", "))
+    format!("UPDATE {table} SET {} WHERE {condition}{returning}", sets.join(", "))
 }
 
 /// Parameters: the id, and the expected version where there is one.
@@ -92,7 +92,7 @@ pub fn delete(dialect: Dialect, record: &RecordType, checked: bool, read: &Level
     let table = dialect.quote(&record.table);
     let (condition, returning) =
         (identified(dialect, 1, checked), returning(dialect, record, read.told_by_row()));
-    format!("DELETE FROM {table} WHERE {condition} {returning}")
+    format!("DELETE FROM {table} WHERE {condition}{returning}")
 }
 
 /// The version of the record whose id is the parameter.
@@ -131,9 +131,14 @@ fn identified(dialect: Dialect, number: usize, checked: bool) -> String {
     if checked { format!("{id} AND \"_version\" = {}", dialect.parameter(number + 1)) } else { id }
 }
 
-/// The id and the version always come last.
+/// The id and the version always come last. It saves PostgreSQL a round trip; SQLite, which has none, is asked again.
 fn returning(dialect: Dialect, record: &RecordType, shown: &[String]) -> String {
-    let columns: String =
-        shown.iter().map(|column| format!("{}, ", dialect.read(record, "", column))).collect();
-    format!("RETURNING {columns}\"id\", \"_version\"")
+    match dialect {
+        Dialect::Sqlite => String::new(),
+        Dialect::Postgres => {
+            let shown = shown.iter().map(|column| dialect.read(record, "", column));
+            let own = ["id", "_version"].map(|column| dialect.quote(column));
+            format!(" RETURNING {}", shown.chain(own).collect::<Vec<_>>().join(", "))
+        }
+    }
 }
