@@ -3,6 +3,7 @@
 use super::Served;
 use super::look::Found;
 use super::reading::name;
+use super::subject;
 use super::table::is_number;
 use super::view::{Choice, Control, ControlKind, Pair, Search};
 use crate::engine::arguments::Asks;
@@ -189,11 +190,11 @@ fn parameter(field: &Field, asks: Asks) -> String {
 }
 
 fn label(field: &Field, asks: Asks, kind: ControlKind) -> String {
-    let label = naming::label(&field.name);
+    let label = subject::label(field);
     let is_plain = kind == ControlKind::Select || matches!(field.kind, Kind::Scalar(Scalar::Uuid));
     let is_id = matches!(field.kind, Kind::Reference { .. }) && kind != ControlKind::Select;
     match asks {
-        Asks::Compare(Op::Eq) if is_id => format!("{label} id"),
+        Asks::Compare(Op::Eq) if is_id => format!("{label} ID"),
         Asks::Compare(Op::Eq) if is_plain => label,
         Asks::Compare(Op::Eq) | Asks::IsNull => format!("{label} is"),
         Asks::Compare(Op::Ne) => format!("{label} is not"),

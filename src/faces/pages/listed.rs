@@ -106,19 +106,25 @@ impl Listed<'_> {
             return None;
         }
         let (place, query) = (self.place, self.filters.query);
+        let is_beyond = self.rows.total > 0;
         let way_out = |text: String, label: &str, href: String| {
-            Some(Empty { text, link: Link { label: label.to_owned(), href } })
+            Some(Empty { text, link: Some(Link { label: label.to_owned(), href }), is_beyond })
         };
         let is_filtered = query.listing.search.is_some() || !query.listing.conditions.is_empty();
         if !self.is_readable() {
             let text = "Nothing is listed: a filter cannot be read.";
             way_out(text.to_owned(), "Clear filters", clear.to_owned())
-        } else if self.rows.total > 0 {
+        } else if is_beyond {
             let text = match query.numbered() {
                 Some(page) => format!("There is nothing on page {page}: the list ends before it."),
                 None => "There is nothing more: the list ends before this.".to_owned(),
             };
-            way_out(text, "To the first page", query.elsewhere(&place.path, &[]))
+            let (label, page) = match self.rows.total.div_ceil(self.size()) {
+                1 => ("To the list", None),
+                _ if self.rows.total > u64::from(MOST_COUNTED) => ("To the first page", None),
+                last => ("To the last page", Some(("page", last.to_string()))),
+            };
+            way_out(text, label, query.elsewhere(&place.path, page.as_slice()))
         } else if is_filtered {
             let is_search = query.listing.conditions.is_empty();
             let label = if is_search { "Clear search" } else { "Clear filters" };
@@ -126,6 +132,14 @@ impl Listed<'_> {
         } else {
             let new = self.served.new_address(self.ask.site, place.record, place.above);
             way_out(format!("No {} yet.", self.served.subject(place.record).nouns), "Create the first", new)
+        }
+    }
+
+    /// How many rows a page has.
+    fn size(&self) -> u64 {
+        match self.filters.query.listing.slice {
+            Slice::Page { size, .. } | Slice::First { first: size, .. } => size.unsigned_abs().max(1),
+            Slice::All => 1,
         }
     }
 
@@ -151,11 +165,10 @@ impl Listed<'_> {
     /// On by cursor, so that nothing is skipped or seen twice and the last page costs what the first does; back by number.
     fn pager(&self) -> Pager {
         let (query, path, found) = (self.filters.query, self.place.path.as_str(), &self.rows);
+        if found.rows.is_empty() {
+            return Pager::default();
+        }
         let (page, order) = (query.page, &query.listing.order);
-        let size = match query.listing.slice {
-            Slice::Page { size, .. } | Slice::First { first: size, .. } => size.unsigned_abs().max(1),
-            Slice::All => 1,
-        };
         let last = found.rows.last().filter(|_| found.more);
         let next = last.map(|row| {
             let after = cursor::encode(order, row, row.cells.len() - order.len() - 1);
@@ -163,13 +176,7 @@ impl Listed<'_> {
             let on: Vec<_> = on.into_iter().chain([("after", after)]).collect();
             query.elsewhere(path, &on)
         });
-        // From beyond the end back to where it is, as far as that was counted.
-        let end = match found.rows.is_empty() && found.total <= u64::from(MOST_COUNTED) {
-            true => found.total.div_ceil(size).max(1) as i64,
-            false => i64::MAX,
-        };
-        let before = page.saturating_sub(1).min(end);
-        let previous = (page > 1).then(|| match before {
+        let previous = (page > 1).then(|| match page - 1 {
             1 => query.elsewhere(path, &[]),
             before => query.elsewhere(path, &[("page", before.to_string())]),
         });

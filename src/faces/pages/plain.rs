@@ -89,11 +89,12 @@ impl Served {
         let is_usual = size == site.engine.limits().page_size;
         let address =
             if is_usual { format!("{}?", list.path) } else { format!("{}?size={size}&", list.path) };
+        let last = length.unsigned_abs().div_ceil(size.unsigned_abs().max(1)) as i64;
         let content = Plain {
             heading: heading(&list.name),
             caption: caption(index, values.len(), length),
-            empty: empty(list, page, values.len(), length),
-            pager: pager(&address, page, size, length),
+            empty: empty(list, &address, page, last),
+            pager: pager(&address, page, last),
             values,
             form,
         };
@@ -146,31 +147,27 @@ fn caption(index: i64, shown: usize, length: i64) -> String {
     }
 }
 
-/// Why there are no values, and the way out.
-fn empty(list: &List, page: i64, shown: usize, length: i64) -> Option<Empty> {
-    if shown > 0 {
-        return None;
-    }
-    let (text, label, href) = if length == 0 {
-        ("No values yet.".to_owned(), "Add the first", format!("#f-{CONTROL}"))
-    } else {
-        let text = format!("There is nothing on page {page}: the list ends before it.");
-        (text, "To the first page", list.path.clone())
+/// Why there are no values on this page, and the way out; the form that adds one is on the page itself.
+fn empty(list: &List, address: &str, page: i64, last: i64) -> Option<Empty> {
+    let (label, href) = match last {
+        _ if page <= last => return None,
+        0 => return Some(Empty { text: "No values yet.".to_owned(), link: None, is_beyond: false }),
+        1 => ("To the list", list.path.clone()),
+        last => ("To the last page", format!("{address}page={last}")),
     };
-    Some(Empty { text, link: Link { label: label.to_owned(), href } })
+    let text = format!("There is nothing on page {page}: the list ends before it.");
+    Some(Empty { text, link: Some(Link { label: label.to_owned(), href }), is_beyond: true })
 }
 
 /// `address` is the page's, up to where its number goes.
-fn pager(address: &str, page: i64, size: i64, length: i64) -> Pager {
-    let last = length.unsigned_abs().div_ceil(size.unsigned_abs().max(1)).max(1) as i64;
+fn pager(address: &str, page: i64, last: i64) -> Pager {
+    if page > last {
+        return Pager::default();
+    }
     let at = |page: i64| format!("{address}page={page}");
     Pager {
-        previous: (page > 1).then(|| at((page - 1).min(last))),
+        previous: (page > 1).then(|| at(page - 1)),
         next: (page < last).then(|| at(page + 1)),
-        text: if page > last {
-            format!("Page {}", grouped(page.unsigned_abs()))
-        } else {
-            format!("Page {} of {}", grouped(page.unsigned_abs()), grouped(last.unsigned_abs()))
-        },
+        text: format!("Page {} of {}", grouped(page.unsigned_abs()), grouped(last.unsigned_abs())),
     }
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::shown::{Room, fitted, shown};
-use super::subject::Subject;
+use super::subject::{Subject, label};
 use super::view::{Labelled, Shown};
 use crate::engine::{Child, Listing, OwnedRow, Selection};
-use crate::model::{Cell, Field, FieldId, Kind, Model, RecordType, TypeId, naming};
+use crate::model::{Cell, Field, FieldId, Kind, Model, RecordType, TypeId};
 
 /// Some fields of a record type, ready to be read.
 #[derive(Debug)]
@@ -105,10 +105,7 @@ impl Reading {
 
     pub fn labelled(&self, model: &Model, subjects: &[Subject], row: &OwnedRow) -> Vec<Labelled> {
         let owner = model.record(self.record);
-        let labels = self.fields.iter().map(|(field, _)| match owner.field(*field) {
-            Field { kind: Kind::Id, .. } => "ID".to_owned(),
-            field => naming::label(&field.name),
-        });
+        let labels = self.fields.iter().map(|(field, _)| label(owner.field(*field)));
         let values = self.shown(model, subjects, row, None, Room::Whole);
         labels.zip(values).map(|(label, value)| Labelled { label, value }).collect()
     }

@@ -195,7 +195,8 @@ fn bare_list() -> List {
         downloads: Vec::new(),
         empty: Some(Empty {
             text: "There are no orders yet.".to_owned(),
-            link: link("Create the first order", "/orders/new"),
+            link: Some(link("Create the first order", "/orders/new")),
+            is_beyond: false,
         }),
         parent: None,
         ..list()
@@ -375,7 +376,7 @@ pub fn all() -> Vec<(&'static str, &'static str, Value)> {
     let nothing =
         Home { description: None, is_away: false, cards: Vec::new(), others: Vec::new(), tries: Vec::new() };
     let no_values = Plain {
-        empty: Some(Empty { text: "No values yet.".to_owned(), link: link("Add the first", "#f-value") }),
+        empty: Some(Empty { text: "No values yet.".to_owned(), link: None, is_beyond: false }),
         values: Vec::new(),
         pager: Pager::default(),
         ..plain()

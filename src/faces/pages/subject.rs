@@ -71,6 +71,11 @@ pub fn is_long(field: &Field) -> bool {
     is_text && (is_named || field.rules.iter().any(is_roomy))
 }
 
+/// What a field is called.
+pub fn label(field: &Field) -> String {
+    if field.kind == Kind::Id { "ID".to_owned() } else { naming::label(&field.name) }
+}
+
 /// A label within a sentence: "order line" for "Order line". A label that begins with two capitals is a name.
 pub fn noun(label: &str) -> String {
     let mut letters = label.chars();

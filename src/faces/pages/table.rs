@@ -3,12 +3,13 @@
 use super::Served;
 use super::reading::Reading;
 use super::shown::{BRIEF, Room};
+use super::subject::{label, noun};
 use super::view::{Column, Sort, TableRow};
 use super::words::{bounded, counted, cut, grouped};
 use crate::engine::{OwnedRow, Slice};
 use crate::faces::resources::Site;
 use crate::faces::resources::query::Query;
-use crate::model::{FieldId, Kind, RecordType, Scalar, TypeId, naming};
+use crate::model::{FieldId, Kind, RecordType, Scalar, TypeId};
 
 /// A list as its table sees it.
 pub struct Columns<'a> {
@@ -44,7 +45,7 @@ impl Served {
             let field = id.map(|id| record.field(id));
             let sort = |id: FieldId| query.map(|query| sort(record, id, columns.path, query));
             Column {
-                label: field.map_or(subject.resource.label.clone(), |field| naming::label(&field.name)),
+                label: field.map_or(subject.resource.label.clone(), label),
                 numeric: field.is_some_and(|field| is_number(&field.kind)),
                 sort: id.or(Some(record.id_field())).and_then(sort),
             }
@@ -106,7 +107,7 @@ pub fn caption(record: &RecordType, nouns: (&str, &str), query: &Query, shown: u
 
 fn order(record: &RecordType, query: &Query) -> String {
     let words = query.listing.order.iter().map(|order| {
-        let name = super::subject::noun(&naming::label(&record.field(order.field).name));
+        let name = noun(&label(record.field(order.field)));
         if order.descending { format!("{name} descending") } else { name }
     });
     let words: Vec<String> = words.collect();

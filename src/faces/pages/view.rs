@@ -229,8 +229,10 @@ pub struct Pager {
 #[derive(Debug, Serialize)]
 pub struct Empty {
     pub text: String,
-    /// The way out.
-    pub link: Link,
+    /// The way out, where it is not on this page.
+    pub link: Option<Link>,
+    /// The list ends before this page.
+    pub is_beyond: bool,
 }
 
 /// `detail.html`: `detail` in the template.
