@@ -18,14 +18,11 @@ const FIRST_VERSION: i64 = 1;
 
 type Visit<'v> = &'v mut dyn FnMut(&dyn Row);
 
-/// Whether a failure could leave a part of it done: SQLite undoes a failed statement, not the one before it.
+/// Whether a failure could leave a part of it done: SQLite undoes a failed statement, not the one before it. Readings do
+/// not count: when one fails, it is the store that fails, and nothing of the transaction is kept.
 pub fn needs_savepoint(program: &Program) -> bool {
     match program {
-        Program::Create { links, read, .. } => !links.is_empty() || !read.is_flat(),
-        Program::Update { update, links, read, .. } => {
-            update.is_some() && (!links.is_empty() || !read.is_flat())
-        }
-        // Everything else of a deletion is read before it.
+        Program::Create { links, .. } | Program::Update { links, .. } => !links.is_empty(),
         Program::Get(_) | Program::List { .. } | Program::Delete { .. } => false,
         // One statement writes; triggers are a part of it.
         Program::Plain => false,
