@@ -91,12 +91,13 @@ pub fn ready(own: HeaderMap) -> HeaderMap {
 /// Fills in what is missing; a face that knows better has already said so.
 pub fn complete(headers: &mut HeaderMap, status: StatusCode, id: &RequestId) {
     let id = HeaderValue::from_bytes(id.as_bytes()).expect("visible ASCII");
-    let is_ready = headers.insert(X_REQUEST_ID, id).is_some();
+    let is_ready = headers.insert(X_REQUEST_ID, id).is_some_and(|place| place.is_empty());
     let failed = status.is_client_error() || status.is_server_error();
-    if !is_ready {
+    if failed && is_ready && headers.get(CACHE_CONTROL).is_some_and(|caching| caching == FRESH) {
+        headers.remove(CACHE_CONTROL);
+    }
+    if failed || !is_ready {
         fill(headers, if failed { NEVER_KEPT } else { FRESH });
-    } else if failed {
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static(NEVER_KEPT));
     }
 }
 
@@ -143,14 +144,19 @@ mod tests {
 
     #[test]
     fn what_is_ready_lacks_nothing_but_the_id() {
-        let own = || HeaderMap::from_iter([(REFERRER_POLICY, HeaderValue::from_static("no-referrer"))]);
-        for status in [StatusCode::OK, StatusCode::BAD_REQUEST] {
-            let [mut made_before, mut made_now] = [ready(own()), own()];
+        let one = |name: HeaderName, value| HeaderMap::from_iter([(name, HeaderValue::from_static(value))]);
+        let owns = [one(REFERRER_POLICY, "no-referrer"), one(CACHE_CONTROL, "max-age=60")];
+        for (own, status) in owns.iter().flat_map(|own| [(own, StatusCode::OK), (own, StatusCode::NOT_FOUND)])
+        {
+            let [mut made_before, mut made_now] = [ready(own.clone()), own.clone()];
             let id = RequestId::fresh();
             complete(&mut made_before, status, &id);
             complete(&mut made_now, status, &id);
-            assert_eq!(made_before, made_now);
+            assert_eq!(made_before, made_now, "{status}");
             assert_eq!(made_now.len(), 6);
         }
+        let mut named = one(X_REQUEST_ID, "its own");
+        complete(&mut named, StatusCode::OK, &RequestId::fresh());
+        assert_eq!(named.len(), 6, "only an empty place is ours");
     }
 }

@@ -88,6 +88,7 @@ impl Ticket {
     }
 
     fn write_line(&self, status: u16, ms: f64) {
+        // The id is read where there is a line for it.
         let (method, bytes, id) = (self.method.as_str(), self.bytes, || self.id.as_str());
         let client = self.client.map(tracing::field::display);
         let path = self.uri.path();

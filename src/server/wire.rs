@@ -111,7 +111,7 @@ impl Wire {
         }
     }
 
-    /// What follows that is cleared already.
+    /// Clears as much of the body as has come, behind what is cleared already.
     fn clear_body(&mut self) {
         let rest = &self.input[self.cleared..];
         match &mut self.phase {

@@ -131,7 +131,7 @@ fn identified(dialect: Dialect, number: usize, checked: bool) -> String {
     if checked { format!("{id} AND \"_version\" = {}", dialect.parameter(number + 1)) } else { id }
 }
 
-/// The id and the version always come last. It saves PostgreSQL a round trip; SQLite, which has none, is asked again.
+/// The id and the version always come last. It saves PostgreSQL a round trip; SQLite is asked again, which costs less.
 fn returning(dialect: Dialect, record: &RecordType, shown: &[String]) -> String {
     match dialect {
         Dialect::Sqlite => String::new(),

@@ -104,6 +104,31 @@ async fn another_programs_rollback_takes_no_neighbour_along() {
 }
 
 #[tokio::test]
+async fn what_another_program_lets_nobody_insert_is_not_taken_for_another_record() {
+    let bench = Bench::new();
+    let user = bench.user("Ada").await;
+    let trigger = "CREATE TRIGGER strict BEFORE INSERT ON users WHEN NEW.name = 'bad' \
+                   BEGIN SELECT RAISE(IGNORE); END";
+    bench.outside(trigger).await;
+    let ignored = bench.one(bench.create("User", &[("name", text("bad"))], "id")).await;
+    assert!(matches!(ignored, Err(Error::Internal { .. })), "{ignored:?} beside user {user}");
+    assert_eq!(bench.count("User").await, 1);
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_again_is_not_kept() {
+    let bench = Bench::new();
+    let logging =
+        ["created", "updated", "deleted"].map(|deed| format!("DROP TRIGGER IF EXISTS trefoil_users_{deed};"));
+    bench.outside(&format!("{} ALTER TABLE users DROP COLUMN age", logging.concat())).await;
+    for shown in ["name age", "name age orders(id)"] {
+        let unseen = bench.one(bench.create("User", &[("name", text("Ada"))], shown)).await;
+        assert!(unseen.is_err(), "{shown}: {unseen:?}");
+        assert_eq!(bench.count("User").await, 0, "{shown}");
+    }
+}
+
+#[tokio::test]
 async fn a_call_that_panics_leaves_no_setting_behind() {
     let bench = Bench::new();
     let panic = bench.sqlite().call(|connection: &mut rusqlite::Connection| {

@@ -93,7 +93,7 @@ impl Served {
         let content = Plain {
             heading: heading(&list.name),
             caption: caption(index, values.len(), length),
-            empty: empty(list, &address, page, last),
+            empty: empty(&address, page, last),
             pager: pager(&address, page, last),
             values,
             form,
@@ -148,11 +148,11 @@ fn caption(index: i64, shown: usize, length: i64) -> String {
 }
 
 /// Why there are no values on this page, and the way out; the form that adds one is on the page itself.
-fn empty(list: &List, address: &str, page: i64, last: i64) -> Option<Empty> {
+fn empty(address: &str, page: i64, last: i64) -> Option<Empty> {
     let (label, href) = match last {
         _ if page <= last => return None,
         0 => return Some(Empty { text: "No values yet.".to_owned(), link: None, is_beyond: false }),
-        1 => ("To the list", list.path.clone()),
+        1 => ("To the list", address.trim_end_matches(['?', '&']).to_owned()),
         last => ("To the last page", format!("{address}page={last}")),
     };
     let text = format!("There is nothing on page {page}: the list ends before it.");

@@ -13,13 +13,13 @@ use crate::sql::parts::{Parts, parts};
 use crate::sql::select::{Level, Parameter};
 use crate::sql::write::LinkStatements;
 
-/// As the tables' definitions have it.
+/// As the tables' definitions have it; another program's trigger may have made it more already.
 const FIRST_VERSION: i64 = 1;
 
 type Visit<'v> = &'v mut dyn FnMut(&dyn Row);
 
-/// Whether a failure could leave a part of it done: SQLite undoes a failed statement, not the one before it. Readings do
-/// not count: when one fails, it is the store that fails, and nothing of the transaction is kept.
+/// Whether a failure could leave a part of it done: SQLite undoes a failed statement, not the one before it. A reading
+/// that fails is taken for a failure of the store, which undoes all.
 pub fn needs_savepoint(program: &Program) -> bool {
     match program {
         Program::Create { links, .. } | Program::Update { links, .. } => !links.is_empty(),
@@ -67,7 +67,9 @@ impl Change<'_> {
     fn create(&self, insert: &str, links: &[LinkStatements], visit: Visit<'_>) -> Result<Outcome, Fault> {
         let parts = parts(self.action);
         let bound: Vec<_> = parts.id.map(Parameter::integer).into_iter().chain(parts.bound()).collect();
-        self.write(insert, &bound)?;
+        if self.write(insert, &bound)? == 0 {
+            return Err(Error::internal("an insert made no record").into());
+        }
         let id = self.session.connection.last_insert_rowid();
         for (statements, (_, others)) in links.iter().zip(parts.links) {
             self.write(&statements.add, &[Parameter::integer(id), Parameter::Integers(others)])?;
@@ -85,8 +87,9 @@ impl Change<'_> {
     ) -> Result<Outcome, Fault> {
         let parts = parts(self.action);
         let bound: Vec<_> = parts.bound().chain(parts.identity()).collect();
+        let Some(id) = parts.id else { return Ok(Outcome::Missing) };
         let changed = self.write(update, &bound)?;
-        let (Some(id), found) = (parts.id, self.version(version)?) else { return Ok(Outcome::Missing) };
+        let found = self.version(version, id)?;
         let Some(version) = found.filter(|_| changed > 0) else { return Ok(parts.unmatched(found)?) };
         for (statements, (_, others)) in links.iter().zip(parts.links) {
             let bound = [Parameter::integer(id), Parameter::Integers(others)];
@@ -100,7 +103,7 @@ impl Change<'_> {
     /// An update that names no field: the record as it is, if it is at the expected version.
     fn keep(&self, version: &str, visit: Visit<'_>) -> Result<Outcome, Fault> {
         let Parts { id: Some(id), expected, .. } = parts(self.action) else { return Ok(Outcome::Missing) };
-        let Some(found) = self.version(version)? else { return Ok(Outcome::Missing) };
+        let Some(found) = self.version(version, id)? else { return Ok(Outcome::Missing) };
         if let Some(expected) = expected.filter(|expected| *expected != found) {
             return Err(Error::Stale { expected, found }.into());
         }
@@ -112,13 +115,12 @@ impl Change<'_> {
         let parts = parts(self.action);
         let Some(id) = parts.id else { return Ok(Outcome::Missing) };
         let before = tree(self.session, self.read, self.chosen, id)?;
+        let Some(before) = before else { return Ok(Outcome::Missing) };
         let bound: Vec<_> = parts.identity().collect();
         if self.write(delete, &bound)? == 0 {
-            return Ok(parts.unmatched(self.version(version)?)?);
+            return Ok(parts.unmatched(self.version(version, id)?)?);
         }
-        if let Some(tree) = before {
-            tree.each(visit);
-        }
+        before.each(visit);
         Ok(Outcome::Deleted { id })
     }
 
@@ -128,16 +130,17 @@ impl Change<'_> {
         run.map_err(|error| blame(self.session, self.model, self.action, error))
     }
 
-    /// The version of the record in question, if there is one.
-    fn version(&self, sql: &str) -> rusqlite::Result<Option<i64>> {
-        let Some(id) = parts(self.action).id else { return Ok(None) };
-        self.session.number(sql, &[Parameter::integer(id)])
+    /// The version of a record, if there is one. After a write a failure is the store's: nothing of it is kept then.
+    fn version(&self, sql: &str, id: i64) -> Result<Option<i64>, Fault> {
+        self.session.number(sql, &[Parameter::integer(id)]).map_err(Fault::Store)
     }
 
-    /// Hands out what was written, as it now stands: a RETURNING would build a table of its own for one row.
+    /// Hands out what was written, as it now stands: a RETURNING would build a table of its own for one row. Where it
+    /// cannot be read, nothing of it is kept.
     fn show(&self, id: i64, visit: Visit<'_>) -> Result<(), Fault> {
-        if let Some(tree) = tree(self.session, self.read, self.chosen, id)? {
-            tree.each(visit);
+        match tree(self.session, self.read, self.chosen, id).map_err(Fault::Store)? {
+            Some(tree) => tree.each(visit),
+            None => return Err(Error::internal("a record was gone before it could be read").into()),
         }
         Ok(())
     }

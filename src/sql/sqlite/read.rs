@@ -114,7 +114,7 @@ pub fn tree<'p>(
 }
 
 /// Finds everything below these rows.
-pub fn grow<'p>(
+fn grow<'p>(
     session: Session<'_>,
     level: &'p Level,
     chosen: &'p Chosen,

@@ -43,7 +43,7 @@ fn main() -> Result<(), Failed> {
 }
 
 /// What has arrived, asked for again and again until the patience is over: a load that slept would have to be woken, and the
-/// kernel charges whoever sends to a sleeper for it. The floors answer so fast that theirs never sleeps.
+/// kernel charges whoever sends to a sleeper for it. The floors answer so fast that theirs never slept.
 pub fn arrivals(poll: &mut Poll, events: &mut Events, patience: Duration) -> std::io::Result<()> {
     let began = Instant::now();
     loop {
