@@ -74,7 +74,7 @@ pub fn compile(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Program> 
         },
         Action::Create { record, id, values, links, selection } => {
             let owner = model.record(*record);
-            let read = selects.get(*record, selection)?;
+            let read = selects.written(*record, selection)?;
             let insert = write::insert(dialect, owner, id.is_some(), &fields(values), read.told_by_row(), 1);
             let links = fields(links).into_iter().map(|id| write::links(dialect, owner.field(id)));
             let counter = id.and_then(|_| write::counter(dialect, owner));
@@ -82,7 +82,7 @@ pub fn compile(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Program> 
         }
         Action::Update { record, values, links, expected_version, selection, .. } => {
             let owner = model.record(*record);
-            let read = selects.get(*record, selection)?;
+            let read = selects.written(*record, selection)?;
             let changes = !(values.is_empty() && links.is_empty());
             let update = changes
                 .then(|| write::update(dialect, owner, &fields(values), expected_version.is_some(), &read));

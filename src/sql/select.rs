@@ -123,6 +123,11 @@ pub fn is_sliced(bounds: &Bounds) -> bool {
     bounds.limit.is_some() || bounds.offset > 0
 }
 
+const VERSION: &str = "_version";
+
+/// The names of columns, the same quoted, and what hangs below them.
+type Columns = (Vec<String>, Vec<String>, Vec<Branch>);
+
 /// Writes the statements of one model in one dialect.
 #[derive(Debug, Clone, Copy)]
 pub struct Selects<'m> {
@@ -133,15 +138,33 @@ pub struct Selects<'m> {
 impl Selects<'_> {
     /// One record; its id is the only parameter.
     pub fn get(self, record: TypeId, chosen: &Chosen) -> Result<Level> {
+        let found = self.columns(self.model.record(record), &Bounds::default(), chosen)?;
+        Ok(self.one(record, found))
+    }
+
+    /// One record that was written. Where the writing statement does not return its version, that is the last column.
+    pub fn written(self, record: TypeId, chosen: &Chosen) -> Result<Level> {
+        let (mut names, mut columns, branches) =
+            self.columns(self.model.record(record), &Bounds::default(), chosen)?;
+        match self.dialect {
+            Dialect::Sqlite => {
+                columns.push(self.dialect.quote(VERSION));
+                names.push(VERSION.to_owned());
+            }
+            Dialect::Postgres => {}
+        }
+        Ok(self.one(record, (names, columns, branches)))
+    }
+
+    fn one(self, record: TypeId, (names, columns, branches): Columns) -> Level {
         let owner = self.model.record(record);
-        let (names, columns, branches) = self.columns(owner, &Bounds::default(), chosen)?;
         let id = self.dialect.parameter(1);
         let sql = format!(
             "SELECT {} FROM {} WHERE t.\"id\" = {id}",
             self.dialect.all(owner, "t.", &columns),
             self.table(owner)
         );
-        Ok(Level { sql, width: columns.len(), key: 0, names, columns, branches })
+        Level { sql, width: columns.len(), key: 0, names, columns, branches }
     }
 
     /// The records of a listing; limit and offset are the last parameters where it has any.
@@ -218,16 +241,11 @@ impl Selects<'_> {
     }
 
     /// What a statement gives of a record, and what hangs below it.
-    fn columns(
-        self,
-        owner: &RecordType,
-        bounds: &Bounds,
-        chosen: &Chosen,
-    ) -> Result<(Vec<String>, Vec<String>, Vec<Branch>)> {
+    fn columns(self, owner: &RecordType, bounds: &Bounds, chosen: &Chosen) -> Result<Columns> {
         let column = |field: &FieldId| owner.field(*field).column.clone();
         let mut names: Vec<String> = chosen.columns.iter().map(column).collect();
         if chosen.versioned {
-            names.push("_version".to_owned());
+            names.push(VERSION.to_owned());
         }
         if bounds.cursors {
             names.extend(bounds.order.iter().map(|order| column(&order.field)));
@@ -333,7 +351,7 @@ fn column(dialect: Dialect, field: &Field) -> String {
 }
 
 fn is_nullable(field: &Field) -> bool {
-    !field.required && field.kind != Kind::Id && field.column != "_version"
+    !field.required && field.kind != Kind::Id && field.column != VERSION
 }
 
 /// The terms of a WHERE clause and how many parameters the statement has so far.

@@ -107,12 +107,15 @@ async fn another_programs_rollback_takes_no_neighbour_along() {
 async fn what_another_program_lets_nobody_insert_is_not_taken_for_another_record() {
     let bench = Bench::new();
     let user = bench.user("Ada").await;
+    bench.outside("CREATE TABLE refused (name text)").await;
     let trigger = "CREATE TRIGGER strict BEFORE INSERT ON users WHEN NEW.name = 'bad' \
-                   BEGIN SELECT RAISE(IGNORE); END";
+                   BEGIN INSERT INTO refused VALUES (NEW.name); SELECT RAISE(IGNORE); END";
     bench.outside(trigger).await;
-    let ignored = bench.one(bench.create("User", &[("name", text("bad"))], "id")).await;
-    assert!(matches!(ignored, Err(Error::Internal { .. })), "{ignored:?} beside user {user}");
+    let create = bench.create("User", &[("name", text("bad"))], "id");
+    let ignored = bench.store.run(bench.job(vec![create])).await;
+    assert!(matches!(ignored, Err(Error::Internal { .. })), "beside user {user}");
     assert_eq!(bench.count("User").await, 1);
+    assert_eq!(bench.outside("SELECT count(*) FROM refused").await, "0");
 }
 
 #[tokio::test]
@@ -124,6 +127,36 @@ async fn what_cannot_be_read_again_is_not_kept() {
     let create = bench.create("User", &[("name", text("Ada"))], "name orders(item)");
     assert!(bench.store.run(bench.job(vec![create])).await.is_err());
     assert_eq!(bench.count("User").await, 0);
+}
+
+#[tokio::test]
+async fn what_a_trigger_takes_away_is_not_kept_elsewhere() {
+    let bench = Bench::new();
+    let user = bench.user("Ada").await;
+    bench.outside("CREATE TABLE archive (name text)").await;
+    let archive = "BEGIN INSERT INTO archive VALUES (NEW.name); DELETE FROM users WHERE id = NEW.id; END";
+    bench.outside(&format!("CREATE TRIGGER made AFTER INSERT ON users {archive}")).await;
+    bench.outside(&format!("CREATE TRIGGER changed AFTER UPDATE OF name ON users {archive}")).await;
+    let fields = [("name", text("Bob"))];
+    for write in [bench.create("User", &fields, "id"), bench.update("User", user, &fields, None)] {
+        let gone = bench.store.run(bench.job(vec![write])).await;
+        assert!(matches!(gone, Err(Error::Internal { .. })));
+    }
+    assert_eq!(bench.outside("SELECT count(*) FROM archive").await, "0");
+    assert_eq!(show(&bench.rows(bench.list("User", Listing::default(), "name")).await), "Ada");
+}
+
+#[tokio::test]
+async fn a_version_is_of_what_is_told_with_it() {
+    let bench = Bench::new();
+    let trigger = "CREATE TRIGGER small AFTER INSERT ON users \
+                   BEGIN UPDATE users SET name = lower(NEW.name) WHERE id = NEW.id; END";
+    bench.outside(trigger).await;
+    let (outcome, rows) = bench.one(bench.create("User", &[("name", text("ADA"))], "name")).await.unwrap();
+    let Outcome::Created { id, version } = outcome else { panic!("{outcome:?}") };
+    assert_eq!((show(&rows).as_str(), version), ("ada", 2));
+    let (outcome, _) = bench.one(bench.update("User", id, &[], Some(version))).await.unwrap();
+    assert!(matches!(outcome, Outcome::Updated { version: 2, .. }), "{outcome:?}");
 }
 
 #[tokio::test]

@@ -2,19 +2,17 @@
 
 use super::blame::blame;
 use super::fault::Fault;
-use super::read::{self, tree};
+use super::read;
 use super::session::Session;
 use crate::engine::plan::{Action, Chosen};
 use crate::engine::{Outcome, Plan, Row};
 use crate::error::Error;
 use crate::model::Model;
+use crate::sql::batch::Tree;
 use crate::sql::compile::Program;
 use crate::sql::parts::{Parts, parts};
 use crate::sql::select::{Level, Parameter};
 use crate::sql::write::LinkStatements;
-
-/// As the tables' definitions have it; another program's trigger may have made it more already.
-const FIRST_VERSION: i64 = 1;
 
 type Visit<'v> = &'v mut dyn FnMut(&dyn Row);
 
@@ -49,7 +47,7 @@ pub fn run(
         Program::Update { update: Some(update), version, links, .. } => {
             change.update(update, version, links, visit)
         }
-        Program::Update { update: None, version, .. } => change.keep(version, visit),
+        Program::Update { update: None, .. } => change.keep(visit),
         Program::Delete { delete, version, .. } => change.delete(delete, version, visit),
         Program::Get(_) | Program::List { .. } | Program::Plain => read::run(session, plan, program, visit),
     }
@@ -68,14 +66,15 @@ impl Change<'_> {
         let parts = parts(self.action);
         let bound: Vec<_> = parts.id.map(Parameter::integer).into_iter().chain(parts.bound()).collect();
         if self.write(insert, &bound)? == 0 {
-            return Err(Error::internal("an insert made no record").into());
+            // Another program's trigger ignored it, and may have done something else instead.
+            return Err(Fault::Store(rusqlite::Error::StatementChangedRows(0)));
         }
         let id = self.session.connection.last_insert_rowid();
         for (statements, (_, others)) in links.iter().zip(parts.links) {
             self.write(&statements.add, &[Parameter::integer(id), Parameter::Integers(others)])?;
         }
-        self.show(id, visit)?;
-        Ok(Outcome::Created { id, version: FIRST_VERSION })
+        let version = self.show(id, visit)?;
+        Ok(Outcome::Created { id, version })
     }
 
     fn update(
@@ -88,33 +87,33 @@ impl Change<'_> {
         let parts = parts(self.action);
         let bound: Vec<_> = parts.bound().chain(parts.identity()).collect();
         let Some(id) = parts.id else { return Ok(Outcome::Missing) };
-        let changed = self.write(update, &bound)?;
-        let found = self.version(version, id)?;
-        let Some(version) = found.filter(|_| changed > 0) else { return Ok(parts.unmatched(found)?) };
+        if self.write(update, &bound)? == 0 {
+            return Ok(parts.unmatched(self.version(version, id)?)?);
+        }
         for (statements, (_, others)) in links.iter().zip(parts.links) {
             let bound = [Parameter::integer(id), Parameter::Integers(others)];
             self.write(&statements.remove, &bound)?;
             self.write(&statements.add, &bound)?;
         }
-        self.show(id, visit)?;
+        let version = self.show(id, visit)?;
         Ok(Outcome::Updated { id, version })
     }
 
     /// An update that names no field: the record as it is, if it is at the expected version.
-    fn keep(&self, version: &str, visit: Visit<'_>) -> Result<Outcome, Fault> {
+    fn keep(&self, visit: Visit<'_>) -> Result<Outcome, Fault> {
         let Parts { id: Some(id), expected, .. } = parts(self.action) else { return Ok(Outcome::Missing) };
-        let Some(found) = self.version(version, id)? else { return Ok(Outcome::Missing) };
+        let Some((record, found)) = self.read(id)? else { return Ok(Outcome::Missing) };
         if let Some(expected) = expected.filter(|expected| *expected != found) {
             return Err(Error::Stale { expected, found }.into());
         }
-        self.show(id, visit)?;
+        record.each(visit);
         Ok(Outcome::Updated { id, version: found })
     }
 
     fn delete(&self, delete: &str, version: &str, visit: Visit<'_>) -> Result<Outcome, Fault> {
         let parts = parts(self.action);
         let Some(id) = parts.id else { return Ok(Outcome::Missing) };
-        let before = tree(self.session, self.read, self.chosen, id)?;
+        let before = read::tree(self.session, self.read, self.chosen, id)?;
         let Some(before) = before else { return Ok(Outcome::Missing) };
         let bound: Vec<_> = parts.identity().collect();
         if self.write(delete, &bound)? == 0 {
@@ -130,18 +129,26 @@ impl Change<'_> {
         run.map_err(|error| blame(self.session, self.model, self.action, error))
     }
 
-    /// The version of a record, if there is one. After a write a failure is the store's: nothing of it is kept then.
-    fn version(&self, sql: &str, id: i64) -> Result<Option<i64>, Fault> {
-        self.session.number(sql, &[Parameter::integer(id)]).map_err(Fault::Store)
+    /// The version of a record, if there is one.
+    fn version(&self, sql: &str, id: i64) -> rusqlite::Result<Option<i64>> {
+        self.session.number(sql, &[Parameter::integer(id)])
+    }
+
+    /// What is asked of a record, and its version.
+    fn read(&self, id: i64) -> rusqlite::Result<Option<(Tree<'_>, i64)>> {
+        let record = read::tree(self.session, self.read, self.chosen, id)?;
+        Ok(record.and_then(|record| {
+            let version = record.rows().cell(0, self.read.width - 1).to_i64()?;
+            Some((record, version))
+        }))
     }
 
     /// Hands out what was written, as it now stands: a RETURNING would build a table of its own for one row. Where it
-    /// cannot be read, nothing of it is kept.
-    fn show(&self, id: i64, visit: Visit<'_>) -> Result<(), Fault> {
-        match tree(self.session, self.read, self.chosen, id).map_err(Fault::Store)? {
-            Some(tree) => tree.each(visit),
-            None => return Err(Error::internal("a record was gone before it could be read").into()),
-        }
-        Ok(())
+    /// cannot be read, or a trigger took it away again, nothing of it is kept: that is what a fault of the store means.
+    fn show(&self, id: i64, visit: Visit<'_>) -> Result<i64, Fault> {
+        let read = self.read(id).and_then(|read| read.ok_or(rusqlite::Error::QueryReturnedNoRows));
+        let (record, version) = read.map_err(Fault::Store)?;
+        record.each(visit);
+        Ok(version)
     }
 }
