@@ -81,7 +81,7 @@ fn is_harmless(id: &[u8]) -> bool {
 /// It is put together once and cloned for each such answer: header by header it costs as much as a short text does.
 pub fn ready(own: HeaderMap) -> HeaderMap {
     let mut headers = own;
-    fill(&mut headers, FRESH);
+    fill(&mut headers, ASKED_AGAIN);
     // The place of the id, by which `complete` knows that nothing else is missing.
     headers.insert(X_REQUEST_ID, HeaderValue::from_static(""));
     // A copy has no room to spare.
@@ -93,16 +93,16 @@ pub fn complete(headers: &mut HeaderMap, status: StatusCode, id: &RequestId) {
     let id = HeaderValue::from_bytes(id.as_bytes()).expect("visible ASCII");
     let is_ready = headers.insert(X_REQUEST_ID, id).is_some_and(|place| place.is_empty());
     let failed = status.is_client_error() || status.is_server_error();
-    if failed && is_ready && headers.get(CACHE_CONTROL).is_some_and(|caching| caching == FRESH) {
+    if failed && is_ready && headers.get(CACHE_CONTROL).is_some_and(|caching| caching == ASKED_AGAIN) {
         headers.remove(CACHE_CONTROL);
     }
     if failed || !is_ready {
-        fill(headers, if failed { NEVER_KEPT } else { FRESH });
+        fill(headers, if failed { NEVER_KEPT } else { ASKED_AGAIN });
     }
 }
 
 /// May be kept, and is asked for again each time.
-const FRESH: &str = "no-cache";
+const ASKED_AGAIN: &str = "no-cache";
 const NEVER_KEPT: &str = "no-store";
 
 fn fill(headers: &mut HeaderMap, caching: &'static str) {

@@ -381,6 +381,12 @@ pub fn all() -> Vec<(&'static str, &'static str, Value)> {
         pager: Pager::default(),
         ..plain()
     };
+    let back = Some(link("Back to the last page", "/orders?page=2"));
+    let beyond = List {
+        empty: Some(Empty { text: "Page 9 is past the end.".to_owned(), link: back, is_beyond: true }),
+        table: Table { rows: Vec::new(), ..table() },
+        ..list()
+    };
     let alone = Detail { fields: Vec::new(), related: Vec::new(), title: String::new(), ..detail() };
     let no_effects = Delete { effects: Vec::new(), submit: "Delete order".to_owned(), ..delete() };
     let unknown = Failure { violations: Vec::new(), near: None, again: None, ..error() };
@@ -389,6 +395,7 @@ pub fn all() -> Vec<(&'static str, &'static str, Value)> {
         ("home-empty", "home.html", page("home", bare(""), nothing)),
         ("list", "list.html", page("list", head("Orders"), list())),
         ("list-empty", "list.html", page("list", Head { flash, ..head("Orders") }, bare_list())),
+        ("list-beyond", "list.html", page("list", calm("Orders"), beyond)),
         ("detail", "detail.html", page("detail", calm("Analytical engine"), detail())),
         ("detail-empty", "detail.html", page("detail", bare("1"), alone)),
         ("form", "form.html", page("form", calm("Edit order"), form())),

@@ -28,12 +28,11 @@ struct Prepared {
     methods: Methods,
     content: Content,
     print: Option<String>,
-    cache: Option<HeaderValue>,
 }
 
 enum Content {
     Text(Text),
-    View(String),
+    View { name: String, cache: Option<HeaderValue> },
 }
 
 struct Text {
@@ -46,15 +45,11 @@ impl TextPath {
     pub fn add(&mut self, endpoint: &TextEndpoint) {
         let cache = endpoint.cache.as_deref().and_then(|cache| HeaderValue::from_str(cache).ok());
         let content = match &endpoint.reply {
-            Reply::Text(text) => Content::Text(Text::new(text, cache.as_ref())),
-            Reply::View(name) => Content::View(name.clone()),
+            Reply::Text(text) => Content::Text(Text::new(text, cache)),
+            Reply::View(name) => Content::View { name: name.clone(), cache },
         };
-        self.answers.push(Prepared {
-            methods: endpoint.methods.clone(),
-            content,
-            print: endpoint.print.clone(),
-            cache,
-        });
+        let (methods, print) = (endpoint.methods.clone(), endpoint.print.clone());
+        self.answers.push(Prepared { methods, content, print });
     }
 
     /// `view` shows the view of a name.
@@ -80,7 +75,7 @@ impl TextPath {
         let prepared = self.of(method).filter(|prepared| prepared.print.is_none())?;
         match &prepared.content {
             Content::Text(text) if method != Method::OPTIONS => Some(text.sent(method, headers)),
-            Content::Text(_) | Content::View(_) => None,
+            Content::Text(_) | Content::View { .. } => None,
         }
     }
 
@@ -108,10 +103,10 @@ impl TextPath {
 }
 
 impl Text {
-    fn new(text: &str, cache: Option<&HeaderValue>) -> Text {
+    fn new(text: &str, cache: Option<HeaderValue>) -> Text {
         let tag = format!("\"{:016x}\"", xxh3_64(text.as_bytes()));
         let own = [(CONTENT_TYPE, TEXT), (ETAG, tag.parse().expect("hexadecimal digits in quotes"))];
-        let cache = cache.map(|cache| (CACHE_CONTROL, cache.clone()));
+        let cache = cache.map(|cache| (CACHE_CONTROL, cache));
         let headers = headers::ready(own.into_iter().chain(cache).collect());
         Text { bytes: Bytes::from(text.to_owned()), tag, headers }
     }
@@ -146,19 +141,18 @@ impl Prepared {
         }
         match &self.content {
             Content::Text(text) => text.sent(method, headers),
-            Content::View(name) => self.kept(view(name)),
+            Content::View { name, cache } => kept(view(name), cache.as_ref()),
         }
     }
+}
 
-    /// Neither a failure nor a page that says what it has for one reader alone is what was declared to be kept.
-    fn kept(&self, mut response: Response) -> Response {
-        let is_passing =
-            response.status().is_server_error() || response.headers().contains_key(CACHE_CONTROL);
-        if let Some(cache) = self.cache.as_ref().filter(|_| !is_passing) {
-            response.headers_mut().insert(CACHE_CONTROL, cache.clone());
-        }
-        response
+/// Neither a failure nor a page that says what it has for one reader alone is what was declared to be kept.
+fn kept(mut response: Response, cache: Option<&HeaderValue>) -> Response {
+    let is_passing = response.status().is_server_error() || response.headers().contains_key(CACHE_CONTROL);
+    if let Some(cache) = cache.filter(|_| !is_passing) {
+        response.headers_mut().insert(CACHE_CONTROL, cache.clone());
     }
+    response
 }
 
 /// One line on standard output. On a thread that may wait: nobody promises that the other end reads.
