@@ -17,7 +17,8 @@ pub const PART: usize = 2_048;
 /// Runs operations that only read. Of each text no more than `texts` bytes are kept.
 pub async fn look(engine: &Engine, operations: Vec<Operation>, texts: usize) -> Result<Vec<Found>> {
     let shapes = operations.iter().map(shape).collect();
-    let answer = Looking { shapes, texts, rows: Vec::new(), outcomes: Vec::new(), refused: 0 };
+    let rows = operations.iter().map(|_| Vec::new()).collect();
+    let answer = Looking { shapes, texts, rows, outcomes: Vec::new(), refused: 0 };
     let operations = operations.into_iter().map(Ok).collect();
     match engine.run(operations, Request::new(Box::new(answer))).await? {
         Done::Answered(answer) => answer_as::<Looking>(answer)?.finish(),
@@ -45,7 +46,8 @@ fn shape(operation: &Operation) -> (std::sync::Arc<Selection>, usize) {
 struct Looking {
     shapes: Vec<(std::sync::Arc<Selection>, usize)>,
     texts: usize,
-    rows: Vec<(usize, OwnedRow)>,
+    /// Of each operation.
+    rows: Vec<Vec<OwnedRow>>,
     outcomes: Vec<(usize, Result<Outcome>)>,
     /// How many outcomes were told before the store began.
     refused: usize,
@@ -54,21 +56,15 @@ struct Looking {
 impl Looking {
     fn finish(mut self) -> Result<Vec<Found>> {
         self.outcomes.sort_by_key(|(number, _)| *number);
-        let mut found = Vec::with_capacity(self.outcomes.len());
-        for (_, outcome) in self.outcomes {
-            found.push(Found { rows: Vec::new(), outcome: outcome? });
-        }
-        for (number, row) in self.rows {
-            found[number].rows.push(row);
-        }
-        Ok(found)
+        let outcomes = self.outcomes.into_iter().map(|(_, outcome)| outcome);
+        outcomes.zip(self.rows).map(|(outcome, rows)| Ok(Found { rows, outcome: outcome? })).collect()
     }
 }
 
 impl Answer for Looking {
     fn row(&mut self, plan: usize, row: &dyn Row) {
         let (selection, extra) = &self.shapes[plan];
-        self.rows.push((plan, copied(row, selection, *extra, self.texts)));
+        self.rows[plan].push(copied(row, selection, *extra, self.texts));
     }
 
     fn done(&mut self, plan: usize, outcome: Result<Outcome>) {
@@ -84,7 +80,7 @@ impl Answer for Looking {
     }
 
     fn reset(&mut self) {
-        self.rows.clear();
+        self.rows.iter_mut().for_each(Vec::clear);
         self.outcomes.truncate(self.refused);
     }
 }

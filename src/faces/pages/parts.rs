@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use super::look::Found;
 use crate::engine::OwnedRow;
 use crate::model::Stored;
@@ -17,7 +19,20 @@ pub struct Parts {
 #[derive(Default)]
 struct Kept {
     bytes: usize,
-    parts: HashMap<Vec<u8>, Arc<str>>,
+    /// By a hash of what they are made from, which is asked for every row of every page; two that share one replace
+    /// each other.
+    parts: HashMap<u64, Part>,
+}
+
+struct Part {
+    from: MadeFrom,
+    html: Arc<str>,
+}
+
+impl Part {
+    fn bytes(&self) -> usize {
+        self.from.length() + self.html.len() + OVERHEAD
+    }
 }
 
 /// What a part takes up beside its bytes, about.
@@ -31,26 +46,28 @@ impl Parts {
     /// The part that is made from this; `make` makes it where it is not there.
     pub fn part<E>(&self, from: &MadeFrom, make: impl FnOnce() -> Result<String, E>) -> Result<Arc<str>, E> {
         let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(part) = kept().parts.get(&from.0) {
-            return Ok(part.clone());
+        let hash = xxh3_64(&from.0);
+        if let Some(part) = kept().parts.get(&hash).filter(|part| part.from == *from) {
+            return Ok(part.html.clone());
         }
-        let part: Arc<str> = make()?.into();
-        kept().put(self.most, from.0.clone(), part.clone());
-        Ok(part)
+        let html: Arc<str> = make()?.into();
+        kept().put(self.most, hash, Part { from: from.clone(), html: html.clone() });
+        Ok(html)
     }
 }
 
 impl Kept {
-    fn put(&mut self, most: usize, from: Vec<u8>, part: Arc<str>) {
-        let bytes = from.len() + part.len() + OVERHEAD;
+    fn put(&mut self, most: usize, hash: u64, part: Part) {
+        let bytes = part.bytes();
         if bytes > most {
             return;
         }
         if self.bytes + bytes > most {
             *self = Kept::default();
         }
-        if self.parts.insert(from, part).is_none() {
-            self.bytes += bytes;
+        self.bytes += bytes;
+        if let Some(replaced) = self.parts.insert(hash, part) {
+            self.bytes -= replaced.bytes();
         }
     }
 }
@@ -140,7 +157,7 @@ mod tests {
             };
             let part = parts.part(&from(number), make).expect("made");
             let kept = parts.kept.lock().expect("nobody panicked");
-            let sum: usize = kept.parts.iter().map(|(from, part)| from.len() + part.len() + OVERHEAD).sum();
+            let sum: usize = kept.parts.values().map(Part::bytes).sum();
             assert!(kept.bytes == sum && sum <= 10_000, "{sum}");
             assert!(part.starts_with(&number.to_string()) && part.len() > length);
         };
@@ -152,6 +169,21 @@ mod tests {
         part(1_000, 20_000);
         part(1_000, 20_000);
         assert_eq!(made.get(), before + 2, "what is too large is made each time");
+    }
+
+    #[test]
+    fn of_two_that_share_a_hash_each_is_its_own() {
+        let parts = Parts::new(10_000);
+        let make =
+            |number: usize| parts.part(&from(number), || Ok::<_, ()>(number.to_string())).expect("made");
+        make(1);
+        let mut kept = parts.kept.lock().expect("nobody panicked");
+        let one = kept.parts.remove(&xxh3_64(&from(1).0)).expect("kept");
+        kept.parts.insert(xxh3_64(&from(2).0), one);
+        drop(kept);
+        assert_eq!((&*make(2), &*make(2), &*make(1)), ("2", "2", "1"));
+        let kept = parts.kept.lock().expect("nobody panicked");
+        assert_eq!(kept.bytes, kept.parts.values().map(Part::bytes).sum::<usize>());
     }
 
     #[test]
