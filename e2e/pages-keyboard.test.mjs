@@ -66,12 +66,12 @@ test('a radio is chosen with arrows, a filter opened and worked', async (t) => {
   assert.match(shop.path(page), /status=PAID/)
 })
 
-test('a slash goes to the search', async (t) => {
+test('the search has an access key', async (t) => {
   const page = await shop.window(t, '/products')
-  await page.keyboard.press('/')
+  // As a keyboard sends it: what Playwright presses beside Alt says no character.
+  const keyboard = await page.context().newCDPSession(page)
+  await keyboard.send('Input.dispatchKeyEvent', { type: 'keyDown', modifiers: 1, key: '/', code: 'Slash', unmodifiedText: '/', windowsVirtualKeyCode: 191 })
   assert.match((await focused(page)).name, /^Search/)
-  await page.keyboard.type('a/b')
-  assert.equal(await page.getByRole('searchbox').inputValue(), 'a/b', 'a slash in a field is a slash')
 })
 
 /** Presses Tab until the focus is on something named so. */

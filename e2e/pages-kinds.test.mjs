@@ -138,7 +138,7 @@ bothWays((journey, mark) => {
     assert.deepEqual(await kinds.named('/plants', 'title', `Entered ${mark}`), [], 'nothing was sent')
     await control(page, 'Place').selectOption({ label: 'Place 1234' })
     await control(page, 'Title').press('Enter')
-    await page.locator('form.stack').waitFor({ state: 'detached' })
+    await page.locator('form[method=post]').waitFor({ state: 'detached' })
     const [made] = await kinds.named('/plants', 'title', `Entered ${mark}`)
     assert.equal(made.placeId, '1234')
   })

@@ -31,7 +31,7 @@ bothWays((journey) => {
 
   journey('the lines for a shell on the start page work', async (t, options) => {
     const page = await shop.window(t, '/', options)
-    const lines = await page.locator('main .tries pre').allTextContents()
+    const lines = await page.locator('main div > .code pre').allTextContents()
     assert.ok(lines.length >= 3, `only ${lines.length} lines`)
     for (const line of lines) {
       assert.match(line, /curl /)
@@ -178,7 +178,7 @@ bothWays((journey) => {
     assert.deepEqual(await titles(page), seen[1])
     assert.equal((await page.goto('/products?page=1000')).status(), 200)
     assert.equal(await page.locator('main tbody tr').count(), 0)
-    assert.equal(await page.locator('main .pager').count(), 0)
+    assert.equal(await page.locator('main nav[aria-label=Pages]').count(), 0)
     await follow(page, 'To the last page')
     assert.ok((await titles(page)).length > 0)
   })

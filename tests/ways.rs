@@ -49,7 +49,8 @@ fn ways_of_error(
 }
 
 fn ways_on(html: &str, path: &str) -> Ways {
-    let (_, ways) = html.split_once("<details class=\"ways\"").unwrap_or_else(|| panic!("{path}: {html}"));
+    let (_, ways) =
+        html.split_once("<details class=\"sheet ways\"").unwrap_or_else(|| panic!("{path}: {html}"));
     let (ways, _) = ways.split_once("</details>").expect("an end");
     let run = ways.split_once("<a href=\"").map_or("", |(_, rest)| rest.split('"').next().unwrap_or(""));
     let codes = ways.split("<code>").skip(1).map(|part| part.split("</code>").next().unwrap_or(""));

@@ -44,7 +44,11 @@ fn while_the_database_is_away_requests_get_503_and_the_log_says_so_once() {
     // The map of the application needs no database, only its counts do.
     let home = client.send("GET", "/", &[("Accept", "text/html")], b"");
     assert_eq!(home.status, 200, "{}", home.text());
-    assert!(home.text().contains("<a href=\"/users\">Users</a> <span class=\"count\">–<"), "{}", home.text());
+    assert!(
+        home.text().contains("<a class=\"first\" href=\"/users\">Users</a> <span class=\"pill\">–<"),
+        "{}",
+        home.text()
+    );
     assert!(home.text().contains("The database does not answer just now"), "{}", home.text());
     assert!(!home.text().contains("data-on"), "no list is live: {}", home.text());
     let list = client.send("GET", "/users", &[("Accept", "text/html")], b"");
