@@ -44,6 +44,8 @@ test('the first stop leads past the navigation', async (t) => {
   const page = await shop.window(t, '/users')
   await page.keyboard.press('Tab')
   assert.match((await focused(page)).name, /^Skip/)
+  const { x, y } = await page.getByRole('link', { name: /^Skip/ }).boundingBox()
+  assert.ok(Math.min(x, y) >= 5, `its ring has no room: ${x}, ${y}`)
   await page.keyboard.press('Enter')
   await page.keyboard.press('Tab')
   assert.equal((await focused(page)).inMain, true)

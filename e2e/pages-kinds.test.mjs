@@ -135,6 +135,8 @@ bothWays((journey, mark) => {
     await page.getByLabel(/^Find: Place/).fill('Place 1234')
     await page.getByLabel(/^Find: Place/).press('Enter')
     await page.getByText('One was found.').waitFor()
+    // Without script nothing tells a second press in the same field from one that sends the form.
+    if (options.javaScriptEnabled !== false) await following(page, () => page.getByLabel(/^Find: Place/).press('Enter'))
     assert.deepEqual(await kinds.named('/plants', 'title', `Entered ${mark}`), [], 'nothing was sent')
     await control(page, 'Place').selectOption({ label: 'Place 1234' })
     await control(page, 'Title').press('Enter')

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { tabs, watch } from './browser.mjs'
+import { axe } from './pages/judges.mjs'
 import { isComplaint, site, titles } from './pages/site.mjs'
 
 const shop = site()
@@ -56,6 +57,28 @@ test('what goes over to the next page is not called gone, and what is gone is', 
   await create(person())
   await struck.waitFor()
   assert.match(await struck.textContent(), /Edge A.*no longer in this list/s)
+})
+
+test('what has just come and what is gone can be read', async (t) => {
+  for (const colorScheme of ['light', 'dark']) {
+    const [kept, gone, name] = Array.from({ length: 3 }, () => `${person()} read`)
+    for (const each of [kept, gone]) await create(each)
+    const page = await shop.window(t, '/users?q=read&size=1000', { colorScheme })
+    await isLive(page)
+    const [{ id }] = await shop.named('/users', 'name', gone)
+    assert.equal((await shop.fetch(`/users/${id}`, { method: 'DELETE', headers: { accept: 'application/json' } })).status, 204)
+    await create(name)
+    await page.locator('main tbody tr.is-gone').waitFor()
+    const running = await page.locator('main tbody tr', { hasText: name }).evaluate((row) =>
+      row.getAnimations().map((each) => {
+        each.pause()
+        each.currentTime = 0
+        return each.animationName
+      }),
+    )
+    assert.deepEqual(running, ['fresh'])
+    assert.deepEqual(await axe(page), [], colorScheme)
+  }
 })
 
 test('a row that has the focus is exchanged when the focus leaves it', async (t) => {

@@ -182,8 +182,8 @@ fn no_file_is_too_long() {
 /// What every page brings along is small enough to be read.
 #[test]
 fn style_and_script_of_pages_stay_small() {
-    assert!(STYLE.len() <= 9_600, "app.css: {} bytes", STYLE.len());
-    assert!(SCRIPT.len() <= 3_900, "live.js: {} bytes", SCRIPT.len());
+    assert!(STYLE.len() <= 10_300, "app.css: {} bytes", STYLE.len());
+    assert!(SCRIPT.len() <= 4_200, "live.js: {} bytes", SCRIPT.len());
 }
 
 /// A class without a rule does nothing, and a rule without a class is never met.

@@ -64,9 +64,9 @@ impl Filled {
             let below = name.split('.').skip(1);
             filled.nodes.entry(id).or_default().add(below, text);
         }
-        // The return key was most likely pressed where something new stands to be looked for.
+        // The return key was most likely pressed where another thing stands to be looked for than was.
         let is_new =
-            |(name, text): (&String, &String)| !text.is_empty() && filled.found.get(name) != Some(text);
+            |(name, text): (&String, &String)| text != filled.found.get(name).map_or("", String::as_str);
         if is_by_enter && filled.sought.iter().any(is_new) {
             filled.pressed = Some(Press::Find);
         }

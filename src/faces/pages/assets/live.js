@@ -6,9 +6,12 @@
 
   for (const pre of navigator.clipboard ? all('.code pre') : []) {
     const copy = append(pre.previousElementSibling, '<button type="button" class="btn quiet" aria-live="polite">Copy</button>')
-    copy.onclick = () => navigator.clipboard.writeText(pre.textContent).then(() => { copy.textContent = 'Copied' })
+    copy.onclick = () => navigator.clipboard.writeText(pre.textContent).then(() => { copy.textContent = 'Copied' }, () => { copy.textContent = 'Not allowed' })
     copy.onblur = () => { copy.textContent = 'Copy' }
   }
+
+  // The return key finds, here also what was found before.
+  for (const find of all('.find')) find.onkeydown = ({ key }) => { if (key === 'Enter') { $('button', find).click(); return false } }
 
   // A list that updates by itself: this page is read again and merged in, so that nothing a person reads moves.
   const list = $('[data-live]')
@@ -48,8 +51,10 @@
       isReading = true
       while (isStale) {
         isStale = false
-        const html = await fetch(location, { headers: { Accept: 'text/html' } }).then((answer) => answer.ok && answer.text()).catch(() => '')
-        if (html) merge(new DOMParser().parseFromString(html, 'text/html'))
+        try {
+          const answer = await fetch(location, { headers: { Accept: 'text/html' } })
+          if (answer.ok) merge(new DOMParser().parseFromString(await answer.text(), 'text/html'))
+        } catch { /* The next event tries again. */ }
         await new Promise((done) => setTimeout(done, 500))
       }
       isReading = false
