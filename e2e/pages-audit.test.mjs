@@ -56,12 +56,13 @@ describe('nothing is found on', () => {
 })
 
 test('a word of any length stays in its cell', async () => {
-  const page = pages.get(shop)
   const word = 'W'.repeat(120)
   const user = await shop.create('/users', { name: word, email: `${'w'.repeat(60)}@example.com` })
   const order = await shop.create('/orders', { item: word, userId: user.id })
-  for (const path of ['/users', '/orders', `/users/${user.id}`, `/orders/${order.id}`]) {
+  const places = [[shop, '/users'], [shop, '/orders'], [shop, `/users/${user.id}`], [shop, `/orders/${order.id}`], [kinds, '/notes']]
+  for (const [site, path] of places) {
     for (const width of [1280, 320]) {
+      const page = pages.get(site)
       await look(page, 'light', width)
       await page.goto(path)
       const beyond = await page.evaluate(() => [...document.querySelectorAll('main :is(th, td, dd, h1)')].filter((cell) => cell.scrollWidth > cell.clientWidth + 1).map((cell) => cell.outerHTML.slice(0, 200)))

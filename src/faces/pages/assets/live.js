@@ -6,8 +6,8 @@
 
   for (const pre of navigator.clipboard ? all('.code pre') : []) {
     const copy = append(pre.previousElementSibling, '<button type="button" class="btn quiet" aria-live="polite">Copy</button>')
-    copy.onclick = () => navigator.clipboard.writeText(pre.textContent).then(() => { copy.textContent = 'Copied' }, () => { copy.textContent = 'Not allowed' })
-    copy.onblur = () => { copy.textContent = 'Copy' }
+    const tell = (text) => { copy.textContent = text; setTimeout(() => { copy.textContent = 'Copy' }, 2000) }
+    copy.onclick = () => navigator.clipboard.writeText(pre.textContent).then(() => tell('Copied'), () => tell('Not allowed'))
   }
 
   // The return key finds, here also what was found before.
