@@ -1,8 +1,7 @@
-//! Every test that needs more than one module, as one binary.
+//! Every test that needs more than one module, as one binary; `tests/cases` is another.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
 mod answers;
-mod cases;
 mod changes;
 mod cli;
 mod coerce;
@@ -27,6 +26,7 @@ mod rest;
 mod start;
 mod store;
 mod subscribe;
+#[allow(dead_code, reason = "the case files need more of it")]
 mod support;
 mod tidy;
 mod transfer;

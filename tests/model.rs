@@ -51,7 +51,7 @@ fn the_sample_is_read() {
 }
 
 /// What `check` says of `tests/schemas/*.graphqls` stands in the `.expected` file beside each.
-/// `UPDATE=1 cargo test` writes them anew.
+/// `BLESS=1 cargo test --test tests model` writes them anew.
 #[test]
 fn every_mistake_is_told_with_its_place() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/schemas");
@@ -74,7 +74,7 @@ fn every_mistake_is_told_with_its_place() {
         };
         let said = format!("{verdict}\n\n{}", shown(&found, &files));
         let expected = path.with_extension("expected");
-        if std::env::var_os("UPDATE").is_some() {
+        if std::env::var_os("BLESS").is_some() {
             std::fs::write(&expected, &said).unwrap();
         }
         if std::fs::read_to_string(&expected).unwrap_or_default() != said {

@@ -18,12 +18,12 @@ fn document(client: &mut Client) -> Value {
     reply.json()
 }
 
-/// With ACCEPT_OPENAPI=1 what is served becomes what is expected.
+/// With BLESS=1 what is served becomes what is expected.
 #[test]
 fn the_sample_is_described_as_committed() {
     let found = document(&mut Client::of(&Server::sample()));
     let text = format!("{found:#}\n");
-    if std::env::var_os("ACCEPT_OPENAPI").is_some() {
+    if std::env::var_os("BLESS").is_some() {
         fs::create_dir_all("tests/openapi").expect("a folder");
         fs::write(SAMPLE, &text).expect("written");
     }
@@ -33,7 +33,7 @@ fn the_sample_is_described_as_committed() {
         let around =
             |text: &str| text.lines().skip(line.saturating_sub(5)).take(10).collect::<Vec<_>>().join("\n");
         panic!(
-            "{SAMPLE}:{}: ACCEPT_OPENAPI=1 accepts what is served\n--- committed\n{}\n--- served\n{}",
+            "{SAMPLE}:{}: BLESS=1 accepts what is served\n--- committed\n{}\n--- served\n{}",
             line + 1,
             around(&committed),
             around(&text)

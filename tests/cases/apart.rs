@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::Kept;
+use super::run::CaseStore;
 use crate::support::{Process, postgres};
 
 pub struct Apart {
@@ -22,16 +22,18 @@ enum Store {
 
 impl Apart {
     /// Serves the application folder `app` below this one, or the sample where there is none.
-    pub fn start(folder: &Path, kept: &Kept) -> Apart {
+    pub fn start(folder: &Path, kept: &CaseStore, settings: &[(String, String)]) -> Apart {
         let mut arguments = vec!["serve"];
         arguments.extend(folder.join("app").exists().then_some("app"));
         let store = match kept {
-            Kept::Sqlite => Store::File(folder.join("trefoil-data/trefoil.db"), None),
-            Kept::Postgres(url) => {
+            CaseStore::Sqlite => Store::File(folder.join("trefoil-data/trefoil.db"), None),
+            CaseStore::Postgres(url) => {
                 arguments.extend(["--database", url]);
                 Store::Url(url.clone())
             }
         };
+        let flags: Vec<String> = settings.iter().map(|(name, value)| format!("--{name}={value}")).collect();
+        arguments.extend(flags.iter().map(String::as_str));
         Apart { process: Process::start(folder, &arguments), store, heard: 0 }
     }
 
