@@ -20,7 +20,7 @@ class Place:
         self.cache = f"{self.target}/kept"
         self.pocketbase = f"{self.cache}/{POCKETBASE}"
         self.given = trefoil
-        self.trefoil = os.path.abspath(trefoil) if trefoil else f"{target}/release/trefoil"
+        self.trefoil = os.path.abspath(trefoil) if trefoil else f"{target}/dist/trefoil"
         # Set once a run has its own folder.
         self.recorded = ""
         os.makedirs(self.cache, exist_ok=True)
@@ -74,7 +74,7 @@ PEERS = {"axum": lambda place: cargo(place, "axum-peer"), "mercurius": mercurius
 def everything(place, peers):
     """Ends the run when Trefoil or the load cannot be built; returns the names of the peers that could not be had."""
     if not place.given:
-        wrong = run("cargo", "build", "--release", "--locked", "--bin", "trefoil")
+        wrong = run("cargo", "build", "--profile", "dist", "--locked", "--bin", "trefoil")
         if wrong:
             sys.exit(f"bench/run: Trefoil could not be built: {wrong}")
     wrong = cargo(place, "load", "floors")
