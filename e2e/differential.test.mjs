@@ -1,7 +1,8 @@
 // Generated documents, valid and invalid, are judged by the server as graphql-js judges them: same verdict, same data in
 // the same order, same error paths. Known differences are in known-differences.json and in docs/differences.md.
 //
-// DIFF_SEED=n takes other documents, DIFF_TIMES=n takes n times as many.
+// DIFF_SEED=n takes other documents, DIFF_TIMES=n takes n times as many; a part of them, as 0.25 does, meets not every known
+// difference.
 
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
@@ -39,18 +40,22 @@ let requests = 0
 after(() => console.log(`${requests} requests compared with graphql-js, seed ${SEED}`))
 
 test('the sample answers as graphql-js does', async (t) => {
-  await compare(t, 'sample', binary(), [], { folder: FOLDERS.app, pools }, { reads: 900 * TIMES, writes: 200 * TIMES })
+  await compare(t, 'sample', binary(), [], { folder: FOLDERS.app, pools }, times({ reads: 900, writes: 200 }))
 })
 
 test('the harder schema answers as graphql-js does', async (t) => {
   const texts = ['', 'a', 'A', 'o', 'Novel', 'ö', '🌍', 'Nin', 'nothing has this']
-  await compare(t, 'harder', binary('HARDER_BIN'), [FOLDERS.harder], { folder: FOLDERS.harder, resolvers, pools: { ...pools, text: texts } }, { reads: 1500 * TIMES, writes: 250 * TIMES })
+  await compare(t, 'harder', binary('HARDER_BIN'), [FOLDERS.harder], { folder: FOLDERS.harder, resolvers, pools: { ...pools, text: texts } }, times({ reads: 1500, writes: 250 }))
 })
 
-test('at least 2,000 requests were compared and every known difference was met', () => {
-  assert.ok(requests >= 2000, `only ${requests}`)
-  assert.deepEqual(known.unmet(), [], 'these differences are gone: take them out of known-differences.json and docs/differences.md')
+test('enough requests were compared and every known difference was met', () => {
+  assert.ok(requests >= 2000 * TIMES, `only ${requests}`)
+  if (TIMES >= 1) assert.deepEqual(known.unmet(), [], 'these differences are gone: take them out of known-differences.json and docs/differences.md')
 })
+
+function times({ reads, writes }) {
+  return { reads: Math.ceil(reads * TIMES), writes: Math.ceil(writes * TIMES) }
+}
 
 async function compare(t, name, bin, args, options, { reads, writes }) {
   const server = await start(bin, [...args, ...LIMITS])

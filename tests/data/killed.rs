@@ -5,13 +5,10 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::{Bench, Kind, Store, both};
+use crate::support::is_long;
 use crate::support::postgres::sql;
 
 both![imports_are_whole_or_nothing, exports_are_whole_or_not_there];
-
-fn is_long() -> bool {
-    std::env::var("LONG_CHECKS").is_ok_and(|value| value == "1")
-}
 
 fn kills() -> u32 {
     if is_long() { 10 } else { 3 }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::proxy::Mode;
-use super::trial::{Trial, is_long};
+use super::trial::Trial;
+use crate::support::is_long;
 
 const SHORT: Duration = Duration::from_millis(500);
 

@@ -13,16 +13,12 @@ use super::proxy::{Mode, Proxy};
 use super::writers::{Fate, Habit, Ledger, Writers};
 use crate::power::client::{Client, Verdict};
 use crate::power::load::CREATE_USER;
+use crate::support::is_long;
 use crate::support::postgres::{Cluster, Options};
 use serde_json::json;
 
 /// More often than the subscribers' patience ends.
 const HEARTBEAT: &[&str] = &["--heartbeat", "1s"];
-
-/// Whether the long trials were asked for.
-pub fn is_long() -> bool {
-    std::env::var("LONG_CHECKS").is_ok_and(|value| value == "1")
-}
 
 /// Within this time after a fault has ended, all is well again. A machine that also runs all the other tests is given
 /// more; the long trials hold the nodes to their promise.

@@ -14,6 +14,7 @@ use super::follower::{self, Followed, Following};
 use super::load::{CREATE_USER, Ledger, Load, id};
 use super::rig::{self, Behaviour, Cut, Rig};
 use super::server::{DATA, Server};
+use crate::support::is_long;
 
 /// A server that worked for a while and was then killed, and what its clients knew.
 struct Life {
@@ -46,9 +47,9 @@ fn live((image, mut ledger): Heritage, name: &str, behaviour: Behaviour, time: D
 /// In each life.
 const CUTS: usize = 10;
 
-/// How many cuts in all: `./test --long` sets the variable.
+/// How many cuts in all.
 fn total() -> usize {
-    if std::env::var("LONG_CHECKS").is_ok_and(|value| value == "1") { 200 } else { 20 }
+    if is_long() { 200 } else { 20 }
 }
 
 /// Ten cuts in one life: the complaints about what each left, and what the last one did.

@@ -14,6 +14,11 @@ pub use client::{Client, Reply};
 pub use outsider::Outsider;
 pub use process::{Process, command, free_port};
 
+/// Whether the long form of a check was asked for, as `./test --long` does.
+pub fn is_long() -> bool {
+    std::env::var("LONG_CHECKS").is_ok_and(|value| value == "1")
+}
+
 /// A server on a free port, with its data in memory or in a folder; stopped when dropped.
 pub struct Server {
     pub address: SocketAddr,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::{Client, Process, command, postgres};
+use crate::support::{Client, Process, command, is_long, postgres};
 
 const SCHEMA: &str = r#"
 scalar Long scalar Decimal scalar Date scalar DateTime scalar UUID scalar URL scalar Email scalar JSON
@@ -278,7 +278,7 @@ pub fn bytes(path: &Path) -> Vec<u8> {
     std::fs::read(path).unwrap_or_default()
 }
 
-/// How many trials a test of chances makes: `./test --long` sets the variable.
+/// How many trials a test of chances makes.
 pub fn trials() -> usize {
-    if std::env::var("LONG_CHECKS").is_ok_and(|value| value == "1") { 10 } else { 3 }
+    if is_long() { 10 } else { 3 }
 }
