@@ -282,7 +282,7 @@ impl Foundation {
             None => return response,
         };
         if let Some(cause) = &problem.cause {
-            tracing::error!(request_id = id.as_str(), cause, "unexpected error");
+            tracing::error!(request_id = id.as_str(), %cause, "unexpected error");
         }
         spell(&problem, asker, id.as_str(), &self.ground.errors, response)
     }

@@ -12,7 +12,7 @@ use super::path::{At, Path};
 use super::plan::{BuiltinRoot, Does, Plan, Root, Shape};
 use super::write::{Writer, Wrote};
 use crate::engine::{Answer, Operation, Order, Outcome, Row, Slice, Verb, cursor};
-use crate::error::{Error, Result};
+use crate::error::{Error, Missing, Result};
 use crate::model::json;
 
 const HEAD: &[u8] = b"{\"data\":{";
@@ -311,7 +311,8 @@ fn finish(
             Verb::Get | Verb::List | Verb::Create | Verb::Watch(_) => writer.null(root.required, at),
             Verb::Update | Verb::Delete => {
                 let id = running.id.unwrap_or_default();
-                let missing = Error::NotFound(format!("{} {id}", builtin.record_name));
+                let missing =
+                    Error::NotFound { what: Missing::Record { type_name: builtin.record_name.clone(), id } };
                 writer.failed(root.required, &missing, at)
             }
         },

@@ -35,7 +35,7 @@ impl Failure {
 
     /// The safe words of an error. The cause of an internal one goes to the log, here and only here.
     pub fn of(error: &Error) -> Failure {
-        if let Error::Internal { cause } = error {
+        if let Some(cause) = error.cause() {
             tracing::error!(%cause, "a GraphQL field failed");
         }
         Failure { violations: error.violations().to_vec(), ..Failure::new(error.code(), error.to_string()) }

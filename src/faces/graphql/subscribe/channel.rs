@@ -201,7 +201,7 @@ impl Channel {
             };
             let failures = match execution.run().await {
                 Ok(Executed { body, .. }) => return body,
-                Err(Refused::Whole(Error::Unavailable { .. } | Error::Cancelled)) => {
+                Err(Refused::Whole(Error::Unavailable { .. } | Error::OutcomeUnknown | Error::Cancelled)) => {
                     tokio::time::sleep(PAUSE).await;
                     continue;
                 }
