@@ -218,14 +218,15 @@ impl Answering {
 
     pub fn finish(mut self) -> Executed {
         let whole = self.writer.failures.is_empty();
+        let causes = self.writer.failures.iter().filter_map(|failure| failure.cause.clone()).collect();
         if !self.is_in_order() {
-            return Executed { body: self.bytes(), whole, before: None, replayed: false };
+            return Executed { body: self.bytes(), whole, before: None, replayed: false, causes };
         }
         let mut out = std::mem::take(&mut self.writer.out);
         out.push(b'}');
         let out = sealed(out, self.writer.failures.iter());
         self.plan.size.store(out.len(), std::sync::atomic::Ordering::Relaxed);
-        Executed { body: out, whole, before: None, replayed: false }
+        Executed { body: out, whole, before: None, replayed: false, causes }
     }
 
     fn spans(&self) -> impl Iterator<Item = &Span> {
