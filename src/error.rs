@@ -1,18 +1,16 @@
 //! The only failures a caller ever sees, in words without HTTP; each face spells them in its own way.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
-
-/// Why it is not known whether an operation happened.
-pub const UNSURE: &str = "the connection to the database was lost before it had answered: the change may or may not have been made";
 
 /// Why an operation did not happen. `Display` is safe to show to anyone.
 #[derive(Debug, Clone)]
 pub enum Error {
     /// What was named does not exist.
-    NotFound(String),
+    NotFound { what: Missing },
     /// The input breaks rules; every broken rule is listed.
     Invalid(Vec<Violation>),
     /// A unique value is taken, or the record is still needed by others.
@@ -27,14 +25,75 @@ pub enum Error {
     Limit(String),
     /// The store cannot take the operation now; trying again later may work.
     Unavailable { reason: String, retry_after: Duration },
+    /// The connection was lost before the store had answered: nobody knows whether the operation happened.
+    OutcomeUnknown,
     /// The caller went away or its time ran out.
     Cancelled,
     /// A fault of ours. The cause goes to the log, once, and never to a caller.
-    Internal { cause: String },
+    Internal { cause: Cause },
     /// What a registered resolver said went wrong, with its own code.
     Resolver { message: String, code: String },
     /// What comes after an event id cannot be told: it is no longer kept, or the id was never given.
     EventId { code: &'static str, message: String },
+}
+
+/// What does not exist.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Missing {
+    /// The record that a write names; the type as people call it.
+    Record { type_name: String, id: i64 },
+    /// Anything else, in words.
+    Named(String),
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Missing::Record { type_name, id } => write!(f, "{type_name} {id}"),
+            Missing::Named(what) => f.write_str(what),
+        }
+    }
+}
+
+/// The error behind an [`Error::Internal`], shared by all that it failed. `Display` is the whole chain of sources in
+/// one line, for the log alone. In a box of its own, so that what carries it grows by one pointer and not by two.
+#[derive(Debug, Clone)]
+pub struct Cause(Arc<Box<dyn std::error::Error + Send + Sync>>);
+
+impl Cause {
+    pub fn new(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Cause {
+        Cause(Arc::new(cause.into()))
+    }
+}
+
+/// The very same error, not one with the same words.
+impl PartialEq for Cause {
+    fn eq(&self, other: &Cause) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Cause {}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&chain(&**self.0))
+    }
+}
+
+/// An error and its sources, outermost first. Many errors repeat their source in their own words: it is told once.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let words = error.to_string();
+        if !text.ends_with(&words) {
+            text.push_str(": ");
+            text.push_str(&words);
+        }
+        source = error.source();
+    }
+    text
 }
 
 /// One broken rule: where, which and in words. The same object on every face.
@@ -66,13 +125,37 @@ impl Violation {
 }
 
 impl Error {
-    /// Whether it may have happened all the same.
-    pub fn is_unsure(&self) -> bool {
-        matches!(self, Error::Unavailable { reason, .. } if reason == UNSURE)
+    /// A fault of ours, with the error or the words that it came of.
+    pub fn internal(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Error::Internal { cause: Cause::new(cause) }
     }
 
-    pub fn internal(cause: impl fmt::Display) -> Self {
-        Error::Internal { cause: cause.to_string() }
+    /// What is named in words and does not exist.
+    pub fn not_found(what: impl Into<String>) -> Self {
+        Error::NotFound { what: Missing::Named(what.into()) }
+    }
+
+    /// For the log, and for whoever runs a command: the cause where there is one. Never for a caller.
+    pub fn full_text(&self) -> String {
+        self.cause().map_or_else(|| self.to_string(), Cause::to_string)
+    }
+
+    pub fn cause(&self) -> Option<&Cause> {
+        match self {
+            Error::Internal { cause } => Some(cause),
+            Error::NotFound { .. }
+            | Error::Invalid(_)
+            | Error::Conflict(_)
+            | Error::Stale { .. }
+            | Error::KeyReused
+            | Error::KeyInUse
+            | Error::Limit(_)
+            | Error::Unavailable { .. }
+            | Error::OutcomeUnknown
+            | Error::Cancelled
+            | Error::Resolver { .. }
+            | Error::EventId { .. } => None,
+        }
     }
 
     pub fn invalid(field: &str, code: &'static str, message: impl Into<String>) -> Self {
@@ -82,14 +165,14 @@ impl Error {
     /// The stable name of the failure, the same on every face.
     pub fn code(&self) -> &str {
         match self {
-            Error::NotFound(_) => "NOT_FOUND",
+            Error::NotFound { .. } => "NOT_FOUND",
             Error::Invalid(_) => "INVALID",
             Error::Conflict(_) => "CONFLICT",
             Error::Stale { .. } => "STALE",
             Error::KeyReused => "IDEMPOTENCY_KEY_REUSED",
             Error::KeyInUse => "IDEMPOTENCY_KEY_IN_USE",
             Error::Limit(_) => "LIMIT_EXCEEDED",
-            Error::Unavailable { .. } => "UNAVAILABLE",
+            Error::Unavailable { .. } | Error::OutcomeUnknown => "UNAVAILABLE",
             Error::Cancelled => "CANCELLED",
             Error::Internal { .. } => "INTERNAL",
             Error::Resolver { code, .. } => code,
@@ -100,12 +183,13 @@ impl Error {
     pub fn violations(&self) -> &[Violation] {
         match self {
             Error::Invalid(list) | Error::Conflict(list) => list,
-            Error::NotFound(_)
+            Error::NotFound { .. }
             | Error::Stale { .. }
             | Error::KeyReused
             | Error::KeyInUse
             | Error::Limit(_)
             | Error::Unavailable { .. }
+            | Error::OutcomeUnknown
             | Error::Cancelled
             | Error::Internal { .. }
             | Error::Resolver { .. }
@@ -117,7 +201,7 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::NotFound(what) => write!(f, "{what} not found"),
+            Error::NotFound { what } => write!(f, "{what} not found"),
             Error::Invalid(list) | Error::Conflict(list) => {
                 for (i, violation) in list.iter().enumerate() {
                     let gap = if i == 0 { "" } else { "; " };
@@ -139,6 +223,9 @@ impl fmt::Display for Error {
             }
             Error::Limit(text) => f.write_str(text),
             Error::Unavailable { reason, .. } => f.write_str(reason),
+            Error::OutcomeUnknown => f.write_str(
+                "the connection to the database was lost before it had answered: the change may or may not have been made",
+            ),
             Error::Cancelled => f.write_str("the request was cancelled"),
             Error::Internal { .. } => f.write_str("an unexpected error occurred"),
             Error::Resolver { message, .. } | Error::EventId { message, .. } => f.write_str(message),
@@ -146,4 +233,45 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        let source: &(dyn std::error::Error + 'static) = &**self.cause()?.0;
+        Some(source)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Layer(&'static str, Option<Box<Layer>>);
+
+    impl fmt::Display for Layer {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.0)
+        }
+    }
+
+    impl std::error::Error for Layer {
+        fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+            let source: &(dyn std::error::Error + 'static) = self.1.as_deref()?;
+            Some(source)
+        }
+    }
+
+    #[test]
+    fn the_whole_chain_is_for_the_log_and_none_of_it_for_a_caller() {
+        let disk = Layer("no space left", None);
+        let file = Layer("writing failed: no space left", Some(Box::new(disk)));
+        let error = Error::internal(Layer("the page cannot be kept", Some(Box::new(file))));
+        assert_eq!(error.full_text(), "the page cannot be kept: writing failed: no space left");
+        assert_eq!(error.to_string(), "an unexpected error occurred");
+        assert_eq!(
+            chain(&error),
+            "an unexpected error occurred: the page cannot be kept: writing failed: no space left"
+        );
+        assert_eq!(Error::internal("in words").full_text(), "in words");
+        assert_eq!(Error::KeyReused.full_text(), Error::KeyReused.to_string());
+    }
+}

@@ -66,7 +66,8 @@ async fn fill(
     let all = fakes.order.len() as u64 * count.unsigned_abs();
     let long = write(&engine, &fakes, count, all).await.map_err(|why| failed(NOTHING, why))?;
     long.commit().await.map_err(|error| {
-        failed(if error.is_unsure() { "look before you run it again" } else { NOTHING }, told(error))
+        let is_unknown = matches!(error, Error::OutcomeUnknown);
+        failed(if is_unknown { "look before you run it again" } else { NOTHING }, told(error))
     })?;
     Ok(all)
 }

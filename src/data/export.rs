@@ -62,7 +62,7 @@ pub async fn run(engine: &Engine, inventory: &Inventory, wanted: Wanted) -> Resu
 
 /// Only whoever runs the command sees it, so the cause is told.
 pub fn told(error: Error) -> String {
-    if let Error::Internal { cause } = error { cause } else { error.to_string() }
+    error.full_text()
 }
 
 /// One resource on its way.
@@ -139,7 +139,7 @@ impl State {
     fn done(&mut self, plan: usize, outcome: Result<Outcome>) -> Result<(), Failed> {
         match outcome {
             // Declared, and not yet made: nobody ever put anything into it.
-            Ok(_) | Err(Error::NotFound(_)) => {}
+            Ok(_) | Err(Error::NotFound { .. }) => {}
             Err(error) => {
                 return Err(Failed::Because(format!("{}: {}", self.parts[plan].path, told(error))));
             }

@@ -164,8 +164,8 @@ impl<'a> Pass<'a> {
             return Err(self.refusal());
         }
         long.commit().await.map_err(|error| {
-            let outcome =
-                if error.is_unsure() { "look before you import it again" } else { "nothing was imported" };
+            let is_unknown = matches!(error, Error::OutcomeUnknown);
+            let outcome = if is_unknown { "look before you import it again" } else { "nothing was imported" };
             vec![format!("{outcome}: {}", told(error))]
         })?;
         Ok(Ended::Committed)
@@ -409,7 +409,7 @@ async fn refuse_filled(long: &mut Long<'_>, name: &Arc<str>) -> Result<(), Strin
         Ok(_) => Err(format!(
             "the plain list `{name}` has values already, and with --by they would be there twice; leave its file out"
         )),
-        Err(Error::NotFound(_)) => Ok(()),
+        Err(Error::NotFound { .. }) => Ok(()),
         Err(error) => Err(told(error)),
     }
 }

@@ -82,6 +82,11 @@ impl Engine {
         self.0.store.state()
     }
 
+    /// What was kept under an idempotency key, see [`Store::replay`].
+    pub async fn replay(&self, key: &Key) -> Result<Option<Vec<u8>>> {
+        self.0.store.replay(key).await
+    }
+
     /// What is wrong with an operation, as far as it can be told without the store.
     pub fn violations(&self, operation: Operation) -> Vec<Violation> {
         match Plan::prove(self.model(), operation, jiff::Timestamp::now()) {

@@ -54,6 +54,19 @@ pub enum Operation {
     Plain(OnList),
 }
 
+impl Operation {
+    /// The record that it names, where it names one.
+    pub fn id(&self) -> Option<i64> {
+        match self {
+            Operation::Get { id, .. } | Operation::Update { id, .. } | Operation::Delete { id, .. } => {
+                Some(*id)
+            }
+            Operation::Create { id, .. } => *id,
+            Operation::List { .. } | Operation::Changed { .. } | Operation::Plain(_) => None,
+        }
+    }
+}
+
 /// What an update does to the fields it does not name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Absent {

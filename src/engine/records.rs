@@ -142,7 +142,7 @@ impl Engine {
         selection: Arc<Selection>,
     ) -> Result<Value> {
         let rows = self.collect(operation, selection).await?;
-        let row = rows.rows.first().ok_or_else(|| Error::NotFound(type_name.to_owned()))?;
+        let row = rows.rows.first().ok_or_else(|| Error::not_found(type_name))?;
         Ok(object(self.model().record(record), &rows.selection, row))
     }
 
@@ -150,7 +150,7 @@ impl Engine {
         let record = self
             .model()
             .record_named(type_name)
-            .ok_or_else(|| Error::NotFound(format!("record type `{type_name}`")))?;
+            .ok_or_else(|| Error::not_found(format!("record type `{type_name}`")))?;
         Ok((record, Arc::new(stored_fields(self.model(), record))))
     }
 }

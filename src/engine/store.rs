@@ -22,6 +22,10 @@ pub trait Store: Send + Sync {
     /// in the middle of a commit may or may not have made it. Such a job is never run again by the store.
     fn run(&self, job: Job) -> BoxFuture<'_, Result<Done>>;
 
+    /// What was kept under an idempotency key by the request that it belongs to; `None` where there was no such request.
+    /// [`Error::KeyReused`] when the key belongs to another one, [`Error::KeyInUse`] while that has not finished.
+    fn replay<'s>(&'s self, key: &'s Key) -> BoxFuture<'s, Result<Option<Vec<u8>>>>;
+
     /// Begins a long write, made of many batches. Others' writes may have to wait until it ends.
     fn begin(&self, model: &Arc<Model>) -> BoxFuture<'_, Result<Box<dyn LongWrite + '_>>>;
 

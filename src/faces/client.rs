@@ -3,8 +3,9 @@
 use std::net::{IpAddr, SocketAddr};
 
 use http::header::FORWARDED;
-use http::{HeaderMap, HeaderValue};
+use http::{Extensions, HeaderMap, HeaderValue};
 
+use super::headers::RequestId;
 use crate::config::Network;
 
 /// The client as handlers see it: an extension of what they answer, where they are asked by a router.
@@ -14,6 +15,8 @@ pub struct Client {
     pub address: Option<IpAddr>,
     /// The client spoke HTTPS, to a proxy.
     pub secure: bool,
+    /// The id of what it asks now, for the log; none where `address` is none.
+    pub request: Option<RequestId>,
     /// The host the client named to a proxy.
     host: Option<String>,
 }
@@ -21,7 +24,7 @@ pub struct Client {
 impl Client {
     pub fn of(peer: Option<IpAddr>, headers: &HeaderMap, trusted: &[Network]) -> Self {
         let peer = peer.map(|address| address.to_canonical());
-        let direct = Client { address: peer, secure: false, host: None };
+        let direct = Client { address: peer, ..Client::default() };
         if !peer.is_some_and(|address| trusts(trusted, address)) {
             return direct;
         }
@@ -32,6 +35,11 @@ impl Client {
             (Some(client), _) | (None, Some(client)) => Client { address: client.address.or(peer), ..client },
             (None, None) => direct,
         }
+    }
+
+    /// The id of the request with these extensions.
+    pub fn request_of(extensions: &Extensions) -> Option<&RequestId> {
+        extensions.get::<Client>().and_then(|client| client.request.as_ref())
     }
 
     /// What a proxy told that [`Client::origin`] depends on.
@@ -75,7 +83,7 @@ fn standard(headers: &HeaderMap, trusted: &[Network]) -> Option<Client> {
         let field = |name| parameter(element, name);
         let address = field("for").and_then(address);
         let secure = field("proto").is_some_and(|proto| proto.eq_ignore_ascii_case("https"));
-        found = Some(Client { address, secure, host: field("host").and_then(sane_host) });
+        found = Some(Client { address, secure, request: None, host: field("host").and_then(sane_host) });
         if !address.is_some_and(|address| trusts(trusted, address)) {
             break;
         }
@@ -97,7 +105,7 @@ fn legacy(headers: &HeaderMap, trusted: &[Network]) -> Option<Client> {
         }
     }
     let secure = proto.last().is_some_and(|proto| proto.eq_ignore_ascii_case("https"));
-    Some(Client { address: client, secure, host: host.last().copied().and_then(sane_host) })
+    Some(Client { address: client, secure, request: None, host: host.last().copied().and_then(sane_host) })
 }
 
 fn list<'a>(headers: &'a HeaderMap, name: &str) -> Vec<&'a str> {

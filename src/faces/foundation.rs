@@ -18,6 +18,7 @@ use tower_http::cors::CorsLayer;
 
 use super::client::Client;
 use super::elsewhere;
+use super::error_log::LogScope;
 use super::headers::{self, RequestId};
 use super::health::is_probe;
 use super::limits::{self, Came};
@@ -138,7 +139,8 @@ impl App {
         let foundation = &self.0;
         let id = RequestId::of(request.headers());
         let trusted = &foundation.config.trusted_proxies;
-        let client = Client::of(Some(came.peer.ip()), request.headers(), trusted);
+        let mut client = Client::of(Some(came.peer.ip()), request.headers(), trusted);
+        client.request = Some(id.clone());
         let mut asker = Asker::of(&request, &client);
         let encodings = packed::Accepted::of(request.headers());
         let way = foundation.way(&request);
@@ -150,7 +152,6 @@ impl App {
             Way::Direct(direct) => Route::Known(direct.path.into()),
             Way::Routed(matched) => {
                 request.extensions_mut().insert(matched.clone());
-                request.extensions_mut().insert(id.clone());
                 Route::Matched(matched.clone())
             }
         };
@@ -282,7 +283,7 @@ impl Foundation {
             None => return response,
         };
         if let Some(cause) = &problem.cause {
-            tracing::error!(request_id = id.as_str(), cause, "unexpected error");
+            LogScope::of(Some(id)).cause(cause);
         }
         spell(&problem, asker, id.as_str(), &self.ground.errors, response)
     }

@@ -188,7 +188,8 @@ impl Served {
         match found {
             Some(Found::Text(text)) => {
                 ignore(body).await;
-                text.answer(&head.method, &head.headers, |view| self.pages.own(head, view)).await
+                let request = Client::request_of(&head.extensions);
+                text.answer(&head.method, &head.headers, request, |view| self.pages.own(head, view)).await
             }
             Some(Found::List(list)) => {
                 let body = taken(body).await;

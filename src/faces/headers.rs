@@ -18,10 +18,10 @@ pub const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-s
     connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// The id of one request: in its answer, in its log line and in what it leaves in error messages.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestId(Id);
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Id {
     /// The caller's own.
     Given(Box<str>),

@@ -17,6 +17,7 @@ use super::foundation::Matched;
 use super::headers::RequestId;
 use super::health::is_probe;
 use super::metrics::Metrics;
+use crate::error::chain;
 
 /// Nobody waited for the answer; nginx's number for it, seen in logs and metrics alone.
 const GONE: u16 = 499;
@@ -87,6 +88,11 @@ impl Ticket {
         Followed { body, ticket: self }
     }
 
+    /// The status is out: there is no other way to say it than to break off.
+    fn broke_off(&self, error: &axum::Error) {
+        tracing::error!(request_id = self.id.as_str(), cause = chain(error), "the answer broke off");
+    }
+
     fn write_line(&self, status: u16, ms: f64) {
         // The id is read where there is a line for it.
         let (method, bytes, id) = (self.method.as_str(), self.bytes, || self.id.as_str());
@@ -117,6 +123,12 @@ pub struct Followed {
     ticket: Ticket,
 }
 
+impl Followed {
+    pub fn request_id(&self) -> &RequestId {
+        &self.ticket.id
+    }
+}
+
 impl http_body::Body for Followed {
     type Data = Bytes;
     type Error = axum::Error;
@@ -126,8 +138,12 @@ impl http_body::Body for Followed {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let polled = Pin::new(&mut self.body).poll_frame(cx);
-        if let Poll::Ready(Some(Ok(frame))) = &polled {
-            self.ticket.bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
+        match &polled {
+            Poll::Ready(Some(Ok(frame))) => {
+                self.ticket.bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
+            }
+            Poll::Ready(Some(Err(error))) => self.ticket.broke_off(error),
+            Poll::Ready(None) | Poll::Pending => {}
         }
         polled
     }

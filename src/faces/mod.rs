@@ -8,6 +8,7 @@ pub mod bell;
 pub mod client;
 pub mod clock;
 mod elsewhere;
+pub mod error_log;
 mod follow;
 pub mod foundation;
 pub mod front;

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use http::header::{ALLOW, CONNECTION, HeaderName, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 
-use crate::error::{Error, Violation};
+use crate::error::{Cause, Error, Violation};
 
 /// A failed request. A handler returns it as it is; the foundation spells it for whoever asked
 /// (in `spell.rs`), so that no face has to know another's way of saying no.
@@ -26,7 +26,7 @@ pub struct Problem {
     /// Set where the path decides and not `Accept`: text endpoints answer with text.
     pub voice: Option<Voice>,
     /// For the log alone; the foundation writes it there, once, with the request id.
-    pub(super) cause: Option<Box<str>>,
+    pub(super) cause: Option<Cause>,
 }
 
 /// The part of a request that breaks rules.
@@ -85,9 +85,8 @@ impl Problem {
     }
 
     /// A fault of ours: the cause is for the log alone.
-    pub fn internal(cause: impl Into<Box<str>>) -> Self {
-        let problem = Problem::of_status(StatusCode::INTERNAL_SERVER_ERROR);
-        Problem { cause: Some(cause.into()), ..problem }
+    pub fn internal(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Error::internal(cause).into()
     }
 
     pub fn unavailable(detail: impl Into<String>, retry_after: Duration) -> Self {
@@ -148,13 +147,15 @@ pub fn method_not_allowed(allow: &str) -> Problem {
 /// The only table from a failure to a status.
 pub fn status(error: &Error) -> StatusCode {
     match error {
-        Error::NotFound(_) => StatusCode::NOT_FOUND,
+        Error::NotFound { .. } => StatusCode::NOT_FOUND,
         Error::Invalid(_) | Error::Limit(_) | Error::EventId { .. } => StatusCode::BAD_REQUEST,
         Error::Conflict(_) | Error::KeyInUse => StatusCode::CONFLICT,
         Error::Stale { .. } => StatusCode::PRECONDITION_FAILED,
         Error::KeyReused => StatusCode::UNPROCESSABLE_ENTITY,
         // Whoever cancelled is gone or has its 408 already; what is left is our own stopping.
-        Error::Unavailable { .. } | Error::Cancelled => StatusCode::SERVICE_UNAVAILABLE,
+        Error::Unavailable { .. } | Error::OutcomeUnknown | Error::Cancelled => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
         Error::Internal { .. } | Error::Resolver { .. } => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
@@ -163,11 +164,13 @@ impl From<Error> for Problem {
     fn from(error: Error) -> Self {
         let problem = Problem::new(status(&error), error.code().to_owned(), error.to_string());
         match error {
-            Error::Internal { cause } => Problem { cause: Some(cause.into()), ..problem },
+            Error::Internal { cause } => Problem { cause: Some(cause), ..problem },
             Error::Unavailable { retry_after, .. } => problem.retry_after(retry_after),
-            Error::KeyInUse | Error::Cancelled => problem.retry_after(Duration::from_secs(1)),
+            Error::OutcomeUnknown | Error::KeyInUse | Error::Cancelled => {
+                problem.retry_after(Duration::from_secs(1))
+            }
             Error::Invalid(violations) | Error::Conflict(violations) => problem.violations(violations),
-            Error::NotFound(_)
+            Error::NotFound { .. }
             | Error::Stale { .. }
             | Error::KeyReused
             | Error::Limit(_)
@@ -195,7 +198,7 @@ mod tests {
     #[test]
     fn every_failure_has_its_status() {
         let table = [
-            (Error::NotFound("user 1".into()), 404),
+            (Error::not_found("user 1"), 404),
             (Error::invalid("name", "NOT_BLANK", "name is blank"), 400),
             (Error::Conflict(vec![]), 409),
             (Error::Stale { expected: 1, found: 2 }, 412),
@@ -206,6 +209,7 @@ mod tests {
                 Error::Unavailable { reason: "disk full".into(), retry_after: Duration::from_millis(1200) },
                 503,
             ),
+            (Error::OutcomeUnknown, 503),
             (Error::Cancelled, 503),
             (Error::internal("secret"), 500),
             (Error::Resolver { message: "no".into(), code: "MINE".into() }, 500),

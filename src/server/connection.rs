@@ -27,6 +27,7 @@ use super::wire::Wire;
 use crate::config::{Config, Limits};
 use crate::faces::becomes::{Endless, Tunnel};
 use crate::faces::foundation::App;
+use crate::faces::headers::RequestId;
 use crate::faces::limits::Came;
 use crate::faces::metrics::Metrics;
 use crate::faces::shutdown::Shutdown;
@@ -160,7 +161,9 @@ async fn converse(server: Arc<Server>, stream: TcpStream, peer: SocketAddr, plac
         }
         let polled = Pin::new(&mut connection).poll(cx).map(|ended| {
             if let Err(error) = ended {
-                tracing::debug!(%peer, %error, "connection ended");
+                let request = turns.request_id();
+                let request_id = request.as_ref().map(RequestId::as_str);
+                tracing::debug!(request_id, %peer, %error, "connection ended");
             }
         });
         if turns.is_free() { Poll::Ready(()) } else { polled }
@@ -220,6 +223,7 @@ async fn answer(
         Came { peer, at: first_byte.unwrap_or_else(Instant::now), timer: turns.timer.clone(), refused };
     let request = request.map(|body| if body.is_end_stream() { Body::empty() } else { Body::new(body) });
     let mut response = app.answer(request, came).await;
+    turns.answers(response.body().request_id());
     if let Some(tunnel) = response.extensions_mut().remove::<Tunnel>() {
         turns.go_on_as(Next::Tunnel(tunnel));
     }

@@ -31,10 +31,7 @@ impl StartError {
 
     pub fn store(error: Error) -> StartError {
         // Nobody but the person who starts the server sees this, so the cause is told.
-        if let Error::Internal { cause } = error {
-            return StartError::Store(cause);
-        }
-        StartError::Store(error.to_string())
+        StartError::Store(error.full_text())
     }
 }
 

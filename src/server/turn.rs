@@ -14,6 +14,7 @@ use super::stream::Stream;
 use crate::faces::Problem;
 use crate::faces::becomes::Tunnel;
 use crate::faces::clock::Timer;
+use crate::faces::headers::RequestId;
 use crate::faces::log::Followed;
 
 /// What came with one request besides its bytes.
@@ -38,6 +39,8 @@ pub struct Turns {
     pub timer: Timer,
     arrivals: Mutex<VecDeque<Arrival>>,
     last_end: Mutex<Option<Instant>>,
+    /// Whose answer goes out, or went out last.
+    request: Mutex<Option<RequestId>>,
     busy: AtomicBool,
     begun: AtomicBool,
     tunnel: AtomicBool,
@@ -65,6 +68,16 @@ impl Turns {
     /// A request is being worked on, or its answer still going out.
     pub fn is_busy(&self) -> bool {
         self.busy.load(Ordering::Relaxed)
+    }
+
+    /// The answer to this request goes out from now on.
+    pub fn answers(&self, request: &RequestId) {
+        *lock(&self.request) = Some(request.clone());
+    }
+
+    /// Of the answer that goes out, for the log.
+    pub fn request_id(&self) -> Option<RequestId> {
+        lock(&self.request).clone()
     }
 
     /// When the last answer was through.

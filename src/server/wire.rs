@@ -22,6 +22,7 @@ use super::turn::{Arrival, Turns};
 use crate::config::Limits;
 use crate::faces::Problem;
 use crate::faces::clock::Clock;
+use crate::faces::headers::RequestId;
 
 /// A client that has closed its half may still want its answer; so long we cannot tell it from one that has gone.
 const HALF_CLOSED: Duration = Duration::from_millis(500);
@@ -237,7 +238,9 @@ impl Wire {
         let reason = format!("the client read nothing for {limit:?} (limits.stall-timeout)");
         if !std::mem::replace(&mut self.cut, true) {
             let client = self.stream.peer_addr().ok().map(|peer| tracing::field::display(peer.ip()));
-            tracing::info!(client, reason, "reader cut");
+            let request = self.turns.request_id();
+            let request_id = request.as_ref().map(RequestId::as_str);
+            tracing::info!(request_id, client, reason, "reader cut");
         }
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, reason)))
     }

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::migrate::{MigrateError, Mode, Report};
 use super::{Options, PostgresStore, SqliteStore, postgres};
-use crate::engine::{Change, Deed, Done, Job, Log, LongWrite, ReadLimits, State, Store};
+use crate::engine::{Change, Deed, Done, Job, Key, Log, LongWrite, ReadLimits, State, Store};
 use crate::error::Result;
 use crate::model::{Model, TypeId};
 
@@ -72,6 +72,10 @@ impl Database {
 impl Store for Database {
     fn run(&self, job: Job) -> BoxFuture<'_, Result<Done>> {
         self.store().run(job)
+    }
+
+    fn replay<'s>(&'s self, key: &'s Key) -> BoxFuture<'s, Result<Option<Vec<u8>>>> {
+        self.store().replay(key)
     }
 
     fn begin(&self, model: &Arc<Model>) -> BoxFuture<'_, Result<Box<dyn LongWrite + '_>>> {

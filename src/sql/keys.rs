@@ -48,6 +48,17 @@ pub enum Known {
     Taken,
 }
 
+impl Known {
+    /// What is to be given again, if anything.
+    pub fn into_replay(self) -> Result<Option<Vec<u8>>> {
+        match self {
+            Known::New => Ok(None),
+            Known::Answered(bytes) => Ok(Some(bytes)),
+            Known::Taken => Err(Error::KeyReused),
+        }
+    }
+}
+
 pub fn look_up(session: &Session<'_>, key: &Key) -> rusqlite::Result<Known> {
     let sql = "SELECT fingerprint, answer FROM trefoil_keys WHERE key = ?1 AND at > ?2";
     let mut statement = session.prepare(sql)?;

@@ -161,11 +161,11 @@ impl Head {
 }
 
 pub(super) fn absent(list: &str) -> Error {
-    Error::NotFound(format!("the list /{list}"))
+    Error::not_found(format!("the list /{list}"))
 }
 
 pub(super) fn no_such(list: &str, index: i64) -> Error {
-    Error::NotFound(format!("index {index} of /{list}"))
+    Error::not_found(format!("index {index} of /{list}"))
 }
 
 fn head(session: Session<'_>, name: &str) -> rusqlite::Result<Option<Head>> {

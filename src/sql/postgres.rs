@@ -40,7 +40,7 @@ use self::prune::Keep;
 use self::run::Runs;
 use super::migrate::{self, MigrateError, Mode, Report};
 use crate::config::PostgresUrl;
-use crate::engine::{Change, Deed, Done, Job, Log, LongWrite, ReadLimits, State, Store};
+use crate::engine::{Change, Deed, Done, Job, Key, Log, LongWrite, ReadLimits, State, Store};
 use crate::error::Result;
 use crate::model::{Model, TypeId};
 
@@ -192,6 +192,10 @@ impl PostgresStore {
 impl Store for PostgresStore {
     fn run(&self, job: Job) -> BoxFuture<'_, Result<Done>> {
         Box::pin(self.carry_out(job))
+    }
+
+    fn replay<'s>(&'s self, key: &'s Key) -> BoxFuture<'s, Result<Option<Vec<u8>>>> {
+        Box::pin(self.kept_under(key))
     }
 
     fn begin(&self, model: &Arc<Model>) -> BoxFuture<'_, Result<Box<dyn LongWrite + '_>>> {

@@ -35,9 +35,9 @@ use self::witness::Witness;
 use self::writer::{Message, Writer};
 use super::compile::{Program, Programs};
 use super::dialect::Dialect;
-use super::keys::Running;
+use super::keys::{self, Running};
 use super::migrate::{self, MigrateError, Mode, Report};
-use crate::engine::{Change, Deed, Done, Job, Log, LongWrite, ReadLimits, State, Store};
+use crate::engine::{Change, Deed, Done, Job, Key, Log, LongWrite, ReadLimits, State, Store};
 use crate::error::{Error, Result};
 use crate::model::{Model, TypeId};
 
@@ -212,6 +212,14 @@ impl Store for SqliteStore {
         })
     }
 
+    fn replay<'s>(&'s self, key: &'s Key) -> BoxFuture<'s, Result<Option<Vec<u8>>>> {
+        Box::pin(async move {
+            let _in_use = self.running.enter(&key.key)?;
+            let wanted = key.clone();
+            self.look_up(move |session| keys::look_up(&session, &wanted)).await?.into_replay()
+        })
+    }
+
     fn begin(&self, model: &Arc<Model>) -> BoxFuture<'_, Result<Box<dyn LongWrite + '_>>> {
         let model = model.clone();
         Box::pin(async move { self.begin_long(&model).await })
@@ -255,8 +263,7 @@ impl Drop for SqliteStore {
 
 /// What an error means, for whoever runs a command.
 pub(super) fn words(error: &rusqlite::Error) -> String {
-    let error = to_error(error);
-    if let Error::Internal { cause } = error { cause } else { error.to_string() }
+    to_error(error).full_text()
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {

@@ -242,7 +242,7 @@ async fn next(subscription: &mut Subscription) -> Json {
             assert_eq!(subscription.id(), &event.id);
             json
         }
-        Ok(Step::Failed(failures)) => panic!("{failures:?}"),
+        Ok(Step::Ended(_, failures)) => panic!("{failures:?}"),
         Err(_) => panic!("no event came"),
     }
 }
@@ -250,7 +250,7 @@ async fn next(subscription: &mut Subscription) -> Json {
 /// The codes it ends with.
 async fn end(subscription: &mut Subscription) -> Vec<String> {
     match tokio::time::timeout(Duration::from_secs(20), subscription.next()).await {
-        Ok(Step::Failed(failures)) => failures.into_iter().map(|failure| failure.code).collect(),
+        Ok(Step::Ended(_, failures)) => failures.into_iter().map(|failure| failure.code).collect(),
         Ok(Step::Event(event)) => panic!("{event:?}"),
         Err(_) => panic!("it did not end"),
     }

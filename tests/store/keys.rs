@@ -7,6 +7,7 @@ both![
     what_kept_nothing_may_run_again,
     a_key_expires_after_a_day_and_is_forgotten,
     while_the_first_still_runs_the_second_is_told_so,
+    what_a_key_stands_for_is_looked_up_without_a_write,
 ];
 
 fn keyed(bench: &Bench, name: &str, key: Option<Key>) -> Job {
@@ -24,6 +25,23 @@ async fn the_same_request_is_answered_from_its_first_answer(bench: Bench) {
     assert_eq!(bytes, b"ada");
     assert!(matches!(bench.store.run(keyed(&bench, "bo", key("k", 2))).await, Err(Error::KeyReused)));
     assert_eq!(bench.count("User").await, 1);
+}
+
+async fn what_a_key_stands_for_is_looked_up_without_a_write(bench: Bench) {
+    let look_up = async |name: &str, fingerprint| {
+        let key = key(name, fingerprint).unwrap();
+        bench.store.replay(&key).await
+    };
+    assert_eq!(look_up("k", 1).await.unwrap(), None);
+    bench.run(keyed(&bench, "ada", key("k", 1))).await.unwrap();
+    assert_eq!(look_up("k", 1).await.unwrap().as_deref(), Some(&b"ada"[..]));
+    assert!(matches!(look_up("k", 2).await, Err(Error::KeyReused)));
+    assert_eq!(look_up("other", 1).await.unwrap(), None);
+    assert_eq!(bench.count("User").await, 1);
+    // A look keeps nobody from using the key.
+    bench.run(keyed(&bench, "bo", key("other", 1))).await.unwrap();
+    bench.outside("UPDATE trefoil_keys SET at = at - 24 * 3600 - 1 WHERE key = 'k'").await;
+    assert_eq!(look_up("k", 1).await.unwrap(), None, "it expired");
 }
 
 async fn what_kept_nothing_may_run_again(bench: Bench) {
@@ -62,6 +80,7 @@ async fn while_the_first_still_runs_the_second_is_told_so(bench: Bench) {
     });
     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     assert!(matches!(bench.store.run(keyed(&bench, "ada", key("k", 1))).await, Err(Error::KeyInUse)));
+    assert!(matches!(bench.store.replay(&key("k", 1).unwrap()).await, Err(Error::KeyInUse)));
     outsider.release().await;
     first.await.unwrap().unwrap();
     assert!(matches!(bench.store.run(keyed(&bench, "ada", key("k", 1))).await, Ok(Done::Replayed(_))));

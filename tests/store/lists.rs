@@ -99,7 +99,7 @@ async fn what_is_no_index_changes_nothing(bench: Bench) {
         bench.one(held).await.unwrap().0,
         Outcome::Plain { version: before + 1, length: 1, rest: None }
     );
-    assert!(matches!(bench.one(on("nothing", ListAct::Look)).await.unwrap_err(), Error::NotFound(_)));
+    assert!(matches!(bench.one(on("nothing", ListAct::Look)).await.unwrap_err(), Error::NotFound { .. }));
 }
 
 async fn a_list_is_read_in_parts_that_end_where_it_ended(bench: Bench) {

@@ -1,5 +1,6 @@
 //! Subscriptions as clients of each transport meet them: a real server, a socket client, and bodies read byte by byte.
 
+mod causes;
 mod choice;
 mod events;
 mod limits;

@@ -312,8 +312,7 @@ struct Pauses(usize);
 impl Pauses {
     async fn wait(&mut self, error: &Error) {
         if self.0 == 0 {
-            let cause = if let Error::Internal { cause } = error { cause.clone() } else { error.to_string() };
-            tracing::warn!(cause, "the change log cannot be read; trying again");
+            tracing::warn!(cause = error.full_text(), "the change log cannot be read; trying again");
         }
         let pause = PAUSES[self.0.min(PAUSES.len() - 1)];
         self.0 += 1;

@@ -12,7 +12,7 @@ use super::path::{At, Path};
 use super::plan::{BuiltinRoot, Does, Plan, Root, Shape};
 use super::write::{Writer, Wrote};
 use crate::engine::{Answer, Operation, Order, Outcome, Row, Slice, Verb, cursor};
-use crate::error::{Error, Result};
+use crate::error::{Error, Missing, Result};
 use crate::model::json;
 
 const HEAD: &[u8] = b"{\"data\":{";
@@ -218,14 +218,15 @@ impl Answering {
 
     pub fn finish(mut self) -> Executed {
         let whole = self.writer.failures.is_empty();
+        let causes = self.writer.failures.iter().filter_map(|failure| failure.cause.clone()).collect();
         if !self.is_in_order() {
-            return Executed { body: self.bytes(), whole, before: None, replayed: false };
+            return Executed { body: self.bytes(), whole, before: None, replayed: false, causes };
         }
         let mut out = std::mem::take(&mut self.writer.out);
         out.push(b'}');
         let out = sealed(out, self.writer.failures.iter());
         self.plan.size.store(out.len(), std::sync::atomic::Ordering::Relaxed);
-        Executed { body: out, whole, before: None, replayed: false }
+        Executed { body: out, whole, before: None, replayed: false, causes }
     }
 
     fn spans(&self) -> impl Iterator<Item = &Span> {
@@ -311,7 +312,8 @@ fn finish(
             Verb::Get | Verb::List | Verb::Create | Verb::Watch(_) => writer.null(root.required, at),
             Verb::Update | Verb::Delete => {
                 let id = running.id.unwrap_or_default();
-                let missing = Error::NotFound(format!("{} {id}", builtin.record_name));
+                let missing =
+                    Error::NotFound { what: Missing::Record { type_name: builtin.record_name.clone(), id } };
                 writer.failed(root.required, &missing, at)
             }
         },

@@ -9,7 +9,7 @@ use super::plan::{BuiltinRoot, Does, Plan, Shape};
 use super::resolve::Resolving;
 use super::variables::Variables;
 use crate::engine::{Actor, Count, Done, Engine, Image, Key, Operation, Request, State, answer_as};
-use crate::error::{Error, Result};
+use crate::error::{Cause, Error, Result};
 
 /// Room that is made for an answer beforehand: one that was larger once need not be so again.
 const LARGEST: usize = 1 << 20;
@@ -34,6 +34,8 @@ pub struct Executed {
     pub before: Option<State>,
     /// It is the answer to an earlier request with the same key.
     pub replayed: bool,
+    /// Of its failures, for the log.
+    pub causes: Vec<Cause>,
 }
 
 /// Why nothing was executed.
@@ -60,7 +62,7 @@ impl Execution<'_> {
             let mut body = b"{\"data\":null,\"errors\":".to_vec();
             failure::write_all(&mut body, [failure]);
             body.push(b'}');
-            return Ok(Executed { body, whole: false, before: None, replayed: false });
+            return Ok(Executed { body, whole: false, before: None, replayed: false, causes: Vec::new() });
         }
         let capacity = self.plan.size.load(std::sync::atomic::Ordering::Relaxed).min(LARGEST) + 64;
         let mut answering = Answering::new(self.plan.clone(), capacity);
@@ -76,7 +78,9 @@ impl Execution<'_> {
         let request = Request { answer: Box::new(answering), key: self.key.take(), atomic: false };
         match self.engine.run(operations, request).await? {
             Done::Answered(answer) => Ok(answer_as::<Answering>(answer)?.finish()),
-            Done::Replayed(body) => Ok(Executed { body, whole: false, before: None, replayed: true }),
+            Done::Replayed(body) => {
+                Ok(Executed { body, whole: false, before: None, replayed: true, causes: Vec::new() })
+            }
         }
     }
 

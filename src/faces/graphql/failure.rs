@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::error::{Error, Segment, Violation};
+use crate::error::{Cause, Error, Segment, Violation};
+use crate::faces::error_log::LogScope;
 
 /// A place in the document's text, counting from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +20,9 @@ pub struct Failure {
     /// Empty for errors of the request as a whole.
     pub path: Vec<Segment>,
     pub code: String,
-    pub violations: Vec<Violation>,
+    pub violations: Box<[Violation]>,
+    /// For the log alone, where it is written by whoever knows the request.
+    pub cause: Option<Cause>,
 }
 
 impl Failure {
@@ -29,16 +32,18 @@ impl Failure {
             places: Vec::new(),
             path: Vec::new(),
             code: code.to_owned(),
-            violations: Vec::new(),
+            violations: Box::default(),
+            cause: None,
         }
     }
 
-    /// The safe words of an error. The cause of an internal one goes to the log, here and only here.
+    /// The safe words of an error, and its cause for the log.
     pub fn of(error: &Error) -> Failure {
-        if let Error::Internal { cause } = error {
-            tracing::error!(%cause, "a GraphQL field failed");
+        Failure {
+            violations: error.violations().into(),
+            cause: error.cause().cloned(),
+            ..Failure::new(error.code(), error.to_string())
         }
-        Failure { violations: error.violations().to_vec(), ..Failure::new(error.code(), error.to_string()) }
     }
 
     pub fn at(mut self, places: &[Place]) -> Failure {
@@ -70,11 +75,16 @@ impl Failure {
         text(out, &self.code);
         if !self.violations.is_empty() {
             out.extend_from_slice(b",\"violations\":[");
-            separated(out, &self.violations, violation);
+            separated(out, &*self.violations, violation);
             out.push(b']');
         }
         out.extend_from_slice(b"}}");
     }
+}
+
+/// What their causes leave in the log.
+pub fn log_causes(failures: &[Failure], scope: LogScope<'_>) {
+    failures.iter().filter_map(|failure| failure.cause.as_ref()).for_each(|cause| scope.cause(cause));
 }
 
 /// `[…]` of all of them.

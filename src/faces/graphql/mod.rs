@@ -61,7 +61,9 @@ use subscribe::{Channels, Hub, handshake, live, ws};
 use super::accept::Accept;
 use super::answers::{Answers, Asked as Repeated};
 use super::client::Client;
+use super::error_log::LogScope;
 use super::foundation::{Answer, Direct, Handler};
+use super::headers::RequestId;
 use super::idempotency;
 use super::metrics::Metrics;
 use super::problem::Problem;
@@ -106,6 +108,17 @@ pub enum Reply {
     Failed(Error),
     /// It changes something, and was not posted.
     OnlyByPost,
+}
+
+impl Reply {
+    /// What it leaves in the log; a failure as a whole is logged with the answer that it becomes.
+    fn log_causes(&self, scope: LogScope<'_>) {
+        match self {
+            Reply::Executed(executed) => executed.causes.iter().for_each(|cause| scope.cause(cause)),
+            Reply::Rejected(failures) => failure::log_causes(failures, scope),
+            Reply::Failed(_) | Reply::OnlyByPost => {}
+        }
+    }
 }
 
 impl Served {
@@ -235,10 +248,10 @@ impl Face {
         // The foundation says it better when it is a limit that cut it off.
         let body = axum::body::to_bytes(body, usize::MAX).await;
         let body = body.map_err(|_| request::malformed("the body ended early"))?;
-        let (actor, served) = (Actor { address: client.address }, self.served.load_full());
+        let served = self.served.load_full();
         let asked = Repeated::new(&[b"graphql", &body], &headers, &[ACCEPT, CONTENT_TYPE])
             .filter(|_| !headers.contains_key(idempotency::HEADER));
-        repeated(&served, asked, &headers, || posted(self, &served, actor, &headers, &body)).await
+        repeated(&served, asked, &headers, || posted(self, &served, &client, &headers, &body)).await
     }
 
     pub fn router(&self) -> Router {
@@ -282,19 +295,22 @@ async fn write(State(face): State<Face>, mut request: extract::Request) -> Resul
 async fn posted(
     face: &Face,
     served: &Served,
-    actor: Actor,
+    client: &Client,
     headers: &HeaderMap,
     body: &Bytes,
 ) -> Result<Response, Problem> {
+    let actor = Actor { address: client.address };
     let accepted = Accepted::of(headers)?;
     let Request { asked, last } = request::posted(headers, body, &served.settings.limits)?;
     if served.is_subscription(&asked) {
         let last = live::place(headers).or(last);
-        return follow(face, asked, last, accepted, actor).await;
+        return follow(face, asked, last, accepted, actor, client.request.as_ref()).await;
     }
     let wanted = accepted.single()?;
     let manner = Manner { actor, key: idempotency::key(headers, "POST /graphql", body)?, safe: false };
-    Ok(respond(served.answer(asked, manner).await, wanted))
+    let reply = served.answer(asked, manner).await;
+    reply.log_causes(LogScope::of(client.request.as_ref()));
+    Ok(respond(reply, wanted))
 }
 
 async fn read(
@@ -330,10 +346,12 @@ async fn queried(
     let actor = Actor { address: visitor.address };
     if served.is_subscription(&asked) {
         let last = live::place(headers).or(last);
-        return follow(face, asked, last, accepted, actor).await;
+        return follow(face, asked, last, accepted, actor, visitor.request.as_ref()).await;
     }
     let manner = Manner { actor, key: None, safe: true };
-    Ok(respond(served.answer(asked, manner).await, accepted.single()?))
+    let reply = served.answer(asked, manner).await;
+    reply.log_causes(LogScope::of(visitor.request.as_ref()));
+    Ok(respond(reply, accepted.single()?))
 }
 
 /// A subscription in the body of a response.
@@ -343,11 +361,14 @@ async fn follow(
     last: Option<String>,
     accepted: Accepted,
     actor: Actor,
+    request: Option<&RequestId>,
 ) -> Result<Response, Problem> {
     let transport = accepted.stream()?;
     let manner = Manner { actor, key: None, safe: true };
-    match face.subscribe(asked, manner, last.as_deref()).await {
-        Ok(subscription) => Ok(live::respond(subscription, transport, &face.streams)),
+    let begun = face.subscribe(asked, manner, last.as_deref()).await;
+    let begun = begun.inspect_err(|reply| reply.log_causes(LogScope::of(request)));
+    match begun {
+        Ok(subscription) => Ok(live::respond(subscription, transport, &face.streams, request)),
         Err(Reply::Rejected(failures)) => Ok(live::reject(&failures, transport)),
         // Whatever else the client takes: errors of the store have no need of it.
         Err(Reply::Failed(error)) => Err(error.into()),

@@ -37,8 +37,28 @@ impl Request<'_> {
     }
 }
 
-/// The code of what is no GraphQL request at all.
-pub const MALFORMED: &str = "MALFORMED_REQUEST";
+/// Why a request is not taken.
+#[derive(Debug)]
+pub enum Unreadable {
+    /// It is no GraphQL request at all.
+    Malformed(Problem),
+    /// It is one, and over a limit.
+    Refused(Problem),
+}
+
+impl From<Problem> for Unreadable {
+    fn from(problem: Problem) -> Self {
+        Unreadable::Malformed(problem)
+    }
+}
+
+impl From<Unreadable> for Problem {
+    fn from(unreadable: Unreadable) -> Self {
+        match unreadable {
+            Unreadable::Malformed(problem) | Unreadable::Refused(problem) => problem,
+        }
+    }
+}
 
 #[derive(Deserialize)]
 struct Parameters<'a> {
@@ -61,18 +81,18 @@ pub fn posted<'a>(headers: &HeaderMap, body: &'a Bytes, limits: &Limits) -> Resu
     if body.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'[') {
         return Err(malformed("several requests in one are not taken here; send them one by one"));
     }
-    read(body, limits)
+    Ok(read(body, limits)?)
 }
 
 /// The JSON object of a request, in a body or in a message.
-pub fn read<'a>(json: &'a [u8], limits: &Limits) -> Result<Request<'a>, Problem> {
+pub fn read<'a>(json: &'a [u8], limits: &Limits) -> Result<Request<'a>, Unreadable> {
     let parameters: Parameters = serde_json::from_slice(json)
         .map_err(|error| malformed(format!("the body is no JSON object that can be read: {error}")))?;
     let Parameters { query, operation, variables, extensions } = parameters;
     let query = query.ok_or_else(missing)?;
     // Before it is copied: a document of megabytes is refused anyway.
     limits::check_length(query.get().len(), limits)
-        .map_err(|failure| Problem::bad_request("LIMIT_EXCEEDED", failure.message))?;
+        .map_err(|failure| Unreadable::Refused(Problem::bad_request("LIMIT_EXCEEDED", failure.message)))?;
     let asked = Asked {
         query: given::text("query", query)?.ok_or_else(missing)?,
         operation: operation.map(|raw| given::text("operationName", raw)).transpose()?.flatten(),
@@ -121,7 +141,7 @@ pub fn missing() -> Problem {
 }
 
 pub fn malformed(detail: impl Into<String>) -> Problem {
-    Problem::bad_request(MALFORMED, detail)
+    Problem::bad_request("MALFORMED_REQUEST", detail)
 }
 
 /// `application/json`, and if it names a charset, UTF-8.

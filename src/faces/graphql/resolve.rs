@@ -311,7 +311,7 @@ fn property(value: &Value, name: &str) -> Value {
 
 /// One failure that several places share.
 fn again(error: &Error) -> Error {
-    if let Error::Internal { cause } = error {
+    if let Some(cause) = error.cause() {
         return Error::Internal { cause: cause.clone() };
     }
     Error::Resolver { message: error.to_string(), code: error.code().to_owned() }

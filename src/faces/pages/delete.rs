@@ -35,7 +35,7 @@ impl Served {
         ask.query(ask.collection.record, Takes::Nothing)?;
         let expected = ask.expected(id).await?;
         let done = ask.carry_out(ask.deletion(id, expected), ask.key(b"")?).await;
-        let done = done.map_err(|error| ask.refusal(id, error))?;
+        let done = done.map_err(refusal)?;
         Ok(done.marked(see_other(&ask.collection.path)))
     }
 
@@ -64,7 +64,7 @@ impl Served {
                 let why = format!("This {noun} was changed meanwhile: look at it again before you delete it");
                 self.asking(ask, id, StatusCode::CONFLICT, vec![why]).await
             }
-            Err(error) => Err(ask.refusal(id, error)),
+            Err(error) => Err(refusal(error)),
         }
     }
 

@@ -9,14 +9,14 @@ use super::kept::Kept;
 use super::press;
 use super::sheet::{Sheet, Trouble};
 use crate::engine::{Absent, Operation};
-use crate::error::{Error, Violation};
+use crate::error::{Error, Missing, Violation};
 use crate::faces::client::Client;
 use crate::faces::problem::{Problem, Voice};
 use crate::faces::resources::ask::Ask;
 use crate::faces::resources::fields::Fields;
 use crate::faces::resources::form::{Filled, Meant, is_about};
 use crate::faces::resources::pairs::{self, Pairs};
-use crate::faces::resources::write::{NEVER, see_other};
+use crate::faces::resources::write::{NEVER, refusal, see_other};
 use crate::model::RecordType;
 
 impl Served {
@@ -103,7 +103,9 @@ impl Served {
                 Ok(response)
             }
             (Err(Error::Stale { .. }), Seen::InForm(_)) => self.conflicting(ask, id, filled).await,
-            (Err(Error::NotFound(what)), Seen::InForm(_)) if what.is_empty() => self.gone(ask, filled).await,
+            (Err(Error::NotFound { what: Missing::Record { .. } }), Seen::InForm(_)) => {
+                self.gone(ask, filled).await
+            }
             (Err(error), Seen::InForm(_) | Seen::InHeaders(_)) => {
                 self.refused(ask, Some(id), filled, error).await
             }
@@ -144,16 +146,17 @@ impl Served {
         let trouble = match error {
             Error::Invalid(violations) => Trouble::Invalid(violations),
             Error::Conflict(violations) => Trouble::Taken(violations),
-            error @ (Error::NotFound(_)
+            error @ (Error::NotFound { .. }
             | Error::Stale { .. }
             | Error::KeyReused
             | Error::KeyInUse
             | Error::Limit(_)
             | Error::Unavailable { .. }
+            | Error::OutcomeUnknown
             | Error::Cancelled
             | Error::Internal { .. }
             | Error::EventId { .. }
-            | Error::Resolver { .. }) => return Err(ask.refusal(id.unwrap_or_default(), error)),
+            | Error::Resolver { .. }) => return Err(refusal(error)),
         };
         let of = self.of(ask, id).await?;
         self.sheet(ask, Sheet { of, filled: filled.without_blank_groups(), trouble }).await

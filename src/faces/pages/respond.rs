@@ -12,6 +12,7 @@ use super::Served;
 use super::flash;
 use super::view::{Head, Link};
 use super::views::{Broken, Views};
+use crate::error::Cause;
 use crate::faces::problem::{Problem, Voice};
 use crate::faces::tags;
 
@@ -89,5 +90,5 @@ impl Head {
 pub fn broken(broken: Broken) -> Problem {
     let detail = format!("the template is broken: {broken}");
     let problem = Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "TEMPLATE_BROKEN", detail.as_str());
-    Problem { cause: Some(detail.into()), ..problem.voice(Voice::Html) }
+    Problem { cause: Some(Cause::new(detail)), ..problem.voice(Voice::Html) }
 }

@@ -15,7 +15,7 @@ use super::query::{self, Query, Takes};
 use super::rows::{Read, Rows};
 use super::shape::Shape;
 use crate::engine::{Done, Key, Operation, Outcome, answer_as};
-use crate::error::{Error, Result};
+use crate::error::{Error, Missing, Result};
 use crate::faces::problem::Problem;
 use crate::model::{RecordType, TypeId, naming};
 
@@ -104,8 +104,12 @@ impl Ask<'_> {
     }
 
     pub fn missing(&self, record: TypeId, id: i64) -> Problem {
-        let name = naming::label(&self.site.engine.model().record(record).name);
-        Error::NotFound(format!("{name} {id}")).into()
+        self.no_record(record, id).into()
+    }
+
+    pub fn no_record(&self, record: TypeId, id: i64) -> Error {
+        let type_name = naming::label(&self.site.engine.model().record(record).name);
+        Error::NotFound { what: Missing::Record { type_name, id } }
     }
 }
 

@@ -193,12 +193,13 @@ pub fn numbered(failures: Vec<(usize, Error)>) -> Error {
             Error::Conflict(list) => conflicts.extend(list.into_iter().map(at)),
             // Undone or never begun because of another.
             Error::Cancelled => {}
-            error @ (Error::NotFound(_)
+            error @ (Error::NotFound { .. }
             | Error::Stale { .. }
             | Error::KeyReused
             | Error::KeyInUse
             | Error::Limit(_)
             | Error::Unavailable { .. }
+            | Error::OutcomeUnknown
             | Error::Internal { .. }
             | Error::EventId { .. }
             | Error::Resolver { .. }) => other = other.or(Some(error)),

@@ -83,8 +83,9 @@ impl Ask<'_> {
         rows: Rows,
         key: Option<Key>,
     ) -> Result<Finished> {
+        let named = operation.as_ref().ok().and_then(Operation::id);
         match self.run(vec![operation], rows, key).await? {
-            Done::Replayed(bytes) => Ok(Finished { written: Written::kept(&bytes)?, replayed: true }),
+            Done::Replayed(bytes) => Finished::replayed(&bytes),
             Done::Answered(answer) => {
                 let (read, mut outcomes) = answer_as::<Rows>(answer)?.finish();
                 let outcome =
@@ -92,7 +93,10 @@ impl Ask<'_> {
                 let (id, version) = match outcome {
                     Outcome::Created { id, version } | Outcome::Updated { id, version } => (id, version),
                     Outcome::Deleted { id } => (id, 0),
-                    Outcome::Missing => return Err(Error::NotFound(String::new())),
+                    Outcome::Missing => {
+                        let id = named.ok_or_else(|| Error::internal("a creation found no record"))?;
+                        return Err(self.no_record(self.collection.record, id));
+                    }
                     other @ (Outcome::Found | Outcome::Listed { .. } | Outcome::Plain { .. }) => {
                         return Err(Error::internal(format!("a write ended as {other:?}")));
                     }
@@ -100,11 +104,6 @@ impl Ask<'_> {
                 Ok(Finished { written: Written { id, version, bytes: read.bytes }, replayed: false })
             }
         }
-    }
-
-    pub fn refusal(&self, id: i64, error: Error) -> Problem {
-        let is_missing = matches!(&error, Error::NotFound(what) if what.is_empty());
-        if is_missing { self.missing(self.collection.record, id) } else { refusal(error) }
     }
 }
 
@@ -126,6 +125,11 @@ pub struct Finished {
 }
 
 impl Finished {
+    /// What was kept under the key of an earlier request.
+    pub fn replayed(kept: &[u8]) -> Result<Finished> {
+        Ok(Finished { written: Written::kept(kept)?, replayed: true })
+    }
+
     pub fn marked(&self, response: Response) -> Response {
         mark(response, self.replayed)
     }

@@ -15,7 +15,10 @@ use super::snapshot::Snapshot;
 use crate::engine::changes::{Settled, cell_of};
 use crate::engine::{Change, Deed, Feed, Row, Stretch};
 use crate::error::{Error, Result};
+use crate::faces::client::Client;
+use crate::faces::error_log::{LogScope, StreamEnd};
 use crate::faces::follow;
+use crate::faces::headers::RequestId;
 use crate::faces::metrics::{Metrics, Open};
 use crate::faces::problem::Problem;
 use crate::faces::resources::ask::Ask;
@@ -78,6 +81,7 @@ impl Ask<'_> {
             snapshot,
             beat: follow::heartbeat(streams.heartbeat),
             drained: streams.shutdown.drained(),
+            request: Client::request_of(&self.head.extensions).cloned(),
             open: streams.metrics.subscribed("rest"),
         })
     }
@@ -98,6 +102,8 @@ struct Live {
     snapshot: Option<Snapshot>,
     beat: Interval,
     drained: Drained,
+    /// The request that opened it, for the log.
+    request: Option<RequestId>,
     open: Open,
 }
 
@@ -116,51 +122,65 @@ enum Happened {
 }
 
 impl Live {
-    /// The next bytes that go out, or the end.
+    /// The next bytes that go out, or the end, which the log is told.
     async fn next(&mut self) -> Option<Vec<u8>> {
+        match self.step().await {
+            Ok(out) => out,
+            Err(end) => {
+                LogScope::of(self.request.as_ref()).stream_ended("rest", &end);
+                match end {
+                    StreamEnd::Failed(error @ Error::EventId { .. }) => Some(reset(&error)),
+                    StreamEnd::Failed(_)
+                    | StreamEnd::ServerStopping
+                    | StreamEnd::SchemaChanged
+                    | StreamEnd::DoesNotFit(_) => None,
+                }
+            }
+        }
+    }
+
+    async fn step(&mut self) -> Result<Option<Vec<u8>>, StreamEnd> {
         loop {
             match std::mem::replace(&mut self.phase, Phase::Over) {
-                Phase::Over => return None,
+                Phase::Over => return Ok(None),
                 Phase::Reset(error) => {
                     self.phase = Phase::Start;
-                    return Some(reset(&error));
+                    return Ok(Some(reset(&error)));
                 }
-                Phase::Start => return self.start().await,
+                Phase::Start => return Ok(Some(self.start().await?)),
                 Phase::Going => {}
             }
             let out = match self.wait().await {
-                Happened::Drained => return None,
+                Happened::Drained => return Err(StreamEnd::ServerStopping),
                 // Says where the client is, so that one for whom there is nothing can come back all the same.
-                Happened::Beat => format!(":\nid: {}\n\n", self.feed.id(self.at).await.ok()?).into_bytes(),
-                Happened::Changes(Ok(stretch)) => self.told(&stretch).await.ok()?,
-                Happened::Changes(Err(error @ Error::EventId { .. })) => return Some(reset(&error)),
-                Happened::Changes(Err(_)) => return None,
+                Happened::Beat => format!(":\nid: {}\n\n", self.feed.id(self.at).await?).into_bytes(),
+                Happened::Changes(stretch) => self.told(&*stretch?).await?,
             };
             if !self.feed.is_still(&self.settled) {
-                return None;
+                return Err(StreamEnd::SchemaChanged);
             }
             self.phase = Phase::Going;
             if !out.is_empty() {
-                return Some(out);
+                return Ok(Some(out));
             }
         }
     }
 
     /// The snapshot a part at a time, and then where the live stream starts. A client that is cut off before knows no
     /// id and begins anew.
-    async fn start(&mut self) -> Option<Vec<u8>> {
+    async fn start(&mut self) -> Result<Vec<u8>> {
         if let Some(snapshot) = self.snapshot.as_mut().filter(|snapshot| !snapshot.is_whole()) {
-            let part = snapshot.part(&self.feed, self.at).await.ok()?;
+            let part = snapshot.part(&self.feed, self.at).await?;
             self.phase = Phase::Start;
             // An empty list has no part to show.
             if !part.is_empty() {
-                return Some(part);
+                return Ok(part);
             }
         }
         self.phase = Phase::Going;
-        let id = self.feed.id(self.at).await.ok()?;
+        let id = self.feed.id(self.at).await?;
         let told = if self.snapshot.is_some() { "event: live\ndata: {}\n" } else { "" };
-        Some(format!("{told}id: {id}\n\n").into_bytes())
+        Ok(format!("{told}id: {id}\n\n").into_bytes())
     }
 
     async fn wait(&mut self) -> Happened {

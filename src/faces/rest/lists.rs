@@ -136,7 +136,7 @@ impl Asked<'_> {
             let detail = "the index must be an integer; the first value has index 0";
             return Err(Problem::bad_request("MALFORMED_INDEX", detail));
         }
-        text.parse().map_err(|_| Error::NotFound(format!("that index of {}", self.list.path)).into())
+        text.parse().map_err(|_| Error::not_found(format!("that index of {}", self.list.path)).into())
     }
 }
 

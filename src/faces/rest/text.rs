@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::app::{Methods, Reply, TextEndpoint};
-use crate::faces::headers;
+use crate::faces::headers::{self, RequestId};
 use crate::faces::problem::{Voice, method_not_allowed};
 use crate::faces::tags;
 
@@ -57,10 +57,11 @@ impl TextPath {
         &self,
         method: &Method,
         headers: &HeaderMap,
+        request: Option<&RequestId>,
         view: impl Fn(&str) -> Response,
     ) -> Response {
         let mut response = match self.of(method) {
-            Some(prepared) => prepared.answer(method, headers, view).await,
+            Some(prepared) => prepared.answer(method, headers, request, view).await,
             None if method == Method::OPTIONS => StatusCode::NO_CONTENT.into_response(),
             None => return method_not_allowed(&self.allow()).voice(Voice::Text).into_response(),
         };
@@ -134,10 +135,11 @@ impl Prepared {
         &self,
         method: &Method,
         headers: &HeaderMap,
+        request: Option<&RequestId>,
         view: impl Fn(&str) -> Response,
     ) -> Response {
         if let Some(line) = &self.print {
-            print(line.clone()).await;
+            print(line.clone(), request).await;
         }
         match &self.content {
             Content::Text(text) => text.sent(method, headers),
@@ -156,12 +158,13 @@ fn kept(mut response: Response, cache: Option<&HeaderValue>) -> Response {
 }
 
 /// One line on standard output. On a thread that may wait: nobody promises that the other end reads.
-async fn print(line: String) {
+async fn print(line: String, request: Option<&RequestId>) {
     let written = tokio::task::spawn_blocking(move || {
         let mut out = std::io::stdout().lock();
         out.write_all(format!("{line}\n").as_bytes()).and_then(|()| out.flush())
     });
     if let Ok(Err(error)) = written.await {
-        tracing::warn!(%error, "standard output takes no lines");
+        let request_id = request.map(RequestId::as_str);
+        tracing::warn!(request_id, %error, "standard output takes no lines");
     }
 }

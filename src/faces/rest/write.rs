@@ -7,7 +7,7 @@ use http::StatusCode;
 use http::header::{CONTENT_TYPE, ETAG};
 
 use super::patch;
-use crate::engine::{Absent, Operation};
+use crate::engine::{Absent, Key, Operation};
 use crate::error::{Error, Result};
 use crate::faces::problem::{Problem, Voice};
 use crate::faces::resources::ask::Ask;
@@ -17,7 +17,7 @@ use crate::faces::resources::negotiate::Wanted;
 use crate::faces::resources::query::Takes;
 use crate::faces::resources::rows::{Form, Rows};
 use crate::faces::resources::shape::Shape;
-use crate::faces::resources::write::{Finished, NEVER, visible};
+use crate::faces::resources::write::{Finished, refusal, visible};
 use crate::model::coerce;
 
 /// How often a patch is merged anew because somebody else was quicker.
@@ -48,23 +48,22 @@ impl Ask<'_> {
 
     /// A patch of what is inside a field depends on what is there: merged with it, and written only over that.
     async fn merged(&self, id: i64, object: Object, bytes: &[u8]) -> Result<Response, Problem> {
-        // Merged with what is there by now it could be another request, or one that cannot be carried out.
-        if self.key(bytes)?.is_some() {
-            let nothing = Change { id, absent: Absent::Keep, expected: Some(NEVER) };
-            match self.respond(nothing, Deed::Change(id), Object::new(), bytes).await {
-                Err(problem) if problem.status == StatusCode::PRECONDITION_FAILED => {}
-                answered => return answered,
-            }
+        let (key, shape) = (self.key(bytes)?, self.wanted_shape()?);
+        // Merged with what is there by now it could be one that cannot be carried out any more.
+        if let Some(key) = &key
+            && let Some(kept) = self.site.engine.replay(key).await?
+        {
+            return Ok(changed_to(&Finished::replayed(&kept)?, &shape));
         }
         let expected = self.expected(id).await?;
-        for _ in 1..TRIES {
-            let answered = self.merge_once(id, object.clone(), expected, bytes).await;
-            match answered {
-                Err(problem) if problem.status == StatusCode::PRECONDITION_FAILED && expected.is_none() => {}
-                answered => return answered,
+        let mut tries = 1;
+        let done = loop {
+            match self.merge_once(id, object.clone(), expected, &shape, key.clone()).await {
+                Err(Error::Stale { .. }) if expected.is_none() && tries < TRIES => tries += 1,
+                done => break done,
             }
-        }
-        self.merge_once(id, object, expected, bytes).await
+        };
+        Ok(changed_to(&done.map_err(refusal)?, &shape))
     }
 
     async fn merge_once(
@@ -72,17 +71,18 @@ impl Ask<'_> {
         id: i64,
         object: Object,
         expected: Option<i64>,
-        bytes: &[u8],
-    ) -> Result<Response, Problem> {
+        shape: &Arc<Shape>,
+        key: Option<Key>,
+    ) -> Result<Finished> {
         let (record, selection) = (self.collection.record, &self.collection.whole.selection);
         let operation = Operation::Get { record, id, selection: selection.clone() };
         let found = self.site.engine.collect(operation, selection.clone()).await?;
-        let row = found.rows.first().ok_or_else(|| self.missing(record, id))?;
+        let row = found.rows.first().ok_or_else(|| self.no_record(record, id))?;
         let version = self.collection.whole.version(row);
         let version = version.ok_or_else(|| Error::internal("a record has no readable version"))?;
         let merged = patch::merge(self.record(), selection, row, object);
         let change = Change { id, absent: Absent::Keep, expected: Some(expected.unwrap_or(version)) };
-        self.respond(change, Deed::Change(id), merged, bytes).await
+        self.update(&change, Deed::Change(id), merged, shape, key).await
     }
 
     async fn changed(
@@ -96,34 +96,27 @@ impl Ask<'_> {
             return Err(Error::internal("a creation changes nothing").into());
         };
         let change = Change { id, absent, expected: self.expected(id).await? };
-        self.respond(change, deed, object, bytes).await
+        let (shape, key) = (self.wanted_shape()?, self.key(bytes)?);
+        let done = self.update(&change, deed, object, &shape, key).await;
+        Ok(changed_to(&done.map_err(refusal)?, &shape))
     }
 
-    async fn respond(
-        &self,
-        change: Change,
-        deed: Deed,
-        object: Object,
-        bytes: &[u8],
-    ) -> Result<Response, Problem> {
+    /// The fields that the answer to a change has.
+    fn wanted_shape(&self) -> Result<Arc<Shape>, Problem> {
         let query = self.query(self.collection.record, Takes::Fields)?;
-        let shape = self.shape(self.collection, &query);
-        let operation = self.judged(object, deed, |fields| change.operation(self, fields, &shape));
-        let done = self.update(change.id, operation, &shape, bytes).await?;
-        let tag = shape.tag(done.written.version);
-        let headers = [(CONTENT_TYPE, Wanted::Json.content_type()), (ETAG, visible(&tag))];
-        Ok(done.marked((headers, done.written.bytes.clone()).into_response()))
+        Ok(self.shape(self.collection, &query))
     }
 
     async fn update(
         &self,
-        id: i64,
-        operation: Result<Operation>,
+        change: &Change,
+        deed: Deed,
+        object: Object,
         shape: &Arc<Shape>,
-        bytes: &[u8],
-    ) -> Result<Finished, Problem> {
-        let done = self.write(operation, Rows::new(shape, Form::One), self.key(bytes)?).await;
-        done.map_err(|error| self.refusal(id, error))
+        key: Option<Key>,
+    ) -> Result<Finished> {
+        let operation = self.judged(object, deed, |fields| change.operation(self, fields, shape));
+        self.write(operation, Rows::new(shape, Form::One), key).await
     }
 
     /// For clients that take nothing but JSON: nothing is left to show.
@@ -131,7 +124,7 @@ impl Ask<'_> {
         self.query(self.collection.record, Takes::Nothing)?;
         let expected = self.expected(id).await?;
         let done = self.carry_out(self.deletion(id, expected), self.key(b"")?).await;
-        Ok(done.map_err(|error| self.refusal(id, error))?.marked(StatusCode::NO_CONTENT.into_response()))
+        Ok(done.map_err(refusal)?.marked(StatusCode::NO_CONTENT.into_response()))
     }
 
     /// The operation that an object asks for, or what is wrong with its names and its values.
@@ -152,6 +145,13 @@ impl Ask<'_> {
         }
         Err(Error::Invalid(violations))
     }
+}
+
+/// The record as a change left it.
+fn changed_to(done: &Finished, shape: &Shape) -> Response {
+    let tag = shape.tag(done.written.version);
+    let headers = [(CONTENT_TYPE, Wanted::Json.content_type()), (ETAG, visible(&tag))];
+    done.marked((headers, done.written.bytes.clone()).into_response())
 }
 
 /// What is to happen to a record, but for its fields.

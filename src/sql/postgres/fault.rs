@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio_postgres::error::DbError;
 
 use super::trouble::away;
-use crate::error::{Error, UNSURE, Violation};
+use crate::error::{Error, Violation, chain};
 
 /// Why a plan was not carried out.
 #[derive(Debug)]
@@ -79,10 +79,7 @@ impl Fault {
     /// The same, once a write was sent whose end was to be told by the answer that never came.
     pub fn while_committing(self) -> Fault {
         match self {
-            Fault::Lost(_) => Fault::Store(Error::Unavailable {
-                reason: UNSURE.to_owned(),
-                retry_after: Duration::from_secs(1),
-            }),
+            Fault::Lost(_) => Fault::Store(Error::OutcomeUnknown),
             fault @ (Fault::Plan(_)
             | Fault::Refused(_)
             | Fault::Again(_)
@@ -94,7 +91,7 @@ impl Fault {
 
 /// What a refused statement means, constraints that have an own explanation aside.
 pub fn refusal(error: &tokio_postgres::Error) -> Error {
-    let Some(refusal) = error.as_db_error() else { return Error::internal(error) };
+    let Some(refusal) = error.as_db_error() else { return Error::internal(chain(error)) };
     let wrong = |code, message: &str| Violation { path: Vec::new(), code, message: message.to_owned() };
     match refusal.code().code() {
         "23514" | "23P01" => {

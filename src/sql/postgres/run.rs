@@ -18,7 +18,7 @@ use super::fault::{Fault, refusal};
 use super::session::Session;
 use super::wanted::while_wanted;
 use super::{Link, Own, bulk, change, keys, quick, read};
-use crate::engine::{Cancel, Done, Job, Outcome, Plan};
+use crate::engine::{Cancel, Done, Job, Key, Outcome, Plan};
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::sql::compile::{Program, Programs};
@@ -82,6 +82,29 @@ impl PostgresStore {
             tokio::time::sleep(pause(attempt)).await;
             attempt += 1;
         }
+    }
+
+    pub(super) async fn kept_under(&self, key: &Key) -> Result<Option<Vec<u8>>> {
+        let mut attempt = 1;
+        loop {
+            match self.look_under(key).await {
+                Ok(known) => return known.into_replay(),
+                Err(Fault::Again(_) | Fault::Lost(_)) if attempt < ATTEMPTS => {}
+                Err(fault) => return Err(fault.into_error()),
+            }
+            tokio::time::sleep(pause(attempt)).await;
+            attempt += 1;
+        }
+    }
+
+    /// Whether it is in use is asked first: whoever had it before that has committed what the second statement sees.
+    async fn look_under(&self, key: &Key) -> Result<Known, Fault> {
+        let (cancel, link) = (Cancel::default(), self.links.shared().map_err(Fault::Store)?);
+        let session = self.session(&link, &cancel);
+        if !keys::enter(session, key).await? {
+            return Err(Fault::Plan(Error::KeyInUse));
+        }
+        keys::look_up(session, key).await
     }
 
     pub(super) fn program(&self, model: &Arc<Model>, plan: &Plan) -> Result<Arc<Program>> {

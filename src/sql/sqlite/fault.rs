@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rusqlite::ffi;
 
-use crate::error::Error;
+use crate::error::{Error, chain};
 
 /// Why a plan was not carried out.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ pub fn to_error(error: &rusqlite::Error) -> Error {
         ffi::SQLITE_READONLY | ffi::SQLITE_PERM | ffi::SQLITE_AUTH => ("the database cannot be written", 5),
         ffi::SQLITE_CANTOPEN => ("the database cannot be opened", 5),
         ffi::SQLITE_NOMEM => ("the server is out of memory", 5),
-        _ => return Error::internal(error),
+        _ => return Error::internal(chain(error)),
     };
     Error::Unavailable { reason: reason.to_owned(), retry_after: Duration::from_secs(seconds) }
 }

@@ -59,6 +59,6 @@ impl From<MigrateError> for Failed {
 
 impl From<Error> for Failed {
     fn from(error: Error) -> Self {
-        Failed(if let Error::Internal { cause } = error { cause } else { error.to_string() })
+        Failed(error.full_text())
     }
 }

@@ -10,7 +10,7 @@ use super::wanted::{Planned, Wanted};
 use super::{Event, Face};
 use crate::engine::changes::{Flight, Weigh};
 use crate::engine::{Change, Feed};
-use crate::error::{Error, Result};
+use crate::error::{Cause, Error, Result};
 use crate::faces::graphql::Served;
 use crate::faces::graphql::execute::{Executed, Execution, Refused};
 use crate::faces::graphql::failure::{self, Failure};
@@ -176,7 +176,7 @@ impl Channel {
 
     async fn encode(&self, change: &Change) -> Result<Event> {
         let id = self.feed().id(change.number).await?;
-        let mut body = self.execute(change).await;
+        let (mut body, causes) = self.execute(change).await;
         // JSON that another program stored may be spread over lines, which would end a line of an event stream.
         body.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
         // Behind what there is, before the closing brace.
@@ -185,11 +185,11 @@ impl Channel {
         failure::text(&mut body, &id);
         body.extend_from_slice(b"}}");
         self.hub().encoded.inc();
-        Ok(Event::new(change.number, id.into(), &body))
+        Ok(Event::new(change.number, id.into(), &body, causes))
     }
 
-    /// The response to one change. It waits for as long as the store is away.
-    async fn execute(&self, change: &Change) -> Vec<u8> {
+    /// The response to one change, and the causes of what failed in it. It waits for as long as the store is away.
+    async fn execute(&self, change: &Change) -> (Vec<u8>, Vec<Cause>) {
         loop {
             let execution = Execution {
                 engine: &self.served.engine,
@@ -200,8 +200,8 @@ impl Channel {
                 image: Some(change.image.clone()),
             };
             let failures = match execution.run().await {
-                Ok(Executed { body, .. }) => return body,
-                Err(Refused::Whole(Error::Unavailable { .. } | Error::Cancelled)) => {
+                Ok(Executed { body, causes, .. }) => return (body, causes),
+                Err(Refused::Whole(Error::Unavailable { .. } | Error::OutcomeUnknown | Error::Cancelled)) => {
                     tokio::time::sleep(PAUSE).await;
                     continue;
                 }
@@ -210,7 +210,7 @@ impl Channel {
             let mut body = b"{\"data\":null,\"errors\":".to_vec();
             failure::write_all(&mut body, &failures);
             body.push(b'}');
-            return body;
+            return (body, failures.into_iter().filter_map(|failure| failure.cause).collect());
         }
     }
 }

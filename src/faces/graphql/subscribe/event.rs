@@ -1,10 +1,13 @@
 //! One event of a subscription in the forms that transports send, each made once for all who get it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
 use super::{multipart, sse};
+use crate::error::Cause;
+use crate::faces::error_log::LogScope;
 
 /// Bytes of a part beside its payload.
 const PART_AROUND: usize = 128;
@@ -20,14 +23,25 @@ pub struct Event {
     /// As an event stream has it; the payload is a part of these bytes.
     block: Bytes,
     part: OnceLock<Bytes>,
+    /// Of what failed in it …
+    causes: Vec<Cause>,
+    /// … which one of those who get it tells the log.
+    logged: AtomicBool,
 }
 
 impl Event {
-    pub fn new(number: i64, id: Arc<str>, payload: &[u8]) -> Event {
+    pub fn new(number: i64, id: Arc<str>, payload: &[u8], causes: Vec<Cause>) -> Event {
         let payload = &*sse::one_line(payload);
         let (block, start) = sse::event(&id, payload);
         let payload = block.slice(start..start + payload.len());
-        Event { number, id, payload, block, part: OnceLock::new() }
+        Event { number, id, payload, block, part: OnceLock::new(), causes, logged: AtomicBool::new(false) }
+    }
+
+    /// Tells the log what failed in it, under the request of the first whom it is sent to.
+    pub fn log_causes(&self, scope: LogScope<'_>) {
+        if !self.causes.is_empty() && !self.logged.swap(true, Ordering::Relaxed) {
+            self.causes.iter().for_each(|cause| scope.cause_of_event(cause, Some(&self.id)));
+        }
     }
 
     /// A block of an event stream.
@@ -52,7 +66,7 @@ mod tests {
 
     #[test]
     fn it_weighs_what_it_will_take_in_every_form() {
-        let event = Event::new(1, "0123456789abcdef-1".into(), &[b'x'; 10_000]);
+        let event = Event::new(1, "0123456789abcdef-1".into(), &[b'x'; 10_000], Vec::new());
         let weight = event.weight();
         assert!(weight >= event.block().len() + event.part().len());
         assert_eq!(weight, event.weight());

@@ -17,8 +17,10 @@ use super::choice::Transport;
 use super::event::Event;
 use super::streams::Streams;
 use super::{Step, Subscription, multipart, sse};
+use crate::faces::error_log::{LogScope, StreamEnd};
 use crate::faces::follow::{self, LAST_EVENT_ID};
 use crate::faces::graphql::failure::Failure;
+use crate::faces::headers::RequestId;
 use crate::faces::metrics::Open;
 use crate::faces::shutdown::Drained;
 
@@ -80,7 +82,12 @@ pub fn place(headers: &HeaderMap) -> Option<String> {
 }
 
 /// The answer to a subscription that has begun.
-pub fn respond(subscription: Subscription, transport: Transport, streams: &Arc<Streams>) -> Response {
+pub fn respond(
+    subscription: Subscription,
+    transport: Transport,
+    streams: &Arc<Streams>,
+    request: Option<&RequestId>,
+) -> Response {
     let place = HeaderValue::from_str(subscription.id());
     let live = Live {
         transport,
@@ -88,6 +95,7 @@ pub fn respond(subscription: Subscription, transport: Transport, streams: &Arc<S
         drained: streams.shutdown.drained(),
         open: streams.metrics.subscribed(transport.name()),
         subscription,
+        request: request.cloned(),
         phase: Phase::Start,
     };
     let mut response = follow::endless(streamed(Body::from_stream(live), transport));
@@ -118,6 +126,8 @@ fn streamed(body: Body, transport: Transport) -> Response {
 struct Live {
     subscription: Subscription,
     transport: Transport,
+    /// The request that opened it, for the log.
+    request: Option<RequestId>,
     phase: Phase,
     beat: Interval,
     drained: Drained,
@@ -168,19 +178,25 @@ impl Live {
         match happened {
             Happened::Step(Step::Event(event)) => {
                 self.open.delivered();
+                event.log_causes(LogScope::of(self.request.as_ref()));
                 Some(self.transport.event(&event))
             }
             Happened::Beat => Some(self.transport.beat(self.subscription.id())),
-            Happened::Step(Step::Failed(failures)) => {
-                self.phase = Phase::Over;
+            Happened::Step(Step::Ended(end, failures)) => {
+                self.end(&end);
                 Some(self.transport.failed(&failures))
             }
             // Without the word that ends it, which its client would take for the end of the subscription: a stream
             // that merely breaks off is one to come back to, as after a crash.
             Happened::Drained => {
-                self.phase = Phase::Over;
+                self.end(&StreamEnd::ServerStopping);
                 None
             }
         }
+    }
+
+    fn end(&mut self, end: &StreamEnd) {
+        self.phase = Phase::Over;
+        LogScope::of(self.request.as_ref()).stream_ended(self.transport.name(), end);
     }
 }

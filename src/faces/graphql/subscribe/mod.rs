@@ -33,6 +33,7 @@ use super::request::Asked;
 use super::{Face, Manner, Reply};
 use crate::engine::changes::Waiting;
 use crate::error::Error;
+use crate::faces::error_log::StreamEnd;
 
 /// A subscription that has begun: its place in the log is fixed.
 pub struct Subscription {
@@ -49,8 +50,8 @@ pub struct Subscription {
 /// What comes next.
 pub enum Step {
     Event(Arc<Event>),
-    /// It cannot go on: these are the reasons, and it is over.
-    Failed(Vec<Failure>),
+    /// It cannot go on: why, for the log, and what its client is told.
+    Ended(StreamEnd, Vec<Failure>),
 }
 
 impl Face {
@@ -91,6 +92,17 @@ fn refused(error: Error) -> Reply {
     if is_request { Reply::Rejected(vec![Failure::of(&error)]) } else { Reply::Failed(error) }
 }
 
+/// Why a subscription cannot go on under another schema.
+fn unfit(failures: &[Failure]) -> StreamEnd {
+    match failures.iter().find_map(|failure| failure.cause.clone()) {
+        Some(cause) => StreamEnd::Failed(Error::Internal { cause }),
+        None => {
+            let messages: Vec<&str> = failures.iter().map(|failure| failure.message.as_str()).collect();
+            StreamEnd::DoesNotFit(messages.join("; "))
+        }
+    }
+}
+
 impl Subscription {
     /// How far the log has been followed, whether or not anything of it was delivered: what a client comes back with.
     pub fn id(&self) -> &Arc<str> {
@@ -121,11 +133,14 @@ impl Subscription {
                     if events.is_over
                         && let Err(failures) = self.move_on()
                     {
-                        return Poll::Ready(Step::Failed(failures));
+                        return Poll::Ready(Step::Ended(unfit(&failures), failures));
                     }
                     self.events = Some((events, 0));
                 }
-                Err(error) => return Poll::Ready(Step::Failed(vec![Failure::of(&error)])),
+                Err(error) => {
+                    let failures = vec![Failure::of(&error)];
+                    return Poll::Ready(Step::Ended(StreamEnd::Failed(error), failures));
+                }
             }
         }
     }

@@ -12,15 +12,16 @@ use futures_util::future::BoxFuture;
 use super::event::Event;
 use super::protocol::{self, Place};
 use super::{Step, Subscription};
-use crate::error::Error;
+use crate::error::{Cause, Error};
+use crate::faces::error_log::StreamEnd;
 use crate::faces::graphql::failure::Failure;
 use crate::faces::metrics::Open;
 
 /// What became of a request.
 pub enum Begun {
     Subscribed(Subscription, Open),
-    /// A query or a mutation: its one answer.
-    Answered(Vec<u8>),
+    /// A query or a mutation: its one answer, and the causes of what failed in it.
+    Answered(Vec<u8>, Vec<Cause>),
     Refused(Vec<Failure>),
 }
 
@@ -29,9 +30,11 @@ pub enum Said {
     /// With what stands before its payload, which is the same for all events of one operation.
     Event(Bytes, Arc<Event>),
     /// The only answer, and the end.
-    Answer(Bytes),
-    /// The end.
-    Failed(Vec<Failure>),
+    Answer(Bytes, Vec<Cause>),
+    /// It never began.
+    Refused(Vec<Failure>),
+    /// It cannot go on.
+    Ended(StreamEnd, Vec<Failure>),
 }
 
 #[derive(Default)]
@@ -125,7 +128,7 @@ impl Operations {
             self.turn = at + 1;
             let id = match said {
                 Said::Event(..) => self.running[at].id.clone(),
-                Said::Answer(_) | Said::Failed(_) => self.running.remove(at).id,
+                Said::Answer(..) | Said::Refused(_) | Said::Ended(..) => self.running.remove(at).id,
             };
             return Poll::Ready((id, said));
         }
@@ -153,8 +156,10 @@ impl Running {
         loop {
             match &mut self.work {
                 Work::Beginning(work) => match std::task::ready!(work.poll_unpin(cx)) {
-                    Begun::Answered(answer) => return Poll::Ready(Said::Answer(answer.into())),
-                    Begun::Refused(failures) => return Poll::Ready(Said::Failed(failures)),
+                    Begun::Answered(answer, causes) => {
+                        return Poll::Ready(Said::Answer(answer.into(), causes));
+                    }
+                    Begun::Refused(failures) => return Poll::Ready(Said::Refused(failures)),
                     Begun::Subscribed(subscription, open) => {
                         let head = protocol::next(&self.id).into();
                         self.work = Work::Following(Following { head, subscription, open });
@@ -173,7 +178,7 @@ impl Following {
                 self.open.delivered();
                 Poll::Ready(Said::Event(self.head.clone(), event))
             }
-            Step::Failed(failures) => Poll::Ready(Said::Failed(failures)),
+            Step::Ended(end, failures) => Poll::Ready(Said::Ended(end, failures)),
         }
     }
 }

@@ -22,8 +22,9 @@ use crate::engine::Actor;
 use crate::faces::becomes::Tunnel;
 use crate::faces::client::Client;
 use crate::faces::elsewhere;
-use crate::faces::graphql::failure::Failure;
-use crate::faces::graphql::request::{self, Request};
+use crate::faces::error_log::LogScope;
+use crate::faces::graphql::failure::{self, Failure};
+use crate::faces::graphql::request::{self, Request, Unreadable};
 use crate::faces::graphql::{Face, Manner, Reply};
 use crate::faces::headers::RequestId;
 use crate::faces::problem::Problem;
@@ -43,7 +44,7 @@ impl<S: Sync> FromRequestParts<S> for Visitor {
         let known = &parts.extensions;
         Ok(Visitor {
             address: known.get::<Client>().and_then(|client| client.address),
-            request: known.get().cloned(),
+            request: Client::request_of(known).cloned(),
             meter: known.get().cloned(),
         })
     }
@@ -84,14 +85,19 @@ async fn serve(
 ) {
     let began = Instant::now();
     let mut session = Session::new(face, streams, socket, visitor);
+    let shutdown = session.streams.shutdown.clone();
     let end = match subprotocol {
-        Subprotocol::Transport => session.run().await,
+        Subprotocol::Transport => tokio::select! {
+            end = session.run() => end,
+            () = shutdown.cut() => End::Cut,
+        },
         Subprotocol::Legacy | Subprotocol::None => End::Closed(Close::not_acceptable()),
     };
     session.tell(&end, began);
     match end {
         End::Closed(close) => session.socket.close(&close).await,
         End::Gone => session.socket.leave().await,
+        End::Cut => {}
     }
 }
 
@@ -119,6 +125,8 @@ enum Happened {
 enum End {
     Closed(Close),
     Gone,
+    /// The time for finishing is over.
+    Cut,
 }
 
 impl From<Broken> for End {
@@ -206,20 +214,21 @@ impl Session {
 
     async fn acknowledge(&mut self) -> Result<(), End> {
         // While the store is away nobody knows; a subscription would be refused, too.
-        let place = self.face.place().await.ok();
+        let place = self.face.place().await.inspect_err(|error| {
+            error.cause().into_iter().for_each(|cause| self.scope(None).cause(cause));
+        });
         self.acknowledged = true;
         self.due = self.streams.heartbeat();
-        Ok(self.send(protocol::ack(place.as_deref())).await?)
+        Ok(self.send(protocol::ack(place.ok().as_deref())).await?)
     }
 
     async fn begin(&mut self, id: String, payload: &str) -> Result<(), End> {
         let limits = &self.streams.config.limits;
-        let request = match self.admit().and_then(|()| request::read(payload.as_bytes(), limits)) {
+        let admitted = self.admit().map_err(Unreadable::Refused);
+        let request = match admitted.and_then(|()| request::read(payload.as_bytes(), limits)) {
             Ok(request) => request.into_owned(),
-            Err(problem) if problem.code == request::MALFORMED => {
-                return Err(Close::invalid(problem.detail).into());
-            }
-            Err(problem) => {
+            Err(Unreadable::Malformed(problem)) => return Err(Close::invalid(problem.detail).into()),
+            Err(Unreadable::Refused(problem)) => {
                 let failure = Failure::new(&problem.code, problem.detail);
                 return Ok(self.send(protocol::error(&id, &[failure])).await?);
             }
@@ -259,13 +268,31 @@ impl Session {
     }
 
     fn put(&mut self, id: &str, said: Said) {
+        self.log(id, &said);
         match said {
             Said::Event(head, event) => self.next(&head, &event.payload),
-            Said::Answer(answer) => {
+            Said::Answer(answer, _) => {
                 self.next(&protocol::next(id).into(), &answer);
                 self.message(protocol::complete(id));
             }
-            Said::Failed(failures) => self.message(protocol::error(id, &failures)),
+            Said::Refused(failures) | Said::Ended(_, failures) => {
+                self.message(protocol::error(id, &failures));
+            }
+        }
+    }
+
+    fn scope<'s>(&'s self, operation: Option<&'s str>) -> LogScope<'s> {
+        LogScope { request: self.visitor.request.as_ref(), operation }
+    }
+
+    /// What an operation leaves in the log.
+    fn log(&self, id: &str, said: &Said) {
+        let scope = self.scope(Some(id));
+        match said {
+            Said::Event(_, event) => event.log_causes(scope),
+            Said::Answer(_, causes) => causes.iter().for_each(|cause| scope.cause(cause)),
+            Said::Refused(failures) => failure::log_causes(failures, scope),
+            Said::Ended(end, _) => scope.stream_ended("websocket", end),
         }
     }
 
@@ -309,6 +336,10 @@ impl Session {
                 tracing::info!(ms, code, reason, request_id, client, "socket closed");
             }
             End::Gone => tracing::info!(ms, request_id, client, "socket ended by the client"),
+            End::Cut => {
+                let reason = "the server is stopping, and the socket did not finish in time";
+                tracing::warn!(ms, reason, request_id, client, "socket cut");
+            }
         }
     }
 }
@@ -327,7 +358,7 @@ async fn answer(face: Face, Request { asked, last }: Request<'static>, actor: Ac
         served.answer(asked, manner).await
     };
     match reply {
-        Reply::Executed(executed) => Begun::Answered(executed.body),
+        Reply::Executed(executed) => Begun::Answered(executed.body, executed.causes),
         Reply::Rejected(failures) => Begun::Refused(failures),
         Reply::Failed(error) => Begun::Refused(vec![Failure::of(&error)]),
         Reply::OnlyByPost => Begun::Refused(vec![Failure::new("METHOD_NOT_ALLOWED", "it must be posted")]),
