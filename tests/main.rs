@@ -14,6 +14,7 @@ mod graphql;
 mod hostile;
 mod http;
 mod live;
+mod locked;
 mod migrate;
 mod model;
 mod nodes;
