@@ -24,6 +24,7 @@ mod pages;
 mod postgres;
 mod power;
 mod records;
+mod reload;
 mod rest;
 mod start;
 mod store;
