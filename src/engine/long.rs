@@ -26,6 +26,7 @@ pub enum Step {
 
 impl Engine {
     pub async fn begin(&self) -> Result<Long<'_>> {
+        self.check_tables()?;
         let open = self.0.store.begin(self.model()).await?;
         Ok(Long { model: self.model().clone(), open, cancel: Cancel::default() })
     }

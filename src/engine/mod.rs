@@ -5,6 +5,7 @@ pub mod changes;
 pub mod cursor;
 pub mod document;
 pub mod doubts;
+pub mod gate;
 pub mod long;
 pub mod operation;
 pub mod plain;
@@ -18,6 +19,7 @@ pub mod window;
 use std::sync::Arc;
 
 pub use changes::{Change, Epoch, Feed, Image, Log, Stretch, Watch};
+pub use gate::{ClosedGate, SchemaGate, SchemaLease};
 pub use long::{Long, Step};
 pub use operation::{
     Absent, Child, Condition, Count, Deed, Listing, Op, Operation, Order, Outcome, Selection, Slice,
@@ -42,13 +44,21 @@ struct Parts {
     store: Arc<dyn Store>,
     feed: Feed,
     limits: PlanLimits,
+    /// The form of the tables that its plans are for, see [`SchemaGate`].
+    generation: u64,
 }
 
 impl Engine {
-    /// The feed is the store's, and stays when the model is exchanged.
+    /// The feed is the store's, and stays when the model is exchanged. The tables must fit the model already.
     pub fn new(model: Arc<Model>, registry: Registry, feed: Feed, limits: PlanLimits) -> Engine {
         let (bindings, store) = (resolvers::bind(&model, &registry), feed.store().clone());
-        Engine(Arc::new(Parts { model, bindings, registry, store, feed, limits }))
+        let generation = feed.gate().generation();
+        Engine(Arc::new(Parts { model, bindings, registry, store, feed, limits, generation }))
+    }
+
+    /// Whether the tables are still those of the model. What was read since the last time that they were, may be wrong.
+    pub fn check_tables(&self) -> Result<()> {
+        self.0.feed.gate().check(self.0.generation)
     }
 
     /// The changes of the store.
@@ -128,6 +138,7 @@ impl Engine {
             answer.done(*number, Ok(Outcome::Found));
             return Ok(Done::Answered(answer));
         }
+        self.check_tables()?;
         let cancel = Cancel::default();
         let _cancel_when_dropped = cancel.on_drop();
         let job = Job { model: self.0.model.clone(), plans, answer, key, atomic, cancel };

@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use axum::Router;
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use futures_util::StreamExt;
 use http::header::{ACCEPT, ALLOW, HOST};
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
@@ -32,7 +31,7 @@ use super::spell::{Asker, Speaks};
 use super::{accept, pages, tags};
 use crate::app::App;
 use crate::config::Config;
-use crate::engine::Engine;
+use crate::engine::{Engine, SchemaGate};
 use crate::model::naming;
 
 /// What one application declares, ready to be served. Swapped whole on reload.
@@ -46,7 +45,13 @@ pub struct Served {
 
 /// The door, whatever is behind it at the moment.
 #[derive(Clone)]
-pub struct Front(Arc<ArcSwap<Served>>);
+pub struct Front(Arc<FrontState>);
+
+struct FrontState {
+    served: ArcSwap<Served>,
+    /// Passed by every request before it takes what is served.
+    gate: SchemaGate,
+}
 
 /// The server's own addresses that people go to.
 const RESERVED: [&str; 3] = ["/graphql", "/docs", "/openapi.json"];
@@ -151,9 +156,13 @@ impl Served {
     }
 
     /// What was answered before and is still exact, or an answer made now.
-    async fn answer(&self, request: Request, client: Client) -> Response {
-        let (mut head, body) = request.into_parts();
-        let (answers, has_body) = (&self.site.answers, !body.is_end_stream());
+    async fn answer(
+        &self,
+        mut head: Parts,
+        body: Option<Result<Bytes, Problem>>,
+        client: Client,
+    ) -> Response {
+        let (answers, has_body) = (&self.site.answers, body.is_some());
         if !has_body
             && let Some(asked) = self.asked(&head, &client)
             && let Some(repeated) = answers.find(&asked, &head.headers).await
@@ -161,10 +170,24 @@ impl Served {
             return repeated;
         }
         head.extensions.insert(client.clone());
+        let body = body.unwrap_or_else(|| Ok(Bytes::new()));
         let made = Box::pin(self.make(self.find(head.uri.path()), &head, body)).await;
+        let made = self.unless_overtaken(&head.method, made);
         match self.asked(&head, &client).filter(|_| !has_body) {
             Some(asked) => answers.keep(&asked, made).await,
             None => made,
+        }
+    }
+
+    /// What a reload overtook may be anything; but what is written is written.
+    fn unless_overtaken(&self, method: &Method, made: Response) -> Response {
+        if method.is_safe() || made.status().is_server_error() {
+            self.site
+                .engine
+                .check_tables()
+                .map_or_else(|error| Problem::from(error).into_response(), |()| made)
+        } else {
+            made
         }
     }
 
@@ -184,29 +207,21 @@ impl Served {
         }
     }
 
-    async fn make(&self, found: Option<Found<'_>>, head: &Parts, body: Body) -> Response {
+    async fn make(&self, found: Option<Found<'_>>, head: &Parts, body: Result<Bytes, Problem>) -> Response {
         match found {
             Some(Found::Text(text)) => {
-                ignore(body).await;
                 let request = Client::request_of(&head.extensions);
                 text.answer(&head.method, &head.headers, request, |view| self.pages.own(head, view)).await
             }
-            Some(Found::List(list)) => {
-                let body = taken(body).await;
-                match self.plain(list, head, &body).await {
-                    Some(page) => {
-                        let page = page.unwrap_or_else(IntoResponse::into_response);
-                        lists::tagged(&self.site.engine, list, page).await
-                    }
-                    None => lists::answer(&self.site, list, None, head, body).await,
+            Some(Found::List(list)) => match self.plain(list, head, &body).await {
+                Some(page) => {
+                    let page = page.unwrap_or_else(IntoResponse::into_response);
+                    lists::tagged(&self.site.engine, list, page).await
                 }
-            }
-            Some(Found::Value(list, index)) => {
-                let body = taken(body).await;
-                lists::answer(&self.site, list, Some(index), head, body).await
-            }
+                None => lists::answer(&self.site, list, None, head, body).await,
+            },
+            Some(Found::Value(list, index)) => lists::answer(&self.site, list, Some(index), head, body).await,
             Some(Found::Records(collection, below)) => {
-                let body = taken(body).await;
                 let ask = Ask { site: &self.site, collection, head };
                 self.records(&ask, below, body).await.unwrap_or_else(IntoResponse::into_response)
             }
@@ -391,12 +406,33 @@ fn options(ask: &Ask<'_>, below: Below<'_>) -> Response {
 
 impl Front {
     pub fn new(served: Served) -> Front {
-        Front(Arc::new(ArcSwap::from_pointee(served)))
+        let gate = served.site.engine.feed().gate().clone();
+        Front(Arc::new(FrontState { served: ArcSwap::from_pointee(served), gate }))
     }
 
     /// From the next request on, this is served.
     pub fn swap(&self, served: Served) {
-        self.0.store(Arc::new(served));
+        self.0.served.store(Arc::new(served));
+    }
+
+    async fn answer(&self, request: Request, client: Client) -> Response {
+        let (head, body) = request.into_parts();
+        let body = if body.is_end_stream() {
+            None
+        } else if self.knows(head.uri.path()).await {
+            // Before the gate is passed: a reload waits for nobody who sends slowly.
+            Some(body::taken(body).await)
+        } else {
+            return not_found().into_response();
+        };
+        let _lease = self.0.gate.enter().await;
+        let served = self.0.served.load_full();
+        served.answer(head, body, client).await
+    }
+
+    async fn knows(&self, path: &str) -> bool {
+        let _lease = self.0.gate.enter().await;
+        self.0.served.load().find(path).is_some()
     }
 
     /// A fallback and no routes for what is declared, because that can change while the server runs.
@@ -408,18 +444,20 @@ impl Front {
     /// Tells the foundation whose paths these are.
     pub fn owners(&self) -> Owners {
         let front = self.clone();
-        Arc::new(move |path| front.0.load().owner(path))
+        Arc::new(move |path| front.0.served.load().owner(path))
     }
 
     /// Answers for the foundation at the paths that have an owner.
     pub fn handler(&self) -> Handler {
         let front = self.clone();
         Arc::new(move |request, client| {
-            let served = front.0.load_full();
-            match served.text_at_once(&request) {
-                Some(response) => Answer::Now(response),
-                None => Answer::Soon(Box::pin(async move { served.answer(request, client).await })),
+            if front.0.gate.is_open()
+                && let Some(response) = front.0.served.load().text_at_once(&request)
+            {
+                return Answer::Now(response);
             }
+            let front = front.clone();
+            Answer::Soon(Box::pin(async move { front.answer(request, client).await }))
         })
     }
 
@@ -428,7 +466,7 @@ impl Front {
         let front = self.clone();
         // Nothing stands around this that could answer in its place.
         Arc::new(move |problem, asker, request_id| {
-            let page = || front.0.load().error(problem, asker, request_id);
+            let page = || front.0.served.load().error(problem, asker, request_id);
             catch_unwind(AssertUnwindSafe(page))
                 .unwrap_or_else(|_| pages::error::last_resort(problem, request_id))
         })
@@ -437,9 +475,10 @@ impl Front {
 
 /// What is served here and where to go: a page for people, lines for shells.
 async fn home(State(front): State<Front>, request: Request) -> Response {
-    let served = front.0.load_full();
     let (head, body) = request.into_parts();
-    ignore(body).await;
+    body::ignore(body).await;
+    let _lease = front.0.gate.enter().await;
+    let served = front.0.served.load_full();
     if accept::Accept::of(&head.headers).prefers_html() {
         return served.pages.home(&served.site, &head).await.unwrap_or_else(IntoResponse::into_response);
     }
@@ -447,24 +486,12 @@ async fn home(State(front): State<Front>, request: Request) -> Response {
 }
 
 async fn describe(State(front): State<Front>, headers: HeaderMap) -> Response {
-    let served = front.0.load();
+    let _lease = front.0.gate.enter().await;
+    let served = front.0.served.load();
     served.rest.describe(&served.site, served.pages.own_views(), &headers)
 }
 
 async fn serve(State(front): State<Front>, mut request: Request) -> Response {
     let client = request.extensions_mut().remove().unwrap_or_default();
-    front.0.load_full().answer(request, client).await
-}
-
-/// The whole body, read in any case: a connection with unread bytes could not be used again.
-async fn taken(body: Body) -> Result<Bytes, Problem> {
-    let body = axum::body::to_bytes(body, usize::MAX).await;
-    // The foundation says it better when it is a limit that cut it off.
-    body.map_err(|_| Problem::bad_request("MALFORMED_BODY", "the body ended early"))
-}
-
-/// Reads what nobody asked for to its end: a connection with unread bytes could not be used again.
-async fn ignore(body: Body) {
-    let mut body = body.into_data_stream();
-    while let Some(Ok(_)) = body.next().await {}
+    front.answer(request, client).await
 }

@@ -1,7 +1,7 @@
 //! The life of the process: open the store, bring it to the schema, bind, serve, reload, drain.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +21,10 @@ use crate::faces::shutdown::Shutdown;
 use crate::faces::{self, health, rest};
 use crate::sql::migrate::{MigrateError, Mode, Report};
 use crate::sql::{DataLock, Database, Options, postgres, transfer};
+
+/// How long a reload that changes tables waits for requests under way, and so how long it keeps others waiting. Those
+/// that take longer are told to try again.
+const OVERTAKEN: Duration = Duration::from_secs(5);
 
 /// The file in the data folder that holds everything.
 pub const FILE: &str = "trefoil.db";
@@ -348,6 +352,18 @@ fn warn(understood: &Understood, app: &App) {
     }
 }
 
+/// Reads an application folder, on a thread that may wait for the disk.
+async fn read(folder: PathBuf, registry: Registry) -> Result<(App, Understood), StartError> {
+    let read = move || {
+        let app = App::load(&folder).map_err(StartError::Application)?;
+        let understood =
+            understand(&app, &registry).map_err(|diagnostics| StartError::schema(&app, &diagnostics))?;
+        Ok((app, understood))
+    };
+    let read = tokio::task::spawn_blocking(read).await;
+    read.unwrap_or_else(|error| Err(StartError::Store(format!("the schema cannot be read: {error}"))))
+}
+
 impl Site {
     /// Swaps a changed schema in while requests go on; a wrong one leaves the old in place.
     async fn follow(self, mut watch: Watch, shutdown: Shutdown) {
@@ -365,13 +381,23 @@ impl Site {
         }
     }
 
+    /// To requests it is one step: they wait at the gate from before the tables change until every face is exchanged.
     async fn reload(&self, folder: &Path) -> Result<usize, StartError> {
-        let app = App::load(folder).map_err(StartError::Application)?;
-        let understood =
-            understand(&app, &self.registry).map_err(|diagnostics| StartError::schema(&app, &diagnostics))?;
+        let (app, understood) = read(folder.to_owned(), self.registry.clone()).await?;
+        let changes_tables = !migrate(&self.store, &understood, &app, Mode::Plan).await?.steps.is_empty();
+        let patience =
+            if changes_tables { OVERTAKEN.min(self.config.limits.request_timeout) } else { Duration::ZERO };
+        let closed = self.feed.gate().close(patience).await;
         // Subscriptions wait until tables, images and schema are of one form again.
         let _held = self.feed.hold();
-        migrate(&self.store, &understood, &app, Mode::Start).await?;
+        if changes_tables {
+            closed.retire_plans();
+        }
+        let migrated = migrate(&self.store, &understood, &app, Mode::Start).await;
+        if migrated.is_err() && changes_tables {
+            closed.restore_plans();
+        }
+        migrated?;
         warn(&understood, &app);
         let engine = engine(&understood, &self.registry, &self.feed, &self.config);
         let (identity, streams) = (&self.identity, self.streams.clone());

@@ -20,6 +20,12 @@ impl Trace {
         trace
     }
 
+    /// The same, on a thread that may wait for the disk.
+    async fn taken(folder: &Path) -> Trace {
+        let folder = folder.to_owned();
+        tokio::task::spawn_blocking(move || Trace::of(&folder)).await.unwrap_or_default()
+    }
+
     fn add(&mut self, folder: &Path, depth: usize) {
         // Deep enough for any schema folder, and an end for links in circles.
         if depth > 16 {
@@ -59,10 +65,10 @@ impl Watch {
 
     /// Returns when something changed and then held still for one look, so that a file half written is not read.
     pub async fn changed(&mut self) {
-        let mut last = Trace::of(&self.folder);
+        let mut last = Trace::taken(&self.folder).await;
         loop {
             tokio::time::sleep(PAUSE).await;
-            let now = Trace::of(&self.folder);
+            let now = Trace::taken(&self.folder).await;
             if now != self.seen && now == last {
                 self.seen = now;
                 return;

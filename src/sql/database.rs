@@ -38,7 +38,7 @@ impl Database {
         mode: Mode,
     ) -> Result<Report, MigrateError> {
         match self {
-            Database::Sqlite(store) => store.migrate(model, logged, lists, mode),
+            Database::Sqlite(store) => store.migrate(model, logged, lists, mode).await,
             Database::Postgres(store) => store.migrate(model, logged, lists, mode).await,
         }
     }

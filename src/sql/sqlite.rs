@@ -26,7 +26,7 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use self::connect::{Place, Role, connect};
-use self::fault::to_error;
+use self::fault::{is_locked, locked, to_error};
 use self::gather::Gather;
 use self::readers::Pool;
 use self::session::Session;
@@ -67,7 +67,7 @@ pub struct SqliteStore {
     running: Running,
     /// `None` only while being dropped, and, for readers, in memory: there the writer's connection is the store.
     write: Option<mpsc::Sender<Message>>,
-    read: Option<mpsc::Sender<Ticket>>,
+    read: Option<mpsc::Sender<Message>>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -127,25 +127,20 @@ impl SqliteStore {
     }
 
     /// Runs something of one's own on the only connection that writes, between two transactions. What it
-    /// leaves open is rolled back. Waits on the caller's thread: for starting and reloading, not for requests.
-    pub fn call<T: Send + 'static>(
+    /// leaves open is rolled back. What was sent is run to its end, whether or not somebody still waits for it.
+    pub async fn call<T: Send + 'static>(
         &self,
         call: impl FnOnce(&mut Connection) -> T + Send + 'static,
     ) -> Result<T> {
-        let queue = self.write.as_ref().ok_or_else(closed)?;
         let (message, answered) = message(call);
-        // A thread of its own, because the runtime allows no blocking wait on its threads.
-        let wait = || {
-            queue.blocking_send(message).map_err(|_| closed())?;
-            answered.blocking_recv().map_err(|_| panicked())
-        };
-        let called = std::thread::scope(|scope| scope.spawn(wait).join().unwrap_or_else(|_| Err(panicked())));
+        self.send(message).await?;
+        let called = answered.await.map_err(|_| panicked());
         self.shared.stirred.send_replace(());
         called
     }
 
     /// Brings the tables to the model and these plain lists, as far as `mode` allows, between two transactions.
-    pub fn migrate(
+    pub async fn migrate(
         &self,
         model: &Arc<Model>,
         logged: &[(TypeId, Deed)],
@@ -154,6 +149,7 @@ impl SqliteStore {
     ) -> Result<Report, MigrateError> {
         let (model, logged, lists) = (model.clone(), logged.to_vec(), lists.to_vec());
         self.call(move |connection| migrate::prepare(connection, &model, &logged, &lists, mode))
+            .await
             .unwrap_or_else(|error| Err(MigrateError::Database(error.to_string())))
     }
 
@@ -162,31 +158,39 @@ impl SqliteStore {
         queue.send(message).await.map_err(|_| closed())
     }
 
-    /// Looks something up: on the caller's own thread, or, in memory, on the writer's.
+    /// To the threads that read, or, in memory, to the one that writes.
+    async fn send_reading(&self, message: Message) -> Result<()> {
+        match &self.read {
+            Some(queue) => queue.send(message).await.map_err(|_| closed()),
+            None => self.send(message).await,
+        }
+    }
+
+    /// Looks something up: on the caller's own thread if nothing has to be waited for, else on one that may wait.
     async fn look_up<T: Send + 'static>(
         &self,
-        look: impl FnOnce(Session<'_>) -> rusqlite::Result<T> + Send + 'static,
+        look: impl Fn(Session<'_>) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T> {
-        let found = if self.read.is_some() {
-            self.pool.with(&self.shared, look)
-        } else {
-            let shared = self.shared.clone();
-            let (message, answered) = message(move |connection| look(shared.session(connection)));
-            self.send(message).await?;
-            answered.await.map_err(|_| closed())?
-        };
-        found.map_err(|error| to_error(&error))
+        if self.read.is_some() {
+            match self.pool.with(&self.shared, &look) {
+                Err(error) if is_locked(&error) => {}
+                found => return found.map_err(|error| to_error(&error)),
+            }
+        }
+        let shared = self.shared.clone();
+        let (message, answered) = message(move |connection| look(shared.session(connection)));
+        self.send_reading(message).await?;
+        // A thread that reads answers nothing when the file cannot even be opened.
+        let unanswered = |_| if self.read.is_some() { locked() } else { closed() };
+        answered.await.map_err(unanswered)?.map_err(|error| to_error(&error))
     }
 
     async fn read(&self, job: Job, programs: Vec<Arc<Program>>) -> Result<Done> {
-        if self.read.is_some() && readers::is_quick(&programs) {
-            return self.gather.run(&self.pool, &self.shared, job, programs).await;
+        if let Some(queue) = self.read.as_ref().filter(|_| readers::is_quick(&programs)) {
+            return self.gather.run(&self.pool, &self.shared, queue, job, programs).await;
         }
         let (ticket, answered) = Ticket::new(job, programs, None);
-        match &self.read {
-            Some(queue) => queue.send(ticket).await.map_err(|_| closed())?,
-            None => self.send(Message::Job(Box::new(ticket))).await?,
-        }
+        self.send_reading(Message::Job(Box::new(ticket))).await?;
         answered.await.map_err(|_| closed())?
     }
 

@@ -4,13 +4,17 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{On, SCHEMA, Stage, both, end, names, next, served};
+use trefoil::error::Error;
+use trefoil::faces::graphql::{Manner, Reply};
+
+use super::{On, SCHEMA, Stage, asked, both, end, names, next, served};
 
 both! {
     a_running_subscription_goes_on_under_the_new_schema,
     a_request_that_no_longer_fits_ends_with_the_reasons,
     a_renamed_field_and_type_keep_their_changes,
     nothing_is_lost_or_told_twice_over_many_reloads,
+    what_a_reload_has_overtaken_is_to_be_asked_again,
 }
 
 impl Stage {
@@ -71,6 +75,24 @@ async fn a_renamed_field_and_type_keep_their_changes(on: On) {
     assert_eq!(end(&mut subscription).await, ["GRAPHQL_VALIDATION_FAILED"]);
     let mut again = stage.resume("subscription { userCreated { name mail } }", &start).await;
     assert_eq!(next(&mut again).await["data"]["userCreated"], json!({ "name": "Ada", "mail": "a@b.c" }));
+}
+
+/// A request that outlasts the patience of a reload has plans for tables that are no more.
+async fn what_a_reload_has_overtaken_is_to_be_asked_again(on: On) {
+    let stage = Stage::new(on).await;
+    let overtaken = stage.face.served();
+    let closed = stage.feed.gate().close(std::time::Duration::ZERO).await;
+    closed.retire_plans();
+    stage.reload(SCHEMA).await;
+    drop(closed);
+    for query in ["{ users { name } }", "mutation { createUser(name: \"Ada\") { id } }"] {
+        let reply = overtaken.answer(asked(query, json!({})), Manner::default()).await;
+        let Reply::Failed(Error::Unavailable { reason, .. }) = reply else { panic!("{query} was answered") };
+        assert!(reason.contains("try again"), "{reason}");
+    }
+    stage.create("Ada").await;
+    let users = stage.run("{ users { name } }").await;
+    assert_eq!(users, json!({ "data": { "users": [{ "name": "Ada" }] } }));
 }
 
 /// Reloads, with and without a change of tables, while others write and read.

@@ -30,8 +30,7 @@ async fn a_full_database_takes_nothing_and_resumes_when_there_is_room() {
     let bench = Arc::new(Bench::new());
     bench.user("Ada").await;
     bench
-        .sqlite()
-        .call(|connection| {
+        .on_writer(|connection| {
             let pages: i64 = connection.query_row("PRAGMA page_count", (), |row| row.get(0)).unwrap();
             connection.pragma_update_and_check(None, "max_page_count", pages + 4, |_| Ok(())).unwrap();
         })
@@ -58,8 +57,9 @@ async fn a_full_database_takes_nothing_and_resumes_when_there_is_room() {
     }
     assert_eq!(bench.count("User").await, acknowledged);
     bench
-        .sqlite()
-        .call(|connection| connection.pragma_update_and_check(None, "max_page_count", 1 << 30, |_| Ok(())))
+        .on_writer(|connection| {
+            connection.pragma_update_and_check(None, "max_page_count", 1 << 30, |_| Ok(()))
+        })
         .unwrap()
         .unwrap();
     bench.make("User", &[("name", text(&long))]).await;
@@ -162,7 +162,7 @@ async fn a_version_is_of_what_is_told_with_it() {
 #[tokio::test]
 async fn a_call_that_panics_leaves_no_setting_behind() {
     let bench = Bench::new();
-    let panic = bench.sqlite().call(|connection: &mut rusqlite::Connection| {
+    let panic = bench.on_writer(|connection: &mut rusqlite::Connection| {
         connection.pragma_update(None, "foreign_keys", false).unwrap();
         panic!("oh no")
     });

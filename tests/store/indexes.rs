@@ -23,7 +23,7 @@ fn way(bench: &Bench, operation: Operation) -> String {
         }
         Ok::<_, rusqlite::Error>(steps.join("; "))
     };
-    bench.sqlite().call(steps).unwrap().unwrap()
+    bench.on_writer(steps).unwrap().unwrap()
 }
 
 fn deepest(level: &Level) -> &Level {

@@ -66,7 +66,7 @@ async fn expired_keys_are_pruned() {
     let bench = Bench::new();
     bench.outside("INSERT INTO trefoil_keys VALUES ('ancient', 'x', x'00', 5)").await;
     bench.run(keyed(&bench, "ada", key("new", 1))).await.unwrap();
-    bench.sqlite().call(|_| ()).unwrap();
+    bench.on_writer(|_| ()).unwrap();
     assert_eq!(bench.outside("SELECT key FROM trefoil_keys").await, "new");
 }
 

@@ -165,7 +165,7 @@ async fn an_index_of_a_million_costs_about_what_one_of_a_thousand_does() {
                        SELECT (SELECT id FROM trefoil_lists WHERE name = ?1), i, 'value ' || i FROM n";
             connection.execute(sql, (list, length))
         };
-        assert_eq!(bench.sqlite().call(fill).unwrap().unwrap(), length as usize);
+        assert_eq!(bench.on_writer(fill).unwrap().unwrap(), length as usize);
     }
     let steps = Arc::new(AtomicU64::new(0));
     let counted = steps.clone();
@@ -173,7 +173,7 @@ async fn an_index_of_a_million_costs_about_what_one_of_a_thousand_does() {
         counted.fetch_add(1, Ordering::Relaxed);
         false
     };
-    bench.sqlite().call(move |connection| connection.progress_handler(1, Some(count))).unwrap().unwrap();
+    bench.on_writer(move |connection| connection.progress_handler(1, Some(count))).unwrap().unwrap();
     let mut costs = HashMap::new();
     for (list, length) in [("items", 1_000_000_u64), ("samples", 1_000)] {
         for act in ["replace", "remove"] {

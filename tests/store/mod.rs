@@ -102,6 +102,12 @@ enum Place {
     Server(String),
 }
 
+/// Waits on a thread of its own, so that it can be called within a runtime and without.
+fn waited<T: Send>(future: impl Future<Output = T> + Send) -> T {
+    let wait = || tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future);
+    std::thread::scope(|scope| scope.spawn(wait).join().unwrap())
+}
+
 fn options() -> Options {
     Options { busy_timeout: std::time::Duration::from_millis(300), ..Options::default() }
 }
@@ -123,7 +129,7 @@ impl Bench {
 
     fn with(store: SqliteStore, folder: TempDir) -> Bench {
         let model = model();
-        store.migrate(&model, &[], &lists(), Mode::Start).unwrap();
+        waited(store.migrate(&model, &[], &lists(), Mode::Start)).unwrap();
         Bench { store: Arc::new(Database::Sqlite(Box::new(store))), model, place: Place::Folder(folder) }
     }
 
@@ -136,6 +142,14 @@ impl Bench {
         let model = model();
         store.migrate(&model, &[], &lists(), Mode::Start).await.unwrap();
         Bench { store: Arc::new(Database::Postgres(store)), model, place: Place::Server(url) }
+    }
+
+    /// Runs something on SQLite's only connection that writes.
+    fn on_writer<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut rusqlite::Connection) -> T + Send + 'static,
+    ) -> Result<T> {
+        waited(self.sqlite().call(call))
     }
 
     fn sqlite(&self) -> &SqliteStore {

@@ -130,7 +130,7 @@ fn steps(bench: &Bench, listing: Listing) -> i64 {
         }
         Ok::<_, rusqlite::Error>(steps)
     };
-    bench.sqlite().call(run).unwrap().unwrap()
+    bench.on_writer(run).unwrap().unwrap()
 }
 
 fn values(bound: &[Parameter<'_>]) -> Vec<rusqlite::types::Value> {

@@ -278,7 +278,7 @@ async fn the_change_log_is_pruned_beyond_what_is_kept() {
     }
     bench.user("Ada").await;
     // Housekeeping follows the answer; the next call waits behind it.
-    bench.sqlite().call(|_| ()).unwrap();
+    bench.on_writer(|_| ()).unwrap();
     let left = outsider.query_row("SELECT min(number), count(*) FROM trefoil_changes", (), |row| {
         Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
     });

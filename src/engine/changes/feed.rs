@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::{Change, Log, Shelf, Stretch};
+use crate::engine::gate::SchemaGate;
 use crate::engine::store::{ReadLimits, Store};
 use crate::error::{Error, Result};
 
@@ -37,6 +38,7 @@ struct Following {
     looks: Looks,
     /// Odd while a reload is under way, see [`Feed::hold`].
     reloads: watch::Sender<u64>,
+    gate: SchemaGate,
 }
 
 #[derive(Default)]
@@ -77,11 +79,17 @@ impl Feed {
                 known: RwLock::default(),
             },
             reloads: watch::Sender::new(0),
+            gate: SchemaGate::default(),
         }))
     }
 
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.0.store
+    }
+
+    /// What requests pass. It is closed before [`Feed::hold`], because requests under way may wait for what that holds.
+    pub fn gate(&self) -> &SchemaGate {
+        &self.0.gate
     }
 
     /// The number of the last change committed before this call: where a new subscriber starts.

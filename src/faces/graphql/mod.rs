@@ -69,7 +69,7 @@ use super::metrics::Metrics;
 use super::problem::Problem;
 use super::shutdown::Shutdown;
 use crate::config::Config;
-use crate::engine::{Actor, Engine, Key};
+use crate::engine::{Actor, Engine, Key, SchemaGate};
 use crate::error::Error;
 
 /// One schema as it is served, with the documents seen so far. Swapped whole on reload.
@@ -85,6 +85,8 @@ pub struct Served {
 #[derive(Clone)]
 pub struct Face {
     served: Arc<ArcSwap<Served>>,
+    /// Passed by every request before it takes what is served.
+    gate: SchemaGate,
     graphiql: bool,
     streams: Arc<Streams>,
     hub: Arc<Hub>,
@@ -191,7 +193,14 @@ impl Served {
         let before =
             if plan.repeats { self.answers.as_ref().and_then(|answers| answers.state()) } else { None };
         let execution = Execution { engine, plan, variables, key, actor, image: None };
-        let executed = execution.run().await?;
+        let run = execution.run().await;
+        // What was overtaken by a reload may be anything; but what is written is written.
+        let is_written = prepared.kind() == OperationType::Mutation
+            && run.as_ref().is_ok_and(|executed| executed.whole || executed.replayed);
+        if !is_written {
+            engine.check_tables()?;
+        }
+        let executed = run?;
         Ok(Reply::Executed(Executed { before: before.filter(|_| executed.whole), ..executed }))
     }
 }
@@ -204,6 +213,7 @@ fn no_subscriptions() -> Failure {
 impl Face {
     pub fn new(served: Served, config: &Config) -> Face {
         Face {
+            gate: served.engine.feed().gate().clone(),
             served: Arc::new(ArcSwap::from_pointee(served)),
             graphiql: config.graphiql,
             hub: Arc::new(Hub::new(config.limits.event_cache / 2)),
@@ -217,7 +227,7 @@ impl Face {
         self
     }
 
-    /// From the next request on, this is served; subscriptions go on under it, where they still fit.
+    /// From the next request on, this is served. Subscriptions go on under it, where they still fit.
     pub fn swap(&self, served: Served) {
         self.served.store(Arc::new(served));
         self.hub.swapped();
@@ -248,6 +258,7 @@ impl Face {
         // The foundation says it better when it is a limit that cut it off.
         let body = axum::body::to_bytes(body, usize::MAX).await;
         let body = body.map_err(|_| request::malformed("the body ended early"))?;
+        let _lease = self.gate.enter().await;
         let served = self.served.load_full();
         let asked = Repeated::new(&[b"graphql", &body], &headers, &[ACCEPT, CONTENT_TYPE])
             .filter(|_| !headers.contains_key(idempotency::HEADER));
@@ -327,6 +338,7 @@ async fn read(
     if face.graphiql && Accept::of(&headers).prefers_html() {
         return Ok(graphiql::respond());
     }
+    let _lease = face.gate.enter().await;
     let (query, served) = (query.unwrap_or_default(), face.served.load_full());
     let asked = Repeated::new(&[b"graphql?", query.as_bytes()], &headers, &[ACCEPT]);
     repeated(&served, asked, &headers, || queried(&face, &served, visitor, &query, &headers)).await
@@ -382,10 +394,12 @@ async fn options() -> Response {
 }
 
 async fn sdl(State(face): State<Face>, headers: HeaderMap) -> Response {
+    let _lease = face.gate.enter().await;
     schema::respond(&face.served.load().engine.model().sdl, &headers)
 }
 
 async fn tabs(State(face): State<Face>) -> Response {
+    let _lease = face.gate.enter().await;
     let tabs = tabs::of(&face.served.load().engine);
     ([(CONTENT_TYPE, "application/json; charset=utf-8")], tabs.to_string()).into_response()
 }

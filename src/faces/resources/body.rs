@@ -1,6 +1,8 @@
 //! The text that a request body means: its content type says how it is spelled, never whether it is taken.
 
+use axum::body::{Body, Bytes};
 use encoding_rs::{Encoding, UTF_8};
+use futures_util::StreamExt;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
 use serde_json::value::RawValue;
@@ -87,6 +89,19 @@ fn json(text: String) -> Result<String, Problem> {
 
 pub fn unsupported(detail: &str) -> Problem {
     Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", detail)
+}
+
+/// The whole body, read in any case: a connection with unread bytes could not be used again.
+pub async fn taken(body: Body) -> Result<Bytes, Problem> {
+    let body = axum::body::to_bytes(body, usize::MAX).await;
+    // The foundation says it better when it is a limit that cut it off.
+    body.map_err(|_| Problem::bad_request("MALFORMED_BODY", "the body ended early"))
+}
+
+/// Reads what nobody asked for to its end: a connection with unread bytes could not be used again.
+pub async fn ignore(body: Body) {
+    let mut body = body.into_data_stream();
+    while let Some(Ok(_)) = body.next().await {}
 }
 
 #[cfg(test)]

@@ -82,6 +82,13 @@ fn real(context: &Context<'_>) -> rusqlite::Result<Option<f64>> {
     Ok(context.get_raw(0).as_str().ok().and_then(|text| text.parse().ok()))
 }
 
+impl Options {
+    /// For connections that are used on threads of the runtime: a lock is an error there, never a wait.
+    pub(super) fn without_waiting(&self) -> Options {
+        Options { busy_timeout: Duration::ZERO, ..self.clone() }
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);

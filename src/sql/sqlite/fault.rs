@@ -51,6 +51,12 @@ pub fn extended(error: &rusqlite::Error) -> i32 {
     error.sqlite_error().map_or(0, |error| error.extended_code)
 }
 
+/// What a caller is told when another program's lock lasts for too long.
+pub fn locked() -> Error {
+    let reason = "the database is locked by another program".to_owned();
+    Error::Unavailable { reason, retry_after: Duration::from_secs(1) }
+}
+
 /// What a caller is told when the store itself failed.
 pub fn to_error(error: &rusqlite::Error) -> Error {
     let (reason, seconds) = match primary(error) {
@@ -59,15 +65,18 @@ pub fn to_error(error: &rusqlite::Error) -> Error {
         ffi::SQLITE_IOERR if extended(error) == ffi::SQLITE_IOERR_SHMSIZE => ("the disk is full", 5),
         ffi::SQLITE_FULL => ("the disk is full", 5),
         ffi::SQLITE_IOERR => ("the disk reports an error", 5),
-        ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED | ffi::SQLITE_PROTOCOL => {
-            ("the database is locked by another program", 1)
-        }
+        ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED | ffi::SQLITE_PROTOCOL => return locked(),
         ffi::SQLITE_READONLY | ffi::SQLITE_PERM | ffi::SQLITE_AUTH => ("the database cannot be written", 5),
         ffi::SQLITE_CANTOPEN => ("the database cannot be opened", 5),
         ffi::SQLITE_NOMEM => ("the server is out of memory", 5),
         _ => return Error::internal(chain(error)),
     };
     Error::Unavailable { reason: reason.to_owned(), retry_after: Duration::from_secs(seconds) }
+}
+
+/// Whether another connection or program holds a lock that it would have to be waited for.
+pub fn is_locked(error: &rusqlite::Error) -> bool {
+    primary(error) == ffi::SQLITE_BUSY
 }
 
 /// Whether the connection may be the cause, so that a new one is worth a try.

@@ -8,11 +8,14 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::mpsc::{self, error::TrySendError};
+
 use super::Shared;
-use super::fault::{is_of_one_page, to_error};
+use super::fault::{is_locked, is_of_one_page, locked, to_error};
 use super::readers::{self, Pool};
 use super::session::Session;
 use super::ticket::{Ticket, Verdict, guarded};
+use super::writer::Message;
 use crate::engine::{Done, Job};
 use crate::error::{Error, Result};
 use crate::sql::compile::Program;
@@ -34,6 +37,7 @@ impl Gather {
         &self,
         pool: &Pool,
         shared: &Shared,
+        readers: &mpsc::Sender<Message>,
         job: Job,
         programs: Vec<Arc<Program>>,
     ) -> Result<Done> {
@@ -49,7 +53,7 @@ impl Gather {
         }
         let together = std::mem::take(&mut *lock(waiting));
         if !together.is_empty() {
-            serve(pool, shared, together);
+            serve(pool, shared, together).into_iter().for_each(|ticket| hand_over(readers, ticket));
         }
         answered.await.map_err(|_| Error::internal("a look-up was lost"))?
     }
@@ -65,8 +69,9 @@ fn own_shard() -> usize {
     OWN.with(Cell::get)
 }
 
-fn serve(pool: &Pool, shared: &Shared, together: Vec<Ticket>) {
-    let mut left = together.into_iter();
+/// Gives back those that would have to wait for a lock: this thread must not.
+fn serve(pool: &Pool, shared: &Shared, together: Vec<Ticket>) -> Vec<Ticket> {
+    let (mut left, mut locked_out) = (together.into_iter(), Vec::new());
     while let before @ 1.. = left.len() {
         let run = pool.with(shared, |session| {
             let snapshot = before > 1;
@@ -74,26 +79,44 @@ fn serve(pool: &Pool, shared: &Shared, together: Vec<Ticket>) {
                 session.control("BEGIN")?;
             }
             for ticket in left.by_ref() {
-                answer(session, ticket)?;
+                answer(session, ticket, &mut locked_out)?;
             }
             if snapshot { session.control("ROLLBACK") } else { Ok(()) }
         });
-        if let Err(error) = run
-            && (left.len() == before || !is_of_one_page(&error))
-        {
-            left.by_ref().for_each(|ticket| ticket.answer(Verdict::Refused(to_error(&error))));
+        match run {
+            Ok(()) => {}
+            Err(error) if is_locked(&error) => locked_out.extend(left.by_ref()),
+            Err(error) if left.len() == before || !is_of_one_page(&error) => {
+                left.by_ref().for_each(|ticket| ticket.answer(Verdict::Refused(to_error(&error))));
+            }
+            Err(_) => {}
         }
+    }
+    locked_out
+}
+
+/// To the threads that may wait. Not awaited: whoever carries the look-ups of others may be gone at any moment.
+fn hand_over(readers: &mpsc::Sender<Message>, ticket: Ticket) {
+    if let Err(TrySendError::Full(message) | TrySendError::Closed(message)) =
+        readers.try_send(Message::Job(Box::new(ticket)))
+        && let Message::Job(ticket) = message
+    {
+        ticket.answer(Verdict::Refused(locked()));
     }
 }
 
 /// After an error the snapshot may be gone, so whoever is left needs another.
-fn answer(session: Session<'_>, mut ticket: Ticket) -> rusqlite::Result<()> {
+fn answer(session: Session<'_>, mut ticket: Ticket, locked_out: &mut Vec<Ticket>) -> rusqlite::Result<()> {
     if !ticket.is_wanted() {
         ticket.answer(Verdict::Refused(Error::Cancelled));
         return Ok(());
     }
     match guarded(|| readers::run(session, &mut ticket.job, &ticket.programs)) {
         Ok(Ok(())) => ticket.answer(Verdict::Answered),
+        Ok(Err(error)) if is_locked(&error) => {
+            locked_out.extend(ticket.again());
+            return Err(error);
+        }
         Ok(Err(error)) => {
             ticket.answer(Verdict::Refused(to_error(&error)));
             return Err(error);

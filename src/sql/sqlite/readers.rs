@@ -9,6 +9,7 @@ use super::connect::{Role, connect};
 use super::fault::{Fault, to_error, wants_new_connection};
 use super::session::Session;
 use super::ticket::{Ticket, Verdict, guarded};
+use super::writer::Message;
 use super::{Shared, read};
 use crate::engine::Job;
 use crate::error::Error;
@@ -20,14 +21,17 @@ const STEPS: i32 = 4_000;
 const INLINE: usize = 16;
 
 /// Connections for reading on the caller's own thread. As many as there are such threads at most, because
-/// nobody waits while holding one.
+/// nobody waits while holding one: not for a lock either, which is an error at once (see [`is_locked`]).
+///
+/// [`is_locked`]: super::fault::is_locked
 #[derive(Default)]
 pub struct Pool(Mutex<Vec<Connection>>);
 
 impl Pool {
     fn take(&self, shared: &Shared) -> rusqlite::Result<Connection> {
         let idle = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        idle.map_or_else(|| connect(&shared.place, Role::Reader, &shared.options), Ok)
+        let options = || shared.options.without_waiting();
+        idle.map_or_else(|| connect(&shared.place, Role::Reader, &options()), Ok)
     }
 
     fn put(&self, connection: Connection) {
@@ -108,21 +112,31 @@ pub fn serve(connection: &mut Connection, shared: &Shared, mut ticket: Ticket) -
 }
 
 /// One reader thread: takes the next job whenever it is idle, until nobody can send any more.
-pub fn work(shared: &Shared, queue: &Mutex<mpsc::Receiver<Ticket>>) {
+pub fn work(shared: &Shared, queue: &Mutex<mpsc::Receiver<Message>>) {
     let mut idle = None;
-    while let Some(ticket) = next(queue) {
+    while let Some(message) = next(queue) {
         let opened = idle.take().map_or_else(|| connect(&shared.place, Role::Reader, &shared.options), Ok);
-        match opened {
-            Ok(mut connection) => {
-                if serve(&mut connection, shared, ticket) {
+        match (opened, message) {
+            (Ok(mut connection), message) => {
+                if carry_out(&mut connection, shared, message) {
                     idle = Some(connection);
                 }
             }
-            Err(error) => ticket.answer(Verdict::Refused(to_error(&error))),
+            (Err(error), Message::Job(ticket)) => ticket.answer(Verdict::Refused(to_error(&error))),
+            // Whoever waits learns it by getting no answer.
+            (Err(error), Message::Call(_)) => tracing::warn!(%error, "the database cannot be opened"),
         }
     }
 }
 
-fn next(queue: &Mutex<mpsc::Receiver<Ticket>>) -> Option<Ticket> {
+/// Says whether the connection is still sound.
+fn carry_out(connection: &mut Connection, shared: &Shared, message: Message) -> bool {
+    match message {
+        Message::Job(ticket) => serve(connection, shared, *ticket),
+        Message::Call(call) => guarded(|| call(connection)).is_ok() && connection.is_autocommit(),
+    }
+}
+
+fn next(queue: &Mutex<mpsc::Receiver<Message>>) -> Option<Message> {
     queue.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv()
 }

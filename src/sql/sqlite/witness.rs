@@ -1,12 +1,11 @@
 //! Sees every commit to the file, whoever made it: a connection that never writes and is asked for `data_version`.
 
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use rusqlite::Connection;
 
+use super::Shared;
 use super::connect::{Role, connect};
-use super::{Options, Shared};
 use crate::engine::State;
 
 const LOOK: &str = "PRAGMA data_version";
@@ -41,7 +40,7 @@ impl Seat {
             none => {
                 self.taken += 1;
                 // It is asked on threads that must not wait; not to be able to tell is an answer too.
-                let options = Options { busy_timeout: Duration::ZERO, ..shared.options.clone() };
+                let options = shared.options.without_waiting();
                 none.insert(connect(&shared.place, Role::Reader, &options)?)
             }
         };

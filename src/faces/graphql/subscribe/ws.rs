@@ -346,6 +346,7 @@ impl Session {
 
 async fn answer(face: Face, Request { asked, last }: Request<'static>, actor: Actor) -> Begun {
     let manner = Manner { actor, key: None, safe: false };
+    let _lease = face.gate.enter().await;
     let served = face.served.load_full();
     let reply = if served.is_subscription(&asked) {
         match face.subscribe(asked, manner, last.as_deref()).await {

@@ -1,0 +1,71 @@
+//! A lock that another program holds on the database file: who needs the file waits for it, and nobody else does.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::support::Process;
+
+/// Does what a program does that brings the journal's index in order after a crash: it holds the locks for that, and the
+/// index is not to be used meanwhile. Goes on until its input ends.
+const RECOVERY: &str = "
+import fcntl, os, sys
+index = os.open(sys.argv[1], os.O_RDWR)
+before = os.pread(index, 96, 0)
+for byte in (120, 122):
+    fcntl.lockf(index, fcntl.LOCK_EX, 1, byte)
+os.pwrite(index, bytes(byte ^ 255 for byte in before[:48]), 0)
+print('held', flush=True)
+sys.stdin.read()
+os.pwrite(index, before, 0)
+";
+
+struct FileLock(Child);
+
+impl FileLock {
+    fn take(index: &Path) -> FileLock {
+        let mut command = Command::new("python3");
+        command.args(["-c", RECOVERY]).arg(index).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("python3 is installed");
+        let mut said = String::new();
+        BufReader::new(child.stdout.take().expect("piped")).read_line(&mut said).expect("it speaks");
+        assert_eq!(said, "held\n");
+        FileLock(child)
+    }
+
+    fn release(mut self) {
+        drop(self.0.stdin.take());
+        assert!(self.0.wait().expect("a child of ours").success());
+    }
+}
+
+#[test]
+fn a_lock_on_the_file_holds_up_nobody_who_does_not_need_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let process = Process::start(folder.path(), &["serve", "--data", "data"]);
+    let found = process.client().graphql("{ getUserById(id: 1) { name } }");
+    assert!(found["data"]["getUserById"]["name"].is_string(), "{found}");
+
+    let lock = FileLock::take(&folder.path().join("data/trefoil.db-shm"));
+    thread::scope(|scope| {
+        // More than there are threads to be held up.
+        let waiting: Vec<_> = (0..64)
+            .map(|_| scope.spawn(|| process.client().graphql("{ getUserById(id: 1) { name } }")))
+            .collect();
+        thread::sleep(Duration::from_millis(300));
+        let begin = Instant::now();
+        for _ in 0..20 {
+            let alive = process.client().send("GET", "/health/live", &[], b"");
+            assert_eq!(alive.status, 200);
+        }
+        let took = begin.elapsed();
+        assert!(waiting.iter().any(|one| !one.is_finished()), "the lock is waited for");
+        lock.release();
+        assert!(took < Duration::from_millis(2500), "held up for {took:?}");
+        for one in waiting {
+            assert_eq!(one.join().expect("no panic"), found, "answered once the lock is gone");
+        }
+    });
+}

@@ -1,0 +1,166 @@
+//! A schema that is changed again and again under requests of every kind: none fails for it, and none sees half of it.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::{Client, Process, postgres};
+
+const RELOADS: usize = 6;
+const JSON: [(&str, &str); 2] = [("Accept", "application/json"), ("Content-Type", "application/json")];
+
+/// The same records each time; field and table have other names.
+fn schema(number: usize) -> String {
+    let renamed = |name: &str| match number.checked_sub(1) {
+        Some(before) => format!("@renamedFrom(name: \"{name}{before}\")"),
+        None => String::new(),
+    };
+    format!(
+        "type Book{number} @resource(path: \"books\") {} {{ id: ID!  title{number}: String! {} }}\n\
+         type Query {{ book{number}s: [Book{number}!]!  book{number}(id: ID!): Book{number} }}\n\
+         type Mutation {{ createBook{number}(title{number}: String!): Book{number} }}\n",
+        renamed("Book"),
+        renamed("title"),
+    )
+}
+
+fn write(folder: &Path, number: usize) {
+    fs::create_dir_all(folder.join("app/graphql")).expect("a folder");
+    fs::write(folder.join("app/graphql/schema.graphqls"), schema(number)).expect("written");
+}
+
+/// Which schema an answer is of, by the number behind `title`.
+fn number_in(text: &str) -> usize {
+    let digits = |rest: &str| rest.chars().take_while(char::is_ascii_digit).collect::<String>();
+    let mut numbers = text.split("title").skip(1).filter_map(|rest| digits(rest).parse().ok());
+    numbers.next().unwrap_or_else(|| panic!("no title with a number in {text}"))
+}
+
+/// One who asks, of the newest schema that anyone has seen; whether it is still served only the answer tells.
+struct Asking<'a> {
+    client: Client,
+    newest: &'a AtomicUsize,
+}
+
+impl Asking<'_> {
+    /// A document that fits one schema alone is executed under it, or does not fit; nothing else may come of it.
+    fn graphql(&mut self, write: impl Fn(usize) -> String) {
+        let newest = self.newest.load(Ordering::Relaxed);
+        let answer = self.client.graphql(&write(newest));
+        match answer.get("errors").and_then(Value::as_array) {
+            None => assert!(answer["data"].is_object(), "{answer}"),
+            Some(errors) => {
+                for error in errors {
+                    assert_eq!(error["extensions"]["code"], "GRAPHQL_VALIDATION_FAILED", "{answer}");
+                }
+            }
+        }
+    }
+
+    fn get(&mut self, path: &str, accept: &str) -> String {
+        let reply = self.client.send("GET", path, &[("Accept", accept)], b"");
+        assert_eq!(reply.status, 200, "{path} {accept}: {}", reply.text());
+        reply.text()
+    }
+
+    fn create(&mut self) {
+        let newest = self.newest.load(Ordering::Relaxed);
+        let body = json!({ format!("title{newest}"): "posted" }).to_string();
+        let reply = self.client.send("POST", "/books", &JSON, body.as_bytes());
+        assert!([201, 400, 422].contains(&reply.status), "{}: {}", reply.status, reply.text());
+    }
+}
+
+/// Every face in turn: once one has shown a schema, no other shows an older one.
+fn compare(asking: &mut Asking<'_>) -> usize {
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        seen.push(number_in(&asking.get("/books/1", "application/json")));
+        let fields = asking.client.graphql("{ __schema { types { fields { name } } } }");
+        seen.push(number_in(&fields.to_string()));
+        seen.push(number_in(&asking.get("/books/1/edit", "text/html")));
+        seen.push(number_in(&asking.get("/graphql/schema.graphqls", "*/*")));
+        seen.push(number_in(&asking.get("/openapi.json", "application/json")));
+    }
+    assert!(seen.is_sorted(), "an older schema after a newer one: {seen:?}");
+    let last = seen.last().copied().unwrap_or_default();
+    asking.newest.fetch_max(last, Ordering::Relaxed);
+    last
+}
+
+fn no_request_fails(folder: &Path, arguments: &[&str]) {
+    write(folder, 0);
+    let process = Process::start(folder, &[&["serve", "app", "--watch"], arguments].concat());
+    let first = process.client().graphql("mutation { createBook0(title0: \"first\") { id } }");
+    assert_eq!(first["data"]["createBook0"]["id"], "1", "{first}");
+    let (newest, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let until_the_end = |work: &(dyn Fn(&mut Asking<'_>) + Sync)| {
+        let mut asking = Asking { client: process.client(), newest: &newest };
+        let mut done = 0;
+        while !is_over.load(Ordering::Relaxed) {
+            work(&mut asking);
+            done += 1;
+        }
+        assert!(done > RELOADS, "requests were made while the schema changed");
+    };
+    thread::scope(|scope| {
+        let works: [&(dyn Fn(&mut Asking<'_>) + Sync); 7] = [
+            &|asking| asking.graphql(|n| format!("{{ book{n}s {{ id title{n} }} }}")),
+            &|asking| asking.graphql(|n| format!("{{ book{n}(id: 1) {{ title{n} }} }}")),
+            &|asking| {
+                asking
+                    .graphql(|n| format!("mutation {{ createBook{n}(title{n}: \"made\") {{ title{n} }} }}"));
+            },
+            &|asking| drop(asking.get("/books/1", "application/json")),
+            &|asking| drop(asking.get("/books", "text/html")),
+            &|asking| asking.create(),
+            &|asking| {
+                compare(asking);
+            },
+        ];
+        let ends = StopWhenDropped(&is_over);
+        let working = works.map(|work| scope.spawn(move || until_the_end(work)));
+        for number in 1..=RELOADS {
+            write(folder, number);
+            wait_for_reloads(&process, number);
+            assert!(working.iter().all(|one| !one.is_finished()), "a request failed, see above");
+        }
+        drop(ends);
+    });
+    let mut asking = Asking { client: process.client(), newest: &newest };
+    assert_eq!(compare(&mut asking), RELOADS);
+    assert!(!process.log().contains("unexpected error"), "{}", process.log());
+}
+
+/// Also when a check fails: the others must come to their end.
+struct StopWhenDropped<'a>(&'a AtomicBool);
+
+impl Drop for StopWhenDropped<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn wait_for_reloads(process: &Process, number: usize) {
+    let begin = Instant::now();
+    while process.log().matches("the changed schema is served").count() < number {
+        assert!(begin.elapsed() < Duration::from_secs(30), "reload {number}:\n{}", process.log());
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn renames_fail_no_request_on_sqlite() {
+    let folder = tempfile::tempdir().expect("a folder");
+    no_request_fails(folder.path(), &["--data", "data"]);
+}
+
+#[test]
+fn renames_fail_no_request_on_postgres() {
+    let folder = tempfile::tempdir().expect("a folder");
+    no_request_fails(folder.path(), &["--database", &postgres::patient_database()]);
+}
