@@ -183,7 +183,7 @@ async fn fill(
     understood: &Understood,
     app: &App,
 ) -> Result<(), StartError> {
-    let failed = |error: MigrateError| StartError::Migrate(error.to_string());
+    let failed = |error: MigrateError| StartError::Migrate(error.text(app.origin.argument().as_deref()));
     let turn = store.seeding().await.map_err(failed)?;
     if turn.is_some() && !migrate(store, understood, app, Mode::Start).await?.fresh {
         return Ok(());
@@ -305,7 +305,7 @@ pub async fn migrate(
     store
         .migrate(&understood.model, &watched, &lists, mode)
         .await
-        .map_err(|error| StartError::Migrate(error.to_string()))
+        .map_err(|error| StartError::Migrate(error.text(app.origin.argument().as_deref())))
 }
 
 pub(super) fn engine(understood: &Understood, registry: &Registry, feed: &Feed, config: &Config) -> Engine {
