@@ -123,7 +123,7 @@ fn begin_write(process: &Process) -> (TcpStream, &'static [u8]) {
     let mut stream = TcpStream::connect(process.address).expect("the server listens");
     stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a time limit");
     let head = format!(
-        "POST /graphql HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        "POST /graphql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
     stream.write_all(&[head.as_bytes(), begun].concat()).expect("sent");

@@ -20,6 +20,7 @@ use super::client::Client;
 use super::elsewhere;
 use super::headers::{self, RequestId};
 use super::health::is_probe;
+use super::hosts::AllowedHosts;
 use super::limits::{self, Came};
 use super::log::{Followed, Route, Ticket};
 use super::metrics::Metrics;
@@ -78,6 +79,7 @@ pub struct Ground {
     /// Answers at every path that has an owner.
     pub owned: Handler,
     pub direct: Vec<Direct>,
+    pub hosts: AllowedHosts,
 }
 
 struct Foundation {
@@ -96,7 +98,7 @@ struct Foundation {
 pub struct App(Arc<Foundation>);
 
 /// Puts every face on common ground. From the outside in: the envelope (id, log, metrics, headers, errors
-/// spelled, compression), CORS, the guard (refusals, draining, rate, size, time, panics), CSRF, the routes.
+/// spelled, compression), the host's name, CORS, the guard (refusals, draining, rate, size, time, panics), CSRF, the routes.
 pub fn wrap(
     router: Router,
     ground: Ground,
@@ -210,6 +212,11 @@ impl Foundation {
 
     /// What other sites' pages may know of the answer is said around everything that refuses.
     async fn answer_elsewhere(&self, request: Request, client: Client, came: Came, way: Way<'_>) -> Response {
+        // What could not be read as a request has no host to speak of.
+        let host = if came.refused.is_none() { self.ground.hosts.check(&request) } else { Ok(()) };
+        if let Err(problem) = host {
+            return problem.into_response();
+        }
         // The layer takes every OPTIONS for a preflight.
         let is_plain = request.method() == Method::OPTIONS
             && !request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);

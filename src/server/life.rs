@@ -16,6 +16,7 @@ use crate::faces::answers::Answers;
 use crate::faces::foundation::Ground;
 use crate::faces::front::{self, Front};
 use crate::faces::graphql::{Face, Served};
+use crate::faces::hosts::AllowedHosts;
 use crate::faces::metrics::Metrics;
 use crate::faces::shutdown::Shutdown;
 use crate::faces::{self, health, rest};
@@ -100,15 +101,16 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
     let front = front::Served::new(&app, engine.clone(), answers, &identity, streams.clone(), &config);
     let front = Front::new(front);
     let router = router(&face, &front, &store, &metrics, &shutdown);
+    let addresses: Vec<SocketAddr> =
+        listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
     let ground = Ground {
         owners: front.owners(),
         errors: front.errors(),
         owned: front.handler(),
         direct: vec![face.direct()],
+        hosts: AllowedHosts::new(&config, &addresses),
     };
     let router = faces::foundation::wrap(router, ground, &config, &metrics, &shutdown);
-    let addresses: Vec<SocketAddr> =
-        listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
     let serving = tokio::spawn({
         let (config, shutdown) = (config.clone(), shutdown.clone());
         async move { connection::serve(listeners, router, &config, &metrics, shutdown).await }
