@@ -248,6 +248,7 @@ fn config(case: &Case, kept: &Kept) -> Config {
         let number = || value.parse().expect("a number");
         match name.as_str() {
             "introspection" => config.introspection = value == "true",
+            "cors-origins" => config.cors_origins = value.split(',').map(str::to_owned).collect(),
             "graphiql" => config.graphiql = value == "true",
             "limits.depth" => config.limits.depth = number(),
             "limits.tokens" => config.limits.tokens = number(),

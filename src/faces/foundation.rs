@@ -10,7 +10,7 @@ use axum::extract::{DefaultBodyLimit, MatchedPath, Request};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use futures_util::future::BoxFuture;
-use http::header::{ACCESS_CONTROL_REQUEST_METHOD, ALLOW, CONNECTION, CONTENT_TYPE};
+use http::header::{ACCESS_CONTROL_REQUEST_METHOD, ALLOW, CONNECTION, CONTENT_TYPE, ORIGIN};
 use http::{HeaderValue, Method, StatusCode};
 use http_body::Body as _;
 use tower::{Layer, ServiceExt, service_fn};
@@ -65,7 +65,8 @@ impl Answer {
     }
 }
 
-/// What is asked so often that it is answered past the router: a method at a very path.
+/// What is asked so often that it is answered past the router: a method at a very path. Its handler tells readings from
+/// writes by itself, where pages of other sites may only read.
 pub struct Direct {
     pub method: Method,
     pub path: &'static str,
@@ -107,6 +108,7 @@ pub fn wrap(
     shutdown: &Shutdown,
 ) -> App {
     let router = router.layer(DefaultBodyLimit::disable()).layer(from_fn(note_route));
+    let judging = ground.direct.iter().map(|direct| (direct.method.clone(), direct.path)).collect();
     App(Arc::new(Foundation {
         config: config.clone(),
         metrics: Arc::new(metrics.clone()),
@@ -114,7 +116,7 @@ pub fn wrap(
         rate: config.rate_limit.and_then(Rate::new).map(Arc::new),
         ground,
         cors: elsewhere::cors(&config.cors_origins),
-        router: elsewhere::refuse_forged_writes(router, &config.cors_origins),
+        router: elsewhere::refuse_forged_writes(router, &config.cors_origins, judging),
     }))
 }
 
@@ -217,6 +219,7 @@ impl Foundation {
         if let Err(problem) = host {
             return problem.into_response();
         }
+        elsewhere::log_unreadable(&request, &self.config.cors_origins);
         // The layer takes every OPTIONS for a preflight.
         let is_plain = request.method() == Method::OPTIONS
             && !request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
@@ -270,8 +273,12 @@ impl Foundation {
             Way::Owned(_) | Way::Direct(_) | Way::Routed(_) => {
                 request.extensions_mut().insert(client);
                 let asks_for_methods = request.method() == Method::OPTIONS;
+                let origin = request.headers().get(ORIGIN).cloned();
                 match Box::pin(self.router.clone().oneshot(request)).await {
-                    Ok(response) => with_options(response, asks_for_methods),
+                    Ok(response) => {
+                        elsewhere::log_refusal(&response, origin.as_ref());
+                        with_options(response, asks_for_methods)
+                    }
                     Err(never) => match never {},
                 }
             }

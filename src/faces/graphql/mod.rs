@@ -61,6 +61,7 @@ use subscribe::{Channels, Hub, handshake, live, ws};
 use super::accept::Accept;
 use super::answers::{Answers, Asked as Repeated};
 use super::client::Client;
+use super::elsewhere;
 use super::foundation::{Answer, Direct, Handler};
 use super::idempotency;
 use super::metrics::Metrics;
@@ -93,7 +94,7 @@ pub struct Face {
 pub struct Manner {
     pub actor: Actor,
     pub key: Option<Key>,
-    /// A GET: it must not change anything.
+    /// A GET, or from a page that may only read: it must not change anything.
     pub safe: bool,
 }
 
@@ -293,8 +294,12 @@ async fn posted(
         return follow(face, asked, last, accepted, actor).await;
     }
     let wanted = accepted.single()?;
-    let manner = Manner { actor, key: idempotency::key(headers, "POST /graphql", body)?, safe: false };
-    Ok(respond(served.answer(asked, manner).await, wanted))
+    let safe = elsewhere::may_only_read(headers, &face.streams.config.cors_origins);
+    let manner = Manner { actor, key: idempotency::key(headers, "POST /graphql", body)?, safe };
+    match served.answer(asked, manner).await {
+        Reply::OnlyByPost => Err(elsewhere::cross_site()),
+        reply @ (Reply::Executed(_) | Reply::Rejected(_) | Reply::Failed(_)) => Ok(respond(reply, wanted)),
+    }
 }
 
 async fn read(
