@@ -127,7 +127,7 @@ fn a_wrong_value_is_one_line_that_names_its_place() {
     for said in [checked, trefoil(&secret, &["serve", "app"], &[])] {
         assert!(!said.out.contains("s3cret") && !said.err.contains("s3cret"), "{}{}", said.out, said.err);
     }
-    trefoil(&folder, &["--host", "0.0.0.0"], &[]).refused_with(
+    trefoil(&with_manifest(""), &["serve", "app", "--host", "0.0.0.0"], &[]).refused_with(
         "host 0.0.0.0 is open to other machines and nobody has to sign in: add --open if that is meant",
     );
 }

@@ -128,3 +128,15 @@ fn a_failing_resolver_leaves_its_siblings_alone() {
         "nothing of the inside leaks"
     );
 }
+
+#[test]
+fn a_program_lists_the_names_that_its_server_answers_to() {
+    let config = Config {
+        database: Database::Memory,
+        allowed_hosts: vec!["Shop.Example".into()],
+        ..Config::default()
+    };
+    let server = Server::start(Trefoil::sample(), config);
+    let status = |host: &str| Client::to(server.address).send("GET", "/hello", &[("host", host)], b"").status;
+    assert_eq!(["shop.example", "localhost", "other.example"].map(status), [200, 200, 421]);
+}

@@ -35,7 +35,7 @@ impl Events {
         let mut stream = TcpStream::connect(server.address).expect("the server listens");
         stream.set_read_timeout(Some(Duration::from_secs(40))).expect("a timeout");
         let last = last.map(|id| format!("Last-Event-ID: {id}\r\n")).unwrap_or_default();
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n{last}\r\n")
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n{last}\r\n")
             .expect("sent");
         let mut events = Events { stream: BufReader::new(stream), pending: String::new() };
         assert!(events.line().contains(" 200 "));

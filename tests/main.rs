@@ -8,6 +8,7 @@ mod coerce;
 mod data;
 mod docs;
 mod embedding;
+mod folders;
 mod forms;
 mod graphql;
 mod hostile;

@@ -61,7 +61,7 @@ fn send(client: &mut Client, method: &str, path: &str, media: &str, body: &str) 
 #[test]
 fn a_list_page_is_never_older_than_a_write() {
     let folder = tempfile::tempdir().expect("a folder");
-    let server = Process::start(folder.path(), &[]);
+    let server = Process::start(folder.path(), &["--allowed-hosts", "one.example,two.example"]);
     let mut client = server.client();
     let file = folder.path().join("trefoil-data/trefoil.db");
     let outside = Connection::open(file).expect("another program");
@@ -136,7 +136,14 @@ fn a_list_page_is_never_older_than_a_write() {
 #[test]
 fn with_no_room_for_parts_pages_are_the_same() {
     let folder = tempfile::tempdir().expect("a folder");
-    let arguments = ["--limit-page-parts", "0", "--limit-answer-cache", "0"];
+    let arguments = [
+        "--allowed-hosts",
+        "one.example,two.example",
+        "--limit-page-parts",
+        "0",
+        "--limit-answer-cache",
+        "0",
+    ];
     let server = Process::start(folder.path(), &arguments);
     compare(&mut server.client(), "nothing");
 }

@@ -16,11 +16,13 @@ fn run(folder: &Path, arguments: &[&str]) -> (i32, String) {
     (status.code().expect("an exit code"), String::from_utf8(stderr).expect("UTF-8"))
 }
 
-/// One line that says this, and a non-zero exit.
+/// One line that says this, behind the one about the application where none was named, and a non-zero exit.
 fn refused(folder: &Path, arguments: &[&str], words: &[&str]) {
     let (code, said) = run(folder, arguments);
     assert_ne!(code, 0, "{said}");
-    assert_eq!(said.trim_end().lines().count(), 1, "one clear line, not\n{said}");
+    let lines =
+        said.lines().filter(|line| !line.contains("\"message\":\"application: Sample Resource API, "));
+    assert_eq!(lines.count(), 1, "one clear line, not\n{said}");
     for word in words {
         assert!(said.contains(word), "`{word}` in {said}");
     }
@@ -121,7 +123,7 @@ fn begin_write(process: &Process) -> (TcpStream, &'static [u8]) {
     let mut stream = TcpStream::connect(process.address).expect("the server listens");
     stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a time limit");
     let head = format!(
-        "POST /graphql HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        "POST /graphql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
     stream.write_all(&[head.as_bytes(), begun].concat()).expect("sent");

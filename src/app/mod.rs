@@ -8,6 +8,7 @@ pub mod resources;
 mod sample;
 pub mod seed;
 mod sheet;
+pub mod shell;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -124,6 +125,14 @@ impl App {
 }
 
 impl Origin {
+    /// The folder as a command takes it; nothing where there is none to name.
+    pub fn argument(&self) -> Option<String> {
+        match self {
+            Origin::Sample => None,
+            Origin::Folder(path) => Some(shell::word(&path.to_string_lossy()).into_owned()),
+        }
+    }
+
     fn name(&self) -> String {
         match self {
             Origin::Sample => "sample".into(),

@@ -1,13 +1,12 @@
 //! `trefoil check`: every mistake in an application and what answers each operation, for people or for programs.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgMatches, Command};
 use serde_json::{Value, json};
 
-use super::{Failure, folder_argument, say};
+use super::{AppSource, Failure, folder_argument, say};
 use crate::app::App;
 use crate::engine::resolvers::root_name;
 use crate::engine::{Binding, Deed, Registry, Verb};
@@ -31,10 +30,9 @@ pub fn command() -> Command {
 }
 
 pub fn run(matches: &ArgMatches, registry: &Registry) -> Result<(), Failure> {
-    let (app, mistakes) = match matches.get_one::<PathBuf>("folder") {
-        Some(folder) => App::read(folder),
-        None => (App::sample(), Vec::new()),
-    };
+    let source = AppSource::of(matches);
+    let (app, mistakes) = source.read();
+    source.tell(&app);
     let findings = Findings::of(app, mistakes, registry)?;
     let is_json = matches.get_one::<String>("format").is_some_and(|format| format == "json");
     say(&if is_json { findings.for_programs() } else { findings.for_people() })?;

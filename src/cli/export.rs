@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgMatches, Command};
 
-use super::{Failure, flags, folder_argument, open, remark};
+use super::{Failure, flags, folder_argument, remark, settle};
 use crate::app::App;
 use crate::data::export::{self, Wanted};
 use crate::data::target::{Target, is_special};
@@ -57,8 +57,7 @@ pub fn inventory(app: &App, registry: &Registry) -> Result<(Understood, Inventor
 }
 
 pub fn run(matches: &ArgMatches, registry: &Registry) -> Result<(), Failure> {
-    let app = open(matches)?;
-    let settled = flags::settle(matches, &app)?;
+    let (app, settled) = settle(matches)?;
     let (understood, inventory) = inventory(&app, registry)?;
     let wanted = wanted(matches, &inventory)?;
     let runtime = tokio::runtime::Runtime::new().map_err(Failure::run)?;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use super::export::{format, format_argument, inventory, resource_argument};
-use super::{Failure, flags, folder_argument, open, remark};
+use super::{Failure, flags, folder_argument, remark, settle};
 use crate::config::{Kind, Size};
 use crate::data::import::{self, Options};
 use crate::data::source::{self, Source};
@@ -51,8 +51,7 @@ pub fn command() -> Command {
 }
 
 pub fn run(matches: &ArgMatches, registry: &Registry) -> Result<(), Failure> {
-    let app = open(matches)?;
-    let settled = flags::settle(matches, &app)?;
+    let (app, settled) = settle(matches)?;
     let (understood, inventory) = inventory(&app, registry)?;
     let sources = sources(matches, &inventory)?;
     let options = options(matches);

@@ -2,8 +2,8 @@
 
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command};
 
-use super::{Failure, flags, folder_argument, open, say};
-use crate::app::{App, Origin};
+use super::{Failure, flags, folder_argument, say, settle};
+use crate::app::App;
 use crate::config::{Config, Database};
 use crate::engine::Registry;
 use crate::server::load::understand;
@@ -31,8 +31,7 @@ pub fn command() -> Command {
 }
 
 pub fn run(matches: &ArgMatches, registry: &Registry) -> Result<(), Failure> {
-    let app = open(matches)?;
-    let settled = flags::settle(matches, &app)?;
+    let (app, settled) = settle(matches)?;
     let mode = if matches.get_flag("plan") {
         Mode::Plan
     } else {
@@ -51,9 +50,5 @@ async fn migrate(app: &App, config: &Config, mode: Mode, registry: &Registry) ->
     // Where there is no store yet, none is made only to be looked at: an empty one elsewhere tells the same.
     let nowhere = Config { database: Database::Memory, ..config.clone() };
     let (_lock, store) = life::open(if life::is_there(config)? { config } else { &nowhere }).await?;
-    let folder = match &app.origin {
-        Origin::Sample => None,
-        Origin::Folder(path) => Some(path.display().to_string()),
-    };
-    Ok(life::migrate(&store, &understood, app, mode).await?.text(folder.as_deref()))
+    Ok(life::migrate(&store, &understood, app, mode).await?.text(app.origin.argument().as_deref()))
 }

@@ -1,5 +1,6 @@
 //! The command line: which subcommand, with what, and what comes of it.
 
+mod application;
 mod backup;
 mod bar;
 mod check;
@@ -19,14 +20,12 @@ mod views;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{ArgMatches, Command};
 
-use crate::app::App;
 use crate::engine::Registry;
-use crate::server::StartError;
+use application::{AppSource, folder_argument, open, settle};
 pub use failure::Failure;
 
 /// Does what the arguments say; the first is the program's own name.
@@ -75,7 +74,7 @@ fn dispatch(matches: &ArgMatches, registry: Registry) -> Result<(), Failure> {
 fn command() -> Command {
     Command::new("trefoil")
         .version(env!("CARGO_PKG_VERSION"))
-        .about("A durable backend from a schema file. Without a command it serves the built-in sample.")
+        .about("A durable backend from a schema file. Without a command it serves the folder it is run in, or the built-in sample.")
         .subcommands([serve::command(), check::command(), new::command(), migrate::command(), views::command()])
         .subcommands([export::command(), import::command()])
         .subcommands([backup::command(), restore::command(), move_::command(), seed::command(), reset::command()])
@@ -92,23 +91,6 @@ fn with_serve(mut arguments: Vec<OsString>) -> Vec<OsString> {
         arguments.insert(arguments.len().min(1), "serve".into());
     }
     arguments
-}
-
-fn folder_argument() -> Arg {
-    Arg::new("folder")
-        .value_name("FOLDER")
-        .value_parser(value_parser!(PathBuf))
-        .help("The application folder; without it, the built-in sample")
-}
-
-/// The application that was named.
-fn open(matches: &ArgMatches) -> Result<App, Failure> {
-    match matches.get_one::<PathBuf>("folder") {
-        Some(folder) => {
-            App::load(folder).map_err(|mistakes| Failure::Start(StartError::Application(mistakes)))
-        }
-        None => Ok(App::sample()),
-    }
 }
 
 /// Writes what the command was asked for to standard output; a reader that has seen enough is no failure.

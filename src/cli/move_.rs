@@ -1,11 +1,10 @@
 //! `trefoil move`: takes the store over to another database, or makes the one that was left live again.
 
-use std::borrow::Cow;
-
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command};
 
 use super::bar::bar;
 use super::{Failure, folder_argument, say, stores};
+use crate::app::shell;
 use crate::engine::Registry;
 use crate::model::digits::grouped;
 use crate::sql::transfer;
@@ -49,9 +48,9 @@ pub fn run(matches: &ArgMatches, registry: &Registry) -> Result<(), Failure> {
     let how = match &to {
         transfer::Place::File(path) => {
             let folder = path.parent().unwrap_or(path).display().to_string();
-            format!("--database sqlite: --data {}", quoted(&folder))
+            format!("--database sqlite: --data {}", shell::word(&folder))
         }
-        transfer::Place::Postgres(url) => format!("--database {}", quoted(&url.to_string())),
+        transfer::Place::Postgres(url) => format!("--database {}", shell::word(&url.to_string())),
     };
     let what = if moved.finished {
         format!("{to}: the move that was interrupted is finished")
@@ -59,13 +58,4 @@ pub fn run(matches: &ArgMatches, registry: &Registry) -> Result<(), Failure> {
         format!("{to}: {} records moved and verified", grouped(moved.records))
     };
     say(&format!("{what}\nserve it with {how}, or set that in trefoil.toml; {from} takes no more writes\n"))
-}
-
-/// As a shell takes it for one word.
-fn quoted(word: &str) -> Cow<'_, str> {
-    let is_plain = |c: char| c.is_alphanumeric() || "/._-:@+,%=".contains(c);
-    if word.chars().all(is_plain) {
-        return Cow::Borrowed(word);
-    }
-    Cow::Owned(format!("'{}'", word.replace('\'', "'\\''")))
 }

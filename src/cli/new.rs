@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::{Arg, ArgMatches, Command, value_parser};
 
 use super::{Failure, say};
+use crate::app::shell;
 
 const FILES: [(&str, &str); 5] = [
     ("graphql/library.graphqls", include_str!("starter/graphql/library.graphqls")),
@@ -62,7 +63,8 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
 
 fn next_steps(folder: &Path) -> String {
     let shown = folder.display();
-    let named = if shown.to_string().contains(' ') { format!("'{shown}'") } else { shown.to_string() };
+    let path = folder.to_string_lossy();
+    let named = shell::word(&path);
     let files: String = FILES.iter().map(|(name, _)| format!("  {shown}/{name}\n")).collect();
     format!(
         "wrote\n{files}\nnext\n  trefoil check {named}             what is in it, and what is wrong\n  \
@@ -100,7 +102,8 @@ mod tests {
         for setting in SETTINGS {
             let written = manifest.settings.iter().find(|written| written.setting.name == setting.name);
             let written = written.unwrap_or_else(|| panic!("{} is not shown", setting.name));
-            let is_example = ["data", "trusted-proxies", "cors-origins"].contains(&setting.name);
+            let is_example =
+                ["data", "trusted-proxies", "allowed-hosts", "cors-origins"].contains(&setting.name);
             assert!(is_example || written.text == setting.default(), "{}: {}", setting.name, written.text);
         }
     }

@@ -10,40 +10,77 @@ use super::{Failure, folder_argument, say, stores};
 use crate::app::App;
 use crate::config::Config;
 use crate::engine::Registry;
+use crate::model::digits::grouped;
 use crate::server::life;
-use crate::sql::transfer::{self, Place};
+use crate::sql::transfer::{self, Application, Contents, Place};
 
 pub fn command() -> Command {
     let yes = Arg::new("yes").long("yes").action(ArgAction::SetTrue).help("Do not ask");
+    let overwrite = stores::overwrite_argument("Also where the store keeps records of another schema");
     let command = Command::new("reset")
         .about("Empty the store and load the seeds again")
         .arg(folder_argument())
-        .arg(yes);
+        .args([yes, overwrite]);
     stores::with_store(command)
 }
 
 pub fn run(matches: &ArgMatches, registry: &Registry) -> Result<(), Failure> {
     let (app, config) = stores::settle(matches)?;
     let place = stores::place(&config)?;
-    if !matches.get_flag("yes") && !is_meant(&place)? {
+    let is_agreed = matches.get_flag("yes");
+    if !is_agreed && !stdin().is_terminal() {
+        return Err(Failure::usage("reset removes every record: --yes says that this is meant"));
+    }
+    let application = stores::application(&app, registry)?;
+    let found = stores::run(transfer::examine(&place, &application))?;
+    let records = removable(found, &place, &application, matches.get_flag("overwrite"))?;
+    let records = match records {
+        None => "what is there".to_owned(),
+        Some(1) => "1 record".to_owned(),
+        Some(number) => format!("{} records", grouped(number)),
+    };
+    if !is_agreed && !is_meant(&format!("This removes {records} of {} in {place}.", app.name))? {
         return say("nothing was changed\n");
     }
     stores::make_folder(&place)?;
     stores::run(reset(&app, &config, registry, &place))??;
-    let seeds = match app.seed.files.is_empty() {
-        true => String::new(),
-        false => format!(", and the seeds of {} loaded", app.name),
+    let now = match app.seed.files.is_empty() {
+        true => format!("{} begins empty", app.name),
+        false => format!("the seeds of {} loaded", app.name),
     };
-    say(&format!("{place}: empty{seeds}\n"))
+    say(&format!("{place}: {records} removed, and {now}\n"))
 }
 
-fn is_meant(place: &Place) -> Result<bool, Failure> {
-    if !stdin().is_terminal() {
-        return Err(Failure::usage("reset removes every record: --yes says that this is meant"));
+/// How many records may go: those of a store that the application could be served from, or whatever is there where that
+/// was asked for. Then they may be none that can be counted.
+fn removable(
+    found: Result<Option<Contents>, transfer::Failed>,
+    place: &Place,
+    application: &Application,
+    overwrite: bool,
+) -> Result<Option<u64>, Failure> {
+    let name = application.name();
+    match found {
+        Ok(None) => Ok(Some(0)),
+        Ok(Some(contents)) if overwrite || contents.foreign.is_empty() => Ok(Some(contents.records)),
+        Ok(Some(Contents { records, foreign })) => Err(Failure::run(format_args!(
+            "{place}: this store keeps {} records of another schema than that of {name}, perhaps another application's, \
+             and nothing was changed:\n{foreign}\
+             name the right folder or store; if this is the right one, and all of it may go, add --overwrite",
+            grouped(records)
+        ))),
+        // It may be damaged, which is a reason to begin anew; where it cannot be reached at all, that fails too.
+        Err(_) if overwrite => Ok(None),
+        Err(failed) => Err(Failure::run(format_args!(
+            "{place}: it cannot be told whether this is a store of {name} ({failed}), and nothing was changed; \
+             if it is, and all of it may go, add --overwrite"
+        ))),
     }
+}
+
+fn is_meant(what: &str) -> Result<bool, Failure> {
     let mut out = stdout().lock();
-    let asked =
-        write!(out, "This removes every record in {place}. Type yes to go on: ").and_then(|()| out.flush());
+    let asked = write!(out, "{what} Type yes to go on: ").and_then(|()| out.flush());
     asked.map_err(Failure::run)?;
     let mut answer = String::new();
     stdin().read_line(&mut answer).map_err(Failure::run)?;

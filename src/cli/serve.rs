@@ -2,7 +2,7 @@
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
-use super::{Failure, flags, folder_argument, open, say};
+use super::{AppSource, Failure, flags, folder_argument, say};
 use crate::app::App;
 use crate::config::Config;
 use crate::embed::Trefoil;
@@ -27,16 +27,21 @@ pub fn command() -> Command {
 }
 
 pub fn run(matches: &ArgMatches, registry: Registry) -> Result<(), Failure> {
-    let app = open(matches)?;
+    let source = AppSource::of(matches);
+    let app = source.open()?;
     let settled = flags::settle(matches, &app)?;
     if matches.get_flag("print-config") {
+        source.tell(&app);
         return say(&settled.to_string());
+    }
+    logging::start(settled.config.log_format);
+    if let Some(line) = source.line(&app) {
+        tracing::info!("{line}");
     }
     serve(app, settled.config, registry)
 }
 
 fn serve(app: App, config: Config, registry: Registry) -> Result<(), Failure> {
-    logging::start(config.log_format);
     let runtime = tokio::runtime::Runtime::new().map_err(Failure::run)?;
     let served = runtime.block_on(Trefoil::app(app).config(config).registry(registry).serve());
     // Queries that were cut may still sit in a reader's thread; nobody waits for them.

@@ -2,7 +2,7 @@
 
 use clap::{Arg, ArgMatches, Command};
 
-use super::{Failure, flags, open};
+use super::{Failure, flags};
 use crate::app::App;
 use crate::config::{Config, Database, PostgresUrl};
 use crate::engine::{Registry, resolvers};
@@ -21,9 +21,8 @@ pub fn overwrite_argument(help: &'static str) -> Arg {
 
 /// The application and its settings.
 pub fn settle(matches: &ArgMatches) -> Result<(App, Config), Failure> {
-    let app = open(matches)?;
-    let config = flags::settle(matches, &app)?.config;
-    Ok((app, config))
+    let (app, settled) = super::settle(matches)?;
+    Ok((app, settled.config))
 }
 
 /// What the application expects of its store.
@@ -31,7 +30,7 @@ pub fn application(app: &App, registry: &Registry) -> Result<Application, Failur
     let understood = understand(app, registry)
         .map_err(|diagnostics| Failure::Start(StartError::schema(app, &diagnostics)))?;
     let logged = resolvers::watched(&understood.bindings);
-    Ok(Application::new(understood.model, &logged))
+    Ok(Application::new(understood.model, &logged).called(&app.name, app.origin.argument()))
 }
 
 /// Where the settings say that the records are.

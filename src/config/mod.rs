@@ -35,6 +35,8 @@ pub struct Config {
     pub watch: bool,
     /// Addresses or networks whose `Forwarded` headers count.
     pub trusted_proxies: Vec<Network>,
+    /// Names that requests may call the server by, beside its own; empty means none, and beyond loopback any.
+    pub allowed_hosts: Vec<String>,
     /// Origins that may call from a browser page elsewhere; empty means none.
     pub cors_origins: Vec<String>,
     pub log_format: LogFormat,
@@ -160,6 +162,7 @@ impl Default for Config {
             open: false,
             watch: false,
             trusted_proxies: Vec::new(),
+            allowed_hosts: Vec::new(),
             cors_origins: Vec::new(),
             log_format: LogFormat::Auto,
             introspection: true,

@@ -4,8 +4,8 @@ use std::fmt;
 
 use super::Config;
 use super::kind::{
-    Amount, Count, DatabaseUrl, Delay, Folder, Format, Host, Kind, Networks, Origins, Port, Rate, Room, Size,
-    Switch, Time,
+    Amount, Count, DatabaseUrl, Delay, Folder, Format, Host, HostNames, Kind, Networks, Origins, Port, Rate,
+    Room, Size, Switch, Time,
 };
 
 /// One setting. Its name gives all its spellings; see [`Setting::flag`], [`Setting::variable`] and [`Setting::key`].
@@ -70,10 +70,16 @@ pub static SETTINGS: &[Setting] = &[
         "Networks whose Forwarded and X-Forwarded-* headers count"
     ),
     setting!(
+        "allowed-hosts",
+        HostNames,
+        allowed_hosts,
+        "Names that requests may call this server by (Host), beside localhost and the host above"
+    ),
+    setting!(
         "cors-origins",
         Origins,
         cors_origins,
-        "Origins whose pages may call this server from a browser; * for all"
+        "Origins whose pages may call this server from a browser; * lets all others read"
     ),
     setting!("log-format", Format, log_format, "auto (pretty on a terminal, else json), pretty or json"),
     setting!("introspection", Switch, introspection, "Let clients ask GraphQL for the schema"),

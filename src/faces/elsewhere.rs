@@ -3,8 +3,8 @@
 use axum::Router;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
-use http::header::{ETAG, HOST, HeaderName, LINK, LOCATION, ORIGIN, RETRY_AFTER};
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::header::{ETAG, HOST, HeaderName, LINK, LOCATION, ORIGIN, RETRY_AFTER, UPGRADE};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 use tower_http::csrf::{CsrfLayer, ProtectionError};
 
@@ -13,23 +13,42 @@ use super::headers::X_REQUEST_ID;
 use super::problem::Problem;
 use super::rate::{RATE_LIMIT, RATE_LIMIT_POLICY};
 
-/// Stands for every origin in `cors-origins`.
+/// Stands for every origin in `cors-origins`: all of them may read, none of them may write for it.
 const ANY: &str = "*";
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Refuses writes that another site made a browser send. An origin that CORS lets in is no stranger.
-pub(super) fn refuse_forged_writes(router: Router, origins: &[String]) -> Router {
-    if origins.iter().any(|origin| origin == ANY) {
-        return router;
-    }
-    let trusting = origins.iter().fold(CsrfLayer::new(), |layer, origin| {
+const CROSS_SITE: &str = "CROSS_SITE";
+
+/// A method at a very path.
+pub(super) type Address = (Method, &'static str);
+
+/// Refuses writes that another site made a browser send. An origin that is listed by its name is no stranger. Where all may
+/// read, what comes to `judging` may be a reading: who answers there asks [`may_only_read`].
+pub(super) fn refuse_forged_writes(router: Router, origins: &[String], judging: Vec<Address>) -> Router {
+    let trusting = named(origins).fold(CsrfLayer::new(), |layer, origin| {
         layer.clone().add_trusted_origin(origin).unwrap_or_else(|error| {
             tracing::warn!(%error, "cors-origins");
             layer
         })
     });
-    router.layer(trusting.with_rejection_response(forged))
+    let layer = trusting.with_rejection_response(forged);
+    if !is_read_by_all(origins) {
+        return router.layer(layer);
+    }
+    let is_judged = move |method: &Method, uri: &Uri| {
+        judging.iter().any(|(own, path)| own == method && *path == uri.path())
+    };
+    router.layer(layer.with_insecure_bypass(is_judged))
+}
+
+/// The origins that are listed by their names.
+fn named(origins: &[String]) -> impl Iterator<Item = &String> {
+    origins.iter().filter(|origin| *origin != ANY)
+}
+
+fn is_read_by_all(origins: &[String]) -> bool {
+    origins.iter().any(|origin| origin == ANY)
 }
 
 /// Whether [`refuse_forged_writes`] would certainly let it pass.
@@ -39,16 +58,30 @@ pub(super) fn is_harmless(request: &Request) -> bool {
         || !(headers.contains_key(ORIGIN) || headers.contains_key(FETCH_SITE))
 }
 
-/// The same judgement on a socket that is asked for: writes can come through it, although it begins as a GET.
+/// Whether this is let in for reading alone, because it comes from a page that `*` stands for.
+pub(super) fn may_only_read(headers: &HeaderMap, origins: &[String]) -> bool {
+    is_read_by_all(origins) && is_foreign(headers) && !is_named(headers, origins)
+}
+
+/// The same judgement on a socket that is asked for: writes can come through it, although it begins as a GET, and a
+/// browser sends with it whatever it has for us, which it does for no page that only reads. So `*` opens none.
 pub(super) fn check_socket(headers: &HeaderMap, origins: &[String]) -> Result<(), Problem> {
+    if is_foreign(headers) && !is_named(headers, origins) { Err(cross_site()) } else { Ok(()) }
+}
+
+/// Whether a page of another origin had the browser send this.
+fn is_foreign(headers: &HeaderMap) -> bool {
     let origin = headers.get(ORIGIN).map_or(&b""[..], HeaderValue::as_bytes);
-    let trusted = origins.iter().any(|own| own == ANY || own.as_bytes() == origin);
-    let foreign = match headers.get(FETCH_SITE).map_or(&b""[..], HeaderValue::as_bytes) {
+    match headers.get(FETCH_SITE).map_or(&b""[..], HeaderValue::as_bytes) {
         b"same-origin" | b"none" => false,
         b"" => !origin.is_empty() && !is_host(origin, headers),
         _ => true,
-    };
-    if foreign && !trusted { Err(cross_site()) } else { Ok(()) }
+    }
+}
+
+fn is_named(headers: &HeaderMap, origins: &[String]) -> bool {
+    let origin = headers.get(ORIGIN).map_or(&b""[..], HeaderValue::as_bytes);
+    named(origins).any(|own| own.as_bytes() == origin)
 }
 
 fn is_host(origin: &[u8], headers: &HeaderMap) -> bool {
@@ -60,10 +93,39 @@ fn forged(_: ProtectionError) -> Response {
     cross_site().into_response()
 }
 
-fn cross_site() -> Problem {
-    let detail = "this write comes from another site (Sec-Fetch-Site or Origin says so); \
-                  list that origin in cors-origins to allow it";
-    Problem::new(StatusCode::FORBIDDEN, "CROSS_SITE", detail)
+pub(super) fn cross_site() -> Problem {
+    let detail = "this comes from a page of another site (Sec-Fetch-Site or Origin says so) and could write; \
+                  list its origin in cors-origins to allow it (* lets others only read)";
+    Problem::new(StatusCode::FORBIDDEN, CROSS_SITE, detail)
+}
+
+/// Says in the log what a page could not do, for whoever wonders why: it is told in words that its browser may keep back.
+pub(super) fn log_refusal(response: &Response, origin: Option<&HeaderValue>) {
+    if response.extensions().get::<Problem>().is_some_and(|problem| problem.code == CROSS_SITE) {
+        tracing::warn!(
+            origin = shown(origin),
+            "a write or a WebSocket of a page of another site was refused; list its origin in cors-origins to allow it"
+        );
+    }
+}
+
+/// The same of an answer that the browser will not let the page read.
+pub(super) fn log_unreadable(request: &Request, origins: &[String]) {
+    let headers = request.headers();
+    let Some(origin) = headers.get(ORIGIN) else { return };
+    let is_write = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+    let is_told = is_write || headers.contains_key(UPGRADE) || is_read_by_all(origins);
+    if !is_told && is_foreign(headers) && !is_named(headers, origins) {
+        tracing::info!(
+            origin = shown(Some(origin)),
+            "a page of another site asked, and its browser keeps the answer from it; list its origin in cors-origins to \
+             let it read"
+        );
+    }
+}
+
+fn shown(origin: Option<&HeaderValue>) -> &str {
+    origin.and_then(|origin| origin.to_str().ok()).unwrap_or("unknown")
 }
 
 /// None where nobody from elsewhere is let in: then there is nothing to say about it.
@@ -71,7 +133,8 @@ pub(super) fn cors(origins: &[String]) -> Option<CorsLayer> {
     let list: Vec<_> = origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()).collect();
     let allowed = match origins {
         [] => return None,
-        origins if origins.iter().any(|origin| origin == ANY) => AllowOrigin::any(),
+        // The browser then sends nothing along that it has for us, and lets no page read where it did.
+        origins if is_read_by_all(origins) => AllowOrigin::any(),
         _ => AllowOrigin::list(list),
     };
     let methods = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];

@@ -10,7 +10,7 @@ use axum::extract::{DefaultBodyLimit, MatchedPath, Request};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use futures_util::future::BoxFuture;
-use http::header::{ACCESS_CONTROL_REQUEST_METHOD, ALLOW, CONNECTION, CONTENT_TYPE};
+use http::header::{ACCESS_CONTROL_REQUEST_METHOD, ALLOW, CONNECTION, CONTENT_TYPE, ORIGIN};
 use http::{HeaderValue, Method, StatusCode};
 use http_body::Body as _;
 use tower::{Layer, ServiceExt, service_fn};
@@ -21,6 +21,7 @@ use super::elsewhere;
 use super::error_log::LogScope;
 use super::headers::{self, RequestId};
 use super::health::is_probe;
+use super::hosts::AllowedHosts;
 use super::limits::{self, Came};
 use super::log::{Followed, Route, Ticket};
 use super::metrics::Metrics;
@@ -65,7 +66,8 @@ impl Answer {
     }
 }
 
-/// What is asked so often that it is answered past the router: a method at a very path.
+/// What is asked so often that it is answered past the router: a method at a very path. Its handler tells readings from
+/// writes by itself, where pages of other sites may only read.
 pub struct Direct {
     pub method: Method,
     pub path: &'static str,
@@ -79,6 +81,7 @@ pub struct Ground {
     /// Answers at every path that has an owner.
     pub owned: Handler,
     pub direct: Vec<Direct>,
+    pub hosts: AllowedHosts,
 }
 
 struct Foundation {
@@ -97,7 +100,7 @@ struct Foundation {
 pub struct App(Arc<Foundation>);
 
 /// Puts every face on common ground. From the outside in: the envelope (id, log, metrics, headers, errors
-/// spelled, compression), CORS, the guard (refusals, draining, rate, size, time, panics), CSRF, the routes.
+/// spelled, compression), the host's name, CORS, the guard (refusals, draining, rate, size, time, panics), CSRF, the routes.
 pub fn wrap(
     router: Router,
     ground: Ground,
@@ -106,6 +109,7 @@ pub fn wrap(
     shutdown: &Shutdown,
 ) -> App {
     let router = router.layer(DefaultBodyLimit::disable()).layer(from_fn(note_route));
+    let judging = ground.direct.iter().map(|direct| (direct.method.clone(), direct.path)).collect();
     App(Arc::new(Foundation {
         config: config.clone(),
         metrics: Arc::new(metrics.clone()),
@@ -113,7 +117,7 @@ pub fn wrap(
         rate: config.rate_limit.and_then(Rate::new).map(Arc::new),
         ground,
         cors: elsewhere::cors(&config.cors_origins),
-        router: elsewhere::refuse_forged_writes(router, &config.cors_origins),
+        router: elsewhere::refuse_forged_writes(router, &config.cors_origins, judging),
     }))
 }
 
@@ -211,6 +215,12 @@ impl Foundation {
 
     /// What other sites' pages may know of the answer is said around everything that refuses.
     async fn answer_elsewhere(&self, request: Request, client: Client, came: Came, way: Way<'_>) -> Response {
+        // What could not be read as a request has no host to speak of.
+        let host = if came.refused.is_none() { self.ground.hosts.check(&request) } else { Ok(()) };
+        if let Err(problem) = host {
+            return problem.into_response();
+        }
+        elsewhere::log_unreadable(&request, &self.config.cors_origins);
         // The layer takes every OPTIONS for a preflight.
         let is_plain = request.method() == Method::OPTIONS
             && !request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
@@ -264,8 +274,12 @@ impl Foundation {
             Way::Owned(_) | Way::Direct(_) | Way::Routed(_) => {
                 request.extensions_mut().insert(client);
                 let asks_for_methods = request.method() == Method::OPTIONS;
+                let origin = request.headers().get(ORIGIN).cloned();
                 match Box::pin(self.router.clone().oneshot(request)).await {
-                    Ok(response) => with_options(response, asks_for_methods),
+                    Ok(response) => {
+                        elsewhere::log_refusal(&response, origin.as_ref());
+                        with_options(response, asks_for_methods)
+                    }
                     Err(never) => match never {},
                 }
             }

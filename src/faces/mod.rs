@@ -16,6 +16,7 @@ pub mod graphql;
 pub mod headers;
 pub mod health;
 mod home;
+pub mod hosts;
 mod idempotency;
 pub mod limits;
 pub mod log;

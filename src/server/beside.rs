@@ -52,19 +52,20 @@ pub async fn open(
     };
     let store = Arc::new(life::open_unlocked(config).await?);
     let mode = if may_change { Mode::Start } else { Mode::Plan };
-    fits(&life::migrate(&store, understood, app, mode).await?)?;
+    fits(&life::migrate(&store, understood, app, mode).await?, app)?;
     let engine = life::engine(understood, registry, &Feed::new(store), config);
     Ok(Beside { engine, _lock: lock })
 }
 
 /// What was only looked at must need no change.
-fn fits(report: &Report) -> Result<(), StartError> {
+fn fits(report: &Report, app: &App) -> Result<(), StartError> {
     if report.done || report.steps.is_empty() {
         return Ok(());
     }
+    let folder = app.origin.argument().map(|folder| format!(" {folder}")).unwrap_or_default();
     let steps: String = report.steps.iter().map(|step| format!("\n  {step}")).collect();
     Err(StartError::Migrate(format!(
         "the store does not have the tables of this schema yet:{steps}\n\
-         start the server, or run `trefoil migrate --apply`, and try again"
+         start the server, or run `trefoil migrate{folder} --apply`, and try again"
     )))
 }

@@ -16,6 +16,7 @@ use crate::faces::answers::Answers;
 use crate::faces::foundation::Ground;
 use crate::faces::front::{self, Front};
 use crate::faces::graphql::{Face, Served};
+use crate::faces::hosts::AllowedHosts;
 use crate::faces::metrics::Metrics;
 use crate::faces::shutdown::Shutdown;
 use crate::faces::{self, health, rest};
@@ -104,15 +105,16 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
     let front = front::Served::new(&app, engine.clone(), answers, &identity, streams.clone(), &config);
     let front = Front::new(front);
     let router = router(&face, &front, &store, &metrics, &shutdown);
+    let addresses: Vec<SocketAddr> =
+        listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
     let ground = Ground {
         owners: front.owners(),
         errors: front.errors(),
         owned: front.handler(),
         direct: vec![face.direct()],
+        hosts: AllowedHosts::new(&config, &addresses),
     };
     let router = faces::foundation::wrap(router, ground, &config, &metrics, &shutdown);
-    let addresses: Vec<SocketAddr> =
-        listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
     let serving = tokio::spawn({
         let (config, shutdown) = (config.clone(), shutdown.clone());
         async move { connection::serve(listeners, router, &config, &metrics, shutdown).await }
@@ -187,7 +189,7 @@ async fn fill(
     understood: &Understood,
     app: &App,
 ) -> Result<(), StartError> {
-    let failed = |error: MigrateError| StartError::Migrate(error.to_string());
+    let failed = |error: MigrateError| StartError::Migrate(error.text(app.origin.argument().as_deref()));
     let turn = store.seeding().await.map_err(failed)?;
     if turn.is_some() && !migrate(store, understood, app, Mode::Start).await?.fresh {
         return Ok(());
@@ -309,7 +311,7 @@ pub async fn migrate(
     store
         .migrate(&understood.model, &watched, &lists, mode)
         .await
-        .map_err(|error| StartError::Migrate(error.to_string()))
+        .map_err(|error| StartError::Migrate(error.text(app.origin.argument().as_deref())))
 }
 
 pub(super) fn engine(understood: &Understood, registry: &Registry, feed: &Feed, config: &Config) -> Engine {

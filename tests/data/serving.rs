@@ -36,7 +36,7 @@ fn subscribers_hear_of_an_import(kind: Kind) {
     let store = bench.store();
     let server = serve(&bench, &store);
     let mut stream = TcpStream::connect(server.address).unwrap();
-    let request = "GET /people HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n";
+    let request = "GET /people HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n";
     stream.write_all(request.as_bytes()).unwrap();
     hear(&mut stream, &["200 OK".to_owned(), "id:".to_owned()]);
     let rows: String = (1..=50).map(|i| format!("{{\"id\":{i},\"name\":\"Person {i}.\"}}\n")).collect();

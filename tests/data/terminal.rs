@@ -80,7 +80,9 @@ fn a_reset_asks_on_a_terminal_and_nowhere_else() {
     bench.run("reset", &store, &[]).refused(&["reset removes every record: --yes says that this is meant"]);
     let said = on_terminal(&bench, "reset", &store, &[], "y\n");
     assert!(
-        said.out.contains("Type yes to go on: ") && said.out.contains("nothing was changed"),
+        said.out.contains("This removes 1 record of app in sqlite:")
+            && said.out.contains(". Type yes to go on: ")
+            && said.out.contains("nothing was changed"),
         "{}",
         said.out
     );

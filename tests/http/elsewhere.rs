@@ -82,3 +82,22 @@ async fn a_listed_origin_may_read_and_write() {
     let stranger = server.ask("GET /hello|Origin: https://evil.example", "").await;
     assert_eq!(stranger.field("access-control-allow-origin"), None);
 }
+
+#[tokio::test]
+async fn where_all_may_read_nobody_writes_who_is_not_listed() {
+    let server = start(Config { cors_origins: vec!["*".into(), OTHER.into()], ..usual() }).await;
+    let evil = "Origin: https://evil.example|Sec-Fetch-Site: cross-site";
+    let read = server.ask(&format!("GET /hello|{evil}"), "").await;
+    assert_eq!((read.status, read.field("access-control-allow-origin")), (200, Some("*")));
+    assert_eq!(read.field("access-control-allow-credentials"), None);
+    // With a preflight before it or, as here, without one.
+    for simple in ["text/plain", "application/x-www-form-urlencoded", "application/json"] {
+        let write = server.ask(&format!("POST /echo|{evil}|Content-Type: {simple}"), "x").await;
+        write.is(403, "cors-origins");
+        assert_eq!(write.field("access-control-allow-origin"), Some("*"), "the page can read why");
+    }
+    check(&server, "Origin: null", 403).await;
+    check(&server, "Origin: *", 403).await;
+    check(&server, &format!("Origin: {OTHER}|Sec-Fetch-Site: cross-site"), 200).await;
+    check(&server, "Sec-Fetch-Site: same-origin", 200).await;
+}

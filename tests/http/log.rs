@@ -155,3 +155,32 @@ fn the_last_line_is_written_however_the_server_ends() {
     assert_eq!(server.ended_within(Duration::from_secs(5)).code(), Some(128 + 15));
     server.wait_for("stopped at once");
 }
+
+/// The browser tells a page of another site nothing; whoever wrote it looks here.
+#[tokio::test]
+async fn what_a_page_of_another_site_may_not_is_told_with_the_setting() {
+    let lines = Lines::default();
+    let subscriber = tracing_subscriber::fmt().json().flatten_event(true).with_writer(lines.clone()).finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let server = start(usual()).await;
+    let told = |origin: &str, words: &str| {
+        let is_told = |line: &Value| {
+            line["origin"] == origin && line["message"].as_str().is_some_and(|text| text.contains(words))
+        };
+        let all = lines.read();
+        assert!(all.iter().any(is_told), "no {words:?} of {origin} in {all:?}");
+    };
+    server.ask("POST /echo|Origin: https://writes.example", "x").await.is(403, "cors-origins");
+    told("https://writes.example", "cors-origins to allow it");
+    server
+        .ask("GET /hello|Origin: https://reads.example|Sec-Fetch-Site: cross-site", "")
+        .await
+        .is(200, "Hello");
+    told("https://reads.example", "cors-origins to let it read");
+    server.ask("OPTIONS /echo|Origin: https://asks.example|Access-Control-Request-Method: PUT", "").await;
+    told("https://asks.example", "cors-origins to let it read");
+    let before = lines.read().len();
+    server.ask("GET /hello|Origin: http://localhost", "").await.is(200, "Hello");
+    let own = lines.read().split_off(before);
+    assert!(own.iter().all(|line| line["origin"].is_null()), "{own:?}");
+}

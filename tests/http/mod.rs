@@ -4,6 +4,7 @@ mod answers;
 mod elsewhere;
 mod endless;
 mod framing;
+mod hosts;
 mod life;
 mod limits;
 mod log;
@@ -26,6 +27,7 @@ use trefoil::error::Error;
 use trefoil::faces::becomes::Tunnel;
 use trefoil::faces::client::Client;
 use trefoil::faces::foundation::{Asker, Ground};
+use trefoil::faces::hosts::AllowedHosts;
 use trefoil::faces::metrics::Metrics;
 use trefoil::faces::{Problem, foundation, health, metrics};
 use trefoil::server::shutdown::Shutdown;
@@ -54,7 +56,8 @@ fn short() -> Config {
         idle_timeout: Duration::from_millis(500),
         ..Limits::default()
     };
-    Config { port: 0, host: "127.0.0.1".into(), limits, ..Config::default() }
+    let allowed_hosts = ["a", "x"].map(str::to_owned).to_vec();
+    Config { port: 0, host: "127.0.0.1".into(), allowed_hosts, limits, ..Config::default() }
 }
 
 /// The usual limits: for tests that are about something else.
@@ -83,6 +86,7 @@ async fn start_with(config: Config, shutdown: Shutdown) -> Server {
         }),
         owned: Arc::new(|_, _| unreachable!("no path has an owner")),
         direct: Vec::new(),
+        hosts: AllowedHosts::new(&config, &[address]),
     };
     let app = foundation::wrap(router, ground, &config, &metrics, &shutdown);
     let (counted, stop) = (metrics.clone(), shutdown.clone());

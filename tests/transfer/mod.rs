@@ -8,6 +8,7 @@ mod full;
 mod gate;
 mod killed;
 mod moves;
+mod resets;
 mod restores;
 mod site;
 mod wrong;

@@ -44,7 +44,7 @@ fn there_and_back_everything_is_served_as_before() {
         assert_eq!(site.served(to), before);
         assert_eq!(keyed(&mut site.serve(to).client(), "kept"), known, "a retry is no second write");
         let why = site.not_served(from);
-        assert!(why.contains("this store was moved to ") && why.contains("trefoil move --undo"), "{why}");
+        assert!(why.contains("this store was moved to ") && why.contains("trefoil move app --undo"), "{why}");
         let refused = write_from_outside(&site, from).expect_err("nobody writes there any more");
         assert!(refused.contains("this store was moved to "), "{refused}");
         let again = site.refused(&["move", "app", "--to", &to.target()], from);

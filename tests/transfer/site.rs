@@ -236,7 +236,7 @@ pub fn follow(address: SocketAddr, last: Option<&str>, count: usize) -> Result<V
     let last = last.map(|id| format!("Last-Event-ID: {id}\r\n")).unwrap_or_default();
     write!(
         stream,
-        "GET /tags HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\nConnection: close\r\n{last}\r\n"
+        "GET /tags HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nConnection: close\r\n{last}\r\n"
     )
     .expect("sent");
     let mut stream = BufReader::new(stream);

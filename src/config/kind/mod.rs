@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use super::{Database, LogFormat, PostgresUrl};
 
 pub use amounts::{Amount, Count, Delay, Rate, Room, Size, Time};
-pub use network::{Host, Networks, Origins, Port};
+pub use network::{Host, HostNames, Networks, Origins, Port};
 
 /// A way of writing values of one type: what `show` writes, `read` takes, and so do flag, variable and file.
 pub trait Kind {

@@ -95,6 +95,41 @@ fn first_address(address: IpAddr, prefix: u8) -> IpAddr {
     }
 }
 
+pub struct HostNames;
+
+impl Kind for HostNames {
+    type Value = Vec<String>;
+    const HINT: &'static str = "NAME,…";
+
+    fn read(text: &str) -> Result<Vec<String>, String> {
+        items(text).map(host_name).collect()
+    }
+
+    fn show(value: &Vec<String>) -> String {
+        value.join(",")
+    }
+}
+
+/// A name as browsers send it, or an address.
+fn host_name(text: &str) -> Result<String, String> {
+    let wrong = |why: &str| format!("{text:?} is no host name: {why}, like \"app.example.org\"");
+    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    if let Ok(address) = bare.parse::<IpAddr>() {
+        return Ok(address.to_string());
+    }
+    if text.contains('/') {
+        return Err(wrong("write the name alone, without scheme and path"));
+    }
+    if text.contains(':') {
+        return Err(wrong("write it without a port, every port is meant"));
+    }
+    if text.contains('*') {
+        return Err(wrong("list each name on its own"));
+    }
+    let host = url::Host::parse(text.strip_suffix('.').unwrap_or(text));
+    host.map(|host| host.to_string()).map_err(|_| wrong("write a name or an address"))
+}
+
 pub struct Origins;
 
 impl Kind for Origins {
@@ -160,6 +195,19 @@ mod tests {
         refuses::<Networks>("10.0.0.0/33", "from 0 to 32");
         refuses::<Networks>("::1/129", "from 0 to 128");
         refuses::<Networks>("proxy.local", "is no address");
+    }
+
+    #[test]
+    fn host_names() {
+        reads::<HostNames>("App.Example.org., 10.0.0.5,[FD00::1]", "app.example.org,10.0.0.5,fd00::1");
+        reads::<HostNames>("b\u{fc}cher.example", "xn--bcher-kva.example");
+        reads::<HostNames>("", "");
+        refuses::<HostNames>("https://app.example.org", "without scheme and path");
+        refuses::<HostNames>("app.example.org/x", "without scheme and path");
+        refuses::<HostNames>("app.example.org:443", "without a port");
+        refuses::<HostNames>("*.example.org", "list each name on its own");
+        refuses::<HostNames>("a b", "is no host name");
+        refuses::<HostNames>(".", "is no host name");
     }
 
     #[test]

@@ -61,6 +61,7 @@ use subscribe::{Channels, Hub, handshake, live, ws};
 use super::accept::Accept;
 use super::answers::{Answers, Asked as Repeated};
 use super::client::Client;
+use super::elsewhere;
 use super::error_log::LogScope;
 use super::foundation::{Answer, Direct, Handler};
 use super::headers::RequestId;
@@ -97,7 +98,7 @@ pub struct Face {
 pub struct Manner {
     pub actor: Actor,
     pub key: Option<Key>,
-    /// A GET: it must not change anything.
+    /// A GET, or from a page that may only read: it must not change anything.
     pub safe: bool,
 }
 
@@ -318,10 +319,15 @@ async fn posted(
         return follow(face, asked, last, accepted, actor, client.request.as_ref()).await;
     }
     let wanted = accepted.single()?;
-    let manner = Manner { actor, key: idempotency::key(headers, "POST /graphql", body)?, safe: false };
-    let reply = served.answer(asked, manner).await;
-    reply.log_causes(LogScope::of(client.request.as_ref()));
-    Ok(respond(reply, wanted))
+    let safe = elsewhere::may_only_read(headers, &face.streams.config.cors_origins);
+    let manner = Manner { actor, key: idempotency::key(headers, "POST /graphql", body)?, safe };
+    match served.answer(asked, manner).await {
+        Reply::OnlyByPost => Err(elsewhere::cross_site()),
+        reply @ (Reply::Executed(_) | Reply::Rejected(_) | Reply::Failed(_)) => {
+            reply.log_causes(LogScope::of(client.request.as_ref()));
+            Ok(respond(reply, wanted))
+        }
+    }
 }
 
 async fn read(

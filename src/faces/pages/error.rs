@@ -66,7 +66,10 @@ fn told(problem: &Problem) -> (&'static str, &str) {
     let plain = problem.detail.split(" (limits.").next().unwrap_or_default();
     match (problem.status, &*problem.code) {
         (StatusCode::BAD_REQUEST, _) => ("This cannot be read", plain),
-        (StatusCode::FORBIDDEN, "CROSS_SITE") => ("Nothing was done", "This was sent from another site"),
+        (StatusCode::FORBIDDEN, "CROSS_SITE") => (
+            "Nothing was done",
+            "This was sent from a page of another site, which cors-origins does not list",
+        ),
         (StatusCode::NOT_FOUND, _) => ("Not found", plain),
         (StatusCode::METHOD_NOT_ALLOWED, _) => {
             ("Nothing was done", "This address does not take what was sent to it")

@@ -100,18 +100,30 @@ impl From<rusqlite::Error> for MigrateError {
     }
 }
 
-impl fmt::Display for MigrateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl MigrateError {
+    /// In words; `app` is the application folder to name in the commands that it tells of.
+    pub fn text(&self, app: Option<&str>) -> String {
+        struct Words<'a>(&'a MigrateError, Option<&'a str>);
+        impl fmt::Display for Words<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.write(f, self.1)
+            }
+        }
+        Words(self, app).to_string()
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>, app: Option<&str>) -> fmt::Result {
+        let app = app.map(|folder| format!(" {folder}")).unwrap_or_default();
         match self {
             MigrateError::NeedsMigration(steps) => {
                 f.write_str("the schema does not fit the stored data, and nothing was changed:\n")?;
                 unsettled(f, steps)?;
-                f.write_str("`trefoil migrate --plan` shows every step and how to apply it")
+                write!(f, "`trefoil migrate{app} --plan` shows every step and how to apply it")
             }
             MigrateError::Refused(steps) => {
                 f.write_str("not applied, and nothing was changed:\n")?;
                 unsettled(f, steps)?;
-                f.write_str("`trefoil migrate --plan` shows every step")
+                write!(f, "`trefoil migrate{app} --plan` shows every step")
             }
             MigrateError::UnknownDrop { name, nearest } => {
                 write!(f, "--allow-drop {name}: nothing of that name would be lost")?;
@@ -125,12 +137,12 @@ impl fmt::Display for MigrateError {
             MigrateError::Moved { to, at } => write!(
                 f,
                 "this store was moved to {to} on {at} and takes no more writes: use that one (--database, or --data for \
-                 sqlite:FOLDER); `trefoil move --undo` makes this one live again, without what was written there since"
+                 sqlite:FOLDER); `trefoil move{app} --undo` makes this one live again, without what was written there since"
             ),
             MigrateError::Arriving { from } => {
                 write!(
                     f,
-                    "the move into this store from {from} was not finished: run `trefoil move` there again"
+                    "the move into this store from {from} was not finished: run `trefoil move{app}` there again"
                 )
             }
             MigrateError::NamesTaken(names) => write!(
@@ -148,6 +160,12 @@ impl fmt::Display for MigrateError {
             }
             MigrateError::Database(text) => write!(f, "the store could not be prepared: {text}"),
         }
+    }
+}
+
+impl fmt::Display for MigrateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, None)
     }
 }
 

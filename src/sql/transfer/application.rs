@@ -11,26 +11,46 @@ use crate::sql::migrate::{StoredModel, copying};
 pub struct Application {
     model: Arc<Model>,
     shape: StoredModel,
+    name: String,
+    /// Its folder as a command takes it.
+    folder: Option<String>,
 }
 
 impl Application {
     /// `logged` says which deeds go to the change log.
     pub fn new(model: Arc<Model>, logged: &[(TypeId, Deed)]) -> Application {
         let shape = StoredModel::of(&model, logged);
-        Application { model, shape }
+        Application { model, shape, name: String::new(), folder: None }
     }
 
-    /// As a start would judge the store; whatever does not fit is named, and then `way_on`.
-    pub async fn refuse_unfit(&self, end: &End, way_on: &str) -> Result<(), Failed> {
-        let Application { model, shape } = self;
+    /// What messages call it, and the folder that stands in the commands they tell of.
+    pub fn called(self, name: &str, folder: Option<String>) -> Application {
+        Application { name: name.to_owned(), folder, ..self }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What a start would refuse to do to the store, a line each.
+    pub async fn unfit(&self, end: &End) -> Result<String, Failed> {
+        let Application { model, shape, .. } = self;
         let unfit = match end {
             End::Sqlite(connection) => copying::unfit_sqlite(connection, model, shape)?,
             End::Postgres(client) => copying::unfit_postgres(client, model, shape).await?,
         };
-        if unfit.is_empty() {
+        Ok(unfit.iter().map(|step| format!("  {step}\n")).collect())
+    }
+
+    /// As a start would judge the store; whatever does not fit is named, and then `way_on`, which is given the command
+    /// that tells more.
+    pub async fn refuse_unfit(&self, end: &End, way_on: fn(&str) -> String) -> Result<(), Failed> {
+        let steps = self.unfit(end).await?;
+        if steps.is_empty() {
             return Ok(());
         }
-        let steps: String = unfit.iter().map(|step| format!("  {step}\n")).collect();
+        let folder = self.folder.as_ref().map(|folder| format!(" {folder}")).unwrap_or_default();
+        let way_on = way_on(&format!("trefoil migrate{folder} --plan"));
         Err(Failed(format!(
             "this application cannot be served from this store, and nothing was changed:\n{steps}{way_on}"
         )))

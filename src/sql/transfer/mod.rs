@@ -8,6 +8,7 @@ mod application;
 mod backup;
 mod copy;
 mod end;
+mod examine;
 mod facts;
 mod failed;
 mod file;
@@ -21,6 +22,7 @@ mod state;
 
 pub use application::Application;
 pub use backup::{Aside, Label, backup, label};
+pub use examine::{Contents, examine};
 pub use facts::last_ids;
 pub use failed::Failed;
 pub use file::Partial;

@@ -17,7 +17,9 @@ use crate::sql::DataLock;
 use crate::sql::migrate::quoted;
 
 /// What to do with a store that the schema has left behind.
-const WAY_ON: &str = "if it is the right one, see `trefoil migrate --plan` before it is moved";
+fn way_on(command: &str) -> String {
+    format!("if it is the right one, see `{command}` before it is moved")
+}
 
 #[derive(Debug)]
 pub struct Moved {
@@ -52,7 +54,7 @@ pub async fn move_store(
     if facts.meta.contains_key(ARRIVING) {
         return Err(Failed(format!("{from}: a move into this store was not finished")));
     }
-    let judged = application.refuse_unfit(&source.end, WAY_ON).await;
+    let judged = application.refuse_unfit(&source.end, way_on).await;
     judged.map_err(|failed| failed.while_doing(from))?;
     let passage = Passage::begin(&to.to_string());
     let arriving = Passage { other: from.to_string(), ..passage.clone() };

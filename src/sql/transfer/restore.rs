@@ -12,8 +12,9 @@ use super::{Application, Failed, Place, Progress, postgres, sqlite, state};
 use crate::sql::DataLock;
 
 /// What to do with a store that the schema has left behind.
-const WAY_ON: &str =
-    "if it is the right one, restore it elsewhere (--data, --database) and see `trefoil migrate --plan`";
+fn way_on(command: &str) -> String {
+    format!("if it is the right one, restore it elsewhere (--data, --database) and see `{command}`")
+}
 
 #[derive(Debug)]
 pub struct Restored {
@@ -48,7 +49,7 @@ pub async fn restore(
     }
     let verdict = match overwrite {
         true => {
-            Some(application.refuse_unfit(&source, WAY_ON).await.map_err(|failed| Failed::at(file, failed)))
+            Some(application.refuse_unfit(&source, way_on).await.map_err(|failed| Failed::at(file, failed)))
         }
         false => None,
     };
