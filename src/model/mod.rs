@@ -19,6 +19,7 @@ pub mod json;
 mod log;
 mod merge;
 pub mod naming;
+mod number;
 pub mod parse;
 pub mod paths;
 mod records;
@@ -30,10 +31,12 @@ pub mod source;
 mod syntax;
 mod unstored;
 pub mod value;
+mod value_reader;
 
 use indexmap::IndexMap;
 
 pub use diagnostic::{Diagnostic, Severity};
+pub use number::JsonNumber;
 pub use parse::{Claim, parse};
 pub use source::SourceFile;
 pub use value::{Cell, Stored, Value};

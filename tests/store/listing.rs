@@ -27,7 +27,7 @@ async fn people(bench: &Bench) {
         let mut fields = vec![("name", text(name)), ("big", int(i64::MAX - name.len() as i64))];
         fields.extend(balance.map(|balance| ("balance", text(balance))));
         fields.extend(age.map(|age| ("age", int(age))));
-        fields.extend(score.map(|score| ("score", Value::Number(score.into()))));
+        fields.extend(score.map(|score| ("score", Value::number(score).expect("a number"))));
         bench.make("User", &fields).await;
     }
 }
@@ -56,7 +56,7 @@ async fn order_is_exact_with_nulls_last_both_ways(bench: Bench) {
 
 async fn conditions_compare_exactly(bench: Bench) {
     people(&bench).await;
-    let number = |text: &str| Value::Number(text.into());
+    let number = |text: &str| Value::number(text).expect("a number");
     let list = |items: &[Value]| Value::List(items.to_vec());
     for (field, op, value, expected) in [
         ("balance", Op::Eq, text("10.00"), "1"),
@@ -235,7 +235,7 @@ async fn is_the_whole_list(bench: &Bench, (people, order, first): &Sorted) {
         let mut fields = vec![("name", text(&(name % 4).to_string()))];
         fields.push(("price", text(prices[price.unsigned_abs() as usize % 5])));
         fields.extend(age.map(|age| ("age", int(i64::from(age % 3)))));
-        fields.extend(score.map(|score| ("score", Value::Number(format!("{}", f64::from(score % 3) / 3.0)))));
+        fields.extend(score.map(|score| ("score", Value::from(f64::from(score % 3) / 3.0))));
         fields.extend((nick % 2 == 0).then(|| ("nick", text(&i.to_string()))));
         bench.create("User", &fields, "id")
     });
