@@ -1,6 +1,6 @@
 //! Every kind of value there is: kept exactly, found, ordered and paged through alike on both stores.
 
-use trefoil::engine::{Slice, cursor};
+use trefoil::engine::Slice;
 use trefoil::model::Cell;
 
 use super::*;
@@ -112,7 +112,7 @@ async fn every_kind_is_found_and_ordered(bench: Bench) {
             let listing = Listing { order: order.clone(), slice, cursors: true, ..Listing::default() };
             let rows = bench.rows(bench.list("Thing", listing, "id")).await;
             found.push(show(&rows[..1]).split(' ').next().unwrap().to_owned());
-            after = Some(cursor::encode(&order, &Shown(&rows[0]), 1));
+            after = Some(bench.cursor("Thing", &order, &Shown(&rows[0]), 1));
         }
         assert_eq!(found.join(" "), ascending, "{field}");
     }
@@ -134,7 +134,7 @@ async fn what_no_field_can_hold_is_refused_alone(bench: Bench) {
     things(&bench).await;
     let order = bench.order("Thing", &["day"]);
     let forged = Told1 { cells: vec![Stored::Text("no day".into()), Stored::Int(1)], children: vec![] };
-    let after = Some(cursor::encode(&order, &Shown(&forged), 0));
+    let after = Some(bench.cursor("Thing", &order, &Shown(&forged), 0));
     let listing = || Listing {
         order: order.clone(),
         slice: Slice::First { first: 2, after: after.clone() },

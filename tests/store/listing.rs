@@ -1,7 +1,7 @@
 //! Lists: conditions, order, pages and cursors, exact for every kind of value and with nulls last.
 
 use proptest::prelude::*;
-use trefoil::engine::{Slice, cursor};
+use trefoil::engine::Slice;
 
 use super::*;
 
@@ -156,7 +156,7 @@ async fn paged(bench: &Bench, record: &str, order: &[Order], first: i64) -> Vec<
         assert!(rows.len() as i64 <= first && (!more || rows.len() as i64 == first));
         all.extend(rows.iter().map(|row| row.cells[0].clone()));
         let Some(last) = rows.last().filter(|_| more) else { return all };
-        let place = cursor::encode(order, &Shown(last), 1);
+        let place = bench.cursor(record, order, &Shown(last), 1);
         assert!(place.len() < 1_500 * (1 + order.len()), "{place}");
         after = Some(place);
     }
@@ -185,7 +185,7 @@ async fn a_cursor_stays_short_however_long_the_text(bench: Bench) {
         }
         // What the cursor stands for changes or goes away: what comes after it still comes.
         let (_, rows) = bench.one(by_cursor(&bench, "Thing", &order, 4, None)).await.unwrap();
-        let after = Some(cursor::encode(&order, &Shown(&rows[3]), 1));
+        let after = Some(bench.cursor("Thing", &order, &Shown(&rows[3]), 1));
         let Stored::Int(id) = rows[3].cells[0] else { panic!("no id") };
         let Stored::Text(label) = &rows[3].cells
             [1 + order.iter().position(|by| by.field == bench.field("Thing", "label")).unwrap()]
@@ -204,7 +204,7 @@ async fn a_cursor_stays_short_however_long_the_text(bench: Bench) {
     }
     let order = bench.order("Thing", &["label"]);
     let (_, rows) = bench.one(by_cursor(&bench, "Thing", &order, 4, None)).await.unwrap();
-    let after = Some(cursor::encode(&order, &Shown(&rows[3]), 1));
+    let after = Some(bench.cursor("Thing", &order, &Shown(&rows[3]), 1));
     let Stored::Int(id) = rows[3].cells[0] else { panic!("no id") };
     bench.one(bench.delete("Thing", id, "id")).await.unwrap();
     assert_eq!(bench.rows(by_cursor(&bench, "Thing", &order, 100, after)).await.len(), 10 - 1);
