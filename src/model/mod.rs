@@ -285,6 +285,12 @@ impl TypeRef {
 }
 
 impl Model {
+    /// Whether records of this type hold references or links to others.
+    pub fn leads_on(&self, record: TypeId) -> bool {
+        let fields = &self.record(record).fields;
+        fields.iter().any(|field| matches!(field.kind, Kind::Reference { .. } | Kind::Link { .. }))
+    }
+
     pub fn record(&self, id: TypeId) -> &RecordType {
         &self.records[id.0]
     }
