@@ -114,6 +114,42 @@ fn seeds_that_failed_are_loaded_once_they_are_right() {
     assert_eq!(process.client().graphql("{ books { title } }"), json!({ "data": { "books": [] } }));
 }
 
+/// Overwrites the first page of a table, as a bad disk might.
+fn damage(file: &Path, table: &str) {
+    let connection = rusqlite::Connection::open(file).expect("the store");
+    let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).expect("a number");
+    let page = number(&format!("SELECT rootpage FROM sqlite_schema WHERE name = '{table}'"));
+    let size = number("PRAGMA page_size");
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).expect("no journal");
+    drop(connection);
+    let mut bytes = fs::read(file).expect("the file");
+    let begin = ((page - 1) * size) as usize;
+    bytes[begin..begin + size as usize].fill(0xaa);
+    fs::write(file, bytes).expect("written");
+}
+
+#[test]
+fn a_table_that_cannot_be_read_is_told_at_the_start() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut first = Process::start(folder.path(), &["serve"]);
+    assert_eq!(first.client().send("GET", "/health/ready", &[], b"").status, 200);
+    first.signal("TERM");
+    first.ended_within(Duration::from_secs(20));
+    damage(&folder.path().join("trefoil-data/trefoil.db"), "products");
+
+    let process = Process::start(folder.path(), &["serve"]);
+    process.wait_for("the records of products cannot be read");
+    process.wait_for("products cannot be read");
+    assert!(process.log().contains("restore a backup (trefoil restore)"), "{}", process.log());
+    let ready = process.client().send("GET", "/health/ready", &[], b"");
+    assert_eq!(ready.status, 503, "{}", ready.text());
+    assert!(ready.text().contains("the records of products cannot be read"), "{}", ready.text());
+    assert!(ready.text().contains("restore a backup"), "{}", ready.text());
+    assert_eq!(process.client().send("GET", "/health/live", &[], b"").status, 200);
+    let users = process.client().send("GET", "/users", &[("Accept", "application/json")], b"");
+    assert_eq!(users.status, 200, "what can be read is served: {}", users.text());
+}
+
 /// Writes the schema and the seeds of an application; gives what `trefoil check` says of them.
 fn checked(folder: &Path, schema: &str, seeds: &[(&str, &str)]) -> (i32, String) {
     application(folder, schema);
