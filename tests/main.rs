@@ -13,6 +13,7 @@ mod forms;
 mod graphql;
 mod hostile;
 mod http;
+mod json_values;
 mod live;
 mod locked;
 mod migrate;

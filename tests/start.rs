@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::support::{Process, command};
+use crate::support::{Process, command, postgres};
 
 fn run(folder: &Path, arguments: &[&str]) -> (i32, String) {
     let Output { status, stderr, .. } = command(folder, arguments).output().expect("the binary runs");
@@ -114,6 +114,132 @@ fn seeds_that_failed_are_loaded_once_they_are_right() {
     // Emptied is not the same as never used.
     let process = Process::start(folder.path(), &["serve", "app"]);
     assert_eq!(process.client().graphql("{ books { title } }"), json!({ "data": { "books": [] } }));
+}
+
+/// Overwrites the first page of a table, as a bad disk might.
+fn damage(file: &Path, table: &str) {
+    let connection = rusqlite::Connection::open(file).expect("the store");
+    let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).expect("a number");
+    let page = number(&format!("SELECT rootpage FROM sqlite_schema WHERE name = '{table}'"));
+    let size = number("PRAGMA page_size");
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).expect("no journal");
+    drop(connection);
+    let mut bytes = fs::read(file).expect("the file");
+    let begin = ((page - 1) * size) as usize;
+    bytes[begin..begin + size as usize].fill(0xaa);
+    fs::write(file, bytes).expect("written");
+}
+
+#[test]
+fn a_table_that_cannot_be_read_is_told_at_the_start() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut first = Process::start(folder.path(), &["serve"]);
+    assert_eq!(first.client().send("GET", "/health/ready", &[], b"").status, 200);
+    first.signal("TERM");
+    first.ended_within(Duration::from_secs(20));
+    damage(&folder.path().join("trefoil-data/trefoil.db"), "products");
+
+    let process = Process::start(folder.path(), &["serve"]);
+    process.wait_for("the records of products cannot be read");
+    process.wait_for("products cannot be read");
+    assert!(process.log().contains("restore a backup (trefoil restore)"), "{}", process.log());
+    let ready = process.client().send("GET", "/health/ready", &[], b"");
+    assert_eq!(ready.status, 503, "{}", ready.text());
+    assert!(ready.text().contains("the records of products cannot be read"), "{}", ready.text());
+    assert!(ready.text().contains("restore a backup"), "{}", ready.text());
+    assert_eq!(process.client().send("GET", "/health/live", &[], b"").status, 200);
+    let users = process.client().send("GET", "/users", &[("Accept", "application/json")], b"");
+    assert_eq!(users.status, 200, "what can be read is served: {}", users.text());
+}
+
+/// Writes the schema and the seeds of an application; gives what `trefoil check` says of them.
+fn checked(folder: &Path, schema: &str, seeds: &[(&str, &str)]) -> (i32, String) {
+    application(folder, schema);
+    let seed = folder.join("app/seed");
+    let _ = fs::remove_dir_all(&seed);
+    fs::create_dir_all(&seed).expect("a folder");
+    for (name, text) in seeds {
+        fs::write(seed.join(name), text).expect("a seed");
+    }
+    let output = command(folder, &["check", "app"]).output().expect("the binary runs");
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.code().expect("an exit code"), String::from_utf8(said).expect("UTF-8"))
+}
+
+const SCHOOL: &str = "
+    type Student { id: ID! name: String! courses: [Course!]! friend: Student mentor: Teacher }
+    type Course { id: ID! title: String! students: [Student!]! teacher: Teacher! }
+    type Teacher { id: ID! name: String! favourite: Course }
+    type Query { students: [Student!]! courses: [Course!]! teachers: [Teacher!]! }
+";
+
+/// In the order of names, each file refers to the next and the last to the first.
+const SEEDS: [(&str, &str); 3] = [
+    (
+        "courses.json",
+        r#"[{"id": 1, "title": "Maths", "teacherId": 2, "studentIds": [1]}, {"id": 2, "title": "Art", "teacherId": 1}]"#,
+    ),
+    (
+        "students.json",
+        r#"[{"id": 1, "name": "Ann", "courseIds": [1, 2], "friendId": 2, "mentorId": 2},
+            {"id": 2, "name": "Bob", "courseIds": [1], "friendId": 2}]"#,
+    ),
+    ("teachers.json", r#"[{"id": 1, "name": "Cleo"}, {"id": 2, "name": "Dan", "favouriteId": 1}]"#),
+];
+
+fn seeded_school(folder: &Path, arguments: &[&str]) {
+    let process = Process::start(folder, arguments);
+    let found = process.client().graphql(
+        "{ students { name courses { title } friend { name } mentor { name } }
+           courses { title students { name } teacher { name } } teachers { favourite { title } } }",
+    );
+    let expected = json!({
+        "students": [
+            {"name": "Ann", "courses": [{"title": "Maths"}, {"title": "Art"}], "friend": {"name": "Bob"},
+             "mentor": {"name": "Dan"}},
+            {"name": "Bob", "courses": [{"title": "Maths"}], "friend": {"name": "Bob"}, "mentor": null},
+        ],
+        "courses": [
+            {"title": "Maths", "students": [{"name": "Ann"}, {"name": "Bob"}], "teacher": {"name": "Dan"}},
+            {"title": "Art", "students": [{"name": "Ann"}], "teacher": {"name": "Cleo"}},
+        ],
+        "teachers": [{"favourite": null}, {"favourite": {"title": "Maths"}}],
+    });
+    assert_eq!(found["data"], expected, "{found}");
+}
+
+#[test]
+fn seeds_refer_to_each_other_in_any_order_and_from_either_side() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (code, said) = checked(folder.path(), SCHOOL, &SEEDS);
+    assert_eq!(code, 0, "{said}");
+    seeded_school(folder.path(), &["serve", "app"]);
+    seeded_school(folder.path(), &["serve", "app", "--database", &postgres::database()]);
+}
+
+#[test]
+fn seeds_that_refer_to_nothing_are_told_where() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let missing = [
+        (
+            "courses.json",
+            r#"[{"id": 1, "title": "Maths", "teacherId": 7},
+ {"id": 2, "title": "Art", "teacherId": 1, "studentIds": [1, 9]}]"#,
+        ),
+        ("students.json", "[{\"id\": 1, \"name\": \"Ann\", \"friendId\": 3}, {\"id\": 3}]"),
+        ("teachers.json", "[{\"id\": 1, \"name\": \"Cleo\"}]"),
+    ];
+    let (code, said) = checked(folder.path(), SCHOOL, &missing);
+    assert_ne!(code, 0, "{said}");
+    for words in [
+        "`teacherId`: there is no teacher with the id 7\n --> seed/courses.json:1:2\n",
+        "`studentIds`: there is no student with the id 9\n --> seed/courses.json:2:2\n",
+        "Name is required\n --> seed/students.json:1:43\n",
+    ] {
+        assert!(said.contains(words), "`{words}` in\n{said}");
+    }
+    assert!(!said.contains("with the id 3"), "who refers to what did not fit is not to blame:\n{said}");
+    assert!(!folder.path().join("trefoil-data").exists());
 }
 
 /// A write that has begun: the server waits for the rest of its body.

@@ -3,9 +3,8 @@
 use std::ops::Range;
 
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 
-use crate::model::Diagnostic;
+use crate::model::{Diagnostic, Value};
 
 /// The code of every mistake in a seed.
 pub const CODE: &str = "SEED";
@@ -38,7 +37,8 @@ pub enum Rows {
 pub struct SeedRecord {
     /// Where in the file, in bytes.
     pub span: Range<usize>,
-    pub fields: Map<String, Value>,
+    /// An object.
+    pub fields: Value,
 }
 
 impl SeedFile {
@@ -48,7 +48,7 @@ impl SeedFile {
             serde_json::from_str(text).map_err(|error| vec![broken(name, text, &error)])?;
         let is_text = |element: &&RawValue| element.get().starts_with('"');
         let rows = if !elements.is_empty() && elements.iter().all(is_text) {
-            Rows::Texts(elements.iter().map(|element| decoded(element)).collect())
+            Rows::Texts(texts(name, text, &elements)?)
         } else {
             Rows::Records(records(name, text, &elements)?)
         };
@@ -62,11 +62,12 @@ fn records(name: &str, text: &str, elements: &[&RawValue]) -> Result<Vec<SeedRec
     let mut records = Vec::new();
     let mut mistakes = Vec::new();
     for element in elements {
-        // The element is a part of the text, so its address tells where.
-        let start = element.get().as_ptr() as usize - text.as_ptr() as usize;
-        let span = start..start + element.get().len();
+        let span = span(text, element);
         if element.get().starts_with('{') {
-            records.push(SeedRecord { span, fields: decoded(element) });
+            match serde_json::from_str(element.get()) {
+                Ok(fields) => records.push(SeedRecord { span, fields }),
+                Err(error) => mistakes.push(unreadable(name, text, element, &error)),
+            }
         } else {
             let message = "a seed file is a list of records, or of texts for a plain list";
             let mut mistake = Diagnostic::in_file(name, CODE, message).at(name, text, span);
@@ -77,8 +78,29 @@ fn records(name: &str, text: &str, elements: &[&RawValue]) -> Result<Vec<SeedRec
     if mistakes.is_empty() { Ok(records) } else { Err(mistakes) }
 }
 
-fn decoded<T: serde::de::DeserializeOwned>(element: &RawValue) -> T {
-    serde_json::from_str(element.get()).expect("it was read as JSON and begins as this kind of value")
+fn texts(name: &str, text: &str, elements: &[&RawValue]) -> Result<Vec<String>, Vec<Diagnostic>> {
+    let (mut texts, mut mistakes) = (Vec::new(), Vec::new());
+    for element in elements {
+        match serde_json::from_str(element.get()) {
+            Ok(value) => texts.push(value),
+            Err(error) => mistakes.push(unreadable(name, text, element, &error)),
+        }
+    }
+    if mistakes.is_empty() { Ok(texts) } else { Err(mistakes) }
+}
+
+/// The element is a part of the text, so its address tells where.
+fn span(text: &str, element: &RawValue) -> Range<usize> {
+    let start = element.get().as_ptr() as usize - text.as_ptr() as usize;
+    start..start + element.get().len()
+}
+
+/// What stands there as JSON may still be no value: half of a character, or nested too deep.
+fn unreadable(name: &str, text: &str, element: &RawValue, error: &serde_json::Error) -> Diagnostic {
+    let message = error.to_string();
+    let message = message.split(" at line ").next().unwrap_or(&message);
+    let mistake = Diagnostic::in_file(name, CODE, format!("this cannot be read: {message}"));
+    mistake.at(name, text, span(text, element))
 }
 
 fn broken(name: &str, text: &str, error: &serde_json::Error) -> Diagnostic {
@@ -107,8 +129,8 @@ mod tests {
         assert_eq!(file.collection, "users");
         let Rows::Records(records) = file.rows else { panic!("these are records") };
         assert_eq!((records[0].span.clone(), records[1].span.start), (3..28, 31));
-        assert_eq!(records[0].fields["name"], "Zoë");
-        assert_eq!(records[1].fields["price"].to_string(), "1.10");
+        assert_eq!(records[0].fields.get("name"), Some(&Value::from("Zoë")));
+        assert_eq!(records[1].fields.get("price").cloned(), Value::number("1.10"));
     }
 
     #[test]
@@ -130,6 +152,9 @@ mod tests {
         check("[\n {\"id\": 1,}\n]", &["seed/users.json:2:11: this is no JSON: "]);
         check("{}", &["seed/users.json:1:1: a seed file is one JSON array"]);
         check("", &["seed/users.json:1:1: this is no JSON: "]);
+        check("[\n\"\\ud800\"]", &["seed/users.json:2:1: this cannot be read: "]);
+        let deep = "[".repeat(200) + &"]".repeat(200);
+        check(&format!("[{{}}, {{\"a\": {deep}}}]"), &["seed/users.json:1:6: this cannot be read: "]);
         check(
             "[{}, 1,\n \"x\"]",
             &["seed/users.json:1:6: a seed file is a list", "seed/users.json:2:2: a seed file is a list"],

@@ -18,8 +18,7 @@ use super::{Inventory, Resource};
 use crate::engine::{Arrival, Engine, ListAct, Long, OnList, Operation, Outcome, Selection, Step};
 use crate::error::Error;
 use crate::model::digits::grouped;
-use crate::model::naming::label;
-use crate::model::{FieldId, Kind, TypeId};
+use crate::model::{FieldId, TypeId};
 
 /// Of so many records with references into the void the places are remembered: 32 MB.
 const REMEMBERED: usize = 1 << 20;
@@ -332,7 +331,7 @@ impl<'a> Pass<'a> {
         record: TypeId,
         done: &[(i64, Place)],
     ) -> Result<(), String> {
-        if done.is_empty() || !leads_on(self.import.inventory, record) {
+        if done.is_empty() || !self.import.inventory.model.leads_on(record) {
             return Ok(());
         }
         let ids = done.iter().map(|(id, _)| *id).collect();
@@ -359,7 +358,7 @@ impl<'a> Pass<'a> {
             let ids: BTreeSet<i64> = some.iter().map(|(_, id, _)| *id).collect();
             let ends = long.loose_ends(record, ids.into_iter().collect()).await;
             for end in ends.map_err(|error| vec![told(error)])? {
-                let (why, target) = self.nothing_there(record, end.field, end.missing);
+                let (target, why) = end.told(&self.import.inventory.model, record);
                 let is_known = self.failed.contains(&(target, end.missing));
                 for (_, _, place) in some.iter().filter(|(_, id, _)| *id == end.id && !is_known) {
                     found.entry(*place).or_insert_with(|| why.clone());
@@ -367,23 +366,6 @@ impl<'a> Pass<'a> {
             }
         }
         Ok(found)
-    }
-
-    fn nothing_there(&self, record: TypeId, field: FieldId, missing: i64) -> (String, TypeId) {
-        let model = &self.import.inventory.model;
-        let field = model.record(record).field(field);
-        let target = match &field.kind {
-            Kind::Reference { target, .. } | Kind::Link { target, .. } => *target,
-            Kind::Id
-            | Kind::Scalar(_)
-            | Kind::Enum(_)
-            | Kind::Embedded(_)
-            | Kind::List(_)
-            | Kind::Inverse { .. }
-            | Kind::Unstored => record,
-        };
-        let name = label(&model.record(target).name).to_lowercase();
-        (format!("`{}`: there is no {name} with the id {missing}", field.input_name), target)
     }
 }
 
@@ -393,11 +375,6 @@ fn chosen(step: &Step) -> Option<i64> {
         Step::Bring(arrival) => arrival.id,
         Step::Do(_) => None,
     }
-}
-
-fn leads_on(inventory: &Inventory, record: TypeId) -> bool {
-    let fields = &inventory.model.record(record).fields;
-    fields.iter().any(|field| matches!(field.kind, Kind::Reference { .. } | Kind::Link { .. }))
 }
 
 /// A list has no ids to know its values by: a second time would double it.

@@ -171,7 +171,7 @@ struct Line<'a> {
 }
 
 /// So many bytes of the line stand before the text.
-fn parsed(text: &str, before: usize) -> Result<serde_json::Value, String> {
+fn parsed(text: &str, before: usize) -> Result<Value, String> {
     serde_json::from_str(text).map_err(|error| no_json(&error, before))
 }
 
@@ -184,15 +184,14 @@ fn no_json(error: &serde_json::Error, before: usize) -> String {
     }
 }
 
-fn given(model: &Model, resource: &Resource, json: serde_json::Value) -> Result<Given, String> {
+fn given(model: &Model, resource: &Resource, json: Value) -> Result<Given, String> {
     match (resource, json) {
-        (Resource::List(_), serde_json::Value::String(text)) => Ok(Given::Value(text)),
+        (Resource::List(_), Value::String(text)) => Ok(Given::Value(text)),
         (Resource::List(_), _) => Err("a value of a plain list is a JSON string".to_owned()),
-        (Resource::Records(record), serde_json::Value::Object(object)) => {
+        (Resource::Records(record), Value::Object(object)) => {
             let record = model.record(*record);
             let (mut id, mut fields) = (None, Vec::with_capacity(object.len()));
             for (name, value) in object {
-                let value = Value::from(value);
                 match named(record, &name)? {
                     Named::Id => id = self::id(&value)?,
                     Named::Field(field) => fields.push((field, value)),

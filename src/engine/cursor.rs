@@ -4,9 +4,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::operation::Order;
+use super::plan::holds_text;
 use super::store::Row;
 use crate::error::{Error, Result};
-use crate::model::{Cell, Stored, decimal};
+use crate::model::{Cell, Kind, RecordType, Scalar, Stored, decimal};
 
 /// A longer text is not in a cursor, which must fit the head of a request …
 const LONGEST: usize = 1_024;
@@ -31,28 +32,91 @@ pub enum Told {
     Beginning(Stored),
 }
 
-/// The cursor of a row whose cells from `first` on are the order's fields and then the id.
-pub fn encode(order: &[Order], row: &dyn Row, first: usize) -> String {
-    let cells = (0..=order.len()).map(|i| to_json(row.cell(first + i)));
-    let parts: Vec<serde_json::Value> = std::iter::once(signature(order).into()).chain(cells).collect();
-    URL_SAFE_NO_PAD.encode(serde_json::Value::from(parts).to_string())
+/// How the cursors of a list are written: what ties them to the list, and how many fields order it.
+#[derive(Debug, Clone)]
+pub struct CursorFormat {
+    signature: String,
+    fields: usize,
 }
 
-/// The order's values and the id that a cursor stands for; refused when it was made for another order.
-pub fn decode(order: &[Order], text: &str) -> Result<Seen> {
+impl CursorFormat {
+    pub fn of(record: &RecordType, order: &[Order]) -> CursorFormat {
+        CursorFormat { signature: signature(record, order), fields: order.len() }
+    }
+
+    /// The cursor of a row whose cells from `first` on are the order's fields and then the id.
+    pub fn encode(&self, row: &dyn Row, first: usize) -> String {
+        let cells = (0..=self.fields).map(|i| to_json(row.cell(first + i)));
+        let parts: Vec<serde_json::Value> =
+            std::iter::once(self.signature.as_str().into()).chain(cells).collect();
+        URL_SAFE_NO_PAD.encode(serde_json::Value::from(parts).to_string())
+    }
+}
+
+/// The order's values and the id that a cursor stands for; refused when it was made for other records or another order,
+/// or when it holds what the order's fields cannot.
+pub fn decode(record: &RecordType, order: &[Order], text: &str) -> Result<Seen> {
     let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| refused())?;
     let parts: Vec<serde_json::Value> = serde_json::from_slice(&bytes).map_err(|_| refused())?;
     let [signed, values @ .., id] = parts.as_slice() else { return Err(refused()) };
-    if signed.as_str() != Some(signature(order).as_str()) || values.len() != order.len() {
+    let is_ours = |signed: &str| signed == signature(record, order) || signed == older_signature(order);
+    if !signed.as_str().is_some_and(is_ours) || values.len() != order.len() {
         return Err(refused());
     }
-    let values = values.iter().map(|value| to_told(value).ok_or_else(refused)).collect::<Result<_>>()?;
+    let told = |(value, order): (&serde_json::Value, &Order)| {
+        to_told(value).filter(|told| fits(&record.field(order.field).kind, told)).ok_or_else(refused)
+    };
+    let values = values.iter().zip(order).map(told).collect::<Result<_>>()?;
     Ok(Seen { values, id: id.as_i64().ok_or_else(refused)? })
 }
 
-pub(super) fn refused() -> Error {
+fn refused() -> Error {
     let message = "`after` is no cursor of this list in this order; start again without it";
     Error::invalid("after", "CURSOR", message)
+}
+
+/// Whether the field could have this value. What no list of ours has written must not reach a database that takes only
+/// values of a column's type.
+fn fits(kind: &Kind, told: &Told) -> bool {
+    match told {
+        Told::Whole(Stored::Null) => true,
+        Told::Whole(Stored::Int(_)) => {
+            matches!(
+                kind,
+                Kind::Id
+                    | Kind::Reference { .. }
+                    | Kind::Scalar(Scalar::Int | Scalar::Long | Scalar::Boolean)
+            )
+        }
+        Told::Whole(Stored::Real(_)) => matches!(kind, Kind::Scalar(Scalar::Float)),
+        Told::Whole(Stored::Text(text)) => is_kept_as_text(kind) && !text.contains('\0'),
+        // Only what is text has a beginning.
+        Told::Beginning(Stored::Text(text)) => holds_text(kind) && !text.contains('\0'),
+        Told::Beginning(Stored::Null | Stored::Int(_) | Stored::Real(_)) => false,
+    }
+}
+
+fn is_kept_as_text(kind: &Kind) -> bool {
+    match kind {
+        Kind::Scalar(Scalar::Int | Scalar::Long | Scalar::Boolean | Scalar::Float) => false,
+        Kind::Scalar(
+            Scalar::String
+            | Scalar::Id
+            | Scalar::Decimal
+            | Scalar::Date
+            | Scalar::DateTime
+            | Scalar::Uuid
+            | Scalar::Url
+            | Scalar::Email
+            | Scalar::Json,
+        )
+        | Kind::Enum(_)
+        | Kind::Embedded(_)
+        | Kind::List(_) => true,
+        Kind::Id | Kind::Reference { .. } | Kind::Inverse { .. } | Kind::Link { .. } | Kind::Unstored => {
+            false
+        }
+    }
 }
 
 impl Seen {
@@ -74,8 +138,17 @@ impl Told {
     }
 }
 
-/// Which order a cursor belongs to: `3,-5` for field 3 ascending, then field 5 descending.
-fn signature(order: &[Order]) -> String {
+/// Which list a cursor belongs to: `User:name,-age` for users by name, then from the oldest on. Conditions are no part of
+/// it: a place in the order means the same whatever else is asked.
+fn signature(record: &RecordType, order: &[Order]) -> String {
+    let words = order.iter().map(|order| {
+        format!("{}{}", if order.descending { "-" } else { "" }, record.field(order.field).name)
+    });
+    format!("{}:{}", record.name, words.collect::<Vec<_>>().join(","))
+}
+
+/// How cursors were signed before they named their records: `3,-5` for field 3 ascending, then field 5 descending.
+fn older_signature(order: &[Order]) -> String {
     let words =
         order.iter().map(|order| format!("{}{}", if order.descending { "-" } else { "" }, order.field.0));
     words.collect::<Vec<_>>().join(",")

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::changes::{Change, Log};
 use super::{Outcome, Plan};
 use crate::error::{Error, Result};
-use crate::model::{Cell, FieldId, Model, TypeId};
+use crate::model::{Cell, FieldId, Model, TypeId, naming};
 
 /// A place where records are kept.
 pub trait Store: Send + Sync {
@@ -74,6 +74,16 @@ pub struct LooseEnd {
     pub id: i64,
     pub field: FieldId,
     pub missing: i64,
+}
+
+impl LooseEnd {
+    /// The type of the record that is not there, and a line for whoever wrote the reference.
+    pub fn told(&self, model: &Model, record: TypeId) -> (TypeId, String) {
+        let field = model.record(record).field(self.field);
+        let target = super::plan::target(field).unwrap_or(record);
+        let name = naming::label(&model.record(target).name).to_lowercase();
+        (target, format!("`{}`: there is no {name} with the id {}", field.input_name, self.missing))
+    }
 }
 
 /// How much of the log is read at once.

@@ -26,6 +26,10 @@ impl<'a> From<&'a Model> for Types<'a> {
 /// After so many complaints about one value, one record or one request no more are looked for: nobody reads them.
 pub const MOST: usize = 100;
 
+/// Lists and objects inside of each other in one value. What is kept can then be read again wherever it is shown, also as
+/// a part of something: readers of JSON give up at 128 levels, and this one is inside of a record.
+pub const DEEPEST: usize = 126;
+
 /// A field's name as people read it, spelled only when there is something to say.
 #[derive(Clone, Copy)]
 pub(super) struct Label<'a>(pub &'a str);
@@ -38,6 +42,10 @@ impl fmt::Display for Label<'_> {
 
 /// For writing: type, null and every rule. Paths are relative to the field.
 pub fn field(model: &Model, field: &Field, value: &Value) -> Result<Stored, Vec<Violation>> {
+    if value.depth() > DEEPEST {
+        let label = Label(&field.name);
+        return Err(fault("DEPTH", format!("{label} must not be nested more than {DEEPEST} levels deep")));
+    }
     kept(model.into(), field, value)
 }
 

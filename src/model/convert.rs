@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Value, decimal, scalars};
+use super::{JsonNumber, Value, decimal, scalars};
 
 impl Value {
     /// A 64-bit integer, given as number or as text: ids and large integers travel as text.
@@ -73,7 +73,7 @@ impl From<bool> for Value {
 impl From<f64> for Value {
     /// Not a number and the infinities are null, as in JSON.
     fn from(number: f64) -> Self {
-        if number.is_finite() { Value::Number(number.to_string()) } else { Value::Null }
+        JsonNumber::parse(&number.to_string()).map_or(Value::Null, Value::Number)
     }
 }
 

@@ -149,17 +149,14 @@ pub fn value(field: &Field, text: &str, point: Point) -> Result<Value, String> {
         kind if is_text(kind) => Value::from(unmarked(text)),
         Kind::Scalar(Scalar::Int | Scalar::Float) => {
             let text = number(text, point);
-            serde_json::from_str::<serde_json::Number>(&text).map_or_else(
-                |_| Value::from(text.as_str()),
-                |number| serde_json::Value::Number(number).into(),
-            )
+            Value::number(text.trim_ascii()).unwrap_or_else(|| Value::from(text.as_str()))
         }
         Kind::Scalar(Scalar::Decimal) => Value::from(number(text, point).as_str()),
         Kind::Scalar(Scalar::Boolean) if text.eq_ignore_ascii_case("true") => Value::Bool(true),
         Kind::Scalar(Scalar::Boolean) if text.eq_ignore_ascii_case("false") => Value::Bool(false),
         Kind::Scalar(Scalar::Json) | Kind::Embedded(_) | Kind::List(_) | Kind::Link { .. } => {
-            let parsed: Result<serde_json::Value, _> = serde_json::from_str(text);
-            parsed.map_err(|_| format!("`{}` must be JSON in its cell", field.input_name))?.into()
+            serde_json::from_str(text)
+                .map_err(|_| format!("`{}` must be JSON in its cell", field.input_name))?
         }
         Kind::Scalar(_) | Kind::Id | Kind::Enum(_) | Kind::Reference { .. } => Value::from(text),
         Kind::Inverse { .. } | Kind::Unstored => Value::from(text),

@@ -139,11 +139,8 @@ fn value(literal: &Node<ast::Value>) -> Value {
         ast::Value::Enum(name) => Value::String(name.to_string()),
         ast::Value::String(text) => Value::String(text.clone()),
         ast::Value::Boolean(flag) => Value::Bool(*flag),
-        ast::Value::Int(digits) => match digits.as_str().parse() {
-            Ok(integer) => Value::Int(integer),
-            Err(_) => Value::Number(digits.as_str().to_owned()),
-        },
-        ast::Value::Float(digits) => Value::Number(digits.as_str().to_owned()),
+        ast::Value::Int(digits) => Value::number(digits.as_str()).unwrap_or(Value::Null),
+        ast::Value::Float(digits) => Value::number(digits.as_str()).unwrap_or(Value::Null),
         ast::Value::List(items) => Value::List(items.iter().map(value).collect()),
         ast::Value::Object(fields) => {
             Value::Object(fields.iter().map(|(name, field)| (name.to_string(), value(field))).collect())

@@ -37,8 +37,8 @@ pub fn write_cell(out: &mut Vec<u8>, kind: &Kind, cell: Cell<'_>) -> Result<(), 
 /// The cell as a value, for Rust code: what [`write_cell`] shows. What cannot be read is null.
 pub fn value_of(kind: &Kind, cell: Cell<'_>) -> Value {
     let mut text = Vec::new();
-    let parsed = write_cell(&mut text, kind, cell).ok().and_then(|()| serde_json::from_slice(&text).ok());
-    Value::from(parsed.unwrap_or(serde_json::Value::Null))
+    let written = write_cell(&mut text, kind, cell);
+    written.ok().and_then(|()| serde_json::from_slice(&text).ok()).unwrap_or(Value::Null)
 }
 
 fn write_scalar(out: &mut Vec<u8>, scalar: Scalar, cell: Cell<'_>) -> Result<(), Unreadable> {
@@ -225,8 +225,35 @@ fn place_point(out: &mut Vec<u8>, first: u8, rest: &[u8], exponent: i32) {
 /// JSON that is kept as text goes out as it stands, if it is JSON.
 fn write_raw(out: &mut Vec<u8>, text: &str) -> Result<(), Unreadable> {
     serde_json::from_str::<serde::de::IgnoredAny>(text).map_err(|_| Unreadable)?;
+    // Only what is long can be deep: every level is opened and closed.
+    if text.len() > 2 * DEEPEST_READ && nesting(text) > DEEPEST_READ {
+        return Err(Unreadable);
+    }
     out.extend_from_slice(text.as_bytes());
     Ok(())
+}
+
+/// Lists and objects inside of each other that a reader of JSON follows; more was not kept by us, see
+/// [`super::coerce::DEEPEST`].
+const DEEPEST_READ: usize = 127;
+
+/// How deep a text goes that is JSON.
+fn nesting(json: &str) -> usize {
+    let (mut depth, mut deepest, mut is_text, mut is_escaped) = (0_usize, 0, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_text => is_escaped = true,
+            b'"' => is_text = !is_text,
+            b'[' | b'{' if !is_text => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b']' | b'}' if !is_text => depth -= 1,
+            _ => {}
+        }
+    }
+    deepest
 }
 
 /// Without trailing zeros of the fraction.
@@ -243,4 +270,26 @@ fn write_date_time(out: &mut Vec<u8>, text: &str) -> Result<(), Unreadable> {
     out.extend_from_slice(shown.as_bytes());
     out.extend_from_slice(b"Z\"");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_that_no_reader_would_follow_is_unreadable() {
+        let nested = |levels: usize| "[".repeat(levels) + "\"[[\\\"[\"" + &"]".repeat(levels);
+        for (text, expected) in [
+            (nested(DEEPEST_READ), Ok(())),
+            (nested(DEEPEST_READ + 1), Err(Unreadable)),
+            (format!("[{}1]", "[],".repeat(500)), Ok(())),
+            (format!("\"{}\"", "[".repeat(500)), Ok(())),
+            ("[".to_owned(), Err(Unreadable)),
+        ] {
+            let mut out = Vec::new();
+            assert_eq!(write_raw(&mut out, &text), expected, "{text:.40}");
+            let is_read = serde_json::from_str::<Value>(&text).is_ok();
+            assert_eq!(is_read, expected.is_ok(), "{text:.40}");
+        }
+    }
 }

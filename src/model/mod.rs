@@ -19,6 +19,7 @@ pub mod json;
 mod log;
 mod merge;
 pub mod naming;
+mod number;
 pub mod parse;
 pub mod paths;
 mod records;
@@ -30,10 +31,12 @@ pub mod source;
 mod syntax;
 mod unstored;
 pub mod value;
+mod value_reader;
 
 use indexmap::IndexMap;
 
 pub use diagnostic::{Diagnostic, Severity};
+pub use number::JsonNumber;
 pub use parse::{Claim, parse};
 pub use source::SourceFile;
 pub use value::{Cell, Stored, Value};
@@ -282,6 +285,12 @@ impl TypeRef {
 }
 
 impl Model {
+    /// Whether records of this type hold references or links to others.
+    pub fn leads_on(&self, record: TypeId) -> bool {
+        let fields = &self.record(record).fields;
+        fields.iter().any(|field| matches!(field.kind, Kind::Reference { .. } | Kind::Link { .. }))
+    }
+
     pub fn record(&self, id: TypeId) -> &RecordType {
         &self.records[id.0]
     }

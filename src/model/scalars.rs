@@ -158,7 +158,8 @@ fn float(value: &Value) -> Option<f64> {
 fn decimal(value: &Value) -> Result<String, Wrong> {
     let digits = match value {
         Value::Int(number) => return Ok(number.to_string()),
-        Value::Number(digits) | Value::String(digits) => digits,
+        Value::Number(number) => number.as_str(),
+        Value::String(digits) => digits,
         Value::Null | Value::Bool(_) | Value::List(_) | Value::Object(_) => {
             return Err(not("a decimal number", value));
         }

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use super::JsonNumber;
+
 /// A value as it arrived, before anyone has judged it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
@@ -9,7 +11,7 @@ pub enum Value {
     Bool(bool),
     Int(i64),
     /// Any number that is no 64-bit integer, as written: digits survive exactly.
-    Number(String),
+    Number(JsonNumber),
     String(String),
     List(Vec<Value>),
     /// In the order given.
@@ -91,13 +93,22 @@ impl Value {
         })
     }
 
+    /// How many lists and objects are inside of each other, itself included.
+    pub fn depth(&self) -> usize {
+        match self {
+            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Number(_) | Value::String(_) => 0,
+            Value::List(items) => 1 + items.iter().map(Value::depth).max().unwrap_or(0),
+            Value::Object(fields) => 1 + fields.iter().map(|(_, value)| value.depth()).max().unwrap_or(0),
+        }
+    }
+
     /// As JSON writes it.
     pub fn to_json(&self) -> serde_json::Value {
         match self {
             Value::Null => serde_json::Value::Null,
             Value::Bool(flag) => (*flag).into(),
             Value::Int(number) => (*number).into(),
-            Value::Number(digits) => serde_json::from_str(digits).unwrap_or_else(|_| digits.as_str().into()),
+            Value::Number(number) => number.to_json(),
             Value::String(text) => text.as_str().into(),
             Value::List(items) => items.iter().map(Value::to_json).collect(),
             Value::Object(fields) => {
@@ -115,24 +126,6 @@ impl Value {
             | Value::Number(_)
             | Value::String(_)
             | Value::List(_) => None,
-        }
-    }
-}
-
-impl From<serde_json::Value> for Value {
-    fn from(json: serde_json::Value) -> Self {
-        match json {
-            serde_json::Value::Null => Value::Null,
-            serde_json::Value::Bool(flag) => Value::Bool(flag),
-            serde_json::Value::Number(number) => match number.as_i64() {
-                Some(integer) => Value::Int(integer),
-                None => Value::Number(number.to_string()),
-            },
-            serde_json::Value::String(text) => Value::String(text),
-            serde_json::Value::Array(items) => Value::List(items.into_iter().map(Value::from).collect()),
-            serde_json::Value::Object(fields) => {
-                Value::Object(fields.into_iter().map(|(key, value)| (key, Value::from(value))).collect())
-            }
         }
     }
 }

@@ -6,18 +6,26 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::listen;
+use super::unreadable_tables::UnreadableTables;
 use crate::app::{App, Origin};
 use crate::config::{Config, Database, LogFormat};
 use crate::engine::{Count, Engine, Listing, Operation, Outcome, Selection, Slice};
+use crate::error::Result;
 use crate::model::TypeId;
 
 /// So long it is counted what there is; a store that is large or busy does not keep the address back.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Writes the banner on a terminal, one log line elsewhere.
-pub async fn show(app: &App, config: &Config, engine: &Engine, addresses: &[SocketAddr]) {
+pub async fn show(
+    app: &App,
+    config: &Config,
+    engine: &Engine,
+    addresses: &[SocketAddr],
+    unreadable: &UnreadableTables,
+) {
     let url = listen::url(addresses);
-    let counted = tokio::time::timeout(PATIENCE, counts(engine)).await;
+    let counted = tokio::time::timeout(PATIENCE, counts(engine, unreadable)).await;
     let records = counted.unwrap_or_else(|_| format!("not counted within {PATIENCE:?}"));
     if !std::io::stderr().is_terminal() || config.log_format == LogFormat::Json {
         tracing::info!(application = app.name, %url, records, data = data(config), "listening on {url}");
@@ -74,28 +82,36 @@ fn data(config: &Config) -> String {
 }
 
 /// `users 5, products 12`.
-async fn counts(engine: &Engine) -> String {
+async fn counts(engine: &Engine, unreadable: &UnreadableTables) -> String {
     let mut words = Vec::new();
     for (position, record) in engine.model().records.iter().enumerate() {
-        if let Some(count) = count(engine, TypeId(position)).await {
-            words.push(format!("{} {count}", record.path));
+        match count(engine, TypeId(position)).await {
+            Ok(Some(count)) => words.push(format!("{} {count}", record.path)),
+            Ok(None) => {}
+            Err(error) => {
+                unreadable.note(&record.path, &error);
+                words.push(format!("{} cannot be read", record.path));
+            }
         }
     }
     words.join(", ")
 }
 
-async fn count(engine: &Engine, record: TypeId) -> Option<u64> {
+async fn count(engine: &Engine, record: TypeId) -> Result<Option<u64>> {
     let listing =
         Listing { count: Count::Exact, slice: Slice::First { first: 1, after: None }, ..Listing::default() };
     let selection = std::sync::Arc::new(Selection::default());
     let operation = Operation::List { record, listing, selection: selection.clone() };
-    match engine.collect(operation, selection).await.ok()?.outcome?.ok()? {
-        Outcome::Listed { total, .. } => total,
-        Outcome::Found
-        | Outcome::Missing
-        | Outcome::Created { .. }
-        | Outcome::Updated { .. }
-        | Outcome::Deleted { .. }
-        | Outcome::Plain { .. } => None,
-    }
+    Ok(match engine.collect(operation, selection).await?.outcome.transpose()? {
+        Some(Outcome::Listed { total, .. }) => total,
+        Some(
+            Outcome::Found
+            | Outcome::Missing
+            | Outcome::Created { .. }
+            | Outcome::Updated { .. }
+            | Outcome::Deleted { .. }
+            | Outcome::Plain { .. },
+        )
+        | None => None,
+    })
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::load::{Understood, understand};
 use super::shutdown::Signals;
+use super::unreadable_tables::UnreadableTables;
 use super::watch::Watch;
 use super::{StartError, banner, connection, listen, seed};
 use crate::app::{App, Origin};
@@ -104,7 +105,9 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
     let identity = feed.id(i64::MAX).await.map_err(StartError::store)?;
     let front = front::Served::new(&app, engine.clone(), answers, &identity, streams.clone(), &config);
     let front = Front::new(front);
-    let router = router(&face, &front, &store, &metrics, &shutdown);
+    let unreadable = UnreadableTables::default();
+    let ready = ready_check(&store, &unreadable);
+    let router = router(&face, &front, ready, &metrics, &shutdown);
     let addresses: Vec<SocketAddr> =
         listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
     let ground = Ground {
@@ -125,7 +128,7 @@ pub async fn start(app: App, config: Config, registry: Registry) -> Result<Runni
         let addresses = addresses.clone();
         async move {
             tokio::select! {
-                () = banner::show(&app, &config, &engine, &addresses) => (),
+                () = banner::show(&app, &config, &engine, &addresses, &unreadable) => (),
                 () = shutdown.draining() => (),
             }
         }
@@ -324,21 +327,26 @@ pub(super) fn engine(understood: &Understood, registry: &Registry, feed: &Feed, 
     Engine::new(understood.model.clone(), registry.clone(), feed.clone(), limits)
 }
 
+/// Ready is whoever reaches the store and could read all of it at the start.
+fn ready_check(store: &Arc<Database>, unreadable: &UnreadableTables) -> health::Ready {
+    let (store, unreadable) = (store.clone(), unreadable.clone());
+    Arc::new(move || {
+        let (store, unreadable) = (store.clone(), unreadable.clone());
+        Box::pin(async move {
+            crate::engine::Store::ping(store.as_ref()).await.map_err(|error| error.to_string())?;
+            unreadable.check()
+        })
+    })
+}
+
 fn router(
     face: &Face,
     front: &Front,
-    store: &Arc<Database>,
+    ready: health::Ready,
     metrics: &Metrics,
     shutdown: &Shutdown,
 ) -> axum::Router {
-    let store = store.clone();
-    let ready = move || -> futures_util::future::BoxFuture<'static, Result<(), String>> {
-        let store = store.clone();
-        Box::pin(async move {
-            crate::engine::Store::ping(store.as_ref()).await.map_err(|error| error.to_string())
-        })
-    };
-    health::router(Arc::new(ready), shutdown)
+    health::router(ready, shutdown)
         .merge(faces::metrics::router(metrics))
         .merge(face.router())
         .merge(front.router())

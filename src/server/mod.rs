@@ -15,6 +15,7 @@ pub mod shutdown;
 mod start_error;
 mod stream;
 mod turn;
+mod unreadable_tables;
 mod watch;
 mod wire;
 

@@ -1,137 +1,185 @@
 //! Fills an empty store with the application's seed, all of it or nothing.
+//!
+//! As in an import, references and links may lead to records of any file, before or after: what leads to nothing is
+//! looked for once everything is there.
+
+use std::collections::HashSet;
 
 use crate::app::{App, Rows, SeedFile, SeedRecord, seed};
 use crate::engine::arguments::named_fields;
-use crate::engine::{
-    Answer, Done, Engine, ListAct, OnList, Operation, Outcome, Request, Row, Selection, answer_as,
-};
+use crate::engine::{Engine, ListAct, Long, OnList, Operation, Outcome, Selection, Step};
 use crate::error::{Error, Result};
 use crate::model::naming::nearest;
-use crate::model::{Diagnostic, FieldId, Kind, Model, TypeId, Value};
+use crate::model::{Diagnostic, Model, TypeId, Value};
+
+/// Records and values that are sent at once.
+const TOGETHER: usize = 500;
 
 /// Loads every record and every value of a plain list, or says which ones do not fit.
 pub async fn load(engine: &Engine, app: &App) -> Result<(), Vec<Diagnostic>> {
-    let mut operations = Vec::new();
-    let mut places = Vec::new();
-    for (record, file) in in_order(engine.model(), app)? {
-        let Rows::Records(rows) = &file.rows else { continue };
-        for row in rows {
-            operations.push(creation(engine.model(), record, row));
-            places.push((file, Element::Record(row)));
-        }
-    }
-    for file in &app.seed.files {
-        let Rows::Texts(values) = &file.rows else { continue };
-        for (index, value) in values.iter().enumerate() {
-            operations.push(Ok(addition(&file.collection, value)));
-            places.push((file, Element::Value(index)));
-        }
-    }
-    if operations.is_empty() {
+    let elements = elements(engine.model(), app)?;
+    if elements.is_empty() {
         return Ok(());
     }
-    let failures = run(engine, operations)
+    let failures = run(engine, &elements)
         .await
         .map_err(|error| vec![Diagnostic::in_file("seed", seed::CODE, error.to_string())])?;
     if failures.is_empty() {
         return Ok(());
     }
-    let complaint = |(number, error): &(usize, Error)| {
-        let (file, element) = &places[*number];
-        complaint(app, file, element, error)
-    };
-    Err(failures.iter().map(complaint).collect())
+    Err(failures.iter().map(|(number, why)| elements[*number].complaint(app, why)).collect())
 }
 
-/// What a line of a seed file stands for.
-enum Element<'a> {
-    Record(&'a SeedRecord),
+/// One record or value of a seed file.
+struct Element<'a> {
+    file: &'a SeedFile,
+    content: Content<'a>,
+}
+
+enum Content<'a> {
+    Record(TypeId, &'a SeedRecord),
     /// The value at this index of a plain list.
-    Value(usize),
+    Value(usize, &'a str),
 }
 
-fn complaint(app: &App, file: &SeedFile, element: &Element<'_>, error: &Error) -> Diagnostic {
-    match element {
-        Element::Record(row) => {
-            let source = app.others.iter().find(|source| source.name == file.name);
-            let text = source.map_or("", |source| &source.text);
-            let complaint = Diagnostic::in_file(&file.name, seed::CODE, error.to_string());
-            complaint.at(&file.name, text, row.span.clone())
-        }
-        Element::Value(index) => {
-            Diagnostic::in_file(&file.name, seed::CODE, format!("value {index}: {error}"))
-        }
-    }
-}
-
-/// All of the operations or none; gives those that failed, and why.
-async fn run(engine: &Engine, operations: Vec<Result<Operation>>) -> Result<Vec<(usize, Error)>> {
-    let request = Request { atomic: true, ..Request::new(Box::new(Failures::default())) };
-    match engine.run(operations, request).await? {
-        Done::Answered(answer) => Ok(answer_as::<Failures>(answer)?.0),
-        Done::Replayed(_) => Ok(Vec::new()),
-    }
-}
-
-/// The seed files with their types, a referenced type before those that refer to it.
-fn in_order<'a>(model: &Model, app: &'a App) -> Result<Vec<(TypeId, &'a SeedFile)>, Vec<Diagnostic>> {
-    let (mut waiting, mut unknown) = (Vec::new(), Vec::new());
+/// Everything that the files hold, in the order of their names.
+fn elements<'a>(model: &Model, app: &'a App) -> Result<Vec<Element<'a>>, Vec<Diagnostic>> {
+    let (mut elements, mut unknown) = (Vec::new(), Vec::new());
     for file in &app.seed.files {
-        match (model.record_at(&file.collection), &file.rows) {
-            (Some(record), _) => waiting.push((record, file)),
-            (None, Rows::Texts(_)) => {}
-            (None, Rows::Records(_)) => {
-                let message = format!("there is no collection `{}`", file.collection);
-                let mut mistake = Diagnostic::in_file(&file.name, seed::CODE, message);
-                let known = model.records.iter().map(|record| record.path.as_str());
-                mistake.help = nearest(&file.collection, known).map(|near| format!("did you mean `{near}`?"));
-                unknown.push(mistake);
+        match (&file.rows, model.record_at(&file.collection)) {
+            (Rows::Records(rows), Some(record)) => {
+                let content = |row| Element { file, content: Content::Record(record, row) };
+                elements.extend(rows.iter().map(content));
+            }
+            (Rows::Records(_), None) => unknown.push(no_collection(model, file)),
+            (Rows::Texts(values), _) => {
+                let content = |(index, value)| Element { file, content: Content::Value(index, value) };
+                elements.extend(values.iter().map(String::as_str).enumerate().map(content));
             }
         }
     }
-    if !unknown.is_empty() {
-        return Err(unknown);
-    }
-    let mut ordered: Vec<(TypeId, &SeedFile)> = Vec::new();
-    while !waiting.is_empty() {
-        let names: Vec<TypeId> = waiting.iter().map(|(record, _)| *record).collect();
-        let free = |(record, file): &(TypeId, &SeedFile)| {
-            !needs(model, *record, file).any(|other| other != *record && names.contains(&other))
-        };
-        // A circle of references has no beginning: then the files go in the order of their names.
-        let next = waiting.iter().position(free).unwrap_or(0);
-        ordered.push(waiting.remove(next));
-    }
-    Ok(ordered)
+    if unknown.is_empty() { Ok(elements) } else { Err(unknown) }
 }
 
-/// The types whose records must be there first: those it refers to, and those its file links to.
-fn needs(model: &Model, record: TypeId, file: &SeedFile) -> impl Iterator<Item = TypeId> {
-    let links = move |name: &str| match &file.rows {
-        Rows::Records(rows) => rows.iter().any(|row| row.fields.contains_key(name)),
-        Rows::Texts(_) => false,
-    };
-    model.record(record).fields.iter().filter_map(move |field| match &field.kind {
-        Kind::Reference { target, .. } => Some(*target),
-        Kind::Link { target, .. } => links(&field.input_name).then_some(*target),
-        Kind::Id
-        | Kind::Scalar(_)
-        | Kind::Enum(_)
-        | Kind::Embedded(_)
-        | Kind::List(_)
-        | Kind::Inverse { .. }
-        | Kind::Unstored => None,
-    })
+fn no_collection(model: &Model, file: &SeedFile) -> Diagnostic {
+    let message = format!("there is no collection `{}`", file.collection);
+    let mut mistake = Diagnostic::in_file(&file.name, seed::CODE, message);
+    let known = model.records.iter().map(|record| record.path.as_str());
+    mistake.help = nearest(&file.collection, known).map(|near| format!("did you mean `{near}`?"));
+    mistake
+}
+
+impl Element<'_> {
+    fn step(&self, model: &Model) -> Result<Step> {
+        match &self.content {
+            Content::Record(record, row) => creation(model, *record, row).map(Step::Do),
+            Content::Value(_, value) => Ok(Step::Do(addition(&self.file.collection, value))),
+        }
+    }
+
+    fn complaint(&self, app: &App, why: &str) -> Diagnostic {
+        match &self.content {
+            Content::Record(_, row) => {
+                let source = app.others.iter().find(|source| source.name == self.file.name);
+                let text = source.map_or("", |source| &source.text);
+                let complaint = Diagnostic::in_file(&self.file.name, seed::CODE, why);
+                complaint.at(&self.file.name, text, row.span.clone())
+            }
+            Content::Value(index, _) => {
+                Diagnostic::in_file(&self.file.name, seed::CODE, format!("value {index}: {why}"))
+            }
+        }
+    }
+}
+
+/// Elements that do not fit, by their number.
+type Failures = Vec<(usize, String)>;
+
+/// Brings in all of the elements or none; gives those that did not fit, and why.
+async fn run(engine: &Engine, elements: &[Element<'_>]) -> Result<Failures> {
+    let mut loading = Loading { engine, long: engine.begin().await?, made: Vec::new(), failures: Vec::new() };
+    let numbers: Vec<usize> = (0..elements.len()).collect();
+    // A batch is of one file: what is of one kind goes in few statements.
+    for of_file in numbers.chunk_by(|a, b| std::ptr::eq(elements[*a].file, elements[*b].file)) {
+        for batch in of_file.chunks(TOGETHER) {
+            loading.bring(elements, batch).await?;
+        }
+    }
+    loading.find_loose(elements).await?;
+    let Loading { long, mut failures, .. } = loading;
+    if failures.is_empty() {
+        long.commit().await?;
+    }
+    failures.sort();
+    Ok(failures)
+}
+
+struct Loading<'e> {
+    engine: &'e Engine,
+    long: Long<'e>,
+    /// The records that are in: type, id and number.
+    made: Vec<(TypeId, i64, usize)>,
+    failures: Failures,
+}
+
+impl Loading<'_> {
+    async fn bring(&mut self, elements: &[Element<'_>], batch: &[usize]) -> Result<()> {
+        let (mut numbers, mut steps) = (Vec::new(), Vec::new());
+        for number in batch {
+            match elements[*number].step(self.engine.model()) {
+                Ok(step) => {
+                    numbers.push(*number);
+                    steps.push(step);
+                }
+                Err(error) => self.failures.push((*number, error.to_string())),
+            }
+        }
+        for (number, outcome) in numbers.into_iter().zip(self.long.run(steps).await?) {
+            match (&elements[number].content, outcome) {
+                (Content::Record(record, _), Ok(Outcome::Created { id, .. })) => {
+                    self.made.push((*record, id, number));
+                }
+                (Content::Record(..) | Content::Value(..), Ok(_)) => {}
+                (_, Err(error)) => self.failures.push((number, error.to_string())),
+            }
+        }
+        Ok(())
+    }
+
+    /// Complains of records that refer to nothing, but not where what they refer to is in a seed and did not fit.
+    async fn find_loose(&mut self, elements: &[Element<'_>]) -> Result<()> {
+        let model = self.engine.model().clone();
+        let failed: HashSet<(TypeId, i64)> = self
+            .failures
+            .iter()
+            .filter_map(|(number, _)| match &elements[*number].content {
+                Content::Record(record, row) => Some((*record, row.fields.get("id")?.as_i64()?)),
+                Content::Value(..) => None,
+            })
+            .collect();
+        let mut made = std::mem::take(&mut self.made);
+        made.retain(|(record, ..)| model.leads_on(*record));
+        made.sort_unstable();
+        for some in made.chunk_by(|a, b| a.0 == b.0).flat_map(|same| same.chunks(TOGETHER)) {
+            let Some((record, ..)) = some.first().copied() else { continue };
+            let ids = some.iter().map(|(_, id, _)| *id).collect();
+            for end in self.long.loose_ends(record, ids).await? {
+                let (target, why) = end.told(&model, record);
+                if !failed.contains(&(target, end.missing)) {
+                    let from = some.iter().filter(|(_, id, _)| *id == end.id);
+                    self.failures.extend(from.map(|(_, _, number)| (*number, why.clone())));
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 fn creation(model: &Model, record: TypeId, row: &SeedRecord) -> Result<Operation> {
-    let mut object = row.fields.clone();
-    let id = match object.shift_remove("id") {
-        Some(id) => Some(seed_id(&id)?),
-        None => None,
-    };
-    let value = Value::from(serde_json::Value::Object(object));
-    let fields: Vec<(FieldId, Value)> = named_fields(model.record(record), value)?;
+    let mut fields = row.fields.clone().into_fields().unwrap_or_default();
+    let id = fields.iter().position(|(name, _)| name == "id").map(|place| fields.remove(place).1);
+    let id = id.map(|id| seed_id(&id)).transpose()?;
+    let fields = named_fields(model.record(record), Value::Object(fields))?;
     Ok(Operation::Create { record, id, fields, selection: Selection::default().into() })
 }
 
@@ -140,32 +188,7 @@ fn addition(list: &str, value: &str) -> Operation {
     Operation::Plain(OnList { list: list.into(), act })
 }
 
-fn seed_id(id: &serde_json::Value) -> Result<i64> {
-    let number = id.as_i64().or_else(|| id.as_str().and_then(|text| text.parse().ok()));
-    number
-        .filter(|id| *id > 0)
-        .ok_or_else(|| Error::invalid("id", "TYPE", "an id is a positive 64-bit integer"))
-}
-
-/// The operations that failed, and why; not those that were only undone with them.
-#[derive(Default)]
-struct Failures(Vec<(usize, Error)>);
-
-impl Answer for Failures {
-    fn row(&mut self, _plan: usize, _row: &dyn Row) {}
-
-    fn done(&mut self, plan: usize, outcome: Result<Outcome>) {
-        match outcome {
-            Ok(_) | Err(Error::Cancelled) => {}
-            Err(error) => self.0.push((plan, error)),
-        }
-    }
-
-    fn keep(&mut self) -> Option<Vec<u8>> {
-        None
-    }
-
-    fn reset(&mut self) {
-        self.0.clear();
-    }
+fn seed_id(id: &Value) -> Result<i64> {
+    let number = id.as_i64().filter(|id| *id > 0);
+    number.ok_or_else(|| Error::invalid("id", "TYPE", "an id is a positive 64-bit integer"))
 }

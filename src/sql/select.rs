@@ -2,7 +2,7 @@
 //!
 //! Parameters are numbered in the order of [`parameters`]; below the first level, the keys of the parents
 //! come before them. In the text, `t` is the record's table, `l` a link table, `p` a parent, and `o` the
-//! record's table again where `t` only chooses from it; `c` is the record that a cursor stands for.
+//! record's table again where `t` only chooses from it.
 
 use super::dialect::{Comparison, Dialect};
 use crate::engine::cursor::{Seen, Told};
@@ -171,7 +171,7 @@ impl Selects<'_> {
     pub fn list(self, record: TypeId, bounds: &Bounds, chosen: &Chosen) -> Result<Level> {
         let owner = self.model.record(record);
         let (names, columns, branches) = self.columns(owner, bounds, chosen)?;
-        let mut filter = Filter::new(self.dialect, owner);
+        let mut filter = Filter::new(self.dialect, owner, self.table(owner));
         filter.add(bounds);
         let mut sql = format!(
             "SELECT {} FROM {}{}",
@@ -189,7 +189,7 @@ impl Selects<'_> {
     /// How many records match; where they are counted up to a number only, one more than that is the last parameter.
     pub fn count(self, record: TypeId, bounds: &Bounds) -> Option<String> {
         let owner = self.model.record(record);
-        let mut filter = Filter::new(self.dialect, owner);
+        let mut filter = Filter::new(self.dialect, owner, self.table(owner));
         filter.add_conditions(&bounds.conditions);
         let from = format!("FROM {}{}", self.table(owner), filter.clause());
         match bounds.count {
@@ -210,7 +210,7 @@ impl Selects<'_> {
         let owner = self.model.record(source.record);
         let (names, columns, branches) = self.columns(owner, bounds, chosen)?;
         let (key, from) = (&source.key, &source.from);
-        let mut filter = Filter::new(self.dialect, owner);
+        let mut filter = Filter::new(self.dialect, owner, from.clone());
         let keys = filter.parameter();
         let sql = if is_sliced(bounds) {
             filter.terms.push(format!("{key} = p.value"));
@@ -358,13 +358,15 @@ fn is_nullable(field: &Field) -> bool {
 struct Filter<'m> {
     dialect: Dialect,
     owner: &'m RecordType,
+    /// Where the statement reads `t` from.
+    from: String,
     terms: Vec<String>,
     parameters: usize,
 }
 
 impl<'m> Filter<'m> {
-    fn new(dialect: Dialect, owner: &'m RecordType) -> Self {
-        Filter { dialect, owner, terms: Vec::new(), parameters: 0 }
+    fn new(dialect: Dialect, owner: &'m RecordType, from: String) -> Self {
+        Filter { dialect, owner, from, terms: Vec::new(), parameters: 0 }
     }
 
     fn parameter(&mut self) -> String {
@@ -393,16 +395,19 @@ impl<'m> Filter<'m> {
         }
     }
 
-    /// A long text of which only the beginning is told: as the record has it. Where that is gone or begins otherwise
-    /// by now, a value from which nothing is passed over; what begins alike comes again.
+    /// A long text of which only the beginning is told: as the record has it. Where that is gone, not in the list or
+    /// begins otherwise by now, a value from which nothing is passed over; what begins alike comes again. The record is
+    /// looked for in the list itself, with all its terms so far: a cursor of a client's own making must not tell where a
+    /// record is that the list does not show.
     fn continued(&self, order: &Order, beginning: &str, id: &str) -> String {
-        let table = self.dialect.quote(&self.owner.table);
-        let own = format!("c.{}", self.dialect.quote(&self.owner.field(order.field).column));
+        let own = column(self.dialect, self.owner.field(order.field));
         let end = self.dialect.last_beginning(beginning);
         let otherwise = if order.descending { &end } else { beginning };
+        let listed: String = self.terms.iter().map(|term| format!(" AND {term}")).collect();
         format!(
-            "COALESCE((SELECT {own} FROM {table} AS c WHERE c.\"id\" = {id} AND {own} >= {beginning} \
-             AND {own} <= {end}), {otherwise})"
+            "COALESCE((SELECT {own} FROM {} WHERE t.\"id\" = {id} AND {own} >= {beginning} \
+             AND {own} <= {end}{listed}), {otherwise})",
+            self.from
         )
     }
 

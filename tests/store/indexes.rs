@@ -46,7 +46,7 @@ fn lists_start_where_the_cursor_points() {
             }
             fn each_child(&self, _: usize, _: &mut dyn FnMut(&dyn Row)) {}
         }
-        Some(trefoil::engine::cursor::encode(&order, &At, 0))
+        Some(bench.cursor("User", &order, &At, 0))
     };
     let by_name = Listing { order, slice: Slice::First { first: 5, after }, ..Listing::default() };
     let way = way(&bench, bench.list("User", by_name, "id"));

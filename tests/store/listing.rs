@@ -1,7 +1,7 @@
 //! Lists: conditions, order, pages and cursors, exact for every kind of value and with nulls last.
 
 use proptest::prelude::*;
-use trefoil::engine::{Slice, cursor};
+use trefoil::engine::Slice;
 
 use super::*;
 
@@ -27,7 +27,7 @@ async fn people(bench: &Bench) {
         let mut fields = vec![("name", text(name)), ("big", int(i64::MAX - name.len() as i64))];
         fields.extend(balance.map(|balance| ("balance", text(balance))));
         fields.extend(age.map(|age| ("age", int(age))));
-        fields.extend(score.map(|score| ("score", Value::Number(score.into()))));
+        fields.extend(score.map(|score| ("score", Value::number(score).expect("a number"))));
         bench.make("User", &fields).await;
     }
 }
@@ -56,7 +56,7 @@ async fn order_is_exact_with_nulls_last_both_ways(bench: Bench) {
 
 async fn conditions_compare_exactly(bench: Bench) {
     people(&bench).await;
-    let number = |text: &str| Value::Number(text.into());
+    let number = |text: &str| Value::number(text).expect("a number");
     let list = |items: &[Value]| Value::List(items.to_vec());
     for (field, op, value, expected) in [
         ("balance", Op::Eq, text("10.00"), "1"),
@@ -156,7 +156,7 @@ async fn paged(bench: &Bench, record: &str, order: &[Order], first: i64) -> Vec<
         assert!(rows.len() as i64 <= first && (!more || rows.len() as i64 == first));
         all.extend(rows.iter().map(|row| row.cells[0].clone()));
         let Some(last) = rows.last().filter(|_| more) else { return all };
-        let place = cursor::encode(order, &Shown(last), 1);
+        let place = bench.cursor(record, order, &Shown(last), 1);
         assert!(place.len() < 1_500 * (1 + order.len()), "{place}");
         after = Some(place);
     }
@@ -185,7 +185,7 @@ async fn a_cursor_stays_short_however_long_the_text(bench: Bench) {
         }
         // What the cursor stands for changes or goes away: what comes after it still comes.
         let (_, rows) = bench.one(by_cursor(&bench, "Thing", &order, 4, None)).await.unwrap();
-        let after = Some(cursor::encode(&order, &Shown(&rows[3]), 1));
+        let after = Some(bench.cursor("Thing", &order, &Shown(&rows[3]), 1));
         let Stored::Int(id) = rows[3].cells[0] else { panic!("no id") };
         let Stored::Text(label) = &rows[3].cells
             [1 + order.iter().position(|by| by.field == bench.field("Thing", "label")).unwrap()]
@@ -204,7 +204,7 @@ async fn a_cursor_stays_short_however_long_the_text(bench: Bench) {
     }
     let order = bench.order("Thing", &["label"]);
     let (_, rows) = bench.one(by_cursor(&bench, "Thing", &order, 4, None)).await.unwrap();
-    let after = Some(cursor::encode(&order, &Shown(&rows[3]), 1));
+    let after = Some(bench.cursor("Thing", &order, &Shown(&rows[3]), 1));
     let Stored::Int(id) = rows[3].cells[0] else { panic!("no id") };
     bench.one(bench.delete("Thing", id, "id")).await.unwrap();
     assert_eq!(bench.rows(by_cursor(&bench, "Thing", &order, 100, after)).await.len(), 10 - 1);
@@ -235,7 +235,7 @@ async fn is_the_whole_list(bench: &Bench, (people, order, first): &Sorted) {
         let mut fields = vec![("name", text(&(name % 4).to_string()))];
         fields.push(("price", text(prices[price.unsigned_abs() as usize % 5])));
         fields.extend(age.map(|age| ("age", int(i64::from(age % 3)))));
-        fields.extend(score.map(|score| ("score", Value::Number(format!("{}", f64::from(score % 3) / 3.0)))));
+        fields.extend(score.map(|score| ("score", Value::from(f64::from(score % 3) / 3.0))));
         fields.extend((nick % 2 == 0).then(|| ("nick", text(&i.to_string()))));
         bench.create("User", &fields, "id")
     });

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed, as it should")]
 
 mod cancelling;
+mod cursors;
 mod failing;
 mod indexes;
 mod keys;
@@ -18,6 +19,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use tempfile::TempDir;
+use trefoil::engine::cursor::CursorFormat;
 use trefoil::engine::{
     Absent, Answer, Cancel, Child, Condition, Count, Done, Job, Key, Listing, Op, Operation, Order, Outcome,
     Plan, Row, Selection, Store,
@@ -266,6 +268,10 @@ impl Bench {
             Order { field: self.field(record, name), descending: word.starts_with('-') }
         };
         words.iter().map(order).collect()
+    }
+
+    fn cursor(&self, record: &str, order: &[Order], row: &dyn Row, first: usize) -> String {
+        CursorFormat::of(self.record(record).1, order).encode(row, first)
     }
 
     fn condition(&self, record: &str, field: &str, op: Op, value: Value) -> Condition {

@@ -1,6 +1,6 @@
 //! What pages ask of the store: counts that end, parts of plain lists, and long lists that cost what short ones do.
 
-use trefoil::engine::{ListAct, OnList, Slice, cursor};
+use trefoil::engine::{ListAct, OnList, Slice};
 use trefoil::model::Cell;
 use trefoil::sql::compile::{Program, compile};
 use trefoil::sql::dialect::Dialect;
@@ -162,7 +162,7 @@ async fn a_page_of_a_long_list_costs_what_one_of_a_short_list_does() {
     let page = |bench: &Bench, filtered: bool, order: &[&str], after: Option<After>| {
         let order = bench.order("User", order);
         // Without an order a cursor is the id alone.
-        let after = after.map(|after| cursor::encode(&order, &after, usize::from(order.is_empty())));
+        let after = after.map(|after| bench.cursor("User", &order, &after, usize::from(order.is_empty())));
         let name = bench.condition("User", "name", Op::Eq, text("n0000007"));
         Listing {
             conditions: if filtered { vec![name] } else { Vec::new() },

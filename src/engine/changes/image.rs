@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value as Json;
-
-use crate::model::{Cell, Stored};
+use crate::model::{Cell, Stored, Value};
 
 /// A record's columns by name.
 pub type Image = Arc<Vec<(String, Stored)>>;
@@ -13,25 +11,32 @@ pub type Image = Arc<Vec<(String, Stored)>>;
 /// nothing.
 pub fn image(text: &str) -> Image {
     match serde_json::from_str(text) {
-        Ok(Json::Object(members)) => {
+        Ok(Value::Object(members)) => {
             Arc::new(members.into_iter().map(|(name, value)| (name, stored(value))).collect())
         }
-        Ok(Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) | Json::Array(_)) | Err(_) => {
-            Arc::default()
-        }
+        Ok(
+            Value::Null
+            | Value::Bool(_)
+            | Value::Int(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::List(_),
+        )
+        | Err(_) => Arc::default(),
     }
 }
 
-fn stored(value: Json) -> Stored {
+fn stored(value: Value) -> Stored {
     match value {
-        Json::Null => Stored::Null,
-        Json::Bool(flag) => Stored::Int(flag.into()),
-        Json::Number(number) => match number.as_i64() {
-            Some(integer) => Stored::Int(integer),
-            None => number.as_f64().map_or(Stored::Null, Stored::Real),
-        },
-        Json::String(text) => Stored::Text(text),
-        nested @ (Json::Array(_) | Json::Object(_)) => Stored::Text(nested.to_string()),
+        Value::Null => Stored::Null,
+        Value::Bool(flag) => Stored::Int(flag.into()),
+        Value::Int(integer) => Stored::Int(integer),
+        Value::Number(number) => {
+            let float = number.parse().ok().filter(|float: &f64| float.is_finite());
+            float.map_or(Stored::Null, Stored::Real)
+        }
+        Value::String(text) => Stored::Text(text),
+        nested @ (Value::List(_) | Value::Object(_)) => Stored::Text(nested.to_json().to_string()),
     }
 }
 
@@ -74,6 +79,9 @@ mod tests {
                 Cell::Null,
             ]
         );
+        let nested = super::image(r#"{"j":{"$serde_json::private::Number":"x"},"t":"y"}"#);
+        assert_eq!(cell_of(&nested, "j"), Cell::Text(r#"{"$serde_json::private::Number":"x"}"#));
+        assert_eq!(cell_of(&nested, "t"), Cell::Text("y"));
         for odd in ["", "null", "[1]", "{"] {
             assert!(super::image(odd).is_empty(), "{odd}");
         }

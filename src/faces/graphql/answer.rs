@@ -11,9 +11,10 @@ use super::failure::{self, Failure};
 use super::path::{At, Path};
 use super::plan::{BuiltinRoot, Does, Plan, Root, Shape};
 use super::write::{Writer, Wrote};
-use crate::engine::{Answer, Operation, Order, Outcome, Row, Slice, Verb, cursor};
+use crate::engine::cursor::CursorFormat;
+use crate::engine::{Answer, Operation, Outcome, Row, Slice, Verb};
 use crate::error::{Error, Missing, Result};
-use crate::model::json;
+use crate::model::{Model, json};
 
 const HEAD: &[u8] = b"{\"data\":{";
 
@@ -47,7 +48,7 @@ pub struct Running {
     root: usize,
     /// The record that an update or a deletion names.
     id: Option<i64>,
-    order: Vec<Order>,
+    cursors: Option<CursorFormat>,
     previous: bool,
     /// Its end was told before the store began.
     refused: bool,
@@ -74,11 +75,12 @@ struct Saved {
 }
 
 impl Running {
-    pub fn new(root: usize, operation: &Result<Operation>) -> Running {
-        let mut running = Running { root, id: None, order: Vec::new(), previous: false, refused: false };
+    pub fn new(model: &Model, root: usize, operation: &Result<Operation>) -> Running {
+        let mut running = Running { root, id: None, cursors: None, previous: false, refused: false };
         match operation {
-            Ok(Operation::List { listing, .. }) => {
-                running.order.clone_from(&listing.order);
+            Ok(Operation::List { record, listing, .. }) => {
+                let format = || CursorFormat::of(model.record(*record), &listing.order);
+                running.cursors = listing.cursors.then(format);
                 running.previous = follows(&listing.slice);
             }
             Ok(Operation::Update { id, .. } | Operation::Delete { id, .. }) => running.id = Some(*id),
@@ -166,7 +168,8 @@ impl Answering {
             }
             Shape::Connection(connection) => {
                 let own = connection.reads.columns.len();
-                let cursor = connection.cursors.then(|| cursor::encode(&running.order, cells, own));
+                let format = running.cursors.as_ref().filter(|_| connection.cursors);
+                let cursor = format.map(|format| format.encode(cells, own));
                 open.gathering.row(connection, cursor, &path, node);
             }
             Shape::List(..) | Shape::Id | Shape::Boolean => {}

@@ -31,9 +31,8 @@ fn integer(out: &mut Vec<u8>, value: &Value) -> Result<(), String> {
     let number = match value {
         Value::Bool(flag) => f64::from(u8::from(*flag)),
         Value::Int(number) => *number as f64,
-        Value::Number(text) | Value::String(text) => {
-            number(text).ok_or_else(|| format!("Int cannot represent non-integer value: {}", show(value)))?
-        }
+        Value::Number(_) | Value::String(_) => readable(value)
+            .ok_or_else(|| format!("Int cannot represent non-integer value: {}", show(value)))?,
         Value::Null | Value::List(_) | Value::Object(_) => f64::NAN,
     };
     if number.fract() != 0.0 || number.is_nan() {
@@ -50,7 +49,7 @@ fn float(out: &mut Vec<u8>, value: &Value) -> Result<(), String> {
     let text = match value {
         Value::Bool(flag) => u8::from(*flag).to_string(),
         Value::Int(number) => number.to_string(),
-        Value::Number(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
         Value::String(text) => match number(text) {
             Some(number) => serde_json::Value::from(number).to_string(),
             None => return Err(format!("Float cannot represent non numeric value: {}", show(value))),
@@ -61,6 +60,14 @@ fn float(out: &mut Vec<u8>, value: &Value) -> Result<(), String> {
     };
     out.extend_from_slice(text.as_bytes());
     Ok(())
+}
+
+fn readable(value: &Value) -> Option<f64> {
+    match value {
+        Value::Number(text) => number(text),
+        Value::String(text) => number(text),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::List(_) | Value::Object(_) => None,
+    }
 }
 
 /// A number as JavaScript reads text, the common forms of it.

@@ -112,7 +112,7 @@ impl Execution<'_> {
         let operations = roots.filter_map(|(position, root)| match &root.does {
             Does::Builtin(builtin) => {
                 let operation = self.operation(builtin);
-                let running = Running::new(position, &operation);
+                let running = Running::new(self.engine.model(), position, &operation);
                 Some((operation, running))
             }
             Does::Typename(_) | Does::Introspection { .. } | Does::Registered { .. } | Does::Missing(_) => {

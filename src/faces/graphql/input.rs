@@ -218,8 +218,8 @@ impl Reader<'_> {
         match value {
             ast::Value::Null => Input::Constant(Value::Null),
             ast::Value::Boolean(flag) => Input::Constant(Value::Bool(*flag)),
-            ast::Value::Int(number) => Input::Constant(self::number(number.as_str())),
-            ast::Value::Float(number) => Input::Constant(self::number(number.as_str())),
+            ast::Value::Int(digits) => number(digits.as_str()),
+            ast::Value::Float(digits) => number(digits.as_str()),
             ast::Value::String(text) => Input::Constant(Value::String(text.clone())),
             ast::Value::Enum(name) => Input::Constant(Value::String(name.to_string())),
             ast::Value::Variable(name) => self.variable(name),
@@ -246,11 +246,9 @@ impl Reader<'_> {
     }
 }
 
-pub fn number(text: &str) -> Value {
-    match text.parse() {
-        Ok(integer) => Value::Int(integer),
-        Err(_) => Value::Number(text.to_owned()),
-    }
+/// The grammar of numbers is that of JSON.
+fn number(digits: &str) -> Input {
+    Input::Constant(Value::number(digits).unwrap_or(Value::Null))
 }
 
 /// Constant as a whole when all its parts are.

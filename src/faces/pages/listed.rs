@@ -14,7 +14,8 @@ use super::table::{Columns, caption};
 use super::view::{Download, Empty, Head, Link, List, Pager, Table, TableRow};
 use super::ways::About;
 use super::words::MOST_COUNTED;
-use crate::engine::{OwnedRow, Slice, cursor};
+use crate::engine::cursor::CursorFormat;
+use crate::engine::{OwnedRow, Slice};
 use crate::faces::problem::Problem;
 use crate::faces::resources::ask::Ask;
 
@@ -171,7 +172,9 @@ impl Listed<'_> {
         let (page, order) = (query.page, &query.listing.order);
         let last = found.rows.last().filter(|_| found.more);
         let next = last.map(|row| {
-            let after = cursor::encode(order, row, row.cells.len() - order.len() - 1);
+            let record = self.ask.site.engine.model().record(self.place.record);
+            let format = CursorFormat::of(record, order);
+            let after = format.encode(row, row.cells.len() - order.len() - 1);
             let on = query.numbered().map(|page| ("page", page.saturating_add(1).to_string()));
             let on: Vec<_> = on.into_iter().chain([("after", after)]).collect();
             query.elsewhere(path, &on)

@@ -76,7 +76,8 @@ impl Dice {
             Scalar::String | Scalar::Id => self.text(),
             Scalar::Int => Value::Int(self.roll(1 << 31) as i64 - (1 << 30)),
             Scalar::Long => Value::Int((self.roll(1 << 31) << 31) as i64 - (1 << 60)),
-            Scalar::Float => Value::Number(format!("{}e{}", self.roll(1000), self.roll(40) as i64 - 20)),
+            Scalar::Float => Value::number(&format!("{}e{}", self.roll(1000), self.roll(40) as i64 - 20))
+                .expect("a number"),
             Scalar::Boolean => Value::Bool(self.roll(2) == 0),
             Scalar::Decimal => Value::String(format!("-{}.{}0", self.roll(1 << 30), self.roll(1000))),
             Scalar::Date => Value::String(format!("{:04}-12-3{}", 1 + self.roll(9999), self.roll(2))),
@@ -86,7 +87,7 @@ impl Dice {
             Scalar::Email => Value::from("name+tag@example.com"),
             Scalar::Json => match self.roll(5) {
                 0 => self.text(),
-                1 => Value::List(vec![Value::Null, self.text(), Value::Number("1.10".into())]),
+                1 => Value::List(vec![Value::Null, self.text(), Value::number("1.10").expect("a number")]),
                 2 => Value::Object(vec![("a b".into(), self.text()), ("".into(), Value::List(vec![]))]),
                 3 => Value::Bool(false),
                 _ => Value::Int(7),

@@ -4,7 +4,7 @@ use super::look::PART;
 use super::view::{Labelled, Shown};
 use super::words::cut;
 use crate::faces::resources::pairs::encoded;
-use crate::model::{Cell, Field, Item, Kind, Model, Rule, Scalar, json, naming};
+use crate::model::{Cell, Field, Item, Kind, Model, Rule, Scalar, Value, json, naming};
 
 /// How much of a value is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,8 +38,7 @@ pub fn shown(model: &Model, field: &Field, cell: Cell<'_>, room: Room) -> Shown 
 }
 
 /// A value in the form that every face shows it in.
-fn of_json(model: &Model, kind: &Kind, value: &serde_json::Value, room: Room, depth: usize) -> Shown {
-    use serde_json::Value;
+fn of_json(model: &Model, kind: &Kind, value: &Value, room: Room, depth: usize) -> Shown {
     match (kind, value) {
         (Kind::Scalar(Scalar::Json), value) => Shown::Json { text: laid_out(value) },
         (_, Value::Null) => Shown::Nothing,
@@ -49,8 +48,8 @@ fn of_json(model: &Model, kind: &Kind, value: &serde_json::Value, room: Room, de
         (Kind::Scalar(scalar), value) => scalar_shown(*scalar, value, room),
         (Kind::Enum(name), Value::String(text)) => choice(model, name, text),
         (Kind::Id | Kind::Reference { .. }, Value::String(text)) => Shown::Code { text: text.clone() },
-        (Kind::List(item), Value::Array(items)) => list(model, item, items, room, depth),
-        (Kind::Embedded(name), Value::Object(object)) => embedded(model, name, object, room, depth),
+        (Kind::List(item), Value::List(items)) => list(model, item, items, room, depth),
+        (Kind::Embedded(name), Value::Object(_)) => embedded(model, name, value, room, depth),
         (
             Kind::Id
             | Kind::Enum(_)
@@ -65,10 +64,10 @@ fn of_json(model: &Model, kind: &Kind, value: &serde_json::Value, room: Room, de
     }
 }
 
-fn scalar_shown(scalar: Scalar, value: &serde_json::Value, room: Room) -> Shown {
-    use serde_json::Value;
+fn scalar_shown(scalar: Scalar, value: &Value, room: Room) -> Shown {
     match (scalar, value) {
         (Scalar::Boolean, Value::Bool(yes)) => Shown::Truth { yes: *yes },
+        (Scalar::Int | Scalar::Float, Value::Int(number)) => Shown::Number { text: number.to_string() },
         (Scalar::Int | Scalar::Float, Value::Number(number)) => Shown::Number { text: number.to_string() },
         (Scalar::Long | Scalar::Decimal, Value::String(text)) => Shown::Number { text: text.clone() },
         (Scalar::String, Value::String(text)) => prose(text, room),
@@ -136,29 +135,23 @@ fn choice(model: &Model, name: &str, text: &str) -> Shown {
     Shown::Choice { text: naming::label(text), tone }
 }
 
-fn list(model: &Model, item: &Item, items: &[serde_json::Value], room: Room, depth: usize) -> Shown {
+fn list(model: &Model, item: &Item, items: &[Value], room: Room, depth: usize) -> Shown {
     let items = items.iter().map(|value| of_json(model, &item.kind, value, room, depth + 1));
     Shown::List { items: items.collect() }
 }
 
-fn embedded(
-    model: &Model,
-    name: &str,
-    object: &serde_json::Map<String, serde_json::Value>,
-    room: Room,
-    depth: usize,
-) -> Shown {
+fn embedded(model: &Model, name: &str, object: &Value, room: Room, depth: usize) -> Shown {
     let fields = model.embedded.get(name).map_or(&[][..], |known| &known.fields);
     let fields = fields.iter().map(|field| {
-        let value = object.get(&field.name).unwrap_or(&serde_json::Value::Null);
+        let value = object.get(&field.name).unwrap_or(&Value::Null);
         let value = of_json(model, &field.kind, value, room, depth + 1);
         Labelled { label: naming::label(&field.name), value }
     });
     Shown::Object { fields: fields.collect() }
 }
 
-fn laid_out(value: &serde_json::Value) -> String {
-    serde_json::to_string_pretty(value).unwrap_or_else(|_| value.to_string())
+fn laid_out(value: &Value) -> String {
+    serde_json::to_string_pretty(&value.to_json()).unwrap_or_default()
 }
 
 fn time(datetime: &str, text: Option<String>) -> Shown {

@@ -93,7 +93,7 @@ fn plain(value: &Value) -> String {
         Value::Null => String::new(),
         Value::Bool(flag) => flag.to_string(),
         Value::Int(number) => number.to_string(),
-        Value::Number(digits) => digits.clone(),
+        Value::Number(number) => number.to_string(),
         Value::String(text) => text.clone(),
         Value::List(_) | Value::Object(_) => json(value),
     }
@@ -110,7 +110,7 @@ fn to_json(value: &Value) -> Json {
         Value::Bool(flag) => Json::Bool(*flag),
         Value::Int(number) => Json::from(*number),
         // Digits survive: numbers are kept as they were written.
-        Value::Number(digits) => serde_json::from_str(digits).unwrap_or_else(|_| Json::from(digits.as_str())),
+        Value::Number(number) => number.to_json(),
         Value::String(text) => Json::from(text.as_str()),
         Value::List(items) => items.iter().map(to_json).collect(),
         Value::Object(fields) => {

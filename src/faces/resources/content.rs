@@ -136,7 +136,7 @@ impl Place {
 
 /// Digits of numbers survive as they were written; of a key that is given twice, the last one counts.
 fn parsed(text: &str) -> Result<Value, serde_json::Error> {
-    serde_json::from_str::<serde_json::Value>(text).map(Value::from)
+    serde_json::from_str(text)
 }
 
 /// One record a line; blank lines count but say nothing.
@@ -166,11 +166,14 @@ pub fn as_sent(record: &RecordType, bytes: &[u8], mut problem: Problem) -> Probl
     if problem.violations.is_empty() || problem.about != About::Body {
         return problem;
     }
-    let Ok(sent) = serde_json::from_slice::<serde_json::Value>(bytes) else { return problem };
+    let Ok(sent) = serde_json::from_slice::<Value>(bytes) else { return problem };
     for violation in &mut problem.violations {
         let (object, name) = match violation.path.as_mut_slice() {
             [Segment::Field(name), ..] => (&sent, name),
-            [Segment::Index(number), Segment::Field(name), ..] => (&sent[*number], name),
+            [Segment::Index(number), Segment::Field(name), ..] => {
+                let Some(element) = sent.as_list().and_then(|items| items.get(*number)) else { continue };
+                (element, name)
+            }
             [] | [Segment::Index(_), ..] => continue,
         };
         let field = record.fields.iter().find(|field| field.input_name == *name);

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::shape::Shape;
-use crate::engine::{Answer, Order, Outcome, Row, cursor};
+use crate::engine::cursor::CursorFormat;
+use crate::engine::{Answer, Outcome, Row};
 use crate::error::{Error, Result};
 use crate::model::Cell;
 
@@ -32,8 +33,8 @@ pub struct Rows {
     form: Form,
     /// Rows of earlier operations only prove that something is there.
     from: usize,
-    /// The order of the list, where the last row's cursor is wanted.
-    cursors: Option<Vec<Order>>,
+    /// Where the last row's cursor is wanted.
+    cursors: Option<CursorFormat>,
     /// There is a part before this one.
     continued: bool,
     out: Vec<u8>,
@@ -82,8 +83,8 @@ impl Rows {
     }
 
     /// Each row has what a cursor is made of.
-    pub fn cursors(self, order: &[Order]) -> Rows {
-        Rows { cursors: Some(order.to_vec()), ..self }
+    pub fn cursors(self, format: CursorFormat) -> Rows {
+        Rows { cursors: Some(format), ..self }
     }
 
     /// Remembers the id and version of each row of a list that has cursors and no order but that of ids.
@@ -150,8 +151,8 @@ impl Answer for Rows {
         {
             noted.push((id, version));
         }
-        if let Some(order) = &self.cursors {
-            self.last = Some(cursor::encode(order, row, self.shape.width()));
+        if let Some(format) = &self.cursors {
+            self.last = Some(format.encode(row, self.shape.width()));
         }
     }
 

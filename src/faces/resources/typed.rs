@@ -9,14 +9,14 @@ use crate::model::{Field, Item, Kind, Model, Scalar, Value};
 pub fn value(kind: &Kind, text: &str) -> Value {
     let plain = || Value::String(text.to_owned());
     match kind {
-        Kind::Scalar(Scalar::Int | Scalar::Float) => number(text).unwrap_or_else(plain),
+        Kind::Scalar(Scalar::Int | Scalar::Float) => Value::number(text.trim_ascii()).unwrap_or_else(plain),
         Kind::Scalar(Scalar::Boolean) => match text {
             "true" | "on" => Value::Bool(true),
             "false" => Value::Bool(false),
             _ => plain(),
         },
         Kind::Scalar(Scalar::Json) | Kind::Embedded(_) => {
-            serde_json::from_str::<serde_json::Value>(text).map_or_else(|_| plain(), Value::from)
+            serde_json::from_str(text).unwrap_or_else(|_| plain())
         }
         Kind::Scalar(
             Scalar::String
@@ -37,11 +37,6 @@ pub fn value(kind: &Kind, text: &str) -> Value {
         | Kind::Link { .. }
         | Kind::Unstored => plain(),
     }
-}
-
-fn number(text: &str) -> Option<Value> {
-    let number: serde_json::Number = serde_json::from_str(text).ok()?;
-    Some(Value::from(serde_json::Value::Number(number)))
 }
 
 /// The name below a list whose control holds all of it as JSON.
@@ -99,7 +94,7 @@ impl<'m> Reader<'m> {
         if text.trim().is_empty() {
             return Value::Null;
         }
-        serde_json::from_str::<serde_json::Value>(text).map(Value::from).unwrap_or_else(|_| {
+        serde_json::from_str(text).unwrap_or_else(|_| {
             let message = format!("{} must be JSON, such as {{\"key\": [1, \"text\"]}}", label(&field.name));
             self.violations.push(Violation { path: self.path.clone(), code: "JSON", message });
             Value::Null
@@ -216,7 +211,7 @@ mod tests {
         let of = |scalar, text| value(&Kind::Scalar(scalar), text);
         assert_eq!(of(Scalar::Int, "7"), Value::Int(7));
         assert_eq!(of(Scalar::Int, "-07"), Value::from("-07"));
-        assert_eq!(of(Scalar::Float, "1.50"), Value::Number("1.50".into()));
+        assert_eq!(Some(of(Scalar::Float, "1.50")), Value::number("1.50"));
         assert_eq!(of(Scalar::Float, "NaN"), Value::from("NaN"));
         assert_eq!(of(Scalar::Boolean, "true"), Value::Bool(true));
         assert_eq!(of(Scalar::Boolean, "yes"), Value::from("yes"));

@@ -93,7 +93,7 @@ mod tests {
             (r#"[1,2]"#, r#"{"a":"b","c":null}"#, r#"{"a":"b"}"#),
             (r#"{}"#, r#"{"a":{"bb":{"ccc":null}}}"#, r#"{"a":{"bb":{}}}"#),
         ];
-        let value = |text: &str| Value::from(serde_json::from_str::<serde_json::Value>(text).unwrap());
+        let value = |text: &str| serde_json::from_str::<Value>(text).unwrap();
         for (target, patch, expected) in table {
             assert_eq!(patched(value(target), value(patch)), value(expected), "{target} {patch}");
         }

@@ -10,6 +10,7 @@ use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, HeaderName, LINK};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::events::Streams;
+use crate::engine::cursor::CursorFormat;
 use crate::engine::{Condition, Count, Engine, Listing, Operation, Outcome, Selection, Slice};
 use crate::error::{Error, Result};
 use crate::faces::answers::Made;
@@ -223,8 +224,8 @@ impl Reading {
     /// The part that the listing asks for now; `above` is asked with the first.
     async fn part(&self, above: Option<Operation>, continued: bool) -> Result<(Read, Vec<Outcome>)> {
         let from = usize::from(above.is_some());
-        let rows =
-            Rows::new(&self.shape, self.form).from(from).cursors(&self.listing.order).continued(continued);
+        let format = CursorFormat::of(self.engine.model().record(self.record), &self.listing.order);
+        let rows = Rows::new(&self.shape, self.form).from(from).cursors(format).continued(continued);
         let selection = self.shape.selection.clone();
         let list = Operation::List { record: self.record, listing: self.listing.clone(), selection };
         look(&self.engine, above.into_iter().chain([list]).collect(), rows).await

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use crate::engine::cursor::CursorFormat;
 use crate::engine::{Change, Deed, Engine, Feed, Listing, Operation, Outcome, Slice};
 use crate::error::Result;
 use crate::faces::resources::ask::look;
@@ -44,7 +45,8 @@ impl Snapshot {
         let slice = Slice::First { first: PART, after };
         let listing = Listing { slice, cursors: true, ..Listing::default() };
         let list = Operation::List { record: self.record, listing, selection: self.shape.selection.clone() };
-        let rows = Rows::new(&self.shape, Form::Events).cursors(&[]).noting();
+        let format = CursorFormat::of(self.engine.model().record(self.record), &[]);
+        let rows = Rows::new(&self.shape, Form::Events).cursors(format).noting();
         let (read, outcomes) = look(&self.engine, vec![list], rows).await?;
         let more = matches!(outcomes.last(), Some(Outcome::Listed { more: true, .. }));
         let first = self.parts.last().map_or(i64::MIN, |(last, _)| *last);

@@ -162,7 +162,7 @@ fn as_text(value: &Value) -> Value {
     match value {
         Value::Bool(flag) => Value::String(flag.to_string()),
         Value::Int(number) => Value::String(number.to_string()),
-        Value::Number(digits) => Value::String(digits.clone()),
+        Value::Number(digits) => Value::String(digits.to_string()),
         Value::Null | Value::String(_) | Value::List(_) | Value::Object(_) => value.clone(),
     }
 }
@@ -170,9 +170,9 @@ fn as_text(value: &Value) -> Value {
 /// Text that spells a number or a truth value.
 fn as_literal(value: &Value) -> Value {
     match value {
-        Value::String(text) => match serde_json::from_str(text) {
-            Ok(json @ (serde_json::Value::Bool(_) | serde_json::Value::Number(_))) => Value::from(json),
-            Ok(_) | Err(_) => value.clone(),
+        Value::String(text) => match json(text) {
+            Some(literal @ (Value::Bool(_) | Value::Int(_) | Value::Number(_))) => literal,
+            Some(Value::Null | Value::String(_) | Value::List(_) | Value::Object(_)) | None => value.clone(),
         },
         Value::Number(digits) => decimal::to_i64(digits).map_or_else(|| value.clone(), Value::Int),
         Value::Null | Value::Bool(_) | Value::Int(_) | Value::List(_) | Value::Object(_) => value.clone(),
@@ -180,13 +180,14 @@ fn as_literal(value: &Value) -> Value {
 }
 
 fn number_value(digits: &str) -> Value {
-    digits.parse().map_or_else(|_| Value::Number(digits.to_owned()), Value::Int)
+    Value::number(digits).unwrap_or_else(|| Value::from(digits))
 }
 
 fn same_number(a: &str, b: &Value) -> bool {
     let b = match b {
         Value::Int(number) => number.to_string(),
-        Value::Number(text) | Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        Value::String(text) => text.clone(),
         Value::Null | Value::Bool(_) | Value::List(_) | Value::Object(_) => return false,
     };
     match (decimal::normalise(a), decimal::normalise(&b)) {
@@ -206,7 +207,7 @@ fn shown_time(text: &str) -> String {
 }
 
 fn json(text: &str) -> Option<Value> {
-    serde_json::from_str::<serde_json::Value>(text).ok().map(Value::from)
+    serde_json::from_str(text).ok()
 }
 
 fn scalar(name: &str) -> Form {

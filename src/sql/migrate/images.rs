@@ -8,7 +8,7 @@ use super::host::{Host, each_page};
 use super::pair::{Pairs, TablePair};
 use super::passage::{Passage, changes_values, default};
 use super::shape::Form;
-use crate::model::{Model, Stored};
+use crate::model::{Model, Stored, Value};
 
 /// Sets types aside that are gone and rewrites the images of the others where their columns changed.
 pub fn follow(host: &dyn Host, model: &Model, pairs: &Pairs<'_>) -> Result<(), MigrateError> {
@@ -49,7 +49,9 @@ fn rewrite(
     each_page(host, &query, "number", |rows| {
         // What is no JSON object was not written by a trigger of ours.
         let renewed = rows.iter().filter_map(|row| match row.as_slice() {
-            [Stored::Int(number), Stored::Text(image)] => match serde_json::from_str(image) {
+            [Stored::Int(number), Stored::Text(image)] => match serde_json::from_str::<Value>(image)
+                .map(|image| image.to_json())
+            {
                 Ok(Json::Object(image)) => Some((*number, Json::Object(renewal.renew(image)).to_string())),
                 Ok(_) | Err(_) => None,
             },
