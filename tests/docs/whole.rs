@@ -19,6 +19,7 @@ const RUN: &[(&str, &[&str])] = &[
     ("docs/schema.md", &["graphqls"]),
     ("docs/storage.md", &["console"]),
     ("docs/subscriptions-clients.md", &["js"]),
+    ("docs/tutorial.md", &["console", "graphqls", "text"]),
 ];
 
 #[test]
