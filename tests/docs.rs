@@ -360,6 +360,11 @@ fn commands_of_the_page_about_pages_get_the_answers_below_them() {
     assert!(compared >= 4, "the page shows {compared} answers");
 }
 
+#[test]
+fn commands_of_the_page_on_security_get_the_answers_below_them() {
+    assert!(commands("docs/security.md") >= 5);
+}
+
 /// Each command of a page in order, and the answer that stands below it.
 fn commands(page: &str) -> usize {
     let server = Server::sample();

@@ -17,6 +17,7 @@ const RUN: &[(&str, &[&str])] = &[
     ("docs/pages.md", &["console", "html", "toml"]),
     ("docs/rest.md", &["console", "toml", "ts"]),
     ("docs/schema.md", &["graphqls"]),
+    ("docs/security.md", &["console"]),
     ("docs/storage.md", &["console"]),
     ("docs/subscriptions-clients.md", &["js"]),
     ("docs/tutorial.md", &["console", "graphqls", "text"]),
