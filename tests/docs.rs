@@ -1,6 +1,7 @@
 //! Runs the examples of the guide: schemas must be served, requests must get the answer that stands below them.
 
 mod cluster;
+mod errors;
 mod tutorial;
 mod whole;
 
