@@ -362,8 +362,9 @@ fn commands_of_the_page_about_pages_get_the_answers_below_them() {
 }
 
 #[test]
-fn commands_of_the_page_on_security_get_the_answers_below_them() {
+fn commands_of_the_pages_on_security_and_operating_get_the_answers_below_them() {
     assert!(commands("docs/security.md") >= 5);
+    assert!(commands("docs/operating.md") >= 1);
 }
 
 /// Each command of a page in order, and the answer that stands below it.

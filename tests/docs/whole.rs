@@ -13,6 +13,7 @@ const RUN: &[(&str, &[&str])] = &[
     ("docs/data.md", &["console"]),
     ("docs/embedding.md", &["rust,no_run"]),
     ("docs/graphql.md", &["graphql", "js", "json", "sh", "text"]),
+    ("docs/operating.md", &["console"]),
     ("docs/operations.md", &["graphql", "json"]),
     ("docs/pages.md", &["console", "html", "toml"]),
     ("docs/rest.md", &["console", "toml", "ts"]),
