@@ -2,6 +2,8 @@
 
 mod cluster;
 mod errors;
+mod links;
+mod metrics;
 mod tutorial;
 mod whole;
 
@@ -362,7 +364,8 @@ fn commands_of_the_page_about_pages_get_the_answers_below_them() {
 }
 
 #[test]
-fn commands_of_the_pages_on_security_and_operating_get_the_answers_below_them() {
+fn commands_of_the_pages_for_operators_get_the_answers_below_them() {
+    assert!(commands("docs/errors.md") >= 2);
     assert!(commands("docs/security.md") >= 5);
     assert!(commands("docs/operating.md") >= 1);
 }

@@ -12,6 +12,7 @@ const RUN: &[(&str, &[&str])] = &[
     ("docs/cluster.md", &["console"]),
     ("docs/data.md", &["console"]),
     ("docs/embedding.md", &["rust,no_run"]),
+    ("docs/errors.md", &["console"]),
     ("docs/graphql.md", &["graphql", "js", "json", "sh", "text"]),
     ("docs/operating.md", &["console"]),
     ("docs/operations.md", &["graphql", "json"]),
