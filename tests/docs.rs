@@ -1,11 +1,15 @@
 //! Runs the examples of the guide: schemas must be served, requests must get the answer that stands below them.
 
 mod cluster;
+mod errors;
+mod links;
+mod metrics;
+mod tutorial;
 mod whole;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -225,7 +229,7 @@ impl Curl {
         let plain = |text: &str| ids.replace_all(&text.replace("\r\n", "\n"), "ID").into_owned();
         let name = said.split("\"name\":\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a name");
         let wanted = plain(said.trim_end());
-        let mut stream = self.open(server);
+        let mut stream = self.open(server.address);
         let (mut text, mut made) = (String::new(), false);
         while !plain(&text).contains(&wanted) {
             let Some(chunk) = chunk(&mut stream) else { return Err(text) };
@@ -242,8 +246,8 @@ impl Curl {
         Ok(())
     }
 
-    fn open(&self, server: &Server) -> BufReader<TcpStream> {
-        let mut stream = TcpStream::connect(server.address).expect("the server listens");
+    fn open(&self, address: SocketAddr) -> BufReader<TcpStream> {
+        let mut stream = TcpStream::connect(address).expect("the server listens");
         stream.set_read_timeout(Some(Duration::from_secs(40))).expect("a timeout");
         let mut head = format!("{} {} HTTP/1.1\r\nHost: localhost\r\n", self.method, self.path);
         self.headers.iter().for_each(|(name, value)| head += &format!("{name}: {value}\r\n"));
@@ -357,6 +361,13 @@ fn commands_of_the_rest_page_get_the_answers_below_them() {
 fn commands_of_the_page_about_pages_get_the_answers_below_them() {
     let compared = commands("docs/pages.md");
     assert!(compared >= 4, "the page shows {compared} answers");
+}
+
+#[test]
+fn commands_of_the_pages_for_operators_get_the_answers_below_them() {
+    assert!(commands("docs/errors.md") >= 2);
+    assert!(commands("docs/security.md") >= 5);
+    assert!(commands("docs/operating.md") >= 1);
 }
 
 /// Each command of a page in order, and the answer that stands below it.

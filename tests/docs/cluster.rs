@@ -32,7 +32,17 @@ fn commands_of_the_cluster_page_work() {
 
 #[test]
 fn the_unit_of_the_cluster_page_is_one() {
-    let unit = fs::read_to_string("docs/cluster/trefoil.service").expect("the unit");
+    judge_unit("docs/cluster/trefoil.service", &["db.internal", "10.0.0.11", "10.0.0.5/32", "3s"]);
+}
+
+#[test]
+fn the_unit_of_the_page_on_operating_is_one() {
+    judge_unit("docs/operating/trefoil.service", &["/var/lib/trefoil", "sqlite:"]);
+}
+
+/// Its command line and its environment are understood, and come to these settings.
+fn judge_unit(path: &str, settings: &[&str]) {
+    let unit = fs::read_to_string(path).expect("the unit");
     let start = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).expect("a command");
     let folder = tempfile::tempdir().expect("a folder");
     assert!(command(folder.path(), &["new", "shop"]).status().expect("it runs").success());
@@ -43,7 +53,7 @@ fn the_unit_of_the_cluster_page_is_one() {
     let printed = command(folder.path(), &arguments).envs(environment).output().expect("it runs");
     assert!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
     let printed = String::from_utf8(printed.stdout).expect("UTF-8");
-    for part in ["db.internal", "10.0.0.11", "10.0.0.5/32", "3s"] {
+    for part in settings {
         assert!(printed.contains(part), "{part}: {printed}");
     }
     // Where there is systemd it has the last word.

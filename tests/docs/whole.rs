@@ -12,13 +12,17 @@ const RUN: &[(&str, &[&str])] = &[
     ("docs/cluster.md", &["console"]),
     ("docs/data.md", &["console"]),
     ("docs/embedding.md", &["rust,no_run"]),
+    ("docs/errors.md", &["console"]),
     ("docs/graphql.md", &["graphql", "js", "json", "sh", "text"]),
+    ("docs/operating.md", &["console"]),
     ("docs/operations.md", &["graphql", "json"]),
     ("docs/pages.md", &["console", "html", "toml"]),
     ("docs/rest.md", &["console", "toml", "ts"]),
     ("docs/schema.md", &["graphqls"]),
+    ("docs/security.md", &["console"]),
     ("docs/storage.md", &["console"]),
     ("docs/subscriptions-clients.md", &["js"]),
+    ("docs/tutorial.md", &["console", "graphqls", "text"]),
 ];
 
 #[test]
