@@ -10,8 +10,8 @@ use super::accept::Accept;
 use super::client::Client;
 use super::foundation::ErrorPage;
 use super::problem::{About, Problem, Voice};
-use super::resources::negotiate::Chosen;
-use super::resources::query::chosen;
+use super::resources::negotiate::{Chosen, chosen};
+
 use crate::error::{Segment, Violation};
 
 /// What the body of an error depends on, kept from the request before a handler takes it.

@@ -10,8 +10,8 @@ use http::request::Parts;
 use super::Site;
 use super::collection::Collection;
 use super::content::Place;
-use super::negotiate::Chosen;
-use super::query::{self, Query, Takes};
+use super::negotiate::{self, Chosen};
+use super::query::{Query, Takes};
 use super::rows::{Read, Rows};
 use super::shape::Shape;
 use crate::engine::{Done, Key, Operation, Outcome, answer_as};
@@ -48,12 +48,12 @@ impl Ask<'_> {
 
     /// What the query of a list says of the form that it is wanted in.
     pub fn chosen(&self) -> Chosen {
-        query::chosen(&self.head.uri)
+        negotiate::chosen(&self.head.uri)
     }
 
     /// The same for one record, which has no `format`.
     pub fn chosen_fields(&self) -> Chosen {
-        if query::chooses_fields(&self.head.uri) { Chosen::Fields } else { Chosen::Nothing }
+        if negotiate::chooses_fields(&self.head.uri) { Chosen::Fields } else { Chosen::Nothing }
     }
 
     pub fn query(&self, record: TypeId, takes: Takes) -> Result<Query, Problem> {

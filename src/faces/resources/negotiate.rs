@@ -1,8 +1,11 @@
 //! Which form of an answer a request gets: the one place that weighs `Accept` against what an address can give.
 
-use http::header::HeaderValue;
-use http::{HeaderMap, StatusCode};
+use std::borrow::Cow;
 
+use http::header::HeaderValue;
+use http::{HeaderMap, StatusCode, Uri};
+
+use super::pairs;
 use crate::faces::accept::{Accept, Quality};
 use crate::faces::problem::Problem;
 
@@ -56,6 +59,31 @@ pub enum Chosen {
 /// What can be asked for by `?format=`.
 pub const FORMATS: [(&str, Wanted); 3] =
     [("csv", Wanted::Csv), ("ndjson", Wanted::Ndjson), ("json", Wanted::Json)];
+
+/// Whether the query of a request asks for fields; known before the query is understood.
+pub fn chooses_fields(uri: &Uri) -> bool {
+    given(uri, "fields").any(|value| !value.is_empty())
+}
+
+/// What the query of a list says of the form that it is wanted in; a format that there is not is told later.
+pub fn chosen(uri: &Uri) -> Chosen {
+    match given(uri, "format").find_map(|value| named_format(&value)) {
+        Some(wanted) => Chosen::Format(wanted),
+        None if chooses_fields(uri) => Chosen::Fields,
+        None => Chosen::Nothing,
+    }
+}
+
+/// What a parameter is given; what cannot be decoded is told later too.
+fn given<'u>(uri: &'u Uri, wanted: &'static str) -> impl Iterator<Item = Cow<'u, str>> {
+    let pairs = uri.query().unwrap_or_default().split('&').filter_map(|part| part.split_once('='));
+    let pairs = pairs.filter(move |(name, _)| pairs::decoded(name).is_some_and(|name| name == wanted));
+    pairs.filter_map(|(_, value)| pairs::decoded(value))
+}
+
+pub fn named_format(name: &str) -> Option<Wanted> {
+    FORMATS.into_iter().find(|(known, _)| *known == name).map(|(_, wanted)| wanted)
+}
 
 impl Wanted {
     fn media(self) -> &'static str {

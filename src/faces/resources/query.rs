@@ -1,10 +1,8 @@
 //! What stands behind the `?` of a record path: filters, search, order, fields and the part of the list that is wanted.
 
-use std::borrow::Cow;
-
 use http::Uri;
 
-use super::negotiate::{Chosen, FORMATS, Wanted};
+use super::negotiate::{self, Wanted};
 use super::pairs::{self, Pairs, encoded};
 use super::typed;
 use crate::engine::arguments::{Asks, filter_field, is_null, order};
@@ -62,31 +60,6 @@ pub struct Query {
 pub enum Extent {
     Page,
     All,
-}
-
-/// Whether the query of a request asks for fields; known before the query is understood.
-pub fn chooses_fields(uri: &Uri) -> bool {
-    given(uri, "fields").any(|value| !value.is_empty())
-}
-
-/// What the query of a list says of the form that it is wanted in; a format that there is not is told later.
-pub fn chosen(uri: &Uri) -> Chosen {
-    match given(uri, "format").find_map(|value| format(&value)) {
-        Some(wanted) => Chosen::Format(wanted),
-        None if chooses_fields(uri) => Chosen::Fields,
-        None => Chosen::Nothing,
-    }
-}
-
-/// What a parameter is given; what cannot be decoded is told later too.
-fn given<'u>(uri: &'u Uri, wanted: &'static str) -> impl Iterator<Item = Cow<'u, str>> {
-    let pairs = uri.query().unwrap_or_default().split('&').filter_map(|part| part.split_once('='));
-    let pairs = pairs.filter(move |(name, _)| pairs::decoded(name).is_some_and(|name| name == wanted));
-    pairs.filter_map(|(_, value)| pairs::decoded(value))
-}
-
-fn format(name: &str) -> Option<Wanted> {
-    FORMATS.into_iter().find(|(known, _)| *known == name).map(|(_, wanted)| wanted)
 }
 
 impl Query {
@@ -305,7 +278,7 @@ impl Reader<'_> {
     }
 
     fn format(&mut self, value: &str) -> Result<(), Violation> {
-        let Some(wanted) = format(value) else {
+        let Some(wanted) = negotiate::named_format(value) else {
             let own = self.record.input_field("format").map(|_| "; the field is asked for as `format.eq`");
             let message =
                 format!("`format` must be csv, ndjson or json, not {value:?}{}", own.unwrap_or_default());
