@@ -274,14 +274,14 @@ impl Served {
             (&Method::PATCH, Below::Record(id)) => {
                 let (id, body) = (ask.id(id)?, body?);
                 match read(ask, Place::Patch, &body)? {
-                    Sent::Record(object) => ask.patch(id, object, &body).await,
+                    Sent::Record(object) => rest::patch_record(ask, id, object, &body).await,
                     Sent::Records(_) | Sent::Form(_) | Sent::Text(_) => Err(unreadable()),
                 }
             }
             (&Method::DELETE, Below::Record(id)) => {
                 let id = ask.id(id)?;
                 let is_json = wants_no_content(ask.headers());
-                if is_json { ask.delete(id).await } else { self.pages.remove(ask, id).await }
+                if is_json { rest::delete_record(ask, id).await } else { self.pages.remove(ask, id).await }
             }
             (&Method::POST, Below::Delete(id)) => self.pages.remove_by_form(ask, ask.id(id)?, &body?).await,
             (_, below) => Err(method_not_allowed(below.allow())),
@@ -294,13 +294,13 @@ impl Served {
             Below::List => match ask.collection.offers().wanted(headers, ask.chosen())? {
                 Wanted::Page => pages.list(ask).await,
                 wanted @ (Wanted::Json | Wanted::Lines | Wanted::Ndjson | Wanted::Csv | Wanted::Events) => {
-                    ask.list(wanted, &self.rest.streams).await
+                    rest::read_list(ask, wanted, &self.rest.streams).await
                 }
             },
             Below::Record(id) => match (ask.id(id)?, RECORD.wanted(headers, ask.chosen_fields())?) {
                 (id, Wanted::Page) => pages.one(ask, id).await,
                 (id, Wanted::Json | Wanted::Lines | Wanted::Ndjson | Wanted::Csv | Wanted::Events) => {
-                    ask.one(id).await
+                    rest::read_record(ask, id).await
                 }
             },
             Below::Nested(above, nested) => {
@@ -313,7 +313,7 @@ impl Served {
                         | Wanted::Ndjson
                         | Wanted::Csv
                         | Wanted::Events),
-                    ) => ask.list_below(above, nested, wanted).await,
+                    ) => rest::read_nested_list(ask, above, nested, wanted).await,
                 }
             }
             Below::NestedRecord(above, nested, id) => {
@@ -323,7 +323,7 @@ impl Served {
                         above,
                         id,
                         Wanted::Json | Wanted::Lines | Wanted::Ndjson | Wanted::Csv | Wanted::Events,
-                    ) => ask.one_below(above, nested, id).await,
+                    ) => rest::read_nested_record(ask, above, nested, id).await,
                 }
             }
             Below::New => {
@@ -345,22 +345,22 @@ impl Served {
 
     async fn create(&self, ask: &Ask<'_>, bytes: &Bytes) -> Result<Response, Problem> {
         match read(ask, ask.place(), bytes)? {
-            Sent::Record(object) => {
-                ask.create_one(object, bytes).await.map_err(|problem| ask.refused(bytes, problem))
-            }
-            Sent::Records(objects) => {
-                ask.create_many(objects, bytes).await.map_err(|problem| ask.refused(bytes, problem))
-            }
+            Sent::Record(object) => rest::create_one(ask, object, bytes)
+                .await
+                .map_err(|problem| rest::json_problem(ask, bytes, problem)),
+            Sent::Records(objects) => rest::create_many(ask, objects, bytes)
+                .await
+                .map_err(|problem| rest::json_problem(ask, bytes, problem)),
             Sent::Form(pairs) => self.pages.create(ask, &pairs, bytes).await,
             Sent::Text(text) => {
-                ask.create_by_text(text, bytes).await.map_err(|problem| problem.voice(Voice::Text))
+                rest::create_from_text(ask, text, bytes).await.map_err(|problem| problem.voice(Voice::Text))
             }
         }
     }
 
     async fn replace(&self, ask: &Ask<'_>, id: i64, bytes: &Bytes) -> Result<Response, Problem> {
         match read(ask, Place::Record, bytes)? {
-            Sent::Record(object) => ask.replace(id, object, bytes).await,
+            Sent::Record(object) => rest::replace_record(ask, id, object, bytes).await,
             Sent::Form(pairs) => self.pages.replace(ask, id, &pairs, bytes).await,
             Sent::Records(_) | Sent::Text(_) => Err(unreadable()),
         }

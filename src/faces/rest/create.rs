@@ -5,6 +5,7 @@ use http::StatusCode;
 use http::header::{CONTENT_TYPE, ETAG, LOCATION};
 
 use super::read::closed;
+use super::write::checked_operation;
 use crate::engine::{Done, Operation, answer_as};
 use crate::error::{Error, Result};
 use crate::faces::problem::Problem;
@@ -17,73 +18,75 @@ use crate::faces::resources::rows::{Form, Rows, Written};
 use crate::faces::resources::write::{mark, refusal, visible};
 use crate::model::{Value, coerce};
 
-impl Ask<'_> {
-    pub async fn create_one(&self, object: Object, bytes: &[u8]) -> Result<Response, Problem> {
-        let query = self.query(self.collection.record, Takes::Fields)?;
-        let shape = self.shape(self.collection, &query);
-        let operation = self.judged(object, Deed::Create, |fields| self.creation(fields, &shape.selection));
-        let done =
-            self.write(operation, Rows::new(&shape, Form::One), self.key(bytes)?).await.map_err(refusal)?;
-        let location = format!("{}/{}", self.collection.path, done.written.id);
-        let tag = shape.tag(done.written.version);
-        let headers = [
-            (CONTENT_TYPE, Wanted::Json.content_type()),
-            (LOCATION, visible(&location)),
-            (ETAG, visible(&tag)),
-        ];
-        Ok(done.marked((StatusCode::CREATED, headers, done.written.bytes.clone()).into_response()))
-    }
+pub async fn create_one(request: &Ask<'_>, object: Object, bytes: &[u8]) -> Result<Response, Problem> {
+    let query = request.query(request.collection.record, Takes::Fields)?;
+    let shape = request.shape(request.collection, &query);
+    let operation =
+        checked_operation(request, object, Deed::Create, |fields| request.creation(fields, &shape.selection));
+    let done =
+        request.write(operation, Rows::new(&shape, Form::One), request.key(bytes)?).await.map_err(refusal)?;
+    let location = format!("{}/{}", request.collection.path, done.written.id);
+    let tag = shape.tag(done.written.version);
+    let headers =
+        [(CONTENT_TYPE, Wanted::Json.content_type()), (LOCATION, visible(&location)), (ETAG, visible(&tag))];
+    Ok(done.marked((StatusCode::CREATED, headers, done.written.bytes.clone()).into_response()))
+}
 
-    /// All or none; the answer is the records in the order they were sent.
-    pub async fn create_many(&self, objects: Vec<Result<Object>>, bytes: &[u8]) -> Result<Response, Problem> {
-        let query = self.query(self.collection.record, Takes::Fields)?;
-        let shape = self.shape(self.collection, &query);
-        let key = self.key(bytes)?;
-        let mut wrong = 0;
-        let judge = |object: Result<Object>| {
-            if wrong == coerce::MOST {
-                return Err(Error::Cancelled);
+/// All or none; the answer is the records in the order they were sent.
+pub async fn create_many(
+    request: &Ask<'_>,
+    objects: Vec<Result<Object>>,
+    bytes: &[u8],
+) -> Result<Response, Problem> {
+    let query = request.query(request.collection.record, Takes::Fields)?;
+    let shape = request.shape(request.collection, &query);
+    let key = request.key(bytes)?;
+    let mut wrong = 0;
+    let judge = |object: Result<Object>| {
+        if wrong == coerce::MOST {
+            return Err(Error::Cancelled);
+        }
+        let judged = object.and_then(|object| {
+            checked_operation(request, object, Deed::Create, |fields| {
+                request.creation(fields, &shape.selection)
+            })
+        });
+        wrong += usize::from(judged.is_err());
+        judged
+    };
+    let operations: Vec<Result<Operation>> = objects.into_iter().map(judge).collect();
+    let rows = Rows::new(&shape, Form::Array);
+    let (bytes, replayed) = match request.run(operations, rows, key).await? {
+        Done::Replayed(bytes) => (Written::kept(&bytes)?.bytes, true),
+        Done::Answered(answer) => {
+            let (read, outcomes) = answer_as::<Rows>(answer)?.finish();
+            let failures = outcomes.into_iter().filter_map(|(number, end)| Some((number, end.err()?)));
+            let failures: Vec<_> = failures.collect();
+            if !failures.is_empty() {
+                return Err(numbered(failures).into());
             }
-            let judged = object.and_then(|object| {
-                self.judged(object, Deed::Create, |fields| self.creation(fields, &shape.selection))
-            });
-            wrong += usize::from(judged.is_err());
-            judged
-        };
-        let operations: Vec<Result<Operation>> = objects.into_iter().map(judge).collect();
-        let rows = Rows::new(&shape, Form::Array);
-        let (bytes, replayed) = match self.run(operations, rows, key).await? {
-            Done::Replayed(bytes) => (Written::kept(&bytes)?.bytes, true),
-            Done::Answered(answer) => {
-                let (read, outcomes) = answer_as::<Rows>(answer)?.finish();
-                let failures = outcomes.into_iter().filter_map(|(number, end)| Some((number, end.err()?)));
-                let failures: Vec<_> = failures.collect();
-                if !failures.is_empty() {
-                    return Err(numbered(failures).into());
-                }
-                (read.bytes, false)
-            }
-        };
-        let headers = [(CONTENT_TYPE, Wanted::Json.content_type())];
-        let response = (StatusCode::CREATED, headers, closed(Form::Array, bytes)).into_response();
-        Ok(mark(response, replayed))
-    }
+            (read.bytes, false)
+        }
+    };
+    let headers = [(CONTENT_TYPE, Wanted::Json.content_type())];
+    let response = (StatusCode::CREATED, headers, closed(Form::Array, bytes)).into_response();
+    Ok(mark(response, replayed))
+}
 
-    pub async fn create_by_text(&self, text: String, bytes: &[u8]) -> Result<Response, Problem> {
-        let Some(texts) = &self.collection.texts else {
-            return Err(Problem::of_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
-        };
-        let said = format!("Added: {text}\n");
-        let blank = texts.list.blank.iter().map(|field| (*field, Value::from("")));
-        let fields = std::iter::once((texts.list.field, Value::from(text))).chain(blank).collect();
-        let operation = self.creation(fields, &self.collection.whole.selection);
-        let done = self.carry_out(operation, self.key(bytes)?).await.map_err(refusal)?;
-        let location = format!("{}/{}", self.collection.path, done.written.id);
-        let headers = [
-            (CONTENT_TYPE, Wanted::Lines.content_type()),
-            (LOCATION, visible(&location)),
-            (ETAG, visible(&self.collection.whole.tag(done.written.version))),
-        ];
-        Ok(done.marked((StatusCode::CREATED, headers, said).into_response()))
-    }
+pub async fn create_from_text(request: &Ask<'_>, text: String, bytes: &[u8]) -> Result<Response, Problem> {
+    let Some(texts) = &request.collection.texts else {
+        return Err(Problem::of_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
+    };
+    let said = format!("Added: {text}\n");
+    let blank = texts.list.blank.iter().map(|field| (*field, Value::from("")));
+    let fields = std::iter::once((texts.list.field, Value::from(text))).chain(blank).collect();
+    let operation = request.creation(fields, &request.collection.whole.selection);
+    let done = request.carry_out(operation, request.key(bytes)?).await.map_err(refusal)?;
+    let location = format!("{}/{}", request.collection.path, done.written.id);
+    let headers = [
+        (CONTENT_TYPE, Wanted::Lines.content_type()),
+        (LOCATION, visible(&location)),
+        (ETAG, visible(&request.collection.whole.tag(done.written.version))),
+    ];
+    Ok(done.marked((StatusCode::CREATED, headers, said).into_response()))
 }

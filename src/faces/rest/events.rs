@@ -37,54 +37,52 @@ pub struct Streams {
     pub shutdown: Shutdown,
 }
 
-impl Ask<'_> {
-    pub async fn events(&self, streams: &Streams) -> Result<Response, Problem> {
-        let query = self.query(self.collection.record, Takes::Stream)?;
-        tags::allow(self.headers(), None)?;
-        let live = self.follow(&query, streams).await?;
-        let body = stream::unfold(live, async |mut live| {
-            let bytes = live.next().await?;
-            Some((Ok::<_, Infallible>(Bytes::from(bytes)), live))
-        });
-        let headers = [(CONTENT_TYPE, Wanted::Events.content_type())];
-        Ok(follow::endless(self.negotiated((headers, Body::from_stream(body)).into_response())))
-    }
+pub async fn stream_changes(request: &Ask<'_>, streams: &Streams) -> Result<Response, Problem> {
+    let query = request.query(request.collection.record, Takes::Stream)?;
+    tags::allow(request.headers(), None)?;
+    let live = open_stream(request, &query, streams).await?;
+    let body = stream::unfold(live, async |mut live| {
+        let bytes = live.next().await?;
+        Some((Ok::<_, Infallible>(Bytes::from(bytes)), live))
+    });
+    let headers = [(CONTENT_TYPE, Wanted::Events.content_type())];
+    Ok(follow::endless(request.negotiated((headers, Body::from_stream(body)).into_response())))
+}
 
-    async fn follow(&self, query: &Query, streams: &Streams) -> Result<Live> {
-        let engine = &self.site.engine;
-        let feed = engine.feed();
-        let settled = feed.settled().await;
-        let last = follow::last_event_id(self.headers());
-        let (at, reset) = match last {
-            None => (feed.now().await?, None),
-            Some(id) => match feed.place(id).await {
-                Ok(place) => (place, None),
-                Err(error @ Error::EventId { .. }) => (feed.now().await?, Some(error)),
-                Err(error) => return Err(error),
-            },
-        };
-        let shape = self.shape(self.collection, query);
-        let record = engine.model().record(self.collection.record);
-        let column = |id: &crate::model::FieldId| record.field(*id).column.clone();
-        let begins = last.is_none() || reset.is_some();
-        let snapshot = (query.snapshot && begins)
-            .then(|| Snapshot::new(engine.clone(), self.collection.record, shape.clone()));
-        Ok(Live {
-            feed: feed.clone(),
-            settled,
-            at,
-            resource: record.name.clone(),
-            deeds: self.collection.deeds.clone(),
-            columns: shape.selection.columns.iter().map(column).collect(),
-            shape,
-            phase: reset.map_or(Phase::Start, Phase::Reset),
-            snapshot,
-            beat: follow::heartbeat(streams.heartbeat),
-            drained: streams.shutdown.drained(),
-            request: Client::request_of(&self.head.extensions).cloned(),
-            open: streams.metrics.subscribed("rest"),
-        })
-    }
+async fn open_stream(request: &Ask<'_>, query: &Query, streams: &Streams) -> Result<Live> {
+    let engine = &request.site.engine;
+    let feed = engine.feed();
+    let settled = feed.settled().await;
+    let last = follow::last_event_id(request.headers());
+    let (at, reset) = match last {
+        None => (feed.now().await?, None),
+        Some(id) => match feed.place(id).await {
+            Ok(place) => (place, None),
+            Err(error @ Error::EventId { .. }) => (feed.now().await?, Some(error)),
+            Err(error) => return Err(error),
+        },
+    };
+    let shape = request.shape(request.collection, query);
+    let record = engine.model().record(request.collection.record);
+    let column = |id: &crate::model::FieldId| record.field(*id).column.clone();
+    let begins = last.is_none() || reset.is_some();
+    let snapshot = (query.snapshot && begins)
+        .then(|| Snapshot::new(engine.clone(), request.collection.record, shape.clone()));
+    Ok(Live {
+        feed: feed.clone(),
+        settled,
+        at,
+        resource: record.name.clone(),
+        deeds: request.collection.deeds.clone(),
+        columns: shape.selection.columns.iter().map(column).collect(),
+        shape,
+        phase: reset.map_or(Phase::Start, Phase::Reset),
+        snapshot,
+        beat: follow::heartbeat(streams.heartbeat),
+        drained: streams.shutdown.drained(),
+        request: Client::request_of(&request.head.extensions).cloned(),
+        open: streams.metrics.subscribed("rest"),
+    })
 }
 
 /// One client that follows.

@@ -19,10 +19,13 @@ use axum::Router;
 use axum::response::Response;
 use http::HeaderMap;
 
+pub use self::create::{create_from_text, create_many, create_one};
 pub use self::events::Streams;
 use self::openapi::Document;
+pub use self::read::{read_list, read_nested_list, read_nested_record, read_record};
 pub use self::text::TextPath;
 pub use self::write::in_json;
+pub use self::write::{delete_record, json_problem, patch_record, replace_record};
 use super::resources::Site;
 use crate::app::{App, Manifest};
 

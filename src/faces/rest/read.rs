@@ -10,6 +10,7 @@ use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, HeaderName, LINK};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::events::Streams;
+use super::events::stream_changes;
 use crate::engine::cursor::CursorFormat;
 use crate::engine::{Condition, Count, Engine, Listing, Operation, Outcome, Selection, Slice};
 use crate::error::{Error, Result};
@@ -31,152 +32,168 @@ const PART: usize = 256 << 10;
 const FEWEST: i64 = 16;
 const MOST: i64 = 4_096;
 
-impl Ask<'_> {
-    pub async fn one(&self, id: i64) -> Result<Response, Problem> {
-        let record = self.collection.record;
-        let shape = self.one_asked(self.collection)?;
-        let operation = Operation::Get { record, id, selection: shape.selection.clone() };
-        let (read, _) = self.look(vec![operation], Rows::new(&shape, Form::One)).await.map_err(refused)?;
-        self.shown(record, id, &shape, read)
-    }
-
-    /// A record of another record's: its reference must lead there.
-    pub async fn one_below(&self, above: i64, nested: &Nested, id: i64) -> Result<Response, Problem> {
-        let target = self.site.collection(nested.record);
-        let shape = self.one_asked(target)?;
-        let own = self.site.engine.model().record(nested.record).id_field();
-        let conditions = vec![is(own, id), is(nested.reference, above)];
-        let slice = Slice::First { first: 1, after: None };
-        let listing = Listing { conditions, slice, ..Listing::default() };
-        let operation =
-            Operation::List { record: nested.record, listing, selection: shape.selection.clone() };
-        let (read, _) = self.look(vec![operation], Rows::new(&shape, Form::One)).await.map_err(refused)?;
-        self.shown(nested.record, id, &shape, read)
-    }
-
-    fn one_asked(&self, target: &Collection) -> Result<Arc<Shape>, Problem> {
-        let query = self.query(target.record, Takes::Fields)?;
-        Ok(self.shape(target, &query))
-    }
-
-    fn shown(&self, record: TypeId, id: i64, shape: &Shape, read: Read) -> Result<Response, Problem> {
-        if read.rows == 0 {
-            return Err(self.missing(record, id));
-        }
-        let version = read.version.ok_or_else(|| Error::internal("a record has no readable version"))?;
-        self.tagged(shape.tag(version), Wanted::Json, read.bytes)
-    }
-
-    /// The bytes, or nothing but the news that the client has them.
-    fn tagged(&self, tag: String, wanted: Wanted, bytes: Vec<u8>) -> Result<Response, Problem> {
-        tags::allow(self.headers(), Some(&tag))?;
-        let tag = HeaderValue::from_str(&tag).expect("a tag is visible ASCII");
-        let response = ([(CONTENT_TYPE, wanted.content_type()), (ETAG, tag)], bytes).into_response();
-        Ok(tags::unless_known(self.headers(), self.negotiated(response)))
-    }
-
-    pub async fn list(&self, wanted: Wanted, streams: &Streams) -> Result<Response, Problem> {
-        if wanted == Wanted::Events {
-            return self.events(streams).await;
-        }
-        let query = self.query(self.collection.record, Takes::List)?;
-        let reading = self.reading(self.collection, &query, wanted, Vec::new());
-        self.listed(&self.collection.path, query, wanted, reading, None).await
-    }
-
-    /// The records that refer to one record, which must be there.
-    pub async fn list_below(&self, above: i64, nested: &Nested, wanted: Wanted) -> Result<Response, Problem> {
-        let query = self.query(nested.record, Takes::List)?;
-        let target = self.site.collection(nested.record);
-        let reading = self.reading(target, &query, wanted, vec![is(nested.reference, above)]);
-        let path = format!("{}/{above}/{}", self.collection.path, nested.segment);
-        self.listed(&path, query, wanted, reading, Some(above)).await
-    }
-
-    fn reading(
-        &self,
-        target: &Collection,
-        query: &Query,
-        wanted: Wanted,
-        conditions: Vec<Condition>,
-    ) -> Reading {
-        let (form, shape) = match (wanted, &target.texts) {
-            (Wanted::Ndjson, _) => (Form::Ndjson, self.shape(target, query)),
-            (Wanted::Csv, _) => (Form::Csv, self.shape(target, query)),
-            (Wanted::Lines, Some(texts)) => (Form::Lines, texts.shape.clone()),
-            (Wanted::Json, Some(texts)) if !query.chose_fields && conditions.is_empty() => {
-                (Form::Texts, texts.shape.clone())
-            }
-            (Wanted::Json | Wanted::Page | Wanted::Lines | Wanted::Events, _) => {
-                (Form::Array, self.shape(target, query))
-            }
-        };
-        let mut listing = Listing { cursors: true, ..query.listing.clone() };
-        listing.conditions.extend(conditions);
-        Reading { engine: self.site.engine.clone(), record: target.record, shape, form, listing }
-    }
-
-    async fn listed(
-        &self,
-        path: &str,
-        query: Query,
-        wanted: Wanted,
-        mut reading: Reading,
-        above: Option<i64>,
-    ) -> Result<Response, Problem> {
-        let record = reading.record;
-        let is_whole = reading.form != Form::Array && !query.sliced;
-        if is_whole {
-            reading.listing.slice = Slice::First { first: 1_000, after: None };
-        }
-        let id = above;
-        let above = above.map(|id| Operation::Get {
-            record: self.collection.record,
-            id,
-            selection: Arc::new(Selection::new(vec![self.record().id_field()], Vec::new())),
-        });
-        let before = self.site.answers.state();
-        let model = self.site.engine.model();
-        let first = reading.part(above, false).await;
-        let (first, outcomes) = first.map_err(|error| query.blamed(model, model.record(record), error))?;
-        if let (Some(id), Some(Outcome::Missing)) = (id, outcomes.first()) {
-            return Err(self.missing(self.collection.record, id));
-        }
-        let Some(Outcome::Listed { more, total }) = outcomes.last() else {
-            return Err(Error::internal(format!("a list ended as {outcomes:?}")).into());
-        };
-        let (more, total) = (*more, *total);
-        let mut response = if is_whole && more {
-            tags::allow(self.headers(), None)?;
-            self.negotiated(([(CONTENT_TYPE, wanted.content_type())], reading.follow(first)).into_response())
-        } else {
-            let next = first.last.as_deref().filter(|_| more);
-            let links = (!is_whole).then(|| query.links(path, next, total));
-            let bytes = reading.closed(first.bytes);
-            let tag = tag(wanted, &bytes, links.as_deref(), total);
-            let mut response = self.tagged(tag, wanted, bytes)?;
-            let links = links.and_then(|links| HeaderValue::from_str(&links).ok());
-            response.headers_mut().extend(links.map(|links| (LINK, links)));
-            Made::mark(before, response)
-        };
-        response.headers_mut().extend(query.format.and_then(|format| self.named(record, format)));
-        response.headers_mut().extend(total.map(|total| (X_TOTAL_COUNT, HeaderValue::from(total))));
-        Ok(response)
-    }
+pub async fn read_record(request: &Ask<'_>, id: i64) -> Result<Response, Problem> {
+    let record = request.collection.record;
+    let shape = record_shape(request, request.collection)?;
+    let operation = Operation::Get { record, id, selection: shape.selection.clone() };
+    let (read, _) = request.look(vec![operation], Rows::new(&shape, Form::One)).await.map_err(refused)?;
+    record_response(request, record, id, &shape, read)
 }
 
-impl Ask<'_> {
-    /// What a browser is to call a list that it was led to by a link, where it cannot show it.
-    fn named(&self, record: TypeId, format: Wanted) -> Option<(HeaderName, HeaderValue)> {
-        let extension = match format {
-            Wanted::Csv => "csv",
-            Wanted::Ndjson => "ndjson",
-            Wanted::Json | Wanted::Page | Wanted::Lines | Wanted::Events => return None,
-        };
-        let path = &self.site.engine.model().record(record).path;
-        let value = HeaderValue::from_str(&format!("attachment; filename=\"{path}.{extension}\"")).ok()?;
-        Some((CONTENT_DISPOSITION, value))
+/// A record of another record's: its reference must lead there.
+pub async fn read_nested_record(
+    request: &Ask<'_>,
+    above: i64,
+    nested: &Nested,
+    id: i64,
+) -> Result<Response, Problem> {
+    let target = request.site.collection(nested.record);
+    let shape = record_shape(request, target)?;
+    let own = request.site.engine.model().record(nested.record).id_field();
+    let conditions = vec![is(own, id), is(nested.reference, above)];
+    let slice = Slice::First { first: 1, after: None };
+    let listing = Listing { conditions, slice, ..Listing::default() };
+    let operation = Operation::List { record: nested.record, listing, selection: shape.selection.clone() };
+    let (read, _) = request.look(vec![operation], Rows::new(&shape, Form::One)).await.map_err(refused)?;
+    record_response(request, nested.record, id, &shape, read)
+}
+
+fn record_shape(request: &Ask<'_>, target: &Collection) -> Result<Arc<Shape>, Problem> {
+    let query = request.query(target.record, Takes::Fields)?;
+    Ok(request.shape(target, &query))
+}
+
+fn record_response(
+    request: &Ask<'_>,
+    record: TypeId,
+    id: i64,
+    shape: &Shape,
+    read: Read,
+) -> Result<Response, Problem> {
+    if read.rows == 0 {
+        return Err(request.missing(record, id));
     }
+    let version = read.version.ok_or_else(|| Error::internal("a record has no readable version"))?;
+    tagged_response(request, shape.tag(version), Wanted::Json, read.bytes)
+}
+
+/// The bytes, or nothing but the news that the client has them.
+fn tagged_response(
+    request: &Ask<'_>,
+    tag: String,
+    wanted: Wanted,
+    bytes: Vec<u8>,
+) -> Result<Response, Problem> {
+    tags::allow(request.headers(), Some(&tag))?;
+    let tag = HeaderValue::from_str(&tag).expect("a tag is visible ASCII");
+    let response = ([(CONTENT_TYPE, wanted.content_type()), (ETAG, tag)], bytes).into_response();
+    Ok(tags::unless_known(request.headers(), request.negotiated(response)))
+}
+
+pub async fn read_list(request: &Ask<'_>, wanted: Wanted, streams: &Streams) -> Result<Response, Problem> {
+    if wanted == Wanted::Events {
+        return stream_changes(request, streams).await;
+    }
+    let query = request.query(request.collection.record, Takes::List)?;
+    let reading = list_reader(request, request.collection, &query, wanted, Vec::new());
+    list_response(request, &request.collection.path, query, wanted, reading, None).await
+}
+
+/// The records that refer to one record, which must be there.
+pub async fn read_nested_list(
+    request: &Ask<'_>,
+    above: i64,
+    nested: &Nested,
+    wanted: Wanted,
+) -> Result<Response, Problem> {
+    let query = request.query(nested.record, Takes::List)?;
+    let target = request.site.collection(nested.record);
+    let reading = list_reader(request, target, &query, wanted, vec![is(nested.reference, above)]);
+    let path = format!("{}/{above}/{}", request.collection.path, nested.segment);
+    list_response(request, &path, query, wanted, reading, Some(above)).await
+}
+
+fn list_reader(
+    request: &Ask<'_>,
+    target: &Collection,
+    query: &Query,
+    wanted: Wanted,
+    conditions: Vec<Condition>,
+) -> Reading {
+    let (form, shape) = match (wanted, &target.texts) {
+        (Wanted::Ndjson, _) => (Form::Ndjson, request.shape(target, query)),
+        (Wanted::Csv, _) => (Form::Csv, request.shape(target, query)),
+        (Wanted::Lines, Some(texts)) => (Form::Lines, texts.shape.clone()),
+        (Wanted::Json, Some(texts)) if !query.chose_fields && conditions.is_empty() => {
+            (Form::Texts, texts.shape.clone())
+        }
+        (Wanted::Json | Wanted::Page | Wanted::Lines | Wanted::Events, _) => {
+            (Form::Array, request.shape(target, query))
+        }
+    };
+    let mut listing = Listing { cursors: true, ..query.listing.clone() };
+    listing.conditions.extend(conditions);
+    Reading { engine: request.site.engine.clone(), record: target.record, shape, form, listing }
+}
+
+async fn list_response(
+    request: &Ask<'_>,
+    path: &str,
+    query: Query,
+    wanted: Wanted,
+    mut reading: Reading,
+    above: Option<i64>,
+) -> Result<Response, Problem> {
+    let record = reading.record;
+    let is_whole = reading.form != Form::Array && !query.sliced;
+    if is_whole {
+        reading.listing.slice = Slice::First { first: 1_000, after: None };
+    }
+    let id = above;
+    let above = above.map(|id| Operation::Get {
+        record: request.collection.record,
+        id,
+        selection: Arc::new(Selection::new(vec![request.record().id_field()], Vec::new())),
+    });
+    let before = request.site.answers.state();
+    let model = request.site.engine.model();
+    let first = reading.part(above, false).await;
+    let (first, outcomes) = first.map_err(|error| query.blamed(model, model.record(record), error))?;
+    if let (Some(id), Some(Outcome::Missing)) = (id, outcomes.first()) {
+        return Err(request.missing(request.collection.record, id));
+    }
+    let Some(Outcome::Listed { more, total }) = outcomes.last() else {
+        return Err(Error::internal(format!("a list ended as {outcomes:?}")).into());
+    };
+    let (more, total) = (*more, *total);
+    let mut response = if is_whole && more {
+        tags::allow(request.headers(), None)?;
+        request.negotiated(([(CONTENT_TYPE, wanted.content_type())], reading.follow(first)).into_response())
+    } else {
+        let next = first.last.as_deref().filter(|_| more);
+        let links = (!is_whole).then(|| query.links(path, next, total));
+        let bytes = reading.closed(first.bytes);
+        let tag = tag(wanted, &bytes, links.as_deref(), total);
+        let mut response = tagged_response(request, tag, wanted, bytes)?;
+        let links = links.and_then(|links| HeaderValue::from_str(&links).ok());
+        response.headers_mut().extend(links.map(|links| (LINK, links)));
+        Made::mark(before, response)
+    };
+    response.headers_mut().extend(query.format.and_then(|format| attachment_header(request, record, format)));
+    response.headers_mut().extend(total.map(|total| (X_TOTAL_COUNT, HeaderValue::from(total))));
+    Ok(response)
+}
+
+/// What a browser is to call a list that it was led to by a link, where it cannot show it.
+fn attachment_header(request: &Ask<'_>, record: TypeId, format: Wanted) -> Option<(HeaderName, HeaderValue)> {
+    let extension = match format {
+        Wanted::Csv => "csv",
+        Wanted::Ndjson => "ndjson",
+        Wanted::Json | Wanted::Page | Wanted::Lines | Wanted::Events => return None,
+    };
+    let path = &request.site.engine.model().record(record).path;
+    let value = HeaderValue::from_str(&format!("attachment; filename=\"{path}.{extension}\"")).ok()?;
+    Some((CONTENT_DISPOSITION, value))
 }
 
 /// Of everything that the answer says, so that it is exact whatever changed; two forms of an empty list differ too.
