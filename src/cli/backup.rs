@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use heck::ToKebabCase;
 
-use super::bar::bar;
+use super::bar::TransferProgress;
 use super::{Failure, folder_argument, say, stores};
 use crate::model::digits::grouped;
 use crate::sql::transfer;
@@ -50,7 +50,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
     } else {
         to.clone()
     };
-    let made = stores::run(async { transfer::backup(&from, &path, &mut bar()).await })?;
+    let made = stores::run(async { transfer::backup(&from, &path, &mut TransferProgress::new()).await })?;
     let made = made.map_err(Failure::run)?;
     let mut said = format!("{}: {} records, verified\n", made.path.display(), grouped(made.records));
     if let Some(keep) = keep {

@@ -1,20 +1,24 @@
-//! Copies of whole stores tell how far they are on the line that exports and imports have.
+//! Shows the progress of store transfers on the same line as exports and imports.
 
-pub use crate::data::progress::Progress as Bar;
-use crate::data::progress::Whole;
-use crate::sql::transfer::Progress;
+use crate::data::progress::{Progress, Whole};
+use crate::sql::transfer;
 
-pub fn bar() -> Bar {
-    Bar::new(Whole::Unknown)
+/// The progress line of a backup, restore or move.
+pub struct TransferProgress(Progress);
+
+impl TransferProgress {
+    pub fn new() -> TransferProgress {
+        TransferProgress(Progress::new(Whole::Unknown))
+    }
 }
 
-impl Progress for Bar {
+impl transfer::Progress for TransferProgress {
     fn begin(&mut self, task: &'static str, unit: &'static str, total: u64) {
         let whole = if total == 0 { Whole::Unknown } else { Whole::Rows(total) };
-        Bar::begin(self, task, unit, whole);
+        self.0.begin(task, unit, whole);
     }
 
     fn advance(&mut self, done: u64) {
-        self.add(done);
+        self.0.add(done);
     }
 }

@@ -2,7 +2,7 @@
 
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command};
 
-use super::bar::bar;
+use super::bar::TransferProgress;
 use super::{Failure, folder_argument, say, stores};
 use crate::app::shell;
 use crate::engine::Registry;
@@ -42,8 +42,9 @@ pub fn run(matches: &ArgMatches, registry: &Registry) -> Result<(), Failure> {
     let application = stores::application(&app, registry)?;
     stores::make_folder(&to)?;
     let overwrite = matches.get_flag("overwrite");
-    let moved =
-        stores::run(async { transfer::move_store(&from, &to, &application, overwrite, &mut bar()).await })?;
+    let moved = stores::run(async {
+        transfer::move_store(&from, &to, &application, overwrite, &mut TransferProgress::new()).await
+    })?;
     let moved = moved.map_err(Failure::run)?;
     let how = match &to {
         transfer::Place::File(path) => {

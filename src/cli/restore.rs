@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 
-use super::bar::bar;
+use super::bar::TransferProgress;
 use super::{Failure, folder_argument, say, stores};
 use crate::engine::Registry;
 use crate::model::digits::grouped;
@@ -43,8 +43,9 @@ pub fn run(matches: &ArgMatches, registry: &Registry) -> Result<(), Failure> {
     let application = stores::application(&app, registry)?;
     stores::make_folder(&to)?;
     let overwrite = matches.get_flag("overwrite");
-    let done =
-        stores::run(async { transfer::restore(file, &to, &application, overwrite, &mut bar()).await })?;
+    let done = stores::run(async {
+        transfer::restore(file, &to, &application, overwrite, &mut TransferProgress::new()).await
+    })?;
     let done = done.map_err(Failure::run)?;
     let of = done.at.map(|at| format!(", as they were at {at}")).unwrap_or_default();
     let own = "\nThis is another store than the one that was put aside: its backups need a file or folder of their own.";

@@ -2,12 +2,11 @@
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 
-use super::bar::bar;
 use super::{Failure, folder_argument, say, stores};
 use crate::app::App;
 use crate::config::Config;
 use crate::data::export::told;
-use crate::data::progress::Whole;
+use crate::data::progress::{Progress, Whole};
 use crate::engine::{Engine, Long, Registry, Step};
 use crate::error::Error;
 use crate::fake::Fakes;
@@ -74,7 +73,7 @@ async fn fill(
 
 /// All of them, to be committed.
 async fn write<'e>(engine: &'e Engine, fakes: &Fakes<'_>, count: i64, all: u64) -> Result<Long<'e>, String> {
-    let mut bar = bar();
+    let mut bar = Progress::new(Whole::Unknown);
     bar.begin("making up", "records", Whole::Rows(all));
     let mut long = engine.begin().await.map_err(told)?;
     for record in fakes.order.iter().copied() {

@@ -83,8 +83,7 @@ impl Assets {
         found.ok_or_else(not_found)?.1.respond(headers)
     }
 
-    #[cfg(test)]
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.named.len()
     }
 }

@@ -84,7 +84,8 @@ impl Cache {
     }
 
     /// Bytes in use, by estimate.
-    pub fn bytes(&self) -> usize {
+    #[cfg(test)]
+    fn bytes(&self) -> usize {
         let shards = self.shards.iter();
         shards.map(|shard| shard.read().unwrap_or_else(|broken| broken.into_inner()).bytes).sum()
     }

@@ -22,6 +22,6 @@ mod tests {
     fn every_placeholder_is_filled_and_nothing_comes_from_elsewhere() {
         assert!(!PAGE.contains("{{"), "{}", *PAGE);
         assert!(!PAGE.contains("://"), "{}", *PAGE);
-        assert_eq!(PAGE.matches("/_/assets/").count(), ASSETS.len());
+        assert_eq!(PAGE.matches("/_/assets/").count(), ASSETS.count());
     }
 }

@@ -201,7 +201,6 @@ impl<'a> Planner<'a> {
     pub fn connection(&mut self, record: TypeId, type_name: &str, group: &Group<'a>) -> Connection {
         let (list, broken) = (Vec::new(), None);
         let mut connection = Connection {
-            type_name: type_name.to_owned(),
             entries: Entries { list, broken },
             record,
             reads: Reads::default(),

@@ -162,7 +162,6 @@ impl Field {
 
 /// A Relay connection over a list of records. All its lists are made of the same rows.
 pub struct Connection {
-    pub type_name: String,
     pub entries: Entries<Holds>,
     pub record: TypeId,
     /// For the nodes of every list in it.

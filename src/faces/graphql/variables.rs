@@ -16,10 +16,6 @@ impl Variables {
     pub fn get(&self, position: usize) -> Option<&Value> {
         self.0.get(position)?.as_ref()
     }
-
-    pub fn iter(&self) -> impl Iterator<Item = Option<&Value>> {
-        self.0.iter().map(Option::as_ref)
-    }
 }
 
 /// One variable, as the plan of an operation keeps it.

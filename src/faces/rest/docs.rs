@@ -56,6 +56,6 @@ mod tests {
     fn every_placeholder_is_filled_and_nothing_comes_from_elsewhere() {
         assert!(!PAGE.contains("{{"), "{}", *PAGE);
         assert!(!PAGE.contains("://"), "{}", *PAGE);
-        assert_eq!(PAGE.matches("/_/docs/").count(), ASSETS.len());
+        assert_eq!(PAGE.matches("/_/docs/").count(), ASSETS.count());
     }
 }
