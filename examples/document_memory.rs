@@ -5,9 +5,9 @@
 
 use std::borrow::Cow;
 
-use trefoil::config::{Config, Database, Limits};
-use trefoil::faces::graphql::{Asked, Manner, Reply, Served};
 use trefoil::{Trefoil, Value};
+use trefoil_config::{Config, Database, Limits};
+use trefoil_graphql::{Asked, Manner, Reply, Served};
 
 /// Kilobytes that this process holds in memory.
 fn resident() -> Result<usize, Box<dyn std::error::Error>> {

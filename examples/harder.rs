@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use trefoil::engine::{Call, Engine, Registry};
-use trefoil::error::Error;
 use trefoil::{Resolved, Value};
+use trefoil_engine::{Call, Engine, Registry};
+use trefoil_model::error::Error;
 
 const PLACES: &str = include_str!("../e2e/harder/places.json");
 
@@ -15,7 +15,7 @@ fn main() -> ExitCode {
     resolvers.people_and_books();
     resolvers.places();
     resolvers.fragile();
-    trefoil::cli::run_with(std::env::args_os(), resolvers.0)
+    trefoil_cli::run_with(std::env::args_os(), resolvers.0)
 }
 
 struct Resolvers(Registry);

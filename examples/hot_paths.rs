@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use trefoil::config::Config;
-use trefoil::faces::graphql::{Asked, Manner, Reply, Served};
 use trefoil::{Trefoil, Value};
+use trefoil_config::Config;
+use trefoil_graphql::{Asked, Manner, Reply, Served};
 
 const USERS: i64 = 1_000;
 

@@ -1,7 +1,7 @@
 //! The smallest program with resolvers of its own: the sample with a motto, and a field that greets by id.
 
-use trefoil::app::App;
-use trefoil::model::SourceFile;
+use trefoil::App;
+use trefoil::SourceFile;
 use trefoil::{Resolved, StartError, Trefoil, Value};
 
 const MORE: &str = r#"

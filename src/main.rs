@@ -1,5 +1,5 @@
 //! Command line in, exit code out; nothing else.
 
 fn main() -> std::process::ExitCode {
-    trefoil::cli::run(std::env::args_os())
+    trefoil_cli::run(std::env::args_os())
 }

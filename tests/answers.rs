@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::json;
-use trefoil::app::App;
-use trefoil::config::Config;
 use trefoil::{Resolved, Trefoil, Value};
+use trefoil_application::App;
+use trefoil_config::Config;
 
 use crate::support::{Client, Process, Reply, Server};
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Output;
 
 use tempfile::TempDir;
-use trefoil::config::SETTINGS;
+use trefoil_config::SETTINGS;
 
 use crate::support::command;
 

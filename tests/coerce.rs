@@ -1,9 +1,10 @@
 //! What a field takes, keeps and shows: tables of values through the one validator and back out as JSON.
 
 use proptest::prelude::*;
-use trefoil::error::{Segment, Violation};
-use trefoil::model::json::{Unreadable, write_cell, write_text};
-use trefoil::model::{Cell, Field, Kind, Model, Scalar, SourceFile, Stored, Value, coerce, parse};
+use trefoil_model::error::{Segment, Violation};
+use trefoil_model::values::coerce;
+use trefoil_model::values::json_text::{Unreadable, write_cell, write_text};
+use trefoil_model::{Cell, Field, Kind, Model, Scalar, SourceFile, Stored, Value, parse};
 
 const LONG: &str = " TYPE Long must be a whole number between -9223372036854775808 and 9223372036854775807";
 

@@ -441,12 +441,12 @@ fn schemas_of_the_guide_have_no_mistakes() {
                 continue;
             }
             let text = if is_part { format!("{AROUND}{}", block.text) } else { block.text.clone() };
-            let file = trefoil::model::SourceFile { name: (*page).to_owned(), text };
-            if let Err(diagnostics) = trefoil::model::parse(std::slice::from_ref(&file), &[]) {
+            let file = trefoil_model::SourceFile { name: (*page).to_owned(), text };
+            if let Err(diagnostics) = trefoil_model::parse(std::slice::from_ref(&file), &[]) {
                 panic!(
                     "{page}:{}:\n{}",
                     block.line,
-                    trefoil::model::diagnostic::render(&[file], &diagnostics)
+                    trefoil_model::diagnostic::render(&[file], &diagnostics)
                 );
             }
             checked += 1;

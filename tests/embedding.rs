@@ -1,9 +1,9 @@
 //! Trefoil as a library: resolvers in Rust for root fields, for fields of records, for interfaces and unions.
 
 use serde_json::json;
-use trefoil::app::App;
-use trefoil::config::{Config, Database};
 use trefoil::{Error, Resolved, Trefoil, Value};
+use trefoil_application::App;
+use trefoil_config::{Config, Database};
 
 use crate::support::{Client, Server};
 

@@ -1,8 +1,8 @@
 //! Forms as the real server takes them: buttons pressed many times at once, more choices than a list has room for, cookies.
 
 use trefoil::Trefoil;
-use trefoil::app::App;
-use trefoil::config::{Config, Database, Network, PostgresUrl};
+use trefoil_application::App;
+use trefoil_config::{Config, Database, Network, PostgresUrl};
 
 use crate::support::{Client, Reply, Server, postgres};
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use trefoil::Trefoil;
-use trefoil::config::{Config, Database, PostgresUrl};
+use trefoil_config::{Config, Database, PostgresUrl};
 
 use crate::support::{Client, Reply, Server, postgres};
 

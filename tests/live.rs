@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use trefoil::Trefoil;
-use trefoil::config::{Config, Database};
+use trefoil_config::{Config, Database};
 
 use crate::support::{Client, Server};
 

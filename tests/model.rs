@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use proptest::prelude::*;
-use trefoil::model::directives::{DIRECTIVES, HELPER_TYPES};
-use trefoil::model::{Claim, Diagnostic, FieldId, Kind, Model, Severity, SourceFile, TypeId, parse};
+use trefoil_model::sdl::directives::{DIRECTIVES, HELPER_TYPES};
+use trefoil_model::{Claim, Diagnostic, FieldId, Kind, Model, Severity, SourceFile, TypeId, parse};
 
 const SAMPLE: &str = r#"
 type User { id: ID!  name: String! @notBlank  email: String! }
@@ -251,7 +251,7 @@ fn schema_extensions_are_merged() {
         format!("{link}extend schema @link(url: \"https://x.example\") {{ query: Q }}\ntype Q {{ a: Int }}");
     let (model, _) = load(&[file("a.graphqls", &source)]);
     assert!(model.sdl.contains("schema @link(url: \"https://x.example\") {\n  query: Q\n}"), "{}", model.sdl);
-    assert!(model.root(trefoil::model::Root::Query, "a").is_some());
+    assert!(model.root(trefoil_model::Root::Query, "a").is_some());
     assert!(!model.sdl.contains("extend"));
 }
 

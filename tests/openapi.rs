@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use trefoil::Trefoil;
-use trefoil::config::{Config, Database};
+use trefoil_config::{Config, Database};
 
 use crate::support::{Client, Process, Server};
 

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 use trefoil::Trefoil;
-use trefoil::config::{Config, Database};
-use trefoil::engine::{Registry, doubts, resolvers};
-use trefoil::model::{SourceFile, parse};
+use trefoil_config::{Config, Database};
+use trefoil_engine::{Registry, argument_warnings, resolvers};
+use trefoil_model::{SourceFile, parse};
 
 use crate::support::{Client, Server};
 
@@ -147,7 +147,8 @@ fn arguments_that_nothing_reads_are_named() {
         }";
     let files = [SourceFile { name: "a.graphqls".into(), text: schema.into() }];
     let (model, _) = parse(&files, &[]).unwrap();
-    let found = model.warnings(doubts::doubts(&model, &resolvers::bind(&model, &Registry::default())));
+    let found =
+        model.warnings(argument_warnings::doubts(&model, &resolvers::bind(&model, &Registry::default())));
     let said: Vec<String> =
         found.iter().map(|doubt| format!("{} {}", &schema[doubt.span.clone()], doubt.message)).collect();
     assert_eq!(

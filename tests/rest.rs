@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use trefoil::Trefoil;
-use trefoil::config::Config;
+use trefoil_config::Config;
 
 use crate::support::{Client, Process, Reply, Server, command};
 

@@ -36,8 +36,8 @@ const CRATES: &[(&str, &[&str])] = &[
     ("clap", &["src/cli/", "src/config/"]),
 ];
 
-const STYLE: &str = include_str!("../src/faces/pages/assets/app.css");
-const SCRIPT: &str = include_str!("../src/faces/pages/assets/live.js");
+const STYLE: &str = include_str!("../crates/pages/src/assets/app.css");
+const SCRIPT: &str = include_str!("../crates/pages/src/assets/live.js");
 
 const LONGEST_FILE: usize = 500;
 
@@ -215,7 +215,7 @@ fn classes_of_pages_and_rules_of_their_style_are_the_same() {
 #[test]
 fn every_directive_is_documented() {
     let page = fs::read_to_string("docs/schema.md").expect("docs/schema.md");
-    let missing: Vec<_> = trefoil::model::directives::DIRECTIVES
+    let missing: Vec<_> = trefoil_model::sdl::directives::DIRECTIVES
         .iter()
         .filter(|directive| !page.contains(&format!("`@{}", directive.name)))
         .map(|directive| directive.name)
@@ -226,7 +226,7 @@ fn every_directive_is_documented() {
 /// A limit names itself in its error, and the name must be one that can be written in `trefoil.toml`.
 #[test]
 fn limits_are_called_what_they_are_set_by() {
-    let settings = trefoil::config::SETTINGS;
+    let settings = trefoil_config::SETTINGS;
     let mut named = 0;
     for (path, text) in sources().iter().filter(|(path, _)| path.starts_with("src")) {
         // What stands between quotes: every second part of a line.

@@ -6,8 +6,8 @@ use std::process::Command;
 
 use serde_json::Value;
 use trefoil::Trefoil;
-use trefoil::app::App;
-use trefoil::config::{Config, Database};
+use trefoil_application::App;
+use trefoil_config::{Config, Database};
 
 use crate::support::{Client, Server};
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use trefoil::Trefoil;
-use trefoil::config::{Config, Layers, Setting};
+use trefoil_config::{Config, Layers, Setting};
 
 use super::apart::Apart;
 use super::file::{CaseFile, CaseStep};

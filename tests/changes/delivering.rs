@@ -1,9 +1,9 @@
 //! Every way of changing a record gives exactly one event, in order, as the selection asks.
 
 use serde_json::json;
-use trefoil::config::{Config, Database, PostgresUrl};
-use trefoil::faces::graphql::subscribe::Step;
-use trefoil::faces::graphql::{Face, Manner, Served};
+use trefoil_config::{Config, Database, PostgresUrl};
+use trefoil_graphql::subscribe::Step;
+use trefoil_graphql::{Face, Manner, Served};
 
 use super::{On, Place, Stage, asked, both, names, next, silent_until, until};
 
@@ -207,7 +207,7 @@ async fn an_operation_that_is_no_subscription_is_simply_answered(on: On) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_in_memory_is_followed_too() {
-    let store = trefoil::sql::Database::sqlite(None, Default::default()).unwrap();
+    let store = trefoil_sql::Database::sqlite(None, Default::default()).unwrap();
     let place = Place::Folder(tempfile::tempdir().unwrap());
     let stage = Stage::over(store, Default::default(), place).await;
     let mut subscription = stage.subscribe("subscription { userCreated { name orders { item } } }").await;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use trefoil::config::{Config, Limits};
-use trefoil::faces::graphql::Manner;
-use trefoil::sql::{Database, Options};
+use trefoil_config::{Config, Limits};
+use trefoil_graphql::Manner;
+use trefoil_sql::{Database, Options};
 
 use super::{On, Stage, asked, both, end, names, next, until};
 
@@ -137,7 +137,7 @@ async fn waiting_may_be_broken_off_at_any_time(on: On) {
         for _ in 0..3 {
             let pause = Duration::from_micros(200 * (number % 7));
             if let Ok(step) = tokio::time::timeout(pause, subscription.next()).await {
-                let trefoil::faces::graphql::subscribe::Step::Event(event) = step else { panic!("it ended") };
+                let trefoil_graphql::subscribe::Step::Event(event) = step else { panic!("it ended") };
                 seen.push(serde_json::from_slice::<serde_json::Value>(&event.payload).unwrap());
             }
         }

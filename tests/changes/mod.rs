@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
-use trefoil::config::{Config, PostgresUrl};
-use trefoil::engine::{Engine, Feed, PlanLimits, Registry, resolvers};
-use trefoil::faces::graphql::subscribe::{Step, Subscription};
-use trefoil::faces::graphql::{Asked, Face, Manner, Reply, Served};
-use trefoil::model::{SourceFile, Value, parse};
-use trefoil::sql::migrate::Mode;
-use trefoil::sql::{Database, Options, postgres};
+use trefoil_config::{Config, PostgresUrl};
+use trefoil_engine::{Engine, Feed, PlanLimits, Registry, resolvers};
+use trefoil_graphql::subscribe::{Step, Subscription};
+use trefoil_graphql::{Asked, Face, Manner, Reply, Served};
+use trefoil_model::{SourceFile, Value, parse};
+use trefoil_sql::migrate::Mode;
+use trefoil_sql::{Database, Options, postgres};
 
 use crate::support::Outsider;
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use trefoil::error::Error;
-use trefoil::faces::graphql::{Manner, Reply};
+use trefoil_graphql::{Manner, Reply};
+use trefoil_model::error::Error;
 
 use super::{On, SCHEMA, Stage, asked, both, end, names, next, served};
 

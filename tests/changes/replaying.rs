@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use serde_json::Value as Json;
-use trefoil::config::{Config, Limits};
-use trefoil::sql::Options;
+use trefoil_config::{Config, Limits};
+use trefoil_sql::Options;
 
 use super::{On, Stage, both, next};
 

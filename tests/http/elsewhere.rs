@@ -1,7 +1,7 @@
 //! Browsers on pages of other sites: forged writes are refused, listed origins are let in.
 
 use super::{Server, start, usual};
-use trefoil::config::Config;
+use trefoil_config::Config;
 
 const OTHER: &str = "https://app.example";
 

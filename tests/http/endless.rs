@@ -6,8 +6,8 @@ use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
 use futures_util::{StreamExt, stream};
 use tokio::io::AsyncWriteExt;
-use trefoil::faces::becomes::Endless;
-use trefoil::server::shutdown::Shutdown;
+use trefoil_http::streaming::upgrade::Endless;
+use trefoil_server::signals::Shutdown;
 
 use super::life::none_open;
 use super::{Fate, Line, request, short, start, usual};

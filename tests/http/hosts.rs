@@ -1,7 +1,7 @@
 //! Names that a server answers to: its own, those that are listed, and no others.
 
 use super::{Server, start, usual};
-use trefoil::config::{Config, Network};
+use trefoil_config::{Config, Network};
 
 async fn ask_as(server: &Server, head: &str, host: &str) -> super::Answer {
     let mut line = server.connect().await;

@@ -6,7 +6,7 @@ use super::{PATIENCE, Server, request, short, start, start_with, usual};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use trefoil::server::shutdown::Shutdown;
+use trefoil_server::signals::Shutdown;
 
 #[tokio::test]
 async fn a_client_that_goes_takes_its_work_with_it() {

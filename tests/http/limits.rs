@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::{request, short, start, usual};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
-use trefoil::config::{Config, Limits, Network, RateLimit};
+use trefoil_config::{Config, Limits, Network, RateLimit};
 
 #[tokio::test]
 async fn a_body_over_the_limit_is_413_declared_or_not() {

@@ -22,16 +22,18 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use trefoil::config::{Config, Limits};
-use trefoil::error::Error;
-use trefoil::faces::becomes::Tunnel;
-use trefoil::faces::client::Client;
-use trefoil::faces::foundation::{Asker, Ground};
-use trefoil::faces::hosts::AllowedHosts;
-use trefoil::faces::metrics::Metrics;
-use trefoil::faces::{Problem, foundation, health, metrics};
-use trefoil::server::shutdown::Shutdown;
-use trefoil::server::{connection, listen};
+use trefoil_config::{Config, Limits};
+use trefoil_http::client::Client;
+use trefoil_http::host_check::AllowedHosts;
+use trefoil_http::monitoring::metrics::Metrics;
+use trefoil_http::monitoring::{health, metrics};
+use trefoil_http::service::{Asker, Ground};
+use trefoil_http::streaming::upgrade::Tunnel;
+use trefoil_http::{Problem, service};
+use trefoil_model::error::Error;
+use trefoil_server::http1::connection;
+use trefoil_server::listen;
+use trefoil_server::signals::Shutdown;
 
 /// Longer than anything here may take; a test that waits for it has failed.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -88,7 +90,7 @@ async fn start_with(config: Config, shutdown: Shutdown) -> Server {
         direct: Vec::new(),
         hosts: AllowedHosts::new(&config, &[address]),
     };
-    let app = foundation::wrap(router, ground, &config, &metrics, &shutdown);
+    let app = service::wrap(router, ground, &config, &metrics, &shutdown);
     let (counted, stop) = (metrics.clone(), shutdown.clone());
     let task = tokio::spawn(async move { connection::serve(listeners, app, &config, &counted, stop).await });
     Server { address, shutdown, task, metrics, fates }

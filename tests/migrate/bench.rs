@@ -8,9 +8,10 @@ use rusqlite::types::Value;
 use tempfile::TempDir;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
-use trefoil::engine::Deed;
-use trefoil::model::{Model, SourceFile, TypeId, parse};
-use trefoil::sql::migrate::{self, MigrateError, Mode, Report};
+use trefoil_engine::Deed;
+use trefoil_model::{Model, SourceFile, TypeId, parse};
+use trefoil_sql::migrate;
+use trefoil_sql::migrate::{MigrateError, Mode, Report};
 
 use crate::support::postgres;
 

@@ -12,8 +12,8 @@ mod triggers;
 mod types;
 
 use bench::{On, Store, everything, model};
-use trefoil::engine::Deed;
-use trefoil::sql::migrate::{MigrateError, Mode};
+use trefoil_engine::Deed;
+use trefoil_sql::migrate::{MigrateError, Mode};
 
 /// Runs each of these on SQLite and on PostgreSQL.
 macro_rules! on_both {

@@ -67,7 +67,7 @@ fn everything_stands_in_the_first_schema_of_the_search_path() {
         for (sdl, mode) in [(sdl, Mode::Start), (retyped, Mode::Apply { allow_drop: vec![] })] {
             let model = std::sync::Arc::new(model(sdl));
             let lists = ["items".to_owned()];
-            trefoil::sql::migrate::postgres::prepare(client, &model, &everything(&model), &lists, mode)
+            trefoil_sql::migrate::postgres::prepare(client, &model, &everything(&model), &lists, mode)
                 .await
                 .unwrap();
             client
@@ -237,7 +237,7 @@ fn an_index_is_made_anew_while_others_read() {
             let model = std::sync::Arc::new(model(INDEXED));
             let logged = everything(&model);
             let mut client = super::bench::connect(&url).await;
-            trefoil::sql::migrate::postgres::prepare(&mut client, &model, &logged, &[], Mode::Start).await
+            trefoil_sql::migrate::postgres::prepare(&mut client, &model, &logged, &[], Mode::Start).await
         });
         assert!(start.await.unwrap().unwrap().done);
         let made = client.query(MADE, &[]).await.unwrap();
@@ -273,7 +273,7 @@ fn lists_count_what_anybody_writes() {
         let model = std::sync::Arc::new(model(OLD));
         let lists = ["items".to_owned(), "samples".to_owned()];
         let report =
-            trefoil::sql::migrate::postgres::prepare(client, &model, &[], &lists, Mode::Start).await.unwrap();
+            trefoil_sql::migrate::postgres::prepare(client, &model, &[], &lists, Mode::Start).await.unwrap();
         assert!(report.fresh);
     });
     store.run("INSERT INTO trefoil_list_values (list, position, value) SELECT 1, p, 'v' FROM generate_series(0, 199) p");

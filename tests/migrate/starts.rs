@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use trefoil::sql::migrate::{Report, postgres};
+use trefoil_sql::migrate::{Report, postgres};
 
 use super::bench::{connect, on_client};
 use super::*;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use trefoil::config::PostgresUrl;
-use trefoil::engine::Store;
-use trefoil::error::Error;
-use trefoil::sql::postgres::{Link, Options, PostgresStore};
+use trefoil_config::PostgresUrl;
+use trefoil_engine::Store;
+use trefoil_model::error::Error;
+use trefoil_sql::postgres::{Link, Options, PostgresStore};
 
 use super::hole::Hole;
 use crate::support::postgres::{Cluster, Options as ClusterOptions, database, sql};

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use trefoil::config::PostgresUrl;
-use trefoil::engine::{Change, Deed, ReadLimits, Store};
-use trefoil::model::{Model, SourceFile, Stored, TypeId, parse};
-use trefoil::sql::migrate::Mode;
-use trefoil::sql::postgres::{Options, PostgresStore};
+use trefoil_config::PostgresUrl;
+use trefoil_engine::{Change, Deed, ReadLimits, Store};
+use trefoil_model::{Model, SourceFile, Stored, TypeId, parse};
+use trefoil_sql::migrate::Mode;
+use trefoil_sql::postgres::{Options, PostgresStore};
 
 use super::links::{LONG, outside, until};
 use crate::support::postgres::database;

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use trefoil::config::PostgresUrl;
-use trefoil::sql::postgres::{Options as StoreOptions, PostgresStore};
+use trefoil_config::PostgresUrl;
+use trefoil_sql::postgres::{Options as StoreOptions, PostgresStore};
 
 use crate::support::postgres::{Certificates, Cluster, Options};
 

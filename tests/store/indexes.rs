@@ -1,9 +1,9 @@
 //! The statements are written so that SQLite can use the indexes there are.
 
-use trefoil::engine::Slice;
-use trefoil::sql::compile::{Program, compile};
-use trefoil::sql::dialect::Dialect;
-use trefoil::sql::select::{Branch, Level};
+use trefoil_engine::Slice;
+use trefoil_sql::statements::compile::{Program, compile};
+use trefoil_sql::statements::dialect::Dialect;
+use trefoil_sql::statements::select::{Branch, Level};
 
 use super::*;
 
@@ -41,8 +41,8 @@ fn lists_start_where_the_cursor_points() {
     let after = {
         struct At;
         impl Row for At {
-            fn cell(&self, column: usize) -> trefoil::model::Cell<'_> {
-                [trefoil::model::Cell::Text("x"), trefoil::model::Cell::Int(1)][column]
+            fn cell(&self, column: usize) -> trefoil_model::Cell<'_> {
+                [trefoil_model::Cell::Text("x"), trefoil_model::Cell::Int(1)][column]
             }
             fn each_child(&self, _: usize, _: &mut dyn FnMut(&dyn Row)) {}
         }

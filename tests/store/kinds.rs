@@ -1,7 +1,7 @@
 //! Every kind of value there is: kept exactly, found, ordered and paged through alike on both stores.
 
-use trefoil::engine::Slice;
-use trefoil::model::Cell;
+use trefoil_engine::Slice;
+use trefoil_model::Cell;
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! Lists: conditions, order, pages and cursors, exact for every kind of value and with nulls last.
 
 use proptest::prelude::*;
-use trefoil::engine::Slice;
+use trefoil_engine::Slice;
 
 use super::*;
 
@@ -213,7 +213,7 @@ async fn a_cursor_stays_short_however_long_the_text(bench: Bench) {
 struct Shown<'a>(&'a Told1);
 
 impl Row for Shown<'_> {
-    fn cell(&self, column: usize) -> trefoil::model::Cell<'_> {
+    fn cell(&self, column: usize) -> trefoil_model::Cell<'_> {
         self.0.cells[column].as_cell()
     }
     fn each_child(&self, _: usize, _: &mut dyn FnMut(&dyn Row)) {}

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use trefoil::engine::plain::{Expected, Versions};
-use trefoil::engine::{ListAct, OnList, Place};
+use trefoil_engine::plain_list::{Expected, Versions};
+use trefoil_engine::{ListAct, OnList, Place};
 
 use super::*;
 

@@ -19,15 +19,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use tempfile::TempDir;
-use trefoil::engine::cursor::CursorFormat;
-use trefoil::engine::{
+use trefoil_engine::cursor::CursorFormat;
+use trefoil_engine::{
     Absent, Answer, Cancel, Child, Condition, Count, Done, Job, Key, Listing, Op, Operation, Order, Outcome,
     Plan, Row, Selection, Store,
 };
-use trefoil::error::{Error, Result};
-use trefoil::model::{FieldId, Model, RecordType, SourceFile, Stored, TypeId, Value, parse};
-use trefoil::sql::migrate::Mode;
-use trefoil::sql::{Database, Options, PostgresStore, SqliteStore};
+use trefoil_model::error::{Error, Result};
+use trefoil_model::{FieldId, Model, RecordType, SourceFile, Stored, TypeId, Value, parse};
+use trefoil_sql::migrate::Mode;
+use trefoil_sql::{Database, Options, PostgresStore, SqliteStore};
 
 use crate::support::Outsider;
 
@@ -139,7 +139,7 @@ impl Bench {
         let url = crate::support::postgres::database();
         let name = url.rsplit('/').next().unwrap().split('?').next().unwrap();
         crate::support::postgres::sql(&url, &format!("ALTER DATABASE \"{name}\" SET lock_timeout = '300ms'"));
-        let options = trefoil::sql::postgres::Options::at(trefoil::config::PostgresUrl::read(&url).unwrap());
+        let options = trefoil_sql::postgres::Options::at(trefoil_config::PostgresUrl::read(&url).unwrap());
         let store = PostgresStore::open(options).await.unwrap();
         let model = model();
         store.migrate(&model, &[], &lists(), Mode::Start).await.unwrap();
@@ -223,7 +223,7 @@ impl Bench {
         while let Some(word) = words.next().filter(|word| *word != ")") {
             let field = owner.field_named(word).unwrap();
             if words.next_if_eq(&"(").is_some() {
-                let target = trefoil::engine::plan::target(owner.field(field)).unwrap();
+                let target = trefoil_engine::plan::target(owner.field(field)).unwrap();
                 let selection = self.selection(target, words);
                 children.push(Child { field, listing: Listing::default(), selection });
             } else {
@@ -445,13 +445,13 @@ fn told(answer: Box<dyn Answer>) -> Told {
 
 /// `email UNIQUE: Email is already taken`, one for each violation.
 fn complaints(error: &Error) -> Vec<String> {
-    let path = |violation: &trefoil::error::Violation| {
+    let path = |violation: &trefoil_model::error::Violation| {
         violation
             .path
             .iter()
             .map(|segment| match segment {
-                trefoil::error::Segment::Field(name) => name.clone(),
-                trefoil::error::Segment::Index(index) => index.to_string(),
+                trefoil_model::error::Segment::Field(name) => name.clone(),
+                trefoil_model::error::Segment::Index(index) => index.to_string(),
             })
             .collect::<Vec<_>>()
             .join(".")

@@ -1,10 +1,10 @@
 //! What pages ask of the store: counts that end, parts of plain lists, and long lists that cost what short ones do.
 
-use trefoil::engine::{ListAct, OnList, Slice};
-use trefoil::model::Cell;
-use trefoil::sql::compile::{Program, compile};
-use trefoil::sql::dialect::Dialect;
-use trefoil::sql::select::{Parameter, count_parameters, is_sliced, parameters};
+use trefoil_engine::{ListAct, OnList, Slice};
+use trefoil_model::Cell;
+use trefoil_sql::statements::compile::{Program, compile};
+use trefoil_sql::statements::dialect::Dialect;
+use trefoil_sql::statements::select::{Parameter, count_parameters, is_sliced, parameters};
 
 use super::*;
 
@@ -112,7 +112,7 @@ fn steps(bench: &Bench, listing: Listing) -> i64 {
     let Program::List { level, count } = compile(Dialect::Sqlite, &bench.model, &plan).unwrap() else {
         panic!("no list")
     };
-    let trefoil::engine::plan::Action::List { listing: bounds, .. } = &plan.action else { panic!("no list") };
+    let trefoil_engine::plan::Action::List { listing: bounds, .. } = &plan.action else { panic!("no list") };
     let mut bound = Vec::new();
     parameters(bounds, &mut bound);
     if is_sliced(bounds) {

@@ -16,7 +16,7 @@ impl Bench {
 
     /// A node on a database that is migrated already.
     pub(super) async fn at(url: &str, model: &Arc<Model>) -> Bench {
-        let options = trefoil::sql::postgres::Options::at(trefoil::config::PostgresUrl::read(url).unwrap());
+        let options = trefoil_sql::postgres::Options::at(trefoil_config::PostgresUrl::read(url).unwrap());
         let store = Arc::new(Database::Postgres(PostgresStore::open(options).await.unwrap()));
         Bench { store, model: model.clone(), place: Place::Server(url.to_owned()) }
     }
@@ -269,7 +269,7 @@ async fn patiently(node: &Bench, operation: impl Fn() -> Operation) {
 
 #[tokio::test]
 async fn nodes_append_to_one_list_and_every_value_has_one_place() {
-    use trefoil::engine::{ListAct, OnList};
+    use trefoil_engine::{ListAct, OnList};
     let bench = Bench::postgres().await;
     let nodes = [Arc::new(bench.node().await), Arc::new(bench.node().await)];
     let on = |act| Operation::Plain(OnList { list: "items".into(), act });
@@ -324,9 +324,9 @@ fn unlike_itself(length: usize) -> String {
 /// How the database would go about a list, were its table too long to be read whole.
 #[tokio::test]
 async fn lists_are_read_by_their_indexes() {
-    use trefoil::engine::Slice;
-    use trefoil::sql::compile::{Program, compile};
-    use trefoil::sql::dialect::Dialect;
+    use trefoil_engine::Slice;
+    use trefoil_sql::statements::compile::{Program, compile};
+    use trefoil_sql::statements::dialect::Dialect;
     let bench = Bench::postgres().await;
     let outsider = bench.outsider().await;
     outsider

@@ -1,6 +1,6 @@
 //! Records within records: right at any depth, and one statement per level and thousand parents.
 
-use trefoil::engine::Slice;
+use trefoil_engine::Slice;
 
 use super::*;
 

@@ -1,6 +1,6 @@
 //! Creating, changing and deleting: versions, links, constraints, and neighbours in the same commit.
 
-use trefoil::engine::{Engine, Feed, PlanLimits, Registry, Request};
+use trefoil_engine::{Engine, Feed, PlanLimits, Registry, Request};
 
 use super::*;
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use trefoil::config::{Config, Limits, RateLimit};
+use trefoil_config::{Config, Limits, RateLimit};
 
 use super::{Body, CREATED, Line, PATIENCE, create, memory, sample, until_metric};
 use crate::support::{Client, Server};
@@ -75,8 +75,8 @@ async fn operations_on_a_socket_count_for_the_rate_limit() {
 
 #[tokio::test]
 async fn an_operation_on_a_socket_has_the_time_of_a_request() {
-    use trefoil::app::App;
     use trefoil::{Resolved, Trefoil};
+    use trefoil_application::App;
     let app = Trefoil::app(App::of_schema("slow", "type Query { slow: String }")).resolver(
         "Query.slow",
         |_| async {

@@ -24,7 +24,7 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 use trefoil::Trefoil;
-use trefoil::config::{Config, Database};
+use trefoil_config::{Config, Database};
 
 use crate::support::{Client, Server};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use trefoil::config::Config;
+use trefoil_config::Config;
 
 use super::{Body, CREATED, Line, create, memory, sample};
 use crate::support::Server;
@@ -47,7 +47,8 @@ async fn the_ping_tells_the_place_even_when_the_filter_matches_nothing() {
         type Query { notes: [Note] }
         type Mutation { createNote(text: String!): Note }
         type Subscription { noteCreated(text: String): Note }";
-    let server = Server::start(trefoil::Trefoil::app(trefoil::app::App::of_schema("notes", schema)), config);
+    let server =
+        Server::start(trefoil::Trefoil::app(trefoil_application::App::of_schema("notes", schema)), config);
     let mut line = Line::ready(&server).await;
     line.subscribe("n", "subscription { noteCreated(text: \"never\") { text } }").await;
     let mut before = Value::Null;

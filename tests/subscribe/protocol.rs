@@ -6,9 +6,9 @@ use futures_util::SinkExt;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
-use trefoil::app::App;
-use trefoil::config::{Config, Limits};
 use trefoil::{Resolved, Trefoil};
+use trefoil_application::App;
+use trefoil_config::{Config, Limits};
 
 use super::{CREATED, Line, create, memory, sample, until_metric};
 use crate::support::Server;

@@ -1,7 +1,7 @@
 //! Which requests become a socket: subprotocols, origins, and upgrades to something else.
 
 use serde_json::json;
-use trefoil::config::Config;
+use trefoil_config::Config;
 
 use super::{Body, Line, memory, sample, shake};
 

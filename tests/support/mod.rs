@@ -8,7 +8,7 @@ mod process;
 use std::net::SocketAddr;
 
 use trefoil::Trefoil;
-use trefoil::config::{Config, Database};
+use trefoil_config::{Config, Database};
 
 pub use client::{Client, Reply};
 pub use outsider::Outsider;

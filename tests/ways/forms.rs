@@ -1,8 +1,8 @@
 //! Every form there is of schemas with every kind of field: its three ways are pasted, and do what the form does.
 
 use trefoil::Trefoil;
-use trefoil::app::App;
-use trefoil::config::{Config, Database};
+use trefoil_application::App;
+use trefoil_config::{Config, Database};
 
 use super::{NO_OPERATION, Ways, asked, json, pasted, record, ways, ways_on};
 use crate::support::{Client, Server};

@@ -1,0 +1,295 @@
+//! The application folder: schema files, `trefoil.toml` and seed, from disk or from the built-in sample.
+
+mod endpoint_path;
+mod endpoints;
+mod folder_reader;
+mod manifest;
+mod manifest_reader;
+pub mod resource_settings;
+mod sample;
+pub mod seed;
+pub mod shell;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub use crate::endpoints::{Methods, PlainList, Reply, TextEndpoint};
+pub use crate::manifest::Manifest;
+pub use crate::resource_settings::{ResourceSettings, TextList};
+pub use crate::seed::{Rows, Seed, SeedFile, SeedRecord};
+use trefoil_config::{Layers, Setting, Settled};
+use trefoil_model::{Diagnostic, SourceFile};
+
+/// An application as it was read; what the schema means is the model's to say.
+#[derive(Debug)]
+pub struct App {
+    pub name: String,
+    pub origin: Origin,
+    pub schema: Vec<SourceFile>,
+    /// `views/*.html`: templates in place of built-in ones, or for pages of its own.
+    pub views: Vec<SourceFile>,
+    /// `trefoil.toml` and the seed as they are written, for those who point into them.
+    pub others: Vec<SourceFile>,
+    pub manifest: Arc<Manifest>,
+    pub seed: Seed,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// Built into the program.
+    Sample,
+    Folder(PathBuf),
+}
+
+impl App {
+    /// An application that is a schema and nothing else, for programs that bring their own.
+    pub fn of_schema(name: &str, sdl: &str) -> App {
+        let file = SourceFile { name: "graphql/schema.graphqls".to_owned(), text: sdl.to_owned() };
+        App {
+            name: name.to_owned(),
+            origin: Origin::Sample,
+            schema: vec![file],
+            views: Vec::new(),
+            others: Vec::new(),
+            manifest: Arc::default(),
+            seed: Seed::default(),
+        }
+    }
+
+    /// The Sample Resource API.
+    pub fn sample() -> App {
+        App::assemble(Origin::Sample, crate::sample::files(), Vec::new()).0
+    }
+
+    /// The application in a folder, or everything that is wrong with it before the schema is understood.
+    pub fn load(path: &Path) -> Result<App, Vec<Diagnostic>> {
+        let (app, mistakes) = App::read(path);
+        if mistakes.is_empty() { Ok(app) } else { Err(mistakes) }
+    }
+
+    /// The application in a folder as far as it can be made out, and everything wrong with it so far.
+    pub fn read(path: &Path) -> (App, Vec<Diagnostic>) {
+        let (files, mistakes) = crate::folder_reader::read(path);
+        App::assemble(Origin::Folder(path.to_owned()), files, mistakes)
+    }
+
+    /// Whether the application brings a view of this name.
+    pub fn has_view(&self, name: &str) -> bool {
+        self.view_names().any(|own| own == name)
+    }
+
+    /// Its own views as endpoints name them: `about` for `views/about.html`.
+    pub fn view_names(&self) -> impl Iterator<Item = &str> {
+        self.views.iter().filter_map(|view| view.name.strip_prefix("views/")?.strip_suffix(".html"))
+    }
+
+    /// What flags, the environment and `trefoil.toml` come to together, or a line for each mistake.
+    pub fn settle(&self, flags: Vec<(&'static Setting, String)>) -> Result<Settled, Vec<String>> {
+        let folder = match &self.origin {
+            Origin::Sample => Path::new(""),
+            Origin::Folder(path) => path,
+        };
+        Layers { flags, variables: variables()?, file: &self.manifest.settings, folder }.settle()
+    }
+
+    fn assemble(
+        origin: Origin,
+        files: Vec<SourceFile>,
+        mut mistakes: Vec<Diagnostic>,
+    ) -> (App, Vec<Diagnostic>) {
+        let (mut manifest, mut seed) = (Manifest::default(), Seed::default());
+        let (schema, others): (Vec<_>, Vec<_>) =
+            files.into_iter().partition(|file| file.name.starts_with("graphql/"));
+        let (views, others): (Vec<_>, Vec<_>) =
+            others.into_iter().partition(|file| file.name.starts_with("views/"));
+        for file in &others {
+            if file.name == crate::manifest_reader::FILE {
+                let (read, wrong) = Manifest::read(&file.text);
+                manifest = read;
+                mistakes.extend(wrong);
+            } else {
+                match SeedFile::read(&file.name, &file.text) {
+                    Ok(file) => seed.files.push(file),
+                    Err(wrong) => mistakes.extend(wrong),
+                }
+            }
+        }
+        mistakes.extend(misplaced(&seed, &manifest));
+        if schema.is_empty() && mistakes.is_empty() {
+            mistakes.push(without_schema(&origin));
+        }
+        let name = manifest.name.clone().unwrap_or_else(|| origin.name());
+        let manifest = Arc::new(manifest);
+        (App { name, origin, schema, views, others, manifest, seed }, mistakes)
+    }
+}
+
+impl Origin {
+    /// The folder as a command takes it; nothing where there is none to name.
+    pub fn argument(&self) -> Option<String> {
+        match self {
+            Origin::Sample => None,
+            Origin::Folder(path) => Some(crate::shell::word(&path.to_string_lossy()).into_owned()),
+        }
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Origin::Sample => "sample".into(),
+            Origin::Folder(path) => {
+                let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+                real.file_name().unwrap_or(real.as_os_str()).to_string_lossy().into_owned()
+            }
+        }
+    }
+}
+
+/// What the environment says to us, by name.
+fn variables() -> Result<Vec<(String, String)>, Vec<String>> {
+    let mut found = Vec::new();
+    for (name, value) in std::env::vars_os() {
+        let ours = |name: &&str| name.starts_with("TREFOIL_") || *name == "DATABASE_URL";
+        let Some(name) = name.to_str().filter(ours) else { continue };
+        let value = value.into_string().map_err(|_| vec![format!("{name}: the value is not UTF-8")])?;
+        found.push((name.to_owned(), value));
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn without_schema(origin: &Origin) -> Diagnostic {
+    let shown = match origin {
+        Origin::Sample => "sample".into(),
+        Origin::Folder(path) => path.display().to_string(),
+    };
+    let message = "there is no schema: not one file graphql/*.graphqls";
+    let mut mistake = Diagnostic::in_file(shown, "FILE", message);
+    mistake.help("`trefoil new my-app` writes a folder to start from");
+    mistake
+}
+
+/// Texts that no plain list takes, and records where a plain list is.
+fn misplaced(seed: &Seed, manifest: &Manifest) -> Vec<Diagnostic> {
+    let is_list = |name: &str| manifest.lists.iter().any(|list| list.name() == name);
+    let complaint = |file: &SeedFile| {
+        let message = match (&file.rows, is_list(&file.collection)) {
+            (Rows::Texts(_), false) => "these are texts, and trefoil.toml declares no such list",
+            (Rows::Records(records), true) if !records.is_empty() => {
+                "these are records, and the plain list takes texts"
+            }
+            (Rows::Texts(_), true) | (Rows::Records(_), _) => return None,
+        };
+        let mut mistake = Diagnostic::in_file(file.name.clone(), crate::seed::CODE, message);
+        mistake.help(format!("a list is declared by [[list]] with path = \"/{}\"", file.collection));
+        Some(mistake)
+    };
+    seed.files.iter().filter_map(complaint).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// A folder with these files; a name that ends in `/` is a folder.
+    fn folder(files: &[(&str, &[u8])]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, bytes) in files {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, bytes).unwrap();
+        }
+        folder
+    }
+
+    fn mistakes(files: &[(&str, &[u8])]) -> Vec<String> {
+        App::load(folder(files).path()).unwrap_err().iter().map(Diagnostic::to_string).collect()
+    }
+
+    #[test]
+    fn the_sample_is_as_promised() {
+        let (app, mistakes) = App::assemble(Origin::Sample, sample::files(), Vec::new());
+        assert_eq!(mistakes, []);
+        assert_eq!(app.name, "Sample Resource API");
+        let lists: Vec<_> = app.manifest.lists.iter().map(|list| (list.name(), list.page)).collect();
+        assert_eq!(lists, [("items", false), ("samples", true)]);
+        let paths: Vec<&str> = app.manifest.texts.iter().map(|text| text.path.as_str()).collect();
+        let expected =
+            ["/hello", "/api/message", "/api/info", "/api/summary", "/api/check", "/api/common", "/api/test"];
+        assert_eq!(paths, expected);
+        for file in &app.seed.files {
+            let Rows::Records(records) = &file.rows else { panic!("{} begins with records", file.name) };
+            for (id, record) in (1..).zip(records) {
+                assert_eq!(record.fields.get("id"), Some(&trefoil_model::Value::Int(id)), "{}", file.name);
+            }
+        }
+        let orders = app.seed.files.iter().find(|file| file.collection == "orders").unwrap();
+        let Rows::Records(orders) = &orders.rows else { panic!("records") };
+        assert_eq!(orders[0].fields.get("userId"), Some(&trefoil_model::Value::Int(1)));
+    }
+
+    #[test]
+    fn schema_files_are_found_at_any_depth_and_in_order() {
+        let text = b"type Query { a: Int }".as_slice();
+        let names = ["graphql/b/c.graphql", "graphql/a.graphqls", "graphql/z.gql", "graphql/y.gqls"];
+        let mut files: Vec<(&str, &[u8])> = names.iter().map(|name| (*name, text)).collect();
+        files.push(("graphql/.#a.graphqls", b"an editor's"));
+        files.push(("graphql/readme.md", b"not a schema"));
+        let folder = folder(&files);
+        #[cfg(unix)]
+        std::os::unix::fs::symlink("..", folder.path().join("graphql/b/loop")).unwrap();
+        let app = App::load(folder.path()).unwrap();
+        let found: Vec<&str> = app.schema.iter().map(|file| file.name.as_str()).collect();
+        assert_eq!(found, ["graphql/a.graphqls", "graphql/b/c.graphql", "graphql/y.gqls", "graphql/z.gql"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_cannot_be_read_is_not_taken_for_missing() {
+        let folder = folder(&[]);
+        for name in ["graphql", "seed", "trefoil.toml"] {
+            std::os::unix::fs::symlink(name, folder.path().join(name)).unwrap();
+        }
+        let found = App::load(folder.path()).unwrap_err();
+        let told: Vec<&str> = found.iter().map(|mistake| mistake.file.as_str()).collect();
+        assert_eq!(told, ["graphql", "seed", "trefoil.toml"], "{found:?}");
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_text() {
+        let folder = folder(&[("graphql/a.gql", b"\xef\xbb\xbftype A { id: ID! }")]);
+        assert_eq!(App::load(folder.path()).unwrap().schema[0].text, "type A { id: ID! }");
+    }
+
+    #[test]
+    fn every_mistake_in_every_file_is_told() {
+        let found = mistakes(&[
+            ("graphql/a.graphqls", b"type A { id: \xff }"),
+            ("seed/users.json", b"[1]"),
+            ("seed/items.json", b"[\"x\"]"),
+            ("trefoil.toml", b"prot = 1"),
+        ]);
+        assert_eq!(found.len(), 4, "{found:?}");
+        let told =
+            |text: &str| assert!(found.iter().any(|mistake| mistake.contains(text)), "{text}: {found:?}");
+        told("graphql/a.graphqls: is not UTF-8 from byte 13 on");
+        told("seed/users.json:1:2: a seed file is a list of records");
+        told("seed/items.json: these are texts, and trefoil.toml declares no such list");
+        told("trefoil.toml:1:1: unknown key `prot`");
+    }
+
+    #[test]
+    fn a_folder_that_is_none_says_what_to_type() {
+        let empty = mistakes(&[]);
+        assert!(empty[0].contains("there is no schema") && empty[0].contains("trefoil new"), "{empty:?}");
+        let missing = App::load(Path::new("/nowhere/my-app")).unwrap_err();
+        assert_eq!(
+            missing[0].to_string(),
+            "/nowhere/my-app: no such folder; `trefoil new /nowhere/my-app` writes one to start from"
+        );
+        let folder = folder(&[("file", b"")]);
+        let file = App::load(&folder.path().join("file")).unwrap_err();
+        assert!(file[0].message.contains("this is a file"), "{file:?}");
+    }
+}

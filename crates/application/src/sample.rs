@@ -1,0 +1,39 @@
+//! The files of the Sample Resource API, built into the binary.
+
+use trefoil_model::SourceFile;
+
+macro_rules! files {
+    ($($name:literal),+ $(,)?) => {
+        [$(($name, include_str!(concat!("../../../app/", $name)))),+]
+    };
+}
+
+const FILES: [(&str, &str); 8] = files![
+    "graphql/shop.graphqls",
+    "graphql/users.graphqls",
+    "seed/articles.json",
+    "seed/customers.json",
+    "seed/orders.json",
+    "seed/products.json",
+    "seed/users.json",
+    "trefoil.toml",
+];
+
+pub fn files() -> Vec<SourceFile> {
+    FILES.iter().map(|(name, text)| SourceFile { name: (*name).into(), text: (*text).into() }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::folder_reader;
+
+    #[test]
+    fn no_file_of_the_sample_is_left_out() {
+        let (on_disk, mistakes) = folder_reader::read(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/app")));
+        assert_eq!(mistakes, []);
+        assert_eq!(files(), on_disk);
+    }
+}

@@ -1,0 +1,163 @@
+//! The records and list values of `seed/*.json`, read but not yet measured against the schema.
+
+use std::ops::Range;
+
+use serde_json::value::RawValue;
+
+use trefoil_model::{Diagnostic, Value};
+
+/// The code of every mistake in a seed.
+pub const CODE: &str = "SEED";
+
+/// What an empty store begins with; in the order of file names.
+#[derive(Debug, Default)]
+pub struct Seed {
+    pub files: Vec<SeedFile>,
+}
+
+/// `seed/users.json`: what one collection or list begins with.
+#[derive(Debug)]
+pub struct SeedFile {
+    /// The file's path in the application folder.
+    pub name: String,
+    /// The collection's or list's path, without the slash: the file's name without `.json`.
+    pub collection: String,
+    pub rows: Rows,
+}
+
+#[derive(Debug)]
+pub enum Rows {
+    Records(Vec<SeedRecord>),
+    /// The values of a plain list.
+    Texts(Vec<String>),
+}
+
+/// One record as it is written; a reference is the field `userId`.
+#[derive(Debug)]
+pub struct SeedRecord {
+    /// Where in the file, in bytes.
+    pub span: Range<usize>,
+    /// An object.
+    pub fields: Value,
+}
+
+impl SeedFile {
+    /// The file's content, or everything wrong with it.
+    pub fn read(name: &str, text: &str) -> Result<SeedFile, Vec<Diagnostic>> {
+        let elements: Vec<&RawValue> =
+            serde_json::from_str(text).map_err(|error| vec![broken(name, text, &error)])?;
+        let is_text = |element: &&RawValue| element.get().starts_with('"');
+        let rows = if !elements.is_empty() && elements.iter().all(is_text) {
+            Rows::Texts(texts(name, text, &elements)?)
+        } else {
+            Rows::Records(records(name, text, &elements)?)
+        };
+        let file = name.rsplit('/').next().unwrap_or(name);
+        let collection = file.strip_suffix(".json").unwrap_or(file).to_owned();
+        Ok(SeedFile { name: name.to_owned(), collection, rows })
+    }
+}
+
+fn records(name: &str, text: &str, elements: &[&RawValue]) -> Result<Vec<SeedRecord>, Vec<Diagnostic>> {
+    let mut records = Vec::new();
+    let mut mistakes = Vec::new();
+    for element in elements {
+        let span = span(text, element);
+        if element.get().starts_with('{') {
+            match serde_json::from_str(element.get()) {
+                Ok(fields) => records.push(SeedRecord { span, fields }),
+                Err(error) => mistakes.push(unreadable(name, text, element, &error)),
+            }
+        } else {
+            let message = "a seed file is a list of records, or of texts for a plain list";
+            let mut mistake = Diagnostic::in_file(name, CODE, message).at(name, text, span);
+            mistake.help("write each record as {\"field\": value, …}");
+            mistakes.push(mistake);
+        }
+    }
+    if mistakes.is_empty() { Ok(records) } else { Err(mistakes) }
+}
+
+fn texts(name: &str, text: &str, elements: &[&RawValue]) -> Result<Vec<String>, Vec<Diagnostic>> {
+    let (mut texts, mut mistakes) = (Vec::new(), Vec::new());
+    for element in elements {
+        match serde_json::from_str(element.get()) {
+            Ok(value) => texts.push(value),
+            Err(error) => mistakes.push(unreadable(name, text, element, &error)),
+        }
+    }
+    if mistakes.is_empty() { Ok(texts) } else { Err(mistakes) }
+}
+
+/// The element is a part of the text, so its address tells where.
+fn span(text: &str, element: &RawValue) -> Range<usize> {
+    let start = element.get().as_ptr() as usize - text.as_ptr() as usize;
+    start..start + element.get().len()
+}
+
+/// What stands there as JSON may still be no value: half of a character, or nested too deep.
+fn unreadable(name: &str, text: &str, element: &RawValue, error: &serde_json::Error) -> Diagnostic {
+    let message = error.to_string();
+    let message = message.split(" at line ").next().unwrap_or(&message);
+    let mistake = Diagnostic::in_file(name, CODE, format!("this cannot be read: {message}"));
+    mistake.at(name, text, span(text, element))
+}
+
+fn broken(name: &str, text: &str, error: &serde_json::Error) -> Diagnostic {
+    let before: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
+    let offset = before + error.column().saturating_sub(1);
+    if error.is_data() {
+        let mut mistake =
+            Diagnostic::in_file(name, CODE, "a seed file is one JSON array").at(name, text, 0..1);
+        mistake.help("write the records as [{…}, {…}]");
+        return mistake;
+    }
+    let message = error.to_string();
+    let message = message.split(" at line ").next().unwrap_or(&message);
+    Diagnostic::in_file(name, CODE, format!("this is no JSON: {message}")).at(name, text, offset..offset + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_know_their_lines_and_keep_their_numbers() {
+        let file =
+            SeedFile::read("seed/users.json", "[\n {\"id\": 1, \"name\": \"Zoë\"},\n {\"price\": 1.10}\n]")
+                .unwrap();
+        assert_eq!(file.collection, "users");
+        let Rows::Records(records) = file.rows else { panic!("these are records") };
+        assert_eq!((records[0].span.clone(), records[1].span.start), (3..28, 31));
+        assert_eq!(records[0].fields.get("name"), Some(&Value::from("Zoë")));
+        assert_eq!(records[1].fields.get("price").cloned(), Value::number("1.10"));
+    }
+
+    #[test]
+    fn texts_make_a_list() {
+        let file = SeedFile::read("seed/items.json", "[\"milk\", \"br\\u00f6d\"]").unwrap();
+        assert!(matches!(file.rows, Rows::Texts(texts) if texts == ["milk", "bröd"]));
+    }
+
+    #[test]
+    fn what_is_wrong_is_shown_where_it_is() {
+        let check = |text: &str, expected: &[&str]| {
+            let mistakes = SeedFile::read("seed/users.json", text).unwrap_err();
+            let shown: Vec<String> = mistakes.iter().map(Diagnostic::to_string).collect();
+            assert_eq!(shown.len(), expected.len(), "{shown:?}");
+            for (shown, expected) in shown.iter().zip(expected) {
+                assert!(shown.starts_with(expected), "{shown}");
+            }
+        };
+        check("[\n {\"id\": 1,}\n]", &["seed/users.json:2:11: this is no JSON: "]);
+        check("{}", &["seed/users.json:1:1: a seed file is one JSON array"]);
+        check("", &["seed/users.json:1:1: this is no JSON: "]);
+        check("[\n\"\\ud800\"]", &["seed/users.json:2:1: this cannot be read: "]);
+        let deep = "[".repeat(200) + &"]".repeat(200);
+        check(&format!("[{{}}, {{\"a\": {deep}}}]"), &["seed/users.json:1:6: this cannot be read: "]);
+        check(
+            "[{}, 1,\n \"x\"]",
+            &["seed/users.json:1:6: a seed file is a list", "seed/users.json:2:2: a seed file is a list"],
+        );
+    }
+}

@@ -1,0 +1,103 @@
+//! `trefoil backup`: puts the store aside in one file while it is being served, and keeps the last few of them.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Arg, ArgMatches, Command, value_parser};
+use heck::ToKebabCase;
+
+use crate::progress_bar::TransferProgress;
+use crate::{Failure, folder_argument, say, store_arguments};
+use trefoil_model::values::thousands::grouped;
+use trefoil_sql::transfer;
+
+/// What a backup in a folder is called behind its time.
+const ENDING: &str = ".backup.db";
+
+pub fn command() -> Command {
+    let to = Arg::new("to")
+        .long("to")
+        .value_name("FILE|FOLDER")
+        .value_parser(value_parser!(PathBuf))
+        .required(true)
+        .help("The file to write; in a folder it is named after the application and the time");
+    let keep = Arg::new("keep")
+        .long("keep")
+        .value_name("N")
+        .value_parser(value_parser!(u32).range(1..))
+        .help("Remove older backups of this store from the folder, so that N are left");
+    let command = Command::new("backup")
+        .about("Put the store aside in one file, while it is being served")
+        .arg(folder_argument())
+        .args([to, keep]);
+    store_arguments::with_store(command)
+}
+
+pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
+    let (app, config) = store_arguments::settle(matches)?;
+    let from = store_arguments::place(&config)?;
+    let to = matches.get_one::<PathBuf>("to").expect("clap asks for it");
+    let keep = matches.get_one::<u32>("keep").copied();
+    let is_folder = to.is_dir() || to.as_os_str().as_encoded_bytes().ends_with(b"/");
+    if keep.is_some() && !is_folder {
+        return Err(Failure::usage("--keep: --to must name a folder that is there"));
+    }
+    let prefix = format!("{}-", app.name.to_kebab_case());
+    let path = if is_folder {
+        std::fs::create_dir_all(to)
+            .map_err(|error| Failure::run(format_args!("{}: {error}", to.display())))?;
+        remove_interrupted(to, &prefix)?;
+        to.join(format!("{prefix}{}{ENDING}", jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S%.3fZ")))
+    } else {
+        to.clone()
+    };
+    let made =
+        store_arguments::run(async { transfer::backup(&from, &path, &mut TransferProgress::new()).await })?;
+    let made = made.map_err(Failure::run)?;
+    let mut said = format!("{}: {} records, verified\n", made.path.display(), grouped(made.records));
+    if let Some(keep) = keep {
+        for gone in outdated(to, &prefix, &made.store, keep as usize)? {
+            std::fs::remove_file(&gone)
+                .map_err(|error| Failure::run(format_args!("{}: {error}", gone.display())))?;
+            said += &format!("removed {}\n", gone.display());
+        }
+    }
+    say(&said)
+}
+
+/// What backups that were killed have left: the next one has another name, and would leave it there for good.
+fn remove_interrupted(folder: &Path, prefix: &str) -> Result<(), Failure> {
+    for name in names(folder)? {
+        if let Some(whole) = name.strip_suffix(".partial").filter(|name| is_ours(name, prefix)) {
+            // One that is being written is locked, and so left alone.
+            drop(transfer::Partial::left(&folder.join(whole)));
+        }
+    }
+    Ok(())
+}
+
+fn names(folder: &Path) -> Result<Vec<String>, Failure> {
+    let failed = |error: std::io::Error| Failure::run(format_args!("{}: {error}", folder.display()));
+    let entries: Vec<_> = std::fs::read_dir(folder).and_then(|entries| entries.collect()).map_err(failed)?;
+    Ok(entries.iter().filter_map(|entry| entry.file_name().into_string().ok()).collect())
+}
+
+fn is_ours(name: &str, prefix: &str) -> bool {
+    name.starts_with(prefix) && name.ends_with(ENDING)
+}
+
+/// The backups of this store that `backup` itself has named, but for the youngest so many.
+fn outdated(folder: &Path, prefix: &str, store: &str, keep: usize) -> Result<Vec<PathBuf>, Failure> {
+    let mut found = Vec::new();
+    for name in names(folder)?.iter().filter(|name| is_ours(name, prefix)) {
+        let path = folder.join(name);
+        // Only what says of itself that it is a backup of this very store.
+        if let Some((of, label)) = transfer::label(&path)
+            && of == store
+        {
+            found.push((label.at, path));
+        }
+    }
+    found.sort();
+    let gone = found.len().saturating_sub(keep);
+    Ok(found.into_iter().take(gone).map(|(_, path)| path).collect())
+}

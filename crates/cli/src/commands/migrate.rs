@@ -1,0 +1,55 @@
+//! `trefoil migrate`: shows or carries out what it takes to bring a store to the schema.
+
+use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command};
+
+use crate::{Failure, folder_argument, say, setting_flags, settle};
+use trefoil_application::App;
+use trefoil_config::{Config, Database};
+use trefoil_engine::Registry;
+use trefoil_server::load_application::understand;
+use trefoil_server::{StartError, lifecycle};
+use trefoil_sql::migrate::Mode;
+
+pub fn command() -> Command {
+    let plan = Arg::new("plan")
+        .long("plan")
+        .action(ArgAction::SetTrue)
+        .help("Show every step and the rows it touches");
+    let apply = Arg::new("apply").long("apply").action(ArgAction::SetTrue).help("Carry the steps out");
+    let allow_drop = Arg::new("allow-drop")
+        .long("allow-drop")
+        .value_name("TYPE[.FIELD]")
+        .action(ArgAction::Append)
+        .conflicts_with("plan")
+        .help("Agree to lose this type or field; once for each loss");
+    let command = Command::new("migrate")
+        .about("Bring the stored records to a changed schema")
+        .arg(folder_argument())
+        .args([plan, apply, allow_drop])
+        .group(ArgGroup::new("what").args(["plan", "apply"]).required(true));
+    setting_flags::with_settings(command, |setting| ["data", "database"].contains(&setting.name))
+}
+
+pub fn run(matches: &ArgMatches, registry: &Registry) -> Result<(), Failure> {
+    let (app, settled) = settle(matches)?;
+    let mode = if matches.get_flag("plan") {
+        Mode::Plan
+    } else {
+        let allowed = matches.get_many::<String>("allow-drop").into_iter().flatten().cloned();
+        Mode::Apply { allow_drop: allowed.collect() }
+    };
+    let runtime = tokio::runtime::Runtime::new().map_err(Failure::run)?;
+    let migrated = runtime.block_on(migrate(&app, &settled.config, mode, registry));
+    say(&migrated.map_err(Failure::Start)?)
+}
+
+/// Carries the steps out or only tells them; the answer is what to show.
+async fn migrate(app: &App, config: &Config, mode: Mode, registry: &Registry) -> Result<String, StartError> {
+    let understood =
+        understand(app, registry).map_err(|diagnostics| StartError::schema(app, &diagnostics))?;
+    // Where there is no store yet, none is made only to be looked at: an empty one elsewhere tells the same.
+    let nowhere = Config { database: Database::Memory, ..config.clone() };
+    let (_lock, store) =
+        lifecycle::open(if lifecycle::is_there(config)? { config } else { &nowhere }).await?;
+    Ok(lifecycle::migrate(&store, &understood, app, mode).await?.text(app.origin.argument().as_deref()))
+}

@@ -1,0 +1,14 @@
+//! One file for each subcommand: its flags and what it does.
+
+pub(crate) mod backup;
+pub(crate) mod check;
+pub(crate) mod export;
+pub(crate) mod import;
+pub(crate) mod migrate;
+pub(crate) mod move_store;
+pub(crate) mod new_app;
+pub(crate) mod reset;
+pub(crate) mod restore;
+pub(crate) mod seed;
+pub(crate) mod serve;
+pub(crate) mod views;

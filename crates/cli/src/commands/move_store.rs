@@ -1,0 +1,63 @@
+//! `trefoil move`: takes the store over to another database, or makes the one that was left live again.
+
+use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command};
+
+use crate::progress_bar::TransferProgress;
+use crate::{Failure, folder_argument, say, store_arguments};
+use trefoil_application::shell;
+use trefoil_engine::Registry;
+use trefoil_model::values::thousands::grouped;
+use trefoil_sql::transfer;
+
+pub fn command() -> Command {
+    let to = Arg::new("to")
+        .long("to")
+        .value_name("URL")
+        .help("Where to: postgres://USER@HOST/NAME, sqlite:FOLDER, or sqlite: for the data folder");
+    let undo = Arg::new("undo")
+        .long("undo")
+        .action(ArgAction::SetTrue)
+        .conflicts_with("overwrite")
+        .help("Make the store live again that was moved away, without what was written elsewhere since");
+    let overwrite =
+        store_arguments::overwrite_argument("Replace the store that is there, with everything in it");
+    let command = Command::new("move")
+        .about("Move the store to PostgreSQL or back, with its ids, versions and change log")
+        .arg(folder_argument())
+        .args([to, undo, overwrite])
+        .group(ArgGroup::new("what").args(["to", "undo"]).required(true));
+    store_arguments::with_store(command)
+}
+
+pub fn run(matches: &ArgMatches, registry: &Registry) -> Result<(), Failure> {
+    let (app, config) = store_arguments::settle(matches)?;
+    let from = store_arguments::place(&config)?;
+    let Some(to) = matches.get_one::<String>("to") else {
+        let passage = store_arguments::run(async { transfer::undo(&from).await })?.map_err(Failure::run)?;
+        return say(&format!(
+            "{from}: live again; what was written to {} since {} is not in it\n",
+            passage.other, passage.at
+        ));
+    };
+    let to = store_arguments::target(to, &config)?;
+    let application = store_arguments::application(&app, registry)?;
+    store_arguments::make_folder(&to)?;
+    let overwrite = matches.get_flag("overwrite");
+    let moved = store_arguments::run(async {
+        transfer::move_store(&from, &to, &application, overwrite, &mut TransferProgress::new()).await
+    })?;
+    let moved = moved.map_err(Failure::run)?;
+    let how = match &to {
+        transfer::Place::File(path) => {
+            let folder = path.parent().unwrap_or(path).display().to_string();
+            format!("--database sqlite: --data {}", shell::word(&folder))
+        }
+        transfer::Place::Postgres(url) => format!("--database {}", shell::word(&url.to_string())),
+    };
+    let what = if moved.finished {
+        format!("{to}: the move that was interrupted is finished")
+    } else {
+        format!("{to}: {} records moved and verified", grouped(moved.records))
+    };
+    say(&format!("{what}\nserve it with {how}, or set that in trefoil.toml; {from} takes no more writes\n"))
+}

@@ -1,0 +1,110 @@
+//! `trefoil new`: writes a small commented application folder to start from.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap::{Arg, ArgMatches, Command, value_parser};
+
+use crate::{Failure, say};
+use trefoil_application::shell;
+
+const FILES: [(&str, &str); 5] = [
+    ("graphql/library.graphqls", include_str!("starter/graphql/library.graphqls")),
+    ("trefoil.toml", include_str!("starter/trefoil.toml")),
+    ("seed/authors.json", include_str!("starter/seed/authors.json")),
+    ("seed/books.json", include_str!("starter/seed/books.json")),
+    (".gitignore", include_str!("starter/gitignore")),
+];
+
+pub fn command() -> Command {
+    let folder = Arg::new("folder").value_name("FOLDER").required(true).value_parser(value_parser!(PathBuf));
+    Command::new("new")
+        .about("Write a small commented application folder to start from")
+        .arg(folder.help("Where to write it; it must be empty or not exist"))
+}
+
+pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
+    let folder = matches.get_one::<PathBuf>("folder").expect("clap requires it");
+    let shown = folder.display();
+    if !is_free(folder).map_err(|error| Failure::run(format!("{shown}: {error}")))? {
+        return Err(Failure::usage(format!(
+            "{shown} is not empty; name a folder that is empty or does not exist"
+        )));
+    }
+    for (name, text) in FILES {
+        write(&folder.join(name), text).map_err(|error| Failure::run(format!("{shown}/{name}: {error}")))?;
+    }
+    say(&next_steps(folder))
+}
+
+/// A fresh repository is as good as an empty folder.
+fn is_free(folder: &Path) -> io::Result<bool> {
+    match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(error),
+        Ok(entries) => {
+            for entry in entries {
+                if entry?.file_name() != ".git" {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+    }
+}
+
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    fs::write(path, text)
+}
+
+fn next_steps(folder: &Path) -> String {
+    let shown = folder.display();
+    let path = folder.to_string_lossy();
+    let named = shell::word(&path);
+    let files: String = FILES.iter().map(|(name, _)| format!("  {shown}/{name}\n")).collect();
+    format!(
+        "wrote\n{files}\nnext\n  trefoil check {named}             what is in it, and what is wrong\n  \
+         trefoil serve {named} --watch     serve it; edit graphql/library.graphqls meanwhile\n  \
+         trefoil views {named}             the templates of its pages, each of which can be replaced\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trefoil_application::Manifest;
+    use trefoil_config::SETTINGS;
+
+    /// `#key` is a line to be used, `# word` a remark.
+    fn uncommented() -> String {
+        let text = FILES.iter().find(|(name, _)| *name == "trefoil.toml").unwrap().1;
+        let used = |line: &str| match line.strip_prefix('#') {
+            Some(rest) if !rest.starts_with(' ') => format!("{rest}\n"),
+            Some(_) | None => format!("{line}\n"),
+        };
+        text.lines().map(used).collect()
+    }
+
+    #[test]
+    fn every_line_of_the_starter_can_be_used() {
+        let (manifest, mistakes) = Manifest::read(&uncommented());
+        assert_eq!(mistakes, []);
+        assert_eq!((manifest.texts.len(), manifest.lists.len(), manifest.resources.len()), (2, 1, 1));
+    }
+
+    #[test]
+    fn the_starter_shows_every_setting_with_its_default() {
+        let (manifest, _) = Manifest::read(&uncommented());
+        for setting in SETTINGS {
+            let written = manifest.settings.iter().find(|written| written.setting.name == setting.name);
+            let written = written.unwrap_or_else(|| panic!("{} is not shown", setting.name));
+            let is_example =
+                ["data", "trusted-proxies", "allowed-hosts", "cors-origins"].contains(&setting.name);
+            assert!(is_example || written.text == setting.default(), "{}: {}", setting.name, written.text);
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! Shows the progress of store transfers on the same line as exports and imports.
+
+use trefoil_data::progress_line::{Progress, Whole};
+use trefoil_sql::transfer;
+
+/// The progress line of a backup, restore or move.
+pub struct TransferProgress(Progress);
+
+impl TransferProgress {
+    pub fn new() -> TransferProgress {
+        TransferProgress(Progress::new(Whole::Unknown))
+    }
+}
+
+impl transfer::Progress for TransferProgress {
+    fn begin(&mut self, task: &'static str, unit: &'static str, total: u64) {
+        let whole = if total == 0 { Whole::Unknown } else { Whole::Rows(total) };
+        self.0.begin(task, unit, whole);
+    }
+
+    fn advance(&mut self, done: u64) {
+        self.0.add(done);
+    }
+}

@@ -1,0 +1,341 @@
+//! The address of a PostgreSQL database as people write it, taken apart; its password is never written again.
+
+use std::fmt::{self, Write};
+use std::path::PathBuf;
+
+use trefoil_model::naming::names::nearest;
+
+/// Where a PostgreSQL database is and how it is spoken to. Neither `Display` nor `Debug` shows the password.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct PostgresUrl {
+    /// Names, addresses or, beginning with a slash, folders of sockets; tried in this order. None means this machine.
+    pub hosts: Vec<(String, Option<u16>)>,
+    pub user: Option<String>,
+    pub password: Option<String>,
+    pub database: Option<String>,
+    pub tls: Tls,
+    /// Certificates of those who may sign the server's; without it the system's own count.
+    pub root: Option<PathBuf>,
+    /// What the driver understands by itself, by the names that libpq gave it.
+    pub others: Vec<(&'static str, String)>,
+}
+
+/// How far the server must prove who it is. Above `Prefer` its certificate is always checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Tls {
+    Disable,
+    /// Encrypted where the server can; nobody's certificate is checked.
+    #[default]
+    Prefer,
+    /// The same as `VerifyFull`: encryption to whomever protects from nobody who can reach the wire.
+    Require,
+    /// The certificate is checked, the host name is not.
+    VerifyCa,
+    VerifyFull,
+}
+
+const TLS: [(&str, Tls); 5] = [
+    ("disable", Tls::Disable),
+    ("prefer", Tls::Prefer),
+    ("require", Tls::Require),
+    ("verify-ca", Tls::VerifyCa),
+    ("verify-full", Tls::VerifyFull),
+];
+
+/// Parameters that go to the driver as they are, with the values they may have; none means any.
+const OTHERS: [(&str, &[&str]); 5] = [
+    ("application_name", &[]),
+    ("channel_binding", &["disable", "prefer", "require"]),
+    ("connect_timeout", &[]),
+    ("options", &[]),
+    ("target_session_attrs", &["any", "read-write"]),
+];
+
+const OURS: [&str; 7] = ["dbname", "host", "password", "port", "sslmode", "sslrootcert", "user"];
+
+impl PostgresUrl {
+    /// Whether the text means to be one, right or wrong.
+    pub fn is_meant(text: &str) -> bool {
+        text.starts_with("postgres:") || text.starts_with("postgresql:")
+    }
+
+    /// Complaints never repeat what was written around a host or port: a password that was not escaped looks like one.
+    pub fn read(text: &str) -> Result<PostgresUrl, String> {
+        let rest = text.strip_prefix("postgres://").or_else(|| text.strip_prefix("postgresql://"));
+        let rest = rest.ok_or("a PostgreSQL address begins with postgres://")?;
+        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, database) = place.split_once('/').unwrap_or((place, ""));
+        let mut url = PostgresUrl::default();
+        let hosts = match authority.rsplit_once('@') {
+            Some((who, hosts)) => {
+                let (user, password) = who.split_once(':').map_or((who, None), |(u, p)| (u, Some(p)));
+                url.user = filled(decoded(user)?);
+                url.password = password.map(decoded).transpose()?;
+                hosts
+            }
+            None => authority,
+        };
+        for host in hosts.split(',').filter(|host| !host.is_empty()) {
+            url.hosts.push(host_and_port(host)?);
+        }
+        url.database = filled(decoded(database)?);
+        url.parameters(query)?;
+        Ok(url)
+    }
+
+    fn parameters(&mut self, query: &str) -> Result<(), String> {
+        let (mut tls, mut ports) = (None, Vec::new());
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let value = decoded(value)?;
+            match key {
+                "host" => self.hosts = value.split(',').map(|host| (host.to_owned(), None)).collect(),
+                "port" => ports = value.split(',').map(port).collect::<Result<_, _>>()?,
+                "user" => self.user = Some(value),
+                "password" => self.password = Some(value),
+                "dbname" => self.database = Some(value),
+                "sslmode" => tls = Some(tls_mode(&value)?),
+                "sslrootcert" => self.root = Some(PathBuf::from(value)),
+                _ => self.others.push(other(key, value)?),
+            }
+        }
+        self.put_ports(&ports)?;
+        self.settle_tls(tls)
+    }
+
+    /// Ports that stand apart from their hosts: one for all, or one for each.
+    fn put_ports(&mut self, ports: &[Option<u16>]) -> Result<(), String> {
+        if ports.is_empty() {
+            return Ok(());
+        }
+        if self.hosts.is_empty() {
+            self.hosts.push(("localhost".to_owned(), None));
+        }
+        if ports.len() != 1 && ports.len() != self.hosts.len() {
+            return Err("`port` names neither one port nor one for each host".to_owned());
+        }
+        for (position, (_, port)) in self.hosts.iter_mut().enumerate() {
+            *port = *ports.get(position).unwrap_or(&ports[0]);
+        }
+        Ok(())
+    }
+
+    /// Whoever names certificates wants the server's checked.
+    fn settle_tls(&mut self, said: Option<Tls>) -> Result<(), String> {
+        self.tls = match (said, &self.root) {
+            (None, Some(_)) => Tls::VerifyFull,
+            (None, None) => Tls::default(),
+            (Some(Tls::Disable | Tls::Prefer), Some(_)) => {
+                return Err("`sslrootcert` needs sslmode=require, verify-ca or verify-full".to_owned());
+            }
+            (Some(tls), _) => tls,
+        };
+        // As libpq writes it when the system's own certificates are meant.
+        self.root.take_if(|root| root.as_os_str() == "system");
+        Ok(())
+    }
+
+    /// Whether no host is beyond this machine.
+    pub fn is_local(&self) -> bool {
+        self.hosts.iter().all(|(host, _)| {
+            let address = host.parse::<std::net::IpAddr>();
+            host.starts_with('/') || host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+        })
+    }
+}
+
+fn tls_mode(text: &str) -> Result<Tls, String> {
+    let found = TLS.iter().find(|(name, _)| *name == text).map(|(_, tls)| *tls);
+    found.ok_or_else(|| "`sslmode` is disable, prefer, require, verify-ca or verify-full".to_owned())
+}
+
+fn other(key: &str, value: String) -> Result<(&'static str, String), String> {
+    let Some((name, values)) = OTHERS.iter().find(|(name, _)| *name == key) else {
+        let known = OTHERS.iter().map(|(name, _)| *name).chain(OURS);
+        // A part of a password may stand here, so only what is near to a parameter is named.
+        return Err(match nearest(key, known.clone()) {
+            Some(close) => format!("there is no such parameter; did you mean `{close}`?"),
+            None => {
+                let mut known: Vec<&str> = known.collect();
+                known.sort_unstable();
+                format!("a parameter after ? is none of {}", known.join(", "))
+            }
+        });
+    };
+    if *name == "connect_timeout" && value.parse::<u32>().map_or(true, |seconds| seconds == 0) {
+        return Err("`connect_timeout` is a number of seconds from 1 up".to_owned());
+    }
+    if !values.is_empty() && !values.contains(&value.as_str()) {
+        return Err(format!("`{name}` is one of {}", values.join(", ")));
+    }
+    Ok((name, value))
+}
+
+fn host_and_port(text: &str) -> Result<(String, Option<u16>), String> {
+    let (host, after) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((host, after)) => (host, after.strip_prefix(':')),
+        None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
+    };
+    let host = decoded(host)?;
+    let is_one = !host.is_empty() && !host.contains(|c: char| c.is_whitespace() || "@?#".contains(c));
+    if !is_one {
+        return Err(format!("no host can be made out; {ESCAPES}"));
+    }
+    Ok((host, after.map_or(Ok(None), port)?))
+}
+
+fn port(text: &str) -> Result<Option<u16>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let number = text.parse().ok().filter(|port| *port > 0);
+    number.map(Some).ok_or_else(|| format!("the port is no number from 1 to 65535; {ESCAPES}"))
+}
+
+const ESCAPES: &str = "in a password / is written %2F, @ %40, : %3A, ? %3F and % %25";
+
+fn filled(text: String) -> Option<String> {
+    Some(text).filter(|text| !text.is_empty())
+}
+
+/// `%2F` as `/`.
+fn decoded(text: &str) -> Result<String, String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut parts = text.split('%');
+    bytes.extend_from_slice(parts.next().unwrap_or_default().as_bytes());
+    for part in parts {
+        let digits = part.get(..2).filter(|digits| digits.bytes().all(|c| c.is_ascii_hexdigit()));
+        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        bytes.push(byte.ok_or("a % is not followed by two hexadecimal digits; a % itself is written %25")?);
+        bytes.extend_from_slice(&part.as_bytes()[2..]);
+    }
+    let text = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
+    text.ok_or_else(|| "what stands after % does not come to UTF-8 text".to_owned())
+}
+
+/// The opposite: everything that could end its part is escaped.
+fn encoded(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'=' => {
+                out.push(char::from(byte));
+            }
+            _ => {
+                // Writing to a String cannot fail.
+                let _ = write!(out, "%{byte:02X}");
+            }
+        }
+    }
+    out
+}
+
+impl fmt::Display for PostgresUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("postgres://")?;
+        if self.user.is_some() || self.password.is_some() {
+            let password = if self.password.is_some() { ":***" } else { "" };
+            write!(f, "{}{password}@", encoded(self.user.as_deref().unwrap_or_default()))?;
+        }
+        for (position, (host, port)) in self.hosts.iter().enumerate() {
+            let comma = if position == 0 { "" } else { "," };
+            let host = if host.contains(':') { format!("[{host}]") } else { encoded(host) };
+            let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+            write!(f, "{comma}{host}{port}")?;
+        }
+        write!(f, "/{}", encoded(self.database.as_deref().unwrap_or_default()))?;
+        let tls = TLS.iter().find(|(_, tls)| *tls == self.tls && *tls != Tls::default());
+        let mut parameters: Vec<(&str, String)> =
+            tls.map(|(name, _)| ("sslmode", (*name).to_owned())).into_iter().collect();
+        parameters.extend(self.root.iter().map(|root| ("sslrootcert", encoded(&root.display().to_string()))));
+        parameters.extend(self.others.iter().map(|(name, value)| (*name, encoded(value))));
+        for (position, (name, value)) in parameters.iter().enumerate() {
+            write!(f, "{}{name}={value}", if position == 0 { '?' } else { '&' })?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for PostgresUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> PostgresUrl {
+        PostgresUrl::read(text).unwrap_or_else(|error| panic!("{text:?}: {error}"))
+    }
+
+    /// `text` is understood, and told again as `shown`, which is understood in the same way.
+    fn reads(text: &str, shown: &str) {
+        assert_eq!(read(text).to_string(), shown, "{text:?}");
+        assert_eq!(format!("{:?}", read(shown)), shown);
+    }
+
+    fn refuses(text: &str, because: &str) {
+        let error = PostgresUrl::read(text).map(|url| url.to_string()).expect_err(text);
+        assert!(error.contains(because) && !error.contains('\n'), "{text:?}: {error}");
+        assert!(!error.contains("secret") && !error.contains("s3c"), "{text:?}: {error}");
+    }
+
+    #[test]
+    fn every_part_is_understood_and_the_password_never_told() {
+        reads("postgres://", "postgres:///");
+        reads("postgresql://me@db.example/shop", "postgres://me@db.example/shop");
+        reads("postgres://me:s3c%2Fret@db:5433/shop", "postgres://me:***@db:5433/shop");
+        reads("postgres://me:s3c@ret@db/shop", "postgres://me:***@db/shop");
+        reads("postgres://db/shop?user=me&password=s3cret", "postgres://me:***@db/shop");
+        reads("postgres://a:1,[::1]:2,c/shop", "postgres://a:1,[::1]:2,c/shop");
+        reads("postgres:///shop?host=/run/postgresql", "postgres://%2Frun%2Fpostgresql/shop");
+        reads("postgres://%2Frun%2Fpostgresql/shop", "postgres://%2Frun%2Fpostgresql/shop");
+        reads("postgres:///shop?port=5433", "postgres://localhost:5433/shop");
+        reads("postgres://a,b/shop?port=1,2", "postgres://a:1,b:2/shop");
+        reads("postgres://a/d?sslmode=require", "postgres://a/d?sslmode=require");
+        reads("postgres://a/d?sslmode=prefer", "postgres://a/d");
+        reads(
+            "postgres://a/d?sslrootcert=/etc/ca.pem",
+            "postgres://a/d?sslmode=verify-full&sslrootcert=%2Fetc%2Fca.pem",
+        );
+        reads("postgres://a/d?sslrootcert=system", "postgres://a/d?sslmode=verify-full");
+        reads(
+            "postgres://a/d?options=-c%20geqo%3Doff&connect_timeout=5",
+            "postgres://a/d?options=-c%20geqo=off&connect_timeout=5",
+        );
+        let url = read("postgres://m%C3%A9:s3c%2Fret@db/shop?sslmode=verify-ca");
+        assert_eq!((url.user.as_deref(), url.password.as_deref()), (Some("mé"), Some("s3c/ret")));
+        assert_eq!((url.tls, url.database.as_deref()), (Tls::VerifyCa, Some("shop")));
+    }
+
+    #[test]
+    fn mistakes_are_one_line_without_the_password() {
+        refuses("postgres:db", "begins with postgres://");
+        refuses("postgres://me:secret/more@db/shop", "a password / is written %2F");
+        refuses("postgres://me:secret@:5432/shop", "no host");
+        refuses("postgres://me:secret@db:x/shop", "the port is no number");
+        refuses("postgres://me:secret@db:0/shop", "the port is no number");
+        refuses("postgres://me:secret%zz@db/shop", "%25");
+        refuses("postgres://me:secret%@db/shop", "%25");
+        refuses("postgres://me:secret%ff@db/shop", "UTF-8");
+        refuses("postgres://me:secret@db/shop?sslmode=allow", "`sslmode` is disable, prefer");
+        refuses("postgres://me:secret@db/shop?sslmod=require", "did you mean `sslmode`?");
+        refuses("postgres://me:secret@db/shop?secret=1", "none of application_name");
+        refuses("postgres://me:secret@db/shop?sslmode=prefer&sslrootcert=x", "needs sslmode=require");
+        refuses("postgres://db/shop?connect_timeout=0", "from 1 up");
+        refuses("postgres://db/shop?target_session_attrs=x", "any, read-write");
+        refuses("postgres://a,b,c/shop?port=1,2", "one for each host");
+    }
+
+    #[test]
+    fn what_stays_on_this_machine_is_known() {
+        for local in
+            ["postgres:///d", "postgres://localhost/d", "postgres://[::1],127.0.0.2/d", "postgres://%2Frun/d"]
+        {
+            assert!(read(local).is_local(), "{local}");
+        }
+        assert!(!read("postgres://localhost,db.example/d").is_local());
+    }
+}

@@ -1,0 +1,208 @@
+//! How counts, sizes, lengths of time and rates are written.
+
+use std::time::Duration;
+
+use crate::RateLimit;
+use crate::setting_syntax::Kind;
+
+/// A number of things, at least one.
+pub struct Count;
+
+impl Kind for Count {
+    type Value = usize;
+    const HINT: &'static str = "N";
+
+    fn read(text: &str) -> Result<usize, String> {
+        let wrong = || format!("{text:?} is no whole number from 1 up");
+        text.parse().ok().filter(|n| *n > 0).ok_or_else(wrong)
+    }
+
+    fn show(value: &usize) -> String {
+        value.to_string()
+    }
+}
+
+/// A number of things that may be none.
+pub struct Amount;
+
+impl Kind for Amount {
+    type Value = u64;
+    const HINT: &'static str = "N";
+
+    fn read(text: &str) -> Result<u64, String> {
+        text.parse().map_err(|_| format!("{text:?} is no whole number from 0 up"))
+    }
+
+    fn show(value: &u64) -> String {
+        value.to_string()
+    }
+}
+
+/// A number of bytes, at least one.
+pub struct Size;
+
+const BYTES: [(&str, usize); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
+
+impl Kind for Size {
+    type Value = usize;
+    const HINT: &'static str = "SIZE";
+
+    fn read(text: &str) -> Result<usize, String> {
+        let wrong = || format!("{text:?} is no size: write it like \"1 MiB\", \"16KiB\" or \"65536\"");
+        let (number, unit) = split_unit(text);
+        let unit = if unit.is_empty() { "B" } else { unit };
+        let (_, bytes) = BYTES.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)).ok_or_else(wrong)?;
+        let number: usize = number.parse().map_err(|_| wrong())?;
+        number.checked_mul(*bytes).filter(|n| *n > 0).ok_or_else(wrong)
+    }
+
+    fn show(value: &usize) -> String {
+        let (name, bytes) =
+            BYTES.iter().find(|(_, bytes)| value.is_multiple_of(*bytes)).expect("every size is whole bytes");
+        format!("{} {name}", value / bytes)
+    }
+}
+
+/// A size, or none at all.
+pub struct Room;
+
+impl Kind for Room {
+    type Value = usize;
+    const HINT: &'static str = Size::HINT;
+
+    fn read(text: &str) -> Result<usize, String> {
+        if text.trim() == "0" { Ok(0) } else { Size::read(text) }
+    }
+
+    fn show(value: &usize) -> String {
+        if *value == 0 { "0".to_owned() } else { Size::show(value) }
+    }
+}
+
+/// A length of time that is not nothing.
+pub struct Time;
+
+const MILLISECONDS: [(&str, u64); 5] =
+    [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
+
+impl Kind for Time {
+    type Value = Duration;
+    const HINT: &'static str = "TIME";
+
+    fn read(text: &str) -> Result<Duration, String> {
+        let wrong = || {
+            format!(
+                "{text:?} is no length of time: write it like \"500ms\", \"10s\", \"5m\", \"24h\" or \"7d\""
+            )
+        };
+        let (number, unit) = split_unit(text);
+        let (_, each) = MILLISECONDS.iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?;
+        let number: u64 = number.parse().map_err(|_| wrong())?;
+        number.checked_mul(*each).filter(|n| *n > 0).map(Duration::from_millis).ok_or_else(wrong)
+    }
+
+    fn show(value: &Duration) -> String {
+        let whole = value.as_millis() as u64;
+        // Two hours read better than 120 minutes, but nobody thinks of 60 seconds as one minute in a limit.
+        let units = MILLISECONDS.iter().filter(|(name, _)| *name != "m");
+        let (name, each) = units
+            .into_iter()
+            .find(|(_, each)| whole.is_multiple_of(*each))
+            .expect("read from whole milliseconds");
+        format!("{}{name}", whole / each)
+    }
+}
+
+/// A time, or `off` for none.
+pub struct Delay;
+
+impl Kind for Delay {
+    type Value = Duration;
+    const HINT: &'static str = "TIME";
+
+    fn read(text: &str) -> Result<Duration, String> {
+        if text == "off" { Ok(Duration::ZERO) } else { Time::read(text) }
+    }
+
+    fn show(value: &Duration) -> String {
+        if value.is_zero() { "off".to_owned() } else { Time::show(value) }
+    }
+}
+
+pub struct Rate;
+
+impl Kind for Rate {
+    type Value = Option<RateLimit>;
+    const HINT: &'static str = "RATE";
+
+    fn read(text: &str) -> Result<Option<RateLimit>, String> {
+        if text == "off" {
+            return Ok(None);
+        }
+        let wrong = || format!("{text:?} is no rate: write it like \"100/60s\", or off");
+        let (requests, period) = text.split_once('/').ok_or_else(wrong)?;
+        let requests = requests.trim().parse().ok().filter(|n| *n > 0).ok_or_else(wrong)?;
+        let period = Time::read(period.trim()).map_err(|_| wrong())?;
+        Ok(Some(RateLimit { requests, period }))
+    }
+
+    fn show(value: &Option<RateLimit>) -> String {
+        match value {
+            Some(rate) => format!("{}/{}", rate.requests, Time::show(&rate.period)),
+            None => "off".into(),
+        }
+    }
+}
+
+/// The digits in front and the unit behind them.
+fn split_unit(text: &str) -> (&str, &str) {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    (&text[..end], text[end..].trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::setting_syntax::tests::{reads, refuses};
+
+    #[test]
+    fn counts() {
+        refuses::<Count>("0", "from 1 up");
+        reads::<Amount>("0", "0");
+    }
+
+    #[test]
+    fn sizes() {
+        reads::<Size>("1 MiB", "1 MiB");
+        reads::<Size>("16KiB", "16 KiB");
+        reads::<Size>("65536", "64 KiB");
+        reads::<Size>("1000", "1000 B");
+        reads::<Size>("2gib", "2 GiB");
+        for wrong in
+            ["", "0", "MiB", "-1", "1.5 MiB", "1 MB", "99999999999999999999", "18446744073709551615 KiB"]
+        {
+            refuses::<Size>(wrong, "is no size");
+        }
+    }
+
+    #[test]
+    fn lengths_of_time() {
+        reads::<Time>("10s", "10s");
+        reads::<Time>("500ms", "500ms");
+        reads::<Time>("7d", "7d");
+        reads::<Time>("24 h", "1d");
+        reads::<Time>("90m", "5400s");
+        for wrong in ["", "10", "0s", "-1s", "1.5s", "10 sec", "s"] {
+            refuses::<Time>(wrong, "is no length of time");
+        }
+    }
+
+    #[test]
+    fn rates() {
+        reads::<Rate>("100/60s", "100/60s");
+        reads::<Rate>("off", "off");
+        for wrong in ["", "100", "0/60s", "100/0s", "x/1s", "100/s"] {
+            refuses::<Rate>(wrong, "is no rate");
+        }
+    }
+}

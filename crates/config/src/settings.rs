@@ -1,0 +1,235 @@
+//! The table of settings: one line each, from which flags, variables, file keys, help and docs all come.
+
+use std::fmt;
+
+use crate::Config;
+use crate::setting_syntax::{
+    Amount, Count, DatabaseUrl, Delay, Folder, Format, Host, HostNames, Kind, Networks, Origins, Port, Rate,
+    Room, Size, Switch, Time,
+};
+
+/// One setting. Its name gives all its spellings; see [`Setting::flag`], [`Setting::variable`] and [`Setting::key`].
+pub struct Setting {
+    pub name: &'static str,
+    /// What stands for the value in a usage line.
+    pub hint: &'static str,
+    /// One line for a person.
+    pub help: &'static str,
+    /// A flag that may stand alone, meaning true.
+    pub is_switch: bool,
+    pub(crate) read: fn(&mut Config, &str) -> Result<(), String>,
+    pub(crate) show: fn(&Config) -> String,
+}
+
+macro_rules! setting {
+    ($name:literal, $kind:ident, $($field:ident).+, $help:literal) => {
+        Setting {
+            name: $name,
+            hint: <$kind as Kind>::HINT,
+            help: $help,
+            is_switch: <$kind as Kind>::STANDS_ALONE,
+            read: |config, text| {
+                config.$($field).+ = <$kind as Kind>::read(text)?;
+                Ok(())
+            },
+            show: |config| <$kind as Kind>::show(&config.$($field).+),
+        }
+    };
+}
+
+/// Every setting there is, in the order in which people meet them.
+pub static SETTINGS: &[Setting] = &[
+    setting!("host", Host, host, "Name or address to listen on"),
+    setting!("port", Port, port, "Port to listen on; 0 picks a free one and prints it"),
+    setting!("data", Folder, data, "Folder that keeps the records"),
+    setting!(
+        "database",
+        DatabaseUrl,
+        database,
+        "Where records live: sqlite: (in the data folder), memory: or postgres://USER@HOST/NAME"
+    ),
+    setting!(
+        "database-connections",
+        Count,
+        database_connections,
+        "Connections to PostgreSQL for transactions and long lists"
+    ),
+    setting!("database-timeout", Time, database_timeout, "Time a request waits for one of those connections"),
+    setting!(
+        "database-notify",
+        Switch,
+        database_notify,
+        "Hear of other nodes' changes by LISTEN; else look for them every 100 ms"
+    ),
+    setting!("open", Switch, open, "Listen beyond this machine although nobody has to sign in"),
+    setting!("watch", Switch, watch, "Serve a changed schema without a restart"),
+    setting!(
+        "trusted-proxies",
+        Networks,
+        trusted_proxies,
+        "Networks whose Forwarded and X-Forwarded-* headers count"
+    ),
+    setting!(
+        "allowed-hosts",
+        HostNames,
+        allowed_hosts,
+        "Names that requests may call this server by (Host), beside localhost and the host above"
+    ),
+    setting!(
+        "cors-origins",
+        Origins,
+        cors_origins,
+        "Origins whose pages may call this server from a browser; * lets all others read"
+    ),
+    setting!("log-format", Format, log_format, "auto (pretty on a terminal, else json), pretty or json"),
+    setting!("introspection", Switch, introspection, "Let clients ask GraphQL for the schema"),
+    setting!("graphiql", Switch, graphiql, "Show GraphiQL to browsers at /graphql"),
+    setting!("rate-limit", Rate, rate_limit, "Requests a client may make in a time, like 100/60s, or off"),
+    setting!(
+        "shutdown-delay",
+        Delay,
+        shutdown_delay,
+        "Time between the signal and the end of service, for a load balancer to notice"
+    ),
+    setting!("heartbeat", Time, heartbeat, "Time between two signs of life of an open subscription"),
+    setting!("keep-changes", Amount, keep_changes, "Changes kept at least for subscribers that come back"),
+    setting!("keep-changes-for", Time, keep_changes_for, "How long changes are kept at least"),
+    setting!("limit-body", Size, limits.body, "Bytes of a request body"),
+    setting!("limit-headers", Size, limits.headers, "Bytes of a request's headers"),
+    setting!("limit-header-timeout", Time, limits.header_timeout, "Time for the headers to arrive"),
+    setting!("limit-request-timeout", Time, limits.request_timeout, "Time until the answer begins"),
+    setting!(
+        "limit-stall-timeout",
+        Time,
+        limits.stall_timeout,
+        "Time a reader may take no byte of its answer"
+    ),
+    setting!("limit-idle-timeout", Time, limits.idle_timeout, "Time a connection may stay unused"),
+    setting!("limit-connections", Count, limits.connections, "Connections open at once"),
+    setting!("limit-depth", Count, limits.depth, "Levels of a GraphQL selection"),
+    setting!("limit-tokens", Count, limits.tokens, "Tokens of a GraphQL document"),
+    setting!("limit-aliases", Count, limits.aliases, "Aliases in a GraphQL document"),
+    setting!("limit-cost", Count, limits.cost, "Fields a GraphQL request may come to"),
+    setting!("limit-page-size", Count, limits.page_size, "Records on a page when the request does not say"),
+    setting!("limit-max-page-size", Count, limits.max_page_size, "Records a request may ask for on one page"),
+    setting!(
+        "limit-conditions",
+        Count,
+        limits.conditions,
+        "Conditions that a request may filter one list by"
+    ),
+    setting!(
+        "limit-document-cache",
+        Size,
+        limits.document_cache,
+        "Bytes of GraphQL documents kept for re-use"
+    ),
+    setting!(
+        "limit-answer-cache",
+        Room,
+        limits.answer_cache,
+        "Bytes of answers kept and given again while nothing has changed; 0 keeps none"
+    ),
+    setting!(
+        "limit-page-parts",
+        Room,
+        limits.page_parts,
+        "Bytes of rows and frames of list pages kept for the next page; 0 keeps none"
+    ),
+    setting!(
+        "limit-event-cache",
+        Size,
+        limits.event_cache,
+        "Bytes of changes and events kept for subscribers to share"
+    ),
+    setting!("limit-socket-message", Size, limits.socket_message, "Bytes of one WebSocket message"),
+    setting!(
+        "limit-socket-subscriptions",
+        Count,
+        limits.socket_subscriptions,
+        "Subscriptions open on one WebSocket"
+    ),
+    setting!(
+        "limit-socket-init-timeout",
+        Time,
+        limits.socket_init_timeout,
+        "Time for a WebSocket to say connection_init"
+    ),
+];
+
+impl Setting {
+    pub fn named(name: &str) -> Option<&'static Setting> {
+        SETTINGS.iter().find(|setting| setting.name == name)
+    }
+
+    /// `--limit-body`
+    pub fn flag(&self) -> String {
+        format!("--{}", self.name)
+    }
+
+    /// `TREFOIL_LIMIT_BODY`
+    pub fn variable(&self) -> String {
+        format!("TREFOIL_{}", self.name.replace('-', "_").to_ascii_uppercase())
+    }
+
+    /// The table and the key in `trefoil.toml`: `limits` and `body`.
+    pub fn key(&self) -> (Option<&'static str>, &'static str) {
+        match self.name.strip_prefix("limit-") {
+            Some(key) => (Some("limits"), key),
+            None => (None, self.name),
+        }
+    }
+
+    pub fn is_limit(&self) -> bool {
+        self.key().0.is_some()
+    }
+
+    /// The value when nobody says otherwise, as text that could be written.
+    pub fn default(&self) -> String {
+        (self.show)(&Config::default())
+    }
+
+    /// Whether the text is a value of this setting, and why not.
+    pub fn check(&self, text: &str) -> Result<(), String> {
+        (self.read)(&mut Config::default(), text)
+    }
+}
+
+impl fmt::Debug for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_default_can_be_written_and_every_name_is_used_once() {
+        let mut names = HashSet::new();
+        for setting in SETTINGS {
+            let mut config = Config::default();
+            (setting.read)(&mut config, &setting.default()).unwrap();
+            assert_eq!((setting.show)(&config), setting.default(), "{}", setting.name);
+            assert!(names.insert(setting.name), "{} is there twice", setting.name);
+        }
+    }
+
+    #[test]
+    fn only_switches_may_stand_alone() {
+        let switches: Vec<&str> = SETTINGS.iter().filter(|s| s.is_switch).map(|s| s.name).collect();
+        assert_eq!(switches, ["database-notify", "open", "watch", "introspection", "graphiql"]);
+    }
+
+    #[test]
+    fn the_name_gives_every_spelling() {
+        let body = Setting::named("limit-body").unwrap();
+        assert_eq!(body.flag(), "--limit-body");
+        assert_eq!(body.variable(), "TREFOIL_LIMIT_BODY");
+        assert_eq!(body.key(), (Some("limits"), "body"));
+        assert_eq!(Setting::named("cors-origins").unwrap().key(), (None, "cors-origins"));
+    }
+}

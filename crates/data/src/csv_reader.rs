@@ -1,0 +1,219 @@
+//! RFC 4180 as it is found in the wild: any separator and line end, and the line of whatever is wrong.
+//!
+//! Own code, because a reader must tell a quote that is never closed, as in a file that was cut off, from a cell.
+
+use std::io::{self, BufRead};
+
+/// The cells of one row.
+#[derive(Debug, Default)]
+pub struct Row {
+    /// Where it begins, counting from 1.
+    pub line: u64,
+    text: Vec<u8>,
+    ends: Vec<usize>,
+    /// A closing quote was followed by something else.
+    pub is_torn: bool,
+    /// Quotes stand around some cell: it is there, though it may be empty.
+    is_quoted: bool,
+}
+
+impl Row {
+    pub fn count(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// So many bytes without quotes.
+    pub fn weight(&self) -> usize {
+        self.text.len() + self.ends.len()
+    }
+
+    /// A line with nothing on it.
+    fn is_blank(&self) -> bool {
+        self.text.is_empty() && self.ends.len() <= 1 && !self.is_quoted
+    }
+
+    pub fn cells(&self) -> impl Iterator<Item = &[u8]> {
+        let begins = std::iter::once(0).chain(self.ends.iter().copied());
+        begins.zip(&self.ends).map(|(begin, end)| &self.text[begin..*end])
+    }
+
+    fn clear(&mut self) {
+        self.text.clear();
+        self.ends.clear();
+        self.is_torn = false;
+        self.is_quoted = false;
+    }
+}
+
+/// Why nothing more can be read.
+#[derive(Debug)]
+pub enum Broken {
+    Read(io::Error),
+    /// The quote on this line is never closed.
+    Open(u64),
+    /// The row that begins on this line is longer than allowed.
+    TooLong(u64),
+}
+
+pub struct Reader<R> {
+    input: R,
+    separator: u8,
+    line: u64,
+    longest: usize,
+    /// The last byte was a CR that ended a row; an LF right behind it belongs to it.
+    after_return: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Begin,
+    Plain,
+    Quoted,
+    /// After a quote within quotes: the end of the cell, or the first of two.
+    Closing,
+}
+
+impl<R: BufRead> Reader<R> {
+    /// `line` is the number of the line that `input` begins with.
+    pub fn new(input: R, separator: u8, line: u64, longest: usize) -> Reader<R> {
+        Reader { input, separator, line, longest, after_return: false }
+    }
+
+    /// Reads the next row that is not blank; says whether there was one.
+    pub fn next(&mut self, row: &mut Row) -> Result<bool, Broken> {
+        loop {
+            row.clear();
+            row.line = self.line;
+            if !self.row(row)? {
+                return Ok(false);
+            }
+            if !row.is_blank() {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn row(&mut self, row: &mut Row) -> Result<bool, Broken> {
+        let (mut state, mut opened, mut any) = (State::Begin, self.line, false);
+        loop {
+            let bytes = self.input.fill_buf().map_err(Broken::Read)?;
+            if bytes.is_empty() {
+                if state == State::Quoted {
+                    return Err(Broken::Open(opened));
+                }
+                if any {
+                    row.ends.push(row.text.len());
+                }
+                return Ok(any);
+            }
+            let (mut used, mut is_over) = (0, false);
+            for byte in bytes {
+                used += 1;
+                if std::mem::take(&mut self.after_return) && *byte == b'\n' {
+                    row.line = self.line;
+                    continue;
+                }
+                any = true;
+                self.line += u64::from(*byte == b'\n');
+                match (state, *byte) {
+                    (State::Begin, b'"') => {
+                        (state, opened) = (State::Quoted, self.line);
+                        row.is_quoted = true;
+                    }
+                    (State::Quoted, b'"') => state = State::Closing,
+                    (State::Closing, b'"') => {
+                        row.text.push(b'"');
+                        state = State::Quoted;
+                    }
+                    (State::Quoted, byte) => row.text.push(byte),
+                    (State::Begin | State::Plain | State::Closing, b'\n' | b'\r') => {
+                        if *byte == b'\r' {
+                            self.after_return = true;
+                            self.line += 1;
+                        }
+                        is_over = true;
+                        break;
+                    }
+                    (State::Begin | State::Plain | State::Closing, byte) if byte == self.separator => {
+                        row.ends.push(row.text.len());
+                        state = State::Begin;
+                    }
+                    (State::Begin | State::Plain | State::Closing, byte) => {
+                        row.is_torn |= state == State::Closing;
+                        row.text.push(byte);
+                        state = State::Plain;
+                    }
+                }
+            }
+            self.input.consume(used);
+            if row.weight() > self.longest {
+                return Err(Broken::TooLong(row.line));
+            }
+            if is_over {
+                row.ends.push(row.text.len());
+                return Ok(true);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, separator: u8) -> Vec<(u64, Vec<String>)> {
+        // Two bytes at a time, so that every pair is cut in every place once.
+        let mut reader = Reader::new(io::BufReader::with_capacity(2, text.as_bytes()), separator, 1, 1000);
+        let (mut row, mut rows) = (Row::default(), Vec::new());
+        while reader.next(&mut row).unwrap() {
+            let cells = row.cells().map(|cell| String::from_utf8(cell.to_vec()).unwrap()).collect();
+            rows.push((row.line, cells));
+        }
+        rows
+    }
+
+    #[test]
+    fn rows_are_found_whatever_ends_them() {
+        let check = |text: &str, expected: &[(u64, &[&str])]| {
+            let found = read(text, b',');
+            let expected: Vec<(u64, Vec<String>)> = expected
+                .iter()
+                .map(|(line, cells)| (*line, cells.iter().map(|cell| (*cell).to_owned()).collect()))
+                .collect();
+            assert_eq!(found, expected, "{text:?}");
+        };
+        check("a,b\n1,2\n", &[(1, &["a", "b"]), (2, &["1", "2"])]);
+        check("a,b\r\n1,2", &[(1, &["a", "b"]), (2, &["1", "2"])]);
+        check("a\rb\rc\r", &[(1, &["a"]), (2, &["b"]), (3, &["c"])]);
+        check("a,\n\n\r\n,b\n", &[(1, &["a", ""]), (4, &["", "b"])]);
+        check("\"a\r\nb\",\"c\"\"d\"\nx,y\n", &[(1, &["a\r\nb", "c\"d"]), (3, &["x", "y"])]);
+        check("5\" pipe,\"\"\n", &[(1, &["5\" pipe", ""])]);
+        check("a\n\"\"\n\nb\n", &[(1, &["a"]), (2, &[""]), (4, &["b"])]);
+        check("", &[]);
+    }
+
+    #[test]
+    fn a_quote_that_stays_open_is_told_with_its_line() {
+        let mut reader = Reader::new("a,b\n1,\"x\n2,y\n".as_bytes(), b',', 1, 1000);
+        let mut row = Row::default();
+        assert!(reader.next(&mut row).unwrap());
+        assert!(matches!(reader.next(&mut row), Err(Broken::Open(2))));
+    }
+
+    #[test]
+    fn a_row_of_nothing_but_separators_has_an_end() {
+        let mut reader = Reader::new(io::BufReader::new(io::repeat(b',')), b',', 1, 1000);
+        assert!(matches!(reader.next(&mut Row::default()), Err(Broken::TooLong(1))));
+    }
+
+    #[test]
+    fn what_is_quoted_reads_back() {
+        for cell in ["a", "", " a", "a,b", "a;b", "a\"b", "a\nb", "a\r\nb", "\"", "ä"] {
+            let mut line = Vec::new();
+            trefoil_model::values::csv_cell::push_quoted(&mut line, cell.as_bytes());
+            line.extend_from_slice(b",x\n");
+            let text = String::from_utf8(line).unwrap();
+            assert_eq!(read(&text, b','), [(1, vec![cell.to_owned(), "x".to_owned()])]);
+        }
+    }
+}

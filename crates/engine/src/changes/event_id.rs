@@ -1,0 +1,97 @@
+//! Names for places in the log: `3f9a1c07-42` is change 42 of the epoch `3f9a1c07`.
+
+use crate::changes::Log;
+use trefoil_model::error::{Error, Result};
+
+impl Log {
+    /// The name of the place behind this number.
+    pub fn name(&self, number: i64) -> Result<String> {
+        let own = self.epochs.iter().rev().find(|epoch| epoch.after < number);
+        let epoch = own.or(self.epochs.first());
+        let epoch = epoch.ok_or_else(|| Error::internal("the change log has no epoch"))?;
+        Ok(format!("{}-{number}", epoch.tag))
+    }
+
+    /// The number that a name stands for, if what comes after it is still kept.
+    pub fn place(&self, name: &str) -> Result<i64> {
+        let (tag, number) = parts(name).ok_or_else(|| unknown(name, "is no event id of this server"))?;
+        let position = self.epochs.iter().position(|epoch| epoch.tag == tag);
+        let position = position.ok_or_else(|| unknown(name, "belongs to another store"))?;
+        let end = self.epochs.get(position + 1).map_or(self.last, |next| next.after);
+        let begin = if position == 0 { 0 } else { self.epochs[position].after };
+        if number > end || number < begin {
+            return Err(unknown(name, "was never given, or the store was restored to before it"));
+        }
+        if number < self.forgotten { Err(self.expired(name)) } else { Ok(number) }
+    }
+
+    /// What comes after the place with this name is no longer kept.
+    pub fn expired(&self, name: &str) -> Error {
+        let message = format!(
+            "changes right after the event id `{name}` are no longer kept (settings keep-changes and \
+             keep-changes-for): read the current state again and subscribe without an id"
+        );
+        Error::EventId { code: "EVENT_ID_EXPIRED", message }
+    }
+}
+
+fn unknown(name: &str, why: &str) -> Error {
+    // What a client made up must not come back at any length.
+    let shown: String = name.chars().take(64).collect();
+    Error::EventId { code: "EVENT_ID_UNKNOWN", message: format!("the event id `{shown}` {why}") }
+}
+
+/// Only as [`Log::name`] spells it.
+fn parts(name: &str) -> Option<(&str, i64)> {
+    let (tag, digits) = name.rsplit_once('-')?;
+    let number: i64 = digits.parse().ok()?;
+    (number.to_string() == digits).then_some((tag, number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::changes::Epoch;
+
+    fn log() -> Log {
+        let epoch = |tag: &str, after| Epoch { tag: tag.to_owned(), after };
+        Log { epochs: vec![epoch("aaaaaaaa", 0), epoch("bbbbbbbb", 100)], forgotten: 40, last: 130 }
+    }
+
+    #[test]
+    fn every_kept_place_has_a_name_that_leads_back() {
+        for number in 40..=130 {
+            let name = log().name(number).expect("a name");
+            assert_eq!(log().place(&name).ok(), Some(number), "{name}");
+            assert_eq!(name.starts_with("aaaaaaaa"), number <= 100);
+        }
+        let empty = Log { epochs: log().epochs[..1].to_vec(), ..Log::default() };
+        assert_eq!(empty.place(&empty.name(0).expect("a name")).ok(), Some(0));
+    }
+
+    #[test]
+    fn what_leads_nowhere_says_why() {
+        let code = |name: &str| log().place(name).err().map(|error| error.code().to_owned());
+        for name in ["aaaaaaaa-0", "aaaaaaaa-39"] {
+            assert_eq!(code(name).as_deref(), Some("EVENT_ID_EXPIRED"), "{name}");
+        }
+        let odd = [
+            "",
+            "-",
+            "7",
+            "aaaaaaaa",
+            "aaaaaaaa-",
+            "aaaaaaaa-+50",
+            "aaaaaaaa-050",
+            "aaaaaaaa-1e2",
+            "aaaaaaaa--50",
+        ];
+        let beyond =
+            ["aaaaaaaa-101", "bbbbbbbb-99", "bbbbbbbb-131", "cccccccc-50", "aaaaaaaa-99999999999999999999"];
+        for name in odd.into_iter().chain(beyond) {
+            assert_eq!(code(name).as_deref(), Some("EVENT_ID_UNKNOWN"), "{name}");
+        }
+        assert!(log().place(&"x".repeat(10_000)).is_err_and(|error| error.to_string().len() < 300));
+        assert!(log().place("bbbbbbbb-100").is_ok(), "where the second epoch begins");
+    }
+}

@@ -1,0 +1,72 @@
+//! A text that is looked for in any case, asked so that both databases find the same.
+//!
+//! They fold letters by tables and locales of their own, which differ beyond ASCII. So ASCII letters are left to them, and
+//! a text with other letters becomes a pattern that names each letter in all of its cases: SQLite's GLOB and PostgreSQL's
+//! regular expression alike, but for `^`, which the dialect mends.
+
+use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
+
+use crate::plan::{Test, holds_text};
+use trefoil_model::error::Violation;
+use trefoil_model::{RecordType, Stored};
+
+/// Longer texts are pasted, not typed: beyond ASCII they are looked for as they are written.
+const LONGEST: usize = 200;
+
+/// Whether any text of a record contains this one.
+pub fn test(record: &RecordType, text: &str) -> Result<Test, Violation> {
+    if text.contains('\0') {
+        return Err(Violation::new("q", "NUL", "`q` must not contain the character U+0000"));
+    }
+    let any = record.fields.iter().any(|field| field.is_stored() && holds_text(&field.kind));
+    Ok(match pattern(text) {
+        _ if !any => Test::Nothing,
+        Some(pattern) => Test::SearchPattern { pattern: Stored::Text(pattern) },
+        None => Test::Search { text: Stored::Text(text.to_ascii_lowercase()) },
+    })
+}
+
+/// What fits the text in any case, where that takes more than ASCII.
+fn pattern(text: &str) -> Option<String> {
+    let is_short = text.chars().nth(LONGEST).is_none();
+    let is_cased = |letter: char| !letter.is_ascii() && cases(letter).chars().nth(1).is_some();
+    (is_short && text.chars().any(is_cased)).then(|| text.chars().map(any_case).collect())
+}
+
+fn any_case(letter: char) -> String {
+    let cases = cases(letter);
+    let is_sign = letter.is_ascii_punctuation() && letter != '^';
+    if is_sign || cases.chars().nth(1).is_some() { format!("[{cases}]") } else { cases }
+}
+
+/// The letter in all of its cases; an ASCII letter has no others than the databases know.
+fn cases(letter: char) -> String {
+    if letter.is_ascii() {
+        let (upper, lower) = (letter.to_ascii_uppercase(), letter.to_ascii_lowercase());
+        return if upper == lower { letter.to_string() } else { String::from_iter([upper, lower]) };
+    }
+    let mut class = ClassUnicode::new([ClassUnicodeRange::new(letter, letter)]);
+    class.case_fold_simple();
+    class.iter().flat_map(|range| range.start()..=range.end()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_case_is_named_and_every_sign_is_itself() {
+        for (text, expected) in [
+            ("É1", "[Éé]1"),
+            ("Σk", "[Σςσ][Kk]"),
+            ("𐐀李", "[𐐀𐐨]李"),
+            ("é*?[]\\.^ ", "[Éé][*][?][[][]][\\][.]^ "),
+        ] {
+            assert_eq!(pattern(text).as_deref(), Some(expected), "{text}");
+        }
+        for plain in ["", "Walnut [a-z]*", "李小龙", &"é".repeat(LONGEST + 1)] {
+            assert_eq!(pattern(plain), None, "{plain}");
+        }
+        assert!(pattern(&"é".repeat(LONGEST)).is_some());
+    }
+}

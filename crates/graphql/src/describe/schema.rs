@@ -1,0 +1,18 @@
+//! `GET /graphql/schema.graphqls`: the schema as text, directive definitions included.
+
+use axum::response::{IntoResponse, Response};
+use http::header::{CONTENT_TYPE, ETAG};
+use http::{HeaderMap, HeaderValue};
+use xxhash_rust::xxh3::xxh3_64;
+
+use trefoil_http::etags::unless_known;
+
+/// As text, so that a browser shows it.
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+
+pub fn respond(sdl: &str, headers: &HeaderMap) -> Response {
+    let tag = format!("\"{:016x}\"", xxh3_64(sdl.as_bytes()));
+    let told =
+        [(ETAG, HeaderValue::try_from(tag).expect("hexadecimal digits in quotes")), (CONTENT_TYPE, TEXT)];
+    unless_known(headers, (told, sdl.to_owned()).into_response())
+}

@@ -1,0 +1,160 @@
+//! GraphQL over HTTP, inwards: what a POST body or a query string asks for, or why it cannot be read.
+
+use std::borrow::Cow;
+
+use axum::body::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::document::limits;
+use crate::over_http::json_input;
+use trefoil_config::Limits;
+use trefoil_http::errors::problem::Problem;
+use trefoil_model::Value;
+
+/// A well-formed GraphQL request.
+#[derive(Debug)]
+pub struct Asked<'a> {
+    pub query: Cow<'a, str>,
+    pub operation: Option<Cow<'a, str>>,
+    pub variables: Vec<(String, Value)>,
+}
+
+/// What is asked, and from where on.
+#[derive(Debug)]
+pub struct Request<'a> {
+    pub asked: Asked<'a>,
+    /// `extensions.lastEventId`.
+    pub last: Option<String>,
+}
+
+impl Request<'_> {
+    pub fn into_owned(self) -> Request<'static> {
+        let Asked { query, operation, variables } = self.asked;
+        let operation = operation.map(|name| name.into_owned().into());
+        Request { asked: Asked { query: query.into_owned().into(), operation, variables }, last: self.last }
+    }
+}
+
+/// Why a request is not taken.
+#[derive(Debug)]
+pub enum Unreadable {
+    /// It is no GraphQL request at all.
+    Malformed(Problem),
+    /// It is one, and over a limit.
+    Refused(Problem),
+}
+
+impl From<Problem> for Unreadable {
+    fn from(problem: Problem) -> Self {
+        Unreadable::Malformed(problem)
+    }
+}
+
+impl From<Unreadable> for Problem {
+    fn from(unreadable: Unreadable) -> Self {
+        match unreadable {
+            Unreadable::Malformed(problem) | Unreadable::Refused(problem) => problem,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Parameters<'a> {
+    #[serde(borrow)]
+    query: Option<&'a RawValue>,
+    #[serde(borrow, rename = "operationName")]
+    operation: Option<&'a RawValue>,
+    #[serde(borrow)]
+    variables: Option<&'a RawValue>,
+    #[serde(borrow)]
+    extensions: Option<&'a RawValue>,
+}
+
+/// The body of a POST.
+pub fn posted<'a>(headers: &HeaderMap, body: &'a Bytes, limits: &Limits) -> Result<Request<'a>, Problem> {
+    if !is_json(headers) {
+        let detail = "a GraphQL request is JSON: send Content-Type: application/json, in UTF-8";
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", detail));
+    }
+    if body.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'[') {
+        return Err(malformed("several requests in one are not taken here; send them one by one"));
+    }
+    Ok(read(body, limits)?)
+}
+
+/// The JSON object of a request, in a body or in a message.
+pub fn read<'a>(json: &'a [u8], limits: &Limits) -> Result<Request<'a>, Unreadable> {
+    let parameters: Parameters = serde_json::from_slice(json)
+        .map_err(|error| malformed(format!("the body is no JSON object that can be read: {error}")))?;
+    let Parameters { query, operation, variables, extensions } = parameters;
+    let query = query.ok_or_else(missing)?;
+    // Before it is copied: a document of megabytes is refused anyway.
+    limits::check_length(query.get().len(), limits)
+        .map_err(|failure| Unreadable::Refused(Problem::bad_request("LIMIT_EXCEEDED", failure.message)))?;
+    let asked = Asked {
+        query: json_input::text("query", query)?.ok_or_else(missing)?,
+        operation: operation.map(|raw| json_input::text("operationName", raw)).transpose()?.flatten(),
+        variables: match variables {
+            Some(variables) => json_input::object("variables", variables.get())?,
+            None => Vec::new(),
+        },
+    };
+    let last = extensions.map_or(Ok(None), |extensions| last(extensions.get()))?;
+    Ok(Request { asked, last })
+}
+
+/// What of the extensions is known here. An empty id is none: clients that have no place yet send one.
+fn last(extensions: &str) -> Result<Option<String>, Problem> {
+    let extensions = json_input::object("extensions", extensions)?;
+    match extensions.into_iter().find(|(name, _)| name == "lastEventId") {
+        None | Some((_, Value::Null)) => Ok(None),
+        Some((_, Value::String(id))) => Ok(Some(id).filter(|id| !id.is_empty())),
+        Some((_, other)) => {
+            Err(malformed(format!("extensions.lastEventId must be text, not {}", other.noun())))
+        }
+    }
+}
+
+/// The query string of a GET; nothing when there is no `query` in it.
+pub fn queried(query: &str) -> Result<Option<Request<'_>>, Problem> {
+    let mut asked = Asked { query: Cow::Borrowed(""), operation: None, variables: Vec::new() };
+    let (mut found, mut place) = (false, None);
+    for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
+        match name.as_ref() {
+            "query" => {
+                found = true;
+                asked.query = value;
+            }
+            "operationName" if !value.is_empty() => asked.operation = Some(value),
+            "variables" if !value.is_empty() => asked.variables = json_input::object("variables", &value)?,
+            "extensions" if !value.is_empty() => place = last(&value)?,
+            _ => {}
+        }
+    }
+    Ok(found.then_some(Request { asked, last: place }))
+}
+
+pub fn missing() -> Problem {
+    malformed("the parameter `query` is missing: it holds the GraphQL document as text")
+}
+
+pub fn malformed(detail: impl Into<String>) -> Problem {
+    Problem::bad_request("MALFORMED_REQUEST", detail)
+}
+
+/// `application/json`, and if it names a charset, UTF-8.
+fn is_json(headers: &HeaderMap) -> bool {
+    let Some(media) = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()) else { return false };
+    let mut parts = media.split(';').map(str::trim);
+    let named = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("application/json"));
+    let mut charsets = parts.filter_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("charset").then_some(value.trim().trim_matches('"'))
+    });
+    named
+        && charsets
+            .all(|charset| charset.eq_ignore_ascii_case("utf-8") || charset.eq_ignore_ascii_case("utf8"))
+}

@@ -1,0 +1,74 @@
+//! One event of a subscription in the forms that transports send, each made once for all who get it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+
+use crate::subscribe::{multipart, sse};
+use trefoil_http::errors::error_log::LogScope;
+use trefoil_model::error::Cause;
+
+/// Bytes of a part beside its payload.
+const PART_AROUND: usize = 128;
+
+/// One answer.
+#[derive(Debug)]
+pub struct Event {
+    pub(crate) number: i64,
+    /// The change that it tells of.
+    pub id: Arc<str>,
+    /// The whole answer, `{"data":…,"extensions":{"eventId":…}}`: the same bytes for everyone who asked the same.
+    pub payload: Bytes,
+    /// As an event stream has it; the payload is a part of these bytes.
+    block: Bytes,
+    part: OnceLock<Bytes>,
+    /// Of what failed in it …
+    causes: Vec<Cause>,
+    /// … which one of those who get it tells the log.
+    logged: AtomicBool,
+}
+
+impl Event {
+    pub fn new(number: i64, id: Arc<str>, payload: &[u8], causes: Vec<Cause>) -> Event {
+        let payload = &*sse::one_line(payload);
+        let (block, start) = sse::event(&id, payload);
+        let payload = block.slice(start..start + payload.len());
+        Event { number, id, payload, block, part: OnceLock::new(), causes, logged: AtomicBool::new(false) }
+    }
+
+    /// Tells the log what failed in it, under the request of the first whom it is sent to.
+    pub fn log_causes(&self, scope: LogScope<'_>) {
+        if !self.causes.is_empty() && !self.logged.swap(true, Ordering::Relaxed) {
+            self.causes.iter().for_each(|cause| scope.cause_of_event(cause, Some(&self.id)));
+        }
+    }
+
+    /// A block of an event stream.
+    pub fn block(&self) -> Bytes {
+        self.block.clone()
+    }
+
+    /// A part of a multipart body.
+    pub fn part(&self) -> Bytes {
+        self.part.get_or_init(|| multipart::event(&self.id, &self.payload)).clone()
+    }
+
+    /// About the most bytes it will ever take: it is asked before anybody wants a part.
+    pub fn weight(&self) -> usize {
+        size_of::<Event>() + self.id.len() + self.block.len() + self.payload.len() + PART_AROUND
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_weighs_what_it_will_take_in_every_form() {
+        let event = Event::new(1, "0123456789abcdef-1".into(), &[b'x'; 10_000], Vec::new());
+        let weight = event.weight();
+        assert!(weight >= event.block().len() + event.part().len());
+        assert_eq!(weight, event.weight());
+    }
+}

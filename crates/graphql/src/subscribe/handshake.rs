@@ -1,0 +1,101 @@
+//! The HTTP request that becomes a WebSocket: whether it is one, what it offers, and the 101 that answers it.
+
+use std::convert::Infallible;
+
+use axum::body::Body;
+use axum::extract::FromRequestParts;
+use axum::response::Response;
+use http::header::{
+    CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION,
+    UPGRADE,
+};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use hyper::upgrade::OnUpgrade;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+
+use crate::subscribe::protocol;
+use trefoil_http::errors::problem::Problem;
+
+/// A request for a WebSocket; an `Upgrade` to anything else is none, and is ignored as HTTP allows.
+pub struct Handshake(());
+
+/// The handshake of a request, if it is one.
+pub struct Requested(pub Option<Handshake>);
+
+/// What is spoken from here on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subprotocol {
+    Transport,
+    /// The one that had the name `graphql-ws` before; it is taken up only to be closed, because browsers tell their
+    /// pages nothing about a handshake that failed, but the code and the reason of a close.
+    Legacy,
+    None,
+}
+
+impl<S: Sync> FromRequestParts<S> for Requested {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Requested, Infallible> {
+        let wanted = parts.method == Method::GET
+            && lists(&parts.headers, &UPGRADE, "websocket")
+            && lists(&parts.headers, &CONNECTION, "upgrade");
+        // hyper puts it in where the connection can become one.
+        let can_be = parts.extensions.get::<OnUpgrade>().is_some();
+        Ok(Requested((wanted && can_be).then_some(Handshake(()))))
+    }
+}
+
+impl Handshake {
+    /// The answer, and what is spoken after it.
+    pub fn accept(self, headers: &HeaderMap) -> Result<(Response, Subprotocol), Problem> {
+        if headers.get(SEC_WEBSOCKET_VERSION).map(HeaderValue::as_bytes) != Some(b"13") {
+            let detail = "a WebSocket of another version; 13 is the one spoken here";
+            return Err(Problem::new(StatusCode::UPGRADE_REQUIRED, "UPGRADE_REQUIRED", detail)
+                .header(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"))
+                .header(CONNECTION, HeaderValue::from_static("upgrade"))
+                .header(UPGRADE, HeaderValue::from_static("websocket")));
+        }
+        let key = headers.get(SEC_WEBSOCKET_KEY).filter(|key| key.len() == 24);
+        let key = key.ok_or_else(|| {
+            Problem::bad_request("MALFORMED_REQUEST", "Sec-WebSocket-Key is missing, or no key of 16 bytes")
+        })?;
+        let subprotocol = Subprotocol::of(headers);
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+        let out = response.headers_mut();
+        out.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        out.insert(UPGRADE, HeaderValue::from_static("websocket"));
+        let accept = derive_accept_key(key.as_bytes());
+        out.insert(SEC_WEBSOCKET_ACCEPT, HeaderValue::try_from(accept).expect("base64"));
+        if let Some(name) = subprotocol.name() {
+            out.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(name));
+        }
+        Ok((response, subprotocol))
+    }
+}
+
+impl Subprotocol {
+    fn of(headers: &HeaderMap) -> Subprotocol {
+        if lists(headers, &SEC_WEBSOCKET_PROTOCOL, protocol::NAME) {
+            Subprotocol::Transport
+        } else if lists(headers, &SEC_WEBSOCKET_PROTOCOL, protocol::LEGACY) {
+            Subprotocol::Legacy
+        } else {
+            Subprotocol::None
+        }
+    }
+
+    fn name(self) -> Option<&'static str> {
+        match self {
+            Subprotocol::Transport => Some(protocol::NAME),
+            Subprotocol::Legacy => Some(protocol::LEGACY),
+            Subprotocol::None => None,
+        }
+    }
+}
+
+fn lists(headers: &HeaderMap, name: &HeaderName, item: &str) -> bool {
+    let lines = headers.get_all(name).iter().filter_map(|line| line.to_str().ok());
+    lines.flat_map(|line| line.split(',')).any(|own| own.trim().eq_ignore_ascii_case(item))
+}

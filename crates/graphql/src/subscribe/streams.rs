@@ -1,0 +1,24 @@
+//! What all open subscriptions share, whatever carries them: the settings, the count, and the news that the server stops.
+
+use tokio::time::Interval;
+
+use trefoil_config::Config;
+use trefoil_http::monitoring::metrics::Metrics;
+use trefoil_http::shutdown::Shutdown;
+use trefoil_http::streaming::response;
+
+pub struct Streams {
+    pub config: Config,
+    pub metrics: Metrics,
+    pub shutdown: Shutdown,
+}
+
+impl Streams {
+    pub fn new(config: &Config, metrics: &Metrics, shutdown: &Shutdown) -> Streams {
+        Streams { config: config.clone(), metrics: metrics.clone(), shutdown: shutdown.clone() }
+    }
+
+    pub fn heartbeat(&self) -> Interval {
+        response::heartbeat(self.config.heartbeat)
+    }
+}

@@ -1,0 +1,130 @@
+//! Files of the binary's own pages: compressed beforehand, named by their content, kept for ever by caches.
+
+use axum::response::{IntoResponse, Response};
+use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, VARY};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::errors::problem::{Problem, not_found};
+use crate::negotiation::accept::codings;
+
+pub const SCRIPT: &str = "text/javascript; charset=utf-8";
+pub const ICON: &str = "image/svg+xml";
+pub const STYLE: &str = "text/css; charset=utf-8";
+
+/// One file; its placeholder in the page is `{{name}}`.
+pub struct Asset {
+    pub placeholder: &'static str,
+    pub stem: &'static str,
+    pub extension: &'static str,
+    pub media: &'static str,
+    pub stored: Stored,
+}
+
+pub enum Stored {
+    Plain(&'static [u8]),
+    Compressed { brotli: &'static [u8], gzip: &'static [u8] },
+}
+
+/// A file that `e2e/vendor.mjs` stored in `assets/` beside the source that names it.
+#[macro_export]
+macro_rules! compressed_asset {
+    ($placeholder:literal, $stem:literal, $extension:literal, $media:expr) => {
+        $crate::assets::Asset {
+            placeholder: $placeholder,
+            stem: $stem,
+            extension: $extension,
+            media: $media,
+            stored: $crate::assets::Stored::Compressed {
+                brotli: include_bytes!(concat!("assets/", $stem, ".", $extension, ".br")),
+                gzip: include_bytes!(concat!("assets/", $stem, ".", $extension, ".gz")),
+            },
+        }
+    };
+}
+
+/// A file of ours, as it stands in `assets/`.
+#[macro_export]
+macro_rules! plain_asset {
+    ($placeholder:literal, $stem:literal, $extension:literal, $media:expr) => {
+        $crate::assets::Asset {
+            placeholder: $placeholder,
+            stem: $stem,
+            extension: $extension,
+            media: $media,
+            stored: $crate::assets::Stored::Plain(include_bytes!(concat!("assets/", $stem, ".", $extension))),
+        }
+    };
+}
+
+pub use {compressed_asset, plain_asset};
+
+/// The files of one page with their names.
+pub struct Assets {
+    /// Where they are, with the slash at the end.
+    folder: &'static str,
+    named: Vec<(String, &'static Asset)>,
+}
+
+impl Assets {
+    pub fn new(folder: &'static str, assets: &'static [Asset]) -> Assets {
+        Assets { folder, named: assets.iter().map(|asset| (asset.name(), asset)).collect() }
+    }
+
+    /// The page with the addresses of its files filled in.
+    pub fn fill(&self, template: &str) -> String {
+        self.named.iter().fold(template.to_owned(), |page, (name, asset)| {
+            page.replace(asset.placeholder, &format!("{}{name}", self.folder))
+        })
+    }
+
+    pub fn respond(&self, name: &str, headers: &HeaderMap) -> Result<Response, Problem> {
+        let found = self.named.iter().find(|(known, _)| *known == name);
+        found.ok_or_else(not_found)?.1.respond(headers)
+    }
+
+    pub fn count(&self) -> usize {
+        self.named.len()
+    }
+}
+
+impl Asset {
+    /// `graphiql.0123456789abcdef.js`
+    fn name(&self) -> String {
+        let bytes = match self.stored {
+            Stored::Plain(bytes) => bytes,
+            Stored::Compressed { brotli, .. } => brotli,
+        };
+        format!("{}.{:016x}.{}", self.stem, xxh3_64(bytes), self.extension)
+    }
+
+    fn respond(&self, headers: &HeaderMap) -> Result<Response, Problem> {
+        let always = [
+            (CONTENT_TYPE, HeaderValue::from_static(self.media)),
+            (CACHE_CONTROL, HeaderValue::from_static("public, max-age=31536000, immutable")),
+            (VARY, HeaderValue::from_static("Accept-Encoding")),
+        ];
+        match self.stored {
+            Stored::Plain(bytes) => Ok((always, bytes).into_response()),
+            Stored::Compressed { brotli, .. } if accepts(headers, "br") => {
+                Ok((always, [(CONTENT_ENCODING, "br")], brotli).into_response())
+            }
+            // Without the header any coding is acceptable, and every client can read this one.
+            Stored::Compressed { gzip, .. }
+                if accepts(headers, "gzip") || !headers.contains_key(ACCEPT_ENCODING) =>
+            {
+                Ok((always, [(CONTENT_ENCODING, "gzip")], gzip).into_response())
+            }
+            Stored::Compressed { .. } => {
+                let detail = "this file is stored compressed: accept br or gzip";
+                Err(Problem::new(StatusCode::NOT_ACCEPTABLE, "NOT_ACCEPTABLE", detail))
+            }
+        }
+    }
+}
+
+/// Whether a coding is named in `Accept-Encoding` and not refused with `q=0`.
+fn accepts(headers: &HeaderMap, coding: &str) -> bool {
+    let mut named = codings(headers.get_all(ACCEPT_ENCODING));
+    named.any(|(name, quality)| name.eq_ignore_ascii_case(coding) && quality > 0)
+}

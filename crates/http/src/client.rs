@@ -1,0 +1,185 @@
+//! Who is asking and by which address they reached us, believing forwarding headers of trusted proxies alone.
+
+use std::net::{IpAddr, SocketAddr};
+
+use http::header::FORWARDED;
+use http::{Extensions, HeaderMap, HeaderValue};
+
+use crate::response_headers::RequestId;
+use trefoil_config::Network;
+
+/// The client as handlers see it: an extension of what they answer, where they are asked by a router.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Client {
+    /// None only where there is no connection, as in a test that calls the router directly.
+    pub address: Option<IpAddr>,
+    /// The client spoke HTTPS, to a proxy.
+    pub secure: bool,
+    /// The id of what it asks now, for the log; none where `address` is none.
+    pub request: Option<RequestId>,
+    /// The host the client named to a proxy.
+    host: Option<String>,
+}
+
+impl Client {
+    pub fn of(peer: Option<IpAddr>, headers: &HeaderMap, trusted: &[Network]) -> Self {
+        let peer = peer.map(|address| address.to_canonical());
+        let direct = Client { address: peer, ..Client::default() };
+        if !peer.is_some_and(|address| trusts(trusted, address)) {
+            return direct;
+        }
+        // A proxy writes one of the two and may let the client's own version of the other pass,
+        // so two that disagree prove nothing.
+        match (standard(headers, trusted), legacy(headers, trusted)) {
+            (Some(one), Some(other)) if one.address != other.address => direct,
+            (Some(client), _) | (None, Some(client)) => Client { address: client.address.or(peer), ..client },
+            (None, None) => direct,
+        }
+    }
+
+    /// The id of the request with these extensions.
+    pub fn request_of(extensions: &Extensions) -> Option<&RequestId> {
+        extensions.get::<Client>().and_then(|client| client.request.as_ref())
+    }
+
+    /// What a proxy told that [`Client::origin`] depends on.
+    pub fn told(&self) -> [&[u8]; 2] {
+        let scheme: &[u8] = if self.secure { b"https" } else { b"" };
+        [scheme, self.host.as_deref().unwrap_or_default().as_bytes()]
+    }
+
+    /// Scheme and host for absolute URLs: `https://shop.example`.
+    /// `host` is what the client named to us.
+    pub fn origin(&self, host: Option<&HeaderValue>) -> String {
+        let scheme = if self.secure { "https" } else { "http" };
+        let named = host.and_then(|host| host.to_str().ok());
+        format!("{scheme}://{}", self.host.as_deref().or(named).unwrap_or("localhost"))
+    }
+}
+
+fn trusts(networks: &[Network], address: IpAddr) -> bool {
+    networks.iter().any(|network| contains(network, address))
+}
+
+fn contains(network: &Network, address: IpAddr) -> bool {
+    match (network.address.to_canonical(), address) {
+        (IpAddr::V4(base), IpAddr::V4(address)) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(network.prefix.min(32))).unwrap_or(0);
+            u32::from(base) & mask == u32::from(address) & mask
+        }
+        (IpAddr::V6(base), IpAddr::V6(address)) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(network.prefix.min(128))).unwrap_or(0);
+            u128::from(base) & mask == u128::from(address) & mask
+        }
+        (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => false,
+    }
+}
+
+/// RFC 7239: each proxy appends an element, so the last one that no proxy of ours wrote about a proxy is the client's.
+fn standard(headers: &HeaderMap, trusted: &[Network]) -> Option<Client> {
+    let elements: Vec<&str> = list(headers, FORWARDED.as_str());
+    let mut found = None;
+    for element in elements.into_iter().rev() {
+        let field = |name| parameter(element, name);
+        let address = field("for").and_then(address);
+        let secure = field("proto").is_some_and(|proto| proto.eq_ignore_ascii_case("https"));
+        found = Some(Client { address, secure, request: None, host: field("host").and_then(sane_host) });
+        if !address.is_some_and(|address| trusts(trusted, address)) {
+            break;
+        }
+    }
+    found
+}
+
+fn legacy(headers: &HeaderMap, trusted: &[Network]) -> Option<Client> {
+    let hops = list(headers, "x-forwarded-for");
+    let (proto, host) = (list(headers, "x-forwarded-proto"), list(headers, "x-forwarded-host"));
+    if hops.is_empty() && proto.is_empty() && host.is_empty() {
+        return None;
+    }
+    let mut client = None;
+    for hop in hops.into_iter().rev() {
+        client = address(hop);
+        if !client.is_some_and(|address| trusts(trusted, address)) {
+            break;
+        }
+    }
+    let secure = proto.last().is_some_and(|proto| proto.eq_ignore_ascii_case("https"));
+    Some(Client { address: client, secure, request: None, host: host.last().copied().and_then(sane_host) })
+}
+
+fn list<'a>(headers: &'a HeaderMap, name: &str) -> Vec<&'a str> {
+    let lines = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+    lines.flat_map(|line| line.split(',')).map(str::trim).filter(|item| !item.is_empty()).collect()
+}
+
+fn parameter<'a>(element: &'a str, name: &str) -> Option<&'a str> {
+    let pairs = element.split(';').filter_map(|pair| pair.split_once('='));
+    let mut values = pairs.filter(|(key, _)| key.trim().eq_ignore_ascii_case(name));
+    values.next().map(|(_, value)| value.trim().trim_matches('"'))
+}
+
+/// `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]`, `[2001:db8::1]:80`.
+fn address(text: &str) -> Option<IpAddr> {
+    let text = text.trim_matches('"');
+    let plain = text.parse().ok().or_else(|| text.parse().ok().map(|socket: SocketAddr| socket.ip()));
+    let bracketed = || text.strip_prefix('[')?.strip_suffix(']')?.parse().ok();
+    plain.or_else(bracketed).map(|address: IpAddr| address.to_canonical())
+}
+
+/// It goes into links, so it must be no more than a host.
+fn sane_host(host: &str) -> Option<String> {
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || b"-._:[]".contains(&b);
+    (!host.is_empty() && host.len() <= 255 && host.bytes().all(allowed)).then(|| host.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderName;
+    use http::header::HOST;
+
+    fn seen(peer: &str, lines: &[(&'static str, &'static str)]) -> (String, String) {
+        let trusted = [("10.0.0.0", 8), ("::1", 128)]
+            .map(|(address, prefix)| Network { address: address.parse().expect("address"), prefix });
+        let mut headers = HeaderMap::new();
+        headers.insert(HOST, HeaderValue::from_static("inner:8080"));
+        for (name, value) in lines {
+            headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        let client = Client::of(Some(peer.parse().expect("address")), &headers, &trusted);
+        (client.address.expect("a peer").to_string(), client.origin(headers.get(HOST)))
+    }
+
+    #[test]
+    fn only_trusted_proxies_are_believed() {
+        let xff = ("x-forwarded-for", "1.1.1.1");
+        type Row<'a> = (&'a str, &'a [(&'static str, &'static str)], &'a str, &'a str);
+        let table: &[Row<'_>] = &[
+            ("9.9.9.9", &[xff], "9.9.9.9", "http://inner:8080"),
+            ("10.1.2.3", &[xff], "1.1.1.1", "http://inner:8080"),
+            ("::1", &[xff, ("x-forwarded-proto", "https")], "1.1.1.1", "https://inner:8080"),
+            ("::ffff:10.0.0.1", &[xff], "1.1.1.1", "http://inner:8080"),
+            ("11.0.0.1", &[xff], "11.0.0.1", "http://inner:8080"),
+            (
+                "10.0.0.1",
+                &[("x-forwarded-for", "6.6.6.6, 1.1.1.1, 10.0.0.2")],
+                "1.1.1.1",
+                "http://inner:8080",
+            ),
+            (
+                "10.0.0.1",
+                &[("forwarded", "for=6.6.6.6, for=\"[2001:db8::1]:4711\";proto=https;host=shop.example")],
+                "2001:db8::1",
+                "https://shop.example",
+            ),
+            ("10.0.0.1", &[("forwarded", "for=6.6.6.6"), xff], "10.0.0.1", "http://inner:8080"),
+            ("10.0.0.1", &[("forwarded", "for=unknown")], "10.0.0.1", "http://inner:8080"),
+            ("10.0.0.1", &[xff, ("x-forwarded-host", "evil/path")], "1.1.1.1", "http://inner:8080"),
+        ];
+        for (peer, lines, address, origin) in table {
+            let expected = ((*address).to_owned(), (*origin).to_owned());
+            assert_eq!(seen(peer, lines), expected, "{peer} {lines:?}");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Names and values as URLs and forms spell them: `name=value&…` with `%` and `+`, or multipart; decoded strictly.
+
+use std::borrow::Cow;
+
+use crate::errors::problem::Problem;
+
+/// In the order given, a name as often as it was given.
+pub type Pairs = Vec<(String, String)>;
+
+/// `what` is what cannot be read when it cannot: "the query", "the form".
+pub fn urlencoded(text: &str, what: &str) -> Result<Pairs, Problem> {
+    let parts = text.split('&').filter(|part| !part.is_empty());
+    let pair = |part: &str| {
+        let (name, value) = part.split_once('=').unwrap_or((part, ""));
+        Some((decoded(name)?.into_owned(), decoded(value)?.into_owned()))
+    };
+    let malformed = || {
+        let detail =
+            format!("{what} is malformed: after each % come two hexadecimal digits, and all is UTF-8");
+        Problem::bad_request(if what == "the query" { "MALFORMED_QUERY" } else { "MALFORMED_BODY" }, detail)
+    };
+    parts.map(|part| pair(part).ok_or_else(malformed)).collect()
+}
+
+/// The names that can be read, where perhaps not all can.
+pub fn names(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    text.split('&').filter_map(|part| decoded(part.split_once('=').map_or(part, |(name, _)| name)))
+}
+
+pub fn decoded(text: &str) -> Option<Cow<'_, str>> {
+    if !text.contains(['%', '+']) {
+        return Some(Cow::Borrowed(text));
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'+' => b' ',
+            b'%' => 16 * digit(rest.next()?)? + digit(rest.next()?)?,
+            other => other,
+        });
+    }
+    String::from_utf8(bytes).ok().map(Cow::Owned)
+}
+
+fn digit(byte: u8) -> Option<u8> {
+    char::from(byte).to_digit(16).map(|digit| digit as u8)
+}
+
+/// A value for a query of our own making.
+pub fn encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~,".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+/// `multipart/form-data`: the parts that have a name. Files are no fields of a record.
+pub fn multipart(content_type: &str, body: &[u8]) -> Result<Pairs, Problem> {
+    let malformed = |why: &str| Problem::bad_request("MALFORMED_BODY", format!("the multipart body {why}"));
+    let boundary = parameter(content_type, "boundary").filter(|boundary| (1..=70).contains(&boundary.len()));
+    let boundary = boundary.ok_or_else(|| malformed("has no boundary"))?;
+    let delimiter = [b"\r\n--", boundary.as_bytes()].concat();
+    // The first delimiter has no line before it that it would end.
+    let body = [b"\r\n", body].concat();
+    let mut rest = after(&body, &delimiter).ok_or_else(|| malformed("does not contain its boundary"))?;
+    let mut pairs = Pairs::new();
+    while !rest.starts_with(b"--") {
+        let part = after(rest, b"\r\n").ok_or_else(|| malformed("breaks off after a boundary"))?;
+        let end = find(part, &delimiter).ok_or_else(|| malformed("ends without its last boundary"))?;
+        pairs.extend(field(&part[..end]).ok_or_else(|| malformed("has a part that cannot be read"))?);
+        rest = &part[end + delimiter.len()..];
+    }
+    Ok(pairs)
+}
+
+/// The name and text of a part; none where it is a file, an error where it is no part.
+fn field(part: &[u8]) -> Option<Option<(String, String)>> {
+    let (head, content) = match part.strip_prefix(b"\r\n") {
+        Some(content) => (&b""[..], content),
+        None => {
+            let end = find(part, b"\r\n\r\n")?;
+            (&part[..end], &part[end + 4..])
+        }
+    };
+    let head = std::str::from_utf8(head).ok()?;
+    let disposition = head.split("\r\n").find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.trim().eq_ignore_ascii_case("content-disposition").then_some(value)
+    })?;
+    let name = parameter(disposition, "name")?;
+    if parameter(disposition, "filename").is_some() {
+        return Some(None);
+    }
+    let unquoted = name.replace("%22", "\"").replace("%0D", "\r").replace("%0A", "\n");
+    Some(Some((unquoted, String::from_utf8(content.to_vec()).ok()?)))
+}
+
+/// A parameter of a header such as `form-data; name="a"`.
+fn parameter(header: &str, name: &str) -> Option<String> {
+    let mut rest = header.split_once(';')?.1;
+    loop {
+        let (found, value) = rest.split_once('=')?;
+        let value = value.trim_start();
+        let (text, behind) = match value.strip_prefix('"') {
+            Some(quoted) => quoted.split_once('"')?,
+            None => value.split_at(value.find(';').unwrap_or(value.len())),
+        };
+        if found.trim().trim_start_matches(';').trim().eq_ignore_ascii_case(name) {
+            return Some(text.trim().to_owned());
+        }
+        rest = behind;
+    }
+}
+
+fn after<'b>(bytes: &'b [u8], mark: &[u8]) -> Option<&'b [u8]> {
+    find(bytes, mark).map(|at| &bytes[at + mark.len()..])
+}
+
+fn find(bytes: &[u8], mark: &[u8]) -> Option<usize> {
+    // Only where the first byte fits is the rest compared.
+    let first = mark.first()?;
+    let mut from = 0;
+    while let Some(found) = bytes[from..].iter().position(|byte| byte == first) {
+        if bytes[from + found..].starts_with(mark) {
+            return Some(from + found);
+        }
+        from += found + 1;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(list: &[(&str, &str)]) -> Pairs {
+        list.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn what_is_encoded_is_decoded_and_the_rest_refused() {
+        let read = |text: &str| urlencoded(text, "the query").ok();
+        assert_eq!(read(""), Some(vec![]));
+        assert_eq!(read("a=1&&b&c=%C3%BC+%26%3d"), Some(pairs(&[("a", "1"), ("b", ""), ("c", "ü &=")])));
+        assert_eq!(read("a=b=c&a=2"), Some(pairs(&[("a", "b=c"), ("a", "2")])));
+        for wrong in ["a=%", "a=%4", "a=%zz", "%ff=1", "a=%C3", "a=%+1"] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+        for text in ["Grüße & 100%", "a+b=c", "\0\n"] {
+            assert_eq!(read(&format!("x={}", encoded(text))), Some(pairs(&[("x", text)])));
+        }
+    }
+
+    #[test]
+    fn a_multipart_form() {
+        let media = "multipart/form-data; boundary=\"x y\"";
+        let body = "preamble\r\n--x y\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nü\r\n2\r\n--x y\r\n\
+                    content-type: text/plain\r\nCONTENT-DISPOSITION: form-data;name=b%22\r\n\r\n\r\n--x y\r\n\
+                    Content-Disposition: form-data; name=\"f\"; filename=\"n\"\r\n\r\n\u{0}\r\n--x y--\r\nepilogue";
+        let found = multipart(media, body.as_bytes()).ok();
+        assert_eq!(found, Some(pairs(&[("a", "ü\r\n2"), ("b\"", "")])));
+        assert_eq!(multipart("multipart/form-data; boundary=b", b"--b--").ok(), Some(vec![]));
+    }
+
+    #[test]
+    fn a_multipart_form_that_is_none() {
+        let part = b"--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n";
+        let with = |end: &[u8]| multipart("multipart/form-data; boundary=b", &[part, end].concat()).is_err();
+        assert!(
+            with(b"text") && with(b"\xff\r\n--b--") && with(b"x\r\n--b") && with(b"x\r\n--b\r\n\r\n--b--")
+        );
+        for media in
+            ["multipart/form-data", "multipart/form-data; boundary=", "multipart/form-data; boundary=\"b"]
+        {
+            assert!(multipart(media, b"--b--").is_err(), "{media}");
+        }
+        assert!(multipart("multipart/form-data; boundary=b", b"nothing").is_err());
+    }
+}

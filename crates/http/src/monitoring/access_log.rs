@@ -1,0 +1,158 @@
+//! One log line and one measurement for every request, written when its answer has ended or its client has gone.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use axum::body::{Body, Bytes};
+use axum::extract::Request;
+use http::{Method, StatusCode, Uri};
+use http_body::{Body as _, Frame, SizeHint};
+
+use crate::client::Client;
+use crate::monitoring::health::is_probe;
+use crate::monitoring::metrics::Metrics;
+use crate::response_headers::RequestId;
+use crate::service::Matched;
+use trefoil_model::error::chain;
+
+/// Nobody waited for the answer; nginx's number for it, seen in logs and metrics alone.
+const GONE: u16 = 499;
+
+/// Longer paths are cut in the log.
+const PATH_SHOWN: usize = 256;
+
+/// What metrics call the place that was asked.
+pub(crate) enum Route {
+    Known(Cow<'static, str>),
+    /// Known once the router has found it.
+    Matched(Matched),
+}
+
+impl Route {
+    fn name(&self) -> Option<&str> {
+        match self {
+            Route::Known(name) => Some(name),
+            Route::Matched(matched) => matched.path(),
+        }
+    }
+}
+
+/// Follows one request. Dropping it writes the line, so that no way of ending goes unlogged.
+pub(crate) struct Ticket {
+    metrics: Arc<Metrics>,
+    arrived: Instant,
+    method: Method,
+    /// Its query string is never logged: it may hold what a client keeps secret.
+    uri: Uri,
+    route: Route,
+    id: RequestId,
+    client: Option<IpAddr>,
+    status: Option<StatusCode>,
+    bytes: u64,
+}
+
+impl Ticket {
+    pub(crate) fn new(
+        request: &Request,
+        arrived: Instant,
+        route: Route,
+        id: &RequestId,
+        client: &Client,
+        metrics: &Arc<Metrics>,
+    ) -> Self {
+        metrics.active.inc();
+        Ticket {
+            metrics: metrics.clone(),
+            arrived,
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            route,
+            id: id.clone(),
+            client: client.address,
+            status: None,
+            bytes: 0,
+        }
+    }
+
+    /// From here on the ticket goes with the body.
+    pub(crate) fn follow(mut self, status: StatusCode, body: Body) -> Followed {
+        self.status = Some(status);
+        if body.size_hint().exact().is_none() {
+            // A stream may stay for days, and a part of the request's head would keep all of its bytes.
+            self.uri = Uri::try_from(self.uri.path().to_owned()).unwrap_or_default();
+        }
+        Followed { body, ticket: self }
+    }
+
+    /// The status is out: there is no other way to say it than to break off.
+    fn broke_off(&self, error: &axum::Error) {
+        tracing::error!(request_id = self.id.as_str(), cause = chain(error), "the answer broke off");
+    }
+
+    fn write_line(&self, status: u16, ms: f64) {
+        // The id is read where there is a line for it.
+        let (method, bytes, id) = (self.method.as_str(), self.bytes, || self.id.as_str());
+        let client = self.client.map(tracing::field::display);
+        let path = self.uri.path();
+        let path = &path[..path.floor_char_boundary(PATH_SHOWN)];
+        if is_probe(path) {
+            tracing::debug!(method, path, status, ms, bytes, request_id = id(), client, "request");
+        } else {
+            tracing::info!(method, path, status, ms, bytes, request_id = id(), client, "request");
+        }
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        let took = self.arrived.elapsed();
+        let status = self.status.map_or(GONE, |status| status.as_u16());
+        self.metrics.active.dec();
+        self.metrics.observe(&self.method, self.route.name(), status, took);
+        self.write_line(status, (took.as_secs_f64() * 1e6).round() / 1e3);
+    }
+}
+
+/// The body of an answer, with the ticket of its request.
+pub struct Followed {
+    body: Body,
+    ticket: Ticket,
+}
+
+impl Followed {
+    pub fn request_id(&self) -> &RequestId {
+        &self.ticket.id
+    }
+}
+
+impl http_body::Body for Followed {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        match &polled {
+            Poll::Ready(Some(Ok(frame))) => {
+                self.ticket.bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
+            }
+            Poll::Ready(Some(Err(error))) => self.ticket.broke_off(error),
+            Poll::Ready(None) | Poll::Pending => {}
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,6 @@
+//! What operators see: the access log, metrics and health checks.
+
+pub mod access_log;
+pub mod health;
+pub mod metrics;
+pub(crate) mod process_metrics;

@@ -1,0 +1,68 @@
+//! Memory, processor time and start of this process, read from the system when metrics are asked for.
+
+use std::fmt;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+
+/// The unit of processor time in `/proc`, fixed at 100 a second on Linux whatever the kernel's own tick.
+const TICKS: f64 = 100.0;
+
+#[derive(Debug)]
+pub(crate) struct Process {
+    started: f64,
+}
+
+impl Process {
+    pub(crate) fn start() -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Process { started: now.as_secs_f64() }
+    }
+}
+
+impl Collector for Process {
+    /// What the system does not tell (anything but Linux) is left out.
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let mut gauge = |name, help, value: f64| {
+            let metric = ConstGauge::new(value);
+            metric.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)
+        };
+        gauge("process_start_time_seconds", "Start of the process, seconds since 1970", self.started)?;
+        if let Some(bytes) = resident_bytes() {
+            gauge("process_resident_memory_bytes", "Resident memory", bytes)?;
+        }
+        if let Some(open) = open_files() {
+            gauge("process_open_fds", "Open file descriptors", open)?;
+        }
+        if let Some(seconds) = cpu_seconds() {
+            let help = "Processor time, user and system";
+            let descriptor =
+                encoder.encode_descriptor("process_cpu_seconds", help, None, MetricType::Counter)?;
+            ConstCounter::new(seconds).encode(descriptor)?;
+        }
+        Ok(())
+    }
+}
+
+fn resident_bytes() -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kilobytes: f64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kilobytes * 1024.0)
+}
+
+fn cpu_seconds() -> Option<f64> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The name in parentheses may hold spaces: count fields after its end.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut times = fields.split_whitespace().skip(11).map_while(|field| field.parse::<f64>().ok());
+    Some((times.next()? + times.next()?) / TICKS)
+}
+
+fn open_files() -> Option<f64> {
+    Some(std::fs::read_dir("/proc/self/fd").ok()?.count() as f64)
+}

@@ -1,0 +1,28 @@
+//! Recognises Relay-style connections: an object type whose `edges` hold nodes of one record type.
+
+use apollo_compiler::schema::ExtendedType;
+
+use crate::{Model, TypeId};
+
+impl Model {
+    /// The record type that a connection type leads to, if it is one.
+    pub fn connection_node(&self, type_name: &str) -> Option<TypeId> {
+        let edges = self.field_type(type_name, "edges")?;
+        let node = self.field_type(edges.inner_named_type(), "node")?;
+        if !edges.is_list() || node.is_list() {
+            return None;
+        }
+        self.record_named(node.inner_named_type())
+    }
+
+    fn field_type(&self, type_name: &str, field: &str) -> Option<&apollo_compiler::ast::Type> {
+        match self.schema.types.get(type_name)? {
+            ExtendedType::Object(object) => object.fields.get(field).map(|field| &field.ty),
+            ExtendedType::Scalar(_)
+            | ExtendedType::Interface(_)
+            | ExtendedType::Union(_)
+            | ExtendedType::Enum(_)
+            | ExtendedType::InputObject(_) => None,
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Collects what the stages of reading a schema find, each with its place in the source.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use apollo_compiler::parser::{FileId, SourceMap, SourceSpan};
+
+use crate::Place;
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::naming::names;
+
+pub(crate) struct Log {
+    sources: SourceMap,
+    /// Where the lines of each file begin, found once for all its places.
+    lines: HashMap<FileId, Vec<usize>>,
+    pub found: Vec<Diagnostic>,
+}
+
+impl Log {
+    pub fn new(sources: SourceMap) -> Self {
+        let starts = |text: &str| {
+            std::iter::once(0).chain(text.match_indices('\n').map(|(newline, _)| newline + 1)).collect()
+        };
+        let lines = sources.iter().map(|(id, source)| (*id, starts(source.source_text()))).collect();
+        Log { sources, lines, found: Vec::new() }
+    }
+
+    pub fn error(
+        &mut self,
+        span: Option<SourceSpan>,
+        code: &'static str,
+        message: impl Into<String>,
+    ) -> &mut Diagnostic {
+        self.push(Severity::Error, span, code, message.into())
+    }
+
+    pub fn warning(
+        &mut self,
+        span: Option<SourceSpan>,
+        code: &'static str,
+        message: impl Into<String>,
+    ) -> &mut Diagnostic {
+        self.push(Severity::Warning, span, code, message.into())
+    }
+
+    fn push(
+        &mut self,
+        severity: Severity,
+        span: Option<SourceSpan>,
+        code: &'static str,
+        message: String,
+    ) -> &mut Diagnostic {
+        let mut diagnostic = Diagnostic::new(severity, code, message);
+        if let Some((place, span)) = self.locate(span) {
+            (diagnostic.file, diagnostic.line, diagnostic.column) = (place.file, place.line, place.column);
+            diagnostic.span = span;
+        }
+        self.found.push(diagnostic);
+        self.found.last_mut().expect("one was just pushed")
+    }
+
+    /// Whether a mistake was found at a span or inside it.
+    pub fn has_error_within(&self, span: Option<SourceSpan>) -> bool {
+        let Some(span) = span else { return false };
+        let Some(source) = self.sources.get(&span.file_id()) else { return false };
+        let file = source.path().to_string_lossy();
+        self.found.iter().any(|found| {
+            found.severity == Severity::Error
+                && found.file == file
+                && span.offset() <= found.span.start
+                && found.span.end <= span.end_offset()
+        })
+    }
+
+    pub fn place(&self, span: Option<SourceSpan>) -> Place {
+        self.locate(span).map(|(place, _)| place).unwrap_or_default()
+    }
+
+    /// The place where a span begins, and its bytes up to the end of that line: enough to find a definition by.
+    fn locate(&self, span: Option<SourceSpan>) -> Option<(Place, Range<usize>)> {
+        let span = span?;
+        let source = self.sources.get(&span.file_id())?;
+        let text = source.source_text();
+        let start = text.floor_char_boundary(span.offset().min(text.len()));
+        let end = text.floor_char_boundary(span.end_offset().min(text.len())).max(start);
+        let end = text[start..end].find(['\r', '\n']).map_or(end, |newline| start + newline);
+        let lines = self.lines.get(&span.file_id())?;
+        let line = lines.partition_point(|line| *line <= start);
+        let before = text[lines[line - 1]..start].trim_start_matches('\u{feff}');
+        let file = source.path().to_string_lossy().into_owned();
+        Some((Place { file, line, column: before.chars().count() + 1 }, start..end))
+    }
+}
+
+/// Whether something was written by the user, not added by us or by GraphQL itself.
+pub(crate) fn is_written(span: Option<SourceSpan>, ours: Option<FileId>) -> bool {
+    span.is_some_and(|span| span.file_id() != FileId::BUILT_IN && Some(span.file_id()) != ours)
+}
+
+/// "did you mean `x`?", or what to do when nothing is near.
+pub(crate) fn did_you_mean<'a>(
+    name: &str,
+    known: impl IntoIterator<Item = &'a str>,
+    otherwise: impl FnOnce() -> String,
+) -> String {
+    match names::nearest(name, known) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => otherwise(),
+    }
+}

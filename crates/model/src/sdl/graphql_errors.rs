@@ -1,0 +1,156 @@
+//! Says in our words what apollo-compiler finds wrong with the GraphQL of a schema.
+
+use apollo_compiler::Schema;
+use apollo_compiler::diagnostic::ToCliReport;
+use apollo_compiler::parser::SourceSpan;
+use apollo_compiler::validation::{DiagnosticData, DiagnosticList};
+
+use crate::Scalar;
+use crate::naming::names;
+use crate::sdl::diagnostic_log::{Log, did_you_mean};
+use crate::sdl::{directive_declaration, directives};
+
+/// What could not be put together: names given twice, queries among the types, …
+pub(crate) fn building(log: &mut Log, errors: &DiagnosticList) {
+    for diagnostic in errors.iter() {
+        let message = diagnostic.error.to_string();
+        let found = log.error(diagnostic.error.location(), "GRAPHQL", &message);
+        match quoted(&message).next() {
+            Some(name) if message.starts_with("the type ") => {
+                found
+                    .label("second definition")
+                    .help(format!("write `extend type {name}` to add to the first"));
+            }
+            _ if message.starts_with("duplicate") || message.starts_with("the directive ") => {
+                found.label("second definition").help("remove one of the two");
+            }
+            _ if message.starts_with("a schema document") => {
+                found.label("belongs to a client").help("remove it");
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What the rules of GraphQL schemas forbid.
+pub(crate) fn validation(log: &mut Log, schema: &Schema, errors: &DiagnosticList) {
+    let mut undeclared = Vec::new();
+    for diagnostic in errors.iter() {
+        let message = diagnostic.error.to_string();
+        let span = diagnostic.error.location();
+        match diagnostic.error.unstable_error_name() {
+            // We say it ourselves, with an example.
+            Some("QueryRootOperationType") => {}
+            Some("UndefinedDefinition") => unknown_type(log, schema, span, &message),
+            Some("UndefinedDirective") => unknown_directive(log, schema, span, &message, &mut undeclared),
+            Some(kind) => invalid(log, schema, kind, diagnostic.error),
+            None => {
+                log.error(span, "GRAPHQL", message);
+            }
+        }
+    }
+}
+
+fn unknown_type(log: &mut Log, schema: &Schema, span: Option<SourceSpan>, message: &str) {
+    let name = quoted(message).next().unwrap_or_default();
+    let known = schema.types.keys().map(|name| name.as_str());
+    let ours = Scalar::ALL.iter().map(|scalar| scalar.name());
+    let known = known.chain(ours).filter(|known| !known.starts_with('_'));
+    let help = match Scalar::named(name) {
+        Some(_) => format!("declare it: `scalar {name}`"),
+        None => did_you_mean(name, known, || {
+            let input = ["Input", "Filter", "Where"].iter().any(|end| name.ends_with(end));
+            format!("define it: `{} {name} {{ … }}`", if input { "input" } else { "type" })
+        }),
+    };
+    log.error(span, "UNKNOWN_TYPE", format!("there is no type `{name}`")).label("unknown type").help(help);
+}
+
+/// Typos are told each time, a directive nobody declared once.
+fn unknown_directive(
+    log: &mut Log,
+    schema: &Schema,
+    span: Option<SourceSpan>,
+    message: &str,
+    undeclared: &mut Vec<String>,
+) {
+    let name = quoted(message).next().unwrap_or_default().trim_start_matches('@');
+    let known = schema.directive_definitions.keys().map(|name| name.as_str());
+    let known = known.chain(directives::DIRECTIVES.iter().map(|ours| ours.name));
+    let help = match names::nearest(name, known) {
+        Some(near) => format!("did you mean `@{near}`?"),
+        None if undeclared.iter().any(|told| told == name) => return,
+        None => {
+            undeclared.push(name.to_owned());
+            format!("remove it, or declare it: `{}`", directive_declaration::declaration(schema, name, span))
+        }
+    };
+    log.error(span, "UNKNOWN_DIRECTIVE", format!("there is no directive `@{name}`"))
+        .label("unknown directive")
+        .help(help);
+}
+
+fn invalid(log: &mut Log, schema: &Schema, kind: &str, error: &DiagnosticData) {
+    let message = error.to_string();
+    let span = error.location();
+    let names: Vec<&str> = quoted(&message).collect();
+    let name = |i: usize| names.get(i).copied().unwrap_or_default();
+    let first = message.split(' ').next().unwrap_or_default();
+    let (code, message, help) = match kind {
+        "UndefinedArgument"
+        | "UnsupportedValueType"
+        | "IntCoercionError"
+        | "FloatCoercionError"
+        | "UndefinedEnumValue"
+        | "RequiredArgument" => {
+            // Our own readers know the directive and said it better.
+            if log.has_error_within(span) {
+                return;
+            }
+            let directive = name(0).trim_start_matches('@').split('(').next().and_then(directives::find);
+            (
+                "DIRECTIVE_ARGUMENT",
+                message.clone(),
+                directive.map(|ours| format!("it is defined as `{}`", ours.sdl)),
+            )
+        }
+        "UnsupportedLocation" => {
+            let place = message.split("for ").last().unwrap_or_default().replace(" location", "");
+            let help = directives::find(first).map(|ours| format!("it is defined as `{}`", ours.sdl));
+            (
+                "DIRECTIVE_PLACE",
+                format!("`@{first}` cannot stand on {}", directive_declaration::spoken(&place)),
+                help,
+            )
+        }
+        "UniqueDirective" => {
+            let name = message.split(' ').nth(2).unwrap_or_default();
+            ("GRAPHQL", format!("`@{name}` stands here twice"), Some("remove one".to_owned()))
+        }
+        "MissingInterfaceField" => {
+            let ty =
+                schema.get_interface(name(1)).and_then(|ty| Some(ty.fields.get(name(2))?.ty.to_string()));
+            let help = ty.map(|ty| format!("add `{}: {ty}` to `{}`", name(2), name(0)));
+            ("GRAPHQL", message.clone(), help)
+        }
+        "InvalidImplementationFieldType" => {
+            let field = name(0).split('.').nth(1).unwrap_or_default();
+            ("GRAPHQL", message.clone(), Some(format!("make it `{field}: {}`", name(1))))
+        }
+        "OutputType" => ("GRAPHQL", message.clone(), Some("input types are for arguments alone".to_owned())),
+        "InputType" => {
+            ("GRAPHQL", message.clone(), Some("take a scalar, an enum or an `input` type".to_owned()))
+        }
+        "EmptyFieldSet" | "EmptyValueSet" | "EmptyInputValueSet" | "EmptyMemberSet" => {
+            ("GRAPHQL", message.clone(), Some("add one, or remove the type".to_owned()))
+        }
+        "ReservedName" => ("GRAPHQL", message.clone(), Some("rename it".to_owned())),
+        _ => ("GRAPHQL", message.clone(), None),
+    };
+    log.error(span, code, message).help = help;
+}
+
+/// The words between backquotes.
+fn quoted(message: &str) -> impl Iterator<Item = &str> {
+    message.split('`').skip(1).step_by(2)
+}

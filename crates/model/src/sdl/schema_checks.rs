@@ -1,0 +1,299 @@
+//! Checks that concern the schema as a whole: paths, tables, names and indexes that get in each other's way.
+
+use std::collections::{HashMap, HashSet};
+
+use apollo_compiler::Schema;
+use apollo_compiler::parser::{FileId, SourceSpan};
+use apollo_compiler::schema::DirectiveDefinition;
+
+use crate::diagnostic::Diagnostic;
+use crate::naming::names;
+use crate::sdl::diagnostic_log::{Log, did_you_mean, is_written};
+use crate::sdl::directives;
+use crate::sdl::directives::Reader;
+use crate::sdl::parse::Claim;
+use crate::sdl::record_types::{Draft, is_record};
+use crate::sdl::{resource_paths, syntax_errors};
+use crate::{Field, FieldId, FilledBy, Kind, RecordType, SourceFile};
+
+pub(crate) fn all(
+    draft: &mut Draft,
+    schema: &Schema,
+    theirs: &HashSet<String>,
+    reserved: &[Claim],
+    log: &mut Log,
+) {
+    tables(draft, schema, log);
+    resource_paths::check(&draft.records, schema, reserved, log);
+    for i in 0..draft.records.len() {
+        columns(&mut draft.records[i], schema, log);
+        draft.records[i].indexes = indexes(&draft.records[i], schema, theirs, log);
+    }
+    first_records(&draft.records, schema, log);
+}
+
+/// Directives of ours that the schema declares in a sense of its own; they are not read.
+pub(crate) fn declared_otherwise(schema: &Schema, ours: Option<FileId>, log: &mut Log) -> HashSet<String> {
+    let mut theirs = HashSet::new();
+    for definition in directives::DIRECTIVES {
+        let Some(declared) = schema.directive_definitions.get(definition.name) else { continue };
+        if is_written(declared.location(), ours) && !is_compatible(declared, definition) {
+            log.warning(
+                declared.name.location(),
+                "DIRECTIVE_DECLARED",
+                format!(
+                    "`@{}` is declared in another sense than Trefoil's and has no effect",
+                    definition.name
+                ),
+            )
+            .label("not read")
+            .help(format!("Trefoil's is `{}`", definition.sdl));
+            theirs.insert(definition.name.to_owned());
+        }
+    }
+    theirs
+}
+
+fn is_compatible(declared: &DirectiveDefinition, ours: &directives::Definition) -> bool {
+    let known = directives::argument_names(ours);
+    let theirs = &declared.arguments;
+    theirs.iter().all(|argument| known.contains(&argument.name.as_str()))
+        && known
+            .iter()
+            .all(|name| !ours.sdl.contains('!') || theirs.iter().any(|argument| argument.name == *name))
+}
+
+pub(crate) fn no_query(schema: &Schema, files: &[SourceFile], log: &mut Log) {
+    let example = schema.types.values().find_map(|ty| {
+        let object = ty.as_object().filter(|object| is_record(object))?;
+        Some(format!("{}: [{}!]!", names::operations(&object.name).list[1], object.name))
+    });
+    let field = example.unwrap_or_else(|| "users: [User!]!".to_owned());
+    let first =
+        schema.types.values().find_map(|ty| ty.name().location().filter(|at| is_written(Some(*at), None)));
+    let found = log.error(first, "NO_QUERY", "the schema has no `Query` type");
+    found.label("somewhere beside this").help(format!("add `type Query {{ {field} }}`"));
+    if found.file.is_empty()
+        && let Some(file) = files.first()
+    {
+        found.file = file.name.clone();
+        (found.line, found.column) = (1, 1);
+    }
+}
+
+/// Whether a finding still means something when syntax is broken: it stands before the first
+/// stumble of its file and does not depend on what could not be read.
+pub(crate) fn survives(diagnostic: &Diagnostic, stumbles: &[(String, usize)], files: &[SourceFile]) -> bool {
+    let before = stumbles.iter().all(|(file, at)| *file != diagnostic.file || diagnostic.span.end <= *at);
+    let alone = match diagnostic.code {
+        "DIRECTIVE_ARGUMENT" | "PATTERN" | "PATH" => true,
+        "UNKNOWN_TYPE" | "UNKNOWN_DIRECTIVE" => !syntax_errors::defines(files, named(diagnostic, files)),
+        _ => false,
+    };
+    before && alone
+}
+
+/// What a finding underlines: `User`, or `@key` of `@key(fields: "id")`.
+fn named<'a>(diagnostic: &Diagnostic, files: &'a [SourceFile]) -> &'a str {
+    let file = files.iter().find(|file| file.name == diagnostic.file);
+    let text = file.and_then(|file| file.text.get(diagnostic.span.clone())).unwrap_or_default();
+    text.split('(').next().unwrap_or_default().trim_end()
+}
+
+/// Where a type's name is written.
+pub(crate) fn type_span(schema: &Schema, record: &RecordType) -> Option<SourceSpan> {
+    schema.get_object(&record.name)?.name.location()
+}
+
+fn field_span(schema: &Schema, record: &RecordType, field: &Field) -> Option<SourceSpan> {
+    schema.get_object(&record.name)?.fields.get(field.name.as_str())?.name.location()
+}
+
+/// SQLite compares names without regard to case, and keeps some for itself; so do we.
+fn tables(draft: &Draft, schema: &Schema, log: &mut Log) {
+    let mut taken: HashMap<String, String> = HashMap::new();
+    for record in &draft.records {
+        let span = type_span(schema, record);
+        let table = record.table.to_ascii_lowercase();
+        if table.is_empty() || table.starts_with("trefoil_") || table.starts_with("sqlite_") {
+            log.error(span, "NAME_CLASH", format!("`{}` is no name for a record type", record.name))
+                .label(format!("its table would be `{table}`, which cannot be"))
+                .help("rename the type");
+        } else if let Some(other) = taken.get(&table) {
+            let case = other.eq_ignore_ascii_case(&record.name);
+            let reason = if case { "differ only by case" } else { "are kept in the same table" };
+            log.error(span, "NAME_CLASH", format!("`{}` and `{other}` {reason}", record.name))
+                .label(format!("its table is `{table}` too"))
+                .help("rename one of the two types");
+        } else {
+            taken.insert(table, record.name.clone());
+        }
+    }
+    for record in &draft.records {
+        for field in &record.fields {
+            let Kind::Link { table, .. } = &field.kind else { continue };
+            // The side that names the table tells.
+            if *table != names::link_table(&record.table, &field.name) {
+                continue;
+            }
+            let name = format!("{}.{}", record.name, field.name);
+            if let Some(other) = taken.get(&table.to_ascii_lowercase()) {
+                let message = format!("`{name}` and `{other}` are kept in the same table");
+                log.error(field_span(schema, record, field), "NAME_CLASH", message)
+                    .label(format!("its link table is `{table}`"))
+                    .help("rename one of the two");
+            } else {
+                taken.insert(table.to_ascii_lowercase(), name);
+            }
+        }
+    }
+}
+
+/// Fields that want the same column, or the same name in bodies and forms.
+fn columns(record: &mut RecordType, schema: &Schema, log: &mut Log) {
+    for i in 0..record.fields.len() {
+        let field = &record.fields[i];
+        let before = &record.fields[..i];
+        if let Some(other) = before.iter().find(|other| other.name.eq_ignore_ascii_case(&field.name)) {
+            log.error(
+                field_span(schema, record, field),
+                "NAME_CLASH",
+                format!("`{0}.{1}` and `{0}.{2}` differ only by case", record.name, field.name, other.name),
+            )
+            .label("cannot be told apart in the store")
+            .help("rename one of the two");
+            continue;
+        }
+        let owner = record.fields.iter().enumerate().find(|(j, other)| {
+            *j != i
+                && matches!(other.kind, Kind::Reference { .. } | Kind::Link { .. })
+                && other.input_name.eq_ignore_ascii_case(&field.name)
+        });
+        if let Some((_, other)) = owner.filter(|_| !matches!(field.kind, Kind::Unstored)) {
+            log.warning(
+                field_span(schema, record, field),
+                "NOT_STORED",
+                format!(
+                    "`{0}.{1}` is not stored: `{0}.{2}` is kept and written under that name",
+                    record.name, field.name, other.name
+                ),
+            )
+            .label("errors when requested")
+            .help(format!("remove it, or rename one of the two; ask for `{} {{ id }}` instead", other.name));
+            record.fields[i].kind = Kind::Unstored;
+            record.fields[i].column.clear();
+            continue;
+        }
+        if let Some(other) = before.iter().find(|other| is_same_place(other, field)) {
+            let message = format!(
+                "`{0}.{1}` and `{0}.{2}` get in each other's way",
+                record.name, field.name, other.name
+            );
+            log.error(field_span(schema, record, field), "NAME_CLASH", message)
+                .label(format!("`{}` is written as `{}` too", other.name, field.input_name))
+                .help("rename one of the two");
+        }
+    }
+}
+
+/// Whether two fields of one record are kept or written under one name.
+fn is_same_place(one: &Field, other: &Field) -> bool {
+    let is_link = |field: &Field| matches!(field.kind, Kind::Link { .. });
+    let column = one.is_stored() && other.is_stored() && one.filled_by != FilledBy::Version;
+    (column && one.column.eq_ignore_ascii_case(&other.column))
+        || (is_link(one) && is_link(other) && one.input_name.eq_ignore_ascii_case(&other.input_name))
+}
+
+fn indexes(
+    record: &RecordType,
+    schema: &Schema,
+    theirs: &HashSet<String>,
+    log: &mut Log,
+) -> Vec<Vec<FieldId>> {
+    let Some(ty) = schema.get_object(&record.name) else { return Vec::new() };
+    let mut indexes = Vec::new();
+    for directive in ty.directives.get_all("index").filter(|_| !theirs.contains("index")) {
+        let names = Reader { log, theirs }.texts(directive, "fields");
+        let mut fields: Vec<FieldId> = Vec::new();
+        for (name, value) in &names {
+            match indexable(record, name) {
+                Ok(field) if fields.contains(&field) => {
+                    log.error(value.location(), "INDEX", format!("`{name}` is named twice"))
+                        .help("remove one");
+                }
+                Ok(field) => fields.push(field),
+                Err((message, help)) => {
+                    log.error(value.location(), "INDEX", message).label("cannot be indexed").help(help);
+                }
+            }
+        }
+        let given = directives::argument(directive, "fields").and_then(|value| value.as_list());
+        if given.is_some_and(|items| items.is_empty()) {
+            log.error(directive.location(), "INDEX", "an index needs a field")
+                .label("names none")
+                .help("write `@index(fields: [\"name\"])`");
+        }
+        indexes.push(fields);
+    }
+    indexes
+}
+
+/// A field an index can be made of, by its own name or as `userId`.
+fn indexable(record: &RecordType, name: &str) -> Result<FieldId, (String, String)> {
+    let Some(id) = record.input_field(name) else {
+        let known = record.fields.iter().filter(|field| field.is_stored()).map(|field| field.name.as_str());
+        let help = did_you_mean(name, known, || format!("name a field of `{}`", record.name));
+        return Err((format!("`{}` has no field `{name}`", record.name), help));
+    };
+    let field = record.field(id);
+    if field.kind.is_comparable() {
+        return Ok(id);
+    }
+    Err((
+        format!("`{}.{name}` keeps no single value in a column", record.name),
+        "name fields with single values, or references".to_owned(),
+    ))
+}
+
+/// Required references in a circle: no first record can ever be made.
+fn first_records(records: &[RecordType], schema: &Schema, log: &mut Log) {
+    for (i, record) in records.iter().enumerate() {
+        for field in &record.fields {
+            let Kind::Reference { target, .. } = field.kind else { continue };
+            // Each circle is told once, at its first type.
+            if field.required && leads_back(records, target.0, i, &mut vec![false; records.len()]) {
+                log.warning(
+                    field_span(schema, record, field),
+                    "CIRCLE",
+                    format!(
+                        "no first `{}` can be made: `{}` is required and leads back to it",
+                        record.name, field.name
+                    ),
+                )
+                .label("needs a record that needs this one")
+                .help(format!("make it optional: `{}: {}`", field.name, records[target.0].name));
+            }
+        }
+    }
+}
+
+fn leads_back(records: &[RecordType], from: usize, to: usize, seen: &mut [bool]) -> bool {
+    if from == to {
+        return true;
+    }
+    // Circles through an earlier type were told there.
+    if from < to || std::mem::replace(&mut seen[from], true) {
+        return false;
+    }
+    records[from].fields.iter().any(|field| match field.kind {
+        Kind::Reference { target, .. } => field.required && leads_back(records, target.0, to, seen),
+        Kind::Id
+        | Kind::Scalar(_)
+        | Kind::Enum(_)
+        | Kind::Embedded(_)
+        | Kind::List(_)
+        | Kind::Inverse { .. }
+        | Kind::Link { .. }
+        | Kind::Unstored => false,
+    })
+}

@@ -1,0 +1,296 @@
+//! Writes what the store hands out as JSON, byte by byte and without allocating.
+
+use std::io::Write;
+
+use crate::values::{decimal, scalars};
+use crate::{Cell, Kind, Scalar, Value};
+
+/// Another program wrote what the field cannot hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unreadable;
+
+/// One cell in the form every face shows: ids, Long and Decimal as strings, times without idle zeros.
+pub fn write_cell(out: &mut Vec<u8>, kind: &Kind, cell: Cell<'_>) -> Result<(), Unreadable> {
+    if cell == Cell::Null {
+        out.extend_from_slice(b"null");
+        return Ok(());
+    }
+    match (kind, cell) {
+        (Kind::Scalar(scalar), cell) => return write_scalar(out, *scalar, cell),
+        (Kind::Enum(_), Cell::Text(text)) => write_text(out, text),
+        (Kind::Id | Kind::Reference { .. }, Cell::Int(id)) => write_quoted_int(out, id),
+        (Kind::Embedded(_) | Kind::List(_), Cell::Text(text)) => write_raw(out, text)?,
+        (
+            Kind::Id
+            | Kind::Enum(_)
+            | Kind::Embedded(_)
+            | Kind::List(_)
+            | Kind::Reference { .. }
+            | Kind::Inverse { .. }
+            | Kind::Link { .. }
+            | Kind::Unstored,
+            Cell::Null | Cell::Int(_) | Cell::Real(_) | Cell::Text(_) | Cell::Unreadable,
+        ) => return Err(Unreadable),
+    }
+    Ok(())
+}
+
+/// The cell as a value, for Rust code: what [`write_cell`] shows. What cannot be read is null.
+pub fn value_of(kind: &Kind, cell: Cell<'_>) -> Value {
+    let mut text = Vec::new();
+    let written = write_cell(&mut text, kind, cell);
+    written.ok().and_then(|()| serde_json::from_slice(&text).ok()).unwrap_or(Value::Null)
+}
+
+fn write_scalar(out: &mut Vec<u8>, scalar: Scalar, cell: Cell<'_>) -> Result<(), Unreadable> {
+    match (scalar, cell) {
+        (Scalar::String | Scalar::Id | Scalar::Url | Scalar::Email | Scalar::Uuid, Cell::Text(text)) => {
+            write_text(out, text);
+        }
+        (Scalar::Int, Cell::Int(number)) if i32::try_from(number).is_ok() => write_int(out, number),
+        (Scalar::Long, Cell::Int(number)) => write_quoted_int(out, number),
+        (Scalar::Float, Cell::Int(number)) => write_float(out, number as f64),
+        (Scalar::Float, Cell::Real(number)) if number.is_finite() => write_float(out, number),
+        (Scalar::Boolean, Cell::Int(0)) => out.extend_from_slice(b"false"),
+        (Scalar::Boolean, Cell::Int(1)) => out.extend_from_slice(b"true"),
+        (Scalar::Decimal, Cell::Text(digits)) if decimal::is_canonical(digits) => write_text(out, digits),
+        (Scalar::Date, Cell::Text(text)) if scalars::date(text).is_some() => write_text(out, text),
+        (Scalar::DateTime, Cell::Text(text)) => write_date_time(out, text)?,
+        (Scalar::Json, Cell::Text(text)) => write_raw(out, text)?,
+        (
+            Scalar::String
+            | Scalar::Int
+            | Scalar::Float
+            | Scalar::Boolean
+            | Scalar::Id
+            | Scalar::Long
+            | Scalar::Decimal
+            | Scalar::Date
+            | Scalar::Uuid
+            | Scalar::Url
+            | Scalar::Email
+            | Scalar::Json
+            | Scalar::DateTime,
+            Cell::Null | Cell::Int(_) | Cell::Real(_) | Cell::Text(_) | Cell::Unreadable,
+        ) => return Err(Unreadable),
+    }
+    Ok(())
+}
+
+/// A JSON string. Runs without anything to escape are copied whole.
+pub fn write_text(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    let bytes = text.as_bytes();
+    let mut copied = 0;
+    let mut from = plain_prefix(bytes);
+    while let Some(found) = bytes[from..].iter().position(|byte| !is_plain(*byte)) {
+        let at = from + found;
+        out.extend_from_slice(&bytes[copied..at]);
+        let byte = bytes[at];
+        copied = at + 1;
+        from = copied + plain_prefix(&bytes[copied..]);
+        match byte {
+            b'"' => out.extend_from_slice(b"\\\""),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            0x08 => out.extend_from_slice(b"\\b"),
+            0x0c => out.extend_from_slice(b"\\f"),
+            control => {
+                const HEX: &[u8; 16] = b"0123456789abcdef";
+                out.extend_from_slice(b"\\u00");
+                out.extend_from_slice(&[HEX[usize::from(control >> 4)], HEX[usize::from(control & 15)]]);
+            }
+        }
+    }
+    out.extend_from_slice(&bytes[copied..]);
+    out.push(b'"');
+}
+
+fn is_plain(byte: u8) -> bool {
+    byte >= 0x20 && byte != b'"' && byte != b'\\'
+}
+
+/// How many bytes surely need no escape: found in strides that the compiler turns into vectors, and, since most texts
+/// are short, in words after that.
+fn plain_prefix(bytes: &[u8]) -> usize {
+    let strides =
+        bytes.chunks_exact(32).take_while(|stride| stride.iter().fold(true, |all, b| all & is_plain(*b)));
+    let long = strides.count() * 32;
+    let words =
+        bytes[long..].chunks_exact(8).take_while(|word| are_plain((*word).try_into().expect("eight")));
+    long + words.count() * 8
+}
+
+/// Eight bytes at once: one that is below the limit borrows in the subtraction, which sets the highest bit of its place.
+fn are_plain(word: [u8; 8]) -> bool {
+    const EACH: u64 = u64::from_le_bytes([1; 8]);
+    let word = u64::from_le_bytes(word);
+    let has_below = |word: u64, limit: u8| word.wrapping_sub(EACH * u64::from(limit)) & !word;
+    let has = |byte: u8| has_below(word ^ (EACH * u64::from(byte)), 1);
+    (has_below(word, 0x20) | has(b'"') | has(b'\\')) & (EACH << 7) == 0
+}
+
+pub fn write_int(out: &mut Vec<u8>, number: i64) {
+    let mut digits = [0u8; 20];
+    let mut at = digits.len();
+    let mut rest = number.unsigned_abs();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    if number < 0 {
+        out.push(b'-');
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+fn write_quoted_int(out: &mut Vec<u8>, number: i64) {
+    out.push(b'"');
+    write_int(out, number);
+    out.push(b'"');
+}
+
+/// As JavaScript prints numbers: the fewest digits that read back the same, `1` for 1.0, `1e+21`.
+fn write_float(out: &mut Vec<u8>, number: f64) {
+    if number == 0.0 {
+        out.push(b'0');
+        return;
+    }
+    if number < 0.0 {
+        out.push(b'-');
+    }
+    let mut buffer = [0u8; 64];
+    let mut rest = &mut buffer[..];
+    write!(rest, "{:e}", number.abs()).expect("the shortest form of a float has at most 24 bytes");
+    let end = 64 - rest.len();
+    let split = buffer.iter().position(|byte| *byte == b'e').expect("scientific notation has an exponent");
+    let exponent: i32 = std::str::from_utf8(&buffer[split + 1..end])
+        .ok()
+        .and_then(|digits| digits.parse().ok())
+        .expect("an exponent is a number");
+    // Only with this many digits can two shortest forms be equally near; JavaScript takes the even one.
+    if split > 16 && buffer[split - 1] % 2 == 1 && is_halfway(number.abs(), split) {
+        buffer[split - 1] -= 1;
+    }
+    place_point(out, buffer[0], buffer.get(2..split).unwrap_or_default(), exponent);
+}
+
+/// Whether the exact value goes on with a 5 and nothing else after its first `length` bytes.
+fn is_halfway(number: f64, length: usize) -> bool {
+    let mut exact = [0u8; 64];
+    let mut rest = &mut exact[..];
+    write!(rest, "{number:.40e}").expect("41 digits, a point and an exponent fit in 64 bytes");
+    exact[length] == b'5' && exact[length + 1..42].iter().all(|digit| *digit == b'0')
+}
+
+/// `first.rest × 10^exponent`, plain between 1e-7 and 1e21.
+fn place_point(out: &mut Vec<u8>, first: u8, rest: &[u8], exponent: i32) {
+    const ZEROS: &[u8; 21] = b"000000000000000000000";
+    match exponent {
+        -6..=-1 => {
+            out.extend_from_slice(b"0.");
+            out.extend_from_slice(&ZEROS[..(-exponent - 1) as usize]);
+            out.push(first);
+            out.extend_from_slice(rest);
+        }
+        0..=20 => {
+            let whole = exponent as usize;
+            out.push(first);
+            if rest.len() <= whole {
+                out.extend_from_slice(rest);
+                out.extend_from_slice(&ZEROS[..whole - rest.len()]);
+            } else {
+                out.extend_from_slice(&rest[..whole]);
+                out.push(b'.');
+                out.extend_from_slice(&rest[whole..]);
+            }
+        }
+        _ => {
+            out.push(first);
+            if !rest.is_empty() {
+                out.push(b'.');
+                out.extend_from_slice(rest);
+            }
+            out.extend_from_slice(if exponent < 0 { b"e-" } else { b"e+" });
+            write_int(out, exponent.abs().into());
+        }
+    }
+}
+
+/// JSON that is kept as text goes out as it stands, if it is JSON.
+fn write_raw(out: &mut Vec<u8>, text: &str) -> Result<(), Unreadable> {
+    serde_json::from_str::<serde::de::IgnoredAny>(text).map_err(|_| Unreadable)?;
+    // Only what is long can be deep: every level is opened and closed.
+    if text.len() > 2 * DEEPEST_READ && nesting(text) > DEEPEST_READ {
+        return Err(Unreadable);
+    }
+    out.extend_from_slice(text.as_bytes());
+    Ok(())
+}
+
+/// Lists and objects inside of each other that a reader of JSON follows; more was not kept by us, see
+/// [`crate::values::coerce::DEEPEST`].
+const DEEPEST_READ: usize = 127;
+
+/// How deep a text goes that is JSON.
+fn nesting(json: &str) -> usize {
+    let (mut depth, mut deepest, mut is_text, mut is_escaped) = (0_usize, 0, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_text => is_escaped = true,
+            b'"' => is_text = !is_text,
+            b'[' | b'{' if !is_text => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b']' | b'}' if !is_text => depth -= 1,
+            _ => {}
+        }
+    }
+    deepest
+}
+
+/// Without trailing zeros of the fraction.
+fn write_date_time(out: &mut Vec<u8>, text: &str) -> Result<(), Unreadable> {
+    if !scalars::is_spelled(text) {
+        // Another program's spelling of a moment is read, too.
+        let moment = scalars::date_time(text).ok_or(Unreadable)?;
+        return write_date_time(out, &scalars::spelled(moment));
+    }
+    let shown = text.trim_end_matches('Z').trim_end_matches('0').trim_end_matches('.');
+    // Whole seconds that end in zero lose no digit of theirs.
+    let shown = if shown.len() < 19 { &text[..19] } else { shown };
+    out.push(b'"');
+    out.extend_from_slice(shown.as_bytes());
+    out.extend_from_slice(b"Z\"");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_that_no_reader_would_follow_is_unreadable() {
+        let nested = |levels: usize| "[".repeat(levels) + "\"[[\\\"[\"" + &"]".repeat(levels);
+        for (text, expected) in [
+            (nested(DEEPEST_READ), Ok(())),
+            (nested(DEEPEST_READ + 1), Err(Unreadable)),
+            (format!("[{}1]", "[],".repeat(500)), Ok(())),
+            (format!("\"{}\"", "[".repeat(500)), Ok(())),
+            ("[".to_owned(), Err(Unreadable)),
+        ] {
+            let mut out = Vec::new();
+            assert_eq!(write_raw(&mut out, &text), expected, "{text:.40}");
+            let is_read = serde_json::from_str::<Value>(&text).is_ok();
+            assert_eq!(is_read, expected.is_ok(), "{text:.40}");
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! What each scalar takes and how it is kept, as strict as GraphQL.
+
+use std::borrow::Cow;
+
+use jiff::{SignedDuration, Timestamp, civil};
+
+use crate::values::decimal;
+use crate::values::decimal::NotDecimal;
+use crate::values::rule_checks::{EMAIL_HELP, is_email};
+use crate::{Scalar, Stored, Value};
+
+/// What is wrong with a value; the message goes on after the field's label.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Wrong {
+    pub code: &'static str,
+    pub message: Cow<'static, str>,
+}
+
+impl Scalar {
+    pub const ALL: [Scalar; 13] = [
+        Scalar::String,
+        Scalar::Int,
+        Scalar::Float,
+        Scalar::Boolean,
+        Scalar::Id,
+        Scalar::Long,
+        Scalar::Decimal,
+        Scalar::Date,
+        Scalar::DateTime,
+        Scalar::Uuid,
+        Scalar::Url,
+        Scalar::Email,
+        Scalar::Json,
+    ];
+
+    /// The scalar a schema means by a name.
+    pub fn named(name: &str) -> Option<Scalar> {
+        Scalar::ALL.into_iter().find(|scalar| scalar.name() == name)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Scalar::String => "String",
+            Scalar::Int => "Int",
+            Scalar::Float => "Float",
+            Scalar::Boolean => "Boolean",
+            Scalar::Id => "ID",
+            Scalar::Long => "Long",
+            Scalar::Decimal => "Decimal",
+            Scalar::Date => "Date",
+            Scalar::DateTime => "DateTime",
+            Scalar::Uuid => "UUID",
+            Scalar::Url => "URL",
+            Scalar::Email => "Email",
+            Scalar::Json => "JSON",
+        }
+    }
+}
+
+pub(crate) fn stored(scalar: Scalar, value: &Value) -> Result<Stored, Wrong> {
+    match scalar {
+        Scalar::String => text(value).map(Stored::Text),
+        Scalar::Id => match value {
+            Value::Int(number) => Ok(Stored::Text(number.to_string())),
+            Value::Number(digits) => match decimal::to_i64(digits) {
+                Some(number) => Ok(Stored::Text(number.to_string())),
+                None => Err(not("an id: text or a whole number", value)),
+            },
+            Value::Null | Value::Bool(_) | Value::String(_) | Value::List(_) | Value::Object(_) => {
+                text(value).map(Stored::Text)
+            }
+        },
+        Scalar::Int => whole(value)
+            .and_then(|number| i32::try_from(number).ok())
+            .map(|number| Stored::Int(number.into()))
+            .ok_or_else(|| not("a whole number between -2147483648 and 2147483647", value)),
+        Scalar::Long => value.as_i64().map(Stored::Int).ok_or_else(|| not(LONG, value)),
+        Scalar::Float => float(value).map(Stored::Real).ok_or_else(|| not("a finite number", value)),
+        Scalar::Boolean => {
+            value.as_bool().map(|flag| Stored::Int(flag.into())).ok_or_else(|| not("true or false", value))
+        }
+        Scalar::Decimal => decimal(value).map(Stored::Text),
+        Scalar::Date => parsed(value, "DATE", DATE_HELP, |text| date(text).map(|date| date.to_string())),
+        Scalar::DateTime => parsed(value, "DATE_TIME", DATE_TIME_HELP, |text| date_time(text).map(spelled)),
+        Scalar::Uuid => parsed(value, "UUID", UUID_HELP, |text| {
+            uuid::Uuid::try_parse(text).ok().map(|uuid| uuid.hyphenated().to_string())
+        }),
+        Scalar::Url => parsed(value, "URL", URL_HELP, |text| is_url(text).then(|| text.to_owned())),
+        Scalar::Email => parsed(value, "EMAIL", EMAIL_HELP, |text| is_email(text).then(|| text.to_owned())),
+        Scalar::Json => json(value).map(Stored::Text),
+    }
+}
+
+const LONG: &str = "a whole number between -9223372036854775808 and 9223372036854775807";
+const DATE_HELP: &str = "must be a date such as 2026-01-31";
+const DATE_TIME_HELP: &str =
+    "must be a time with its zone, to the microsecond at most, such as 2026-01-31T09:30:00Z";
+const UUID_HELP: &str = "must be a UUID such as 123e4567-e89b-12d3-a456-426614174000";
+const URL_HELP: &str = "must be a whole URL such as https://example.com/";
+
+fn not(wanted: &str, value: &Value) -> Wrong {
+    let found = match value {
+        // A number of the wrong sort: what was wanted says enough.
+        Value::Int(_) | Value::Number(_) if wanted.contains("number") => String::new(),
+        // Text is how a long number travels.
+        Value::String(_) if wanted == LONG => String::new(),
+        Value::Null
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::List(_)
+        | Value::Object(_) => format!(", not {}", value.noun()),
+    };
+    Wrong { code: "TYPE", message: format!("must be {wanted}{found}").into() }
+}
+
+fn text(value: &Value) -> Result<String, Wrong> {
+    match value.as_str() {
+        Some(text) if text.contains('\0') => Err(NUL),
+        Some(text) => Ok(text.to_owned()),
+        None => Err(not("text", value)),
+    }
+}
+
+const NUL: Wrong = Wrong { code: "NUL", message: Cow::Borrowed("must not contain the character U+0000") };
+
+fn parsed(
+    value: &Value,
+    code: &'static str,
+    help: &'static str,
+    parse: impl FnOnce(&str) -> Option<String>,
+) -> Result<Stored, Wrong> {
+    let text = text(value)?;
+    parse(&text).map(Stored::Text).ok_or(Wrong { code, message: help.into() })
+}
+
+/// Digits of a 64-bit integer with an optional minus, and nothing else.
+pub(crate) fn integer(text: &str) -> Option<i64> {
+    if text.starts_with('+') { None } else { text.parse().ok() }
+}
+
+fn whole(value: &Value) -> Option<i64> {
+    match value {
+        Value::Int(number) => Some(*number),
+        Value::Number(digits) => decimal::to_i64(digits),
+        Value::Null | Value::Bool(_) | Value::String(_) | Value::List(_) | Value::Object(_) => None,
+    }
+}
+
+fn float(value: &Value) -> Option<f64> {
+    match value {
+        Value::Int(number) => Some(*number as f64),
+        Value::Number(digits) => digits.parse().ok().filter(|number: &f64| number.is_finite()),
+        Value::Null | Value::Bool(_) | Value::String(_) | Value::List(_) | Value::Object(_) => None,
+    }
+}
+
+fn decimal(value: &Value) -> Result<String, Wrong> {
+    let digits = match value {
+        Value::Int(number) => return Ok(number.to_string()),
+        Value::Number(number) => number.as_str(),
+        Value::String(digits) => digits,
+        Value::Null | Value::Bool(_) | Value::List(_) | Value::Object(_) => {
+            return Err(not("a decimal number", value));
+        }
+    };
+    decimal::normalise(digits).map_err(|reason| match reason {
+        NotDecimal::Malformed => {
+            Wrong { code: "DECIMAL", message: "must be a decimal number such as 12.50".into() }
+        }
+        NotDecimal::TooLong => Wrong {
+            code: "DECIMAL",
+            message: format!("must have at most {} digits", decimal::MAX_DIGITS).into(),
+        },
+    })
+}
+
+/// `YYYY-MM-DD`, years 0001 to 9999.
+pub(crate) fn date(text: &str) -> Option<civil::Date> {
+    if !matches_shape(text, b"0000-00-00") {
+        return None;
+    }
+    let number = |range: std::ops::Range<usize>| text[range].parse::<i16>().ok();
+    let date = civil::Date::new(number(0..4)?, number(5..7)? as i8, number(8..10)? as i8).ok()?;
+    (date.year() >= 1).then_some(date)
+}
+
+/// RFC 3339 with its offset, as UTC; digits beyond the microsecond may only be zeros. Not a `Timestamp`, which
+/// ends a day before the year 9999 does.
+pub(crate) fn date_time(text: &str) -> Option<civil::DateTime> {
+    let (clock, rest) = text.split_at_checked(19)?;
+    if !matches_shape(clock, b"0000-00-00T00:00:00") {
+        return None;
+    }
+    let (micros, zone) = fraction(rest)?;
+    let number = |range: std::ops::Range<usize>| clock[range].parse::<i8>().ok();
+    let time = civil::Time::new(number(11..13)?, number(14..16)?, number(17..19)?, micros * 1000).ok()?;
+    let moment = date(&clock[..10])?.to_datetime(time).checked_sub(offset(zone)?).ok()?;
+    (moment.year() >= 1).then_some(moment)
+}
+
+/// The microseconds of `.5Z`, and the zone after them.
+fn fraction(text: &str) -> Option<(i32, &str)> {
+    let Some(rest) = text.strip_prefix('.') else { return Some((0, text)) };
+    let length = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let (digits, zone) = rest.split_at(length);
+    let (kept, beyond) = digits.split_at(length.min(6));
+    if kept.is_empty() || beyond.bytes().any(|digit| digit != b'0') {
+        return None;
+    }
+    Some((format!("{kept:0<6}").parse().ok()?, zone))
+}
+
+/// What a zone such as `+02:00` or `Z` is ahead of UTC.
+fn offset(zone: &str) -> Option<SignedDuration> {
+    if matches!(zone, "Z" | "z") {
+        return Some(SignedDuration::ZERO);
+    }
+    if !matches_shape(zone, b"+00:00") && !matches_shape(zone, b"-00:00") {
+        return None;
+    }
+    let (hours, minutes): (i64, i64) = (zone[1..3].parse().ok()?, zone[4..6].parse().ok()?);
+    let ahead = SignedDuration::from_mins(hours * 60 + minutes);
+    let is_offset = hours < 24 && minutes < 60;
+    is_offset.then_some(if zone.starts_with('-') { -ahead } else { ahead })
+}
+
+/// How the present moment is kept.
+pub fn spelled_now(now: Timestamp) -> String {
+    spelled(jiff::tz::Offset::UTC.to_datetime(now))
+}
+
+/// How a moment is kept: UTC with all six digits, so that the order of texts is the order of time.
+pub(crate) fn spelled(at: civil::DateTime) -> String {
+    format!(
+        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z",
+        at.year(),
+        at.month(),
+        at.day(),
+        at.hour(),
+        at.minute(),
+        at.second(),
+        at.subsec_nanosecond() / 1000
+    )
+}
+
+/// Whether a text is spelled as [`spelled`] does; allocates nothing.
+pub(crate) fn is_spelled(text: &str) -> bool {
+    matches_shape(text, b"0000-00-00T00:00:00.000000Z")
+        && text.is_ascii()
+        && date(&text[..10]).is_some()
+        && &text[11..13] < "24"
+        && &text[14..16] < "60"
+        && &text[17..19] < "60"
+        && text.as_bytes()[10] == b'T'
+        && text.ends_with('Z')
+}
+
+/// `0` stands for any digit, everything else (but the case of letters) for itself.
+fn matches_shape(text: &str, shape: &[u8]) -> bool {
+    text.len() == shape.len()
+        && text.bytes().zip(shape).all(|(byte, wanted)| match wanted {
+            b'0' => byte.is_ascii_digit(),
+            _ => byte.eq_ignore_ascii_case(wanted),
+        })
+}
+
+/// Absolute, and free of what browsers silently drop.
+fn is_url(text: &str) -> bool {
+    !text.chars().any(|letter| letter.is_control() || letter.is_whitespace()) && url::Url::parse(text).is_ok()
+}
+
+/// Any value as compact JSON.
+fn json(value: &Value) -> Result<String, Wrong> {
+    let mut text = Vec::new();
+    write_json(&mut text, value)?;
+    Ok(String::from_utf8(text).expect("JSON made of text is text"))
+}
+
+fn write_json(out: &mut Vec<u8>, value: &Value) -> Result<(), Wrong> {
+    match value {
+        Value::Null => out.extend_from_slice(b"null"),
+        Value::Bool(flag) => out.extend_from_slice(if *flag { b"true" } else { b"false" }),
+        Value::Int(number) => crate::values::json_text::write_int(out, *number),
+        Value::Number(digits) => out.extend_from_slice(digits.as_bytes()),
+        Value::String(text) if text.contains('\0') => return Err(NUL),
+        Value::String(text) => crate::values::json_text::write_text(out, text),
+        Value::List(items) => {
+            for (i, item) in items.iter().enumerate() {
+                out.push(if i == 0 { b'[' } else { b',' });
+                write_json(out, item)?;
+            }
+            out.extend_from_slice(if items.is_empty() { b"[]" } else { b"]" });
+        }
+        Value::Object(fields) => {
+            for (i, (name, field)) in fields.iter().enumerate() {
+                out.push(if i == 0 { b'{' } else { b',' });
+                if name.contains('\0') {
+                    return Err(NUL);
+                }
+                crate::values::json_text::write_text(out, name);
+                out.push(b':');
+                write_json(out, field)?;
+            }
+            out.extend_from_slice(if fields.is_empty() { b"{}" } else { b"}" });
+        }
+    }
+    Ok(())
+}

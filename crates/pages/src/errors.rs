@@ -1,0 +1,190 @@
+//! Errors as pages. They must render when a template or the store is broken, so the last resort needs neither.
+
+use http::StatusCode;
+use http::header::RETRY_AFTER;
+
+use crate::Served;
+use crate::view::{Failure, Head, Link, Ways};
+use crate::views::Views;
+use trefoil_http::errors::problem::Problem;
+use trefoil_resources::collection::Collection;
+
+impl Served {
+    /// Without the store: it may be what failed. `near` is the path that was perhaps meant, `again` the
+    /// address that was asked for where that does nothing.
+    pub fn error(
+        &self,
+        problem: &Problem,
+        collection: Option<&Collection>,
+        near: Option<&str>,
+        again: Option<String>,
+        ways: Ways,
+        request_id: &str,
+    ) -> String {
+        let resource = collection.map(|collection| &self.subject(collection.record).resource);
+        let above =
+            resource.map(|resource| Link { label: resource.plural.clone(), href: resource.path.clone() });
+        let section = above.as_ref().map_or_else(String::new, |above| above.href.clone());
+        let near = near.map(|path| Link { label: path.to_owned(), href: path.to_owned() });
+        let again = again.filter(|_| is_passing(problem));
+        let failure = Failure { near, again, ..failure(problem, request_id) };
+        let mut head = Head::new(&failure.title, &section, above.into_iter().collect());
+        head.ways = Some(ways);
+        match self.render(self.views(), &head, "error", &failure) {
+            Ok(html) => html,
+            Err(broken) => {
+                tracing::error!(request_id, "an error cannot be shown by {broken}");
+                let built_in = self.render(Views::built_in(), &head, "error", &failure);
+                built_in.unwrap_or_else(|_| bare(&failure))
+            }
+        }
+    }
+}
+
+/// For when everything else has failed.
+pub fn last_resort(problem: &Problem, request_id: &str) -> String {
+    bare(&failure(problem, request_id))
+}
+
+fn failure(problem: &Problem, request_id: &str) -> Failure {
+    let (title, detail) = told(problem);
+    Failure {
+        status: problem.status.as_u16(),
+        title: title.to_owned(),
+        detail: sentence(detail),
+        violations: problem.violations.iter().map(|violation| violation.message.clone()).collect(),
+        advice: advice(problem),
+        near: None,
+        again: None,
+        request_id: request_id.to_owned(),
+    }
+}
+
+/// What happened, to somebody who knows nothing of HTTP and cannot change a setting; programs are told the rest.
+fn told(problem: &Problem) -> (&'static str, &str) {
+    // `(limits.body)`
+    let plain = problem.detail.split(" (limits.").next().unwrap_or_default();
+    match (problem.status, &*problem.code) {
+        (StatusCode::BAD_REQUEST, _) => ("This cannot be read", plain),
+        (StatusCode::FORBIDDEN, "CROSS_SITE") => (
+            "Nothing was done",
+            "This was sent from a page of another site, which cors-origins does not list",
+        ),
+        (StatusCode::NOT_FOUND, _) => ("Not found", plain),
+        (StatusCode::METHOD_NOT_ALLOWED, _) => {
+            ("Nothing was done", "This address does not take what was sent to it")
+        }
+        (StatusCode::PAYLOAD_TOO_LARGE, _) => ("Too much at once", plain),
+        (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL") => {
+            ("Something went wrong", "This is a fault of the server, not of what you did")
+        }
+        (StatusCode::INTERNAL_SERVER_ERROR, _) => ("Something went wrong", plain),
+        (StatusCode::SERVICE_UNAVAILABLE, _) => ("Not available just now", plain),
+        _ => (problem.title(), plain),
+    }
+}
+
+/// What to do next.
+fn advice(problem: &Problem) -> String {
+    let wait = problem.headers.iter().find(|(name, _)| *name == RETRY_AFTER);
+    let wait = wait.and_then(|(_, seconds)| seconds.to_str().ok());
+    let again = match wait {
+        Some("1") => "Try again in a second.".to_owned(),
+        Some(seconds) => format!("Try again in {seconds} seconds."),
+        None => "Try again in a moment.".to_owned(),
+    };
+    let words = match problem.status {
+        StatusCode::BAD_REQUEST => "Check the address and what was typed, then try again.",
+        StatusCode::FORBIDDEN => "Open the page on this site and send it from there.",
+        StatusCode::NOT_FOUND => "Check the address, or look for it from the home page.",
+        StatusCode::METHOD_NOT_ALLOWED => "Go back and use the links and buttons of the page.",
+        StatusCode::NOT_ACCEPTABLE => "Open the address in a browser, or ask for application/json.",
+        StatusCode::REQUEST_TIMEOUT => "Check the connection, then send it again.",
+        StatusCode::CONFLICT => "Go back, load the page again and look at what is there now.",
+        StatusCode::PRECONDITION_FAILED => "Load the page again: somebody else has changed the record.",
+        StatusCode::PAYLOAD_TOO_LARGE => "Go back and send less at once.",
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => "Send the form of the page, or JSON.",
+        StatusCode::UNPROCESSABLE_ENTITY => "Go back, load the form again and send it from there.",
+        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => {
+            "Delete the cookies of this site, or shorten the address."
+        }
+        _ if is_passing(problem) => return again,
+        status if status.is_server_error() => {
+            "Try again later. If this keeps happening, tell whoever runs this server the request id below."
+        }
+        _ => "Go back and try again.",
+    };
+    words.to_owned()
+}
+
+/// It is over by itself.
+fn is_passing(problem: &Problem) -> bool {
+    matches!(problem.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE)
+}
+
+/// Details are parts of sentences to programs; people get a whole one.
+fn sentence(detail: &str) -> String {
+    let mut letters = detail.chars();
+    let begun: String = match letters.next() {
+        Some(first) => first.to_uppercase().chain(letters).collect(),
+        None => String::new(),
+    };
+    if begun.is_empty() || begun.ends_with(['.', '!', '?', ':']) { begun } else { begun + "." }
+}
+
+/// Needs nothing that could be broken.
+fn bare(failure: &Failure) -> String {
+    let title = escape(&format!("{} {}", failure.status, failure.title));
+    let (detail, advice) = (escape(&failure.detail), escape(&failure.advice));
+    let mut rows = String::new();
+    for violation in &failure.violations {
+        rows.push_str(&format!("<li>{}</li>\n", escape(violation)));
+    }
+    let list = if rows.is_empty() { rows } else { format!("<ul>\n{rows}</ul>\n") };
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n</head>\n\
+         <body>\n<main>\n<h1>{title}</h1>\n<p>{detail}</p>\n{list}<p>{advice}</p>\n\
+         <p><small>Request id: <code>{}</code></small></p>\n<p><a href=\"/\">Home</a></p>\n</main>\n</body>\n</html>\n",
+        escape(&failure.request_id)
+    )
+}
+
+fn escape(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_resort_says_all_of_it_and_escapes() {
+        let failure = Failure {
+            status: 500,
+            title: "Internal Server Error".to_owned(),
+            detail: "<b>".to_owned(),
+            violations: vec!["'x' & \"y\"".to_owned()],
+            advice: "Try again.".to_owned(),
+            near: None,
+            again: None,
+            request_id: "id-1".to_owned(),
+        };
+        let html = bare(&failure);
+        for part in ["500 Internal", "&lt;b&gt;", "&#39;x&#39; &amp; &quot;y&quot;", "Try again.", "id-1"] {
+            assert!(html.contains(part), "{part}: {html}");
+        }
+        assert!(!html.contains("<b>"));
+    }
+}

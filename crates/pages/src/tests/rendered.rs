@@ -1,0 +1,113 @@
+//! Every template rendered with full and with empty data: nothing is undefined, everything is escaped.
+
+use std::collections::BTreeSet;
+
+use minijinja::Value;
+use minijinja::value::ValueKind;
+
+use crate::tests::samples::all;
+use crate::views::{BUILT_IN, HOLE, Views};
+
+const HOSTILE: &str = "<i id=\"x\" class='y'>&amp;";
+
+/// What templates compare, and so must stay as it is.
+const MEANT: [&str; 2] = ["kind", "now"];
+
+/// The same data, and at the end of every text what would do harm if it were not escaped.
+fn hostile(key: &str, value: &Value) -> Value {
+    let member = |name: Value| {
+        let inner = value.get_item(&name).expect("a member");
+        let inner = hostile(name.as_str().unwrap_or_default(), &inner);
+        (name, inner)
+    };
+    let members = || value.try_iter().expect("members");
+    let kind = value.kind();
+    if kind == ValueKind::Seq {
+        return members().map(|item| hostile(key, &item)).collect();
+    }
+    if kind == ValueKind::Map {
+        return Value::from_pairs(members().map(member));
+    }
+    let is_text = kind == ValueKind::String && !MEANT.contains(&key);
+    if is_text { Value::from(format!("{value}{HOSTILE}")) } else { value.clone() }
+}
+
+#[test]
+fn every_template_renders_full_and_empty() {
+    for (name, template, context) in all() {
+        let html =
+            Views::built_in().render(template, context).unwrap_or_else(|broken| panic!("{name}: {broken}"));
+        assert!(
+            html.starts_with("<!DOCTYPE html>") && html.trim_end().ends_with("</html>"),
+            "{name}: {html}"
+        );
+        for left in ["{{", "{%", "{#", "undefined", "id=\"\"", "href=\"\""] {
+            assert!(!html.contains(left), "{name} has {left}: {html}");
+        }
+    }
+    let shown = all().iter().map(|(_, template, _)| *template).collect::<BTreeSet<_>>();
+    let pages = BUILT_IN.iter().map(|(name, _)| *name).filter(|name| !name.starts_with('_'));
+    assert_eq!(pages.filter(|name| *name != "layout.html").filter(|name| !shown.contains(name)).count(), 0);
+}
+
+#[test]
+fn every_text_is_escaped() {
+    for (name, template, context) in all() {
+        let html = Views::built_in().render(template, hostile("", &context)).expect("renders");
+        for raw in ["<i ", "id=\"x\"", "class='y'", "'>&amp;\"", ">&amp;<"] {
+            assert!(!html.contains(raw), "{name} has {raw}: {html}");
+        }
+        assert!(html.contains("&lt;i id=&quot;x&quot; class=&#39;y&#39;&gt;&amp;amp;"), "{name}: {html}");
+    }
+}
+
+#[test]
+fn a_frame_filled_with_its_rows_is_the_whole_page() {
+    let views = Views::built_in();
+    let (_, template, context) = all().into_iter().find(|(name, ..)| *name == "list").expect("a list");
+    let table = context.get_attr("list").and_then(|list| list.get_attr("table")).expect("a table");
+    let row = |row| {
+        let context = Value::from_pairs([("row", row), ("table", table.clone())]);
+        views.render("_row.html", context).expect("renders")
+    };
+    let rows = table.get_attr("rows").and_then(|rows| rows.try_iter()).expect("rows");
+    let rows: Vec<String> = rows.map(row).collect();
+    let frame = views.render_frame(template, context.clone()).expect("renders");
+    let holes = HOLE.to_string().repeat(rows.len());
+    assert!(rows.len() > 1 && frame.contains(&holes), "{frame:?}");
+    let whole = views.render(template, context).expect("renders");
+    assert_eq!(frame.replace(&holes, &rows.concat()), whole);
+}
+
+#[test]
+fn nothing_is_inline_and_nothing_comes_from_elsewhere() {
+    for (name, text) in BUILT_IN {
+        let code = text.replace("(\"https://\")", "").replace("(\"http://\")", "");
+        for wrong in ["|safe", "| safe", "autoescape", "style=", "<style", " on", "://"] {
+            let found = match wrong {
+                " on" => code.match_indices(wrong).any(|(at, _)| {
+                    code[at..].find('=').is_some_and(|end| {
+                        end < 14 && code[at + 1..at + end].chars().all(char::is_alphabetic)
+                    })
+                }),
+                _ => code.contains(wrong),
+            };
+            assert!(!found, "{name} has {wrong}");
+        }
+    }
+}
+
+#[test]
+fn what_was_typed_keeps_its_first_line() {
+    let form = all().into_iter().find(|(name, ..)| *name == "form").expect("a form").2;
+    let html = Views::built_in().render("form.html", form).expect("renders");
+    // A reader drops the first line end in a text area, so there is one more.
+    assert!(html.contains("dir=\"auto\">\n\nHandle with care.</textarea>"), "{html}");
+}
+
+#[test]
+fn an_address_of_another_scheme_is_no_link() {
+    let detail = all().into_iter().find(|(name, ..)| *name == "detail").expect("a detail").2;
+    let html = Views::built_in().render("detail.html", detail).expect("renders");
+    assert!(html.contains("href=\"mailto:ada@example.com\"") && !html.contains("javascript:"), "{html}");
+}

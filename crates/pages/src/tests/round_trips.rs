@@ -1,0 +1,241 @@
+//! Whatever a record holds: its form, sent back as a browser sends it and with nothing touched, changes nothing.
+
+use proptest::prelude::*;
+
+use crate::form::choices::{Choices, Offered};
+use crate::form::controls::Maker;
+use crate::form::editable_record::Kept;
+use crate::view::{Control, ControlKind};
+use trefoil_http::form_pairs::Pairs;
+use trefoil_model::values::{coerce, json_text};
+use trefoil_model::{FieldId, Kind, Model, RecordType, Scalar, SourceFile, Value, parse};
+use trefoil_resources::form_input::Filled;
+
+const SCHEMA: &str = r#"
+scalar Long  scalar Decimal  scalar Date  scalar DateTime  scalar UUID  scalar URL  scalar Email  scalar JSON
+enum Few { RED GREEN }
+enum Many { A B C D E F G }
+type Place { city: String!  zip: Int  at: DateTime  open: Boolean!  few: Few!  inner: Place  tags: [String!]  notes: String }
+type Line { label: String!  price: Decimal! @default(value: "1")  paid: Boolean  parts: [Line!] }
+type Thing {
+  id: ID!
+  text: String  body: String!  int: Int!  float: Float  yes: Boolean!  maybe: Boolean  code: ID
+  long: Long  decimal: Decimal!  date: Date  at: DateTime  uuid: UUID  url: URL  email: Email  json: JSON  mail: String @email
+  few: Few  must: Few!  many: Many  all: Many!
+  texts: [String]  ints: [Int!]!  matrix: [[Int]]  times: [DateTime!]  jsons: [JSON]  picks: [Many!]!  maybes: [Few]
+  place: Place  there: Place!  lines: [Line!]!  places: [Place]
+  owner: Owner!  other: Owner  groups: [Group!]!
+}
+type Owner { id: ID!  name: String!  things: [Thing!]! @reference(inverse: "owner")  others: [Thing!]! @reference(inverse: "other") }
+type Group { id: ID!  things: [Thing!]! }
+type Query { things: [Thing!]! }
+"#;
+
+fn model() -> Model {
+    let files = [SourceFile { name: "t.graphqls".into(), text: SCHEMA.into() }];
+    parse(&files, &[]).expect("the schema is right").0
+}
+
+/// Values by chance, the same for the same seed.
+struct Dice {
+    state: u64,
+    /// Only what a control shows whole: no blank texts and no empty lists, no ends of lines but `\n`.
+    tame: bool,
+}
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.state =
+            self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.state >> 33) % sides
+    }
+
+    fn pick<'t>(&mut self, texts: &[&'t str]) -> &'t str {
+        texts[self.roll(texts.len() as u64) as usize]
+    }
+
+    fn text(&mut self) -> Value {
+        let tame = ["a", "two\nlines", " x ", "<b>&amp;\"'", "Grüße 你好", "[1]", "false", "a.b", "\nfirst"];
+        let wild = ["", " ", "\r", "a\r\nb", "a\rb", "\n", "\u{1}", "\u{2028}x"];
+        let text = if self.tame || self.roll(2) == 0 { self.pick(&tame) } else { self.pick(&wild) };
+        Value::from(text)
+    }
+
+    fn moment(&mut self) -> Value {
+        let fraction = self.pick(&["", ".5", ".123", ".123456"]);
+        let clock = format!("{:02}:{:02}:{:02}", self.roll(24), self.roll(60), self.roll(2) * 30);
+        Value::String(format!(
+            "{:04}-0{}-1{}T{clock}{fraction}Z",
+            1 + self.roll(9999),
+            1 + self.roll(9),
+            self.roll(9)
+        ))
+    }
+
+    fn scalar(&mut self, scalar: Scalar) -> Value {
+        match scalar {
+            Scalar::String | Scalar::Id => self.text(),
+            Scalar::Int => Value::Int(self.roll(1 << 31) as i64 - (1 << 30)),
+            Scalar::Long => Value::Int((self.roll(1 << 31) << 31) as i64 - (1 << 60)),
+            Scalar::Float => Value::number(&format!("{}e{}", self.roll(1000), self.roll(40) as i64 - 20))
+                .expect("a number"),
+            Scalar::Boolean => Value::Bool(self.roll(2) == 0),
+            Scalar::Decimal => Value::String(format!("-{}.{}0", self.roll(1 << 30), self.roll(1000))),
+            Scalar::Date => Value::String(format!("{:04}-12-3{}", 1 + self.roll(9999), self.roll(2))),
+            Scalar::DateTime => self.moment(),
+            Scalar::Uuid => Value::String(format!("123e4567-e89b-12d3-a456-4266141740{:02}", self.roll(100))),
+            Scalar::Url => Value::from(self.pick(&["https://example.com/ä?b=c#d", "mailto:a@b"])),
+            Scalar::Email => Value::from("name+tag@example.com"),
+            Scalar::Json => match self.roll(5) {
+                0 => self.text(),
+                1 => Value::List(vec![Value::Null, self.text(), Value::number("1.10").expect("a number")]),
+                2 => Value::Object(vec![("a b".into(), self.text()), ("".into(), Value::List(vec![]))]),
+                3 => Value::Bool(false),
+                _ => Value::Int(7),
+            },
+        }
+    }
+
+    fn value(&mut self, model: &Model, kind: &Kind, depth: usize) -> Value {
+        match kind {
+            Kind::Scalar(scalar) => self.scalar(*scalar),
+            Kind::Enum(name) => {
+                let values = &model.enums[name].values;
+                Value::from(values[self.roll(values.len() as u64) as usize].as_str())
+            }
+            Kind::Embedded(name) => {
+                let fields = model.embedded[name].fields.iter();
+                Value::Object(
+                    fields
+                        .map(|field| {
+                            let deep = depth > 5 && matches!(field.kind, Kind::Embedded(_) | Kind::List(_));
+                            let none = !field.required && (deep || self.roll(3) == 0);
+                            let value =
+                                if none { Value::Null } else { self.value(model, &field.kind, depth + 1) };
+                            (field.name.clone(), value)
+                        })
+                        .collect(),
+                )
+            }
+            Kind::List(item) => {
+                // Now and then more than there are groups for.
+                let length = match (self.roll(40), self.tame) {
+                    (0, _) if depth == 0 => 60,
+                    (_, true) => 1 + self.roll(3),
+                    (_, false) => self.roll(4),
+                };
+                let items = (0..length).map(|_| {
+                    let none = !item.required && !self.tame && self.roll(3) == 0;
+                    if none { Value::Null } else { self.value(model, &item.kind, depth + 1) }
+                });
+                Value::List(items.collect())
+            }
+            Kind::Id | Kind::Reference { .. } => Value::Int(1 + self.roll(3) as i64),
+            Kind::Link { .. } => Value::List((0..self.roll(3)).map(|id| Value::Int(id as i64)).collect()),
+            Kind::Inverse { .. } | Kind::Unstored => Value::Null,
+        }
+    }
+
+    /// A record as it is kept and shown.
+    fn record(&mut self, model: &Model, record: &RecordType) -> Kept {
+        let mut values = Vec::new();
+        for (position, field) in record.fields.iter().enumerate().filter(|(_, field)| field.is_writable()) {
+            let none = !field.required && self.roll(4) == 0;
+            let value = if none { Value::Null } else { self.value(model, &field.kind, 0) };
+            if matches!(field.kind, Kind::Link { .. }) {
+                values.push((FieldId(position), value));
+                continue;
+            }
+            let stored = coerce::typed(model, field, &value);
+            let stored =
+                if none { trefoil_model::Stored::Null } else { stored.expect("a value of its kind") };
+            values.push((FieldId(position), json_text::value_of(&field.kind, stored.as_cell())));
+        }
+        Kept { version: 1, title: "Thing".into(), values }
+    }
+}
+
+fn choices(record: &RecordType) -> Choices {
+    let fields = record.fields.iter().enumerate();
+    let related =
+        fields.filter(|(_, field)| matches!(field.kind, Kind::Reference { .. } | Kind::Link { .. }));
+    let options: Vec<(i64, String)> = (0..4).map(|id| (id, format!("Number {id}"))).collect();
+    related
+        .map(|(position, _)| (FieldId(position), Offered { options: options.clone(), ..Offered::default() }))
+        .collect()
+}
+
+/// What a browser sends for these controls when nothing was touched.
+fn sent(controls: &[Control], pairs: &mut Pairs) {
+    for control in controls {
+        let mut push = |text: &str| pairs.push((control.name.clone(), text.to_owned()));
+        let mut chosen =
+            control.options.iter().filter(|option| option.chosen).map(|option| option.value.as_str());
+        match control.kind {
+            ControlKind::Textarea | ControlKind::Json => {
+                push(&control.value.replace("\r\n", "\n").replace('\r', "\n").replace('\n', "\r\n"));
+            }
+            ControlKind::Checkbox => {
+                push("false");
+                if control.value == "true" {
+                    push("true");
+                }
+            }
+            ControlKind::Radios => chosen.for_each(push),
+            ControlKind::Select => push(chosen.next().unwrap_or(&control.options[0].value)),
+            ControlKind::Checkboxes => {
+                push("");
+                chosen.for_each(push);
+            }
+            ControlKind::Group | ControlKind::Groups => sent(&control.children, pairs),
+            ControlKind::Text
+            | ControlKind::Email
+            | ControlKind::Url
+            | ControlKind::Date
+            | ControlKind::DateTime
+            | ControlKind::Number => {
+                assert!(!control.value.contains(['\n', '\r']), "{} would lose its lines", control.name);
+                let trims = matches!(control.kind, ControlKind::Email | ControlKind::Url);
+                push(if trims { control.value.trim() } else { &control.value });
+            }
+        }
+    }
+}
+
+/// The form of a record, there and back.
+fn returned(model: &Model, record: &RecordType, kept: &Kept) -> Filled {
+    let choices = choices(record);
+    let controls = Maker::new(model, record, &choices).controls(record, &kept.filled(model, record));
+    let mut pairs = Pairs::new();
+    sent(&controls, &mut pairs);
+    Filled::of(record, &pairs)
+}
+
+proptest! {
+    #[test]
+    fn what_nobody_touched_stays(seed in any::<u64>()) {
+        let model = model();
+        let record = model.record(model.record_named("Thing").expect("the type"));
+        let kept = Dice { state: seed, tame: false }.record(&model, record);
+        let meant = returned(&model, record, &kept).read(&model, record);
+        prop_assert_eq!(&meant.violations, &[]);
+        prop_assert_eq!(kept.changed(&model, record, meant.fields), vec![]);
+    }
+
+    /// Also for whoever does not know what was there before.
+    #[test]
+    fn what_a_control_shows_whole_means_the_same(seed in any::<u64>()) {
+        let model = model();
+        let record = model.record(model.record_named("Thing").expect("the type"));
+        let kept = Dice { state: seed, tame: true }.record(&model, record);
+        let meant = returned(&model, record, &kept).read(&model, record);
+        for (id, value) in meant.fields {
+            let field = record.field(id);
+            let before = kept.values.iter().find(|(known, _)| *known == id).expect("it was shown").1.clone();
+            let keep = |value: &Value| coerce::field(&model, field, value);
+            if !matches!(field.kind, Kind::Link { .. }) {
+                prop_assert_eq!(keep(&value), keep(&before), "{}", field.name);
+            }
+        }
+    }
+}

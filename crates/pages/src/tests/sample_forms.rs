@@ -1,0 +1,128 @@
+//! Forms for tests to render: a control of every kind, with and without complaints, and a conflict.
+
+use crate::tests::samples::{choices, control, link, pair, text};
+use crate::view::*;
+
+fn controls() -> Vec<Control> {
+    use ControlKind as Kind;
+    let find = Find {
+        name: "-find-userId".to_owned(),
+        value: "ada".to_owned(),
+        button: pair("-find", "userId"),
+        note: "More than 50 users match; these are the first 50.".to_owned(),
+    };
+    let street = control(Kind::Text, "street", "12 St James's Square");
+    let city = Control { optional: true, ..control(Kind::Text, "city", "") };
+    let group = |at: usize| Control {
+        id: format!("f-lines-{at}"),
+        label: format!("Line {at}"),
+        children: vec![
+            Control {
+                id: format!("f-lines-{at}-text"),
+                label: "Text".to_owned(),
+                ..control(Kind::Text, &format!("lines.{at}.text"), "wheel")
+            },
+            Control {
+                id: format!("f-lines-{at}-count"),
+                label: "Count".to_owned(),
+                ..control(Kind::Number, &format!("lines.{at}.count"), "4")
+            },
+        ],
+        less: Some(pair("_less", &format!("lines.{at}"))),
+        ..control(Kind::Group, "lines", "")
+    };
+    vec![
+        Control {
+            hint: Some("What is wanted, in a few words.".to_owned()),
+            autocomplete: Some("off"),
+            ..control(Kind::Text, "item", "Analytical engine")
+        },
+        Control {
+            errors: vec!["Quantity must be 1 or more".to_owned()],
+            inputmode: Some("numeric"),
+            ..control(Kind::Number, "quantity", "-3")
+        },
+        Control {
+            options: choices(0),
+            errors: vec!["Status must be one of those offered".to_owned()],
+            ..control(Kind::Radios, "status", "NEW")
+        },
+        Control {
+            options: choices(1),
+            find: Some(find),
+            theirs: Some(text("Grace Hopper")),
+            ..control(Kind::Select, "userId", "PAID")
+        },
+        Control {
+            optional: true,
+            autocomplete: Some("email"),
+            hint: Some("Where the bill goes.".to_owned()),
+            errors: vec!["Enter an email address in the correct format, like name@example.com".to_owned()],
+            ..control(Kind::Email, "email", "ada@")
+        },
+        Control { optional: true, ..control(Kind::Url, "website", "https://example.com/") },
+        Control { optional: true, ..control(Kind::Date, "due", "2026-11-20") },
+        Control {
+            optional: true,
+            hint: Some("In UTC.".to_owned()),
+            ..control(Kind::DateTime, "placedAt", "2026-11-14T09:30")
+        },
+        Control {
+            optional: true,
+            errors: vec!["Enter a day, like 2026-03-01".to_owned()],
+            ..control(Kind::Date, "sent", "tomorrow")
+        },
+        Control { optional: true, ..control(Kind::Textarea, "note", "\nHandle with care.") },
+        control(Kind::Checkbox, "gift", "true"),
+        Control { optional: true, options: choices(2), ..control(Kind::Checkboxes, "labelIds", "") },
+        Control {
+            children: vec![street, city],
+            hint: Some("Where it goes.".to_owned()),
+            ..control(Kind::Group, "address", "")
+        },
+        Control {
+            children: vec![group(1), group(2)],
+            more: Some(pair("_more", "lines")),
+            ..control(Kind::Groups, "lines", "")
+        },
+    ]
+}
+
+pub fn form() -> Form {
+    Form {
+        heading: "Edit Analytical engine".to_owned(),
+        action: "/orders/1".to_owned(),
+        submit: "Save order".to_owned(),
+        cancel: "/orders/1".to_owned(),
+        key: "0192f0c1-7b2e".to_owned(),
+        version: Some(3),
+        controls: controls(),
+        complaints: vec![
+            link("Quantity must be 1 or more", "#f-quantity"),
+            link("Enter an email address in the correct format, like name@example.com", "#f-email"),
+        ],
+        conflict: None,
+    }
+}
+
+pub fn bare_form() -> Form {
+    let controls = controls().into_iter().filter(|control| control.children.is_empty());
+    let plain = |control| Control { errors: Vec::new(), theirs: None, find: None, hint: None, ..control };
+    let controls = controls.map(plain).take(3).collect();
+    Form {
+        version: None,
+        controls,
+        complaints: Vec::new(),
+        heading: "New order".to_owned(),
+        submit: "Create order".to_owned(),
+        ..form()
+    }
+}
+
+pub fn conflict() -> Form {
+    let conflict = Conflict {
+        text: "This order was changed meanwhile. What is saved now stands beside what you typed.".to_owned(),
+        theirs: link("Keep what is saved", "/orders/1"),
+    };
+    Form { complaints: Vec::new(), conflict: Some(conflict), submit: "Save mine anyway".to_owned(), ..form() }
+}

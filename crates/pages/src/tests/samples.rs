@@ -1,0 +1,412 @@
+//! Data for every template, full and empty, as tests render it.
+
+use minijinja::Value;
+use minijinja::value::Serde;
+use serde::Serialize;
+
+use crate::tests::sample_forms::{bare_form, conflict, form};
+use crate::view::*;
+
+pub fn link(label: &str, href: &str) -> Link {
+    Link { label: label.to_owned(), href: href.to_owned() }
+}
+
+pub fn pair(name: &str, value: &str) -> Pair {
+    Pair { name: name.to_owned(), value: value.to_owned() }
+}
+
+pub fn text(text: &str) -> Shown {
+    Shown::Text { text: text.to_owned(), cut: false }
+}
+
+fn number(text: &str) -> Shown {
+    Shown::Number { text: text.to_owned() }
+}
+
+fn choice(text: &str, tone: usize) -> Shown {
+    Shown::Choice { text: text.to_owned(), tone }
+}
+
+fn address(href: &str, text: &str) -> Shown {
+    Shown::Address { href: href.to_owned(), text: text.to_owned() }
+}
+
+fn time() -> Shown {
+    Shown::Time { datetime: "2026-11-14T09:30:00Z".to_owned(), text: "14 Nov 2026, 09:30 UTC".to_owned() }
+}
+
+fn labelled(label: &str, value: Shown) -> Labelled {
+    Labelled { label: label.to_owned(), value }
+}
+
+fn site() -> Site {
+    let nav = ["Users", "Products", "Orders", "Customers", "Articles", "Samples"];
+    Site {
+        name: "Sample Resource API".to_owned(),
+        nav: nav.iter().map(|label| link(label, &format!("/{}", label.to_lowercase()))).collect(),
+        css: "/_/pages/app.css".to_owned(),
+        js: "/_/pages/live.js".to_owned(),
+        icon: "/_/pages/icon.svg".to_owned(),
+        graphiql: true,
+    }
+}
+
+fn head(title: &str) -> Head {
+    Head {
+        title: title.to_owned(),
+        crumbs: vec![link("Home", "/"), link("Orders", "/orders")],
+        here: title.to_owned(),
+        section: "/orders".to_owned(),
+        flash: Some(Flash {
+            text: "Order created:".to_owned(),
+            link: Some(link("Analytical engine", "/orders/1")),
+        }),
+        ways: Some(Ways {
+            title: "Three ways to this page".to_owned(),
+            graphql: Way {
+                text: "{\n  orders(page: 1, size: 20) {\n    id\n    item\n    status\n  }\n}".to_owned(),
+                run: Some("/graphql?query=%7Borders%7Bid%7D%7D".to_owned()),
+            },
+            rest: "curl -H 'Accept: application/json' 'http://localhost:8080/orders?page=1'".to_owned(),
+            page: "curl -H 'Accept: text/html' 'http://localhost:8080/orders?page=1'".to_owned(),
+        }),
+    }
+}
+
+fn resource() -> Resource {
+    Resource {
+        label: "Order".to_owned(),
+        noun: "order".to_owned(),
+        plural: "Orders".to_owned(),
+        path: "/orders".to_owned(),
+        description: Some("What a user has ordered. It is deleted with its user.".to_owned()),
+    }
+}
+
+pub fn control(kind: ControlKind, name: &str, value: &str) -> Control {
+    let label = name[..1].to_uppercase() + &name[1..];
+    Control {
+        kind,
+        name: name.to_owned(),
+        id: format!("f-{name}"),
+        label,
+        value: value.to_owned(),
+        ..Default::default()
+    }
+}
+
+pub fn choices(chosen: usize) -> Vec<Choice> {
+    let labels = ["New", "Paid", "Shipped", "Cancelled"].iter().enumerate();
+    labels
+        .map(|(at, label)| Choice {
+            value: label.to_uppercase(),
+            label: (*label).to_owned(),
+            chosen: at == chosen,
+        })
+        .collect()
+}
+
+fn column(label: &str, numeric: bool, now: &'static str) -> Column {
+    Column { label: label.to_owned(), numeric, sort: Some(Sort { href: format!("?sort={label}"), now }) }
+}
+
+fn table() -> Table {
+    let row = |at: usize, title: &str, quantity: &str, status: Shown| TableRow {
+        key: format!("orders-{at}"),
+        title: title.to_owned(),
+        href: format!("/orders/{at}"),
+        edit: format!("/orders/{at}/edit"),
+        cells: vec![
+            Shown::Record { href: "/users/1".to_owned(), text: "Ada Lovelace".to_owned() },
+            number(quantity),
+            status,
+            if at.is_multiple_of(3) { Shown::Nothing } else { time() },
+        ],
+    };
+    Table {
+        caption: "1 to 5 of 42 orders, by item".to_owned(),
+        columns: vec![
+            column("Item", false, "ascending"),
+            Column { sort: None, ..column("User", false, "none") },
+            column("Quantity", true, "none"),
+            column("Status", false, "none"),
+            column("Placed at", false, "none"),
+        ],
+        rows: vec![
+            row(1, "Analytical engine", "1", choice("New", 0)),
+            row(2, "Difference engine, second design", "12", choice("Paid", 1)),
+            row(3, "Punched cards", "10,000", choice("Shipped", 2)),
+            row(4, "Brass gear wheels", "250", choice("Cancelled", 3)),
+            row(5, "", "3", choice("Returned", 4)),
+        ],
+        live: Some("/orders".to_owned()),
+    }
+}
+
+fn list() -> List {
+    let any = Choice { value: String::new(), label: "Any".to_owned(), chosen: true };
+    let status = [vec![any], choices(9)].concat();
+    List {
+        resource: resource(),
+        new: "/orders/new".to_owned(),
+        search: Search {
+            action: "/orders".to_owned(),
+            q: "engine".to_owned(),
+            has_texts: true,
+            filters: vec![
+                Control { options: status, ..control(ControlKind::Select, "status", "") },
+                control(ControlKind::Number, "quantity", "12"),
+                control(ControlKind::Date, "placedAt", ""),
+            ],
+            active: 2,
+            clear: "/orders".to_owned(),
+            hidden: vec![pair("sort", "item")],
+        },
+        table: table(),
+        pager: Pager {
+            previous: Some("/orders?page=1".to_owned()),
+            next: Some("/orders?page=3".to_owned()),
+            text: "Page 2".to_owned(),
+        },
+        downloads: vec![Download {
+            label: "This page".to_owned(),
+            links: vec![link("CSV", "/orders?page=2&size=20&format=csv")],
+        }],
+        empty: None,
+        parent: Some(link("Ada Lovelace", "/users/1")),
+    }
+}
+
+fn bare_list() -> List {
+    let search = Search {
+        action: "/orders".to_owned(),
+        q: String::new(),
+        has_texts: false,
+        filters: Vec::new(),
+        active: 0,
+        clear: "/orders".to_owned(),
+        hidden: Vec::new(),
+    };
+    List {
+        resource: Resource { description: None, ..resource() },
+        search,
+        table: Table { rows: Vec::new(), live: None, ..table() },
+        pager: Pager::default(),
+        downloads: Vec::new(),
+        empty: Some(Empty {
+            text: "There are no orders yet.".to_owned(),
+            link: Some(link("Create the first order", "/orders/new")),
+            is_beyond: false,
+        }),
+        parent: None,
+        ..list()
+    }
+}
+
+fn detail() -> Detail {
+    let street = vec![labelled("Street", text("12 St James's Square")), labelled("City", text("London"))];
+    let object = Shown::Object { fields: street };
+    let list = Shown::List { items: vec![text("brass"), choice("Heavy", 3), object.clone()] };
+    Detail {
+        resource: resource(),
+        title: "Analytical engine".to_owned(),
+        edit: "/orders/1/edit".to_owned(),
+        delete: "/orders/1/delete".to_owned(),
+        fields: vec![
+            labelled("ID", Shown::Code { text: "1".to_owned() }),
+            labelled("User", Shown::Record { href: "/users/1".to_owned(), text: "Ada Lovelace".to_owned() }),
+            labelled("Quantity", number("1")),
+            labelled("Status", choice("New", 0)),
+            labelled("Paid", Shown::Truth { yes: false }),
+            labelled("Placed at", time()),
+            labelled("Note", text("Handle with care.\n\nThe mill is on the left, the store on the right.")),
+            labelled("Summary", Shown::Text { text: "It goes on and on".to_owned(), cut: true }),
+            labelled("Title", text("")),
+            labelled("Contact", address("mailto:ada@example.com", "ada@example.com")),
+            labelled("Odd", address("javascript:alert(1)", "no address")),
+            labelled("Delivered", Shown::Nothing),
+            labelled("Tags", list),
+            labelled("None", Shown::List { items: Vec::new() }),
+            labelled("Address", object),
+            labelled(
+                "Raw",
+                Shown::Json { text: "{\n  \"steam\": true,\n  \"pressure\": [1, 2, 3]\n}".to_owned() },
+            ),
+        ],
+        related: vec![
+            Related {
+                label: "Parts".to_owned(),
+                noun: "part".to_owned(),
+                count: "42".to_owned(),
+                href: Some("/orders/1/parts".to_owned()),
+                new: Some("/parts/new?orderId=1".to_owned()),
+                table: Table { live: None, ..table() },
+            },
+            Related {
+                label: "Complaints".to_owned(),
+                noun: "complaint".to_owned(),
+                count: "0".to_owned(),
+                href: None,
+                new: None,
+                table: Table { rows: Vec::new(), live: None, ..table() },
+            },
+        ],
+        version: 3,
+    }
+}
+
+fn delete() -> Delete {
+    Delete {
+        resource: resource(),
+        title: "Analytical engine".to_owned(),
+        action: "/orders/1/delete".to_owned(),
+        key: "0192f0c1-7b2e".to_owned(),
+        version: 3,
+        keep: "/orders/1".to_owned(),
+        submit: "Delete order and 3 parts".to_owned(),
+        effects: vec![Effect {
+            text: "3 parts will be deleted too".to_owned(),
+            href: "/orders/1/parts".to_owned(),
+            blocks: false,
+        }],
+        blocked: false,
+    }
+}
+
+fn blocked() -> Delete {
+    let effect = Effect {
+        text: "3 invoices need this order".to_owned(),
+        href: "/orders/1/invoices".to_owned(),
+        blocks: true,
+    };
+    Delete { effects: vec![effect], blocked: true, ..delete() }
+}
+
+fn attempt(label: &str, text: &str) -> Try {
+    Try { label: label.to_owned(), text: text.to_owned() }
+}
+
+fn home() -> Home {
+    let cards = [
+        ("User", "users", "3", true),
+        ("Product", "products", "12", false),
+        ("Order", "orders", "7", false),
+        ("Customer", "customers", "0", false),
+        ("Article", "articles", "more than 10,000", false),
+    ];
+    let card = |(label, path, count, is_live): (&str, &str, &str, bool)| Card {
+        resource: Resource {
+            label: label.to_owned(),
+            noun: label.to_lowercase(),
+            plural: format!("{label}s"),
+            path: format!("/{path}"),
+            ..resource()
+        },
+        count: count.to_owned(),
+        new: format!("/{path}/new"),
+        is_live,
+    };
+    Home {
+        description: Some("Users, and a small shop.".to_owned()),
+        is_away: false,
+        cards: cards.map(card).into(),
+        others: vec![link("/items", "/items"), link("/samples", "/samples"), link("/hello", "/hello")],
+        tries: vec![
+            attempt(
+                "Ask GraphQL",
+                "curl localhost:8080/graphql -d '{\"query\":\"{ getAllUsers { name } }\"}'",
+            ),
+            attempt("Ask REST", "curl -s localhost:8080/users/1 -H 'Accept: application/json'"),
+            attempt("Send a form", "curl -i localhost:8080/users -d name=Ada -d email=ada@example.com"),
+        ],
+    }
+}
+
+fn plain() -> Plain {
+    let values = ["milk", "bread", "a longer value,\nof two lines"].iter().zip(0..);
+    Plain {
+        heading: "Samples".to_owned(),
+        caption: "0 to 2 of 3 values".to_owned(),
+        values: values.map(|(text, index)| Indexed { index, text: (*text).to_owned() }).collect(),
+        pager: Pager { next: Some("/samples?page=2".to_owned()), previous: None, text: "Page 1".to_owned() },
+        empty: None,
+        form: Form {
+            heading: "Add a value".to_owned(),
+            version: None,
+            complaints: Vec::new(),
+            submit: "Add".to_owned(),
+            controls: vec![control(ControlKind::Text, "value", "")],
+            ..form()
+        },
+    }
+}
+
+fn error() -> Failure {
+    Failure {
+        status: 404,
+        title: "Not found".to_owned(),
+        detail: "There is no order with the id 42.".to_owned(),
+        violations: vec!["page: must be a positive number".to_owned()],
+        advice: "Check the address.".to_owned(),
+        near: Some(link("/orders", "/orders")),
+        again: Some("/orders/42".to_owned()),
+        request_id: "5f0e432c3ec717-1a".to_owned(),
+    }
+}
+
+/// A page of every kind: what it is, its template, what that is given.
+pub fn all() -> Vec<(&'static str, &'static str, Value)> {
+    fn page(key: &'static str, head: Head, data: impl Serialize) -> Value {
+        let parts = [
+            ("site", Value::from(Serde(site()))),
+            ("head", Value::from(Serde(head))),
+            (key, Value::from(Serde(data))),
+        ];
+        Value::from_pairs(parts)
+    }
+    let bare = |title: &str| Head {
+        flash: None,
+        ways: None,
+        crumbs: Vec::new(),
+        section: String::new(),
+        ..head(title)
+    };
+    let flash = Some(Flash { text: "Order deleted.".to_owned(), link: None });
+    let calm = |title: &str| Head { flash: None, ..head(title) };
+    let nothing =
+        Home { description: None, is_away: false, cards: Vec::new(), others: Vec::new(), tries: Vec::new() };
+    let no_values = Plain {
+        empty: Some(Empty { text: "No values yet.".to_owned(), link: None, is_beyond: false }),
+        values: Vec::new(),
+        pager: Pager::default(),
+        ..plain()
+    };
+    let back = Some(link("Back to the last page", "/orders?page=2"));
+    let beyond = List {
+        empty: Some(Empty { text: "Page 9 is past the end.".to_owned(), link: back, is_beyond: true }),
+        table: Table { rows: Vec::new(), ..table() },
+        ..list()
+    };
+    let alone = Detail { fields: Vec::new(), related: Vec::new(), title: String::new(), ..detail() };
+    let no_effects = Delete { effects: Vec::new(), submit: "Delete order".to_owned(), ..delete() };
+    let unknown = Failure { violations: Vec::new(), near: None, again: None, ..error() };
+    vec![
+        ("home", "home.html", page("home", bare("Sample Resource API"), home())),
+        ("home-empty", "home.html", page("home", bare(""), nothing)),
+        ("list", "list.html", page("list", head("Orders"), list())),
+        ("list-empty", "list.html", page("list", Head { flash, ..head("Orders") }, bare_list())),
+        ("list-beyond", "list.html", page("list", calm("Orders"), beyond)),
+        ("detail", "detail.html", page("detail", calm("Analytical engine"), detail())),
+        ("detail-empty", "detail.html", page("detail", bare("1"), alone)),
+        ("form", "form.html", page("form", calm("Edit order"), form())),
+        ("form-empty", "form.html", page("form", bare("New order"), bare_form())),
+        ("conflict", "form.html", page("form", calm("Edit order"), conflict())),
+        ("delete", "delete.html", page("delete", calm("Delete order"), delete())),
+        ("delete-empty", "delete.html", page("delete", bare("Delete order"), no_effects)),
+        ("blocked", "delete.html", page("delete", calm("Delete order"), blocked())),
+        ("plain", "plain.html", page("plain", calm("Samples"), plain())),
+        ("plain-empty", "plain.html", page("plain", bare("Samples"), no_values)),
+        ("error", "error.html", page("error", calm("Not found"), error())),
+        ("error-empty", "error.html", page("error", bare("Not found"), unknown)),
+    ]
+}

@@ -1,0 +1,164 @@
+//! The text that a request body means: its content type says how it is spelled, never whether it is taken.
+
+use axum::body::{Body, Bytes};
+use encoding_rs::{Encoding, UTF_8};
+use futures_util::StreamExt;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, StatusCode};
+use serde_json::value::RawValue;
+
+use trefoil_http::errors::problem::Problem;
+
+/// The text in a body, whatever a plain client calls it.
+pub fn text(headers: &HeaderMap, body: &[u8]) -> Result<String, Problem> {
+    let essence = essence(headers);
+    if essence.starts_with("multipart/") {
+        return Err(unsupported("a multipart body cannot be read here; send the text itself"));
+    }
+    let text = decoded(headers, body)?;
+    if is_json(&essence) { json(text) } else { Ok(text) }
+}
+
+/// The characters of a body, whatever they mean.
+pub fn decoded(headers: &HeaderMap, body: &[u8]) -> Result<String, Problem> {
+    decode(media(headers).split(';').skip(1).map(str::trim).find_map(charset), body)
+}
+
+/// The content type as it was sent; empty where there is none.
+pub fn media(headers: &HeaderMap) -> &str {
+    headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+/// The content type without its parameters, in lower case.
+pub fn essence(headers: &HeaderMap) -> String {
+    media(headers).split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+fn charset(parameter: &str) -> Option<&str> {
+    let (name, value) = parameter.split_once('=')?;
+    name.trim().eq_ignore_ascii_case("charset").then_some(value.trim().trim_matches('"'))
+}
+
+/// A byte order mark is no part of the text.
+fn decode(charset: Option<&str>, body: &[u8]) -> Result<String, Problem> {
+    let label = charset.unwrap_or("utf-8");
+    let Some(named) = Encoding::for_label(label.as_bytes()) else {
+        return Err(unsupported(&format!("the charset {label:?} is not known here; send UTF-8")));
+    };
+    // Of the encodings that a mark can tell, only those of UTF-16 share a name.
+    let (encoding, body) = match Encoding::for_bom(body) {
+        Some((marked, mark)) if marked == named || (named != UTF_8 && marked != UTF_8 && is_wide(named)) => {
+            (marked, &body[mark..])
+        }
+        Some(_) | None => (named, body),
+    };
+    let is_ascii = ["us-ascii", "ascii"].iter().any(|name| label.eq_ignore_ascii_case(name));
+    match encoding.decode_without_bom_handling_and_without_replacement(body) {
+        Some(text) if !is_ascii || body.is_ascii() => Ok(text.into_owned()),
+        Some(_) | None => {
+            Err(Problem::bad_request("MALFORMED_BODY", format!("the body is not text in {label}")))
+        }
+    }
+}
+
+fn is_wide(encoding: &Encoding) -> bool {
+    encoding == encoding_rs::UTF_16LE || encoding == encoding_rs::UTF_16BE
+}
+
+fn is_json(essence: &str) -> bool {
+    ["application/json", "text/json"].contains(&essence) || essence.ends_with("+json")
+}
+
+/// A JSON string is its value, an object or array is no text, and anything else is text as it stands.
+fn json(text: String) -> Result<String, Problem> {
+    let Ok(value) = serde_json::from_str::<&RawValue>(&text) else { return Ok(text) };
+    match value.get().as_bytes().first() {
+        Some(b'"') => serde_json::from_str(value.get()).map_err(|error| {
+            Problem::bad_request(
+                "MALFORMED_BODY",
+                format!("the body is no JSON string that can be read: {error}"),
+            )
+        }),
+        Some(b'{' | b'[') => {
+            let detail = "a list takes texts: send a JSON string or plain text, not an object or array";
+            Err(Problem::bad_request("NOT_A_TEXT", detail))
+        }
+        Some(_) | None => Ok(text),
+    }
+}
+
+pub fn unsupported(detail: &str) -> Problem {
+    Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", detail)
+}
+
+/// The whole body, read in any case: a connection with unread bytes could not be used again.
+pub async fn taken(body: Body) -> Result<Bytes, Problem> {
+    let body = axum::body::to_bytes(body, usize::MAX).await;
+    // The foundation says it better when it is a limit that cut it off.
+    body.map_err(|_| Problem::bad_request("MALFORMED_BODY", "the body ended early"))
+}
+
+/// Reads what nobody asked for to its end: a connection with unread bytes could not be used again.
+pub async fn ignore(body: Body) {
+    let mut body = body.into_data_stream();
+    while let Some(Ok(_)) = body.next().await {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(media: &'static str, body: &[u8]) -> Result<String, u16> {
+        let headers = HeaderMap::from_iter([(CONTENT_TYPE, http::HeaderValue::from_static(media))]);
+        text(&headers, body).map_err(|problem| problem.status.as_u16())
+    }
+
+    #[test]
+    fn the_content_type_says_how_it_is_spelled() {
+        let taken: &[(&'static str, &[u8], &str)] = &[
+            ("", b"milk", "milk"),
+            ("text/plain", "Grüße".as_bytes(), "Grüße"),
+            ("application/x-www-form-urlencoded", b"a=b&c%20d", "a=b&c%20d"),
+            ("application/octet-stream", b"milk", "milk"),
+            ("nonsense", b"milk", "milk"),
+            ("text/plain; charset=iso-8859-1", b"Gr\xfc\xdfe", "Grüße"),
+            ("text/plain; Charset=\"ISO-8859-1\"", b"\xe9", "é"),
+            ("text/plain; charset=utf-16", b"\xff\xfem\0\xfc\0", "mü"),
+            ("text/plain; charset=utf-16", b"\xfe\xff\0m\0\xfc", "mü"),
+            ("text/plain; charset=utf-16be", b"\0m\0\xfc", "mü"),
+            ("text/plain; charset=utf-16le", b"m\0\xfc\0", "mü"),
+            ("text/plain; charset=shift_jis", b"\x93\xfa", "日"),
+            ("text/plain; charset=utf-8", b"\xef\xbb\xbfmilk", "milk"),
+            ("application/json", b"\"milk\"", "milk"),
+            ("application/json", b" \"gr\\u00fcn \\n\" ", "grün \n"),
+            ("application/json; charset=utf-16", b"\xff\xfe\"\0m\0\"\0", "m"),
+            ("application/vnd.x+json", b"\"milk\"", "milk"),
+            ("application/json", b"milk", "milk"),
+            ("application/json", b"42", "42"),
+            ("application/json", b"null", "null"),
+            ("application/json", b"{half", "{half"),
+            ("text/plain", b"\"milk\"", "\"milk\""),
+            ("text/plain", b"{}", "{}"),
+        ];
+        for (media, body, expected) in taken {
+            assert_eq!(read(media, body).as_deref(), Ok(*expected), "{media} {body:?}");
+        }
+        let deep = "[".repeat(100_000) + &"]".repeat(100_000);
+        let refused: &[(&'static str, &[u8], u16)] = &[
+            ("application/json", b"{\"a\": 1}", 400),
+            ("application/json", b" [] ", 400),
+            ("application/json", deep.as_bytes(), 400),
+            ("application/json", b"\"\\ud800\"", 400),
+            ("text/plain", b"\xff", 400),
+            ("text/plain; charset=utf-8", b"\xff\xfem\0", 400),
+            ("text/plain; charset=us-ascii", b"\xe9", 400),
+            ("text/plain; charset=utf-16le", b"m", 400),
+            ("text/plain; charset=klingon", b"milk", 415),
+            ("multipart/form-data; boundary=x", b"--x--", 415),
+            ("Multipart/Mixed", b"", 415),
+        ];
+        for (media, body, status) in refused {
+            assert_eq!(read(media, body), Err(*status), "{media}");
+        }
+    }
+}

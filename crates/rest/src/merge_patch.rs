@@ -1,0 +1,102 @@
+//! JSON Merge Patch (RFC 7396) where it reaches inside a field: embedded values and JSON.
+
+use trefoil_engine::{Row, Selection};
+use trefoil_model::values::json_text;
+use trefoil_model::{FieldId, Kind, RecordType, Scalar, Value};
+use trefoil_resources::parsed_body::Object;
+
+/// Whether any field is given an object that is to be merged with what is there.
+pub fn reaches_inside(record: &RecordType, object: &Object) -> bool {
+    object.iter().any(|(name, value)| matches!(value, Value::Object(_)) && open(record, name).is_some())
+}
+
+/// The field of this name that has an inside.
+fn open(record: &RecordType, name: &str) -> Option<FieldId> {
+    record.input_field(name).filter(|id| is_open(&record.field(*id).kind))
+}
+
+fn is_open(kind: &Kind) -> bool {
+    match kind {
+        Kind::Embedded(_) => true,
+        Kind::Scalar(scalar) => *scalar == Scalar::Json,
+        Kind::Id
+        | Kind::Enum(_)
+        | Kind::List(_)
+        | Kind::Reference { .. }
+        | Kind::Inverse { .. }
+        | Kind::Link { .. }
+        | Kind::Unstored => false,
+    }
+}
+
+/// The fields as they will be; `row` is the record as it is.
+pub fn merge(record: &RecordType, selection: &Selection, row: &dyn Row, object: Object) -> Object {
+    let merged = object.into_iter().map(|(name, value)| {
+        let at = open(record, &name)
+            .and_then(|id| Some((id, selection.columns.iter().position(|column| *column == id)?)));
+        let value = match at {
+            Some((id, at)) => patched(json_text::value_of(&record.field(id).kind, row.cell(at)), value),
+            None => value,
+        };
+        (name, value)
+    });
+    merged.collect()
+}
+
+/// A null takes a member away, an object goes into it, anything else takes its place.
+fn patched(target: Value, patch: Value) -> Value {
+    let Value::Object(changes) = patch else { return patch };
+    let mut members = match target {
+        Value::Object(members) => members,
+        Value::Null
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::List(_) => Vec::new(),
+    };
+    for (name, change) in changes {
+        let at = members.iter().position(|(known, _)| *known == name);
+        match (at, change.is_null()) {
+            (Some(at), true) => drop(members.remove(at)),
+            (None, true) => {}
+            (Some(at), false) => {
+                let old = std::mem::replace(&mut members[at].1, Value::Null);
+                members[at].1 = patched(old, change);
+            }
+            (None, false) => members.push((name, patched(Value::Null, change))),
+        }
+    }
+    Value::Object(members)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The examples of RFC 7396, appendix A.
+    #[test]
+    fn as_the_standard_shows_it() {
+        let table = [
+            (r#"{"a":"b"}"#, r#"{"a":"c"}"#, r#"{"a":"c"}"#),
+            (r#"{"a":"b"}"#, r#"{"b":"c"}"#, r#"{"a":"b","b":"c"}"#),
+            (r#"{"a":"b"}"#, r#"{"a":null}"#, r#"{}"#),
+            (r#"{"a":"b","b":"c"}"#, r#"{"a":null}"#, r#"{"b":"c"}"#),
+            (r#"{"a":["b"]}"#, r#"{"a":"c"}"#, r#"{"a":"c"}"#),
+            (r#"{"a":"c"}"#, r#"{"a":["b"]}"#, r#"{"a":["b"]}"#),
+            (r#"{"a":{"b":"c"}}"#, r#"{"a":{"b":"d","c":null}}"#, r#"{"a":{"b":"d"}}"#),
+            (r#"{"a":[{"b":"c"}]}"#, r#"{"a":[1]}"#, r#"{"a":[1]}"#),
+            (r#"["a","b"]"#, r#"["c","d"]"#, r#"["c","d"]"#),
+            (r#"{"a":"b"}"#, r#"["c"]"#, r#"["c"]"#),
+            (r#"{"a":"foo"}"#, "null", "null"),
+            (r#"{"a":"foo"}"#, r#""bar""#, r#""bar""#),
+            (r#"{"e":null}"#, r#"{"a":1}"#, r#"{"e":null,"a":1}"#),
+            (r#"[1,2]"#, r#"{"a":"b","c":null}"#, r#"{"a":"b"}"#),
+            (r#"{}"#, r#"{"a":{"bb":{"ccc":null}}}"#, r#"{"a":{"bb":{}}}"#),
+        ];
+        let value = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+        for (target, patch, expected) in table {
+            assert_eq!(patched(value(target), value(patch)), value(expected), "{target} {patch}");
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! The parameters of the document: ids in paths, headers of conditions and retries, everything behind the `?` of a list.
+
+use serde_json::{Map, Value as Json, json};
+
+use crate::openapi::patterns::{ID, KEY, NO_COMMA, NO_NUL};
+use crate::openapi::values::{Side, of_field, of_kind};
+use trefoil_engine::PlanLimits;
+use trefoil_http::negotiation::format::FORMATS;
+use trefoil_model::{Field, Kind, Model, RecordType, Scalar};
+use trefoil_resources::list_query::{LIST_WORDS, operators};
+
+/// What any reading can be held to.
+pub const CONDITIONS: [&str; 2] = ["If-Match", "If-None-Match"];
+
+pub fn reference(name: &str) -> Json {
+    json!({ "$ref": format!("#/components/parameters/{name}") })
+}
+
+pub fn id(name: &str) -> Json {
+    json!({
+        "name": name, "in": "path", "required": true, "description": "A 64-bit integer.",
+        "schema": { "type": "string", "pattern": ID }, "example": "1",
+    })
+}
+
+pub fn index() -> Json {
+    json!({
+        "name": "index", "in": "path", "required": true, "description": "Counts from 0.",
+        "schema": { "type": "integer", "minimum": 0 }, "example": 0,
+    })
+}
+
+/// What operations of all kinds refer to.
+pub fn shared() -> Map<String, Json> {
+    let header = |name: &str, description: &str, schema: Json| {
+        let parameter = json!({ "name": name, "in": "header", "description": description, "schema": schema });
+        (name.to_owned(), parameter)
+    };
+    let text = || json!({ "type": "string" });
+    Map::from_iter([
+        header("If-Match", "The `ETag` that is meant; 412 when it is another by now.", text()),
+        header(
+            "If-None-Match",
+            "The `ETag` that is already known: 304 while nothing has changed, and 412 to a write.",
+            text(),
+        ),
+        header(
+            "Idempotency-Key",
+            "Makes the write safe to send again: the first answer is kept for 24 hours and given again.",
+            json!({ "type": "string", "pattern": KEY }),
+        ),
+        header(
+            "Last-Event-ID",
+            "Of a live stream: the last id that was seen; what was missed since comes first.",
+            text(),
+        ),
+        (
+            "snapshot".to_owned(),
+            json!({
+                "name": "snapshot", "in": "query", "schema": { "type": "boolean" },
+                "description": "Of a live stream, and of nothing else: begin with the list itself.",
+            }),
+        ),
+    ])
+}
+
+/// What the lists of one type take, as components: `Product.price.gte`.
+pub fn of_type(record: &RecordType, limits: &PlanLimits) -> Map<String, Json> {
+    let mut parameters = Map::new();
+    let mut add = |parameter: Json| {
+        let name = parameter["name"].as_str().unwrap_or_default();
+        parameters.insert(format!("{}.{name}", record.name), parameter);
+    };
+    words(record, limits).into_iter().for_each(&mut add);
+    for field in record.fields.iter().filter(|field| field.kind.is_comparable()) {
+        if !LIST_WORDS.contains(&field.input_name.as_str()) {
+            add(condition(field, None));
+        }
+        operators(&field.kind).for_each(|op| add(condition(field, Some(op))));
+    }
+    parameters
+}
+
+/// References to all that a list takes.
+pub fn of_list(record: &RecordType, limits: &PlanLimits) -> Vec<Json> {
+    of_type(record, limits).keys().map(|name| reference(name)).collect()
+}
+
+pub fn fields(record: &RecordType) -> Json {
+    reference(&format!("{}.fields", record.name))
+}
+
+fn words(record: &RecordType, limits: &PlanLimits) -> [Json; 8] {
+    let stored = record.fields.iter().filter(|field| field.is_stored());
+    let names: Vec<&str> = stored.map(|field| field.input_name.as_str()).chain(["*"]).collect();
+    let sorted = record.fields.iter().filter(|field| field.kind.is_comparable());
+    let orders: Vec<String> =
+        sorted.flat_map(|field| [field.input_name.clone(), format!("-{}", field.input_name)]).collect();
+    let query = |name: &str, description: &str, schema: Json| json!({ "name": name, "in": "query", "description": description, "schema": schema });
+    let list = |name: &str, description: &str, values: Json| {
+        let items = json!({ "type": "string", "enum": values });
+        let mut parameter = query(name, description, json!({ "type": "array", "items": items }));
+        (parameter["style"], parameter["explode"]) = ("form".into(), false.into());
+        parameter
+    };
+    let size = format!("So many records; {} unless said.", limits.page_size);
+    [
+        list("fields", "Only these fields, as objects; `*` for all.", json!(names)),
+        query("q", "Some text of the record contains this, in upper or lower case.", text()),
+        list("sort", "In this order; `-` for the other direction. Nulls last, ties by id.", json!(orders)),
+        query(
+            "page",
+            "Pages count from 1. Not together with `after`.",
+            json!({ "type": "integer", "format": "int64", "minimum": 1, "maximum": i64::MAX }),
+        ),
+        query("size", &size, json!({ "type": "integer", "minimum": 1, "maximum": limits.max_page_size })),
+        query("after", "What comes after a cursor, which the `next` link has.", text()),
+        query(
+            "count",
+            "Tell all that match in `X-Total-Count`.",
+            json!({ "type": "boolean", "default": false }),
+        ),
+        query(
+            "format",
+            "In this form, whatever `Accept` says: records as a table, one a line, or as an array.",
+            json!({ "type": "string", "enum": FORMATS.map(|(name, _)| name) }),
+        ),
+    ]
+}
+
+fn text() -> Json {
+    json!({ "type": "string", "pattern": NO_NUL })
+}
+
+fn condition(field: &Field, op: Option<&str>) -> Json {
+    let name = match op {
+        Some(op) => format!("{}.{op}", field.input_name),
+        None => field.input_name.clone(),
+    };
+    let meaning = match op {
+        None | Some("eq") => "equals this",
+        Some("ne") => "is something else",
+        Some("lt") => "is less than this",
+        Some("lte") => "is at most this",
+        Some("gt") => "is more than this",
+        Some("gte") => "is at least this",
+        Some("contains") => "contains this, case as written",
+        Some("null") => "has no value, or has one",
+        Some(_) => "is one of these",
+    };
+    let description = format!("`{}` {meaning}.", field.input_name);
+    let schema = match op {
+        // A part of an address need not be one.
+        Some("contains") => text(),
+        Some("null") => json!({ "type": "boolean" }),
+        Some(_) | None => of_field(field, Side::Asked),
+    };
+    if op != Some("in") {
+        return json!({ "name": name, "in": "query", "description": description, "schema": schema });
+    }
+    let items = match field.kind {
+        // A comma ends an element.
+        Kind::Scalar(Scalar::String | Scalar::Id) => json!({ "type": "string", "pattern": NO_COMMA }),
+        Kind::Scalar(Scalar::Url) => json!({ "type": "string", "format": "uri", "pattern": NO_COMMA }),
+        Kind::Id
+        | Kind::Scalar(_)
+        | Kind::Enum(_)
+        | Kind::Embedded(_)
+        | Kind::List(_)
+        | Kind::Reference { .. }
+        | Kind::Inverse { .. }
+        | Kind::Link { .. }
+        | Kind::Unstored => of_kind(&field.kind, Side::Asked),
+    };
+    json!({
+        "name": name, "in": "query", "description": description, "style": "form", "explode": false,
+        "schema": { "type": "array", "items": items },
+    })
+}
+
+/// Everything that is referred to.
+pub fn all(model: &Model, limits: &PlanLimits) -> Map<String, Json> {
+    let mut parameters = shared();
+    for record in &model.records {
+        parameters.extend(of_type(record, limits));
+    }
+    parameters
+}

@@ -1,0 +1,207 @@
+//! The answers of the document that many operations share: refusals in each voice, and the headers that answers carry.
+
+use serde_json::{Map, Value as Json, json};
+
+use crate::openapi::schemas::PROBLEM;
+use crate::openapi::values;
+
+/// How refusals are said at an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Voice {
+    /// As `Accept` asks.
+    Negotiated,
+    /// The same, of a plain list.
+    List,
+    /// Text, whatever `Accept` says.
+    Text,
+}
+
+/// The refusals: status, name, what it means.
+const REFUSALS: [(u16, &str, &str); 14] = [
+    (400, "Invalid", "Malformed or invalid; every mistake is told."),
+    (403, "CrossSite", "A page of another site made a browser send this write."),
+    (404, "NotFound", "There is no such record, index or address."),
+    (406, "NotAcceptable", "`Accept` allows none of what there is here."),
+    (408, "TooSlow", "The request took too long to come."),
+    (
+        409,
+        "Conflict",
+        "Taken, still needed by others, or the first request with this `Idempotency-Key` still runs.",
+    ),
+    (412, "Stale", "`If-Match`, or `If-None-Match` of a write, does not hold; nothing changed."),
+    (413, "TooLarge", "The body is over the limit."),
+    (
+        415,
+        "Unreadable",
+        "The content type cannot be read here; `Accept-Post` or `Accept-Patch` names what can.",
+    ),
+    (422, "KeyReused", "The `Idempotency-Key` was used for another request."),
+    (429, "TooMany", "Too many requests, where a rate limit is set."),
+    (431, "HeadTooLarge", "The head of the request is over the limit."),
+    (500, "Unexpected", "A fault of the server; the request id leads to its log."),
+    (503, "Unavailable", "The store cannot be reached, or the server is stopping."),
+];
+
+/// What any request can meet.
+const ALWAYS: [u16; 6] = [408, 413, 429, 431, 500, 503];
+
+/// What a write can meet besides …
+const WRITES: [u16; 4] = [403, 409, 412, 422];
+/// … and one that has a body.
+const UNREADABLE: u16 = 415;
+
+pub fn all() -> Map<String, Json> {
+    let mut responses = Map::new();
+    for (status, name, description) in REFUSALS {
+        for voice in [Voice::Negotiated, Voice::List, Voice::Text] {
+            responses.insert(key(name, voice), refusal(status, description, voice));
+        }
+    }
+    responses.insert(
+        "NotModified".to_owned(),
+        json!({ "description": "What is known is current.", "headers": headers(&["ETag!", "Link"]) }),
+    );
+    responses
+}
+
+fn key(name: &str, voice: Voice) -> String {
+    match voice {
+        Voice::Negotiated => name.to_owned(),
+        Voice::List => format!("{name}.List"),
+        Voice::Text => format!("{name}.Text"),
+    }
+}
+
+fn refusal(status: u16, description: &str, voice: Voice) -> Json {
+    let mut names = match (status, voice) {
+        (409, _) => vec!["Retry-After"],
+        (415, Voice::Negotiated | Voice::List) => vec!["Accept-Post", "Accept-Patch", "Accept-Encoding"],
+        (415, Voice::Text) => vec!["Accept-Encoding"],
+        (429 | 503, _) => vec!["Retry-After!"],
+        (_, _) => Vec::new(),
+    };
+    // A plain list tells its version with whatever it answers.
+    if voice != Voice::Negotiated && [400, 404, 406, 409, 412, 415, 422].contains(&status) {
+        names.push("ETag");
+    }
+    let text = json!({ "schema": { "type": "string" } });
+    let content = match voice {
+        Voice::Negotiated | Voice::List => json!({
+            "application/problem+json": { "schema": values::reference(PROBLEM) },
+            "text/plain": text,
+            "text/html": text,
+        }),
+        Voice::Text => json!({ "text/plain": text }),
+    };
+    json!({ "description": description, "headers": headers(&names), "content": content })
+}
+
+/// References to headers; one with `!` behind its name is always there. Every answer has some more.
+pub fn headers(names: &[&str]) -> Json {
+    let mut headers = Map::new();
+    for name in names.iter().chain(&["X-Request-Id!", "RateLimit", "RateLimit-Policy"]) {
+        let component = name.replace('!', ".Always");
+        let reference = json!({ "$ref": format!("#/components/headers/{component}") });
+        headers.insert(name.trim_end_matches('!').to_owned(), reference);
+    }
+    Json::Object(headers)
+}
+
+pub fn all_headers() -> Map<String, Json> {
+    let text = || json!({ "type": "string" });
+    let whole = || json!({ "type": "integer", "minimum": 0 });
+    let table = [
+        ("ETag", "Changes whenever the content does; for `If-Match` and `If-None-Match`.", text()),
+        (
+            "Location",
+            "Where the record is, or where to go on.",
+            json!({ "type": "string", "format": "uri-reference" }),
+        ),
+        (
+            "Link",
+            "Where the `first`, `prev`, `next` and `last` part of the list is, as far as it is known.",
+            text(),
+        ),
+        ("X-Total-Count", "How many match, where `count=true` asks.", whole()),
+        ("Retry-After", "Try again after so many seconds.", json!({ "type": "integer", "minimum": 1 })),
+        (
+            "Idempotency-Replayed",
+            "This answer was kept under the `Idempotency-Key`.",
+            json!({ "type": "string", "const": "true" }),
+        ),
+        ("X-Request-Id", "Names the request in the server's log.", text()),
+        ("RateLimit", "What is left, where a rate limit is set.", text()),
+        ("RateLimit-Policy", "The rate limit, where one is set.", text()),
+        ("Accept-Post", "The content types that POST and PUT take here.", text()),
+        ("Accept-Patch", "The content types that PATCH takes here.", text()),
+        ("Accept-Encoding", "The encodings that a body may have.", text()),
+        ("Content-Disposition", "What to call the file, where `format` asks for one.", text()),
+        ("Allow", "The methods of this address.", text()),
+    ];
+    let mut headers = Map::new();
+    for (name, description, schema) in table {
+        let header = json!({ "description": description, "schema": schema });
+        let mut always = header.clone();
+        always["required"] = true.into();
+        headers.insert(name.to_owned(), header);
+        if ["ETag", "Location", "Retry-After", "X-Request-Id", "Allow"].contains(&name) {
+            headers.insert(format!("{name}.Always"), always);
+        }
+    }
+    headers
+}
+
+/// The answers of one operation.
+pub struct Responses {
+    voice: Voice,
+    found: Map<String, Json>,
+}
+
+impl Responses {
+    pub fn new(voice: Voice) -> Responses {
+        Responses { voice, found: Map::new() }
+    }
+
+    pub fn add(mut self, status: u16, response: Json) -> Responses {
+        self.found.insert(status.to_string(), response);
+        self
+    }
+
+    /// Success and nothing to say.
+    pub fn plain(self, status: u16, description: &str, names: &[&str]) -> Responses {
+        self.add(status, json!({ "description": description, "headers": headers(names) }))
+    }
+
+    fn not_modified(self) -> Responses {
+        self.add(304, json!({ "$ref": "#/components/responses/NotModified" }))
+    }
+
+    pub fn refused(mut self, statuses: &[u16]) -> Responses {
+        for (status, name, _) in REFUSALS.iter().filter(|(status, ..)| statuses.contains(status)) {
+            let reference = format!("#/components/responses/{}", key(name, self.voice));
+            self.found.insert(status.to_string(), json!({ "$ref": reference }));
+        }
+        self
+    }
+
+    /// Of a reading: what can be held to a tag.
+    pub fn reads(self) -> Responses {
+        self.not_modified().refused(&[412])
+    }
+
+    pub fn writes(self) -> Responses {
+        self.refused(&WRITES)
+    }
+
+    /// A write with a body.
+    pub fn takes(self) -> Responses {
+        self.writes().refused(&[UNREADABLE])
+    }
+
+    /// With what any request can meet, in the order of statuses.
+    pub fn finish(self) -> Json {
+        let mut found: Vec<_> = self.refused(&ALWAYS).found.into_iter().collect();
+        found.sort_by(|(a, _), (b, _)| a.cmp(b));
+        Json::Object(found.into_iter().collect())
+    }
+}

@@ -1,0 +1,61 @@
+//! `/docs`: Swagger UI on `/openapi.json`; nothing of it comes from elsewhere.
+
+use std::sync::LazyLock;
+
+use axum::Router;
+use axum::extract::Path;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use http::header::{ACCEPT, CONTENT_TYPE, ETAG, VARY};
+use http::{HeaderMap, HeaderValue};
+use xxhash_rust::xxh3::xxh3_128;
+
+use trefoil_http::assets::{Asset, Assets, SCRIPT, STYLE, compressed_asset, plain_asset};
+use trefoil_http::errors::problem::Problem;
+use trefoil_http::etags;
+use trefoil_http::negotiation::format::{Chosen, FORM};
+
+static FILES: [Asset; 4] = [
+    compressed_asset!("{{swagger-js}}", "swagger-ui", "js", SCRIPT),
+    compressed_asset!("{{swagger-css}}", "swagger-ui", "css", STYLE),
+    plain_asset!("{{init-js}}", "docs-init", "js", SCRIPT),
+    plain_asset!("{{page-css}}", "docs-page", "css", STYLE),
+];
+
+static ASSETS: LazyLock<Assets> = LazyLock::new(|| Assets::new("/_/docs/", &FILES));
+
+/// The page with the addresses of its files filled in.
+static PAGE: LazyLock<String> = LazyLock::new(|| ASSETS.fill(include_str!("assets/docs.html")));
+
+static TAG: LazyLock<String> = LazyLock::new(|| format!("\"{:032x}\"", xxh3_128(PAGE.as_bytes())));
+
+pub fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
+    Router::new().route("/docs", get(page)).route("/_/docs/{name}", get(file))
+}
+
+async fn page(headers: HeaderMap) -> Result<Response, Problem> {
+    let wanted = FORM.wanted(&headers, Chosen::Nothing)?;
+    etags::allow(&headers, Some(&TAG))?;
+    let told = [
+        (CONTENT_TYPE, wanted.content_type()),
+        (VARY, ACCEPT.into()),
+        (ETAG, HeaderValue::from_static(&TAG)),
+    ];
+    Ok(etags::unless_known(&headers, (told, PAGE.as_str()).into_response()))
+}
+
+async fn file(Path(name): Path<String>, headers: HeaderMap) -> Result<Response, Problem> {
+    ASSETS.respond(&name, &headers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_placeholder_is_filled_and_nothing_comes_from_elsewhere() {
+        assert!(!PAGE.contains("{{"), "{}", *PAGE);
+        assert!(!PAGE.contains("://"), "{}", *PAGE);
+        assert_eq!(PAGE.matches("/_/docs/").count(), ASSETS.count());
+    }
+}

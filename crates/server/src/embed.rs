@@ -1,0 +1,98 @@
+//! The builder for programs that embed Trefoil: an application, settings, resolvers of their own, and a start.
+
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::signals::Signals;
+use crate::{Running, StartError, lifecycle};
+use trefoil_application::App;
+use trefoil_config::Config;
+use trefoil_engine::{Call, Registry, Resolved};
+use trefoil_model::error::Error;
+
+/// A server to be. [`serve`](Trefoil::serve) runs it until a signal; [`start`](Trefoil::start) hands it out running.
+pub struct Trefoil {
+    source: Source,
+    config: Option<Config>,
+    registry: Registry,
+}
+
+enum Source {
+    Sample,
+    Folder(PathBuf),
+    Loaded(Box<App>),
+}
+
+impl Trefoil {
+    /// The built-in sample.
+    pub fn sample() -> Trefoil {
+        Trefoil::of(Source::Sample)
+    }
+
+    /// An application folder.
+    pub fn folder(path: impl AsRef<Path>) -> Trefoil {
+        Trefoil::of(Source::Folder(path.as_ref().to_owned()))
+    }
+
+    /// An application that was read already.
+    pub fn app(app: App) -> Trefoil {
+        Trefoil::of(Source::Loaded(Box::new(app)))
+    }
+
+    fn of(source: Source) -> Trefoil {
+        Trefoil { source, config: None, registry: Registry::default() }
+    }
+
+    /// Settings; without this they come from the environment and the application's `trefoil.toml`.
+    pub fn config(mut self, config: Config) -> Trefoil {
+        self.config = Some(config);
+        self
+    }
+
+    /// Answers a field in Rust; `field` is written `Type.field`, for example `Query.search` or `User.initials`.
+    pub fn resolver<F, R>(mut self, field: &str, resolver: F) -> Trefoil
+    where
+        F: Fn(Call) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Resolved, Error>> + Send + 'static,
+    {
+        self.registry.register(field, Arc::new(move |call| Box::pin(resolver(call))));
+        self
+    }
+
+    /// Resolvers gathered elsewhere, in place of those registered so far.
+    pub fn registry(mut self, registry: Registry) -> Trefoil {
+        self.registry = registry;
+        self
+    }
+
+    /// Starts the server and returns once it listens.
+    pub async fn start(self) -> Result<Running, StartError> {
+        let app = match self.source {
+            Source::Sample => App::sample(),
+            Source::Folder(path) => App::load(&path).map_err(StartError::Application)?,
+            Source::Loaded(app) => *app,
+        };
+        let config = match self.config {
+            Some(config) => config,
+            None => {
+                let settled = app.settle(Vec::new());
+                settled.map_err(|lines| StartError::Settings(lines.join("\n")))?.config
+            }
+        };
+        lifecycle::start(app, config, self.registry).await
+    }
+
+    /// Starts the server and runs it until SIGINT or SIGTERM.
+    pub async fn serve(self) -> Result<(), StartError> {
+        // Heard from the beginning: whoever reads that the server listens may stop it the next moment.
+        let mut signals = Signals::hear()
+            .map_err(|error| StartError::Settings(format!("signals are not heard: {error}")))?;
+        let running = tokio::select! {
+            running = self.start() => running?,
+            never = signals.exit() => never,
+        };
+        running.until(signals).await;
+        Ok(())
+    }
+}

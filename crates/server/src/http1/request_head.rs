@@ -1,0 +1,262 @@
+//! Judges the head of a request by its bytes: whole or not yet, how its body is framed, or what is wrong with it.
+//!
+//! hyper reads the head again afterwards. It would let pass, or repair, what two servers in a row could read in two
+//! ways (both `Transfer-Encoding` and `Content-Length`, a doubled `Host`), and refuses the rest without a word; here
+//! everything doubtful is refused, by name.
+
+use std::mem::MaybeUninit;
+use std::net::Ipv6Addr;
+
+use http::StatusCode;
+use httparse::{Header, Request, Status};
+
+use trefoil_config::{Kind, Size};
+use trefoil_http::Problem;
+
+/// As many as hyper takes.
+const MOST_FIELDS: usize = 100;
+
+/// What the bytes so far are.
+#[derive(Debug)]
+pub enum Head {
+    Partial,
+    Whole { length: usize, body: Framing },
+    Refused(Box<Problem>),
+}
+
+/// How the end of the body is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    Length(u64),
+    Chunked,
+}
+
+/// Reads a head that may have `limit` bytes.
+pub fn read(bytes: &[u8], limit: usize) -> Head {
+    let mut fields = [const { MaybeUninit::uninit() }; MOST_FIELDS];
+    let mut request = Request::new(&mut []);
+    let verdict = match request.parse_with_uninit_headers(bytes, &mut fields) {
+        Ok(Status::Complete(length)) if length > limit => Err(too_large(limit)),
+        Ok(Status::Complete(length)) => judge(&request).map(|body| Head::Whole { length, body }),
+        Ok(Status::Partial) if bytes.len() >= limit => Err(too_large(limit)),
+        Ok(Status::Partial) => Ok(Head::Partial),
+        Err(error) => Err(unreadable(error)),
+    };
+    verdict.unwrap_or_else(|problem| Head::Refused(Box::new(problem.closing())))
+}
+
+fn too_large(limit: usize) -> Problem {
+    let detail =
+        format!("the request line and headers are larger than {} (limits.headers)", Size::show(&limit));
+    Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "HEADERS_TOO_LARGE", detail)
+}
+
+fn unreadable(error: httparse::Error) -> Problem {
+    let what = match error {
+        httparse::Error::TooManyHeaders => {
+            let detail = format!("more than {MOST_FIELDS} header fields");
+            return Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "HEADERS_TOO_LARGE", detail);
+        }
+        httparse::Error::Version => {
+            let detail = "only HTTP/1.1 and HTTP/1.0 are spoken here";
+            return Problem::new(StatusCode::HTTP_VERSION_NOT_SUPPORTED, "HTTP_VERSION", detail);
+        }
+        httparse::Error::HeaderName => "a header name is malformed (or a line is folded)",
+        httparse::Error::HeaderValue => "a header value holds a character that no header may have",
+        httparse::Error::NewLine => "a line ends in a lone carriage return",
+        httparse::Error::Token | httparse::Error::Status => "the request line is malformed",
+    };
+    malformed(what)
+}
+
+fn malformed(what: &str) -> Problem {
+    Problem::bad_request("MALFORMED_REQUEST", what)
+}
+
+fn judge(request: &Request<'_, '_>) -> Result<Framing, Problem> {
+    let modern = request.version == Some(1);
+    let host = single(request.headers, "host", "Host")?;
+    match host {
+        None if modern => return Err(malformed("the Host header is missing")),
+        Some(host) if !is_host(host) => return Err(malformed("the Host header names no host")),
+        Some(_) | None => (),
+    }
+    judge_target(request.method.unwrap_or(""), request.path.unwrap_or(""), host)?;
+    framing(request.headers, modern)
+}
+
+/// The one value of a field that may be given once.
+fn single<'b>(fields: &[Header<'b>], name: &str, shown: &str) -> Result<Option<&'b [u8]>, Problem> {
+    let mut values = fields.iter().filter(|field| field.name.eq_ignore_ascii_case(name));
+    let first = values.next().map(|field| field.value);
+    match values.next() {
+        Some(_) => Err(malformed(&format!("the {shown} header is given twice"))),
+        None => Ok(first),
+    }
+}
+
+fn framing(fields: &[Header<'_>], modern: bool) -> Result<Framing, Problem> {
+    let length = single(fields, "content-length", "Content-Length")?;
+    let coding = single(fields, "transfer-encoding", "Transfer-Encoding")?;
+    if length.is_some() || coding.is_some() {
+        single(fields, "content-type", "Content-Type")?;
+    }
+    match (length, coding) {
+        (None, None) => Ok(Framing::Length(0)),
+        (Some(_), Some(_)) => Err(malformed("both Content-Length and Transfer-Encoding are given")),
+        (None, Some(_)) if !modern => Err(malformed("HTTP/1.0 has no Transfer-Encoding")),
+        (None, Some(coding)) if coding.trim_ascii().eq_ignore_ascii_case(b"chunked") => Ok(Framing::Chunked),
+        (None, Some(_)) => Err(malformed("the only Transfer-Encoding read here is a single `chunked`")),
+        (Some(length), None) => match parse_length(length) {
+            Some(length) => Ok(Framing::Length(length)),
+            None => Err(malformed("Content-Length is no number of bytes")),
+        },
+    }
+}
+
+/// Digits alone: `+5`, `5, 5` and what does not fit are no lengths.
+fn parse_length(value: &[u8]) -> Option<u64> {
+    let digits = value.iter().all(u8::is_ascii_digit);
+    std::str::from_utf8(value).ok().filter(|_| digits)?.parse().ok()
+}
+
+fn judge_target(method: &str, target: &str, host: Option<&[u8]>) -> Result<(), Problem> {
+    // What `http::Uri` refuses, so that hyper never has to.
+    if target.bytes().any(|b| b"<>\\^`".contains(&b)) {
+        return Err(malformed("the request target holds a character that must be percent-encoded"));
+    }
+    if target.starts_with('/') || (target == "*" && method == "OPTIONS") {
+        return Ok(());
+    }
+    let scheme_end =
+        target.find("://").filter(|end| ["http", "https"].contains(&&*target[..*end].to_ascii_lowercase()));
+    let Some(end) = scheme_end else {
+        return Err(malformed("the request target is neither a path nor an http URL"));
+    };
+    let authority = target[end + 3..].split(['/', '?', '#']).next().unwrap_or("");
+    match host {
+        Some(host) if !host.eq_ignore_ascii_case(authority.as_bytes()) => {
+            Err(malformed("the request target and the Host header name different hosts"))
+        }
+        Some(_) => Ok(()),
+        None if is_host(authority.as_bytes()) => Ok(()),
+        None => Err(malformed("the request target names no host")),
+    }
+}
+
+/// `example.org`, `localhost:8080`, `[::1]:80`.
+fn is_host(host: &[u8]) -> bool {
+    let Ok(host) = std::str::from_utf8(host) else { return false };
+    let (name, port) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, port)) if address.parse::<Ipv6Addr>().is_ok() => ("", port),
+        Some(_) => return false,
+        None => host.split_at(host.find(':').unwrap_or(host.len())),
+    };
+    let bracketed = host.starts_with('[');
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=".contains(&b);
+    let is_name = bracketed || (!name.is_empty() && name.bytes().all(allowed));
+    is_name && (port.is_empty() || port.strip_prefix(':').is_some_and(is_port))
+}
+
+fn is_port(digits: &str) -> bool {
+    digits.is_empty() || (digits.bytes().all(|b| b.is_ascii_digit()) && digits.parse::<u16>().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(head: &str, expected: &str) {
+        let seen = match read(head.as_bytes(), 1000) {
+            Head::Partial => "partial".to_owned(),
+            Head::Whole { body: Framing::Length(length), .. } => format!("length {length}"),
+            Head::Whole { body: Framing::Chunked, .. } => "chunked".to_owned(),
+            Head::Refused(problem) => format!("{} {}", problem.status.as_u16(), problem.detail),
+        };
+        assert!(seen.starts_with(expected), "{head:?} is {seen:?}, not {expected:?}");
+    }
+
+    #[test]
+    fn framing_is_found_or_refused() {
+        let table = [
+            ("", "length 0"),
+            ("Content-Length: 5\r\n", "length 5"),
+            ("content-length: 18446744073709551615\r\n", "length 18446744073709551615"),
+            ("Transfer-Encoding: Chunked\r\n", "chunked"),
+            ("Transfer-Encoding: chunked, chunked\r\n", "400 the only Transfer-Encoding"),
+            ("Transfer-Encoding: gzip, chunked\r\n", "400 the only Transfer-Encoding"),
+            ("Transfer-Encoding: xchunked\r\n", "400 the only Transfer-Encoding"),
+            ("Transfer-Encoding: identity\r\n", "400 the only Transfer-Encoding"),
+            (
+                "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+                "400 the Transfer-Encoding header is given twice",
+            ),
+            ("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", "400 both"),
+            ("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "400 both"),
+            ("Content-Length: 5\r\nContent-Length: 5\r\n", "400 the Content-Length header is given twice"),
+            (
+                "Content-Length: 5\r\nContent-Type: text/plain\r\ncontent-type: text/html\r\n",
+                "400 the Content-Type header is given twice",
+            ),
+            ("Content-Length: 5, 5\r\n", "400 Content-Length is no number"),
+            ("Content-Length: +5\r\n", "400 Content-Length is no number"),
+            ("Content-Length: -1\r\n", "400 Content-Length is no number"),
+            ("Content-Length: 0x5\r\n", "400 Content-Length is no number"),
+            ("Content-Length:\r\n", "400 Content-Length is no number"),
+            ("Content-Length: 18446744073709551616\r\n", "400 Content-Length is no number"),
+            ("X : a\r\n", "400 a header name"),
+            ("X: a\r\n b\r\n", "400 a header name"),
+            ("X: a\0b\r\n", "400 a header value"),
+            (": a\r\n", "400 a header name"),
+        ];
+        for (fields, expected) in table {
+            check(&format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n"), expected);
+        }
+    }
+
+    #[test]
+    fn hosts_are_needed_once_and_must_be_hosts() {
+        let good = ["a", "a.example:80", "127.0.0.1", "[::1]", "[::1]:8080", "a:"];
+        let bad = ["", "a b", "a/b", "user@a", "a:b", "a:99999", "[::1", "[x]", "a:80:80", "ä"];
+        for host in good {
+            check(&format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"), "length 0");
+        }
+        for host in bad {
+            check(&format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"), "400 the Host header names no host");
+        }
+        check("GET / HTTP/1.1\r\n\r\n", "400 the Host header is missing");
+        check("GET / HTTP/1.0\r\n\r\n", "length 0");
+        check("GET / HTTP/1.1\r\nHost: a\r\nhost: a\r\n\r\n", "400 the Host header is given twice");
+    }
+
+    #[test]
+    fn targets_are_paths_or_our_own_urls() {
+        let table = [
+            ("GET /a?b=c HTTP/1.1", "length 0"),
+            ("OPTIONS * HTTP/1.1", "length 0"),
+            ("GET * HTTP/1.1", "400 the request target is neither"),
+            ("GET http://A/x HTTP/1.1", "length 0"),
+            ("GET HTTP://a HTTP/1.1", "length 0"),
+            ("GET http://b/x HTTP/1.1", "400 the request target and the Host"),
+            ("GET ftp://a/x HTTP/1.1", "400 the request target is neither"),
+            ("CONNECT a:80 HTTP/1.1", "400 the request target is neither"),
+            ("GET /a<b HTTP/1.1", "400 the request target holds"),
+            ("GET /a b HTTP/1.1", "505"),
+            ("GET / HTTP/2.0", "505"),
+            ("PRI * HTTP/2.0", "505"),
+            ("GET /", "400 the request line"),
+            ("G(T / HTTP/1.1", "400 the request line"),
+        ];
+        for (line, expected) in table {
+            check(&format!("{line}\r\nHost: a\r\n\r\n"), expected);
+        }
+    }
+
+    #[test]
+    fn sizes_are_counted() {
+        check("GET / HT", "partial");
+        check(&format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}", "x".repeat(1000)), "431");
+        check(&format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(1000)), "431");
+        check(&format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "a:\r\n".repeat(100)), "431 more than 100");
+    }
+}

@@ -1,0 +1,61 @@
+//! One server per data folder: a lock on `trefoil.lock` that the system itself releases when the process ends.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::Path;
+use std::time::Duration;
+
+use trefoil_model::error::{Error, Result};
+
+/// Held for as long as the server may touch the folder.
+#[derive(Debug)]
+pub struct DataLock {
+    _file: File,
+}
+
+impl DataLock {
+    /// Takes the folder for this process, or says that another has it.
+    pub fn take(folder: &Path) -> Result<DataLock> {
+        DataLock::try_take(folder)?.ok_or_else(|| Error::Unavailable {
+            reason: format!("another server or command is using the data folder {}", folder.display()),
+            retry_after: Duration::from_secs(5),
+        })
+    }
+
+    /// `None` where another process has it.
+    pub fn try_take(folder: &Path) -> Result<Option<DataLock>> {
+        let path = folder.join("trefoil.lock");
+        let unusable = |error: std::io::Error| Error::Unavailable {
+            reason: format!("the data folder cannot be used: {}: {error}", path.display()),
+            retry_after: Duration::from_secs(5),
+        };
+        let file =
+            OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(unusable)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(DataLock { _file: file })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(unusable(error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::DataLock;
+
+    #[test]
+    fn a_folder_has_one_owner_at_a_time() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let first = DataLock::take(folder.path()).expect("the folder is free");
+        let refused = DataLock::take(folder.path()).expect_err("refused").to_string();
+        assert!(refused.starts_with("another server or command is using"), "{refused}");
+        drop(first);
+        DataLock::take(folder.path()).expect("the folder is free");
+    }
+
+    #[test]
+    fn a_missing_folder_is_named() {
+        let refused =
+            DataLock::take(std::path::Path::new("/nowhere/at/all")).expect_err("refused").to_string();
+        assert!(refused.contains("/nowhere/at/all"), "{refused}");
+    }
+}

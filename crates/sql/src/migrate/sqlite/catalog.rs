@@ -1,0 +1,110 @@
+//! What SQLite says it has: tables, columns, indexes and triggers, ours and other programs'.
+
+use std::collections::HashMap;
+
+use rusqlite::Connection;
+
+use crate::migrate::ddl::{Definition, quoted, text};
+use crate::migrate::stored_model::StoredModel;
+
+/// A column as another program added it.
+pub struct Extra {
+    pub name: String,
+    pub definition: String,
+}
+
+/// Tables and views.
+pub fn relations(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let sql = "SELECT name FROM sqlite_master \
+               WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite!_%' ESCAPE '!'";
+    connection.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
+}
+
+/// All columns of a table.
+pub fn columns(connection: &Connection, table: &str) -> rusqlite::Result<Vec<Extra>> {
+    let mut statement =
+        connection.prepare("SELECT name, type, \"notnull\", dflt_value FROM pragma_table_info(?1)")?;
+    let found = statement.query_map([table], |row| {
+        let (name, kind): (String, String) = (row.get(0)?, row.get(1)?);
+        let required = if row.get(2)? { " NOT NULL" } else { "" };
+        let default: Option<String> = row.get(3)?;
+        let default = default.map(|value| format!(" DEFAULT ({value})")).unwrap_or_default();
+        Ok(Extra { definition: format!("{} {kind}{required}{default}", quoted(&name)), name })
+    })?;
+    found.collect()
+}
+
+/// The text of what other programs have put on a table and would go with it.
+pub fn foreign_parts(
+    connection: &Connection,
+    table: &str,
+    ours: &[&str],
+) -> rusqlite::Result<Vec<Definition>> {
+    let sql = "SELECT name, sql FROM sqlite_master WHERE tbl_name = ?1 COLLATE NOCASE AND sql IS NOT NULL \
+               AND type IN ('index', 'trigger') ORDER BY rowid";
+    let mut statement = connection.prepare(sql)?;
+    let found = statement.query_map([table], |row| Ok(Definition { name: row.get(0)?, sql: row.get(1)? }))?;
+    let found: Vec<Definition> = found.collect::<rusqlite::Result<_>>()?;
+    Ok(found.into_iter().filter(|part| !ours.contains(&part.name.as_str())).collect())
+}
+
+/// Takes our triggers off the tables of a shape.
+pub fn drop_triggers(connection: &Connection, model: &StoredModel) -> rusqlite::Result<()> {
+    sync_triggers(connection, model, &[])
+}
+
+pub fn sync_triggers(
+    connection: &Connection,
+    model: &StoredModel,
+    wanted: &[Definition],
+) -> rusqlite::Result<()> {
+    let tables: Vec<String> = model.table_names().map(text).collect();
+    let found = definitions(
+        connection,
+        &format!(
+            "type = 'trigger' AND name LIKE 'trefoil!_%' ESCAPE '!' AND tbl_name COLLATE NOCASE IN ({})",
+            tables.join(", ")
+        ),
+    )?;
+    let outdated: Vec<&str> = found.keys().map(String::as_str).collect();
+    sync(connection, "TRIGGER", &found, &outdated, wanted)
+}
+
+pub fn sync_indexes(connection: &Connection, old: &[&str], wanted: &[Definition]) -> rusqlite::Result<()> {
+    sync(connection, "INDEX", &definitions(connection, "type = 'index' AND sql IS NOT NULL")?, old, wanted)
+}
+
+/// Keeps what is there word for word, drops what is `outdated` and makes the rest.
+fn sync(
+    connection: &Connection,
+    kind: &str,
+    found: &HashMap<String, String>,
+    outdated: &[&str],
+    wanted: &[Definition],
+) -> rusqlite::Result<()> {
+    let is_kept = |name: &str| wanted.iter().any(|one| one.name == name && found.get(name) == Some(&one.sql));
+    let replaced = wanted.iter().map(|one| one.name.as_str()).filter(|name| found.contains_key(*name));
+    let mut gone: Vec<&str> =
+        outdated.iter().copied().chain(replaced).filter(|name| !is_kept(name)).collect();
+    gone.sort_unstable();
+    gone.dedup();
+    for name in gone {
+        connection.execute_batch(&format!("DROP {kind} IF EXISTS {}", quoted(name)))?;
+    }
+    for one in wanted.iter().filter(|one| !is_kept(&one.name)) {
+        connection.execute_batch(&one.sql)?;
+    }
+    Ok(())
+}
+
+fn definitions(connection: &Connection, condition: &str) -> rusqlite::Result<HashMap<String, String>> {
+    let mut statement =
+        connection.prepare(&format!("SELECT name, sql FROM sqlite_master WHERE {condition}"))?;
+    statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+}
+
+/// How many rows of a table refer to nothing.
+pub fn dangling(connection: &Connection, table: &str) -> rusqlite::Result<i64> {
+    let sql = format!("SELECT count(*) FROM pragma_foreign_key_check({})", text(table));
+    connection.query_row(&sql, [], |row| row.get(0))
+}

@@ -1,0 +1,99 @@
+//! SQLite's result codes and what each means: one plan failed, or the store cannot do anything now.
+
+use std::time::Duration;
+
+use rusqlite::ffi;
+
+use trefoil_model::error::{Error, chain};
+
+/// Why a plan was not carried out.
+#[derive(Debug)]
+pub enum Fault {
+    /// This plan alone; its statement is undone, the transaction stands.
+    Plan(Error),
+    /// The store itself; the transaction may already be gone.
+    Store(rusqlite::Error),
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Fault::Plan(error)
+    }
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        match primary(&error) {
+            ffi::SQLITE_FULL
+            | ffi::SQLITE_IOERR
+            | ffi::SQLITE_BUSY
+            | ffi::SQLITE_LOCKED
+            | ffi::SQLITE_READONLY
+            | ffi::SQLITE_CANTOPEN
+            | ffi::SQLITE_NOMEM
+            | ffi::SQLITE_PERM
+            | ffi::SQLITE_AUTH
+            | ffi::SQLITE_PROTOCOL
+            | ffi::SQLITE_CORRUPT
+            | ffi::SQLITE_NOTADB
+            | ffi::SQLITE_INTERRUPT => Fault::Store(error),
+            _ => Fault::Plan(Error::internal(error)),
+        }
+    }
+}
+
+/// The code without its details; 0 for faults that SQLite had no part in.
+fn primary(error: &rusqlite::Error) -> i32 {
+    extended(error) & 0xff
+}
+
+pub fn extended(error: &rusqlite::Error) -> i32 {
+    error.sqlite_error().map_or(0, |error| error.extended_code)
+}
+
+/// What a caller is told when another program's lock lasts for too long.
+pub fn locked() -> Error {
+    let reason = "the database is locked by another program".to_owned();
+    Error::Unavailable { reason, retry_after: Duration::from_secs(1) }
+}
+
+/// What a caller is told when the store itself failed.
+pub fn to_error(error: &rusqlite::Error) -> Error {
+    let (reason, seconds) = match primary(error) {
+        ffi::SQLITE_INTERRUPT => return Error::Cancelled,
+        // The index of the journal needs room too, however little is written.
+        ffi::SQLITE_IOERR if extended(error) == ffi::SQLITE_IOERR_SHMSIZE => ("the disk is full", 5),
+        ffi::SQLITE_FULL => ("the disk is full", 5),
+        ffi::SQLITE_IOERR => ("the disk reports an error", 5),
+        ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED | ffi::SQLITE_PROTOCOL => return locked(),
+        ffi::SQLITE_READONLY | ffi::SQLITE_PERM | ffi::SQLITE_AUTH => ("the database cannot be written", 5),
+        ffi::SQLITE_CANTOPEN => ("the database cannot be opened", 5),
+        ffi::SQLITE_NOMEM => ("the server is out of memory", 5),
+        _ => return Error::internal(chain(error)),
+    };
+    Error::Unavailable { reason: reason.to_owned(), retry_after: Duration::from_secs(seconds) }
+}
+
+/// Whether another connection or program holds a lock that it would have to be waited for.
+pub fn is_locked(error: &rusqlite::Error) -> bool {
+    primary(error) == ffi::SQLITE_BUSY
+}
+
+/// Whether the connection may be the cause, so that a new one is worth a try.
+pub fn wants_new_connection(error: &rusqlite::Error) -> bool {
+    matches!(
+        primary(error),
+        ffi::SQLITE_IOERR
+            | ffi::SQLITE_CANTOPEN
+            | ffi::SQLITE_CORRUPT
+            | ffi::SQLITE_NOTADB
+            | ffi::SQLITE_READONLY
+            | ffi::SQLITE_PROTOCOL
+            | ffi::SQLITE_NOMEM
+    )
+}
+
+/// Whether others, who read other pages, may fare better. A lock, for one, would make each of them wait in turn.
+pub fn is_of_one_page(error: &rusqlite::Error) -> bool {
+    matches!(primary(error), ffi::SQLITE_CORRUPT | ffi::SQLITE_IOERR)
+}

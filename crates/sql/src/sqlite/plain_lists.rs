@@ -1,0 +1,339 @@
+//! The plain lists: where the value at an index is, found in a few steps however long the list.
+//!
+//! A value has a position that is never given twice; its index is how many values lie before it. Above the positions
+//! stand counts: how many values are in each block of 64 positions, of 64 blocks, and of 64 of those. So an index is
+//! found by adding up at most 64 counts a level, and a write changes one count a level. Triggers keep the counts and
+//! the version, so that a value written by another program is in its place like any other.
+
+use rusqlite::Connection;
+
+use crate::sqlite::session::{Session, bind, cell};
+use crate::statements::select::Parameter;
+use trefoil_engine::plain_list::{Expected, Versions};
+use trefoil_engine::{ListAct, OnList, Outcome, Place, Row};
+use trefoil_model::Cell;
+use trefoil_model::error::{Error, Result};
+
+/// How many positions make a block, and how many blocks make one of the next level.
+const FAN_OUT: i64 = 64;
+/// The level at which all blocks are looked through: each stands for 64 × 64 × 64 positions.
+const TOP: i64 = 3;
+
+/// A version begins at the time of its list, so that a store made anew never gives a tag that an older one gave.
+const TABLES: &str = r#"
+CREATE TABLE IF NOT EXISTS "trefoil_lists" (
+  "id" INTEGER PRIMARY KEY,
+  "name" TEXT NOT NULL UNIQUE,
+  "version" INTEGER NOT NULL DEFAULT (CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) * 1000),
+  "length" INTEGER NOT NULL DEFAULT 0,
+  "next" INTEGER NOT NULL DEFAULT 0
+);
+CREATE TABLE IF NOT EXISTS "trefoil_list_values" (
+  "list" INTEGER NOT NULL REFERENCES "trefoil_lists"("id"),
+  "position" INTEGER NOT NULL CHECK (abs("position") < 1 << 60),
+  "value" TEXT NOT NULL,
+  PRIMARY KEY ("list", "position")
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS "trefoil_list_counts" (
+  "list" INTEGER NOT NULL,
+  "level" INTEGER NOT NULL,
+  "block" INTEGER NOT NULL,
+  "count" INTEGER NOT NULL,
+  PRIMARY KEY ("list", "level", "block")
+) WITHOUT ROWID;
+"#;
+
+/// What keeps counts and versions.
+const TRIGGERS: &str = r#"
+CREATE TRIGGER IF NOT EXISTS "trefoil_list_place" BEFORE INSERT ON "trefoil_list_values"
+WHEN EXISTS (SELECT 1 FROM "trefoil_list_values" WHERE "list" = NEW."list" AND "position" = NEW."position")
+BEGIN SELECT RAISE(ABORT, 'this position of the list is taken'); END;
+CREATE TRIGGER IF NOT EXISTS "trefoil_list_moved" BEFORE UPDATE OF "list", "position" ON "trefoil_list_values"
+WHEN NEW."list" IS NOT OLD."list" OR NEW."position" IS NOT OLD."position"
+BEGIN SELECT RAISE(ABORT, 'a value of a list never changes its position'); END;
+CREATE TRIGGER IF NOT EXISTS "trefoil_list_added" AFTER INSERT ON "trefoil_list_values" BEGIN
+  INSERT INTO "trefoil_list_counts" ("list", "level", "block", "count") VALUES
+    (NEW."list", 1, NEW."position" >> 6, 1),
+    (NEW."list", 2, NEW."position" >> 12, 1),
+    (NEW."list", 3, NEW."position" >> 18, 1)
+    ON CONFLICT DO UPDATE SET "count" = "count" + 1;
+  UPDATE "trefoil_lists" SET "version" = "version" + 1, "length" = "length" + 1,
+    "next" = max("next", NEW."position" + 1) WHERE "id" = NEW."list";
+END;
+CREATE TRIGGER IF NOT EXISTS "trefoil_list_changed" AFTER UPDATE OF "value" ON "trefoil_list_values" BEGIN
+  UPDATE "trefoil_lists" SET "version" = "version" + 1 WHERE "id" = NEW."list";
+END;
+CREATE TRIGGER IF NOT EXISTS "trefoil_list_removed" AFTER DELETE ON "trefoil_list_values" BEGIN
+  UPDATE "trefoil_list_counts" SET "count" = "count" - 1
+    WHERE "list" = OLD."list" AND "level" = 1 AND "block" = OLD."position" >> 6;
+  UPDATE "trefoil_list_counts" SET "count" = "count" - 1
+    WHERE "list" = OLD."list" AND "level" = 2 AND "block" = OLD."position" >> 12;
+  UPDATE "trefoil_list_counts" SET "count" = "count" - 1
+    WHERE "list" = OLD."list" AND "level" = 3 AND "block" = OLD."position" >> 18;
+  UPDATE "trefoil_lists" SET "version" = "version" + 1, "length" = "length" - 1 WHERE "id" = OLD."list";
+END;
+CREATE TRIGGER IF NOT EXISTS "trefoil_list_emptied" AFTER UPDATE OF "count" ON "trefoil_list_counts"
+WHEN NEW."count" = 0 BEGIN
+  DELETE FROM "trefoil_list_counts"
+    WHERE "list" = NEW."list" AND "level" = NEW."level" AND "block" = NEW."block";
+END;
+"#;
+
+/// The tables alone, for values that are copied together with their counts.
+pub fn make_tables(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(TABLES)
+}
+
+/// Makes the tables and the lists that are missing. What is there stays, whether it is still declared or not.
+pub fn prepare(connection: &Connection, names: &[String]) -> rusqlite::Result<()> {
+    make_tables(connection)?;
+    connection.execute_batch(TRIGGERS)?;
+    let sql = "INSERT INTO trefoil_lists (name) VALUES (?1) ON CONFLICT DO NOTHING";
+    names.iter().try_for_each(|name| connection.execute(sql, [name]).map(drop))
+}
+
+/// No list ever had a value.
+pub fn are_unused(connection: &Connection) -> rusqlite::Result<bool> {
+    let sql = "SELECT NOT EXISTS (SELECT 1 FROM trefoil_lists WHERE next <> 0 OR length <> 0)";
+    connection.query_row(sql, [], |row| row.get(0))
+}
+
+/// The outer failure is the store's, the inner one the plan's own.
+pub fn run(
+    session: Session<'_>,
+    asked: &OnList,
+    visit: &mut dyn FnMut(&dyn Row),
+) -> rusqlite::Result<Result<Outcome>> {
+    let Some(head) = head(session, &asked.list)? else {
+        return Ok(Err(absent(&asked.list)));
+    };
+    let list = List { session, name: &asked.list, head };
+    let outcome = match &asked.act {
+        ListAct::Look => Ok(None),
+        ListAct::Read { from, bytes } => Ok(list.read(*from, *bytes, visit)?),
+        ListAct::Slice { index, count } => Ok(list.slice(*index, *count, visit).map(|()| None)?),
+        ListAct::Append { value, expected } => list.append(value, expected)?.map(|()| None),
+        ListAct::Replace { index, value, expected } => list.replace(*index, value, expected)?.map(|()| None),
+        ListAct::Remove { index, expected } => list.remove(*index, expected, visit)?.map(|()| None),
+    };
+    match outcome {
+        Err(error) => Ok(Err(error)),
+        Ok(rest) if asked.act.writes() => {
+            Ok(Ok(self::head(session, &asked.list)?.unwrap_or(list.head).outcome(rest)))
+        }
+        Ok(rest) => Ok(Ok(list.head.outcome(rest))),
+    }
+}
+
+/// What is known of a list as a whole.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Head {
+    pub id: i64,
+    pub version: i64,
+    pub length: i64,
+    /// Greater than every position so far.
+    pub next: i64,
+}
+
+impl Head {
+    pub fn outcome(self, rest: Option<Place>) -> Outcome {
+        Outcome::Plain { version: self.version, length: self.length, rest }
+    }
+
+    pub fn is_expected(&self, expected: &Expected) -> Result<()> {
+        let found = self.version;
+        let (versions, fits) = match expected {
+            Some(Versions::Among(versions)) => (versions, versions.contains(&found)),
+            Some(Versions::Except(versions)) => (versions, !versions.contains(&found)),
+            None => return Ok(()),
+        };
+        if fits {
+            Ok(())
+        } else {
+            Err(Error::Stale { expected: versions.first().copied().unwrap_or(0), found })
+        }
+    }
+
+    /// Whether there is a value with so many before it.
+    pub fn has(&self, list: &str, index: i64) -> Result<()> {
+        if (0..self.length).contains(&index) { Ok(()) } else { Err(no_such(list, index)) }
+    }
+}
+
+pub(crate) fn absent(list: &str) -> Error {
+    Error::not_found(format!("the list /{list}"))
+}
+
+pub(crate) fn no_such(list: &str, index: i64) -> Error {
+    Error::not_found(format!("index {index} of /{list}"))
+}
+
+fn head(session: Session<'_>, name: &str) -> rusqlite::Result<Option<Head>> {
+    let mut statement =
+        session.prepare("SELECT id, version, length, next FROM trefoil_lists WHERE name = ?1")?;
+    let mut rows = statement.query([name])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    Ok(Some(Head { id: row.get(0)?, version: row.get(1)?, length: row.get(2)?, next: row.get(3)? }))
+}
+
+struct List<'s> {
+    session: Session<'s>,
+    name: &'s str,
+    head: Head,
+}
+
+impl List<'_> {
+    /// Hands out values until they weigh enough; says where to go on.
+    fn read(
+        &self,
+        from: Option<Place>,
+        bytes: usize,
+        visit: &mut dyn FnMut(&dyn Row),
+    ) -> rusqlite::Result<Option<Place>> {
+        let Place { after, until } = from.unwrap_or(Place { after: i64::MIN, until: self.head.next });
+        let sql = "SELECT value, position FROM trefoil_list_values \
+                   WHERE list = ?1 AND position > ?2 AND position < ?3 ORDER BY position";
+        let mut statement = self.session.prepare(sql)?;
+        bind(&mut statement, &[self.head.id, after, until].map(Parameter::integer))?;
+        let mut rows = statement.raw_query();
+        let mut weight = 0;
+        while let Some(row) = rows.next()? {
+            let value = cell(row, 0);
+            weight += weight_of(value);
+            visit(&Text(value));
+            if weight >= bytes {
+                return Ok(Some(Place { after: row.get(1)?, until }));
+            }
+        }
+        Ok(None)
+    }
+
+    fn slice(&self, index: i64, count: i64, visit: &mut dyn FnMut(&dyn Row)) -> rusqlite::Result<()> {
+        let Some(first) = self.position(index)? else { return Ok(()) };
+        let sql = "SELECT value FROM trefoil_list_values \
+                   WHERE list = ?1 AND position >= ?2 ORDER BY position LIMIT ?3";
+        let mut statement = self.session.prepare(sql)?;
+        bind(&mut statement, &[self.head.id, first, count].map(Parameter::integer))?;
+        let mut rows = statement.raw_query();
+        while let Some(row) = rows.next()? {
+            visit(&Text(cell(row, 0)));
+        }
+        Ok(())
+    }
+
+    fn append(&self, value: &str, expected: &Expected) -> rusqlite::Result<Result<()>> {
+        if let Err(stale) = self.head.is_expected(expected) {
+            return Ok(Err(stale));
+        }
+        let sql = "INSERT INTO trefoil_list_values (list, position, value) VALUES (?1, ?2, ?3)";
+        let bound = [
+            Parameter::integer(self.head.id),
+            Parameter::integer(self.head.next),
+            Parameter::Cell(Cell::Text(value)),
+        ];
+        self.session.execute(sql, &bound).map(|_| Ok(()))
+    }
+
+    fn replace(&self, index: i64, value: &str, expected: &Expected) -> rusqlite::Result<Result<()>> {
+        if let Err(stale) = self.head.is_expected(expected) {
+            return Ok(Err(stale));
+        }
+        let Some(position) = self.position(index)? else { return Ok(Err(no_such(self.name, index))) };
+        let sql = "UPDATE trefoil_list_values SET value = ?3 WHERE list = ?1 AND position = ?2";
+        let bound = [
+            Parameter::integer(self.head.id),
+            Parameter::integer(position),
+            Parameter::Cell(Cell::Text(value)),
+        ];
+        self.session.execute(sql, &bound).map(|_| Ok(()))
+    }
+
+    fn remove(
+        &self,
+        index: i64,
+        expected: &Expected,
+        visit: &mut dyn FnMut(&dyn Row),
+    ) -> rusqlite::Result<Result<()>> {
+        if let Err(stale) = self.head.is_expected(expected) {
+            return Ok(Err(stale));
+        }
+        let Some(position) = self.position(index)? else { return Ok(Err(no_such(self.name, index))) };
+        let sql = "DELETE FROM trefoil_list_values WHERE list = ?1 AND position = ?2 RETURNING value";
+        let mut statement = self.session.prepare(sql)?;
+        bind(&mut statement, &[self.head.id, position].map(Parameter::integer))?;
+        let mut rows = statement.raw_query();
+        while let Some(row) = rows.next()? {
+            visit(&Text(cell(row, 0)));
+        }
+        Ok(Ok(()))
+    }
+
+    /// The position of the value with so many before it.
+    fn position(&self, index: i64) -> rusqlite::Result<Option<i64>> {
+        if !(0..self.head.length).contains(&index) {
+            return Ok(None);
+        }
+        let mut found = Block { first: i64::MIN, last: i64::MAX, count: self.head.length, index };
+        for level in (1..=TOP).rev() {
+            let Some(below) = self.descend(level, &found)? else { return Ok(None) };
+            found = below;
+        }
+        let behind = found.count - 1 - found.index;
+        let (order, skip) = if behind < found.index { ("DESC", behind) } else { ("ASC", found.index) };
+        let sql = format!(
+            "SELECT position FROM trefoil_list_values \
+             WHERE list = ?1 AND position BETWEEN ?2 AND ?3 ORDER BY position {order} LIMIT 1 OFFSET ?4"
+        );
+        self.session.number(&sql, &[self.head.id, found.first, found.last, skip].map(Parameter::integer))
+    }
+
+    /// The block of this level that holds the value, looked for from the nearer end.
+    fn descend(&self, level: i64, within: &Block) -> rusqlite::Result<Option<Block>> {
+        let behind = within.count - 1 - within.index;
+        let (order, mut left) = if behind < within.index { ("DESC", behind) } else { ("ASC", within.index) };
+        let sql = format!(
+            "SELECT block, count FROM trefoil_list_counts \
+             WHERE list = ?1 AND level = ?2 AND block BETWEEN ?3 AND ?4 ORDER BY block {order}"
+        );
+        let mut statement = self.session.prepare(&sql)?;
+        bind(&mut statement, &[self.head.id, level, within.first, within.last].map(Parameter::integer))?;
+        let mut rows = statement.raw_query();
+        while let Some(row) = rows.next()? {
+            let (block, count): (i64, i64) = (row.get(0)?, row.get(1)?);
+            if left < count {
+                let index = if order == "DESC" { count - 1 - left } else { left };
+                let first = block * FAN_OUT;
+                return Ok(Some(Block { first, last: first + FAN_OUT - 1, count, index }));
+            }
+            left -= count;
+        }
+        Ok(None)
+    }
+}
+
+/// Some of a list: where it begins and ends one level below, how many values it has, which of them is looked for.
+struct Block {
+    first: i64,
+    last: i64,
+    count: i64,
+    index: i64,
+}
+
+/// With what it costs to write down around it.
+pub(crate) fn weight_of(value: Cell<'_>) -> usize {
+    match value {
+        Cell::Text(text) => text.len() + 4,
+        Cell::Null | Cell::Int(_) | Cell::Real(_) | Cell::Unreadable => 4,
+    }
+}
+
+/// A row of one cell.
+pub(crate) struct Text<'a>(pub Cell<'a>);
+
+impl Row for Text<'_> {
+    fn cell(&self, _column: usize) -> Cell<'_> {
+        self.0
+    }
+
+    fn each_child(&self, _child: usize, _visit: &mut dyn FnMut(&dyn Row)) {}
+}

@@ -1,0 +1,29 @@
+//! Where a whole store is, as commands name it.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use trefoil_config::PostgresUrl;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// The SQLite file in a data folder.
+    File(PathBuf),
+    Postgres(PostgresUrl),
+}
+
+/// As `--to` takes it, but for a password.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::File(path) => write!(f, "sqlite:{}", whole(path.parent().unwrap_or(path)).display()),
+            Place::Postgres(url) => url.fmt(f),
+        }
+    }
+}
+
+/// From the root on, so that it means the same from everywhere.
+fn whole(path: &Path) -> PathBuf {
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    std::fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
+}
