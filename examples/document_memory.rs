@@ -6,8 +6,8 @@
 use std::borrow::Cow;
 
 use trefoil::{Trefoil, Value};
-use trefoil_config::{Config, Database, Limits};
-use trefoil_graphql::{Asked, Manner, Reply, Served};
+use trefoil_config::{Config, DatabaseLocation, ServerLimits};
+use trefoil_graphql::{GraphqlReply, GraphqlRequest, GraphqlState, RequestContext};
 
 /// Kilobytes that this process holds in memory.
 fn resident() -> Result<usize, Box<dyn std::error::Error>> {
@@ -57,10 +57,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let plans: usize = std::env::args().nth(3).map_or(Ok(1), |text| text.parse())?;
     let (_, make) = KINDS.iter().find(|(name, _)| *name == wanted).ok_or("no such kind")?;
     let kept: usize = std::env::args().nth(4).map_or(Ok(8 << 30), |text| text.parse())?;
-    let limits = Limits { document_cache: kept, ..Limits::default() };
-    let config = Config { port: 0, database: Database::Memory, limits, ..Config::default() };
+    let limits = ServerLimits { document_cache: kept, ..ServerLimits::default() };
+    let config = Config { port: 0, database: DatabaseLocation::Memory, limits, ..Config::default() };
     let running = Trefoil::sample().config(config.clone()).start().await?;
-    let served = Served::new(running.engine.clone(), &config);
+    let served = GraphqlState::new(running.engine.clone(), &config);
     let (mut before, mut text) = (0, 0);
     for number in 0..count + 100 {
         // What the first ones allocate is not theirs alone.
@@ -76,8 +76,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
                 variables.map(|(bit, name)| ((*name).to_owned(), Value::from(flags >> bit & 1 == 1)));
             let variables = variables.chain([("id".to_owned(), Value::from("1"))]).collect();
             let operation = (wanted == "operations").then(|| Cow::Owned(format!("Q0_{number}")));
-            let asked = Asked { query: Cow::Borrowed(&query), operation, variables };
-            if matches!(served.answer(asked, Manner::default()).await, Reply::Rejected(_)) {
+            let asked = GraphqlRequest { query: Cow::Borrowed(&query), operation_name: operation, variables };
+            if matches!(
+                served.execute_request(asked, RequestContext::default()).await,
+                GraphqlReply::Rejected(_)
+            ) {
                 return Err("rejected".into());
             }
         }

@@ -4,13 +4,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use trefoil::{Resolved, Value};
-use trefoil_engine::{Call, Engine, Registry};
+use trefoil_engine::{Call, Engine, ResolverRegistry};
 use trefoil_model::error::Error;
 
 const PLACES: &str = include_str!("../e2e/harder/places.json");
 
 fn main() -> ExitCode {
-    let mut resolvers = Resolvers(Registry::default());
+    let mut resolvers = Resolvers(ResolverRegistry::default());
     resolvers.roots();
     resolvers.people_and_books();
     resolvers.places();
@@ -18,7 +18,7 @@ fn main() -> ExitCode {
     trefoil_cli::run_with(std::env::args_os(), resolvers.0)
 }
 
-struct Resolvers(Registry);
+struct Resolvers(ResolverRegistry);
 
 impl Resolvers {
     fn on<F, R>(&mut self, field: &str, resolver: F)

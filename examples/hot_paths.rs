@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use trefoil::{Trefoil, Value};
 use trefoil_config::Config;
-use trefoil_graphql::{Asked, Manner, Reply, Served};
+use trefoil_graphql::{GraphqlReply, GraphqlRequest, GraphqlState, RequestContext};
 
 const USERS: i64 = 1_000;
 
@@ -21,10 +21,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let fields = [("name", Value::from(name)), ("email", Value::from("user@example.org"))];
         running.engine.create("User", Value::object(fields)).await?;
     }
-    let served = Served::new(running.engine.clone(), &config);
+    let served = GraphqlState::new(running.engine.clone(), &config);
     for number in 0..times {
-        let answer = served.answer(request(&path, number)?, Manner::default()).await;
-        let Reply::Executed(executed) = answer else { return Err("not executed".into()) };
+        let answer = served.execute_request(request(&path, number)?, RequestContext::default()).await;
+        let GraphqlReply::Executed(executed) = answer else { return Err("not executed".into()) };
         if executed.body.is_empty() {
             return Err("no answer".into());
         }
@@ -33,7 +33,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn request(path: &str, number: i64) -> Result<Asked<'static>, String> {
+fn request(path: &str, number: i64) -> Result<GraphqlRequest<'static>, String> {
     let (query, variables) = match path {
         "point" => (
             "query ($id: ID!) { getUserById(id: $id) { id name } }",
@@ -46,5 +46,5 @@ fn request(path: &str, number: i64) -> Result<Asked<'static>, String> {
         ),
         other => return Err(format!("no path `{other}`")),
     };
-    Ok(Asked { query: Cow::Borrowed(query), operation: None, variables })
+    Ok(GraphqlRequest { query: Cow::Borrowed(query), operation_name: None, variables })
 }

@@ -107,7 +107,7 @@ fn what_a_registered_resolver_answers_is_asked_each_time() {
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = calls.clone();
     let schema = "type Note { id: ID! text: String! }\ntype Query { notes: [Note!]! calls: Int! }";
-    let trefoil = Trefoil::app(App::of_schema("notes", schema)).resolver("Query.calls", move |_| {
+    let trefoil = Trefoil::app(App::from_schema("notes", schema)).resolver("Query.calls", move |_| {
         let call = counted.fetch_add(1, Ordering::Relaxed) as i64;
         async move { Ok(Resolved::Value(Value::from(call))) }
     });

@@ -1,10 +1,12 @@
 //! What a field takes, keeps and shows: tables of values through the one validator and back out as JSON.
 
 use proptest::prelude::*;
-use trefoil_model::error::{Segment, Violation};
+use trefoil_model::error::{PathSegment, Violation};
 use trefoil_model::values::coerce;
-use trefoil_model::values::json_text::{Unreadable, write_cell, write_text};
-use trefoil_model::{Cell, Field, Kind, Model, Scalar, SourceFile, Stored, Value, parse};
+use trefoil_model::values::json_text::{UnreadableCellError, write_cell, write_text};
+use trefoil_model::{
+    CellValue, Field, FieldKind, Model, Scalar, SourceFile, StoredValue, Value, parse_schema,
+};
 
 const LONG: &str = " TYPE Long must be a whole number between -9223372036854775808 and 9223372036854775807";
 
@@ -30,20 +32,20 @@ type Query { things: [Thing!]! }
 
 fn model() -> Model {
     let files = [SourceFile { name: "t.graphqls".into(), text: SCHEMA.into() }];
-    parse(&files, &[]).expect("the schema is right").0
+    parse_schema(&files, &[]).expect("the schema is right").0
 }
 
 fn field<'a>(model: &'a Model, name: &str) -> &'a Field {
     let (owner, name) = name.split_once('.').unwrap_or(("Thing", name));
-    let record = model.record(model.record_named(owner).unwrap());
-    record.field(record.field_named(name).unwrap())
+    let record = model.record(model.find_record(owner).unwrap());
+    record.field(record.find_field(name).unwrap())
 }
 
 fn value(json: &str) -> Value {
     Value::from(serde_json::from_str::<serde_json::Value>(json).unwrap())
 }
 
-fn shown(field: &Field, stored: &Stored) -> String {
+fn shown(field: &Field, stored: &StoredValue) -> String {
     let mut out = Vec::new();
     write_cell(&mut out, &field.kind, stored.as_cell()).unwrap();
     String::from_utf8(out).unwrap()
@@ -132,7 +134,7 @@ fn taken_and_shown() {
         let stored = coerce::field(&model, field, &value(given));
         let stored = stored.unwrap_or_else(|wrong| panic!("{name} {given}: {wrong:?}"));
         assert_eq!(shown(field, &stored), wanted, "{name} {given}");
-        if stored != Stored::Null {
+        if stored != StoredValue::Null {
             let again = coerce::field(&model, field, &value(&shown(field, &stored)));
             assert_eq!(again, Ok(stored), "what {name} shows can be given back: {given}");
         }
@@ -142,8 +144,8 @@ fn taken_and_shown() {
 fn said(violations: &[Violation]) -> Vec<String> {
     let path = |violation: &Violation| {
         let steps = violation.path.iter().map(|step| match step {
-            Segment::Field(name) => format!(".{name}"),
-            Segment::Index(i) => format!("[{i}]"),
+            PathSegment::Field(name) => format!(".{name}"),
+            PathSegment::Index(i) => format!("[{i}]"),
         });
         steps.collect::<String>()
     };
@@ -276,14 +278,14 @@ fn refused() {
 fn conditions_take_types_and_no_rules() {
     let model = model();
     let compare = |name: &str, json: &str| coerce::comparable(&model, field(&model, name), &value(json));
-    assert_eq!(compare("count", "0"), Ok(Stored::Int(0)));
-    assert_eq!(compare("count", "null"), Ok(Stored::Null));
-    assert_eq!(compare("code", r#""lower""#), Ok(Stored::Text("lower".into())));
-    assert_eq!(compare("id", r#""5""#), Ok(Stored::Int(5)));
-    assert_eq!(compare("owner", "5"), Ok(Stored::Int(5)));
+    assert_eq!(compare("count", "0"), Ok(StoredValue::Int(0)));
+    assert_eq!(compare("count", "null"), Ok(StoredValue::Null));
+    assert_eq!(compare("code", r#""lower""#), Ok(StoredValue::Text("lower".into())));
+    assert_eq!(compare("id", r#""5""#), Ok(StoredValue::Int(5)));
+    assert_eq!(compare("owner", "5"), Ok(StoredValue::Int(5)));
     assert_eq!(
         compare("dateTime", r#""2026-01-02T03:04:05Z""#),
-        Ok(Stored::Text("2026-01-02T03:04:05.000000Z".into()))
+        Ok(StoredValue::Text("2026-01-02T03:04:05.000000Z".into()))
     );
     assert_eq!(compare("colour", r#""BLUE""#).unwrap_err()[0].code, "ENUM");
     for name in ["json", "size", "ints", "Owner.things"] {
@@ -295,9 +297,9 @@ fn conditions_take_types_and_no_rules() {
 fn links_take_lists_of_ids() {
     let model = model();
     let tags = field(&model, "Owner.tags");
-    assert_eq!(coerce::ids(tags, &value(r#"[3, "1", 3]"#)), Ok(vec![3, 1]));
-    assert_eq!(said(&coerce::ids(tags, &value("[1, null, {}]")).unwrap_err()).len(), 2);
-    assert_eq!(coerce::ids(tags, &Value::Null).unwrap_err()[0].code, "TYPE");
+    assert_eq!(coerce::link_ids(tags, &value(r#"[3, "1", 3]"#)), Ok(vec![3, 1]));
+    assert_eq!(said(&coerce::link_ids(tags, &value("[1, null, {}]")).unwrap_err()).len(), 2);
+    assert_eq!(coerce::link_ids(tags, &Value::Null).unwrap_err()[0].code, "TYPE");
     for not in ["9223372036854775808", " 1", "+1", "1.0", ""] {
         assert_eq!(Value::from(not).as_i64(), None, "{not}");
     }
@@ -306,37 +308,37 @@ fn links_take_lists_of_ids() {
 /// Cells that another program wrote.
 #[test]
 fn foreign_cells() {
-    let scalar = Kind::Scalar;
+    let scalar = FieldKind::Scalar;
     for (kind, cell, wanted) in [
-        (scalar(Scalar::Int), Cell::Int(1 << 40), None),
-        (scalar(Scalar::Boolean), Cell::Int(2), None),
-        (scalar(Scalar::Float), Cell::Int(3), Some("3")),
-        (scalar(Scalar::Float), Cell::Real(f64::INFINITY), None),
-        (scalar(Scalar::Float), Cell::Real(f64::NAN), None),
-        (scalar(Scalar::Decimal), Cell::Text("1e5"), None),
-        (scalar(Scalar::Decimal), Cell::Text("1.50"), Some(r#""1.50""#)),
-        (scalar(Scalar::Date), Cell::Text("2026-02-30"), None),
+        (scalar(Scalar::Int), CellValue::Int(1 << 40), None),
+        (scalar(Scalar::Boolean), CellValue::Int(2), None),
+        (scalar(Scalar::Float), CellValue::Int(3), Some("3")),
+        (scalar(Scalar::Float), CellValue::Real(f64::INFINITY), None),
+        (scalar(Scalar::Float), CellValue::Real(f64::NAN), None),
+        (scalar(Scalar::Decimal), CellValue::Text("1e5"), None),
+        (scalar(Scalar::Decimal), CellValue::Text("1.50"), Some(r#""1.50""#)),
+        (scalar(Scalar::Date), CellValue::Text("2026-02-30"), None),
         (
             scalar(Scalar::DateTime),
-            Cell::Text("2026-01-02T03:04:05+01:00"),
+            CellValue::Text("2026-01-02T03:04:05+01:00"),
             Some(r#""2026-01-02T02:04:05Z""#),
         ),
-        (scalar(Scalar::DateTime), Cell::Text("2026-01-02T25:04:05.000000Z"), None),
-        (scalar(Scalar::DateTime), Cell::Text("2026-01-02 03:04:05"), None),
-        (scalar(Scalar::Json), Cell::Text("{\"a\":}"), None),
-        (scalar(Scalar::Json), Cell::Text(" {\"a\": 1} "), Some(" {\"a\": 1} ")),
-        (scalar(Scalar::String), Cell::Int(1), None),
-        (scalar(Scalar::String), Cell::Unreadable, None),
-        (scalar(Scalar::String), Cell::Null, Some("null")),
-        (Kind::Id, Cell::Int(-5), Some(r#""-5""#)),
-        (Kind::Id, Cell::Int(i64::MIN), Some(r#""-9223372036854775808""#)),
-        (Kind::Unstored, Cell::Null, Some("null")),
-        (Kind::Unstored, Cell::Int(1), None),
+        (scalar(Scalar::DateTime), CellValue::Text("2026-01-02T25:04:05.000000Z"), None),
+        (scalar(Scalar::DateTime), CellValue::Text("2026-01-02 03:04:05"), None),
+        (scalar(Scalar::Json), CellValue::Text("{\"a\":}"), None),
+        (scalar(Scalar::Json), CellValue::Text(" {\"a\": 1} "), Some(" {\"a\": 1} ")),
+        (scalar(Scalar::String), CellValue::Int(1), None),
+        (scalar(Scalar::String), CellValue::Unreadable, None),
+        (scalar(Scalar::String), CellValue::Null, Some("null")),
+        (FieldKind::Id, CellValue::Int(-5), Some(r#""-5""#)),
+        (FieldKind::Id, CellValue::Int(i64::MIN), Some(r#""-9223372036854775808""#)),
+        (FieldKind::Unstored, CellValue::Null, Some("null")),
+        (FieldKind::Unstored, CellValue::Int(1), None),
     ] {
         let mut out = Vec::new();
         let written = write_cell(&mut out, &kind, cell);
         let text = String::from_utf8(out).unwrap();
-        assert_eq!(written.map(|()| text.as_str()), wanted.ok_or(Unreadable), "{kind:?} {cell:?}");
+        assert_eq!(written.map(|()| text.as_str()), wanted.ok_or(UnreadableCellError), "{kind:?} {cell:?}");
     }
 }
 
@@ -354,7 +356,7 @@ proptest! {
         let number = f64::from_bits(bits);
         prop_assume!(number.is_finite());
         let mut out = Vec::new();
-        write_cell(&mut out, &Kind::Scalar(Scalar::Float), Cell::Real(number)).unwrap();
+        write_cell(&mut out, &FieldKind::Scalar(Scalar::Float), CellValue::Real(number)).unwrap();
         prop_assert_eq!(String::from_utf8(out).unwrap().parse::<f64>().unwrap(), number);
     }
 
@@ -365,7 +367,7 @@ proptest! {
         let stored = coerce::field(&model, long, &Value::Int(number)).unwrap();
         prop_assert_eq!(shown(long, &stored), format!("\"{number}\""));
         let again = coerce::field(&model, long, &Value::String(number.to_string()));
-        prop_assert_eq!(again, Ok(Stored::Int(number)));
+        prop_assert_eq!(again, Ok(StoredValue::Int(number)));
     }
 
     #[test]
@@ -379,7 +381,7 @@ proptest! {
         let keep = |text: String| coerce::field(&model, at, &Value::String(text)).unwrap();
         let (first, second) = (keep(spell(a)), keep(spell(b)));
         prop_assert_eq!(keep(value(&shown(at, &first)).as_str().unwrap().to_owned()), first.clone());
-        let (Stored::Text(first), Stored::Text(second)) = (first, second) else { panic!("text") };
+        let (StoredValue::Text(first), StoredValue::Text(second)) = (first, second) else { panic!("text") };
         prop_assert_eq!(first.cmp(&second), a.cmp(&b));
     }
 }

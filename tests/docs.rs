@@ -442,11 +442,11 @@ fn schemas_of_the_guide_have_no_mistakes() {
             }
             let text = if is_part { format!("{AROUND}{}", block.text) } else { block.text.clone() };
             let file = trefoil_model::SourceFile { name: (*page).to_owned(), text };
-            if let Err(diagnostics) = trefoil_model::parse(std::slice::from_ref(&file), &[]) {
+            if let Err(diagnostics) = trefoil_model::parse_schema(std::slice::from_ref(&file), &[]) {
                 panic!(
                     "{page}:{}:\n{}",
                     block.line,
-                    trefoil_model::diagnostic::render(&[file], &diagnostics)
+                    trefoil_model::diagnostic::render_all(&[file], &diagnostics)
                 );
             }
             checked += 1;

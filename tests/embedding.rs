@@ -3,7 +3,7 @@
 use serde_json::json;
 use trefoil::{Error, Resolved, Trefoil, Value};
 use trefoil_application::App;
-use trefoil_config::{Config, Database};
+use trefoil_config::{Config, DatabaseLocation};
 
 use crate::support::{Client, Server};
 
@@ -34,7 +34,7 @@ fn record(type_name: &str, object: &Value) -> Resolved {
 }
 
 fn server() -> Server {
-    let trefoil = Trefoil::app(App::of_schema("library", SCHEMA))
+    let trefoil = Trefoil::app(App::from_schema("library", SCHEMA))
         .resolver("Author.initials", |call| async move {
             let name = call.parent.get("name").and_then(Value::as_str).unwrap_or_default();
             let dot = call.arguments.get("dot").and_then(Value::as_bool).unwrap_or_default();
@@ -77,7 +77,7 @@ fn server() -> Server {
             }
             Ok(record("Author", &author))
         });
-    Server::start(trefoil, Config { database: Database::Memory, ..Config::default() })
+    Server::start(trefoil, Config { database: DatabaseLocation::Memory, ..Config::default() })
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn a_failing_resolver_leaves_its_siblings_alone() {
 #[test]
 fn a_program_lists_the_names_that_its_server_answers_to() {
     let config = Config {
-        database: Database::Memory,
+        database: DatabaseLocation::Memory,
         allowed_hosts: vec!["Shop.Example".into()],
         ..Config::default()
     };

@@ -2,7 +2,7 @@
 
 use trefoil::Trefoil;
 use trefoil_application::App;
-use trefoil_config::{Config, Database, Network, PostgresUrl};
+use trefoil_config::{Config, DatabaseLocation, IpNetwork, PostgresUrl};
 
 use crate::support::{Client, Reply, Server, postgres};
 
@@ -19,7 +19,7 @@ fn press(server: &Server, path: &'static str, body: &'static str) -> Vec<Reply> 
     presses.into_iter().map(|press| press.join().expect("an answer")).collect()
 }
 
-fn pressing(database: Database) {
+fn pressing(database: DatabaseLocation) {
     let server = Server::start(Trefoil::sample(), Config { database, ..Config::default() });
     let forms = [
         ("/products", "-key=a&name=Kettle"),
@@ -43,19 +43,21 @@ fn pressing(database: Database) {
 
 #[test]
 fn a_button_pressed_many_times_at_once_writes_once() {
-    pressing(Database::Memory);
+    pressing(DatabaseLocation::Memory);
 }
 
 #[test]
 fn a_button_pressed_many_times_at_once_writes_once_on_postgresql() {
-    pressing(Database::Postgres(PostgresUrl::read(&postgres::database()).expect("the URL of a database")));
+    pressing(DatabaseLocation::Postgres(
+        PostgresUrl::parse(&postgres::database()).expect("the URL of a database"),
+    ));
 }
 
 /// Behind a proxy that is trusted to say so.
 #[test]
 fn the_cookie_is_for_tls_alone_where_there_is_tls() {
-    let trusted = vec![Network { address: [127, 0, 0, 1].into(), prefix: 32 }];
-    let config = Config { database: Database::Memory, trusted_proxies: trusted, ..Config::default() };
+    let trusted = vec![IpNetwork { address: [127, 0, 0, 1].into(), prefix: 32 }];
+    let config = Config { database: DatabaseLocation::Memory, trusted_proxies: trusted, ..Config::default() };
     let server = Server::start(Trefoil::sample(), config);
     let mut client = Client::of(&server);
     for (proto, secure) in [("https", true), ("http", false)] {
@@ -102,8 +104,8 @@ fn what_cannot_all_be_listed_can_be_found() {
 fn links_to_many_are_ticked_by_name_and_found() {
     let schema = "type Post { id: ID! title: String! tags: [Tag!]! } type Tag { id: ID! label: String! posts: [Post!]! } \
                   type Query { posts: [Post!]! }";
-    let config = Config { database: Database::Memory, ..Config::default() };
-    let server = Server::start(Trefoil::app(App::of_schema("blog", schema)), config);
+    let config = Config { database: DatabaseLocation::Memory, ..Config::default() };
+    let server = Server::start(Trefoil::app(App::from_schema("blog", schema)), config);
     let mut client = Client::of(&server);
     let tags: Vec<_> = (1..=60).map(|i| serde_json::json!({ "label": format!("Tag {i:02}") })).collect();
     let json = [("Content-Type", "application/json"), ("Accept", "application/json")];

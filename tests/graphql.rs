@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use trefoil::Trefoil;
-use trefoil_config::{Config, Database};
+use trefoil_config::{Config, DatabaseLocation};
 
 use crate::support::{Client, Server};
 
@@ -24,7 +24,7 @@ fn code(body: &Value) -> &Value {
 #[test]
 fn a_held_up_store_is_told_as_graphql_with_a_time_to_come_back() {
     let folder = tempfile::tempdir().unwrap();
-    let database = Database::Embedded;
+    let database = DatabaseLocation::Embedded;
     let config = Config { database, data: folder.path().to_owned(), ..Config::default() };
     let server = Server::start(Trefoil::sample(), config);
     let outsider = rusqlite::Connection::open(folder.path().join("trefoil.db")).unwrap();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use trefoil::Trefoil;
-use trefoil_config::{Config, Database, PostgresUrl};
+use trefoil_config::{Config, DatabaseLocation, PostgresUrl};
 
 use crate::support::{Client, Reply, Server, postgres};
 
@@ -28,8 +28,10 @@ fn on_both_stores(test: impl Fn(&str, &mut Client)) {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::create_dir_all(folder.path().join("graphql")).expect("a folder");
     std::fs::write(folder.path().join("graphql/schema.graphqls"), SCHEMA).expect("a schema");
-    let database = PostgresUrl::read(&postgres::database()).expect("the URL of a database");
-    for (store, database) in [("SQLite", Database::Memory), ("PostgreSQL", Database::Postgres(database))] {
+    let database = PostgresUrl::parse(&postgres::database()).expect("the URL of a database");
+    for (store, database) in
+        [("SQLite", DatabaseLocation::Memory), ("PostgreSQL", DatabaseLocation::Postgres(database))]
+    {
         let server = Server::start(Trefoil::folder(folder.path()), Config { database, ..Config::default() });
         test(store, &mut Client::of(&server));
     }

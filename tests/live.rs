@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use trefoil::Trefoil;
-use trefoil_config::{Config, Database};
+use trefoil_config::{Config, DatabaseLocation};
 
 use crate::support::{Client, Server};
 
@@ -149,8 +149,11 @@ fn an_id_that_is_not_kept_is_a_reset() {
 #[test]
 fn a_snapshot_becomes_live_without_a_gap_and_without_anything_twice() {
     let folder = tempfile::tempdir().expect("a folder");
-    let config =
-        Config { data: folder.path().join("data"), database: Database::Embedded, ..Config::default() };
+    let config = Config {
+        data: folder.path().join("data"),
+        database: DatabaseLocation::Embedded,
+        ..Config::default()
+    };
     let server = Server::start(Trefoil::sample(), config);
     let mut client = Client::of(&server);
     let many: Vec<Value> = (0..2_000).map(|i| json!({ "name": format!("u{i}"), "email": "" })).collect();

@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use proptest::prelude::*;
-use trefoil_model::sdl::directives::{DIRECTIVES, HELPER_TYPES};
-use trefoil_model::{Claim, Diagnostic, FieldId, Kind, Model, Severity, SourceFile, TypeId, parse};
+use trefoil_model::sdl::directives::{BUILTIN_DIRECTIVES, HELPER_TYPES};
+use trefoil_model::{
+    Diagnostic, FieldId, FieldKind, Model, RecordTypeId, ReservedPath, Severity, SourceFile, parse_schema,
+};
 
 const SAMPLE: &str = r#"
 type User { id: ID!  name: String! @notBlank  email: String! }
@@ -35,7 +37,7 @@ fn shown(found: &[Diagnostic], files: &[SourceFile]) -> String {
 }
 
 fn load(files: &[SourceFile]) -> (Model, Vec<Diagnostic>) {
-    parse(files, &[]).unwrap_or_else(|found| panic!("{}", shown(&found, files)))
+    parse_schema(files, &[]).unwrap_or_else(|found| panic!("{}", shown(&found, files)))
 }
 
 #[test]
@@ -46,8 +48,8 @@ fn the_sample_is_read() {
     let names: Vec<&str> = model.records.iter().map(|record| record.path.as_str()).collect();
     assert_eq!(names, ["users", "products", "orders", "customers", "articles"]);
     let user = &model.records[0];
-    let orders = user.field(user.field_named("orders").unwrap());
-    assert!(matches!(orders.kind, Kind::Inverse { .. }));
+    let orders = user.field(user.find_field("orders").unwrap());
+    assert!(matches!(orders.kind, FieldKind::Inverse { .. }));
 }
 
 /// What `check` says of `tests/schemas/*.graphqls` stands in the `.expected` file beside each.
@@ -56,9 +58,9 @@ fn the_sample_is_read() {
 fn every_mistake_is_told_with_its_place() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/schemas");
     let claims = [
-        Claim { path: "/hello".into(), by: "a text endpoint".into() },
-        Claim { path: "/api/info".into(), by: "a text endpoint".into() },
-        Claim { path: "/items".into(), by: "a list".into() },
+        ReservedPath { path: "/hello".into(), owner: "a text endpoint".into() },
+        ReservedPath { path: "/api/info".into(), owner: "a text endpoint".into() },
+        ReservedPath { path: "/items".into(), owner: "a list".into() },
     ];
     let mut wrong = Vec::new();
     let mut paths: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -68,7 +70,7 @@ fn every_mistake_is_told_with_its_place() {
     for path in paths {
         let name = path.file_name().unwrap().to_str().unwrap();
         let files = [file(name, &std::fs::read_to_string(&path).unwrap())];
-        let (verdict, found) = match parse(&files, &claims) {
+        let (verdict, found) = match parse_schema(&files, &claims) {
             Ok((_, found)) => ("loads", found),
             Err(found) => ("refused", found),
         };
@@ -86,22 +88,26 @@ fn every_mistake_is_told_with_its_place() {
 
 /// `Type.field` and what became of it, one a line.
 fn relations(model: &Model) -> Vec<String> {
-    let name = |record: TypeId, field: FieldId| {
+    let name = |record: RecordTypeId, field: FieldId| {
         format!("{}.{}", model.record(record).name, model.record(record).field(field).name)
     };
     let mut lines = Vec::new();
     for record in &model.records {
         for field in &record.fields {
             let kind = match &field.kind {
-                Kind::Reference { target, on_delete } => {
+                FieldKind::Reference { target, on_delete } => {
                     format!("-> {} {on_delete:?} in {}", model.record(*target).name, field.column)
                 }
-                Kind::Inverse { of, field } => format!("<- {}", name(*of, *field)),
-                Kind::Link { target, table, own_column, other_column } => {
+                FieldKind::Inverse { target: of, field } => format!("<- {}", name(*of, *field)),
+                FieldKind::Link { target, table, own_column, other_column } => {
                     format!("<> {} {table}({own_column}, {other_column})", model.record(*target).name)
                 }
-                Kind::Unstored => "unstored".to_owned(),
-                Kind::Id | Kind::Scalar(_) | Kind::Enum(_) | Kind::Embedded(_) | Kind::List(_) => continue,
+                FieldKind::Unstored => "unstored".to_owned(),
+                FieldKind::Id
+                | FieldKind::Scalar(_)
+                | FieldKind::Enum(_)
+                | FieldKind::Embedded(_)
+                | FieldKind::List(_) => continue,
             };
             lines.push(format!("{}.{} ({}) {kind}", record.name, field.name, field.input_name));
         }
@@ -136,9 +142,9 @@ fn relations_are_found() {
             "Account.following (followingIds) <> Account accounts_followers(followerId, followingId)",
         ]
     );
-    let order = model.record(model.record_named("Order").unwrap());
-    assert_eq!(order.field(order.field_named("lines").unwrap()).arguments[0].name, "first");
-    assert_eq!(order.input_field("sellerId"), order.field_named("seller"));
+    let order = model.record(model.find_record("Order").unwrap());
+    assert_eq!(order.field(order.find_field("lines").unwrap()).arguments[0].name, "first");
+    assert_eq!(order.find_input_field("sellerId"), order.find_field("seller"));
 }
 
 #[test]
@@ -158,7 +164,7 @@ fn a_byte_order_mark_and_windows_lines_are_read() {
     let text = format!("\u{feff}{}", SAMPLE.replace('\n', "\r\n"));
     assert_eq!(load(&[file("a.graphqls", &text)]).0.records.len(), 1);
     let files = [file("a.graphqls", "\u{feff}type Query { a: A\r\n  \"é\" user: Usr\r\n}\r\n")];
-    let found = parse(&files, &[]).unwrap_err();
+    let found = parse_schema(&files, &[]).unwrap_err();
     let places: Vec<_> = found.iter().map(|found| (found.code, found.line, found.column)).collect();
     assert_eq!(places, [("UNKNOWN_TYPE", 1, 17), ("UNKNOWN_TYPE", 2, 13)]);
 }
@@ -177,7 +183,7 @@ fn the_printed_schema_reads_back_as_itself() {
         assert_eq!(again.sdl, model.sdl);
         assert_eq!(again.hash, model.hash);
     }
-    let all: String = DIRECTIVES.iter().map(|ours| format!("{}\n", ours.sdl)).collect();
+    let all: String = BUILTIN_DIRECTIVES.iter().map(|ours| format!("{}\n", ours.sdl)).collect();
     let helpers: String = HELPER_TYPES.iter().map(|(_, sdl)| format!("{sdl}\n")).collect();
     let files = [file("a.graphqls", &format!("{all}{helpers}{SHOP}")), file("b.graphqls", SAMPLE)];
     let (declared, warnings) = load(&files);
@@ -187,7 +193,7 @@ fn the_printed_schema_reads_back_as_itself() {
 
 #[test]
 fn every_directive_is_documented_and_only_those_in_use_are_printed() {
-    for ours in DIRECTIVES {
+    for ours in BUILTIN_DIRECTIVES {
         assert!(ours.sdl.starts_with(&format!("directive @{}", ours.name)), "{}", ours.name);
         assert!(ours.doc.ends_with('.'), "{}", ours.name);
     }
@@ -202,7 +208,7 @@ fn mistakes_of_several_files_come_together_in_order() {
         file("a.graphqls", "type Query { a: Foo }\ntype User { id: ID! n: String @range(min: 1) }"),
         file("b.graphqls", "extend type User { x: Bar }"),
     ];
-    let found = parse(&files, &[]).unwrap_err();
+    let found = parse_schema(&files, &[]).unwrap_err();
     let said: Vec<_> = found.iter().map(|found| (found.code, found.file.as_str(), found.line)).collect();
     assert_eq!(
         said,
@@ -220,15 +226,15 @@ fn mistakes_of_several_files_come_together_in_order() {
 #[test]
 fn inputs_and_roots_are_described() {
     let (model, _) = load(&[file("a.graphqls", include_str!("schemas/spring_petclinic.graphqls"))]);
-    let owners = model.roots.iter().find(|root| root.name == "owners").unwrap();
+    let owners = model.root_fields.iter().find(|root| root.name == "owners").unwrap();
     let names: Vec<&str> = owners.arguments.iter().map(|argument| argument.name.as_str()).collect();
     assert_eq!(names, ["filter", "order", "page", "size"]);
     let inside: Vec<&str> = owners.arguments[0].fields.iter().map(|field| field.name.as_str()).collect();
     assert_eq!(inside, ["firstName", "and"]);
     assert!(owners.ty.is_list() && owners.ty.is_required());
-    assert_eq!((owners.at.line, owners.at.column), (65, 3));
-    let specialty = model.record(model.record_named("Specialty").unwrap());
-    assert!(matches!(specialty.field(specialty.field_named("vets").unwrap()).kind, Kind::Link { .. }));
+    assert_eq!((owners.location.line, owners.location.column), (65, 3));
+    let specialty = model.record(model.find_record("Specialty").unwrap());
+    assert!(matches!(specialty.field(specialty.find_field("vets").unwrap()).kind, FieldKind::Link { .. }));
 }
 
 /// As graphql-js judges: built-in scalars that a schema does not use are unknown to its documents,
@@ -251,7 +257,7 @@ fn schema_extensions_are_merged() {
         format!("{link}extend schema @link(url: \"https://x.example\") {{ query: Q }}\ntype Q {{ a: Int }}");
     let (model, _) = load(&[file("a.graphqls", &source)]);
     assert!(model.sdl.contains("schema @link(url: \"https://x.example\") {\n  query: Q\n}"), "{}", model.sdl);
-    assert!(model.root(trefoil_model::Root::Query, "a").is_some());
+    assert!(model.find_root_field(trefoil_model::RootKind::Query, "a").is_some());
     assert!(!model.sdl.contains("extend"));
 }
 
@@ -267,7 +273,7 @@ proptest! {
         let end = (at + cut).min(letters.len());
         letters.splice(at..end, put.chars());
         let files = [file("a.graphqls", &letters.iter().collect::<String>())];
-        match parse(&files, &[]) {
+        match parse_schema(&files, &[]) {
             Ok((_, warnings)) => drop(shown(&warnings, &files)),
             Err(found) => {
                 prop_assert!(found.iter().any(|found| found.severity == Severity::Error));

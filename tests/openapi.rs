@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use trefoil::Trefoil;
-use trefoil_config::{Config, Database};
+use trefoil_config::{Config, DatabaseLocation};
 
 use crate::support::{Client, Process, Server};
 
@@ -151,7 +151,7 @@ fn every_kind_of_field_is_described() {
                     [[list]]\npath = \"/notes\"\npage = true\n[[text]]\npath = \"/seen\"\n";
     let folder = folder(HARDER, manifest);
     let trefoil = Trefoil::folder(folder.path().join("app"));
-    let server = Server::start(trefoil, Config { database: Database::Memory, ..Config::default() });
+    let server = Server::start(trefoil, Config { database: DatabaseLocation::Memory, ..Config::default() });
     let document = document(&mut Client::of(&server));
     hangs_together(&document);
     let schemas = &document["components"]["schemas"];
@@ -194,7 +194,7 @@ fn every_kind_of_field_is_described() {
 /// of these statuses happens.
 #[test]
 fn refusals_are_the_ones_described() {
-    let mut config = Config { database: Database::Memory, ..Config::default() };
+    let mut config = Config { database: DatabaseLocation::Memory, ..Config::default() };
     config.limits.body = 4_096;
     let server = Server::start(Trefoil::sample(), config);
     let mut client = Client::of(&server);

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 use trefoil::Trefoil;
-use trefoil_config::{Config, Database};
-use trefoil_engine::{Registry, argument_warnings, resolvers};
-use trefoil_model::{SourceFile, parse};
+use trefoil_config::{Config, DatabaseLocation};
+use trefoil_engine::{ResolverRegistry, argument_warnings, resolvers};
+use trefoil_model::{SourceFile, parse_schema};
 
 use crate::support::{Client, Server};
 
@@ -40,7 +40,7 @@ text: "ﬀ", int: 0, float: 0, flag: true, long: "9223372036854775806", decimal:
 /// Databases take only so many terms in an order.
 #[test]
 fn a_field_sorts_once_however_often_it_is_named() {
-    let config = Config { database: Database::Memory, ..Config::default() };
+    let config = Config { database: DatabaseLocation::Memory, ..Config::default() };
     let server = Server::start(Trefoil::sample(), config);
     let mut client = Client::of(&server);
     let query = "query($by: [String!]) { products(size: 2, orderBy: $by) { name } }";
@@ -55,7 +55,7 @@ fn cursors_lead_through_the_whole_list_in_every_order() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("graphql")).unwrap();
     std::fs::write(folder.path().join("graphql/things.graphqls"), THINGS).unwrap();
-    let config = Config { database: Database::Memory, ..Config::default() };
+    let config = Config { database: DatabaseLocation::Memory, ..Config::default() };
     let server = Server::start(Trefoil::folder(folder.path()), config);
     let mut client = Client::of(&server);
     for fields in RECORDS.trim().lines() {
@@ -146,9 +146,11 @@ fn arguments_that_nothing_reads_are_named() {
             createOrder(userId: ID, users: [ID!]): Order
         }";
     let files = [SourceFile { name: "a.graphqls".into(), text: schema.into() }];
-    let (model, _) = parse(&files, &[]).unwrap();
-    let found =
-        model.warnings(argument_warnings::doubts(&model, &resolvers::bind(&model, &Registry::default())));
+    let (model, _) = parse_schema(&files, &[]).unwrap();
+    let found = model.locate_warnings(argument_warnings::argument_warnings(
+        &model,
+        &resolvers::bind_root_fields(&model, &ResolverRegistry::default()),
+    ));
     let said: Vec<String> =
         found.iter().map(|doubt| format!("{} {}", &schema[doubt.span.clone()], doubt.message)).collect();
     assert_eq!(

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use trefoil::Trefoil;
-use trefoil_config::{Config, Database, PostgresUrl};
+use trefoil_config::{Config, DatabaseLocation, PostgresUrl};
 
 use crate::support::{Client, Process, Reply, Server, postgres};
 
@@ -13,7 +13,7 @@ fn notes(folder: &std::path::Path) -> Server {
     let schema = "scalar JSON\ntype Place { town: String! street: String }\ntype Note { id: ID! text: String! data: JSON place: Place rank: Int }\ntype Query { notes: [Note!]! }";
     std::fs::create_dir_all(folder.join("graphql")).expect("a folder");
     std::fs::write(folder.join("graphql/a.graphqls"), schema).expect("a schema");
-    Server::start(Trefoil::folder(folder), Config { database: Database::Memory, ..Config::default() })
+    Server::start(Trefoil::folder(folder), Config { database: DatabaseLocation::Memory, ..Config::default() })
 }
 
 fn post(client: &mut Client, path: &str, body: &Value) -> Reply {
@@ -148,8 +148,10 @@ fn mistakes_without_end_are_told_a_hundred_times() {
 /// More than one statement takes, of two shapes: each is answered in its place, and what is refused is named by it.
 #[test]
 fn hundreds_of_records_are_one_unit() {
-    for database in [Database::Memory, Database::Postgres(PostgresUrl::read(&postgres::database()).unwrap())]
-    {
+    for database in [
+        DatabaseLocation::Memory,
+        DatabaseLocation::Postgres(PostgresUrl::parse(&postgres::database()).unwrap()),
+    ] {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("graphql")).unwrap();
         let schema = "type Note { id: ID! text: String! @unique size: Int }\ntype Query { notes: [Note!]! }";

@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 use trefoil::Trefoil;
 use trefoil_application::App;
-use trefoil_config::{Config, Database};
+use trefoil_config::{Config, DatabaseLocation};
 
 use crate::support::{Client, Server};
 
@@ -268,8 +268,8 @@ type Mutation {
 
 #[test]
 fn a_harder_schema_has_ways_that_work() {
-    let trefoil = Trefoil::app(App::of_schema("harder", HARDER));
-    let server = Server::start(trefoil, Config { database: Database::Memory, ..Config::default() });
+    let trefoil = Trefoil::app(App::from_schema("harder", HARDER));
+    let server = Server::start(trefoil, Config { database: DatabaseLocation::Memory, ..Config::default() });
     let client = &mut Client::of(&server);
     let found = ways(client, "/people/new");
     let by_rest = json(&found.rest);
@@ -321,8 +321,8 @@ fn the_start_page_has_ways_to_its_first_list() {
     assert_eq!((status, html.contains("<h1>Products</h1>")), (200, true), "{}", found.page);
     assert!(found.run.starts_with("/graphql?query=query%20"), "{}", found.run);
 
-    let bare = Trefoil::app(App::of_schema("bare", "type Query { version: String }"));
-    let server = Server::start(bare, Config { database: Database::Memory, ..Config::default() });
+    let bare = Trefoil::app(App::from_schema("bare", "type Query { version: String }"));
+    let server = Server::start(bare, Config { database: DatabaseLocation::Memory, ..Config::default() });
     let client = &mut Client::of(&server);
     let found = ways(client, "/");
     assert_eq!(asked(client, &found.graphql), "Query");
@@ -374,7 +374,7 @@ fn what_a_forged_form_would_have_done_can_be_done_by_hand() {
 
 #[test]
 fn without_graphiql_nothing_leads_there() {
-    let config = Config { database: Database::Memory, graphiql: false, ..Config::default() };
+    let config = Config { database: DatabaseLocation::Memory, graphiql: false, ..Config::default() };
     let server = Server::start(Trefoil::sample(), config);
     let client = &mut Client::of(&server);
     let missing = client.send("GET", "/users/999999", &[("accept", "text/html")], b"").text();
@@ -393,8 +393,8 @@ fn what_must_be_unique_differs_between_the_ways() {
         }
         type Query { members: [Member!]! }
         type Mutation { createMember(email: String!, nick: String!, number: Int!, key: UUID!, born: Date!, share: Decimal!): Member! }";
-    let trefoil = Trefoil::app(App::of_schema("members", schema));
-    let server = Server::start(trefoil, Config { database: Database::Memory, ..Config::default() });
+    let trefoil = Trefoil::app(App::from_schema("members", schema));
+    let server = Server::start(trefoil, Config { database: DatabaseLocation::Memory, ..Config::default() });
     let client = &mut Client::of(&server);
     // Who comes back to the page later can paste as well.
     for visit in 1..=2 {

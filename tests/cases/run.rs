@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use trefoil::Trefoil;
-use trefoil_config::{Config, Layers, Setting};
+use trefoil_config::{Config, Setting, SettingLayers};
 
 use super::apart::Apart;
 use super::file::{CaseFile, CaseStep};
@@ -92,15 +92,15 @@ fn serve(case: &CaseFile, folder: &Path, store: &CaseStore) -> CaseServer {
 
 /// The settings of a case as if they were flags.
 fn config(case: &CaseFile, store: &CaseStore) -> Config {
-    let named = |name: &str| Setting::named(name).unwrap_or_else(|| panic!("there is no setting `{name}`"));
+    let named = |name: &str| Setting::find(name).unwrap_or_else(|| panic!("there is no setting `{name}`"));
     let database = match store {
         CaseStore::Sqlite => "memory:".to_owned(),
         CaseStore::Postgres(url) => url.clone(),
     };
     let mut flags = vec![(named("database"), database)];
     flags.extend(case.settings.iter().map(|(name, value)| (named(name), value.clone())));
-    let layers = Layers { flags, variables: Vec::new(), file: &[], folder: Path::new("") };
-    layers.settle().unwrap_or_else(|mistakes| panic!("{}", mistakes.join("\n"))).config
+    let layers = SettingLayers { flags, variables: Vec::new(), file: &[], folder: Path::new("") };
+    layers.resolve().unwrap_or_else(|mistakes| panic!("{}", mistakes.join("\n"))).config
 }
 
 fn send(step: &CaseStep, client: &mut Client, known: &[(&str, &str)]) -> Reply {

@@ -1,9 +1,9 @@
 //! Every way of changing a record gives exactly one event, in order, as the selection asks.
 
 use serde_json::json;
-use trefoil_config::{Config, Database, PostgresUrl};
-use trefoil_graphql::subscribe::Step;
-use trefoil_graphql::{Face, Manner, Served};
+use trefoil_config::{Config, DatabaseLocation, PostgresUrl};
+use trefoil_graphql::subscribe::SubscriptionStep;
+use trefoil_graphql::{GraphqlService, GraphqlState, RequestContext};
 
 use super::{On, Place, Stage, asked, both, names, next, silent_until, until};
 
@@ -27,7 +27,7 @@ async fn every_way_of_creating_gives_one_event(on: On) {
     let stage = Stage::new(on).await;
     let mut subscription = stage.subscribe(NAMES).await;
     stage.create("by GraphQL").await;
-    let engine = stage.face.served().engine().clone();
+    let engine = stage.face.state().engine().clone();
     let fields = trefoil::Value::object([("name", trefoil::Value::from("by Rust"))]);
     engine.create("User", fields).await.unwrap();
     let outsider = stage.outsider().await;
@@ -51,16 +51,18 @@ async fn what_was_there_before_anyone_followed_can_be_followed_from_the_beginnin
 /// The sample's seed makes users as anyone else does.
 async fn a_seed_makes_events_too(on: On) {
     let database = match on {
-        On::Sqlite => Database::Memory,
-        On::Postgres => Database::Postgres(PostgresUrl::read(&crate::support::postgres::database()).unwrap()),
+        On::Sqlite => DatabaseLocation::Memory,
+        On::Postgres => {
+            DatabaseLocation::Postgres(PostgresUrl::parse(&crate::support::postgres::database()).unwrap())
+        }
     };
     let config = Config { database, port: 0, ..Config::default() };
     let running = trefoil::Trefoil::sample().config(config.clone()).start().await.unwrap();
-    let face = Face::new(Served::new(running.engine.clone(), &config), &config);
+    let face = GraphqlService::new(GraphqlState::new(running.engine.clone(), &config), &config);
     let users = running.engine.list("User", Default::default()).await.unwrap();
-    let beginning = running.engine.feed().id(0).await.unwrap();
+    let beginning = running.engine.feed().event_id(0).await.unwrap();
     let asked = asked("subscription { userCreated { id name email } }", json!({}));
-    let begun = face.subscribe(asked, Manner::default(), Some(&beginning)).await;
+    let begun = face.subscribe(asked, RequestContext::default(), Some(&beginning)).await;
     let mut subscription = begun.unwrap_or_else(|_| panic!("it begins"));
     assert!(!users.is_empty());
     for user in users {
@@ -109,7 +111,7 @@ async fn an_event_has_the_records_columns_as_they_were_and_its_relations_as_they
     let mut deep = stage
         .subscribe("subscription($no: Boolean = false) { u: userCreated { name boss { name staff { name } } orders { item user { name } } email @include(if: $no) } }")
         .await;
-    let last = deep.id().to_string();
+    let last = deep.last_event_id().to_string();
     stage.run(r#"mutation { createUser(name: "Ada", boss: 1, email: "a@b.c") { id } }"#).await;
     let boss = json!({ "name": "Boss", "staff": [{ "name": "Ada" }] });
     let event = next(&mut deep).await;
@@ -138,7 +140,7 @@ async fn all_kinds_of_values_survive(on: On) {
     // Any JSON will do for a list, and another program may spread it over lines.
     stage.outside("INSERT INTO \"users\" (name, tags) VALUES ('o', '[\"a\",\r\n \"b\"]')").await;
     let spread = subscription.next().await;
-    let Step::Event(spread) = spread else { panic!("it ended") };
+    let SubscriptionStep::Event(spread) = spread else { panic!("it ended") };
     assert!(!spread.payload.contains(&b'\n') && !spread.payload.contains(&b'\r'), "{spread:?}");
     let spread: serde_json::Value = serde_json::from_slice(&spread.payload).unwrap();
     assert_eq!(spread["data"]["userCreated"]["tags"], json!(["a", "b"]));
@@ -195,7 +197,7 @@ async fn what_cannot_be_followed_is_refused_at_once(on: On) {
         codes.dedup();
         assert_eq!(codes, [code], "{query}");
     }
-    assert_eq!(stage.face.served().channels().len(), 0);
+    assert_eq!(stage.face.state().channels().len(), 0);
 }
 
 async fn an_operation_that_is_no_subscription_is_simply_answered(on: On) {
@@ -207,7 +209,7 @@ async fn an_operation_that_is_no_subscription_is_simply_answered(on: On) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_in_memory_is_followed_too() {
-    let store = trefoil_sql::Database::sqlite(None, Default::default()).unwrap();
+    let store = trefoil_sql::SqlStore::open_sqlite(None, Default::default()).unwrap();
     let place = Place::Folder(tempfile::tempdir().unwrap());
     let stage = Stage::over(store, Default::default(), place).await;
     let mut subscription = stage.subscribe("subscription { userCreated { name orders { item } } }").await;
@@ -222,7 +224,7 @@ async fn a_store_in_memory_is_followed_too() {
 async fn a_flat_selection_asks_the_store_for_nothing_but_the_log(on: On) {
     let stage = Stage::new(on).await;
     let mut flat = stage.subscribe("subscription { userCreated { name age boss { id } } }").await;
-    let last = flat.id().to_string();
+    let last = flat.last_event_id().to_string();
     for name in ["a", "b", "c"] {
         stage.create(name).await;
     }

@@ -22,7 +22,7 @@ const USERS: &[&str] = &[
 
 async fn each_kind_of_value_filters(on: On) {
     let stage = Stage::new(on).await;
-    let start = stage.subscribe("subscription { userCreated { name } }").await.id().to_string();
+    let start = stage.subscribe("subscription { userCreated { name } }").await.last_event_id().to_string();
     for fields in USERS {
         let answer = stage.run(&format!("mutation {{ createUser({fields}) {{ id }} }}")).await;
         assert!(answer["errors"].is_null(), "{answer}");

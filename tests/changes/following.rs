@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use trefoil_config::{Config, Limits};
-use trefoil_graphql::Manner;
-use trefoil_sql::{Database, Options};
+use trefoil_config::{Config, ServerLimits};
+use trefoil_graphql::RequestContext;
+use trefoil_sql::{SqlStore, SqliteOptions};
 
 use super::{On, Stage, asked, both, end, names, next, until};
 
@@ -30,7 +30,7 @@ async fn a_thousand_subscribers_cause_one_encoding_of_each_change(on: On) {
         let mut subscription = stage.subscribe(NAMES).await;
         readers.push(tokio::spawn(async move { names(&mut subscription, 20).await }));
     }
-    assert_eq!(stage.face.served().channels().len(), 1);
+    assert_eq!(stage.face.state().channels().len(), 1);
     let wanted: Vec<String> = (0..20).map(|number| format!("user {number}")).collect();
     for name in &wanted {
         stage.create(name).await;
@@ -38,8 +38,8 @@ async fn a_thousand_subscribers_cause_one_encoding_of_each_change(on: On) {
     for reader in readers {
         assert_eq!(reader.await.unwrap(), wanted);
     }
-    assert_eq!(stage.face.hub().encoded.get(), 20);
-    until("the channel goes with them", || stage.face.served().channels().is_empty()).await;
+    assert_eq!(stage.face.subscriptions().encoded_events.get(), 20);
+    until("the channel goes with them", || stage.face.state().channels().is_empty()).await;
 }
 
 async fn those_who_come_later_and_those_who_filter_share_too(on: On) {
@@ -64,14 +64,18 @@ async fn those_who_come_later_and_those_who_filter_share_too(on: On) {
     assert_eq!((name, joined.await.unwrap()), (vec!["one".to_owned()], vec!["one".to_owned()]));
     stage.run(r#"mutation { createUser(name: "two", age: 1) { id } }"#).await;
     assert_eq!(names(&mut early, 1).await, ["two"]);
-    assert_eq!(stage.face.hub().encoded.get(), 2, "the one who came later waited with the other");
+    assert_eq!(
+        stage.face.subscriptions().encoded_events.get(),
+        2,
+        "the one who came later waited with the other"
+    );
 }
 
 async fn different_clients_share_unless_rust_code_answers_them(on: On) {
     let stage = Stage::new(on).await;
     let manner = |address: &str| {
         let actor = trefoil::Actor { address: Some(address.parse().unwrap()) };
-        Manner { actor, ..Manner::default() }
+        RequestContext { actor, ..RequestContext::default() }
     };
     let mut open = Vec::new();
     for query in [NAMES, "subscription { userCreated { secret } }"] {
@@ -80,15 +84,15 @@ async fn different_clients_share_unless_rust_code_answers_them(on: On) {
             open.push(begun.unwrap_or_else(|_| panic!("{query}")));
         }
     }
-    assert_eq!(stage.face.served().channels().len(), 3);
+    assert_eq!(stage.face.state().channels().len(), 3);
     // The order of variables says nothing.
     let query = "subscription($a: Int, $n: String) { userCreated(age: $a, name: $n) { id } }";
     for variables in [json!({ "a": 1, "n": "x" }), json!({ "n": "x", "a": 1 })] {
         open.push(stage.begin(query, variables, None).await.unwrap());
     }
-    assert_eq!(stage.face.served().channels().len(), 4);
+    assert_eq!(stage.face.state().channels().len(), 4);
     drop(open);
-    assert!(stage.face.served().channels().is_empty());
+    assert!(stage.face.state().channels().is_empty());
 }
 
 /// Who joins those that are still being served what happened before must not be told of it.
@@ -99,7 +103,7 @@ async fn who_joins_others_on_their_way_starts_at_its_own_place() {
     let waits = tokio::time::timeout(Duration::from_millis(50), first.next()).await;
     assert!(waits.is_err(), "nothing has happened");
     // Nothing is delivered while a reload is under way, so the first is certainly still waiting for this one.
-    let held = stage.feed.hold();
+    let held = stage.feed.begin_reload();
     stage.create("before").await;
     let mut second = stage.subscribe(NAMES).await;
     let waits = tokio::time::timeout(Duration::from_millis(50), second.next()).await;
@@ -137,7 +141,9 @@ async fn waiting_may_be_broken_off_at_any_time(on: On) {
         for _ in 0..3 {
             let pause = Duration::from_micros(200 * (number % 7));
             if let Ok(step) = tokio::time::timeout(pause, subscription.next()).await {
-                let trefoil_graphql::subscribe::Step::Event(event) = step else { panic!("it ended") };
+                let trefoil_graphql::subscribe::SubscriptionStep::Event(event) = step else {
+                    panic!("it ended")
+                };
                 seen.push(serde_json::from_slice::<serde_json::Value>(&event.payload).unwrap());
             }
         }
@@ -151,8 +157,8 @@ async fn waiting_may_be_broken_off_at_any_time(on: On) {
 }
 
 async fn what_is_kept_stays_within_its_bytes(on: On) {
-    let limits = Limits { event_cache: 64 << 10, ..Limits::default() };
-    let stage = Stage::with(on, Options::default(), Config { limits, ..Config::default() }).await;
+    let limits = ServerLimits { event_cache: 64 << 10, ..ServerLimits::default() };
+    let stage = Stage::with(on, SqliteOptions::default(), Config { limits, ..Config::default() }).await;
     let mut open = Vec::new();
     for number in 0..20 {
         open.push(
@@ -164,20 +170,25 @@ async fn what_is_kept_stays_within_its_bytes(on: On) {
         stage.create(&format!("{long} {number}")).await;
         for subscription in &mut open {
             next(subscription).await;
-            assert!(stage.face.hub().bytes() <= 32 << 10, "{} bytes of events", stage.face.hub().bytes());
-            assert!(stage.feed.bytes() <= 32 << 10, "{} bytes of changes", stage.feed.bytes());
+            assert!(
+                stage.face.subscriptions().bytes() <= 32 << 10,
+                "{} bytes of events",
+                stage.face.subscriptions().bytes()
+            );
+            assert!(stage.feed.cached_bytes() <= 32 << 10, "{} bytes of changes", stage.feed.cached_bytes());
         }
     }
-    assert!(stage.face.hub().bytes() > 0 && stage.feed.bytes() > 0);
+    assert!(stage.face.subscriptions().bytes() > 0 && stage.feed.cached_bytes() > 0);
 }
 
 async fn who_is_too_far_behind_is_told_so_and_who_is_not_goes_on(on: On) {
-    let options = Options { keep_changes: 10, keep_changes_for: Duration::ZERO, ..Options::default() };
-    let limits = Limits { event_cache: 0, ..Limits::default() };
+    let options =
+        SqliteOptions { keep_changes: 10, keep_changes_for: Duration::ZERO, ..SqliteOptions::default() };
+    let limits = ServerLimits { event_cache: 0, ..ServerLimits::default() };
     let stage = Stage::with(on, options, Config { limits, ..Config::default() }).await;
     let mut behind = stage.subscribe(NAMES).await;
     let mut follows = stage.subscribe(NAMES).await;
-    let old = behind.id().to_string();
+    let old = behind.last_event_id().to_string();
     let outsider = stage.outsider().await;
     for number in 0..40 {
         let name = format!("{number}");
@@ -191,8 +202,8 @@ async fn who_is_too_far_behind_is_told_so_and_who_is_not_goes_on(on: On) {
     // The first write of the server's own is followed by a look at what is old.
     stage.create("last").await;
     assert_eq!(names(&mut follows, 1).await, ["last"]);
-    if let Database::Postgres(store) = &*stage.store {
-        store.tidy().await.unwrap();
+    if let SqlStore::Postgres(store) = &*stage.store {
+        store.prune_now().await.unwrap();
     }
     let forgotten = "SELECT value FROM trefoil_meta WHERE key = 'forgotten'";
     let begun = Instant::now();
@@ -210,7 +221,7 @@ async fn who_is_too_far_behind_is_told_so_and_who_is_not_goes_on(on: On) {
 }
 
 async fn while_the_store_is_away_followers_wait(on: On) {
-    let options = Options { busy_timeout: Duration::from_millis(50), ..Options::default() };
+    let options = SqliteOptions { busy_timeout: Duration::from_millis(50), ..SqliteOptions::default() };
     let stage = Stage::with(on, options, Config::default()).await;
     let mut flat = stage.subscribe(NAMES).await;
     let mut deep = stage.subscribe("subscription { userCreated { name orders { item } } }").await;

@@ -12,12 +12,12 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 use trefoil_config::{Config, PostgresUrl};
-use trefoil_engine::{Engine, Feed, PlanLimits, Registry, resolvers};
-use trefoil_graphql::subscribe::{Step, Subscription};
-use trefoil_graphql::{Asked, Face, Manner, Reply, Served};
-use trefoil_model::{SourceFile, Value, parse};
-use trefoil_sql::migrate::Mode;
-use trefoil_sql::{Database, Options, postgres};
+use trefoil_engine::{ChangeFeed, Engine, PlanLimits, ResolverRegistry, resolvers};
+use trefoil_graphql::subscribe::{Subscription, SubscriptionStep};
+use trefoil_graphql::{GraphqlReply, GraphqlRequest, GraphqlService, GraphqlState, RequestContext};
+use trefoil_model::{SourceFile, Value, parse_schema};
+use trefoil_sql::migrate::MigrationMode;
+use trefoil_sql::{SqlStore, SqliteOptions, postgres};
 
 use crate::support::Outsider;
 
@@ -87,15 +87,15 @@ enum Place {
 
 /// A served schema over a store of its own, and nothing of HTTP.
 struct Stage {
-    face: Face,
-    store: Arc<Database>,
-    feed: Feed,
+    face: GraphqlService,
+    store: Arc<SqlStore>,
+    feed: ChangeFeed,
     config: Config,
     place: Place,
 }
 
-fn registry() -> Registry {
-    let mut registry = Registry::default();
+fn registry() -> ResolverRegistry {
+    let mut registry = ResolverRegistry::default();
     registry.register(
         "User.secret",
         Arc::new(|call| {
@@ -113,47 +113,50 @@ fn registry() -> Registry {
 }
 
 /// Brings the store to the schema and serves it.
-async fn served(store: &Database, feed: &Feed, schema: &str, config: &Config) -> Served {
+async fn served(store: &SqlStore, feed: &ChangeFeed, schema: &str, config: &Config) -> GraphqlState {
     let file = SourceFile { name: "graphql/test.graphqls".into(), text: schema.into() };
-    let (model, _) = parse(&[file], &[]).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
+    let (model, _) = parse_schema(&[file], &[]).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
     let (model, registry) = (Arc::new(model), registry());
-    let watched = resolvers::watched(&resolvers::bind(&model, &registry));
-    let mode = Mode::Apply { allow_drop: Vec::new() };
-    let mode =
-        if store.migrate(&model, &watched, &[], Mode::Start).await.is_ok() { Mode::Start } else { mode };
+    let watched = resolvers::subscribed_changes(&resolvers::bind_root_fields(&model, &registry));
+    let mode = MigrationMode::Apply { allow_drop: Vec::new() };
+    let mode = if store.migrate(&model, &watched, &[], MigrationMode::Start).await.is_ok() {
+        MigrationMode::Start
+    } else {
+        mode
+    };
     store.migrate(&model, &watched, &[], mode).await.unwrap();
-    Served::new(Engine::new(model, registry, feed.clone(), PlanLimits::default()), config)
+    GraphqlState::new(Engine::new(model, registry, feed.clone(), PlanLimits::default()), config)
 }
 
 impl Stage {
     async fn new(on: On) -> Stage {
-        Stage::with(on, Options::default(), Config::default()).await
+        Stage::with(on, SqliteOptions::default(), Config::default()).await
     }
 
     /// Of the options PostgreSQL takes how long the log is kept.
-    async fn with(on: On, options: Options, config: Config) -> Stage {
+    async fn with(on: On, options: SqliteOptions, config: Config) -> Stage {
         match on {
             On::Sqlite => {
                 let folder = tempfile::tempdir().unwrap();
-                let store = Database::sqlite(Some(&folder.path().join("trefoil.db")), options).unwrap();
+                let store = SqlStore::open_sqlite(Some(&folder.path().join("trefoil.db")), options).unwrap();
                 Stage::over(store, config, Place::Folder(folder)).await
             }
             On::Postgres => {
                 let url = crate::support::postgres::database();
-                let options = postgres::Options {
+                let options = postgres::PostgresOptions {
                     keep_changes: options.keep_changes,
                     keep_changes_for: options.keep_changes_for,
-                    ..postgres::Options::at(PostgresUrl::read(&url).unwrap())
+                    ..postgres::PostgresOptions::for_url(PostgresUrl::parse(&url).unwrap())
                 };
-                Stage::over(Database::postgres(options).await.unwrap(), config, Place::Server(url)).await
+                Stage::over(SqlStore::open_postgres(options).await.unwrap(), config, Place::Server(url)).await
             }
         }
     }
 
-    async fn over(store: Database, config: Config, place: Place) -> Stage {
+    async fn over(store: SqlStore, config: Config, place: Place) -> Stage {
         let store = Arc::new(store);
-        let feed = Feed::keeping(store.clone(), config.limits.event_cache / 2);
-        let face = Face::new(served(&store, &feed, SCHEMA, &config).await, &config);
+        let feed = ChangeFeed::with_cache_bytes(store.clone(), config.limits.event_cache / 2);
+        let face = GraphqlService::new(served(&store, &feed, SCHEMA, &config).await, &config);
         Stage { face, store, feed, config, place }
     }
 
@@ -173,13 +176,14 @@ impl Stage {
     /// Statements run so far for requests.
     fn statements(&self) -> u64 {
         match &*self.store {
-            Database::Sqlite(store) => store.statements(),
-            Database::Postgres(store) => store.statements(),
+            SqlStore::Sqlite(store) => store.statement_count(),
+            SqlStore::Postgres(store) => store.statement_count(),
         }
     }
 
     async fn run(&self, query: &str) -> Json {
-        let reply = self.face.served().answer(asked(query, json!({})), Manner::default()).await;
+        let reply =
+            self.face.state().execute_request(asked(query, json!({})), RequestContext::default()).await;
         serde_json::from_str(&told(reply)[0]).unwrap()
     }
 
@@ -194,7 +198,7 @@ impl Stage {
         variables: Json,
         last: Option<&str>,
     ) -> Result<Subscription, Vec<String>> {
-        self.face.subscribe(asked(query, variables), Manner::default(), last).await.map_err(told)
+        self.face.subscribe(asked(query, variables), RequestContext::default(), last).await.map_err(told)
     }
 
     async fn subscribe(&self, query: &str) -> Subscription {
@@ -218,31 +222,31 @@ impl Stage {
     }
 }
 
-fn asked(query: &str, variables: Json) -> Asked<'static> {
+fn asked(query: &str, variables: Json) -> GraphqlRequest<'static> {
     let Value::Object(variables) = Value::from(variables) else { panic!("variables are an object") };
-    Asked { query: query.to_owned().into(), operation: None, variables }
+    GraphqlRequest { query: query.to_owned().into(), operation_name: None, variables }
 }
 
 /// The codes of the failures in it.
-fn told(reply: Reply) -> Vec<String> {
+fn told(reply: GraphqlReply) -> Vec<String> {
     match reply {
-        Reply::Rejected(failures) => failures.into_iter().map(|failure| failure.code).collect(),
-        Reply::Failed(error) => vec![error.code().to_owned()],
-        Reply::Executed(executed) => vec![String::from_utf8(executed.body).unwrap()],
-        Reply::OnlyByPost => vec!["ONLY_BY_POST".to_owned()],
+        GraphqlReply::Rejected(failures) => failures.into_iter().map(|failure| failure.code).collect(),
+        GraphqlReply::Failed(error) => vec![error.code().to_owned()],
+        GraphqlReply::Executed(executed) => vec![String::from_utf8(executed.body).unwrap()],
+        GraphqlReply::PostRequired => vec!["ONLY_BY_POST".to_owned()],
     }
 }
 
 /// The next event; generous, because machines are busy at times.
 async fn next(subscription: &mut Subscription) -> Json {
     match tokio::time::timeout(Duration::from_secs(20), subscription.next()).await {
-        Ok(Step::Event(event)) => {
+        Ok(SubscriptionStep::Event(event)) => {
             let json: Json = serde_json::from_slice(&event.payload).unwrap();
             assert_eq!(json["extensions"]["eventId"], *event.id);
-            assert_eq!(subscription.id(), &event.id);
+            assert_eq!(subscription.last_event_id(), &event.id);
             json
         }
-        Ok(Step::Ended(_, failures)) => panic!("{failures:?}"),
+        Ok(SubscriptionStep::Ended(_, failures)) => panic!("{failures:?}"),
         Err(_) => panic!("no event came"),
     }
 }
@@ -250,8 +254,10 @@ async fn next(subscription: &mut Subscription) -> Json {
 /// The codes it ends with.
 async fn end(subscription: &mut Subscription) -> Vec<String> {
     match tokio::time::timeout(Duration::from_secs(20), subscription.next()).await {
-        Ok(Step::Ended(_, failures)) => failures.into_iter().map(|failure| failure.code).collect(),
-        Ok(Step::Event(event)) => panic!("{event:?}"),
+        Ok(SubscriptionStep::Ended(_, failures)) => {
+            failures.into_iter().map(|failure| failure.code).collect()
+        }
+        Ok(SubscriptionStep::Event(event)) => panic!("{event:?}"),
         Err(_) => panic!("it did not end"),
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use trefoil_graphql::{Manner, Reply};
+use trefoil_graphql::{GraphqlReply, RequestContext};
 use trefoil_model::error::Error;
 
 use super::{On, SCHEMA, Stage, asked, both, end, names, next, served};
@@ -20,7 +20,7 @@ both! {
 impl Stage {
     /// What the server does when the files of the schema change.
     async fn reload(&self, schema: &str) {
-        let held = self.feed.hold();
+        let held = self.feed.begin_reload();
         self.face.swap(served(&self.store, &self.feed, schema, &self.config).await);
         drop(held);
     }
@@ -62,7 +62,7 @@ async fn a_renamed_field_and_type_keep_their_changes(on: On) {
     let stage = Stage::new(on).await;
     let query = "subscription { userCreated { name email } }";
     let mut subscription = stage.subscribe(query).await;
-    let start = subscription.id().to_string();
+    let start = subscription.last_event_id().to_string();
     stage.run(r#"mutation { createUser(name: "Ada", email: "a@b.c") { id } }"#).await;
     assert_eq!(names(&mut subscription, 1).await, ["Ada"]);
     let renamed = SCHEMA
@@ -80,14 +80,16 @@ async fn a_renamed_field_and_type_keep_their_changes(on: On) {
 /// A request that outlasts the patience of a reload has plans for tables that are no more.
 async fn what_a_reload_has_overtaken_is_to_be_asked_again(on: On) {
     let stage = Stage::new(on).await;
-    let overtaken = stage.face.served();
+    let overtaken = stage.face.state();
     let closed = stage.feed.gate().close(std::time::Duration::ZERO).await;
     closed.retire_plans();
     stage.reload(SCHEMA).await;
     drop(closed);
     for query in ["{ users { name } }", "mutation { createUser(name: \"Ada\") { id } }"] {
-        let reply = overtaken.answer(asked(query, json!({})), Manner::default()).await;
-        let Reply::Failed(Error::Unavailable { reason, .. }) = reply else { panic!("{query} was answered") };
+        let reply = overtaken.execute_request(asked(query, json!({})), RequestContext::default()).await;
+        let GraphqlReply::Failed(Error::Unavailable { reason, .. }) = reply else {
+            panic!("{query} was answered")
+        };
         assert!(reason.contains("try again"), "{reason}");
     }
     stage.create("Ada").await;

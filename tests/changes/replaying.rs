@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use serde_json::Value as Json;
-use trefoil_config::{Config, Limits};
-use trefoil_sql::Options;
+use trefoil_config::{Config, ServerLimits};
+use trefoil_sql::SqliteOptions;
 
 use super::{On, Stage, both, next};
 
@@ -68,9 +68,10 @@ async fn write(stage: &Arc<Stage>, writers: usize, each: usize) {
 }
 
 async fn from_any_place(on: On, starts: Vec<(usize, u8)>, writers: usize, each: usize, cache: usize) {
-    let limits = Limits { event_cache: cache, ..Limits::default() };
-    let stage = Arc::new(Stage::with(on, Options::default(), Config { limits, ..Config::default() }).await);
-    let begin = stage.subscribe(FLAT).await.id().to_string();
+    let limits = ServerLimits { event_cache: cache, ..ServerLimits::default() };
+    let stage =
+        Arc::new(Stage::with(on, SqliteOptions::default(), Config { limits, ..Config::default() }).await);
+    let begin = stage.subscribe(FLAT).await.last_event_id().to_string();
     let live = tokio::spawn({
         let (stage, begin) = (stage.clone(), begin.clone());
         async move { read_to(&stage, FLAT, &begin, "end").await }
@@ -121,7 +122,7 @@ proptest! {
 /// Clients that go away and come back in the middle of everything, each where it was.
 async fn those_who_come_and_go_while_others_write_miss_nothing(on: On) {
     let stage = Arc::new(Stage::new(on).await);
-    let begin = stage.subscribe(FLAT).await.id().to_string();
+    let begin = stage.subscribe(FLAT).await.last_event_id().to_string();
     let mut readers = Vec::new();
     for reader in 0..8usize {
         let (stage, mut last) = (stage.clone(), begin.clone());

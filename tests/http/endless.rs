@@ -6,7 +6,7 @@ use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
 use futures_util::{StreamExt, stream};
 use tokio::io::AsyncWriteExt;
-use trefoil_http::streaming::upgrade::Endless;
+use trefoil_http::streaming::upgrade::LongLivedBody;
 use trefoil_server::signals::Shutdown;
 
 use super::life::none_open;
@@ -20,12 +20,12 @@ pub fn answer(fate: Fate, shutdown: Shutdown) -> Response {
     let first = ["one".to_owned(), String::new(), "two".to_owned(), long, "three".to_owned()];
     let last = stream::once(async move {
         let mut fate = fate;
-        shutdown.draining().await;
+        shutdown.wait_for_drain().await;
         fate.1 = "done";
         "last".to_owned()
     });
     let body = stream::iter(first).chain(last).map(|text| Ok::<_, std::io::Error>(Bytes::from(text)));
-    (axum::Extension(Endless), Body::from_stream(body)).into_response()
+    (axum::Extension(LongLivedBody), Body::from_stream(body)).into_response()
 }
 
 async fn first(line: &mut Line) {
@@ -44,7 +44,7 @@ async fn it_comes_in_chunks_and_ends_properly_with_the_server() {
     assert_eq!((head.status, head.field("transfer-encoding")), (200, Some("chunked")));
     assert_eq!(head.field("connection"), Some("close"));
     first(&mut line).await;
-    server.shutdown.drain();
+    server.shutdown.begin_draining();
     assert_eq!((line.chunk().await, line.chunk().await), (b"last".to_vec(), Vec::new()));
     assert!(line.is_closed().await);
     assert_eq!(server.fate().await, "done");
@@ -68,7 +68,7 @@ async fn to_a_client_that_knows_no_chunks_it_comes_bare() {
     assert_eq!(line.head().await.field("transfer-encoding"), None);
     let expected = format!("onetwo{}three", "x".repeat(LONG));
     assert_eq!(line.take(expected.len()).await, expected.as_bytes());
-    server.shutdown.drain();
+    server.shutdown.begin_draining();
     assert_eq!(line.take(4).await, b"last");
     assert!(line.is_closed().await);
 }

@@ -1,7 +1,7 @@
 //! Names that a server answers to: its own, those that are listed, and no others.
 
 use super::{Server, start, usual};
-use trefoil_config::{Config, Network};
+use trefoil_config::{Config, IpNetwork};
 
 async fn ask_as(server: &Server, head: &str, host: &str) -> super::Answer {
     let mut line = server.connect().await;
@@ -81,7 +81,7 @@ async fn the_target_counts_and_http_1_0_needs_no_host() {
 
 #[tokio::test]
 async fn a_trusted_proxy_vouches_for_no_name() {
-    let here = Network { address: [127, 0, 0, 1].into(), prefix: 32 };
+    let here = IpNetwork { address: [127, 0, 0, 1].into(), prefix: 32 };
     let server = start(Config { trusted_proxies: vec![here], ..listing(&[]) }).await;
     let forwarded = "GET /hello|X-Forwarded-For: 1.1.1.1|X-Forwarded-Host: localhost";
     assert_eq!(ask_as(&server, forwarded, "evil.example").await.status, 421);

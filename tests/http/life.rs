@@ -44,7 +44,7 @@ async fn stopping_finishes_what_runs_and_closes_what_rests() {
     tokio::time::sleep(Duration::from_millis(100)).await;
 
     let stopped = Instant::now();
-    server.shutdown.drain();
+    server.shutdown.begin_draining();
     assert!(idle.is_closed().await);
     assert!(stopped.elapsed() < Duration::from_millis(500), "idle connections wait for nobody");
     begun.send("Host: a\r\n\r\n").await;
@@ -69,7 +69,7 @@ async fn health_tells_that_the_end_is_near() {
     let mut begun = server.connect().await;
     begun.send("GET /health/ready HTTP/1.1\r\n").await;
     tokio::time::sleep(Duration::from_millis(50)).await;
-    server.shutdown.drain();
+    server.shutdown.begin_draining();
     begun.send("Host: a\r\n\r\n").await;
     begun.answer().await.is(503, "shutting down");
 }
@@ -80,7 +80,7 @@ async fn what_does_not_finish_in_time_is_cut() {
     let mut stuck = server.connect().await;
     stuck.send(request("GET /slow", "")).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
-    server.shutdown.drain();
+    server.shutdown.begin_draining();
     timeout(Duration::from_secs(1), &mut server.task).await.expect("it ends").expect("without panic");
     assert_eq!(server.fate().await, "dropped");
     assert!(stuck.is_closed().await);

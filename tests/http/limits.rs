@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::{request, short, start, usual};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
-use trefoil_config::{Config, Limits, Network, RateLimit};
+use trefoil_config::{Config, IpNetwork, RateLimit, ServerLimits};
 
 #[tokio::test]
 async fn a_body_over_the_limit_is_413_declared_or_not() {
@@ -30,7 +30,7 @@ async fn a_body_over_the_limit_is_413_declared_or_not() {
 /// axum has a limit of its own (2 MB), which must not come before ours.
 #[tokio::test]
 async fn a_higher_limit_is_believed() {
-    let limits = Limits { body: 3 << 20, ..Limits::default() };
+    let limits = ServerLimits { body: 3 << 20, ..ServerLimits::default() };
     let server = start(Config { limits, ..usual() }).await;
     assert_eq!(server.ask("POST /echo", &"x".repeat(3 << 20)).await.body.len(), 3 << 20);
     server.ask("POST /echo", &"x".repeat((3 << 20) + 1)).await.is(413, "limits.body");
@@ -146,7 +146,7 @@ async fn a_quiet_stream_outlives_the_time_limits() {
     assert_eq!(line.head().await.status, 200);
     assert_eq!(line.chunk().await, b"data: first\n\n");
     tokio::time::sleep(Duration::from_millis(1200)).await;
-    server.shutdown.drain();
+    server.shutdown.begin_draining();
     assert_eq!(line.chunk().await, b"data: last\n\n");
     assert!(line.chunk().await.is_empty() && line.is_closed().await);
 }
@@ -167,7 +167,7 @@ async fn a_reader_that_stalls_is_cut() {
 
 #[tokio::test]
 async fn beyond_the_last_place_the_answer_is_503() {
-    let limits = Limits { connections: 2, ..Limits::default() };
+    let limits = ServerLimits { connections: 2, ..ServerLimits::default() };
     let server = start(Config { limits, ..usual() }).await;
     let mut first = server.connect().await;
     first.send(request("GET /hello", "")).await;
@@ -205,7 +205,7 @@ async fn the_rate_limit_tells_its_state_and_spares_probes() {
 #[tokio::test]
 async fn behind_a_trusted_proxy_each_client_has_its_own_rate() {
     let rate_limit = Some(RateLimit { requests: 1, period: Duration::from_secs(60) });
-    let loopback = Network { address: std::net::Ipv4Addr::LOCALHOST.into(), prefix: 32 };
+    let loopback = IpNetwork { address: std::net::Ipv4Addr::LOCALHOST.into(), prefix: 32 };
     let server = start(Config { rate_limit, trusted_proxies: vec![loopback], ..usual() }).await;
     server.ask("GET /hello|X-Forwarded-For: 192.0.2.1", "").await.is(200, "");
     server.ask("GET /hello|X-Forwarded-For: 192.0.2.1", "").await.is(429, "");

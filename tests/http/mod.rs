@@ -22,13 +22,13 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use trefoil_config::{Config, Limits};
-use trefoil_http::client::Client;
+use trefoil_config::{Config, ServerLimits};
+use trefoil_http::client::ClientInfo;
 use trefoil_http::host_check::AllowedHosts;
 use trefoil_http::monitoring::metrics::Metrics;
 use trefoil_http::monitoring::{health, metrics};
-use trefoil_http::service::{Asker, Ground};
-use trefoil_http::streaming::upgrade::Tunnel;
+use trefoil_http::service::{ErrorContext, ServiceHandlers};
+use trefoil_http::streaming::upgrade::ConnectionUpgrade;
 use trefoil_http::{Problem, service};
 use trefoil_model::error::Error;
 use trefoil_server::http1::connection;
@@ -49,14 +49,14 @@ struct Server {
 
 /// Limits short enough that meeting them takes no time.
 fn short() -> Config {
-    let limits = Limits {
+    let limits = ServerLimits {
         body: 1000,
         headers: 2000,
         header_timeout: Duration::from_millis(300),
         request_timeout: Duration::from_millis(600),
         stall_timeout: Duration::from_millis(300),
         idle_timeout: Duration::from_millis(500),
-        ..Limits::default()
+        ..ServerLimits::default()
     };
     let allowed_hosts = ["a", "x"].map(str::to_owned).to_vec();
     Config { port: 0, host: "127.0.0.1".into(), allowed_hosts, limits, ..Config::default() }
@@ -64,7 +64,7 @@ fn short() -> Config {
 
 /// The usual limits: for tests that are about something else.
 fn usual() -> Config {
-    Config { limits: Limits::default(), ..short() }
+    Config { limits: ServerLimits::default(), ..short() }
 }
 
 async fn start(config: Config) -> Server {
@@ -74,25 +74,28 @@ async fn start(config: Config) -> Server {
 async fn start_with(config: Config, shutdown: Shutdown) -> Server {
     let config = Arc::new(config);
     let metrics = Metrics::new();
-    let listeners = listen::bind(&config).await.expect("a free port");
+    let listeners = listen::bind_listeners(&config).await.expect("a free port");
     let address = listeners[0].local_addr().expect("bound");
     let (fate, fates) = mpsc::unbounded_channel();
-    let ready: health::Ready = Arc::new(|| Box::pin(async { Ok(()) }));
+    let ready: health::ReadinessCheck = Arc::new(|| Box::pin(async { Ok(()) }));
     let router = routes(fate, shutdown.clone())
-        .merge(health::router(ready, &shutdown))
-        .merge(metrics::router(&metrics));
-    let ground = Ground {
-        owners: Arc::new(|_: &str| None),
-        errors: Arc::new(|problem: &Problem, _: &Asker, id: &str| {
+        .merge(health::health_router(ready, &shutdown))
+        .merge(metrics::metrics_router(&metrics));
+    let ground = ServiceHandlers {
+        route_lookup: Arc::new(|_: &str| None),
+        error_page: Arc::new(|problem: &Problem, _: &ErrorContext, id: &str| {
             format!("<h1>{} {}</h1><p>{} {id}</p>", problem.status.as_u16(), problem.title(), problem.detail)
         }),
-        owned: Arc::new(|_, _| unreachable!("no path has an owner")),
-        direct: Vec::new(),
+        route_handler: Arc::new(|_, _| unreachable!("no path has an owner")),
+        direct_routes: Vec::new(),
         hosts: AllowedHosts::new(&config, &[address]),
     };
-    let app = service::wrap(router, ground, &config, &metrics, &shutdown);
+    let app = service::build_service(router, ground, &config, &metrics, &shutdown);
     let (counted, stop) = (metrics.clone(), shutdown.clone());
-    let task = tokio::spawn(async move { connection::serve(listeners, app, &config, &counted, stop).await });
+    let task =
+        tokio::spawn(
+            async move { connection::serve_connections(listeners, app, &config, &counted, stop).await },
+        );
     Server { address, shutdown, task, metrics, fates }
 }
 
@@ -155,7 +158,7 @@ async fn panics() -> &'static str {
     panic!("on purpose")
 }
 
-async fn who(axum::Extension(client): axum::Extension<Client>, headers: http::HeaderMap) -> String {
+async fn who(axum::Extension(client): axum::Extension<ClientInfo>, headers: http::HeaderMap) -> String {
     format!("{} {}", client.address.expect("a peer"), client.origin(headers.get("host")))
 }
 
@@ -167,7 +170,7 @@ fn flood() -> Result<Bytes, std::convert::Infallible> {
 async fn events(shutdown: Shutdown) -> Response {
     let first = futures_util::stream::once(async { Ok::<_, std::io::Error>(Bytes::from("data: first\n\n")) });
     let last = futures_util::stream::once(async move {
-        shutdown.draining().await;
+        shutdown.wait_for_drain().await;
         Ok(Bytes::from("data: last\n\n"))
     });
     let body = Body::from_stream(futures_util::StreamExt::chain(first, last));
@@ -176,7 +179,7 @@ async fn events(shutdown: Shutdown) -> Response {
 
 /// Another protocol after 101: everything comes back as it went.
 async fn tunnel() -> Response {
-    let tunnel = Tunnel::new(|line| {
+    let tunnel = ConnectionUpgrade::new(|line| {
         tokio::spawn(async move {
             let (mut read, mut write) = tokio::io::split(line);
             let _ = tokio::io::copy(&mut read, &mut write).await;

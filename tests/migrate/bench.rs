@@ -8,10 +8,10 @@ use rusqlite::types::Value;
 use tempfile::TempDir;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
-use trefoil_engine::Deed;
-use trefoil_model::{Model, SourceFile, TypeId, parse};
+use trefoil_engine::ChangeKind;
+use trefoil_model::{Model, RecordTypeId, SourceFile, parse_schema};
 use trefoil_sql::migrate;
-use trefoil_sql::migrate::{MigrateError, Mode, Report};
+use trefoil_sql::migrate::{MigrateError, MigrationMode, MigrationReport};
 
 use crate::support::postgres;
 
@@ -20,16 +20,16 @@ const COMMON: &str = "scalar Long scalar Decimal scalar Date scalar DateTime sca
 
 pub fn model(sdl: &str) -> Model {
     let file = SourceFile { name: "schema.graphqls".to_owned(), text: format!("{COMMON}{sdl}") };
-    match parse(&[file], &[]) {
+    match parse_schema(&[file], &[]) {
         Ok((model, _)) => model,
         Err(found) => panic!("{found:#?}"),
     }
 }
 
 /// Every deed on every type.
-pub fn everything(model: &Model) -> Vec<(TypeId, Deed)> {
-    let deeds = [Deed::Created, Deed::Updated, Deed::Deleted];
-    (0..model.records.len()).flat_map(|at| deeds.map(|deed| (TypeId(at), deed))).collect()
+pub fn everything(model: &Model) -> Vec<(RecordTypeId, ChangeKind)> {
+    let deeds = [ChangeKind::Created, ChangeKind::Updated, ChangeKind::Deleted];
+    (0..model.records.len()).flat_map(|at| deeds.map(|deed| (RecordTypeId(at), deed))).collect()
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,34 +66,34 @@ impl Store {
     pub fn prepare(
         &self,
         model: Model,
-        logged: &[(TypeId, Deed)],
-        mode: Mode,
-    ) -> Result<Report, MigrateError> {
+        logged: &[(RecordTypeId, ChangeKind)],
+        mode: MigrationMode,
+    ) -> Result<MigrationReport, MigrateError> {
         match self {
-            Store::Sqlite { .. } => migrate::prepare(&mut self.open(), &model, logged, &[], mode),
+            Store::Sqlite { .. } => migrate::migrate_sqlite(&mut self.open(), &model, logged, &[], mode),
             Store::Postgres { url } => on_client(url, async |client| {
-                migrate::postgres::prepare(client, &Arc::new(model), logged, &[], mode).await
+                migrate::postgres::migrate_postgres(client, &Arc::new(model), logged, &[], mode).await
             }),
         }
     }
 
-    pub fn in_mode(&self, sdl: &str, mode: Mode) -> Result<Report, MigrateError> {
+    pub fn in_mode(&self, sdl: &str, mode: MigrationMode) -> Result<MigrationReport, MigrateError> {
         let model = model(sdl);
         let logged = everything(&model);
         self.prepare(model, &logged, mode)
     }
 
-    pub fn start(&self, sdl: &str) -> Result<Report, MigrateError> {
-        self.in_mode(sdl, Mode::Start)
+    pub fn start(&self, sdl: &str) -> Result<MigrationReport, MigrateError> {
+        self.in_mode(sdl, MigrationMode::Start)
     }
 
-    pub fn apply(&self, sdl: &str, allow_drop: &[&str]) -> Result<Report, MigrateError> {
+    pub fn apply(&self, sdl: &str, allow_drop: &[&str]) -> Result<MigrationReport, MigrateError> {
         let allow_drop = allow_drop.iter().map(|&name| name.to_owned()).collect();
-        self.in_mode(sdl, Mode::Apply { allow_drop })
+        self.in_mode(sdl, MigrationMode::Apply { allow_drop })
     }
 
     pub fn plan(&self, sdl: &str) -> String {
-        self.in_mode(sdl, Mode::Plan).expect("a plan").text(None)
+        self.in_mode(sdl, MigrationMode::Plan).expect("a plan").to_text(None)
     }
 
     /// The file, as a well-behaved other program would open it.

@@ -12,8 +12,8 @@ mod triggers;
 mod types;
 
 use bench::{On, Store, everything, model};
-use trefoil_engine::Deed;
-use trefoil_sql::migrate::{MigrateError, Mode};
+use trefoil_engine::ChangeKind;
+use trefoil_sql::migrate::{MigrateError, MigrationMode};
 
 /// Runs each of these on SQLite and on PostgreSQL.
 macro_rules! on_both {

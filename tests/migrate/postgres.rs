@@ -64,12 +64,20 @@ fn everything_stands_in_the_first_schema_of_the_search_path() {
     let retyped = "type User { id: ID! name: String! at: DateTime @updatedAt orders: [Order] } type Order { id: ID! user: User amount: Int }";
     on_client(store.url(), async |client| {
         client.batch_execute("SET search_path = \"my app\", public").await.unwrap();
-        for (sdl, mode) in [(sdl, Mode::Start), (retyped, Mode::Apply { allow_drop: vec![] })] {
+        for (sdl, mode) in
+            [(sdl, MigrationMode::Start), (retyped, MigrationMode::Apply { allow_drop: vec![] })]
+        {
             let model = std::sync::Arc::new(model(sdl));
             let lists = ["items".to_owned()];
-            trefoil_sql::migrate::postgres::prepare(client, &model, &everything(&model), &lists, mode)
-                .await
-                .unwrap();
+            trefoil_sql::migrate::postgres::migrate_postgres(
+                client,
+                &model,
+                &everything(&model),
+                &lists,
+                mode,
+            )
+            .await
+            .unwrap();
             client
                 .batch_execute(
                     "RESET search_path; INSERT INTO \"my app\".users (name) VALUES ('Ann');
@@ -201,16 +209,20 @@ fn with_bare_indexes(sql: &str) -> Store {
 fn an_index_ends_in_the_id() {
     let store = with_bare_indexes("INSERT INTO users (name) VALUES ('Ann')");
     let anew = "User: index on name made anew; meanwhile writes wait, reads do not";
-    let planned = store.in_mode(INDEXED, Mode::Plan).unwrap();
-    assert_eq!((planned.steps.len(), planned.renewed.as_slice()), (0, &[anew.to_owned()][..]));
-    assert!(planned.text(None).starts_with(&format!("{anew}\n\nNothing is lost")), "{}", planned.text(None));
+    let planned = store.in_mode(INDEXED, MigrationMode::Plan).unwrap();
+    assert_eq!((planned.steps.len(), planned.index_rebuilds.as_slice()), (0, &[anew.to_owned()][..]));
+    assert!(
+        planned.to_text(None).starts_with(&format!("{anew}\n\nNothing is lost")),
+        "{}",
+        planned.to_text(None)
+    );
     assert_eq!(store.rows(MADE), ["users_name_index|(name)"], "only planned");
-    assert_eq!(store.start(INDEXED).unwrap().renewed, [anew]);
+    assert_eq!(store.start(INDEXED).unwrap().index_rebuilds, [anew]);
     assert_eq!(store.rows(MADE), ["users_name_index_by_id|(name, id)"]);
-    assert_eq!(store.start(INDEXED).unwrap().renewed, [""; 0]);
+    assert_eq!(store.start(INDEXED).unwrap().index_rebuilds, [""; 0]);
     store.run("ALTER INDEX users_name_index_by_id RENAME TO users_name_index");
-    let planned = store.in_mode(INDEXED, Mode::Plan).unwrap();
-    assert_eq!(planned.renewed, [""; 0], "to rename one takes no time");
+    let planned = store.in_mode(INDEXED, MigrationMode::Plan).unwrap();
+    assert_eq!(planned.index_rebuilds, [""; 0], "to rename one takes no time");
     store.start(INDEXED).unwrap();
     assert_eq!(store.rows(MADE), ["users_name_index_by_id|(name, id)"]);
 }
@@ -221,7 +233,7 @@ fn an_older_version_that_starts_meanwhile_costs_no_index() {
     let file = "SELECT relfilenode FROM pg_class WHERE relname = 'users_name_index_by_id'";
     let before = store.rows(file);
     store.run(BARE);
-    assert_eq!(store.start(INDEXED).unwrap().renewed, [""; 0]);
+    assert_eq!(store.start(INDEXED).unwrap().index_rebuilds, [""; 0]);
     assert_eq!(store.rows(MADE), ["users_name_index_by_id|(name, id)"]);
     assert_eq!(store.rows(file), before);
 }
@@ -237,9 +249,16 @@ fn an_index_is_made_anew_while_others_read() {
             let model = std::sync::Arc::new(model(INDEXED));
             let logged = everything(&model);
             let mut client = super::bench::connect(&url).await;
-            trefoil_sql::migrate::postgres::prepare(&mut client, &model, &logged, &[], Mode::Start).await
+            trefoil_sql::migrate::postgres::migrate_postgres(
+                &mut client,
+                &model,
+                &logged,
+                &[],
+                MigrationMode::Start,
+            )
+            .await
         });
-        assert!(start.await.unwrap().unwrap().done);
+        assert!(start.await.unwrap().unwrap().is_applied);
         let made = client.query(MADE, &[]).await.unwrap();
         let made: Vec<String> = made.iter().map(|row| row.get::<_, String>(0)).collect();
         assert_eq!(made.len(), 2, "{made:?}");
@@ -258,7 +277,11 @@ fn a_value_that_leaves_no_room_for_the_id_stays_indexed() {
     assert_eq!(store.rows(MADE), ["users_name_index|(name)"]);
     let before = store.dump();
     let report = store.start(INDEXED).unwrap();
-    assert_eq!((report.steps, report.renewed), (vec![], vec![]), "it is not tried again at every start");
+    assert_eq!(
+        (report.steps, report.index_rebuilds),
+        (vec![], vec![]),
+        "it is not tried again at every start"
+    );
     assert_eq!(store.dump(), before);
     store.run(longest);
     let renamed = INDEXED.replace("name: String", "title: String @renamedFrom(name: \"name\")");
@@ -272,9 +295,16 @@ fn lists_count_what_anybody_writes() {
     on_client(store.url(), async |client| {
         let model = std::sync::Arc::new(model(OLD));
         let lists = ["items".to_owned(), "samples".to_owned()];
-        let report =
-            trefoil_sql::migrate::postgres::prepare(client, &model, &[], &lists, Mode::Start).await.unwrap();
-        assert!(report.fresh);
+        let report = trefoil_sql::migrate::postgres::migrate_postgres(
+            client,
+            &model,
+            &[],
+            &lists,
+            MigrationMode::Start,
+        )
+        .await
+        .unwrap();
+        assert!(report.needs_seed);
     });
     store.run("INSERT INTO trefoil_list_values (list, position, value) SELECT 1, p, 'v' FROM generate_series(0, 199) p");
     store.run("DELETE FROM trefoil_list_values WHERE position BETWEEN 64 AND 127; UPDATE trefoil_list_values SET value = 'w' WHERE position = 0");
@@ -293,7 +323,7 @@ fn lists_count_what_anybody_writes() {
     );
     assert!(store.refusal("TRUNCATE trefoil_list_values").contains("use DELETE"));
     store.refusal("INSERT INTO trefoil_list_values (list, position, value) VALUES (1, 0, 'again')");
-    assert!(!store.start(OLD).unwrap().fresh);
+    assert!(!store.start(OLD).unwrap().needs_seed);
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn a_plan_writes_nothing_and_ends_with_the_command(on: On) {
     assert!(empty.plan(OLD).starts_with("User: new type\n"));
     // Neither does applying it to nothing: the first start makes the store, and seeds it.
     let report = empty.apply(OLD, &[]).unwrap();
-    assert!(report.fresh && !report.done);
+    assert!(report.needs_seed && !report.is_applied);
     assert_eq!(empty.dump(), [""; 0]);
 }
 
@@ -110,7 +110,7 @@ fn another_programs_database_is_left_alone(on: On) {
     let error = store.start(OLD).unwrap_err().to_string();
     assert!(error.contains("Users") && !error.contains("things"), "{error}");
     assert_eq!(store.relations().len(), 2);
-    assert!(store.start("type Order { id: ID! }").unwrap().fresh);
+    assert!(store.start("type Order { id: ID! }").unwrap().needs_seed);
     assert_eq!(store.rows("SELECT * FROM things"), ["1"]);
 }
 

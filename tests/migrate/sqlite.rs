@@ -68,8 +68,9 @@ fn interrupted_anywhere_nothing_is_half_done() {
                 }),
             )
             .unwrap();
-        let mode = Mode::Apply { allow_drop: vec!["Person.note".to_owned()] };
-        let result = trefoil_sql::migrate::prepare(&mut connection, &model, &everything(&model), &[], mode);
+        let mode = MigrationMode::Apply { allow_drop: vec!["Person.note".to_owned()] };
+        let result =
+            trefoil_sql::migrate::migrate_sqlite(&mut connection, &model, &everything(&model), &[], mode);
         connection.progress_handler(0, None::<fn() -> bool>).unwrap();
         let enforced = rows(&connection, "PRAGMA foreign_keys");
         drop(connection);

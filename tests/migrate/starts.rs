@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use trefoil_sql::migrate::{Report, postgres};
+use trefoil_sql::migrate::{MigrationReport, postgres};
 
 use super::bench::{connect, on_client};
 use super::*;
@@ -11,7 +11,7 @@ const OLD: &str = "type User { id: ID! name: String! }";
 const NEW: &str =
     "type User { id: ID! name: String! nick: String! @default(value: \"-\") } type Tag { id: ID! }";
 
-fn five_at_once(store: &Store, sdl: &str) -> Vec<Report> {
+fn five_at_once(store: &Store, sdl: &str) -> Vec<MigrationReport> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         let nodes: Vec<_> = (0..5)
@@ -20,7 +20,14 @@ fn five_at_once(store: &Store, sdl: &str) -> Vec<Report> {
                 tokio::spawn(async move {
                     let mut client = connect(&url).await;
                     let lists = ["items".to_owned()];
-                    postgres::prepare(&mut client, &model, &everything(&model), &lists, Mode::Start).await
+                    postgres::migrate_postgres(
+                        &mut client,
+                        &model,
+                        &everything(&model),
+                        &lists,
+                        MigrationMode::Start,
+                    )
+                    .await
                 })
             })
             .collect();
@@ -37,7 +44,7 @@ fn five_nodes_make_one_store() {
     let store = Store::empty(On::Postgres);
     let reports = five_at_once(&store, OLD);
     assert_eq!(reports.iter().filter(|report| !report.steps.is_empty()).count(), 1, "{reports:?}");
-    assert!(reports.iter().all(|report| report.fresh && report.done));
+    assert!(reports.iter().all(|report| report.needs_seed && report.is_applied));
     assert_eq!(store.rows("SELECT name FROM trefoil_lists"), ["items"]);
     let before = store.dump();
     assert_eq!(store.start(OLD).unwrap().steps, []);
@@ -49,7 +56,7 @@ fn five_nodes_migrate_once() {
     let store = Store::with(On::Postgres, OLD, "INSERT INTO users (name) VALUES ('Ann')");
     let reports = five_at_once(&store, NEW);
     assert_eq!(reports.iter().filter(|report| !report.steps.is_empty()).count(), 1, "{reports:?}");
-    assert!(!reports.iter().any(|report| report.fresh));
+    assert!(!reports.iter().any(|report| report.needs_seed));
     assert_eq!(store.rows("SELECT name, nick FROM users"), ["Ann|-"]);
 }
 
@@ -58,14 +65,14 @@ fn a_store_is_fresh_until_seeds_are_in_and_never_after() {
     let store = Store::with(On::Postgres, OLD, "");
     // Seeds that failed gave ids, and left nothing.
     store.run("BEGIN; INSERT INTO users (name) VALUES ('Ann'); ROLLBACK");
-    assert!(store.start(OLD).unwrap().fresh);
-    on_client(store.url(), async |client| postgres::seeded(client).await).unwrap();
-    assert!(!store.start(OLD).unwrap().fresh);
+    assert!(store.start(OLD).unwrap().needs_seed);
+    on_client(store.url(), async |client| postgres::mark_seeded(client).await).unwrap();
+    assert!(!store.start(OLD).unwrap().needs_seed);
     // The mark is also made by a start that finds records.
     let store = Store::with(On::Postgres, OLD, "INSERT INTO users (name) VALUES ('Ann')");
-    assert!(!store.start(OLD).unwrap().fresh);
+    assert!(!store.start(OLD).unwrap().needs_seed);
     store.run("DELETE FROM users");
-    assert!(!store.start(OLD).unwrap().fresh);
+    assert!(!store.start(OLD).unwrap().needs_seed);
 }
 
 #[test]
@@ -84,7 +91,8 @@ fn an_open_transaction_is_named_and_not_waited_for_for_ever() {
             .await
             .unwrap();
         let model = Arc::new(model(NEW));
-        let result = postgres::prepare(client, &model, &everything(&model), &[], Mode::Start).await;
+        let result =
+            postgres::migrate_postgres(client, &model, &everything(&model), &[], MigrationMode::Start).await;
         // The connection is good for another try.
         client.batch_execute("SELECT 1").await.unwrap();
         open.rollback().await.unwrap();
@@ -109,7 +117,10 @@ fn a_start_that_changes_nothing_waits_for_no_reader_and_no_writer() {
             .unwrap();
         client.batch_execute("SET lock_timeout = '5s'").await.unwrap();
         let model = Arc::new(model(OLD));
-        let report = postgres::prepare(client, &model, &everything(&model), &[], Mode::Start).await.unwrap();
+        let report =
+            postgres::migrate_postgres(client, &model, &everything(&model), &[], MigrationMode::Start)
+                .await
+                .unwrap();
         assert_eq!(report.steps, []);
         open.rollback().await.unwrap();
     });

@@ -24,10 +24,10 @@ const LOG: &str = "SELECT number, resource, deed, record, version FROM trefoil_c
 fn an_empty_store_gets_everything_once(on: On) {
     let store = Store::empty(on);
     let report = store.start(SHOP).unwrap();
-    assert!(report.fresh);
+    assert!(report.needs_seed);
     let before = store.dump();
     let again = store.start(SHOP).unwrap();
-    assert!(again.fresh, "still without a record");
+    assert!(again.needs_seed, "still without a record");
     assert_eq!(again.steps, []);
     assert_eq!(store.dump(), before);
     assert_eq!(store.rows("SELECT value FROM trefoil_meta WHERE key = 'format'"), ["1"]);
@@ -83,8 +83,8 @@ fn an_id_never_changes(on: On) {
 fn only_what_is_subscribed_to_is_logged(on: On) {
     let store = Store::empty(on);
     let model = model(SHOP);
-    let user = model.record_named("User").unwrap();
-    store.prepare(model, &[(user, Deed::Created)], Mode::Start).unwrap();
+    let user = model.find_record("User").unwrap();
+    store.prepare(model, &[(user, ChangeKind::Created)], MigrationMode::Start).unwrap();
     store.run("INSERT INTO users (name) VALUES ('Ann'); UPDATE users SET name = 'Eve'");
     store.run("INSERT INTO orders (\"userId\", item) VALUES (1, 'tea'); DELETE FROM users");
     assert_eq!(store.rows(LOG), ["1|User|created|1|1"]);

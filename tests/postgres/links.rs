@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use trefoil_config::PostgresUrl;
 use trefoil_engine::Store;
 use trefoil_model::error::Error;
-use trefoil_sql::postgres::{Link, Options, PostgresStore};
+use trefoil_sql::postgres::{PgConnection, PostgresOptions, PostgresStore};
 
 use super::hole::Hole;
 use crate::support::postgres::{Cluster, Options as ClusterOptions, database, sql};
@@ -18,20 +18,20 @@ async fn open(url: &str) -> PostgresStore {
     open_with(url, |_| {}).await
 }
 
-async fn open_with(url: &str, change: impl FnOnce(&mut Options)) -> PostgresStore {
-    let mut options = Options::at(PostgresUrl::read(url).unwrap());
+async fn open_with(url: &str, change: impl FnOnce(&mut PostgresOptions)) -> PostgresStore {
+    let mut options = PostgresOptions::for_url(PostgresUrl::parse(url).unwrap());
     change(&mut options);
     PostgresStore::open(options).await.expect("it connects")
 }
 
-async fn number(link: &Link, sql: &str) -> Result<i64, tokio_postgres::Error> {
+async fn number(link: &PgConnection, sql: &str) -> Result<i64, tokio_postgres::Error> {
     let statement = link.prepare(sql).await?;
     Ok(link.client().query_one(&statement, &[]).await?.get(0))
 }
 
 /// Whether a statement goes through, on whatever connection there is.
 async fn works(store: &PostgresStore) -> bool {
-    match store.links().shared() {
+    match store.connections().shared_connection() {
         Ok(link) => number(&link, "SELECT 7::bigint").await.is_ok_and(|seven| seven == 7),
         Err(_) => false,
     }
@@ -68,9 +68,9 @@ async fn sessions_are_the_same_whatever_the_database_says() {
     );
     outside(&url, &odd).await;
     let store = open(&url).await;
-    let own = store.links().own().await.expect("a connection");
-    let link = store.links().shared().expect("a connection");
-    let show = async |link: &Link, name: &str| -> String {
+    let own = store.connections().acquire_pooled().await.expect("a connection");
+    let link = store.connections().shared_connection().expect("a connection");
+    let show = async |link: &PgConnection, name: &str| -> String {
         link.client().query_one(&format!("SHOW {name}"), &[]).await.unwrap().get(0)
     };
     for link in [&*own, &*link] {
@@ -83,13 +83,13 @@ async fn sessions_are_the_same_whatever_the_database_says() {
     }
     assert_eq!(show(&link, "statement_timeout").await, "30s");
     assert_eq!(show(&own, "statement_timeout").await, "0");
-    own.finished();
+    own.release();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn statements_stay_prepared_and_are_bounded() {
     let store = open(&database()).await;
-    let own = store.links().own().await.unwrap();
+    let own = store.connections().acquire_pooled().await.unwrap();
     let prepared = "SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%counted%'";
     for _ in 0..3 {
         number(&own, "SELECT 1::bigint AS counted").await.unwrap();
@@ -114,16 +114,18 @@ async fn terminated_connections_are_made_again() {
                      WHERE datname = current_database() AND application_name = 'trefoil'";
     for _ in 0..3 {
         until("four shared connections and the log's", async || outside(&url, all_stand).await == "t").await;
-        store.links().own().await.expect("a connection").finished();
+        store.connections().acquire_pooled().await.expect("a connection").release();
         assert_ne!(outside(&url, terminate).await, "0");
         until("statements go through again", async || works(&store).await).await;
-        until("a connection of one's own works again", async || match store.links().own().await {
-            Ok(own) => {
-                let works = number(&own, "SELECT 7::bigint").await.is_ok();
-                own.finished();
-                works
+        until("a connection of one's own works again", async || {
+            match store.connections().acquire_pooled().await {
+                Ok(own) => {
+                    let works = number(&own, "SELECT 7::bigint").await.is_ok();
+                    own.release();
+                    works
+                }
+                Err(_) => false,
             }
-            Err(_) => false,
         })
         .await;
     }
@@ -141,14 +143,14 @@ async fn while_the_server_is_stopped_callers_are_told_at_once_and_nobody_waits()
     };
     for stop in [Cluster::stop, Cluster::kill] {
         ask(stop).await;
-        until("it is known to be away", async || store.links().shared().is_err()).await;
+        until("it is known to be away", async || store.connections().shared_connection().is_err()).await;
         let begin = Instant::now();
         for _ in 0..1_000 {
-            let reason = unavailable(store.links().shared().err().expect("away"));
+            let reason = unavailable(store.connections().shared_connection().err().expect("away"));
             assert_eq!(reason, "the database cannot be reached");
-            unavailable(store.links().own().await.err().expect("away"));
+            unavailable(store.connections().acquire_pooled().await.err().expect("away"));
             unavailable(store.ping().await.expect_err("away"));
-            unavailable(store.log().await.expect_err("away"));
+            unavailable(store.change_log().await.expect_err("away"));
         }
         assert!(begin.elapsed() < LONG, "a thousand callers waited {:?}", begin.elapsed());
         ask(Cluster::again).await;
@@ -174,7 +176,7 @@ async fn a_start_waits_for_a_database_that_is_starting_but_not_for_a_wrong_name(
 
     let begin = Instant::now();
     let missing = format!("{url}_missing").replace("postgres@", "postgres:s3cret@");
-    let missing = Options::at(PostgresUrl::read(&missing).unwrap());
+    let missing = PostgresOptions::for_url(PostgresUrl::parse(&missing).unwrap());
     let error = PostgresStore::open(missing).await.err().expect("no such database");
     assert!(
         error.ends_with("database \"t1_missing\" does not exist") && !error.contains("s3cret"),
@@ -187,17 +189,17 @@ async fn a_start_waits_for_a_database_that_is_starting_but_not_for_a_wrong_name(
 async fn own_connections_are_bounded_and_come_back_only_when_finished() {
     let url = database();
     let store = open_with(&url, |options| {
-        options.connections = 2;
-        options.patience = Duration::from_millis(200);
+        options.pool_size = 2;
+        options.acquire_timeout = Duration::from_millis(200);
     })
     .await;
-    let links = store.links();
-    let (one, two) = (links.own().await.unwrap(), links.own().await.unwrap());
-    let reason = unavailable(links.own().await.err().expect("all are taken"));
+    let links = store.connections();
+    let (one, two) = (links.acquire_pooled().await.unwrap(), links.acquire_pooled().await.unwrap());
+    let reason = unavailable(links.acquire_pooled().await.err().expect("all are taken"));
     assert_eq!(reason, "all 2 connections to the database were busy for 200ms (database-connections)");
     let pid = number(&one, "SELECT pg_backend_pid()::bigint").await.unwrap();
-    one.finished();
-    let again = links.own().await.unwrap();
+    one.release();
+    let again = links.acquire_pooled().await.unwrap();
     assert_eq!(number(&again, "SELECT pg_backend_pid()::bigint").await.unwrap(), pid, "the same one");
 
     // Left in the middle of a transaction and of a query: nothing of it may go on, and nobody else may get it.
@@ -211,16 +213,16 @@ async fn own_connections_are_bounded_and_come_back_only_when_finished() {
     let gone = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid}");
     until("the abandoned query is gone", async || outside(&url, &gone).await == "0").await;
     assert_eq!(outside(&url, "SELECT to_regclass('left_open') IS NULL").await, "t");
-    let fresh = links.own().await.expect("its place is free");
+    let fresh = links.acquire_pooled().await.expect("its place is free");
     assert_ne!(number(&fresh, "SELECT pg_backend_pid()::bigint").await.unwrap(), pid);
-    fresh.finished();
-    two.finished();
+    fresh.release();
+    two.release();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_statement_that_is_only_slow_is_left_in_peace() {
     let store = open(&database()).await;
-    let link = store.links().shared().unwrap();
+    let link = store.connections().shared_connection().unwrap();
     let begin = Instant::now();
     link.client().batch_execute("SELECT pg_sleep(9)").await.expect("it comes to its end");
     assert!(begin.elapsed() >= Duration::from_secs(9));
@@ -231,13 +233,13 @@ async fn a_connection_into_nothing_is_noticed_and_made_again() {
     let url = database();
     let hole = Hole::before(&url);
     let store = open(&hole.url(&url)).await;
-    let own = store.links().own().await.unwrap();
+    let own = store.connections().acquire_pooled().await.unwrap();
     assert!(works(&store).await);
     hole.open();
-    let link = store.links().shared().expect("nobody knows yet");
+    let link = store.connections().shared_connection().expect("nobody knows yet");
     let waiting = tokio::spawn(async move { number(&link, "SELECT 8::bigint").await });
     let hanging = tokio::spawn(async move { number(&own, "SELECT 9::bigint").await });
-    until("callers are told", async || store.links().shared().is_err()).await;
+    until("callers are told", async || store.connections().shared_connection().is_err()).await;
     assert!(waiting.await.unwrap().is_err(), "whoever waited is told as well");
     assert!(hanging.await.unwrap().is_err());
     hole.close();
@@ -248,11 +250,11 @@ async fn a_connection_into_nothing_is_noticed_and_made_again() {
 async fn news_of_other_nodes_wakes_and_so_does_a_listener_that_was_lost() {
     let url = database();
     let store = open(&url).await;
-    assert_eq!(store.look_every(), Duration::from_secs(1));
+    assert_eq!(store.poll_interval(), Duration::from_secs(1));
     let listening = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' \
                      AND datname = current_database()";
     until("it listens", async || outside(&url, listening).await == "1").await;
-    let mut stirred = store.stirred();
+    let mut stirred = store.commits();
     // The first connection itself may be the news.
     tokio::time::sleep(Duration::from_millis(300)).await;
     stirred.mark_unchanged();
@@ -270,7 +272,7 @@ async fn news_of_other_nodes_wakes_and_so_does_a_listener_that_was_lost() {
 async fn polling_needs_no_listener() {
     let url = database();
     let store = open_with(&url, |options| options.notify = false).await;
-    assert_eq!(store.look_every(), Duration::from_millis(100));
+    assert_eq!(store.poll_interval(), Duration::from_millis(100));
     until("every connection stands", async || {
         outside(
             &url,

@@ -4,18 +4,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trefoil_config::PostgresUrl;
-use trefoil_engine::{Change, Deed, ReadLimits, Store};
-use trefoil_model::{Model, SourceFile, Stored, TypeId, parse};
-use trefoil_sql::migrate::Mode;
-use trefoil_sql::postgres::{Options, PostgresStore};
+use trefoil_engine::{ChangeKind, LogReadLimits, RecordChange, Store};
+use trefoil_model::{Model, RecordTypeId, SourceFile, StoredValue, parse_schema};
+use trefoil_sql::migrate::MigrationMode;
+use trefoil_sql::postgres::{PostgresOptions, PostgresStore};
 
 use super::links::{LONG, outside, until};
 use crate::support::postgres::database;
 
-const ALL: ReadLimits = ReadLimits { changes: 1_000, bytes: 1 << 20 };
+const ALL: LogReadLimits = LogReadLimits { changes: 1_000, bytes: 1 << 20 };
 
-const LOGGED: [(TypeId, Deed); 3] =
-    [(TypeId(0), Deed::Created), (TypeId(0), Deed::Updated), (TypeId(0), Deed::Deleted)];
+const LOGGED: [(RecordTypeId, ChangeKind); 3] = [
+    (RecordTypeId(0), ChangeKind::Created),
+    (RecordTypeId(0), ChangeKind::Updated),
+    (RecordTypeId(0), ChangeKind::Deleted),
+];
 
 fn model() -> Arc<Model> {
     model_of("type Book { id: ID! title: String! pages: Int read: Boolean } type Query { books: [Book!]! }")
@@ -23,21 +26,23 @@ fn model() -> Arc<Model> {
 
 fn model_of(text: &str) -> Arc<Model> {
     let file = SourceFile { name: "schema.graphqls".to_owned(), text: text.to_owned() };
-    Arc::new(parse(&[file], &[]).expect("a schema").0)
+    Arc::new(parse_schema(&[file], &[]).expect("a schema").0)
 }
 
-async fn open(url: &str, change: impl FnOnce(&mut Options)) -> PostgresStore {
-    let mut options = Options::at(PostgresUrl::read(url).unwrap());
+async fn open(url: &str, change: impl FnOnce(&mut PostgresOptions)) -> PostgresStore {
+    let mut options = PostgresOptions::for_url(PostgresUrl::parse(url).unwrap());
     change(&mut options);
     let store = PostgresStore::open(options).await.expect("it connects");
-    store.migrate(&model(), &LOGGED, &[], Mode::Start).await.expect("tables");
+    store.migrate(&model(), &LOGGED, &[], MigrationMode::Start).await.expect("tables");
     store
 }
 
-fn brief(changes: &[Change]) -> Vec<(i64, &str, Deed, i64, i64)> {
+fn brief(changes: &[RecordChange]) -> Vec<(i64, &str, ChangeKind, i64, i64)> {
     changes
         .iter()
-        .map(|change| (change.number, change.resource.as_str(), change.deed, change.record, change.version))
+        .map(|change| {
+            (change.number, change.type_name.as_str(), change.kind, change.record_id, change.version)
+        })
         .collect()
 }
 
@@ -45,25 +50,25 @@ fn brief(changes: &[Change]) -> Vec<(i64, &str, Deed, i64, i64)> {
 async fn what_anyone_commits_is_numbered_and_told() {
     let url = database();
     let store = open(&url, |_| {}).await;
-    let log = store.log().await.unwrap();
-    assert_eq!((log.last, log.forgotten, log.epochs.len()), (0, 0, 1));
+    let log = store.change_log().await.unwrap();
+    assert_eq!((log.last_number, log.pruned_until, log.epochs.len()), (0, 0, 1));
     outside(&url, "INSERT INTO books (title, read) VALUES ('One', true)").await;
     outside(&url, "UPDATE books SET pages = 7; DELETE FROM books").await;
-    assert_eq!(store.log().await.unwrap().last, 3);
-    let changes = store.changes(0, 3, ALL).await.unwrap();
+    assert_eq!(store.change_log().await.unwrap().last_number, 3);
+    let changes = store.read_changes(0, 3, ALL).await.unwrap();
     assert_eq!(
         brief(&changes),
         [
-            (1, "Book", Deed::Created, 1, 1),
-            (2, "Book", Deed::Updated, 1, 2),
-            (3, "Book", Deed::Deleted, 1, 2),
+            (1, "Book", ChangeKind::Created, 1, 1),
+            (2, "Book", ChangeKind::Updated, 1, 2),
+            (3, "Book", ChangeKind::Deleted, 1, 2),
         ]
     );
     let image = &changes[1].image;
     let cell = |name: &str| image.iter().find(|(column, _)| column == name).map(|(_, value)| value.clone());
-    assert_eq!(cell("title"), Some(Stored::Text("One".to_owned())));
-    assert_eq!((cell("pages"), cell("read")), (Some(Stored::Int(7)), Some(Stored::Int(1))));
-    assert_eq!(store.log().await.unwrap().epochs, log.epochs);
+    assert_eq!(cell("title"), Some(StoredValue::Text("One".to_owned())));
+    assert_eq!((cell("pages"), cell("read")), (Some(StoredValue::Int(7)), Some(StoredValue::Int(1))));
+    assert_eq!(store.change_log().await.unwrap().epochs, log.epochs);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -71,9 +76,9 @@ async fn a_part_ends_with_the_change_that_goes_beyond_a_limit() {
     let url = database();
     let store = open(&url, |_| {}).await;
     outside(&url, "INSERT INTO books (title) SELECT repeat('x', 1000) FROM generate_series(1, 50)").await;
-    assert_eq!(store.log().await.unwrap().last, 50);
+    assert_eq!(store.change_log().await.unwrap().last_number, 50);
     let numbers = async |after, until, changes, bytes| {
-        let part = store.changes(after, until, ReadLimits { changes, bytes }).await.unwrap();
+        let part = store.read_changes(after, until, LogReadLimits { changes, bytes }).await.unwrap();
         part.iter().map(|change| change.number).collect::<Vec<_>>()
     };
     assert_eq!(numbers(10, 14, 1_000, 1 << 20).await, [11, 12, 13, 14]);
@@ -87,15 +92,15 @@ async fn a_part_ends_with_the_change_that_goes_beyond_a_limit() {
 async fn a_change_that_is_committed_late_is_numbered_late_and_never_passed_over() {
     let url = database();
     let store = open(&url, |_| {}).await;
-    let slow = store.links().own().await.unwrap();
+    let slow = store.connections().acquire_pooled().await.unwrap();
     slow.client().batch_execute("BEGIN; INSERT INTO books (title) VALUES ('slow')").await.unwrap();
     outside(&url, "INSERT INTO books (title) VALUES ('quick')").await;
-    assert_eq!(store.log().await.unwrap().last, 1);
+    assert_eq!(store.change_log().await.unwrap().last_number, 1);
     slow.client().batch_execute("COMMIT").await.unwrap();
-    slow.finished();
-    assert_eq!(store.log().await.unwrap().last, 2);
-    let changes = store.changes(0, 2, ALL).await.unwrap();
-    let records: Vec<i64> = changes.iter().map(|change| change.record).collect();
+    slow.release();
+    assert_eq!(store.change_log().await.unwrap().last_number, 2);
+    let changes = store.read_changes(0, 2, ALL).await.unwrap();
+    let records: Vec<i64> = changes.iter().map(|change| change.record_id).collect();
     assert_eq!(records, [2, 1]);
 }
 
@@ -103,19 +108,19 @@ async fn a_change_that_is_committed_late_is_numbered_late_and_never_passed_over(
 async fn whoever_asks_waits_for_another_node_that_numbers() {
     let url = database();
     let (one, other) = (open(&url, |_| {}).await, Arc::new(open(&url, |_| {}).await));
-    let held = one.links().own().await.unwrap();
+    let held = one.connections().acquire_pooled().await.unwrap();
     outside(&url, "INSERT INTO books (title) VALUES ('One')").await;
     held.client().batch_execute("BEGIN; SELECT trefoil_number_changes()").await.unwrap();
     outside(&url, "INSERT INTO books (title) VALUES ('Two')").await;
     let asking = tokio::spawn({
         let other = other.clone();
-        async move { other.log().await }
+        async move { other.change_log().await }
     });
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert!(!asking.is_finished(), "the first change has a number that nobody can see yet");
     held.client().batch_execute("COMMIT").await.unwrap();
-    held.finished();
-    assert_eq!(asking.await.unwrap().unwrap().last, 2);
+    held.release();
+    assert_eq!(asking.await.unwrap().unwrap().last_number, 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -124,15 +129,15 @@ async fn a_backlog_of_any_length_is_numbered_a_step_at_a_time() {
     let store = open(&url, |_| {}).await;
     outside(&url, "INSERT INTO books (title) SELECT 'x' FROM generate_series(1, 25000)").await;
     assert_eq!(outside(&url, "SELECT trefoil_number_changes()").await, "10000", "one step");
-    assert_eq!(store.log().await.unwrap().last, 25_000);
+    assert_eq!(store.change_log().await.unwrap().last_number, 25_000);
     let in_order = "SELECT count(*) FROM trefoil_changes WHERE number = record";
     assert_eq!(outside(&url, in_order).await, "25000");
     // A migration takes all of them as well: no image may stay behind in its old form.
     outside(&url, "INSERT INTO books (title) SELECT 'x' FROM generate_series(1, 25000)").await;
     let more = "type Book { id: ID! title: String! pages: Int read: Boolean more: String } type Query { books: [Book!]! }";
-    store.migrate(&model_of(more), &LOGGED, &[], Mode::Start).await.expect("a further column");
+    store.migrate(&model_of(more), &LOGGED, &[], MigrationMode::Start).await.expect("a further column");
     assert_eq!(outside(&url, "SELECT count(*) FROM trefoil_unnumbered").await, "0");
-    assert_eq!(store.log().await.unwrap().last, 50_000);
+    assert_eq!(store.change_log().await.unwrap().last_number, 50_000);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -140,7 +145,7 @@ async fn while_nobody_follows_changes_are_numbered_all_the_same() {
     let url = database();
     let store = open(&url, |options| options.keep_changes_for = Duration::ZERO).await;
     outside(&url, "INSERT INTO books (title) VALUES ('One'), ('Two')").await;
-    store.tidy().await.unwrap();
+    store.prune_now().await.unwrap();
     let waiting = "SELECT count(*) FROM trefoil_unnumbered";
     let numbered = "SELECT count(*) FROM trefoil_changes";
     assert_eq!((outside(&url, waiting).await, outside(&url, numbered).await), ("0".into(), "2".into()));
@@ -155,47 +160,47 @@ async fn a_server_that_forgot_what_was_prepared_is_told_again() {
                      LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'DEALLOCATE ALL'; RETURN 0; END $$";
     outside(&url, forgetful).await;
     for _ in 0..5 {
-        assert_eq!(store.log().await.unwrap().last, 0);
-        assert_eq!(brief(&store.changes(0, 9, ALL).await.unwrap()), []);
+        assert_eq!(store.change_log().await.unwrap().last_number, 0);
+        assert_eq!(brief(&store.read_changes(0, 9, ALL).await.unwrap()), []);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_old_and_beyond_the_last_so_many_is_forgotten_by_one_node_at_a_time() {
     let url = database();
-    let keeping = |options: &mut Options| {
+    let keeping = |options: &mut PostgresOptions| {
         options.keep_changes = 10;
         options.keep_changes_for = Duration::from_secs(3_600);
     };
     let (one, other) = (open(&url, keeping).await, open(&url, keeping).await);
     outside(&url, "INSERT INTO books (title) SELECT 'x' FROM generate_series(1, 3000)").await;
-    assert_eq!(one.log().await.unwrap().last, 3_000);
-    one.tidy().await.unwrap();
-    assert_eq!(one.log().await.unwrap().forgotten, 0, "all are young");
+    assert_eq!(one.change_log().await.unwrap().last_number, 3_000);
+    one.prune_now().await.unwrap();
+    assert_eq!(one.change_log().await.unwrap().pruned_until, 0, "all are young");
 
     let old = "UPDATE trefoil_changes SET at = now() - interval '2 hours' WHERE number <> 2500; \
                INSERT INTO trefoil_keys VALUES ('old', '', '', 0), ('new', '', '', 9999999999)";
     outside(&url, old).await;
-    let both = tokio::join!(one.tidy(), other.tidy());
+    let both = tokio::join!(one.prune_now(), other.prune_now());
     both.0.and(both.1).unwrap();
-    one.tidy().await.unwrap();
-    let log = other.log().await.unwrap();
-    assert_eq!((log.forgotten, log.last), (2_499, 3_000), "a young one keeps what comes after it");
+    one.prune_now().await.unwrap();
+    let log = other.change_log().await.unwrap();
+    assert_eq!((log.pruned_until, log.last_number), (2_499, 3_000), "a young one keeps what comes after it");
     assert_eq!(outside(&url, "SELECT min(number) FROM trefoil_changes").await, "2500");
     assert_eq!(outside(&url, "SELECT key FROM trefoil_keys").await, "new");
 
     outside(&url, "UPDATE trefoil_changes SET at = now() - interval '2 hours'").await;
-    one.tidy().await.unwrap();
-    let log = other.log().await.unwrap();
-    assert_eq!((log.forgotten, log.last), (2_990, 3_000));
+    one.prune_now().await.unwrap();
+    let log = other.change_log().await.unwrap();
+    assert_eq!((log.pruned_until, log.last_number), (2_990, 3_000));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_is_only_looked_at_is_not_changed() {
     let url = database();
-    let options = Options::at(PostgresUrl::read(&url).unwrap());
+    let options = PostgresOptions::for_url(PostgresUrl::parse(&url).unwrap());
     let store = PostgresStore::open(options).await.unwrap();
-    store.migrate(&model(), &[], &[], Mode::Plan).await.expect("a plan");
+    store.migrate(&model(), &[], &[], MigrationMode::Plan).await.expect("a plan");
     drop(store);
     assert_eq!(outside(&url, "SELECT count(*) FROM pg_class WHERE relname LIKE 'trefoil%'").await, "0");
 }
@@ -204,10 +209,10 @@ async fn a_store_that_is_only_looked_at_is_not_changed() {
 async fn the_turn_to_seed_is_one_nodes_at_a_time() {
     let url = database();
     let (one, other) = (open(&url, |_| {}).await, Arc::new(open(&url, |_| {}).await));
-    let turn = one.seeding().await.expect("free");
+    let turn = one.lock_seeding().await.expect("free");
     let waiting = tokio::spawn({
         let other = other.clone();
-        async move { other.seeding().await.map(drop) }
+        async move { other.lock_seeding().await.map(drop) }
     });
     let is_waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' \
                       AND datname = current_database()";

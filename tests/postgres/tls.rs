@@ -5,15 +5,15 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use trefoil_config::PostgresUrl;
-use trefoil_sql::postgres::{Options as StoreOptions, PostgresStore};
+use trefoil_sql::postgres::{PostgresOptions as StoreOptions, PostgresStore};
 
 use crate::support::postgres::{Certificates, Cluster, Options};
 
 /// Whether the connection is encrypted, or why there is none.
 async fn open(url: &str) -> Result<bool, String> {
-    let url = PostgresUrl::read(url).expect("an address");
-    let store = PostgresStore::open(StoreOptions::at(url)).await?;
-    let link = store.links().shared().expect("connected");
+    let url = PostgresUrl::parse(url).expect("an address");
+    let store = PostgresStore::open(StoreOptions::for_url(url)).await?;
+    let link = store.connections().shared_connection().expect("connected");
     let sql = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
     Ok(link.client().query_one(sql, &[]).await.expect("an answer").get(0))
 }

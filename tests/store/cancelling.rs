@@ -10,18 +10,18 @@ both![a_list_stops_when_its_reader_leaves, what_waits_and_is_no_longer_wanted_ne
 struct Leave {
     after: usize,
     seen: Arc<std::sync::atomic::AtomicUsize>,
-    cancel: Cancel,
+    cancel: CancelFlag,
 }
 
-impl Answer for Leave {
+impl RowSink for Leave {
     fn row(&mut self, _: usize, _: &dyn Row) {
         let seen = self.seen.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
         if seen == self.after {
             self.cancel.cancel();
         }
     }
-    fn done(&mut self, _: usize, _: Result<Outcome>) {}
-    fn keep(&mut self) -> Option<Vec<u8>> {
+    fn finish_plan(&mut self, _: usize, _: Result<Outcome>) {}
+    fn bytes_to_replay(&mut self) -> Option<Vec<u8>> {
         None
     }
     fn reset(&mut self) {}
@@ -40,8 +40,8 @@ async fn a_list_stops_when_its_reader_leaves(bench: Bench) {
     fill(&bench, 50_000).await;
     let seen = Arc::<std::sync::atomic::AtomicUsize>::default();
     let job = bench.job(vec![bench.list("User", Listing::default(), "name")]);
-    let leave = Leave { after: 100, seen: seen.clone(), cancel: job.cancel.clone() };
-    let end = bench.store.run(Job { answer: Box::new(leave), ..job }).await;
+    let leave = Leave { after: 100, seen: seen.clone(), cancel: job.cancel_flag.clone() };
+    let end = bench.store.run(StoreJob { sink: Box::new(leave), ..job }).await;
     assert!(matches!(end, Err(Error::Cancelled)));
     let seen = seen.load(std::sync::atomic::Ordering::Relaxed);
     assert!((100..5_000).contains(&seen), "{seen} rows");
@@ -53,14 +53,14 @@ async fn a_search_that_finds_nothing_stops_too() {
     let bench = Bench::new();
     fill(&bench, 200_000).await;
     let needle = text(&"zz".repeat(10));
-    let conditions = vec![bench.condition("User", "name", Op::Contains, needle)];
+    let conditions = vec![bench.condition("User", "name", ComparisonOp::Contains, needle)];
     let listing =
-        Listing { conditions, order: bench.order("User", &["-price", "name"]), ..Listing::default() };
+        Listing { conditions, sort_keys: bench.order("User", &["-price", "name"]), ..Listing::default() };
     let long = Instant::now();
     bench.one(bench.list("User", listing.clone(), "id")).await.unwrap();
     let long = long.elapsed();
     let job = bench.job(vec![bench.list("User", listing, "id")]);
-    let cancel = job.cancel.clone();
+    let cancel = job.cancel_flag.clone();
     let begun = Instant::now();
     let (end, ()) = tokio::join!(bench.store.run(job), async {
         tokio::time::sleep(long / 20).await;
@@ -80,7 +80,7 @@ async fn what_waits_and_is_no_longer_wanted_never_happens(bench: Bench) {
     });
     tokio::time::sleep(Duration::from_millis(50)).await;
     let job = bench.job(vec![bench.create("User", &[("name", text("second"))], "id orders(id)")]);
-    let cancel = job.cancel.clone();
+    let cancel = job.cancel_flag.clone();
     let (end, ()) = tokio::join!(bench.store.run(job), async {
         tokio::time::sleep(Duration::from_millis(20)).await;
         cancel.cancel();

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::json;
-use trefoil_engine::Slice;
+use trefoil_engine::ListSlice;
 
 use super::*;
 
@@ -19,9 +19,9 @@ fn forged(parts: serde_json::Value) -> String {
     URL_SAFE_NO_PAD.encode(parts.to_string())
 }
 
-fn after(order: &[Order], cursor: String) -> Listing {
-    let slice = Slice::First { first: 100, after: Some(cursor) };
-    Listing { order: order.to_vec(), slice, ..Listing::default() }
+fn after(order: &[SortKey], cursor: String) -> Listing {
+    let slice = ListSlice::First { first: 100, after: Some(cursor) };
+    Listing { sort_keys: order.to_vec(), slice, ..Listing::default() }
 }
 
 async fn labelled(bench: &Bench, label: &str, rank: i64) -> i64 {
@@ -40,7 +40,7 @@ async fn a_forged_cursor_does_not_tell_where_a_hidden_record_is(bench: Bench) {
             let mut found = Vec::new();
             for id in [hidden, 9_999] {
                 let cursor = forged(json!([format!("Thing:{word}"), { "b": beginning }, id]));
-                let conditions = vec![bench.condition("Thing", "rank", Op::Eq, int(1))];
+                let conditions = vec![bench.condition("Thing", "rank", ComparisonOp::Eq, int(1))];
                 let listing = Listing { conditions, ..after(&order, cursor) };
                 found.push(show(&bench.rows(bench.list("Thing", listing, "id")).await));
             }
@@ -66,7 +66,7 @@ async fn a_forged_cursor_does_not_tell_of_the_children_of_others(bench: Bench) {
     for id in [hidden, 9_999] {
         let listing = after(&order, forged(json!(["Order:item", { "b": "" }, id])));
         let selection = Selection::new(vec![bench.field("Order", "id")], Vec::new());
-        let child = Child { field: bench.field("User", "orders"), listing, selection };
+        let child = ChildSelection { field: bench.field("User", "orders"), listing, selection };
         let selection = Arc::new(Selection::new(vec![bench.field("User", "id")], vec![child]));
         let get = Operation::Get { record: bench.record("User").0, id: own, selection };
         found.push(show(&bench.rows(get).await));
@@ -82,21 +82,21 @@ async fn a_cursor_goes_on_in_a_list_with_conditions(bench: Bench) {
         labelled(&bench, label, 0).await;
     }
     let order = bench.order("Thing", &["label"]);
-    let conditions = vec![bench.condition("Thing", "rank", Op::Eq, int(1))];
+    let conditions = vec![bench.condition("Thing", "rank", ComparisonOp::Eq, int(1))];
     let (mut found, mut place) = (Vec::new(), None);
     loop {
-        let slice = Slice::First { first: 1, after: place.take() };
+        let slice = ListSlice::First { first: 1, after: place.take() };
         let (conditions, order) = (conditions.clone(), order.clone());
         let listing =
-            Listing { conditions, order: order.clone(), slice, cursors: true, ..Listing::default() };
+            Listing { conditions, sort_keys: order.clone(), slice, with_cursors: true, ..Listing::default() };
         let rows = bench.rows(bench.list("Thing", listing, "id")).await;
         let Some(row) = rows.first() else { break };
         found.push(row.cells[0].clone());
-        let Stored::Text(label) = &row.cells[1] else { panic!("no label") };
-        let Stored::Int(id) = row.cells[2] else { panic!("no id") };
+        let StoredValue::Text(label) = &row.cells[1] else { panic!("no label") };
+        let StoredValue::Int(id) = row.cells[2] else { panic!("no id") };
         place = Some(forged(json!(["Thing:label", { "b": &label[..128] }, id])));
     }
-    assert_eq!(found, [3, 7, 1, 5].map(Stored::Int));
+    assert_eq!(found, [3, 7, 1, 5].map(StoredValue::Int));
 }
 
 async fn a_cursor_of_another_list_is_refused(bench: Bench) {

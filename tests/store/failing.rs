@@ -67,19 +67,19 @@ async fn a_full_database_takes_nothing_and_resumes_when_there_is_room() {
 
 async fn a_panic_fails_its_own_job_alone(bench: Bench) {
     struct Clumsy;
-    impl Answer for Clumsy {
+    impl RowSink for Clumsy {
         fn row(&mut self, _: usize, _: &dyn Row) {
             panic!("oh no")
         }
-        fn done(&mut self, _: usize, _: Result<Outcome>) {}
-        fn keep(&mut self) -> Option<Vec<u8>> {
+        fn finish_plan(&mut self, _: usize, _: Result<Outcome>) {}
+        fn bytes_to_replay(&mut self) -> Option<Vec<u8>> {
             None
         }
         fn reset(&mut self) {}
     }
     // With children to read a write is no single statement, which on PostgreSQL would be its own commit.
     let user = || bench.job(vec![bench.create("User", &[("name", text("Ada"))], "id orders(id)")]);
-    let clumsy = |job: Job| Job { answer: Box::new(Clumsy), ..job };
+    let clumsy = |job: StoreJob| StoreJob { sink: Box::new(Clumsy), ..job };
     let jobs = [user(), clumsy(user()), user()].map(|job| bench.store.run(job));
     let ends = futures_util::future::join_all(jobs).await;
     assert_eq!(ends.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false, true]);

@@ -1,16 +1,16 @@
 //! The statements are written so that SQLite can use the indexes there are.
 
-use trefoil_engine::Slice;
-use trefoil_sql::statements::compile::{Program, compile};
+use trefoil_engine::ListSlice;
+use trefoil_sql::statements::compile::{Program, compile_plan};
 use trefoil_sql::statements::dialect::Dialect;
-use trefoil_sql::statements::select::{Branch, Level};
+use trefoil_sql::statements::select::{ChildBranch, SelectLevel};
 
 use super::*;
 
 /// How SQLite would go about the deepest level of a list.
 fn way(bench: &Bench, operation: Operation) -> String {
     let plan = Plan::prove(&bench.model, operation, jiff::Timestamp::UNIX_EPOCH).unwrap();
-    let Program::List { level, .. } = compile(Dialect::Sqlite, &bench.model, &plan).unwrap() else {
+    let Program::List { level, .. } = compile_plan(Dialect::Sqlite, &bench.model, &plan).unwrap() else {
         panic!("no list")
     };
     let sql = format!("EXPLAIN QUERY PLAN {}", deepest(&level).sql);
@@ -26,10 +26,10 @@ fn way(bench: &Bench, operation: Operation) -> String {
     bench.on_writer(steps).unwrap().unwrap()
 }
 
-fn deepest(level: &Level) -> &Level {
+fn deepest(level: &SelectLevel) -> &SelectLevel {
     let below = level.branches.iter().find_map(|branch| match branch {
-        Branch::Rows { level, .. } => Some(level),
-        Branch::Key { .. } => None,
+        ChildBranch::Rows { level, .. } => Some(level),
+        ChildBranch::KeyOnly { .. } => None,
     });
     below.map_or(level, deepest)
 }
@@ -41,14 +41,15 @@ fn lists_start_where_the_cursor_points() {
     let after = {
         struct At;
         impl Row for At {
-            fn cell(&self, column: usize) -> trefoil_model::Cell<'_> {
-                [trefoil_model::Cell::Text("x"), trefoil_model::Cell::Int(1)][column]
+            fn cell(&self, column: usize) -> trefoil_model::CellValue<'_> {
+                [trefoil_model::CellValue::Text("x"), trefoil_model::CellValue::Int(1)][column]
             }
             fn each_child(&self, _: usize, _: &mut dyn FnMut(&dyn Row)) {}
         }
         Some(bench.cursor("User", &order, &At, 0))
     };
-    let by_name = Listing { order, slice: Slice::First { first: 5, after }, ..Listing::default() };
+    let by_name =
+        Listing { sort_keys: order, slice: ListSlice::First { first: 5, after }, ..Listing::default() };
     let way = way(&bench, bench.list("User", by_name, "id"));
     assert!(way.contains("SEARCH t USING") && way.contains("users_name_index (name>?)"), "{way}");
     assert!(!way.contains("TEMP B-TREE"), "{way}");
@@ -57,7 +58,9 @@ fn lists_start_where_the_cursor_points() {
 #[test]
 fn a_unique_decimal_is_looked_up() {
     let bench = Bench::new();
-    for (op, value) in [(Op::Eq, text("1.50")), (Op::In, Value::List(vec![text("1"), text("2.0")]))] {
+    for (op, value) in
+        [(ComparisonOp::Eq, text("1.50")), (ComparisonOp::In, Value::List(vec![text("1"), text("2.0")]))]
+    {
         let conditions = vec![bench.condition("User", "balance", op, value)];
         let way = way(&bench, bench.list("User", Listing { conditions, ..Listing::default() }, "id"));
         assert!(way.contains("users_balance_unique (<expr>=?)"), "{way}");
@@ -82,7 +85,7 @@ fn children_are_found_by_their_parents() {
 fn a_limit_below_a_parent_reads_no_more_than_that() {
     let bench = Bench::new();
     let mut children = bench.select("User", "id orders(item)").children.clone();
-    children[0].listing.slice = Slice::First { first: 3, after: None };
+    children[0].listing.slice = ListSlice::First { first: 3, after: None };
     let selection = Arc::new(Selection::new(vec![], children));
     let record = bench.record("User").0;
     let way = way(&bench, Operation::List { record, listing: Listing::default(), selection });

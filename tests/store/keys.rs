@@ -10,16 +10,16 @@ both![
     what_a_key_stands_for_is_looked_up_without_a_write,
 ];
 
-fn keyed(bench: &Bench, name: &str, key: Option<Key>) -> Job {
+fn keyed(bench: &Bench, name: &str, key: Option<IdempotencyKey>) -> StoreJob {
     let mut job = bench.job(vec![bench.create("User", &[("name", text(name)), ("email", text(name))], "id")]);
-    let any: &mut dyn std::any::Any = job.answer.as_mut();
+    let any: &mut dyn std::any::Any = job.sink.as_mut();
     any.downcast_mut::<Told>().unwrap().kept = Some(name.as_bytes().to_vec());
-    Job { key, ..job }
+    StoreJob { idempotency_key: key, ..job }
 }
 
 async fn the_same_request_is_answered_from_its_first_answer(bench: Bench) {
     bench.run(keyed(&bench, "ada", key("k", 1))).await.unwrap();
-    let Ok(Done::Replayed(bytes)) = bench.store.run(keyed(&bench, "ada", key("k", 1))).await else {
+    let Ok(JobResult::Replayed(bytes)) = bench.store.run(keyed(&bench, "ada", key("k", 1))).await else {
         panic!("not replayed")
     };
     assert_eq!(bytes, b"ada");
@@ -46,7 +46,7 @@ async fn what_a_key_stands_for_is_looked_up_without_a_write(bench: Bench) {
 
 async fn what_kept_nothing_may_run_again(bench: Bench) {
     let job = bench.job(vec![bench.create("User", &[("name", text("ada"))], "id")]);
-    bench.run(Job { key: key("k", 1), ..job }).await.unwrap();
+    bench.run(StoreJob { idempotency_key: key("k", 1), ..job }).await.unwrap();
     bench.run(keyed(&bench, "bo", key("k", 2))).await.unwrap();
     assert_eq!(bench.count("User").await, 2);
 }
@@ -56,9 +56,12 @@ async fn a_key_expires_after_a_day_and_is_forgotten(bench: Bench) {
     bench.run(keyed(&bench, "bo", key("recent", 1))).await.unwrap();
     bench.outside("UPDATE trefoil_keys SET at = at - 24 * 3600 - 1 WHERE key = 'old'").await;
     bench.outside("UPDATE trefoil_keys SET at = at - 23 * 3600 WHERE key = 'recent'").await;
-    assert!(matches!(bench.store.run(keyed(&bench, "bo", key("recent", 1))).await, Ok(Done::Replayed(_))));
+    assert!(matches!(
+        bench.store.run(keyed(&bench, "bo", key("recent", 1))).await,
+        Ok(JobResult::Replayed(_))
+    ));
     bench.run(keyed(&bench, "cy", key("old", 2))).await.unwrap();
-    assert!(matches!(bench.store.run(keyed(&bench, "cy", key("old", 2))).await, Ok(Done::Replayed(_))));
+    assert!(matches!(bench.store.run(keyed(&bench, "cy", key("old", 2))).await, Ok(JobResult::Replayed(_))));
 }
 
 #[tokio::test]
@@ -83,5 +86,5 @@ async fn while_the_first_still_runs_the_second_is_told_so(bench: Bench) {
     assert!(matches!(bench.store.replay(&key("k", 1).unwrap()).await, Err(Error::KeyInUse)));
     outsider.release().await;
     first.await.unwrap().unwrap();
-    assert!(matches!(bench.store.run(keyed(&bench, "ada", key("k", 1))).await, Ok(Done::Replayed(_))));
+    assert!(matches!(bench.store.run(keyed(&bench, "ada", key("k", 1))).await, Ok(JobResult::Replayed(_))));
 }

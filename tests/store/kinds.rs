@@ -1,7 +1,7 @@
 //! Every kind of value there is: kept exactly, found, ordered and paged through alike on both stores.
 
-use trefoil_engine::Slice;
-use trefoil_model::Cell;
+use trefoil_engine::ListSlice;
+use trefoil_model::CellValue;
 
 use super::*;
 
@@ -93,37 +93,42 @@ async fn every_kind_is_found_and_ordered(bench: Bench) {
     let ids = async |listing| show(&bench.rows(bench.list("Thing", listing, "id")).await).replace(" | ", " ");
     for (field, value, ascending) in values {
         for (op, given, expected) in [
-            (Op::Eq, value.clone(), "1"),
-            (Op::Ne, value.clone(), "2 3"),
-            (Op::In, Value::List(vec![value.clone()]), "1"),
-            (Op::In, Value::List(vec![Value::Null, value.clone()]), "1 3"),
-            (Op::Gte, value.clone(), if ascending == "1 2 3" { "1 2" } else { "1" }),
-            (Op::Lt, value, if ascending == "1 2 3" { "" } else { "2" }),
+            (ComparisonOp::Eq, value.clone(), "1"),
+            (ComparisonOp::Ne, value.clone(), "2 3"),
+            (ComparisonOp::In, Value::List(vec![value.clone()]), "1"),
+            (ComparisonOp::In, Value::List(vec![Value::Null, value.clone()]), "1 3"),
+            (ComparisonOp::Gte, value.clone(), if ascending == "1 2 3" { "1 2" } else { "1" }),
+            (ComparisonOp::Lt, value, if ascending == "1 2 3" { "" } else { "2" }),
         ] {
             let conditions = vec![bench.condition("Thing", field, op, given)];
             assert_eq!(ids(Listing { conditions, ..Listing::default() }).await, expected, "{field} {op:?}");
         }
         let order = bench.order("Thing", &[field]);
-        assert_eq!(ids(Listing { order: order.clone(), ..Listing::default() }).await, ascending, "{field}");
+        assert_eq!(
+            ids(Listing { sort_keys: order.clone(), ..Listing::default() }).await,
+            ascending,
+            "{field}"
+        );
         // Page by page, each beginning where the cursor of the last one points.
         let (mut found, mut after) = (Vec::new(), None);
         for _ in 0..3 {
-            let slice = Slice::First { first: 1, after: after.take() };
-            let listing = Listing { order: order.clone(), slice, cursors: true, ..Listing::default() };
+            let slice = ListSlice::First { first: 1, after: after.take() };
+            let listing =
+                Listing { sort_keys: order.clone(), slice, with_cursors: true, ..Listing::default() };
             let rows = bench.rows(bench.list("Thing", listing, "id")).await;
             found.push(show(&rows[..1]).split(' ').next().unwrap().to_owned());
             after = Some(bench.cursor("Thing", &order, &Shown(&rows[0]), 1));
         }
         assert_eq!(found.join(" "), ascending, "{field}");
     }
-    let listing = Listing { order: bench.order("Thing", &["-at", "day"]), ..Listing::default() };
+    let listing = Listing { sort_keys: bench.order("Thing", &["-at", "day"]), ..Listing::default() };
     assert_eq!(ids(listing).await, "1 2 3");
 }
 
 struct Shown<'a>(&'a Told1);
 
 impl Row for Shown<'_> {
-    fn cell(&self, column: usize) -> Cell<'_> {
+    fn cell(&self, column: usize) -> CellValue<'_> {
         self.0.cells[column].as_cell()
     }
     fn each_child(&self, _: usize, _: &mut dyn FnMut(&dyn Row)) {}
@@ -133,11 +138,12 @@ impl Row for Shown<'_> {
 async fn what_no_field_can_hold_is_refused_alone(bench: Bench) {
     things(&bench).await;
     let order = bench.order("Thing", &["day"]);
-    let forged = Told1 { cells: vec![Stored::Text("no day".into()), Stored::Int(1)], children: vec![] };
+    let forged =
+        Told1 { cells: vec![StoredValue::Text("no day".into()), StoredValue::Int(1)], children: vec![] };
     let after = Some(bench.cursor("Thing", &order, &Shown(&forged), 0));
     let listing = || Listing {
-        order: order.clone(),
-        slice: Slice::First { first: 2, after: after.clone() },
+        sort_keys: order.clone(),
+        slice: ListSlice::First { first: 2, after: after.clone() },
         ..Listing::default()
     };
     let list = || bench.list("Thing", listing(), "id");

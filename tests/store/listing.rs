@@ -1,7 +1,7 @@
 //! Lists: conditions, order, pages and cursors, exact for every kind of value and with nulls last.
 
 use proptest::prelude::*;
-use trefoil_engine::Slice;
+use trefoil_engine::ListSlice;
 
 use super::*;
 
@@ -49,7 +49,7 @@ async fn order_is_exact_with_nulls_last_both_ways(bench: Bench) {
         (&["-id"], "6 5 4 3 2 1"),
         (&[], "1 2 3 4 5 6"),
     ] {
-        let listing = Listing { order: bench.order("User", words), ..Listing::default() };
+        let listing = Listing { sort_keys: bench.order("User", words), ..Listing::default() };
         assert_eq!(ids(&bench, listing).await, expected, "{words:?}");
     }
 }
@@ -59,25 +59,25 @@ async fn conditions_compare_exactly(bench: Bench) {
     let number = |text: &str| Value::number(text).expect("a number");
     let list = |items: &[Value]| Value::List(items.to_vec());
     for (field, op, value, expected) in [
-        ("balance", Op::Eq, text("10.00"), "1"),
-        ("balance", Op::Gt, text("100000000000000000000.0"), "5"),
-        ("balance", Op::Lte, text("9.990"), "2 4"),
-        ("balance", Op::In, list(&[text("-2.0"), text("100000000000000000000")]), "4 6"),
-        ("balance", Op::Ne, text("10"), "2 3 4 5 6"),
-        ("balance", Op::Eq, Value::Null, "3"),
-        ("balance", Op::Ne, Value::Null, "1 2 4 5 6"),
-        ("age", Op::In, list(&[int(2), int(3)]), "1 4 5"),
-        ("age", Op::In, list(&[]), ""),
-        ("age", Op::Lt, int(2), "3 6"),
-        ("big", Op::Eq, int(i64::MAX), "6"),
-        ("big", Op::In, list(&[int(i64::MAX), int(i64::MAX - 1)]), "6"),
-        ("score", Op::In, list(&[number("0.30000000000000004"), number("1e300")]), "3 5"),
-        ("score", Op::Eq, number("0.3"), "6"),
-        ("name", Op::Contains, text("b"), "2"),
-        ("name", Op::Contains, text(""), "1 2 3 4 5 6"),
-        ("name", Op::In, list(&[text("Ada"), text("\u{1F33F}"), text("\"")]), "1 4"),
-        ("name", Op::Eq, text("ada"), ""),
-        ("id", Op::Gte, int(5), "5 6"),
+        ("balance", ComparisonOp::Eq, text("10.00"), "1"),
+        ("balance", ComparisonOp::Gt, text("100000000000000000000.0"), "5"),
+        ("balance", ComparisonOp::Lte, text("9.990"), "2 4"),
+        ("balance", ComparisonOp::In, list(&[text("-2.0"), text("100000000000000000000")]), "4 6"),
+        ("balance", ComparisonOp::Ne, text("10"), "2 3 4 5 6"),
+        ("balance", ComparisonOp::Eq, Value::Null, "3"),
+        ("balance", ComparisonOp::Ne, Value::Null, "1 2 4 5 6"),
+        ("age", ComparisonOp::In, list(&[int(2), int(3)]), "1 4 5"),
+        ("age", ComparisonOp::In, list(&[]), ""),
+        ("age", ComparisonOp::Lt, int(2), "3 6"),
+        ("big", ComparisonOp::Eq, int(i64::MAX), "6"),
+        ("big", ComparisonOp::In, list(&[int(i64::MAX), int(i64::MAX - 1)]), "6"),
+        ("score", ComparisonOp::In, list(&[number("0.30000000000000004"), number("1e300")]), "3 5"),
+        ("score", ComparisonOp::Eq, number("0.3"), "6"),
+        ("name", ComparisonOp::Contains, text("b"), "2"),
+        ("name", ComparisonOp::Contains, text(""), "1 2 3 4 5 6"),
+        ("name", ComparisonOp::In, list(&[text("Ada"), text("\u{1F33F}"), text("\"")]), "1 4"),
+        ("name", ComparisonOp::Eq, text("ada"), ""),
+        ("id", ComparisonOp::Gte, int(5), "5 6"),
     ] {
         let shown = format!("{field} {op:?} {value:?}");
         let conditions = vec![bench.condition("User", field, op, value)];
@@ -85,13 +85,13 @@ async fn conditions_compare_exactly(bench: Bench) {
         assert_eq!(found, expected, "{shown}");
         let counted = Listing {
             conditions,
-            count: Count::Exact,
-            slice: Slice::Page { page: 9, size: 5 },
+            count: CountMode::Exact,
+            slice: ListSlice::Page { page: 9, size: 5 },
             ..Listing::default()
         };
         let (outcome, rows) = bench.one(bench.list("User", counted, "id")).await.unwrap();
         let total = Some(expected.split_whitespace().count() as u64);
-        assert_eq!((outcome, rows), (Outcome::Listed { more: false, total }, vec![]), "{shown}");
+        assert_eq!((outcome, rows), (Outcome::Listed { has_more: false, total }, vec![]), "{shown}");
     }
 }
 
@@ -105,16 +105,16 @@ async fn pages_tell_whether_there_is_more(bench: Bench) {
         (i64::MAX, 1_000, "", false),
         (1, i64::MAX, "1 2 3 4 5 6", false),
     ] {
-        let listing = Listing { slice: Slice::Page { page, size }, ..Listing::default() };
+        let listing = Listing { slice: ListSlice::Page { page, size }, ..Listing::default() };
         let (outcome, rows) = bench.one(bench.list("User", listing, "id")).await.unwrap();
-        assert_eq!(outcome, Outcome::Listed { more, total: None }, "page {page} of {size}");
+        assert_eq!(outcome, Outcome::Listed { has_more: more, total: None }, "page {page} of {size}");
         assert_eq!(show(&rows).replace(" | ", " "), expected);
     }
 }
 
 async fn equal_plans_run_the_same_statement_and_others_do_not(bench: Bench) {
     people(&bench).await;
-    let first = |first: i64| Listing { slice: Slice::First { first, after: None }, ..Listing::default() };
+    let first = |first: i64| Listing { slice: ListSlice::First { first, after: None }, ..Listing::default() };
     assert_eq!(ids(&bench, first(2)).await, "1 2");
     assert_eq!(ids(&bench, first(3)).await, "1 2 3");
     assert_eq!(ids(&bench, Listing::default()).await, "1 2 3 4 5 6");
@@ -135,24 +135,28 @@ async fn a_list_and_its_count_are_one_snapshot(bench: Bench) {
         }
     });
     while !writer.is_finished() {
-        let listing = Listing { count: Count::Exact, ..Listing::default() };
+        let listing = Listing { count: CountMode::Exact, ..Listing::default() };
         let (outcome, rows) = bench.one(bench.list("User", listing, "id orders(id)")).await.unwrap();
-        assert_eq!(outcome, Outcome::Listed { more: false, total: Some(rows.len() as u64) });
+        assert_eq!(outcome, Outcome::Listed { has_more: false, total: Some(rows.len() as u64) });
     }
     writer.await.unwrap();
 }
 
-fn by_cursor(bench: &Bench, record: &str, order: &[Order], first: i64, after: Option<String>) -> Operation {
-    let slice = Slice::First { first, after };
-    bench.list(record, Listing { order: order.to_vec(), slice, cursors: true, ..Listing::default() }, "id")
+fn by_cursor(bench: &Bench, record: &str, order: &[SortKey], first: i64, after: Option<String>) -> Operation {
+    let slice = ListSlice::First { first, after };
+    bench.list(
+        record,
+        Listing { sort_keys: order.to_vec(), slice, with_cursors: true, ..Listing::default() },
+        "id",
+    )
 }
 
 /// All ids, page by page.
-async fn paged(bench: &Bench, record: &str, order: &[Order], first: i64) -> Vec<Stored> {
+async fn paged(bench: &Bench, record: &str, order: &[SortKey], first: i64) -> Vec<StoredValue> {
     let (mut all, mut after) = (Vec::new(), None);
     loop {
         let (outcome, rows) = bench.one(by_cursor(bench, record, order, first, after)).await.unwrap();
-        let Outcome::Listed { more, .. } = outcome else { panic!("{outcome:?}") };
+        let Outcome::Listed { has_more: more, .. } = outcome else { panic!("{outcome:?}") };
         assert!(rows.len() as i64 <= first && (!more || rows.len() as i64 == first));
         all.extend(rows.iter().map(|row| row.cells[0].clone()));
         let Some(last) = rows.last().filter(|_| more) else { return all };
@@ -177,17 +181,17 @@ async fn a_cursor_stays_short_however_long_the_text(bench: Bench) {
     long_texts(&bench).await;
     for words in [&["label"][..], &["-label"], &["rank", "-label"], &["label", "rank"]] {
         let order = bench.order("Thing", words);
-        let whole = Listing { order: order.clone(), ..Listing::default() };
+        let whole = Listing { sort_keys: order.clone(), ..Listing::default() };
         let whole = bench.rows(bench.list("Thing", whole, "id")).await;
-        let whole: Vec<Stored> = whole.into_iter().map(|row| row.cells[0].clone()).collect();
+        let whole: Vec<StoredValue> = whole.into_iter().map(|row| row.cells[0].clone()).collect();
         for first in [1, 2, 5] {
             assert_eq!(paged(&bench, "Thing", &order, first).await, whole, "{words:?}");
         }
         // What the cursor stands for changes or goes away: what comes after it still comes.
         let (_, rows) = bench.one(by_cursor(&bench, "Thing", &order, 4, None)).await.unwrap();
         let after = Some(bench.cursor("Thing", &order, &Shown(&rows[3]), 1));
-        let Stored::Int(id) = rows[3].cells[0] else { panic!("no id") };
-        let Stored::Text(label) = &rows[3].cells
+        let StoredValue::Int(id) = rows[3].cells[0] else { panic!("no id") };
+        let StoredValue::Text(label) = &rows[3].cells
             [1 + order.iter().position(|by| by.field == bench.field("Thing", "label")).unwrap()]
         else {
             panic!("no text")
@@ -205,7 +209,7 @@ async fn a_cursor_stays_short_however_long_the_text(bench: Bench) {
     let order = bench.order("Thing", &["label"]);
     let (_, rows) = bench.one(by_cursor(&bench, "Thing", &order, 4, None)).await.unwrap();
     let after = Some(bench.cursor("Thing", &order, &Shown(&rows[3]), 1));
-    let Stored::Int(id) = rows[3].cells[0] else { panic!("no id") };
+    let StoredValue::Int(id) = rows[3].cells[0] else { panic!("no id") };
     bench.one(bench.delete("Thing", id, "id")).await.unwrap();
     assert_eq!(bench.rows(by_cursor(&bench, "Thing", &order, 100, after)).await.len(), 10 - 1);
 }
@@ -213,7 +217,7 @@ async fn a_cursor_stays_short_however_long_the_text(bench: Bench) {
 struct Shown<'a>(&'a Told1);
 
 impl Row for Shown<'_> {
-    fn cell(&self, column: usize) -> trefoil_model::Cell<'_> {
+    fn cell(&self, column: usize) -> trefoil_model::CellValue<'_> {
         self.0.cells[column].as_cell()
     }
     fn each_child(&self, _: usize, _: &mut dyn FnMut(&dyn Row)) {}
@@ -245,10 +249,10 @@ async fn is_the_whole_list(bench: &Bench, (people, order, first): &Sorted) {
     }
     let order = order
         .iter()
-        .map(|(name, descending)| Order { field: bench.field("User", name), descending: *descending });
-    let order: Vec<Order> = order.collect();
-    let whole = Listing { order: order.clone(), ..Listing::default() };
-    let whole: Vec<Stored> = bench
+        .map(|(name, descending)| SortKey { field: bench.field("User", name), descending: *descending });
+    let order: Vec<SortKey> = order.collect();
+    let whole = Listing { sort_keys: order.clone(), ..Listing::default() };
+    let whole: Vec<StoredValue> = bench
         .rows(bench.list("User", whole, "id"))
         .await
         .into_iter()
@@ -266,7 +270,7 @@ fn paging_through_is_the_whole_list(bench: impl AsyncFn() -> Bench) {
         runtime.block_on(async {
             let all = bench.rows(bench.list("User", Listing::default(), "id")).await;
             for row in all {
-                let Stored::Int(id) = row.cells[0] else { panic!("no id") };
+                let StoredValue::Int(id) = row.cells[0] else { panic!("no id") };
                 bench.one(bench.delete("User", id, "id")).await.unwrap();
             }
             is_the_whole_list(&bench, &sorted).await;

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use trefoil_engine::plain_list::{Expected, Versions};
-use trefoil_engine::{ListAct, OnList, Place};
+use trefoil_engine::plain_list::{ExpectedVersions, VersionMatch};
+use trefoil_engine::{PlainListAction, PlainListOperation, PlainListPosition};
 
 use super::*;
 
@@ -14,30 +14,30 @@ both![
     another_programs_write_counts_like_any_other,
 ];
 
-fn on(list: &str, act: ListAct) -> Operation {
-    Operation::Plain(OnList { list: list.into(), act })
+fn on(list: &str, act: PlainListAction) -> Operation {
+    Operation::PlainList(PlainListOperation { list: list.into(), action: act })
 }
 
 fn append(value: &str) -> Operation {
-    on("items", ListAct::Append { value: value.into(), expected: None })
+    on("items", PlainListAction::Append { value: value.into(), expected: None })
 }
 
-fn replace(list: &str, index: i64, value: &str, expected: Expected) -> Operation {
-    on(list, ListAct::Replace { index, value: value.into(), expected })
+fn replace(list: &str, index: i64, value: &str, expected: ExpectedVersions) -> Operation {
+    on(list, PlainListAction::Replace { index, value: value.into(), expected })
 }
 
 fn remove(list: &str, index: i64) -> Operation {
-    on(list, ListAct::Remove { index, expected: None })
+    on(list, PlainListAction::Remove { index, expected: None })
 }
 
-fn read(from: Option<Place>, bytes: usize) -> Operation {
-    on("items", ListAct::Read { from, bytes })
+fn read(from: Option<PlainListPosition>, bytes: usize) -> Operation {
+    on("items", PlainListAction::Read { from, max_bytes: bytes })
 }
 
 impl Bench {
     async fn version(&self) -> i64 {
-        let (outcome, rows) = self.one(on("items", ListAct::Look)).await.unwrap();
-        let Outcome::Plain { version, rest: None, .. } = outcome else { panic!("{outcome:?}") };
+        let (outcome, rows) = self.one(on("items", PlainListAction::ReadVersion)).await.unwrap();
+        let Outcome::PlainList { version, remaining: None, .. } = outcome else { panic!("{outcome:?}") };
         assert_eq!(rows, []);
         version
     }
@@ -91,15 +91,18 @@ async fn what_is_no_index_changes_nothing(bench: Bench) {
             assert_eq!(error.to_string(), format!("index {index} of /items not found"));
         }
     }
-    let stale = replace("items", 0, "x", Some(Versions::Among(vec![before - 1, before + 1])));
+    let stale = replace("items", 0, "x", Some(VersionMatch::AnyOf(vec![before - 1, before + 1])));
     assert!(matches!(bench.one(stale).await.unwrap_err(), Error::Stale { .. }));
     assert_eq!((bench.version().await, bench.values().await), (before, "a".into()));
-    let held = replace("items", 0, "x", Some(Versions::Among(vec![before - 1, before])));
+    let held = replace("items", 0, "x", Some(VersionMatch::AnyOf(vec![before - 1, before])));
     assert_eq!(
         bench.one(held).await.unwrap().0,
-        Outcome::Plain { version: before + 1, length: 1, rest: None }
+        Outcome::PlainList { version: before + 1, length: 1, remaining: None }
     );
-    assert!(matches!(bench.one(on("nothing", ListAct::Look)).await.unwrap_err(), Error::NotFound { .. }));
+    assert!(matches!(
+        bench.one(on("nothing", PlainListAction::ReadVersion)).await.unwrap_err(),
+        Error::NotFound { .. }
+    ));
 }
 
 async fn a_list_is_read_in_parts_that_end_where_it_ended(bench: Bench) {
@@ -108,13 +111,13 @@ async fn a_list_is_read_in_parts_that_end_where_it_ended(bench: Bench) {
     }
     let (outcome, rows) = bench.one(read(None, 10)).await.unwrap();
     assert_eq!(show(&rows), "aaaa | bbbb");
-    let Outcome::Plain { rest: Some(rest), .. } = outcome else { panic!("{outcome:?}") };
+    let Outcome::PlainList { remaining: Some(rest), .. } = outcome else { panic!("{outcome:?}") };
     // What is removed meanwhile is gone, what is appended meanwhile belongs to another reading.
     bench.one(remove("items", 2)).await.unwrap();
     bench.one(append("eeee")).await.unwrap();
     let (outcome, rows) = bench.one(read(Some(rest), 10)).await.unwrap();
     assert_eq!(show(&rows), "dddd");
-    assert!(matches!(outcome, Outcome::Plain { rest: None, .. }), "{outcome:?}");
+    assert!(matches!(outcome, Outcome::PlainList { remaining: None, .. }), "{outcome:?}");
 }
 
 async fn another_programs_write_counts_like_any_other(bench: Bench) {

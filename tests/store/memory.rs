@@ -26,7 +26,7 @@ struct Weigh {
     peak_kib: usize,
 }
 
-impl Answer for Weigh {
+impl RowSink for Weigh {
     fn row(&mut self, _: usize, row: &dyn Row) {
         self.rows += 1;
         if self.has_children {
@@ -36,10 +36,10 @@ impl Answer for Weigh {
             self.peak_kib = self.peak_kib.max(resident_kib());
         }
     }
-    fn done(&mut self, _: usize, outcome: Result<Outcome>) {
+    fn finish_plan(&mut self, _: usize, outcome: Result<Outcome>) {
         outcome.unwrap();
     }
-    fn keep(&mut self) -> Option<Vec<u8>> {
+    fn bytes_to_replay(&mut self) -> Option<Vec<u8>> {
         None
     }
     fn reset(&mut self) {}
@@ -63,7 +63,8 @@ async fn a_list_of_a_hundred_thousand_is_never_held_whole(bench: Bench) {
         let job = bench.job(vec![bench.list("User", Listing::default(), select)]);
         let before = resident_kib();
         let answer = Box::new(Weigh { has_children: children > 0, ..Weigh::default() });
-        let Done::Answered(answer) = bench.store.run(Job { answer, ..job }).await.unwrap() else {
+        let JobResult::Completed(answer) = bench.store.run(StoreJob { sink: answer, ..job }).await.unwrap()
+        else {
             panic!("replayed")
         };
         let any: Box<dyn std::any::Any> = answer;

@@ -21,13 +21,13 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use trefoil_engine::cursor::CursorFormat;
 use trefoil_engine::{
-    Absent, Answer, Cancel, Child, Condition, Count, Done, Job, Key, Listing, Op, Operation, Order, Outcome,
-    Plan, Row, Selection, Store,
+    CancelFlag, ChildSelection, ComparisonOp, Condition, CountMode, IdempotencyKey, JobResult, Listing,
+    MissingFields, Operation, Outcome, Plan, Row, RowSink, Selection, SortKey, Store, StoreJob,
 };
 use trefoil_model::error::{Error, Result};
-use trefoil_model::{FieldId, Model, RecordType, SourceFile, Stored, TypeId, Value, parse};
-use trefoil_sql::migrate::Mode;
-use trefoil_sql::{Database, Options, PostgresStore, SqliteStore};
+use trefoil_model::{FieldId, Model, RecordType, RecordTypeId, SourceFile, StoredValue, Value, parse_schema};
+use trefoil_sql::migrate::MigrationMode;
+use trefoil_sql::{PostgresStore, SqlStore, SqliteOptions, SqliteStore};
 
 use crate::support::Outsider;
 
@@ -93,7 +93,7 @@ type Only {
 
 /// A store of its own.
 struct Bench {
-    store: Arc<Database>,
+    store: Arc<SqlStore>,
     model: Arc<Model>,
     place: Place,
 }
@@ -110,8 +110,8 @@ fn waited<T: Send>(future: impl Future<Output = T> + Send) -> T {
     std::thread::scope(|scope| scope.spawn(wait).join().unwrap())
 }
 
-fn options() -> Options {
-    Options { busy_timeout: std::time::Duration::from_millis(300), ..Options::default() }
+fn options() -> SqliteOptions {
+    SqliteOptions { busy_timeout: std::time::Duration::from_millis(300), ..SqliteOptions::default() }
 }
 
 fn lists() -> [String; 2] {
@@ -131,19 +131,21 @@ impl Bench {
 
     fn with(store: SqliteStore, folder: TempDir) -> Bench {
         let model = model();
-        waited(store.migrate(&model, &[], &lists(), Mode::Start)).unwrap();
-        Bench { store: Arc::new(Database::Sqlite(Box::new(store))), model, place: Place::Folder(folder) }
+        waited(store.migrate(&model, &[], &lists(), MigrationMode::Start)).unwrap();
+        Bench { store: Arc::new(SqlStore::Sqlite(Box::new(store))), model, place: Place::Folder(folder) }
     }
 
     async fn postgres() -> Bench {
         let url = crate::support::postgres::database();
         let name = url.rsplit('/').next().unwrap().split('?').next().unwrap();
         crate::support::postgres::sql(&url, &format!("ALTER DATABASE \"{name}\" SET lock_timeout = '300ms'"));
-        let options = trefoil_sql::postgres::Options::at(trefoil_config::PostgresUrl::read(&url).unwrap());
+        let options = trefoil_sql::postgres::PostgresOptions::for_url(
+            trefoil_config::PostgresUrl::parse(&url).unwrap(),
+        );
         let store = PostgresStore::open(options).await.unwrap();
         let model = model();
-        store.migrate(&model, &[], &lists(), Mode::Start).await.unwrap();
-        Bench { store: Arc::new(Database::Postgres(store)), model, place: Place::Server(url) }
+        store.migrate(&model, &[], &lists(), MigrationMode::Start).await.unwrap();
+        Bench { store: Arc::new(SqlStore::Postgres(store)), model, place: Place::Server(url) }
     }
 
     /// Runs something on SQLite's only connection that writes.
@@ -151,24 +153,24 @@ impl Bench {
         &self,
         call: impl FnOnce(&mut rusqlite::Connection) -> T + Send + 'static,
     ) -> Result<T> {
-        waited(self.sqlite().call(call))
+        waited(self.sqlite().run_on_writer(call))
     }
 
     fn sqlite(&self) -> &SqliteStore {
         match &*self.store {
-            Database::Sqlite(store) => store,
-            Database::Postgres(_) => panic!("this is about SQLite alone"),
+            SqlStore::Sqlite(store) => store,
+            SqlStore::Postgres(_) => panic!("this is about SQLite alone"),
         }
     }
 
     fn is_sqlite(&self) -> bool {
-        matches!(&*self.store, Database::Sqlite(_))
+        matches!(&*self.store, SqlStore::Sqlite(_))
     }
 
     fn statements(&self) -> u64 {
         match &*self.store {
-            Database::Sqlite(store) => store.statements(),
-            Database::Postgres(store) => store.statements(),
+            SqlStore::Sqlite(store) => store.statement_count(),
+            SqlStore::Postgres(store) => store.statement_count(),
         }
     }
 
@@ -193,13 +195,13 @@ impl Bench {
         }
     }
 
-    fn record(&self, name: &str) -> (TypeId, &RecordType) {
-        let id = self.model.record_named(name).unwrap();
+    fn record(&self, name: &str) -> (RecordTypeId, &RecordType) {
+        let id = self.model.find_record(name).unwrap();
         (id, self.model.record(id))
     }
 
     fn field(&self, record: &str, field: &str) -> FieldId {
-        self.record(record).1.field_named(field).unwrap()
+        self.record(record).1.find_field(field).unwrap()
     }
 
     fn fields(&self, record: &str, fields: &[(&str, Value)]) -> Vec<(FieldId, Value)> {
@@ -215,17 +217,17 @@ impl Bench {
 
     fn selection<'t>(
         &self,
-        record: TypeId,
+        record: RecordTypeId,
         words: &mut std::iter::Peekable<impl Iterator<Item = &'t str>>,
     ) -> Selection {
         let (mut columns, mut children) = (Vec::new(), Vec::new());
         let owner = self.model.record(record);
         while let Some(word) = words.next().filter(|word| *word != ")") {
-            let field = owner.field_named(word).unwrap();
+            let field = owner.find_field(word).unwrap();
             if words.next_if_eq(&"(").is_some() {
-                let target = trefoil_engine::plan::target(owner.field(field)).unwrap();
+                let target = trefoil_engine::plan::relation_target(owner.field(field)).unwrap();
                 let selection = self.selection(target, words);
-                children.push(Child { field, listing: Listing::default(), selection });
+                children.push(ChildSelection { field, listing: Listing::default(), selection });
             } else {
                 columns.push(field);
             }
@@ -251,7 +253,7 @@ impl Bench {
             record: self.record(record).0,
             id,
             fields: self.fields(record, fields),
-            absent: Absent::Keep,
+            missing_fields: MissingFields::Keep,
             expected_version: version,
             selection: self.select(record, "id"),
         }
@@ -262,23 +264,23 @@ impl Bench {
         Operation::Delete { record: self.record(record).0, id, expected_version: None, selection }
     }
 
-    fn order(&self, record: &str, words: &[&str]) -> Vec<Order> {
+    fn order(&self, record: &str, words: &[&str]) -> Vec<SortKey> {
         let order = |word: &&str| {
             let name = word.trim_start_matches('-');
-            Order { field: self.field(record, name), descending: word.starts_with('-') }
+            SortKey { field: self.field(record, name), descending: word.starts_with('-') }
         };
         words.iter().map(order).collect()
     }
 
-    fn cursor(&self, record: &str, order: &[Order], row: &dyn Row, first: usize) -> String {
+    fn cursor(&self, record: &str, order: &[SortKey], row: &dyn Row, first: usize) -> String {
         CursorFormat::of(self.record(record).1, order).encode(row, first)
     }
 
-    fn condition(&self, record: &str, field: &str, op: Op, value: Value) -> Condition {
+    fn condition(&self, record: &str, field: &str, op: ComparisonOp, value: Value) -> Condition {
         Condition { field: self.field(record, field), op, value }
     }
 
-    fn job(&self, operations: Vec<Operation>) -> Job {
+    fn job(&self, operations: Vec<Operation>) -> StoreJob {
         let mut answer = Told::default();
         let mut plans = Vec::new();
         for (number, operation) in operations.into_iter().enumerate() {
@@ -286,14 +288,21 @@ impl Bench {
             answer.shapes.insert(number, (selection, extra));
             plans.push((number, Plan::prove(&self.model, operation, jiff::Timestamp::UNIX_EPOCH).unwrap()));
         }
-        let (key, cancel) = (None, Cancel::default());
-        Job { model: self.model.clone(), plans, answer: Box::new(answer), key, atomic: false, cancel }
+        let (key, cancel) = (None, CancelFlag::default());
+        StoreJob {
+            model: self.model.clone(),
+            plans,
+            sink: Box::new(answer),
+            idempotency_key: key,
+            atomic: false,
+            cancel_flag: cancel,
+        }
     }
 
-    async fn run(&self, job: Job) -> Result<Told> {
+    async fn run(&self, job: StoreJob) -> Result<Told> {
         match self.store.run(job).await? {
-            Done::Answered(answer) => Ok(told(answer)),
-            Done::Replayed(bytes) => panic!("replayed {bytes:?}"),
+            JobResult::Completed(answer) => Ok(told(answer)),
+            JobResult::Replayed(bytes) => panic!("replayed {bytes:?}"),
         }
     }
 
@@ -330,7 +339,7 @@ impl Bench {
     }
 
     async fn count(&self, record: &str) -> u64 {
-        let listing = Listing { count: Count::Exact, ..Listing::default() };
+        let listing = Listing { count: CountMode::Exact, ..Listing::default() };
         let outcome = self.one(self.list(record, listing, "id")).await.unwrap().0;
         let Outcome::Listed { total: Some(total), .. } = outcome else { panic!("{outcome:?}") };
         total
@@ -339,22 +348,22 @@ impl Bench {
 
 fn model() -> Arc<Model> {
     let file = SourceFile { name: "graphql/test.graphqls".into(), text: SCHEMA.into() };
-    let (model, _) = parse(&[file], &[]).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
+    let (model, _) = parse_schema(&[file], &[]).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
     Arc::new(model)
 }
 
 fn shown(operation: &Operation) -> (Arc<Selection>, usize) {
     match operation {
         Operation::List { selection, listing, .. } => {
-            (selection.clone(), if listing.cursors { listing.order.len() + 1 } else { 0 })
+            (selection.clone(), if listing.with_cursors { listing.sort_keys.len() + 1 } else { 0 })
         }
         Operation::Get { selection, .. }
         | Operation::Create { selection, .. }
         | Operation::Update { selection, .. }
         | Operation::Delete { selection, .. }
-        | Operation::Changed { selection, .. } => (selection.clone(), 0),
+        | Operation::ReadImage { selection, .. } => (selection.clone(), 0),
         // A text and nothing else.
-        Operation::Plain(_) => (Arc::default(), 1),
+        Operation::PlainList(_) => (Arc::default(), 1),
     }
 }
 
@@ -366,8 +375,8 @@ fn int(number: i64) -> Value {
     Value::Int(number)
 }
 
-fn key(key: &str, fingerprint: u128) -> Option<Key> {
-    Some(Key { key: key.into(), fingerprint })
+fn key(key: &str, fingerprint: u128) -> Option<IdempotencyKey> {
+    Some(IdempotencyKey { key: key.into(), fingerprint })
 }
 
 /// Everything an answer was told.
@@ -383,7 +392,7 @@ struct Told {
 /// A row: its cells, and for each child its rows.
 #[derive(Debug, Clone, PartialEq)]
 struct Told1 {
-    cells: Vec<Stored>,
+    cells: Vec<StoredValue>,
     children: Vec<Vec<Told1>>,
 }
 
@@ -403,10 +412,10 @@ impl Told1 {
 impl std::fmt::Display for Told1 {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let cells = self.cells.iter().map(|cell| match cell {
-            Stored::Null => "null".into(),
-            Stored::Int(number) => number.to_string(),
-            Stored::Real(number) => format!("{number:?}"),
-            Stored::Text(text) => text.clone(),
+            StoredValue::Null => "null".into(),
+            StoredValue::Int(number) => number.to_string(),
+            StoredValue::Real(number) => format!("{number:?}"),
+            StoredValue::Text(text) => text.clone(),
         });
         let children = self.children.iter().map(|rows| format!("[{}]", show(rows)));
         f.write_str(&cells.chain(children).collect::<Vec<_>>().join(" "))
@@ -417,18 +426,18 @@ fn show(rows: &[Told1]) -> String {
     rows.iter().map(Told1::to_string).collect::<Vec<_>>().join(" | ")
 }
 
-impl Answer for Told {
+impl RowSink for Told {
     fn row(&mut self, plan: usize, row: &dyn Row) {
         assert!(!self.outcomes.contains_key(&plan), "a row after the end of plan {plan}");
         let (selection, extra) = &self.shapes[&plan];
         self.rows.entry(plan).or_default().push(Told1::copy(row, selection, *extra));
     }
 
-    fn done(&mut self, plan: usize, outcome: Result<Outcome>) {
+    fn finish_plan(&mut self, plan: usize, outcome: Result<Outcome>) {
         assert!(self.outcomes.insert(plan, outcome).is_none(), "plan {plan} ended twice");
     }
 
-    fn keep(&mut self) -> Option<Vec<u8>> {
+    fn bytes_to_replay(&mut self) -> Option<Vec<u8>> {
         self.kept.clone()
     }
 
@@ -438,7 +447,7 @@ impl Answer for Told {
     }
 }
 
-fn told(answer: Box<dyn Answer>) -> Told {
+fn told(answer: Box<dyn RowSink>) -> Told {
     let any: Box<dyn std::any::Any> = answer;
     *any.downcast().unwrap()
 }
@@ -450,8 +459,8 @@ fn complaints(error: &Error) -> Vec<String> {
             .path
             .iter()
             .map(|segment| match segment {
-                trefoil_model::error::Segment::Field(name) => name.clone(),
-                trefoil_model::error::Segment::Index(index) => index.to_string(),
+                trefoil_model::error::PathSegment::Field(name) => name.clone(),
+                trefoil_model::error::PathSegment::Index(index) => index.to_string(),
             })
             .collect::<Vec<_>>()
             .join(".")

@@ -1,10 +1,12 @@
 //! What pages ask of the store: counts that end, parts of plain lists, and long lists that cost what short ones do.
 
-use trefoil_engine::{ListAct, OnList, Slice};
-use trefoil_model::Cell;
-use trefoil_sql::statements::compile::{Program, compile};
+use trefoil_engine::{ListSlice, PlainListAction, PlainListOperation};
+use trefoil_model::CellValue;
+use trefoil_sql::statements::compile::{Program, compile_plan};
 use trefoil_sql::statements::dialect::Dialect;
-use trefoil_sql::statements::select::{Parameter, count_parameters, is_sliced, parameters};
+use trefoil_sql::statements::select::{
+    SqlParameter, count_parameters, has_limit_or_offset, listing_parameters,
+};
 
 use super::*;
 
@@ -18,47 +20,47 @@ async fn a_count_goes_no_further_than_it_is_told(bench: Bench) {
     for number in 0..30 {
         bench.user(if number % 3 == 0 { "Ada" } else { "Bob" }).await;
     }
-    let ada = vec![bench.condition("User", "name", Op::Eq, text("Ada"))];
+    let ada = vec![bench.condition("User", "name", ComparisonOp::Eq, text("Ada"))];
     for (conditions, count, total) in [
-        (vec![], Count::UpTo(10), Some(11)),
-        (vec![], Count::UpTo(29), Some(30)),
-        (vec![], Count::UpTo(30), Some(30)),
-        (vec![], Count::UpTo(1_000), Some(30)),
-        (vec![], Count::UpTo(u32::MAX), Some(30)),
-        (vec![], Count::UpTo(0), Some(1)),
-        (vec![], Count::UpTo(14), Some(15)),
-        (vec![], Count::UpTo(15), Some(16)),
-        (ada.clone(), Count::UpTo(5), Some(6)),
-        (ada.clone(), Count::UpTo(50), Some(10)),
-        (ada.clone(), Count::Exact, Some(10)),
-        (ada, Count::No, None),
+        (vec![], CountMode::UpTo(10), Some(11)),
+        (vec![], CountMode::UpTo(29), Some(30)),
+        (vec![], CountMode::UpTo(30), Some(30)),
+        (vec![], CountMode::UpTo(1_000), Some(30)),
+        (vec![], CountMode::UpTo(u32::MAX), Some(30)),
+        (vec![], CountMode::UpTo(0), Some(1)),
+        (vec![], CountMode::UpTo(14), Some(15)),
+        (vec![], CountMode::UpTo(15), Some(16)),
+        (ada.clone(), CountMode::UpTo(5), Some(6)),
+        (ada.clone(), CountMode::UpTo(50), Some(10)),
+        (ada.clone(), CountMode::Exact, Some(10)),
+        (ada, CountMode::Skip, None),
     ] {
         for (slice, more) in [
-            (Slice::First { first: 0, after: None }, true),
-            (Slice::Page { page: 1, size: 4 }, true),
-            (Slice::Page { page: 99, size: 4 }, false),
+            (ListSlice::First { first: 0, after: None }, true),
+            (ListSlice::Page { page: 1, size: 4 }, true),
+            (ListSlice::Page { page: 99, size: 4 }, false),
         ] {
             let listing = Listing { conditions: conditions.clone(), count, slice, ..Listing::default() };
             let (outcome, _) = bench.one(bench.list("User", listing, "id")).await.unwrap();
-            assert_eq!(outcome, Outcome::Listed { more, total }, "{count:?}");
+            assert_eq!(outcome, Outcome::Listed { has_more: more, total }, "{count:?}");
         }
     }
     // The highest id says little where many are gone.
     bench.outside("DELETE FROM users WHERE id > 3 AND id < 30").await;
-    for (count, total) in [(Count::UpTo(2), 3), (Count::UpTo(3), 4), (Count::UpTo(10), 4)] {
-        let listing = Listing { count, slice: Slice::Page { page: 1, size: 1 }, ..Listing::default() };
+    for (count, total) in [(CountMode::UpTo(2), 3), (CountMode::UpTo(3), 4), (CountMode::UpTo(10), 4)] {
+        let listing = Listing { count, slice: ListSlice::Page { page: 1, size: 1 }, ..Listing::default() };
         let (outcome, _) = bench.one(bench.list("User", listing, "id")).await.unwrap();
-        assert_eq!(outcome, Outcome::Listed { more: true, total: Some(total) }, "{count:?}");
+        assert_eq!(outcome, Outcome::Listed { has_more: true, total: Some(total) }, "{count:?}");
     }
 }
 
 async fn a_part_of_a_plain_list_is_found_by_its_index(bench: Bench) {
-    let on = |act| Operation::Plain(OnList { list: "items".into(), act });
+    let on = |act| Operation::PlainList(PlainListOperation { list: "items".into(), action: act });
     for number in 0..200 {
-        bench.one(on(ListAct::Append { value: format!("v{number}"), expected: None })).await.unwrap();
+        bench.one(on(PlainListAction::Append { value: format!("v{number}"), expected: None })).await.unwrap();
     }
     for index in [150, 20, 0] {
-        bench.one(on(ListAct::Remove { index, expected: None })).await.unwrap();
+        bench.one(on(PlainListAction::Remove { index, expected: None })).await.unwrap();
     }
     for (index, count, expected) in [
         (0, 2, "v1 | v2"),
@@ -70,9 +72,9 @@ async fn a_part_of_a_plain_list_is_found_by_its_index(bench: Bench) {
         (-1, 5, ""),
         (5, 0, ""),
     ] {
-        let (outcome, rows) = bench.one(on(ListAct::Slice { index, count })).await.unwrap();
+        let (outcome, rows) = bench.one(on(PlainListAction::Slice { index, count })).await.unwrap();
         assert_eq!(show(&rows), expected, "{count} from {index}");
-        assert!(matches!(outcome, Outcome::Plain { length: 197, rest: None, .. }), "{outcome:?}");
+        assert!(matches!(outcome, Outcome::PlainList { length: 197, remaining: None, .. }), "{outcome:?}");
     }
 }
 
@@ -83,9 +85,9 @@ async fn a_row_and_what_it_refers_to_cost_two_statements(bench: Bench) {
         bench.make("Order", &[("user", int(user))]).await;
     }
     let listing = |size| Listing {
-        slice: Slice::Page { page: 1, size },
-        count: Count::UpTo(1_000),
-        cursors: true,
+        slice: ListSlice::Page { page: 1, size },
+        count: CountMode::UpTo(1_000),
+        with_cursors: true,
         ..Listing::default()
     };
     // Rows that end where the list does are a count themselves.
@@ -99,8 +101,8 @@ async fn a_row_and_what_it_refers_to_cost_two_statements(bench: Bench) {
 struct After(&'static str, i64);
 
 impl Row for After {
-    fn cell(&self, column: usize) -> Cell<'_> {
-        [Cell::Text(self.0), Cell::Int(self.1)][column]
+    fn cell(&self, column: usize) -> CellValue<'_> {
+        [CellValue::Text(self.0), CellValue::Int(self.1)][column]
     }
     fn each_child(&self, _: usize, _: &mut dyn FnMut(&dyn Row)) {}
 }
@@ -109,14 +111,16 @@ impl Row for After {
 fn steps(bench: &Bench, listing: Listing) -> i64 {
     let plan = Plan::prove(&bench.model, bench.list("User", listing, "id name"), jiff::Timestamp::UNIX_EPOCH)
         .unwrap();
-    let Program::List { level, count } = compile(Dialect::Sqlite, &bench.model, &plan).unwrap() else {
+    let Program::List { level, count } = compile_plan(Dialect::Sqlite, &bench.model, &plan).unwrap() else {
         panic!("no list")
     };
-    let trefoil_engine::plan::Action::List { listing: bounds, .. } = &plan.action else { panic!("no list") };
+    let trefoil_engine::plan::PlanAction::List { listing: bounds, .. } = &plan.action else {
+        panic!("no list")
+    };
     let mut bound = Vec::new();
-    parameters(bounds, &mut bound);
-    if is_sliced(bounds) {
-        bound.extend([bounds.limit.unwrap() + 1, bounds.offset].map(Parameter::integer));
+    listing_parameters(bounds, &mut bound);
+    if has_limit_or_offset(bounds) {
+        bound.extend([bounds.limit.unwrap() + 1, bounds.offset].map(SqlParameter::integer));
     }
     let statements = [(level.sql, values(&bound)), (count.unwrap(), values(&count_parameters(bounds)))];
     let run = move |connection: &mut rusqlite::Connection| {
@@ -133,13 +137,13 @@ fn steps(bench: &Bench, listing: Listing) -> i64 {
     bench.on_writer(run).unwrap().unwrap()
 }
 
-fn values(bound: &[Parameter<'_>]) -> Vec<rusqlite::types::Value> {
-    let value = |parameter: &Parameter<'_>| match parameter {
-        Parameter::Cell(Cell::Int(number)) => (*number).into(),
-        Parameter::Cell(Cell::Text(text)) => (*text).to_owned().into(),
-        other @ (Parameter::Cell(Cell::Null | Cell::Real(_) | Cell::Unreadable)
-        | Parameter::List(_)
-        | Parameter::Integers(_)) => panic!("{other:?}"),
+fn values(bound: &[SqlParameter<'_>]) -> Vec<rusqlite::types::Value> {
+    let value = |parameter: &SqlParameter<'_>| match parameter {
+        SqlParameter::Cell(CellValue::Int(number)) => (*number).into(),
+        SqlParameter::Cell(CellValue::Text(text)) => (*text).to_owned().into(),
+        other @ (SqlParameter::Cell(CellValue::Null | CellValue::Real(_) | CellValue::Unreadable)
+        | SqlParameter::List(_)
+        | SqlParameter::Integers(_)) => panic!("{other:?}"),
     };
     bound.iter().map(value).collect()
 }
@@ -163,13 +167,13 @@ async fn a_page_of_a_long_list_costs_what_one_of_a_short_list_does() {
         let order = bench.order("User", order);
         // Without an order a cursor is the id alone.
         let after = after.map(|after| bench.cursor("User", &order, &after, usize::from(order.is_empty())));
-        let name = bench.condition("User", "name", Op::Eq, text("n0000007"));
+        let name = bench.condition("User", "name", ComparisonOp::Eq, text("n0000007"));
         Listing {
             conditions: if filtered { vec![name] } else { Vec::new() },
-            order,
-            slice: Slice::First { first: 20, after },
-            count: Count::UpTo(1_000),
-            cursors: true,
+            sort_keys: order,
+            slice: ListSlice::First { first: 20, after },
+            count: CountMode::UpTo(1_000),
+            with_cursors: true,
             ..Listing::default()
         }
     };

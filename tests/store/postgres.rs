@@ -16,8 +16,9 @@ impl Bench {
 
     /// A node on a database that is migrated already.
     pub(super) async fn at(url: &str, model: &Arc<Model>) -> Bench {
-        let options = trefoil_sql::postgres::Options::at(trefoil_config::PostgresUrl::read(url).unwrap());
-        let store = Arc::new(Database::Postgres(PostgresStore::open(options).await.unwrap()));
+        let options =
+            trefoil_sql::postgres::PostgresOptions::for_url(trefoil_config::PostgresUrl::parse(url).unwrap());
+        let store = Arc::new(SqlStore::Postgres(PostgresStore::open(options).await.unwrap()));
         Bench { store, model: model.clone(), place: Place::Server(url.to_owned()) }
     }
 
@@ -82,7 +83,7 @@ async fn whoever_loses_in_a_deadlock_is_run_again() {
         let bench = bench.clone();
         async move {
             let both = ids.map(|id| bench.rename(id, "y")).into();
-            bench.run(Job { atomic: true, ..bench.job(both) }).await
+            bench.run(StoreJob { atomic: true, ..bench.job(both) }).await
         }
     });
     look.until(WAITING, "1").await;
@@ -177,7 +178,7 @@ async fn a_reader_who_leaves_takes_his_query_along() {
     bench.user("Ada").await;
     outsider.run("BEGIN; LOCK TABLE users IN ACCESS EXCLUSIVE MODE").await.unwrap();
     let job = bench.job(vec![bench.list("User", Listing::default(), "id orders(id)")]);
-    let cancel = job.cancel.clone();
+    let cancel = job.cancel_flag.clone();
     let (end, ()) = tokio::join!(bench.store.run(job), async {
         look.until(WAITING, "1").await;
         cancel.cancel();
@@ -236,8 +237,8 @@ async fn a_key_is_in_use_on_every_node() {
     let bench = Bench::postgres().await;
     let (outsider, look) = Outsider::wait_for_locks(&bench).await;
     let (one, other) = (Arc::new(bench.node().await), bench.node().await);
-    let job = |bench: &Bench| Job {
-        key: key("k", 1),
+    let job = |bench: &Bench| StoreJob {
+        idempotency_key: key("k", 1),
         ..bench.job(vec![bench.create("User", &[("name", text("Ada"))], "id")])
     };
     outsider.hold().await;
@@ -269,18 +270,19 @@ async fn patiently(node: &Bench, operation: impl Fn() -> Operation) {
 
 #[tokio::test]
 async fn nodes_append_to_one_list_and_every_value_has_one_place() {
-    use trefoil_engine::{ListAct, OnList};
+    use trefoil_engine::{PlainListAction, PlainListOperation};
     let bench = Bench::postgres().await;
     let nodes = [Arc::new(bench.node().await), Arc::new(bench.node().await)];
-    let on = |act| Operation::Plain(OnList { list: "items".into(), act });
+    let on = |act| Operation::PlainList(PlainListOperation { list: "items".into(), action: act });
     let tasks = (0..8).map(|i| {
         let node = nodes[i % 2].clone();
         tokio::spawn(async move {
             for n in 0..20 {
                 let value = format!("{i}-{n}");
-                patiently(&node, || on(ListAct::Append { value: value.clone(), expected: None })).await;
+                patiently(&node, || on(PlainListAction::Append { value: value.clone(), expected: None }))
+                    .await;
                 if n % 4 == 3 {
-                    patiently(&node, || on(ListAct::Remove { index: 0, expected: None })).await;
+                    patiently(&node, || on(PlainListAction::Remove { index: 0, expected: None })).await;
                 }
             }
         })
@@ -288,7 +290,7 @@ async fn nodes_append_to_one_list_and_every_value_has_one_place() {
     for task in tasks.collect::<Vec<_>>() {
         task.await.unwrap();
     }
-    let rows = bench.rows(on(ListAct::Read { from: None, bytes: usize::MAX })).await;
+    let rows = bench.rows(on(PlainListAction::Read { from: None, max_bytes: usize::MAX })).await;
     assert_eq!(rows.len(), 8 * 20 - 8 * 5);
     for i in 0..8 {
         let own = rows.iter().map(Told1::to_string).filter(|value| value.starts_with(&format!("{i}-")));
@@ -296,7 +298,7 @@ async fn nodes_append_to_one_list_and_every_value_has_one_place() {
         assert!(own.is_sorted(), "{own:?}");
     }
     assert_eq!(
-        show(&bench.rows(on(ListAct::Remove { index: 119, expected: None })).await),
+        show(&bench.rows(on(PlainListAction::Remove { index: 119, expected: None })).await),
         rows[119].to_string()
     );
 }
@@ -324,8 +326,8 @@ fn unlike_itself(length: usize) -> String {
 /// How the database would go about a list, were its table too long to be read whole.
 #[tokio::test]
 async fn lists_are_read_by_their_indexes() {
-    use trefoil_engine::Slice;
-    use trefoil_sql::statements::compile::{Program, compile};
+    use trefoil_engine::ListSlice;
+    use trefoil_sql::statements::compile::{Program, compile_plan};
     use trefoil_sql::statements::dialect::Dialect;
     let bench = Bench::postgres().await;
     let outsider = bench.outsider().await;
@@ -337,28 +339,32 @@ async fn lists_are_read_by_their_indexes() {
         .unwrap();
     let way = async |operation: Operation, values: &str| {
         let plan = Plan::prove(&bench.model, operation, jiff::Timestamp::UNIX_EPOCH).unwrap();
-        let program = compile(Dialect::Postgres, &bench.model, &plan).unwrap();
+        let program = compile_plan(Dialect::Postgres, &bench.model, &plan).unwrap();
         let Program::List { level, .. } = program else { panic!("no list") };
         let sql =
             format!("PREPARE s AS {}; EXPLAIN (COSTS off) EXECUTE s({values}); DEALLOCATE s", level.sql);
         outsider.run(&sql).await.unwrap()
     };
     let first = |order: &[&str]| Listing {
-        order: bench.order("User", order),
-        slice: Slice::First { first: 5, after: None },
+        sort_keys: bench.order("User", order),
+        slice: ListSlice::First { first: 5, after: None },
         ..Listing::default()
     };
     let by_name = way(bench.list("User", first(&["name"]), "id"), "6, 0").await;
     assert!(by_name.contains("users_name_index") && !by_name.contains("Sort"), "{by_name}");
     // Also where the plan is made for all values alike: a common one must not decide how a rare one is found.
-    let named = vec![bench.condition("User", "name", Op::Eq, text("A"))];
+    let named = vec![bench.condition("User", "name", ComparisonOp::Eq, text("A"))];
     let named = Listing { conditions: named, ..first(&[]) };
     let named = way(bench.list("User", named, "id"), "'A', 6, 0").await;
     assert!(named.contains("users_name_index") && !named.contains("Sort"), "{named}");
     let by_id = way(bench.list("User", first(&[]), "id"), "6, 0").await;
     assert!(by_id.contains("Index") && !by_id.contains("Sort"), "{by_id}");
-    let conditions =
-        vec![bench.condition("User", "balance", Op::In, Value::List(vec![text("1.50"), text("2")]))];
+    let conditions = vec![bench.condition(
+        "User",
+        "balance",
+        ComparisonOp::In,
+        Value::List(vec![text("1.50"), text("2")]),
+    )];
     let unique =
         way(bench.list("User", Listing { conditions, ..Listing::default() }, "id"), "'{1.50,2}'").await;
     assert!(unique.contains("users_balance_unique"), "{unique}");
@@ -369,17 +375,17 @@ struct Slow {
     rows: usize,
 }
 
-impl Answer for Slow {
+impl RowSink for Slow {
     fn row(&mut self, _: usize, _: &dyn Row) {
         if self.rows == 0 {
             std::thread::sleep(Duration::from_secs(9));
         }
         self.rows += 1;
     }
-    fn done(&mut self, _: usize, outcome: Result<Outcome>) {
+    fn finish_plan(&mut self, _: usize, outcome: Result<Outcome>) {
         outcome.unwrap();
     }
-    fn keep(&mut self) -> Option<Vec<u8>> {
+    fn bytes_to_replay(&mut self) -> Option<Vec<u8>> {
         None
     }
     fn reset(&mut self) {
@@ -394,8 +400,8 @@ async fn a_slow_reader_is_not_taken_for_a_lost_connection() {
     let many = "INSERT INTO users (name, price) SELECT repeat('x', 500), 0 FROM generate_series(1, 3000)";
     bench.outside(many).await;
     let job = bench.job(vec![bench.list("User", Listing::default(), "name")]);
-    let done = bench.store.run(Job { answer: Box::new(Slow { rows: 0 }), ..job }).await;
-    let Ok(Done::Answered(answer)) = done else { panic!("the connection was closed") };
+    let done = bench.store.run(StoreJob { sink: Box::new(Slow { rows: 0 }), ..job }).await;
+    let Ok(JobResult::Completed(answer)) = done else { panic!("the connection was closed") };
     let any: Box<dyn std::any::Any> = answer;
     assert_eq!(any.downcast::<Slow>().unwrap().rows, 3_000);
 }

@@ -1,6 +1,6 @@
 //! Records within records: right at any depth, and one statement per level and thousand parents.
 
-use trefoil_engine::Slice;
+use trefoil_engine::ListSlice;
 
 use super::*;
 
@@ -102,13 +102,16 @@ async fn each_parent_has_its_own_order_conditions_and_slice(bench: Bench) {
         Operation::List { record: bench.record("User").0, listing: Listing::default(), selection }
     };
     let order = bench.order("Order", &["-item"]);
-    let page = |page, size| Slice::Page { page, size };
-    let listing = |slice| Listing { order: order.clone(), slice, ..Listing::default() };
+    let page = |page, size| ListSlice::Page { page, size };
+    let listing = |slice| Listing { sort_keys: order.clone(), slice, ..Listing::default() };
     let show = async |operation| super::show(&bench.rows(operation).await);
-    assert_eq!(show(child(listing(Slice::All))).await, "u1 [i10] | u2 [i21 | i20] | u3 [i32 | i31 | i30]");
+    assert_eq!(
+        show(child(listing(ListSlice::All))).await,
+        "u1 [i10] | u2 [i21 | i20] | u3 [i32 | i31 | i30]"
+    );
     assert_eq!(show(child(listing(page(1, 2)))).await, "u1 [i10] | u2 [i21 | i20] | u3 [i32 | i31]");
     assert_eq!(show(child(listing(page(2, 2)))).await, "u1 [] | u2 [] | u3 [i30]");
-    let conditions = vec![bench.condition("Order", "item", Op::Contains, text("1"))];
+    let conditions = vec![bench.condition("Order", "item", ComparisonOp::Contains, text("1"))];
     let filtered = Listing { conditions, slice: page(1, 1), ..Listing::default() };
     assert_eq!(show(child(filtered)).await, "u1 [i10] | u2 [i21] | u3 [i31]");
 }

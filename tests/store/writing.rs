@@ -1,6 +1,6 @@
 //! Creating, changing and deleting: versions, links, constraints, and neighbours in the same commit.
 
-use trefoil_engine::{Engine, Feed, PlanLimits, Registry, Request};
+use trefoil_engine::{ChangeFeed, Engine, EngineRequest, PlanLimits, ResolverRegistry};
 
 use super::*;
 
@@ -50,7 +50,7 @@ async fn a_write_returns_the_record_and_a_missing_one_is_told(bench: Bench) {
         bench.update("User", 1, &[], None),
         bench.delete("User", 1, "id"),
     ] {
-        assert_eq!(bench.one(operation).await.unwrap(), (Outcome::Missing, vec![]));
+        assert_eq!(bench.one(operation).await.unwrap(), (Outcome::NotFound, vec![]));
     }
     assert_eq!(bench.user("Cy").await, 2, "ids are not given twice");
 }
@@ -227,12 +227,12 @@ async fn plans_of_a_job_are_in_order_and_each_its_own(bench: Bench) {
     assert!(matches!(told.outcomes[&1], Err(Error::Conflict(_))));
     assert!(matches!(told.outcomes[&2], Ok(Outcome::Created { .. })));
     assert_eq!(bench.count("User").await, 2);
-    assert!(matches!(told.outcomes[&3], Ok(Outcome::Found | Outcome::Missing)));
+    assert!(matches!(told.outcomes[&3], Ok(Outcome::Found | Outcome::NotFound)));
 }
 
 async fn an_atomic_job_is_done_whole_or_not_at_all(bench: Bench) {
     let user = |email: &str| bench.create("User", &[("name", text(email)), ("email", text(email))], "id");
-    let job = |operations| Job { atomic: true, ..bench.job(operations) };
+    let job = |operations| StoreJob { atomic: true, ..bench.job(operations) };
     let told = bench.run(job(vec![user("a"), user("a"), user("b")])).await.unwrap();
     assert!(matches!(told.outcomes[&0], Err(Error::Cancelled)));
     assert!(matches!(told.outcomes[&1], Err(Error::Conflict(_))));
@@ -247,14 +247,16 @@ async fn an_atomic_job_is_done_whole_or_not_at_all(bench: Bench) {
 async fn an_atomic_request_with_a_part_that_cannot_be_planned_is_not_begun(bench: Bench) {
     let engine = Engine::new(
         bench.model.clone(),
-        Registry::default(),
-        Feed::new(bench.store.clone()),
+        ResolverRegistry::default(),
+        ChangeFeed::new(bench.store.clone()),
         PlanLimits::default(),
     );
     let user = bench.create("User", &[("name", text("Ada"))], "id");
     let operations = vec![Ok(user), Err(Error::invalid("x", "X", "refused"))];
-    let request = Request { atomic: true, ..Request::new(Box::new(Told::default())) };
-    let Ok(Done::Answered(answer)) = engine.run(operations, request).await else { panic!("not answered") };
+    let request = EngineRequest { atomic: true, ..EngineRequest::new(Box::new(Told::default())) };
+    let Ok(JobResult::Completed(answer)) = engine.run(operations, request).await else {
+        panic!("not answered")
+    };
     let told = told(answer);
     assert!(matches!(told.outcomes[&0], Err(Error::Cancelled)));
     assert!(matches!(told.outcomes[&1], Err(Error::Invalid(_))));
@@ -265,7 +267,7 @@ async fn an_atomic_request_with_a_part_that_cannot_be_planned_is_not_begun(bench
 async fn the_change_log_is_pruned_beyond_what_is_kept() {
     let folder = tempfile::tempdir().unwrap();
     let keep =
-        Options { keep_changes: 10, keep_changes_for: std::time::Duration::from_secs(60), ..options() };
+        SqliteOptions { keep_changes: 10, keep_changes_for: std::time::Duration::from_secs(60), ..options() };
     let store = SqliteStore::open(Some(&folder.path().join("trefoil.db")), keep).unwrap();
     let bench = Bench::with(store, folder);
     let Outsider::File(outsider) = bench.outsider().await else { panic!() };

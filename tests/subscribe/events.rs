@@ -109,10 +109,10 @@ fn a_server_that_stops_ends_the_stream_without_complete() {
 
 #[test]
 fn the_stream_outlives_the_time_that_a_request_has() {
-    let limits = trefoil_config::Limits {
+    let limits = trefoil_config::ServerLimits {
         request_timeout: Duration::from_millis(300),
         idle_timeout: Duration::from_millis(300),
-        ..trefoil_config::Limits::default()
+        ..trefoil_config::ServerLimits::default()
     };
     let server = sample(Config { limits, ..memory() });
     let mut body = Body::post(&server, "text/event-stream", json!({ "query": CREATED }));

@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use trefoil_config::{Config, Limits, RateLimit};
+use trefoil_config::{Config, RateLimit, ServerLimits};
 
 use super::{Body, CREATED, Line, PATIENCE, create, memory, sample, until_metric};
 use crate::support::{Client, Server};
 
-fn limited(change: impl FnOnce(&mut Limits)) -> Server {
-    let mut limits = Limits::default();
+fn limited(change: impl FnOnce(&mut ServerLimits)) -> Server {
+    let mut limits = ServerLimits::default();
     change(&mut limits);
     sample(Config { limits, ..memory() })
 }
@@ -77,14 +77,14 @@ async fn operations_on_a_socket_count_for_the_rate_limit() {
 async fn an_operation_on_a_socket_has_the_time_of_a_request() {
     use trefoil::{Resolved, Trefoil};
     use trefoil_application::App;
-    let app = Trefoil::app(App::of_schema("slow", "type Query { slow: String }")).resolver(
+    let app = Trefoil::app(App::from_schema("slow", "type Query { slow: String }")).resolver(
         "Query.slow",
         |_| async {
             tokio::time::sleep(Duration::from_secs(60)).await;
             Ok(Resolved::Value("slept".into()))
         },
     );
-    let limits = Limits { request_timeout: Duration::from_millis(200), ..Limits::default() };
+    let limits = ServerLimits { request_timeout: Duration::from_millis(200), ..ServerLimits::default() };
     let server = Server::start(app, Config { limits, ..memory() });
     let mut line = Line::ready(&server).await;
     line.subscribe("1", "{ slow }").await;

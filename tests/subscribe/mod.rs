@@ -24,7 +24,7 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 use trefoil::Trefoil;
-use trefoil_config::{Config, Database};
+use trefoil_config::{Config, DatabaseLocation};
 
 use crate::support::{Client, Server};
 
@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const CREATED: &str = "subscription { userCreated { id name } }";
 
 fn memory() -> Config {
-    Config { database: Database::Memory, ..Config::default() }
+    Config { database: DatabaseLocation::Memory, ..Config::default() }
 }
 
 fn sample(config: Config) -> Server {

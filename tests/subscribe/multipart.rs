@@ -63,7 +63,7 @@ fn a_client_goes_on_with_the_extension() {
 #[test]
 fn a_store_that_cannot_tell_the_place_is_no_matter_of_accept() {
     let folder = tempfile::tempdir().expect("a folder");
-    let database = trefoil_config::Database::Embedded;
+    let database = trefoil_config::DatabaseLocation::Embedded;
     let server = sample(Config { database, data: folder.path().to_owned(), ..Config::default() });
     let outsider = rusqlite::Connection::open(folder.path().join("trefoil.db")).expect("the store");
     outsider.busy_timeout(super::PATIENCE).expect("a timeout");

@@ -48,7 +48,7 @@ async fn the_ping_tells_the_place_even_when_the_filter_matches_nothing() {
         type Mutation { createNote(text: String!): Note }
         type Subscription { noteCreated(text: String): Note }";
     let server =
-        Server::start(trefoil::Trefoil::app(trefoil_application::App::of_schema("notes", schema)), config);
+        Server::start(trefoil::Trefoil::app(trefoil_application::App::from_schema("notes", schema)), config);
     let mut line = Line::ready(&server).await;
     line.subscribe("n", "subscription { noteCreated(text: \"never\") { text } }").await;
     let mut before = Value::Null;

@@ -8,7 +8,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use trefoil::{Resolved, Trefoil};
 use trefoil_application::App;
-use trefoil_config::{Config, Limits};
+use trefoil_config::{Config, ServerLimits};
 
 use super::{CREATED, Line, create, memory, sample, until_metric};
 use crate::support::Server;
@@ -26,7 +26,7 @@ fn place_of(message: &Value) -> Value {
 /// A query that takes its time, and one that does not.
 fn slow() -> Server {
     let schema = "type Query { slow(ms: Int! = 400): String  quick: String  failing: String }";
-    let trefoil = Trefoil::app(App::of_schema("slow", schema))
+    let trefoil = Trefoil::app(App::from_schema("slow", schema))
         .resolver("Query.slow", |call| async move {
             let ms = call.arguments.get("ms").and_then(trefoil::Value::as_i64).unwrap_or_default();
             tokio::time::sleep(Duration::from_millis(ms as u64)).await;
@@ -57,7 +57,7 @@ async fn connection_init_is_acknowledged_with_the_place_where_subscriptions_star
 
 #[tokio::test]
 async fn without_connection_init_the_socket_is_closed_with_4408() {
-    let limits = Limits { socket_init_timeout: Duration::from_millis(100), ..Limits::default() };
+    let limits = ServerLimits { socket_init_timeout: Duration::from_millis(100), ..ServerLimits::default() };
     let server = sample(Config { limits, ..memory() });
     let mut line = Line::open(&server).await;
     line.settle().await;

@@ -8,7 +8,7 @@ mod process;
 use std::net::SocketAddr;
 
 use trefoil::Trefoil;
-use trefoil_config::{Config, Database};
+use trefoil_config::{Config, DatabaseLocation};
 
 pub use client::{Client, Reply};
 pub use outsider::Outsider;
@@ -29,7 +29,7 @@ pub struct Server {
 impl Server {
     /// The sample, in memory.
     pub fn sample() -> Server {
-        Server::start(Trefoil::sample(), Config { database: Database::Memory, ..Config::default() })
+        Server::start(Trefoil::sample(), Config { database: DatabaseLocation::Memory, ..Config::default() })
     }
 
     pub fn start(trefoil: Trefoil, config: Config) -> Server {

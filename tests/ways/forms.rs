@@ -2,14 +2,14 @@
 
 use trefoil::Trefoil;
 use trefoil_application::App;
-use trefoil_config::{Config, Database};
+use trefoil_config::{Config, DatabaseLocation};
 
 use super::{NO_OPERATION, Ways, asked, json, pasted, record, ways, ways_on};
 use crate::support::{Client, Server};
 
 fn serving(name: &str, schema: &str) -> Server {
-    let trefoil = Trefoil::app(App::of_schema(name, schema));
-    Server::start(trefoil, Config { database: Database::Memory, ..Config::default() })
+    let trefoil = Trefoil::app(App::from_schema(name, schema));
+    Server::start(trefoil, Config { database: DatabaseLocation::Memory, ..Config::default() })
 }
 
 /// The ways on the page that a form leads to which is not taken.

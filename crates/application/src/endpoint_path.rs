@@ -1,7 +1,7 @@
 //! Which text can be the address of an endpoint, and how a request spells it.
 
 /// The path as it comes in a request, or why there can be none like it.
-pub fn normal(path: &str) -> Result<String, &'static str> {
+pub fn normalise_path(path: &str) -> Result<String, &'static str> {
     if !path.starts_with('/') {
         return Err("a path begins with /");
     }
@@ -31,9 +31,9 @@ mod tests {
 
     #[test]
     fn paths_are_kept_as_they_are_requested() {
-        assert_eq!(normal("/api/message").unwrap(), "/api/message");
-        assert_eq!(normal("/grüße").unwrap(), "/gr%C3%BC%C3%9Fe");
-        assert_eq!(normal("/hello/").unwrap(), "/hello/");
+        assert_eq!(normalise_path("/api/message").unwrap(), "/api/message");
+        assert_eq!(normalise_path("/grüße").unwrap(), "/gr%C3%BC%C3%9Fe");
+        assert_eq!(normalise_path("/hello/").unwrap(), "/hello/");
         for wrong in [
             "",
             "hello",
@@ -47,7 +47,7 @@ mod tests {
             "/*",
             "/a/%2E./b",
         ] {
-            assert!(normal(wrong).is_err(), "{wrong}");
+            assert!(normalise_path(wrong).is_err(), "{wrong}");
         }
     }
 }

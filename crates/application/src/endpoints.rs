@@ -6,16 +6,16 @@ use toml::de::DeTable;
 
 use crate::endpoint_path;
 use crate::manifest::Manifest;
-use crate::manifest_reader::Sheet;
-use trefoil_model::sdl::resource_paths::{RESERVED, is_reserved, is_reserved_below};
+use crate::manifest_reader::ManifestReader;
+use trefoil_model::sdl::resource_paths::{RESERVED_PATHS, is_reserved, is_reserved_below};
 
 /// `[[text]]`: one path that answers with a text as it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextEndpoint {
     /// As it comes in a request.
     pub path: String,
-    pub methods: Methods,
-    pub reply: Reply,
+    pub methods: AllowedMethods,
+    pub reply: EndpointReply,
     /// A line for standard output at each request.
     pub print: Option<String>,
     /// The `Cache-Control` of its answers.
@@ -24,7 +24,7 @@ pub struct TextEndpoint {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Methods {
+pub enum AllowedMethods {
     /// Any method at all, unheard-of ones too.
     Any,
     /// These; HEAD follows GET and OPTIONS tells them.
@@ -32,7 +32,7 @@ pub enum Methods {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reply {
+pub enum EndpointReply {
     Text(String),
     /// The view of this name.
     View(String),
@@ -57,83 +57,89 @@ impl PlainList {
     }
 }
 
-impl Methods {
-    fn overlap(&self, other: &Methods) -> bool {
+impl AllowedMethods {
+    fn overlap(&self, other: &AllowedMethods) -> bool {
         match (self, other) {
-            (Methods::Any, _) | (_, Methods::Any) => true,
-            (Methods::Only(some), Methods::Only(others)) => some.iter().any(|method| others.contains(method)),
+            (AllowedMethods::Any, _) | (_, AllowedMethods::Any) => true,
+            (AllowedMethods::Only(some), AllowedMethods::Only(others)) => {
+                some.iter().any(|method| others.contains(method))
+            }
         }
     }
 }
 
-pub(crate) fn texts(sheet: &mut Sheet, root: &DeTable) -> Vec<TextEndpoint> {
+pub(crate) fn read_text_endpoints(sheet: &mut ManifestReader, root: &DeTable) -> Vec<TextEndpoint> {
     let tables = sheet.tables(root, "text");
-    tables.into_iter().filter_map(|(table, span)| text(sheet, table, span)).collect()
+    tables.into_iter().filter_map(|(table, span)| read_text_endpoint(sheet, table, span)).collect()
 }
 
-fn text(sheet: &mut Sheet, table: &DeTable, span: Range<usize>) -> Option<TextEndpoint> {
+fn read_text_endpoint(
+    sheet: &mut ManifestReader,
+    table: &DeTable,
+    span: Range<usize>,
+) -> Option<TextEndpoint> {
     let known = ["path", "method", "methods", "text", "direct", "view", "print", "cache"];
-    sheet.only(table, "[[text]]", &known);
-    let methods = methods(sheet, table);
-    let print = line(sheet, table, "print");
-    let cache = cache(sheet, table);
-    let (path, span) = path(sheet, table, span, "[[text]]")?;
+    sheet.refuse_unknown_keys(table, "[[text]]", &known);
+    let methods = read_methods(sheet, table);
+    let print = read_line(sheet, table, "print");
+    let cache = read_cache_control(sheet, table);
+    let (path, span) = read_path(sheet, table, span, "[[text]]")?;
     if is_reserved(&path) {
-        reserved(sheet, &span, &path);
+        report_reserved_path(sheet, &span, &path);
     }
-    let reply = reply(sheet, table, &path, &span);
+    let reply = read_reply(sheet, table, &path, &span);
     Some(TextEndpoint { path, methods, reply, print, cache, span })
 }
 
-pub(crate) fn lists(sheet: &mut Sheet, root: &DeTable) -> Vec<PlainList> {
+pub(crate) fn read_plain_lists(sheet: &mut ManifestReader, root: &DeTable) -> Vec<PlainList> {
     let tables = sheet.tables(root, "list");
-    tables.into_iter().filter_map(|(table, span)| list(sheet, table, span)).collect()
+    tables.into_iter().filter_map(|(table, span)| read_plain_list(sheet, table, span)).collect()
 }
 
-fn list(sheet: &mut Sheet, table: &DeTable, span: Range<usize>) -> Option<PlainList> {
-    sheet.only(table, "[[list]]", &["path", "page", "cache"]);
+fn read_plain_list(sheet: &mut ManifestReader, table: &DeTable, span: Range<usize>) -> Option<PlainList> {
+    sheet.refuse_unknown_keys(table, "[[list]]", &["path", "page", "cache"]);
     let page = sheet.boolean(table, "page").unwrap_or(false);
-    let cache = cache(sheet, table);
-    let (path, span) = path(sheet, table, span, "[[list]]")?;
+    let cache = read_cache_control(sheet, table);
+    let (path, span) = read_path(sheet, table, span, "[[list]]")?;
     if path.ends_with('/') && path != "/" {
-        sheet.complain(&span, "the path of a list does not end in /: its values are one segment below");
+        sheet.report(&span, "the path of a list does not end in /: its values are one segment below");
     }
     if is_reserved_below(&path) {
-        reserved(sheet, &span, &path);
+        report_reserved_path(sheet, &span, &path);
     }
     Some(PlainList { path, page, cache, span })
 }
 
-fn reserved(sheet: &mut Sheet, span: &Range<usize>, path: &str) {
-    let own = RESERVED.join(", ");
-    sheet.complain(span, format!("`{path}` is the server's own")).help =
+fn report_reserved_path(sheet: &mut ManifestReader, span: &Range<usize>, path: &str) {
+    let own = RESERVED_PATHS.join(", ");
+    sheet.report(span, format!("`{path}` is the server's own")).help =
         Some(format!("choose a path other than {own}"));
 }
 
 /// The endpoint's path and where it is written.
-fn path(
-    sheet: &mut Sheet,
+fn read_path(
+    sheet: &mut ManifestReader,
     table: &DeTable,
     span: Range<usize>,
     place: &str,
 ) -> Option<(String, Range<usize>)> {
     if !table.contains_key("path") {
-        sheet.complain(&span, format!("{place} without `path`")).help = Some("add path = \"/…\"".into());
+        sheet.report(&span, format!("{place} without `path`")).help = Some("add path = \"/…\"".into());
     }
     let written = sheet.string(table, "path")?;
-    match endpoint_path::normal(written.as_ref()) {
+    match endpoint_path::normalise_path(written.as_ref()) {
         Ok(path) => Some((path, written.span())),
         Err(why) => {
-            sheet.complain(&written.span(), format!("`{}` is no path: {why}", written.as_ref()));
+            sheet.report(&written.span(), format!("`{}` is no path: {why}", written.as_ref()));
             None
         }
     }
 }
 
 /// `method = "PUT"`, `methods = ["GET", "POST"]`, `method = "*"`; GET when nothing is said.
-fn methods(sheet: &mut Sheet, table: &DeTable) -> Methods {
+fn read_methods(sheet: &mut ManifestReader, table: &DeTable) -> AllowedMethods {
     if let (Some(_), Some(both)) = (table.get("method"), table.get("methods")) {
-        sheet.complain(&both.span(), "`method` and `methods` say the same thing twice").help =
+        sheet.report(&both.span(), "`method` and `methods` say the same thing twice").help =
             Some("keep one".into());
     }
     let named: Vec<_> =
@@ -146,37 +152,37 @@ fn methods(sheet: &mut Sheet, table: &DeTable) -> Methods {
         };
         for item in items {
             match item.as_ref().as_str() {
-                Some(method) => methods.extend(self::method(sheet, &item.span(), method)),
+                Some(method) => methods.extend(self::read_method(sheet, &item.span(), method)),
                 None => {
-                    sheet.expected::<()>(item, key, "text in quotes");
+                    sheet.report_wrong_type::<()>(item, key, "text in quotes");
                 }
             }
         }
     }
     if methods.iter().any(|method| method == "*") {
-        return Methods::Any;
+        return AllowedMethods::Any;
     }
-    Methods::Only(if methods.is_empty() { vec!["GET".into()] } else { methods })
+    AllowedMethods::Only(if methods.is_empty() { vec!["GET".into()] } else { methods })
 }
 
 /// Methods are told apart by case, so `get` would wait for a request that never comes.
-fn method(sheet: &mut Sheet, span: &Range<usize>, method: &str) -> Option<String> {
+fn read_method(sheet: &mut ManifestReader, span: &Range<usize>, method: &str) -> Option<String> {
     let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     if method.is_empty() || !method.chars().all(token) || (method.contains('*') && method != "*") {
-        sheet.complain(span, format!("{method:?} is no HTTP method")).help =
+        sheet.report(span, format!("{method:?} is no HTTP method")).help =
             Some("use GET, POST, … or \"*\"".into());
         return None;
     }
     let upper = method.to_ascii_uppercase();
     if upper != method {
-        let mistake = sheet.complain(span, format!("HTTP methods are written in capitals, not {method:?}"));
+        let mistake = sheet.report(span, format!("HTTP methods are written in capitals, not {method:?}"));
         mistake.help = Some(format!("did you mean `{upper}`?"));
     }
     Some(upper)
 }
 
 /// Text goes out as it stands; what has none and is not marked as direct names a view.
-fn reply(sheet: &mut Sheet, table: &DeTable, path: &str, span: &Range<usize>) -> Reply {
+fn read_reply(sheet: &mut ManifestReader, table: &DeTable, path: &str, span: &Range<usize>) -> EndpointReply {
     let text = sheet.string(table, "text").map(toml::Spanned::into_inner);
     let view = sheet.string(table, "view").map(toml::Spanned::into_inner);
     let direct = sheet.boolean(table, "direct");
@@ -187,56 +193,56 @@ fn reply(sheet: &mut Sheet, table: &DeTable, path: &str, span: &Range<usize>) ->
         (Some(_), None, _) | (None, Some(_), _) | (None, None, _) => None,
     };
     if let Some(message) = contradiction {
-        sheet.complain(span, message);
+        sheet.report(span, message);
     }
     match (text, view, direct) {
-        (Some(text), _, _) => Reply::Text(text),
-        (None, Some(view), _) => Reply::View(view),
-        (None, None, Some(true)) => Reply::Text(String::new()),
-        (None, None, Some(false) | None) => Reply::View(path[1..].to_owned()),
+        (Some(text), _, _) => EndpointReply::Text(text),
+        (None, Some(view), _) => EndpointReply::View(view),
+        (None, None, Some(true)) => EndpointReply::Text(String::new()),
+        (None, None, Some(false) | None) => EndpointReply::View(path[1..].to_owned()),
     }
 }
 
 /// A `Cache-Control` header as it will be sent.
-pub(crate) fn cache(sheet: &mut Sheet, table: &DeTable) -> Option<String> {
+pub(crate) fn read_cache_control(sheet: &mut ManifestReader, table: &DeTable) -> Option<String> {
     let value = sheet.string(table, "cache")?;
     let text = value.as_ref();
     if text.trim().is_empty() || !text.chars().all(|c| c == ' ' || c.is_ascii_graphic()) {
-        sheet.complain(&value.span(), "`cache` must be a Cache-Control header, such as \"max-age=60\"");
+        sheet.report(&value.span(), "`cache` must be a Cache-Control header, such as \"max-age=60\"");
     }
     Some(value.into_inner())
 }
 
-fn line(sheet: &mut Sheet, table: &DeTable, key: &str) -> Option<String> {
+fn read_line(sheet: &mut ManifestReader, table: &DeTable, key: &str) -> Option<String> {
     let value = sheet.string(table, key)?;
     if value.as_ref().contains(['\n', '\r']) {
-        sheet.complain(&value.span(), format!("`{key}` must be one line"));
+        sheet.report(&value.span(), format!("`{key}` must be one line"));
     }
     Some(value.into_inner())
 }
 
 /// Complains about every endpoint that claims a path an earlier one has.
-pub(crate) fn clashes(sheet: &mut Sheet, manifest: &Manifest) {
-    let (texts, lists) = (&manifest.texts, &manifest.lists);
+pub(crate) fn report_path_clashes(sheet: &mut ManifestReader, manifest: &Manifest) {
+    let (texts, lists) = (&manifest.text_endpoints, &manifest.plain_lists);
     for (i, text) in texts.iter().enumerate() {
         let same = |other: &&TextEndpoint| other.path == text.path && other.methods.overlap(&text.methods);
         if let Some(other) = texts[..i].iter().find(same) {
-            taken(sheet, &text.span, &text.path, "text", &other.span);
+            report_taken_path(sheet, &text.span, &text.path, "text", &other.span);
         }
-        if let Some(list) = lists.iter().find(|list| claims(list, &text.path)) {
-            taken(sheet, &text.span, &text.path, "list", &list.span);
+        if let Some(list) = lists.iter().find(|list| answers_at(list, &text.path)) {
+            report_taken_path(sheet, &text.span, &text.path, "list", &list.span);
         }
     }
     for (i, list) in lists.iter().enumerate() {
         let others = lists[..i].iter().chain(lists[i..].iter().filter(|other| other.path != list.path));
-        if let Some(other) = others.into_iter().find(|other| claims(other, &list.path)) {
-            taken(sheet, &list.span, &list.path, "list", &other.span);
+        if let Some(other) = others.into_iter().find(|other| answers_at(other, &list.path)) {
+            report_taken_path(sheet, &list.span, &list.path, "list", &other.span);
         }
     }
 }
 
 /// A list answers at its path and at every `path/{index}`.
-fn claims(list: &PlainList, path: &str) -> bool {
+fn answers_at(list: &PlainList, path: &str) -> bool {
     match path.strip_prefix(&list.path) {
         Some("") => true,
         Some(below) => below.starts_with('/') && !below[1..].contains('/'),
@@ -244,9 +250,15 @@ fn claims(list: &PlainList, path: &str) -> bool {
     }
 }
 
-fn taken(sheet: &mut Sheet, span: &Range<usize>, path: &str, by: &str, other: &Range<usize>) {
+fn report_taken_path(
+    sheet: &mut ManifestReader,
+    span: &Range<usize>,
+    path: &str,
+    by: &str,
+    other: &Range<usize>,
+) {
     let line = sheet.line(other);
-    sheet.complain(span, format!("`{path}` is taken by the {by} of line {line}")).help =
+    sheet.report(span, format!("`{path}` is taken by the {by} of line {line}")).help =
         Some("give it another path".into());
 }
 
@@ -255,42 +267,42 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Manifest {
-        let (manifest, mistakes) = Manifest::read(text);
+        let (manifest, mistakes) = Manifest::parse(text);
         assert_eq!(mistakes, [], "{text}");
         manifest
     }
 
     fn wrong(text: &str, line: usize, message: &str) {
-        let (_, mistakes) = Manifest::read(text);
+        let (_, mistakes) = Manifest::parse(text);
         let [mistake] = mistakes.as_slice() else { panic!("{text}\n{mistakes:?}") };
         assert_eq!(mistake.line, line, "{mistake}");
         assert!(mistake.message.contains(message), "{mistake}");
     }
 
-    fn reply(extra: &str) -> Reply {
-        read(&format!("[[text]]\npath = \"/api/x\"\n{extra}")).texts.remove(0).reply
+    fn reply(extra: &str) -> EndpointReply {
+        read(&format!("[[text]]\npath = \"/api/x\"\n{extra}")).text_endpoints.remove(0).reply
     }
 
     #[test]
     fn text_without_text_names_a_view() {
-        assert_eq!(reply("text = \"hi\""), Reply::Text("hi".into()));
-        assert_eq!(reply("text = \"\""), Reply::Text(String::new()));
-        assert_eq!(reply("direct = true"), Reply::Text(String::new()));
-        assert_eq!(reply("view = \"welcome\""), Reply::View("welcome".into()));
-        assert_eq!(reply(""), Reply::View("api/x".into()));
+        assert_eq!(reply("text = \"hi\""), EndpointReply::Text("hi".into()));
+        assert_eq!(reply("text = \"\""), EndpointReply::Text(String::new()));
+        assert_eq!(reply("direct = true"), EndpointReply::Text(String::new()));
+        assert_eq!(reply("view = \"welcome\""), EndpointReply::View("welcome".into()));
+        assert_eq!(reply(""), EndpointReply::View("api/x".into()));
     }
 
     #[test]
     fn methods_in_every_spelling() {
         let methods = |extra: &str| {
-            read(&format!("[[text]]\npath = \"/x\"\ntext = \"\"\n{extra}")).texts.remove(0).methods
+            read(&format!("[[text]]\npath = \"/x\"\ntext = \"\"\n{extra}")).text_endpoints.remove(0).methods
         };
-        let only = |names: &[&str]| Methods::Only(names.iter().map(|name| (*name).into()).collect());
+        let only = |names: &[&str]| AllowedMethods::Only(names.iter().map(|name| (*name).into()).collect());
         assert_eq!(methods(""), only(&["GET"]));
         assert_eq!(methods("method = \"PUT\""), only(&["PUT"]));
         assert_eq!(methods("methods = [\"GET\", \"PURGE\"]"), only(&["GET", "PURGE"]));
-        assert_eq!(methods("method = \"*\""), Methods::Any);
-        assert_eq!(methods("methods = [\"*\"]"), Methods::Any);
+        assert_eq!(methods("method = \"*\""), AllowedMethods::Any);
+        assert_eq!(methods("methods = [\"*\"]"), AllowedMethods::Any);
     }
 
     #[test]

@@ -8,22 +8,23 @@ use std::path::{Path, PathBuf};
 use crate::manifest_reader;
 use trefoil_model::{Diagnostic, SourceFile};
 
-const SCHEMA: [&str; 4] = ["graphqls", "graphql", "gqls", "gql"];
+const SCHEMA_EXTENSIONS: [&str; 4] = ["graphqls", "graphql", "gqls", "gql"];
 
 /// Every file of the folder that has a meaning, by name, and everything that could not be read.
-pub fn read(folder: &Path) -> (Vec<SourceFile>, Vec<Diagnostic>) {
-    let mut reading = Reading { folder, files: Vec::new(), mistakes: Vec::new(), entered: HashSet::new() };
+pub fn read_app_folder(folder: &Path) -> (Vec<SourceFile>, Vec<Diagnostic>) {
+    let mut reading =
+        FolderReader { folder, files: Vec::new(), mistakes: Vec::new(), entered: HashSet::new() };
     match fs::metadata(folder) {
-        Ok(about) if about.is_dir() => reading.all(),
-        Ok(_) => reading.whole("this is a file, not an application folder"),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => reading.missing(),
-        Err(error) => reading.whole(&format!("cannot be read: {error}")),
+        Ok(about) if about.is_dir() => reading.read_all(),
+        Ok(_) => reading.report_folder("this is a file, not an application folder"),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => reading.report_missing_folder(),
+        Err(error) => reading.report_folder(&format!("cannot be read: {error}")),
     }
     reading.files.sort_by(|a, b| a.name.cmp(&b.name));
     (reading.files, reading.mistakes)
 }
 
-struct Reading<'a> {
+struct FolderReader<'a> {
     folder: &'a Path,
     files: Vec<SourceFile>,
     mistakes: Vec<Diagnostic>,
@@ -31,65 +32,71 @@ struct Reading<'a> {
     entered: HashSet<PathBuf>,
 }
 
-impl Reading<'_> {
-    fn all(&mut self) {
-        self.walk("graphql", &|name| SCHEMA.iter().any(|ending| has_ending(name, ending)), Depth::Whole);
-        self.walk("seed", &|name| has_ending(name, "json"), Depth::One);
-        self.walk("views", &|name| has_ending(name, "html"), Depth::Whole);
+impl FolderReader<'_> {
+    fn read_all(&mut self) {
+        self.read_folder(
+            "graphql",
+            &|name| SCHEMA_EXTENSIONS.iter().any(|ending| has_extension(name, ending)),
+            WalkDepth::Recursive,
+        );
+        self.read_folder("seed", &|name| has_extension(name, "json"), WalkDepth::TopLevel);
+        self.read_folder("views", &|name| has_extension(name, "html"), WalkDepth::Recursive);
         // It may be missing, but not hide: what cannot be looked at cannot be read, and that is told.
-        if !fs::symlink_metadata(self.folder.join(manifest_reader::FILE))
+        if !fs::symlink_metadata(self.folder.join(manifest_reader::MANIFEST_FILE))
             .is_err_and(|error| is_missing(&error))
         {
-            self.file(manifest_reader::FILE.to_owned());
+            self.read_file(manifest_reader::MANIFEST_FILE.to_owned());
         }
     }
 
-    fn wrong(&mut self, file: String, message: impl Into<String>) -> &mut Diagnostic {
+    fn report(&mut self, file: String, message: impl Into<String>) -> &mut Diagnostic {
         self.mistakes.push(Diagnostic::in_file(file, "FILE", message));
         self.mistakes.last_mut().expect("just pushed")
     }
 
-    fn whole(&mut self, message: &str) {
-        self.wrong(self.folder.display().to_string(), message);
+    fn report_folder(&mut self, message: &str) {
+        self.report(self.folder.display().to_string(), message);
     }
 
-    fn missing(&mut self) {
+    fn report_missing_folder(&mut self) {
         let shown = self.folder.display().to_string();
         let help = format!("`trefoil new {shown}` writes one to start from");
-        self.wrong(shown, "no such folder").help(help);
+        self.report(shown, "no such folder").help(help);
     }
 
     /// Reads the wanted files under `name`, a path within the application folder.
-    fn walk(&mut self, name: &str, wanted: &dyn Fn(&str) -> bool, depth: Depth) {
+    fn read_folder(&mut self, name: &str, wanted: &dyn Fn(&str) -> bool, depth: WalkDepth) {
         let path = self.folder.join(name);
         let listed = fs::canonicalize(&path).and_then(|real| match self.entered.insert(real) {
-            true => names(&path),
+            true => sorted_file_names(&path),
             false => Ok(Vec::new()),
         });
         match listed {
             Err(error) if is_missing(&error) => {}
-            Ok(names) => names.iter().for_each(|entry| self.entry(format!("{name}/{entry}"), wanted, depth)),
-            Err(error) => drop(self.wrong(name.to_owned(), format!("cannot be read: {error}"))),
+            Ok(names) => {
+                names.iter().for_each(|entry| self.read_entry(format!("{name}/{entry}"), wanted, depth))
+            }
+            Err(error) => drop(self.report(name.to_owned(), format!("cannot be read: {error}"))),
         }
     }
 
-    fn entry(&mut self, name: String, wanted: &dyn Fn(&str) -> bool, depth: Depth) {
+    fn read_entry(&mut self, name: String, wanted: &dyn Fn(&str) -> bool, depth: WalkDepth) {
         let is_folder = self.folder.join(&name).is_dir();
         match depth {
-            Depth::Whole if is_folder => self.walk(&name, wanted, depth),
-            Depth::Whole | Depth::One if !is_folder && wanted(&name) => self.file(name),
-            Depth::Whole | Depth::One => {}
+            WalkDepth::Recursive if is_folder => self.read_folder(&name, wanted, depth),
+            WalkDepth::Recursive | WalkDepth::TopLevel if !is_folder && wanted(&name) => self.read_file(name),
+            WalkDepth::Recursive | WalkDepth::TopLevel => {}
         }
     }
 
-    fn file(&mut self, name: String) {
+    fn read_file(&mut self, name: String) {
         match fs::read(self.folder.join(&name)) {
-            Err(error) => drop(self.wrong(name, format!("cannot be read: {error}"))),
+            Err(error) => drop(self.report(name, format!("cannot be read: {error}"))),
             Ok(bytes) => match String::from_utf8(bytes) {
-                Ok(text) => self.files.push(SourceFile { name, text: without_mark(text) }),
+                Ok(text) => self.files.push(SourceFile { name, text: without_byte_order_mark(text) }),
                 Err(error) => {
                     let byte = error.utf8_error().valid_up_to();
-                    let mistake = self.wrong(name, format!("is not UTF-8 from byte {byte} on"));
+                    let mistake = self.report(name, format!("is not UTF-8 from byte {byte} on"));
                     mistake.help("save it with the encoding UTF-8");
                 }
             },
@@ -102,17 +109,17 @@ fn is_missing(error: &io::Error) -> bool {
 }
 
 #[derive(Clone, Copy)]
-enum Depth {
-    One,
-    Whole,
+enum WalkDepth {
+    TopLevel,
+    Recursive,
 }
 
-fn has_ending(name: &str, ending: &str) -> bool {
+fn has_extension(name: &str, ending: &str) -> bool {
     name.rsplit_once('.').is_some_and(|(_, found)| found == ending)
 }
 
 /// What is in a folder, sorted; hidden files are editors' and not the application's.
-fn names(folder: &Path) -> io::Result<Vec<String>> {
+fn sorted_file_names(folder: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder)? {
         let name = entry?.file_name().to_string_lossy().into_owned();
@@ -125,7 +132,7 @@ fn names(folder: &Path) -> io::Result<Vec<String>> {
 }
 
 /// Some editors begin a UTF-8 file with a byte order mark; it says nothing and moves every column.
-fn without_mark(text: String) -> String {
+fn without_byte_order_mark(text: String) -> String {
     match text.strip_prefix('\u{feff}') {
         Some(rest) => rest.to_owned(),
         None => text,

@@ -13,29 +13,29 @@ pub mod shell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use crate::endpoints::{Methods, PlainList, Reply, TextEndpoint};
+pub use crate::endpoints::{AllowedMethods, EndpointReply, PlainList, TextEndpoint};
 pub use crate::manifest::Manifest;
 pub use crate::resource_settings::{ResourceSettings, TextList};
-pub use crate::seed::{Rows, Seed, SeedFile, SeedRecord};
-use trefoil_config::{Layers, Setting, Settled};
+pub use crate::seed::{Seed, SeedFile, SeedRecord, SeedRows};
+use trefoil_config::{ResolvedConfig, Setting, SettingLayers};
 use trefoil_model::{Diagnostic, SourceFile};
 
 /// An application as it was read; what the schema means is the model's to say.
 #[derive(Debug)]
 pub struct App {
     pub name: String,
-    pub origin: Origin,
+    pub origin: AppOrigin,
     pub schema: Vec<SourceFile>,
     /// `views/*.html`: templates in place of built-in ones, or for pages of its own.
     pub views: Vec<SourceFile>,
     /// `trefoil.toml` and the seed as they are written, for those who point into them.
-    pub others: Vec<SourceFile>,
+    pub other_files: Vec<SourceFile>,
     pub manifest: Arc<Manifest>,
     pub seed: Seed,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
+pub enum AppOrigin {
     /// Built into the program.
     Sample,
     Folder(PathBuf),
@@ -43,14 +43,14 @@ pub enum Origin {
 
 impl App {
     /// An application that is a schema and nothing else, for programs that bring their own.
-    pub fn of_schema(name: &str, sdl: &str) -> App {
+    pub fn from_schema(name: &str, sdl: &str) -> App {
         let file = SourceFile { name: "graphql/schema.graphqls".to_owned(), text: sdl.to_owned() };
         App {
             name: name.to_owned(),
-            origin: Origin::Sample,
+            origin: AppOrigin::Sample,
             schema: vec![file],
             views: Vec::new(),
-            others: Vec::new(),
+            other_files: Vec::new(),
             manifest: Arc::default(),
             seed: Seed::default(),
         }
@@ -58,19 +58,19 @@ impl App {
 
     /// The Sample Resource API.
     pub fn sample() -> App {
-        App::assemble(Origin::Sample, crate::sample::files(), Vec::new()).0
+        App::assemble(AppOrigin::Sample, crate::sample::sample_files(), Vec::new()).0
     }
 
     /// The application in a folder, or everything that is wrong with it before the schema is understood.
     pub fn load(path: &Path) -> Result<App, Vec<Diagnostic>> {
-        let (app, mistakes) = App::read(path);
+        let (app, mistakes) = App::load_with_diagnostics(path);
         if mistakes.is_empty() { Ok(app) } else { Err(mistakes) }
     }
 
     /// The application in a folder as far as it can be made out, and everything wrong with it so far.
-    pub fn read(path: &Path) -> (App, Vec<Diagnostic>) {
-        let (files, mistakes) = crate::folder_reader::read(path);
-        App::assemble(Origin::Folder(path.to_owned()), files, mistakes)
+    pub fn load_with_diagnostics(path: &Path) -> (App, Vec<Diagnostic>) {
+        let (files, mistakes) = crate::folder_reader::read_app_folder(path);
+        App::assemble(AppOrigin::Folder(path.to_owned()), files, mistakes)
     }
 
     /// Whether the application brings a view of this name.
@@ -84,16 +84,20 @@ impl App {
     }
 
     /// What flags, the environment and `trefoil.toml` come to together, or a line for each mistake.
-    pub fn settle(&self, flags: Vec<(&'static Setting, String)>) -> Result<Settled, Vec<String>> {
+    pub fn resolve_config(
+        &self,
+        flags: Vec<(&'static Setting, String)>,
+    ) -> Result<ResolvedConfig, Vec<String>> {
         let folder = match &self.origin {
-            Origin::Sample => Path::new(""),
-            Origin::Folder(path) => path,
+            AppOrigin::Sample => Path::new(""),
+            AppOrigin::Folder(path) => path,
         };
-        Layers { flags, variables: variables()?, file: &self.manifest.settings, folder }.settle()
+        SettingLayers { flags, variables: environment_variables()?, file: &self.manifest.settings, folder }
+            .resolve()
     }
 
     fn assemble(
-        origin: Origin,
+        origin: AppOrigin,
         files: Vec<SourceFile>,
         mut mistakes: Vec<Diagnostic>,
     ) -> (App, Vec<Diagnostic>) {
@@ -103,40 +107,40 @@ impl App {
         let (views, others): (Vec<_>, Vec<_>) =
             others.into_iter().partition(|file| file.name.starts_with("views/"));
         for file in &others {
-            if file.name == crate::manifest_reader::FILE {
-                let (read, wrong) = Manifest::read(&file.text);
+            if file.name == crate::manifest_reader::MANIFEST_FILE {
+                let (read, wrong) = Manifest::parse(&file.text);
                 manifest = read;
                 mistakes.extend(wrong);
             } else {
-                match SeedFile::read(&file.name, &file.text) {
+                match SeedFile::parse(&file.name, &file.text) {
                     Ok(file) => seed.files.push(file),
                     Err(wrong) => mistakes.extend(wrong),
                 }
             }
         }
-        mistakes.extend(misplaced(&seed, &manifest));
+        mistakes.extend(misplaced_seed_rows(&seed, &manifest));
         if schema.is_empty() && mistakes.is_empty() {
-            mistakes.push(without_schema(&origin));
+            mistakes.push(missing_schema(&origin));
         }
         let name = manifest.name.clone().unwrap_or_else(|| origin.name());
         let manifest = Arc::new(manifest);
-        (App { name, origin, schema, views, others, manifest, seed }, mistakes)
+        (App { name, origin, schema, views, other_files: others, manifest, seed }, mistakes)
     }
 }
 
-impl Origin {
+impl AppOrigin {
     /// The folder as a command takes it; nothing where there is none to name.
     pub fn argument(&self) -> Option<String> {
         match self {
-            Origin::Sample => None,
-            Origin::Folder(path) => Some(crate::shell::word(&path.to_string_lossy()).into_owned()),
+            AppOrigin::Sample => None,
+            AppOrigin::Folder(path) => Some(crate::shell::word(&path.to_string_lossy()).into_owned()),
         }
     }
 
     fn name(&self) -> String {
         match self {
-            Origin::Sample => "sample".into(),
-            Origin::Folder(path) => {
+            AppOrigin::Sample => "sample".into(),
+            AppOrigin::Folder(path) => {
                 let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
                 real.file_name().unwrap_or(real.as_os_str()).to_string_lossy().into_owned()
             }
@@ -145,7 +149,7 @@ impl Origin {
 }
 
 /// What the environment says to us, by name.
-fn variables() -> Result<Vec<(String, String)>, Vec<String>> {
+fn environment_variables() -> Result<Vec<(String, String)>, Vec<String>> {
     let mut found = Vec::new();
     for (name, value) in std::env::vars_os() {
         let ours = |name: &&str| name.starts_with("TREFOIL_") || *name == "DATABASE_URL";
@@ -157,10 +161,10 @@ fn variables() -> Result<Vec<(String, String)>, Vec<String>> {
     Ok(found)
 }
 
-fn without_schema(origin: &Origin) -> Diagnostic {
+fn missing_schema(origin: &AppOrigin) -> Diagnostic {
     let shown = match origin {
-        Origin::Sample => "sample".into(),
-        Origin::Folder(path) => path.display().to_string(),
+        AppOrigin::Sample => "sample".into(),
+        AppOrigin::Folder(path) => path.display().to_string(),
     };
     let message = "there is no schema: not one file graphql/*.graphqls";
     let mut mistake = Diagnostic::in_file(shown, "FILE", message);
@@ -169,17 +173,17 @@ fn without_schema(origin: &Origin) -> Diagnostic {
 }
 
 /// Texts that no plain list takes, and records where a plain list is.
-fn misplaced(seed: &Seed, manifest: &Manifest) -> Vec<Diagnostic> {
-    let is_list = |name: &str| manifest.lists.iter().any(|list| list.name() == name);
+fn misplaced_seed_rows(seed: &Seed, manifest: &Manifest) -> Vec<Diagnostic> {
+    let is_list = |name: &str| manifest.plain_lists.iter().any(|list| list.name() == name);
     let complaint = |file: &SeedFile| {
         let message = match (&file.rows, is_list(&file.collection)) {
-            (Rows::Texts(_), false) => "these are texts, and trefoil.toml declares no such list",
-            (Rows::Records(records), true) if !records.is_empty() => {
+            (SeedRows::Texts(_), false) => "these are texts, and trefoil.toml declares no such list",
+            (SeedRows::Records(records), true) if !records.is_empty() => {
                 "these are records, and the plain list takes texts"
             }
-            (Rows::Texts(_), true) | (Rows::Records(_), _) => return None,
+            (SeedRows::Texts(_), true) | (SeedRows::Records(_), _) => return None,
         };
-        let mut mistake = Diagnostic::in_file(file.name.clone(), crate::seed::CODE, message);
+        let mut mistake = Diagnostic::in_file(file.name.clone(), crate::seed::SEED_CODE, message);
         mistake.help(format!("a list is declared by [[list]] with path = \"/{}\"", file.collection));
         Some(mistake)
     };
@@ -209,23 +213,23 @@ mod tests {
 
     #[test]
     fn the_sample_is_as_promised() {
-        let (app, mistakes) = App::assemble(Origin::Sample, sample::files(), Vec::new());
+        let (app, mistakes) = App::assemble(AppOrigin::Sample, sample::sample_files(), Vec::new());
         assert_eq!(mistakes, []);
         assert_eq!(app.name, "Sample Resource API");
-        let lists: Vec<_> = app.manifest.lists.iter().map(|list| (list.name(), list.page)).collect();
+        let lists: Vec<_> = app.manifest.plain_lists.iter().map(|list| (list.name(), list.page)).collect();
         assert_eq!(lists, [("items", false), ("samples", true)]);
-        let paths: Vec<&str> = app.manifest.texts.iter().map(|text| text.path.as_str()).collect();
+        let paths: Vec<&str> = app.manifest.text_endpoints.iter().map(|text| text.path.as_str()).collect();
         let expected =
             ["/hello", "/api/message", "/api/info", "/api/summary", "/api/check", "/api/common", "/api/test"];
         assert_eq!(paths, expected);
         for file in &app.seed.files {
-            let Rows::Records(records) = &file.rows else { panic!("{} begins with records", file.name) };
+            let SeedRows::Records(records) = &file.rows else { panic!("{} begins with records", file.name) };
             for (id, record) in (1..).zip(records) {
                 assert_eq!(record.fields.get("id"), Some(&trefoil_model::Value::Int(id)), "{}", file.name);
             }
         }
         let orders = app.seed.files.iter().find(|file| file.collection == "orders").unwrap();
-        let Rows::Records(orders) = &orders.rows else { panic!("records") };
+        let SeedRows::Records(orders) = &orders.rows else { panic!("records") };
         assert_eq!(orders[0].fields.get("userId"), Some(&trefoil_model::Value::Int(1)));
     }
 

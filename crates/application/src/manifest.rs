@@ -4,67 +4,67 @@ use toml::de::{DeTable, DeValue};
 
 use crate::endpoints;
 use crate::endpoints::{PlainList, TextEndpoint};
-use crate::manifest_reader::{Sheet, Value};
+use crate::manifest_reader::{ManifestReader, TomlValue};
 use crate::resource_settings;
 use crate::resource_settings::ResourceSettings;
-use trefoil_config::{SETTINGS, Setting, Written};
+use trefoil_config::{FileSetting, SETTINGS, Setting};
 use trefoil_model::Diagnostic;
-use trefoil_model::naming::names::nearest;
+use trefoil_model::naming::names::nearest_name;
 
 /// Everything an application says beside its schema.
 #[derive(Debug, Default)]
 pub struct Manifest {
     /// What the application calls itself.
     pub name: Option<String>,
-    pub settings: Vec<Written>,
-    pub texts: Vec<TextEndpoint>,
-    pub lists: Vec<PlainList>,
+    pub settings: Vec<FileSetting>,
+    pub text_endpoints: Vec<TextEndpoint>,
+    pub plain_lists: Vec<PlainList>,
     pub resources: Vec<ResourceSettings>,
 }
 
-const TABLES: [&str; 5] = ["name", "limits", "text", "list", "resource"];
+const TOP_LEVEL_TABLES: [&str; 5] = ["name", "limits", "text", "list", "resource"];
 
 impl Manifest {
     /// The manifest as far as it can be made out, and everything wrong with it.
-    pub fn read(text: &str) -> (Manifest, Vec<Diagnostic>) {
-        let mut sheet = Sheet::new(text);
+    pub fn parse(text: &str) -> (Manifest, Vec<Diagnostic>) {
+        let mut sheet = ManifestReader::new(text);
         let root = sheet.parse();
-        if sheet.has_mistakes() {
+        if sheet.has_diagnostics() {
             // What was made out around a slip of syntax may not be what was meant.
-            return (Manifest::default(), sheet.in_order());
+            return (Manifest::default(), sheet.into_diagnostics());
         }
-        unknown(&mut sheet, &root);
-        let mut settings = settings(&mut sheet, &root, None);
+        report_unknown_keys(&mut sheet, &root);
+        let mut settings = read_settings(&mut sheet, &root, None);
         if let Some(limits) = sheet.table(&root, "limits") {
-            unknown_limits(&mut sheet, limits);
-            settings.extend(self::settings(&mut sheet, limits, Some("limits")));
+            report_unknown_limits(&mut sheet, limits);
+            settings.extend(self::read_settings(&mut sheet, limits, Some("limits")));
         }
         let manifest = Manifest {
             name: sheet.string(&root, "name").map(toml::Spanned::into_inner),
             settings,
-            texts: endpoints::texts(&mut sheet, &root),
-            lists: endpoints::lists(&mut sheet, &root),
-            resources: resource_settings::read(&mut sheet, &root),
+            text_endpoints: endpoints::read_text_endpoints(&mut sheet, &root),
+            plain_lists: endpoints::read_plain_lists(&mut sheet, &root),
+            resources: resource_settings::read_resource_settings(&mut sheet, &root),
         };
-        endpoints::clashes(&mut sheet, &manifest);
-        (manifest, sheet.in_order())
+        endpoints::report_path_clashes(&mut sheet, &manifest);
+        (manifest, sheet.into_diagnostics())
     }
 }
 
 /// The settings of one table, each already known to be a value that its setting takes.
-fn settings(sheet: &mut Sheet, table: &DeTable, name: Option<&str>) -> Vec<Written> {
+fn read_settings(sheet: &mut ManifestReader, table: &DeTable, name: Option<&str>) -> Vec<FileSetting> {
     let mut found = Vec::new();
     for setting in SETTINGS.iter().filter(|setting| setting.key().0 == name) {
         let key = setting.key().1;
         let Some(value) = table.get(key) else { continue };
-        let Some(text) = plain(value) else {
-            sheet.expected::<()>(value, key, "a text, a number, true or false, or a list of texts");
+        let Some(text) = setting_text(value) else {
+            sheet.report_wrong_type::<()>(value, key, "a text, a number, true or false, or a list of texts");
             continue;
         };
         match setting.check(&text) {
-            Ok(()) => found.push(Written { setting, text, line: sheet.line(&value.span()) }),
+            Ok(()) => found.push(FileSetting { setting, text, line: sheet.line(&value.span()) }),
             Err(why) => {
-                sheet.complain(&value.span(), format!("`{key}`: {why}"));
+                sheet.report(&value.span(), format!("`{key}`: {why}"));
             }
         }
     }
@@ -72,7 +72,7 @@ fn settings(sheet: &mut Sheet, table: &DeTable, name: Option<&str>) -> Vec<Writt
 }
 
 /// A value as a flag would spell it.
-fn plain(value: &Value) -> Option<String> {
+fn setting_text(value: &TomlValue) -> Option<String> {
     match value.as_ref() {
         DeValue::String(text) => Some(text.to_string()),
         DeValue::Boolean(yes) => Some(yes.to_string()),
@@ -88,33 +88,33 @@ fn plain(value: &Value) -> Option<String> {
     }
 }
 
-fn unknown(sheet: &mut Sheet, root: &DeTable) {
+fn report_unknown_keys(sheet: &mut ManifestReader, root: &DeTable) {
     let settings = SETTINGS.iter().filter(|setting| !setting.is_limit()).map(|setting| setting.name);
-    let known: Vec<&str> = settings.chain(TABLES).collect();
+    let known: Vec<&str> = settings.chain(TOP_LEVEL_TABLES).collect();
     for key in root.keys().filter(|key| !known.contains(&key.as_ref().as_ref())) {
         let name: &str = key.as_ref();
-        let limit = limits().find(|limit| name == *limit || name.strip_prefix("limit-") == Some(*limit));
+        let limit = limit_keys().find(|limit| name == *limit || name.strip_prefix("limit-") == Some(*limit));
         let (message, help) = if name == "auth" {
             ("authentication does not exist yet".to_owned(), "remove `auth`".to_owned())
         } else {
-            let help = match (limit, nearest(name, known.iter().copied())) {
+            let help = match (limit, nearest_name(name, known.iter().copied())) {
                 (Some(limit), _) => format!("write it as `{limit}` under [limits]"),
                 (None, Some(close)) => format!("did you mean `{close}`?"),
                 (None, None) => "`trefoil serve --help` lists the settings".to_owned(),
             };
             (format!("unknown key `{name}`"), help)
         };
-        sheet.complain(&key.span(), message).help = Some(help);
+        sheet.report(&key.span(), message).help = Some(help);
     }
 }
 
-fn unknown_limits(sheet: &mut Sheet, table: &DeTable) {
-    let known: Vec<&str> = limits().collect();
-    sheet.only(table, "[limits]", &known);
+fn report_unknown_limits(sheet: &mut ManifestReader, table: &DeTable) {
+    let known: Vec<&str> = limit_keys().collect();
+    sheet.refuse_unknown_keys(table, "[limits]", &known);
 }
 
 /// The keys of `[limits]`.
-fn limits() -> impl Iterator<Item = &'static str> {
+fn limit_keys() -> impl Iterator<Item = &'static str> {
     SETTINGS.iter().filter(|setting| setting.is_limit()).map(|setting: &Setting| setting.key().1)
 }
 
@@ -125,7 +125,7 @@ mod tests {
     use trefoil_model::SourceFile;
 
     fn mistakes(text: &str) -> Vec<String> {
-        Manifest::read(text).1.iter().map(Diagnostic::to_string).collect()
+        Manifest::parse(text).1.iter().map(Diagnostic::to_string).collect()
     }
 
     /// The one mistake of a text.
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn settings_are_read_with_their_lines() {
         let text = "port = 9_000\nopen = true\ntrusted-proxies = [\"10.0.0.0/8\", \"::1\"]\n[limits]\nbody = \"2 MiB\"\n";
-        let (manifest, mistakes) = Manifest::read(text);
+        let (manifest, mistakes) = Manifest::parse(text);
         assert_eq!(mistakes, []);
         let read: Vec<_> =
             manifest.settings.iter().map(|w| (w.setting.name, w.text.as_str(), w.line)).collect();
@@ -208,9 +208,9 @@ mod tests {
             }
             let text: String = text.into_iter().collect();
             let lines = text.split('\n').count();
-            for mistake in Manifest::read(&text).1 {
+            for mistake in Manifest::parse(&text).1 {
                 assert!((1..=lines).contains(&mistake.line) && mistake.column > 0, "{mistake}");
-                let file = SourceFile { name: manifest_reader::FILE.into(), text: text.clone() };
+                let file = SourceFile { name: manifest_reader::MANIFEST_FILE.into(), text: text.clone() };
                 assert!(!mistake.to_string().contains('\n') && mistake.render(&[file]).contains("trefoil.toml:"));
             }
         }

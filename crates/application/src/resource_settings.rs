@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use toml::de::DeTable;
 
-use crate::manifest_reader::{FILE, Sheet};
+use crate::manifest_reader::{MANIFEST_FILE, ManifestReader};
 use crate::{App, endpoints};
-use trefoil_model::naming::names::nearest;
+use trefoil_model::naming::names::nearest_name;
 use trefoil_model::values::coerce;
-use trefoil_model::{Diagnostic, Field, FieldId, Kind, Model, RecordType, Scalar, Value};
+use trefoil_model::{Diagnostic, Field, FieldId, FieldKind, Model, RecordType, Scalar, Value};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourceSettings {
@@ -26,17 +26,17 @@ pub struct ResourceSettings {
 pub struct TextList {
     pub field: FieldId,
     /// What a record made of its text alone has empty: texts that are required and have no default.
-    pub blank: Vec<FieldId>,
+    pub blank_fields: Vec<FieldId>,
 }
 
-pub(crate) fn read(sheet: &mut Sheet, root: &DeTable) -> Vec<ResourceSettings> {
+pub(crate) fn read_resource_settings(sheet: &mut ManifestReader, root: &DeTable) -> Vec<ResourceSettings> {
     let Some(tables) = sheet.table(root, "resource") else { return Vec::new() };
     let mut found = Vec::new();
     for key in tables.keys() {
         let collection = key.as_ref().to_string();
         let Some(table) = sheet.table(tables, &collection) else { continue };
-        sheet.only(table, &format!("[resource.{collection}]"), &["cache", "list"]);
-        let cache = endpoints::cache(sheet, table);
+        sheet.refuse_unknown_keys(table, &format!("[resource.{collection}]"), &["cache", "list"]);
+        let cache = endpoints::read_cache_control(sheet, table);
         let list = sheet.string(table, "list");
         let span = list.as_ref().map_or(key.span(), toml::Spanned::span);
         let list = list.map(toml::Spanned::into_inner);
@@ -46,19 +46,25 @@ pub(crate) fn read(sheet: &mut Sheet, root: &DeTable) -> Vec<ResourceSettings> {
 }
 
 /// Everything that the manifest says of collections and the schema does not bear out.
-pub fn mistakes(app: &App, model: &Model) -> Vec<Diagnostic> {
-    let text = app.others.iter().find(|file| file.name == FILE).map_or("", |file| file.text.as_str());
+pub fn schema_mismatches(app: &App, model: &Model) -> Vec<Diagnostic> {
+    let text =
+        app.other_files.iter().find(|file| file.name == MANIFEST_FILE).map_or("", |file| file.text.as_str());
     let wrong = app.manifest.resources.iter().filter_map(|resource| {
-        let why = resource.judge(model).err()?;
-        Some(Diagnostic::in_file(FILE, "MANIFEST", why).at(FILE, text, resource.span.clone()))
+        let why = resource.check(model).err()?;
+        Some(Diagnostic::in_file(MANIFEST_FILE, "MANIFEST", why).with_span(
+            MANIFEST_FILE,
+            text,
+            resource.span.clone(),
+        ))
     });
     wrong.collect()
 }
 
 impl ResourceSettings {
-    fn judge(&self, model: &Model) -> Result<(), String> {
-        let Some(record) = model.record_at(&self.collection) else {
-            let near = nearest(&self.collection, model.records.iter().map(|record| record.path.as_str()));
+    fn check(&self, model: &Model) -> Result<(), String> {
+        let Some(record) = model.find_record_by_path(&self.collection) else {
+            let near =
+                nearest_name(&self.collection, model.records.iter().map(|record| record.path.as_str()));
             let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
             return Err(format!("no type of the schema has the path `/{}`{hint}", self.collection));
         };
@@ -68,12 +74,12 @@ impl ResourceSettings {
     /// The text list that is declared, if one is, or why the type cannot be one.
     pub fn text_list(&self, model: &Model, record: &RecordType) -> Result<Option<TextList>, String> {
         let Some(name) = &self.list else { return Ok(None) };
-        let Some(field) = record.field_named(name) else {
-            let near = nearest(name, record.fields.iter().map(|field| field.name.as_str()));
+        let Some(field) = record.find_field(name) else {
+            let near = nearest_name(name, record.fields.iter().map(|field| field.name.as_str()));
             let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
             return Err(format!("{} has no field `{name}`{hint}", record.name));
         };
-        if !is_text(record.field(field)) || !record.field(field).required {
+        if !is_string_field(record.field(field)) || !record.field(field).required {
             return Err(format!("`{name}` must be a `String!` to be the text of {}", record.name));
         }
         let mut blank = Vec::new();
@@ -82,7 +88,7 @@ impl ResourceSettings {
             if position == field.0 || !needed {
                 continue;
             }
-            let takes_blank = is_text(other) && coerce::field(model, other, &Value::from("")).is_ok();
+            let takes_blank = is_string_field(other) && coerce::field(model, other, &Value::from("")).is_ok();
             if !takes_blank {
                 let (record, other) = (&record.name, &other.name);
                 return Err(format!(
@@ -91,39 +97,39 @@ impl ResourceSettings {
             }
             blank.push(FieldId(position));
         }
-        Ok(Some(TextList { field, blank }))
+        Ok(Some(TextList { field, blank_fields: blank }))
     }
 }
 
-fn is_text(field: &Field) -> bool {
-    matches!(field.kind, Kind::Scalar(Scalar::String))
+fn is_string_field(field: &Field) -> bool {
+    matches!(field.kind, FieldKind::Scalar(Scalar::String))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Manifest;
-    use trefoil_model::{SourceFile, parse};
+    use trefoil_model::{SourceFile, parse_schema};
 
     fn judged(list: &str) -> Result<Option<TextList>, String> {
         let sdl = "type User { id: ID! name: String! email: String! nick: String } \
                    type Tag { id: ID! text: String! rank: Int! } type Query { a: Int }";
         let file = SourceFile { name: "a.graphqls".into(), text: sdl.into() };
-        let (model, _) = parse(&[file], &[]).unwrap();
-        let (manifest, mistakes) = Manifest::read(list);
+        let (model, _) = parse_schema(&[file], &[]).unwrap();
+        let (manifest, mistakes) = Manifest::parse(list);
         assert_eq!(mistakes, []);
         let resource = &manifest.resources[0];
-        resource.judge(&model)?;
-        resource.text_list(&model, model.record(model.record_at(&resource.collection).unwrap()))
+        resource.check(&model)?;
+        resource.text_list(&model, model.record(model.find_record_by_path(&resource.collection).unwrap()))
     }
 
     #[test]
     fn a_resource_may_say_how_it_is_cached_and_listed() {
-        let (manifest, mistakes) = Manifest::read("[resource.users]\ncache = \"max-age=60\"\n");
+        let (manifest, mistakes) = Manifest::parse("[resource.users]\ncache = \"max-age=60\"\n");
         assert_eq!(mistakes, []);
         assert_eq!(manifest.resources[0].cache.as_deref(), Some("max-age=60"));
         assert_eq!(judged("[resource.users]"), Ok(None));
-        let names = TextList { field: FieldId(1), blank: vec![FieldId(2)] };
+        let names = TextList { field: FieldId(1), blank_fields: vec![FieldId(2)] };
         assert_eq!(judged("[resource.users]\nlist = \"name\""), Ok(Some(names)));
     }
 

@@ -8,7 +8,7 @@ macro_rules! files {
     };
 }
 
-const FILES: [(&str, &str); 8] = files![
+const SAMPLE_FILES: [(&str, &str); 8] = files![
     "graphql/shop.graphqls",
     "graphql/users.graphqls",
     "seed/articles.json",
@@ -19,8 +19,11 @@ const FILES: [(&str, &str); 8] = files![
     "trefoil.toml",
 ];
 
-pub fn files() -> Vec<SourceFile> {
-    FILES.iter().map(|(name, text)| SourceFile { name: (*name).into(), text: (*text).into() }).collect()
+pub fn sample_files() -> Vec<SourceFile> {
+    SAMPLE_FILES
+        .iter()
+        .map(|(name, text)| SourceFile { name: (*name).into(), text: (*text).into() })
+        .collect()
 }
 
 #[cfg(test)]
@@ -32,8 +35,9 @@ mod tests {
 
     #[test]
     fn no_file_of_the_sample_is_left_out() {
-        let (on_disk, mistakes) = folder_reader::read(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/app")));
+        let (on_disk, mistakes) =
+            folder_reader::read_app_folder(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/app")));
         assert_eq!(mistakes, []);
-        assert_eq!(files(), on_disk);
+        assert_eq!(sample_files(), on_disk);
     }
 }

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use trefoil_model::{Diagnostic, Value};
 
 /// The code of every mistake in a seed.
-pub const CODE: &str = "SEED";
+pub const SEED_CODE: &str = "SEED";
 
 /// What an empty store begins with; in the order of file names.
 #[derive(Debug, Default)]
@@ -22,11 +22,11 @@ pub struct SeedFile {
     pub name: String,
     /// The collection's or list's path, without the slash: the file's name without `.json`.
     pub collection: String,
-    pub rows: Rows,
+    pub rows: SeedRows,
 }
 
 #[derive(Debug)]
-pub enum Rows {
+pub enum SeedRows {
     Records(Vec<SeedRecord>),
     /// The values of a plain list.
     Texts(Vec<String>),
@@ -43,14 +43,14 @@ pub struct SeedRecord {
 
 impl SeedFile {
     /// The file's content, or everything wrong with it.
-    pub fn read(name: &str, text: &str) -> Result<SeedFile, Vec<Diagnostic>> {
+    pub fn parse(name: &str, text: &str) -> Result<SeedFile, Vec<Diagnostic>> {
         let elements: Vec<&RawValue> =
-            serde_json::from_str(text).map_err(|error| vec![broken(name, text, &error)])?;
+            serde_json::from_str(text).map_err(|error| vec![json_diagnostic(name, text, &error)])?;
         let is_text = |element: &&RawValue| element.get().starts_with('"');
         let rows = if !elements.is_empty() && elements.iter().all(is_text) {
-            Rows::Texts(texts(name, text, &elements)?)
+            SeedRows::Texts(texts(name, text, &elements)?)
         } else {
-            Rows::Records(records(name, text, &elements)?)
+            SeedRows::Records(read_records(name, text, &elements)?)
         };
         let file = name.rsplit('/').next().unwrap_or(name);
         let collection = file.strip_suffix(".json").unwrap_or(file).to_owned();
@@ -58,7 +58,7 @@ impl SeedFile {
     }
 }
 
-fn records(name: &str, text: &str, elements: &[&RawValue]) -> Result<Vec<SeedRecord>, Vec<Diagnostic>> {
+fn read_records(name: &str, text: &str, elements: &[&RawValue]) -> Result<Vec<SeedRecord>, Vec<Diagnostic>> {
     let mut records = Vec::new();
     let mut mistakes = Vec::new();
     for element in elements {
@@ -70,7 +70,7 @@ fn records(name: &str, text: &str, elements: &[&RawValue]) -> Result<Vec<SeedRec
             }
         } else {
             let message = "a seed file is a list of records, or of texts for a plain list";
-            let mut mistake = Diagnostic::in_file(name, CODE, message).at(name, text, span);
+            let mut mistake = Diagnostic::in_file(name, SEED_CODE, message).with_span(name, text, span);
             mistake.help("write each record as {\"field\": value, …}");
             mistakes.push(mistake);
         }
@@ -99,22 +99,26 @@ fn span(text: &str, element: &RawValue) -> Range<usize> {
 fn unreadable(name: &str, text: &str, element: &RawValue, error: &serde_json::Error) -> Diagnostic {
     let message = error.to_string();
     let message = message.split(" at line ").next().unwrap_or(&message);
-    let mistake = Diagnostic::in_file(name, CODE, format!("this cannot be read: {message}"));
-    mistake.at(name, text, span(text, element))
+    let mistake = Diagnostic::in_file(name, SEED_CODE, format!("this cannot be read: {message}"));
+    mistake.with_span(name, text, span(text, element))
 }
 
-fn broken(name: &str, text: &str, error: &serde_json::Error) -> Diagnostic {
+fn json_diagnostic(name: &str, text: &str, error: &serde_json::Error) -> Diagnostic {
     let before: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
     let offset = before + error.column().saturating_sub(1);
     if error.is_data() {
         let mut mistake =
-            Diagnostic::in_file(name, CODE, "a seed file is one JSON array").at(name, text, 0..1);
+            Diagnostic::in_file(name, SEED_CODE, "a seed file is one JSON array").with_span(name, text, 0..1);
         mistake.help("write the records as [{…}, {…}]");
         return mistake;
     }
     let message = error.to_string();
     let message = message.split(" at line ").next().unwrap_or(&message);
-    Diagnostic::in_file(name, CODE, format!("this is no JSON: {message}")).at(name, text, offset..offset + 1)
+    Diagnostic::in_file(name, SEED_CODE, format!("this is no JSON: {message}")).with_span(
+        name,
+        text,
+        offset..offset + 1,
+    )
 }
 
 #[cfg(test)]
@@ -124,10 +128,10 @@ mod tests {
     #[test]
     fn records_know_their_lines_and_keep_their_numbers() {
         let file =
-            SeedFile::read("seed/users.json", "[\n {\"id\": 1, \"name\": \"Zoë\"},\n {\"price\": 1.10}\n]")
+            SeedFile::parse("seed/users.json", "[\n {\"id\": 1, \"name\": \"Zoë\"},\n {\"price\": 1.10}\n]")
                 .unwrap();
         assert_eq!(file.collection, "users");
-        let Rows::Records(records) = file.rows else { panic!("these are records") };
+        let SeedRows::Records(records) = file.rows else { panic!("these are records") };
         assert_eq!((records[0].span.clone(), records[1].span.start), (3..28, 31));
         assert_eq!(records[0].fields.get("name"), Some(&Value::from("Zoë")));
         assert_eq!(records[1].fields.get("price").cloned(), Value::number("1.10"));
@@ -135,14 +139,14 @@ mod tests {
 
     #[test]
     fn texts_make_a_list() {
-        let file = SeedFile::read("seed/items.json", "[\"milk\", \"br\\u00f6d\"]").unwrap();
-        assert!(matches!(file.rows, Rows::Texts(texts) if texts == ["milk", "bröd"]));
+        let file = SeedFile::parse("seed/items.json", "[\"milk\", \"br\\u00f6d\"]").unwrap();
+        assert!(matches!(file.rows, SeedRows::Texts(texts) if texts == ["milk", "bröd"]));
     }
 
     #[test]
     fn what_is_wrong_is_shown_where_it_is() {
         let check = |text: &str, expected: &[&str]| {
-            let mistakes = SeedFile::read("seed/users.json", text).unwrap_err();
+            let mistakes = SeedFile::parse("seed/users.json", text).unwrap_err();
             let shown: Vec<String> = mistakes.iter().map(Diagnostic::to_string).collect();
             assert_eq!(shown.len(), expected.len(), "{shown:?}");
             for (shown, expected) in shown.iter().zip(expected) {

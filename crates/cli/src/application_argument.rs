@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgMatches, value_parser};
 
-use crate::{Failure, remark, setting_flags};
+use crate::{CommandError, print_note, setting_flags};
 use trefoil_application::App;
-use trefoil_config::Settled;
+use trefoil_config::ResolvedConfig;
 use trefoil_model::Diagnostic;
 use trefoil_server::StartError;
 
@@ -37,20 +37,20 @@ impl AppSource {
     /// As far as it can be made out, and everything wrong with it so far.
     pub fn read(&self) -> (App, Vec<Diagnostic>) {
         match self {
-            AppSource::Named(folder) => App::read(folder),
-            AppSource::Current => App::read(Path::new(".")),
+            AppSource::Named(folder) => App::load_with_diagnostics(folder),
+            AppSource::Current => App::load_with_diagnostics(Path::new(".")),
             AppSource::Sample => (App::sample(), Vec::new()),
         }
     }
 
     /// An application without a mistake; where there is one, it is told first which application has it.
-    pub fn open(&self) -> Result<App, Failure> {
+    pub fn open(&self) -> Result<App, CommandError> {
         let (app, mistakes) = self.read();
         if mistakes.is_empty() {
             return Ok(app);
         }
         self.tell(&app);
-        Err(Failure::Start(StartError::Application(mistakes)))
+        Err(CommandError::Start(StartError::Application(mistakes)))
     }
 
     /// Which one it is, in a line; nothing where somebody has named it.
@@ -74,12 +74,12 @@ impl AppSource {
     }
 
     pub fn tell(&self, app: &App) {
-        remark(&self.line(app).unwrap_or_default());
+        print_note(&self.line(app).unwrap_or_default());
     }
 }
 
 /// The application, which is told where nobody has named it.
-pub fn open(matches: &ArgMatches) -> Result<App, Failure> {
+pub fn open(matches: &ArgMatches) -> Result<App, CommandError> {
     let source = AppSource::of(matches);
     let app = source.open()?;
     source.tell(&app);
@@ -87,10 +87,10 @@ pub fn open(matches: &ArgMatches) -> Result<App, Failure> {
 }
 
 /// The same with its settings.
-pub fn settle(matches: &ArgMatches) -> Result<(App, Settled), Failure> {
+pub fn settle(matches: &ArgMatches) -> Result<(App, ResolvedConfig), CommandError> {
     let source = AppSource::of(matches);
     let app = source.open()?;
-    let settled = setting_flags::settle(matches, &app)?;
+    let settled = setting_flags::resolve_config(matches, &app)?;
     source.tell(&app);
     Ok((app, settled))
 }

@@ -14,17 +14,17 @@ use std::process::ExitCode;
 use clap::{ArgMatches, Command};
 
 use crate::application_argument::{AppSource, folder_argument, open, settle};
-pub use crate::command_error::Failure;
-use trefoil_engine::Registry;
+pub use crate::command_error::CommandError;
+use trefoil_engine::ResolverRegistry;
 
 /// Does what the arguments say; the first is the program's own name.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    run_with(arguments, Registry::default())
+    run_with(arguments, ResolverRegistry::default())
 }
 
 /// The same for a program that has resolvers of its own.
-pub fn run_with(arguments: impl IntoIterator<Item = OsString>, registry: Registry) -> ExitCode {
-    let matches = match command().try_get_matches_from(with_serve(arguments.into_iter().collect())) {
+pub fn run_with(arguments: impl IntoIterator<Item = OsString>, registry: ResolverRegistry) -> ExitCode {
+    let matches = match command().try_get_matches_from(default_to_serve(arguments.into_iter().collect())) {
         Ok(matches) => matches,
         Err(error) => {
             // Help goes to standard output and a mistake to standard error; if that is closed, nobody reads it.
@@ -41,7 +41,7 @@ pub fn run_with(arguments: impl IntoIterator<Item = OsString>, registry: Registr
     }
 }
 
-fn dispatch(matches: &ArgMatches, registry: Registry) -> Result<(), Failure> {
+fn dispatch(matches: &ArgMatches, registry: ResolverRegistry) -> Result<(), CommandError> {
     match matches.subcommand() {
         Some(("serve", matches)) => crate::commands::serve::run(matches, registry),
         Some(("check", matches)) => crate::commands::check::run(matches, &registry),
@@ -73,7 +73,7 @@ fn command() -> Command {
 }
 
 /// `trefoil` and `trefoil --port 9000` mean `serve`.
-fn with_serve(mut arguments: Vec<OsString>) -> Vec<OsString> {
+fn default_to_serve(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let own = ["-h", "--help", "-V", "--version"];
     let first = arguments.get(1).map(|argument| argument.to_string_lossy());
     if first.is_none_or(|first| first.starts_with('-') && !own.contains(&first.as_ref())) {
@@ -83,16 +83,16 @@ fn with_serve(mut arguments: Vec<OsString>) -> Vec<OsString> {
 }
 
 /// Writes what the command was asked for to standard output; a reader that has seen enough is no failure.
-fn say(text: &str) -> Result<(), Failure> {
+fn print_output(text: &str) -> Result<(), CommandError> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::run(error)),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CommandError::failed(error)),
         Ok(()) | Err(_) => Ok(()),
     }
 }
 
 /// Says something to the person at the terminal; standard output is for what was asked for.
-fn remark(text: &str) {
+fn print_note(text: &str) {
     if !text.is_empty() {
         // Nobody reads it: then nobody misses it.
         let _ = writeln!(io::stderr().lock(), "{text}");
@@ -113,7 +113,7 @@ mod tests {
         let check = |given: &[&str], expected: &[&str]| {
             let given = given.iter().map(OsString::from).collect();
             let expected: Vec<OsString> = expected.iter().map(OsString::from).collect();
-            assert_eq!(with_serve(given), expected);
+            assert_eq!(default_to_serve(given), expected);
         };
         check(&["trefoil"], &["trefoil", "serve"]);
         check(&["trefoil", "--port", "1"], &["trefoil", "serve", "--port", "1"]);

@@ -1,20 +1,20 @@
 //! Shows the progress of store transfers on the same line as exports and imports.
 
-use trefoil_data::progress_line::{Progress, Whole};
+use trefoil_data::progress_line::{ProgressLine, ProgressTotal};
 use trefoil_sql::transfer;
 
 /// The progress line of a backup, restore or move.
-pub struct TransferProgress(Progress);
+pub struct TransferProgress(ProgressLine);
 
 impl TransferProgress {
     pub fn new() -> TransferProgress {
-        TransferProgress(Progress::new(Whole::Unknown))
+        TransferProgress(ProgressLine::new(ProgressTotal::Unknown))
     }
 }
 
-impl transfer::Progress for TransferProgress {
+impl transfer::TransferProgress for TransferProgress {
     fn begin(&mut self, task: &'static str, unit: &'static str, total: u64) {
-        let whole = if total == 0 { Whole::Unknown } else { Whole::Rows(total) };
+        let whole = if total == 0 { ProgressTotal::Unknown } else { ProgressTotal::Rows(total) };
         self.0.begin(task, unit, whole);
     }
 

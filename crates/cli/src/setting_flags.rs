@@ -2,19 +2,19 @@
 
 use clap::{Arg, ArgMatches, Command};
 
-use crate::command_error::Failure;
+use crate::command_error::CommandError;
 use trefoil_application::App;
-use trefoil_config::{SETTINGS, Setting, Settled};
+use trefoil_config::{ResolvedConfig, SETTINGS, Setting};
 
 /// The command with a flag for every setting that `wanted` picks.
-pub fn with_settings(mut command: Command, wanted: fn(&Setting) -> bool) -> Command {
+pub fn add_setting_flags(mut command: Command, wanted: fn(&Setting) -> bool) -> Command {
     for setting in SETTINGS.iter().filter(|setting| wanted(setting)) {
-        command = command.arg(flag(setting));
+        command = command.arg(setting_flag(setting));
     }
     command
 }
 
-fn flag(setting: &'static Setting) -> Arg {
+fn setting_flag(setting: &'static Setting) -> Arg {
     let default = setting.default();
     let default = if default.is_empty() { "none" } else { &default };
     let arg = Arg::new(setting.name)
@@ -30,11 +30,11 @@ fn flag(setting: &'static Setting) -> Arg {
 }
 
 /// What flags, environment and the application's `trefoil.toml` come to together.
-pub fn settle(matches: &ArgMatches, app: &App) -> Result<Settled, Failure> {
-    app.settle(flags(matches)).map_err(Failure::Usage)
+pub fn resolve_config(matches: &ArgMatches, app: &App) -> Result<ResolvedConfig, CommandError> {
+    app.resolve_config(given_flags(matches)).map_err(CommandError::Usage)
 }
 
-fn flags(matches: &ArgMatches) -> Vec<(&'static Setting, String)> {
+fn given_flags(matches: &ArgMatches) -> Vec<(&'static Setting, String)> {
     let given = |setting: &'static Setting| {
         // A subcommand has only some of the flags.
         let value = matches.try_get_one::<String>(setting.name).ok().flatten()?;

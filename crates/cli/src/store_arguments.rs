@@ -2,17 +2,17 @@
 
 use clap::{Arg, ArgMatches, Command};
 
-use crate::{Failure, setting_flags};
+use crate::{CommandError, setting_flags};
 use trefoil_application::App;
-use trefoil_config::{Config, Database, PostgresUrl};
-use trefoil_engine::{Registry, resolvers};
-use trefoil_server::load_application::understand;
+use trefoil_config::{Config, DatabaseLocation, PostgresUrl};
+use trefoil_engine::{ResolverRegistry, resolvers};
+use trefoil_server::load_application::load_application;
 use trefoil_server::{StartError, lifecycle};
-use trefoil_sql::transfer::{Application, Place};
+use trefoil_sql::transfer::{ExpectedSchema, StoreLocation};
 
 /// With the settings that say where a store is.
-pub fn with_store(command: Command) -> Command {
-    setting_flags::with_settings(command, |setting| ["data", "database"].contains(&setting.name))
+pub fn add_store_flags(command: Command) -> Command {
+    setting_flags::add_setting_flags(command, |setting| ["data", "database"].contains(&setting.name))
 }
 
 pub fn overwrite_argument(help: &'static str) -> Arg {
@@ -20,57 +20,58 @@ pub fn overwrite_argument(help: &'static str) -> Arg {
 }
 
 /// The application and its settings.
-pub fn settle(matches: &ArgMatches) -> Result<(App, Config), Failure> {
+pub fn load_app_and_config(matches: &ArgMatches) -> Result<(App, Config), CommandError> {
     let (app, settled) = crate::settle(matches)?;
     Ok((app, settled.config))
 }
 
 /// What the application expects of its store.
-pub fn application(app: &App, registry: &Registry) -> Result<Application, Failure> {
-    let understood = understand(app, registry)
-        .map_err(|diagnostics| Failure::Start(StartError::schema(app, &diagnostics)))?;
-    let logged = resolvers::watched(&understood.bindings);
-    Ok(Application::new(understood.model, &logged).called(&app.name, app.origin.argument()))
+pub fn transfer_application(app: &App, registry: &ResolverRegistry) -> Result<ExpectedSchema, CommandError> {
+    let understood = load_application(app, registry)
+        .map_err(|diagnostics| CommandError::Start(StartError::from_diagnostics(app, &diagnostics)))?;
+    let logged = resolvers::subscribed_changes(&understood.bindings);
+    Ok(ExpectedSchema::new(understood.model, &logged).called(&app.name, app.origin.argument()))
 }
 
 /// Where the settings say that the records are.
-pub fn place(config: &Config) -> Result<Place, Failure> {
+pub fn store_location(config: &Config) -> Result<StoreLocation, CommandError> {
     match &config.database {
-        Database::Embedded => Ok(Place::File(config.data.join(lifecycle::FILE))),
-        Database::Postgres(url) => Ok(Place::Postgres(url.clone())),
-        Database::Memory => {
-            Err(Failure::usage("a store in memory is gone with its server: name another one"))
+        DatabaseLocation::Embedded => Ok(StoreLocation::File(config.data.join(lifecycle::DATABASE_FILE))),
+        DatabaseLocation::Postgres(url) => Ok(StoreLocation::Postgres(url.clone())),
+        DatabaseLocation::Memory => {
+            Err(CommandError::usage("a store in memory is gone with its server: name another one"))
         }
     }
 }
 
 /// Where `--to` says: an address of PostgreSQL, `sqlite:FOLDER`, or `sqlite:` for the data folder of the settings.
-pub fn target(text: &str, config: &Config) -> Result<Place, Failure> {
-    if PostgresUrl::is_meant(text) {
-        let url = PostgresUrl::read(text).map_err(|why| Failure::usage(format!("--to: {why}")))?;
-        return Ok(Place::Postgres(url));
+pub fn parse_store_location(text: &str, config: &Config) -> Result<StoreLocation, CommandError> {
+    if PostgresUrl::has_postgres_scheme(text) {
+        let url = PostgresUrl::parse(text).map_err(|why| CommandError::usage(format!("--to: {why}")))?;
+        return Ok(StoreLocation::Postgres(url));
     }
     match text.strip_prefix("sqlite:") {
-        Some("") => Ok(Place::File(config.data.join(lifecycle::FILE))),
-        Some(folder) => Ok(Place::File(std::path::Path::new(folder).join(lifecycle::FILE))),
+        Some("") => Ok(StoreLocation::File(config.data.join(lifecycle::DATABASE_FILE))),
+        Some(folder) => Ok(StoreLocation::File(std::path::Path::new(folder).join(lifecycle::DATABASE_FILE))),
         // The text is not repeated: it may hold a password.
-        None => Err(Failure::usage("--to: no such store; use \"postgres://…\" or \"sqlite:FOLDER\"")),
+        None => Err(CommandError::usage("--to: no such store; use \"postgres://…\" or \"sqlite:FOLDER\"")),
     }
 }
 
 /// A folder that is to hold a store has to be there first.
-pub fn make_folder(place: &Place) -> Result<(), Failure> {
+pub fn create_store_folder(place: &StoreLocation) -> Result<(), CommandError> {
     match place {
-        Place::File(path) => {
+        StoreLocation::File(path) => {
             let folder = path.parent().unwrap_or(path);
-            lifecycle::create_durably(folder)
-                .map_err(|error| Failure::run(format_args!("data folder {}: {error}", folder.display())))
+            lifecycle::create_folder_durably(folder).map_err(|error| {
+                CommandError::failed(format_args!("data folder {}: {error}", folder.display()))
+            })
         }
-        Place::Postgres(_) => Ok(()),
+        StoreLocation::Postgres(_) => Ok(()),
     }
 }
 
 /// Runs to its end on a runtime of its own.
-pub fn run<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
-    Ok(tokio::runtime::Runtime::new().map_err(Failure::run)?.block_on(work))
+pub fn block_on<T>(work: impl Future<Output = T>) -> Result<T, CommandError> {
+    Ok(tokio::runtime::Runtime::new().map_err(CommandError::failed)?.block_on(work))
 }

@@ -8,9 +8,9 @@ mod settings;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use crate::postgres_url::{PostgresUrl, Tls};
-pub use crate::setting_layers::{Layers, Settled, Written};
-pub use crate::setting_syntax::{Kind, Size};
+pub use crate::postgres_url::{PostgresUrl, TlsMode};
+pub use crate::setting_layers::{FileSetting, ResolvedConfig, SettingLayers};
+pub use crate::setting_syntax::{SettingSyntax, SizeSyntax};
 pub use crate::settings::{SETTINGS, Setting};
 
 /// Every setting of a running server, already validated.
@@ -22,7 +22,7 @@ pub struct Config {
     pub port: u16,
     /// The folder of the embedded store, its lock file included.
     pub data: PathBuf,
-    pub database: Database,
+    pub database: DatabaseLocation,
     /// Connections to PostgreSQL for transactions and long lists, beside the few that are shared.
     pub database_connections: usize,
     /// How long a request waits for one of them.
@@ -34,7 +34,7 @@ pub struct Config {
     /// Reload the schema when its files change.
     pub watch: bool,
     /// Addresses or networks whose `Forwarded` headers count.
-    pub trusted_proxies: Vec<Network>,
+    pub trusted_proxies: Vec<IpNetwork>,
     /// Names that requests may call the server by, beside its own; empty means none, and beyond loopback any.
     pub allowed_hosts: Vec<String>,
     /// Origins that may call from a browser page elsewhere; empty means none.
@@ -44,7 +44,7 @@ pub struct Config {
     pub graphiql: bool,
     /// None: no rate limit.
     pub rate_limit: Option<RateLimit>,
-    pub limits: Limits,
+    pub limits: ServerLimits,
     /// How long everything is still served after the signal to stop, while the readiness check already says no.
     pub shutdown_delay: Duration,
     /// How often an open subscription tells that it lives, and how far it has come.
@@ -56,7 +56,7 @@ pub struct Config {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Database {
+pub enum DatabaseLocation {
     /// SQLite in the data folder.
     Embedded,
     /// SQLite in memory: gone with the process.
@@ -81,14 +81,14 @@ pub struct RateLimit {
 
 /// An address with a prefix length: `10.0.0.0/8`, `::1/128`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Network {
+pub struct IpNetwork {
     pub address: std::net::IpAddr,
     pub prefix: u8,
 }
 
 /// The limits of bytes, time and meaning; each names itself in the error it causes.
 #[derive(Debug, Clone)]
-pub struct Limits {
+pub struct ServerLimits {
     pub body: usize,
     pub headers: usize,
     pub header_timeout: Duration,
@@ -121,9 +121,9 @@ pub struct Limits {
     pub socket_init_timeout: Duration,
 }
 
-impl Default for Limits {
+impl Default for ServerLimits {
     fn default() -> Self {
-        Limits {
+        ServerLimits {
             body: 1 << 20,
             headers: 16 << 10,
             header_timeout: Duration::from_secs(10),
@@ -155,7 +155,7 @@ impl Default for Config {
             host: "localhost".into(),
             port: 8080,
             data: PathBuf::from("./trefoil-data"),
-            database: Database::Embedded,
+            database: DatabaseLocation::Embedded,
             database_connections: 8,
             database_timeout: Duration::from_secs(5),
             database_notify: true,
@@ -168,7 +168,7 @@ impl Default for Config {
             introspection: true,
             graphiql: true,
             rate_limit: None,
-            limits: Limits::default(),
+            limits: ServerLimits::default(),
             shutdown_delay: Duration::ZERO,
             heartbeat: Duration::from_secs(15),
             keep_changes: 100_000,

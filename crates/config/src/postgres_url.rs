@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 use std::path::PathBuf;
 
-use trefoil_model::naming::names::nearest;
+use trefoil_model::naming::names::nearest_name;
 
 /// Where a PostgreSQL database is and how it is spoken to. Neither `Display` nor `Debug` shows the password.
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -13,16 +13,16 @@ pub struct PostgresUrl {
     pub user: Option<String>,
     pub password: Option<String>,
     pub database: Option<String>,
-    pub tls: Tls,
+    pub tls: TlsMode,
     /// Certificates of those who may sign the server's; without it the system's own count.
-    pub root: Option<PathBuf>,
+    pub root_certificates: Option<PathBuf>,
     /// What the driver understands by itself, by the names that libpq gave it.
-    pub others: Vec<(&'static str, String)>,
+    pub driver_parameters: Vec<(&'static str, String)>,
 }
 
 /// How far the server must prove who it is. Above `Prefer` its certificate is always checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Tls {
+pub enum TlsMode {
     Disable,
     /// Encrypted where the server can; nobody's certificate is checked.
     #[default]
@@ -34,16 +34,16 @@ pub enum Tls {
     VerifyFull,
 }
 
-const TLS: [(&str, Tls); 5] = [
-    ("disable", Tls::Disable),
-    ("prefer", Tls::Prefer),
-    ("require", Tls::Require),
-    ("verify-ca", Tls::VerifyCa),
-    ("verify-full", Tls::VerifyFull),
+const TLS_MODES: [(&str, TlsMode); 5] = [
+    ("disable", TlsMode::Disable),
+    ("prefer", TlsMode::Prefer),
+    ("require", TlsMode::Require),
+    ("verify-ca", TlsMode::VerifyCa),
+    ("verify-full", TlsMode::VerifyFull),
 ];
 
 /// Parameters that go to the driver as they are, with the values they may have; none means any.
-const OTHERS: [(&str, &[&str]); 5] = [
+const DRIVER_PARAMETERS: [(&str, &[&str]); 5] = [
     ("application_name", &[]),
     ("channel_binding", &["disable", "prefer", "require"]),
     ("connect_timeout", &[]),
@@ -51,16 +51,16 @@ const OTHERS: [(&str, &[&str]); 5] = [
     ("target_session_attrs", &["any", "read-write"]),
 ];
 
-const OURS: [&str; 7] = ["dbname", "host", "password", "port", "sslmode", "sslrootcert", "user"];
+const OWN_PARAMETERS: [&str; 7] = ["dbname", "host", "password", "port", "sslmode", "sslrootcert", "user"];
 
 impl PostgresUrl {
     /// Whether the text means to be one, right or wrong.
-    pub fn is_meant(text: &str) -> bool {
+    pub fn has_postgres_scheme(text: &str) -> bool {
         text.starts_with("postgres:") || text.starts_with("postgresql:")
     }
 
     /// Complaints never repeat what was written around a host or port: a password that was not escaped looks like one.
-    pub fn read(text: &str) -> Result<PostgresUrl, String> {
+    pub fn parse(text: &str) -> Result<PostgresUrl, String> {
         let rest = text.strip_prefix("postgres://").or_else(|| text.strip_prefix("postgresql://"));
         let rest = rest.ok_or("a PostgreSQL address begins with postgres://")?;
         let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -69,42 +69,42 @@ impl PostgresUrl {
         let hosts = match authority.rsplit_once('@') {
             Some((who, hosts)) => {
                 let (user, password) = who.split_once(':').map_or((who, None), |(u, p)| (u, Some(p)));
-                url.user = filled(decoded(user)?);
-                url.password = password.map(decoded).transpose()?;
+                url.user = non_empty(percent_decode(user)?);
+                url.password = password.map(percent_decode).transpose()?;
                 hosts
             }
             None => authority,
         };
         for host in hosts.split(',').filter(|host| !host.is_empty()) {
-            url.hosts.push(host_and_port(host)?);
+            url.hosts.push(parse_host_and_port(host)?);
         }
-        url.database = filled(decoded(database)?);
-        url.parameters(query)?;
+        url.database = non_empty(percent_decode(database)?);
+        url.apply_parameters(query)?;
         Ok(url)
     }
 
-    fn parameters(&mut self, query: &str) -> Result<(), String> {
+    fn apply_parameters(&mut self, query: &str) -> Result<(), String> {
         let (mut tls, mut ports) = (None, Vec::new());
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let value = decoded(value)?;
+            let value = percent_decode(value)?;
             match key {
                 "host" => self.hosts = value.split(',').map(|host| (host.to_owned(), None)).collect(),
-                "port" => ports = value.split(',').map(port).collect::<Result<_, _>>()?,
+                "port" => ports = value.split(',').map(parse_port).collect::<Result<_, _>>()?,
                 "user" => self.user = Some(value),
                 "password" => self.password = Some(value),
                 "dbname" => self.database = Some(value),
-                "sslmode" => tls = Some(tls_mode(&value)?),
-                "sslrootcert" => self.root = Some(PathBuf::from(value)),
-                _ => self.others.push(other(key, value)?),
+                "sslmode" => tls = Some(parse_tls_mode(&value)?),
+                "sslrootcert" => self.root_certificates = Some(PathBuf::from(value)),
+                _ => self.driver_parameters.push(driver_parameter(key, value)?),
             }
         }
-        self.put_ports(&ports)?;
-        self.settle_tls(tls)
+        self.apply_ports(&ports)?;
+        self.resolve_tls(tls)
     }
 
     /// Ports that stand apart from their hosts: one for all, or one for each.
-    fn put_ports(&mut self, ports: &[Option<u16>]) -> Result<(), String> {
+    fn apply_ports(&mut self, ports: &[Option<u16>]) -> Result<(), String> {
         if ports.is_empty() {
             return Ok(());
         }
@@ -121,17 +121,17 @@ impl PostgresUrl {
     }
 
     /// Whoever names certificates wants the server's checked.
-    fn settle_tls(&mut self, said: Option<Tls>) -> Result<(), String> {
-        self.tls = match (said, &self.root) {
-            (None, Some(_)) => Tls::VerifyFull,
-            (None, None) => Tls::default(),
-            (Some(Tls::Disable | Tls::Prefer), Some(_)) => {
+    fn resolve_tls(&mut self, said: Option<TlsMode>) -> Result<(), String> {
+        self.tls = match (said, &self.root_certificates) {
+            (None, Some(_)) => TlsMode::VerifyFull,
+            (None, None) => TlsMode::default(),
+            (Some(TlsMode::Disable | TlsMode::Prefer), Some(_)) => {
                 return Err("`sslrootcert` needs sslmode=require, verify-ca or verify-full".to_owned());
             }
             (Some(tls), _) => tls,
         };
         // As libpq writes it when the system's own certificates are meant.
-        self.root.take_if(|root| root.as_os_str() == "system");
+        self.root_certificates.take_if(|root| root.as_os_str() == "system");
         Ok(())
     }
 
@@ -144,16 +144,16 @@ impl PostgresUrl {
     }
 }
 
-fn tls_mode(text: &str) -> Result<Tls, String> {
-    let found = TLS.iter().find(|(name, _)| *name == text).map(|(_, tls)| *tls);
+fn parse_tls_mode(text: &str) -> Result<TlsMode, String> {
+    let found = TLS_MODES.iter().find(|(name, _)| *name == text).map(|(_, tls)| *tls);
     found.ok_or_else(|| "`sslmode` is disable, prefer, require, verify-ca or verify-full".to_owned())
 }
 
-fn other(key: &str, value: String) -> Result<(&'static str, String), String> {
-    let Some((name, values)) = OTHERS.iter().find(|(name, _)| *name == key) else {
-        let known = OTHERS.iter().map(|(name, _)| *name).chain(OURS);
+fn driver_parameter(key: &str, value: String) -> Result<(&'static str, String), String> {
+    let Some((name, values)) = DRIVER_PARAMETERS.iter().find(|(name, _)| *name == key) else {
+        let known = DRIVER_PARAMETERS.iter().map(|(name, _)| *name).chain(OWN_PARAMETERS);
         // A part of a password may stand here, so only what is near to a parameter is named.
-        return Err(match nearest(key, known.clone()) {
+        return Err(match nearest_name(key, known.clone()) {
             Some(close) => format!("there is no such parameter; did you mean `{close}`?"),
             None => {
                 let mut known: Vec<&str> = known.collect();
@@ -171,35 +171,35 @@ fn other(key: &str, value: String) -> Result<(&'static str, String), String> {
     Ok((name, value))
 }
 
-fn host_and_port(text: &str) -> Result<(String, Option<u16>), String> {
+fn parse_host_and_port(text: &str) -> Result<(String, Option<u16>), String> {
     let (host, after) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((host, after)) => (host, after.strip_prefix(':')),
         None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
     };
-    let host = decoded(host)?;
+    let host = percent_decode(host)?;
     let is_one = !host.is_empty() && !host.contains(|c: char| c.is_whitespace() || "@?#".contains(c));
     if !is_one {
-        return Err(format!("no host can be made out; {ESCAPES}"));
+        return Err(format!("no host can be made out; {ESCAPE_HINT}"));
     }
-    Ok((host, after.map_or(Ok(None), port)?))
+    Ok((host, after.map_or(Ok(None), parse_port)?))
 }
 
-fn port(text: &str) -> Result<Option<u16>, String> {
+fn parse_port(text: &str) -> Result<Option<u16>, String> {
     if text.is_empty() {
         return Ok(None);
     }
     let number = text.parse().ok().filter(|port| *port > 0);
-    number.map(Some).ok_or_else(|| format!("the port is no number from 1 to 65535; {ESCAPES}"))
+    number.map(Some).ok_or_else(|| format!("the port is no number from 1 to 65535; {ESCAPE_HINT}"))
 }
 
-const ESCAPES: &str = "in a password / is written %2F, @ %40, : %3A, ? %3F and % %25";
+const ESCAPE_HINT: &str = "in a password / is written %2F, @ %40, : %3A, ? %3F and % %25";
 
-fn filled(text: String) -> Option<String> {
+fn non_empty(text: String) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
 /// `%2F` as `/`.
-fn decoded(text: &str) -> Result<String, String> {
+fn percent_decode(text: &str) -> Result<String, String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut parts = text.split('%');
     bytes.extend_from_slice(parts.next().unwrap_or_default().as_bytes());
@@ -214,7 +214,7 @@ fn decoded(text: &str) -> Result<String, String> {
 }
 
 /// The opposite: everything that could end its part is escaped.
-fn encoded(text: &str) -> String {
+fn percent_encode(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {
         match byte {
@@ -235,20 +235,24 @@ impl fmt::Display for PostgresUrl {
         f.write_str("postgres://")?;
         if self.user.is_some() || self.password.is_some() {
             let password = if self.password.is_some() { ":***" } else { "" };
-            write!(f, "{}{password}@", encoded(self.user.as_deref().unwrap_or_default()))?;
+            write!(f, "{}{password}@", percent_encode(self.user.as_deref().unwrap_or_default()))?;
         }
         for (position, (host, port)) in self.hosts.iter().enumerate() {
             let comma = if position == 0 { "" } else { "," };
-            let host = if host.contains(':') { format!("[{host}]") } else { encoded(host) };
+            let host = if host.contains(':') { format!("[{host}]") } else { percent_encode(host) };
             let port = port.map(|port| format!(":{port}")).unwrap_or_default();
             write!(f, "{comma}{host}{port}")?;
         }
-        write!(f, "/{}", encoded(self.database.as_deref().unwrap_or_default()))?;
-        let tls = TLS.iter().find(|(_, tls)| *tls == self.tls && *tls != Tls::default());
+        write!(f, "/{}", percent_encode(self.database.as_deref().unwrap_or_default()))?;
+        let tls = TLS_MODES.iter().find(|(_, tls)| *tls == self.tls && *tls != TlsMode::default());
         let mut parameters: Vec<(&str, String)> =
             tls.map(|(name, _)| ("sslmode", (*name).to_owned())).into_iter().collect();
-        parameters.extend(self.root.iter().map(|root| ("sslrootcert", encoded(&root.display().to_string()))));
-        parameters.extend(self.others.iter().map(|(name, value)| (*name, encoded(value))));
+        parameters.extend(
+            self.root_certificates
+                .iter()
+                .map(|root| ("sslrootcert", percent_encode(&root.display().to_string()))),
+        );
+        parameters.extend(self.driver_parameters.iter().map(|(name, value)| (*name, percent_encode(value))));
         for (position, (name, value)) in parameters.iter().enumerate() {
             write!(f, "{}{name}={value}", if position == 0 { '?' } else { '&' })?;
         }
@@ -267,7 +271,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> PostgresUrl {
-        PostgresUrl::read(text).unwrap_or_else(|error| panic!("{text:?}: {error}"))
+        PostgresUrl::parse(text).unwrap_or_else(|error| panic!("{text:?}: {error}"))
     }
 
     /// `text` is understood, and told again as `shown`, which is understood in the same way.
@@ -277,7 +281,7 @@ mod tests {
     }
 
     fn refuses(text: &str, because: &str) {
-        let error = PostgresUrl::read(text).map(|url| url.to_string()).expect_err(text);
+        let error = PostgresUrl::parse(text).map(|url| url.to_string()).expect_err(text);
         assert!(error.contains(because) && !error.contains('\n'), "{text:?}: {error}");
         assert!(!error.contains("secret") && !error.contains("s3c"), "{text:?}: {error}");
     }
@@ -307,7 +311,7 @@ mod tests {
         );
         let url = read("postgres://m%C3%A9:s3c%2Fret@db/shop?sslmode=verify-ca");
         assert_eq!((url.user.as_deref(), url.password.as_deref()), (Some("mé"), Some("s3c/ret")));
-        assert_eq!((url.tls, url.database.as_deref()), (Tls::VerifyCa, Some("shop")));
+        assert_eq!((url.tls, url.database.as_deref()), (TlsMode::VerifyCa, Some("shop")));
     }
 
     #[test]

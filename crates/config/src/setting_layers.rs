@@ -4,31 +4,31 @@ use std::fmt;
 use std::path::Path;
 
 use crate::{Config, PostgresUrl, SETTINGS, Setting};
-use trefoil_model::naming::names::nearest;
+use trefoil_model::naming::names::nearest_name;
 
 const DATABASE_URL: &str = "DATABASE_URL";
 
 /// A setting as it stands in `trefoil.toml`.
 #[derive(Debug, Clone)]
-pub struct Written {
+pub struct FileSetting {
     pub setting: &'static Setting,
     pub text: String,
     pub line: usize,
 }
 
 /// What was said where.
-pub struct Layers<'a> {
+pub struct SettingLayers<'a> {
     pub flags: Vec<(&'static Setting, String)>,
     /// The environment; names that neither begin with `TREFOIL_` nor are `DATABASE_URL` are passed over.
     pub variables: Vec<(String, String)>,
-    pub file: &'a [Written],
+    pub file: &'a [FileSetting],
     /// Where `trefoil.toml` is: a path written in it is meant from there.
     pub folder: &'a Path,
 }
 
 /// The layer whose word counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Origin {
+enum SettingOrigin {
     Default,
     File {
         line: usize,
@@ -41,37 +41,43 @@ enum Origin {
 
 /// A configuration, and where each of its values came from.
 #[derive(Debug)]
-pub struct Settled {
+pub struct ResolvedConfig {
     pub config: Config,
     /// One for each of [`SETTINGS`], in their order.
-    origins: Vec<Origin>,
+    origins: Vec<SettingOrigin>,
 }
 
-impl Layers<'_> {
+impl SettingLayers<'_> {
     /// The one configuration, or every reason why there is none, a line each.
-    pub fn settle(self) -> Result<Settled, Vec<String>> {
-        let mut settled =
-            Settled { config: Config::default(), origins: vec![Origin::Default; SETTINGS.len()] };
+    pub fn resolve(self) -> Result<ResolvedConfig, Vec<String>> {
+        let mut settled = ResolvedConfig {
+            config: Config::default(),
+            origins: vec![SettingOrigin::Default; SETTINGS.len()],
+        };
         let mut mistakes = Vec::new();
         for written in self.file {
-            let text = self.meant_from_file(written);
-            mistakes.extend(settled.put(written.setting, &text, Origin::File { line: written.line }));
+            let text = self.file_value(written);
+            mistakes.extend(settled.apply(
+                written.setting,
+                &text,
+                SettingOrigin::File { line: written.line },
+            ));
         }
         if let Some((setting, url)) = self.database_url() {
-            mistakes.extend(settled.put(setting, url, Origin::DatabaseUrl));
+            mistakes.extend(settled.apply(setting, url, SettingOrigin::DatabaseUrl));
         }
         for (name, text) in &self.variables {
-            match variable(name) {
-                Ok(Some(setting)) => mistakes.extend(settled.put(setting, text, Origin::Variable)),
+            match setting_of_variable(name) {
+                Ok(Some(setting)) => mistakes.extend(settled.apply(setting, text, SettingOrigin::Variable)),
                 Ok(None) => {}
                 Err(mistake) => mistakes.push(mistake),
             }
         }
         for (setting, text) in &self.flags {
-            mistakes.extend(settled.put(setting, text, Origin::Flag));
+            mistakes.extend(settled.apply(setting, text, SettingOrigin::Flag));
         }
         if mistakes.is_empty() {
-            mistakes.extend(contradictions(&settled.config));
+            mistakes.extend(contradicting_settings(&settled.config));
         }
         if mistakes.is_empty() { Ok(settled) } else { Err(mistakes) }
     }
@@ -79,15 +85,15 @@ impl Layers<'_> {
     /// What hosting platforms set. It counts when it names a PostgreSQL and nothing of Trefoil's own says otherwise,
     /// so one that is meant for another program can always be set aside.
     fn database_url(&self) -> Option<(&'static Setting, &str)> {
-        let setting = Setting::named("database")?;
+        let setting = Setting::find("database")?;
         let own = setting.variable();
         let is_said = self.flags.iter().any(|(flag, _)| flag.name == setting.name)
             || self.variables.iter().any(|(name, _)| *name == own);
         let (_, url) = self.variables.iter().find(|(name, _)| name == DATABASE_URL)?;
-        (!is_said && PostgresUrl::is_meant(url)).then_some((setting, url))
+        (!is_said && PostgresUrl::has_postgres_scheme(url)).then_some((setting, url))
     }
 
-    fn meant_from_file(&self, written: &Written) -> String {
+    fn file_value(&self, written: &FileSetting) -> String {
         if written.setting.name == "data" {
             return self.folder.join(&written.text).display().to_string();
         }
@@ -96,7 +102,7 @@ impl Layers<'_> {
 }
 
 /// The setting that an environment variable names; none when the variable is somebody else's.
-fn variable(name: &str) -> Result<Option<&'static Setting>, String> {
+fn setting_of_variable(name: &str) -> Result<Option<&'static Setting>, String> {
     if !name.starts_with("TREFOIL_") {
         return Ok(None);
     }
@@ -107,7 +113,7 @@ fn variable(name: &str) -> Result<Option<&'static Setting>, String> {
         return Err(format!("{name}: authentication does not exist yet"));
     }
     let known: Vec<String> = SETTINGS.iter().map(Setting::variable).collect();
-    let hint = match nearest(name, known.iter().map(String::as_str)) {
+    let hint = match nearest_name(name, known.iter().map(String::as_str)) {
         Some(close) => format!("did you mean {close}?"),
         None => "`trefoil serve --print-config` lists them".into(),
     };
@@ -115,65 +121,65 @@ fn variable(name: &str) -> Result<Option<&'static Setting>, String> {
 }
 
 /// SQLite takes expressions of a thousand levels, and each condition is one.
-const MOST_CONDITIONS: usize = 500;
+const MAX_CONDITIONS: usize = 500;
 
 /// Values that are right one by one and wrong together, or wrong with what they are for.
-fn contradictions(config: &Config) -> Vec<String> {
+fn contradicting_settings(config: &Config) -> Vec<String> {
     let mut found = Vec::new();
     let (size, most) = (config.limits.page_size, config.limits.max_page_size);
     if size > most {
         found.push(format!("limit-page-size is {size} and limit-max-page-size only {most}"));
     }
     let conditions = config.limits.conditions;
-    if conditions > MOST_CONDITIONS {
+    if conditions > MAX_CONDITIONS {
         found.push(format!(
-            "limit-conditions is {conditions}, more than the {MOST_CONDITIONS} that every database takes"
+            "limit-conditions is {conditions}, more than the {MAX_CONDITIONS} that every database takes"
         ));
     }
     found
 }
 
-impl Settled {
-    fn put(&mut self, setting: &Setting, text: &str, origin: Origin) -> Option<String> {
+impl ResolvedConfig {
+    fn apply(&mut self, setting: &Setting, text: &str, origin: SettingOrigin) -> Option<String> {
         let index = SETTINGS
             .iter()
             .position(|known| known.name == setting.name)
             .expect("settings come from the table");
         self.origins[index] = origin;
         let mistake = (setting.read)(&mut self.config, text).err()?;
-        Some(format!("{}: {mistake}", origin.of(setting)))
+        Some(format!("{}: {mistake}", origin.describe(setting)))
     }
 }
 
-impl Origin {
+impl SettingOrigin {
     /// How a person finds the place: `--port`, `TREFOIL_PORT`, `trefoil.toml:3`.
-    fn of(self, setting: &Setting) -> String {
+    fn describe(self, setting: &Setting) -> String {
         match self {
-            Origin::Default => "default".into(),
-            Origin::File { line } => format!("trefoil.toml:{line}"),
-            Origin::DatabaseUrl => DATABASE_URL.into(),
-            Origin::Variable => setting.variable(),
-            Origin::Flag => setting.flag(),
+            SettingOrigin::Default => "default".into(),
+            SettingOrigin::File { line } => format!("trefoil.toml:{line}"),
+            SettingOrigin::DatabaseUrl => DATABASE_URL.into(),
+            SettingOrigin::Variable => setting.variable(),
+            SettingOrigin::Flag => setting.flag(),
         }
     }
 }
 
 /// Every setting on a line: name, value, where it came from.
-impl fmt::Display for Settled {
+impl fmt::Display for ResolvedConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let values: Vec<String> =
-            SETTINGS.iter().map(|setting| shown(&(setting.show)(&self.config))).collect();
+            SETTINGS.iter().map(|setting| value_or_none(&(setting.show)(&self.config))).collect();
         let wide = SETTINGS.iter().map(|setting| setting.name.len()).max().unwrap_or(0);
         let value_wide = values.iter().map(|value| value.chars().count()).max().unwrap_or(0);
         for ((setting, value), origin) in SETTINGS.iter().zip(values).zip(&self.origins) {
-            writeln!(f, "{:wide$}  {value:value_wide$}  {}", setting.name, origin.of(setting))?;
+            writeln!(f, "{:wide$}  {value:value_wide$}  {}", setting.name, origin.describe(setting))?;
         }
         Ok(())
     }
 }
 
 /// An empty list would leave a hole in its column.
-fn shown(value: &str) -> String {
+fn value_or_none(value: &str) -> String {
     if value.is_empty() { "none".into() } else { value.to_owned() }
 }
 
@@ -182,44 +188,44 @@ mod tests {
     use super::*;
 
     fn setting(name: &str) -> &'static Setting {
-        Setting::named(name).unwrap()
+        Setting::find(name).unwrap()
     }
 
     fn settle(
         file: &[(&str, &str)],
         variables: &[(&str, &str)],
         flags: &[(&str, &str)],
-    ) -> Result<Settled, Vec<String>> {
-        let file: Vec<Written> = (1..)
+    ) -> Result<ResolvedConfig, Vec<String>> {
+        let file: Vec<FileSetting> = (1..)
             .zip(file)
-            .map(|(line, (name, text))| Written { setting: setting(name), text: (*text).into(), line })
+            .map(|(line, (name, text))| FileSetting { setting: setting(name), text: (*text).into(), line })
             .collect();
-        Layers {
+        SettingLayers {
             flags: flags.iter().map(|(name, text)| (setting(name), (*text).into())).collect(),
             variables: variables.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect(),
             file: &file,
             folder: Path::new("my-app"),
         }
-        .settle()
+        .resolve()
     }
 
     #[test]
     fn a_flag_beats_a_variable_beats_the_file_beats_the_default() {
-        let check = |settled: Settled, port: u16, origin: Origin| {
+        let check = |settled: ResolvedConfig, port: u16, origin: SettingOrigin| {
             assert_eq!(settled.config.port, port);
             let index = SETTINGS.iter().position(|setting| setting.name == "port").unwrap();
             assert_eq!(settled.origins[index], origin);
         };
         let (file, variable, flag) = ([("port", "1")], [("TREFOIL_PORT", "2")], [("port", "3")]);
-        check(settle(&file, &variable, &flag).unwrap(), 3, Origin::Flag);
-        check(settle(&file, &variable, &[]).unwrap(), 2, Origin::Variable);
-        check(settle(&file, &[], &[]).unwrap(), 1, Origin::File { line: 1 });
-        check(settle(&[], &[], &[]).unwrap(), 8080, Origin::Default);
+        check(settle(&file, &variable, &flag).unwrap(), 3, SettingOrigin::Flag);
+        check(settle(&file, &variable, &[]).unwrap(), 2, SettingOrigin::Variable);
+        check(settle(&file, &[], &[]).unwrap(), 1, SettingOrigin::File { line: 1 });
+        check(settle(&[], &[], &[]).unwrap(), 8080, SettingOrigin::Default);
     }
 
     #[test]
     fn database_url_goes_before_the_file_and_behind_everything_of_our_own() {
-        let origin = |settled: Settled| {
+        let origin = |settled: ResolvedConfig| {
             let text = settled.to_string();
             assert!(!text.contains("s3cret"), "{text}");
             let line = text.lines().find(|line| line.starts_with("database ")).unwrap();
@@ -263,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_folder_in_the_file_is_meant_from_the_file() {
-        let data = |settled: Settled| settled.config.data;
+        let data = |settled: ResolvedConfig| settled.config.data;
         assert_eq!(data(settle(&[("data", "kept")], &[], &[]).unwrap()), Path::new("my-app/kept"));
         assert_eq!(data(settle(&[("data", "/kept")], &[], &[]).unwrap()), Path::new("/kept"));
         assert_eq!(data(settle(&[], &[("TREFOIL_DATA", "kept")], &[]).unwrap()), Path::new("kept"));

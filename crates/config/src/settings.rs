@@ -4,8 +4,9 @@ use std::fmt;
 
 use crate::Config;
 use crate::setting_syntax::{
-    Amount, Count, DatabaseUrl, Delay, Folder, Format, Host, HostNames, Kind, Networks, Origins, Port, Rate,
-    Room, Size, Switch, Time,
+    CountOrZeroSyntax, CountSyntax, DatabaseSyntax, DurationOrOffSyntax, DurationSyntax, FolderSyntax,
+    HostNames, HostSyntax, LogFormatSyntax, NetworkListSyntax, OriginListSyntax, PortSyntax, RateLimitSyntax,
+    SettingSyntax, SizeOrZeroSyntax, SizeSyntax, SwitchSyntax,
 };
 
 /// One setting. Its name gives all its spellings; see [`Setting::flag`], [`Setting::variable`] and [`Setting::key`].
@@ -25,47 +26,52 @@ macro_rules! setting {
     ($name:literal, $kind:ident, $($field:ident).+, $help:literal) => {
         Setting {
             name: $name,
-            hint: <$kind as Kind>::HINT,
+            hint: <$kind as SettingSyntax>::HINT,
             help: $help,
-            is_switch: <$kind as Kind>::STANDS_ALONE,
+            is_switch: <$kind as SettingSyntax>::STANDS_ALONE,
             read: |config, text| {
-                config.$($field).+ = <$kind as Kind>::read(text)?;
+                config.$($field).+ = <$kind as SettingSyntax>::read(text)?;
                 Ok(())
             },
-            show: |config| <$kind as Kind>::show(&config.$($field).+),
+            show: |config| <$kind as SettingSyntax>::show(&config.$($field).+),
         }
     };
 }
 
 /// Every setting there is, in the order in which people meet them.
 pub static SETTINGS: &[Setting] = &[
-    setting!("host", Host, host, "Name or address to listen on"),
-    setting!("port", Port, port, "Port to listen on; 0 picks a free one and prints it"),
-    setting!("data", Folder, data, "Folder that keeps the records"),
+    setting!("host", HostSyntax, host, "Name or address to listen on"),
+    setting!("port", PortSyntax, port, "Port to listen on; 0 picks a free one and prints it"),
+    setting!("data", FolderSyntax, data, "Folder that keeps the records"),
     setting!(
         "database",
-        DatabaseUrl,
+        DatabaseSyntax,
         database,
         "Where records live: sqlite: (in the data folder), memory: or postgres://USER@HOST/NAME"
     ),
     setting!(
         "database-connections",
-        Count,
+        CountSyntax,
         database_connections,
         "Connections to PostgreSQL for transactions and long lists"
     ),
-    setting!("database-timeout", Time, database_timeout, "Time a request waits for one of those connections"),
+    setting!(
+        "database-timeout",
+        DurationSyntax,
+        database_timeout,
+        "Time a request waits for one of those connections"
+    ),
     setting!(
         "database-notify",
-        Switch,
+        SwitchSyntax,
         database_notify,
         "Hear of other nodes' changes by LISTEN; else look for them every 100 ms"
     ),
-    setting!("open", Switch, open, "Listen beyond this machine although nobody has to sign in"),
-    setting!("watch", Switch, watch, "Serve a changed schema without a restart"),
+    setting!("open", SwitchSyntax, open, "Listen beyond this machine although nobody has to sign in"),
+    setting!("watch", SwitchSyntax, watch, "Serve a changed schema without a restart"),
     setting!(
         "trusted-proxies",
-        Networks,
+        NetworkListSyntax,
         trusted_proxies,
         "Networks whose Forwarded and X-Forwarded-* headers count"
     ),
@@ -77,88 +83,118 @@ pub static SETTINGS: &[Setting] = &[
     ),
     setting!(
         "cors-origins",
-        Origins,
+        OriginListSyntax,
         cors_origins,
         "Origins whose pages may call this server from a browser; * lets all others read"
     ),
-    setting!("log-format", Format, log_format, "auto (pretty on a terminal, else json), pretty or json"),
-    setting!("introspection", Switch, introspection, "Let clients ask GraphQL for the schema"),
-    setting!("graphiql", Switch, graphiql, "Show GraphiQL to browsers at /graphql"),
-    setting!("rate-limit", Rate, rate_limit, "Requests a client may make in a time, like 100/60s, or off"),
+    setting!(
+        "log-format",
+        LogFormatSyntax,
+        log_format,
+        "auto (pretty on a terminal, else json), pretty or json"
+    ),
+    setting!("introspection", SwitchSyntax, introspection, "Let clients ask GraphQL for the schema"),
+    setting!("graphiql", SwitchSyntax, graphiql, "Show GraphiQL to browsers at /graphql"),
+    setting!(
+        "rate-limit",
+        RateLimitSyntax,
+        rate_limit,
+        "Requests a client may make in a time, like 100/60s, or off"
+    ),
     setting!(
         "shutdown-delay",
-        Delay,
+        DurationOrOffSyntax,
         shutdown_delay,
         "Time between the signal and the end of service, for a load balancer to notice"
     ),
-    setting!("heartbeat", Time, heartbeat, "Time between two signs of life of an open subscription"),
-    setting!("keep-changes", Amount, keep_changes, "Changes kept at least for subscribers that come back"),
-    setting!("keep-changes-for", Time, keep_changes_for, "How long changes are kept at least"),
-    setting!("limit-body", Size, limits.body, "Bytes of a request body"),
-    setting!("limit-headers", Size, limits.headers, "Bytes of a request's headers"),
-    setting!("limit-header-timeout", Time, limits.header_timeout, "Time for the headers to arrive"),
-    setting!("limit-request-timeout", Time, limits.request_timeout, "Time until the answer begins"),
+    setting!(
+        "heartbeat",
+        DurationSyntax,
+        heartbeat,
+        "Time between two signs of life of an open subscription"
+    ),
+    setting!(
+        "keep-changes",
+        CountOrZeroSyntax,
+        keep_changes,
+        "Changes kept at least for subscribers that come back"
+    ),
+    setting!("keep-changes-for", DurationSyntax, keep_changes_for, "How long changes are kept at least"),
+    setting!("limit-body", SizeSyntax, limits.body, "Bytes of a request body"),
+    setting!("limit-headers", SizeSyntax, limits.headers, "Bytes of a request's headers"),
+    setting!("limit-header-timeout", DurationSyntax, limits.header_timeout, "Time for the headers to arrive"),
+    setting!("limit-request-timeout", DurationSyntax, limits.request_timeout, "Time until the answer begins"),
     setting!(
         "limit-stall-timeout",
-        Time,
+        DurationSyntax,
         limits.stall_timeout,
         "Time a reader may take no byte of its answer"
     ),
-    setting!("limit-idle-timeout", Time, limits.idle_timeout, "Time a connection may stay unused"),
-    setting!("limit-connections", Count, limits.connections, "Connections open at once"),
-    setting!("limit-depth", Count, limits.depth, "Levels of a GraphQL selection"),
-    setting!("limit-tokens", Count, limits.tokens, "Tokens of a GraphQL document"),
-    setting!("limit-aliases", Count, limits.aliases, "Aliases in a GraphQL document"),
-    setting!("limit-cost", Count, limits.cost, "Fields a GraphQL request may come to"),
-    setting!("limit-page-size", Count, limits.page_size, "Records on a page when the request does not say"),
-    setting!("limit-max-page-size", Count, limits.max_page_size, "Records a request may ask for on one page"),
+    setting!("limit-idle-timeout", DurationSyntax, limits.idle_timeout, "Time a connection may stay unused"),
+    setting!("limit-connections", CountSyntax, limits.connections, "Connections open at once"),
+    setting!("limit-depth", CountSyntax, limits.depth, "Levels of a GraphQL selection"),
+    setting!("limit-tokens", CountSyntax, limits.tokens, "Tokens of a GraphQL document"),
+    setting!("limit-aliases", CountSyntax, limits.aliases, "Aliases in a GraphQL document"),
+    setting!("limit-cost", CountSyntax, limits.cost, "Fields a GraphQL request may come to"),
+    setting!(
+        "limit-page-size",
+        CountSyntax,
+        limits.page_size,
+        "Records on a page when the request does not say"
+    ),
+    setting!(
+        "limit-max-page-size",
+        CountSyntax,
+        limits.max_page_size,
+        "Records a request may ask for on one page"
+    ),
     setting!(
         "limit-conditions",
-        Count,
+        CountSyntax,
         limits.conditions,
         "Conditions that a request may filter one list by"
     ),
     setting!(
         "limit-document-cache",
-        Size,
+        SizeSyntax,
         limits.document_cache,
         "Bytes of GraphQL documents kept for re-use"
     ),
     setting!(
         "limit-answer-cache",
-        Room,
+        SizeOrZeroSyntax,
         limits.answer_cache,
         "Bytes of answers kept and given again while nothing has changed; 0 keeps none"
     ),
     setting!(
         "limit-page-parts",
-        Room,
+        SizeOrZeroSyntax,
         limits.page_parts,
         "Bytes of rows and frames of list pages kept for the next page; 0 keeps none"
     ),
     setting!(
         "limit-event-cache",
-        Size,
+        SizeSyntax,
         limits.event_cache,
         "Bytes of changes and events kept for subscribers to share"
     ),
-    setting!("limit-socket-message", Size, limits.socket_message, "Bytes of one WebSocket message"),
+    setting!("limit-socket-message", SizeSyntax, limits.socket_message, "Bytes of one WebSocket message"),
     setting!(
         "limit-socket-subscriptions",
-        Count,
+        CountSyntax,
         limits.socket_subscriptions,
         "Subscriptions open on one WebSocket"
     ),
     setting!(
         "limit-socket-init-timeout",
-        Time,
+        DurationSyntax,
         limits.socket_init_timeout,
         "Time for a WebSocket to say connection_init"
     ),
 ];
 
 impl Setting {
-    pub fn named(name: &str) -> Option<&'static Setting> {
+    pub fn find(name: &str) -> Option<&'static Setting> {
         SETTINGS.iter().find(|setting| setting.name == name)
     }
 
@@ -226,10 +262,10 @@ mod tests {
 
     #[test]
     fn the_name_gives_every_spelling() {
-        let body = Setting::named("limit-body").unwrap();
+        let body = Setting::find("limit-body").unwrap();
         assert_eq!(body.flag(), "--limit-body");
         assert_eq!(body.variable(), "TREFOIL_LIMIT_BODY");
         assert_eq!(body.key(), (Some("limits"), "body"));
-        assert_eq!(Setting::named("cors-origins").unwrap().key(), (None, "cors-origins"));
+        assert_eq!(Setting::find("cors-origins").unwrap().key(), (None, "cors-origins"));
     }
 }

@@ -6,85 +6,85 @@ use std::io::{self, BufRead};
 
 /// The cells of one row.
 #[derive(Debug, Default)]
-pub struct Row {
+pub struct CsvRow {
     /// Where it begins, counting from 1.
     pub line: u64,
     text: Vec<u8>,
-    ends: Vec<usize>,
+    cell_ends: Vec<usize>,
     /// A closing quote was followed by something else.
-    pub is_torn: bool,
+    pub has_text_after_quote: bool,
     /// Quotes stand around some cell: it is there, though it may be empty.
     is_quoted: bool,
 }
 
-impl Row {
+impl CsvRow {
     pub fn count(&self) -> usize {
-        self.ends.len()
+        self.cell_ends.len()
     }
 
     /// So many bytes without quotes.
-    pub fn weight(&self) -> usize {
-        self.text.len() + self.ends.len()
+    pub fn byte_len(&self) -> usize {
+        self.text.len() + self.cell_ends.len()
     }
 
     /// A line with nothing on it.
     fn is_blank(&self) -> bool {
-        self.text.is_empty() && self.ends.len() <= 1 && !self.is_quoted
+        self.text.is_empty() && self.cell_ends.len() <= 1 && !self.is_quoted
     }
 
     pub fn cells(&self) -> impl Iterator<Item = &[u8]> {
-        let begins = std::iter::once(0).chain(self.ends.iter().copied());
-        begins.zip(&self.ends).map(|(begin, end)| &self.text[begin..*end])
+        let begins = std::iter::once(0).chain(self.cell_ends.iter().copied());
+        begins.zip(&self.cell_ends).map(|(begin, end)| &self.text[begin..*end])
     }
 
     fn clear(&mut self) {
         self.text.clear();
-        self.ends.clear();
-        self.is_torn = false;
+        self.cell_ends.clear();
+        self.has_text_after_quote = false;
         self.is_quoted = false;
     }
 }
 
 /// Why nothing more can be read.
 #[derive(Debug)]
-pub enum Broken {
-    Read(io::Error),
+pub enum CsvError {
+    Io(io::Error),
     /// The quote on this line is never closed.
-    Open(u64),
+    UnclosedQuote(u64),
     /// The row that begins on this line is longer than allowed.
-    TooLong(u64),
+    RowTooLong(u64),
 }
 
-pub struct Reader<R> {
+pub struct CsvReader<R> {
     input: R,
     separator: u8,
     line: u64,
-    longest: usize,
+    max_row_bytes: usize,
     /// The last byte was a CR that ended a row; an LF right behind it belongs to it.
     after_return: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    Begin,
-    Plain,
+enum CellState {
+    CellStart,
+    Unquoted,
     Quoted,
     /// After a quote within quotes: the end of the cell, or the first of two.
-    Closing,
+    AfterQuote,
 }
 
-impl<R: BufRead> Reader<R> {
+impl<R: BufRead> CsvReader<R> {
     /// `line` is the number of the line that `input` begins with.
-    pub fn new(input: R, separator: u8, line: u64, longest: usize) -> Reader<R> {
-        Reader { input, separator, line, longest, after_return: false }
+    pub fn new(input: R, separator: u8, line: u64, longest: usize) -> CsvReader<R> {
+        CsvReader { input, separator, line, max_row_bytes: longest, after_return: false }
     }
 
     /// Reads the next row that is not blank; says whether there was one.
-    pub fn next(&mut self, row: &mut Row) -> Result<bool, Broken> {
+    pub fn read_row(&mut self, row: &mut CsvRow) -> Result<bool, CsvError> {
         loop {
             row.clear();
             row.line = self.line;
-            if !self.row(row)? {
+            if !self.read_row_or_blank(row)? {
                 return Ok(false);
             }
             if !row.is_blank() {
@@ -93,16 +93,16 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    fn row(&mut self, row: &mut Row) -> Result<bool, Broken> {
-        let (mut state, mut opened, mut any) = (State::Begin, self.line, false);
+    fn read_row_or_blank(&mut self, row: &mut CsvRow) -> Result<bool, CsvError> {
+        let (mut state, mut opened, mut any) = (CellState::CellStart, self.line, false);
         loop {
-            let bytes = self.input.fill_buf().map_err(Broken::Read)?;
+            let bytes = self.input.fill_buf().map_err(CsvError::Io)?;
             if bytes.is_empty() {
-                if state == State::Quoted {
-                    return Err(Broken::Open(opened));
+                if state == CellState::Quoted {
+                    return Err(CsvError::UnclosedQuote(opened));
                 }
                 if any {
-                    row.ends.push(row.text.len());
+                    row.cell_ends.push(row.text.len());
                 }
                 return Ok(any);
             }
@@ -116,17 +116,17 @@ impl<R: BufRead> Reader<R> {
                 any = true;
                 self.line += u64::from(*byte == b'\n');
                 match (state, *byte) {
-                    (State::Begin, b'"') => {
-                        (state, opened) = (State::Quoted, self.line);
+                    (CellState::CellStart, b'"') => {
+                        (state, opened) = (CellState::Quoted, self.line);
                         row.is_quoted = true;
                     }
-                    (State::Quoted, b'"') => state = State::Closing,
-                    (State::Closing, b'"') => {
+                    (CellState::Quoted, b'"') => state = CellState::AfterQuote,
+                    (CellState::AfterQuote, b'"') => {
                         row.text.push(b'"');
-                        state = State::Quoted;
+                        state = CellState::Quoted;
                     }
-                    (State::Quoted, byte) => row.text.push(byte),
-                    (State::Begin | State::Plain | State::Closing, b'\n' | b'\r') => {
+                    (CellState::Quoted, byte) => row.text.push(byte),
+                    (CellState::CellStart | CellState::Unquoted | CellState::AfterQuote, b'\n' | b'\r') => {
                         if *byte == b'\r' {
                             self.after_return = true;
                             self.line += 1;
@@ -134,23 +134,25 @@ impl<R: BufRead> Reader<R> {
                         is_over = true;
                         break;
                     }
-                    (State::Begin | State::Plain | State::Closing, byte) if byte == self.separator => {
-                        row.ends.push(row.text.len());
-                        state = State::Begin;
+                    (CellState::CellStart | CellState::Unquoted | CellState::AfterQuote, byte)
+                        if byte == self.separator =>
+                    {
+                        row.cell_ends.push(row.text.len());
+                        state = CellState::CellStart;
                     }
-                    (State::Begin | State::Plain | State::Closing, byte) => {
-                        row.is_torn |= state == State::Closing;
+                    (CellState::CellStart | CellState::Unquoted | CellState::AfterQuote, byte) => {
+                        row.has_text_after_quote |= state == CellState::AfterQuote;
                         row.text.push(byte);
-                        state = State::Plain;
+                        state = CellState::Unquoted;
                     }
                 }
             }
             self.input.consume(used);
-            if row.weight() > self.longest {
-                return Err(Broken::TooLong(row.line));
+            if row.byte_len() > self.max_row_bytes {
+                return Err(CsvError::RowTooLong(row.line));
             }
             if is_over {
-                row.ends.push(row.text.len());
+                row.cell_ends.push(row.text.len());
                 return Ok(true);
             }
         }
@@ -163,9 +165,9 @@ mod tests {
 
     fn read(text: &str, separator: u8) -> Vec<(u64, Vec<String>)> {
         // Two bytes at a time, so that every pair is cut in every place once.
-        let mut reader = Reader::new(io::BufReader::with_capacity(2, text.as_bytes()), separator, 1, 1000);
-        let (mut row, mut rows) = (Row::default(), Vec::new());
-        while reader.next(&mut row).unwrap() {
+        let mut reader = CsvReader::new(io::BufReader::with_capacity(2, text.as_bytes()), separator, 1, 1000);
+        let (mut row, mut rows) = (CsvRow::default(), Vec::new());
+        while reader.read_row(&mut row).unwrap() {
             let cells = row.cells().map(|cell| String::from_utf8(cell.to_vec()).unwrap()).collect();
             rows.push((row.line, cells));
         }
@@ -194,16 +196,16 @@ mod tests {
 
     #[test]
     fn a_quote_that_stays_open_is_told_with_its_line() {
-        let mut reader = Reader::new("a,b\n1,\"x\n2,y\n".as_bytes(), b',', 1, 1000);
-        let mut row = Row::default();
-        assert!(reader.next(&mut row).unwrap());
-        assert!(matches!(reader.next(&mut row), Err(Broken::Open(2))));
+        let mut reader = CsvReader::new("a,b\n1,\"x\n2,y\n".as_bytes(), b',', 1, 1000);
+        let mut row = CsvRow::default();
+        assert!(reader.read_row(&mut row).unwrap());
+        assert!(matches!(reader.read_row(&mut row), Err(CsvError::UnclosedQuote(2))));
     }
 
     #[test]
     fn a_row_of_nothing_but_separators_has_an_end() {
-        let mut reader = Reader::new(io::BufReader::new(io::repeat(b',')), b',', 1, 1000);
-        assert!(matches!(reader.next(&mut Row::default()), Err(Broken::TooLong(1))));
+        let mut reader = CsvReader::new(io::BufReader::new(io::repeat(b',')), b',', 1, 1000);
+        assert!(matches!(reader.read_row(&mut CsvRow::default()), Err(CsvError::RowTooLong(1))));
     }
 
     #[test]

@@ -5,221 +5,238 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use crate::export_target::{Output, Target};
-use crate::progress_line::{Progress, Whole};
-use crate::row_encoder::Encoder;
-use crate::{Format, Inventory, Resource};
-use trefoil_engine::{Answer, Count, Engine, Listing, Operation, Outcome, Request, Row, Selection, Slice};
+use crate::export_target::{ExportOutput, ExportTarget};
+use crate::progress_line::{ProgressLine, ProgressTotal};
+use crate::row_encoder::RowEncoder;
+use crate::{DataFormat, DataResource, ResourceCatalog};
+use trefoil_engine::{
+    CountMode, Engine, EngineRequest, ListSlice, Listing, Operation, Outcome, Row, RowSink, Selection,
+};
 use trefoil_model::error::{Error, Result};
-use trefoil_model::{Cell, Model};
+use trefoil_model::{CellValue, Model};
 
 /// How much is gathered before it is written.
-const CHUNK: usize = 1 << 16;
+const WRITE_CHUNK: usize = 1 << 16;
 
 /// What is exported.
-pub struct Wanted {
-    pub resources: Vec<Resource>,
-    pub format: Format,
-    pub target: Target,
+pub struct ExportRequest {
+    pub resources: Vec<DataResource>,
+    pub format: DataFormat,
+    pub target: ExportTarget,
     /// Several resources in one stream: each line names its own.
     pub is_stream: bool,
 }
 
 /// Writes it all; the answer is a line that says what was done, the error one that says why not.
-pub async fn run(engine: &Engine, inventory: &Inventory, wanted: Wanted) -> Result<String, String> {
-    let Wanted { resources, format, target, is_stream } = wanted;
-    let output = Output::new(target)?;
-    let shown = output.shown.clone();
-    let parts: Vec<Part> = resources.iter().map(|one| Part::new(inventory, one, format, is_stream)).collect();
-    let operations: Vec<_> = parts.iter().map(|part| Ok(part.encoder.operation())).collect();
-    let mut progress = Progress::new(Whole::Unknown);
+pub async fn run(
+    engine: &Engine,
+    inventory: &ResourceCatalog,
+    wanted: ExportRequest,
+) -> Result<String, String> {
+    let ExportRequest { resources, format, target, is_stream } = wanted;
+    let output = ExportOutput::new(target)?;
+    let shown = output.display_name.clone();
+    let parts: Vec<ExportPart> =
+        resources.iter().map(|one| ExportPart::new(inventory, one, format, is_stream)).collect();
+    let operations: Vec<_> = parts.iter().map(|part| Ok(part.encoder.read_operation())).collect();
+    let mut progress = ProgressLine::new(ProgressTotal::Unknown);
     if progress.is_shown() {
-        progress = Progress::new(count(engine, &resources).await);
+        progress = ProgressLine::new(count_rows(engine, &resources).await);
     }
     let model = inventory.model.clone();
-    let state = State { model, parts, begun: None, output, buffer: Vec::new(), progress, failure: None };
-    let writing = Writing { state: Arc::new(Mutex::new(state)), alarm: Arc::default() };
-    let (shared, alarm) = (writing.state.clone(), writing.alarm.clone());
+    let state =
+        ExportState { model, parts, current_part: None, output, buffer: Vec::new(), progress, failure: None };
+    let writing = ExportSink { state: Arc::new(Mutex::new(state)), failure_signal: Arc::default() };
+    let (shared, alarm) = (writing.state.clone(), writing.failure_signal.clone());
     let read = tokio::select! {
-        read = engine.run(operations, Request::new(Box::new(writing))) => read.map(drop),
+        read = engine.run(operations, EngineRequest::new(Box::new(writing))) => read.map(drop),
         () = alarm.notified() => Ok(()),
     };
-    let mut state = locked(&shared);
+    let mut state = lock_state(&shared);
     state.progress.clear();
     let failed = match (state.failure.take(), read) {
         (Some(failed), _) => Some(failed),
-        (None, Err(error)) => Some(Failed::Because(told(error))),
-        (None, Ok(())) => state.output.finish().err().map(|error| state.failed(&error)),
+        (None, Err(error)) => Some(ExportError::Message(error_text(error))),
+        (None, Ok(())) => state.output.finish().err().map(|error| state.io_failure(&error)),
     };
     // The store may still have hold of it.
-    state.output.give_up();
+    state.output.abandon();
     match failed {
-        Some(Failed::NobodyReads) => Ok(String::new()),
-        Some(Failed::Because(why)) => Err(why),
+        Some(ExportError::ReaderClosed) => Ok(String::new()),
+        Some(ExportError::Message(why)) => Err(why),
         None => Ok(format!("exported {} to {shown}", state.progress.summary())),
     }
 }
 
 /// Only whoever runs the command sees it, so the cause is told.
-pub fn told(error: Error) -> String {
+pub fn error_text(error: Error) -> String {
     error.full_text()
 }
 
 /// One resource on its way.
-struct Part {
+struct ExportPart {
     path: String,
     file: String,
-    encoder: Encoder,
+    encoder: RowEncoder,
 }
 
-impl Part {
-    fn new(inventory: &Inventory, resource: &Resource, format: Format, is_stream: bool) -> Part {
+impl ExportPart {
+    fn new(
+        inventory: &ResourceCatalog,
+        resource: &DataResource,
+        format: DataFormat,
+        is_stream: bool,
+    ) -> ExportPart {
         let path = inventory.path(resource).to_owned();
         let file = format!("{}.{}", inventory.file_name(resource), format.extension());
-        let encoder = Encoder::new(&inventory.model, resource, format);
-        let encoder = if is_stream { encoder.within_stream(&path) } else { encoder };
-        Part { path, file, encoder }
+        let encoder = RowEncoder::new(&inventory.model, resource, format);
+        let encoder = if is_stream { encoder.with_envelope(&path) } else { encoder };
+        ExportPart { path, file, encoder }
     }
 }
 
-enum Failed {
+enum ExportError {
     /// Whoever reads has seen enough.
-    NobodyReads,
-    Because(String),
+    ReaderClosed,
+    Message(String),
 }
 
 /// Takes the rows. It is shared with whoever waits, because a failure is told before the store comes to its end.
-struct Writing {
-    state: Arc<Mutex<State>>,
-    alarm: Arc<Notify>,
+struct ExportSink {
+    state: Arc<Mutex<ExportState>>,
+    failure_signal: Arc<Notify>,
 }
 
-struct State {
+struct ExportState {
     model: Arc<Model>,
-    parts: Vec<Part>,
+    parts: Vec<ExportPart>,
     /// The part that is being written.
-    begun: Option<usize>,
-    output: Output,
+    current_part: Option<usize>,
+    output: ExportOutput,
     buffer: Vec<u8>,
-    progress: Progress,
-    failure: Option<Failed>,
+    progress: ProgressLine,
+    failure: Option<ExportError>,
 }
 
-fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock_state(state: &Mutex<ExportState>) -> MutexGuard<'_, ExportState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl State {
-    fn row(&mut self, plan: usize, row: &dyn Row) -> Result<(), Failed> {
+impl ExportState {
+    fn row(&mut self, plan: usize, row: &dyn Row) -> Result<(), ExportError> {
         self.begin(plan)?;
         let part = &mut self.parts[plan];
-        if let Err(unreadable) = part.encoder.row(&self.model, row, &mut self.buffer) {
-            return Err(Failed::Because(cannot_read(&part.path, &unreadable.field, row)));
+        if let Err(unreadable) = part.encoder.write_row(&self.model, row, &mut self.buffer) {
+            return Err(ExportError::Message(unreadable_row_message(&part.path, &unreadable.field, row)));
         }
         self.progress.add(1);
-        if self.buffer.len() >= CHUNK { self.write() } else { Ok(()) }
+        if self.buffer.len() >= WRITE_CHUNK { self.write() } else { Ok(()) }
     }
 
-    fn begin(&mut self, plan: usize) -> Result<(), Failed> {
-        if self.begun == Some(plan) {
+    fn begin(&mut self, plan: usize) -> Result<(), ExportError> {
+        if self.current_part == Some(plan) {
             return Ok(());
         }
-        self.begun = Some(plan);
-        self.output.begin(&self.parts[plan].file).map_err(|error| self.failed(&error))?;
-        self.parts[plan].encoder.head(&self.model, &mut self.buffer);
+        self.current_part = Some(plan);
+        self.output.begin_part(&self.parts[plan].file).map_err(|error| self.io_failure(&error))?;
+        self.parts[plan].encoder.write_header(&self.model, &mut self.buffer);
         Ok(())
     }
 
-    fn write(&mut self) -> Result<(), Failed> {
+    fn write(&mut self) -> Result<(), ExportError> {
         let written = self.output.write(&self.buffer);
         self.buffer.clear();
-        written.map_err(|error| self.failed(&error))
+        written.map_err(|error| self.io_failure(&error))
     }
 
-    fn done(&mut self, plan: usize, outcome: Result<Outcome>) -> Result<(), Failed> {
+    fn done(&mut self, plan: usize, outcome: Result<Outcome>) -> Result<(), ExportError> {
         match outcome {
             // Declared, and not yet made: nobody ever put anything into it.
             Ok(_) | Err(Error::NotFound { .. }) => {}
             Err(error) => {
-                return Err(Failed::Because(format!("{}: {}", self.parts[plan].path, told(error))));
+                return Err(ExportError::Message(format!(
+                    "{}: {}",
+                    self.parts[plan].path,
+                    error_text(error)
+                )));
             }
         }
         // An empty resource has its file too.
         self.begin(plan)?;
         self.write()?;
-        self.output.end().map_err(|error| self.failed(&error))
+        self.output.end_part().map_err(|error| self.io_failure(&error))
     }
 
-    fn failed(&self, error: &io::Error) -> Failed {
+    fn io_failure(&self, error: &io::Error) -> ExportError {
         if error.kind() == io::ErrorKind::BrokenPipe {
-            return Failed::NobodyReads;
+            return ExportError::ReaderClosed;
         }
-        Failed::Because(format!("{}: {error}", self.output.shown))
+        ExportError::Message(format!("{}: {error}", self.output.display_name))
     }
 }
 
-fn cannot_read(path: &str, field: &str, row: &dyn Row) -> String {
+fn unreadable_row_message(path: &str, field: &str, row: &dyn Row) -> String {
     // The id comes first in every export.
     let which = match row.cell(0) {
-        Cell::Int(id) => format!("{path}/{id}"),
-        Cell::Null | Cell::Real(_) | Cell::Text(_) | Cell::Unreadable => path.to_owned(),
+        CellValue::Int(id) => format!("{path}/{id}"),
+        CellValue::Null | CellValue::Real(_) | CellValue::Text(_) | CellValue::Unreadable => path.to_owned(),
     };
     format!(
         "{which}: another program has written something into `{field}` that the field cannot hold; mend it first"
     )
 }
 
-impl Writing {
-    fn with(&self, work: impl FnOnce(&mut State) -> Result<(), Failed>) {
-        let mut state = locked(&self.state);
+impl ExportSink {
+    fn run_unless_failed(&self, work: impl FnOnce(&mut ExportState) -> Result<(), ExportError>) {
+        let mut state = lock_state(&self.state);
         if state.failure.is_some() {
             return;
         }
         if let Err(failure) = work(&mut state) {
             state.failure = Some(failure);
-            self.alarm.notify_one();
+            self.failure_signal.notify_one();
         }
     }
 }
 
-impl Answer for Writing {
+impl RowSink for ExportSink {
     fn row(&mut self, plan: usize, row: &dyn Row) {
-        self.with(|state| state.row(plan, row));
+        self.run_unless_failed(|state| state.row(plan, row));
     }
 
-    fn done(&mut self, plan: usize, outcome: Result<Outcome>) {
-        self.with(|state| state.done(plan, outcome));
+    fn finish_plan(&mut self, plan: usize, outcome: Result<Outcome>) {
+        self.run_unless_failed(|state| state.done(plan, outcome));
     }
 
-    fn keep(&mut self) -> Option<Vec<u8>> {
+    fn bytes_to_replay(&mut self) -> Option<Vec<u8>> {
         None
     }
 
     /// What is written cannot be taken back.
     fn reset(&mut self) {
-        self.with(|state| match state.begun {
+        self.run_unless_failed(|state| match state.current_part {
             None => Ok(()),
             Some(_) => {
                 let why = "the connection to the database was lost in the middle; run the export again";
-                Err(Failed::Because(why.to_owned()))
+                Err(ExportError::Message(why.to_owned()))
             }
         });
     }
 }
 
 /// How many rows there will be, as far as it can be told quickly.
-async fn count(engine: &Engine, resources: &[Resource]) -> Whole {
+async fn count_rows(engine: &Engine, resources: &[DataResource]) -> ProgressTotal {
     let mut all = 0;
     for resource in resources {
-        let Resource::Records(record) = resource else { continue };
-        let slice = Slice::Page { page: 1, size: 1 };
-        let listing = Listing { count: Count::Exact, slice, ..Listing::default() };
+        let DataResource::Records(record) = resource else { continue };
+        let slice = ListSlice::Page { page: 1, size: 1 };
+        let listing = Listing { count: CountMode::Exact, slice, ..Listing::default() };
         let selection: Arc<Selection> = Arc::default();
         let operation = Operation::List { record: *record, listing, selection: selection.clone() };
         match engine.collect(operation, selection).await.map(|found| found.outcome) {
             Ok(Some(Ok(Outcome::Listed { total: Some(total), .. }))) => all += total,
-            Ok(_) | Err(_) => return Whole::Unknown,
+            Ok(_) | Err(_) => return ProgressTotal::Unknown,
         }
     }
-    Whole::Rows(all)
+    ProgressTotal::Rows(all)
 }

@@ -4,12 +4,12 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-use crate::spooled_pipe::Pipe;
-use trefoil_files::Partial;
+use crate::spooled_pipe::SpooledPipe;
+use trefoil_files::AtomicReplacement;
 
 /// As it was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub enum ExportTarget {
     Stdout,
     /// Replaced at once when all is written.
     File(PathBuf),
@@ -17,142 +17,142 @@ pub enum Target {
     Folder(PathBuf),
 }
 
-impl Target {
+impl ExportTarget {
     /// What it is called in a message.
-    fn shown(&self) -> String {
+    fn display_name(&self) -> String {
         match self {
-            Target::Stdout => "standard output".to_owned(),
-            Target::File(path) | Target::Folder(path) => path.display().to_string(),
+            ExportTarget::Stdout => "standard output".to_owned(),
+            ExportTarget::File(path) | ExportTarget::Folder(path) => path.display().to_string(),
         }
     }
 }
 
 /// What is being written. Dropped before it is finished, it is taken away again.
-pub struct Output {
-    pub shown: String,
-    place: Place,
-    open: Option<BufWriter<Open>>,
+pub struct ExportOutput {
+    pub display_name: String,
+    destination: OutputDestination,
+    writer: Option<BufWriter<OutputWriter>>,
 }
 
-enum Place {
+enum OutputDestination {
     /// What goes there is gone, and cannot be taken back.
     Pipe,
-    File(Partial),
-    Folder(Partial),
+    File(AtomicReplacement),
+    Folder(AtomicReplacement),
 }
 
-enum Open {
-    Pipe(Pipe),
+enum OutputWriter {
+    Pipe(SpooledPipe),
     File(File),
 }
 
-impl Write for Open {
+impl Write for OutputWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Open::Pipe(pipe) => pipe.write(bytes),
-            Open::File(file) => file.write(bytes),
+            OutputWriter::Pipe(pipe) => pipe.write(bytes),
+            OutputWriter::File(file) => file.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
-            Open::Pipe(pipe) => pipe.flush(),
-            Open::File(file) => file.flush(),
+            OutputWriter::Pipe(pipe) => pipe.flush(),
+            OutputWriter::File(file) => file.flush(),
         }
     }
 }
 
-impl Output {
+impl ExportOutput {
     /// The error is a line for whoever named the target.
-    pub fn new(target: Target) -> Result<Output, String> {
-        let shown = target.shown();
+    pub fn new(target: ExportTarget) -> Result<ExportOutput, String> {
+        let shown = target.display_name();
         let told = |error: io::Error| format!("{shown}: {error}");
         let (place, open) = match &target {
-            Target::Stdout => (Place::Pipe, Some(to_pipe(io::stdout())?)),
-            Target::File(path) if path.is_dir() => {
+            ExportTarget::Stdout => (OutputDestination::Pipe, Some(pipe_writer(io::stdout())?)),
+            ExportTarget::File(path) if path.is_dir() => {
                 return Err(format!("{} is a folder; name a file", path.display()));
             }
-            Target::File(path) if is_special(path) => {
+            ExportTarget::File(path) if is_pipe_or_device(path) => {
                 let device = File::options().write(true).open(path).map_err(told)?;
-                (Place::Pipe, Some(to_pipe(device)?))
+                (OutputDestination::Pipe, Some(pipe_writer(device)?))
             }
-            Target::File(path) => {
+            ExportTarget::File(path) => {
                 refuse_database(path)?;
-                (Place::File(Partial::file(path).map_err(told)?), None)
+                (OutputDestination::File(AtomicReplacement::create_file(path).map_err(told)?), None)
             }
-            Target::Folder(path) => {
-                refuse_used(path)?;
-                (Place::Folder(Partial::folder(path).map_err(told)?), None)
+            ExportTarget::Folder(path) => {
+                refuse_non_empty(path)?;
+                (OutputDestination::Folder(AtomicReplacement::create_folder(path).map_err(told)?), None)
             }
         };
-        Ok(Output { shown, place, open })
+        Ok(ExportOutput { display_name: shown, destination: place, writer: open })
     }
 
     /// Begins a part: in a folder a file of this name.
-    pub fn begin(&mut self, name: &str) -> io::Result<()> {
-        if self.open.is_none() {
-            let file = match &self.place {
-                Place::Pipe => return Ok(()),
-                Place::File(partial) => partial.writer()?,
-                Place::Folder(partial) => File::create(partial.path.join(name))?,
+    pub fn begin_part(&mut self, name: &str) -> io::Result<()> {
+        if self.writer.is_none() {
+            let file = match &self.destination {
+                OutputDestination::Pipe => return Ok(()),
+                OutputDestination::File(partial) => partial.writer()?,
+                OutputDestination::Folder(partial) => File::create(partial.partial_path.join(name))?,
             };
-            self.open = Some(BufWriter::with_capacity(1 << 17, Open::File(file)));
+            self.writer = Some(BufWriter::with_capacity(1 << 17, OutputWriter::File(file)));
         }
         Ok(())
     }
 
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.open.as_mut().map_or(Ok(()), |open| open.write_all(bytes))
+        self.writer.as_mut().map_or(Ok(()), |open| open.write_all(bytes))
     }
 
     /// Ends a part; a file of a folder is then on disk.
-    pub fn end(&mut self) -> io::Result<()> {
-        match self.place {
-            Place::Folder(_) => self.close(),
-            Place::Pipe | Place::File(_) => Ok(()),
+    pub fn end_part(&mut self) -> io::Result<()> {
+        match self.destination {
+            OutputDestination::Folder(_) => self.close(),
+            OutputDestination::Pipe | OutputDestination::File(_) => Ok(()),
         }
     }
 
     /// Everything is written: it comes to its place, for good.
     pub fn finish(&mut self) -> io::Result<()> {
         self.close()?;
-        match &mut self.place {
-            Place::Pipe => Ok(()),
-            Place::File(partial) | Place::Folder(partial) => partial.place(),
+        match &mut self.destination {
+            OutputDestination::Pipe => Ok(()),
+            OutputDestination::File(partial) | OutputDestination::Folder(partial) => partial.commit(),
         }
     }
 
     /// What is not in its place by now never comes there.
-    pub fn give_up(&mut self) {
-        if let Some(open) = self.open.take() {
+    pub fn abandon(&mut self) {
+        if let Some(open) = self.writer.take() {
             // What waits to be written is not written either.
             let _ = open.into_parts();
         }
-        self.place = Place::Pipe;
+        self.destination = OutputDestination::Pipe;
     }
 
     fn close(&mut self) -> io::Result<()> {
-        let Some(open) = self.open.take() else { return Ok(()) };
+        let Some(open) = self.writer.take() else { return Ok(()) };
         match open.into_inner().map_err(io::IntoInnerError::into_error)? {
-            Open::Pipe(pipe) => pipe.finish(),
-            Open::File(file) => file.sync_all(),
+            OutputWriter::Pipe(pipe) => pipe.finish(),
+            OutputWriter::File(file) => file.sync_all(),
         }
     }
 }
 
-impl Drop for Output {
+impl Drop for ExportOutput {
     fn drop(&mut self) {
-        self.give_up();
+        self.abandon();
     }
 }
 
-fn to_pipe(out: impl Write + Send + 'static) -> Result<BufWriter<Open>, String> {
-    let pipe = Pipe::new(out).map_err(|error| error.to_string())?;
-    Ok(BufWriter::new(Open::Pipe(pipe)))
+fn pipe_writer(out: impl Write + Send + 'static) -> Result<BufWriter<OutputWriter>, String> {
+    let pipe = SpooledPipe::new(out).map_err(|error| error.to_string())?;
+    Ok(BufWriter::new(OutputWriter::Pipe(pipe)))
 }
 
 /// A pipe or a device, which is written to as it is.
-pub fn is_special(path: &Path) -> bool {
+pub fn is_pipe_or_device(path: &Path) -> bool {
     path.exists() && !path.is_file() && !path.is_dir()
 }
 
@@ -181,7 +181,7 @@ fn is_database(path: &Path) -> bool {
     File::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok() && first == BEGINS
 }
 
-fn refuse_used(path: &Path) -> Result<(), String> {
+fn refuse_non_empty(path: &Path) -> Result<(), String> {
     match fs::read_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => {

@@ -2,67 +2,67 @@
 
 use std::sync::Arc;
 
-use trefoil_engine::{Child, Listing, Selection};
-use trefoil_model::naming::names::nearest;
-use trefoil_model::{Field, FieldId, FilledBy, Kind, Model, RecordType, TypeId};
+use trefoil_engine::{ChildSelection, Listing, Selection};
+use trefoil_model::naming::names::nearest_name;
+use trefoil_model::{Field, FieldId, FieldKind, Model, RecordType, RecordTypeId, ValueSource};
 
 /// A column of a file.
 #[derive(Debug)]
-pub struct Column {
+pub struct FileColumn {
     pub field: FieldId,
-    pub at: At,
+    pub source: ColumnSource,
 }
 
 /// Where the store gives it.
 #[derive(Debug, Clone, Copy)]
-pub enum At {
+pub enum ColumnSource {
     Cell(usize),
     /// The ids of this child.
-    Ids(usize),
+    LinkedIds(usize),
 }
 
 /// Everything of a record type that travels.
-pub struct Columns {
-    pub columns: Vec<Column>,
+pub struct FileColumns {
+    pub columns: Vec<FileColumn>,
     pub selection: Arc<Selection>,
 }
 
-impl Columns {
+impl FileColumns {
     /// In the order of the schema. Without what only counts changes (`@version`) and what the other side tells.
-    pub fn of(model: &Model, record: TypeId) -> Columns {
+    pub fn for_record(model: &Model, record: RecordTypeId) -> FileColumns {
         let (mut columns, mut cells, mut children) = (Vec::new(), Vec::new(), Vec::new());
         for (i, field) in model.record(record).fields.iter().enumerate() {
             let id = FieldId(i);
-            if let Kind::Link { target, .. } = &field.kind {
-                if carries(model, record, id) {
-                    columns.push(Column { field: id, at: At::Ids(children.len()) });
+            if let FieldKind::Link { target, .. } = &field.kind {
+                if carries_link(model, record, id) {
+                    columns.push(FileColumn { field: id, source: ColumnSource::LinkedIds(children.len()) });
                     let selection = Selection::new(vec![model.record(*target).id_field()], Vec::new());
-                    children.push(Child { field: id, listing: Listing::default(), selection });
+                    children.push(ChildSelection { field: id, listing: Listing::default(), selection });
                 }
-            } else if field.is_stored() && field.filled_by != FilledBy::Version {
-                columns.push(Column { field: id, at: At::Cell(cells.len()) });
+            } else if field.is_stored() && field.value_source != ValueSource::RecordVersion {
+                columns.push(FileColumn { field: id, source: ColumnSource::Cell(cells.len()) });
                 cells.push(id);
             }
         }
-        Columns { columns, selection: Arc::new(Selection::new(cells, children)) }
+        FileColumns { columns, selection: Arc::new(Selection::new(cells, children)) }
     }
 }
 
 /// A link has two sides and travels once, with the one that the schema has first.
-pub fn carries(model: &Model, record: TypeId, field: FieldId) -> bool {
-    let Kind::Link { table, .. } = &model.record(record).field(field).kind else { return false };
+pub fn carries_link(model: &Model, record: RecordTypeId, field: FieldId) -> bool {
+    let FieldKind::Link { table, .. } = &model.record(record).field(field).kind else { return false };
     let sides = model.records.iter().enumerate().flat_map(|(owner, of)| {
         of.fields.iter().enumerate().filter_map(move |(i, field)| match &field.kind {
-            Kind::Link { table: other, .. } if other == table => Some((TypeId(owner), FieldId(i))),
-            Kind::Link { .. }
-            | Kind::Id
-            | Kind::Scalar(_)
-            | Kind::Enum(_)
-            | Kind::Embedded(_)
-            | Kind::List(_)
-            | Kind::Reference { .. }
-            | Kind::Inverse { .. }
-            | Kind::Unstored => None,
+            FieldKind::Link { table: other, .. } if other == table => Some((RecordTypeId(owner), FieldId(i))),
+            FieldKind::Link { .. }
+            | FieldKind::Id
+            | FieldKind::Scalar(_)
+            | FieldKind::Enum(_)
+            | FieldKind::Embedded(_)
+            | FieldKind::List(_)
+            | FieldKind::Reference { .. }
+            | FieldKind::Inverse { .. }
+            | FieldKind::Unstored => None,
         })
     });
     sides.min() == Some((record, field))
@@ -70,42 +70,47 @@ pub fn carries(model: &Model, record: TypeId, field: FieldId) -> bool {
 
 /// What a name in a file stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Named {
+pub enum ColumnMeaning {
     Id,
     Field(FieldId),
     /// Shown by the server and kept by nobody: a version.
-    Nothing,
+    Ignored,
 }
 
 /// The error is what to tell whoever wrote the name.
-pub fn named(record: &RecordType, name: &str) -> Result<Named, String> {
-    let Some(id) = record.input_field(name) else {
+pub fn column_meaning(record: &RecordType, name: &str) -> Result<ColumnMeaning, String> {
+    let Some(id) = record.find_input_field(name) else {
         let known =
-            record.fields.iter().filter(|field| travels(field)).map(|field| field.input_name.as_str());
-        let hint = nearest(name, known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+            record.fields.iter().filter(|field| is_exported(field)).map(|field| field.input_name.as_str());
+        let hint =
+            nearest_name(name, known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
         return Err(format!("`{}` has no field `{name}`{hint}", record.path));
     };
     let field = record.field(id);
     match &field.kind {
-        Kind::Id => Ok(Named::Id),
-        _ if field.filled_by == FilledBy::Version => Ok(Named::Nothing),
-        Kind::Scalar(_)
-        | Kind::Enum(_)
-        | Kind::Embedded(_)
-        | Kind::List(_)
-        | Kind::Reference { .. }
-        | Kind::Link { .. } => Ok(Named::Field(id)),
-        Kind::Inverse { .. } => {
+        FieldKind::Id => Ok(ColumnMeaning::Id),
+        _ if field.value_source == ValueSource::RecordVersion => Ok(ColumnMeaning::Ignored),
+        FieldKind::Scalar(_)
+        | FieldKind::Enum(_)
+        | FieldKind::Embedded(_)
+        | FieldKind::List(_)
+        | FieldKind::Reference { .. }
+        | FieldKind::Link { .. } => Ok(ColumnMeaning::Field(id)),
+        FieldKind::Inverse { .. } => {
             Err(format!("`{name}` of `{}` is told by the records that refer to it", record.path))
         }
-        Kind::Unstored => Err(format!("`{name}` of `{}` is computed and not kept", record.path)),
+        FieldKind::Unstored => Err(format!("`{name}` of `{}` is computed and not kept", record.path)),
     }
 }
 
-fn travels(field: &Field) -> bool {
+fn is_exported(field: &Field) -> bool {
     match &field.kind {
-        Kind::Id | Kind::Scalar(_) | Kind::Enum(_) | Kind::Embedded(_) | Kind::List(_) => true,
-        Kind::Reference { .. } | Kind::Link { .. } => true,
-        Kind::Inverse { .. } | Kind::Unstored => false,
+        FieldKind::Id
+        | FieldKind::Scalar(_)
+        | FieldKind::Enum(_)
+        | FieldKind::Embedded(_)
+        | FieldKind::List(_) => true,
+        FieldKind::Reference { .. } | FieldKind::Link { .. } => true,
+        FieldKind::Inverse { .. } | FieldKind::Unstored => false,
     }
 }

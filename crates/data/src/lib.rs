@@ -21,35 +21,35 @@ mod upsert;
 
 use std::path::Path;
 
-pub use crate::resource_catalog::{Inventory, Resource};
+pub use crate::resource_catalog::{DataResource, ResourceCatalog};
 
 /// How rows are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum DataFormat {
     /// A JSON value a line.
     Ndjson,
     /// RFC 4180 with a byte order mark, as spreadsheets take it.
     Csv,
 }
 
-impl Format {
+impl DataFormat {
     pub fn extension(self) -> &'static str {
         match self {
-            Format::Ndjson => "ndjson",
-            Format::Csv => "csv",
+            DataFormat::Ndjson => "ndjson",
+            DataFormat::Csv => "csv",
         }
     }
 
-    pub fn named(name: &str) -> Option<Format> {
+    pub fn from_name(name: &str) -> Option<DataFormat> {
         match name.to_ascii_lowercase().as_str() {
-            "ndjson" | "jsonl" => Some(Format::Ndjson),
-            "csv" => Some(Format::Csv),
+            "ndjson" | "jsonl" => Some(DataFormat::Ndjson),
+            "csv" => Some(DataFormat::Csv),
             _ => None,
         }
     }
 
     /// What a file's name says.
-    pub fn of(path: &Path) -> Option<Format> {
-        Format::named(path.extension()?.to_str()?)
+    pub fn from_path(path: &Path) -> Option<DataFormat> {
+        DataFormat::from_name(path.extension()?.to_str()?)
     }
 }

@@ -2,85 +2,86 @@
 
 use std::sync::Arc;
 
-use crate::file_columns::carries;
-use trefoil_model::naming::names::nearest;
-use trefoil_model::{FieldId, Kind, Model, TypeId};
+use crate::file_columns::carries_link;
+use trefoil_model::naming::names::nearest_name;
+use trefoil_model::{FieldId, FieldKind, Model, RecordTypeId};
 
 /// One collection of records, or one plain list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Resource {
-    Records(TypeId),
+pub enum DataResource {
+    Records(RecordTypeId),
     List(Arc<str>),
 }
 
 /// All of them.
 #[derive(Debug, Clone)]
-pub struct Inventory {
+pub struct ResourceCatalog {
     pub model: Arc<Model>,
     lists: Vec<Arc<str>>,
 }
 
-impl Inventory {
-    pub fn new(model: Arc<Model>, lists: &[String]) -> Inventory {
-        Inventory { model, lists: lists.iter().map(|list| Arc::from(list.as_str())).collect() }
+impl ResourceCatalog {
+    pub fn new(model: Arc<Model>, lists: &[String]) -> ResourceCatalog {
+        ResourceCatalog { model, lists: lists.iter().map(|list| Arc::from(list.as_str())).collect() }
     }
 
     /// In an order in which hardly a reference leads to what comes later.
-    pub fn all(&self) -> Vec<Resource> {
-        let mut waiting: Vec<TypeId> = (0..self.model.records.len()).map(TypeId).collect();
+    pub fn in_reference_order(&self) -> Vec<DataResource> {
+        let mut waiting: Vec<RecordTypeId> = (0..self.model.records.len()).map(RecordTypeId).collect();
         let mut ordered = Vec::new();
         while !waiting.is_empty() {
-            let is_free = |record: &TypeId| {
-                !needs(&self.model, *record).any(|other| other != *record && waiting.contains(&other))
+            let is_free = |record: &RecordTypeId| {
+                !referenced_types(&self.model, *record)
+                    .any(|other| other != *record && waiting.contains(&other))
             };
             // A circle of references has no beginning.
             let next = waiting.iter().position(is_free).unwrap_or(0);
-            ordered.push(Resource::Records(waiting.remove(next)));
+            ordered.push(DataResource::Records(waiting.remove(next)));
         }
-        ordered.extend(self.lists.iter().cloned().map(Resource::List));
+        ordered.extend(self.lists.iter().cloned().map(DataResource::List));
         ordered
     }
 
     /// Its path, without the slash.
-    pub fn path<'a>(&'a self, resource: &'a Resource) -> &'a str {
+    pub fn path<'a>(&'a self, resource: &'a DataResource) -> &'a str {
         match resource {
-            Resource::Records(record) => &self.model.record(*record).path,
-            Resource::List(name) => name,
+            DataResource::Records(record) => &self.model.record(*record).path,
+            DataResource::List(name) => name,
         }
     }
 
     /// The name of its file, without what tells the format.
-    pub fn file_name(&self, resource: &Resource) -> String {
+    pub fn file_name(&self, resource: &DataResource) -> String {
         self.path(resource).replace('/', "%2F")
     }
 
     /// The resource at a path; the error is a line that suggests another one.
-    pub fn named(&self, path: &str) -> Result<Resource, String> {
+    pub fn find(&self, path: &str) -> Result<DataResource, String> {
         let wanted = path.strip_prefix('/').unwrap_or(path).replace("%2F", "/");
-        if let Some(record) = self.model.record_at(&wanted) {
-            return Ok(Resource::Records(record));
+        if let Some(record) = self.model.find_record_by_path(&wanted) {
+            return Ok(DataResource::Records(record));
         }
         if let Some(list) = self.lists.iter().find(|list| ***list == *wanted) {
-            return Ok(Resource::List(list.clone()));
+            return Ok(DataResource::List(list.clone()));
         }
         let known = self.model.records.iter().map(|record| record.path.as_str());
-        let near = nearest(&wanted, known.chain(self.lists.iter().map(|list| &**list)));
+        let near = nearest_name(&wanted, known.chain(self.lists.iter().map(|list| &**list)));
         let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
         Err(format!("there is no resource `{wanted}`{hint}"))
     }
 }
 
 /// The types whose records had better be there first.
-fn needs(model: &Model, record: TypeId) -> impl Iterator<Item = TypeId> {
+fn referenced_types(model: &Model, record: RecordTypeId) -> impl Iterator<Item = RecordTypeId> {
     model.record(record).fields.iter().enumerate().filter_map(move |(i, field)| match &field.kind {
-        Kind::Reference { target, .. } => Some(*target),
-        Kind::Link { target, .. } => carries(model, record, FieldId(i)).then_some(*target),
-        Kind::Id
-        | Kind::Scalar(_)
-        | Kind::Enum(_)
-        | Kind::Embedded(_)
-        | Kind::List(_)
-        | Kind::Inverse { .. }
-        | Kind::Unstored => None,
+        FieldKind::Reference { target, .. } => Some(*target),
+        FieldKind::Link { target, .. } => carries_link(model, record, FieldId(i)).then_some(*target),
+        FieldKind::Id
+        | FieldKind::Scalar(_)
+        | FieldKind::Enum(_)
+        | FieldKind::Embedded(_)
+        | FieldKind::List(_)
+        | FieldKind::Inverse { .. }
+        | FieldKind::Unstored => None,
     })
 }

@@ -1,25 +1,25 @@
 //! A row of the store as a line of NDJSON or CSV.
 
-use crate::file_columns::{At, Column, Columns};
-use crate::{Format, Resource};
-use trefoil_engine::{ListAct, Listing, OnList, Operation, Row};
+use crate::file_columns::{ColumnSource, FileColumn, FileColumns};
+use crate::{DataFormat, DataResource};
+use trefoil_engine::{Listing, Operation, PlainListAction, PlainListOperation, Row};
 use trefoil_model::values::{csv_cell, json_text};
-use trefoil_model::{Cell, Field, Model};
+use trefoil_model::{CellValue, Field, Model};
 
 /// What is asked of one resource, and how its rows are spelled.
-pub struct Encoder {
-    format: Format,
-    spelled: Spelled,
+pub struct RowEncoder {
+    format: DataFormat,
+    layout: RowLayout,
     /// What stands around each line of a stream that holds several resources.
-    around: Option<(Vec<u8>, &'static [u8])>,
+    envelope: Option<(Vec<u8>, &'static [u8])>,
     scratch: Vec<u8>,
 }
 
-enum Spelled {
+enum RowLayout {
     /// With the keys of an object, ready to be copied.
     Records {
-        resource: trefoil_model::TypeId,
-        columns: Columns,
+        resource: trefoil_model::RecordTypeId,
+        columns: FileColumns,
         keys: Vec<Vec<u8>>,
     },
     List {
@@ -29,15 +29,15 @@ enum Spelled {
 
 /// Another program has written what the field cannot hold.
 #[derive(Debug)]
-pub struct Unreadable {
+pub struct UnreadableFieldError {
     pub field: String,
 }
 
-impl Encoder {
-    pub fn new(model: &Model, resource: &Resource, format: Format) -> Encoder {
+impl RowEncoder {
+    pub fn new(model: &Model, resource: &DataResource, format: DataFormat) -> RowEncoder {
         let spelled = match resource {
-            Resource::Records(record) => {
-                let columns = Columns::of(model, *record);
+            DataResource::Records(record) => {
+                let columns = FileColumns::for_record(model, *record);
                 let names = columns
                     .columns
                     .iter()
@@ -49,49 +49,49 @@ impl Encoder {
                     key
                 };
                 let keys = names.enumerate().map(key).collect();
-                Spelled::Records { resource: *record, columns, keys }
+                RowLayout::Records { resource: *record, columns, keys }
             }
-            Resource::List(name) => Spelled::List { name: name.clone() },
+            DataResource::List(name) => RowLayout::List { name: name.clone() },
         };
-        Encoder { format, spelled, around: None, scratch: Vec::new() }
+        RowEncoder { format, layout: spelled, envelope: None, scratch: Vec::new() }
     }
 
     /// Each line names its resource.
-    pub fn within_stream(mut self, path: &str) -> Encoder {
+    pub fn with_envelope(mut self, path: &str) -> RowEncoder {
         let mut before = b"{\"resource\":".to_vec();
         json_text::write_text(&mut before, path);
-        before.extend_from_slice(match self.spelled {
-            Spelled::Records { .. } => b",\"record\":".as_slice(),
-            Spelled::List { .. } => b",\"value\":".as_slice(),
+        before.extend_from_slice(match self.layout {
+            RowLayout::Records { .. } => b",\"record\":".as_slice(),
+            RowLayout::List { .. } => b",\"value\":".as_slice(),
         });
-        self.around = Some((before, b"}"));
+        self.envelope = Some((before, b"}"));
         self
     }
 
     /// What gives all its rows.
-    pub fn operation(&self) -> Operation {
-        match &self.spelled {
-            Spelled::Records { resource, columns, .. } => Operation::List {
+    pub fn read_operation(&self) -> Operation {
+        match &self.layout {
+            RowLayout::Records { resource, columns, .. } => Operation::List {
                 record: *resource,
                 listing: Listing::default(),
                 selection: columns.selection.clone(),
             },
-            Spelled::List { name } => {
-                let act = ListAct::Read { from: None, bytes: usize::MAX };
-                Operation::Plain(OnList { list: name.clone(), act })
+            RowLayout::List { name } => {
+                let act = PlainListAction::Read { from: None, max_bytes: usize::MAX };
+                Operation::PlainList(PlainListOperation { list: name.clone(), action: act })
             }
         }
     }
 
     /// What stands before the first row.
-    pub fn head(&self, model: &Model, out: &mut Vec<u8>) {
-        if self.format == Format::Ndjson {
+    pub fn write_header(&self, model: &Model, out: &mut Vec<u8>) {
+        if self.format == DataFormat::Ndjson {
             return;
         }
         out.extend_from_slice(csv_cell::BYTE_ORDER_MARK);
-        match &self.spelled {
-            Spelled::List { .. } => out.extend_from_slice(b"value"),
-            Spelled::Records { resource, columns, .. } => {
+        match &self.layout {
+            RowLayout::List { .. } => out.extend_from_slice(b"value"),
+            RowLayout::Records { resource, columns, .. } => {
                 for (i, column) in columns.columns.iter().enumerate() {
                     if i > 0 {
                         out.push(b',');
@@ -104,59 +104,64 @@ impl Encoder {
         out.extend_from_slice(csv_cell::LINE_END);
     }
 
-    pub fn row(&mut self, model: &Model, row: &dyn Row, out: &mut Vec<u8>) -> Result<(), Unreadable> {
-        let Encoder { format, spelled, around, scratch } = self;
+    pub fn write_row(
+        &mut self,
+        model: &Model,
+        row: &dyn Row,
+        out: &mut Vec<u8>,
+    ) -> Result<(), UnreadableFieldError> {
+        let RowEncoder { format, layout: spelled, envelope: around, scratch } = self;
         let format = *format;
         if let Some((before, _)) = around {
             out.extend_from_slice(before);
         }
         match (spelled, format) {
-            (Spelled::Records { resource, columns, keys }, Format::Ndjson) => {
+            (RowLayout::Records { resource, columns, keys }, DataFormat::Ndjson) => {
                 for (column, key) in columns.columns.iter().zip(keys) {
                     out.extend_from_slice(key);
                     let field = model.record(*resource).field(column.field);
-                    push_json(out, field, column, row).map_err(|_| unreadable(field))?;
+                    push_json(out, field, column, row).map_err(|_| unreadable_field(field))?;
                 }
                 out.push(b'}');
             }
-            (Spelled::Records { resource, columns, .. }, Format::Csv) => {
+            (RowLayout::Records { resource, columns, .. }, DataFormat::Csv) => {
                 for (i, column) in columns.columns.iter().enumerate() {
                     if i > 0 {
                         out.push(b',');
                     }
                     let field = model.record(*resource).field(column.field);
                     scratch.clear();
-                    push_cell(scratch, field, column, row).map_err(|_| unreadable(field))?;
+                    push_csv_cell(scratch, field, column, row).map_err(|_| unreadable_field(field))?;
                     csv_cell::push_quoted(out, scratch);
                 }
             }
-            (Spelled::List { .. }, format) => push_value(out, scratch, format, row.cell(0))?,
+            (RowLayout::List { .. }, format) => push_list_value(out, scratch, format, row.cell(0))?,
         }
         if let Some((_, after)) = around {
             out.extend_from_slice(after);
         }
-        out.extend_from_slice(if format == Format::Csv { csv_cell::LINE_END } else { b"\n" });
+        out.extend_from_slice(if format == DataFormat::Csv { csv_cell::LINE_END } else { b"\n" });
         Ok(())
     }
 }
 
-fn unreadable(field: &Field) -> Unreadable {
-    Unreadable { field: field.input_name.clone() }
+fn unreadable_field(field: &Field) -> UnreadableFieldError {
+    UnreadableFieldError { field: field.input_name.clone() }
 }
 
-fn push_value(
+fn push_list_value(
     out: &mut Vec<u8>,
     scratch: &mut Vec<u8>,
-    format: Format,
-    value: Cell<'_>,
-) -> Result<(), Unreadable> {
-    let Cell::Text(text) = value else { return Err(Unreadable { field: "value".to_owned() }) };
+    format: DataFormat,
+    value: CellValue<'_>,
+) -> Result<(), UnreadableFieldError> {
+    let CellValue::Text(text) = value else { return Err(UnreadableFieldError { field: "value".to_owned() }) };
     match format {
-        Format::Ndjson => json_text::write_text(out, text),
-        Format::Csv => {
+        DataFormat::Ndjson => json_text::write_text(out, text),
+        DataFormat::Csv => {
             scratch.clear();
-            csv_cell::push_marked(scratch, text);
-            csv_cell::push_alone(out, scratch);
+            csv_cell::push_escaped(scratch, text);
+            csv_cell::push_only_cell(out, scratch);
         }
     }
     Ok(())
@@ -165,29 +170,29 @@ fn push_value(
 fn push_json(
     out: &mut Vec<u8>,
     field: &Field,
-    column: &Column,
+    column: &FileColumn,
     row: &dyn Row,
-) -> Result<(), json_text::Unreadable> {
-    match column.at {
-        At::Cell(position) => json_text::write_cell(out, &field.kind, row.cell(position)),
-        At::Ids(child) => {
+) -> Result<(), json_text::UnreadableCellError> {
+    match column.source {
+        ColumnSource::Cell(position) => json_text::write_cell(out, &field.kind, row.cell(position)),
+        ColumnSource::LinkedIds(child) => {
             push_ids(out, child, row);
             Ok(())
         }
     }
 }
 
-fn push_cell(
+fn push_csv_cell(
     out: &mut Vec<u8>,
     field: &Field,
-    column: &Column,
+    column: &FileColumn,
     row: &dyn Row,
-) -> Result<(), json_text::Unreadable> {
-    match column.at {
-        At::Cell(position) => {
-            csv_cell::push_cell(out, &field.kind, csv_cell::Blank::of(field), row.cell(position))
+) -> Result<(), json_text::UnreadableCellError> {
+    match column.source {
+        ColumnSource::Cell(position) => {
+            csv_cell::push_cell(out, &field.kind, csv_cell::EmptyCell::for_field(field), row.cell(position))
         }
-        At::Ids(child) => {
+        ColumnSource::LinkedIds(child) => {
             push_ids(out, child, row);
             Ok(())
         }

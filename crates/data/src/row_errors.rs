@@ -2,30 +2,30 @@
 
 use std::collections::BTreeMap;
 
-use crate::import::Place;
-use crate::import_source::Source;
-use trefoil_model::values::thousands::grouped;
+use crate::import::RowLocation;
+use crate::import_source::ImportSource;
+use trefoil_model::values::thousands::group_thousands;
 
-pub struct Complaints {
-    told: BTreeMap<Place, String>,
+pub struct RowErrors {
+    messages: BTreeMap<RowLocation, String>,
     count: u64,
-    most: usize,
+    max_kept: usize,
 }
 
-impl Complaints {
-    pub fn new(most: usize) -> Complaints {
-        Complaints { told: BTreeMap::new(), count: 0, most: most.max(1) }
+impl RowErrors {
+    pub fn new(most: usize) -> RowErrors {
+        RowErrors { messages: BTreeMap::new(), count: 0, max_kept: most.max(1) }
     }
 
-    pub fn add(&mut self, place: Place, why: String) {
+    pub fn add(&mut self, place: RowLocation, why: String) {
         self.count += 1;
-        self.told.insert(place, why);
-        if self.told.len() > self.most {
-            self.told.pop_last();
+        self.messages.insert(place, why);
+        if self.messages.len() > self.max_kept {
+            self.messages.pop_last();
         }
     }
 
-    pub fn any(&self) -> bool {
+    pub fn has_any(&self) -> bool {
         self.count > 0
     }
 
@@ -35,34 +35,39 @@ impl Complaints {
 
     /// There are as many as are told.
     pub fn is_full(&self) -> bool {
-        self.told.len() >= self.most
+        self.messages.len() >= self.max_kept
     }
 
     /// Where everything was read: [`Complaints::told`], and how many more there are.
-    pub fn of_all(&self, sources: &[Source]) -> Vec<String> {
-        let (mut lines, most) = (self.told(sources), self.most);
-        match self.count - self.told.len() as u64 {
+    pub fn all_lines(&self, sources: &[ImportSource]) -> Vec<String> {
+        let (mut lines, most) = (self.message_lines(sources), self.max_kept);
+        match self.count - self.messages.len() as u64 {
             0 => {}
-            more => lines.push(format!("and {} more; only {most} are told (--max-errors)", grouped(more))),
+            more => {
+                lines.push(format!("and {} more; only {most} are told (--max-errors)", group_thousands(more)))
+            }
         }
         lines
     }
 
     /// Where reading may have stopped: [`Complaints::told`], and that there may be more.
-    pub fn so_far(&self, sources: &[Source]) -> Vec<String> {
-        let mut lines = self.told(sources);
+    pub fn lines_so_far(&self, sources: &[ImportSource]) -> Vec<String> {
+        let mut lines = self.message_lines(sources);
         if self.is_full() {
-            lines.push(format!("there may be more: reading stops at {} bad rows (--max-errors)", self.most));
+            lines.push(format!(
+                "there may be more: reading stops at {} bad rows (--max-errors)",
+                self.max_kept
+            ));
         }
         lines
     }
 
     /// `users.csv:17: Name must not be blank`, one for each.
-    fn told(&self, sources: &[Source]) -> Vec<String> {
-        let line = |((source, line), why): (&Place, &String)| {
-            let shown = sources.get(*source).map_or("", |source| &source.shown);
+    fn message_lines(&self, sources: &[ImportSource]) -> Vec<String> {
+        let line = |((source, line), why): (&RowLocation, &String)| {
+            let shown = sources.get(*source).map_or("", |source| &source.display_name);
             if *line == 0 { format!("{shown}: {why}") } else { format!("{shown}:{line}: {why}") }
         };
-        self.told.iter().map(line).collect()
+        self.messages.iter().map(line).collect()
     }
 }

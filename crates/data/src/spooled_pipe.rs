@@ -9,42 +9,42 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use crate::import_source::{nameless, of_temporary};
+use crate::import_source::{anonymous_temp_file, temp_file_error};
 
-pub struct Pipe {
-    shared: Arc<Shared>,
-    copying: Option<JoinHandle<io::Result<()>>>,
+pub struct SpooledPipe {
+    shared: Arc<PipeShared>,
+    copier: Option<JoinHandle<io::Result<()>>>,
 }
 
-struct Shared {
+struct PipeShared {
     file: File,
-    state: Mutex<State>,
+    state: Mutex<PipeState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct PipeState {
     /// How far the file is written, and how far it is taken.
     written: u64,
     taken: u64,
-    is_over: bool,
+    is_closed: bool,
     /// The reader is gone; the thread tells why.
     is_broken: bool,
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl PipeShared {
+    fn lock_state(&self) -> MutexGuard<'_, PipeState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What to take next, once there is something; the end is nothing.
-    fn wait(&self) -> (u64, u64) {
-        let mut state = self.state();
+    fn wait_for_data(&self) -> (u64, u64) {
+        let mut state = self.lock_state();
         loop {
             if state.taken < state.written {
                 return (state.taken, state.written - state.taken);
             }
-            if state.is_over {
+            if state.is_closed {
                 return (state.taken, 0);
             }
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -52,8 +52,8 @@ impl Shared {
     }
 
     /// So much more was taken. When the reader has caught up, the file begins anew.
-    fn take(&self, bytes: u64) -> io::Result<()> {
-        let mut state = self.state();
+    fn mark_taken(&self, bytes: u64) -> io::Result<()> {
+        let mut state = self.lock_state();
         state.taken += bytes;
         if state.taken == state.written {
             (state.taken, state.written) = (0, 0);
@@ -62,55 +62,59 @@ impl Shared {
         Ok(())
     }
 
-    fn copy(&self, mut out: impl Write) -> io::Result<()> {
+    fn copy_to(&self, mut out: impl Write) -> io::Result<()> {
         let mut bytes = vec![0; 1 << 16];
         loop {
-            let (from, waiting) = self.wait();
+            let (from, waiting) = self.wait_for_data();
             if waiting == 0 {
                 return out.flush();
             }
             let most = bytes.len().min(usize::try_from(waiting).unwrap_or(usize::MAX));
             let read = self.file.read_at(&mut bytes[..most], from)?;
             out.write_all(&bytes[..read])?;
-            self.take(read as u64)?;
+            self.mark_taken(read as u64)?;
         }
     }
 }
 
-impl Pipe {
-    pub fn new(out: impl Write + Send + 'static) -> io::Result<Pipe> {
-        let shared = Arc::new(Shared { file: nameless()?, state: Mutex::default(), changed: Condvar::new() });
+impl SpooledPipe {
+    pub fn new(out: impl Write + Send + 'static) -> io::Result<SpooledPipe> {
+        let shared = Arc::new(PipeShared {
+            file: anonymous_temp_file()?,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        });
         let copying = shared.clone();
         let copying = std::thread::spawn(move || {
-            let copied = copying.copy(out);
-            copying.state().is_broken = copied.is_err();
+            let copied = copying.copy_to(out);
+            copying.lock_state().is_broken = copied.is_err();
             copied
         });
-        Ok(Pipe { shared, copying: Some(copying) })
+        Ok(SpooledPipe { shared, copier: Some(copying) })
     }
 
     /// Waits until the reader has taken everything.
     pub fn finish(mut self) -> io::Result<()> {
-        self.end()
+        self.close()
     }
 
-    fn end(&mut self) -> io::Result<()> {
-        self.shared.state().is_over = true;
+    fn close(&mut self) -> io::Result<()> {
+        self.shared.lock_state().is_closed = true;
         self.shared.changed.notify_one();
-        let copied = self.copying.take().map(JoinHandle::join);
+        let copied = self.copier.take().map(JoinHandle::join);
         copied.map_or(Ok(()), |copied| copied.unwrap_or_else(|_| Err(io::ErrorKind::Other.into())))
     }
 }
 
-impl Write for Pipe {
+impl Write for SpooledPipe {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.shared.state().is_broken {
-            return self.end().map(|()| 0);
+        if self.shared.lock_state().is_broken {
+            return self.close().map(|()| 0);
         }
         // Held, so that the file does not begin anew meanwhile.
-        let mut state = self.shared.state();
+        let mut state = self.shared.lock_state();
         let written = self.shared.file.write_all_at(bytes, state.written);
-        written.map_err(of_temporary)?;
+        written.map_err(temp_file_error)?;
         state.written += bytes.len() as u64;
         self.shared.changed.notify_one();
         Ok(bytes.len())
@@ -126,9 +130,9 @@ mod tests {
     use super::*;
 
     /// Takes a little at a time, and nothing before it is told to.
-    struct Slow(std::sync::mpsc::Receiver<()>, Arc<Mutex<Vec<u8>>>);
+    struct SlowWriter(std::sync::mpsc::Receiver<()>, Arc<Mutex<Vec<u8>>>);
 
-    impl Write for Slow {
+    impl Write for SlowWriter {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             let _ = self.0.recv();
             let some = bytes.len().min(1_000);
@@ -145,7 +149,7 @@ mod tests {
     fn a_slow_reader_holds_up_nobody_and_gets_everything() {
         let (go, wait) = std::sync::mpsc::channel();
         let taken = Arc::new(Mutex::new(Vec::new()));
-        let mut pipe = Pipe::new(Slow(wait, taken.clone())).unwrap();
+        let mut pipe = SpooledPipe::new(SlowWriter(wait, taken.clone())).unwrap();
         let all: Vec<u8> = (0..300_000_u32).map(|i| (i % 251) as u8).collect();
         all.chunks(777).for_each(|some| pipe.write_all(some).unwrap());
         assert!(taken.lock().unwrap().is_empty());
@@ -157,8 +161,8 @@ mod tests {
 
     #[test]
     fn a_reader_that_is_gone_is_told() {
-        struct Gone;
-        impl Write for Gone {
+        struct ClosedWriter;
+        impl Write for ClosedWriter {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {
                 Err(io::ErrorKind::BrokenPipe.into())
             }
@@ -166,7 +170,7 @@ mod tests {
                 Ok(())
             }
         }
-        let mut pipe = Pipe::new(Gone).unwrap();
+        let mut pipe = SpooledPipe::new(ClosedWriter).unwrap();
         pipe.write_all(b"x").unwrap();
         assert_eq!(pipe.finish().unwrap_err().kind(), io::ErrorKind::BrokenPipe);
     }

@@ -3,17 +3,19 @@
 use std::sync::Arc;
 
 use crate::list_window;
-use crate::operation::{Absent, Condition, Listing, Op, Operation, Order, Selection, Slice};
+use crate::operation::{
+    ComparisonOp, Condition, ListSlice, Listing, MissingFields, Operation, Selection, SortKey,
+};
 use crate::plan;
-use crate::plan::{PlanLimits, Test};
-use crate::resolvers::{Builtin, Verb};
+use crate::plan::{PlanLimits, Predicate};
+use crate::resolvers::{BuiltinOperation, OperationVerb};
 use trefoil_model::error::{Error, Result, Violation};
 use trefoil_model::naming::names;
-use trefoil_model::{Argument, FieldId, FilledBy, Model, RecordType, Value};
+use trefoil_model::{Argument, FieldId, Model, RecordType, Value, ValueSource};
 
 /// The meaning of one argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Role {
+pub enum ArgumentRole {
     Id,
     /// Filters by equality in lists and subscriptions, sets the field in writes.
     Field(FieldId),
@@ -31,59 +33,77 @@ pub enum Role {
 }
 
 /// Names each argument's meaning. A field's name wins over a paging word, so a `size` field filters.
-pub fn roles(record: &RecordType, verb: Verb, arguments: &[Argument]) -> Vec<(String, Role)> {
+pub fn argument_roles(
+    record: &RecordType,
+    verb: OperationVerb,
+    arguments: &[Argument],
+) -> Vec<(String, ArgumentRole)> {
     let role = |argument: &Argument| {
-        let role = role(record, verb, &argument.name);
-        if role == Role::Unknown && is_input(verb, argument) { Role::Input } else { role }
+        let role = argument_role(record, verb, &argument.name);
+        if role == ArgumentRole::Unknown && is_input_object(verb, argument) {
+            ArgumentRole::Input
+        } else {
+            role
+        }
     };
     arguments.iter().map(|argument| (argument.name.clone(), role(argument))).collect()
 }
 
-fn role(record: &RecordType, verb: Verb, name: &str) -> Role {
+fn argument_role(record: &RecordType, verb: OperationVerb, name: &str) -> ArgumentRole {
     match verb {
-        Verb::Get | Verb::Update | Verb::Delete if name == "id" => Role::Id,
-        Verb::Update | Verb::Delete if name == "expectedVersion" => Role::ExpectedVersion,
-        Verb::List => filter_field(record, name).map_or_else(|| listing_role(name), Role::Field),
-        Verb::Watch(_) => filter_field(record, name).map_or(Role::Unknown, Role::Field),
-        Verb::Create | Verb::Update => write_field(record, name).map_or(Role::Unknown, Role::Field),
-        Verb::Get | Verb::Delete => Role::Unknown,
+        OperationVerb::Get | OperationVerb::Update | OperationVerb::Delete if name == "id" => {
+            ArgumentRole::Id
+        }
+        OperationVerb::Update | OperationVerb::Delete if name == "expectedVersion" => {
+            ArgumentRole::ExpectedVersion
+        }
+        OperationVerb::List => {
+            filter_field(record, name).map_or_else(|| listing_role(name), ArgumentRole::Field)
+        }
+        OperationVerb::Subscribe(_) => {
+            filter_field(record, name).map_or(ArgumentRole::Unknown, ArgumentRole::Field)
+        }
+        OperationVerb::Create | OperationVerb::Update => {
+            write_field(record, name).map_or(ArgumentRole::Unknown, ArgumentRole::Field)
+        }
+        OperationVerb::Get | OperationVerb::Delete => ArgumentRole::Unknown,
     }
 }
 
 /// One object that holds what the other arguments could say.
-fn is_input(verb: Verb, argument: &Argument) -> bool {
-    let writes = matches!(verb, Verb::Create | Verb::Update | Verb::Delete);
+fn is_input_object(verb: OperationVerb, argument: &Argument) -> bool {
+    let writes = matches!(verb, OperationVerb::Create | OperationVerb::Update | OperationVerb::Delete);
     writes && !argument.fields.is_empty() && !argument.ty.is_list()
 }
 
-fn listing_role(name: &str) -> Role {
+fn listing_role(name: &str) -> ArgumentRole {
     match name {
-        "page" => Role::Page,
-        "size" => Role::Size,
-        "first" => Role::First,
-        "after" => Role::After,
-        "orderBy" => Role::OrderBy,
-        "where" => Role::Where,
-        _ => Role::Unknown,
+        "page" => ArgumentRole::Page,
+        "size" => ArgumentRole::Size,
+        "first" => ArgumentRole::First,
+        "after" => ArgumentRole::After,
+        "orderBy" => ArgumentRole::OrderBy,
+        "where" => ArgumentRole::Where,
+        _ => ArgumentRole::Unknown,
     }
 }
 
 /// The field that `name` filters by: one with a column that can be compared.
 pub fn filter_field(record: &RecordType, name: &str) -> Option<FieldId> {
-    record.input_field(name).filter(|id| record.field(*id).kind.is_comparable())
+    record.find_input_field(name).filter(|id| record.field(*id).kind.is_comparable())
 }
 
 /// The field that `name` sets. One that the server fills is found too, so that it can be refused by its name.
 fn write_field(record: &RecordType, name: &str) -> Option<FieldId> {
-    record.input_field(name).filter(|id| {
+    record.find_input_field(name).filter(|id| {
         let field = record.field(*id);
-        field.is_writable() || field.filled_by != FilledBy::Client
+        field.is_writable() || field.value_source != ValueSource::Client
     })
 }
 
 /// What a request's arguments say, gathered by meaning.
 #[derive(Default)]
-struct Given {
+struct ParsedArguments {
     id: Option<i64>,
     fields: Vec<(FieldId, Value)>,
     expected_version: Option<i64>,
@@ -91,66 +111,68 @@ struct Given {
     size: Option<i64>,
     first: Option<i64>,
     after: Option<String>,
-    order: Vec<Order>,
+    sort_keys: Vec<SortKey>,
     conditions: Vec<Condition>,
 }
 
-impl Builtin {
+impl BuiltinOperation {
     /// The operation that these arguments ask for; absent arguments are not in the list.
-    pub fn operation(
+    pub fn build_operation(
         &self,
         model: &Model,
         limits: &PlanLimits,
         arguments: Vec<(usize, Value)>,
         selection: Arc<Selection>,
     ) -> Result<Operation> {
-        let mut given = self.gather(model, arguments)?;
+        let mut given = self.parse_arguments(model, arguments)?;
         let record = self.record;
         let expected_version = given.expected_version;
         match self.verb {
-            Verb::Get => Ok(Operation::Get { record, id: given.needed_id()?, selection }),
-            Verb::List => {
+            OperationVerb::Get => Ok(Operation::Get { record, id: given.required_id()?, selection }),
+            OperationVerb::List => {
                 let listing = given.listing(limits)?;
                 Ok(Operation::List { record, listing, selection })
             }
-            Verb::Create => Ok(Operation::Create { record, id: None, fields: given.fields, selection }),
-            Verb::Update => {
-                let id = given.needed_id()?;
+            OperationVerb::Create => {
+                Ok(Operation::Create { record, id: None, fields: given.fields, selection })
+            }
+            OperationVerb::Update => {
+                let id = given.required_id()?;
                 let fields = given.fields;
                 Ok(Operation::Update {
                     record,
                     id,
                     fields,
-                    absent: Absent::Keep,
+                    missing_fields: MissingFields::Keep,
                     expected_version,
                     selection,
                 })
             }
-            Verb::Delete => {
-                Ok(Operation::Delete { record, id: given.needed_id()?, expected_version, selection })
+            OperationVerb::Delete => {
+                Ok(Operation::Delete { record, id: given.required_id()?, expected_version, selection })
             }
-            Verb::Watch(_) => Err(Error::internal("a subscription is followed, not run")),
+            OperationVerb::Subscribe(_) => Err(Error::internal("a subscription is followed, not run")),
         }
     }
 
     /// What the arguments of a subscription filter by.
-    pub(crate) fn filters(
+    pub(crate) fn subscription_predicates(
         &self,
         model: &Model,
         arguments: Vec<(usize, Value)>,
-    ) -> Result<Vec<(FieldId, Test)>> {
-        let conditions = self.gather(model, arguments)?.conditions;
-        let tests = plan::tests(model, model.record(self.record), &conditions)?;
+    ) -> Result<Vec<(FieldId, Predicate)>> {
+        let conditions = self.parse_arguments(model, arguments)?.conditions;
+        let tests = plan::plan_predicates(model, model.record(self.record), &conditions)?;
         Ok(conditions.iter().map(|condition| condition.field).zip(tests).collect())
     }
 
-    fn gather(&self, model: &Model, arguments: Vec<(usize, Value)>) -> Result<Given> {
-        let mut given = Given::default();
+    fn parse_arguments(&self, model: &Model, arguments: Vec<(usize, Value)>) -> Result<ParsedArguments> {
+        let mut given = ParsedArguments::default();
         let mut violations = Vec::new();
         let record = model.record(self.record);
         for (position, value) in arguments {
-            let (name, role) = &self.roles[position];
-            if let Err(violation) = given.take(record, self.verb, name, role, value) {
+            let (name, role) = &self.argument_roles[position];
+            if let Err(violation) = given.accept(record, self.verb, name, role, value) {
                 violations.extend(violation);
             }
         }
@@ -159,112 +181,127 @@ impl Builtin {
 }
 
 /// The listing that arguments of a relation field ask for.
-pub fn child_listing(
+pub fn listing_from_arguments(
     record: &RecordType,
     limits: &PlanLimits,
     arguments: Vec<(String, Value)>,
 ) -> Result<Listing> {
-    let mut given = Given::default();
-    given.take_all(record, Verb::List, arguments).map_err(Error::Invalid)?;
+    let mut given = ParsedArguments::default();
+    given.accept_named(record, OperationVerb::List, arguments).map_err(Error::Invalid)?;
     given.listing(limits)
 }
 
-impl Given {
-    fn take(
+impl ParsedArguments {
+    fn accept(
         &mut self,
         record: &RecordType,
-        verb: Verb,
+        verb: OperationVerb,
         name: &str,
-        role: &Role,
+        role: &ArgumentRole,
         value: Value,
     ) -> Result<(), Vec<Violation>> {
         // An explicit null asks for nothing, except where it is itself a value: "is null", "set to null".
-        if value.is_null() && !matches!(role, Role::Field(_) | Role::Id) {
+        if value.is_null() && !matches!(role, ArgumentRole::Field(_) | ArgumentRole::Id) {
             return Ok(());
         }
         match role {
-            Role::Id => self.id = Some(integer(name, &value)?),
-            Role::Field(field) => match verb {
-                Verb::List | Verb::Watch(_) => {
-                    self.conditions.push(Condition { field: *field, op: Op::Eq, value });
+            ArgumentRole::Id => self.id = Some(expect_integer(name, &value)?),
+            ArgumentRole::Field(field) => match verb {
+                OperationVerb::List | OperationVerb::Subscribe(_) => {
+                    self.conditions.push(Condition { field: *field, op: ComparisonOp::Eq, value });
                 }
-                Verb::Create | Verb::Update | Verb::Get | Verb::Delete => self.fields.push((*field, value)),
+                OperationVerb::Create
+                | OperationVerb::Update
+                | OperationVerb::Get
+                | OperationVerb::Delete => self.fields.push((*field, value)),
             },
-            Role::Input => self.take_all(record, verb, object(name, value)?)?,
-            Role::ExpectedVersion => self.expected_version = Some(integer(name, &value)?),
-            Role::Page => self.page = Some(integer(name, &value)?),
-            Role::Size => self.size = Some(integer(name, &value)?),
-            Role::First => self.first = Some(integer(name, &value)?),
-            Role::After => self.after = Some(text(name, value)?),
-            Role::OrderBy => {
-                orders(record, name, value)?.into_iter().for_each(|one| one.follow(&mut self.order))
+            ArgumentRole::Input => self.accept_named(record, verb, expect_object(name, value)?)?,
+            ArgumentRole::ExpectedVersion => self.expected_version = Some(expect_integer(name, &value)?),
+            ArgumentRole::Page => self.page = Some(expect_integer(name, &value)?),
+            ArgumentRole::Size => self.size = Some(expect_integer(name, &value)?),
+            ArgumentRole::First => self.first = Some(expect_integer(name, &value)?),
+            ArgumentRole::After => self.after = Some(expect_text(name, value)?),
+            ArgumentRole::OrderBy => parse_sort_keys(record, name, value)?
+                .into_iter()
+                .for_each(|one| one.append_to(&mut self.sort_keys)),
+            ArgumentRole::Where => self.conditions.extend(parse_conditions(record, name, value)?),
+            ArgumentRole::Unknown => {
+                return Err(vec![Violation::new(
+                    name,
+                    "UNKNOWN",
+                    unknown_argument_message(record, verb, name),
+                )]);
             }
-            Role::Where => self.conditions.extend(conditions(record, name, value)?),
-            Role::Unknown => return Err(vec![Violation::new(name, "UNKNOWN", unknown(record, verb, name))]),
         }
         Ok(())
     }
 
     /// Arguments by name: those of a relation, or those inside an input object.
-    fn take_all(
+    fn accept_named(
         &mut self,
         record: &RecordType,
-        verb: Verb,
+        verb: OperationVerb,
         arguments: Vec<(String, Value)>,
     ) -> Result<(), Vec<Violation>> {
         let mut violations = Vec::new();
         for (name, value) in arguments {
-            if let Err(wrong) = self.take(record, verb, &name, &role(record, verb, &name), value) {
+            if let Err(wrong) = self.accept(record, verb, &name, &argument_role(record, verb, &name), value) {
                 violations.extend(wrong);
             }
         }
         if violations.is_empty() { Ok(()) } else { Err(violations) }
     }
 
-    fn needed_id(&mut self) -> Result<i64> {
+    fn required_id(&mut self) -> Result<i64> {
         self.id.ok_or_else(|| Error::invalid("id", "REQUIRED", "argument `id` is required"))
     }
 
     fn listing(self, limits: &PlanLimits) -> Result<Listing> {
         let slice = self.slice(limits)?;
-        let conditions = list_window::conditions(limits, self.conditions)?;
-        Ok(Listing { conditions, order: self.order, slice, ..Listing::default() })
+        let conditions = list_window::limited_conditions(limits, self.conditions)?;
+        Ok(Listing { conditions, sort_keys: self.sort_keys, slice, ..Listing::default() })
     }
 
-    fn slice(&self, limits: &PlanLimits) -> Result<Slice> {
+    fn slice(&self, limits: &PlanLimits) -> Result<ListSlice> {
         let paged = self.page.is_some() || self.size.is_some();
         let cursored = self.first.is_some() || self.after.is_some();
         match (paged, cursored) {
-            (false, false) => Ok(Slice::All),
-            (true, false) => list_window::page(limits, self.page, self.size),
-            (false, true) => list_window::first(limits, "first", self.first, self.after.clone()),
-            (true, true) => Err(list_window::both("`page` and `size` or `first` and `after`")),
+            (false, false) => Ok(ListSlice::All),
+            (true, false) => list_window::page_slice(limits, self.page, self.size),
+            (false, true) => list_window::cursor_slice(limits, "first", self.first, self.after.clone()),
+            (true, true) => Err(list_window::mixed_paging_error("`page` and `size` or `first` and `after`")),
         }
     }
 }
 
 /// Why an argument means nothing.
-pub(crate) fn unknown(record: &RecordType, verb: Verb, name: &str) -> String {
+pub(crate) fn unknown_argument_message(record: &RecordType, verb: OperationVerb, name: &str) -> String {
     let record = &record.name;
     match verb {
-        Verb::Create | Verb::Update => format!("{record} has no field `{name}` that can be set"),
-        Verb::List | Verb::Watch(_) => format!("{record} has no field `{name}` to filter by"),
-        Verb::Get | Verb::Delete => format!("`{name}` says nothing about which {record} is meant, `id` does"),
+        OperationVerb::Create | OperationVerb::Update => {
+            format!("{record} has no field `{name}` that can be set")
+        }
+        OperationVerb::List | OperationVerb::Subscribe(_) => {
+            format!("{record} has no field `{name}` to filter by")
+        }
+        OperationVerb::Get | OperationVerb::Delete => {
+            format!("`{name}` says nothing about which {record} is meant, `id` does")
+        }
     }
 }
 
-fn integer(name: &str, value: &Value) -> Result<i64, Vec<Violation>> {
+fn expect_integer(name: &str, value: &Value) -> Result<i64, Vec<Violation>> {
     let wrong = || Violation::new(name, "TYPE", format!("argument `{name}` must be a 64-bit integer"));
     value.as_i64().ok_or_else(|| vec![wrong()])
 }
 
-fn object(name: &str, value: Value) -> Result<Vec<(String, Value)>, Vec<Violation>> {
+fn expect_object(name: &str, value: Value) -> Result<Vec<(String, Value)>, Vec<Violation>> {
     value
         .into_fields()
         .map_err(|noun| vec![Violation::new(name, "TYPE", format!("`{name}` must be an object, not {noun}"))])
 }
 
-fn text(name: &str, value: Value) -> Result<String, Vec<Violation>> {
+fn expect_text(name: &str, value: Value) -> Result<String, Vec<Violation>> {
     match value {
         Value::String(text) => Ok(text),
         other @ (Value::Null
@@ -275,13 +312,13 @@ fn text(name: &str, value: Value) -> Result<String, Vec<Violation>> {
         | Value::Object(_)) => Err(vec![Violation::new(
             name,
             "TYPE",
-            format!("argument `{name}` must be text, not {}", other.noun()),
+            format!("argument `{name}` must be text, not {}", other.type_noun()),
         )]),
     }
 }
 
 /// A list, or one value that stands for a list of one.
-fn items(value: Value) -> Vec<Value> {
+fn list_or_single(value: Value) -> Vec<Value> {
     match value {
         Value::List(items) => items,
         one @ (Value::Null
@@ -293,129 +330,136 @@ fn items(value: Value) -> Vec<Value> {
     }
 }
 
-fn orders(record: &RecordType, name: &str, value: Value) -> Result<Vec<Order>, Vec<Violation>> {
-    items(value).into_iter().map(|item| order(record, name, &text(name, item)?)).collect()
+fn parse_sort_keys(record: &RecordType, name: &str, value: Value) -> Result<Vec<SortKey>, Vec<Violation>> {
+    list_or_single(value)
+        .into_iter()
+        .map(|item| parse_sort_key(record, name, &expect_text(name, item)?))
+        .collect()
 }
 
 /// `name` ascending, `-name` descending.
-pub fn order(record: &RecordType, argument: &str, word: &str) -> Result<Order, Vec<Violation>> {
+pub fn parse_sort_key(record: &RecordType, argument: &str, word: &str) -> Result<SortKey, Vec<Violation>> {
     let (descending, field) = match word.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, word),
     };
     match filter_field(record, field) {
-        Some(field) => Ok(Order { field, descending }),
-        None => Err(unknown_field(record, argument, field, "sort by")),
+        Some(field) => Ok(SortKey { field, descending }),
+        None => Err(unknown_field_violation(record, argument, field, "sort by")),
     }
 }
 
-fn conditions(record: &RecordType, name: &str, value: Value) -> Result<Vec<Condition>, Vec<Violation>> {
-    object(name, value)?.into_iter().map(|(key, value)| condition(record, name, &key, value)).collect()
+fn parse_conditions(record: &RecordType, name: &str, value: Value) -> Result<Vec<Condition>, Vec<Violation>> {
+    expect_object(name, value)?
+        .into_iter()
+        .map(|(key, value)| parse_condition(record, name, &key, value))
+        .collect()
 }
 
 /// `price_gte` and its value.
-fn condition(
+fn parse_condition(
     record: &RecordType,
     argument: &str,
     key: &str,
     value: Value,
 ) -> Result<Condition, Vec<Violation>> {
-    let Some((field, asks)) = asked(record, key) else {
-        return Err(unknown_field(record, argument, key, "filter by"));
+    let Some((field, asks)) = parse_condition_key(record, key) else {
+        return Err(unknown_field_violation(record, argument, key, "filter by"));
     };
     match (asks, value) {
-        (Asks::Compare(op), value) => Ok(Condition { field, op, value }),
-        (Asks::IsNull, Value::Bool(yes)) => Ok(is_null(field, yes)),
-        (Asks::IsNull, other) => {
-            let message = format!("`{key}` must be true or false, not {}", other.noun());
+        (FilterOperator::Compare(op), value) => Ok(Condition { field, op, value }),
+        (FilterOperator::IsNull, Value::Bool(yes)) => Ok(null_condition(field, yes)),
+        (FilterOperator::IsNull, other) => {
+            let message = format!("`{key}` must be true or false, not {}", other.type_noun());
             Err(vec![Violation::new(argument, "TYPE", message)])
         }
     }
 }
 
 /// The field and what is asked of it: `price`, `price_gte`, `price_null`.
-fn asked(record: &RecordType, key: &str) -> Option<(FieldId, Asks)> {
+fn parse_condition_key(record: &RecordType, key: &str) -> Option<(FieldId, FilterOperator)> {
     if let Some(field) = filter_field(record, key) {
-        return Some((field, Asks::Compare(Op::Eq)));
+        return Some((field, FilterOperator::Compare(ComparisonOp::Eq)));
     }
     let (field, word) = key.rsplit_once('_')?;
-    Some((filter_field(record, field)?, Asks::named(word)?))
+    Some((filter_field(record, field)?, FilterOperator::from_name(word)?))
 }
 
 /// What can be asked of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asks {
-    Compare(Op),
+pub enum FilterOperator {
+    Compare(ComparisonOp),
     /// Whether it has no value; the answer is true or false.
     IsNull,
 }
 
-impl Asks {
+impl FilterOperator {
     /// As it is written behind a field: `gte` in `price_gte` and `price.gte`.
-    pub fn named(name: &str) -> Option<Asks> {
-        Some(Asks::Compare(match name {
-            "eq" => Op::Eq,
-            "ne" => Op::Ne,
-            "lt" => Op::Lt,
-            "lte" => Op::Lte,
-            "gt" => Op::Gt,
-            "gte" => Op::Gte,
-            "contains" => Op::Contains,
-            "in" => Op::In,
-            "null" => return Some(Asks::IsNull),
+    pub fn from_name(name: &str) -> Option<FilterOperator> {
+        Some(FilterOperator::Compare(match name {
+            "eq" => ComparisonOp::Eq,
+            "ne" => ComparisonOp::Ne,
+            "lt" => ComparisonOp::Lt,
+            "lte" => ComparisonOp::Lte,
+            "gt" => ComparisonOp::Gt,
+            "gte" => ComparisonOp::Gte,
+            "contains" => ComparisonOp::Contains,
+            "in" => ComparisonOp::In,
+            "null" => return Some(FilterOperator::IsNull),
             _ => return None,
         }))
     }
 }
 
-impl Asks {
+impl FilterOperator {
     /// What [`Asks::named`] reads.
     pub fn name(self) -> &'static str {
         match self {
-            Asks::Compare(Op::Eq) => "eq",
-            Asks::Compare(Op::Ne) => "ne",
-            Asks::Compare(Op::Lt) => "lt",
-            Asks::Compare(Op::Lte) => "lte",
-            Asks::Compare(Op::Gt) => "gt",
-            Asks::Compare(Op::Gte) => "gte",
-            Asks::Compare(Op::Contains) => "contains",
-            Asks::Compare(Op::In) => "in",
-            Asks::IsNull => "null",
+            FilterOperator::Compare(ComparisonOp::Eq) => "eq",
+            FilterOperator::Compare(ComparisonOp::Ne) => "ne",
+            FilterOperator::Compare(ComparisonOp::Lt) => "lt",
+            FilterOperator::Compare(ComparisonOp::Lte) => "lte",
+            FilterOperator::Compare(ComparisonOp::Gt) => "gt",
+            FilterOperator::Compare(ComparisonOp::Gte) => "gte",
+            FilterOperator::Compare(ComparisonOp::Contains) => "contains",
+            FilterOperator::Compare(ComparisonOp::In) => "in",
+            FilterOperator::IsNull => "null",
         }
     }
 }
 
-pub fn is_null(field: FieldId, yes: bool) -> Condition {
-    Condition { field, op: if yes { Op::Eq } else { Op::Ne }, value: Value::Null }
+pub fn null_condition(field: FieldId, yes: bool) -> Condition {
+    Condition { field, op: if yes { ComparisonOp::Eq } else { ComparisonOp::Ne }, value: Value::Null }
 }
 
 /// Why a field of `where` means nothing, if so.
-pub(crate) fn no_condition(record: &RecordType, key: &str) -> Option<String> {
-    if asked(record, key).is_some() {
+pub(crate) fn unknown_condition_message(record: &RecordType, key: &str) -> Option<String> {
+    if parse_condition_key(record, key).is_some() {
         return None;
     }
-    let wrong = unknown_field(record, "where", key, "filter by");
+    let wrong = unknown_field_violation(record, "where", key, "filter by");
     wrong.into_iter().next().map(|violation| violation.message)
 }
 
 /// Why a field of an input object means nothing, if so. Types often share one that holds an `id`.
-pub(crate) fn no_input(record: &RecordType, verb: Verb, key: &str) -> Option<String> {
-    let nothing = key != "id" && role(record, verb, key) == Role::Unknown;
-    nothing.then(|| unknown(record, verb, key))
+pub(crate) fn unknown_input_message(record: &RecordType, verb: OperationVerb, key: &str) -> Option<String> {
+    let nothing = key != "id" && argument_role(record, verb, key) == ArgumentRole::Unknown;
+    nothing.then(|| unknown_argument_message(record, verb, key))
 }
 
-fn unknown_field(record: &RecordType, argument: &str, field: &str, what: &str) -> Vec<Violation> {
+fn unknown_field_violation(record: &RecordType, argument: &str, field: &str, what: &str) -> Vec<Violation> {
     let known =
         record.fields.iter().filter(|field| field.kind.is_comparable()).map(|field| field.name.as_str());
-    let hint = names::nearest(field, known).map(|name| format!("; did you mean `{name}`?"));
+    let hint = names::nearest_name(field, known).map(|name| format!("; did you mean `{name}`?"));
     let message = format!("{} has no field `{field}` to {what}{}", record.name, hint.unwrap_or_default());
     vec![Violation::new(argument, "UNKNOWN_FIELD", message)]
 }
 
 /// The fields of a record given by name, as programs and seeds do.
-pub fn named_fields(record: &RecordType, value: Value) -> Result<Vec<(FieldId, Value)>> {
-    let mut given = Given::default();
-    let fields = object("input", value).and_then(|fields| given.take_all(record, Verb::Create, fields));
+pub fn fields_from_object(record: &RecordType, value: Value) -> Result<Vec<(FieldId, Value)>> {
+    let mut given = ParsedArguments::default();
+    let fields = expect_object("input", value)
+        .and_then(|fields| given.accept_named(record, OperationVerb::Create, fields));
     fields.map_err(Error::Invalid)?;
     Ok(given.fields)
 }

@@ -4,39 +4,39 @@ use std::sync::Arc;
 
 use crate::operation::{Operation, Outcome, Selection};
 use crate::owned_records::OwnedRow;
-use crate::plan::{Arrival, Plan};
-use crate::store::{Answer, Cancel, Job, LongWrite, LooseEnd, Row};
-use crate::{Engine, answer_as};
+use crate::plan::{ImportRecord, Plan};
+use crate::store::{BulkTransaction, CancelFlag, DanglingReference, Row, RowSink, StoreJob};
+use crate::{Engine, downcast_sink};
 use trefoil_model::error::{Error, Result};
-use trefoil_model::{Model, TypeId};
+use trefoil_model::{Model, RecordTypeId};
 
 /// A long write that goes on. Dropped before [`Long::commit`], nothing of it happened.
-pub struct Long<'e> {
+pub struct BulkWrite<'e> {
     model: Arc<Model>,
-    open: Box<dyn LongWrite + 'e>,
-    cancel: Cancel,
+    transaction: Box<dyn BulkTransaction + 'e>,
+    cancel_flag: CancelFlag,
 }
 
 /// One thing done within a long write.
 #[derive(Debug, Clone)]
-pub enum Step {
-    Bring(Arrival),
-    Do(Operation),
+pub enum BulkStep {
+    Import(ImportRecord),
+    Run(Operation),
 }
 
 impl Engine {
-    pub async fn begin(&self) -> Result<Long<'_>> {
+    pub async fn begin_bulk_write(&self) -> Result<BulkWrite<'_>> {
         self.check_tables()?;
-        let open = self.0.store.begin(self.model()).await?;
-        Ok(Long { model: self.model().clone(), open, cancel: Cancel::default() })
+        let open = self.0.store.begin_bulk_write(self.model()).await?;
+        Ok(BulkWrite { model: self.model().clone(), transaction: open, cancel_flag: CancelFlag::default() })
     }
 }
 
-impl Long<'_> {
+impl BulkWrite<'_> {
     /// How each step ended, in their order. One that fails leaves the others standing.
-    pub async fn run(&mut self, steps: Vec<Step>) -> Result<Vec<Result<Outcome>>> {
+    pub async fn run(&mut self, steps: Vec<BulkStep>) -> Result<Vec<Result<Outcome>>> {
         let asked = steps.len();
-        let answer = self.answered(steps, Arc::default()).await?;
+        let answer = self.run_steps(steps, Arc::default()).await?;
         let missing = || Err(Error::internal("the store told nothing of a step"));
         let mut outcomes = answer.outcomes;
         outcomes.resize_with(asked, || None);
@@ -45,7 +45,7 @@ impl Long<'_> {
 
     /// The rows of one reading, as the batches before have left them.
     pub async fn read(&mut self, operation: Operation, selection: Arc<Selection>) -> Result<Vec<OwnedRow>> {
-        let mut answer = self.answered(vec![Step::Do(operation)], selection).await?;
+        let mut answer = self.run_steps(vec![BulkStep::Run(operation)], selection).await?;
         match answer.outcomes.pop().flatten() {
             Some(Err(error)) => Err(error),
             Some(Ok(_)) | None => Ok(answer.rows),
@@ -53,60 +53,75 @@ impl Long<'_> {
     }
 
     /// What these records refer to and is not there, or not yet.
-    pub async fn loose_ends(&mut self, record: TypeId, ids: Vec<i64>) -> Result<Vec<LooseEnd>> {
-        self.open.loose_ends(record, ids).await
+    pub async fn dangling_references(
+        &mut self,
+        record: RecordTypeId,
+        ids: Vec<i64>,
+    ) -> Result<Vec<DanglingReference>> {
+        self.transaction.dangling_references(record, ids).await
     }
 
     pub async fn commit(mut self) -> Result<()> {
-        self.open.commit().await
+        self.transaction.commit().await
     }
 
-    async fn answered(&mut self, steps: Vec<Step>, selection: Arc<Selection>) -> Result<Box<Ends>> {
+    async fn run_steps(
+        &mut self,
+        steps: Vec<BulkStep>,
+        selection: Arc<Selection>,
+    ) -> Result<Box<BulkResults>> {
         let now = jiff::Timestamp::now();
-        let mut ends = Ends { selection, rows: Vec::new(), outcomes: Vec::new() };
+        let mut ends = BulkResults { selection, rows: Vec::new(), outcomes: Vec::new() };
         let mut plans = Vec::with_capacity(steps.len());
         for (number, step) in steps.into_iter().enumerate() {
             let proven = match step {
-                Step::Bring(arrival) => Plan::prove_arrival(&self.model, arrival, now),
-                Step::Do(operation) => Plan::prove(&self.model, operation, now),
+                BulkStep::Import(arrival) => Plan::prove_import(&self.model, arrival, now),
+                BulkStep::Run(operation) => Plan::prove(&self.model, operation, now),
             };
             match proven {
                 Ok(plan) => plans.push((number, plan)),
-                Err(error) => ends.done(number, Err(error)),
+                Err(error) => ends.finish_plan(number, Err(error)),
             }
         }
         if plans.is_empty() {
             return Ok(Box::new(ends));
         }
-        let (model, cancel) = (self.model.clone(), self.cancel.clone());
-        let job = Job { model, plans, answer: Box::new(ends), key: None, atomic: false, cancel };
-        answer_as(self.open.run(job).await?)
+        let (model, cancel) = (self.model.clone(), self.cancel_flag.clone());
+        let job = StoreJob {
+            model,
+            plans,
+            sink: Box::new(ends),
+            idempotency_key: None,
+            atomic: false,
+            cancel_flag: cancel,
+        };
+        downcast_sink(self.transaction.run(job).await?)
     }
 }
 
 /// How each step ended, and the rows of the one that reads.
-struct Ends {
+struct BulkResults {
     selection: Arc<Selection>,
     rows: Vec<OwnedRow>,
     outcomes: Vec<Option<Result<Outcome>>>,
 }
 
-impl Answer for Ends {
+impl RowSink for BulkResults {
     fn row(&mut self, _plan: usize, row: &dyn Row) {
         // Steps that write select nothing.
         if !self.selection.columns.is_empty() {
-            self.rows.push(OwnedRow::copy(row, &self.selection, 0));
+            self.rows.push(OwnedRow::from_row(row, &self.selection, 0));
         }
     }
 
-    fn done(&mut self, plan: usize, outcome: Result<Outcome>) {
+    fn finish_plan(&mut self, plan: usize, outcome: Result<Outcome>) {
         if self.outcomes.len() <= plan {
             self.outcomes.resize_with(plan + 1, || None);
         }
         self.outcomes[plan] = Some(outcome);
     }
 
-    fn keep(&mut self) -> Option<Vec<u8>> {
+    fn bytes_to_replay(&mut self) -> Option<Vec<u8>> {
         None
     }
 

@@ -3,34 +3,34 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use crate::operation::Order;
-use crate::plan::holds_text;
+use crate::operation::SortKey;
+use crate::plan::is_text_kind;
 use crate::store::Row;
 use trefoil_model::error::{Error, Result};
 use trefoil_model::values::decimal;
-use trefoil_model::{Cell, Kind, RecordType, Scalar, Stored};
+use trefoil_model::{CellValue, FieldKind, RecordType, Scalar, StoredValue};
 
 /// A longer text is not in a cursor, which must fit the head of a request …
-const LONGEST: usize = 1_024;
+const MAX_TEXT_BYTES: usize = 1_024;
 /// … but so much of its beginning. The rest is asked of the record itself.
-const BEGINNING: usize = 128;
+const PREFIX_BYTES: usize = 128;
 
 // What is cut off are texts of the order alone, never the digits of a number.
-const _: () = assert!(decimal::MAX_DIGITS + "-0.".len() < LONGEST);
+const _: () = assert!(decimal::MAX_DIGITS + "-0.".len() < MAX_TEXT_BYTES);
 
 /// The place of a record in a list, as far as a cursor knows it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Seen {
+pub struct CursorPosition {
     /// Of the order's fields.
-    pub values: Vec<Told>,
+    pub values: Vec<CursorValue>,
     pub id: i64,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Told {
-    Whole(Stored),
+pub enum CursorValue {
+    Full(StoredValue),
     /// How a text begins that is too long to be told.
-    Beginning(Stored),
+    Prefix(StoredValue),
 }
 
 /// How the cursors of a list are written: what ties them to the list, and how many fields order it.
@@ -41,13 +41,13 @@ pub struct CursorFormat {
 }
 
 impl CursorFormat {
-    pub fn of(record: &RecordType, order: &[Order]) -> CursorFormat {
-        CursorFormat { signature: signature(record, order), fields: order.len() }
+    pub fn of(record: &RecordType, order: &[SortKey]) -> CursorFormat {
+        CursorFormat { signature: order_signature(record, order), fields: order.len() }
     }
 
     /// The cursor of a row whose cells from `first` on are the order's fields and then the id.
     pub fn encode(&self, row: &dyn Row, first: usize) -> String {
-        let cells = (0..=self.fields).map(|i| to_json(row.cell(first + i)));
+        let cells = (0..=self.fields).map(|i| cell_to_json(row.cell(first + i)));
         let parts: Vec<serde_json::Value> =
             std::iter::once(self.signature.as_str().into()).chain(cells).collect();
         URL_SAFE_NO_PAD.encode(serde_json::Value::from(parts).to_string())
@@ -56,51 +56,53 @@ impl CursorFormat {
 
 /// The order's values and the id that a cursor stands for; refused when it was made for other records or another order,
 /// or when it holds what the order's fields cannot.
-pub fn decode(record: &RecordType, order: &[Order], text: &str) -> Result<Seen> {
-    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| refused())?;
-    let parts: Vec<serde_json::Value> = serde_json::from_slice(&bytes).map_err(|_| refused())?;
-    let [signed, values @ .., id] = parts.as_slice() else { return Err(refused()) };
-    let is_ours = |signed: &str| signed == signature(record, order) || signed == older_signature(order);
+pub fn decode(record: &RecordType, order: &[SortKey], text: &str) -> Result<CursorPosition> {
+    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| invalid_cursor())?;
+    let parts: Vec<serde_json::Value> = serde_json::from_slice(&bytes).map_err(|_| invalid_cursor())?;
+    let [signed, values @ .., id] = parts.as_slice() else { return Err(invalid_cursor()) };
+    let is_ours = |signed: &str| signed == order_signature(record, order) || signed == older_signature(order);
     if !signed.as_str().is_some_and(is_ours) || values.len() != order.len() {
-        return Err(refused());
+        return Err(invalid_cursor());
     }
-    let told = |(value, order): (&serde_json::Value, &Order)| {
-        to_told(value).filter(|told| fits(&record.field(order.field).kind, told)).ok_or_else(refused)
+    let told = |(value, order): (&serde_json::Value, &SortKey)| {
+        value_from_json(value)
+            .filter(|told| fits(&record.field(order.field).kind, told))
+            .ok_or_else(invalid_cursor)
     };
     let values = values.iter().zip(order).map(told).collect::<Result<_>>()?;
-    Ok(Seen { values, id: id.as_i64().ok_or_else(refused)? })
+    Ok(CursorPosition { values, id: id.as_i64().ok_or_else(invalid_cursor)? })
 }
 
-fn refused() -> Error {
+fn invalid_cursor() -> Error {
     let message = "`after` is no cursor of this list in this order; start again without it";
     Error::invalid("after", "CURSOR", message)
 }
 
 /// Whether the field could have this value. What no list of ours has written must not reach a database that takes only
 /// values of a column's type.
-fn fits(kind: &Kind, told: &Told) -> bool {
+fn fits(kind: &FieldKind, told: &CursorValue) -> bool {
     match told {
-        Told::Whole(Stored::Null) => true,
-        Told::Whole(Stored::Int(_)) => {
+        CursorValue::Full(StoredValue::Null) => true,
+        CursorValue::Full(StoredValue::Int(_)) => {
             matches!(
                 kind,
-                Kind::Id
-                    | Kind::Reference { .. }
-                    | Kind::Scalar(Scalar::Int | Scalar::Long | Scalar::Boolean)
+                FieldKind::Id
+                    | FieldKind::Reference { .. }
+                    | FieldKind::Scalar(Scalar::Int | Scalar::Long | Scalar::Boolean)
             )
         }
-        Told::Whole(Stored::Real(_)) => matches!(kind, Kind::Scalar(Scalar::Float)),
-        Told::Whole(Stored::Text(text)) => is_kept_as_text(kind) && !text.contains('\0'),
+        CursorValue::Full(StoredValue::Real(_)) => matches!(kind, FieldKind::Scalar(Scalar::Float)),
+        CursorValue::Full(StoredValue::Text(text)) => is_kept_as_text(kind) && !text.contains('\0'),
         // Only what is text has a beginning.
-        Told::Beginning(Stored::Text(text)) => holds_text(kind) && !text.contains('\0'),
-        Told::Beginning(Stored::Null | Stored::Int(_) | Stored::Real(_)) => false,
+        CursorValue::Prefix(StoredValue::Text(text)) => is_text_kind(kind) && !text.contains('\0'),
+        CursorValue::Prefix(StoredValue::Null | StoredValue::Int(_) | StoredValue::Real(_)) => false,
     }
 }
 
-fn is_kept_as_text(kind: &Kind) -> bool {
+fn is_kept_as_text(kind: &FieldKind) -> bool {
     match kind {
-        Kind::Scalar(Scalar::Int | Scalar::Long | Scalar::Boolean | Scalar::Float) => false,
-        Kind::Scalar(
+        FieldKind::Scalar(Scalar::Int | Scalar::Long | Scalar::Boolean | Scalar::Float) => false,
+        FieldKind::Scalar(
             Scalar::String
             | Scalar::Id
             | Scalar::Decimal
@@ -111,37 +113,39 @@ fn is_kept_as_text(kind: &Kind) -> bool {
             | Scalar::Email
             | Scalar::Json,
         )
-        | Kind::Enum(_)
-        | Kind::Embedded(_)
-        | Kind::List(_) => true,
-        Kind::Id | Kind::Reference { .. } | Kind::Inverse { .. } | Kind::Link { .. } | Kind::Unstored => {
-            false
-        }
+        | FieldKind::Enum(_)
+        | FieldKind::Embedded(_)
+        | FieldKind::List(_) => true,
+        FieldKind::Id
+        | FieldKind::Reference { .. }
+        | FieldKind::Inverse { .. }
+        | FieldKind::Link { .. }
+        | FieldKind::Unstored => false,
     }
 }
 
-impl Seen {
+impl CursorPosition {
     /// What of it is in the statement's text: after each value, whether it is told whole.
-    pub fn shape(&self) -> Vec<u8> {
-        let each = |told: &Told| match told {
-            Told::Whole(_) => 1,
-            Told::Beginning(_) => 2,
+    pub fn statement_shape(&self) -> Vec<u8> {
+        let each = |told: &CursorValue| match told {
+            CursorValue::Full(_) => 1,
+            CursorValue::Prefix(_) => 2,
         };
         std::iter::once(1).chain(self.values.iter().map(each)).collect()
     }
 }
 
-impl Told {
-    pub fn stored(&self) -> &Stored {
+impl CursorValue {
+    pub fn stored(&self) -> &StoredValue {
         match self {
-            Told::Whole(value) | Told::Beginning(value) => value,
+            CursorValue::Full(value) | CursorValue::Prefix(value) => value,
         }
     }
 }
 
 /// Which list a cursor belongs to: `User:name,-age` for users by name, then from the oldest on. Conditions are no part of
 /// it: a place in the order means the same whatever else is asked.
-fn signature(record: &RecordType, order: &[Order]) -> String {
+fn order_signature(record: &RecordType, order: &[SortKey]) -> String {
     let words = order.iter().map(|order| {
         format!("{}{}", if order.descending { "-" } else { "" }, record.field(order.field).name)
     });
@@ -149,33 +153,37 @@ fn signature(record: &RecordType, order: &[Order]) -> String {
 }
 
 /// How cursors were signed before they named their records: `3,-5` for field 3 ascending, then field 5 descending.
-fn older_signature(order: &[Order]) -> String {
+fn older_signature(order: &[SortKey]) -> String {
     let words =
         order.iter().map(|order| format!("{}{}", if order.descending { "-" } else { "" }, order.field.0));
     words.collect::<Vec<_>>().join(",")
 }
 
-fn to_json(cell: Cell<'_>) -> serde_json::Value {
+fn cell_to_json(cell: CellValue<'_>) -> serde_json::Value {
     match cell {
-        Cell::Null | Cell::Unreadable => serde_json::Value::Null,
-        Cell::Int(number) => number.into(),
+        CellValue::Null | CellValue::Unreadable => serde_json::Value::Null,
+        CellValue::Int(number) => number.into(),
         // Kept apart from integers and exact: the bits.
-        Cell::Real(number) => serde_json::json!({ "f": number.to_bits() }),
-        Cell::Text(text) if text.len() > LONGEST => {
-            serde_json::json!({ "b": &text[..text.floor_char_boundary(BEGINNING)] })
+        CellValue::Real(number) => serde_json::json!({ "f": number.to_bits() }),
+        CellValue::Text(text) if text.len() > MAX_TEXT_BYTES => {
+            serde_json::json!({ "b": &text[..text.floor_char_boundary(PREFIX_BYTES)] })
         }
-        Cell::Text(text) => text.into(),
+        CellValue::Text(text) => text.into(),
     }
 }
 
-fn to_told(value: &serde_json::Value) -> Option<Told> {
+fn value_from_json(value: &serde_json::Value) -> Option<CursorValue> {
     match value {
-        serde_json::Value::Null => Some(Told::Whole(Stored::Null)),
-        serde_json::Value::Number(number) => number.as_i64().map(Stored::Int).map(Told::Whole),
-        serde_json::Value::String(text) => Some(Told::Whole(Stored::Text(text.clone()))),
+        serde_json::Value::Null => Some(CursorValue::Full(StoredValue::Null)),
+        serde_json::Value::Number(number) => number.as_i64().map(StoredValue::Int).map(CursorValue::Full),
+        serde_json::Value::String(text) => Some(CursorValue::Full(StoredValue::Text(text.clone()))),
         serde_json::Value::Object(map) => match (map.get("f"), map.get("b")) {
-            (Some(bits), _) => bits.as_u64().map(|bits| Told::Whole(Stored::Real(f64::from_bits(bits)))),
-            (None, Some(text)) => text.as_str().map(|text| Told::Beginning(Stored::Text(text.to_owned()))),
+            (Some(bits), _) => {
+                bits.as_u64().map(|bits| CursorValue::Full(StoredValue::Real(f64::from_bits(bits))))
+            }
+            (None, Some(text)) => {
+                text.as_str().map(|text| CursorValue::Prefix(StoredValue::Text(text.to_owned())))
+            }
             (None, None) => None,
         },
         serde_json::Value::Bool(_) | serde_json::Value::Array(_) => None,

@@ -18,17 +18,26 @@ mod text_search;
 
 use std::sync::Arc;
 
-pub use crate::bulk_write::{Long, Step};
-pub use crate::changes::{Change, Epoch, Feed, Image, Log, Stretch, Watch};
+pub use crate::bulk_write::{BulkStep, BulkWrite};
+pub use crate::changes::{
+    ChangeBatch, ChangeFeed, ChangeFilter, ChangeLog, LogEpoch, RecordChange, RecordImage,
+};
 pub use crate::operation::{
-    Absent, Child, Condition, Count, Deed, Listing, Op, Operation, Order, Outcome, Selection, Slice,
+    ChangeKind, ChildSelection, ComparisonOp, Condition, CountMode, ListSlice, Listing, MissingFields,
+    Operation, Outcome, Selection, SortKey,
 };
 pub use crate::owned_records::OwnedRow;
-pub use crate::plain_list::{ListAct, OnList, Place};
-pub use crate::plan::{Arrival, Plan, PlanLimits};
-pub use crate::resolvers::{Actor, Binding, Builtin, Call, Gives, Registry, Resolved, Resolver, Verb};
+pub use crate::plain_list::{PlainListAction, PlainListOperation, PlainListPosition};
+pub use crate::plan::{ImportRecord, Plan, PlanLimits};
+pub use crate::resolvers::{
+    Actor, BuiltinOperation, Call, OperationVerb, Resolved, ResolverBinding, ResolverFn, ResolverRegistry,
+    ResultShape,
+};
 pub use crate::schema_gate::{ClosedGate, SchemaGate, SchemaLease};
-pub use crate::store::{Answer, Cancel, Done, Job, Key, LongWrite, LooseEnd, ReadLimits, Row, State, Store};
+pub use crate::store::{
+    BulkTransaction, CancelFlag, DanglingReference, DataVersion, IdempotencyKey, JobResult, LogReadLimits,
+    Row, RowSink, Store, StoreJob,
+};
 
 use trefoil_model::Model;
 use trefoil_model::error::{Error, Result, Violation};
@@ -36,14 +45,14 @@ use trefoil_model::values::coerce;
 
 /// One schema with what answers it, and the store behind. Cheap to clone; a request holds one to its end.
 #[derive(Clone)]
-pub struct Engine(Arc<Parts>);
+pub struct Engine(Arc<EngineInner>);
 
-struct Parts {
+struct EngineInner {
     model: Arc<Model>,
-    bindings: Vec<Binding>,
-    registry: Registry,
+    bindings: Vec<ResolverBinding>,
+    registry: ResolverRegistry,
     store: Arc<dyn Store>,
-    feed: Feed,
+    feed: ChangeFeed,
     limits: PlanLimits,
     /// The form of the tables that its plans are for, see [`SchemaGate`].
     generation: u64,
@@ -51,10 +60,15 @@ struct Parts {
 
 impl Engine {
     /// The feed is the store's, and stays when the model is exchanged. The tables must fit the model already.
-    pub fn new(model: Arc<Model>, registry: Registry, feed: Feed, limits: PlanLimits) -> Engine {
-        let (bindings, store) = (crate::resolvers::bind(&model, &registry), feed.store().clone());
+    pub fn new(
+        model: Arc<Model>,
+        registry: ResolverRegistry,
+        feed: ChangeFeed,
+        limits: PlanLimits,
+    ) -> Engine {
+        let (bindings, store) = (crate::resolvers::bind_root_fields(&model, &registry), feed.store().clone());
         let generation = feed.gate().generation();
-        Engine(Arc::new(Parts { model, bindings, registry, store, feed, limits, generation }))
+        Engine(Arc::new(EngineInner { model, bindings, registry, store, feed, limits, generation }))
     }
 
     /// Whether the tables are still those of the model. What was read since the last time that they were, may be wrong.
@@ -63,7 +77,7 @@ impl Engine {
     }
 
     /// The changes of the store.
-    pub fn feed(&self) -> &Feed {
+    pub fn feed(&self) -> &ChangeFeed {
         &self.0.feed
     }
 
@@ -72,11 +86,11 @@ impl Engine {
     }
 
     /// What answers each of [`Model::roots`], by the same position.
-    pub fn bindings(&self) -> &[Binding] {
+    pub fn bindings(&self) -> &[ResolverBinding] {
         &self.0.bindings
     }
 
-    pub fn registry(&self) -> &Registry {
+    pub fn registry(&self) -> &ResolverRegistry {
         &self.0.registry
     }
 
@@ -89,12 +103,12 @@ impl Engine {
     }
 
     /// The state of the data now, see [`Store::state`].
-    pub fn state(&self) -> Option<State> {
-        self.0.store.state()
+    pub fn data_version(&self) -> Option<DataVersion> {
+        self.0.store.data_version()
     }
 
     /// What was kept under an idempotency key, see [`Store::replay`].
-    pub async fn replay(&self, key: &Key) -> Result<Option<Vec<u8>>> {
+    pub async fn replay(&self, key: &IdempotencyKey) -> Result<Option<Vec<u8>>> {
         self.0.store.replay(key).await
     }
 
@@ -107,13 +121,13 @@ impl Engine {
     }
 
     /// Runs the operations of one request. One that cannot be planned gets its error and leaves the others alone.
-    pub async fn run(&self, operations: Vec<Result<Operation>>, request: Request) -> Result<Done> {
-        let Request { mut answer, key, atomic } = request;
+    pub async fn run(&self, operations: Vec<Result<Operation>>, request: EngineRequest) -> Result<JobResult> {
+        let EngineRequest { sink: mut answer, idempotency_key: key, atomic } = request;
         let now = jiff::Timestamp::now();
         let mut plans = Vec::with_capacity(operations.len());
         let mut refused = Vec::new();
         for (number, operation) in operations.into_iter().enumerate() {
-            if atomic && refused.len() >= coerce::MOST {
+            if atomic && refused.len() >= coerce::MAX_VIOLATIONS {
                 refused.push((number, Error::Cancelled));
                 continue;
             }
@@ -126,43 +140,50 @@ impl Engine {
             refused.extend(plans.drain(..).map(|(number, _)| (number, Error::Cancelled)));
         }
         for (number, error) in refused {
-            answer.done(number, Err(error));
+            answer.finish_plan(number, Err(error));
         }
         if plans.is_empty() {
-            return Ok(Done::Answered(answer));
+            return Ok(JobResult::Completed(answer));
         }
-        answer.begin();
+        answer.checkpoint();
         if let [(number, plan)] = plans.as_slice()
-            && let Some(row) = crate::changes::Told::of(self.model(), &plan.action)
+            && let Some(row) = crate::changes::ImageRow::from_action(self.model(), &plan.action)
         {
             answer.row(*number, &row);
-            answer.done(*number, Ok(Outcome::Found));
-            return Ok(Done::Answered(answer));
+            answer.finish_plan(*number, Ok(Outcome::Found));
+            return Ok(JobResult::Completed(answer));
         }
         self.check_tables()?;
-        let cancel = Cancel::default();
-        let _cancel_when_dropped = cancel.on_drop();
-        let job = Job { model: self.0.model.clone(), plans, answer, key, atomic, cancel };
+        let cancel = CancelFlag::default();
+        let _cancel_when_dropped = cancel.cancel_on_drop();
+        let job = StoreJob {
+            model: self.0.model.clone(),
+            plans,
+            sink: answer,
+            idempotency_key: key,
+            atomic,
+            cancel_flag: cancel,
+        };
         self.0.store.run(job).await
     }
 }
 
 /// Who is answered, and how the operations of a request belong together.
-pub struct Request {
-    pub answer: Box<dyn Answer>,
-    pub key: Option<Key>,
+pub struct EngineRequest {
+    pub sink: Box<dyn RowSink>,
+    pub idempotency_key: Option<IdempotencyKey>,
     /// All or nothing: the first failure undoes the others.
     pub atomic: bool,
 }
 
-impl Request {
-    pub fn new(answer: Box<dyn Answer>) -> Request {
-        Request { answer, key: None, atomic: false }
+impl EngineRequest {
+    pub fn new(answer: Box<dyn RowSink>) -> EngineRequest {
+        EngineRequest { sink: answer, idempotency_key: None, atomic: false }
     }
 }
 
 /// Takes the answer back as the type it was given as.
-pub fn answer_as<T: Answer>(answer: Box<dyn Answer>) -> Result<Box<T>> {
+pub fn downcast_sink<T: RowSink>(answer: Box<dyn RowSink>) -> Result<Box<T>> {
     let any: Box<dyn std::any::Any> = answer;
     any.downcast::<T>().map_err(|_| Error::internal("the store returned another answer than it was given"))
 }

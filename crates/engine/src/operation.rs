@@ -2,56 +2,56 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::changes::Image;
-use crate::plain_list::{OnList, Place};
-use crate::plan::Chosen;
-use trefoil_model::{FieldId, TypeId, Value};
+use crate::changes::RecordImage;
+use crate::plain_list::{PlainListOperation, PlainListPosition};
+use crate::plan::PlannedSelection;
+use trefoil_model::{FieldId, RecordTypeId, Value};
 
 /// One thing asked for. Names are resolved, values are as they arrived: [`crate::plan`] judges them.
 #[derive(Debug, Clone)]
 pub enum Operation {
     Get {
-        record: TypeId,
+        record: RecordTypeId,
         id: i64,
         selection: Arc<Selection>,
     },
     List {
-        record: TypeId,
+        record: RecordTypeId,
         listing: Listing,
         selection: Arc<Selection>,
     },
     Create {
-        record: TypeId,
+        record: RecordTypeId,
         /// Only seeds and imports choose ids.
         id: Option<i64>,
         fields: Vec<(FieldId, Value)>,
         selection: Arc<Selection>,
     },
     Update {
-        record: TypeId,
+        record: RecordTypeId,
         id: i64,
         /// Fields that are not given …
         fields: Vec<(FieldId, Value)>,
         /// … keep their value, or, when the whole record is overwritten, take their default or null.
-        absent: Absent,
+        missing_fields: MissingFields,
         expected_version: Option<i64>,
         selection: Arc<Selection>,
     },
     Delete {
-        record: TypeId,
+        record: RecordTypeId,
         id: i64,
         expected_version: Option<i64>,
         selection: Arc<Selection>,
     },
     /// The record as a change left it; what is selected below it is read now.
-    Changed {
-        record: TypeId,
+    ReadImage {
+        record: RecordTypeId,
         /// By column, as [`crate::Change`] has it.
-        image: Image,
+        image: RecordImage,
         selection: Arc<Selection>,
     },
     /// Of a plain list; its rows have one cell, a text.
-    Plain(OnList),
+    PlainList(PlainListOperation),
 }
 
 impl Operation {
@@ -62,14 +62,14 @@ impl Operation {
                 Some(*id)
             }
             Operation::Create { id, .. } => *id,
-            Operation::List { .. } | Operation::Changed { .. } | Operation::Plain(_) => None,
+            Operation::List { .. } | Operation::ReadImage { .. } | Operation::PlainList(_) => None,
         }
     }
 }
 
 /// What an update does to the fields it does not name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Absent {
+pub enum MissingFields {
     Keep,
     Reset,
 }
@@ -81,19 +81,19 @@ pub struct Listing {
     /// Only records with this in any of their texts, in any case.
     pub search: Option<String>,
     /// Ties are always broken by id, ascending.
-    pub order: Vec<Order>,
-    pub slice: Slice,
+    pub sort_keys: Vec<SortKey>,
+    pub slice: ListSlice,
     /// Of all that match, whatever the slice.
-    pub count: Count,
+    pub count: CountMode,
     /// Also read what a cursor is made of: the order's fields and the id follow the selected columns.
-    pub cursors: bool,
+    pub with_cursors: bool,
 }
 
 /// How far the records of a list are counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Count {
+pub enum CountMode {
     #[default]
-    No,
+    Skip,
     Exact,
     /// No further than one beyond this number, which then stands for "more": it costs the same however many there are.
     UpTo(u32),
@@ -102,12 +102,12 @@ pub enum Count {
 #[derive(Debug, Clone)]
 pub struct Condition {
     pub field: FieldId,
-    pub op: Op,
+    pub op: ComparisonOp,
     pub value: Value,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Op {
+pub enum ComparisonOp {
     /// Null equals null.
     Eq,
     Ne,
@@ -122,14 +122,14 @@ pub enum Op {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Order {
+pub struct SortKey {
     pub field: FieldId,
     pub descending: bool,
 }
 
-impl Order {
+impl SortKey {
     /// A field that is there already sorts nothing any more.
-    pub fn follow(self, orders: &mut Vec<Order>) {
+    pub fn append_to(self, orders: &mut Vec<SortKey>) {
         if !orders.iter().any(|known| known.field == self.field) {
             orders.push(self);
         }
@@ -137,7 +137,7 @@ impl Order {
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
-pub enum Slice {
+pub enum ListSlice {
     #[default]
     All,
     /// `page` counts from 1.
@@ -153,25 +153,25 @@ pub struct Selection {
     /// Fields with a column; [`crate::Row::cell`] takes the position in this list.
     pub columns: Vec<FieldId>,
     /// References, inverses and links; [`crate::Row::each_child`] takes the position in this list.
-    pub children: Vec<Child>,
+    pub children: Vec<ChildSelection>,
     /// Also read the record's version: it follows the selected columns. Not for children.
-    pub versioned: bool,
-    pub(crate) proven: OnceLock<Arc<Chosen>>,
+    pub includes_version: bool,
+    pub(crate) planned: OnceLock<Arc<PlannedSelection>>,
 }
 
 impl Selection {
-    pub fn new(columns: Vec<FieldId>, children: Vec<Child>) -> Selection {
-        Selection { columns, children, versioned: false, proven: OnceLock::new() }
+    pub fn new(columns: Vec<FieldId>, children: Vec<ChildSelection>) -> Selection {
+        Selection { columns, children, includes_version: false, planned: OnceLock::new() }
     }
 
     /// The same, with the version behind the columns.
     pub fn with_version(self) -> Selection {
-        Selection { versioned: true, proven: OnceLock::new(), ..self }
+        Selection { includes_version: true, planned: OnceLock::new(), ..self }
     }
 }
 
 #[derive(Debug, Clone)]
-pub struct Child {
+pub struct ChildSelection {
     pub field: FieldId,
     /// Empty for references.
     pub listing: Listing,
@@ -184,9 +184,9 @@ pub enum Outcome {
     /// One row was given.
     Found,
     /// There is no such record; no row was given.
-    Missing,
+    NotFound,
     Listed {
-        more: bool,
+        has_more: bool,
         total: Option<u64>,
     },
     Created {
@@ -201,27 +201,27 @@ pub enum Outcome {
         id: i64,
     },
     /// The plain list as it is now; `rest` is what was not read of it yet.
-    Plain {
+    PlainList {
         version: i64,
         length: i64,
-        rest: Option<Place>,
+        remaining: Option<PlainListPosition>,
     },
 }
 
 /// What can happen to a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Deed {
+pub enum ChangeKind {
     Created,
     Updated,
     Deleted,
 }
 
-impl Deed {
+impl ChangeKind {
     pub fn name(self) -> &'static str {
         match self {
-            Deed::Created => "created",
-            Deed::Updated => "updated",
-            Deed::Deleted => "deleted",
+            ChangeKind::Created => "created",
+            ChangeKind::Updated => "updated",
+            ChangeKind::Deleted => "deleted",
         }
     }
 }

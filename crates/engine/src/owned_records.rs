@@ -2,27 +2,27 @@
 
 use std::sync::Arc;
 
-use crate::operation::{Absent, Listing, Operation, Outcome, Selection};
-use crate::store::{Answer, Done, Row};
-use crate::{Engine, Request, answer_as};
+use crate::operation::{Listing, MissingFields, Operation, Outcome, Selection};
+use crate::store::{JobResult, Row, RowSink};
+use crate::{Engine, EngineRequest, downcast_sink};
 use trefoil_model::error::{Error, Result};
 use trefoil_model::values::json_text;
-use trefoil_model::{Cell, FieldId, Model, RecordType, Stored, TypeId, Value};
+use trefoil_model::{CellValue, FieldId, Model, RecordType, RecordTypeId, StoredValue, Value};
 
 /// A row that outlives the query that read it.
 #[derive(Debug, Clone, Default)]
 pub struct OwnedRow {
-    pub cells: Vec<Stored>,
+    pub cells: Vec<StoredValue>,
     pub children: Vec<Vec<OwnedRow>>,
 }
 
 impl OwnedRow {
     /// Copies a row with its children to any depth, and so many cells beyond the selection: what cursors are made of.
-    pub fn copy(row: &dyn Row, selection: &Selection, extra: usize) -> OwnedRow {
+    pub fn from_row(row: &dyn Row, selection: &Selection, extra: usize) -> OwnedRow {
         let cells = (0..selection.columns.len() + extra).map(|i| row.cell(i).to_stored()).collect();
         let children = selection.children.iter().enumerate().map(|(i, child)| {
             let mut rows = Vec::new();
-            row.each_child(i, &mut |row| rows.push(OwnedRow::copy(row, &child.selection, 0)));
+            row.each_child(i, &mut |row| rows.push(OwnedRow::from_row(row, &child.selection, 0)));
             rows
         });
         OwnedRow { cells, children: children.collect() }
@@ -30,7 +30,7 @@ impl OwnedRow {
 }
 
 impl Row for OwnedRow {
-    fn cell(&self, column: usize) -> Cell<'_> {
+    fn cell(&self, column: usize) -> CellValue<'_> {
         self.cells[column].as_cell()
     }
 
@@ -40,28 +40,32 @@ impl Row for OwnedRow {
 }
 
 /// Gathers the rows of one plan.
-pub struct Collect {
+pub struct RowCollector {
     pub selection: Arc<Selection>,
     pub rows: Vec<OwnedRow>,
     pub outcome: Option<Result<Outcome>>,
 }
 
-impl Collect {
-    fn new(selection: Arc<Selection>) -> Collect {
-        Collect { selection, rows: Vec::new(), outcome: None }
+impl RowCollector {
+    fn new(selection: Arc<Selection>) -> RowCollector {
+        RowCollector { selection, rows: Vec::new(), outcome: None }
     }
 }
 
-impl Answer for Collect {
+impl RowSink for RowCollector {
     fn row(&mut self, _plan: usize, row: &dyn Row) {
-        self.rows.push(OwnedRow::copy(row, &self.selection, usize::from(self.selection.versioned)));
+        self.rows.push(OwnedRow::from_row(
+            row,
+            &self.selection,
+            usize::from(self.selection.includes_version),
+        ));
     }
 
-    fn done(&mut self, _plan: usize, outcome: Result<Outcome>) {
+    fn finish_plan(&mut self, _plan: usize, outcome: Result<Outcome>) {
         self.outcome = Some(outcome);
     }
 
-    fn keep(&mut self) -> Option<Vec<u8>> {
+    fn bytes_to_replay(&mut self) -> Option<Vec<u8>> {
         None
     }
 
@@ -74,100 +78,100 @@ impl Answer for Collect {
 impl Engine {
     /// One record with its stored fields by name, or nothing.
     pub async fn get(&self, type_name: &str, id: i64) -> Result<Option<Value>> {
-        let (record, selection) = self.whole(type_name)?;
+        let (record, selection) = self.select_all_stored(type_name)?;
         let rows =
             self.collect(Operation::Get { record, id, selection: selection.clone() }, selection).await?;
-        Ok(rows.rows.first().map(|row| object(self.model().record(record), &rows.selection, row)))
+        Ok(rows.rows.first().map(|row| row_to_object(self.model().record(record), &rows.selection, row)))
     }
 
     /// All records that the listing asks for.
     pub async fn list(&self, type_name: &str, listing: Listing) -> Result<Vec<Value>> {
-        let (record, selection) = self.whole(type_name)?;
+        let (record, selection) = self.select_all_stored(type_name)?;
         let operation = Operation::List { record, listing, selection: selection.clone() };
         let rows = self.collect(operation, selection).await?;
         let of = self.model().record(record);
-        Ok(rows.rows.iter().map(|row| object(of, &rows.selection, row)).collect())
+        Ok(rows.rows.iter().map(|row| row_to_object(of, &rows.selection, row)).collect())
     }
 
     /// Creates a record from an object of fields; the answer is the record as it is kept.
     pub async fn create(&self, type_name: &str, fields: Value) -> Result<Value> {
-        let (record, selection) = self.whole(type_name)?;
-        let fields = crate::arguments::named_fields(self.model().record(record), fields)?;
+        let (record, selection) = self.select_all_stored(type_name)?;
+        let fields = crate::arguments::fields_from_object(self.model().record(record), fields)?;
         let operation = Operation::Create { record, id: None, fields, selection: selection.clone() };
-        self.written(record, type_name, operation, selection).await
+        self.run_write(record, type_name, operation, selection).await
     }
 
     /// Changes the fields that are given.
     pub async fn update(&self, type_name: &str, id: i64, fields: Value) -> Result<Value> {
-        let (record, selection) = self.whole(type_name)?;
-        let fields = crate::arguments::named_fields(self.model().record(record), fields)?;
+        let (record, selection) = self.select_all_stored(type_name)?;
+        let fields = crate::arguments::fields_from_object(self.model().record(record), fields)?;
         let operation = Operation::Update {
             record,
             id,
             fields,
-            absent: Absent::Keep,
+            missing_fields: MissingFields::Keep,
             expected_version: None,
             selection: selection.clone(),
         };
-        self.written(record, type_name, operation, selection).await
+        self.run_write(record, type_name, operation, selection).await
     }
 
     /// Deletes a record; the answer is the record as it was.
     pub async fn delete(&self, type_name: &str, id: i64) -> Result<Value> {
-        let (record, selection) = self.whole(type_name)?;
+        let (record, selection) = self.select_all_stored(type_name)?;
         let operation =
             Operation::Delete { record, id, expected_version: None, selection: selection.clone() };
-        self.written(record, type_name, operation, selection).await
+        self.run_write(record, type_name, operation, selection).await
     }
 
     /// Runs one operation and keeps its rows.
-    pub async fn collect(&self, operation: Operation, selection: Arc<Selection>) -> Result<Collect> {
-        let answer = Box::new(Collect::new(selection));
-        match self.run(vec![Ok(operation)], Request::new(answer)).await? {
-            Done::Answered(answer) => {
-                let mut collected = answer_as::<Collect>(answer)?;
+    pub async fn collect(&self, operation: Operation, selection: Arc<Selection>) -> Result<RowCollector> {
+        let answer = Box::new(RowCollector::new(selection));
+        match self.run(vec![Ok(operation)], EngineRequest::new(answer)).await? {
+            JobResult::Completed(answer) => {
+                let mut collected = downcast_sink::<RowCollector>(answer)?;
                 match collected.outcome.take() {
                     Some(Err(error)) => Err(error),
-                    outcome => Ok(Collect { outcome, ..*collected }),
+                    outcome => Ok(RowCollector { outcome, ..*collected }),
                 }
             }
-            Done::Replayed(_) => Err(Error::internal("a request without a key was replayed")),
+            JobResult::Replayed(_) => Err(Error::internal("a request without a key was replayed")),
         }
     }
 
-    async fn written(
+    async fn run_write(
         &self,
-        record: TypeId,
+        record: RecordTypeId,
         type_name: &str,
         operation: Operation,
         selection: Arc<Selection>,
     ) -> Result<Value> {
         let rows = self.collect(operation, selection).await?;
         let row = rows.rows.first().ok_or_else(|| Error::not_found(type_name))?;
-        Ok(object(self.model().record(record), &rows.selection, row))
+        Ok(row_to_object(self.model().record(record), &rows.selection, row))
     }
 
-    fn whole(&self, type_name: &str) -> Result<(TypeId, Arc<Selection>)> {
+    fn select_all_stored(&self, type_name: &str) -> Result<(RecordTypeId, Arc<Selection>)> {
         let record = self
             .model()
-            .record_named(type_name)
+            .find_record(type_name)
             .ok_or_else(|| Error::not_found(format!("record type `{type_name}`")))?;
-        Ok((record, Arc::new(stored_fields(self.model(), record))))
+        Ok((record, Arc::new(stored_fields_selection(self.model(), record))))
     }
 }
 
 /// Every field that has a column.
-fn stored_fields(model: &Model, record: TypeId) -> Selection {
+fn stored_fields_selection(model: &Model, record: RecordTypeId) -> Selection {
     let fields = model.record(record).fields.iter().enumerate();
     let columns = fields.filter(|(_, field)| field.is_stored()).map(|(i, _)| FieldId(i)).collect();
     Selection::new(columns, Vec::new())
 }
 
 /// The row as an object of fields by their input names: a reference is `userId`.
-pub fn object(record: &RecordType, selection: &Selection, row: &dyn Row) -> Value {
+pub fn row_to_object(record: &RecordType, selection: &Selection, row: &dyn Row) -> Value {
     let fields = selection.columns.iter().enumerate().map(|(i, id)| {
         let field = record.field(*id);
-        (field.input_name.clone(), json_text::value_of(&field.kind, row.cell(i)))
+        (field.input_name.clone(), json_text::cell_to_value(&field.kind, row.cell(i)))
     });
     Value::Object(fields.collect())
 }

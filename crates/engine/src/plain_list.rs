@@ -6,20 +6,20 @@ use trefoil_model::error::{Error, Result};
 
 /// One thing asked of one list. Once proven, its texts are ones that a list may hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OnList {
+pub struct PlainListOperation {
     /// The list as `trefoil.toml` declares it: its path without the slash.
     pub list: Arc<str>,
-    pub act: ListAct,
+    pub action: PlainListAction,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ListAct {
+pub enum PlainListAction {
     /// The version and nothing else.
-    Look,
+    ReadVersion,
     /// Values in order, from the beginning or from where an earlier part ended, up to about so many bytes.
     Read {
-        from: Option<Place>,
-        bytes: usize,
+        from: Option<PlainListPosition>,
+        max_bytes: usize,
     },
     /// So many values from an index on.
     Slice {
@@ -28,55 +28,62 @@ pub enum ListAct {
     },
     Append {
         value: String,
-        expected: Expected,
+        expected: ExpectedVersions,
     },
     Replace {
         index: i64,
         value: String,
-        expected: Expected,
+        expected: ExpectedVersions,
     },
     /// The value that was removed is the one row.
     Remove {
         index: i64,
-        expected: Expected,
+        expected: ExpectedVersions,
     },
 }
 
 /// The versions that a list may be at for a write to happen; any when nothing is expected.
-pub type Expected = Option<Versions>;
+pub type ExpectedVersions = Option<VersionMatch>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Versions {
-    Among(Vec<i64>),
-    Except(Vec<i64>),
+pub enum VersionMatch {
+    AnyOf(Vec<i64>),
+    NoneOf(Vec<i64>),
 }
 
 /// Where a part of a list ended. Values appended after the first part was read lie beyond `until`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct PlainListPosition {
     pub after: i64,
     pub until: i64,
 }
 
-impl ListAct {
-    pub fn writes(&self) -> bool {
+impl PlainListAction {
+    pub fn is_write(&self) -> bool {
         match self {
-            ListAct::Look | ListAct::Read { .. } | ListAct::Slice { .. } => false,
-            ListAct::Append { .. } | ListAct::Replace { .. } | ListAct::Remove { .. } => true,
+            PlainListAction::ReadVersion | PlainListAction::Read { .. } | PlainListAction::Slice { .. } => {
+                false
+            }
+            PlainListAction::Append { .. }
+            | PlainListAction::Replace { .. }
+            | PlainListAction::Remove { .. } => true,
         }
     }
 
     fn value(&self) -> Option<&str> {
         match self {
-            ListAct::Append { value, .. } | ListAct::Replace { value, .. } => Some(value),
-            ListAct::Look | ListAct::Read { .. } | ListAct::Slice { .. } | ListAct::Remove { .. } => None,
+            PlainListAction::Append { value, .. } | PlainListAction::Replace { value, .. } => Some(value),
+            PlainListAction::ReadVersion
+            | PlainListAction::Read { .. }
+            | PlainListAction::Slice { .. }
+            | PlainListAction::Remove { .. } => None,
         }
     }
 }
 
 /// A list takes any text but a blank one.
-pub(crate) fn prove(asked: OnList) -> Result<OnList> {
-    match asked.act.value() {
+pub(crate) fn check_value(asked: PlainListOperation) -> Result<PlainListOperation> {
+    match asked.action.value() {
         Some(value) if value.trim().is_empty() => {
             Err(Error::invalid("value", "NOT_BLANK", "the value must not be blank"))
         }
@@ -94,8 +101,8 @@ mod tests {
     #[test]
     fn only_blank_texts_and_nul_are_refused() {
         let judged = |value: &str| {
-            let act = ListAct::Append { value: value.into(), expected: None };
-            prove(OnList { list: "items".into(), act }).is_ok()
+            let act = PlainListAction::Append { value: value.into(), expected: None };
+            check_value(PlainListOperation { list: "items".into(), action: act }).is_ok()
         };
         for value in ["milk", " milk ", "Grüße 你好", "a\nb", "0"] {
             assert!(judged(value), "{value:?}");

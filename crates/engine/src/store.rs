@@ -8,11 +8,11 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
-use crate::changes::{Change, Log};
+use crate::changes::{ChangeLog, RecordChange};
 use crate::{Outcome, Plan};
 use trefoil_model::error::{Error, Result};
 use trefoil_model::naming::names;
-use trefoil_model::{Cell, FieldId, Model, TypeId};
+use trefoil_model::{CellValue, FieldId, Model, RecordTypeId};
 
 /// A place where records are kept.
 pub trait Store: Send + Sync {
@@ -21,49 +21,58 @@ pub trait Store: Send + Sync {
     ///
     /// An error here means that nothing of the job happened, unless it says that nobody knows: a database that is lost
     /// in the middle of a commit may or may not have made it. Such a job is never run again by the store.
-    fn run(&self, job: Job) -> BoxFuture<'_, Result<Done>>;
+    fn run(&self, job: StoreJob) -> BoxFuture<'_, Result<JobResult>>;
 
     /// What was kept under an idempotency key by the request that it belongs to; `None` where there was no such request.
     /// [`Error::KeyReused`] when the key belongs to another one, [`Error::KeyInUse`] while that has not finished.
-    fn replay<'s>(&'s self, key: &'s Key) -> BoxFuture<'s, Result<Option<Vec<u8>>>>;
+    fn replay<'s>(&'s self, key: &'s IdempotencyKey) -> BoxFuture<'s, Result<Option<Vec<u8>>>>;
 
     /// Begins a long write, made of many batches. Others' writes may have to wait until it ends.
-    fn begin(&self, model: &Arc<Model>) -> BoxFuture<'_, Result<Box<dyn LongWrite + '_>>>;
+    fn begin_bulk_write(&self, model: &Arc<Model>) -> BoxFuture<'_, Result<Box<dyn BulkTransaction + '_>>>;
 
     /// Whether the store can be reached, for the readiness check.
     fn ping(&self) -> BoxFuture<'_, Result<()>>;
 
     /// The state of the data now. Two that are equal say that nothing a reader could see was changed between them, by
     /// nobody; a write that was acknowledged before the call is in it. `None` where that cannot be told.
-    fn state(&self) -> Option<State>;
+    fn data_version(&self) -> Option<DataVersion>;
 
     /// The change log as it stands: every change committed before this call has its number.
-    fn log(&self) -> BoxFuture<'_, Result<Log>>;
+    fn change_log(&self) -> BoxFuture<'_, Result<ChangeLog>>;
 
     /// The changes with numbers above `after` and not above `until`, in order. At most `limits` of them, but at least
     /// one where there is one.
-    fn changes(&self, after: i64, until: i64, limits: ReadLimits) -> BoxFuture<'_, Result<Vec<Change>>>;
+    fn read_changes(
+        &self,
+        after: i64,
+        until: i64,
+        limits: LogReadLimits,
+    ) -> BoxFuture<'_, Result<Vec<RecordChange>>>;
 
     /// Wakes when something may have been added to the log. It may wake for nothing, and it knows nothing of other
     /// programs, so whoever follows the log also looks every [`Store::look_every`].
-    fn stirred(&self) -> watch::Receiver<()>;
+    fn commits(&self) -> watch::Receiver<()>;
 
-    fn look_every(&self) -> Duration;
+    fn poll_interval(&self) -> Duration;
 }
 
 /// What a store calls a state of its data; only equality means something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct State(pub [i64; 2]);
+pub struct DataVersion(pub [i64; 2]);
 
 /// A write too long for one [`Job`]: all of it is kept by its commit, and nothing when it is dropped before.
 /// After an error nothing more can be done with it.
-pub trait LongWrite: Send {
+pub trait BulkTransaction: Send {
     /// Runs the plans of one batch, each its own unit: one that fails leaves the others standing. References may lead
     /// to what a later batch brings.
-    fn run(&mut self, job: Job) -> BoxFuture<'_, Result<Box<dyn Answer>>>;
+    fn run(&mut self, job: StoreJob) -> BoxFuture<'_, Result<Box<dyn RowSink>>>;
 
     /// What these records refer to and is not there, or not yet.
-    fn loose_ends(&mut self, record: TypeId, ids: Vec<i64>) -> BoxFuture<'_, Result<Vec<LooseEnd>>>;
+    fn dangling_references(
+        &mut self,
+        record: RecordTypeId,
+        ids: Vec<i64>,
+    ) -> BoxFuture<'_, Result<Vec<DanglingReference>>>;
 
     /// On disk when this returns. Refused when a reference still leads to nothing.
     fn commit(&mut self) -> BoxFuture<'_, Result<()>>;
@@ -71,82 +80,82 @@ pub trait LongWrite: Send {
 
 /// A reference or link to a record that is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LooseEnd {
+pub struct DanglingReference {
     pub id: i64,
     pub field: FieldId,
-    pub missing: i64,
+    pub missing_id: i64,
 }
 
-impl LooseEnd {
+impl DanglingReference {
     /// The type of the record that is not there, and a line for whoever wrote the reference.
-    pub fn told(&self, model: &Model, record: TypeId) -> (TypeId, String) {
+    pub fn told(&self, model: &Model, record: RecordTypeId) -> (RecordTypeId, String) {
         let field = model.record(record).field(self.field);
-        let target = crate::plan::target(field).unwrap_or(record);
-        let name = names::label(&model.record(target).name).to_lowercase();
-        (target, format!("`{}`: there is no {name} with the id {}", field.input_name, self.missing))
+        let target = crate::plan::relation_target(field).unwrap_or(record);
+        let name = names::display_label(&model.record(target).name).to_lowercase();
+        (target, format!("`{}`: there is no {name} with the id {}", field.input_name, self.missing_id))
     }
 }
 
 /// How much of the log is read at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ReadLimits {
+pub struct LogReadLimits {
     pub changes: usize,
     /// Of their images; the one that goes beyond is the last.
     pub bytes: usize,
 }
 
 /// The plans of one request and who answers it.
-pub struct Job {
+pub struct StoreJob {
     /// The model that the plans were made with.
     pub model: Arc<Model>,
     /// With the number each has in the request.
     pub plans: Vec<(usize, Plan)>,
-    pub answer: Box<dyn Answer>,
-    pub key: Option<Key>,
+    pub sink: Box<dyn RowSink>,
+    pub idempotency_key: Option<IdempotencyKey>,
     /// All or nothing: the first failure undoes the others.
     pub atomic: bool,
-    pub cancel: Cancel,
+    pub cancel_flag: CancelFlag,
 }
 
-impl Job {
+impl StoreJob {
     /// When one plan of an atomic job failed and all was undone: the answer forgets everything and is told of each
     /// plan, in order: the failure of the one that failed, `Cancelled` for those that were undone or never begun.
-    pub fn tell_undone(&mut self, failed: usize, error: Error) {
+    pub fn report_rolled_back(&mut self, failed: usize, error: Error) {
         let mut error = Some(error);
-        self.answer.reset();
+        self.sink.reset();
         for (i, (number, _)) in self.plans.iter().enumerate() {
             let reason = error.take_if(|_| i == failed).unwrap_or(Error::Cancelled);
-            self.answer.done(*number, Err(reason));
+            self.sink.finish_plan(*number, Err(reason));
         }
     }
 }
 
 /// An idempotency key, and what the request looked like.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Key {
+pub struct IdempotencyKey {
     pub key: String,
     pub fingerprint: u128,
 }
 
-pub enum Done {
-    Answered(Box<dyn Answer>),
+pub enum JobResult {
+    Completed(Box<dyn RowSink>),
     /// The request was answered before under the same key; these are the bytes [`Answer::keep`] gave then.
     Replayed(Vec<u8>),
 }
 
 /// Takes rows while they are read. A face encodes them at once; nothing is copied for it.
-pub trait Answer: Any + Send {
+pub trait RowSink: Any + Send {
     /// One record of plan number `plan`; plans come in order.
     fn row(&mut self, plan: usize, row: &dyn Row);
 
     /// Exactly once for each plan, after its rows.
-    fn done(&mut self, plan: usize, outcome: Result<Outcome>);
+    fn finish_plan(&mut self, plan: usize, outcome: Result<Outcome>);
 
     /// What comes from here on may come again: [`Answer::reset`] goes back to here.
-    fn begin(&mut self) {}
+    fn checkpoint(&mut self) {}
 
     /// What to keep under the idempotency key; `None` keeps nothing, so that a retry runs again.
-    fn keep(&mut self) -> Option<Vec<u8>>;
+    fn bytes_to_replay(&mut self) -> Option<Vec<u8>>;
 
     /// Forget everything since [`Answer::begin`]: the plans are about to be run again.
     fn reset(&mut self);
@@ -155,7 +164,7 @@ pub trait Answer: Any + Send {
 /// One record, borrowed from the store while it is read.
 pub trait Row {
     /// The selected column at this position.
-    fn cell(&self, column: usize) -> Cell<'_>;
+    fn cell(&self, column: usize) -> CellValue<'_>;
 
     /// Visits the records of the selected child at this position, in order.
     fn each_child(&self, child: usize, visit: &mut dyn FnMut(&dyn Row));
@@ -163,9 +172,9 @@ pub trait Row {
 
 /// Set when the caller went away or ran out of time; a running query stops soon after.
 #[derive(Debug, Clone, Default)]
-pub struct Cancel(Arc<AtomicBool>);
+pub struct CancelFlag(Arc<AtomicBool>);
 
-impl Cancel {
+impl CancelFlag {
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -179,12 +188,12 @@ impl Cancel {
     }
 
     /// Cancels when dropped: keep it in the future that waits for the answer.
-    pub fn on_drop(&self) -> CancelOnDrop {
+    pub fn cancel_on_drop(&self) -> CancelOnDrop {
         CancelOnDrop(self.clone())
     }
 }
 
-pub struct CancelOnDrop(Cancel);
+pub struct CancelOnDrop(CancelFlag);
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {

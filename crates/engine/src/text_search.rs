@@ -6,41 +6,41 @@
 
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 
-use crate::plan::{Test, holds_text};
+use crate::plan::{Predicate, is_text_kind};
 use trefoil_model::error::Violation;
-use trefoil_model::{RecordType, Stored};
+use trefoil_model::{RecordType, StoredValue};
 
 /// Longer texts are pasted, not typed: beyond ASCII they are looked for as they are written.
-const LONGEST: usize = 200;
+const MAX_PATTERN_LETTERS: usize = 200;
 
 /// Whether any text of a record contains this one.
-pub fn test(record: &RecordType, text: &str) -> Result<Test, Violation> {
+pub fn search_predicate(record: &RecordType, text: &str) -> Result<Predicate, Violation> {
     if text.contains('\0') {
         return Err(Violation::new("q", "NUL", "`q` must not contain the character U+0000"));
     }
-    let any = record.fields.iter().any(|field| field.is_stored() && holds_text(&field.kind));
-    Ok(match pattern(text) {
-        _ if !any => Test::Nothing,
-        Some(pattern) => Test::SearchPattern { pattern: Stored::Text(pattern) },
-        None => Test::Search { text: Stored::Text(text.to_ascii_lowercase()) },
+    let any = record.fields.iter().any(|field| field.is_stored() && is_text_kind(&field.kind));
+    Ok(match any_case_pattern(text) {
+        _ if !any => Predicate::Never,
+        Some(pattern) => Predicate::SearchPattern { pattern: StoredValue::Text(pattern) },
+        None => Predicate::Search { text: StoredValue::Text(text.to_ascii_lowercase()) },
     })
 }
 
 /// What fits the text in any case, where that takes more than ASCII.
-fn pattern(text: &str) -> Option<String> {
-    let is_short = text.chars().nth(LONGEST).is_none();
-    let is_cased = |letter: char| !letter.is_ascii() && cases(letter).chars().nth(1).is_some();
-    (is_short && text.chars().any(is_cased)).then(|| text.chars().map(any_case).collect())
+fn any_case_pattern(text: &str) -> Option<String> {
+    let is_short = text.chars().nth(MAX_PATTERN_LETTERS).is_none();
+    let is_cased = |letter: char| !letter.is_ascii() && letter_cases(letter).chars().nth(1).is_some();
+    (is_short && text.chars().any(is_cased)).then(|| text.chars().map(letter_class).collect())
 }
 
-fn any_case(letter: char) -> String {
-    let cases = cases(letter);
+fn letter_class(letter: char) -> String {
+    let cases = letter_cases(letter);
     let is_sign = letter.is_ascii_punctuation() && letter != '^';
     if is_sign || cases.chars().nth(1).is_some() { format!("[{cases}]") } else { cases }
 }
 
 /// The letter in all of its cases; an ASCII letter has no others than the databases know.
-fn cases(letter: char) -> String {
+fn letter_cases(letter: char) -> String {
     if letter.is_ascii() {
         let (upper, lower) = (letter.to_ascii_uppercase(), letter.to_ascii_lowercase());
         return if upper == lower { letter.to_string() } else { String::from_iter([upper, lower]) };
@@ -62,11 +62,11 @@ mod tests {
             ("𐐀李", "[𐐀𐐨]李"),
             ("é*?[]\\.^ ", "[Éé][*][?][[][]][\\][.]^ "),
         ] {
-            assert_eq!(pattern(text).as_deref(), Some(expected), "{text}");
+            assert_eq!(any_case_pattern(text).as_deref(), Some(expected), "{text}");
         }
-        for plain in ["", "Walnut [a-z]*", "李小龙", &"é".repeat(LONGEST + 1)] {
-            assert_eq!(pattern(plain), None, "{plain}");
+        for plain in ["", "Walnut [a-z]*", "李小龙", &"é".repeat(MAX_PATTERN_LETTERS + 1)] {
+            assert_eq!(any_case_pattern(plain), None, "{plain}");
         }
-        assert!(pattern(&"é".repeat(LONGEST)).is_some());
+        assert!(any_case_pattern(&"é".repeat(MAX_PATTERN_LETTERS)).is_some());
     }
 }

@@ -3,33 +3,33 @@
 use std::fmt::Write as _;
 
 use trefoil_http::errors::error_log::LogScope;
-use trefoil_model::error::{Cause, Error, Segment, Violation};
+use trefoil_model::error::{Cause, Error, PathSegment, Violation};
 
 /// A place in the document's text, counting from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct DocumentLocation {
     pub line: usize,
     pub column: usize,
 }
 
 /// An error as a client sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct ResponseError {
     pub message: String,
-    pub places: Vec<Place>,
+    pub locations: Vec<DocumentLocation>,
     /// Empty for errors of the request as a whole.
-    pub path: Vec<Segment>,
+    pub path: Vec<PathSegment>,
     pub code: String,
     pub violations: Box<[Violation]>,
     /// For the log alone, where it is written by whoever knows the request.
     pub cause: Option<Cause>,
 }
 
-impl Failure {
-    pub fn new(code: &str, message: impl Into<String>) -> Failure {
-        Failure {
+impl ResponseError {
+    pub fn new(code: &str, message: impl Into<String>) -> ResponseError {
+        ResponseError {
             message: message.into(),
-            places: Vec::new(),
+            locations: Vec::new(),
             path: Vec::new(),
             code: code.to_owned(),
             violations: Box::default(),
@@ -38,44 +38,44 @@ impl Failure {
     }
 
     /// The safe words of an error, and its cause for the log.
-    pub fn of(error: &Error) -> Failure {
-        Failure {
+    pub fn from_error(error: &Error) -> ResponseError {
+        ResponseError {
             violations: error.violations().into(),
             cause: error.cause().cloned(),
-            ..Failure::new(error.code(), error.to_string())
+            ..ResponseError::new(error.code(), error.to_string())
         }
     }
 
-    pub fn at(mut self, places: &[Place]) -> Failure {
-        self.places = places.to_vec();
+    pub fn with_locations(mut self, places: &[DocumentLocation]) -> ResponseError {
+        self.locations = places.to_vec();
         self
     }
 
-    pub fn on(mut self, path: Vec<Segment>) -> Failure {
+    pub fn with_path(mut self, path: Vec<PathSegment>) -> ResponseError {
         self.path = path;
         self
     }
 
-    pub fn write(&self, out: &mut Vec<u8>) {
+    pub fn write_json(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"message\":");
-        text(out, &self.message);
-        if !self.places.is_empty() {
+        write_json_string(out, &self.message);
+        if !self.locations.is_empty() {
             out.extend_from_slice(b",\"locations\":[");
-            separated(out, &self.places, |out, place| {
-                let Place { line, column } = place;
-                push(out, format_args!("{{\"line\":{line},\"column\":{column}}}"));
+            write_separated(out, &self.locations, |out, place| {
+                let DocumentLocation { line, column } = place;
+                write_formatted(out, format_args!("{{\"line\":{line},\"column\":{column}}}"));
             });
             out.push(b']');
         }
         if !self.path.is_empty() {
             out.extend_from_slice(b",\"path\":");
-            path(out, &self.path);
+            write_path(out, &self.path);
         }
         out.extend_from_slice(b",\"extensions\":{\"code\":");
-        text(out, &self.code);
+        write_json_string(out, &self.code);
         if !self.violations.is_empty() {
             out.extend_from_slice(b",\"violations\":[");
-            separated(out, &*self.violations, violation);
+            write_separated(out, &*self.violations, write_violation);
             out.push(b']');
         }
         out.extend_from_slice(b"}}");
@@ -83,37 +83,37 @@ impl Failure {
 }
 
 /// What their causes leave in the log.
-pub fn log_causes(failures: &[Failure], scope: LogScope<'_>) {
+pub fn log_causes(failures: &[ResponseError], scope: LogScope<'_>) {
     failures.iter().filter_map(|failure| failure.cause.as_ref()).for_each(|cause| scope.cause(cause));
 }
 
 /// `[…]` of all of them.
-pub fn write_all<'a>(out: &mut Vec<u8>, failures: impl IntoIterator<Item = &'a Failure>) {
+pub fn write_errors<'a>(out: &mut Vec<u8>, failures: impl IntoIterator<Item = &'a ResponseError>) {
     out.push(b'[');
-    separated(out, failures, |out, failure| failure.write(out));
+    write_separated(out, failures, |out, failure| failure.write_json(out));
     out.push(b']');
 }
 
-fn violation(out: &mut Vec<u8>, violation: &Violation) {
+fn write_violation(out: &mut Vec<u8>, violation: &Violation) {
     out.extend_from_slice(b"{\"path\":");
-    path(out, &violation.path);
+    write_path(out, &violation.path);
     out.extend_from_slice(b",\"code\":");
-    text(out, violation.code);
+    write_json_string(out, violation.code);
     out.extend_from_slice(b",\"message\":");
-    text(out, &violation.message);
+    write_json_string(out, &violation.message);
     out.push(b'}');
 }
 
-fn path(out: &mut Vec<u8>, segments: &[Segment]) {
+fn write_path(out: &mut Vec<u8>, segments: &[PathSegment]) {
     out.push(b'[');
-    separated(out, segments, |out, segment| match segment {
-        Segment::Field(name) => text(out, name),
-        Segment::Index(index) => push(out, format_args!("{index}")),
+    write_separated(out, segments, |out, segment| match segment {
+        PathSegment::Field(name) => write_json_string(out, name),
+        PathSegment::Index(index) => write_formatted(out, format_args!("{index}")),
     });
     out.push(b']');
 }
 
-fn separated<'a, T: 'a>(
+fn write_separated<'a, T: 'a>(
     out: &mut Vec<u8>,
     items: impl IntoIterator<Item = &'a T>,
     mut write: impl FnMut(&mut Vec<u8>, &T),
@@ -127,11 +127,11 @@ fn separated<'a, T: 'a>(
 }
 
 /// A JSON string.
-pub fn text(out: &mut Vec<u8>, text: &str) {
+pub fn write_json_string(out: &mut Vec<u8>, text: &str) {
     serde_json::to_writer(out, text).expect("writing text into memory cannot fail");
 }
 
-fn push(out: &mut Vec<u8>, arguments: std::fmt::Arguments<'_>) {
+fn write_formatted(out: &mut Vec<u8>, arguments: std::fmt::Arguments<'_>) {
     let mut text = String::new();
     text.write_fmt(arguments).expect("writing text into memory cannot fail");
     out.extend_from_slice(text.as_bytes());

@@ -6,22 +6,22 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::errors::problem::{Problem, not_found};
-use crate::negotiation::accept::codings;
+use crate::negotiation::accept::parse_encodings;
 
-pub const SCRIPT: &str = "text/javascript; charset=utf-8";
-pub const ICON: &str = "image/svg+xml";
-pub const STYLE: &str = "text/css; charset=utf-8";
+pub const SCRIPT_TYPE: &str = "text/javascript; charset=utf-8";
+pub const ICON_TYPE: &str = "image/svg+xml";
+pub const STYLE_TYPE: &str = "text/css; charset=utf-8";
 
 /// One file; its placeholder in the page is `{{name}}`.
-pub struct Asset {
+pub struct StaticAsset {
     pub placeholder: &'static str,
     pub stem: &'static str,
     pub extension: &'static str,
-    pub media: &'static str,
-    pub stored: Stored,
+    pub media_type: &'static str,
+    pub content: AssetContent,
 }
 
-pub enum Stored {
+pub enum AssetContent {
     Plain(&'static [u8]),
     Compressed { brotli: &'static [u8], gzip: &'static [u8] },
 }
@@ -30,12 +30,12 @@ pub enum Stored {
 #[macro_export]
 macro_rules! compressed_asset {
     ($placeholder:literal, $stem:literal, $extension:literal, $media:expr) => {
-        $crate::assets::Asset {
+        $crate::assets::StaticAsset {
             placeholder: $placeholder,
             stem: $stem,
             extension: $extension,
-            media: $media,
-            stored: $crate::assets::Stored::Compressed {
+            media_type: $media,
+            content: $crate::assets::AssetContent::Compressed {
                 brotli: include_bytes!(concat!("assets/", $stem, ".", $extension, ".br")),
                 gzip: include_bytes!(concat!("assets/", $stem, ".", $extension, ".gz")),
             },
@@ -47,12 +47,14 @@ macro_rules! compressed_asset {
 #[macro_export]
 macro_rules! plain_asset {
     ($placeholder:literal, $stem:literal, $extension:literal, $media:expr) => {
-        $crate::assets::Asset {
+        $crate::assets::StaticAsset {
             placeholder: $placeholder,
             stem: $stem,
             extension: $extension,
-            media: $media,
-            stored: $crate::assets::Stored::Plain(include_bytes!(concat!("assets/", $stem, ".", $extension))),
+            media_type: $media,
+            content: $crate::assets::AssetContent::Plain(include_bytes!(concat!(
+                "assets/", $stem, ".", $extension
+            ))),
         }
     };
 }
@@ -60,62 +62,62 @@ macro_rules! plain_asset {
 pub use {compressed_asset, plain_asset};
 
 /// The files of one page with their names.
-pub struct Assets {
+pub struct AssetFolder {
     /// Where they are, with the slash at the end.
     folder: &'static str,
-    named: Vec<(String, &'static Asset)>,
+    named_assets: Vec<(String, &'static StaticAsset)>,
 }
 
-impl Assets {
-    pub fn new(folder: &'static str, assets: &'static [Asset]) -> Assets {
-        Assets { folder, named: assets.iter().map(|asset| (asset.name(), asset)).collect() }
+impl AssetFolder {
+    pub fn new(folder: &'static str, assets: &'static [StaticAsset]) -> AssetFolder {
+        AssetFolder { folder, named_assets: assets.iter().map(|asset| (asset.file_name(), asset)).collect() }
     }
 
     /// The page with the addresses of its files filled in.
-    pub fn fill(&self, template: &str) -> String {
-        self.named.iter().fold(template.to_owned(), |page, (name, asset)| {
+    pub fn fill_placeholders(&self, template: &str) -> String {
+        self.named_assets.iter().fold(template.to_owned(), |page, (name, asset)| {
             page.replace(asset.placeholder, &format!("{}{name}", self.folder))
         })
     }
 
     pub fn respond(&self, name: &str, headers: &HeaderMap) -> Result<Response, Problem> {
-        let found = self.named.iter().find(|(known, _)| *known == name);
+        let found = self.named_assets.iter().find(|(known, _)| *known == name);
         found.ok_or_else(not_found)?.1.respond(headers)
     }
 
     pub fn count(&self) -> usize {
-        self.named.len()
+        self.named_assets.len()
     }
 }
 
-impl Asset {
+impl StaticAsset {
     /// `graphiql.0123456789abcdef.js`
-    fn name(&self) -> String {
-        let bytes = match self.stored {
-            Stored::Plain(bytes) => bytes,
-            Stored::Compressed { brotli, .. } => brotli,
+    fn file_name(&self) -> String {
+        let bytes = match self.content {
+            AssetContent::Plain(bytes) => bytes,
+            AssetContent::Compressed { brotli, .. } => brotli,
         };
         format!("{}.{:016x}.{}", self.stem, xxh3_64(bytes), self.extension)
     }
 
     fn respond(&self, headers: &HeaderMap) -> Result<Response, Problem> {
         let always = [
-            (CONTENT_TYPE, HeaderValue::from_static(self.media)),
+            (CONTENT_TYPE, HeaderValue::from_static(self.media_type)),
             (CACHE_CONTROL, HeaderValue::from_static("public, max-age=31536000, immutable")),
             (VARY, HeaderValue::from_static("Accept-Encoding")),
         ];
-        match self.stored {
-            Stored::Plain(bytes) => Ok((always, bytes).into_response()),
-            Stored::Compressed { brotli, .. } if accepts(headers, "br") => {
+        match self.content {
+            AssetContent::Plain(bytes) => Ok((always, bytes).into_response()),
+            AssetContent::Compressed { brotli, .. } if accepts_encoding(headers, "br") => {
                 Ok((always, [(CONTENT_ENCODING, "br")], brotli).into_response())
             }
             // Without the header any coding is acceptable, and every client can read this one.
-            Stored::Compressed { gzip, .. }
-                if accepts(headers, "gzip") || !headers.contains_key(ACCEPT_ENCODING) =>
+            AssetContent::Compressed { gzip, .. }
+                if accepts_encoding(headers, "gzip") || !headers.contains_key(ACCEPT_ENCODING) =>
             {
                 Ok((always, [(CONTENT_ENCODING, "gzip")], gzip).into_response())
             }
-            Stored::Compressed { .. } => {
+            AssetContent::Compressed { .. } => {
                 let detail = "this file is stored compressed: accept br or gzip";
                 Err(Problem::new(StatusCode::NOT_ACCEPTABLE, "NOT_ACCEPTABLE", detail))
             }
@@ -124,7 +126,7 @@ impl Asset {
 }
 
 /// Whether a coding is named in `Accept-Encoding` and not refused with `q=0`.
-fn accepts(headers: &HeaderMap, coding: &str) -> bool {
-    let mut named = codings(headers.get_all(ACCEPT_ENCODING));
+fn accepts_encoding(headers: &HeaderMap, coding: &str) -> bool {
+    let mut named = parse_encodings(headers.get_all(ACCEPT_ENCODING));
     named.any(|(name, quality)| name.eq_ignore_ascii_case(coding) && quality > 0)
 }

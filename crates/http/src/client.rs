@@ -6,11 +6,11 @@ use http::header::FORWARDED;
 use http::{Extensions, HeaderMap, HeaderValue};
 
 use crate::response_headers::RequestId;
-use trefoil_config::Network;
+use trefoil_config::IpNetwork;
 
 /// The client as handlers see it: an extension of what they answer, where they are asked by a router.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Client {
+pub struct ClientInfo {
     /// None only where there is no connection, as in a test that calls the router directly.
     pub address: Option<IpAddr>,
     /// The client spoke HTTPS, to a proxy.
@@ -21,29 +21,31 @@ pub struct Client {
     host: Option<String>,
 }
 
-impl Client {
-    pub fn of(peer: Option<IpAddr>, headers: &HeaderMap, trusted: &[Network]) -> Self {
+impl ClientInfo {
+    pub fn from_request(peer: Option<IpAddr>, headers: &HeaderMap, trusted: &[IpNetwork]) -> Self {
         let peer = peer.map(|address| address.to_canonical());
-        let direct = Client { address: peer, ..Client::default() };
-        if !peer.is_some_and(|address| trusts(trusted, address)) {
+        let direct = ClientInfo { address: peer, ..ClientInfo::default() };
+        if !peer.is_some_and(|address| is_trusted(trusted, address)) {
             return direct;
         }
         // A proxy writes one of the two and may let the client's own version of the other pass,
         // so two that disagree prove nothing.
-        match (standard(headers, trusted), legacy(headers, trusted)) {
+        match (from_forwarded(headers, trusted), from_x_forwarded(headers, trusted)) {
             (Some(one), Some(other)) if one.address != other.address => direct,
-            (Some(client), _) | (None, Some(client)) => Client { address: client.address.or(peer), ..client },
+            (Some(client), _) | (None, Some(client)) => {
+                ClientInfo { address: client.address.or(peer), ..client }
+            }
             (None, None) => direct,
         }
     }
 
     /// The id of the request with these extensions.
     pub fn request_of(extensions: &Extensions) -> Option<&RequestId> {
-        extensions.get::<Client>().and_then(|client| client.request.as_ref())
+        extensions.get::<ClientInfo>().and_then(|client| client.request.as_ref())
     }
 
     /// What a proxy told that [`Client::origin`] depends on.
-    pub fn told(&self) -> [&[u8]; 2] {
+    pub fn forwarded_origin(&self) -> [&[u8]; 2] {
         let scheme: &[u8] = if self.secure { b"https" } else { b"" };
         [scheme, self.host.as_deref().unwrap_or_default().as_bytes()]
     }
@@ -57,11 +59,11 @@ impl Client {
     }
 }
 
-fn trusts(networks: &[Network], address: IpAddr) -> bool {
-    networks.iter().any(|network| contains(network, address))
+fn is_trusted(networks: &[IpNetwork], address: IpAddr) -> bool {
+    networks.iter().any(|network| network_contains(network, address))
 }
 
-fn contains(network: &Network, address: IpAddr) -> bool {
+fn network_contains(network: &IpNetwork, address: IpAddr) -> bool {
     match (network.address.to_canonical(), address) {
         (IpAddr::V4(base), IpAddr::V4(address)) => {
             let mask = u32::MAX.checked_shl(32 - u32::from(network.prefix.min(32))).unwrap_or(0);
@@ -76,51 +78,57 @@ fn contains(network: &Network, address: IpAddr) -> bool {
 }
 
 /// RFC 7239: each proxy appends an element, so the last one that no proxy of ours wrote about a proxy is the client's.
-fn standard(headers: &HeaderMap, trusted: &[Network]) -> Option<Client> {
-    let elements: Vec<&str> = list(headers, FORWARDED.as_str());
+fn from_forwarded(headers: &HeaderMap, trusted: &[IpNetwork]) -> Option<ClientInfo> {
+    let elements: Vec<&str> = header_items(headers, FORWARDED.as_str());
     let mut found = None;
     for element in elements.into_iter().rev() {
-        let field = |name| parameter(element, name);
-        let address = field("for").and_then(address);
+        let field = |name| forwarded_parameter(element, name);
+        let address = field("for").and_then(parse_address);
         let secure = field("proto").is_some_and(|proto| proto.eq_ignore_ascii_case("https"));
-        found = Some(Client { address, secure, request: None, host: field("host").and_then(sane_host) });
-        if !address.is_some_and(|address| trusts(trusted, address)) {
+        found = Some(ClientInfo { address, secure, request: None, host: field("host").and_then(valid_host) });
+        if !address.is_some_and(|address| is_trusted(trusted, address)) {
             break;
         }
     }
     found
 }
 
-fn legacy(headers: &HeaderMap, trusted: &[Network]) -> Option<Client> {
-    let hops = list(headers, "x-forwarded-for");
-    let (proto, host) = (list(headers, "x-forwarded-proto"), list(headers, "x-forwarded-host"));
+fn from_x_forwarded(headers: &HeaderMap, trusted: &[IpNetwork]) -> Option<ClientInfo> {
+    let hops = header_items(headers, "x-forwarded-for");
+    let (proto, host) =
+        (header_items(headers, "x-forwarded-proto"), header_items(headers, "x-forwarded-host"));
     if hops.is_empty() && proto.is_empty() && host.is_empty() {
         return None;
     }
     let mut client = None;
     for hop in hops.into_iter().rev() {
-        client = address(hop);
-        if !client.is_some_and(|address| trusts(trusted, address)) {
+        client = parse_address(hop);
+        if !client.is_some_and(|address| is_trusted(trusted, address)) {
             break;
         }
     }
     let secure = proto.last().is_some_and(|proto| proto.eq_ignore_ascii_case("https"));
-    Some(Client { address: client, secure, request: None, host: host.last().copied().and_then(sane_host) })
+    Some(ClientInfo {
+        address: client,
+        secure,
+        request: None,
+        host: host.last().copied().and_then(valid_host),
+    })
 }
 
-fn list<'a>(headers: &'a HeaderMap, name: &str) -> Vec<&'a str> {
+fn header_items<'a>(headers: &'a HeaderMap, name: &str) -> Vec<&'a str> {
     let lines = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
     lines.flat_map(|line| line.split(',')).map(str::trim).filter(|item| !item.is_empty()).collect()
 }
 
-fn parameter<'a>(element: &'a str, name: &str) -> Option<&'a str> {
+fn forwarded_parameter<'a>(element: &'a str, name: &str) -> Option<&'a str> {
     let pairs = element.split(';').filter_map(|pair| pair.split_once('='));
     let mut values = pairs.filter(|(key, _)| key.trim().eq_ignore_ascii_case(name));
     values.next().map(|(_, value)| value.trim().trim_matches('"'))
 }
 
 /// `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]`, `[2001:db8::1]:80`.
-fn address(text: &str) -> Option<IpAddr> {
+fn parse_address(text: &str) -> Option<IpAddr> {
     let text = text.trim_matches('"');
     let plain = text.parse().ok().or_else(|| text.parse().ok().map(|socket: SocketAddr| socket.ip()));
     let bracketed = || text.strip_prefix('[')?.strip_suffix(']')?.parse().ok();
@@ -128,7 +136,7 @@ fn address(text: &str) -> Option<IpAddr> {
 }
 
 /// It goes into links, so it must be no more than a host.
-fn sane_host(host: &str) -> Option<String> {
+fn valid_host(host: &str) -> Option<String> {
     let allowed = |b: u8| b.is_ascii_alphanumeric() || b"-._:[]".contains(&b);
     (!host.is_empty() && host.len() <= 255 && host.bytes().all(allowed)).then(|| host.to_owned())
 }
@@ -141,13 +149,13 @@ mod tests {
 
     fn seen(peer: &str, lines: &[(&'static str, &'static str)]) -> (String, String) {
         let trusted = [("10.0.0.0", 8), ("::1", 128)]
-            .map(|(address, prefix)| Network { address: address.parse().expect("address"), prefix });
+            .map(|(address, prefix)| IpNetwork { address: address.parse().expect("address"), prefix });
         let mut headers = HeaderMap::new();
         headers.insert(HOST, HeaderValue::from_static("inner:8080"));
         for (name, value) in lines {
             headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
-        let client = Client::of(Some(peer.parse().expect("address")), &headers, &trusted);
+        let client = ClientInfo::from_request(Some(peer.parse().expect("address")), &headers, &trusted);
         (client.address.expect("a peer").to_string(), client.origin(headers.get(HOST)))
     }
 

@@ -10,24 +10,26 @@ use tower_http::CompressionLevel;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove};
 
-use crate::negotiation::accept::codings;
+use crate::negotiation::accept::parse_encodings;
 
 /// Smaller answers fit one packet anyway.
-pub const WORTH_COMPRESSING: usize = 1024;
+pub const MIN_COMPRESSED_BYTES: usize = 1024;
 
 /// The encodings that a client accepts, kept from its request.
-pub struct Accepted(Vec<HeaderValue>);
+pub struct AcceptedEncodings(Vec<HeaderValue>);
 
-impl Accepted {
-    pub fn of(headers: &HeaderMap) -> Accepted {
-        Accepted(headers.get_all(ACCEPT_ENCODING).iter().cloned().collect())
+impl AcceptedEncodings {
+    pub fn from_headers(headers: &HeaderMap) -> AcceptedEncodings {
+        AcceptedEncodings(headers.get_all(ACCEPT_ENCODING).iter().cloned().collect())
     }
 
     /// Gzip is named, or else `*`, and the bytes as they are are not wanted more.
-    pub fn takes_gzip(&self) -> bool {
+    pub fn accepts_gzip(&self) -> bool {
         let quality = |names: &[&str]| {
             let named = |(name, _): &(&str, _)| names.iter().any(|own| own.eq_ignore_ascii_case(name));
-            codings(&self.0).find(named).or_else(|| codings(&self.0).find(|(name, _)| *name == "*"))
+            parse_encodings(&self.0)
+                .find(named)
+                .or_else(|| parse_encodings(&self.0).find(|(name, _)| *name == "*"))
         };
         let gzip = quality(&["gzip", "x-gzip"]).map_or(0, |(_, quality)| quality);
         gzip > 0 && quality(&["identity"]).is_none_or(|(_, identity)| gzip >= identity)
@@ -35,15 +37,15 @@ impl Accepted {
 }
 
 /// Whether an answer is compressed for who takes that.
-pub fn is_packable(response: &Response) -> bool {
+pub fn is_compressible(response: &Response) -> bool {
     let headers = response.headers();
     let is_as_it_stands = headers.contains_key(CONTENT_ENCODING) || headers.contains_key(CONTENT_RANGE);
-    worthwhile().should_compress(response) && !is_as_it_stands
+    compression_predicate().should_compress(response) && !is_as_it_stands
 }
 
 /// A stream is read as it comes: holding it back to compress it would defeat it.
-fn worthwhile() -> impl Predicate {
-    SizeAbove::new(WORTH_COMPRESSING as u64)
+fn compression_predicate() -> impl Predicate {
+    SizeAbove::new(MIN_COMPRESSED_BYTES as u64)
         .and(NotForContentType::IMAGES)
         .and(NotForContentType::SSE)
         .and(NotForContentType::const_new("multipart/mixed"))
@@ -53,11 +55,11 @@ fn worthwhile() -> impl Predicate {
 
 /// The answer as the client wants it: what would be compressed for others says so. Who takes neither gzip nor the
 /// bytes as they are gets these all the same: a refusal would come after the deed.
-pub async fn pack(mut response: Response, accepted: Accepted) -> Response {
-    if !is_packable(&response) {
+pub async fn compress_response(mut response: Response, accepted: AcceptedEncodings) -> Response {
+    if !is_compressible(&response) {
         return response;
     }
-    if !accepted.takes_gzip() {
+    if !accepted.accepts_gzip() {
         response.headers_mut().append(VARY, ACCEPT_ENCODING.into());
         return response;
     }
@@ -65,7 +67,8 @@ pub async fn pack(mut response: Response, accepted: Accepted) -> Response {
     asked.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
     let mut response = Some(response);
     let given = service_fn(move |_: Request| std::future::ready(response.take().ok_or(())));
-    let layer = CompressionLayer::new().quality(CompressionLevel::Fastest).compress_when(worthwhile());
+    let layer =
+        CompressionLayer::new().quality(CompressionLevel::Fastest).compress_when(compression_predicate());
     match Box::pin(layer.layer(given).oneshot(asked)).await {
         Ok(response) => response.map(Body::new),
         Err(()) => unreachable!("it is taken once"),

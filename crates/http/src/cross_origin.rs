@@ -14,9 +14,9 @@ use crate::response_headers::X_REQUEST_ID;
 use crate::streaming::response::LAST_EVENT_ID;
 
 /// Stands for every origin in `cors-origins`: all of them may read, none of them may write for it.
-const ANY: &str = "*";
+const ANY_ORIGIN: &str = "*";
 
-const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 const CROSS_SITE: &str = "CROSS_SITE";
 
@@ -32,7 +32,7 @@ pub fn refuse_forged_writes(router: Router, origins: &[String], judging: Vec<Add
             layer
         })
     });
-    let layer = trusting.with_rejection_response(forged);
+    let layer = trusting.with_rejection_response(forged_response);
     if !is_read_by_all(origins) {
         return router.layer(layer);
     }
@@ -44,18 +44,18 @@ pub fn refuse_forged_writes(router: Router, origins: &[String], judging: Vec<Add
 
 /// The origins that are listed by their names.
 fn named(origins: &[String]) -> impl Iterator<Item = &String> {
-    origins.iter().filter(|origin| *origin != ANY)
+    origins.iter().filter(|origin| *origin != ANY_ORIGIN)
 }
 
 fn is_read_by_all(origins: &[String]) -> bool {
-    origins.iter().any(|origin| origin == ANY)
+    origins.iter().any(|origin| origin == ANY_ORIGIN)
 }
 
 /// Whether [`refuse_forged_writes`] would certainly let it pass.
-pub fn is_harmless(request: &Request) -> bool {
+pub fn needs_no_csrf_check(request: &Request) -> bool {
     let headers = request.headers();
     matches!(*request.method(), Method::GET | Method::HEAD)
-        || !(headers.contains_key(ORIGIN) || headers.contains_key(FETCH_SITE))
+        || !(headers.contains_key(ORIGIN) || headers.contains_key(SEC_FETCH_SITE))
 }
 
 /// Whether this is let in for reading alone, because it comes from a page that `*` stands for.
@@ -65,16 +65,16 @@ pub fn may_only_read(headers: &HeaderMap, origins: &[String]) -> bool {
 
 /// The same judgement on a socket that is asked for: writes can come through it, although it begins as a GET, and a
 /// browser sends with it whatever it has for us, which it does for no page that only reads. So `*` opens none.
-pub fn check_socket(headers: &HeaderMap, origins: &[String]) -> Result<(), Problem> {
-    if is_foreign(headers) && !is_named(headers, origins) { Err(cross_site()) } else { Ok(()) }
+pub fn check_websocket_origin(headers: &HeaderMap, origins: &[String]) -> Result<(), Problem> {
+    if is_foreign(headers) && !is_named(headers, origins) { Err(cross_site_problem()) } else { Ok(()) }
 }
 
 /// Whether a page of another origin had the browser send this.
 fn is_foreign(headers: &HeaderMap) -> bool {
     let origin = headers.get(ORIGIN).map_or(&b""[..], HeaderValue::as_bytes);
-    match headers.get(FETCH_SITE).map_or(&b""[..], HeaderValue::as_bytes) {
+    match headers.get(SEC_FETCH_SITE).map_or(&b""[..], HeaderValue::as_bytes) {
         b"same-origin" | b"none" => false,
-        b"" => !origin.is_empty() && !is_host(origin, headers),
+        b"" => !origin.is_empty() && !is_same_host(origin, headers),
         _ => true,
     }
 }
@@ -84,16 +84,16 @@ fn is_named(headers: &HeaderMap, origins: &[String]) -> bool {
     named(origins).any(|own| own.as_bytes() == origin)
 }
 
-fn is_host(origin: &[u8], headers: &HeaderMap) -> bool {
+fn is_same_host(origin: &[u8], headers: &HeaderMap) -> bool {
     let named = [&b"http://"[..], b"https://"].iter().find_map(|scheme| origin.strip_prefix(*scheme));
     named.is_some() && named == headers.get(HOST).map(HeaderValue::as_bytes)
 }
 
-fn forged(_: ProtectionError) -> Response {
-    cross_site().into_response()
+fn forged_response(_: ProtectionError) -> Response {
+    cross_site_problem().into_response()
 }
 
-pub fn cross_site() -> Problem {
+pub fn cross_site_problem() -> Problem {
     let detail = "this comes from a page of another site (Sec-Fetch-Site or Origin says so) and could write; \
                   list its origin in cors-origins to allow it (* lets others only read)";
     Problem::new(StatusCode::FORBIDDEN, CROSS_SITE, detail)
@@ -129,7 +129,7 @@ fn shown(origin: Option<&HeaderValue>) -> &str {
 }
 
 /// None where nobody from elsewhere is let in: then there is nothing to say about it.
-pub fn cors(origins: &[String]) -> Option<CorsLayer> {
+pub fn cors_layer(origins: &[String]) -> Option<CorsLayer> {
     let list: Vec<_> = origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()).collect();
     let allowed = match origins {
         [] => return None,

@@ -12,37 +12,37 @@ use crate::errors::problem::Problem;
 
 /// One tag must not stand for two sequences of bytes: what was packed on its way says so in its tag, which stays
 /// strong, so that whoever asked for packed bytes can still write with `If-Match`.
-pub fn mark_encoding(headers: &mut HeaderMap) {
+pub fn mark_encoded_tag(headers: &mut HeaderMap) {
     let Some(encoding) = headers.get(CONTENT_ENCODING).and_then(|encoding| encoding.to_str().ok()) else {
         return;
     };
-    if let Some(marked) = headers.get(ETAG).and_then(|tag| marked(tag, encoding)) {
+    if let Some(marked) = headers.get(ETAG).and_then(|tag| with_encoding(tag, encoding)) {
         headers.insert(ETAG, marked);
     }
 }
 
-fn marked(tag: &HeaderValue, encoding: &str) -> Option<HeaderValue> {
+fn with_encoding(tag: &HeaderValue, encoding: &str) -> Option<HeaderValue> {
     let open = tag.to_str().ok()?.strip_suffix('"')?;
     HeaderValue::from_str(&format!("{open}.{encoding}\"")).ok()
 }
 
 /// What stands between the quotes of a tag, but for the mark of its encoding.
-fn inside(tag: &str) -> Option<&str> {
+fn tag_value(tag: &str) -> Option<&str> {
     let inside = tag.strip_prefix('"')?.strip_suffix('"')?;
     Some([".gzip", ".br"].iter().find_map(|mark| inside.strip_suffix(mark)).unwrap_or(inside))
 }
 
 /// The answer to a reading, or nothing but the news that the client has it, with the tag and all else by which caches
 /// tell answers apart (RFC 9110, 15.4.5): that of packed bytes where they would be packed.
-pub fn unless_known(asking: &HeaderMap, mut response: Response) -> Response {
+pub fn not_modified_if_known(asking: &HeaderMap, mut response: Response) -> Response {
     if !asking.contains_key(IF_NONE_MATCH) {
         return response;
     }
-    let is_packable = compression::is_packable(&response);
-    let is_packed = is_packable && compression::Accepted::of(asking).takes_gzip();
+    let is_packable = compression::is_compressible(&response);
+    let is_packed = is_packable && compression::AcceptedEncodings::from_headers(asking).accepts_gzip();
     let tag = response.headers().get(ETAG);
-    let tag = if is_packed { tag.and_then(|tag| marked(tag, "gzip")) } else { tag.cloned() };
-    let Some(tag) = tag.filter(|tag| is_known(asking, tag)) else { return response };
+    let tag = if is_packed { tag.and_then(|tag| with_encoding(tag, "gzip")) } else { tag.cloned() };
+    let Some(tag) = tag.filter(|tag| client_has_tag(asking, tag)) else { return response };
     *response.status_mut() = StatusCode::NOT_MODIFIED;
     *response.body_mut() = Body::empty();
     let headers = response.headers_mut();
@@ -55,17 +55,17 @@ pub fn unless_known(asking: &HeaderMap, mut response: Response) -> Response {
 }
 
 /// Whether the client has this very answer; a tag weakened on the way counts too.
-fn is_known(headers: &HeaderMap, tag: &HeaderValue) -> bool {
-    listed(headers, &IF_NONE_MATCH)
+fn client_has_tag(headers: &HeaderMap, tag: &HeaderValue) -> bool {
+    header_tags(headers, &IF_NONE_MATCH)
         .any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known).as_bytes() == tag.as_bytes())
 }
 
 /// Refuses a reading that is only wanted as it was: `If-Match` must name the tag of what there is. What has none is
 /// named by `*` alone.
-pub fn allow(headers: &HeaderMap, tag: Option<&str>) -> Result<(), Problem> {
-    let tag = tag.and_then(inside);
-    let is_named = |named: &str| named == "*" || (tag.is_some() && inside(named) == tag);
-    if !headers.contains_key(IF_MATCH) || listed(headers, &IF_MATCH).any(is_named) {
+pub fn check_if_match(headers: &HeaderMap, tag: Option<&str>) -> Result<(), Problem> {
+    let tag = tag.and_then(tag_value);
+    let is_named = |named: &str| named == "*" || (tag.is_some() && tag_value(named) == tag);
+    if !headers.contains_key(IF_MATCH) || header_tags(headers, &IF_MATCH).any(is_named) {
         return Ok(());
     }
     let detail = "what is here is not what If-Match names; read it again without";
@@ -74,29 +74,29 @@ pub fn allow(headers: &HeaderMap, tag: Option<&str>) -> Result<(), Problem> {
 
 /// The versions that a write may meet, or nothing where it may meet any; `version` reads one of our own tags.
 /// A weak tag does not name a version exactly and so none at all.
-pub fn expected(headers: &HeaderMap, version: impl Fn(&str) -> Option<i64>) -> Option<Vec<i64>> {
-    if !headers.contains_key(IF_MATCH) || listed(headers, &IF_MATCH).any(|tag| tag == "*") {
+pub fn expected_versions(headers: &HeaderMap, version: impl Fn(&str) -> Option<i64>) -> Option<Vec<i64>> {
+    if !headers.contains_key(IF_MATCH) || header_tags(headers, &IF_MATCH).any(|tag| tag == "*") {
         return None;
     }
-    Some(listed(headers, &IF_MATCH).filter_map(|tag| version(inside(tag)?)).collect())
+    Some(header_tags(headers, &IF_MATCH).filter_map(|tag| version(tag_value(tag)?)).collect())
 }
 
 /// Whether a write is only for what is not at this version: `If-None-Match` names it, or all with `*`.
-pub fn excludes(headers: &HeaderMap, version: i64, read: impl Fn(&str) -> Option<i64>) -> bool {
-    unexpected(headers, read).is_none_or(|versions| versions.contains(&version))
+pub fn excludes_version(headers: &HeaderMap, version: i64, read: impl Fn(&str) -> Option<i64>) -> bool {
+    excluded_versions(headers, read).is_none_or(|versions| versions.contains(&version))
 }
 
 /// The versions that a write must not meet; nothing where it must not meet any.
-pub fn unexpected(headers: &HeaderMap, version: impl Fn(&str) -> Option<i64>) -> Option<Vec<i64>> {
-    if listed(headers, &IF_NONE_MATCH).any(|tag| tag == "*") {
+pub fn excluded_versions(headers: &HeaderMap, version: impl Fn(&str) -> Option<i64>) -> Option<Vec<i64>> {
+    if header_tags(headers, &IF_NONE_MATCH).any(|tag| tag == "*") {
         return None;
     }
-    let tags = listed(headers, &IF_NONE_MATCH).map(|tag| tag.strip_prefix("W/").unwrap_or(tag));
-    Some(tags.filter_map(|tag| version(inside(tag)?)).collect())
+    let tags = header_tags(headers, &IF_NONE_MATCH).map(|tag| tag.strip_prefix("W/").unwrap_or(tag));
+    Some(tags.filter_map(|tag| version(tag_value(tag)?)).collect())
 }
 
 /// A comma inside of quotes separates nothing: `"a,*,b"` is one tag, and no `*`.
-fn listed<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h str> {
+fn header_tags<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h str> {
     let lines = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
     let tags = lines.flat_map(|line| {
         let mut quoted = false;
@@ -120,10 +120,10 @@ mod tests {
     fn a_client_knows_what_it_lists() {
         let tag = HeaderValue::from_static("\"a\"");
         for known in [&["\"a\""][..], &["*"], &["W/\"a\""], &["\"b\", \"a\""], &["\"b\"", "\"a\""]] {
-            assert!(is_known(&headers(IF_NONE_MATCH, known), &tag), "{known:?}");
+            assert!(client_has_tag(&headers(IF_NONE_MATCH, known), &tag), "{known:?}");
         }
         for unknown in [&[][..], &["\"b\""], &["a"], &["\"A\""], &["\"a.gzip\""]] {
-            assert!(!is_known(&headers(IF_NONE_MATCH, unknown), &tag), "{unknown:?}");
+            assert!(!client_has_tag(&headers(IF_NONE_MATCH, unknown), &tag), "{unknown:?}");
         }
     }
 
@@ -144,7 +144,7 @@ mod tests {
             asking.insert(ACCEPT_ENCODING, HeaderValue::from_static(accepted));
             let mut response = Response::new(Body::from(vec![b'x'; length]));
             response.headers_mut().insert(ETAG, HeaderValue::from_static("\"a\""));
-            let response = unless_known(&asking, response);
+            let response = not_modified_if_known(&asking, response);
             let tag = response.headers()[ETAG].to_str().expect("ASCII");
             let news = (response.status() == StatusCode::NOT_MODIFIED)
                 .then(|| (tag, response.headers().contains_key(VARY)));
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_reading_can_be_held_to_a_tag() {
-        let holds = |lines: &[&'static str], tag| allow(&headers(IF_MATCH, lines), tag).is_ok();
+        let holds = |lines: &[&'static str], tag| check_if_match(&headers(IF_MATCH, lines), tag).is_ok();
         for named in [&[][..], &["*"], &["\"a\""], &["\"b\", \"a\""], &["\"b\"", "\"a\""], &["\"a.gzip\""]] {
             assert!(holds(named, Some("\"a\"")), "{named:?}");
         }
@@ -179,7 +179,7 @@ mod tests {
             (&["\"a,b\", \"7\""], Some(&[7])),
         ];
         for (lines, versions) in table {
-            let found = expected(&headers(IF_MATCH, lines), |tag| tag.parse().ok());
+            let found = expected_versions(&headers(IF_MATCH, lines), |tag| tag.parse().ok());
             assert_eq!(found.as_deref(), *versions, "{lines:?}");
         }
     }

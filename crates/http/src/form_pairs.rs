@@ -5,14 +5,14 @@ use std::borrow::Cow;
 use crate::errors::problem::Problem;
 
 /// In the order given, a name as often as it was given.
-pub type Pairs = Vec<(String, String)>;
+pub type FormPairs = Vec<(String, String)>;
 
 /// `what` is what cannot be read when it cannot: "the query", "the form".
-pub fn urlencoded(text: &str, what: &str) -> Result<Pairs, Problem> {
+pub fn parse_urlencoded(text: &str, what: &str) -> Result<FormPairs, Problem> {
     let parts = text.split('&').filter(|part| !part.is_empty());
     let pair = |part: &str| {
         let (name, value) = part.split_once('=').unwrap_or((part, ""));
-        Some((decoded(name)?.into_owned(), decoded(value)?.into_owned()))
+        Some((percent_decode(name)?.into_owned(), percent_decode(value)?.into_owned()))
     };
     let malformed = || {
         let detail =
@@ -23,11 +23,11 @@ pub fn urlencoded(text: &str, what: &str) -> Result<Pairs, Problem> {
 }
 
 /// The names that can be read, where perhaps not all can.
-pub fn names(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
-    text.split('&').filter_map(|part| decoded(part.split_once('=').map_or(part, |(name, _)| name)))
+pub fn readable_names(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    text.split('&').filter_map(|part| percent_decode(part.split_once('=').map_or(part, |(name, _)| name)))
 }
 
-pub fn decoded(text: &str) -> Option<Cow<'_, str>> {
+pub fn percent_decode(text: &str) -> Option<Cow<'_, str>> {
     if !text.contains(['%', '+']) {
         return Some(Cow::Borrowed(text));
     }
@@ -36,19 +36,19 @@ pub fn decoded(text: &str) -> Option<Cow<'_, str>> {
     while let Some(byte) = rest.next() {
         bytes.push(match byte {
             b'+' => b' ',
-            b'%' => 16 * digit(rest.next()?)? + digit(rest.next()?)?,
+            b'%' => 16 * hex_digit(rest.next()?)? + hex_digit(rest.next()?)?,
             other => other,
         });
     }
     String::from_utf8(bytes).ok().map(Cow::Owned)
 }
 
-fn digit(byte: u8) -> Option<u8> {
+fn hex_digit(byte: u8) -> Option<u8> {
     char::from(byte).to_digit(16).map(|digit| digit as u8)
 }
 
 /// A value for a query of our own making.
-pub fn encoded(text: &str) -> String {
+pub fn percent_encode(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~,".contains(&byte) {
@@ -61,30 +61,32 @@ pub fn encoded(text: &str) -> String {
 }
 
 /// `multipart/form-data`: the parts that have a name. Files are no fields of a record.
-pub fn multipart(content_type: &str, body: &[u8]) -> Result<Pairs, Problem> {
+pub fn parse_multipart(content_type: &str, body: &[u8]) -> Result<FormPairs, Problem> {
     let malformed = |why: &str| Problem::bad_request("MALFORMED_BODY", format!("the multipart body {why}"));
-    let boundary = parameter(content_type, "boundary").filter(|boundary| (1..=70).contains(&boundary.len()));
+    let boundary =
+        header_parameter(content_type, "boundary").filter(|boundary| (1..=70).contains(&boundary.len()));
     let boundary = boundary.ok_or_else(|| malformed("has no boundary"))?;
     let delimiter = [b"\r\n--", boundary.as_bytes()].concat();
     // The first delimiter has no line before it that it would end.
     let body = [b"\r\n", body].concat();
-    let mut rest = after(&body, &delimiter).ok_or_else(|| malformed("does not contain its boundary"))?;
-    let mut pairs = Pairs::new();
+    let mut rest =
+        after_match(&body, &delimiter).ok_or_else(|| malformed("does not contain its boundary"))?;
+    let mut pairs = FormPairs::new();
     while !rest.starts_with(b"--") {
-        let part = after(rest, b"\r\n").ok_or_else(|| malformed("breaks off after a boundary"))?;
-        let end = find(part, &delimiter).ok_or_else(|| malformed("ends without its last boundary"))?;
-        pairs.extend(field(&part[..end]).ok_or_else(|| malformed("has a part that cannot be read"))?);
+        let part = after_match(rest, b"\r\n").ok_or_else(|| malformed("breaks off after a boundary"))?;
+        let end = find_bytes(part, &delimiter).ok_or_else(|| malformed("ends without its last boundary"))?;
+        pairs.extend(parse_part(&part[..end]).ok_or_else(|| malformed("has a part that cannot be read"))?);
         rest = &part[end + delimiter.len()..];
     }
     Ok(pairs)
 }
 
 /// The name and text of a part; none where it is a file, an error where it is no part.
-fn field(part: &[u8]) -> Option<Option<(String, String)>> {
+fn parse_part(part: &[u8]) -> Option<Option<(String, String)>> {
     let (head, content) = match part.strip_prefix(b"\r\n") {
         Some(content) => (&b""[..], content),
         None => {
-            let end = find(part, b"\r\n\r\n")?;
+            let end = find_bytes(part, b"\r\n\r\n")?;
             (&part[..end], &part[end + 4..])
         }
     };
@@ -93,8 +95,8 @@ fn field(part: &[u8]) -> Option<Option<(String, String)>> {
         let (name, value) = line.split_once(':')?;
         name.trim().eq_ignore_ascii_case("content-disposition").then_some(value)
     })?;
-    let name = parameter(disposition, "name")?;
-    if parameter(disposition, "filename").is_some() {
+    let name = header_parameter(disposition, "name")?;
+    if header_parameter(disposition, "filename").is_some() {
         return Some(None);
     }
     let unquoted = name.replace("%22", "\"").replace("%0D", "\r").replace("%0A", "\n");
@@ -102,7 +104,7 @@ fn field(part: &[u8]) -> Option<Option<(String, String)>> {
 }
 
 /// A parameter of a header such as `form-data; name="a"`.
-fn parameter(header: &str, name: &str) -> Option<String> {
+fn header_parameter(header: &str, name: &str) -> Option<String> {
     let mut rest = header.split_once(';')?.1;
     loop {
         let (found, value) = rest.split_once('=')?;
@@ -118,11 +120,11 @@ fn parameter(header: &str, name: &str) -> Option<String> {
     }
 }
 
-fn after<'b>(bytes: &'b [u8], mark: &[u8]) -> Option<&'b [u8]> {
-    find(bytes, mark).map(|at| &bytes[at + mark.len()..])
+fn after_match<'b>(bytes: &'b [u8], mark: &[u8]) -> Option<&'b [u8]> {
+    find_bytes(bytes, mark).map(|at| &bytes[at + mark.len()..])
 }
 
-fn find(bytes: &[u8], mark: &[u8]) -> Option<usize> {
+fn find_bytes(bytes: &[u8], mark: &[u8]) -> Option<usize> {
     // Only where the first byte fits is the rest compared.
     let first = mark.first()?;
     let mut from = 0;
@@ -139,13 +141,13 @@ fn find(bytes: &[u8], mark: &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn pairs(list: &[(&str, &str)]) -> Pairs {
+    fn pairs(list: &[(&str, &str)]) -> FormPairs {
         list.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     }
 
     #[test]
     fn what_is_encoded_is_decoded_and_the_rest_refused() {
-        let read = |text: &str| urlencoded(text, "the query").ok();
+        let read = |text: &str| parse_urlencoded(text, "the query").ok();
         assert_eq!(read(""), Some(vec![]));
         assert_eq!(read("a=1&&b&c=%C3%BC+%26%3d"), Some(pairs(&[("a", "1"), ("b", ""), ("c", "ü &=")])));
         assert_eq!(read("a=b=c&a=2"), Some(pairs(&[("a", "b=c"), ("a", "2")])));
@@ -153,7 +155,7 @@ mod tests {
             assert_eq!(read(wrong), None, "{wrong}");
         }
         for text in ["Grüße & 100%", "a+b=c", "\0\n"] {
-            assert_eq!(read(&format!("x={}", encoded(text))), Some(pairs(&[("x", text)])));
+            assert_eq!(read(&format!("x={}", percent_encode(text))), Some(pairs(&[("x", text)])));
         }
     }
 
@@ -163,23 +165,24 @@ mod tests {
         let body = "preamble\r\n--x y\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nü\r\n2\r\n--x y\r\n\
                     content-type: text/plain\r\nCONTENT-DISPOSITION: form-data;name=b%22\r\n\r\n\r\n--x y\r\n\
                     Content-Disposition: form-data; name=\"f\"; filename=\"n\"\r\n\r\n\u{0}\r\n--x y--\r\nepilogue";
-        let found = multipart(media, body.as_bytes()).ok();
+        let found = parse_multipart(media, body.as_bytes()).ok();
         assert_eq!(found, Some(pairs(&[("a", "ü\r\n2"), ("b\"", "")])));
-        assert_eq!(multipart("multipart/form-data; boundary=b", b"--b--").ok(), Some(vec![]));
+        assert_eq!(parse_multipart("multipart/form-data; boundary=b", b"--b--").ok(), Some(vec![]));
     }
 
     #[test]
     fn a_multipart_form_that_is_none() {
         let part = b"--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n";
-        let with = |end: &[u8]| multipart("multipart/form-data; boundary=b", &[part, end].concat()).is_err();
+        let with =
+            |end: &[u8]| parse_multipart("multipart/form-data; boundary=b", &[part, end].concat()).is_err();
         assert!(
             with(b"text") && with(b"\xff\r\n--b--") && with(b"x\r\n--b") && with(b"x\r\n--b\r\n\r\n--b--")
         );
         for media in
             ["multipart/form-data", "multipart/form-data; boundary=", "multipart/form-data; boundary=\"b"]
         {
-            assert!(multipart(media, b"--b--").is_err(), "{media}");
+            assert!(parse_multipart(media, b"--b--").is_err(), "{media}");
         }
-        assert!(multipart("multipart/form-data; boundary=b", b"nothing").is_err());
+        assert!(parse_multipart("multipart/form-data; boundary=b", b"nothing").is_err());
     }
 }

@@ -4,31 +4,36 @@ use http::{HeaderMap, HeaderName};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::errors::problem::Problem;
-use trefoil_engine::Key;
+use trefoil_engine::IdempotencyKey;
 
 /// Where it stands.
-pub const HEADER: HeaderName = HeaderName::from_static("idempotency-key");
+pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-const LONGEST: usize = 255;
+const MAX_KEY_LENGTH: usize = 255;
 
 /// The key that a request came with; `target` is its method and path.
-pub fn key(headers: &HeaderMap, target: &str, body: &[u8]) -> Result<Option<Key>, Problem> {
-    let mut given = headers.get_all(HEADER).iter();
+pub fn idempotency_key(
+    headers: &HeaderMap,
+    target: &str,
+    body: &[u8],
+) -> Result<Option<IdempotencyKey>, Problem> {
+    let mut given = headers.get_all(IDEMPOTENCY_KEY).iter();
     let Some(value) = given.next() else { return Ok(None) };
-    let key = value.to_str().ok().map(bare).filter(|key| (1..=LONGEST).contains(&key.len()));
+    let key = value.to_str().ok().map(unquote_key).filter(|key| (1..=MAX_KEY_LENGTH).contains(&key.len()));
     let (Some(key), None) = (key, given.next()) else {
-        let detail = format!("Idempotency-Key must be one value of 1 to {LONGEST} visible ASCII characters");
+        let detail =
+            format!("Idempotency-Key must be one value of 1 to {MAX_KEY_LENGTH} visible ASCII characters");
         return Err(Problem::bad_request("IDEMPOTENCY_KEY_MALFORMED", detail));
     };
     let mut hash = Xxh3::new();
     hash.update(target.as_bytes());
     hash.update(b"\n");
     hash.update(body);
-    Ok(Some(Key { key: key.to_owned(), fingerprint: hash.digest128() }))
+    Ok(Some(IdempotencyKey { key: key.to_owned(), fingerprint: hash.digest128() }))
 }
 
 /// The draft standard quotes the key; many clients do not. Both spell the same key.
-fn bare(key: &str) -> &str {
+fn unquote_key(key: &str) -> &str {
     key.strip_prefix('"').and_then(|key| key.strip_suffix('"')).unwrap_or(key)
 }
 
@@ -36,12 +41,12 @@ fn bare(key: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn read(values: &[&str], body: &str) -> Result<Option<Key>, ()> {
+    fn read(values: &[&str], body: &str) -> Result<Option<IdempotencyKey>, ()> {
         let mut headers = HeaderMap::new();
         for value in values {
             headers.append("idempotency-key", value.parse().unwrap());
         }
-        key(&headers, "POST /graphql", body.as_bytes()).map_err(|_| ())
+        idempotency_key(&headers, "POST /graphql", body.as_bytes()).map_err(|_| ())
     }
 
     #[test]

@@ -18,101 +18,103 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body::{Frame, SizeHint};
 
 use crate::errors::problem::Problem;
-use crate::streaming::deadline::Timer;
-use trefoil_config::{Kind, Limits, Size};
+use crate::streaming::deadline::RequestTimer;
+use trefoil_config::{ServerLimits, SettingSyntax, SizeSyntax};
 
 /// How a request came, told by the accept loop.
 #[derive(Debug)]
-pub struct Came {
+pub struct ConnectionInfo {
     /// The other end of the TCP connection.
     pub peer: SocketAddr,
     /// When its first byte came.
-    pub at: Instant,
+    pub received_at: Instant,
     /// Its connection's.
-    pub timer: Timer,
+    pub timer: RequestTimer,
     /// It is answered with this and nothing else: its head was malformed, too large or too slow.
-    pub refused: Option<Box<Problem>>,
+    pub refusal: Option<Box<Problem>>,
 }
 
 /// Runs the rest of the stack within the limits.
-pub(crate) async fn bounded<F: Future<Output = Response>>(
-    limits: &Limits,
-    came: &Came,
+pub(crate) async fn run_limited<F: Future<Output = Response>>(
+    limits: &ServerLimits,
+    came: &ConnectionInfo,
     request: Request,
     run: impl FnOnce(Request) -> F,
 ) -> Response {
-    if let Err(problem) = readable(request.headers(), limits.body) {
-        return problem.closing().into_response();
+    if let Err(problem) = check_body_headers(request.headers(), limits.body) {
+        return problem.closing_connection().into_response();
     }
-    let state = Arc::new(Progress::of(request.body()));
-    let request = request.map(|body| metered(body, limits.body, &state));
+    let state = Arc::new(BodyProgress::for_body(request.body()));
+    let request = request.map(|body| meter_body(body, limits.body, &state));
     let work = AssertUnwindSafe(run(request)).catch_unwind();
-    let answer = came.timer.until(came.at + limits.request_timeout, work).await;
+    let answer = came.timer.run_until(came.received_at + limits.request_timeout, work).await;
     match (answer, state.get()) {
-        (_, Progress::TOO_LARGE) => too_large(limits.body).closing().into_response(),
-        (_, Progress::BROKEN) => broken_body().closing().into_response(),
+        (_, BodyProgress::TOO_LARGE) => too_large(limits.body).closing_connection().into_response(),
+        (_, BodyProgress::BROKEN) => broken_body().closing_connection().into_response(),
         (Some(Ok(response)), _) => response,
-        (Some(Err(panic)), _) => Problem::internal(format!("panic: {}", words_of(&panic))).into_response(),
-        (None, Progress::WHOLE) => too_slow(limits.request_timeout).into_response(),
-        (None, _) => still_coming(limits.request_timeout).closing().into_response(),
+        (Some(Err(panic)), _) => {
+            Problem::internal(format!("panic: {}", panic_message(&panic))).into_response()
+        }
+        (None, BodyProgress::WHOLE) => response_too_slow(limits.request_timeout).into_response(),
+        (None, _) => request_too_slow(limits.request_timeout).closing_connection().into_response(),
     }
 }
 
 /// What the head alone tells about the body.
-fn readable(headers: &HeaderMap, limit: usize) -> Result<(), Problem> {
+fn check_body_headers(headers: &HeaderMap, limit: usize) -> Result<(), Problem> {
     let declared = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if declared.is_some_and(|length| length > limit as u64) {
         return Err(too_large(limit));
     }
     match headers.get(CONTENT_ENCODING) {
-        Some(coding) if !coding.as_bytes().eq_ignore_ascii_case(b"identity") => Err(encoded()),
+        Some(coding) if !coding.as_bytes().eq_ignore_ascii_case(b"identity") => Err(encoded_body()),
         Some(_) | None => Ok(()),
     }
 }
 
 fn too_large(limit: usize) -> Problem {
-    let detail = format!("what was sent is larger than {} (limits.body)", Size::show(&limit));
+    let detail = format!("what was sent is larger than {} (limits.body)", SizeSyntax::show(&limit));
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "BODY_TOO_LARGE", detail)
 }
 
-fn encoded() -> Problem {
+fn encoded_body() -> Problem {
     let detail = "a body with a Content-Encoding cannot be read here; send it as it is";
     Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", detail)
-        .header(http::header::ACCEPT_ENCODING, HeaderValue::from_static("identity"))
+        .with_header(http::header::ACCEPT_ENCODING, HeaderValue::from_static("identity"))
 }
 
 fn broken_body() -> Problem {
     Problem::bad_request("MALFORMED_BODY", "the body ended early, or its chunks are malformed")
 }
 
-fn still_coming(limit: Duration) -> Problem {
+fn request_too_slow(limit: Duration) -> Problem {
     let detail = format!("the request took longer than {limit:?} to come in (limits.request-timeout)");
     Problem::new(StatusCode::REQUEST_TIMEOUT, "REQUEST_TIMEOUT", detail)
 }
 
-fn too_slow(limit: Duration) -> Problem {
+fn response_too_slow(limit: Duration) -> Problem {
     let detail = format!("no answer within {limit:?} (limits.request-timeout)");
     let problem = Problem::unavailable(detail, Duration::from_secs(1));
     Problem { code: "TIMEOUT".into(), ..problem }
 }
 
-fn words_of(panic: &Box<dyn Any + Send>) -> &str {
+fn panic_message(panic: &Box<dyn Any + Send>) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without words")
 }
 
 /// How far the body has come, seen from outside of the handler that reads it.
-struct Progress(AtomicU8);
+struct BodyProgress(AtomicU8);
 
-impl Progress {
+impl BodyProgress {
     const COMING: u8 = 0;
     const WHOLE: u8 = 1;
     const TOO_LARGE: u8 = 2;
     const BROKEN: u8 = 3;
 
-    fn of(body: &Body) -> Self {
+    fn for_body(body: &Body) -> Self {
         let none = http_body::Body::is_end_stream(body);
-        Progress(AtomicU8::new(if none { Progress::WHOLE } else { Progress::COMING }))
+        BodyProgress(AtomicU8::new(if none { BodyProgress::WHOLE } else { BodyProgress::COMING }))
     }
 
     fn get(&self) -> u8 {
@@ -124,29 +126,29 @@ impl Progress {
     }
 }
 
-fn metered(body: Body, limit: usize, progress: &Arc<Progress>) -> Body {
-    if progress.get() == Progress::WHOLE {
+fn meter_body(body: Body, limit: usize, progress: &Arc<BodyProgress>) -> Body {
+    if progress.get() == BodyProgress::WHOLE {
         return body;
     }
-    Body::new(Metered { body, left: limit, progress: progress.clone() })
+    Body::new(MeteredBody { body, remaining: limit, progress: progress.clone() })
 }
 
 /// Counts what is read, so that a body without a declared length cannot be endless either.
-struct Metered {
+struct MeteredBody {
     body: Body,
-    left: usize,
-    progress: Arc<Progress>,
+    remaining: usize,
+    progress: Arc<BodyProgress>,
 }
 
-impl Metered {
-    fn take(&mut self, frame: &Frame<Bytes>) -> Result<(), axum::Error> {
+impl MeteredBody {
+    fn count_frame(&mut self, frame: &Frame<Bytes>) -> Result<(), axum::Error> {
         let size = frame.data_ref().map_or(0, Bytes::len);
-        self.left = self.left.checked_sub(size).ok_or_else(|| {
-            self.progress.set(Progress::TOO_LARGE);
+        self.remaining = self.remaining.checked_sub(size).ok_or_else(|| {
+            self.progress.set(BodyProgress::TOO_LARGE);
             axum::Error::new("the body is over the limit")
         })?;
         if self.body_has_ended() {
-            self.progress.set(Progress::WHOLE);
+            self.progress.set(BodyProgress::WHOLE);
         }
         Ok(())
     }
@@ -156,7 +158,7 @@ impl Metered {
     }
 }
 
-impl http_body::Body for Metered {
+impl http_body::Body for MeteredBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -166,13 +168,13 @@ impl http_body::Body for Metered {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let polled = std::task::ready!(Pin::new(&mut self.body).poll_frame(cx));
         Poll::Ready(match polled {
-            Some(Ok(frame)) => Some(self.take(&frame).map(|()| frame)),
+            Some(Ok(frame)) => Some(self.count_frame(&frame).map(|()| frame)),
             Some(Err(error)) => {
-                self.progress.set(Progress::BROKEN);
+                self.progress.set(BodyProgress::BROKEN);
                 Some(Err(error))
             }
             None => {
-                self.progress.set(Progress::WHOLE);
+                self.progress.set(BodyProgress::WHOLE);
                 None
             }
         })

@@ -19,28 +19,28 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::etags;
 use crate::monitoring::metrics::Metrics;
 use crate::response_headers;
-use trefoil_engine::{Engine, State};
+use trefoil_engine::{DataVersion, Engine};
 
 /// Longer requests are answered anew.
-const LONGEST: usize = 16 << 10;
+const MAX_KEY_BYTES: usize = 16 << 10;
 
 /// No answer takes more than this part of the shelf.
-const SHARE: usize = 4;
+const MAX_ENTRY_DIVISOR: usize = 4;
 
 /// Memory of an answer beside its bytes, and of a header beside its name and value.
-const BYTES_EACH: usize = 256;
-const BYTES_PER_HEADER: usize = 128;
+const ENTRY_OVERHEAD_BYTES: usize = 256;
+const HEADER_OVERHEAD_BYTES: usize = 128;
 
 /// What decides an answer, beside the data and the schema: which face, and what the request says to it.
-pub struct Asked<'a> {
+pub struct CacheKey<'a> {
     parts: Vec<&'a [u8]>,
     hash: u64,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> CacheKey<'a> {
     /// Which face, what else, and these headers; or nothing where the answer is neither kept nor looked for.
     pub fn new(said: &[&'a [u8]], headers: &'a HeaderMap, names: &[HeaderName]) -> Option<Self> {
-        let is_long = said.iter().map(|part| part.len()).sum::<usize>() > LONGEST;
+        let is_long = said.iter().map(|part| part.len()).sum::<usize>() > MAX_KEY_BYTES;
         if is_long || headers.contains_key(IF_MATCH) {
             return None;
         }
@@ -54,31 +54,31 @@ impl<'a> Asked<'a> {
             }
         }
         let hash = parts.iter().fold(0, |seed, part| xxh3_64_with_seed(part, seed));
-        Some(Asked { parts, hash })
+        Some(CacheKey { parts, hash })
     }
 
-    fn owned(&self) -> Box<[Box<[u8]>]> {
+    fn to_owned_parts(&self) -> Box<[Box<[u8]>]> {
         self.parts.iter().map(|part| Box::from(*part)).collect()
     }
 
-    fn is(&self, owned: &[Box<[u8]>]) -> bool {
+    fn matches_parts(&self, owned: &[Box<[u8]>]) -> bool {
         self.parts.len() == owned.len() && self.parts.iter().zip(owned).all(|(part, own)| **part == **own)
     }
 
-    fn bytes(&self) -> usize {
+    fn byte_size(&self) -> usize {
         self.parts.iter().map(|part| part.len() + 16).sum()
     }
 }
 
 /// The mark of a response that may be kept: it was read after the data were in this state.
 #[derive(Debug, Clone, Copy)]
-pub struct Made(State);
+pub struct CacheableAt(DataVersion);
 
-impl Made {
+impl CacheableAt {
     /// Marks a whole answer; where there is no state, it stays as it is.
-    pub fn mark(before: Option<State>, mut response: Response) -> Response {
+    pub fn mark_response(before: Option<DataVersion>, mut response: Response) -> Response {
         if let Some(state) = before {
-            response.extensions_mut().insert(Made(state));
+            response.extensions_mut().insert(CacheableAt(state));
         }
         response
     }
@@ -86,106 +86,107 @@ impl Made {
 
 /// An answer that needs nothing more than to be sent.
 #[derive(Debug, Clone)]
-struct Kept {
+struct CachedResponse {
     headers: Arc<HeaderMap>,
     body: Bytes,
 }
 
-impl Kept {
+impl CachedResponse {
     /// The body is copied: what it was written into may be many times as large.
-    fn of(headers: &HeaderMap, body: &[u8]) -> Kept {
-        let headers = Arc::new(response_headers::ready(headers.clone()));
-        Kept { headers, body: Bytes::copy_from_slice(body) }
+    fn new(headers: &HeaderMap, body: &[u8]) -> CachedResponse {
+        let headers = Arc::new(response_headers::with_defaults(headers.clone()));
+        CachedResponse { headers, body: Bytes::copy_from_slice(body) }
     }
 
     /// The answer, or nothing but the news that the client has it.
-    fn respond(self, asking: &HeaderMap) -> Response {
+    fn to_response(self, asking: &HeaderMap) -> Response {
         let mut response = Response::new(Body::from(self.body));
         *response.headers_mut() = HeaderMap::clone(&self.headers);
-        etags::unless_known(asking, response)
+        etags::not_modified_if_known(asking, response)
     }
 
-    fn bytes(&self) -> usize {
-        let header =
-            |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len() + BYTES_PER_HEADER;
-        self.body.len() + self.headers.iter().map(header).sum::<usize>() + BYTES_EACH
+    fn byte_size(&self) -> usize {
+        let header = |(name, value): (&HeaderName, &HeaderValue)| {
+            name.as_str().len() + value.len() + HEADER_OVERHEAD_BYTES
+        };
+        self.body.len() + self.headers.iter().map(header).sum::<usize>() + ENTRY_OVERHEAD_BYTES
     }
 }
 
 /// The answers for one schema, bounded in bytes; dropped with it.
-pub struct Answers {
+pub struct ResponseCache {
     engine: Engine,
     capacity: usize,
-    repeated: Counter,
-    shelf: RwLock<Shelf>,
-    looks: Looks,
+    hits: Counter,
+    generation: RwLock<CacheGeneration>,
+    version_probe: VersionProbe,
 }
 
 /// Requests that come together are content with one look at the state, if it was begun after they came.
 #[derive(Default)]
-struct Looks {
-    begun: AtomicU64,
-    last: Mutex<(u64, Option<State>)>,
+struct VersionProbe {
+    started: AtomicU64,
+    last: Mutex<(u64, Option<DataVersion>)>,
 }
 
 /// What was made under one state. Under another all of it is worth nothing.
 #[derive(Default)]
-struct Shelf {
-    state: Option<State>,
-    entries: HashMap<u64, Entry>,
+struct CacheGeneration {
+    data_version: Option<DataVersion>,
+    entries: HashMap<u64, CacheEntry>,
     bytes: usize,
 }
 
-struct Entry {
-    asked: Box<[Box<[u8]>]>,
-    kept: Kept,
+struct CacheEntry {
+    key_parts: Box<[Box<[u8]>]>,
+    response: CachedResponse,
     bytes: usize,
     /// Sent since the last time that room was made.
     used: AtomicBool,
 }
 
-impl Answers {
+impl ResponseCache {
     /// At most `capacity` bytes; what is given again is counted.
-    pub fn new(engine: Engine, capacity: usize, metrics: &Metrics) -> Answers {
-        Answers {
+    pub fn new(engine: Engine, capacity: usize, metrics: &Metrics) -> ResponseCache {
+        ResponseCache {
             engine,
             capacity,
-            repeated: metrics.repeated.clone(),
-            shelf: RwLock::default(),
-            looks: Looks::default(),
+            hits: metrics.repeated_responses.clone(),
+            generation: RwLock::default(),
+            version_probe: VersionProbe::default(),
         }
     }
 
     /// The state of the data now, if answers are kept at all.
-    pub fn state(&self) -> Option<State> {
-        if self.capacity == 0 { None } else { self.engine.state() }
+    pub fn data_version(&self) -> Option<DataVersion> {
+        if self.capacity == 0 { None } else { self.engine.data_version() }
     }
 
-    async fn state_for_many(&self) -> Option<State> {
-        let before = self.looks.begun.load(Ordering::SeqCst);
+    async fn shared_data_version(&self) -> Option<DataVersion> {
+        let before = self.version_probe.started.load(Ordering::SeqCst);
         tokio::task::yield_now().await;
-        let mut last = self.looks.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.version_probe.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.0 <= before {
-            let number = self.looks.begun.fetch_add(1, Ordering::SeqCst) + 1;
-            *last = (number, self.state());
+            let number = self.version_probe.started.fetch_add(1, Ordering::SeqCst) + 1;
+            *last = (number, self.data_version());
         }
         last.1
     }
 
     /// The answer to the same request, if nothing has changed since it was made.
-    pub async fn find(&self, asked: &Asked<'_>, asking: &HeaderMap) -> Option<Response> {
-        let (kept, made) = self.shelf.read().unwrap_or_else(PoisonError::into_inner).get(asked)?;
-        if self.state_for_many().await != Some(made) {
+    pub async fn find(&self, asked: &CacheKey<'_>, asking: &HeaderMap) -> Option<Response> {
+        let (kept, made) = self.generation.read().unwrap_or_else(PoisonError::into_inner).get(asked)?;
+        if self.shared_data_version().await != Some(made) {
             return None;
         }
-        self.repeated.inc();
-        Some(kept.respond(asking))
+        self.hits.inc();
+        Some(kept.to_response(asking))
     }
 
     /// Keeps what is marked and was not overtaken by a change.
-    pub async fn keep(&self, asked: &Asked<'_>, mut response: Response) -> Response {
-        let Some(Made(before)) = response.extensions_mut().remove() else { return response };
-        if response.status() != StatusCode::OK || self.state() != Some(before) {
+    pub async fn store(&self, asked: &CacheKey<'_>, mut response: Response) -> Response {
+        let Some(CacheableAt(before)) = response.extensions_mut().remove() else { return response };
+        if response.status() != StatusCode::OK || self.data_version() != Some(before) {
             return response;
         }
         let (head, body) = response.into_parts();
@@ -193,12 +194,12 @@ impl Answers {
             return StatusCode::INTERNAL_SERVER_ERROR.into_response();
         };
         // One answer must not push all others out, nor be copied for nothing.
-        if body.len() > self.capacity / SHARE {
+        if body.len() > self.capacity / MAX_ENTRY_DIVISOR {
             return Response::from_parts(head, Body::from(body));
         }
-        let kept = Kept::of(&head.headers, &body);
-        let mut shelf = self.shelf.write().unwrap_or_else(PoisonError::into_inner);
-        let outdated = shelf.put(asked, kept, before, self.capacity);
+        let kept = CachedResponse::new(&head.headers, &body);
+        let mut shelf = self.generation.write().unwrap_or_else(PoisonError::into_inner);
+        let outdated = shelf.insert(asked, kept, before, self.capacity);
         // To free many answers takes a while, and others wait for the shelf.
         drop(shelf);
         drop(outdated);
@@ -206,28 +207,39 @@ impl Answers {
     }
 }
 
-impl Shelf {
-    fn get(&self, asked: &Asked<'_>) -> Option<(Kept, State)> {
-        let entry = self.entries.get(&asked.hash).filter(|entry| asked.is(&entry.asked))?;
+impl CacheGeneration {
+    fn get(&self, asked: &CacheKey<'_>) -> Option<(CachedResponse, DataVersion)> {
+        let entry = self.entries.get(&asked.hash).filter(|entry| asked.matches_parts(&entry.key_parts))?;
         entry.used.store(true, Ordering::Relaxed);
-        Some((entry.kept.clone(), self.state?))
+        Some((entry.response.clone(), self.data_version?))
     }
 
     /// Gives back what is worth nothing any more.
-    fn put(&mut self, asked: &Asked<'_>, kept: Kept, state: State, capacity: usize) -> Option<Shelf> {
-        let anew = || Shelf { state: Some(state), ..Shelf::default() };
-        let outdated = (self.state != Some(state)).then(|| std::mem::replace(self, anew()));
-        self.add(asked, kept, capacity);
+    fn insert(
+        &mut self,
+        asked: &CacheKey<'_>,
+        kept: CachedResponse,
+        state: DataVersion,
+        capacity: usize,
+    ) -> Option<CacheGeneration> {
+        let anew = || CacheGeneration { data_version: Some(state), ..CacheGeneration::default() };
+        let outdated = (self.data_version != Some(state)).then(|| std::mem::replace(self, anew()));
+        self.insert_entry(asked, kept, capacity);
         outdated
     }
 
-    fn add(&mut self, asked: &Asked<'_>, kept: Kept, capacity: usize) {
-        let bytes = kept.bytes() + asked.bytes();
-        if bytes > capacity / SHARE {
+    fn insert_entry(&mut self, asked: &CacheKey<'_>, kept: CachedResponse, capacity: usize) {
+        let bytes = kept.byte_size() + asked.byte_size();
+        if bytes > capacity / MAX_ENTRY_DIVISOR {
             return;
         }
         self.make_room(capacity - bytes);
-        let entry = Entry { asked: asked.owned(), kept, bytes, used: AtomicBool::new(false) };
+        let entry = CacheEntry {
+            key_parts: asked.to_owned_parts(),
+            response: kept,
+            bytes,
+            used: AtomicBool::new(false),
+        };
         self.bytes += bytes;
         if let Some(old) = self.entries.insert(asked.hash, entry) {
             self.bytes -= old.bytes;
@@ -258,24 +270,24 @@ impl Shelf {
 mod tests {
     use super::*;
 
-    fn asked<'a>(text: &'a str, headers: &'a HeaderMap) -> Option<Asked<'a>> {
-        Asked::new(&[b"test", text.as_bytes()], headers, &[http::header::ACCEPT])
+    fn asked<'a>(text: &'a str, headers: &'a HeaderMap) -> Option<CacheKey<'a>> {
+        CacheKey::new(&[b"test", text.as_bytes()], headers, &[http::header::ACCEPT])
     }
 
-    fn put(shelf: &mut Shelf, text: &str, bytes: usize, state: i64) {
+    fn put(shelf: &mut CacheGeneration, text: &str, bytes: usize, state: i64) {
         let headers = HeaderMap::new();
-        let kept = Kept::of(&headers, &vec![b'x'; bytes]);
-        shelf.put(&asked(text, &headers).expect("short"), kept, State([1, state]), 64 << 10);
+        let kept = CachedResponse::new(&headers, &vec![b'x'; bytes]);
+        shelf.insert(&asked(text, &headers).expect("short"), kept, DataVersion([1, state]), 64 << 10);
     }
 
-    fn has(shelf: &Shelf, text: &str) -> bool {
+    fn has(shelf: &CacheGeneration, text: &str) -> bool {
         let headers = HeaderMap::new();
         shelf.get(&asked(text, &headers).expect("short")).is_some()
     }
 
     #[test]
     fn it_never_outgrows_its_bytes_and_keeps_what_is_used() {
-        let mut shelf = Shelf::default();
+        let mut shelf = CacheGeneration::default();
         put(&mut shelf, "hot", 1_000, 1);
         for number in 0..5_000 {
             put(&mut shelf, &format!("cold {number}"), number % 9_000, 1);
@@ -293,21 +305,21 @@ mod tests {
         let mut roomy = Vec::with_capacity(1 << 20);
         roomy.extend_from_slice(b"short");
         let body = Bytes::from(roomy);
-        let kept = Kept::of(&HeaderMap::new(), &body);
+        let kept = CachedResponse::new(&HeaderMap::new(), &body);
         drop(body);
         let links = HeaderMap::from_iter([(http::header::LINK, HeaderValue::from_static("</users>"))]);
-        let more = Kept::of(&links, b"short").bytes() - kept.bytes();
-        assert_eq!(more, "link".len() + "</users>".len() + BYTES_PER_HEADER);
-        assert!(Vec::from(kept.body).capacity() < BYTES_EACH);
+        let more = CachedResponse::new(&links, b"short").byte_size() - kept.byte_size();
+        assert_eq!(more, "link".len() + "</users>".len() + HEADER_OVERHEAD_BYTES);
+        assert!(Vec::from(kept.body).capacity() < ENTRY_OVERHEAD_BYTES);
     }
 
     #[test]
     fn another_state_is_another_shelf() {
-        let mut shelf = Shelf::default();
+        let mut shelf = CacheGeneration::default();
         put(&mut shelf, "a", 10, 1);
         put(&mut shelf, "b", 10, 2);
         assert!(!has(&shelf, "a") && has(&shelf, "b"));
-        assert_eq!(shelf.state, Some(State([1, 2])));
+        assert_eq!(shelf.data_version, Some(DataVersion([1, 2])));
     }
 
     #[test]
@@ -322,6 +334,6 @@ mod tests {
         assert_eq!(different.len(), 4);
         let mut twice = accepting("text/html");
         twice.append(http::header::ACCEPT, HeaderValue::from_static("text/plain"));
-        assert!(asked("a", &twice).is_none() && asked(&"a".repeat(LONGEST), &plain).is_none());
+        assert!(asked("a", &twice).is_none() && asked(&"a".repeat(MAX_KEY_BYTES), &plain).is_none());
     }
 }

@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
+const CROSS_ORIGIN_OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
 /// No inline script, nothing from elsewhere, never in a frame.
 pub const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
@@ -19,35 +19,35 @@ pub const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-s
 
 /// The id of one request: in its answer, in its log line and in what it leaves in error messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RequestId(Id);
+pub struct RequestId(RequestIdText);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Id {
+enum RequestIdText {
     /// The caller's own.
-    Given(Box<str>),
+    Received(Box<str>),
     /// So many digits of it are used. In place: nearly every request gets one.
-    Fresh([u8; LONGEST_FRESH], usize),
+    Generated([u8; GENERATED_LENGTH], usize),
 }
 
 /// Two numbers of 64 bits in hexadecimal digits, and a dash.
-const LONGEST_FRESH: usize = 33;
+const GENERATED_LENGTH: usize = 33;
 
 impl RequestId {
     /// The caller's own id if it is harmless to repeat, so that one id follows a request through many servers.
-    pub fn of(headers: &HeaderMap) -> Self {
-        let own = headers.get(X_REQUEST_ID).filter(|id| is_harmless(id.as_bytes()));
+    pub fn from_headers(headers: &HeaderMap) -> Self {
+        let own = headers.get(X_REQUEST_ID).filter(|id| is_valid_id(id.as_bytes()));
         // A copy: a part of the head would keep all of it for as long as a stream lasts.
-        let own = own.and_then(|id| id.to_str().ok()).map(|id| RequestId(Id::Given(id.into())));
-        own.unwrap_or_else(RequestId::fresh)
+        let own = own.and_then(|id| id.to_str().ok()).map(|id| RequestId(RequestIdText::Received(id.into())));
+        own.unwrap_or_else(RequestId::generate)
     }
 
     /// Unique without asking the system for randomness on every request: a random start, then counting.
-    fn fresh() -> Self {
+    fn generate() -> Self {
         static START: LazyLock<String> =
             LazyLock::new(|| format!("{:016x}-", RandomState::new().hash_one(std::process::id())));
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let mut digits = [0; LONGEST_FRESH];
+        let mut digits = [0; GENERATED_LENGTH];
         let (start, count) = digits.split_at_mut(START.len());
         start.copy_from_slice(START.as_bytes());
         // By hand, for every request does it: to write it as a text costs ten times as much.
@@ -56,13 +56,13 @@ impl RequestId {
         for (place, digit) in count.iter_mut().rev().enumerate() {
             *digit = b"0123456789abcdef"[(number >> (4 * place)) as usize % 16];
         }
-        RequestId(Id::Fresh(digits, LONGEST_FRESH - unused))
+        RequestId(RequestIdText::Generated(digits, GENERATED_LENGTH - unused))
     }
 
     fn as_bytes(&self) -> &[u8] {
         match &self.0 {
-            Id::Given(id) => id.as_bytes(),
-            Id::Fresh(digits, used) => &digits[..*used],
+            RequestIdText::Received(id) => id.as_bytes(),
+            RequestIdText::Generated(digits, used) => &digits[..*used],
         }
     }
 
@@ -71,7 +71,7 @@ impl RequestId {
     }
 }
 
-fn is_harmless(id: &[u8]) -> bool {
+fn is_valid_id(id: &[u8]) -> bool {
     let allowed = |b: &u8| b.is_ascii_alphanumeric() || b"-_.:/+=@".contains(b);
     (1..=128).contains(&id.len()) && id.iter().all(allowed)
 }
@@ -79,9 +79,9 @@ fn is_harmless(id: &[u8]) -> bool {
 /// What an answer has that is not refused: `own`, and whatever of the rest it does not say by itself.
 ///
 /// It is put together once and cloned for each such answer: header by header it costs as much as a short text does.
-pub fn ready(own: HeaderMap) -> HeaderMap {
+pub fn with_defaults(own: HeaderMap) -> HeaderMap {
     let mut headers = own;
-    fill(&mut headers, ASKED_AGAIN);
+    insert_defaults(&mut headers, REVALIDATE);
     // The place of the id, by which `complete` knows that nothing else is missing.
     headers.insert(X_REQUEST_ID, HeaderValue::from_static(""));
     // A copy has no room to spare.
@@ -89,29 +89,29 @@ pub fn ready(own: HeaderMap) -> HeaderMap {
 }
 
 /// Fills in what is missing; a face that knows better has already said so.
-pub fn complete(headers: &mut HeaderMap, status: StatusCode, id: &RequestId) {
+pub fn complete_headers(headers: &mut HeaderMap, status: StatusCode, id: &RequestId) {
     let id = HeaderValue::from_bytes(id.as_bytes()).expect("visible ASCII");
     let is_ready = headers.insert(X_REQUEST_ID, id).is_some_and(|place| place.is_empty());
     let failed = status.is_client_error() || status.is_server_error();
-    if failed && is_ready && headers.get(CACHE_CONTROL).is_some_and(|caching| caching == ASKED_AGAIN) {
+    if failed && is_ready && headers.get(CACHE_CONTROL).is_some_and(|caching| caching == REVALIDATE) {
         headers.remove(CACHE_CONTROL);
     }
     if failed || !is_ready {
-        fill(headers, if failed { NEVER_KEPT } else { ASKED_AGAIN });
+        insert_defaults(headers, if failed { NO_STORE } else { REVALIDATE });
     }
 }
 
 /// May be kept, and is asked for again each time.
-const ASKED_AGAIN: &str = "no-cache";
-const NEVER_KEPT: &str = "no-store";
+const REVALIDATE: &str = "no-cache";
+const NO_STORE: &str = "no-store";
 
-fn fill(headers: &mut HeaderMap, caching: &'static str) {
+fn insert_defaults(headers: &mut HeaderMap, caching: &'static str) {
     let defaults = [
         (CACHE_CONTROL, caching),
         (CONTENT_SECURITY_POLICY, CONTENT_POLICY),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (REFERRER_POLICY, "same-origin"),
-        (OPENER_POLICY, "same-origin"),
+        (CROSS_ORIGIN_OPENER_POLICY, "same-origin"),
     ];
     for (name, value) in defaults {
         if let Entry::Vacant(entry) = headers.entry(name) {
@@ -131,10 +131,10 @@ mod tests {
         {
             let mut headers = HeaderMap::new();
             headers.insert(X_REQUEST_ID, HeaderValue::from_bytes(sent.as_bytes()).expect("a header value"));
-            let id = RequestId::of(&headers);
+            let id = RequestId::from_headers(&headers);
             assert_eq!(id.as_str() == sent, kept, "{sent:?} became {id:?}");
         }
-        let [first, second] = [RequestId::fresh(), RequestId::fresh()].map(|id| {
+        let [first, second] = [RequestId::generate(), RequestId::generate()].map(|id| {
             let (start, count) = id.as_str().split_once('-').expect("a dash");
             assert_eq!(start.len(), 16, "{id:?}");
             u64::from_str_radix(count, 16).expect("hexadecimal digits")
@@ -148,15 +148,15 @@ mod tests {
         let owns = [one(REFERRER_POLICY, "no-referrer"), one(CACHE_CONTROL, "max-age=60")];
         for (own, status) in owns.iter().flat_map(|own| [(own, StatusCode::OK), (own, StatusCode::NOT_FOUND)])
         {
-            let [mut made_before, mut made_now] = [ready(own.clone()), own.clone()];
-            let id = RequestId::fresh();
-            complete(&mut made_before, status, &id);
-            complete(&mut made_now, status, &id);
+            let [mut made_before, mut made_now] = [with_defaults(own.clone()), own.clone()];
+            let id = RequestId::generate();
+            complete_headers(&mut made_before, status, &id);
+            complete_headers(&mut made_now, status, &id);
             assert_eq!(made_before, made_now, "{status}");
             assert_eq!(made_now.len(), 6);
         }
         let mut named = one(X_REQUEST_ID, "its own");
-        complete(&mut named, StatusCode::OK, &RequestId::fresh());
+        complete_headers(&mut named, StatusCode::OK, &RequestId::generate());
         assert_eq!(named.len(), 6, "only an empty place is ours");
     }
 }

@@ -10,26 +10,26 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFuture, WaitForCanc
 use tokio_util::task::TaskTracker;
 
 /// How long requests in flight may take to finish; the process ends within 10 s of its signal.
-const GRACE: Duration = Duration::from_secs(9);
+const GRACE_PERIOD: Duration = Duration::from_secs(9);
 
 /// A cheap clone of one shared state: serving, then leaving, then draining, then cut.
 #[derive(Debug, Clone)]
 pub struct Shutdown {
-    leave: Stage,
-    drain: Stage,
-    cut: Stage,
+    leave: ShutdownStage,
+    drain: ShutdownStage,
+    abort: ShutdownStage,
     tasks: TaskTracker,
     grace: Duration,
 }
 
 /// A token takes a lock to be asked, and every request asks: the flag beside it, set first, does not.
 #[derive(Debug, Clone, Default)]
-struct Stage {
+struct ShutdownStage {
     reached: Arc<AtomicBool>,
     token: CancellationToken,
 }
 
-impl Stage {
+impl ShutdownStage {
     fn reach(&self) {
         self.reached.store(true, Ordering::Release);
         self.token.cancel();
@@ -42,7 +42,7 @@ impl Stage {
 
 impl Default for Shutdown {
     fn default() -> Self {
-        Shutdown::with_grace(GRACE)
+        Shutdown::with_grace(GRACE_PERIOD)
     }
 }
 
@@ -53,11 +53,11 @@ impl Shutdown {
 
     pub fn with_grace(grace: Duration) -> Self {
         let (leave, drain, cut) = Default::default();
-        Shutdown { leave, drain, cut, tasks: TaskTracker::new(), grace }
+        Shutdown { leave, drain, abort: cut, tasks: TaskTracker::new(), grace }
     }
 
     /// Everything is still served, but the readiness check says no: time for a load balancer to look elsewhere.
-    pub fn leave(&self) {
+    pub fn begin_leaving(&self) {
         self.leave.reach();
     }
 
@@ -66,7 +66,7 @@ impl Shutdown {
     }
 
     /// Starts the end: nothing new is begun, streams close, what runs is finished.
-    pub fn drain(&self) {
+    pub fn begin_draining(&self) {
         self.drain.reach();
     }
 
@@ -75,22 +75,22 @@ impl Shutdown {
     }
 
     /// Resolves when draining begins; every stream selects on it.
-    pub fn draining(&self) -> WaitForCancellationFuture<'_> {
+    pub fn wait_for_drain(&self) -> WaitForCancellationFuture<'_> {
         self.drain.token.cancelled()
     }
 
     /// Draining, for a stream that waits again and again.
-    pub fn drained(&self) -> Drained {
-        Drained { stage: self.drain.clone(), waiting: None }
+    pub fn drain_waiter(&self) -> DrainWaiter {
+        DrainWaiter { stage: self.drain.clone(), waiting: None }
     }
 
     /// Resolves when the time for finishing is over.
-    pub fn cut(&self) -> WaitForCancellationFuture<'_> {
-        self.cut.token.cancelled()
+    pub fn wait_for_abort(&self) -> WaitForCancellationFuture<'_> {
+        self.abort.token.cancelled()
     }
 
-    pub fn is_cut(&self) -> bool {
-        self.cut.is_reached()
+    pub fn is_aborted(&self) -> bool {
+        self.abort.is_reached()
     }
 
     /// Runs `task` so that the end of the process waits for it: a connection, a WebSocket.
@@ -106,7 +106,7 @@ impl Shutdown {
         self.tasks.close();
         if tokio::time::timeout(self.grace, self.tasks.wait()).await.is_err() {
             tracing::warn!(remaining = self.tasks.len(), "cutting what did not finish in time");
-            self.cut.reach();
+            self.abort.reach();
             let _ = tokio::time::timeout(Duration::from_millis(500), self.tasks.wait()).await;
         }
     }
@@ -116,12 +116,12 @@ impl Shutdown {
 ///
 /// One event wakes thousands of streams at once, and each asking the token anew would make them queue for its lock:
 /// it is asked once, to wake the task, and the flag after that.
-pub struct Drained {
-    stage: Stage,
+pub struct DrainWaiter {
+    stage: ShutdownStage,
     waiting: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
 }
 
-impl Drained {
+impl DrainWaiter {
     /// Ready once draining has begun. Only ever for the same task.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.waiting.is_none() {

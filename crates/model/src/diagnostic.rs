@@ -64,11 +64,11 @@ impl Diagnostic {
         Diagnostic { file: file.into(), ..Diagnostic::new(Severity::Error, code, message) }
     }
 
-    pub fn at(mut self, file: &str, text: &str, span: Range<usize>) -> Self {
-        let start = floor(text, span.start);
+    pub fn with_span(mut self, file: &str, text: &str, span: Range<usize>) -> Self {
+        let start = floor_to_char(text, span.start);
         self.file = file.to_owned();
-        (self.line, self.column) = position(text, start);
-        let end = floor(text, span.end).max(start);
+        (self.line, self.column) = line_and_column(text, start);
+        let end = floor_to_char(text, span.end).max(start);
         // One line is enough to find a definition by.
         self.span = start..text[start..end].find(['\r', '\n']).map_or(end, |newline| start + newline);
         self
@@ -135,33 +135,33 @@ impl fmt::Display for Diagnostic {
             (file, 0) => write!(f, "{file}: ")?,
             (file, line) => write!(f, "{file}:{line}:{}: ", self.column)?,
         }
-        f.write_str(&one_line(&self.message))?;
-        self.help.iter().try_for_each(|help| write!(f, "; {}", one_line(help)))
+        f.write_str(&escape_controls(&self.message))?;
+        self.help.iter().try_for_each(|help| write!(f, "; {}", escape_controls(help)))
     }
 }
 
 /// What is quoted may hold a line break; what is said about it may not.
-fn one_line(text: &str) -> String {
+fn escape_controls(text: &str) -> String {
     let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
     text.chars().map(shown).collect()
 }
 
 /// Line and column of a byte, both from 1; columns count characters.
-pub fn position(text: &str, offset: usize) -> (usize, usize) {
-    let before = &text[..floor(text, offset)];
+pub fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
+    let before = &text[..floor_to_char(text, offset)];
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);
     let column = before[line_start..].trim_start_matches('\u{feff}').chars().count() + 1;
     (before.matches('\n').count() + 1, column)
 }
 
 /// All of them, one below the other.
-pub fn render(sources: &[SourceFile], diagnostics: &[Diagnostic]) -> String {
+pub fn render_all(sources: &[SourceFile], diagnostics: &[Diagnostic]) -> String {
     let texts = diagnostics.iter().map(|found| found.render(sources).trim_end().to_owned());
     texts.collect::<Vec<_>>().join("\n\n")
 }
 
 /// The nearest offset at or before `at` that cuts no character.
-fn floor(text: &str, at: usize) -> usize {
+fn floor_to_char(text: &str, at: usize) -> usize {
     text.floor_char_boundary(at.min(text.len()))
 }
 
@@ -172,10 +172,10 @@ mod tests {
     #[test]
     fn positions_count_characters() {
         let text = "é = 1\nport = x\n";
-        assert_eq!(position(text, 0), (1, 1));
-        assert_eq!(position(text, text.find('=').unwrap()), (1, 3));
-        assert_eq!(position(text, text.find('x').unwrap()), (2, 8));
-        assert_eq!(position(text, text.len()), (3, 1));
+        assert_eq!(line_and_column(text, 0), (1, 1));
+        assert_eq!(line_and_column(text, text.find('=').unwrap()), (1, 3));
+        assert_eq!(line_and_column(text, text.find('x').unwrap()), (2, 8));
+        assert_eq!(line_and_column(text, text.len()), (3, 1));
     }
 
     #[test]
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(found.to_string(), "my-app: no such\\nfolder");
         assert!(found.render(&[]).contains("--> my-app"), "{}", found.render(&[]));
         found.help("write 8080");
-        let found = found.at("a.toml", "port = x", 7..8);
+        let found = found.with_span("a.toml", "port = x", 7..8);
         assert_eq!(found.to_string(), "a.toml:1:8: no such\\nfolder; write 8080");
     }
 }

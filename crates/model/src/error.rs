@@ -99,7 +99,7 @@ pub fn chain(error: &dyn std::error::Error) -> String {
 /// One broken rule: where, which and in words. The same object on every face.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    pub path: Vec<Segment>,
+    pub path: Vec<PathSegment>,
     /// Stable, in capitals: `REQUIRED`, `NOT_BLANK`, `UNIQUE`, …
     pub code: &'static str,
     pub message: String,
@@ -107,18 +107,18 @@ pub struct Violation {
 
 /// One step of a path into an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Segment {
+pub enum PathSegment {
     Field(String),
     Index(usize),
 }
 
 impl Violation {
     pub fn new(field: &str, code: &'static str, message: impl Into<String>) -> Self {
-        Violation { path: vec![Segment::Field(field.to_owned())], code, message: message.into() }
+        Violation { path: vec![PathSegment::Field(field.to_owned())], code, message: message.into() }
     }
 
     /// The same complaint seen from one level further out.
-    pub fn under(mut self, segment: Segment) -> Self {
+    pub fn nested_under(mut self, segment: PathSegment) -> Self {
         self.path.insert(0, segment);
         self
     }

@@ -11,14 +11,14 @@ pub mod values;
 use indexmap::IndexMap;
 
 pub use crate::diagnostic::{Diagnostic, Severity};
-pub use crate::sdl::parse::{Claim, parse};
+pub use crate::sdl::parse::{ReservedPath, parse_schema};
 pub use crate::source_file::SourceFile;
 pub use crate::values::json_number::JsonNumber;
-pub use crate::values::value::{Cell, Stored, Value};
+pub use crate::values::value::{CellValue, StoredValue, Value};
 
 /// Position of a record type in [`Model::records`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TypeId(pub usize);
+pub struct RecordTypeId(pub usize);
 
 /// Position of a field in [`RecordType::fields`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -32,7 +32,7 @@ pub struct Model {
     /// Object types without `id`: values inside their owner.
     pub embedded: IndexMap<String, EmbeddedType>,
     /// Every field of Query, Mutation and Subscription, in schema order.
-    pub roots: Vec<RootField>,
+    pub root_fields: Vec<RootField>,
     /// The validated schema, for document validation and introspection.
     pub schema: apollo_compiler::validation::Valid<apollo_compiler::Schema>,
     /// The schema as text, directive definitions included; what `/graphql/schema.graphqls` serves.
@@ -61,13 +61,13 @@ pub struct Field {
     pub input_name: String,
     /// The column that keeps it; empty for fields that have none (inverses, links, unstored).
     pub column: String,
-    pub kind: Kind,
+    pub kind: FieldKind,
     /// Non-null in the schema.
     pub required: bool,
     pub unique: bool,
-    pub rules: Vec<Rule>,
+    pub rules: Vec<FieldRule>,
     pub default: Option<Value>,
-    pub filled_by: FilledBy,
+    pub value_source: ValueSource,
     pub description: Option<String>,
     pub renamed_from: Option<String>,
     /// Only lists of records have some; they filter and page.
@@ -76,7 +76,7 @@ pub struct Field {
 
 /// What a field holds and so how it is kept.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Kind {
+pub enum FieldKind {
     /// The record's own id.
     Id,
     Scalar(Scalar),
@@ -84,20 +84,20 @@ pub enum Kind {
     /// A value inside its owner, by type name, kept as JSON.
     Embedded(String),
     /// A list of scalars, enums or embedded values, kept as JSON.
-    List(Box<Item>),
+    List(Box<ListItem>),
     /// Another record's id, in a column of its own.
     Reference {
-        target: TypeId,
+        target: RecordTypeId,
         on_delete: OnDelete,
     },
     /// The records of `of` whose reference `field` points here.
     Inverse {
-        of: TypeId,
+        target: RecordTypeId,
         field: FieldId,
     },
     /// Records on the other side of a link table.
     Link {
-        target: TypeId,
+        target: RecordTypeId,
         table: String,
         own_column: String,
         other_column: String,
@@ -108,8 +108,8 @@ pub enum Kind {
 
 /// The element of a list.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Item {
-    pub kind: Kind,
+pub struct ListItem {
+    pub kind: FieldKind,
     pub required: bool,
 }
 
@@ -139,7 +139,7 @@ pub enum OnDelete {
 
 /// A constraint that holds on every face alike.
 #[derive(Debug, Clone)]
-pub enum Rule {
+pub enum FieldRule {
     NotBlank,
     /// In Unicode code points; for lists, elements.
     Length {
@@ -153,21 +153,21 @@ pub enum Rule {
     },
     /// Matches the whole text.
     Pattern {
-        source: String,
+        pattern: String,
         regex: regex::Regex,
     },
     Email,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FilledBy {
+pub enum ValueSource {
     Client,
     /// `@createdAt`
-    Creation,
+    CreationTime,
     /// `@updatedAt`
-    Update,
+    UpdateTime,
     /// `@version`: shows the record's version.
-    Version,
+    RecordVersion,
 }
 
 #[derive(Debug)]
@@ -185,7 +185,7 @@ pub struct EmbeddedType {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Root {
+pub enum RootKind {
     Query,
     Mutation,
     Subscription,
@@ -194,13 +194,13 @@ pub enum Root {
 /// One operation the schema offers.
 #[derive(Debug)]
 pub struct RootField {
-    pub root: Root,
+    pub root_kind: RootKind,
     pub name: String,
     pub arguments: Vec<Argument>,
     pub ty: TypeRef,
     /// `@resolver(name:)`
     pub resolver: Option<String>,
-    pub at: Place,
+    pub location: SourceLocation,
 }
 
 #[derive(Debug, Clone)]
@@ -221,7 +221,7 @@ pub enum TypeRef {
 
 /// Where in the schema files something is written; lines and columns count from 1.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Place {
+pub struct SourceLocation {
     pub file: String,
     pub line: usize,
     pub column: usize,
@@ -239,10 +239,10 @@ impl std::fmt::Display for TypeRef {
 
 impl TypeRef {
     /// The innermost name: `User` for `[User!]!`.
-    pub fn name(&self) -> &str {
+    pub fn inner_name(&self) -> &str {
         match self {
             TypeRef::Named(name) => name,
-            TypeRef::List(inner) | TypeRef::NonNull(inner) => inner.name(),
+            TypeRef::List(inner) | TypeRef::NonNull(inner) => inner.inner_name(),
         }
     }
 
@@ -261,25 +261,25 @@ impl TypeRef {
 
 impl Model {
     /// Whether records of this type hold references or links to others.
-    pub fn leads_on(&self, record: TypeId) -> bool {
+    pub fn leads_on(&self, record: RecordTypeId) -> bool {
         let fields = &self.record(record).fields;
-        fields.iter().any(|field| matches!(field.kind, Kind::Reference { .. } | Kind::Link { .. }))
+        fields.iter().any(|field| matches!(field.kind, FieldKind::Reference { .. } | FieldKind::Link { .. }))
     }
 
-    pub fn record(&self, id: TypeId) -> &RecordType {
+    pub fn record(&self, id: RecordTypeId) -> &RecordType {
         &self.records[id.0]
     }
 
-    pub fn record_named(&self, name: &str) -> Option<TypeId> {
-        self.records.iter().position(|record| record.name == name).map(TypeId)
+    pub fn find_record(&self, name: &str) -> Option<RecordTypeId> {
+        self.records.iter().position(|record| record.name == name).map(RecordTypeId)
     }
 
-    pub fn root(&self, root: Root, name: &str) -> Option<&RootField> {
-        self.roots.iter().find(|field| field.root == root && field.name == name)
+    pub fn find_root_field(&self, root: RootKind, name: &str) -> Option<&RootField> {
+        self.root_fields.iter().find(|field| field.root_kind == root && field.name == name)
     }
 
-    pub fn record_at(&self, path: &str) -> Option<TypeId> {
-        self.records.iter().position(|record| record.path == path).map(TypeId)
+    pub fn find_record_by_path(&self, path: &str) -> Option<RecordTypeId> {
+        self.records.iter().position(|record| record.path == path).map(RecordTypeId)
     }
 }
 
@@ -288,31 +288,38 @@ impl RecordType {
         &self.fields[id.0]
     }
 
-    pub fn field_named(&self, name: &str) -> Option<FieldId> {
+    pub fn find_field(&self, name: &str) -> Option<FieldId> {
         self.fields.iter().position(|field| field.name == name).map(FieldId)
     }
 
     /// The field a client means by `name` when it writes: a reference also answers to `userId`,
     /// a link also to `courseIds`.
-    pub fn input_field(&self, name: &str) -> Option<FieldId> {
+    pub fn find_input_field(&self, name: &str) -> Option<FieldId> {
         self.fields.iter().position(|field| field.name == name || field.input_name == name).map(FieldId)
     }
 
     /// Every record type has one; `parse` sees to it.
     pub fn id_field(&self) -> FieldId {
-        FieldId(self.fields.iter().position(|field| field.kind == Kind::Id).expect("a record type has an id"))
+        FieldId(
+            self.fields
+                .iter()
+                .position(|field| field.kind == FieldKind::Id)
+                .expect("a record type has an id"),
+        )
     }
 }
 
-impl Kind {
+impl FieldKind {
     /// Whether a column holds one value that can be filtered, sorted and indexed by.
     pub fn is_comparable(&self) -> bool {
         match self {
-            Kind::Scalar(scalar) => *scalar != Scalar::Json,
-            Kind::Id | Kind::Enum(_) | Kind::Reference { .. } => true,
-            Kind::Embedded(_) | Kind::List(_) | Kind::Inverse { .. } | Kind::Link { .. } | Kind::Unstored => {
-                false
-            }
+            FieldKind::Scalar(scalar) => *scalar != Scalar::Json,
+            FieldKind::Id | FieldKind::Enum(_) | FieldKind::Reference { .. } => true,
+            FieldKind::Embedded(_)
+            | FieldKind::List(_)
+            | FieldKind::Inverse { .. }
+            | FieldKind::Link { .. }
+            | FieldKind::Unstored => false,
         }
     }
 }

@@ -2,17 +2,17 @@
 
 use apollo_compiler::schema::ExtendedType;
 
-use crate::{Model, TypeId};
+use crate::{Model, RecordTypeId};
 
 impl Model {
     /// The record type that a connection type leads to, if it is one.
-    pub fn connection_node(&self, type_name: &str) -> Option<TypeId> {
+    pub fn connection_node(&self, type_name: &str) -> Option<RecordTypeId> {
         let edges = self.field_type(type_name, "edges")?;
         let node = self.field_type(edges.inner_named_type(), "node")?;
         if !edges.is_list() || node.is_list() {
             return None;
         }
-        self.record_named(node.inner_named_type())
+        self.find_record(node.inner_named_type())
     }
 
     fn field_type(&self, type_name: &str, field: &str) -> Option<&apollo_compiler::ast::Type> {

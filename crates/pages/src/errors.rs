@@ -3,39 +3,39 @@
 use http::StatusCode;
 use http::header::RETRY_AFTER;
 
-use crate::Served;
-use crate::view::{Failure, Head, Link, Ways};
-use crate::views::Views;
+use crate::Pages;
+use crate::view::{ApiExamples, ErrorView, PageHead, PageLink};
+use crate::views::ViewTemplates;
 use trefoil_http::errors::problem::Problem;
 use trefoil_resources::collection::Collection;
 
-impl Served {
+impl Pages {
     /// Without the store: it may be what failed. `near` is the path that was perhaps meant, `again` the
     /// address that was asked for where that does nothing.
-    pub fn error(
+    pub fn error_page(
         &self,
         problem: &Problem,
         collection: Option<&Collection>,
         near: Option<&str>,
         again: Option<String>,
-        ways: Ways,
+        ways: ApiExamples,
         request_id: &str,
     ) -> String {
-        let resource = collection.map(|collection| &self.subject(collection.record).resource);
+        let resource = collection.map(|collection| &self.labels_of(collection.record).resource);
         let above =
-            resource.map(|resource| Link { label: resource.plural.clone(), href: resource.path.clone() });
+            resource.map(|resource| PageLink { label: resource.plural.clone(), href: resource.path.clone() });
         let section = above.as_ref().map_or_else(String::new, |above| above.href.clone());
-        let near = near.map(|path| Link { label: path.to_owned(), href: path.to_owned() });
-        let again = again.filter(|_| is_passing(problem));
-        let failure = Failure { near, again, ..failure(problem, request_id) };
-        let mut head = Head::new(&failure.title, &section, above.into_iter().collect());
+        let near = near.map(|path| PageLink { label: path.to_owned(), href: path.to_owned() });
+        let again = again.filter(|_| is_temporary(problem));
+        let failure = ErrorView { near, again, ..error_view(problem, request_id) };
+        let mut head = PageHead::new(&failure.title, &section, above.into_iter().collect());
         head.ways = Some(ways);
-        match self.render(self.views(), &head, "error", &failure) {
+        match self.render_view(self.views(), &head, "error", &failure) {
             Ok(html) => html,
             Err(broken) => {
                 tracing::error!(request_id, "an error cannot be shown by {broken}");
-                let built_in = self.render(Views::built_in(), &head, "error", &failure);
-                built_in.unwrap_or_else(|_| bare(&failure))
+                let built_in = self.render_view(ViewTemplates::built_in(), &head, "error", &failure);
+                built_in.unwrap_or_else(|_| bare_page(&failure))
             }
         }
     }
@@ -43,15 +43,15 @@ impl Served {
 
 /// For when everything else has failed.
 pub fn last_resort(problem: &Problem, request_id: &str) -> String {
-    bare(&failure(problem, request_id))
+    bare_page(&error_view(problem, request_id))
 }
 
-fn failure(problem: &Problem, request_id: &str) -> Failure {
-    let (title, detail) = told(problem);
-    Failure {
+fn error_view(problem: &Problem, request_id: &str) -> ErrorView {
+    let (title, detail) = title_and_detail(problem);
+    ErrorView {
         status: problem.status.as_u16(),
         title: title.to_owned(),
-        detail: sentence(detail),
+        detail: full_sentence(detail),
         violations: problem.violations.iter().map(|violation| violation.message.clone()).collect(),
         advice: advice(problem),
         near: None,
@@ -61,7 +61,7 @@ fn failure(problem: &Problem, request_id: &str) -> Failure {
 }
 
 /// What happened, to somebody who knows nothing of HTTP and cannot change a setting; programs are told the rest.
-fn told(problem: &Problem) -> (&'static str, &str) {
+fn title_and_detail(problem: &Problem) -> (&'static str, &str) {
     // `(limits.body)`
     let plain = problem.detail.split(" (limits.").next().unwrap_or_default();
     match (problem.status, &*problem.code) {
@@ -108,7 +108,7 @@ fn advice(problem: &Problem) -> String {
         StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => {
             "Delete the cookies of this site, or shorten the address."
         }
-        _ if is_passing(problem) => return again,
+        _ if is_temporary(problem) => return again,
         status if status.is_server_error() => {
             "Try again later. If this keeps happening, tell whoever runs this server the request id below."
         }
@@ -118,12 +118,12 @@ fn advice(problem: &Problem) -> String {
 }
 
 /// It is over by itself.
-fn is_passing(problem: &Problem) -> bool {
+fn is_temporary(problem: &Problem) -> bool {
     matches!(problem.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE)
 }
 
 /// Details are parts of sentences to programs; people get a whole one.
-fn sentence(detail: &str) -> String {
+fn full_sentence(detail: &str) -> String {
     let mut letters = detail.chars();
     let begun: String = match letters.next() {
         Some(first) => first.to_uppercase().chain(letters).collect(),
@@ -133,12 +133,12 @@ fn sentence(detail: &str) -> String {
 }
 
 /// Needs nothing that could be broken.
-fn bare(failure: &Failure) -> String {
-    let title = escape(&format!("{} {}", failure.status, failure.title));
-    let (detail, advice) = (escape(&failure.detail), escape(&failure.advice));
+fn bare_page(failure: &ErrorView) -> String {
+    let title = escape_html(&format!("{} {}", failure.status, failure.title));
+    let (detail, advice) = (escape_html(&failure.detail), escape_html(&failure.advice));
     let mut rows = String::new();
     for violation in &failure.violations {
-        rows.push_str(&format!("<li>{}</li>\n", escape(violation)));
+        rows.push_str(&format!("<li>{}</li>\n", escape_html(violation)));
     }
     let list = if rows.is_empty() { rows } else { format!("<ul>\n{rows}</ul>\n") };
     format!(
@@ -146,11 +146,11 @@ fn bare(failure: &Failure) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n</head>\n\
          <body>\n<main>\n<h1>{title}</h1>\n<p>{detail}</p>\n{list}<p>{advice}</p>\n\
          <p><small>Request id: <code>{}</code></small></p>\n<p><a href=\"/\">Home</a></p>\n</main>\n</body>\n</html>\n",
-        escape(&failure.request_id)
+        escape_html(&failure.request_id)
     )
 }
 
-fn escape(text: &str) -> String {
+fn escape_html(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn the_last_resort_says_all_of_it_and_escapes() {
-        let failure = Failure {
+        let failure = ErrorView {
             status: 500,
             title: "Internal Server Error".to_owned(),
             detail: "<b>".to_owned(),
@@ -181,7 +181,7 @@ mod tests {
             again: None,
             request_id: "id-1".to_owned(),
         };
-        let html = bare(&failure);
+        let html = bare_page(&failure);
         for part in ["500 Internal", "&lt;b&gt;", "&#39;x&#39; &amp; &quot;y&quot;", "Try again.", "id-1"] {
             assert!(html.contains(part), "{part}: {html}");
         }

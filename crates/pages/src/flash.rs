@@ -4,17 +4,17 @@ use axum::response::Response;
 use http::header::{COOKIE, HeaderName, SET_COOKIE};
 use http::{HeaderMap, HeaderValue};
 
-use crate::Served;
-use crate::view::{Flash, Link};
-use trefoil_http::client::Client;
+use crate::Pages;
+use crate::view::{FlashView, PageLink};
+use trefoil_http::client::ClientInfo;
 
 const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 /// Long enough for a redirect, and too short to be told an hour later.
-const SECONDS: u32 = 30;
+const MAX_AGE_SECONDS: u32 = 30;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Deed {
+pub enum FlashKind {
     Created,
     Updated,
     Deleted,
@@ -22,21 +22,28 @@ pub enum Deed {
     Added,
 }
 
-impl Deed {
-    const ALL: [Deed; 4] = [Deed::Created, Deed::Updated, Deed::Deleted, Deed::Added];
+impl FlashKind {
+    const ALL: [FlashKind; 4] =
+        [FlashKind::Created, FlashKind::Updated, FlashKind::Deleted, FlashKind::Added];
 
     fn code(self) -> &'static str {
         match self {
-            Deed::Created => "created",
-            Deed::Updated => "updated",
-            Deed::Deleted => "deleted",
-            Deed::Added => "added",
+            FlashKind::Created => "created",
+            FlashKind::Updated => "updated",
+            FlashKind::Deleted => "deleted",
+            FlashKind::Added => "added",
         }
     }
 }
 
 /// Tells on the next page that something was done to the record `id` at `path`; `id` is an index in a plain list.
-pub fn tell(response: &mut Response, client: Option<&Client>, deed: Deed, path: &str, id: i64) {
+pub fn set_cookie(
+    response: &mut Response,
+    client: Option<&ClientInfo>,
+    deed: FlashKind,
+    path: &str,
+    id: i64,
+) {
     let name = path.trim_start_matches('/');
     // A cookie takes no other letters; whose path has some is told nothing.
     if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_/~".contains(&byte)) {
@@ -44,7 +51,7 @@ pub fn tell(response: &mut Response, client: Option<&Client>, deed: Deed, path: 
     }
     let secure = if client.is_some_and(|client| client.secure) { "; Secure" } else { "" };
     let cookie = format!(
-        "flash={}.{name}.{id}; Path=/; Max-Age={SECONDS}; HttpOnly; SameSite=Lax{secure}",
+        "flash={}.{name}.{id}; Path=/; Max-Age={MAX_AGE_SECONDS}; HttpOnly; SameSite=Lax{secure}",
         deed.code()
     );
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {
@@ -53,43 +60,43 @@ pub fn tell(response: &mut Response, client: Option<&Client>, deed: Deed, path: 
 }
 
 /// The cookie is told of no more.
-pub fn clear(headers: &mut HeaderMap) {
+pub fn clear_cookie(headers: &mut HeaderMap) {
     headers.append(SET_COOKIE, HeaderValue::from_static("flash=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax"));
 }
 
 /// The content of the cookie, whatever it is. A script that reads a page in the background shows nobody what was done:
 /// the cookie is for the page that the browser goes to.
-pub fn given(headers: &HeaderMap) -> Option<&str> {
+pub fn cookie_for_page(headers: &HeaderMap) -> Option<&str> {
     if headers.get(FETCH_DEST).is_some_and(|dest| dest != "document") {
         return None;
     }
-    named(headers)
+    cookie_value(headers)
 }
 
 /// The content of the cookie, whoever asks.
-pub fn named(headers: &HeaderMap) -> Option<&str> {
+pub fn cookie_value(headers: &HeaderMap) -> Option<&str> {
     let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(';')).find_map(|cookie| cookie.trim().strip_prefix("flash="))
 }
 
-impl Served {
+impl Pages {
     /// What a code means; nothing where it is none of ours.
-    pub fn flash(&self, code: &str) -> Option<Flash> {
+    pub fn flash_view(&self, code: &str) -> Option<FlashView> {
         let (deed, rest) = code.split_once('.')?;
         let (name, id) = rest.rsplit_once('.')?;
-        let deed = Deed::ALL.into_iter().find(|known| known.code() == deed)?;
+        let deed = FlashKind::ALL.into_iter().find(|known| known.code() == deed)?;
         let id: i64 = id.parse().ok()?;
         let path = format!("/{name}");
-        if deed == Deed::Added {
-            let list = self.site.nav.iter().find(|link| link.href == path)?;
-            return Some(Flash { text: format!("Added to {}.", list.label.to_lowercase()), link: None });
+        if deed == FlashKind::Added {
+            let list = self.site_view.nav.iter().find(|link| link.href == path)?;
+            return Some(FlashView { text: format!("Added to {}.", list.label.to_lowercase()), link: None });
         }
-        let subject = self.subjects.iter().find(|subject| subject.resource.path == path)?;
+        let subject = self.labels.iter().find(|subject| subject.resource.path == path)?;
         let (label, noun) = (&subject.resource.label, &subject.resource.noun);
         // What was changed is on the page that tells it.
-        let link = (deed == Deed::Created)
-            .then(|| Link { label: format!("View the new {noun}"), href: format!("{path}/{id}") });
-        Some(Flash { text: format!("{label} {}.", deed.code()), link })
+        let link = (deed == FlashKind::Created)
+            .then(|| PageLink { label: format!("View the new {noun}"), href: format!("{path}/{id}") });
+        Some(FlashView { text: format!("{label} {}.", deed.code()), link })
     }
 }
 
@@ -100,22 +107,22 @@ mod tests {
     #[test]
     fn the_cookie_is_found_among_others() {
         let headers = |line: &'static str| HeaderMap::from_iter([(COOKIE, HeaderValue::from_static(line))]);
-        assert_eq!(given(&headers("a=b; flash=created.users.1; c=d")), Some("created.users.1"));
-        assert_eq!(given(&headers("flash=")), Some(""));
-        assert_eq!(given(&headers("aflash=x; flash")), None);
-        assert_eq!(given(&HeaderMap::new()), None);
+        assert_eq!(cookie_for_page(&headers("a=b; flash=created.users.1; c=d")), Some("created.users.1"));
+        assert_eq!(cookie_for_page(&headers("flash=")), Some(""));
+        assert_eq!(cookie_for_page(&headers("aflash=x; flash")), None);
+        assert_eq!(cookie_for_page(&HeaderMap::new()), None);
         for (dest, is_told) in [("document", true), ("empty", false)] {
             let mut headers = headers("flash=created.users.1");
             headers.insert(FETCH_DEST, HeaderValue::from_static(dest));
-            assert_eq!(given(&headers).is_some(), is_told, "{dest}");
+            assert_eq!(cookie_for_page(&headers).is_some(), is_told, "{dest}");
         }
     }
 
     #[test]
     fn the_cookie_says_no_more_than_it_must() {
         let mut response = Response::default();
-        tell(&mut response, None, Deed::Created, "/users", 12);
-        tell(&mut response, None, Deed::Created, "/us;ers", 12);
+        set_cookie(&mut response, None, FlashKind::Created, "/users", 12);
+        set_cookie(&mut response, None, FlashKind::Created, "/us;ers", 12);
         let cookies: Vec<&HeaderValue> = response.headers().get_all(SET_COOKIE).iter().collect();
         assert_eq!(cookies, ["flash=created.users.12; Path=/; Max-Age=30; HttpOnly; SameSite=Lax"]);
     }

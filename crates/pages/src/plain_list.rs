@@ -4,132 +4,149 @@ use axum::response::Response;
 use http::StatusCode;
 use http::request::Parts;
 
-use crate::Served;
-use crate::examples::page::About;
+use crate::Pages;
+use crate::examples::page::PageSubject;
 use crate::flash;
-use crate::flash::Deed;
-use crate::form::errors::sentence;
+use crate::flash::FlashKind;
+use crate::form::errors::capitalize;
 use crate::form::keys;
-use crate::labels::heading;
-use crate::multi_read::{PART, look};
-use crate::phrases::{counted, cut, grouped};
-use crate::view::{Control, Empty, Form, Head, Indexed, Link, Pager, Plain};
-use trefoil_engine::{ListAct, Outcome};
-use trefoil_http::client::Client;
+use crate::labels::path_heading;
+use crate::multi_read::{TEXT_PREVIEW_BYTES, read_all};
+use crate::phrases::{counted_noun, cut_text, group_thousands};
+use crate::view::{
+    ControlView, EmptyView, FormView, IndexedValue, PageHead, PageLink, PagerView, PlainListView,
+};
+use trefoil_engine::{Outcome, PlainListAction};
+use trefoil_http::client::ClientInfo;
 use trefoil_http::errors::problem::Problem;
-use trefoil_http::form_pairs::Pairs;
+use trefoil_http::form_pairs::FormPairs;
 use trefoil_model::error::Error;
-use trefoil_resources::Site;
-use trefoil_resources::form_input::KEY;
+use trefoil_resources::ServedResources;
+use trefoil_resources::form_input::KEY_CONTROL;
 use trefoil_resources::list_query::page_and_size;
-use trefoil_resources::plain_list::{CONTROL, List, expected, refusal, shown};
+use trefoil_resources::plain_list::{
+    PlainListResource, VALUE_CONTROL, cell_text, expected_versions, list_problem,
+};
 use trefoil_resources::write::see_other;
 
 /// How many characters of a value are shown.
-const SHOWN: usize = 500;
+const MAX_SHOWN: usize = 500;
 
-impl Served {
+impl Pages {
     /// Never kept as the list is: two that send a form with one key are taken for one that sends it twice.
-    pub async fn plain(&self, site: &Site, list: &List, head: &Parts) -> Result<Response, Problem> {
-        self.plain_with(site, list, head, StatusCode::OK, form(list, "", Vec::new())).await
+    pub async fn plain_list_page(
+        &self,
+        site: &ServedResources,
+        list: &PlainListResource,
+        head: &Parts,
+    ) -> Result<Response, Problem> {
+        self.plain_list_with_form(site, list, head, StatusCode::OK, value_form(list, "", Vec::new())).await
     }
 
     /// What the form does. One that does not pass comes back with the page.
-    pub async fn append(
+    pub async fn submit_value(
         &self,
-        site: &Site,
-        list: &List,
+        site: &ServedResources,
+        list: &PlainListResource,
         head: &Parts,
-        pairs: &Pairs,
+        pairs: &FormPairs,
         body: &[u8],
     ) -> Result<Response, Problem> {
         let sent =
             |wanted: &str| pairs.iter().rev().find(|(name, _)| name == wanted).map(|(_, text)| text.as_str());
-        let value = sent(CONTROL).unwrap_or_default();
-        let key = keys::key(List::key(head, body)?, head, sent(KEY), pairs);
-        match keys::append(&site.engine, list, value, expected(&head.headers), key).await {
+        let value = sent(VALUE_CONTROL).unwrap_or_default();
+        let key =
+            keys::form_key(PlainListResource::idempotency_key(head, body)?, head, sent(KEY_CONTROL), pairs);
+        match keys::append_once(&site.engine, list, value, expected_versions(&head.headers), key).await {
             Ok(confirmed) => {
-                let mut response = confirmed.marked(see_other(&list.path));
-                flash::tell(&mut response, head.extensions.get::<Client>(), Deed::Added, &list.path, 0);
+                let mut response = confirmed.mark_response(see_other(&list.path));
+                flash::set_cookie(
+                    &mut response,
+                    head.extensions.get::<ClientInfo>(),
+                    FlashKind::Added,
+                    &list.path,
+                    0,
+                );
                 Ok(response)
             }
             Err(Error::Invalid(violations)) => {
-                let errors = violations.into_iter().map(|violation| sentence(&violation.message)).collect();
-                let form = form(list, value, errors);
-                self.plain_with(site, list, head, StatusCode::BAD_REQUEST, form).await
+                let errors = violations.into_iter().map(|violation| capitalize(&violation.message)).collect();
+                let form = value_form(list, value, errors);
+                self.plain_list_with_form(site, list, head, StatusCode::BAD_REQUEST, form).await
             }
-            Err(error) => Err(refusal(error)),
+            Err(error) => Err(list_problem(error)),
         }
     }
 
     /// The page with this form on it.
-    pub async fn plain_with(
+    pub async fn plain_list_with_form(
         &self,
-        site: &Site,
-        list: &List,
+        site: &ServedResources,
+        list: &PlainListResource,
         head: &Parts,
         status: StatusCode,
-        form: Form,
+        form: FormView,
     ) -> Result<Response, Problem> {
         let (page, size) = page_and_size(&head.uri, site.engine.limits())?;
         let index = page.saturating_sub(1).saturating_mul(size);
-        let read = list.operation(ListAct::Slice { index, count: size });
-        let found = look(&site.engine, vec![read], PART).await?.pop();
-        let Some((Outcome::Plain { length, .. }, rows)) = found.map(|found| (found.outcome, found.rows))
+        let read = list.operation(PlainListAction::Slice { index, count: size });
+        let found = read_all(&site.engine, vec![read], TEXT_PREVIEW_BYTES).await?.pop();
+        let Some((Outcome::PlainList { length, .. }, rows)) = found.map(|found| (found.outcome, found.rows))
         else {
             return Err(Error::internal("a plain list ended as something else").into());
         };
-        let values: Vec<Indexed> = rows
+        let values: Vec<IndexedValue> = rows
             .iter()
             .zip(index..)
-            .map(|(row, index)| Indexed {
+            .map(|(row, index)| IndexedValue {
                 index: index.unsigned_abs(),
-                text: brief(shown(row.cells[0].as_cell())),
+                text: shorten(cell_text(row.cells[0].as_cell())),
             })
             .collect();
         let is_usual = size == site.engine.limits().page_size;
         let address =
             if is_usual { format!("{}?", list.path) } else { format!("{}?size={size}&", list.path) };
         let last = length.unsigned_abs().div_ceil(size.unsigned_abs().max(1)) as i64;
-        let content = Plain {
-            heading: heading(&list.name),
-            caption: caption(index, values.len(), length),
-            empty: empty(&address, page, last),
-            pager: pager(&address, page, last),
+        let content = PlainListView {
+            heading: path_heading(&list.name),
+            caption: values_caption(index, values.len(), length),
+            empty: empty_view(&address, page, last),
+            pager: pager_view(&address, page, last),
             values,
             form,
         };
-        let mut frame = Head::new(content.heading.clone(), &list.path, Vec::new());
-        frame.ways = Some(self.ways(site, head, About::Plain { path: &list.path }));
-        self.show(&head.headers, status, frame, "plain", &content)
+        let mut frame = PageHead::new(content.heading.clone(), &list.path, Vec::new());
+        frame.ways = Some(self.api_examples(site, head, PageSubject::PlainList { path: &list.path }));
+        self.page_response(&head.headers, status, frame, "plain", &content)
     }
 }
 
-fn brief(text: &str) -> String {
-    match cut(text, SHOWN) {
+fn shorten(text: &str) -> String {
+    match cut_text(text, MAX_SHOWN) {
         Some(part) => format!("{part}…"),
         None => text.to_owned(),
     }
 }
 
 /// The form that adds a value: what was typed, and what is wrong with it.
-pub fn form(list: &List, typed: &str, errors: Vec<String>) -> Form {
-    let complaints = errors.iter().map(|error| Link { label: error.clone(), href: format!("#f-{CONTROL}") });
+pub fn value_form(list: &PlainListResource, typed: &str, errors: Vec<String>) -> FormView {
+    let complaints =
+        errors.iter().map(|error| PageLink { label: error.clone(), href: format!("#f-{VALUE_CONTROL}") });
     let complaints = complaints.collect();
-    let control = Control {
-        name: CONTROL.to_owned(),
-        id: format!("f-{CONTROL}"),
+    let control = ControlView {
+        name: VALUE_CONTROL.to_owned(),
+        id: format!("f-{VALUE_CONTROL}"),
         label: "Value".to_owned(),
         value: typed.to_owned(),
         errors,
-        ..Control::default()
+        ..ControlView::default()
     };
-    Form {
+    FormView {
         heading: "Add a value".to_owned(),
         action: list.path.clone(),
         submit: "Add value".to_owned(),
         cancel: list.path.clone(),
-        key: keys::fresh(),
+        key: keys::new_key(),
         version: None,
         complaints,
         controls: vec![control],
@@ -137,38 +154,42 @@ pub fn form(list: &List, typed: &str, errors: Vec<String>) -> Form {
     }
 }
 
-fn caption(index: i64, shown: usize, length: i64) -> String {
-    let all = counted(length.unsigned_abs(), "value", "values");
+fn values_caption(index: i64, shown: usize, length: i64) -> String {
+    let all = counted_noun(length.unsigned_abs(), "value", "values");
     match shown as u64 {
         0 => all,
         shown => {
             let first = index.unsigned_abs() + 1;
-            format!("{} to {} of {all}", grouped(first), grouped(first + shown - 1))
+            format!("{} to {} of {all}", group_thousands(first), group_thousands(first + shown - 1))
         }
     }
 }
 
 /// Why there are no values on this page, and the way out; the form that adds one is on the page itself.
-fn empty(address: &str, page: i64, last: i64) -> Option<Empty> {
+fn empty_view(address: &str, page: i64, last: i64) -> Option<EmptyView> {
     let (label, href) = match last {
         _ if page <= last => return None,
-        0 => return Some(Empty { text: "No values yet.".to_owned(), link: None, is_beyond: false }),
+        0 => return Some(EmptyView { text: "No values yet.".to_owned(), link: None, is_beyond: false }),
         1 => ("To the list", address.trim_end_matches(['?', '&']).to_owned()),
         last => ("To the last page", format!("{address}page={last}")),
     };
     let text = format!("There is nothing on page {page}: the list ends before it.");
-    Some(Empty { text, link: Some(Link { label: label.to_owned(), href }), is_beyond: true })
+    Some(EmptyView { text, link: Some(PageLink { label: label.to_owned(), href }), is_beyond: true })
 }
 
 /// `address` is the page's, up to where its number goes.
-fn pager(address: &str, page: i64, last: i64) -> Pager {
+fn pager_view(address: &str, page: i64, last: i64) -> PagerView {
     if page > last {
-        return Pager::default();
+        return PagerView::default();
     }
     let at = |page: i64| format!("{address}page={page}");
-    Pager {
+    PagerView {
         previous: (page > 1).then(|| at(page - 1)),
         next: (page < last).then(|| at(page + 1)),
-        text: format!("Page {} of {}", grouped(page.unsigned_abs()), grouped(last.unsigned_abs())),
+        text: format!(
+            "Page {} of {}",
+            group_thousands(page.unsigned_abs()),
+            group_thousands(last.unsigned_abs())
+        ),
     }
 }

@@ -4,10 +4,10 @@ use serde::Serialize;
 
 /// What every template sees beside its own data.
 #[derive(Debug, Clone, Serialize)]
-pub struct Site {
+pub struct SiteView {
     pub name: String,
     /// Record types and plain lists that have a page, in the order of the schema.
-    pub nav: Vec<Link>,
+    pub nav: Vec<PageLink>,
     /// The style sheet, the script and the icon, at addresses that change with their content.
     pub css: String,
     pub js: String,
@@ -17,40 +17,40 @@ pub struct Site {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Link {
+pub struct PageLink {
     pub label: String,
     pub href: String,
 }
 
 /// The frame around the content: `head` in templates.
 #[derive(Debug, Clone, Serialize)]
-pub struct Head {
+pub struct PageHead {
     /// Of the window; the layout adds the name of the site, the form "Error: " where it complains.
     pub title: String,
     /// From the start page down to the page above this one.
-    pub crumbs: Vec<Link>,
+    pub crumbs: Vec<PageLink>,
     /// The last crumb: this page.
     pub here: String,
     /// The entry of the navigation that this page belongs to: its `href`, empty where there is none.
     pub section: String,
-    pub flash: Option<Flash>,
-    pub ways: Option<Ways>,
+    pub flash: Option<FlashView>,
+    pub ways: Option<ApiExamples>,
 }
 
 /// What was done just now, told once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Flash {
+pub struct FlashView {
     /// "User created."; before the link, if there is one.
     pub text: String,
-    pub link: Option<Link>,
+    pub link: Option<PageLink>,
 }
 
 /// The same thing on the three faces.
 #[derive(Debug, Clone, Serialize)]
-pub struct Ways {
+pub struct ApiExamples {
     /// Of what: "Three ways to this page".
     pub title: String,
-    pub graphql: Way,
+    pub graphql: GraphqlExample,
     /// A line for a shell: the REST call. Comments may be above it.
     pub rest: String,
     /// A line for a shell: what a browser sends. Comments may be above it.
@@ -58,7 +58,7 @@ pub struct Ways {
 }
 
 #[derive(Debug, Clone, Serialize)]
-pub struct Way {
+pub struct GraphqlExample {
     pub text: String,
     /// Opens it in GraphiQL, ready to run; none where there is no GraphiQL.
     pub run: Option<String>,
@@ -67,7 +67,7 @@ pub struct Way {
 /// A value as people read it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Shown {
+pub enum DisplayValue {
     /// Null.
     Nothing,
     /// `cut` where it goes on beyond what is shown.
@@ -110,22 +110,22 @@ pub enum Shown {
         text: String,
     },
     List {
-        items: Vec<Shown>,
+        items: Vec<DisplayValue>,
     },
     Object {
-        fields: Vec<Labelled>,
+        fields: Vec<LabelledValue>,
     },
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Labelled {
+pub struct LabelledValue {
     pub label: String,
-    pub value: Shown,
+    pub value: DisplayValue,
 }
 
 /// A record type as its pages speak of it.
 #[derive(Debug, Clone, Serialize)]
-pub struct Resource {
+pub struct ResourceView {
     /// "Order line".
     pub label: String,
     /// "order line", within a sentence.
@@ -139,68 +139,68 @@ pub struct Resource {
 
 /// `list.html`: `list` in the template.
 #[derive(Debug, Serialize)]
-pub struct List {
-    pub resource: Resource,
+pub struct ListView {
+    pub resource: ResourceView,
     pub new: String,
-    pub search: Search,
-    pub table: Table,
-    pub pager: Pager,
+    pub search: SearchView,
+    pub table: TableView,
+    pub pager: PagerView,
     /// The rows for programs: of this page, and of all pages where there are more.
-    pub downloads: Vec<Download>,
+    pub downloads: Vec<DownloadLinks>,
     /// Why there are no rows, where there are none.
-    pub empty: Option<Empty>,
+    pub empty: Option<EmptyView>,
     /// The record that this is a part of, for `/users/1/orders`.
-    pub parent: Option<Link>,
+    pub parent: Option<PageLink>,
 }
 
 /// Some rows of a list in each form that they can be had in.
 #[derive(Debug, Serialize)]
-pub struct Download {
+pub struct DownloadLinks {
     /// "This page".
     pub label: String,
-    pub links: Vec<Link>,
+    pub links: Vec<PageLink>,
 }
 
 #[derive(Debug, Serialize)]
-pub struct Search {
+pub struct SearchView {
     pub action: String,
     pub q: String,
     /// Whether there are texts to search in.
     pub has_texts: bool,
-    pub filters: Vec<Control>,
+    pub filters: Vec<ControlView>,
     /// How many filters are set, the search included.
     pub active: usize,
     pub clear: String,
     /// Goes along unseen: sort and size.
-    pub hidden: Vec<Pair>,
+    pub hidden: Vec<NameValue>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Pair {
+pub struct NameValue {
     pub name: String,
     pub value: String,
 }
 
 #[derive(Debug, Serialize)]
-pub struct Table {
+pub struct TableView {
     /// "1 to 20 of 42 users, by name".
     pub caption: String,
     /// The first is the record's title, which is a link.
-    pub columns: Vec<Column>,
+    pub columns: Vec<ColumnView>,
     pub rows: Vec<TableRow>,
     /// Where changes are told, for lists that update by themselves.
     pub live: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
-pub struct Column {
+pub struct ColumnView {
     pub label: String,
     pub numeric: bool,
-    pub sort: Option<Sort>,
+    pub sort: Option<SortLink>,
 }
 
 #[derive(Debug, Serialize)]
-pub struct Sort {
+pub struct SortLink {
     /// Sorts by this, or the other way round.
     pub href: String,
     /// `ascending`, `descending` or `none`, as `aria-sort` has it.
@@ -215,11 +215,11 @@ pub struct TableRow {
     pub href: String,
     pub edit: String,
     /// Under the columns but the first.
-    pub cells: Vec<Shown>,
+    pub cells: Vec<DisplayValue>,
 }
 
 #[derive(Debug, Default, Serialize)]
-pub struct Pager {
+pub struct PagerView {
     pub previous: Option<String>,
     pub next: Option<String>,
     /// "Page 2".
@@ -227,29 +227,29 @@ pub struct Pager {
 }
 
 #[derive(Debug, Serialize)]
-pub struct Empty {
+pub struct EmptyView {
     pub text: String,
     /// The way out, where it is not on this page.
-    pub link: Option<Link>,
+    pub link: Option<PageLink>,
     /// The list ends before this page.
     pub is_beyond: bool,
 }
 
 /// `detail.html`: `detail` in the template.
 #[derive(Debug, Serialize)]
-pub struct Detail {
-    pub resource: Resource,
+pub struct DetailView {
+    pub resource: ResourceView,
     pub title: String,
     pub edit: String,
     pub delete: String,
-    pub fields: Vec<Labelled>,
-    pub related: Vec<Related>,
+    pub fields: Vec<LabelledValue>,
+    pub related: Vec<RelatedView>,
     pub version: i64,
 }
 
 /// Records that refer to the one that is shown.
 #[derive(Debug, Serialize)]
-pub struct Related {
+pub struct RelatedView {
     pub label: String,
     /// "order line": what one of them is called.
     pub noun: String,
@@ -259,12 +259,12 @@ pub struct Related {
     pub href: Option<String>,
     pub new: Option<String>,
     /// The first few.
-    pub table: Table,
+    pub table: TableView,
 }
 
 /// `form.html`: `form` in the template; new and edit alike, and a form that did not pass.
 #[derive(Debug, Serialize)]
-pub struct Form {
+pub struct FormView {
     pub heading: String,
     pub action: String,
     /// What the button says: "Create user".
@@ -274,22 +274,22 @@ pub struct Form {
     pub key: String,
     /// `-version`: what is overwritten is what was seen.
     pub version: Option<i64>,
-    pub controls: Vec<Control>,
+    pub controls: Vec<ControlView>,
     /// What is wrong, for the summary at the top; each leads to its control.
-    pub complaints: Vec<Link>,
-    pub conflict: Option<Conflict>,
+    pub complaints: Vec<PageLink>,
+    pub conflict: Option<ConflictView>,
 }
 
 /// Somebody else was quicker.
 #[derive(Debug, Serialize)]
-pub struct Conflict {
+pub struct ConflictView {
     pub text: String,
     /// Leaves the record as the other one left it.
-    pub theirs: Link,
+    pub theirs: PageLink,
 }
 
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Control {
+pub struct ControlView {
     pub kind: ControlKind,
     pub name: String,
     /// Of the element: `f-name`.
@@ -303,29 +303,29 @@ pub struct Control {
     pub value: String,
     /// For choices, all that is offered, the blank one ("Any", "None") too; for a reference, what can be
     /// referred to.
-    pub options: Vec<Choice>,
+    pub options: Vec<ChoiceOption>,
     pub errors: Vec<String>,
     /// What somebody else has put here meanwhile, where it differs.
-    pub theirs: Option<Shown>,
+    pub theirs: Option<DisplayValue>,
     pub autocomplete: Option<&'static str>,
     pub inputmode: Option<&'static str>,
     /// Inside of an embedded value, or of each of several.
-    pub children: Vec<Control>,
+    pub children: Vec<ControlView>,
     /// The button that asks for one more group.
-    pub more: Option<Pair>,
+    pub more: Option<NameValue>,
     /// On one of several groups: the button that takes it away.
-    pub less: Option<Pair>,
-    pub find: Option<Find>,
+    pub less: Option<NameValue>,
+    pub find: Option<FindView>,
 }
 
 /// Looks for something to refer to, where there is too much to list.
 #[derive(Debug, Clone, Serialize)]
-pub struct Find {
+pub struct FindView {
     /// The text to look for: name and value of its control.
     pub name: String,
     pub value: String,
     /// The name and value of the button that looks.
-    pub button: Pair,
+    pub button: NameValue,
     /// "More than 50 users match; showing the first 50".
     pub note: String,
 }
@@ -357,7 +357,7 @@ pub enum ControlKind {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Choice {
+pub struct ChoiceOption {
     pub value: String,
     pub label: String,
     pub chosen: bool,
@@ -365,8 +365,8 @@ pub struct Choice {
 
 /// `delete.html`: `delete` in the template.
 #[derive(Debug, Serialize)]
-pub struct Delete {
-    pub resource: Resource,
+pub struct DeleteView {
+    pub resource: ResourceView,
     pub title: String,
     pub action: String,
     pub key: String,
@@ -375,13 +375,13 @@ pub struct Delete {
     pub keep: String,
     /// "Delete user and 3 orders".
     pub submit: String,
-    pub effects: Vec<Effect>,
+    pub effects: Vec<EffectView>,
     /// Something must go first.
     pub blocked: bool,
 }
 
 #[derive(Debug, Serialize)]
-pub struct Effect {
+pub struct EffectView {
     /// "3 orders will be deleted too".
     pub text: String,
     pub href: String,
@@ -390,28 +390,28 @@ pub struct Effect {
 
 /// `home.html`: `home` in the template.
 #[derive(Debug, Serialize)]
-pub struct Home {
+pub struct HomeView {
     /// Of the schema.
     pub description: Option<String>,
     /// The store does not answer, so nothing is counted.
     pub is_away: bool,
-    pub cards: Vec<Card>,
+    pub cards: Vec<ResourceCard>,
     /// Plain lists and text endpoints.
-    pub others: Vec<Link>,
-    pub tries: Vec<Try>,
+    pub others: Vec<PageLink>,
+    pub tries: Vec<ShellExample>,
 }
 
 /// A line for a shell that works as it is.
 #[derive(Debug, Serialize)]
-pub struct Try {
+pub struct ShellExample {
     /// "Ask GraphQL".
     pub label: String,
     pub text: String,
 }
 
 #[derive(Debug, Serialize)]
-pub struct Card {
-    pub resource: Resource,
+pub struct ResourceCard {
+    pub resource: ResourceView,
     pub count: String,
     pub new: String,
     pub is_live: bool,
@@ -419,25 +419,25 @@ pub struct Card {
 
 /// `plain.html`: a plain list; `plain` in the template.
 #[derive(Debug, Serialize)]
-pub struct Plain {
+pub struct PlainListView {
     pub heading: String,
     pub caption: String,
-    pub values: Vec<Indexed>,
+    pub values: Vec<IndexedValue>,
     /// Where there are no values to show.
-    pub empty: Option<Empty>,
-    pub pager: Pager,
-    pub form: Form,
+    pub empty: Option<EmptyView>,
+    pub pager: PagerView,
+    pub form: FormView,
 }
 
 #[derive(Debug, Serialize)]
-pub struct Indexed {
+pub struct IndexedValue {
     pub index: u64,
     pub text: String,
 }
 
 /// `error.html`: `error` in the template.
 #[derive(Debug, Serialize)]
-pub struct Failure {
+pub struct ErrorView {
     pub status: u16,
     pub title: String,
     pub detail: String,
@@ -445,7 +445,7 @@ pub struct Failure {
     /// What to do next.
     pub advice: String,
     /// The address that was perhaps meant.
-    pub near: Option<Link>,
+    pub near: Option<PageLink>,
     /// The address of this page, where loading it again may help and does nothing else.
     pub again: Option<String>,
     pub request_id: String,

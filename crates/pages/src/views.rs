@@ -15,7 +15,7 @@ macro_rules! built_in {
 }
 
 /// Name and text of each. Those that begin with an underscore are parts of others.
-pub const BUILT_IN: &[(&str, &str)] = built_in![
+pub const BUILT_IN_VIEWS: &[(&str, &str)] = built_in![
     "layout.html",
     "home.html",
     "list.html",
@@ -37,36 +37,36 @@ pub const BUILT_IN: &[(&str, &str)] = built_in![
 ];
 
 /// A view that replaces a built-in one can extend it all the same: `{% extends "trefoil/list.html" %}`.
-const ORIGINAL: &str = "trefoil/";
+const BUILT_IN_PREFIX: &str = "trefoil/";
 
 /// What stands in for a view that could not be compiled: it fails wherever the view is reached.
-const STAND_IN: &str = "{{ broken_view() }}";
+const BROKEN_STAND_IN: &str = "{{ broken_view() }}";
 
 /// All templates of an application. Whatever a view does, a value is escaped when it is printed.
-pub struct Views {
+pub struct ViewTemplates {
     environment: Environment<'static>,
     /// The application's own that could not be compiled, by name.
-    broken: BTreeMap<String, Broken>,
+    broken: BTreeMap<String, TemplateError>,
     /// The application's own, by name.
-    own: Vec<String>,
+    custom_names: Vec<String>,
     /// The same with [`HOLE`] in place of each row. None where the application lays anything out itself: its views may
     /// do with rows whatever they like.
-    frames: Option<Environment<'static>>,
+    frame_templates: Option<Environment<'static>>,
 }
 
 /// Where a row belongs in a frame. Printed values never have it, whoever wrote them: [`escape`] sees to that.
-pub const HOLE: char = '\0';
+pub const ROW_PLACEHOLDER: char = '\0';
 
 /// What is wrong with a view, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Broken {
+pub struct TemplateError {
     /// As the application's folder has it: `views/list.html`; a built-in one has its bare name.
     pub file: String,
     pub line: Option<usize>,
     pub reason: String,
 }
 
-impl fmt::Display for Broken {
+impl fmt::Display for TemplateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             Some(line) => write!(f, "{}:{line}: {}", self.file, self.reason),
@@ -75,77 +75,81 @@ impl fmt::Display for Broken {
     }
 }
 
-static ORIGINALS: LazyLock<Views> = LazyLock::new(|| Views::over([]));
+static BUILT_IN_TEMPLATES: LazyLock<ViewTemplates> = LazyLock::new(|| ViewTemplates::with_files([]));
 
-impl Views {
+impl ViewTemplates {
     /// The built-in ones alone, which also show errors where the application's own are the error.
-    pub fn built_in() -> &'static Views {
-        &ORIGINALS
+    pub fn built_in() -> &'static ViewTemplates {
+        &BUILT_IN_TEMPLATES
     }
 
     /// The application's files, name and text, over the built-in ones. One that cannot be compiled takes nothing with
     /// it but the pages that need it.
-    pub fn over(files: impl IntoIterator<Item = (String, String)>) -> Views {
-        let mut views =
-            Views { environment: environment(), broken: BTreeMap::new(), own: Vec::new(), frames: None };
-        for (name, text) in BUILT_IN {
-            for name in [(*name).to_owned(), format!("{ORIGINAL}{name}")] {
+    pub fn with_files(files: impl IntoIterator<Item = (String, String)>) -> ViewTemplates {
+        let mut views = ViewTemplates {
+            environment: environment(),
+            broken: BTreeMap::new(),
+            custom_names: Vec::new(),
+            frame_templates: None,
+        };
+        for (name, text) in BUILT_IN_VIEWS {
+            for name in [(*name).to_owned(), format!("{BUILT_IN_PREFIX}{name}")] {
                 let added = views.environment.add_template_owned(name, *text);
                 added.expect("a built-in template, which a test compiles");
             }
         }
         for (name, text) in files {
-            views.own.push(name.clone());
+            views.custom_names.push(name.clone());
             if let Err(error) = views.environment.add_template_owned(name.clone(), text) {
-                let stand_in = views.environment.add_template_owned(name.clone(), STAND_IN);
+                let stand_in = views.environment.add_template_owned(name.clone(), BROKEN_STAND_IN);
                 stand_in.expect("the stand-in compiles");
-                views.broken.insert(name, views.blame(&error));
+                views.broken.insert(name, views.locate_error(&error));
             }
         }
-        let is_own = |(name, _): &(&str, &str)| views.own.iter().any(|own| own == name);
-        if !BUILT_IN.iter().any(is_own) {
+        let is_own = |(name, _): &(&str, &str)| views.custom_names.iter().any(|own| own == name);
+        if !BUILT_IN_VIEWS.iter().any(is_own) {
             let mut frames = views.environment.clone();
-            frames.add_template_owned("_row.html", HOLE.to_string()).expect("one letter compiles");
-            views.frames = Some(frames);
+            frames.add_template_owned("_row.html", ROW_PLACEHOLDER.to_string()).expect("one letter compiles");
+            views.frame_templates = Some(frames);
         }
         views
     }
 
     /// Whether rows and what is around them can be rendered apart.
     pub fn has_frames(&self) -> bool {
-        self.frames.is_some()
+        self.frame_templates.is_some()
     }
 
     /// What could not be compiled.
-    pub fn broken(&self) -> impl Iterator<Item = &Broken> {
+    pub fn broken(&self) -> impl Iterator<Item = &TemplateError> {
         self.broken.values()
     }
 
-    pub fn has(&self, name: &str) -> bool {
+    pub fn contains(&self, name: &str) -> bool {
         self.environment.get_template(name).is_ok()
     }
 
-    pub fn render(&self, name: &str, context: impl Serialize) -> Result<String, Broken> {
-        self.rendered(&self.environment, name, Value::from(Serde(context)))
+    pub fn render(&self, name: &str, context: impl Serialize) -> Result<String, TemplateError> {
+        self.render_in(&self.environment, name, Value::from(Serde(context)))
     }
 
     /// The same with holes for the rows, where there are frames.
-    pub fn render_frame(&self, name: &str, context: Value) -> Result<String, Broken> {
-        self.rendered(self.frames.as_ref().unwrap_or(&self.environment), name, context)
+    pub fn render_frame(&self, name: &str, context: Value) -> Result<String, TemplateError> {
+        self.render_in(self.frame_templates.as_ref().unwrap_or(&self.environment), name, context)
     }
 
-    fn rendered(
+    fn render_in(
         &self,
         environment: &Environment<'static>,
         name: &str,
         context: Value,
-    ) -> Result<String, Broken> {
+    ) -> Result<String, TemplateError> {
         let template = environment.get_template(name);
-        template.and_then(|template| template.render(context)).map_err(|error| self.blame(&error))
+        template.and_then(|template| template.render(context)).map_err(|error| self.locate_error(&error))
     }
 
     /// The innermost place that is known: where an included view fails, the one that includes it is well.
-    fn blame(&self, error: &Error) -> Broken {
+    fn locate_error(&self, error: &Error) -> TemplateError {
         let mut innermost = error;
         let mut next = error.source();
         while let Some(inner) = next {
@@ -157,16 +161,16 @@ impl Views {
         if let Some(broken) = self.broken.get(name) {
             return broken.clone();
         }
-        let file = match self.own.iter().any(|own| own == name) {
+        let file = match self.custom_names.iter().any(|own| own == name) {
             true => format!("views/{name}"),
             false => name.to_owned(),
         };
-        Broken { file, line: innermost.line(), reason: reason(innermost) }
+        TemplateError { file, line: innermost.line(), reason: error_reason(innermost) }
     }
 }
 
 /// "undefined value: `list.nmae` is undefined".
-fn reason(error: &Error) -> String {
+fn error_reason(error: &Error) -> String {
     match error.detail() {
         Some(detail) => format!("{}: {detail}", error.kind()),
         None => error.kind().to_string(),
@@ -180,7 +184,7 @@ fn environment() -> Environment<'static> {
     // Macros hand on what they made as escaped already only where escaping is on.
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    environment.set_formatter(escape);
+    environment.set_formatter(write_escaped);
     environment.add_function("broken_view", || -> Result<Value, Error> {
         Err(Error::new(ErrorKind::InvalidOperation, "this view could not be compiled"))
     });
@@ -189,7 +193,7 @@ fn environment() -> Environment<'static> {
 
 /// As the built-in formatter, but slashes stay readable, null is nothing, `{% autoescape false %}` has no effect,
 /// and U+0000, which HTML has no place for, is the sign for what cannot be shown.
-fn escape(out: &mut Output, state: &mut State, value: &Value) -> Result<(), Error> {
+fn write_escaped(out: &mut Output, state: &mut State, value: &Value) -> Result<(), Error> {
     if value.is_undefined() {
         // Decides by the environment's strictness.
         return minijinja::escape_formatter(out, state, value);
@@ -229,12 +233,12 @@ mod tests {
     use super::*;
     use crate::tests::samples;
 
-    fn over(files: &[(&str, &str)]) -> Views {
-        Views::over(files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())))
+    fn over(files: &[(&str, &str)]) -> ViewTemplates {
+        ViewTemplates::with_files(files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())))
     }
 
-    fn page(views: &Views, wanted: &str) -> Result<String, Broken> {
-        let mut pages = samples::all().into_iter();
+    fn page(views: &ViewTemplates, wanted: &str) -> Result<String, TemplateError> {
+        let mut pages = samples::all_pages().into_iter();
         let (_, template, context) = pages.find(|(name, ..)| *name == wanted).expect("a sample");
         views.render(template, context)
     }
@@ -264,7 +268,7 @@ mod tests {
         let views = over(&[("_pager.html", "{% macro pager(pager) %}\n\n{{ pager.nxet }}{% endmacro %}")]);
         let broken = page(&views, "list").expect_err("broken");
         assert_eq!(broken.to_string(), "views/_pager.html:3: undefined value: `pager.nxet` is undefined");
-        assert!(page(Views::built_in(), "list").is_ok());
+        assert!(page(ViewTemplates::built_in(), "list").is_ok());
     }
 
     #[test]
@@ -273,7 +277,7 @@ mod tests {
         let views = over(&[("list.html", text), ("about.html", "{% extends \"layout.html\" %}")]);
         let html = page(&views, "list").expect("renders");
         assert!(html.contains("<p>no search</p>") && html.contains("<table>") && !html.contains("<search>"));
-        assert!(views.has("about.html") && !views.has("contact.html"));
+        assert!(views.contains("about.html") && !views.contains("contact.html"));
         assert!(!views.has_frames() && !over(&[("_row.html", "")]).has_frames());
         assert!(over(&[("about.html", "")]).has_frames());
     }

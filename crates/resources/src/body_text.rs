@@ -10,44 +10,44 @@ use serde_json::value::RawValue;
 use trefoil_http::errors::problem::Problem;
 
 /// The text in a body, whatever a plain client calls it.
-pub fn text(headers: &HeaderMap, body: &[u8]) -> Result<String, Problem> {
-    let essence = essence(headers);
+pub fn body_text(headers: &HeaderMap, body: &[u8]) -> Result<String, Problem> {
+    let essence = media_type(headers);
     if essence.starts_with("multipart/") {
-        return Err(unsupported("a multipart body cannot be read here; send the text itself"));
+        return Err(unsupported_media("a multipart body cannot be read here; send the text itself"));
     }
-    let text = decoded(headers, body)?;
-    if is_json(&essence) { json(text) } else { Ok(text) }
+    let text = decode_body(headers, body)?;
+    if is_json(&essence) { text_from_json(text) } else { Ok(text) }
 }
 
 /// The characters of a body, whatever they mean.
-pub fn decoded(headers: &HeaderMap, body: &[u8]) -> Result<String, Problem> {
-    decode(media(headers).split(';').skip(1).map(str::trim).find_map(charset), body)
+pub fn decode_body(headers: &HeaderMap, body: &[u8]) -> Result<String, Problem> {
+    decode_charset(content_type(headers).split(';').skip(1).map(str::trim).find_map(charset_parameter), body)
 }
 
 /// The content type as it was sent; empty where there is none.
-pub fn media(headers: &HeaderMap) -> &str {
+pub fn content_type(headers: &HeaderMap) -> &str {
     headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
 /// The content type without its parameters, in lower case.
-pub fn essence(headers: &HeaderMap) -> String {
-    media(headers).split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+pub fn media_type(headers: &HeaderMap) -> String {
+    content_type(headers).split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-fn charset(parameter: &str) -> Option<&str> {
+fn charset_parameter(parameter: &str) -> Option<&str> {
     let (name, value) = parameter.split_once('=')?;
     name.trim().eq_ignore_ascii_case("charset").then_some(value.trim().trim_matches('"'))
 }
 
 /// A byte order mark is no part of the text.
-fn decode(charset: Option<&str>, body: &[u8]) -> Result<String, Problem> {
+fn decode_charset(charset: Option<&str>, body: &[u8]) -> Result<String, Problem> {
     let label = charset.unwrap_or("utf-8");
     let Some(named) = Encoding::for_label(label.as_bytes()) else {
-        return Err(unsupported(&format!("the charset {label:?} is not known here; send UTF-8")));
+        return Err(unsupported_media(&format!("the charset {label:?} is not known here; send UTF-8")));
     };
     // Of the encodings that a mark can tell, only those of UTF-16 share a name.
     let (encoding, body) = match Encoding::for_bom(body) {
-        Some((marked, mark)) if marked == named || (named != UTF_8 && marked != UTF_8 && is_wide(named)) => {
+        Some((marked, mark)) if marked == named || (named != UTF_8 && marked != UTF_8 && is_utf16(named)) => {
             (marked, &body[mark..])
         }
         Some(_) | None => (named, body),
@@ -61,7 +61,7 @@ fn decode(charset: Option<&str>, body: &[u8]) -> Result<String, Problem> {
     }
 }
 
-fn is_wide(encoding: &Encoding) -> bool {
+fn is_utf16(encoding: &Encoding) -> bool {
     encoding == encoding_rs::UTF_16LE || encoding == encoding_rs::UTF_16BE
 }
 
@@ -70,7 +70,7 @@ fn is_json(essence: &str) -> bool {
 }
 
 /// A JSON string is its value, an object or array is no text, and anything else is text as it stands.
-fn json(text: String) -> Result<String, Problem> {
+fn text_from_json(text: String) -> Result<String, Problem> {
     let Ok(value) = serde_json::from_str::<&RawValue>(&text) else { return Ok(text) };
     match value.get().as_bytes().first() {
         Some(b'"') => serde_json::from_str(value.get()).map_err(|error| {
@@ -87,7 +87,7 @@ fn json(text: String) -> Result<String, Problem> {
     }
 }
 
-pub fn unsupported(detail: &str) -> Problem {
+pub fn unsupported_media(detail: &str) -> Problem {
     Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", detail)
 }
 
@@ -110,7 +110,7 @@ mod tests {
 
     fn read(media: &'static str, body: &[u8]) -> Result<String, u16> {
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, http::HeaderValue::from_static(media))]);
-        text(&headers, body).map_err(|problem| problem.status.as_u16())
+        body_text(&headers, body).map_err(|problem| problem.status.as_u16())
     }
 
     #[test]

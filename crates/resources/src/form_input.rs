@@ -2,40 +2,40 @@
 
 use indexmap::IndexMap;
 
-use crate::control_tree::Node;
-use crate::field_values::Fields;
-use crate::typed_values::Reader;
-use trefoil_http::form_pairs::Pairs;
-use trefoil_model::error::{Segment, Violation};
-use trefoil_model::{FieldId, Kind, Model, RecordType};
+use crate::control_tree::ControlNode;
+use crate::field_values::FieldValues;
+use crate::typed_values::ControlReader;
+use trefoil_http::form_pairs::FormPairs;
+use trefoil_model::error::{PathSegment, Violation};
+use trefoil_model::{FieldId, FieldKind, Model, RecordType};
 
 /// Names that no field can have; `-find.` goes before the name of what is looked for, `-found.` where it was.
-pub const KEY: &str = "-key";
-pub const VERSION: &str = "-version";
-pub const FIND: &str = "-find";
-pub const ADD: &str = "-add";
-pub const REMOVE: &str = "-remove";
-pub const ENTER: &str = "-enter";
-const FOUND: &str = "-found";
+pub const KEY_CONTROL: &str = "-key";
+pub const VERSION_CONTROL: &str = "-version";
+pub const FIND_CONTROL: &str = "-find";
+pub const ADD_CONTROL: &str = "-add";
+pub const REMOVE_CONTROL: &str = "-remove";
+pub const ENTER_CONTROL: &str = "-enter";
+const FOUND_CONTROL: &str = "-found";
 
 /// What was typed, by field.
 #[derive(Debug, Clone, Default)]
-pub struct Filled {
-    pub nodes: IndexMap<FieldId, Node>,
+pub struct FormInput {
+    pub nodes: IndexMap<FieldId, ControlNode>,
     /// What was typed to look for something to refer to, by the name of the control.
-    pub sought: IndexMap<String, String>,
+    pub searches: IndexMap<String, String>,
     /// What of it the form shows already.
-    pub found: IndexMap<String, String>,
+    pub shown_searches: IndexMap<String, String>,
     pub key: Option<String>,
     pub version: Option<String>,
     /// A button that sends the form without meaning it.
-    pub pressed: Option<Press>,
+    pub button: Option<FormButton>,
     /// Fields that get no control.
-    pub hidden: Vec<FieldId>,
+    pub hidden_fields: Vec<FieldId>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Press {
+pub enum FormButton {
     /// Look for what to refer to.
     Find,
     /// One group more in the list with this name.
@@ -45,46 +45,51 @@ pub enum Press {
 }
 
 /// What a form means.
-pub struct Meant {
-    pub fields: Fields,
+pub struct FormValues {
+    pub fields: FieldValues,
     /// Of fields that are not among the others: what was typed there is no value at all.
     pub violations: Vec<Violation>,
 }
 
-impl Filled {
-    pub fn of(record: &RecordType, pairs: &Pairs) -> Filled {
-        let mut filled = Filled::default();
+impl FormInput {
+    pub fn from_pairs(record: &RecordType, pairs: &FormPairs) -> FormInput {
+        let mut filled = FormInput::default();
         let mut is_by_enter = false;
         for (name, text) in pairs {
-            is_by_enter |= name == ENTER;
-            if filled.take(name, text) {
+            is_by_enter |= name == ENTER_CONTROL;
+            if filled.take_control(name, text) {
                 continue;
             }
-            let Some(id) = of_control(record, name) else { continue };
+            let Some(id) = control_field(record, name) else { continue };
             let below = name.split('.').skip(1);
-            filled.nodes.entry(id).or_default().add(below, text);
+            filled.nodes.entry(id).or_default().add_text(below, text);
         }
         // The return key was most likely pressed where another thing stands to be looked for than was.
-        let is_new =
-            |(name, text): (&String, &String)| text != filled.found.get(name).map_or("", String::as_str);
-        if is_by_enter && filled.sought.iter().any(is_new) {
-            filled.pressed = Some(Press::Find);
+        let is_new = |(name, text): (&String, &String)| {
+            text != filled.shown_searches.get(name).map_or("", String::as_str)
+        };
+        if is_by_enter && filled.searches.iter().any(is_new) {
+            filled.button = Some(FormButton::Find);
         }
         filled
     }
 
     /// Whether it was one of our own names.
-    fn take(&mut self, name: &str, text: &str) -> bool {
+    fn take_control(&mut self, name: &str, text: &str) -> bool {
         match name {
-            KEY => self.key = Some(text.to_owned()),
-            VERSION => self.version = Some(text.to_owned()),
-            FIND => self.pressed = Some(Press::Find),
-            ADD => self.pressed = Some(Press::Add(text.to_owned())),
-            REMOVE => self.pressed = Some(Press::Remove(text.to_owned())),
-            ENTER => {}
+            KEY_CONTROL => self.key = Some(text.to_owned()),
+            VERSION_CONTROL => self.version = Some(text.to_owned()),
+            FIND_CONTROL => self.button = Some(FormButton::Find),
+            ADD_CONTROL => self.button = Some(FormButton::Add(text.to_owned())),
+            REMOVE_CONTROL => self.button = Some(FormButton::Remove(text.to_owned())),
+            ENTER_CONTROL => {}
             _ => match name.split_once('.') {
-                Some((FIND, control)) => drop(self.sought.insert(control.to_owned(), text.to_owned())),
-                Some((FOUND, control)) => drop(self.found.insert(control.to_owned(), text.to_owned())),
+                Some((FIND_CONTROL, control)) => {
+                    drop(self.searches.insert(control.to_owned(), text.to_owned()))
+                }
+                Some((FOUND_CONTROL, control)) => {
+                    drop(self.shown_searches.insert(control.to_owned(), text.to_owned()))
+                }
                 Some(_) | None => return false,
             },
         }
@@ -92,40 +97,40 @@ impl Filled {
     }
 
     /// Does what a button says that only changes the form.
-    pub fn press(&mut self, record: &RecordType) {
-        let (name, add) = match self.pressed.take() {
-            Some(Press::Add(name)) => (name, true),
-            Some(Press::Remove(name)) => (name, false),
-            Some(Press::Find) | None => return,
+    pub fn apply_button(&mut self, record: &RecordType) {
+        let (name, add) = match self.button.take() {
+            Some(FormButton::Add(name)) => (name, true),
+            Some(FormButton::Remove(name)) => (name, false),
+            Some(FormButton::Find) | None => return,
         };
-        let Some(id) = of_control(record, &name) else { return };
+        let Some(id) = control_field(record, &name) else { return };
         let mut segments: Vec<&str> = name.split('.').skip(1).collect();
         let removed = if add { None } else { segments.pop() };
         let list = segments
             .iter()
-            .try_fold(self.nodes.entry(id).or_default(), |node, segment| node.below.get_mut(*segment));
+            .try_fold(self.nodes.entry(id).or_default(), |node, segment| node.children.get_mut(*segment));
         let Some(list) = list else { return };
         if let Some(removed) = removed {
-            list.below.shift_remove(removed);
+            list.children.shift_remove(removed);
         }
-        let mut items: Vec<Node> = list.items().into_iter().cloned().collect();
+        let mut items: Vec<ControlNode> = list.numbered_children().into_iter().cloned().collect();
         if add {
-            items.push(Node::default());
+            items.push(ControlNode::default());
         }
-        *list = Node::numbered(items);
+        *list = ControlNode::from_items(items);
     }
 
     /// Groups in which nothing was typed are no values, so those that are have the numbers that complaints give them.
-    pub fn without_blank_groups(mut self) -> Filled {
-        self.nodes.values_mut().for_each(close_ranks);
+    pub fn without_blank_groups(mut self) -> FormInput {
+        self.nodes.values_mut().for_each(drop_blank_groups);
         self
     }
 
-    pub fn read(&self, model: &Model, record: &RecordType) -> Meant {
-        let mut meant = Meant { fields: Fields::new(), violations: Vec::new() };
+    pub fn read_values(&self, model: &Model, record: &RecordType) -> FormValues {
+        let mut meant = FormValues { fields: FieldValues::new(), violations: Vec::new() };
         for (id, node) in &self.nodes {
-            let mut reader = Reader::new(model);
-            let value = reader.field(record.field(*id), node);
+            let mut reader = ControlReader::new(model);
+            let value = reader.read_field(record.field(*id), node);
             if reader.violations.is_empty() {
                 meant.fields.push((*id, value));
             }
@@ -135,24 +140,24 @@ impl Filled {
     }
 }
 
-fn close_ranks(node: &mut Node) {
-    node.below.values_mut().for_each(close_ranks);
-    if node.items().len() == node.below.len() && !node.below.is_empty() {
-        let items = node.items().into_iter().filter(|item| !item.is_blank()).cloned().collect();
-        node.below = Node::numbered(items).below;
+fn drop_blank_groups(node: &mut ControlNode) {
+    node.children.values_mut().for_each(drop_blank_groups);
+    if node.numbered_children().len() == node.children.len() && !node.children.is_empty() {
+        let items = node.numbered_children().into_iter().filter(|item| !item.is_blank()).cloned().collect();
+        node.children = ControlNode::from_items(items).children;
     }
 }
 
 /// The field that a control of a form is for; others are ignored.
-pub fn of_control(record: &RecordType, name: &str) -> Option<FieldId> {
+pub fn control_field(record: &RecordType, name: &str) -> Option<FieldId> {
     let (first, inside) = name.split_once('.').map_or((name, None), |(first, rest)| (first, Some(rest)));
-    let id = record.input_field(first).filter(|id| record.field(*id).is_writable())?;
+    let id = record.find_input_field(first).filter(|id| record.field(*id).is_writable())?;
     // What has no parts has no names inside: `name.txt` may well be a text.
-    let has_parts = matches!(record.field(id).kind, Kind::Embedded(_) | Kind::List(_));
+    let has_parts = matches!(record.field(id).kind, FieldKind::Embedded(_) | FieldKind::List(_));
     (inside.is_none() || has_parts).then_some(id)
 }
 
 /// Whether a complaint is about this field or something inside of it.
-pub fn is_about(violation: &Violation, name: &str) -> bool {
-    matches!(violation.path.first(), Some(Segment::Field(first)) if first == name)
+pub fn concerns_field(violation: &Violation, name: &str) -> bool {
+    matches!(violation.path.first(), Some(PathSegment::Field(first)) if first == name)
 }

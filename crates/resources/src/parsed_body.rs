@@ -4,60 +4,62 @@ use http::header::HeaderName;
 use http::{HeaderMap, HeaderValue, StatusCode};
 
 use crate::body_text;
-use trefoil_http::errors::problem::{About, Problem};
+use trefoil_http::errors::problem::{Problem, RequestPart};
 use trefoil_http::form_pairs;
-use trefoil_http::form_pairs::Pairs;
-use trefoil_model::error::{Error, Segment, Violation};
+use trefoil_http::form_pairs::FormPairs;
+use trefoil_model::error::{Error, PathSegment, Violation};
 use trefoil_model::values::coerce;
 use trefoil_model::{RecordType, Value};
 
 /// The fields of one record by name, as they were sent.
-pub type Object = Vec<(String, Value)>;
+pub type RecordObject = Vec<(String, Value)>;
 
 #[derive(Debug)]
-pub enum Sent {
-    Record(Object),
+pub enum ParsedBody {
+    Record(RecordObject),
     /// Each, or what is wrong with it.
-    Records(Vec<Result<Object, Error>>),
-    Form(Pairs),
+    Records(Vec<Result<RecordObject, Error>>),
+    Form(FormPairs),
     Text(String),
 }
 
 /// Who reads: what is taken differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum BodyKind {
     /// POST to a collection.
     Collection,
     /// POST to a collection that is a list of texts to plain clients.
-    Texts,
+    TextCollection,
     /// The whole of a record.
     Record,
     /// Changes to a record.
     Patch,
 }
 
-impl Place {
-    fn taken(self) -> &'static str {
+impl BodyKind {
+    fn accepted_types(self) -> &'static str {
         match self {
-            Place::Collection => {
+            BodyKind::Collection => {
                 "application/json, application/x-ndjson, application/x-www-form-urlencoded, multipart/form-data"
             }
-            Place::Texts => {
+            BodyKind::TextCollection => {
                 "application/json, application/x-ndjson, text/plain, application/x-www-form-urlencoded, \
                  multipart/form-data"
             }
-            Place::Record => "application/json, application/x-www-form-urlencoded, multipart/form-data",
-            Place::Patch => "application/merge-patch+json, application/json",
+            BodyKind::Record => "application/json, application/x-www-form-urlencoded, multipart/form-data",
+            BodyKind::Patch => "application/merge-patch+json, application/json",
         }
     }
 
     /// The header that names what is taken.
-    pub fn header(self) -> (HeaderName, HeaderValue) {
+    pub fn accept_header(self) -> (HeaderName, HeaderValue) {
         let name = match self {
-            Place::Collection | Place::Texts | Place::Record => HeaderName::from_static("accept-post"),
-            Place::Patch => HeaderName::from_static("accept-patch"),
+            BodyKind::Collection | BodyKind::TextCollection | BodyKind::Record => {
+                HeaderName::from_static("accept-post")
+            }
+            BodyKind::Patch => HeaderName::from_static("accept-patch"),
         };
-        (name, HeaderValue::from_static(self.taken()))
+        (name, HeaderValue::from_static(self.accepted_types()))
     }
 
     fn unsupported(self, essence: &str) -> Problem {
@@ -65,75 +67,80 @@ impl Place {
             "" => "a body without a content type".to_owned(),
             named => format!("a body of the type {named:?}"),
         };
-        let detail = format!("{sent} cannot be read here; send {}", self.taken());
-        let (name, value) = self.header();
-        Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", detail).header(name, value)
+        let detail = format!("{sent} cannot be read here; send {}", self.accepted_types());
+        let (name, value) = self.accept_header();
+        Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", detail)
+            .with_header(name, value)
     }
 
     /// `is_field` tells whether the name of a control means something.
-    pub fn read(
+    pub fn parse(
         self,
         headers: &HeaderMap,
         bytes: &[u8],
         is_field: impl Fn(&str) -> bool,
-    ) -> Result<Sent, Problem> {
-        let essence = body_text::essence(headers);
+    ) -> Result<ParsedBody, Problem> {
+        let essence = body_text::media_type(headers);
         match (essence.as_str(), self) {
-            ("application/json" | "text/json", _) | ("application/merge-patch+json", Place::Patch) => {
-                self.json(headers, bytes)
+            ("application/json" | "text/json", _) | ("application/merge-patch+json", BodyKind::Patch) => {
+                self.parse_json(headers, bytes)
             }
-            (_, Place::Patch) => Err(self.unsupported(&essence)),
-            ("application/x-ndjson" | "application/ndjson", Place::Collection | Place::Texts) => {
-                Ok(Sent::Records(lines(&body_text::decoded(headers, bytes)?)))
-            }
+            (_, BodyKind::Patch) => Err(self.unsupported(&essence)),
+            (
+                "application/x-ndjson" | "application/ndjson",
+                BodyKind::Collection | BodyKind::TextCollection,
+            ) => Ok(ParsedBody::Records(parse_ndjson(&body_text::decode_body(headers, bytes)?))),
             ("multipart/form-data", _) => {
-                form_pairs::multipart(body_text::media(headers), bytes).map(Sent::Form)
+                form_pairs::parse_multipart(body_text::content_type(headers), bytes).map(ParsedBody::Form)
             }
             // Nothing at all is an empty form.
-            (_, _) if bytes.is_empty() => Ok(Sent::Form(Pairs::new())),
-            ("application/x-www-form-urlencoded", _) => self.form(headers, bytes, is_field),
-            ("" | "application/octet-stream", Place::Texts) => {
-                body_text::decoded(headers, bytes).map(Sent::Text)
+            (_, _) if bytes.is_empty() => Ok(ParsedBody::Form(FormPairs::new())),
+            ("application/x-www-form-urlencoded", _) => self.parse_form(headers, bytes, is_field),
+            ("" | "application/octet-stream", BodyKind::TextCollection) => {
+                body_text::decode_body(headers, bytes).map(ParsedBody::Text)
             }
-            (text, Place::Texts) if text.starts_with("text/") => {
-                body_text::decoded(headers, bytes).map(Sent::Text)
+            (text, BodyKind::TextCollection) if text.starts_with("text/") => {
+                body_text::decode_body(headers, bytes).map(ParsedBody::Text)
             }
-            (_, Place::Collection | Place::Texts | Place::Record) => Err(self.unsupported(&essence)),
+            (_, BodyKind::Collection | BodyKind::TextCollection | BodyKind::Record) => {
+                Err(self.unsupported(&essence))
+            }
         }
     }
 
     /// A form that names no field is a text to a list of texts: what `curl -d milk` sends. One that does is a form, even
     /// if it cannot be read: nobody means to store what is left of it.
-    fn form(
+    fn parse_form(
         self,
         headers: &HeaderMap,
         bytes: &[u8],
         is_field: impl Fn(&str) -> bool,
-    ) -> Result<Sent, Problem> {
-        let text = body_text::decoded(headers, bytes)?;
-        if self == Place::Texts && !form_pairs::names(&text).any(|name| is_field(&name)) {
-            return Ok(Sent::Text(text));
+    ) -> Result<ParsedBody, Problem> {
+        let text = body_text::decode_body(headers, bytes)?;
+        if self == BodyKind::TextCollection && !form_pairs::readable_names(&text).any(|name| is_field(&name))
+        {
+            return Ok(ParsedBody::Text(text));
         }
-        form_pairs::urlencoded(&text, "the form").map(Sent::Form)
+        form_pairs::parse_urlencoded(&text, "the form").map(ParsedBody::Form)
     }
 
-    fn json(self, headers: &HeaderMap, bytes: &[u8]) -> Result<Sent, Problem> {
-        let text = body_text::decoded(headers, bytes)?;
-        let value = parsed(&text).map_err(|why| {
+    fn parse_json(self, headers: &HeaderMap, bytes: &[u8]) -> Result<ParsedBody, Problem> {
+        let text = body_text::decode_body(headers, bytes)?;
+        let value = parse_json_value(&text).map_err(|why| {
             Problem::bad_request("MALFORMED_BODY", format!("the body cannot be read as JSON: {why}"))
         })?;
         match (value, self) {
-            (Value::Object(fields), _) => Ok(Sent::Record(fields)),
-            (Value::List(items), Place::Collection | Place::Texts) => {
-                Ok(Sent::Records(items.into_iter().enumerate().map(|(i, item)| object(i, item)).collect()))
-            }
-            (Value::String(text), Place::Texts) => Ok(Sent::Text(text)),
+            (Value::Object(fields), _) => Ok(ParsedBody::Record(fields)),
+            (Value::List(items), BodyKind::Collection | BodyKind::TextCollection) => Ok(ParsedBody::Records(
+                items.into_iter().enumerate().map(|(i, item)| expect_object(i, item)).collect(),
+            )),
+            (Value::String(text), BodyKind::TextCollection) => Ok(ParsedBody::Text(text)),
             (other, _) => {
                 let many = match self {
-                    Place::Collection | Place::Texts => " or an array of objects",
-                    Place::Record | Place::Patch => "",
+                    BodyKind::Collection | BodyKind::TextCollection => " or an array of objects",
+                    BodyKind::Record | BodyKind::Patch => "",
                 };
-                let detail = format!("the body must be an object{many}, not {}", other.noun());
+                let detail = format!("the body must be an object{many}, not {}", other.type_noun());
                 Err(Problem::bad_request("NOT_A_RECORD", detail))
             }
         }
@@ -141,15 +148,15 @@ impl Place {
 }
 
 /// Digits of numbers survive as they were written; of a key that is given twice, the last one counts.
-fn parsed(text: &str) -> Result<Value, serde_json::Error> {
+fn parse_json_value(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(text)
 }
 
 /// One record a line; blank lines count but say nothing.
-fn lines(text: &str) -> Vec<Result<Object, Error>> {
+fn parse_ndjson(text: &str) -> Vec<Result<RecordObject, Error>> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    let read = |(position, (number, line)): (usize, (usize, &str))| match parsed(line) {
-        Ok(value) => object(position, value),
+    let read = |(position, (number, line)): (usize, (usize, &str))| match parse_json_value(line) {
+        Ok(value) => expect_object(position, value),
         Err(why) => {
             // To the parser every line is the first.
             let why = why.to_string().replace(" at line 1 column ", " at column ");
@@ -160,7 +167,7 @@ fn lines(text: &str) -> Vec<Result<Object, Error>> {
     lines.enumerate().map(read).collect()
 }
 
-fn object(position: usize, value: Value) -> Result<Object, Error> {
+fn expect_object(position: usize, value: Value) -> Result<RecordObject, Error> {
     value.into_fields().map_err(|noun| {
         let message = format!("element {position} must be an object, not {noun}");
         Error::Invalid(vec![Violation { path: Vec::new(), code: "TYPE", message }])
@@ -168,19 +175,19 @@ fn object(position: usize, value: Value) -> Result<Object, Error> {
 }
 
 /// Complaints name a reference as it is written, `userId`. To whoever sent `user`, they are about that.
-pub fn as_sent(record: &RecordType, bytes: &[u8], mut problem: Problem) -> Problem {
-    if problem.violations.is_empty() || problem.about != About::Body {
+pub fn with_sent_names(record: &RecordType, bytes: &[u8], mut problem: Problem) -> Problem {
+    if problem.violations.is_empty() || problem.request_part != RequestPart::Body {
         return problem;
     }
     let Ok(sent) = serde_json::from_slice::<Value>(bytes) else { return problem };
     for violation in &mut problem.violations {
         let (object, name) = match violation.path.as_mut_slice() {
-            [Segment::Field(name), ..] => (&sent, name),
-            [Segment::Index(number), Segment::Field(name), ..] => {
+            [PathSegment::Field(name), ..] => (&sent, name),
+            [PathSegment::Index(number), PathSegment::Field(name), ..] => {
                 let Some(element) = sent.as_list().and_then(|items| items.get(*number)) else { continue };
                 (element, name)
             }
-            [] | [Segment::Index(_), ..] => continue,
+            [] | [PathSegment::Index(_), ..] => continue,
         };
         let field = record.fields.iter().find(|field| field.input_name == *name);
         if let Some(field) = field.filter(|field| object.get(&field.name).is_some())
@@ -193,10 +200,10 @@ pub fn as_sent(record: &RecordType, bytes: &[u8], mut problem: Problem) -> Probl
 }
 
 /// The failures of several records as one, each with the number of its element.
-pub fn numbered(failures: Vec<(usize, Error)>) -> Error {
+pub fn merge_errors(failures: Vec<(usize, Error)>) -> Error {
     let (mut invalid, mut conflicts, mut other) = (Vec::new(), Vec::new(), None);
     for (number, error) in failures {
-        let at = |violation: Violation| violation.under(Segment::Index(number));
+        let at = |violation: Violation| violation.nested_under(PathSegment::Index(number));
         match error {
             Error::Invalid(list) => invalid.extend(list.into_iter().map(at)),
             Error::Conflict(list) => conflicts.extend(list.into_iter().map(at)),
@@ -214,7 +221,7 @@ pub fn numbered(failures: Vec<(usize, Error)>) -> Error {
             | Error::Resolver { .. }) => other = other.or(Some(error)),
         }
     }
-    invalid.truncate(coerce::MOST);
+    invalid.truncate(coerce::MAX_VIOLATIONS);
     match (other, invalid.is_empty(), conflicts.is_empty()) {
         (Some(error), ..) => error,
         (None, false, _) => Error::Invalid(invalid),

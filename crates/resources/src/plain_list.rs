@@ -9,89 +9,102 @@ use http::request::Parts;
 
 use crate::body_text;
 use trefoil_application::PlainList;
-use trefoil_engine::plain_list::{Expected, Versions};
-use trefoil_engine::{Answer, Done, Engine, Key, ListAct, OnList, Operation, Outcome, Row, answer_as};
+use trefoil_engine::plain_list::{ExpectedVersions, VersionMatch};
+use trefoil_engine::{
+    Engine, IdempotencyKey, JobResult, Operation, Outcome, PlainListAction, PlainListOperation, Row, RowSink,
+    downcast_sink,
+};
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::form_pairs;
-use trefoil_http::form_pairs::Pairs;
-use trefoil_http::negotiation::accept::Accept;
-use trefoil_http::negotiation::format::{Offers, PLAIN, PLAIN_WITH_PAGE};
+use trefoil_http::form_pairs::FormPairs;
+use trefoil_http::negotiation::accept::AcceptHeader;
+use trefoil_http::negotiation::format::{OfferedFormats, PLAIN_LIST_FORMATS, PLAIN_LIST_PAGE_FORMATS};
 use trefoil_http::{etags, idempotency};
-use trefoil_model::Cell;
+use trefoil_model::CellValue;
 use trefoil_model::error::{Error, Result};
 
 /// The one field of the page's form.
-pub const CONTROL: &str = "value";
+pub const VALUE_CONTROL: &str = "value";
 
-const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// One list as the manifest declares it.
-pub struct List {
+pub struct PlainListResource {
     pub path: String,
     /// Without the slash.
     pub name: Arc<str>,
     /// Browsers get a page with a form.
-    pub page: bool,
-    pub cache: Option<HeaderValue>,
+    pub has_page: bool,
+    pub cache_control: Option<HeaderValue>,
 }
 
-impl List {
-    pub fn new(declared: &PlainList) -> List {
+impl PlainListResource {
+    pub fn new(declared: &PlainList) -> PlainListResource {
         let cache = declared.cache.as_deref().and_then(|cache| HeaderValue::from_str(cache).ok());
-        List { path: declared.path.clone(), name: declared.name().into(), page: declared.page, cache }
+        PlainListResource {
+            path: declared.path.clone(),
+            name: declared.name().into(),
+            has_page: declared.page,
+            cache_control: cache,
+        }
     }
 
-    pub fn offers(&self) -> Offers {
-        if self.page { PLAIN_WITH_PAGE } else { PLAIN }
+    pub fn offered_formats(&self) -> OfferedFormats {
+        if self.has_page { PLAIN_LIST_PAGE_FORMATS } else { PLAIN_LIST_FORMATS }
     }
 
-    pub fn operation(&self, act: ListAct) -> Operation {
-        Operation::Plain(OnList { list: self.name.clone(), act })
+    pub fn operation(&self, act: PlainListAction) -> Operation {
+        Operation::PlainList(PlainListOperation { list: self.name.clone(), action: act })
     }
 
     /// The page's form, where a body is one. A form without its field is a text like any other, as `curl -d milk`
     /// sends it.
-    pub fn form(&self, headers: &HeaderMap, body: &[u8]) -> Result<Option<Pairs>, Problem> {
-        let essence = body_text::essence(headers);
+    pub fn parse_form(&self, headers: &HeaderMap, body: &[u8]) -> Result<Option<FormPairs>, Problem> {
+        let essence = body_text::media_type(headers);
         match essence.as_str() {
-            _ if !self.page => Ok(None),
-            "multipart/form-data" => form_pairs::multipart(body_text::media(headers), body).map(Some),
+            _ if !self.has_page => Ok(None),
+            "multipart/form-data" => {
+                form_pairs::parse_multipart(body_text::content_type(headers), body).map(Some)
+            }
             "application/x-www-form-urlencoded" if !body.is_empty() => {
-                let Ok(text) = body_text::decoded(headers, body) else { return Ok(None) };
-                let is_form = form_pairs::names(&text).any(|name| name == CONTROL);
-                if is_form { form_pairs::urlencoded(&text, "the form").map(Some) } else { Ok(None) }
+                let Ok(text) = body_text::decode_body(headers, body) else { return Ok(None) };
+                let is_form = form_pairs::readable_names(&text).any(|name| name == VALUE_CONTROL);
+                if is_form { form_pairs::parse_urlencoded(&text, "the form").map(Some) } else { Ok(None) }
             }
             // Nothing at all is an empty form to whoever is shown one.
-            _ if body.is_empty() && Accept::of(headers).prefers_html() => Ok(Some(Pairs::new())),
+            _ if body.is_empty() && AcceptHeader::from_headers(headers).prefers_html() => {
+                Ok(Some(FormPairs::new()))
+            }
             _ => Ok(None),
         }
     }
 
     /// The key that a request came with.
-    pub fn key(head: &Parts, body: &[u8]) -> Result<Option<Key>, Problem> {
-        let target = format!("{} {} {}", head.method, head.uri, body_text::essence(&head.headers));
-        idempotency::key(&head.headers, &target, body)
+    pub fn idempotency_key(head: &Parts, body: &[u8]) -> Result<Option<IdempotencyKey>, Problem> {
+        let target = format!("{} {} {}", head.method, head.uri, body_text::media_type(&head.headers));
+        idempotency::idempotency_key(&head.headers, &target, body)
     }
 
     /// Carries out a write; `said` is how the confirmation begins.
     pub async fn write(
         &self,
         engine: &Engine,
-        act: ListAct,
+        act: PlainListAction,
         said: String,
-        key: Option<Key>,
-    ) -> Result<Confirmed> {
-        let answer = Box::new(Confirming { said, removed: String::new(), outcome: None });
-        let request = trefoil_engine::Request { answer, key, atomic: false };
+        key: Option<IdempotencyKey>,
+    ) -> Result<ConfirmedWrite> {
+        let answer =
+            Box::new(ConfirmationSink { confirmation: said, removed_line: String::new(), outcome: None });
+        let request = trefoil_engine::EngineRequest { sink: answer, idempotency_key: key, atomic: false };
         match engine.run(vec![Ok(self.operation(act))], request).await? {
-            Done::Answered(answer) => answer_as::<Confirming>(answer)?.finish(),
-            Done::Replayed(bytes) => Confirmed::kept(&bytes),
+            JobResult::Completed(answer) => downcast_sink::<ConfirmationSink>(answer)?.finish(),
+            JobResult::Replayed(bytes) => ConfirmedWrite::from_replay(&bytes),
         }
     }
 }
 
 /// Which methods there are at a list's path, or, with an index, at one of its values'.
-pub fn allow(index: Option<&str>) -> &'static str {
+pub fn allowed_methods(index: Option<&str>) -> &'static str {
     match index {
         None => "GET, HEAD, POST, OPTIONS",
         Some(_) => "PUT, DELETE, OPTIONS",
@@ -99,37 +112,38 @@ pub fn allow(index: Option<&str>) -> &'static str {
 }
 
 /// The tag of a list at a version, as JSON.
-pub fn tag(version: i64) -> String {
+pub fn json_etag(version: i64) -> String {
     format!("\"{version:x}\"")
 }
 
 /// Two forms of one version are different bytes, so they have different tags.
-pub fn text_tag(version: i64) -> String {
+pub fn text_etag(version: i64) -> String {
     format!("\"{version:x}-text\"")
 }
 
 /// The version in a tag of either form, without its quotes.
-fn version(tag: &str) -> Option<i64> {
+fn etag_version(tag: &str) -> Option<i64> {
     i64::from_str_radix(tag.strip_suffix("-text").unwrap_or(tag), 16).ok()
 }
 
 /// What `If-Match` and `If-None-Match` leave of the versions.
-pub fn expected(headers: &HeaderMap) -> Expected {
-    match etags::expected(headers, version) {
+pub fn expected_versions(headers: &HeaderMap) -> ExpectedVersions {
+    match etags::expected_versions(headers, etag_version) {
         None if !headers.contains_key(IF_NONE_MATCH) => None,
         // A list is there at any version.
-        None => {
-            Some(etags::unexpected(headers, version).map_or(Versions::Among(Vec::new()), Versions::Except))
-        }
+        None => Some(
+            etags::excluded_versions(headers, etag_version)
+                .map_or(VersionMatch::AnyOf(Vec::new()), VersionMatch::NoneOf),
+        ),
         Some(mut among) => {
-            among.retain(|found| !etags::excludes(headers, *found, version));
-            Some(Versions::Among(among))
+            among.retain(|found| !etags::excludes_version(headers, *found, etag_version));
+            Some(VersionMatch::AnyOf(among))
         }
     }
 }
 
 /// A version means nothing to people.
-pub fn refusal(error: Error) -> Problem {
+pub fn list_problem(error: Error) -> Problem {
     let is_stale = matches!(error, Error::Stale { .. });
     let problem = Problem::from(error);
     if !is_stale {
@@ -141,75 +155,75 @@ pub fn refusal(error: Error) -> Problem {
 }
 
 /// What another program put into a list and is no text is shown as a mark.
-pub fn shown(cell: Cell<'_>) -> &str {
+pub fn cell_text(cell: CellValue<'_>) -> &str {
     match cell {
-        Cell::Text(text) => text,
-        Cell::Null | Cell::Int(_) | Cell::Real(_) | Cell::Unreadable => "\u{fffd}",
+        CellValue::Text(text) => text,
+        CellValue::Null | CellValue::Int(_) | CellValue::Real(_) | CellValue::Unreadable => "\u{fffd}",
     }
 }
 
 /// Says what was done: what is known of it beforehand, then the value that was removed, if any.
-struct Confirming {
-    said: String,
-    removed: String,
+struct ConfirmationSink {
+    confirmation: String,
+    removed_line: String,
     outcome: Option<Result<Outcome>>,
 }
 
 /// A write that happened.
-pub struct Confirmed {
+pub struct ConfirmedWrite {
     pub version: i64,
     pub text: String,
     /// It happened before, under the same key.
     pub replayed: bool,
 }
 
-impl Confirmed {
+impl ConfirmedWrite {
     /// Says in the headers what they tell of a write.
-    pub fn marked(&self, mut response: Response) -> Response {
-        let tag = HeaderValue::from_str(&tag(self.version)).expect("hexadecimal digits in quotes");
+    pub fn mark_response(&self, mut response: Response) -> Response {
+        let tag = HeaderValue::from_str(&json_etag(self.version)).expect("hexadecimal digits in quotes");
         response.headers_mut().insert(http::header::ETAG, tag);
         if self.replayed {
-            response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+            response.headers_mut().insert(IDEMPOTENCY_REPLAYED, HeaderValue::from_static("true"));
         }
         response
     }
 
     /// What [`Answer::keep`] gave.
-    fn kept(bytes: &[u8]) -> Result<Confirmed> {
+    fn from_replay(bytes: &[u8]) -> Result<ConfirmedWrite> {
         let parts = bytes.split_first_chunk().map(|(version, text)| (i64::from_be_bytes(*version), text));
         let (version, text) = parts.ok_or_else(|| Error::internal("a kept answer is cut off"))?;
-        Ok(Confirmed { version, text: String::from_utf8_lossy(text).into_owned(), replayed: true })
+        Ok(ConfirmedWrite { version, text: String::from_utf8_lossy(text).into_owned(), replayed: true })
     }
 }
 
-impl Confirming {
-    fn finish(mut self) -> Result<Confirmed> {
+impl ConfirmationSink {
+    fn finish(mut self) -> Result<ConfirmedWrite> {
         match self.outcome.take() {
             Some(Err(error)) => Err(error),
-            Some(Ok(Outcome::Plain { version, .. })) => {
-                Ok(Confirmed { version, text: self.said + &self.removed, replayed: false })
+            Some(Ok(Outcome::PlainList { version, .. })) => {
+                Ok(ConfirmedWrite { version, text: self.confirmation + &self.removed_line, replayed: false })
             }
             other => Err(Error::internal(format!("a write to a list ended as {other:?}"))),
         }
     }
 }
 
-impl Answer for Confirming {
+impl RowSink for ConfirmationSink {
     fn row(&mut self, _plan: usize, row: &dyn Row) {
-        self.removed = format!("{}\n", shown(row.cell(0)));
+        self.removed_line = format!("{}\n", cell_text(row.cell(0)));
     }
 
-    fn done(&mut self, _plan: usize, outcome: Result<Outcome>) {
+    fn finish_plan(&mut self, _plan: usize, outcome: Result<Outcome>) {
         self.outcome = Some(outcome);
     }
 
     /// Only a write that happened is kept.
-    fn keep(&mut self) -> Option<Vec<u8>> {
+    fn bytes_to_replay(&mut self) -> Option<Vec<u8>> {
         match &self.outcome {
-            Some(Ok(Outcome::Plain { version, .. })) => {
+            Some(Ok(Outcome::PlainList { version, .. })) => {
                 let mut bytes = version.to_be_bytes().to_vec();
-                bytes.extend_from_slice(self.said.as_bytes());
-                bytes.extend_from_slice(self.removed.as_bytes());
+                bytes.extend_from_slice(self.confirmation.as_bytes());
+                bytes.extend_from_slice(self.removed_line.as_bytes());
                 Some(bytes)
             }
             Some(_) | None => None,
@@ -217,7 +231,7 @@ impl Answer for Confirming {
     }
 
     fn reset(&mut self) {
-        self.removed.clear();
+        self.removed_line.clear();
         self.outcome = None;
     }
 }
@@ -228,10 +242,10 @@ mod tests {
 
     #[test]
     fn a_tag_of_either_form_names_its_version() {
-        for tag in [tag(1_760_000_000_000_123), text_tag(1_760_000_000_000_123)] {
-            assert_eq!(version(tag.trim_matches('"')), Some(1_760_000_000_000_123), "{tag}");
+        for tag in [json_etag(1_760_000_000_000_123), text_etag(1_760_000_000_000_123)] {
+            assert_eq!(etag_version(tag.trim_matches('"')), Some(1_760_000_000_000_123), "{tag}");
         }
-        assert_ne!(tag(5), text_tag(5));
-        assert_eq!(version("xyz"), None);
+        assert_ne!(json_etag(5), text_etag(5));
+        assert_eq!(etag_version("xyz"), None);
     }
 }

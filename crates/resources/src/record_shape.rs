@@ -6,32 +6,32 @@ use xxhash_rust::xxh3::Xxh3;
 
 use trefoil_engine::{Row, Selection};
 use trefoil_model::values::{csv_cell, json_text};
-use trefoil_model::{Cell, FieldId, Kind, Model, TypeId};
+use trefoil_model::{CellValue, FieldId, FieldKind, Model, RecordTypeId};
 
 /// Some fields of a record type, ready to be read and written.
 #[derive(Debug)]
-pub struct Shape {
-    columns: Vec<Column>,
+pub struct RecordShape {
+    columns: Vec<ShapeColumn>,
     /// With the version behind the columns.
     pub selection: Arc<Selection>,
     /// Differs when the same version of a record would be other bytes.
-    mark: u32,
+    fingerprint: u32,
 }
 
 #[derive(Debug)]
-struct Column {
+struct ShapeColumn {
     /// With what stands before it: `{"id":` or `,"name":`.
     key: Vec<u8>,
     name: String,
-    kind: Kind,
-    blank: csv_cell::Blank,
+    kind: FieldKind,
+    blank: csv_cell::EmptyCell,
 }
 
-impl Shape {
+impl RecordShape {
     /// Every field that has a column, as the schema orders them.
-    pub fn whole(model: &Model, store: &str, record: TypeId) -> Shape {
+    pub fn all_fields(model: &Model, store: &str, record: RecordTypeId) -> RecordShape {
         let fields = model.record(record).fields.iter().enumerate();
-        Shape::of(
+        RecordShape::with_fields(
             model,
             store,
             record,
@@ -40,7 +40,12 @@ impl Shape {
     }
 
     /// These fields, all of them stored. The versions of another store say nothing about `store`.
-    pub fn of(model: &Model, store: &str, record: TypeId, fields: Vec<FieldId>) -> Shape {
+    pub fn with_fields(
+        model: &Model,
+        store: &str,
+        record: RecordTypeId,
+        fields: Vec<FieldId>,
+    ) -> RecordShape {
         let mut mark = Xxh3::new();
         mark.update(store.as_bytes());
         mark.update(&model.hash.to_le_bytes());
@@ -52,18 +57,18 @@ impl Shape {
             key.push(b':');
             mark.update(&key);
             let (name, kind) = (field.input_name.clone(), field.kind.clone());
-            columns.push(Column { key, name, kind, blank: csv_cell::Blank::of(field) });
+            columns.push(ShapeColumn { key, name, kind, blank: csv_cell::EmptyCell::for_field(field) });
         }
         let selection = Arc::new(Selection::new(fields, Vec::new()).with_version());
-        Shape { columns, selection, mark: mark.digest() as u32 }
+        RecordShape { columns, selection, fingerprint: mark.digest() as u32 }
     }
 
     /// How many cells a row has before those of a cursor.
-    pub fn width(&self) -> usize {
+    pub fn cell_count(&self) -> usize {
         self.columns.len() + 1
     }
 
-    pub fn write(&self, out: &mut Vec<u8>, row: &dyn Row) {
+    pub fn write_json(&self, out: &mut Vec<u8>, row: &dyn Row) {
         for (position, column) in self.columns.iter().enumerate() {
             out.extend_from_slice(&column.key);
             write_value(out, &column.kind, row.cell(position));
@@ -72,21 +77,21 @@ impl Shape {
     }
 
     /// The line that names the columns.
-    pub fn write_names(&self, out: &mut Vec<u8>) {
+    pub fn write_csv_header(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(csv_cell::BYTE_ORDER_MARK);
-        self.write_line(out, |_, column, cell| cell.extend_from_slice(column.name.as_bytes()));
+        self.write_csv_line(out, |_, column, cell| cell.extend_from_slice(column.name.as_bytes()));
     }
 
     pub fn write_csv(&self, out: &mut Vec<u8>, row: &dyn Row) {
-        self.write_line(out, |position, column, cell| {
+        self.write_csv_line(out, |position, column, cell| {
             if csv_cell::push_cell(cell, &column.kind, column.blank, row.cell(position)).is_err() {
                 cell.clear();
             }
         });
     }
 
-    fn write_line(&self, out: &mut Vec<u8>, mut write: impl FnMut(usize, &Column, &mut Vec<u8>)) {
-        let push = if self.columns.len() == 1 { csv_cell::push_alone } else { csv_cell::push_quoted };
+    fn write_csv_line(&self, out: &mut Vec<u8>, mut write: impl FnMut(usize, &ShapeColumn, &mut Vec<u8>)) {
+        let push = if self.columns.len() == 1 { csv_cell::push_only_cell } else { csv_cell::push_quoted };
         let mut cell = Vec::new();
         for (position, column) in self.columns.iter().enumerate() {
             if position > 0 {
@@ -100,7 +105,7 @@ impl Shape {
     }
 
     /// Only the first field, without its key.
-    pub fn write_first(&self, out: &mut Vec<u8>, row: &dyn Row) {
+    pub fn write_first_value(&self, out: &mut Vec<u8>, row: &dyn Row) {
         match self.columns.first() {
             Some(column) => write_value(out, &column.kind, row.cell(0)),
             None => out.extend_from_slice(b"null"),
@@ -109,25 +114,25 @@ impl Shape {
 
     pub fn version(&self, row: &dyn Row) -> Option<i64> {
         match row.cell(self.columns.len()) {
-            Cell::Int(version) => Some(version),
-            Cell::Null | Cell::Real(_) | Cell::Text(_) | Cell::Unreadable => None,
+            CellValue::Int(version) => Some(version),
+            CellValue::Null | CellValue::Real(_) | CellValue::Text(_) | CellValue::Unreadable => None,
         }
     }
 
     /// The strong tag of a record at a version, written in this shape.
-    pub fn tag(&self, version: i64) -> String {
-        format!("\"{version:x}-{:08x}\"", self.mark)
+    pub fn etag(&self, version: i64) -> String {
+        format!("\"{version:x}-{:08x}\"", self.fingerprint)
     }
 }
 
 /// The version in a tag of any shape, without its quotes: what is written depends on the version alone.
-pub fn tagged_version(tag: &str) -> Option<i64> {
+pub fn etag_version(tag: &str) -> Option<i64> {
     let (version, mark) = tag.split_once('-')?;
     if mark.len() != 8 { None } else { i64::from_str_radix(version, 16).ok() }
 }
 
 /// What another program wrote and the field cannot hold is shown as null: one bad cell hides no other.
-fn write_value(out: &mut Vec<u8>, kind: &Kind, cell: Cell<'_>) {
+fn write_value(out: &mut Vec<u8>, kind: &FieldKind, cell: CellValue<'_>) {
     let start = out.len();
     if json_text::write_cell(out, kind, cell).is_err() {
         out.truncate(start);

@@ -7,31 +7,31 @@ use http::HeaderMap;
 use http::header::{ACCEPT, CACHE_CONTROL, VARY};
 use http::request::Parts;
 
-use crate::Site;
+use crate::ServedResources;
 use crate::collection::Collection;
-use crate::list_query::{Query, Takes};
-use crate::parsed_body::Place;
-use crate::record_shape::Shape;
-use crate::row_writer::{Read, Rows};
-use trefoil_engine::{Done, Key, Operation, Outcome, answer_as};
+use crate::list_query::{ListQuery, ParamSet};
+use crate::parsed_body::BodyKind;
+use crate::record_shape::RecordShape;
+use crate::row_writer::{EncodedRows, RowWriter};
+use trefoil_engine::{IdempotencyKey, JobResult, Operation, Outcome, downcast_sink};
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::negotiation::format;
-use trefoil_http::negotiation::format::Chosen;
+use trefoil_http::negotiation::format::FormatChoice;
 use trefoil_model::error::{Error, Missing, Result};
 use trefoil_model::naming::names;
-use trefoil_model::{RecordType, TypeId};
+use trefoil_model::{RecordType, RecordTypeId};
 
 /// One request about the records of a collection.
-pub struct Ask<'a> {
-    pub site: &'a Site,
+pub struct ResourceRequest<'a> {
+    pub resources: &'a ServedResources,
     pub collection: &'a Collection,
     pub head: &'a Parts,
 }
 
-impl Ask<'_> {
+impl ResourceRequest<'_> {
     /// Where a POST to the collection is read.
-    pub fn place(&self) -> Place {
-        if self.collection.texts.is_some() { Place::Texts } else { Place::Collection }
+    pub fn post_body_kind(&self) -> BodyKind {
+        if self.collection.texts.is_some() { BodyKind::TextCollection } else { BodyKind::Collection }
     }
 
     pub fn headers(&self) -> &HeaderMap {
@@ -39,94 +39,103 @@ impl Ask<'_> {
     }
 
     pub fn record(&self) -> &RecordType {
-        self.site.engine.model().record(self.collection.record)
+        self.resources.engine.model().record(self.collection.record)
     }
 
     /// An id is a 64-bit integer, whether there is such a record or not.
-    pub fn id(&self, text: &str) -> Result<i64, Problem> {
+    pub fn parse_id(&self, text: &str) -> Result<i64, Problem> {
         let id = text.parse().ok().filter(|_| !text.starts_with('+'));
         id.ok_or_else(|| Problem::bad_request("MALFORMED_ID", "the id in the path must be a 64-bit integer"))
     }
 
     /// What the query of a list says of the form that it is wanted in.
-    pub fn chosen(&self) -> Chosen {
+    pub fn list_format_choice(&self) -> FormatChoice {
         format::chosen(&self.head.uri)
     }
 
     /// The same for one record, which has no `format`.
-    pub fn chosen_fields(&self) -> Chosen {
-        if format::chooses_fields(&self.head.uri) { Chosen::Fields } else { Chosen::Nothing }
+    pub fn record_format_choice(&self) -> FormatChoice {
+        if format::chooses_fields(&self.head.uri) { FormatChoice::Fields } else { FormatChoice::Unspecified }
     }
 
-    pub fn query(&self, record: TypeId, takes: Takes) -> Result<Query, Problem> {
-        let engine = &self.site.engine;
-        Query::read(&self.head.uri, engine.model().record(record), engine.limits(), takes)
+    pub fn parse_query(&self, record: RecordTypeId, takes: ParamSet) -> Result<ListQuery, Problem> {
+        let engine = &self.resources.engine;
+        ListQuery::parse(&self.head.uri, engine.model().record(record), engine.limits(), takes)
     }
 
     /// The fields that a query asks for, all where it asks for none in particular.
-    pub fn shape(&self, collection: &Collection, query: &Query) -> Arc<Shape> {
+    pub fn selected_shape(&self, collection: &Collection, query: &ListQuery) -> Arc<RecordShape> {
         match &query.fields {
-            None => collection.whole.clone(),
+            None => collection.full_shape.clone(),
             Some(fields) => {
-                let (model, store) = (self.site.engine.model(), &self.site.store);
-                Arc::new(Shape::of(model, store, collection.record, fields.clone()))
+                let (model, store) = (self.resources.engine.model(), &self.resources.store_id);
+                Arc::new(RecordShape::with_fields(model, store, collection.record, fields.clone()))
             }
         }
     }
 
     /// Runs operations that only read.
-    pub async fn look(&self, operations: Vec<Operation>, rows: Rows) -> Result<(Read, Vec<Outcome>)> {
-        look(&self.site.engine, operations, rows).await
+    pub async fn read_rows(
+        &self,
+        operations: Vec<Operation>,
+        rows: RowWriter,
+    ) -> Result<(EncodedRows, Vec<Outcome>)> {
+        read_rows(&self.resources.engine, operations, rows).await
     }
 
     /// Runs operations, all or nothing; what was kept under the key is given back as it was.
-    pub async fn run(
+    pub async fn run_atomically(
         &self,
         operations: Vec<Result<Operation>>,
-        rows: Rows,
-        key: Option<Key>,
-    ) -> Result<Done> {
-        let request = trefoil_engine::Request { answer: Box::new(rows), key, atomic: true };
-        self.site.engine.run(operations, request).await
+        rows: RowWriter,
+        key: Option<IdempotencyKey>,
+    ) -> Result<JobResult> {
+        let request =
+            trefoil_engine::EngineRequest { sink: Box::new(rows), idempotency_key: key, atomic: true };
+        self.resources.engine.run(operations, request).await
     }
 
     /// What an answer that was negotiated has beside its body.
-    pub fn negotiated(&self, mut response: Response) -> Response {
+    pub fn with_negotiated_headers(&self, mut response: Response) -> Response {
         let headers = response.headers_mut();
         headers.insert(VARY, ACCEPT.into());
-        if let Some(cache) = &self.collection.cache {
+        if let Some(cache) = &self.collection.cache_control {
             headers.insert(CACHE_CONTROL, cache.clone());
         }
         response
     }
 
     /// A page that may be kept as the collection says, unless it must not be kept at all.
-    pub fn kept(&self, response: Response) -> Response {
-        if response.headers().contains_key(CACHE_CONTROL) { response } else { self.negotiated(response) }
+    pub fn with_cache_headers(&self, response: Response) -> Response {
+        if response.headers().contains_key(CACHE_CONTROL) {
+            response
+        } else {
+            self.with_negotiated_headers(response)
+        }
     }
 
-    pub fn missing(&self, record: TypeId, id: i64) -> Problem {
+    pub fn not_found(&self, record: RecordTypeId, id: i64) -> Problem {
         self.no_record(record, id).into()
     }
 
-    pub fn no_record(&self, record: TypeId, id: i64) -> Error {
-        let type_name = names::label(&self.site.engine.model().record(record).name);
+    pub fn no_record(&self, record: RecordTypeId, id: i64) -> Error {
+        let type_name = names::display_label(&self.resources.engine.model().record(record).name);
         Error::NotFound { what: Missing::Record { type_name, id } }
     }
 }
 
-pub async fn look(
+pub async fn read_rows(
     engine: &trefoil_engine::Engine,
     operations: Vec<Operation>,
-    rows: Rows,
-) -> Result<(Read, Vec<Outcome>)> {
-    let request = trefoil_engine::Request::new(Box::new(rows));
+    rows: RowWriter,
+) -> Result<(EncodedRows, Vec<Outcome>)> {
+    let request = trefoil_engine::EngineRequest::new(Box::new(rows));
     match engine.run(operations.into_iter().map(Ok).collect(), request).await? {
-        Done::Answered(answer) => {
-            let (read, outcomes) = answer_as::<Rows>(answer)?.finish();
+        JobResult::Completed(answer) => {
+            let (read, outcomes) = downcast_sink::<RowWriter>(answer)?.finish();
             let outcomes = outcomes.into_iter().map(|(_, outcome)| outcome).collect::<Result<_>>()?;
             Ok((read, outcomes))
         }
-        Done::Replayed(_) => Err(Error::internal("a reading without a key was replayed")),
+        JobResult::Replayed(_) => Err(Error::internal("a reading without a key was replayed")),
     }
 }

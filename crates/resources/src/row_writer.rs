@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use crate::record_shape::Shape;
+use crate::record_shape::RecordShape;
 use trefoil_engine::cursor::CursorFormat;
-use trefoil_engine::{Answer, Outcome, Row};
-use trefoil_model::Cell;
+use trefoil_engine::{Outcome, Row, RowSink};
+use trefoil_model::CellValue;
 use trefoil_model::error::{Error, Result};
 
 /// How rows stand beside each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum RowEncoding {
     /// One object.
-    One,
+    SingleObject,
     /// An array of objects.
     Array,
     /// An object a line.
@@ -20,158 +20,173 @@ pub enum Form {
     /// A line of cells each, below one that names them.
     Csv,
     /// An array of the first field's values.
-    Texts,
+    TextArray,
     /// The first field's values, one a line.
-    Lines,
+    TextLines,
     /// An event of a stream each.
     Events,
 }
 
 /// What is done with the rows of one request.
-pub struct Rows {
-    shape: Arc<Shape>,
-    form: Form,
+pub struct RowWriter {
+    shape: Arc<RecordShape>,
+    encoding: RowEncoding,
     /// Rows of earlier operations only prove that something is there.
-    from: usize,
+    first_shown: usize,
     /// Where the last row's cursor is wanted.
-    cursors: Option<CursorFormat>,
+    cursor_order: Option<CursorFormat>,
     /// There is a part before this one.
-    continued: bool,
+    is_continued: bool,
     out: Vec<u8>,
-    rows: usize,
+    row_count: usize,
     version: Option<i64>,
-    last: Option<String>,
+    last_cursor: Option<String>,
     /// The id and version of each row, where they are wanted.
-    noted: Option<Vec<(i64, i64)>>,
+    versions: Option<Vec<(i64, i64)>>,
     outcomes: Vec<(usize, Result<Outcome>)>,
     /// How many outcomes were told before the store began.
-    refused: usize,
+    early_outcomes: usize,
 }
 
 /// What was written down.
-pub struct Read {
+pub struct EncodedRows {
     pub bytes: Vec<u8>,
-    pub rows: usize,
+    pub row_count: usize,
     /// Of the last row.
     pub version: Option<i64>,
-    pub last: Option<String>,
+    pub last_cursor: Option<String>,
     /// Ids and versions, where they were wanted.
-    pub noted: Vec<(i64, i64)>,
+    pub versions: Vec<(i64, i64)>,
 }
 
-impl Rows {
-    pub fn new(shape: &Arc<Shape>, form: Form) -> Rows {
-        Rows {
+impl RowWriter {
+    pub fn new(shape: &Arc<RecordShape>, form: RowEncoding) -> RowWriter {
+        RowWriter {
             shape: shape.clone(),
-            form,
-            from: 0,
-            cursors: None,
-            continued: false,
+            encoding: form,
+            first_shown: 0,
+            cursor_order: None,
+            is_continued: false,
             out: Vec::new(),
-            rows: 0,
+            row_count: 0,
             version: None,
-            last: None,
-            noted: None,
+            last_cursor: None,
+            versions: None,
             outcomes: Vec::new(),
-            refused: 0,
+            early_outcomes: 0,
         }
     }
 
     /// Shows only what operations from this number on give.
-    pub fn from(self, from: usize) -> Rows {
-        Rows { from, ..self }
+    pub fn show_from(self, from: usize) -> RowWriter {
+        RowWriter { first_shown: from, ..self }
     }
 
     /// Each row has what a cursor is made of.
-    pub fn cursors(self, format: CursorFormat) -> Rows {
-        Rows { cursors: Some(format), ..self }
+    pub fn with_cursors(self, format: CursorFormat) -> RowWriter {
+        RowWriter { cursor_order: Some(format), ..self }
     }
 
     /// Remembers the id and version of each row of a list that has cursors and no order but that of ids.
-    pub fn noting(self) -> Rows {
-        Rows { noted: Some(Vec::new()), ..self }
+    pub fn with_versions(self) -> RowWriter {
+        RowWriter { versions: Some(Vec::new()), ..self }
     }
 
-    pub fn continued(self, continued: bool) -> Rows {
-        Rows { continued, ..self }
+    pub fn continued(self, continued: bool) -> RowWriter {
+        RowWriter { is_continued: continued, ..self }
     }
 
     /// What was read and how it ended, by operation; in order.
-    pub fn finish(mut self) -> (Read, Vec<(usize, Result<Outcome>)>) {
+    pub fn finish(mut self) -> (EncodedRows, Vec<(usize, Result<Outcome>)>) {
         self.outcomes.sort_by_key(|(number, _)| *number);
-        let noted = self.noted.unwrap_or_default();
-        let read = Read { bytes: self.out, rows: self.rows, version: self.version, last: self.last, noted };
+        let noted = self.versions.unwrap_or_default();
+        let read = EncodedRows {
+            bytes: self.out,
+            row_count: self.row_count,
+            version: self.version,
+            last_cursor: self.last_cursor,
+            versions: noted,
+        };
         (read, self.outcomes)
     }
 
     fn separator(&self) -> Option<u8> {
-        match (self.form, self.rows == 0 && !self.continued) {
-            (Form::One | Form::Ndjson | Form::Csv | Form::Lines | Form::Events, _) => None,
-            (Form::Array | Form::Texts, true) => Some(b'['),
-            (Form::Array | Form::Texts, false) => Some(b','),
+        match (self.encoding, self.row_count == 0 && !self.is_continued) {
+            (
+                RowEncoding::SingleObject
+                | RowEncoding::Ndjson
+                | RowEncoding::Csv
+                | RowEncoding::TextLines
+                | RowEncoding::Events,
+                _,
+            ) => None,
+            (RowEncoding::Array | RowEncoding::TextArray, true) => Some(b'['),
+            (RowEncoding::Array | RowEncoding::TextArray, false) => Some(b','),
         }
     }
 }
 
-impl Answer for Rows {
+impl RowSink for RowWriter {
     fn row(&mut self, plan: usize, row: &dyn Row) {
-        if plan < self.from {
+        if plan < self.first_shown {
             return;
         }
         self.out.extend(self.separator());
-        match self.form {
-            Form::One | Form::Array => self.shape.write(&mut self.out, row),
-            Form::Ndjson => {
-                self.shape.write(&mut self.out, row);
+        match self.encoding {
+            RowEncoding::SingleObject | RowEncoding::Array => self.shape.write_json(&mut self.out, row),
+            RowEncoding::Ndjson => {
+                self.shape.write_json(&mut self.out, row);
                 self.out.push(b'\n');
             }
-            Form::Csv => {
-                if self.rows == 0 && !self.continued {
-                    self.shape.write_names(&mut self.out);
+            RowEncoding::Csv => {
+                if self.row_count == 0 && !self.is_continued {
+                    self.shape.write_csv_header(&mut self.out);
                 }
                 self.shape.write_csv(&mut self.out, row);
             }
-            Form::Events => {
+            RowEncoding::Events => {
                 self.out.extend_from_slice(b"event: snapshot\ndata: ");
-                self.shape.write(&mut self.out, row);
+                self.shape.write_json(&mut self.out, row);
                 self.out.extend_from_slice(b"\n\n");
             }
-            Form::Texts => self.shape.write_first(&mut self.out, row),
-            Form::Lines => {
-                if let Cell::Text(text) = row.cell(0) {
+            RowEncoding::TextArray => self.shape.write_first_value(&mut self.out, row),
+            RowEncoding::TextLines => {
+                if let CellValue::Text(text) = row.cell(0) {
                     self.out.extend_from_slice(text.as_bytes());
                 }
                 self.out.push(b'\n');
             }
         }
-        self.rows += 1;
+        self.row_count += 1;
         self.version = self.shape.version(row);
-        if let (Some(noted), Some(version)) = (&mut self.noted, self.version)
-            && let Cell::Int(id) = row.cell(self.shape.width())
+        if let (Some(noted), Some(version)) = (&mut self.versions, self.version)
+            && let CellValue::Int(id) = row.cell(self.shape.cell_count())
         {
             noted.push((id, version));
         }
-        if let Some(format) = &self.cursors {
-            self.last = Some(format.encode(row, self.shape.width()));
+        if let Some(format) = &self.cursor_order {
+            self.last_cursor = Some(format.encode(row, self.shape.cell_count()));
         }
     }
 
-    fn done(&mut self, plan: usize, outcome: Result<Outcome>) {
+    fn finish_plan(&mut self, plan: usize, outcome: Result<Outcome>) {
         self.outcomes.push((plan, outcome));
     }
 
-    fn begin(&mut self) {
-        self.refused = self.outcomes.len();
+    fn checkpoint(&mut self) {
+        self.early_outcomes = self.outcomes.len();
     }
 
     /// Only when all was written.
-    fn keep(&mut self) -> Option<Vec<u8>> {
+    fn bytes_to_replay(&mut self) -> Option<Vec<u8>> {
         let mut last = None;
         for (_, outcome) in &self.outcomes {
             last = Some(match outcome {
                 Ok(Outcome::Created { id, version } | Outcome::Updated { id, version }) => (*id, *version),
                 Ok(Outcome::Deleted { id }) => (*id, 0),
-                Ok(Outcome::Found | Outcome::Missing | Outcome::Listed { .. } | Outcome::Plain { .. })
+                Ok(
+                    Outcome::Found | Outcome::NotFound | Outcome::Listed { .. } | Outcome::PlainList { .. },
+                )
                 | Err(_) => return None,
             });
         }
@@ -181,28 +196,28 @@ impl Answer for Rows {
 
     fn reset(&mut self) {
         self.out.clear();
-        (self.rows, self.version, self.last) = (0, None, None);
-        self.noted.iter_mut().for_each(Vec::clear);
-        self.outcomes.truncate(self.refused);
+        (self.row_count, self.version, self.last_cursor) = (0, None, None);
+        self.versions.iter_mut().for_each(Vec::clear);
+        self.outcomes.truncate(self.early_outcomes);
     }
 }
 
 /// A write that happened.
 #[derive(Debug)]
-pub struct Written {
+pub struct WrittenRecord {
     pub id: i64,
     pub version: i64,
     /// The record, or the records.
     pub bytes: Vec<u8>,
 }
 
-impl Written {
+impl WrittenRecord {
     /// What [`Answer::keep`] gave.
-    pub fn kept(bytes: &[u8]) -> Result<Written> {
+    pub fn from_replay(bytes: &[u8]) -> Result<WrittenRecord> {
         let cut_off = || Error::internal("a kept answer is cut off");
         let (id, rest) = bytes.split_first_chunk().ok_or_else(cut_off)?;
         let (version, bytes) = rest.split_first_chunk().ok_or_else(cut_off)?;
         let (id, version) = (i64::from_be_bytes(*id), i64::from_be_bytes(*version));
-        Ok(Written { id, version, bytes: bytes.to_vec() })
+        Ok(WrittenRecord { id, version, bytes: bytes.to_vec() })
     }
 }

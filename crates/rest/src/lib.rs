@@ -20,40 +20,45 @@ use axum::response::Response;
 use http::HeaderMap;
 
 pub use crate::create::{create_from_text, create_many, create_one};
-pub use crate::event_stream::Streams;
-use crate::openapi::Document;
+pub use crate::event_stream::StreamSettings;
+use crate::openapi::OpenApiDocument;
 pub use crate::read::{read_list, read_nested_list, read_nested_record, read_record};
 pub use crate::text_endpoints::TextPath;
-pub use crate::write::in_json;
+pub use crate::write::as_json_problem;
 pub use crate::write::{delete_record, json_problem, patch_record, replace_record};
 use trefoil_application::{App, Manifest};
-use trefoil_resources::Site;
+use trefoil_resources::ServedResources;
 
 /// What one manifest and one schema declare, ready to be sent.
-pub struct Served {
-    pub streams: Streams,
-    pub texts: HashMap<String, TextPath>,
+pub struct RestState {
+    pub streams: StreamSettings,
+    pub text_paths: HashMap<String, TextPath>,
     manifest: Arc<Manifest>,
-    document: OnceLock<Document>,
+    openapi: OnceLock<OpenApiDocument>,
 }
 
-impl Served {
-    pub fn new(app: &App, streams: Streams) -> Served {
+impl RestState {
+    pub fn new(app: &App, streams: StreamSettings) -> RestState {
         let mut texts: HashMap<String, TextPath> = HashMap::new();
-        for endpoint in &app.manifest.texts {
+        for endpoint in &app.manifest.text_endpoints {
             texts.entry(endpoint.path.clone()).or_default().add(endpoint);
         }
-        Served { streams, texts, manifest: app.manifest.clone(), document: OnceLock::new() }
+        RestState { streams, text_paths: texts, manifest: app.manifest.clone(), openapi: OnceLock::new() }
     }
 
     /// `/openapi.json`; of the views that endpoints name, `views` are there.
-    pub fn describe(&self, site: &Site, views: &[String], headers: &HeaderMap) -> Response {
-        let document = self.document.get_or_init(|| Document::new(&self.manifest, views, site));
+    pub fn openapi_response(
+        &self,
+        site: &ServedResources,
+        views: &[String],
+        headers: &HeaderMap,
+    ) -> Response {
+        let document = self.openapi.get_or_init(|| OpenApiDocument::new(&self.manifest, views, site));
         document.respond(headers)
     }
 }
 
 /// `/docs`: the document for people.
-pub fn docs() -> Router {
+pub fn docs_router() -> Router {
     crate::swagger_ui::router()
 }

@@ -2,40 +2,49 @@
 
 use trefoil_engine::{Row, Selection};
 use trefoil_model::values::json_text;
-use trefoil_model::{FieldId, Kind, RecordType, Scalar, Value};
-use trefoil_resources::parsed_body::Object;
+use trefoil_model::{FieldId, FieldKind, RecordType, Scalar, Value};
+use trefoil_resources::parsed_body::RecordObject;
 
 /// Whether any field is given an object that is to be merged with what is there.
-pub fn reaches_inside(record: &RecordType, object: &Object) -> bool {
-    object.iter().any(|(name, value)| matches!(value, Value::Object(_)) && open(record, name).is_some())
+pub fn needs_merge(record: &RecordType, object: &RecordObject) -> bool {
+    object
+        .iter()
+        .any(|(name, value)| matches!(value, Value::Object(_)) && mergeable_field(record, name).is_some())
 }
 
 /// The field of this name that has an inside.
-fn open(record: &RecordType, name: &str) -> Option<FieldId> {
-    record.input_field(name).filter(|id| is_open(&record.field(*id).kind))
+fn mergeable_field(record: &RecordType, name: &str) -> Option<FieldId> {
+    record.find_input_field(name).filter(|id| is_mergeable(&record.field(*id).kind))
 }
 
-fn is_open(kind: &Kind) -> bool {
+fn is_mergeable(kind: &FieldKind) -> bool {
     match kind {
-        Kind::Embedded(_) => true,
-        Kind::Scalar(scalar) => *scalar == Scalar::Json,
-        Kind::Id
-        | Kind::Enum(_)
-        | Kind::List(_)
-        | Kind::Reference { .. }
-        | Kind::Inverse { .. }
-        | Kind::Link { .. }
-        | Kind::Unstored => false,
+        FieldKind::Embedded(_) => true,
+        FieldKind::Scalar(scalar) => *scalar == Scalar::Json,
+        FieldKind::Id
+        | FieldKind::Enum(_)
+        | FieldKind::List(_)
+        | FieldKind::Reference { .. }
+        | FieldKind::Inverse { .. }
+        | FieldKind::Link { .. }
+        | FieldKind::Unstored => false,
     }
 }
 
 /// The fields as they will be; `row` is the record as it is.
-pub fn merge(record: &RecordType, selection: &Selection, row: &dyn Row, object: Object) -> Object {
+pub fn merge_fields(
+    record: &RecordType,
+    selection: &Selection,
+    row: &dyn Row,
+    object: RecordObject,
+) -> RecordObject {
     let merged = object.into_iter().map(|(name, value)| {
-        let at = open(record, &name)
+        let at = mergeable_field(record, &name)
             .and_then(|id| Some((id, selection.columns.iter().position(|column| *column == id)?)));
         let value = match at {
-            Some((id, at)) => patched(json_text::value_of(&record.field(id).kind, row.cell(at)), value),
+            Some((id, at)) => {
+                merge_value(json_text::cell_to_value(&record.field(id).kind, row.cell(at)), value)
+            }
             None => value,
         };
         (name, value)
@@ -44,7 +53,7 @@ pub fn merge(record: &RecordType, selection: &Selection, row: &dyn Row, object: 
 }
 
 /// A null takes a member away, an object goes into it, anything else takes its place.
-fn patched(target: Value, patch: Value) -> Value {
+fn merge_value(target: Value, patch: Value) -> Value {
     let Value::Object(changes) = patch else { return patch };
     let mut members = match target {
         Value::Object(members) => members,
@@ -62,9 +71,9 @@ fn patched(target: Value, patch: Value) -> Value {
             (None, true) => {}
             (Some(at), false) => {
                 let old = std::mem::replace(&mut members[at].1, Value::Null);
-                members[at].1 = patched(old, change);
+                members[at].1 = merge_value(old, change);
             }
-            (None, false) => members.push((name, patched(Value::Null, change))),
+            (None, false) => members.push((name, merge_value(Value::Null, change))),
         }
     }
     Value::Object(members)
@@ -96,7 +105,7 @@ mod tests {
         ];
         let value = |text: &str| serde_json::from_str::<Value>(text).unwrap();
         for (target, patch, expected) in table {
-            assert_eq!(patched(value(target), value(patch)), value(expected), "{target} {patch}");
+            assert_eq!(merge_value(value(target), value(patch)), value(expected), "{target} {patch}");
         }
     }
 }

@@ -2,60 +2,65 @@
 
 use http::HeaderValue;
 
-use crate::text_endpoints::TEXT;
-use trefoil_engine::{Answer, Outcome, Row};
-use trefoil_http::negotiation::accept::Accept;
-use trefoil_http::negotiation::format::{Chosen, Offers, Wanted};
+use crate::text_endpoints::TEXT_PLAIN;
+use trefoil_engine::{Outcome, Row, RowSink};
+use trefoil_http::negotiation::accept::AcceptHeader;
+use trefoil_http::negotiation::format::{FormatChoice, OfferedFormats, ResponseFormat};
 use trefoil_model::error::{Error, Result};
 use trefoil_model::values::json_text;
 use trefoil_resources::plain_list;
-use trefoil_resources::plain_list::shown;
+use trefoil_resources::plain_list::cell_text;
 
 /// The two forms of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum ListFormat {
     Json,
     Lines,
 }
 
-impl Form {
+impl ListFormat {
     /// Lines only where they are preferred; a list that has no page is never refused.
-    pub fn of(offers: Offers, accept: &Accept<'_>) -> Form {
-        match offers.choose(accept, Chosen::Nothing) {
-            Some(Wanted::Lines) => Form::Lines,
-            Some(Wanted::Json | Wanted::Page | Wanted::Ndjson | Wanted::Csv | Wanted::Events) | None => {
-                Form::Json
-            }
+    pub fn negotiate(offers: OfferedFormats, accept: &AcceptHeader<'_>) -> ListFormat {
+        match offers.choose(accept, FormatChoice::Unspecified) {
+            Some(ResponseFormat::TextLines) => ListFormat::Lines,
+            Some(
+                ResponseFormat::Json
+                | ResponseFormat::Html
+                | ResponseFormat::Ndjson
+                | ResponseFormat::Csv
+                | ResponseFormat::EventStream,
+            )
+            | None => ListFormat::Json,
         }
     }
 
-    pub fn media(self) -> HeaderValue {
+    pub fn content_type(self) -> HeaderValue {
         match self {
-            Form::Json => HeaderValue::from_static("application/json; charset=utf-8"),
-            Form::Lines => TEXT,
+            ListFormat::Json => HeaderValue::from_static("application/json; charset=utf-8"),
+            ListFormat::Lines => TEXT_PLAIN,
         }
     }
 
-    pub fn tag(self, version: i64) -> String {
+    pub fn etag(self, version: i64) -> String {
         match self {
-            Form::Json => plain_list::tag(version),
-            Form::Lines => plain_list::text_tag(version),
+            ListFormat::Json => plain_list::json_etag(version),
+            ListFormat::Lines => plain_list::text_etag(version),
         }
     }
 }
 
 /// Writes values down while they are read.
-pub struct Reading {
-    form: Form,
+pub struct ListSink {
+    form: ListFormat,
     /// Nothing of the list was read before.
-    first: bool,
+    is_first_part: bool,
     out: Vec<u8>,
     outcome: Option<Result<Outcome>>,
 }
 
-impl Reading {
-    pub fn new(form: Form, first: bool) -> Reading {
-        Reading { form, first, out: Vec::new(), outcome: None }
+impl ListSink {
+    pub fn new(form: ListFormat, first: bool) -> ListSink {
+        ListSink { form, is_first_part: first, out: Vec::new(), outcome: None }
     }
 
     pub fn finish(self) -> Result<(Vec<u8>, Outcome)> {
@@ -65,24 +70,24 @@ impl Reading {
     }
 }
 
-impl Answer for Reading {
+impl RowSink for ListSink {
     fn row(&mut self, _plan: usize, row: &dyn Row) {
-        let value = shown(row.cell(0));
+        let value = cell_text(row.cell(0));
         match self.form {
-            Form::Json => {
-                self.out.push(if self.first && self.out.is_empty() { b'[' } else { b',' });
+            ListFormat::Json => {
+                self.out.push(if self.is_first_part && self.out.is_empty() { b'[' } else { b',' });
                 json_text::write_text(&mut self.out, value);
             }
-            Form::Lines => {
+            ListFormat::Lines => {
                 self.out.extend_from_slice(value.as_bytes());
                 self.out.push(b'\n');
             }
         }
     }
 
-    fn done(&mut self, _plan: usize, outcome: Result<Outcome>) {
-        if let (Form::Json, Ok(Outcome::Plain { rest: None, .. })) = (self.form, &outcome) {
-            if self.first && self.out.is_empty() {
+    fn finish_plan(&mut self, _plan: usize, outcome: Result<Outcome>) {
+        if let (ListFormat::Json, Ok(Outcome::PlainList { remaining: None, .. })) = (self.form, &outcome) {
+            if self.is_first_part && self.out.is_empty() {
                 self.out.push(b'[');
             }
             self.out.push(b']');
@@ -90,7 +95,7 @@ impl Answer for Reading {
         self.outcome = Some(outcome);
     }
 
-    fn keep(&mut self) -> Option<Vec<u8>> {
+    fn bytes_to_replay(&mut self) -> Option<Vec<u8>> {
         None
     }
 

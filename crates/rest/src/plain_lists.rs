@@ -9,131 +9,144 @@ use http::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_MATCH, I
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
-use crate::plain_list_sink::{Form, Reading};
-use crate::text_endpoints::TEXT;
-use trefoil_engine::{Answer, Done, Engine, ListAct, Outcome, Place, answer_as};
-use trefoil_http::compression::WORTH_COMPRESSING;
-use trefoil_http::errors::problem::{Problem, Voice, method_not_allowed};
+use crate::plain_list_sink::{ListFormat, ListSink};
+use crate::text_endpoints::TEXT_PLAIN;
+use trefoil_engine::{
+    Engine, JobResult, Outcome, PlainListAction, PlainListPosition, RowSink, downcast_sink,
+};
+use trefoil_http::compression::MIN_COMPRESSED_BYTES;
+use trefoil_http::errors::problem::{ErrorFormat, Problem, method_not_allowed};
 use trefoil_http::etags;
-use trefoil_http::negotiation::accept::Accept;
-use trefoil_http::response_cache::Made;
+use trefoil_http::negotiation::accept::AcceptHeader;
+use trefoil_http::response_cache::CacheableAt;
 use trefoil_model::error::Error;
 use trefoil_resources::plain_list;
-use trefoil_resources::plain_list::{List, allow};
-use trefoil_resources::{Site, body_text};
+use trefoil_resources::plain_list::{PlainListResource, allowed_methods};
+use trefoil_resources::{ServedResources, body_text};
 
 /// A list that is not longer goes out as one snapshot; of a longer one so much is held at a time.
-const PART: usize = 1 << 20;
+const PART_BYTES: usize = 1 << 20;
 
 /// Answers at the list's own path, or, with an index, at one of its values'.
-pub async fn answer(
-    site: &Site,
-    list: &Arc<List>,
+pub async fn respond(
+    site: &ServedResources,
+    list: &Arc<PlainListResource>,
     index: Option<&str>,
     head: &Parts,
-    body: Sent,
+    body: ReceivedBody,
 ) -> Response {
-    let asked = Asked { site, list, head };
+    let asked = ListRequest { resources: site, list, head };
     let answered = match (&head.method, index) {
         (&Method::GET | &Method::HEAD, None) => asked.read().await,
         (&Method::POST, None) => asked.append(body).await,
         (&Method::PUT, Some(index)) => asked.replace(index, body).await,
         (&Method::DELETE, Some(index)) => asked.remove(index).await,
-        (&Method::OPTIONS, _) => Ok((StatusCode::NO_CONTENT, [(ALLOW, allow(index))]).into_response()),
-        (_, _) => Err(method_not_allowed(allow(index))),
+        (&Method::OPTIONS, _) => {
+            Ok((StatusCode::NO_CONTENT, [(ALLOW, allowed_methods(index))]).into_response())
+        }
+        (_, _) => Err(method_not_allowed(allowed_methods(index))),
     };
-    let response = answered.unwrap_or_else(|problem| problem.voice(Voice::Text).into_response());
-    tagged(&site.engine, list, response).await
+    let response = answered.unwrap_or_else(|problem| problem.with_format(ErrorFormat::Text).into_response());
+    with_etag(&site.engine, list, response).await
 }
 
 /// A body, as far as it came.
-type Sent = Result<Bytes, Problem>;
+type ReceivedBody = Result<Bytes, Problem>;
 
-struct Asked<'a> {
-    site: &'a Site,
-    list: &'a Arc<List>,
+struct ListRequest<'a> {
+    resources: &'a ServedResources,
+    list: &'a Arc<PlainListResource>,
     head: &'a Parts,
 }
 
-impl Asked<'_> {
+impl ListRequest<'_> {
     fn headers(&self) -> &HeaderMap {
         &self.head.headers
     }
 
     async fn read(&self) -> Result<Response, Problem> {
-        let (engine, before) = (&self.site.engine, self.site.answers.state());
-        let form = Form::of(self.list.offers(), &Accept::of(self.headers()));
+        let (engine, before) = (&self.resources.engine, self.resources.response_cache.data_version());
+        let form =
+            ListFormat::negotiate(self.list.offered_formats(), &AcceptHeader::from_headers(self.headers()));
         if self.headers().contains_key(IF_NONE_MATCH) || self.headers().contains_key(IF_MATCH) {
             // So much tells whether it would be packed, and so its tag. A store weighs more than is written down.
-            let glance = part(engine, self.list, form, None, 4 * WORTH_COMPRESSING).await?;
-            etags::allow(self.headers(), Some(&form.tag(glance.version)))?;
-            let glance = self.readable(form, glance.version, glance.bytes.into_response());
-            let glance = etags::unless_known(self.headers(), glance);
+            let glance = read_part(engine, self.list, form, None, 4 * MIN_COMPRESSED_BYTES).await?;
+            etags::check_if_match(self.headers(), Some(&form.etag(glance.version)))?;
+            let glance = self.with_list_headers(form, glance.version, glance.bytes.into_response());
+            let glance = etags::not_modified_if_known(self.headers(), glance);
             if glance.status() == StatusCode::NOT_MODIFIED {
                 return Ok(glance);
             }
         }
-        let first = part(engine, self.list, form, None, PART).await?;
+        let first = read_part(engine, self.list, form, None, PART_BYTES).await?;
         let version = first.version;
-        etags::allow(self.headers(), Some(&form.tag(version)))?;
-        let media = [(CONTENT_TYPE, form.media())];
+        etags::check_if_match(self.headers(), Some(&form.etag(version)))?;
+        let media = [(CONTENT_TYPE, form.content_type())];
         let response = match first.rest {
-            None => Made::mark(before, (media, first.bytes).into_response()),
-            Some(rest) => {
-                (media, follow(engine.clone(), self.list.clone(), form, first.bytes, rest)).into_response()
-            }
+            None => CacheableAt::mark_response(before, (media, first.bytes).into_response()),
+            Some(rest) => (media, stream_parts(engine.clone(), self.list.clone(), form, first.bytes, rest))
+                .into_response(),
         };
-        Ok(self.readable(form, version, response))
+        Ok(self.with_list_headers(form, version, response))
     }
 
-    fn readable(&self, form: Form, version: i64, mut response: Response) -> Response {
+    fn with_list_headers(&self, form: ListFormat, version: i64, mut response: Response) -> Response {
         let headers = response.headers_mut();
         headers.insert(VARY, ACCEPT.into());
-        headers.insert(ETAG, header(&form.tag(version)));
-        if let Some(cache) = &self.list.cache {
+        headers.insert(ETAG, header_value(&form.etag(version)));
+        if let Some(cache) = &self.list.cache_control {
             headers.insert(CACHE_CONTROL, cache.clone());
         }
         response
     }
 
-    async fn append(&self, body: Sent) -> Result<Response, Problem> {
+    async fn append(&self, body: ReceivedBody) -> Result<Response, Problem> {
         let body = body?;
-        let value = body_text::text(self.headers(), &body)?;
+        let value = body_text::body_text(self.headers(), &body)?;
         let said = format!("Added: {value}\n");
-        let act = ListAct::Append { value, expected: plain_list::expected(self.headers()) };
+        let act = PlainListAction::Append { value, expected: plain_list::expected_versions(self.headers()) };
         self.write(act, said, &body, StatusCode::CREATED).await
     }
 
-    async fn replace(&self, index: &str, body: Sent) -> Result<Response, Problem> {
-        let (index, body) = (self.index(index)?, body?);
-        let value = body_text::text(self.headers(), &body)?;
+    async fn replace(&self, index: &str, body: ReceivedBody) -> Result<Response, Problem> {
+        let (index, body) = (self.parse_index(index)?, body?);
+        let value = body_text::body_text(self.headers(), &body)?;
         let said = format!("Index {index} is now: {value}\n");
-        let act = ListAct::Replace { index, value, expected: plain_list::expected(self.headers()) };
+        let act = PlainListAction::Replace {
+            index,
+            value,
+            expected: plain_list::expected_versions(self.headers()),
+        };
         self.write(act, said, &body, StatusCode::OK).await
     }
 
     async fn remove(&self, index: &str) -> Result<Response, Problem> {
-        let act =
-            ListAct::Remove { index: self.index(index)?, expected: plain_list::expected(self.headers()) };
+        let act = PlainListAction::Remove {
+            index: self.parse_index(index)?,
+            expected: plain_list::expected_versions(self.headers()),
+        };
         self.write(act, "Removed: ".to_owned(), b"", StatusCode::OK).await
     }
 
     async fn write(
         &self,
-        act: ListAct,
+        act: PlainListAction,
         said: String,
         body: &[u8],
         status: StatusCode,
     ) -> Result<Response, Problem> {
-        let key = List::key(self.head, body)?;
-        let confirmed =
-            self.list.write(&self.site.engine, act, said, key).await.map_err(plain_list::refusal)?;
-        let response = (status, [(CONTENT_TYPE, TEXT)], confirmed.text.clone()).into_response();
-        Ok(confirmed.marked(response))
+        let key = PlainListResource::idempotency_key(self.head, body)?;
+        let confirmed = self
+            .list
+            .write(&self.resources.engine, act, said, key)
+            .await
+            .map_err(plain_list::list_problem)?;
+        let response = (status, [(CONTENT_TYPE, TEXT_PLAIN)], confirmed.text.clone()).into_response();
+        Ok(confirmed.mark_response(response))
     }
 
     /// An integer of any length is an index, if not one of this list.
-    fn index(&self, text: &str) -> Result<i64, Problem> {
+    fn parse_index(&self, text: &str) -> Result<i64, Problem> {
         let digits = text.strip_prefix('-').unwrap_or(text);
         if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
             let detail = "the index must be an integer; the first value has index 0";
@@ -144,68 +157,81 @@ impl Asked<'_> {
 }
 
 /// Every answer tells the version; one that has not is about the list as it is now.
-pub async fn tagged(engine: &Engine, list: &List, mut response: Response) -> Response {
+pub async fn with_etag(engine: &Engine, list: &PlainListResource, mut response: Response) -> Response {
     if !response.headers().contains_key(ETAG)
-        && let Ok(version) = look(engine, list).await
+        && let Ok(version) = read_version(engine, list).await
     {
-        response.headers_mut().insert(ETAG, header(&plain_list::tag(version)));
+        response.headers_mut().insert(ETAG, header_value(&plain_list::json_etag(version)));
     }
     response
 }
 
-fn header(text: &str) -> HeaderValue {
+fn header_value(text: &str) -> HeaderValue {
     HeaderValue::from_str(text).expect("tags and declared paths are visible ASCII")
 }
 
-async fn look(engine: &Engine, list: &List) -> Result<i64, Error> {
-    Ok(ask(engine, list, ListAct::Look, Reading::new(Form::Json, true)).await?.version)
+async fn read_version(engine: &Engine, list: &PlainListResource) -> Result<i64, Error> {
+    Ok(run_list_operation(engine, list, PlainListAction::ReadVersion, ListSink::new(ListFormat::Json, true))
+        .await?
+        .version)
 }
 
 /// Some of a list, encoded.
-struct Part {
+struct ListPart {
     bytes: Vec<u8>,
     version: i64,
-    rest: Option<Place>,
+    rest: Option<PlainListPosition>,
 }
 
-async fn part(
+async fn read_part(
     engine: &Engine,
-    list: &List,
-    form: Form,
-    from: Option<Place>,
+    list: &PlainListResource,
+    form: ListFormat,
+    from: Option<PlainListPosition>,
     bytes: usize,
-) -> Result<Part, Error> {
-    let reading = Reading::new(form, from.is_none());
-    ask(engine, list, ListAct::Read { from, bytes }, reading).await
+) -> Result<ListPart, Error> {
+    let reading = ListSink::new(form, from.is_none());
+    run_list_operation(engine, list, PlainListAction::Read { from, max_bytes: bytes }, reading).await
 }
 
-async fn ask(engine: &Engine, list: &List, act: ListAct, reading: Reading) -> Result<Part, Error> {
-    let answer: Box<dyn Answer> = Box::new(reading);
-    let request = trefoil_engine::Request::new(answer);
+async fn run_list_operation(
+    engine: &Engine,
+    list: &PlainListResource,
+    act: PlainListAction,
+    reading: ListSink,
+) -> Result<ListPart, Error> {
+    let answer: Box<dyn RowSink> = Box::new(reading);
+    let request = trefoil_engine::EngineRequest::new(answer);
     match engine.run(vec![Ok(list.operation(act))], request).await? {
-        Done::Answered(answer) => {
-            let (bytes, outcome) = answer_as::<Reading>(answer)?.finish()?;
+        JobResult::Completed(answer) => {
+            let (bytes, outcome) = downcast_sink::<ListSink>(answer)?.finish()?;
             match outcome {
-                Outcome::Plain { version, rest, .. } => Ok(Part { bytes, version, rest }),
+                Outcome::PlainList { version, remaining: rest, .. } => Ok(ListPart { bytes, version, rest }),
                 other @ (Outcome::Found
-                | Outcome::Missing
+                | Outcome::NotFound
                 | Outcome::Listed { .. }
                 | Outcome::Created { .. }
                 | Outcome::Updated { .. }
                 | Outcome::Deleted { .. }) => Err(Error::internal(format!("a list ended as {other:?}"))),
             }
         }
-        Done::Replayed(_) => Err(Error::internal("a reading without a key was replayed")),
+        JobResult::Replayed(_) => Err(Error::internal("a reading without a key was replayed")),
     }
 }
 
 /// The first part and then the others, each read when the client has taken the one before.
-fn follow(engine: Engine, list: Arc<List>, form: Form, first: Vec<u8>, rest: Place) -> Body {
+fn stream_parts(
+    engine: Engine,
+    list: Arc<PlainListResource>,
+    form: ListFormat,
+    first: Vec<u8>,
+    rest: PlainListPosition,
+) -> Body {
     let others = stream::try_unfold(Some(rest), move |from| {
         let (engine, list) = (engine.clone(), list.clone());
         async move {
             let Some(from) = from else { return Ok(None) };
-            let part = part(&engine, &list, form, Some(from), PART).await?;
+            let part = read_part(&engine, &list, form, Some(from), PART_BYTES).await?;
             Ok::<_, Error>(Some((part.bytes, part.rest)))
         }
     });

@@ -10,38 +10,40 @@ use http::header::{ACCEPT, CONTENT_TYPE, ETAG, VARY};
 use http::{HeaderMap, HeaderValue};
 use xxhash_rust::xxh3::xxh3_128;
 
-use trefoil_http::assets::{Asset, Assets, SCRIPT, STYLE, compressed_asset, plain_asset};
+use trefoil_http::assets::{
+    AssetFolder, SCRIPT_TYPE, STYLE_TYPE, StaticAsset, compressed_asset, plain_asset,
+};
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::etags;
-use trefoil_http::negotiation::format::{Chosen, FORM};
+use trefoil_http::negotiation::format::{FormatChoice, PAGE_ONLY};
 
-static FILES: [Asset; 4] = [
-    compressed_asset!("{{swagger-js}}", "swagger-ui", "js", SCRIPT),
-    compressed_asset!("{{swagger-css}}", "swagger-ui", "css", STYLE),
-    plain_asset!("{{init-js}}", "docs-init", "js", SCRIPT),
-    plain_asset!("{{page-css}}", "docs-page", "css", STYLE),
+static FILES: [StaticAsset; 4] = [
+    compressed_asset!("{{swagger-js}}", "swagger-ui", "js", SCRIPT_TYPE),
+    compressed_asset!("{{swagger-css}}", "swagger-ui", "css", STYLE_TYPE),
+    plain_asset!("{{init-js}}", "docs-init", "js", SCRIPT_TYPE),
+    plain_asset!("{{page-css}}", "docs-page", "css", STYLE_TYPE),
 ];
 
-static ASSETS: LazyLock<Assets> = LazyLock::new(|| Assets::new("/_/docs/", &FILES));
+static ASSETS: LazyLock<AssetFolder> = LazyLock::new(|| AssetFolder::new("/_/docs/", &FILES));
 
 /// The page with the addresses of its files filled in.
-static PAGE: LazyLock<String> = LazyLock::new(|| ASSETS.fill(include_str!("assets/docs.html")));
+static PAGE: LazyLock<String> = LazyLock::new(|| ASSETS.fill_placeholders(include_str!("assets/docs.html")));
 
-static TAG: LazyLock<String> = LazyLock::new(|| format!("\"{:032x}\"", xxh3_128(PAGE.as_bytes())));
+static PAGE_ETAG: LazyLock<String> = LazyLock::new(|| format!("\"{:032x}\"", xxh3_128(PAGE.as_bytes())));
 
 pub fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
     Router::new().route("/docs", get(page)).route("/_/docs/{name}", get(file))
 }
 
 async fn page(headers: HeaderMap) -> Result<Response, Problem> {
-    let wanted = FORM.wanted(&headers, Chosen::Nothing)?;
-    etags::allow(&headers, Some(&TAG))?;
+    let wanted = PAGE_ONLY.negotiate(&headers, FormatChoice::Unspecified)?;
+    etags::check_if_match(&headers, Some(&PAGE_ETAG))?;
     let told = [
         (CONTENT_TYPE, wanted.content_type()),
         (VARY, ACCEPT.into()),
-        (ETAG, HeaderValue::from_static(&TAG)),
+        (ETAG, HeaderValue::from_static(&PAGE_ETAG)),
     ];
-    Ok(etags::unless_known(&headers, (told, PAGE.as_str()).into_response()))
+    Ok(etags::not_modified_if_known(&headers, (told, PAGE.as_str()).into_response()))
 }
 
 async fn file(Path(name): Path<String>, headers: HeaderMap) -> Result<Response, Problem> {

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use crate::load_application::Understood;
+use crate::load_application::LoadedApplication;
 use crate::{StartError, lifecycle};
 use trefoil_application::App;
-use trefoil_config::{Config, Database as Kind};
-use trefoil_engine::{Engine, Feed, Registry};
+use trefoil_config::{Config, DatabaseLocation as Kind};
+use trefoil_engine::{ChangeFeed, Engine, ResolverRegistry};
 use trefoil_sql::DataLock;
-use trefoil_sql::migrate::{Mode, Report};
+use trefoil_sql::migrate::{MigrationMode, MigrationReport};
 
 /// What the command is going to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
+pub enum CommandAccess {
     /// Nothing is made, and nothing changed.
     Read,
     /// A store that is not there is made, without the seed; tables follow the schema as at a start, unless a server is
@@ -21,45 +21,45 @@ pub enum Purpose {
 }
 
 /// A store in use by a command.
-pub struct Beside {
+pub struct CommandStore {
     pub engine: Engine,
     _lock: Option<DataLock>,
 }
 
-pub async fn open(
+pub async fn open_command_store(
     app: &App,
     config: &Config,
-    registry: &Registry,
-    understood: &Understood,
-    purpose: Purpose,
-) -> Result<Beside, StartError> {
+    registry: &ResolverRegistry,
+    understood: &LoadedApplication,
+    purpose: CommandAccess,
+) -> Result<CommandStore, StartError> {
     if config.database == Kind::Memory {
         let why = "memory: ends with its server; name a store with --data or --database";
         return Err(StartError::Settings(why.to_owned()));
     }
-    if purpose == Purpose::Read && !lifecycle::is_there(config)? {
+    if purpose == CommandAccess::Read && !lifecycle::store_exists(config)? {
         let folder = config.data.display();
         return Err(StartError::Store(format!("there is no store in {folder} (--data, --database)")));
     }
     let lock = match purpose {
-        Purpose::Read => None,
-        Purpose::Write => lifecycle::try_lock(config)?,
+        CommandAccess::Read => None,
+        CommandAccess::Write => lifecycle::try_lock_data(config)?,
     };
     let may_change = match (&config.database, purpose) {
-        (_, Purpose::Read) | (Kind::Memory, _) => false,
-        (Kind::Embedded, Purpose::Write) => lock.is_some(),
-        (Kind::Postgres(_), Purpose::Write) => true,
+        (_, CommandAccess::Read) | (Kind::Memory, _) => false,
+        (Kind::Embedded, CommandAccess::Write) => lock.is_some(),
+        (Kind::Postgres(_), CommandAccess::Write) => true,
     };
-    let store = Arc::new(lifecycle::open_unlocked(config).await?);
-    let mode = if may_change { Mode::Start } else { Mode::Plan };
-    fits(&lifecycle::migrate(&store, understood, app, mode).await?, app)?;
-    let engine = lifecycle::engine(understood, registry, &Feed::new(store), config);
-    Ok(Beside { engine, _lock: lock })
+    let store = Arc::new(lifecycle::open_store_unlocked(config).await?);
+    let mode = if may_change { MigrationMode::Start } else { MigrationMode::Plan };
+    refuse_pending_steps(&lifecycle::migrate_store(&store, understood, app, mode).await?, app)?;
+    let engine = lifecycle::build_engine(understood, registry, &ChangeFeed::new(store), config);
+    Ok(CommandStore { engine, _lock: lock })
 }
 
 /// What was only looked at must need no change.
-fn fits(report: &Report, app: &App) -> Result<(), StartError> {
-    if report.done || report.steps.is_empty() {
+fn refuse_pending_steps(report: &MigrationReport, app: &App) -> Result<(), StartError> {
+    if report.is_applied || report.steps.is_empty() {
         return Ok(());
     }
     let folder = app.origin.argument().map(|folder| format!(" {folder}")).unwrap_or_default();

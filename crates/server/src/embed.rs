@@ -4,21 +4,21 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::signals::Signals;
+use crate::signals::TerminationSignals;
 use crate::{Running, StartError, lifecycle};
 use trefoil_application::App;
 use trefoil_config::Config;
-use trefoil_engine::{Call, Registry, Resolved};
+use trefoil_engine::{Call, Resolved, ResolverRegistry};
 use trefoil_model::error::Error;
 
 /// A server to be. [`serve`](Trefoil::serve) runs it until a signal; [`start`](Trefoil::start) hands it out running.
 pub struct Trefoil {
-    source: Source,
+    source: AppSource,
     config: Option<Config>,
-    registry: Registry,
+    registry: ResolverRegistry,
 }
 
-enum Source {
+enum AppSource {
     Sample,
     Folder(PathBuf),
     Loaded(Box<App>),
@@ -27,21 +27,21 @@ enum Source {
 impl Trefoil {
     /// The built-in sample.
     pub fn sample() -> Trefoil {
-        Trefoil::of(Source::Sample)
+        Trefoil::from_source(AppSource::Sample)
     }
 
     /// An application folder.
     pub fn folder(path: impl AsRef<Path>) -> Trefoil {
-        Trefoil::of(Source::Folder(path.as_ref().to_owned()))
+        Trefoil::from_source(AppSource::Folder(path.as_ref().to_owned()))
     }
 
     /// An application that was read already.
     pub fn app(app: App) -> Trefoil {
-        Trefoil::of(Source::Loaded(Box::new(app)))
+        Trefoil::from_source(AppSource::Loaded(Box::new(app)))
     }
 
-    fn of(source: Source) -> Trefoil {
-        Trefoil { source, config: None, registry: Registry::default() }
+    fn from_source(source: AppSource) -> Trefoil {
+        Trefoil { source, config: None, registry: ResolverRegistry::default() }
     }
 
     /// Settings; without this they come from the environment and the application's `trefoil.toml`.
@@ -61,7 +61,7 @@ impl Trefoil {
     }
 
     /// Resolvers gathered elsewhere, in place of those registered so far.
-    pub fn registry(mut self, registry: Registry) -> Trefoil {
+    pub fn registry(mut self, registry: ResolverRegistry) -> Trefoil {
         self.registry = registry;
         self
     }
@@ -69,14 +69,14 @@ impl Trefoil {
     /// Starts the server and returns once it listens.
     pub async fn start(self) -> Result<Running, StartError> {
         let app = match self.source {
-            Source::Sample => App::sample(),
-            Source::Folder(path) => App::load(&path).map_err(StartError::Application)?,
-            Source::Loaded(app) => *app,
+            AppSource::Sample => App::sample(),
+            AppSource::Folder(path) => App::load(&path).map_err(StartError::Application)?,
+            AppSource::Loaded(app) => *app,
         };
         let config = match self.config {
             Some(config) => config,
             None => {
-                let settled = app.settle(Vec::new());
+                let settled = app.resolve_config(Vec::new());
                 settled.map_err(|lines| StartError::Settings(lines.join("\n")))?.config
             }
         };
@@ -86,11 +86,11 @@ impl Trefoil {
     /// Starts the server and runs it until SIGINT or SIGTERM.
     pub async fn serve(self) -> Result<(), StartError> {
         // Heard from the beginning: whoever reads that the server listens may stop it the next moment.
-        let mut signals = Signals::hear()
+        let mut signals = TerminationSignals::install()
             .map_err(|error| StartError::Settings(format!("signals are not heard: {error}")))?;
         let running = tokio::select! {
             running = self.start() => running?,
-            never = signals.exit() => never,
+            never = signals.exit_on_signal() => never,
         };
         running.until(signals).await;
         Ok(())

@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use trefoil_http::etags;
 
 /// `declared` tells what the application adds: a path and what is there.
-pub fn text(asking: &HeaderMap, name: &str, declared: &[(String, &'static str)]) -> Response {
+pub fn home_text(asking: &HeaderMap, name: &str, declared: &[(String, &'static str)]) -> Response {
     let own = format!(
         "{name}\n\n\
          /graphql                   GraphQL; in a browser, GraphiQL\n\
@@ -22,9 +22,9 @@ pub fn text(asking: &HeaderMap, name: &str, declared: &[(String, &'static str)])
     let lines = declared.iter().map(|(path, what)| format!("{path:<26} {what}\n"));
     let text = own + &lines.collect::<String>();
     let tag = format!("\"{:032x}\"", xxh3_128(text.as_bytes()));
-    if let Err(problem) = etags::allow(asking, Some(&tag)) {
+    if let Err(problem) = etags::check_if_match(asking, Some(&tag)) {
         return problem.into_response();
     }
     let told = [(CONTENT_TYPE, "text/plain; charset=utf-8"), (VARY, "accept"), (ETAG, &tag)];
-    etags::unless_known(asking, (told, text).into_response())
+    etags::not_modified_if_known(asking, (told, text).into_response())
 }

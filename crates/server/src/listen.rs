@@ -8,15 +8,15 @@ use tokio::net::TcpListener;
 use trefoil_config::Config;
 
 /// How far above a taken port a free one is looked for.
-const NEARBY: u16 = 100;
+const PORTS_TO_TRY: u16 = 100;
 
 /// How often port 0 is tried again when the number that came up is free for one address alone.
-const LUCK: usize = 10;
+const PORT_ZERO_TRIES: usize = 10;
 
 /// Every address of the host, all on one port; or one line that says why not.
-pub async fn bind(config: &Config) -> Result<Vec<TcpListener>, String> {
+pub async fn bind_listeners(config: &Config) -> Result<Vec<TcpListener>, String> {
     let (host, port) = (config.host.as_str(), config.port);
-    let addresses = resolve(host).await?;
+    let addresses = resolve_host(host).await?;
     if !config.open && addresses.iter().any(|address| !address.to_canonical().is_loopback()) {
         return Err(format!(
             "host {host} is open to other machines and nobody has to sign in: add --open if that is meant"
@@ -29,14 +29,14 @@ pub async fn bind(config: &Config) -> Result<Vec<TcpListener>, String> {
     if error.kind() != io::ErrorKind::AddrInUse {
         return Err(format!("cannot listen on {host}:{port}: {error}"));
     }
-    Err(match next_free(&addresses, port).await {
+    Err(match next_free_port(&addresses, port).await {
         Some(free) => format!("port {port} on {host} is taken; {free} is free: give --port {free}"),
         None => format!("port {port} on {host} is taken; give another with --port, or 0 for any free one"),
     })
 }
 
 /// Where the first of these addresses can be reached.
-pub fn url(addresses: &[SocketAddr]) -> String {
+pub fn server_url(addresses: &[SocketAddr]) -> String {
     match addresses.first() {
         Some(address) if address.ip() == Ipv4Addr::LOCALHOST || address.ip().is_unspecified() => {
             format!("http://localhost:{}", address.port())
@@ -47,7 +47,7 @@ pub fn url(addresses: &[SocketAddr]) -> String {
 }
 
 /// `localhost` is what it means, whatever the system's tables say.
-async fn resolve(host: &str) -> Result<Vec<IpAddr>, String> {
+async fn resolve_host(host: &str) -> Result<Vec<IpAddr>, String> {
     if host.eq_ignore_ascii_case("localhost") {
         return Ok(vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)]);
     }
@@ -63,7 +63,7 @@ async fn resolve(host: &str) -> Result<Vec<IpAddr>, String> {
 
 async fn bind_all(addresses: &[IpAddr], port: u16) -> io::Result<Vec<TcpListener>> {
     let mut last = Err(io::Error::from(io::ErrorKind::AddrNotAvailable));
-    for _ in 0..if port == 0 { LUCK } else { 1 } {
+    for _ in 0..if port == 0 { PORT_ZERO_TRIES } else { 1 } {
         last = bind_once(addresses, port).await;
         if last.as_ref().err().map(io::Error::kind) != Some(io::ErrorKind::AddrInUse) {
             break;
@@ -82,20 +82,20 @@ async fn bind_once(addresses: &[IpAddr], mut port: u16) -> io::Result<Vec<TcpLis
                 port = listener.local_addr()?.port();
                 listeners.push(listener);
             }
-            Err(error) if is_missing(&error) => missing = error,
+            Err(error) if is_missing_address(&error) => missing = error,
             Err(error) => return Err(error),
         }
     }
     if listeners.is_empty() { Err(missing) } else { Ok(listeners) }
 }
 
-fn is_missing(error: &io::Error) -> bool {
+fn is_missing_address(error: &io::Error) -> bool {
     // The second is what a kernel without IPv6 says (EAFNOSUPPORT has no stable kind).
     error.kind() == io::ErrorKind::AddrNotAvailable || error.raw_os_error() == Some(97)
 }
 
-async fn next_free(addresses: &[IpAddr], taken: u16) -> Option<u16> {
-    for port in taken.checked_add(1)?..=taken.saturating_add(NEARBY) {
+async fn next_free_port(addresses: &[IpAddr], taken: u16) -> Option<u16> {
+    for port in taken.checked_add(1)?..=taken.saturating_add(PORTS_TO_TRY) {
         if bind_once(addresses, port).await.is_ok() {
             return Some(port);
         }
@@ -113,7 +113,7 @@ mod tests {
 
     #[tokio::test]
     async fn localhost_is_every_loopback_address_on_one_port() {
-        let listeners = bind(&config("localhost", 0)).await.expect("a free port");
+        let listeners = bind_listeners(&config("localhost", 0)).await.expect("a free port");
         let ports: Vec<_> = listeners.iter().map(|l| l.local_addr().expect("bound").port()).collect();
         assert!(ports[0] != 0 && ports.iter().all(|port| *port == ports[0]), "{ports:?}");
         assert_eq!(listeners[0].local_addr().expect("bound").ip(), IpAddr::V4(Ipv4Addr::LOCALHOST));
@@ -121,31 +121,31 @@ mod tests {
 
     #[tokio::test]
     async fn a_taken_port_names_a_free_one() {
-        let taken = bind(&config("127.0.0.1", 0)).await.expect("a free port");
+        let taken = bind_listeners(&config("127.0.0.1", 0)).await.expect("a free port");
         let port = taken[0].local_addr().expect("bound").port();
-        let message = bind(&config("127.0.0.1", port)).await.expect_err("it is taken");
+        let message = bind_listeners(&config("127.0.0.1", port)).await.expect_err("it is taken");
         let free = message.rsplit("--port ").next().and_then(|free| free.parse::<u16>().ok());
         let free = free.unwrap_or_else(|| panic!("no port in {message:?}"));
         assert!(free > port && message.contains(&port.to_string()) && !message.contains('\n'), "{message}");
-        bind(&config("127.0.0.1", free)).await.expect("the one it named");
+        bind_listeners(&config("127.0.0.1", free)).await.expect("the one it named");
     }
 
     #[tokio::test]
     async fn listening_beyond_loopback_must_be_asked_for() {
         for host in ["0.0.0.0", "::", "192.168.1.1"] {
-            let message = bind(&config(host, 0)).await.expect_err("not open");
+            let message = bind_listeners(&config(host, 0)).await.expect_err("not open");
             assert!(message.contains("--open"), "{message}");
         }
         for host in ["127.8.8.8", "LOCALHOST", "::ffff:127.0.0.1"] {
-            bind(&config(host, 0)).await.expect("loopback");
+            bind_listeners(&config(host, 0)).await.expect("loopback");
         }
         let open = Config { open: true, ..config("0.0.0.0", 0) };
-        bind(&open).await.expect("open");
+        bind_listeners(&open).await.expect("open");
     }
 
     #[tokio::test]
     async fn an_unknown_host_is_named() {
-        let message = bind(&config("no-such-host.invalid", 0)).await.expect_err("unknown");
+        let message = bind_listeners(&config("no-such-host.invalid", 0)).await.expect_err("unknown");
         assert!(message.contains("no-such-host.invalid"), "{message}");
     }
 }

@@ -9,44 +9,44 @@ use crate::logging;
 pub use trefoil_http::shutdown::Shutdown;
 
 /// The signals that end the process; from [`Signals::hear`] on they no longer do so by themselves.
-pub struct Signals {
+pub struct TerminationSignals {
     terminate: Signal,
     interrupt: Signal,
 }
 
-impl Signals {
-    pub fn hear() -> io::Result<Signals> {
-        Ok(Signals {
+impl TerminationSignals {
+    pub fn install() -> io::Result<TerminationSignals> {
+        Ok(TerminationSignals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
         })
     }
 
     /// The first signal drains, after it was said for `delay` that the server is no longer ready; the second exits.
-    pub fn obey(mut self, shutdown: &Shutdown, delay: Duration) {
+    pub fn drain_on_signal(mut self, shutdown: &Shutdown, delay: Duration) {
         let shutdown = shutdown.clone();
         tokio::spawn(async move {
-            let first = self.next().await;
+            let first = self.next_signal().await;
             tracing::info!(signal = first, "stopping: finishing what runs; a second signal stops at once");
-            shutdown.leave();
+            shutdown.begin_leaving();
             tokio::select! {
-                () = tokio::time::sleep(delay) => shutdown.drain(),
-                () = async { self.exit().await } => {}
+                () = tokio::time::sleep(delay) => shutdown.begin_draining(),
+                () = async { self.exit_on_signal().await } => {}
             }
-            self.exit().await;
+            self.exit_on_signal().await;
         });
     }
 
     /// Ends the process at the next signal, with what a shell reports for a process that a signal has ended: its
     /// number above 128.
-    pub async fn exit(&mut self) -> ! {
-        let number = self.next().await;
+    pub async fn exit_on_signal(&mut self) -> ! {
+        let number = self.next_signal().await;
         tracing::warn!("stopped at once");
         logging::flush();
         std::process::exit(128 + number);
     }
 
-    async fn next(&mut self) -> i32 {
+    async fn next_signal(&mut self) -> i32 {
         tokio::select! {
             _ = self.terminate.recv() => SignalKind::terminate().as_raw_value(),
             _ = self.interrupt.recv() => SignalKind::interrupt().as_raw_value(),

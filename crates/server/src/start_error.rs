@@ -3,7 +3,7 @@
 use std::fmt;
 
 use trefoil_application::App;
-use trefoil_model::diagnostic::{Diagnostic, render};
+use trefoil_model::diagnostic::{Diagnostic, render_all};
 use trefoil_model::error::Error;
 
 #[derive(Debug)]
@@ -25,11 +25,11 @@ pub enum StartError {
 }
 
 impl StartError {
-    pub fn schema(app: &App, diagnostics: &[Diagnostic]) -> StartError {
-        StartError::Schema(render(&[app.schema.as_slice(), &app.others].concat(), diagnostics))
+    pub fn from_diagnostics(app: &App, diagnostics: &[Diagnostic]) -> StartError {
+        StartError::Schema(render_all(&[app.schema.as_slice(), &app.other_files].concat(), diagnostics))
     }
 
-    pub fn store(error: Error) -> StartError {
+    pub fn from_store_error(error: Error) -> StartError {
         // Nobody but the person who starts the server sees this, so the cause is told.
         StartError::Store(error.full_text())
     }

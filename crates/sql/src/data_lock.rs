@@ -14,15 +14,15 @@ pub struct DataLock {
 
 impl DataLock {
     /// Takes the folder for this process, or says that another has it.
-    pub fn take(folder: &Path) -> Result<DataLock> {
-        DataLock::try_take(folder)?.ok_or_else(|| Error::Unavailable {
+    pub fn acquire(folder: &Path) -> Result<DataLock> {
+        DataLock::try_acquire(folder)?.ok_or_else(|| Error::Unavailable {
             reason: format!("another server or command is using the data folder {}", folder.display()),
             retry_after: Duration::from_secs(5),
         })
     }
 
     /// `None` where another process has it.
-    pub fn try_take(folder: &Path) -> Result<Option<DataLock>> {
+    pub fn try_acquire(folder: &Path) -> Result<Option<DataLock>> {
         let path = folder.join("trefoil.lock");
         let unusable = |error: std::io::Error| Error::Unavailable {
             reason: format!("the data folder cannot be used: {}: {error}", path.display()),
@@ -45,17 +45,17 @@ mod tests {
     #[test]
     fn a_folder_has_one_owner_at_a_time() {
         let folder = tempfile::tempdir().expect("a folder");
-        let first = DataLock::take(folder.path()).expect("the folder is free");
-        let refused = DataLock::take(folder.path()).expect_err("refused").to_string();
+        let first = DataLock::acquire(folder.path()).expect("the folder is free");
+        let refused = DataLock::acquire(folder.path()).expect_err("refused").to_string();
         assert!(refused.starts_with("another server or command is using"), "{refused}");
         drop(first);
-        DataLock::take(folder.path()).expect("the folder is free");
+        DataLock::acquire(folder.path()).expect("the folder is free");
     }
 
     #[test]
     fn a_missing_folder_is_named() {
         let refused =
-            DataLock::take(std::path::Path::new("/nowhere/at/all")).expect_err("refused").to_string();
+            DataLock::acquire(std::path::Path::new("/nowhere/at/all")).expect_err("refused").to_string();
         assert!(refused.contains("/nowhere/at/all"), "{refused}");
     }
 }

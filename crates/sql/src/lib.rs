@@ -15,5 +15,5 @@ pub mod transfer;
 
 pub use crate::data_lock::DataLock;
 pub use crate::postgres::PostgresStore;
-pub use crate::sql_store::Database;
-pub use crate::sqlite::{Options, SqliteStore};
+pub use crate::sql_store::SqlStore;
+pub use crate::sqlite::{SqliteOptions, SqliteStore};

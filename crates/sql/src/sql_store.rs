@@ -7,102 +7,110 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
-use crate::migrate::{MigrateError, Mode, Report};
-use crate::{Options, PostgresStore, SqliteStore, postgres};
-use trefoil_engine::{Change, Deed, Done, Job, Key, Log, LongWrite, ReadLimits, State, Store};
+use crate::migrate::{MigrateError, MigrationMode, MigrationReport};
+use crate::{PostgresStore, SqliteOptions, SqliteStore, postgres};
+use trefoil_engine::{
+    BulkTransaction, ChangeKind, ChangeLog, DataVersion, IdempotencyKey, JobResult, LogReadLimits,
+    RecordChange, Store, StoreJob,
+};
 use trefoil_model::error::Result;
-use trefoil_model::{Model, TypeId};
+use trefoil_model::{Model, RecordTypeId};
 
-pub enum Database {
+pub enum SqlStore {
     Sqlite(Box<SqliteStore>),
     Postgres(PostgresStore),
 }
 
-impl Database {
+impl SqlStore {
     /// A file, or memory where none is named.
-    pub fn sqlite(path: Option<&Path>, options: Options) -> Result<Database> {
-        SqliteStore::open(path, options).map(|store| Database::Sqlite(Box::new(store)))
+    pub fn open_sqlite(path: Option<&Path>, options: SqliteOptions) -> Result<SqlStore> {
+        SqliteStore::open(path, options).map(|store| SqlStore::Sqlite(Box::new(store)))
     }
 
     /// The error is a line for whoever starts the server.
-    pub async fn postgres(options: postgres::Options) -> Result<Database, String> {
-        PostgresStore::open(options).await.map(Database::Postgres)
+    pub async fn open_postgres(options: postgres::PostgresOptions) -> Result<SqlStore, String> {
+        PostgresStore::open(options).await.map(SqlStore::Postgres)
     }
 
     /// Brings the tables to the model and these plain lists, as far as `mode` allows.
     pub async fn migrate(
         &self,
         model: &Arc<Model>,
-        logged: &[(TypeId, Deed)],
+        logged: &[(RecordTypeId, ChangeKind)],
         lists: &[String],
-        mode: Mode,
-    ) -> Result<Report, MigrateError> {
+        mode: MigrationMode,
+    ) -> Result<MigrationReport, MigrateError> {
         match self {
-            Database::Sqlite(store) => store.migrate(model, logged, lists, mode).await,
-            Database::Postgres(store) => store.migrate(model, logged, lists, mode).await,
+            SqlStore::Sqlite(store) => store.migrate(model, logged, lists, mode).await,
+            SqlStore::Postgres(store) => store.migrate(model, logged, lists, mode).await,
         }
     }
 
     /// The turn to bring seeds in, if others could be at it too. Held until they are in; whether they are wanted is
     /// asked again with it in hand.
-    pub async fn seeding(&self) -> Result<Option<postgres::Seeding>, MigrateError> {
+    pub async fn lock_seeding(&self) -> Result<Option<postgres::SeedLock>, MigrateError> {
         match self {
-            Database::Sqlite(_) => Ok(None),
-            Database::Postgres(store) => store.seeding().await.map(Some),
+            SqlStore::Sqlite(_) => Ok(None),
+            SqlStore::Postgres(store) => store.lock_seeding().await.map(Some),
         }
     }
 
     /// Every seed is in: a store that is emptied later is not seeded again.
-    pub async fn seeded(&self) -> Result<(), MigrateError> {
+    pub async fn mark_seeded(&self) -> Result<(), MigrateError> {
         match self {
             // An id that was given says so by itself.
-            Database::Sqlite(_) => Ok(()),
-            Database::Postgres(store) => store.seeded().await,
+            SqlStore::Sqlite(_) => Ok(()),
+            SqlStore::Postgres(store) => store.mark_seeded().await,
         }
     }
 
-    fn store(&self) -> &dyn Store {
+    fn as_store(&self) -> &dyn Store {
         match self {
-            Database::Sqlite(store) => &**store,
-            Database::Postgres(store) => store,
+            SqlStore::Sqlite(store) => &**store,
+            SqlStore::Postgres(store) => store,
         }
     }
 }
 
-impl Store for Database {
-    fn run(&self, job: Job) -> BoxFuture<'_, Result<Done>> {
-        self.store().run(job)
+impl Store for SqlStore {
+    fn run(&self, job: StoreJob) -> BoxFuture<'_, Result<JobResult>> {
+        self.as_store().run(job)
     }
 
-    fn replay<'s>(&'s self, key: &'s Key) -> BoxFuture<'s, Result<Option<Vec<u8>>>> {
-        self.store().replay(key)
+    fn replay<'s>(&'s self, key: &'s IdempotencyKey) -> BoxFuture<'s, Result<Option<Vec<u8>>>> {
+        self.as_store().replay(key)
     }
 
-    fn begin(&self, model: &Arc<Model>) -> BoxFuture<'_, Result<Box<dyn LongWrite + '_>>> {
-        self.store().begin(model)
+    fn begin_bulk_write(&self, model: &Arc<Model>) -> BoxFuture<'_, Result<Box<dyn BulkTransaction + '_>>> {
+        self.as_store().begin_bulk_write(model)
     }
 
     fn ping(&self) -> BoxFuture<'_, Result<()>> {
-        self.store().ping()
+        self.as_store().ping()
     }
 
-    fn state(&self) -> Option<State> {
-        self.store().state()
+    fn data_version(&self) -> Option<DataVersion> {
+        self.as_store().data_version()
     }
 
-    fn log(&self) -> BoxFuture<'_, Result<Log>> {
-        self.store().log()
+    fn change_log(&self) -> BoxFuture<'_, Result<ChangeLog>> {
+        self.as_store().change_log()
     }
 
-    fn changes(&self, after: i64, until: i64, limits: ReadLimits) -> BoxFuture<'_, Result<Vec<Change>>> {
-        self.store().changes(after, until, limits)
+    fn read_changes(
+        &self,
+        after: i64,
+        until: i64,
+        limits: LogReadLimits,
+    ) -> BoxFuture<'_, Result<Vec<RecordChange>>> {
+        self.as_store().read_changes(after, until, limits)
     }
 
-    fn stirred(&self) -> watch::Receiver<()> {
-        self.store().stirred()
+    fn commits(&self) -> watch::Receiver<()> {
+        self.as_store().commits()
     }
 
-    fn look_every(&self) -> Duration {
-        self.store().look_every()
+    fn poll_interval(&self) -> Duration {
+        self.as_store().poll_interval()
     }
 }

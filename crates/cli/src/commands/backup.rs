@@ -6,12 +6,12 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 use heck::ToKebabCase;
 
 use crate::progress_bar::TransferProgress;
-use crate::{Failure, folder_argument, say, store_arguments};
-use trefoil_model::values::thousands::grouped;
+use crate::{CommandError, folder_argument, print_output, store_arguments};
+use trefoil_model::values::thousands::group_thousands;
 use trefoil_sql::transfer;
 
 /// What a backup in a folder is called behind its time.
-const ENDING: &str = ".backup.db";
+const BACKUP_SUFFIX: &str = ".backup.db";
 
 pub fn command() -> Command {
     let to = Arg::new("to")
@@ -29,69 +29,75 @@ pub fn command() -> Command {
         .about("Put the store aside in one file, while it is being served")
         .arg(folder_argument())
         .args([to, keep]);
-    store_arguments::with_store(command)
+    store_arguments::add_store_flags(command)
 }
 
-pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
-    let (app, config) = store_arguments::settle(matches)?;
-    let from = store_arguments::place(&config)?;
+pub fn run(matches: &ArgMatches) -> Result<(), CommandError> {
+    let (app, config) = store_arguments::load_app_and_config(matches)?;
+    let from = store_arguments::store_location(&config)?;
     let to = matches.get_one::<PathBuf>("to").expect("clap asks for it");
     let keep = matches.get_one::<u32>("keep").copied();
     let is_folder = to.is_dir() || to.as_os_str().as_encoded_bytes().ends_with(b"/");
     if keep.is_some() && !is_folder {
-        return Err(Failure::usage("--keep: --to must name a folder that is there"));
+        return Err(CommandError::usage("--keep: --to must name a folder that is there"));
     }
     let prefix = format!("{}-", app.name.to_kebab_case());
     let path = if is_folder {
         std::fs::create_dir_all(to)
-            .map_err(|error| Failure::run(format_args!("{}: {error}", to.display())))?;
+            .map_err(|error| CommandError::failed(format_args!("{}: {error}", to.display())))?;
         remove_interrupted(to, &prefix)?;
-        to.join(format!("{prefix}{}{ENDING}", jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S%.3fZ")))
+        to.join(format!("{prefix}{}{BACKUP_SUFFIX}", jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S%.3fZ")))
     } else {
         to.clone()
     };
-    let made =
-        store_arguments::run(async { transfer::backup(&from, &path, &mut TransferProgress::new()).await })?;
-    let made = made.map_err(Failure::run)?;
-    let mut said = format!("{}: {} records, verified\n", made.path.display(), grouped(made.records));
+    let made = store_arguments::block_on(async {
+        transfer::back_up_store(&from, &path, &mut TransferProgress::new()).await
+    })?;
+    let made = made.map_err(CommandError::failed)?;
+    let mut said = format!("{}: {} records, verified\n", made.path.display(), group_thousands(made.records));
     if let Some(keep) = keep {
-        for gone in outdated(to, &prefix, &made.store, keep as usize)? {
+        for gone in outdated_backups(to, &prefix, &made.store, keep as usize)? {
             std::fs::remove_file(&gone)
-                .map_err(|error| Failure::run(format_args!("{}: {error}", gone.display())))?;
+                .map_err(|error| CommandError::failed(format_args!("{}: {error}", gone.display())))?;
             said += &format!("removed {}\n", gone.display());
         }
     }
-    say(&said)
+    print_output(&said)
 }
 
 /// What backups that were killed have left: the next one has another name, and would leave it there for good.
-fn remove_interrupted(folder: &Path, prefix: &str) -> Result<(), Failure> {
-    for name in names(folder)? {
-        if let Some(whole) = name.strip_suffix(".partial").filter(|name| is_ours(name, prefix)) {
+fn remove_interrupted(folder: &Path, prefix: &str) -> Result<(), CommandError> {
+    for name in file_names(folder)? {
+        if let Some(whole) = name.strip_suffix(".partial").filter(|name| is_own_backup(name, prefix)) {
             // One that is being written is locked, and so left alone.
-            drop(transfer::Partial::left(&folder.join(whole)));
+            drop(transfer::PartialStoreFile::open_leftover(&folder.join(whole)));
         }
     }
     Ok(())
 }
 
-fn names(folder: &Path) -> Result<Vec<String>, Failure> {
-    let failed = |error: std::io::Error| Failure::run(format_args!("{}: {error}", folder.display()));
+fn file_names(folder: &Path) -> Result<Vec<String>, CommandError> {
+    let failed = |error: std::io::Error| CommandError::failed(format_args!("{}: {error}", folder.display()));
     let entries: Vec<_> = std::fs::read_dir(folder).and_then(|entries| entries.collect()).map_err(failed)?;
     Ok(entries.iter().filter_map(|entry| entry.file_name().into_string().ok()).collect())
 }
 
-fn is_ours(name: &str, prefix: &str) -> bool {
-    name.starts_with(prefix) && name.ends_with(ENDING)
+fn is_own_backup(name: &str, prefix: &str) -> bool {
+    name.starts_with(prefix) && name.ends_with(BACKUP_SUFFIX)
 }
 
 /// The backups of this store that `backup` itself has named, but for the youngest so many.
-fn outdated(folder: &Path, prefix: &str, store: &str, keep: usize) -> Result<Vec<PathBuf>, Failure> {
+fn outdated_backups(
+    folder: &Path,
+    prefix: &str,
+    store: &str,
+    keep: usize,
+) -> Result<Vec<PathBuf>, CommandError> {
     let mut found = Vec::new();
-    for name in names(folder)?.iter().filter(|name| is_ours(name, prefix)) {
+    for name in file_names(folder)?.iter().filter(|name| is_own_backup(name, prefix)) {
         let path = folder.join(name);
         // Only what says of itself that it is a backup of this very store.
-        if let Some((of, label)) = transfer::label(&path)
+        if let Some((of, label)) = transfer::read_label(&path)
             && of == store
         {
             found.push((label.at, path));

@@ -6,14 +6,14 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgMatches, Command};
 use serde_json::{Value, json};
 
-use crate::{AppSource, Failure, folder_argument, say};
+use crate::{AppSource, CommandError, folder_argument, print_output};
 use trefoil_application::App;
-use trefoil_engine::resolvers::root_name;
-use trefoil_engine::{Binding, Deed, Registry, Verb};
+use trefoil_engine::resolvers::default_root_name;
+use trefoil_engine::{ChangeKind, OperationVerb, ResolverBinding, ResolverRegistry};
 
-use trefoil_model::diagnostic::{Diagnostic, Severity, render};
-use trefoil_model::{Place, SourceFile};
-use trefoil_server::load_application::{Understood, understand};
+use trefoil_model::diagnostic::{Diagnostic, Severity, render_all};
+use trefoil_model::{SourceFile, SourceLocation};
+use trefoil_server::load_application::{LoadedApplication, load_application};
 use trefoil_server::{StartError, lifecycle};
 
 pub fn command() -> Command {
@@ -29,67 +29,71 @@ pub fn command() -> Command {
         .arg(format)
 }
 
-pub fn run(matches: &ArgMatches, registry: &Registry) -> Result<(), Failure> {
+pub fn run(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), CommandError> {
     let source = AppSource::of(matches);
     let (app, mistakes) = source.read();
     source.tell(&app);
-    let findings = Findings::of(app, mistakes, registry)?;
+    let findings = CheckReport::collect(app, mistakes, registry)?;
     let is_json = matches.get_one::<String>("format").is_some_and(|format| format == "json");
-    say(&if is_json { findings.for_programs() } else { findings.for_people() })?;
-    if findings.errors() == 0 { Ok(()) } else { Err(Failure::Reported) }
+    print_output(&if is_json { findings.to_json_text() } else { findings.to_text() })?;
+    if findings.error_count() == 0 { Ok(()) } else { Err(CommandError::Reported) }
 }
 
 /// Everything there is to say about an application.
-struct Findings {
+struct CheckReport {
     diagnostics: Vec<Diagnostic>,
     sources: Vec<SourceFile>,
-    operations: Vec<Answered>,
+    operations: Vec<OperationReport>,
 }
 
 /// One operation and what answers it.
-struct Answered {
+struct OperationReport {
     name: String,
-    by: Result<String, String>,
-    at: Place,
+    resolver: Result<String, String>,
+    location: SourceLocation,
 }
 
-impl Findings {
+impl CheckReport {
     /// `diagnostics` is what reading the files has found already.
-    fn of(app: App, mut diagnostics: Vec<Diagnostic>, registry: &Registry) -> Result<Findings, Failure> {
+    fn collect(
+        app: App,
+        mut diagnostics: Vec<Diagnostic>,
+        registry: &ResolverRegistry,
+    ) -> Result<CheckReport, CommandError> {
         let mut operations = Vec::new();
         if !app.schema.is_empty() {
-            match understand(&app, registry) {
+            match load_application(&app, registry) {
                 Ok(understood) => {
-                    operations = self::operations(&understood);
+                    operations = self::report_operations(&understood);
                     diagnostics.extend(understood.warnings.iter().cloned());
-                    diagnostics.extend(seed_mistakes(&app, &understood, registry)?);
+                    diagnostics.extend(check_seed(&app, &understood, registry)?);
                 }
                 Err(mistakes) => diagnostics.extend(mistakes),
             }
         }
-        diagnostics.extend(trefoil_pages::audit(&app));
-        let mut sources = [app.schema, app.others, app.views].concat();
+        diagnostics.extend(trefoil_pages::check_views(&app));
+        let mut sources = [app.schema, app.other_files, app.views].concat();
         for source in sources.iter_mut().filter(|source| source.name.ends_with(".toml")) {
-            source.text = without_passwords(&source.text);
+            source.text = mask_passwords(&source.text);
         }
-        Ok(Findings { diagnostics, sources, operations })
+        Ok(CheckReport { diagnostics, sources, operations })
     }
 
-    fn of_severity(&self, severity: Severity) -> impl Iterator<Item = &Diagnostic> {
+    fn with_severity(&self, severity: Severity) -> impl Iterator<Item = &Diagnostic> {
         self.diagnostics.iter().filter(move |found| found.severity == severity)
     }
 
-    fn errors(&self) -> usize {
-        self.of_severity(Severity::Error).count()
+    fn error_count(&self) -> usize {
+        self.with_severity(Severity::Error).count()
     }
 
-    fn for_people(&self) -> String {
-        let mut text = render(&self.sources, &self.diagnostics);
+    fn to_text(&self) -> String {
+        let mut text = render_all(&self.sources, &self.diagnostics);
         if !text.is_empty() {
             text += "\n\n";
         }
         let width = self.operations.iter().map(|operation| operation.name.len()).max().unwrap_or(0);
-        for Answered { name, by, .. } in &self.operations {
+        for OperationReport { name, resolver: by, .. } in &self.operations {
             let _ = match by {
                 Ok(what) => writeln!(text, "  {name:<width$}  {what}"),
                 Err(why) => writeln!(text, "! {name:<width$}  {why}"),
@@ -105,19 +109,19 @@ impl Findings {
             1 => Some(format!("1 {one}")),
             more => Some(format!("{more} {many}")),
         };
-        let warnings = self.of_severity(Severity::Warning).count();
-        let unanswered = self.operations.iter().filter(|operation| operation.by.is_err()).count();
+        let warnings = self.with_severity(Severity::Warning).count();
+        let unanswered = self.operations.iter().filter(|operation| operation.resolver.is_err()).count();
         let parts = [
-            count(self.errors(), "mistake", "mistakes").or(Some("no mistakes".into())),
+            count(self.error_count(), "mistake", "mistakes").or(Some("no mistakes".into())),
             count(warnings, "warning", "warnings"),
             count(unanswered, "operation that nothing answers", "operations that nothing answers"),
         ];
         parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 
-    fn for_programs(&self) -> String {
+    fn to_json_text(&self) -> String {
         let [mistakes, warnings] = [Severity::Error, Severity::Warning]
-            .map(|severity| self.of_severity(severity).map(Diagnostic::to_json).collect::<Vec<_>>());
+            .map(|severity| self.with_severity(severity).map(Diagnostic::to_json).collect::<Vec<_>>());
         let operations: Vec<Value> = self.operations.iter().map(operation_json).collect();
         let report = json!({ "mistakes": mistakes, "warnings": warnings, "operations": operations });
         format!("{report:#}\n")
@@ -125,61 +129,63 @@ impl Findings {
 }
 
 /// What a first start would say about the seed.
-fn seed_mistakes(
+fn check_seed(
     app: &App,
-    understood: &Understood,
-    registry: &Registry,
-) -> Result<Vec<Diagnostic>, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(Failure::run)?;
-    match runtime.block_on(lifecycle::rehearse_seed(app, understood, registry)) {
+    understood: &LoadedApplication,
+    registry: &ResolverRegistry,
+) -> Result<Vec<Diagnostic>, CommandError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(CommandError::failed)?;
+    match runtime.block_on(lifecycle::check_seed(app, understood, registry)) {
         Ok(()) => Ok(Vec::new()),
         Err(StartError::Seed(mistakes)) => Ok(mistakes),
-        Err(other) => Err(Failure::Start(other)),
+        Err(other) => Err(CommandError::Start(other)),
     }
 }
 
-fn operations(understood: &Understood) -> Vec<Answered> {
+fn report_operations(understood: &LoadedApplication) -> Vec<OperationReport> {
     let model = &understood.model;
-    let roots = model.roots.iter().zip(&understood.bindings);
-    let answered = roots.map(|(root, binding)| Answered {
-        name: format!("{}.{}", root_name(root.root), root.name),
-        at: root.at.clone(),
-        by: match binding {
-            Binding::Builtin(builtin) => Ok(does(builtin.verb, &model.record(builtin.record).name)),
-            Binding::Registered(_) => Ok("a registered resolver".to_owned()),
-            Binding::Missing(why) => Err(why.clone()),
+    let roots = model.root_fields.iter().zip(&understood.bindings);
+    let answered = roots.map(|(root, binding)| OperationReport {
+        name: format!("{}.{}", default_root_name(root.root_kind), root.name),
+        location: root.location.clone(),
+        resolver: match binding {
+            ResolverBinding::Builtin(builtin) => {
+                Ok(describe_operation(builtin.verb, &model.record(builtin.record).name))
+            }
+            ResolverBinding::Registered(_) => Ok("a registered resolver".to_owned()),
+            ResolverBinding::Missing(why) => Err(why.clone()),
         },
     });
     answered.collect()
 }
 
-fn does(verb: Verb, record: &str) -> String {
+fn describe_operation(verb: OperationVerb, record: &str) -> String {
     let verb = match verb {
-        Verb::List => "lists every",
-        Verb::Get => "gets one",
-        Verb::Create => "creates one",
-        Verb::Update => "updates one",
-        Verb::Delete => "deletes one",
-        Verb::Watch(Deed::Created) => "tells of each new",
-        Verb::Watch(Deed::Updated) => "tells of each changed",
-        Verb::Watch(Deed::Deleted) => "tells of each deleted",
+        OperationVerb::List => "lists every",
+        OperationVerb::Get => "gets one",
+        OperationVerb::Create => "creates one",
+        OperationVerb::Update => "updates one",
+        OperationVerb::Delete => "deletes one",
+        OperationVerb::Subscribe(ChangeKind::Created) => "tells of each new",
+        OperationVerb::Subscribe(ChangeKind::Updated) => "tells of each changed",
+        OperationVerb::Subscribe(ChangeKind::Deleted) => "tells of each deleted",
     };
     format!("{verb} {record}")
 }
 
-fn operation_json(operation: &Answered) -> Value {
+fn operation_json(operation: &OperationReport) -> Value {
     json!({
         "operation": operation.name,
-        "resolver": operation.by.as_ref().ok(),
-        "missing": operation.by.as_ref().err(),
-        "file": operation.at.file,
-        "line": operation.at.line,
+        "resolver": operation.resolver.as_ref().ok(),
+        "missing": operation.resolver.as_ref().err(),
+        "file": operation.location.file,
+        "line": operation.location.line,
     })
 }
 
 /// The text with stars for what stands in an address with a user, byte for byte: places in it stay what they are. Lines
 /// of the file are shown beside mistakes, and reports are kept where others read them.
-fn without_passwords(text: &str) -> String {
+fn mask_passwords(text: &str) -> String {
     let mut parts = text.split("://");
     let mut shown = parts.next().unwrap_or_default().to_owned();
     for part in parts {

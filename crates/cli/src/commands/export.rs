@@ -5,17 +5,17 @@ use std::path::{Path, PathBuf};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgMatches, Command};
 
-use crate::{Failure, folder_argument, remark, setting_flags, settle};
+use crate::{CommandError, folder_argument, print_note, setting_flags, settle};
 use trefoil_application::App;
 use trefoil_data::export;
-use trefoil_data::export::Wanted;
-use trefoil_data::export_target::{Target, is_special};
-use trefoil_data::{Format, Inventory};
-use trefoil_engine::Registry;
+use trefoil_data::export::ExportRequest;
+use trefoil_data::export_target::{ExportTarget, is_pipe_or_device};
+use trefoil_data::{DataFormat, ResourceCatalog};
+use trefoil_engine::ResolverRegistry;
 use trefoil_server::StartError;
 use trefoil_server::command_store;
-use trefoil_server::command_store::Purpose;
-use trefoil_server::load_application::{Understood, understand};
+use trefoil_server::command_store::CommandAccess;
+use trefoil_server::load_application::{LoadedApplication, load_application};
 
 pub fn command() -> Command {
     let to = Arg::new("to").long("to").value_name("FILE|FOLDER|-").help(
@@ -29,7 +29,7 @@ pub fn command() -> Command {
             "Everything is of one moment, whoever writes meanwhile. To standard output, or to a file, all resources \
              go as one stream whose lines name their resource.",
         );
-    setting_flags::with_settings(command, |setting| ["data", "database"].contains(&setting.name))
+    setting_flags::add_setting_flags(command, |setting| ["data", "database"].contains(&setting.name))
 }
 
 pub fn resource_argument() -> Arg {
@@ -45,55 +45,68 @@ pub fn format_argument() -> Arg {
 }
 
 /// What was said, if anything was.
-pub fn format(matches: &ArgMatches) -> Option<Format> {
-    matches.get_one::<String>("format").and_then(|name| Format::named(name))
+pub fn requested_format(matches: &ArgMatches) -> Option<DataFormat> {
+    matches.get_one::<String>("format").and_then(|name| DataFormat::from_name(name))
 }
 
 /// What the application has, before any store is looked at.
-pub fn inventory(app: &App, registry: &Registry) -> Result<(Understood, Inventory), Failure> {
-    let understood = understand(app, registry)
-        .map_err(|diagnostics| Failure::Start(StartError::schema(app, &diagnostics)))?;
-    let lists: Vec<String> = app.manifest.lists.iter().map(|list| list.name().to_owned()).collect();
-    let inventory = Inventory::new(understood.model.clone(), &lists);
+pub fn load_catalog(
+    app: &App,
+    registry: &ResolverRegistry,
+) -> Result<(LoadedApplication, ResourceCatalog), CommandError> {
+    let understood = load_application(app, registry)
+        .map_err(|diagnostics| CommandError::Start(StartError::from_diagnostics(app, &diagnostics)))?;
+    let lists: Vec<String> = app.manifest.plain_lists.iter().map(|list| list.name().to_owned()).collect();
+    let inventory = ResourceCatalog::new(understood.model.clone(), &lists);
     Ok((understood, inventory))
 }
 
-pub fn run(matches: &ArgMatches, registry: &Registry) -> Result<(), Failure> {
+pub fn run(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), CommandError> {
     let (app, settled) = settle(matches)?;
-    let (understood, inventory) = inventory(&app, registry)?;
-    let wanted = wanted(matches, &inventory)?;
-    let runtime = tokio::runtime::Runtime::new().map_err(Failure::run)?;
+    let (understood, inventory) = load_catalog(&app, registry)?;
+    let wanted = export_request(matches, &inventory)?;
+    let runtime = tokio::runtime::Runtime::new().map_err(CommandError::failed)?;
     let exported = runtime.block_on(async {
-        let store = command_store::open(&app, &settled.config, registry, &understood, Purpose::Read).await;
-        let store = store.map_err(Failure::Start)?;
-        export::run(&store.engine, &inventory, wanted).await.map_err(Failure::Run)
+        let store = command_store::open_command_store(
+            &app,
+            &settled.config,
+            registry,
+            &understood,
+            CommandAccess::Read,
+        )
+        .await;
+        let store = store.map_err(CommandError::Start)?;
+        export::run(&store.engine, &inventory, wanted).await.map_err(CommandError::Failed)
     });
     runtime.shutdown_background();
-    remark(&exported?);
+    print_note(&exported?);
     Ok(())
 }
 
-fn wanted(matches: &ArgMatches, inventory: &Inventory) -> Result<Wanted, Failure> {
+fn export_request(matches: &ArgMatches, inventory: &ResourceCatalog) -> Result<ExportRequest, CommandError> {
     let to = matches.get_one::<String>("to").filter(|to| *to != "-").map(PathBuf::from);
-    let said = format(matches);
-    let by_name = to.as_deref().and_then(Format::of);
-    let format = said.or(by_name).unwrap_or(Format::Ndjson);
+    let said = requested_format(matches);
+    let by_name = to.as_deref().and_then(DataFormat::from_path);
+    let format = said.or(by_name).unwrap_or(DataFormat::Ndjson);
     if let Some(path) = matches.get_one::<String>("resource") {
-        let resources = vec![inventory.named(path).map_err(Failure::usage)?];
-        let target = to.map_or(Target::Stdout, Target::File);
-        return Ok(Wanted { resources, format, target, is_stream: false });
+        let resources = vec![inventory.find(path).map_err(CommandError::usage)?];
+        let target = to.map_or(ExportTarget::Stdout, ExportTarget::File);
+        return Ok(ExportRequest { resources, format, target, is_stream: false });
     }
-    let resources = inventory.all();
-    let is_file = |path: &Path| is_special(path) || !path.is_dir() && Format::of(path).is_some();
+    let resources = inventory.in_reference_order();
+    let is_file =
+        |path: &Path| is_pipe_or_device(path) || !path.is_dir() && DataFormat::from_path(path).is_some();
     let target = match to {
-        None => Target::Stdout,
-        Some(path) if is_file(&path) => Target::File(path),
-        Some(path) => Target::Folder(path),
+        None => ExportTarget::Stdout,
+        Some(path) if is_file(&path) => ExportTarget::File(path),
+        Some(path) => ExportTarget::Folder(path),
     };
     match (target, format) {
-        (target @ Target::Folder(_), format) => Ok(Wanted { resources, format, target, is_stream: false }),
-        (target, Format::Ndjson) => Ok(Wanted { resources, format, target, is_stream: true }),
-        (Target::Stdout | Target::File(_), Format::Csv) => Err(Failure::usage(
+        (target @ ExportTarget::Folder(_), format) => {
+            Ok(ExportRequest { resources, format, target, is_stream: false })
+        }
+        (target, DataFormat::Ndjson) => Ok(ExportRequest { resources, format, target, is_stream: true }),
+        (ExportTarget::Stdout | ExportTarget::File(_), DataFormat::Csv) => Err(CommandError::usage(
             "CSV holds one resource a file: name a folder with --to, or one resource with --resource",
         )),
     }

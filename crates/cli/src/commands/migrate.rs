@@ -2,13 +2,13 @@
 
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command};
 
-use crate::{Failure, folder_argument, say, setting_flags, settle};
+use crate::{CommandError, folder_argument, print_output, setting_flags, settle};
 use trefoil_application::App;
-use trefoil_config::{Config, Database};
-use trefoil_engine::Registry;
-use trefoil_server::load_application::understand;
+use trefoil_config::{Config, DatabaseLocation};
+use trefoil_engine::ResolverRegistry;
+use trefoil_server::load_application::load_application;
 use trefoil_server::{StartError, lifecycle};
-use trefoil_sql::migrate::Mode;
+use trefoil_sql::migrate::MigrationMode;
 
 pub fn command() -> Command {
     let plan = Arg::new("plan")
@@ -27,29 +27,36 @@ pub fn command() -> Command {
         .arg(folder_argument())
         .args([plan, apply, allow_drop])
         .group(ArgGroup::new("what").args(["plan", "apply"]).required(true));
-    setting_flags::with_settings(command, |setting| ["data", "database"].contains(&setting.name))
+    setting_flags::add_setting_flags(command, |setting| ["data", "database"].contains(&setting.name))
 }
 
-pub fn run(matches: &ArgMatches, registry: &Registry) -> Result<(), Failure> {
+pub fn run(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), CommandError> {
     let (app, settled) = settle(matches)?;
     let mode = if matches.get_flag("plan") {
-        Mode::Plan
+        MigrationMode::Plan
     } else {
         let allowed = matches.get_many::<String>("allow-drop").into_iter().flatten().cloned();
-        Mode::Apply { allow_drop: allowed.collect() }
+        MigrationMode::Apply { allow_drop: allowed.collect() }
     };
-    let runtime = tokio::runtime::Runtime::new().map_err(Failure::run)?;
+    let runtime = tokio::runtime::Runtime::new().map_err(CommandError::failed)?;
     let migrated = runtime.block_on(migrate(&app, &settled.config, mode, registry));
-    say(&migrated.map_err(Failure::Start)?)
+    print_output(&migrated.map_err(CommandError::Start)?)
 }
 
 /// Carries the steps out or only tells them; the answer is what to show.
-async fn migrate(app: &App, config: &Config, mode: Mode, registry: &Registry) -> Result<String, StartError> {
-    let understood =
-        understand(app, registry).map_err(|diagnostics| StartError::schema(app, &diagnostics))?;
+async fn migrate(
+    app: &App,
+    config: &Config,
+    mode: MigrationMode,
+    registry: &ResolverRegistry,
+) -> Result<String, StartError> {
+    let understood = load_application(app, registry)
+        .map_err(|diagnostics| StartError::from_diagnostics(app, &diagnostics))?;
     // Where there is no store yet, none is made only to be looked at: an empty one elsewhere tells the same.
-    let nowhere = Config { database: Database::Memory, ..config.clone() };
+    let nowhere = Config { database: DatabaseLocation::Memory, ..config.clone() };
     let (_lock, store) =
-        lifecycle::open(if lifecycle::is_there(config)? { config } else { &nowhere }).await?;
-    Ok(lifecycle::migrate(&store, &understood, app, mode).await?.text(app.origin.argument().as_deref()))
+        lifecycle::open_store(if lifecycle::store_exists(config)? { config } else { &nowhere }).await?;
+    Ok(lifecycle::migrate_store(&store, &understood, app, mode)
+        .await?
+        .to_text(app.origin.argument().as_deref()))
 }

@@ -3,10 +3,10 @@
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command};
 
 use crate::progress_bar::TransferProgress;
-use crate::{Failure, folder_argument, say, store_arguments};
+use crate::{CommandError, folder_argument, print_output, store_arguments};
 use trefoil_application::shell;
-use trefoil_engine::Registry;
-use trefoil_model::values::thousands::grouped;
+use trefoil_engine::ResolverRegistry;
+use trefoil_model::values::thousands::group_thousands;
 use trefoil_sql::transfer;
 
 pub fn command() -> Command {
@@ -26,38 +26,41 @@ pub fn command() -> Command {
         .arg(folder_argument())
         .args([to, undo, overwrite])
         .group(ArgGroup::new("what").args(["to", "undo"]).required(true));
-    store_arguments::with_store(command)
+    store_arguments::add_store_flags(command)
 }
 
-pub fn run(matches: &ArgMatches, registry: &Registry) -> Result<(), Failure> {
-    let (app, config) = store_arguments::settle(matches)?;
-    let from = store_arguments::place(&config)?;
+pub fn run(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), CommandError> {
+    let (app, config) = store_arguments::load_app_and_config(matches)?;
+    let from = store_arguments::store_location(&config)?;
     let Some(to) = matches.get_one::<String>("to") else {
-        let passage = store_arguments::run(async { transfer::undo(&from).await })?.map_err(Failure::run)?;
-        return say(&format!(
+        let passage = store_arguments::block_on(async { transfer::undo_move(&from).await })?
+            .map_err(CommandError::failed)?;
+        return print_output(&format!(
             "{from}: live again; what was written to {} since {} is not in it\n",
             passage.other, passage.at
         ));
     };
-    let to = store_arguments::target(to, &config)?;
-    let application = store_arguments::application(&app, registry)?;
-    store_arguments::make_folder(&to)?;
+    let to = store_arguments::parse_store_location(to, &config)?;
+    let application = store_arguments::transfer_application(&app, registry)?;
+    store_arguments::create_store_folder(&to)?;
     let overwrite = matches.get_flag("overwrite");
-    let moved = store_arguments::run(async {
+    let moved = store_arguments::block_on(async {
         transfer::move_store(&from, &to, &application, overwrite, &mut TransferProgress::new()).await
     })?;
-    let moved = moved.map_err(Failure::run)?;
+    let moved = moved.map_err(CommandError::failed)?;
     let how = match &to {
-        transfer::Place::File(path) => {
+        transfer::StoreLocation::File(path) => {
             let folder = path.parent().unwrap_or(path).display().to_string();
             format!("--database sqlite: --data {}", shell::word(&folder))
         }
-        transfer::Place::Postgres(url) => format!("--database {}", shell::word(&url.to_string())),
+        transfer::StoreLocation::Postgres(url) => format!("--database {}", shell::word(&url.to_string())),
     };
     let what = if moved.finished {
         format!("{to}: the move that was interrupted is finished")
     } else {
-        format!("{to}: {} records moved and verified", grouped(moved.records))
+        format!("{to}: {} records moved and verified", group_thousands(moved.records))
     };
-    say(&format!("{what}\nserve it with {how}, or set that in trefoil.toml; {from} takes no more writes\n"))
+    print_output(&format!(
+        "{what}\nserve it with {how}, or set that in trefoil.toml; {from} takes no more writes\n"
+    ))
 }

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 
-use crate::{Failure, say};
+use crate::{CommandError, print_output};
 use trefoil_application::shell;
 
-const FILES: [(&str, &str); 5] = [
+const STARTER_FILES: [(&str, &str); 5] = [
     ("graphql/library.graphqls", include_str!("starter/graphql/library.graphqls")),
     ("trefoil.toml", include_str!("starter/trefoil.toml")),
     ("seed/authors.json", include_str!("starter/seed/authors.json")),
@@ -24,22 +24,23 @@ pub fn command() -> Command {
         .arg(folder.help("Where to write it; it must be empty or not exist"))
 }
 
-pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
+pub fn run(matches: &ArgMatches) -> Result<(), CommandError> {
     let folder = matches.get_one::<PathBuf>("folder").expect("clap requires it");
     let shown = folder.display();
-    if !is_free(folder).map_err(|error| Failure::run(format!("{shown}: {error}")))? {
-        return Err(Failure::usage(format!(
+    if !is_empty_folder(folder).map_err(|error| CommandError::failed(format!("{shown}: {error}")))? {
+        return Err(CommandError::usage(format!(
             "{shown} is not empty; name a folder that is empty or does not exist"
         )));
     }
-    for (name, text) in FILES {
-        write(&folder.join(name), text).map_err(|error| Failure::run(format!("{shown}/{name}: {error}")))?;
+    for (name, text) in STARTER_FILES {
+        write_file(&folder.join(name), text)
+            .map_err(|error| CommandError::failed(format!("{shown}/{name}: {error}")))?;
     }
-    say(&next_steps(folder))
+    print_output(&next_steps(folder))
 }
 
 /// A fresh repository is as good as an empty folder.
-fn is_free(folder: &Path) -> io::Result<bool> {
+fn is_empty_folder(folder: &Path) -> io::Result<bool> {
     match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
         Err(error) => Err(error),
@@ -54,7 +55,7 @@ fn is_free(folder: &Path) -> io::Result<bool> {
     }
 }
 
-fn write(path: &Path, text: &str) -> io::Result<()> {
+fn write_file(path: &Path, text: &str) -> io::Result<()> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
     }
@@ -65,7 +66,7 @@ fn next_steps(folder: &Path) -> String {
     let shown = folder.display();
     let path = folder.to_string_lossy();
     let named = shell::word(&path);
-    let files: String = FILES.iter().map(|(name, _)| format!("  {shown}/{name}\n")).collect();
+    let files: String = STARTER_FILES.iter().map(|(name, _)| format!("  {shown}/{name}\n")).collect();
     format!(
         "wrote\n{files}\nnext\n  trefoil check {named}             what is in it, and what is wrong\n  \
          trefoil serve {named} --watch     serve it; edit graphql/library.graphqls meanwhile\n  \
@@ -81,7 +82,7 @@ mod tests {
 
     /// `#key` is a line to be used, `# word` a remark.
     fn uncommented() -> String {
-        let text = FILES.iter().find(|(name, _)| *name == "trefoil.toml").unwrap().1;
+        let text = STARTER_FILES.iter().find(|(name, _)| *name == "trefoil.toml").unwrap().1;
         let used = |line: &str| match line.strip_prefix('#') {
             Some(rest) if !rest.starts_with(' ') => format!("{rest}\n"),
             Some(_) | None => format!("{line}\n"),
@@ -91,14 +92,17 @@ mod tests {
 
     #[test]
     fn every_line_of_the_starter_can_be_used() {
-        let (manifest, mistakes) = Manifest::read(&uncommented());
+        let (manifest, mistakes) = Manifest::parse(&uncommented());
         assert_eq!(mistakes, []);
-        assert_eq!((manifest.texts.len(), manifest.lists.len(), manifest.resources.len()), (2, 1, 1));
+        assert_eq!(
+            (manifest.text_endpoints.len(), manifest.plain_lists.len(), manifest.resources.len()),
+            (2, 1, 1)
+        );
     }
 
     #[test]
     fn the_starter_shows_every_setting_with_its_default() {
-        let (manifest, _) = Manifest::read(&uncommented());
+        let (manifest, _) = Manifest::parse(&uncommented());
         for setting in SETTINGS {
             let written = manifest.settings.iter().find(|written| written.setting.name == setting.name);
             let written = written.unwrap_or_else(|| panic!("{} is not shown", setting.name));

@@ -2,23 +2,23 @@
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 
-use crate::{Failure, folder_argument, say, store_arguments};
+use crate::{CommandError, folder_argument, print_output, store_arguments};
 use trefoil_application::App;
 use trefoil_config::Config;
-use trefoil_data::export::told;
-use trefoil_data::progress_line::{Progress, Whole};
-use trefoil_engine::{Engine, Long, Registry, Step};
-use trefoil_fake::Fakes;
+use trefoil_data::export::error_text;
+use trefoil_data::progress_line::{ProgressLine, ProgressTotal};
+use trefoil_engine::{BulkStep, BulkWrite, Engine, ResolverRegistry};
+use trefoil_fake::FakeRecords;
 use trefoil_model::error::Error;
-use trefoil_model::values::thousands::grouped;
+use trefoil_model::values::thousands::group_thousands;
 use trefoil_server::lifecycle;
 use trefoil_sql::transfer;
-use trefoil_sql::transfer::Place;
+use trefoil_sql::transfer::StoreLocation;
 
 /// Records that are sent at once.
-const TOGETHER: usize = 500;
+const BATCH_SIZE: usize = 500;
 
-const NOTHING: &str = "no record was made up";
+const NOTHING_CREATED: &str = "no record was made up";
 
 pub fn command() -> Command {
     let fake = Arg::new("fake")
@@ -37,56 +37,64 @@ pub fn command() -> Command {
         .about("Fill the store with made-up records that fit the schema")
         .arg(folder_argument())
         .args([fake, seed]);
-    store_arguments::with_store(command)
+    store_arguments::add_store_flags(command)
 }
 
-pub fn run(matches: &ArgMatches, registry: &Registry) -> Result<(), Failure> {
-    let (app, config) = store_arguments::settle(matches)?;
-    let place = store_arguments::place(&config)?;
+pub fn run(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), CommandError> {
+    let (app, config) = store_arguments::load_app_and_config(matches)?;
+    let place = store_arguments::store_location(&config)?;
     let count = *matches.get_one::<i64>("fake").expect("clap asks for it");
     let seed = *matches.get_one::<u64>("seed").expect("it has a default");
-    let made = store_arguments::run(fill(&app, &config, registry, &place, (count, seed)))??;
-    say(&format!("{place}: {} records made up from seed {seed}\n", grouped(made)))
+    let made =
+        store_arguments::block_on(create_fake_records(&app, &config, registry, &place, (count, seed)))??;
+    print_output(&format!("{place}: {} records made up from seed {seed}\n", group_thousands(made)))
 }
 
-async fn fill(
+async fn create_fake_records(
     app: &App,
     config: &Config,
-    registry: &Registry,
-    place: &Place,
+    registry: &ResolverRegistry,
+    place: &StoreLocation,
     (count, seed): (i64, u64),
-) -> Result<u64, Failure> {
-    let (_lock, engine) = lifecycle::ready(app, config, registry).await.map_err(Failure::Start)?;
-    let last_ids = transfer::last_ids(place).await.map_err(Failure::run)?;
+) -> Result<u64, CommandError> {
+    let (_lock, engine) = lifecycle::open_engine(app, config, registry).await.map_err(CommandError::Start)?;
+    let last_ids = transfer::last_ids(place).await.map_err(CommandError::failed)?;
     let model = engine.model().clone();
     let base = |table: &str| last_ids.iter().find(|(name, _)| name == table).map_or(0, |(_, last)| *last);
     let bases = model.records.iter().map(|record| base(&record.table)).collect();
-    let fakes = Fakes::new(&model, seed, count, bases).map_err(Failure::run)?;
-    let failed = |outcome: &str, why: String| Failure::run(format_args!("{place}: {outcome}: {why}"));
-    let all = fakes.order.len() as u64 * count.unsigned_abs();
-    let long = write(&engine, &fakes, count, all).await.map_err(|why| failed(NOTHING, why))?;
+    let fakes = FakeRecords::new(&model, seed, count, bases).map_err(CommandError::failed)?;
+    let failed = |outcome: &str, why: String| CommandError::failed(format_args!("{place}: {outcome}: {why}"));
+    let all = fakes.creation_order.len() as u64 * count.unsigned_abs();
+    let long =
+        write_records(&engine, &fakes, count, all).await.map_err(|why| failed(NOTHING_CREATED, why))?;
     long.commit().await.map_err(|error| {
         let is_unknown = matches!(error, Error::OutcomeUnknown);
-        failed(if is_unknown { "look before you run it again" } else { NOTHING }, told(error))
+        failed(if is_unknown { "look before you run it again" } else { NOTHING_CREATED }, error_text(error))
     })?;
     Ok(all)
 }
 
 /// All of them, to be committed.
-async fn write<'e>(engine: &'e Engine, fakes: &Fakes<'_>, count: i64, all: u64) -> Result<Long<'e>, String> {
-    let mut bar = Progress::new(Whole::Unknown);
-    bar.begin("making up", "records", Whole::Rows(all));
-    let mut long = engine.begin().await.map_err(told)?;
-    for record in fakes.order.iter().copied() {
-        for first in (1..=count).step_by(TOGETHER) {
-            let numbers = first..=count.min(first + TOGETHER as i64 - 1);
+async fn write_records<'e>(
+    engine: &'e Engine,
+    fakes: &FakeRecords<'_>,
+    count: i64,
+    all: u64,
+) -> Result<BulkWrite<'e>, String> {
+    let mut bar = ProgressLine::new(ProgressTotal::Unknown);
+    bar.begin("making up", "records", ProgressTotal::Rows(all));
+    let mut long = engine.begin_bulk_write().await.map_err(error_text)?;
+    for record in fakes.creation_order.iter().copied() {
+        for first in (1..=count).step_by(BATCH_SIZE) {
+            let numbers = first..=count.min(first + BATCH_SIZE as i64 - 1);
             let failed = |number: i64, error: Error| {
                 let name = &engine.model().record(record).name;
-                format!("{name} {}: {}", fakes.base(record) + number, told(error))
+                format!("{name} {}: {}", fakes.last_id_before(record) + number, error_text(error))
             };
-            let step = |number| fakes.record(record, number).map_err(|error| failed(number, error));
-            let steps = numbers.clone().map(|number| step(number).map(Step::Do)).collect::<Result<_, _>>()?;
-            let outcomes = long.run(steps).await.map_err(told)?;
+            let step = |number| fakes.create_operation(record, number).map_err(|error| failed(number, error));
+            let steps =
+                numbers.clone().map(|number| step(number).map(BulkStep::Run)).collect::<Result<_, _>>()?;
+            let outcomes = long.run(steps).await.map_err(error_text)?;
             for (number, outcome) in numbers.zip(outcomes) {
                 outcome.map_err(|error| failed(number, error))?;
                 bar.add(1);

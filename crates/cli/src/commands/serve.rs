@@ -2,10 +2,10 @@
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
-use crate::{AppSource, Failure, folder_argument, say, setting_flags};
+use crate::{AppSource, CommandError, folder_argument, print_output, setting_flags};
 use trefoil_application::App;
 use trefoil_config::Config;
-use trefoil_engine::Registry;
+use trefoil_engine::ResolverRegistry;
 use trefoil_server::embed::Trefoil;
 use trefoil_server::logging;
 
@@ -23,29 +23,29 @@ pub fn command() -> Command {
             "Each setting is also an environment variable (--port: TREFOIL_PORT) and a key of trefoil.toml \
              (port; --limit-body: body under [limits]), in this precedence.",
         );
-    setting_flags::with_settings(command, |_| true)
+    setting_flags::add_setting_flags(command, |_| true)
 }
 
-pub fn run(matches: &ArgMatches, registry: Registry) -> Result<(), Failure> {
+pub fn run(matches: &ArgMatches, registry: ResolverRegistry) -> Result<(), CommandError> {
     let source = AppSource::of(matches);
     let app = source.open()?;
-    let settled = setting_flags::settle(matches, &app)?;
+    let settled = setting_flags::resolve_config(matches, &app)?;
     if matches.get_flag("print-config") {
         source.tell(&app);
-        return say(&settled.to_string());
+        return print_output(&settled.to_string());
     }
-    logging::start(settled.config.log_format);
+    logging::start_logging(settled.config.log_format);
     if let Some(line) = source.line(&app) {
         tracing::info!("{line}");
     }
     serve(app, settled.config, registry)
 }
 
-fn serve(app: App, config: Config, registry: Registry) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Runtime::new().map_err(Failure::run)?;
+fn serve(app: App, config: Config, registry: ResolverRegistry) -> Result<(), CommandError> {
+    let runtime = tokio::runtime::Runtime::new().map_err(CommandError::failed)?;
     let served = runtime.block_on(Trefoil::app(app).config(config).registry(registry).serve());
     // Queries that were cut may still sit in a reader's thread; nobody waits for them.
     runtime.shutdown_background();
     logging::flush();
-    served.map_err(Failure::Start)
+    served.map_err(CommandError::Start)
 }

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 
-use crate::{Failure, folder_argument, open, say};
-use trefoil_application::{App, Reply};
+use crate::{CommandError, folder_argument, open, print_output};
+use trefoil_application::{App, EndpointReply};
 use trefoil_model::naming::names;
-use trefoil_pages::views::BUILT_IN;
+use trefoil_pages::views::BUILT_IN_VIEWS;
 
 pub fn command() -> Command {
     let name = Arg::new("name").value_name("NAME").required(true).help("The template, such as `list`");
@@ -26,25 +26,25 @@ pub fn command() -> Command {
         .args_conflicts_with_subcommands(true)
 }
 
-pub fn run(matches: &ArgMatches) -> Result<(), Failure> {
+pub fn run(matches: &ArgMatches) -> Result<(), CommandError> {
     match matches.subcommand() {
         Some((_, matches)) => eject(matches),
-        None => say(&list(&open(matches)?)),
+        None => print_output(&list_templates(&open(matches)?)),
     }
 }
 
-fn list(app: &App) -> String {
+fn list_templates(app: &App) -> String {
     let own = || app.view_names().map(|name| format!("{name}.html"));
-    let built_in = BUILT_IN.iter().map(|(name, _)| (*name).to_owned());
-    let others = own().filter(|name| !BUILT_IN.iter().any(|(known, _)| known == name));
+    let built_in = BUILT_IN_VIEWS.iter().map(|(name, _)| (*name).to_owned());
+    let others = own().filter(|name| !BUILT_IN_VIEWS.iter().any(|(known, _)| known == name));
     let names: Vec<String> = built_in.chain(others).collect();
     let width = names.iter().map(String::len).max().unwrap_or(0);
     let line = |name: &String| {
-        let is_built_in = BUILT_IN.iter().any(|(known, _)| known == name);
+        let is_built_in = BUILT_IN_VIEWS.iter().any(|(known, _)| known == name);
         let origin = match (is_built_in, own().any(|own| own == *name)) {
             (true, false) => "built in".to_owned(),
             (true, true) => format!("overridden by views/{name}"),
-            (false, _) => shown_at(app, name),
+            (false, _) => where_shown(app, name),
         };
         format!("{name:<width$}  {origin}\n")
     };
@@ -52,38 +52,41 @@ fn list(app: &App) -> String {
 }
 
 /// Where a view of the application's own is to be seen.
-fn shown_at(app: &App, name: &str) -> String {
+fn where_shown(app: &App, name: &str) -> String {
     let stem = name.trim_end_matches(".html");
-    let shows =
-        app.manifest.texts.iter().filter(|text| matches!(&text.reply, Reply::View(shown) if shown == stem));
+    let shows = app
+        .manifest
+        .text_endpoints
+        .iter()
+        .filter(|text| matches!(&text.reply, EndpointReply::View(shown) if shown == stem));
     let paths: Vec<&str> = shows.map(|text| text.path.as_str()).collect();
     if paths.is_empty() { "own".to_owned() } else { format!("own, at {}", paths.join(", ")) }
 }
 
-fn eject(matches: &ArgMatches) -> Result<(), Failure> {
+fn eject(matches: &ArgMatches) -> Result<(), CommandError> {
     let asked = matches.get_one::<String>("name").expect("clap requires it");
     let folder = matches.get_one::<PathBuf>("folder").expect("it has a default");
     let name = if asked.ends_with(".html") { asked.clone() } else { format!("{asked}.html") };
-    let Some((name, text)) = BUILT_IN.iter().find(|(known, _)| *known == name) else {
-        let near = names::nearest(&name, BUILT_IN.iter().map(|(name, _)| *name));
+    let Some((name, text)) = BUILT_IN_VIEWS.iter().find(|(known, _)| *known == name) else {
+        let near = names::nearest_name(&name, BUILT_IN_VIEWS.iter().map(|(name, _)| *name));
         let hint = match near {
             Some(near) => format!("did you mean `{}`?", near.trim_end_matches(".html")),
             None => "`trefoil views` lists them".to_owned(),
         };
-        return Err(Failure::usage(format!("there is no built-in template `{asked}`; {hint}")));
+        return Err(CommandError::usage(format!("there is no built-in template `{asked}`; {hint}")));
     };
     if !folder.is_dir() {
-        return Err(Failure::usage(format!("{}: no such folder", folder.display())));
+        return Err(CommandError::usage(format!("{}: no such folder", folder.display())));
     }
     let path = folder.join("views").join(name);
     let shown = path.display();
     write_new(&path, text).map_err(|error| {
         if error.kind() == io::ErrorKind::AlreadyExists {
-            return Failure::usage(format!("{shown} is there already; remove it first to begin again"));
+            return CommandError::usage(format!("{shown} is there already; remove it first to begin again"));
         }
-        Failure::run(format!("{shown}: {error}"))
+        CommandError::failed(format!("{shown}: {error}"))
     })?;
-    say(&format!("wrote {shown}; remove it to have the built-in one again\n"))
+    print_output(&format!("wrote {shown}; remove it to have the built-in one again\n"))
 }
 
 /// Never over something that is there.

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use crate::RateLimit;
-use crate::setting_syntax::Kind;
+use crate::setting_syntax::SettingSyntax;
 
 /// A number of things, at least one.
-pub struct Count;
+pub struct CountSyntax;
 
-impl Kind for Count {
+impl SettingSyntax for CountSyntax {
     type Value = usize;
     const HINT: &'static str = "N";
 
@@ -23,9 +23,9 @@ impl Kind for Count {
 }
 
 /// A number of things that may be none.
-pub struct Amount;
+pub struct CountOrZeroSyntax;
 
-impl Kind for Amount {
+impl SettingSyntax for CountOrZeroSyntax {
     type Value = u64;
     const HINT: &'static str = "N";
 
@@ -39,11 +39,11 @@ impl Kind for Amount {
 }
 
 /// A number of bytes, at least one.
-pub struct Size;
+pub struct SizeSyntax;
 
-const BYTES: [(&str, usize); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
+const SIZE_UNITS: [(&str, usize); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 
-impl Kind for Size {
+impl SettingSyntax for SizeSyntax {
     type Value = usize;
     const HINT: &'static str = "SIZE";
 
@@ -51,41 +51,44 @@ impl Kind for Size {
         let wrong = || format!("{text:?} is no size: write it like \"1 MiB\", \"16KiB\" or \"65536\"");
         let (number, unit) = split_unit(text);
         let unit = if unit.is_empty() { "B" } else { unit };
-        let (_, bytes) = BYTES.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)).ok_or_else(wrong)?;
+        let (_, bytes) =
+            SIZE_UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)).ok_or_else(wrong)?;
         let number: usize = number.parse().map_err(|_| wrong())?;
         number.checked_mul(*bytes).filter(|n| *n > 0).ok_or_else(wrong)
     }
 
     fn show(value: &usize) -> String {
-        let (name, bytes) =
-            BYTES.iter().find(|(_, bytes)| value.is_multiple_of(*bytes)).expect("every size is whole bytes");
+        let (name, bytes) = SIZE_UNITS
+            .iter()
+            .find(|(_, bytes)| value.is_multiple_of(*bytes))
+            .expect("every size is whole bytes");
         format!("{} {name}", value / bytes)
     }
 }
 
 /// A size, or none at all.
-pub struct Room;
+pub struct SizeOrZeroSyntax;
 
-impl Kind for Room {
+impl SettingSyntax for SizeOrZeroSyntax {
     type Value = usize;
-    const HINT: &'static str = Size::HINT;
+    const HINT: &'static str = SizeSyntax::HINT;
 
     fn read(text: &str) -> Result<usize, String> {
-        if text.trim() == "0" { Ok(0) } else { Size::read(text) }
+        if text.trim() == "0" { Ok(0) } else { SizeSyntax::read(text) }
     }
 
     fn show(value: &usize) -> String {
-        if *value == 0 { "0".to_owned() } else { Size::show(value) }
+        if *value == 0 { "0".to_owned() } else { SizeSyntax::show(value) }
     }
 }
 
 /// A length of time that is not nothing.
-pub struct Time;
+pub struct DurationSyntax;
 
-const MILLISECONDS: [(&str, u64); 5] =
+const DURATION_UNITS: [(&str, u64); 5] =
     [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 
-impl Kind for Time {
+impl SettingSyntax for DurationSyntax {
     type Value = Duration;
     const HINT: &'static str = "TIME";
 
@@ -96,7 +99,7 @@ impl Kind for Time {
             )
         };
         let (number, unit) = split_unit(text);
-        let (_, each) = MILLISECONDS.iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?;
+        let (_, each) = DURATION_UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?;
         let number: u64 = number.parse().map_err(|_| wrong())?;
         number.checked_mul(*each).filter(|n| *n > 0).map(Duration::from_millis).ok_or_else(wrong)
     }
@@ -104,7 +107,7 @@ impl Kind for Time {
     fn show(value: &Duration) -> String {
         let whole = value.as_millis() as u64;
         // Two hours read better than 120 minutes, but nobody thinks of 60 seconds as one minute in a limit.
-        let units = MILLISECONDS.iter().filter(|(name, _)| *name != "m");
+        let units = DURATION_UNITS.iter().filter(|(name, _)| *name != "m");
         let (name, each) = units
             .into_iter()
             .find(|(_, each)| whole.is_multiple_of(*each))
@@ -114,24 +117,24 @@ impl Kind for Time {
 }
 
 /// A time, or `off` for none.
-pub struct Delay;
+pub struct DurationOrOffSyntax;
 
-impl Kind for Delay {
+impl SettingSyntax for DurationOrOffSyntax {
     type Value = Duration;
     const HINT: &'static str = "TIME";
 
     fn read(text: &str) -> Result<Duration, String> {
-        if text == "off" { Ok(Duration::ZERO) } else { Time::read(text) }
+        if text == "off" { Ok(Duration::ZERO) } else { DurationSyntax::read(text) }
     }
 
     fn show(value: &Duration) -> String {
-        if value.is_zero() { "off".to_owned() } else { Time::show(value) }
+        if value.is_zero() { "off".to_owned() } else { DurationSyntax::show(value) }
     }
 }
 
-pub struct Rate;
+pub struct RateLimitSyntax;
 
-impl Kind for Rate {
+impl SettingSyntax for RateLimitSyntax {
     type Value = Option<RateLimit>;
     const HINT: &'static str = "RATE";
 
@@ -142,13 +145,13 @@ impl Kind for Rate {
         let wrong = || format!("{text:?} is no rate: write it like \"100/60s\", or off");
         let (requests, period) = text.split_once('/').ok_or_else(wrong)?;
         let requests = requests.trim().parse().ok().filter(|n| *n > 0).ok_or_else(wrong)?;
-        let period = Time::read(period.trim()).map_err(|_| wrong())?;
+        let period = DurationSyntax::read(period.trim()).map_err(|_| wrong())?;
         Ok(Some(RateLimit { requests, period }))
     }
 
     fn show(value: &Option<RateLimit>) -> String {
         match value {
-            Some(rate) => format!("{}/{}", rate.requests, Time::show(&rate.period)),
+            Some(rate) => format!("{}/{}", rate.requests, DurationSyntax::show(&rate.period)),
             None => "off".into(),
         }
     }
@@ -163,46 +166,46 @@ fn split_unit(text: &str) -> (&str, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setting_syntax::tests::{reads, refuses};
+    use crate::setting_syntax::tests::{assert_reads, assert_refuses};
 
     #[test]
     fn counts() {
-        refuses::<Count>("0", "from 1 up");
-        reads::<Amount>("0", "0");
+        assert_refuses::<CountSyntax>("0", "from 1 up");
+        assert_reads::<CountOrZeroSyntax>("0", "0");
     }
 
     #[test]
     fn sizes() {
-        reads::<Size>("1 MiB", "1 MiB");
-        reads::<Size>("16KiB", "16 KiB");
-        reads::<Size>("65536", "64 KiB");
-        reads::<Size>("1000", "1000 B");
-        reads::<Size>("2gib", "2 GiB");
+        assert_reads::<SizeSyntax>("1 MiB", "1 MiB");
+        assert_reads::<SizeSyntax>("16KiB", "16 KiB");
+        assert_reads::<SizeSyntax>("65536", "64 KiB");
+        assert_reads::<SizeSyntax>("1000", "1000 B");
+        assert_reads::<SizeSyntax>("2gib", "2 GiB");
         for wrong in
             ["", "0", "MiB", "-1", "1.5 MiB", "1 MB", "99999999999999999999", "18446744073709551615 KiB"]
         {
-            refuses::<Size>(wrong, "is no size");
+            assert_refuses::<SizeSyntax>(wrong, "is no size");
         }
     }
 
     #[test]
     fn lengths_of_time() {
-        reads::<Time>("10s", "10s");
-        reads::<Time>("500ms", "500ms");
-        reads::<Time>("7d", "7d");
-        reads::<Time>("24 h", "1d");
-        reads::<Time>("90m", "5400s");
+        assert_reads::<DurationSyntax>("10s", "10s");
+        assert_reads::<DurationSyntax>("500ms", "500ms");
+        assert_reads::<DurationSyntax>("7d", "7d");
+        assert_reads::<DurationSyntax>("24 h", "1d");
+        assert_reads::<DurationSyntax>("90m", "5400s");
         for wrong in ["", "10", "0s", "-1s", "1.5s", "10 sec", "s"] {
-            refuses::<Time>(wrong, "is no length of time");
+            assert_refuses::<DurationSyntax>(wrong, "is no length of time");
         }
     }
 
     #[test]
     fn rates() {
-        reads::<Rate>("100/60s", "100/60s");
-        reads::<Rate>("off", "off");
+        assert_reads::<RateLimitSyntax>("100/60s", "100/60s");
+        assert_reads::<RateLimitSyntax>("off", "off");
         for wrong in ["", "100", "0/60s", "100/0s", "x/1s", "100/s"] {
-            refuses::<Rate>(wrong, "is no rate");
+            assert_refuses::<RateLimitSyntax>(wrong, "is no rate");
         }
     }
 }

@@ -5,13 +5,18 @@ pub(crate) mod network;
 
 use std::path::PathBuf;
 
-use crate::{Database, LogFormat, PostgresUrl};
+use crate::{DatabaseLocation, LogFormat, PostgresUrl};
 
-pub use crate::setting_syntax::amounts::{Amount, Count, Delay, Rate, Room, Size, Time};
-pub use crate::setting_syntax::network::{Host, HostNames, Networks, Origins, Port};
+pub use crate::setting_syntax::amounts::{
+    CountOrZeroSyntax, CountSyntax, DurationOrOffSyntax, DurationSyntax, RateLimitSyntax, SizeOrZeroSyntax,
+    SizeSyntax,
+};
+pub use crate::setting_syntax::network::{
+    HostNames, HostSyntax, NetworkListSyntax, OriginListSyntax, PortSyntax,
+};
 
 /// A way of writing values of one type: what `show` writes, `read` takes, and so do flag, variable and file.
-pub trait Kind {
+pub trait SettingSyntax {
     type Value;
     /// What stands for the value in a usage line.
     const HINT: &'static str;
@@ -22,9 +27,9 @@ pub trait Kind {
 }
 
 /// A yes or no; as a flag it may stand alone.
-pub struct Switch;
+pub struct SwitchSyntax;
 
-impl Kind for Switch {
+impl SettingSyntax for SwitchSyntax {
     type Value = bool;
     const HINT: &'static str = "BOOL";
     const STANDS_ALONE: bool = true;
@@ -42,9 +47,9 @@ impl Kind for Switch {
     }
 }
 
-pub struct Folder;
+pub struct FolderSyntax;
 
-impl Kind for Folder {
+impl SettingSyntax for FolderSyntax {
     type Value = PathBuf;
     const HINT: &'static str = "FOLDER";
 
@@ -57,17 +62,19 @@ impl Kind for Folder {
     }
 }
 
-pub struct DatabaseUrl;
+pub struct DatabaseSyntax;
 
-impl Kind for DatabaseUrl {
-    type Value = Database;
+impl SettingSyntax for DatabaseSyntax {
+    type Value = DatabaseLocation;
     const HINT: &'static str = "URL";
 
-    fn read(text: &str) -> Result<Database, String> {
+    fn read(text: &str) -> Result<DatabaseLocation, String> {
         match text {
-            "sqlite:" => Ok(Database::Embedded),
-            "memory:" => Ok(Database::Memory),
-            _ if PostgresUrl::is_meant(text) => PostgresUrl::read(text).map(Database::Postgres),
+            "sqlite:" => Ok(DatabaseLocation::Embedded),
+            "memory:" => Ok(DatabaseLocation::Memory),
+            _ if PostgresUrl::has_postgres_scheme(text) => {
+                PostgresUrl::parse(text).map(DatabaseLocation::Postgres)
+            }
             // The text is not repeated: it may hold a password.
             _ => {
                 Err("no such database; use \"sqlite:\" (in the data folder), \"memory:\" or \"postgres://…\""
@@ -76,18 +83,18 @@ impl Kind for DatabaseUrl {
         }
     }
 
-    fn show(value: &Database) -> String {
+    fn show(value: &DatabaseLocation) -> String {
         match value {
-            Database::Embedded => "sqlite:".into(),
-            Database::Memory => "memory:".into(),
-            Database::Postgres(url) => url.to_string(),
+            DatabaseLocation::Embedded => "sqlite:".into(),
+            DatabaseLocation::Memory => "memory:".into(),
+            DatabaseLocation::Postgres(url) => url.to_string(),
         }
     }
 }
 
-pub struct Format;
+pub struct LogFormatSyntax;
 
-impl Kind for Format {
+impl SettingSyntax for LogFormatSyntax {
     type Value = LogFormat;
     const HINT: &'static str = "FORMAT";
 
@@ -114,13 +121,13 @@ pub(crate) mod tests {
     use super::*;
 
     /// `text` is read and written again as `shown`.
-    pub(crate) fn reads<K: Kind>(text: &str, shown: &str) {
+    pub(crate) fn assert_reads<K: SettingSyntax>(text: &str, shown: &str) {
         let value = K::read(text).unwrap_or_else(|error| panic!("{text:?}: {error}"));
         assert_eq!(K::show(&value), shown, "{text:?}");
         assert_eq!(K::show(&K::read(shown).unwrap()), shown, "what is shown can be written");
     }
 
-    pub(crate) fn refuses<K: Kind>(text: &str, because: &str) {
+    pub(crate) fn assert_refuses<K: SettingSyntax>(text: &str, because: &str) {
         match K::read(text) {
             Ok(value) => panic!("{text:?} was taken as {}", K::show(&value)),
             Err(error) => assert!(error.contains(because), "{text:?}: {error}"),
@@ -129,15 +136,15 @@ pub(crate) mod tests {
 
     #[test]
     fn switches_folders_databases_and_formats() {
-        reads::<Switch>("ON", "true");
-        refuses::<Switch>("maybe", "neither true nor false");
-        reads::<DatabaseUrl>("memory:", "memory:");
-        reads::<DatabaseUrl>("postgresql://u:secret@h/db", "postgres://u:***@h/db");
-        refuses::<DatabaseUrl>("postgres:h", "begins with postgres://");
-        refuses::<DatabaseUrl>("mysql://u:secret@h/db", "no such database");
-        assert!(!DatabaseUrl::read("mysql://u:secret@h/db").unwrap_err().contains("secret"));
-        reads::<Format>("json", "json");
-        refuses::<Format>("xml", "auto, pretty or json");
-        refuses::<Folder>("", "must be named");
+        assert_reads::<SwitchSyntax>("ON", "true");
+        assert_refuses::<SwitchSyntax>("maybe", "neither true nor false");
+        assert_reads::<DatabaseSyntax>("memory:", "memory:");
+        assert_reads::<DatabaseSyntax>("postgresql://u:secret@h/db", "postgres://u:***@h/db");
+        assert_refuses::<DatabaseSyntax>("postgres:h", "begins with postgres://");
+        assert_refuses::<DatabaseSyntax>("mysql://u:secret@h/db", "no such database");
+        assert!(!DatabaseSyntax::read("mysql://u:secret@h/db").unwrap_err().contains("secret"));
+        assert_reads::<LogFormatSyntax>("json", "json");
+        assert_refuses::<LogFormatSyntax>("xml", "auto, pretty or json");
+        assert_refuses::<FolderSyntax>("", "must be named");
     }
 }

@@ -2,12 +2,12 @@
 
 use std::net::IpAddr;
 
-use crate::Network;
-use crate::setting_syntax::Kind;
+use crate::IpNetwork;
+use crate::setting_syntax::SettingSyntax;
 
-pub struct Host;
+pub struct HostSyntax;
 
-impl Kind for Host {
+impl SettingSyntax for HostSyntax {
     type Value = String;
     const HINT: &'static str = "HOST";
 
@@ -28,9 +28,9 @@ impl Kind for Host {
     }
 }
 
-pub struct Port;
+pub struct PortSyntax;
 
-impl Kind for Port {
+impl SettingSyntax for PortSyntax {
     type Value = u16;
     const HINT: &'static str = "PORT";
 
@@ -43,23 +43,23 @@ impl Kind for Port {
     }
 }
 
-pub struct Networks;
+pub struct NetworkListSyntax;
 
-impl Kind for Networks {
-    type Value = Vec<Network>;
+impl SettingSyntax for NetworkListSyntax {
+    type Value = Vec<IpNetwork>;
     const HINT: &'static str = "NETWORK,…";
 
-    fn read(text: &str) -> Result<Vec<Network>, String> {
-        items(text).map(network).collect()
+    fn read(text: &str) -> Result<Vec<IpNetwork>, String> {
+        comma_separated(text).map(parse_network).collect()
     }
 
-    fn show(value: &Vec<Network>) -> String {
+    fn show(value: &Vec<IpNetwork>) -> String {
         let each = value.iter().map(|network| format!("{}/{}", network.address, network.prefix));
         each.collect::<Vec<_>>().join(",")
     }
 }
 
-fn network(text: &str) -> Result<Network, String> {
+fn parse_network(text: &str) -> Result<IpNetwork, String> {
     let (address, prefix) = match text.split_once('/') {
         Some((address, prefix)) => (address, Some(prefix)),
         None => (text, None),
@@ -74,15 +74,15 @@ fn network(text: &str) -> Result<Network, String> {
             .filter(|prefix| *prefix <= bits)
             .ok_or_else(|| format!("{text:?} is no network: the part after / goes from 0 to {bits}"))?,
     };
-    let start = first_address(address, prefix);
+    let start = network_start(address, prefix);
     if start != address {
         return Err(format!("{text:?} has bits beyond its prefix; did you mean \"{start}/{prefix}\"?"));
     }
-    Ok(Network { address, prefix })
+    Ok(IpNetwork { address, prefix })
 }
 
 /// The address with everything beyond the prefix set to zero.
-fn first_address(address: IpAddr, prefix: u8) -> IpAddr {
+fn network_start(address: IpAddr, prefix: u8) -> IpAddr {
     match address {
         IpAddr::V4(a) => {
             let mask = u32::MAX.checked_shl(32 - u32::from(prefix)).unwrap_or(0);
@@ -97,12 +97,12 @@ fn first_address(address: IpAddr, prefix: u8) -> IpAddr {
 
 pub struct HostNames;
 
-impl Kind for HostNames {
+impl SettingSyntax for HostNames {
     type Value = Vec<String>;
     const HINT: &'static str = "NAME,…";
 
     fn read(text: &str) -> Result<Vec<String>, String> {
-        items(text).map(host_name).collect()
+        comma_separated(text).map(host_name).collect()
     }
 
     fn show(value: &Vec<String>) -> String {
@@ -130,14 +130,14 @@ fn host_name(text: &str) -> Result<String, String> {
     host.map(|host| host.to_string()).map_err(|_| wrong("write a name or an address"))
 }
 
-pub struct Origins;
+pub struct OriginListSyntax;
 
-impl Kind for Origins {
+impl SettingSyntax for OriginListSyntax {
     type Value = Vec<String>;
     const HINT: &'static str = "ORIGIN,…";
 
     fn read(text: &str) -> Result<Vec<String>, String> {
-        items(text).map(origin).collect()
+        comma_separated(text).map(parse_origin).collect()
     }
 
     fn show(value: &Vec<String>) -> String {
@@ -146,7 +146,7 @@ impl Kind for Origins {
 }
 
 /// An origin as browsers send it, or `*`.
-fn origin(text: &str) -> Result<String, String> {
+fn parse_origin(text: &str) -> Result<String, String> {
     if text == "*" {
         return Ok(text.to_owned());
     }
@@ -159,67 +159,67 @@ fn origin(text: &str) -> Result<String, String> {
 }
 
 /// The parts of a list written with commas; an empty text is an empty list.
-fn items(text: &str) -> impl Iterator<Item = &str> {
+fn comma_separated(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setting_syntax::tests::{reads, refuses};
+    use crate::setting_syntax::tests::{assert_reads, assert_refuses};
 
     #[test]
     fn ports() {
-        reads::<Port>("0", "0");
-        refuses::<Port>("65536", "from 0 to 65535");
-        refuses::<Port>("http", "from 0 to 65535");
+        assert_reads::<PortSyntax>("0", "0");
+        assert_refuses::<PortSyntax>("65536", "from 0 to 65535");
+        assert_refuses::<PortSyntax>("http", "from 0 to 65535");
     }
 
     #[test]
     fn hosts() {
-        reads::<Host>("localhost", "localhost");
-        reads::<Host>("0.0.0.0", "0.0.0.0");
-        reads::<Host>("[::1]", "::1");
-        refuses::<Host>("localhost:80", "port is a setting of its own");
-        refuses::<Host>("http://x", "port is a setting of its own");
-        refuses::<Host>("", "is no host");
-        refuses::<Host>("a b", "is no host");
+        assert_reads::<HostSyntax>("localhost", "localhost");
+        assert_reads::<HostSyntax>("0.0.0.0", "0.0.0.0");
+        assert_reads::<HostSyntax>("[::1]", "::1");
+        assert_refuses::<HostSyntax>("localhost:80", "port is a setting of its own");
+        assert_refuses::<HostSyntax>("http://x", "port is a setting of its own");
+        assert_refuses::<HostSyntax>("", "is no host");
+        assert_refuses::<HostSyntax>("a b", "is no host");
     }
 
     #[test]
     fn networks() {
-        reads::<Networks>("10.0.0.0/8, ::1", "10.0.0.0/8,::1/128");
-        reads::<Networks>("0.0.0.0/0,::/0", "0.0.0.0/0,::/0");
-        reads::<Networks>("", "");
-        refuses::<Networks>("10.1.2.3/8", "did you mean \"10.0.0.0/8\"?");
-        refuses::<Networks>("10.0.0.0/33", "from 0 to 32");
-        refuses::<Networks>("::1/129", "from 0 to 128");
-        refuses::<Networks>("proxy.local", "is no address");
+        assert_reads::<NetworkListSyntax>("10.0.0.0/8, ::1", "10.0.0.0/8,::1/128");
+        assert_reads::<NetworkListSyntax>("0.0.0.0/0,::/0", "0.0.0.0/0,::/0");
+        assert_reads::<NetworkListSyntax>("", "");
+        assert_refuses::<NetworkListSyntax>("10.1.2.3/8", "did you mean \"10.0.0.0/8\"?");
+        assert_refuses::<NetworkListSyntax>("10.0.0.0/33", "from 0 to 32");
+        assert_refuses::<NetworkListSyntax>("::1/129", "from 0 to 128");
+        assert_refuses::<NetworkListSyntax>("proxy.local", "is no address");
     }
 
     #[test]
     fn host_names() {
-        reads::<HostNames>("App.Example.org., 10.0.0.5,[FD00::1]", "app.example.org,10.0.0.5,fd00::1");
-        reads::<HostNames>("b\u{fc}cher.example", "xn--bcher-kva.example");
-        reads::<HostNames>("", "");
-        refuses::<HostNames>("https://app.example.org", "without scheme and path");
-        refuses::<HostNames>("app.example.org/x", "without scheme and path");
-        refuses::<HostNames>("app.example.org:443", "without a port");
-        refuses::<HostNames>("*.example.org", "list each name on its own");
-        refuses::<HostNames>("a b", "is no host name");
-        refuses::<HostNames>(".", "is no host name");
+        assert_reads::<HostNames>("App.Example.org., 10.0.0.5,[FD00::1]", "app.example.org,10.0.0.5,fd00::1");
+        assert_reads::<HostNames>("b\u{fc}cher.example", "xn--bcher-kva.example");
+        assert_reads::<HostNames>("", "");
+        assert_refuses::<HostNames>("https://app.example.org", "without scheme and path");
+        assert_refuses::<HostNames>("app.example.org/x", "without scheme and path");
+        assert_refuses::<HostNames>("app.example.org:443", "without a port");
+        assert_refuses::<HostNames>("*.example.org", "list each name on its own");
+        assert_refuses::<HostNames>("a b", "is no host name");
+        assert_refuses::<HostNames>(".", "is no host name");
     }
 
     #[test]
     fn origins() {
-        reads::<Origins>(
+        assert_reads::<OriginListSyntax>(
             "https://app.example.org, http://localhost:3000/",
             "https://app.example.org,http://localhost:3000",
         );
-        reads::<Origins>("*", "*");
+        assert_reads::<OriginListSyntax>("*", "*");
         for wrong in ["app.example.org", "https://a.example/path", "https://u@a.example", "file:///x", "null"]
         {
-            refuses::<Origins>(wrong, "is no origin");
+            assert_refuses::<OriginListSyntax>(wrong, "is no origin");
         }
     }
 }

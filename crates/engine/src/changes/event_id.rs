@@ -1,11 +1,11 @@
 //! Names for places in the log: `3f9a1c07-42` is change 42 of the epoch `3f9a1c07`.
 
-use crate::changes::Log;
+use crate::changes::ChangeLog;
 use trefoil_model::error::{Error, Result};
 
-impl Log {
+impl ChangeLog {
     /// The name of the place behind this number.
-    pub fn name(&self, number: i64) -> Result<String> {
+    pub fn event_id(&self, number: i64) -> Result<String> {
         let own = self.epochs.iter().rev().find(|epoch| epoch.after < number);
         let epoch = own.or(self.epochs.first());
         let epoch = epoch.ok_or_else(|| Error::internal("the change log has no epoch"))?;
@@ -13,20 +13,21 @@ impl Log {
     }
 
     /// The number that a name stands for, if what comes after it is still kept.
-    pub fn place(&self, name: &str) -> Result<i64> {
-        let (tag, number) = parts(name).ok_or_else(|| unknown(name, "is no event id of this server"))?;
+    pub fn number_of_event(&self, name: &str) -> Result<i64> {
+        let (tag, number) =
+            split_event_id(name).ok_or_else(|| unknown_event_id(name, "is no event id of this server"))?;
         let position = self.epochs.iter().position(|epoch| epoch.tag == tag);
-        let position = position.ok_or_else(|| unknown(name, "belongs to another store"))?;
-        let end = self.epochs.get(position + 1).map_or(self.last, |next| next.after);
+        let position = position.ok_or_else(|| unknown_event_id(name, "belongs to another store"))?;
+        let end = self.epochs.get(position + 1).map_or(self.last_number, |next| next.after);
         let begin = if position == 0 { 0 } else { self.epochs[position].after };
         if number > end || number < begin {
-            return Err(unknown(name, "was never given, or the store was restored to before it"));
+            return Err(unknown_event_id(name, "was never given, or the store was restored to before it"));
         }
-        if number < self.forgotten { Err(self.expired(name)) } else { Ok(number) }
+        if number < self.pruned_until { Err(self.expired_error(name)) } else { Ok(number) }
     }
 
     /// What comes after the place with this name is no longer kept.
-    pub fn expired(&self, name: &str) -> Error {
+    pub fn expired_error(&self, name: &str) -> Error {
         let message = format!(
             "changes right after the event id `{name}` are no longer kept (settings keep-changes and \
              keep-changes-for): read the current state again and subscribe without an id"
@@ -35,14 +36,14 @@ impl Log {
     }
 }
 
-fn unknown(name: &str, why: &str) -> Error {
+fn unknown_event_id(name: &str, why: &str) -> Error {
     // What a client made up must not come back at any length.
     let shown: String = name.chars().take(64).collect();
     Error::EventId { code: "EVENT_ID_UNKNOWN", message: format!("the event id `{shown}` {why}") }
 }
 
 /// Only as [`Log::name`] spells it.
-fn parts(name: &str) -> Option<(&str, i64)> {
+fn split_event_id(name: &str) -> Option<(&str, i64)> {
     let (tag, digits) = name.rsplit_once('-')?;
     let number: i64 = digits.parse().ok()?;
     (number.to_string() == digits).then_some((tag, number))
@@ -51,27 +52,31 @@ fn parts(name: &str) -> Option<(&str, i64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::changes::Epoch;
+    use crate::changes::LogEpoch;
 
-    fn log() -> Log {
-        let epoch = |tag: &str, after| Epoch { tag: tag.to_owned(), after };
-        Log { epochs: vec![epoch("aaaaaaaa", 0), epoch("bbbbbbbb", 100)], forgotten: 40, last: 130 }
+    fn log() -> ChangeLog {
+        let epoch = |tag: &str, after| LogEpoch { tag: tag.to_owned(), after };
+        ChangeLog {
+            epochs: vec![epoch("aaaaaaaa", 0), epoch("bbbbbbbb", 100)],
+            pruned_until: 40,
+            last_number: 130,
+        }
     }
 
     #[test]
     fn every_kept_place_has_a_name_that_leads_back() {
         for number in 40..=130 {
-            let name = log().name(number).expect("a name");
-            assert_eq!(log().place(&name).ok(), Some(number), "{name}");
+            let name = log().event_id(number).expect("a name");
+            assert_eq!(log().number_of_event(&name).ok(), Some(number), "{name}");
             assert_eq!(name.starts_with("aaaaaaaa"), number <= 100);
         }
-        let empty = Log { epochs: log().epochs[..1].to_vec(), ..Log::default() };
-        assert_eq!(empty.place(&empty.name(0).expect("a name")).ok(), Some(0));
+        let empty = ChangeLog { epochs: log().epochs[..1].to_vec(), ..ChangeLog::default() };
+        assert_eq!(empty.number_of_event(&empty.event_id(0).expect("a name")).ok(), Some(0));
     }
 
     #[test]
     fn what_leads_nowhere_says_why() {
-        let code = |name: &str| log().place(name).err().map(|error| error.code().to_owned());
+        let code = |name: &str| log().number_of_event(name).err().map(|error| error.code().to_owned());
         for name in ["aaaaaaaa-0", "aaaaaaaa-39"] {
             assert_eq!(code(name).as_deref(), Some("EVENT_ID_EXPIRED"), "{name}");
         }
@@ -91,7 +96,7 @@ mod tests {
         for name in odd.into_iter().chain(beyond) {
             assert_eq!(code(name).as_deref(), Some("EVENT_ID_UNKNOWN"), "{name}");
         }
-        assert!(log().place(&"x".repeat(10_000)).is_err_and(|error| error.to_string().len() < 300));
-        assert!(log().place("bbbbbbbb-100").is_ok(), "where the second epoch begins");
+        assert!(log().number_of_event(&"x".repeat(10_000)).is_err_and(|error| error.to_string().len() < 300));
+        assert!(log().number_of_event("bbbbbbbb-100").is_ok(), "where the second epoch begins");
     }
 }

@@ -12,28 +12,28 @@ pub(crate) mod shared_work;
 
 use std::sync::Arc;
 
-pub use crate::changes::change_feed::{Feed, Held, Settled};
-pub use crate::changes::change_filter::Watch;
-pub use crate::changes::image::{Image, cell_of, image};
-pub(crate) use crate::changes::image_row::Told;
-pub use crate::changes::shared_work::{Flight, Shelf, Waiting, Weigh};
+pub use crate::changes::change_feed::{ChangeFeed, FeedGeneration, ReloadGuard};
+pub use crate::changes::change_filter::ChangeFilter;
+pub use crate::changes::image::{RecordImage, image_cell, parse_image};
+pub(crate) use crate::changes::image_row::ImageRow;
+pub use crate::changes::shared_work::{MemorySize, SharedWork, WorkFuture, WorkItem};
 
-use crate::operation::Deed;
+use crate::operation::ChangeKind;
 
 /// The change log as it stands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Log {
+pub struct ChangeLog {
     /// In order; the last one is the one that numbers are given in now.
-    pub epochs: Vec<Epoch>,
+    pub epochs: Vec<LogEpoch>,
     /// The changes up to this number are no longer kept.
-    pub forgotten: i64,
+    pub pruned_until: i64,
     /// The number of the last change.
-    pub last: i64,
+    pub last_number: i64,
 }
 
 /// A stretch of the log with a name of its own. A restored store begins a new one, so that no id is given twice.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Epoch {
+pub struct LogEpoch {
     pub tag: String,
     /// Its numbers are greater than this.
     pub after: i64,
@@ -41,40 +41,42 @@ pub struct Epoch {
 
 /// One change of one record.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Change {
+pub struct RecordChange {
     pub number: i64,
     /// The record type's name.
-    pub resource: String,
-    pub deed: Deed,
-    pub record: i64,
+    pub type_name: String,
+    pub kind: ChangeKind,
+    pub record_id: i64,
     pub version: i64,
     /// The record as the change left it, or, when it was deleted, as it was: by column, as [`trefoil_model::Stored`] says.
-    pub image: Image,
+    pub image: RecordImage,
 }
 
 /// A stretch of changes without a hole.
 #[derive(Debug)]
-pub struct Stretch {
-    pub changes: Vec<Change>,
+pub struct ChangeBatch {
+    pub changes: Vec<RecordChange>,
     /// Everything up to this number is in it: ask for what comes after this next.
     pub until: i64,
 }
 
-impl Weigh for Log {
-    fn weight(&self) -> usize {
-        size_of::<Log>() + self.epochs.iter().map(|epoch| size_of::<Epoch>() + epoch.tag.len()).sum::<usize>()
+impl MemorySize for ChangeLog {
+    fn memory_size(&self) -> usize {
+        size_of::<ChangeLog>()
+            + self.epochs.iter().map(|epoch| size_of::<LogEpoch>() + epoch.tag.len()).sum::<usize>()
     }
 }
 
-impl Weigh for Stretch {
-    fn weight(&self) -> usize {
+impl MemorySize for ChangeBatch {
+    fn memory_size(&self) -> usize {
         let changes = self.changes.iter().map(|change| {
-            let cells = change.image.iter().map(|(name, value)| crate::changes::image::weight(name, value));
-            size_of::<Change>() + change.resource.len() + cells.sum::<usize>()
+            let cells =
+                change.image.iter().map(|(name, value)| crate::changes::image::cell_memory_size(name, value));
+            size_of::<RecordChange>() + change.type_name.len() + cells.sum::<usize>()
         });
-        size_of::<Stretch>() + changes.sum::<usize>()
+        size_of::<ChangeBatch>() + changes.sum::<usize>()
     }
 }
 
 /// What somebody's work came to, for everyone who waited for it.
-pub type Shared<T> = trefoil_model::error::Result<Arc<T>>;
+pub type SharedResult<T> = trefoil_model::error::Result<Arc<T>>;

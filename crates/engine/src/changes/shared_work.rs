@@ -10,84 +10,84 @@ use std::task::{Context, Poll, Waker};
 use futures_util::FutureExt;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::changes::Shared;
+use crate::changes::SharedResult;
 use trefoil_model::error::Error;
 
 /// What a thing costs to keep, in bytes.
-pub trait Weigh {
-    fn weight(&self) -> usize;
+pub trait MemorySize {
+    fn memory_size(&self) -> usize;
 }
 
 /// Work by key, running or done. What runs belongs to those who wait for it: when the last of them goes, it ends.
-pub struct Shelf<K, T> {
-    kept: Mutex<Kept<K, T>>,
+pub struct SharedWork<K, T> {
+    state: Mutex<WorkEntries<K, T>>,
     capacity: usize,
 }
 
-struct Kept<K, T> {
-    entries: HashMap<K, Entry<T>>,
+struct WorkEntries<K, T> {
+    entries: HashMap<K, WorkEntry<T>>,
     /// The keys of what is done, in the order in which they are looked at when room is needed.
-    order: VecDeque<K>,
+    eviction_order: VecDeque<K>,
     bytes: usize,
 }
 
-enum Entry<T> {
-    Running(Weak<Flight<T>>),
+enum WorkEntry<T> {
+    Running(Weak<WorkItem<T>>),
     Done {
-        flight: Arc<Flight<T>>,
+        item: Arc<WorkItem<T>>,
         bytes: usize,
         /// Asked for since the last time that room was needed.
-        used: bool,
+        was_used: bool,
     },
 }
 
 /// One piece of work, which goes on whether or not anybody looks at it.
-pub struct Flight<T> {
-    outcome: OnceLock<Shared<T>>,
-    waiting: Mutex<Waiters>,
+pub struct WorkItem<T> {
+    outcome: OnceLock<SharedResult<T>>,
+    waiters: Mutex<WaiterList>,
     task: OnceLock<AbortOnDropHandle<()>>,
     /// Takes it off the shelf.
-    forget: Box<dyn Fn() + Send + Sync>,
+    on_abandoned: Box<dyn Fn() + Send + Sync>,
 }
 
-impl<K, T> Shelf<K, T>
+impl<K, T> SharedWork<K, T>
 where
     K: Clone + Eq + Hash + Send + Sync + 'static,
-    T: Weigh + Send + Sync + 'static,
+    T: MemorySize + Send + Sync + 'static,
 {
-    pub fn new(capacity: usize) -> Arc<Shelf<K, T>> {
-        let kept = Kept { entries: HashMap::new(), order: VecDeque::new(), bytes: 0 };
-        Arc::new(Shelf { kept: Mutex::new(kept), capacity })
+    pub fn new(capacity: usize) -> Arc<SharedWork<K, T>> {
+        let kept = WorkEntries { entries: HashMap::new(), eviction_order: VecDeque::new(), bytes: 0 };
+        Arc::new(SharedWork { state: Mutex::new(kept), capacity })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept<K, T>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, WorkEntries<K, T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The work for this key, begun now when there is none. It runs in a task of its own: whoever asked may be slow.
-    pub fn join<F>(self: &Arc<Self>, key: K, work: impl FnOnce() -> F) -> Arc<Flight<T>>
+    pub fn join<F>(self: &Arc<Self>, key: K, work: impl FnOnce() -> F) -> Arc<WorkItem<T>>
     where
-        F: Future<Output = Shared<T>> + Send + 'static,
+        F: Future<Output = SharedResult<T>> + Send + 'static,
     {
         let mut kept = self.lock();
         if let Some(flight) = kept.find(&key) {
             return flight;
         }
-        let flight = Arc::new(Flight {
+        let flight = Arc::new(WorkItem {
             outcome: OnceLock::new(),
-            waiting: Mutex::default(),
+            waiters: Mutex::default(),
             task: OnceLock::new(),
-            forget: self.forgetting(&key),
+            on_abandoned: self.forget_callback(&key),
         });
-        kept.entries.insert(key.clone(), Entry::Running(Arc::downgrade(&flight)));
+        kept.entries.insert(key.clone(), WorkEntry::Running(Arc::downgrade(&flight)));
         drop(kept);
         let (shelf, weak, work) = (self.clone(), Arc::downgrade(&flight), work());
         let task = tokio::spawn(async move {
             let outcome = AssertUnwindSafe(work).catch_unwind().await;
             let outcome = outcome.unwrap_or_else(|_| Err(Error::internal("what was waited for panicked")));
             if let Some(flight) = weak.upgrade() {
-                shelf.keep(&key, &flight, &outcome);
-                flight.land(outcome);
+                shelf.cache_result(&key, &flight, &outcome);
+                flight.complete(outcome);
             }
         });
         // Nobody else has this flight's task to set.
@@ -95,14 +95,14 @@ where
         flight
     }
 
-    fn forgetting(self: &Arc<Self>, key: &K) -> Box<dyn Fn() + Send + Sync> {
+    fn forget_callback(self: &Arc<Self>, key: &K) -> Box<dyn Fn() + Send + Sync> {
         let (shelf, key) = (Arc::downgrade(self), key.clone());
         Box::new(move || {
             let Some(shelf) = shelf.upgrade() else { return };
             let mut kept = shelf.lock();
-            let is_dead = |entry: &Entry<T>| match entry {
-                Entry::Running(flight) => flight.strong_count() == 0,
-                Entry::Done { .. } => false,
+            let is_dead = |entry: &WorkEntry<T>| match entry {
+                WorkEntry::Running(flight) => flight.strong_count() == 0,
+                WorkEntry::Done { .. } => false,
             };
             if kept.entries.get(&key).is_some_and(is_dead) {
                 kept.entries.remove(&key);
@@ -110,31 +110,32 @@ where
         })
     }
 
-    fn keep(&self, key: &K, flight: &Arc<Flight<T>>, outcome: &Shared<T>) {
+    fn cache_result(&self, key: &K, flight: &Arc<WorkItem<T>>, outcome: &SharedResult<T>) {
         let mut kept = self.lock();
-        let is_own = |entry: &Entry<T>| match entry {
-            Entry::Running(running) => Weak::ptr_eq(running, &Arc::downgrade(flight)),
-            Entry::Done { .. } => false,
+        let is_own = |entry: &WorkEntry<T>| match entry {
+            WorkEntry::Running(running) => Weak::ptr_eq(running, &Arc::downgrade(flight)),
+            WorkEntry::Done { .. } => false,
         };
         // It is somebody else's place when the shelf was cleared meanwhile.
         if !kept.entries.get(key).is_some_and(is_own) {
             return;
         }
-        let bytes = outcome.as_ref().map_or(usize::MAX, |done| done.weight() + size_of::<Flight<T>>() + 64);
+        let bytes =
+            outcome.as_ref().map_or(usize::MAX, |done| done.memory_size() + size_of::<WorkItem<T>>() + 64);
         if bytes > self.capacity {
             kept.entries.remove(key);
             return;
         }
-        kept.entries.insert(key.clone(), Entry::Done { flight: flight.clone(), bytes, used: false });
-        kept.order.push_back(key.clone());
+        kept.entries.insert(key.clone(), WorkEntry::Done { item: flight.clone(), bytes, was_used: false });
+        kept.eviction_order.push_back(key.clone());
         kept.bytes += bytes;
-        kept.make_room(self.capacity);
+        kept.evict(self.capacity);
     }
 
     /// Forgets everything; who waits for what runs still gets it, who asks from now on begins anew.
     pub fn clear(&self) {
         let mut kept = self.lock();
-        kept.order.clear();
+        kept.eviction_order.clear();
         kept.bytes = 0;
         // Dropped outside the lock, which their end may want.
         let entries = std::mem::take(&mut kept.entries);
@@ -157,11 +158,11 @@ where
     }
 }
 
-impl<K: Clone + Eq + Hash, T> Kept<K, T> {
-    fn find(&mut self, key: &K) -> Option<Arc<Flight<T>>> {
+impl<K: Clone + Eq + Hash, T> WorkEntries<K, T> {
+    fn find(&mut self, key: &K) -> Option<Arc<WorkItem<T>>> {
         match self.entries.get_mut(key)? {
-            Entry::Running(flight) => flight.upgrade(),
-            Entry::Done { flight, used, .. } => {
+            WorkEntry::Running(flight) => flight.upgrade(),
+            WorkEntry::Done { item: flight, was_used: used, .. } => {
                 *used = true;
                 Some(flight.clone())
             }
@@ -169,33 +170,33 @@ impl<K: Clone + Eq + Hash, T> Kept<K, T> {
     }
 
     /// The oldest goes, unless it was asked for since it was last looked at.
-    fn make_room(&mut self, capacity: usize) {
+    fn evict(&mut self, capacity: usize) {
         while self.bytes > capacity {
-            let Some(key) = self.order.pop_front() else { return };
+            let Some(key) = self.eviction_order.pop_front() else { return };
             match self.entries.get_mut(&key) {
-                Some(Entry::Done { used, .. }) if *used => {
+                Some(WorkEntry::Done { was_used: used, .. }) if *used => {
                     *used = false;
-                    self.order.push_back(key);
+                    self.eviction_order.push_back(key);
                 }
-                Some(Entry::Done { bytes, .. }) => {
+                Some(WorkEntry::Done { bytes, .. }) => {
                     self.bytes -= *bytes;
                     self.entries.remove(&key);
                 }
-                Some(Entry::Running(_)) | None => {}
+                Some(WorkEntry::Running(_)) | None => {}
             }
         }
     }
 }
 
-impl<T> Flight<T> {
-    fn waiters(&self) -> MutexGuard<'_, Waiters> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+impl<T> WorkItem<T> {
+    fn lock_waiters(&self) -> MutexGuard<'_, WaiterList> {
+        self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn land(&self, outcome: Shared<T>) {
+    fn complete(&self, outcome: SharedResult<T>) {
         // A flight lands once. Whoever takes a place after this sees the outcome first.
         let _ = self.outcome.set(outcome);
-        let wakers = std::mem::take(&mut *self.waiters()).wakers;
+        let wakers = std::mem::take(&mut *self.lock_waiters()).wakers;
         wakers.into_iter().for_each(Waker::wake);
     }
 
@@ -204,21 +205,21 @@ impl<T> Flight<T> {
     }
 
     /// Waits for the end.
-    pub fn done(self: &Arc<Self>) -> Waiting<T> {
-        Waiting { flight: self.clone(), place: None }
+    pub fn wait(self: &Arc<Self>) -> WorkFuture<T> {
+        WorkFuture { item: self.clone(), slot: None }
     }
 }
 
 /// Those who wait for a flight, by their places, which are given again when they are free.
 #[derive(Default)]
-struct Waiters {
+struct WaiterList {
     wakers: Vec<Waker>,
-    free: Vec<usize>,
+    free_slots: Vec<usize>,
 }
 
-impl Waiters {
-    fn enter(&mut self, waker: Waker) -> usize {
-        if let Some(place) = self.free.pop() {
+impl WaiterList {
+    fn add(&mut self, waker: Waker) -> usize {
+        if let Some(place) = self.free_slots.pop() {
             self.wakers[place] = waker;
             return place;
         }
@@ -227,48 +228,48 @@ impl Waiters {
     }
 
     /// All have left when it has landed.
-    fn leave(&mut self, place: usize) -> Option<Waker> {
+    fn remove(&mut self, place: usize) -> Option<Waker> {
         let waker = self.wakers.get_mut(place)?;
-        self.free.push(place);
+        self.free_slots.push(place);
         Some(std::mem::replace(waker, Waker::noop().clone()))
     }
 }
 
 /// One who waits for the end of a flight. It borrows nothing, so that thousands can be kept without a future for each.
-pub struct Waiting<T> {
-    flight: Arc<Flight<T>>,
-    place: Option<usize>,
+pub struct WorkFuture<T> {
+    item: Arc<WorkItem<T>>,
+    slot: Option<usize>,
 }
 
-impl<T> Future for Waiting<T> {
-    type Output = Shared<T>;
+impl<T> Future for WorkFuture<T> {
+    type Output = SharedResult<T>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Shared<T>> {
-        let Waiting { flight, place } = &mut *self;
-        let mut waiters = flight.waiters();
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<SharedResult<T>> {
+        let WorkFuture { item: flight, slot: place } = &mut *self;
+        let mut waiters = flight.lock_waiters();
         if let Some(outcome) = flight.outcome.get() {
             return Poll::Ready(outcome.clone());
         }
         match *place {
             Some(place) => waiters.wakers[place].clone_from(cx.waker()),
-            None => *place = Some(waiters.enter(cx.waker().clone())),
+            None => *place = Some(waiters.add(cx.waker().clone())),
         }
         Poll::Pending
     }
 }
 
-impl<T> Drop for Waiting<T> {
+impl<T> Drop for WorkFuture<T> {
     fn drop(&mut self) {
         // Its task may go with the waker, so that goes when the lock is free.
-        let left = self.place.and_then(|place| self.flight.waiters().leave(place));
+        let left = self.slot.and_then(|place| self.item.lock_waiters().remove(place));
         drop(left);
     }
 }
 
-impl<T> Drop for Flight<T> {
+impl<T> Drop for WorkItem<T> {
     fn drop(&mut self) {
         if self.outcome.get().is_none() {
-            (self.forget)();
+            (self.on_abandoned)();
         }
     }
 }
@@ -279,15 +280,15 @@ mod tests {
 
     use super::*;
 
-    impl Weigh for usize {
-        fn weight(&self) -> usize {
+    impl MemorySize for usize {
+        fn memory_size(&self) -> usize {
             *self
         }
     }
 
     #[tokio::test]
     async fn work_is_done_once_for_all_who_wait() {
-        let (shelf, count) = (Shelf::<i64, usize>::new(10_000), Arc::new(AtomicUsize::new(0)));
+        let (shelf, count) = (SharedWork::<i64, usize>::new(10_000), Arc::new(AtomicUsize::new(0)));
         let flights: Vec<_> = (0..100)
             .map(|_| {
                 let count = count.clone();
@@ -298,14 +299,14 @@ mod tests {
             })
             .collect();
         for flight in &flights {
-            assert_eq!(flight.done().await.ok().as_deref(), Some(&0));
+            assert_eq!(flight.wait().await.ok().as_deref(), Some(&0));
         }
         assert_eq!(count.load(Ordering::SeqCst), 1);
     }
 
     #[tokio::test]
     async fn what_nobody_waits_for_ends_and_leaves_nothing() {
-        let shelf = Shelf::<i64, usize>::new(10_000);
+        let shelf = SharedWork::<i64, usize>::new(10_000);
         let (alive, ended) = tokio::sync::oneshot::channel::<()>();
         let flight = shelf.join(1, || async move {
             let _alive = alive;
@@ -320,41 +321,41 @@ mod tests {
 
     #[tokio::test]
     async fn who_stops_waiting_leaves_a_place_for_the_next() {
-        let shelf = Shelf::<i64, usize>::new(10_000);
+        let shelf = SharedWork::<i64, usize>::new(10_000);
         let (go, gone) = tokio::sync::oneshot::channel::<()>();
         let flight = shelf.join(1, || async move {
             let _ = gone.await;
             Ok(Arc::new(1))
         });
-        let mut stays = flight.done();
+        let mut stays = flight.wait();
         assert!((&mut stays).now_or_never().is_none());
         for _ in 0..100 {
-            let mut leaves = flight.done();
+            let mut leaves = flight.wait();
             assert!((&mut leaves).now_or_never().is_none() && (&mut leaves).now_or_never().is_none());
         }
-        assert_eq!(flight.waiters().wakers.len(), 2);
+        assert_eq!(flight.lock_waiters().wakers.len(), 2);
         go.send(()).expect("it waits");
         assert_eq!(stays.await.ok().as_deref(), Some(&1));
-        assert!(flight.waiters().wakers.is_empty());
+        assert!(flight.lock_waiters().wakers.is_empty());
     }
 
     #[tokio::test]
     async fn it_never_outgrows_its_bytes_and_failures_are_not_kept() {
-        let shelf = Shelf::<usize, usize>::new(20_000);
+        let shelf = SharedWork::<usize, usize>::new(20_000);
         for key in 0..1_000 {
             let flight = shelf.join(key, move || async move { Ok(Arc::new(100 + key % 7)) });
-            assert!(flight.done().await.is_ok());
+            assert!(flight.wait().await.is_ok());
             let hot = shelf.join(0, || async { Ok(Arc::new(1)) });
-            assert!(hot.done().await.is_ok());
+            assert!(hot.wait().await.is_ok());
             assert!(shelf.bytes() <= 20_000, "{} bytes", shelf.bytes());
         }
         assert!(shelf.len() > 10 && shelf.bytes() > 10_000);
         let huge = shelf.join(5_000, || async { Ok(Arc::new(1 << 30)) });
-        assert!(huge.done().await.is_ok());
+        assert!(huge.wait().await.is_ok());
         let failed = shelf.join(5_001, || async { Err(Error::Cancelled) });
-        assert!(failed.done().await.is_err());
+        assert!(failed.wait().await.is_err());
         let panics = shelf.join(5_002, || async { panic!("a bug") });
-        assert!(panics.done().await.is_err());
+        assert!(panics.wait().await.is_err());
         let before = shelf.len();
         drop((huge, failed, panics));
         assert_eq!(shelf.len(), before, "none of the three was kept");
@@ -362,7 +363,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_begun_before_a_clearing_is_not_kept_after_it() {
-        let shelf = Shelf::<i64, usize>::new(10_000);
+        let shelf = SharedWork::<i64, usize>::new(10_000);
         let (go, gone) = tokio::sync::oneshot::channel::<()>();
         let old = shelf.join(1, || async move {
             let _ = gone.await;
@@ -370,10 +371,10 @@ mod tests {
         });
         shelf.clear();
         let new = shelf.join(1, || async { Ok(Arc::new(2)) });
-        assert_eq!(new.done().await.ok().as_deref(), Some(&2));
+        assert_eq!(new.wait().await.ok().as_deref(), Some(&2));
         go.send(()).expect("it waits");
-        assert_eq!(old.done().await.ok().as_deref(), Some(&1));
+        assert_eq!(old.wait().await.ok().as_deref(), Some(&1));
         drop(old);
-        assert_eq!(shelf.join(1, || async { Ok(Arc::new(3)) }).done().await.ok().as_deref(), Some(&2));
+        assert_eq!(shelf.join(1, || async { Ok(Arc::new(3)) }).wait().await.ok().as_deref(), Some(&2));
     }
 }

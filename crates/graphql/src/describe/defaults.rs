@@ -8,30 +8,30 @@ use crate::plan::input;
 use trefoil_model::Value;
 
 /// The default of an argument or input field, as graphql-js prints it.
-pub fn written(schema: &Schema, definition: &InputValueDefinition) -> Option<String> {
-    let value = input::constant(schema, &definition.ty, definition.default_value.as_ref()?);
-    literal(schema, &definition.ty, &value)
+pub fn default_literal(schema: &Schema, definition: &InputValueDefinition) -> Option<String> {
+    let value = input::constant_value(schema, &definition.ty, definition.default_value.as_ref()?);
+    typed_literal(schema, &definition.ty, &value)
 }
 
 /// Nothing where a value that must not be null is.
-fn literal(schema: &Schema, ty: &Type, value: &Value) -> Option<String> {
+fn typed_literal(schema: &Schema, ty: &Type, value: &Value) -> Option<String> {
     match (value.is_null(), ty.is_list(), value.as_list()) {
         (true, _, _) => (!ty.is_non_null()).then(|| "null".to_owned()),
         (false, true, Some(items)) => {
-            let items = items.iter().filter_map(|item| literal(schema, ty.item_type(), item));
+            let items = items.iter().filter_map(|item| typed_literal(schema, ty.item_type(), item));
             Some(format!("[{}]", items.collect::<Vec<_>>().join(", ")))
         }
-        (false, true, None) => literal(schema, ty.item_type(), value),
-        (false, false, _) => named(schema, ty.inner_named_type(), value),
+        (false, true, None) => typed_literal(schema, ty.item_type(), value),
+        (false, false, _) => named_literal(schema, ty.inner_named_type(), value),
     }
 }
 
-fn named(schema: &Schema, name: &str, value: &Value) -> Option<String> {
+fn named_literal(schema: &Schema, name: &str, value: &Value) -> Option<String> {
     match (schema.types.get(name)?, value) {
         (ExtendedType::InputObject(definition), Value::Object(fields)) => {
             let fields = fields.iter().filter_map(|(name, value)| {
                 let ty = &definition.fields.get(name.as_str())?.ty;
-                Some(format!("{name}: {}", literal(schema, ty, value)?))
+                Some(format!("{name}: {}", typed_literal(schema, ty, value)?))
             });
             Some(format!("{{{}}}", fields.collect::<Vec<_>>().join(", ")))
         }
@@ -40,20 +40,22 @@ fn named(schema: &Schema, name: &str, value: &Value) -> Option<String> {
         // They leave the server as text.
         (_, Value::Int(number)) if matches!(name, "Long" | "Decimal") => Some(format!("\"{number}\"")),
         (_, Value::Number(digits)) if matches!(name, "Long" | "Decimal") => Some(format!("\"{digits}\"")),
-        (_, value) => Some(untyped(value)),
+        (_, value) => Some(untyped_literal(value)),
     }
 }
 
-fn untyped(value: &Value) -> String {
+fn untyped_literal(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
         Value::Bool(flag) => flag.to_string(),
         Value::Int(number) => number.to_string(),
-        Value::Number(digits) => number(digits),
-        Value::String(text) => quoted(text),
-        Value::List(items) => format!("[{}]", items.iter().map(untyped).collect::<Vec<_>>().join(", ")),
+        Value::Number(digits) => js_number(digits),
+        Value::String(text) => quote_string(text),
+        Value::List(items) => {
+            format!("[{}]", items.iter().map(untyped_literal).collect::<Vec<_>>().join(", "))
+        }
         Value::Object(fields) => {
-            let fields = fields.iter().map(|(name, value)| format!("{name}: {}", untyped(value)));
+            let fields = fields.iter().map(|(name, value)| format!("{name}: {}", untyped_literal(value)));
             format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
         }
     }
@@ -66,7 +68,7 @@ fn is_integer(text: &str) -> bool {
 }
 
 /// As JavaScript writes a number: an exponent only where it is large.
-fn number(digits: &str) -> String {
+fn js_number(digits: &str) -> String {
     let Ok(number) = digits.parse::<f64>() else { return digits.to_owned() };
     if number == 0.0 || (1e-6..1e21).contains(&number.abs()) {
         return number.to_string();
@@ -75,7 +77,7 @@ fn number(digits: &str) -> String {
     if number.abs() < 1.0 { text } else { text.replace('e', "e+") }
 }
 
-fn quoted(text: &str) -> String {
+fn quote_string(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
         match c {
@@ -122,7 +124,7 @@ mod tests {
             );
             let schema = Schema::parse(sdl, "test").expect("a schema");
             let field = schema.type_field("Query", "f").expect("the field");
-            assert_eq!(written(&schema, &field.arguments[0]).as_deref(), expected, "{argument}");
+            assert_eq!(default_literal(&schema, &field.arguments[0]).as_deref(), expected, "{argument}");
         }
     }
 }

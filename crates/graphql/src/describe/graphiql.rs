@@ -8,7 +8,8 @@ use http::header::{CONTENT_TYPE, VARY};
 use crate::describe::assets::ASSETS;
 
 /// The page with the names of its files filled in.
-static PAGE: LazyLock<String> = LazyLock::new(|| ASSETS.fill(include_str!("assets/graphiql.html")));
+static PAGE: LazyLock<String> =
+    LazyLock::new(|| ASSETS.fill_placeholders(include_str!("assets/graphiql.html")));
 
 pub fn respond() -> Response {
     ([(CONTENT_TYPE, "text/html; charset=utf-8"), (VARY, "Accept")], PAGE.as_str()).into_response()

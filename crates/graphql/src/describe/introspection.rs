@@ -9,22 +9,22 @@ use apollo_compiler::ast::{
 use apollo_compiler::schema::ExtendedType;
 
 use crate::describe::defaults;
-use crate::execute::path::At;
-use crate::execute::write::{Writer, Wrote};
+use crate::execute::path::FieldPosition;
+use crate::execute::write::{ResponseWriter, WriteResult};
 use crate::plan::input;
-use crate::plan::shape::{Field, From, Output, Slot};
-use crate::plan::variables::Variables;
+use crate::plan::shape::{FieldShape, FieldSource, OutputShape, ValueSlot};
+use crate::plan::variables::VariableValues;
 use crate::response_error;
 use trefoil_model::error::Result;
 
 /// The schema, with what the arguments of a request need.
 pub struct Introspection<'a> {
     pub schema: &'a Schema,
-    pub variables: &'a Variables,
+    pub variables: &'a VariableValues,
 }
 
 /// Something of the schema that has fields.
-enum Thing<'a> {
+enum SchemaElement<'a> {
     Schema,
     Type(&'a ExtendedType),
     /// A list, or a type that is not null.
@@ -36,109 +36,141 @@ enum Thing<'a> {
 }
 
 /// What a field of it is.
-enum Found<'a> {
-    Nothing,
-    Flag(bool),
+enum IntrospectionValue<'a> {
+    Null,
+    Boolean(bool),
     Text(Cow<'a, str>),
-    Thing(Thing<'a>),
-    List(Vec<Found<'a>>),
+    Element(SchemaElement<'a>),
+    List(Vec<IntrospectionValue<'a>>),
 }
 
 impl<'a> Introspection<'a> {
     /// Writes the root field `__schema` or `__type`.
-    pub fn write(&self, writer: &mut Writer, slot: &Slot, arguments: &input::Arguments, at: At) -> Wrote {
+    pub fn write(
+        &self,
+        writer: &mut ResponseWriter,
+        slot: &ValueSlot,
+        arguments: &input::FieldArguments,
+        at: FieldPosition,
+    ) -> WriteResult {
         let found = match at.label.name.as_str() {
-            "__schema" => Ok(Found::Thing(Thing::Schema)),
-            _ => arguments.by_name(self.variables).map(|given| {
+            "__schema" => Ok(IntrospectionValue::Element(SchemaElement::Schema)),
+            _ => arguments.values_by_name(self.variables).map(|given| {
                 let name = given.iter().find_map(|(_, value)| value.as_str());
-                name.map_or(Found::Nothing, |name| self.named(name))
+                name.map_or(IntrospectionValue::Null, |name| self.type_named(name))
             }),
         };
-        self.found(writer, slot, found, at)
+        self.write_value(writer, slot, found, at)
     }
 
-    fn found(&self, writer: &mut Writer, slot: &Slot, found: Result<Found>, at: At) -> Wrote {
+    fn write_value(
+        &self,
+        writer: &mut ResponseWriter,
+        slot: &ValueSlot,
+        found: Result<IntrospectionValue>,
+        at: FieldPosition,
+    ) -> WriteResult {
         match (found, &slot.output) {
-            (Err(error), _) => writer.failed(slot.required, &error, at),
-            (Ok(Found::Flag(flag)), _) => {
+            (Err(error), _) => writer.fail_with(slot.required, &error, at),
+            (Ok(IntrospectionValue::Boolean(flag)), _) => {
                 writer.out.extend_from_slice(if flag { b"true" } else { b"false" });
                 Ok(())
             }
-            (Ok(Found::Text(text)), _) => {
-                response_error::text(&mut writer.out, &text);
+            (Ok(IntrospectionValue::Text(text)), _) => {
+                response_error::write_json_string(&mut writer.out, &text);
                 Ok(())
             }
-            (Ok(Found::Thing(thing)), Output::Object(object)) => writer.nullable(slot.required, |writer| {
-                writer.object(object, at.path, |writer, field, at| self.field(writer, &thing, field, at))
-            }),
-            (Ok(Found::List(items)), Output::List(item)) => writer.nullable(slot.required, |writer| {
-                writer.out.push(b'[');
-                for (index, found) in items.into_iter().enumerate() {
-                    if index > 0 {
-                        writer.out.push(b',');
+            (Ok(IntrospectionValue::Element(thing)), OutputShape::Object(object)) => {
+                writer.stop_null(slot.required, |writer| {
+                    writer.write_object(object, at.path, |writer, field, at| {
+                        self.write_field(writer, &thing, field, at)
+                    })
+                })
+            }
+            (Ok(IntrospectionValue::List(items)), OutputShape::List(item)) => {
+                writer.stop_null(slot.required, |writer| {
+                    writer.out.push(b'[');
+                    for (index, found) in items.into_iter().enumerate() {
+                        if index > 0 {
+                            writer.out.push(b',');
+                        }
+                        self.write_value(writer, item, Ok(found), at.with_path(&at.path.index(index)))?;
                     }
-                    self.found(writer, item, Ok(found), at.down(&at.path.index(index)))?;
-                }
-                writer.out.push(b']');
-                Ok(())
-            }),
-            (Ok(Found::Nothing | Found::Thing(_) | Found::List(_)), _) => writer.null(slot.required, at),
+                    writer.out.push(b']');
+                    Ok(())
+                })
+            }
+            (
+                Ok(IntrospectionValue::Null | IntrospectionValue::Element(_) | IntrospectionValue::List(_)),
+                _,
+            ) => writer.write_null(slot.required, at),
         }
     }
 
-    fn field(&self, writer: &mut Writer, thing: &Thing<'a>, field: &Field, at: At) -> Wrote {
-        let found = match &field.from {
-            From::Typename(name) => {
+    fn write_field(
+        &self,
+        writer: &mut ResponseWriter,
+        thing: &SchemaElement<'a>,
+        field: &FieldShape,
+        at: FieldPosition,
+    ) -> WriteResult {
+        let found = match &field.source {
+            FieldSource::Typename(name) => {
                 writer.out.extend_from_slice(name);
                 return Ok(());
             }
-            From::Introspection(arguments) => self.include_deprecated(arguments).map(|deprecated| {
+            FieldSource::Introspection(arguments) => self.include_deprecated(arguments).map(|deprecated| {
                 let name = field.label.name.as_str();
                 match thing {
-                    Thing::Schema => self.of_schema(name),
-                    Thing::Type(ty) => self.of_type(ty, name, deprecated),
-                    Thing::Wrapper(ty) => self.of_wrapper(ty, name),
-                    Thing::Field(field) => self.of_field(field, name, deprecated),
-                    Thing::Input(input) => self.of_input(input, name),
-                    Thing::EnumValue(value) => self.of_enum_value(value, name),
-                    Thing::Directive(directive) => self.of_directive(directive, name, deprecated),
+                    SchemaElement::Schema => self.describe_schema(name),
+                    SchemaElement::Type(ty) => self.describe_type(ty, name, deprecated),
+                    SchemaElement::Wrapper(ty) => self.describe_wrapper(ty, name),
+                    SchemaElement::Field(field) => self.describe_field(field, name, deprecated),
+                    SchemaElement::Input(input) => self.describe_input(input, name),
+                    SchemaElement::EnumValue(value) => self.describe_enum_value(value, name),
+                    SchemaElement::Directive(directive) => {
+                        self.describe_directive(directive, name, deprecated)
+                    }
                 }
             }),
-            From::Column { .. }
-            | From::Child(_)
-            | From::Property
-            | From::Resolver { .. }
-            | From::Missing(_)
-            | From::Refused(_) => Ok(Found::Nothing),
+            FieldSource::Column { .. }
+            | FieldSource::Relation(_)
+            | FieldSource::Property
+            | FieldSource::Resolver { .. }
+            | FieldSource::Missing(_)
+            | FieldSource::Invalid(_) => Ok(IntrospectionValue::Null),
         };
-        self.found(writer, &field.slot, found, at)
+        self.write_value(writer, &field.slot, found, at)
     }
 
     /// The one argument that fields of the schema have.
-    fn include_deprecated(&self, arguments: &input::Arguments) -> Result<bool> {
-        let given = arguments.by_name(self.variables)?;
+    fn include_deprecated(&self, arguments: &input::FieldArguments) -> Result<bool> {
+        let given = arguments.values_by_name(self.variables)?;
         Ok(given.iter().any(|(_, value)| value.as_bool() == Some(true)))
     }
 
-    fn of_schema(&self, name: &str) -> Found<'a> {
+    fn describe_schema(&self, name: &str) -> IntrospectionValue<'a> {
         let definition = &self.schema.schema_definition;
         let root = |name: &Option<apollo_compiler::schema::ComponentName>| {
-            name.as_ref().map_or(Found::Nothing, |name| self.named(name))
+            name.as_ref().map_or(IntrospectionValue::Null, |name| self.type_named(name))
         };
         match name {
-            "description" => text(definition.description.as_deref()),
-            "types" => things(self.schema.types.values().map(Thing::Type)),
+            "description" => optional_text(definition.description.as_deref()),
+            "types" => element_list(self.schema.types.values().map(SchemaElement::Type)),
             "queryType" => root(&definition.query),
             "mutationType" => root(&definition.mutation),
             "subscriptionType" => root(&definition.subscription),
-            "directives" => things(
-                self.schema.directive_definitions.values().map(|directive| Thing::Directive(directive)),
+            "directives" => element_list(
+                self.schema
+                    .directive_definitions
+                    .values()
+                    .map(|directive| SchemaElement::Directive(directive)),
             ),
-            _ => Found::Nothing,
+            _ => IntrospectionValue::Null,
         }
     }
 
-    fn of_type(&self, ty: &'a ExtendedType, name: &str, deprecated: bool) -> Found<'a> {
+    fn describe_type(&self, ty: &'a ExtendedType, name: &str, deprecated: bool) -> IntrospectionValue<'a> {
         let (fields, interfaces) = match ty {
             ExtendedType::Object(object) => (Some(&object.fields), Some(&object.implements_interfaces)),
             ExtendedType::Interface(object) => (Some(&object.fields), Some(&object.implements_interfaces)),
@@ -148,139 +180,162 @@ impl<'a> Introspection<'a> {
             | ExtendedType::InputObject(_) => (None, None),
         };
         match (name, ty) {
-            ("kind", _) => Found::Text(Cow::Borrowed(kind(ty))),
-            ("name", _) => text(Some(ty.name())),
-            ("description", _) => text(ty.description().map(|text| text.as_str())),
+            ("kind", _) => IntrospectionValue::Text(Cow::Borrowed(type_kind(ty))),
+            ("name", _) => optional_text(Some(ty.name())),
+            ("description", _) => optional_text(ty.description().map(|text| text.as_str())),
             ("specifiedByURL", ExtendedType::Scalar(scalar)) => {
                 let url = scalar.directives.get("specifiedBy");
-                text(url.and_then(|url| url.specified_argument_by_name("url")).and_then(|url| url.as_str()))
+                optional_text(
+                    url.and_then(|url| url.specified_argument_by_name("url")).and_then(|url| url.as_str()),
+                )
             }
-            ("fields", _) => fields.map_or(Found::Nothing, |fields| {
-                let shown = fields.values().filter(|field| deprecated || !self.is_old(&field.directives));
-                things(shown.map(|field| Thing::Field(field)))
+            ("fields", _) => fields.map_or(IntrospectionValue::Null, |fields| {
+                let shown =
+                    fields.values().filter(|field| deprecated || !self.is_deprecated(&field.directives));
+                element_list(shown.map(|field| SchemaElement::Field(field)))
             }),
-            ("interfaces", _) => interfaces.map_or(Found::Nothing, |interfaces| {
-                Found::List(interfaces.iter().map(|name| self.named(name)).collect())
+            ("interfaces", _) => interfaces.map_or(IntrospectionValue::Null, |interfaces| {
+                IntrospectionValue::List(interfaces.iter().map(|name| self.type_named(name)).collect())
             }),
             ("possibleTypes", ExtendedType::Union(union)) => {
-                Found::List(union.members.iter().map(|name| self.named(name)).collect())
+                IntrospectionValue::List(union.members.iter().map(|name| self.type_named(name)).collect())
             }
             ("possibleTypes", ExtendedType::Interface(interface)) => {
                 let types = self.schema.types.values();
-                things(types.filter(|ty| implements(ty, &interface.name)).map(Thing::Type))
+                element_list(types.filter(|ty| implements(ty, &interface.name)).map(SchemaElement::Type))
             }
             ("enumValues", ExtendedType::Enum(definition)) => {
                 let values = definition.values.values();
-                let shown = values.filter(|value| deprecated || !self.is_old(&value.directives));
-                things(shown.map(|value| Thing::EnumValue(value)))
+                let shown = values.filter(|value| deprecated || !self.is_deprecated(&value.directives));
+                element_list(shown.map(|value| SchemaElement::EnumValue(value)))
             }
             ("inputFields", ExtendedType::InputObject(object)) => {
-                self.inputs(object.fields.values().map(|field| &***field), deprecated)
+                self.input_list(object.fields.values().map(|field| &***field), deprecated)
             }
-            _ => Found::Nothing,
+            _ => IntrospectionValue::Null,
         }
     }
 
-    fn of_wrapper(&self, ty: &Type, name: &str) -> Found<'a> {
+    fn describe_wrapper(&self, ty: &Type, name: &str) -> IntrospectionValue<'a> {
         match (name, ty) {
-            ("kind", Type::List(_)) => text(Some("LIST")),
-            ("kind", _) => text(Some("NON_NULL")),
-            ("ofType", Type::List(item)) => self.ty(item),
-            ("ofType", _) => self.ty(&ty.clone().nullable()),
-            _ => Found::Nothing,
+            ("kind", Type::List(_)) => optional_text(Some("LIST")),
+            ("kind", _) => optional_text(Some("NON_NULL")),
+            ("ofType", Type::List(item)) => self.type_reference(item),
+            ("ofType", _) => self.type_reference(&ty.clone().nullable()),
+            _ => IntrospectionValue::Null,
         }
     }
 
-    fn of_field(&self, field: &'a FieldDefinition, name: &str, deprecated: bool) -> Found<'a> {
+    fn describe_field(
+        &self,
+        field: &'a FieldDefinition,
+        name: &str,
+        deprecated: bool,
+    ) -> IntrospectionValue<'a> {
         match name {
-            "name" => text(Some(&field.name)),
-            "description" => text(field.description.as_deref()),
-            "args" => self.inputs(field.arguments.iter().map(|argument| &**argument), deprecated),
-            "type" => self.ty(&field.ty),
-            _ => self.deprecation(&field.directives, name),
+            "name" => optional_text(Some(&field.name)),
+            "description" => optional_text(field.description.as_deref()),
+            "args" => self.input_list(field.arguments.iter().map(|argument| &**argument), deprecated),
+            "type" => self.type_reference(&field.ty),
+            _ => self.deprecation_field(&field.directives, name),
         }
     }
 
-    fn of_input(&self, input: &'a InputValueDefinition, name: &str) -> Found<'a> {
+    fn describe_input(&self, input: &'a InputValueDefinition, name: &str) -> IntrospectionValue<'a> {
         match name {
-            "name" => text(Some(&input.name)),
-            "description" => text(input.description.as_deref()),
-            "type" => self.ty(&input.ty),
-            "defaultValue" => defaults::written(self.schema, input)
-                .map_or(Found::Nothing, |default| Found::Text(Cow::Owned(default))),
-            _ => self.deprecation(&input.directives, name),
+            "name" => optional_text(Some(&input.name)),
+            "description" => optional_text(input.description.as_deref()),
+            "type" => self.type_reference(&input.ty),
+            "defaultValue" => defaults::default_literal(self.schema, input)
+                .map_or(IntrospectionValue::Null, |default| IntrospectionValue::Text(Cow::Owned(default))),
+            _ => self.deprecation_field(&input.directives, name),
         }
     }
 
-    fn of_enum_value(&self, value: &'a EnumValueDefinition, name: &str) -> Found<'a> {
+    fn describe_enum_value(&self, value: &'a EnumValueDefinition, name: &str) -> IntrospectionValue<'a> {
         match name {
-            "name" => text(Some(&value.value)),
-            "description" => text(value.description.as_deref()),
-            _ => self.deprecation(&value.directives, name),
+            "name" => optional_text(Some(&value.value)),
+            "description" => optional_text(value.description.as_deref()),
+            _ => self.deprecation_field(&value.directives, name),
         }
     }
 
-    fn of_directive(&self, directive: &'a DirectiveDefinition, name: &str, deprecated: bool) -> Found<'a> {
+    fn describe_directive(
+        &self,
+        directive: &'a DirectiveDefinition,
+        name: &str,
+        deprecated: bool,
+    ) -> IntrospectionValue<'a> {
         match name {
-            "name" => text(Some(&directive.name)),
-            "description" => text(directive.description.as_deref()),
-            "isRepeatable" => Found::Flag(directive.repeatable),
-            "locations" => {
-                Found::List(directive.locations.iter().map(|place| text(Some(place.name()))).collect())
-            }
-            "args" => self.inputs(directive.arguments.iter().map(|argument| &**argument), deprecated),
-            _ => Found::Nothing,
+            "name" => optional_text(Some(&directive.name)),
+            "description" => optional_text(directive.description.as_deref()),
+            "isRepeatable" => IntrospectionValue::Boolean(directive.repeatable),
+            "locations" => IntrospectionValue::List(
+                directive.locations.iter().map(|place| optional_text(Some(place.name()))).collect(),
+            ),
+            "args" => self.input_list(directive.arguments.iter().map(|argument| &**argument), deprecated),
+            _ => IntrospectionValue::Null,
         }
     }
 
-    fn inputs(&self, all: impl Iterator<Item = &'a InputValueDefinition>, deprecated: bool) -> Found<'a> {
-        things(all.filter(|input| deprecated || !self.is_old(&input.directives)).map(Thing::Input))
+    fn input_list(
+        &self,
+        all: impl Iterator<Item = &'a InputValueDefinition>,
+        deprecated: bool,
+    ) -> IntrospectionValue<'a> {
+        element_list(
+            all.filter(|input| deprecated || !self.is_deprecated(&input.directives))
+                .map(SchemaElement::Input),
+        )
     }
 
-    fn named(&self, name: &str) -> Found<'a> {
-        self.schema.types.get(name).map_or(Found::Nothing, |ty| Found::Thing(Thing::Type(ty)))
+    fn type_named(&self, name: &str) -> IntrospectionValue<'a> {
+        self.schema
+            .types
+            .get(name)
+            .map_or(IntrospectionValue::Null, |ty| IntrospectionValue::Element(SchemaElement::Type(ty)))
     }
 
-    fn ty(&self, ty: &Type) -> Found<'a> {
+    fn type_reference(&self, ty: &Type) -> IntrospectionValue<'a> {
         match ty {
-            Type::Named(name) => self.named(name),
+            Type::Named(name) => self.type_named(name),
             Type::List(_) | Type::NonNullNamed(_) | Type::NonNullList(_) => {
-                Found::Thing(Thing::Wrapper(ty.clone()))
+                IntrospectionValue::Element(SchemaElement::Wrapper(ty.clone()))
             }
         }
     }
 
-    fn deprecation(&self, directives: &'a DirectiveList, name: &str) -> Found<'a> {
+    fn deprecation_field(&self, directives: &'a DirectiveList, name: &str) -> IntrospectionValue<'a> {
         match name {
-            "isDeprecated" => Found::Flag(self.is_old(directives)),
-            "deprecationReason" => text(self.reason(directives)),
-            _ => Found::Nothing,
+            "isDeprecated" => IntrospectionValue::Boolean(self.is_deprecated(directives)),
+            "deprecationReason" => optional_text(self.deprecation_reason(directives)),
+            _ => IntrospectionValue::Null,
         }
     }
 
-    fn is_old(&self, directives: &'a DirectiveList) -> bool {
-        self.reason(directives).is_some()
+    fn is_deprecated(&self, directives: &'a DirectiveList) -> bool {
+        self.deprecation_reason(directives).is_some()
     }
 
     /// Whoever gives null as the reason takes the deprecation back.
-    fn reason(&self, directives: &'a DirectiveList) -> Option<&'a str> {
+    fn deprecation_reason(&self, directives: &'a DirectiveList) -> Option<&'a str> {
         directives.get("deprecated")?.argument_by_name("reason", self.schema).ok()?.as_str()
     }
 }
 
-fn text(text: Option<&str>) -> Found<'_> {
-    text.map_or(Found::Nothing, |text| Found::Text(Cow::Borrowed(text)))
+fn optional_text(text: Option<&str>) -> IntrospectionValue<'_> {
+    text.map_or(IntrospectionValue::Null, |text| IntrospectionValue::Text(Cow::Borrowed(text)))
 }
 
-fn things<'a>(things: impl Iterator<Item = Thing<'a>>) -> Found<'a> {
-    Found::List(things.map(Found::Thing).collect())
+fn element_list<'a>(things: impl Iterator<Item = SchemaElement<'a>>) -> IntrospectionValue<'a> {
+    IntrospectionValue::List(things.map(IntrospectionValue::Element).collect())
 }
 
 fn implements(ty: &ExtendedType, interface: &str) -> bool {
     ty.as_object().is_some_and(|object| object.implements_interfaces.contains(interface))
 }
 
-fn kind(ty: &ExtendedType) -> &'static str {
+fn type_kind(ty: &ExtendedType) -> &'static str {
     match ty {
         ExtendedType::Scalar(_) => "SCALAR",
         ExtendedType::Object(_) => "OBJECT",

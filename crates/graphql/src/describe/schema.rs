@@ -5,14 +5,16 @@ use http::header::{CONTENT_TYPE, ETAG};
 use http::{HeaderMap, HeaderValue};
 use xxhash_rust::xxh3::xxh3_64;
 
-use trefoil_http::etags::unless_known;
+use trefoil_http::etags::not_modified_if_known;
 
 /// As text, so that a browser shows it.
-const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+const TEXT_PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 pub fn respond(sdl: &str, headers: &HeaderMap) -> Response {
     let tag = format!("\"{:016x}\"", xxh3_64(sdl.as_bytes()));
-    let told =
-        [(ETAG, HeaderValue::try_from(tag).expect("hexadecimal digits in quotes")), (CONTENT_TYPE, TEXT)];
-    unless_known(headers, (told, sdl.to_owned()).into_response())
+    let told = [
+        (ETAG, HeaderValue::try_from(tag).expect("hexadecimal digits in quotes")),
+        (CONTENT_TYPE, TEXT_PLAIN),
+    ];
+    not_modified_if_known(headers, (told, sdl.to_owned()).into_response())
 }

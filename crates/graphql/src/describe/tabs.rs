@@ -2,36 +2,37 @@
 
 use serde_json::{Value as Json, json};
 
-use trefoil_engine::graphql_document::{Wanted, selection};
-use trefoil_engine::{Deed, Engine, Verb};
-use trefoil_model::TypeId;
+use trefoil_engine::graphql_document::{DocumentRequest, selection_text};
+use trefoil_engine::{ChangeKind, Engine, OperationVerb};
+use trefoil_model::RecordTypeId;
 use trefoil_model::values::example_values;
 
 /// What a tab shows of a record type, in order.
-const SHOWN: [Verb; 6] = [
-    Verb::List,
-    Verb::Get,
-    Verb::Create,
-    Verb::Watch(Deed::Created),
-    Verb::Watch(Deed::Updated),
-    Verb::Watch(Deed::Deleted),
+const TAB_VERBS: [OperationVerb; 6] = [
+    OperationVerb::List,
+    OperationVerb::Get,
+    OperationVerb::Create,
+    OperationVerb::Subscribe(ChangeKind::Created),
+    OperationVerb::Subscribe(ChangeKind::Updated),
+    OperationVerb::Subscribe(ChangeKind::Deleted),
 ];
 
 /// One tab for each record type that has an operation.
-pub fn of(engine: &Engine) -> Json {
+pub fn example_tabs(engine: &Engine) -> Json {
     let model = engine.model();
-    let records = (0..model.records.len()).map(TypeId);
-    records.filter_map(|record| tab(engine, record)).map(|query| json!({ "query": query })).collect()
+    let records = (0..model.records.len()).map(RecordTypeId);
+    records.filter_map(|record| record_tab(engine, record)).map(|query| json!({ "query": query })).collect()
 }
 
-fn tab(engine: &Engine, record: TypeId) -> Option<String> {
+fn record_tab(engine: &Engine, record: RecordTypeId) -> Option<String> {
     let model = engine.model();
     let fields = &model.record(record).fields;
-    let (shown, values) = (selection(model, fields, &|_| None), example_values::given(model, fields));
+    let (shown, values) =
+        (selection_text(model, fields, &|_| None), example_values::example_input(model, fields));
     let values = values.unwrap_or_default();
-    let operations = SHOWN.iter().filter_map(|verb| {
-        let wanted = Wanted { record, verb: *verb, id: 1, values: &values, listing: None };
-        wanted.document(engine, &shown)
+    let operations = TAB_VERBS.iter().filter_map(|verb| {
+        let wanted = DocumentRequest { record, verb: *verb, id: 1, values: &values, listing: None };
+        wanted.render(engine, &shown)
     });
     let operations: Vec<String> = operations.collect();
     (!operations.is_empty()).then(|| operations.join("\n"))

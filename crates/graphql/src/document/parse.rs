@@ -12,75 +12,88 @@ use apollo_compiler::{Node, ast};
 
 use crate::document::{limits, rules, suggest, tokens};
 use crate::plan::input;
-use crate::plan::roots::Plan;
-use crate::plan::variables::{Declared, Variables};
-use crate::response_error::{Failure, Place};
-use trefoil_config::Limits;
+use crate::plan::roots::OperationPlan;
+use crate::plan::variables::{DeclaredVariable, VariableValues};
+use crate::response_error::{DocumentLocation, ResponseError};
+use trefoil_config::ServerLimits;
 use trefoil_engine::Engine;
 use trefoil_model::Value;
 
 /// Levels of brackets and braces that the parser follows; what limits.depth allows is far below.
-const NESTING: usize = 200;
+const MAX_NESTING: usize = 200;
 
 /// Tokens that the parser takes for each one that counts: white space and commas are tokens to it.
-const IGNORED_TOKENS: usize = 10;
+const RAW_TOKENS_PER_TOKEN: usize = 10;
 
 /// Ways to answer one operation that are kept, one for each combination of its `@skip` and `@include` variables.
-const PLANS: usize = 16;
+const MAX_PLANS: usize = 16;
 
 /// A document that may be run.
-pub struct Document {
-    pub document: Valid<ExecutableDocument>,
-    operations: Vec<Prepared>,
+pub struct ParsedDocument {
+    pub executable: Valid<ExecutableDocument>,
+    operations: Vec<PreparedOperation>,
 }
 
 /// One operation of a document.
-pub struct Prepared {
+pub struct PreparedOperation {
     pub operation: Node<Operation>,
-    pub declared: Vec<Declared>,
+    pub declared_variables: Vec<DeclaredVariable>,
     /// The variables that `@skip` and `@include` look at.
-    flags: Vec<usize>,
+    include_variables: Vec<usize>,
     /// The cost depends on variables and is judged with them.
-    weigh: bool,
-    plans: RwLock<Vec<(Flags, Arc<Plan>)>>,
+    cost_uses_variables: bool,
+    plans: RwLock<Vec<(IncludeFlags, Arc<OperationPlan>)>>,
 }
 
 /// What `@skip` and `@include` look at, in order; null where a client gave null in spite of a default.
-type Flags = Vec<Option<bool>>;
+type IncludeFlags = Vec<Option<bool>>;
 
-impl Document {
-    pub fn parse(engine: &Engine, settings: &Settings, text: &str) -> Result<Document, Vec<Failure>> {
+impl ParsedDocument {
+    pub fn parse(
+        engine: &Engine,
+        settings: &GraphqlSettings,
+        text: &str,
+    ) -> Result<ParsedDocument, Vec<ResponseError>> {
         limits::check_tokens(text, &settings.limits).map_err(|failure| vec![failure])?;
-        let mut parser =
-            Parser::new().recursion_limit(NESTING).token_limit(settings.limits.tokens * IGNORED_TOKENS);
+        let mut parser = Parser::new()
+            .recursion_limit(MAX_NESTING)
+            .token_limit(settings.limits.tokens * RAW_TOKENS_PER_TOKEN);
         let ast = parser.parse_ast(text, "GraphQL").map_err(|error| {
-            let exhausted = parser.recursion_reached() > NESTING;
-            match (exhausted, parser.tokens_reached() > settings.limits.tokens * IGNORED_TOKENS) {
-                (true, _) => vec![limits::exceeded(
+            let exhausted = parser.recursion_reached() > MAX_NESTING;
+            match (exhausted, parser.tokens_reached() > settings.limits.tokens * RAW_TOKENS_PER_TOKEN) {
+                (true, _) => vec![limits::limit_exceeded(
                     "the nesting of the document",
-                    format_args!("over {NESTING}"),
+                    format_args!("over {MAX_NESTING}"),
                     settings.limits.depth,
                     "depth",
                 )],
                 (false, true) => {
                     let found = format_args!("over {}, white space included", parser.tokens_reached() - 1)
                         .to_string();
-                    vec![limits::exceeded("the number of tokens", found, settings.limits.tokens, "tokens")]
+                    vec![limits::limit_exceeded(
+                        "the number of tokens",
+                        found,
+                        settings.limits.tokens,
+                        "tokens",
+                    )]
                 }
-                (false, false) => failures(&error.errors, "GRAPHQL_PARSE_FAILED"),
+                (false, false) => response_errors(&error.errors, "GRAPHQL_PARSE_FAILED"),
             }
         })?;
-        refuse_bare_names(text)?;
+        reject_bare_names(text)?;
         let document = validate(engine, settings, &ast)?;
-        let operations: Vec<_> =
-            document.operations.iter().map(|operation| Prepared::new(engine, &document, operation)).collect();
+        let operations: Vec<_> = document
+            .operations
+            .iter()
+            .map(|operation| PreparedOperation::new(engine, &document, operation))
+            .collect();
         for prepared in &operations {
-            prepared.check(&document, settings)?;
+            prepared.check_introspection(&document, settings)?;
         }
-        Ok(Document { document, operations })
+        Ok(ParsedDocument { executable: document, operations })
     }
 
-    pub fn operation(&self, name: Option<&str>) -> Result<&Prepared, Failure> {
+    pub fn operation(&self, name: Option<&str>) -> Result<&PreparedOperation, ResponseError> {
         let found = match name {
             Some(name) => self
                 .operations
@@ -88,7 +101,7 @@ impl Document {
                 .find(|prepared| prepared.operation.name.as_ref().is_some_and(|own| own.as_str() == name)),
             None if self.operations.len() > 1 => {
                 let message = "Must provide operation name if query contains multiple operations.";
-                return Err(Failure::new("OPERATION_RESOLUTION_FAILURE", message));
+                return Err(ResponseError::new("OPERATION_RESOLUTION_FAILURE", message));
             }
             None => self.operations.first(),
         };
@@ -97,40 +110,44 @@ impl Document {
                 Some(name) => format!("Unknown operation named \"{name}\"."),
                 None => "Must provide an operation.".to_owned(),
             };
-            Failure::new("OPERATION_RESOLUTION_FAILURE", message)
+            ResponseError::new("OPERATION_RESOLUTION_FAILURE", message)
         })
     }
 }
 
 /// What of the configuration this face looks at.
 #[derive(Debug, Clone)]
-pub struct Settings {
-    pub limits: Limits,
+pub struct GraphqlSettings {
+    pub limits: ServerLimits,
     pub introspection: bool,
 }
 
-fn refuse_bare_names(text: &str) -> Result<(), Vec<Failure>> {
-    let Some(token) = tokens::bare_name(text) else { return Ok(()) };
-    let before = &text[..token.at];
+fn reject_bare_names(text: &str) -> Result<(), Vec<ResponseError>> {
+    let Some(token) = tokens::find_bare_name(text) else { return Ok(()) };
+    let before = &text[..token.offset];
     let line = before.matches('\n').count() + 1;
     let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
     let message = format!("syntax error: expected `:` and a value after `{}`", token.text);
-    Err(vec![Failure::new("GRAPHQL_PARSE_FAILED", message).at(&[Place { line, column }])])
+    Err(vec![
+        ResponseError::new("GRAPHQL_PARSE_FAILED", message)
+            .with_locations(&[DocumentLocation { line, column }]),
+    ])
 }
 
 /// The limits come first: validation costs more than counting.
 fn validate(
     engine: &Engine,
-    settings: &Settings,
+    settings: &GraphqlSettings,
     ast: &ast::Document,
-) -> Result<Valid<ExecutableDocument>, Vec<Failure>> {
+) -> Result<Valid<ExecutableDocument>, Vec<ResponseError>> {
     let schema = &engine.model().schema;
     let (document, mut complaints) = match ast.to_executable(schema) {
         Ok(document) => (document, None),
         Err(error) => (error.partial, Some(error.errors)),
     };
     for operation in document.operations.iter() {
-        limits::check(&document, operation, None, &settings.limits).map_err(|failure| vec![failure])?;
+        limits::check_operation(&document, operation, None, &settings.limits)
+            .map_err(|failure| vec![failure])?;
     }
     let document = match document.validate(schema) {
         Ok(document) => document,
@@ -142,22 +159,24 @@ fn validate(
             Valid::assume_valid(error.partial)
         }
     };
-    let rules::Findings { breaches, free_nulls } = rules::check(schema, &document);
+    let rules::RuleFindings { errors: breaches, allowed_nulls: free_nulls } = rules::check(schema, &document);
     let mut refused = Vec::new();
     for complaint in complaints.iter().flat_map(DiagnosticList::iter) {
-        let mut failure = failure(&complaint.unstable_to_json_compat(), "GRAPHQL_VALIDATION_FAILED");
+        let mut failure = response_error(&complaint.unstable_to_json_compat(), "GRAPHQL_VALIDATION_FAILED");
         let kind = complaint.error.unstable_error_name();
         // Who may not ask for the schema is not told it name by name.
         if settings.introspection
-            && refused.len() < suggest::MOST
-            && let Some(meant) = kind.and_then(|kind| suggest::instead(schema, kind, &failure.message))
+            && refused.len() < suggest::MAX_SUGGESTIONS
+            && let Some(meant) = kind.and_then(|kind| suggest::suggest_name(schema, kind, &failure.message))
         {
             failure.message += &format!(" Did you mean \"{meant}\"?");
         }
         let pardoned = match kind {
             Some(rules::MULTIPLE_FIELDS) => true,
-            Some(rules::NOTHING_SELECTED) => has_selection(&complaint),
-            Some(rules::WRONG_VALUE) => failure.places.iter().any(|place| free_nulls.contains(place)),
+            Some(rules::MISSING_SUBSELECTION) => has_selection(&complaint),
+            Some(rules::UNSUPPORTED_VALUE) => {
+                failure.locations.iter().any(|place| free_nulls.contains(place))
+            }
             _ => false,
         };
         if !pardoned {
@@ -178,55 +197,65 @@ fn has_selection(complaint: &Diagnostic<'_, DiagnosticData>) -> bool {
     source.is_some_and(|source| source.source_text()[..span.end_offset()].trim_end().ends_with('}'))
 }
 
-fn failures(errors: &DiagnosticList, code: &str) -> Vec<Failure> {
-    errors.iter().map(|diagnostic| failure(&diagnostic.unstable_to_json_compat(), code)).collect()
+fn response_errors(errors: &DiagnosticList, code: &str) -> Vec<ResponseError> {
+    errors.iter().map(|diagnostic| response_error(&diagnostic.unstable_to_json_compat(), code)).collect()
 }
 
-fn failure(error: &GraphQLError, code: &str) -> Failure {
-    let places = error.locations.iter().map(|at| Place { line: at.line, column: at.column });
-    Failure::new(code, error.message.clone()).at(&places.collect::<Vec<_>>())
+fn response_error(error: &GraphQLError, code: &str) -> ResponseError {
+    let places = error.locations.iter().map(|at| DocumentLocation { line: at.line, column: at.column });
+    ResponseError::new(code, error.message.clone()).with_locations(&places.collect::<Vec<_>>())
 }
 
-impl Prepared {
-    fn new(engine: &Engine, document: &ExecutableDocument, operation: &Node<Operation>) -> Prepared {
+impl PreparedOperation {
+    fn new(engine: &Engine, document: &ExecutableDocument, operation: &Node<Operation>) -> PreparedOperation {
         let schema = &engine.model().schema;
-        let declared = operation.variables.iter().map(|variable| Declared {
+        let declared = operation.variables.iter().map(|variable| DeclaredVariable {
             name: variable.name.to_string(),
             definition: variable.clone(),
             default: variable
                 .default_value
                 .as_ref()
-                .map(|value| input::constant(schema, &variable.ty, value)),
-            place: rules::place(variable, &document.sources),
+                .map(|value| input::constant_value(schema, &variable.ty, value)),
+            location: rules::document_location(variable, &document.sources),
         });
         let mut names = Vec::new();
-        flags(&operation.selection_set, &mut names);
-        document.fragments.values().for_each(|fragment| flags(&fragment.selection_set, &mut names));
+        collect_include_variables(&operation.selection_set, &mut names);
+        document
+            .fragments
+            .values()
+            .for_each(|fragment| collect_include_variables(&fragment.selection_set, &mut names));
         let known = operation.variables.iter().enumerate();
-        Prepared {
+        PreparedOperation {
             operation: operation.clone(),
-            declared: declared.collect(),
-            flags: known.filter(|(_, variable)| names.contains(&&variable.name)).map(|(i, _)| i).collect(),
-            weigh: limits::depends_on_variables(document, operation),
+            declared_variables: declared.collect(),
+            include_variables: known
+                .filter(|(_, variable)| names.contains(&&variable.name))
+                .map(|(i, _)| i)
+                .collect(),
+            cost_uses_variables: limits::depends_on_variables(document, operation),
             plans: RwLock::default(),
         }
     }
 
-    fn check(&self, document: &Valid<ExecutableDocument>, settings: &Settings) -> Result<(), Vec<Failure>> {
-        let hidden = !settings.introspection && self.introspects(document);
+    fn check_introspection(
+        &self,
+        document: &Valid<ExecutableDocument>,
+        settings: &GraphqlSettings,
+    ) -> Result<(), Vec<ResponseError>> {
+        let hidden = !settings.introspection && self.uses_introspection(document);
         if hidden {
             let message = "introspection is switched off on this server (setting `introspection`)";
-            return Err(vec![Failure::new("INTROSPECTION_DISABLED", message)]);
+            return Err(vec![ResponseError::new("INTROSPECTION_DISABLED", message)]);
         }
         Ok(())
     }
 
-    fn introspects(&self, document: &ExecutableDocument) -> bool {
+    fn uses_introspection(&self, document: &ExecutableDocument) -> bool {
         let mut roots = self.operation.root_fields(document);
         roots.any(|field| matches!(field.name.as_str(), "__schema" | "__type"))
     }
 
-    pub fn kind(&self) -> OperationType {
+    pub fn operation_type(&self) -> OperationType {
         self.operation.operation_type
     }
 
@@ -234,24 +263,25 @@ impl Prepared {
     pub fn plan(
         &self,
         engine: &Engine,
-        settings: &Settings,
+        settings: &GraphqlSettings,
         document: &Valid<ExecutableDocument>,
-        variables: &Variables,
-        grown: impl FnOnce(&Plan),
-    ) -> Result<Arc<Plan>, Failure> {
-        if self.weigh {
-            limits::check(document, &self.operation, Some(variables), &settings.limits)?;
+        variables: &VariableValues,
+        grown: impl FnOnce(&OperationPlan),
+    ) -> Result<Arc<OperationPlan>, ResponseError> {
+        if self.cost_uses_variables {
+            limits::check_operation(document, &self.operation, Some(variables), &settings.limits)?;
         }
-        let key = self.flags.iter().map(|position| variables.get(*position).and_then(Value::as_bool));
+        let key =
+            self.include_variables.iter().map(|position| variables.get(*position).and_then(Value::as_bool));
         let known = self.plans.read().unwrap_or_else(|broken| broken.into_inner());
         if let Some((_, plan)) = known.iter().find(|(flags, _)| flags.iter().copied().eq(key.clone())) {
             return Ok(plan.clone());
         }
         drop(known);
-        let plan = Arc::new(Plan::new(engine, document, &self.operation, variables)?);
+        let plan = Arc::new(OperationPlan::new(engine, document, &self.operation, variables)?);
         let mut plans = self.plans.write().unwrap_or_else(|broken| broken.into_inner());
         let known = plans.iter().any(|(flags, _)| flags.iter().copied().eq(key.clone()));
-        if !known && !plan.once && plans.len() < PLANS {
+        if !known && !plan.single_use && plans.len() < MAX_PLANS {
             plans.push((key.collect(), plan.clone()));
             drop(plans);
             grown(&plan);
@@ -261,7 +291,7 @@ impl Prepared {
 }
 
 /// The names of variables that decide what is included.
-fn flags<'a>(set: &'a SelectionSet, names: &mut Vec<&'a apollo_compiler::Name>) {
+fn collect_include_variables<'a>(set: &'a SelectionSet, names: &mut Vec<&'a apollo_compiler::Name>) {
     for selection in &set.selections {
         for directive in selection.directives().iter().filter(|d| d.name == "skip" || d.name == "include") {
             if let Some(ast::Value::Variable(name)) = directive.specified_argument_by_name("if").map(|v| &**v)
@@ -270,8 +300,8 @@ fn flags<'a>(set: &'a SelectionSet, names: &mut Vec<&'a apollo_compiler::Name>) 
             }
         }
         match selection {
-            Selection::Field(field) => flags(&field.selection_set, names),
-            Selection::InlineFragment(fragment) => flags(&fragment.selection_set, names),
+            Selection::Field(field) => collect_include_variables(&field.selection_set, names),
+            Selection::InlineFragment(fragment) => collect_include_variables(&fragment.selection_set, names),
             Selection::FragmentSpread(_) => {}
         }
     }

@@ -8,65 +8,65 @@ use apollo_compiler::parser::SourceMap;
 use apollo_compiler::schema::ExtendedType;
 use apollo_compiler::{ExecutableDocument, Name, Node, Schema};
 
-use crate::response_error::{Failure, Place};
+use crate::response_error::{DocumentLocation, ResponseError};
 
 /// What apollo-compiler says of fields in a subscription, counting a response key as often as it is written …
 pub const MULTIPLE_FIELDS: &str = "SubscriptionUsesMultipleFields";
 /// … of a field of records without sub-fields that it knows …
-pub const NOTHING_SELECTED: &str = "MissingSubselection";
+pub const MISSING_SUBSELECTION: &str = "MissingSubselection";
 /// … and of a value that does not fit its type.
-pub const WRONG_VALUE: &str = "UnsupportedValueType";
+pub const UNSUPPORTED_VALUE: &str = "UnsupportedValueType";
 
 /// What was found in a document.
 #[derive(Default)]
-pub struct Findings {
-    pub breaches: Vec<Failure>,
+pub struct RuleFindings {
+    pub errors: Vec<ResponseError>,
     /// Nulls in lists within custom scalars: those take anything, though they must not be null themselves.
-    pub free_nulls: Vec<Place>,
+    pub allowed_nulls: Vec<DocumentLocation>,
 }
 
-pub fn check(schema: &Schema, document: &ExecutableDocument) -> Findings {
-    let mut findings = Findings::default();
+pub fn check(schema: &Schema, document: &ExecutableDocument) -> RuleFindings {
+    let mut findings = RuleFindings::default();
     for operation in document.operations.iter() {
         let mut visited = HashSet::new();
-        let mut rules = Rules { schema, document, operation, findings: &mut findings };
-        rules.definitions();
-        rules.set(&operation.selection_set, &mut visited);
+        let mut rules = RuleChecker { schema, document, operation, findings: &mut findings };
+        rules.check_definitions();
+        rules.check_selections(&operation.selection_set, &mut visited);
         if operation.operation_type == OperationType::Subscription {
-            rules.one_root_field();
+            rules.check_single_root();
         }
     }
-    findings.breaches.dedup();
+    findings.errors.dedup();
     findings
 }
 
-struct Rules<'a> {
+struct RuleChecker<'a> {
     schema: &'a Schema,
     document: &'a ExecutableDocument,
     operation: &'a Node<Operation>,
-    findings: &'a mut Findings,
+    findings: &'a mut RuleFindings,
 }
 
 /// Where a value stands: the type that is expected, if known, and whether there is a default for it.
 #[derive(Clone, Copy)]
-struct Position<'a> {
+struct ValuePosition<'a> {
     ty: Option<&'a Type>,
     has_default: bool,
 }
 
-impl<'a> Rules<'a> {
-    fn definitions(&mut self) {
-        self.directives(&self.operation.directives);
+impl<'a> RuleChecker<'a> {
+    fn check_definitions(&mut self) {
+        self.check_directives(&self.operation.directives);
         for variable in &self.operation.variables {
             if let Some(default) = &variable.default_value {
-                self.value(default, Position { ty: Some(&variable.ty), has_default: false });
+                self.check_value(default, ValuePosition { ty: Some(&variable.ty), has_default: false });
             }
-            self.directives(&variable.directives);
+            self.check_directives(&variable.directives);
         }
     }
 
     /// Selections of one response key are merged, so they count once.
-    fn one_root_field(&mut self) {
+    fn check_single_root(&mut self) {
         let roots = self.operation.root_fields(self.document);
         let keys: HashSet<&Name> = roots.map(|field| field.response_key()).collect();
         if keys.len() > 1 {
@@ -76,40 +76,42 @@ impl<'a> Rules<'a> {
                 |name| format!("Subscription \"{name}\""),
             );
             let message = format!("{title} must select only one top level field.");
-            self.complain(self.operation, message);
+            self.report(self.operation, message);
         }
     }
 
-    fn set(&mut self, set: &'a SelectionSet, visited: &mut HashSet<&'a Name>) {
+    fn check_selections(&mut self, set: &'a SelectionSet, visited: &mut HashSet<&'a Name>) {
         for selection in &set.selections {
-            self.directives(selection.directives());
+            self.check_directives(selection.directives());
             match selection {
                 Selection::Field(field) => {
-                    self.arguments(&field.arguments, &field.definition.arguments);
-                    self.set(&field.selection_set, visited);
+                    self.check_arguments(&field.arguments, &field.definition.arguments);
+                    self.check_selections(&field.selection_set, visited);
                 }
-                Selection::InlineFragment(fragment) => self.set(&fragment.selection_set, visited),
+                Selection::InlineFragment(fragment) => {
+                    self.check_selections(&fragment.selection_set, visited)
+                }
                 Selection::FragmentSpread(spread) => {
                     if visited.insert(&spread.fragment_name)
                         && let Some(fragment) = self.document.fragments.get(&spread.fragment_name)
                     {
-                        self.directives(&fragment.directives);
-                        self.set(&fragment.selection_set, visited);
+                        self.check_directives(&fragment.directives);
+                        self.check_selections(&fragment.selection_set, visited);
                     }
                 }
             }
         }
     }
 
-    fn directives(&mut self, directives: &'a ast::DirectiveList) {
+    fn check_directives(&mut self, directives: &'a ast::DirectiveList) {
         for directive in directives.iter() {
             if let Some(definition) = self.schema.directive_definitions.get(&directive.name) {
-                self.arguments(&directive.arguments, &definition.arguments);
+                self.check_arguments(&directive.arguments, &definition.arguments);
             }
         }
     }
 
-    fn arguments(
+    fn check_arguments(
         &mut self,
         given: &'a [Node<ast::Argument>],
         definitions: &'a [Node<ast::InputValueDefinition>],
@@ -117,27 +119,27 @@ impl<'a> Rules<'a> {
         for argument in given {
             if let Some(definition) = definitions.iter().find(|definition| definition.name == argument.name) {
                 let has_default = definition.default_value.is_some();
-                self.value(&argument.value, Position { ty: Some(&definition.ty), has_default });
+                self.check_value(&argument.value, ValuePosition { ty: Some(&definition.ty), has_default });
             }
         }
     }
 
-    fn value(&mut self, value: &'a Node<Value>, at: Position) {
+    fn check_value(&mut self, value: &'a Node<Value>, at: ValuePosition) {
         match &**value {
-            Value::Variable(name) => self.variable(name, value, at),
+            Value::Variable(name) => self.check_variable(name, value, at),
             Value::List(items) => {
                 let free = at.ty.filter(|ty| !ty.is_list()).map(|ty| ty.clone().nullable());
                 if free.is_some() {
                     let nulls = items.iter().filter(|item| item.is_null());
-                    let places = nulls.filter_map(|item| place(item, &self.document.sources));
-                    self.findings.free_nulls.extend(places);
+                    let places = nulls.filter_map(|item| document_location(item, &self.document.sources));
+                    self.findings.allowed_nulls.extend(places);
                 }
                 let ty = free.as_ref().or(at.ty.filter(|ty| ty.is_list()).map(Type::item_type));
                 for item in items {
-                    self.value(item, Position { ty, has_default: false });
+                    self.check_value(item, ValuePosition { ty, has_default: false });
                 }
             }
-            Value::Object(fields) => self.object(fields, at),
+            Value::Object(fields) => self.check_object(fields, at),
             Value::Null
             | Value::Enum(_)
             | Value::String(_)
@@ -147,7 +149,7 @@ impl<'a> Rules<'a> {
         }
     }
 
-    fn object(&mut self, fields: &'a [(Name, Node<Value>)], at: Position) {
+    fn check_object(&mut self, fields: &'a [(Name, Node<Value>)], at: ValuePosition) {
         let definition = at.ty.and_then(|ty| match self.schema.types.get(ty.inner_named_type()) {
             Some(ExtendedType::InputObject(definition)) => Some(definition),
             _ => None,
@@ -155,37 +157,39 @@ impl<'a> Rules<'a> {
         let mut seen = HashSet::new();
         for (name, value) in fields {
             if !seen.insert(name) {
-                self.complain(value, format!("There can be only one input field named \"{name}\"."));
+                self.report(value, format!("There can be only one input field named \"{name}\"."));
             }
             let field = definition.and_then(|definition| definition.fields.get(name));
             let has_default = field.is_some_and(|field| field.default_value.is_some());
-            self.value(value, Position { ty: field.map(|field| &*field.ty), has_default });
+            self.check_value(value, ValuePosition { ty: field.map(|field| &*field.ty), has_default });
         }
     }
 
-    fn variable(&mut self, name: &Name, value: &Node<Value>, at: Position) {
+    fn check_variable(&mut self, name: &Name, value: &Node<Value>, at: ValuePosition) {
         let declared = self.operation.variables.iter().find(|variable| variable.name == *name);
         let Some(declared) = declared else {
-            return self.complain(value, format!("Variable \"${name}\" is not defined."));
+            return self.report(value, format!("Variable \"${name}\" is not defined."));
         };
         // An object in a custom scalar takes anything.
         let Some(ty) = at.ty else { return };
-        if !is_allowed(declared, ty, at.has_default) {
+        if !is_variable_allowed(declared, ty, at.has_default) {
             let message = format!(
                 "Variable \"${name}\" of type \"{}\" used in position expecting type \"{ty}\".",
                 declared.ty
             );
-            self.complain(value, message);
+            self.report(value, message);
         }
     }
 
-    fn complain<T>(&mut self, node: &Node<T>, message: String) {
-        let failure = Failure::new("GRAPHQL_VALIDATION_FAILED", message);
-        self.findings.breaches.push(failure.at(place(node, &self.document.sources).as_slice()));
+    fn report<T>(&mut self, node: &Node<T>, message: String) {
+        let failure = ResponseError::new("GRAPHQL_VALIDATION_FAILED", message);
+        self.findings
+            .errors
+            .push(failure.with_locations(document_location(node, &self.document.sources).as_slice()));
     }
 }
 
-fn is_allowed(declared: &VariableDefinition, ty: &Type, has_default: bool) -> bool {
+fn is_variable_allowed(declared: &VariableDefinition, ty: &Type, has_default: bool) -> bool {
     if ty.is_non_null() && !declared.ty.is_non_null() {
         let fallback = declared.default_value.as_ref().is_some_and(|value| !value.is_null());
         return (fallback || has_default) && declared.ty.is_assignable_to(&ty.clone().nullable());
@@ -193,7 +197,7 @@ fn is_allowed(declared: &VariableDefinition, ty: &Type, has_default: bool) -> bo
     declared.ty.is_assignable_to(ty)
 }
 
-pub fn place<T>(node: &Node<T>, sources: &SourceMap) -> Option<Place> {
+pub fn document_location<T>(node: &Node<T>, sources: &SourceMap) -> Option<DocumentLocation> {
     let at = node.location()?.line_column(sources)?;
-    Some(Place { line: at.line, column: at.column })
+    Some(DocumentLocation { line: at.line, column: at.column })
 }

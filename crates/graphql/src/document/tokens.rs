@@ -3,7 +3,7 @@
 /// One token: where it begins and how it is written.
 #[derive(Debug, Clone, Copy)]
 pub struct Token<'a> {
-    pub at: usize,
+    pub offset: usize,
     pub text: &'a str,
 }
 
@@ -12,17 +12,17 @@ pub fn tokens(text: &str) -> impl Iterator<Item = Token<'_>> {
     let mut at = 0;
     std::iter::from_fn(move || {
         let mut rest = &text.as_bytes()[at..];
-        let length = next_token(&mut rest)?;
+        let length = next_token_length(&mut rest)?;
         let begin = text.len() - rest.len();
         // A character beyond ASCII is no token; it is taken whole all the same.
         let end = (begin + length..=text.len()).find(|end| text.is_char_boundary(*end))?;
         at = end;
-        Some(Token { at: begin, text: &text[begin..end] })
+        Some(Token { offset: begin, text: &text[begin..end] })
     })
 }
 
 /// The first argument, or field of an object value, that has no value. The parser drops them in silence.
-pub fn bare_name(text: &str) -> Option<Token<'_>> {
+pub fn find_bare_name(text: &str) -> Option<Token<'_>> {
     let mut tokens = tokens(text).peekable();
     // What is open, as its closing token; values are written within parentheses only.
     let mut open: Vec<&str> = Vec::new();
@@ -51,7 +51,7 @@ pub fn bare_name(text: &str) -> Option<Token<'_>> {
 }
 
 /// The length of the next token, after what is ignored.
-fn next_token(rest: &mut &[u8]) -> Option<usize> {
+fn next_token_length(rest: &mut &[u8]) -> Option<usize> {
     loop {
         match rest {
             [] => return None,
@@ -67,17 +67,17 @@ fn next_token(rest: &mut &[u8]) -> Option<usize> {
     }
     let word = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
     Some(match rest {
-        [b'"', b'"', b'"', ..] => block_string(rest),
-        [b'"', ..] => string(rest),
+        [b'"', b'"', b'"', ..] => block_string_length(rest),
+        [b'"', ..] => string_length(rest),
         [b'.', b'.', b'.', ..] => 3,
-        [b'-' | b'0'..=b'9', ..] => number(rest),
+        [b'-' | b'0'..=b'9', ..] => number_length(rest),
         [first, ..] if word(first) => rest.iter().take_while(|b| word(b)).count(),
         _ => 1,
     })
 }
 
 /// `-12.5e+3`; what is no number takes as much, and the parser says so.
-fn number(text: &[u8]) -> usize {
+fn number_length(text: &[u8]) -> usize {
     let mut exponent = false;
     let rest = text[1..].iter().take_while(|b| {
         let sign = exponent && matches!(b, b'+' | b'-');
@@ -87,7 +87,7 @@ fn number(text: &[u8]) -> usize {
     1 + rest.count()
 }
 
-fn string(text: &[u8]) -> usize {
+fn string_length(text: &[u8]) -> usize {
     let mut escaped = false;
     for (i, b) in text.iter().enumerate().skip(1) {
         match b {
@@ -99,7 +99,7 @@ fn string(text: &[u8]) -> usize {
     text.len()
 }
 
-fn block_string(text: &[u8]) -> usize {
+fn block_string_length(text: &[u8]) -> usize {
     let mut i = 3;
     while i < text.len() {
         match &text[i..] {
@@ -147,7 +147,7 @@ mod tests {
             "{a(c:[1] b)}",
         ];
         for text in broken {
-            assert_eq!(bare_name(text).map(|token| token.text), Some("b"), "{text}");
+            assert_eq!(find_bare_name(text).map(|token| token.text), Some("b"), "{text}");
         }
         let whole = [
             "{a(x:{b:1})}",
@@ -159,7 +159,7 @@ mod tests {
             "query($a:[I!]!=[1] @d(e:$f) $g:I=2 @h){a(b:$a,c:-1.5)}",
         ];
         for text in whole {
-            assert_eq!(bare_name(text).map(|token| token.text), None, "{text}");
+            assert_eq!(find_bare_name(text).map(|token| token.text), None, "{text}");
         }
     }
 }

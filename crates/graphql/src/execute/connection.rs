@@ -2,205 +2,233 @@
 
 use std::sync::Arc;
 
-use crate::execute::path::{At, Path};
-use crate::execute::write::{Nulled, Writer, Wrote};
-use crate::plan::shape::{Connection, EdgeHolds, Entries, Entry, Holds, Label, Object, PageHolds};
+use crate::execute::path::{FieldPosition, ResponsePath};
+use crate::execute::write::{NullPropagated, ResponseWriter, WriteResult};
+use crate::plan::shape::{
+    ConnectionEntries, ConnectionEntry, ConnectionField, ConnectionShape, EdgeField, ObjectShape,
+    PageInfoField, ResponseLabel,
+};
 use crate::response_error;
 
 /// Writes the current record in the shape it is given.
-pub type WriteNode<'a> = dyn FnMut(&mut Writer, &Arc<Object>, &Path) -> Wrote + 'a;
+pub type WriteNode<'a> = dyn FnMut(&mut ResponseWriter, &Arc<ObjectShape>, &ResponsePath) -> WriteResult + 'a;
 
 /// What is known once all rows are read.
-pub struct Page {
-    pub more: bool,
-    pub previous: bool,
+pub struct PageInfo {
+    pub has_next: bool,
+    pub has_previous: bool,
     pub total: Option<u64>,
 }
 
 /// A connection while its rows come in.
 #[derive(Default)]
-pub struct Gathering {
+pub struct ConnectionWriter {
     /// One for each entry that is a list, in order.
-    lists: Vec<Growing>,
+    lists: Vec<PartialList>,
     rows: usize,
-    first: Option<String>,
-    last: Option<String>,
+    first_cursor: Option<String>,
+    last_cursor: Option<String>,
 }
 
 #[derive(Default)]
-struct Growing {
-    writer: Writer,
-    nulled: bool,
+struct PartialList {
+    writer: ResponseWriter,
+    null_propagated: bool,
 }
 
-impl Gathering {
-    pub fn row(
+impl ConnectionWriter {
+    pub fn add_row(
         &mut self,
-        connection: &Connection,
+        connection: &ConnectionShape,
         cursor: Option<String>,
-        path: &Path,
+        path: &ResponsePath,
         node: &mut WriteNode,
     ) {
-        let lists = connection.entries.list.iter().filter(|entry| entry.holds.is_list());
+        let lists = connection.entries.list.iter().filter(|entry| entry.field.is_list());
         for (number, entry) in lists.enumerate() {
             if self.lists.len() == number {
-                self.lists.push(Growing::default());
+                self.lists.push(PartialList::default());
             }
             let list = &mut self.lists[number];
-            if list.nulled {
+            if list.null_propagated {
                 continue;
             }
             if self.rows > 0 {
                 list.writer.out.push(b',');
             }
-            let path = path.field(&entry.label.response);
+            let path = path.field(&entry.label.response_key);
             let path = path.index(self.rows);
             let cursor = cursor.as_deref().unwrap_or_default();
-            let wrote = list.writer.nullable(entry.holds.item_required(), |writer| match &entry.holds {
-                Holds::Edges { entries, .. } => edge(writer, entries, cursor, &path, node),
-                Holds::Nodes { object, .. } => node(writer, object, &path),
-                Holds::Typename(_) | Holds::PageInfo(_) | Holds::TotalCount | Holds::Missing(_) => Ok(()),
+            let wrote = list.writer.stop_null(entry.field.item_required(), |writer| match &entry.field {
+                ConnectionField::Edges { entries, .. } => write_edge(writer, entries, cursor, &path, node),
+                ConnectionField::Nodes { object, .. } => node(writer, object, &path),
+                ConnectionField::Typename(_)
+                | ConnectionField::PageInfo(_)
+                | ConnectionField::TotalCount
+                | ConnectionField::Missing(_) => Ok(()),
             });
-            list.nulled = wrote.is_err();
+            list.null_propagated = wrote.is_err();
         }
         self.rows += 1;
-        if self.first.is_none() {
-            self.first.clone_from(&cursor);
+        if self.first_cursor.is_none() {
+            self.first_cursor.clone_from(&cursor);
         }
-        self.last = cursor;
+        self.last_cursor = cursor;
     }
 
     /// The whole object.
-    pub fn finish(self, connection: &Connection, writer: &mut Writer, path: &Path, page: &Page) -> Wrote {
-        let Gathering { lists, first, last, .. } = self;
+    pub fn finish(
+        self,
+        connection: &ConnectionShape,
+        writer: &mut ResponseWriter,
+        path: &ResponsePath,
+        page: &PageInfo,
+    ) -> WriteResult {
+        let ConnectionWriter { lists, first_cursor: first, last_cursor: last, .. } = self;
         let mut lists = lists.into_iter();
-        entries(writer, &connection.entries, path, |writer, entry, at| match &entry.holds {
-            Holds::Typename(name) => literal(writer, name),
-            Holds::Edges { .. } | Holds::Nodes { .. } => {
+        write_entries(writer, &connection.entries, path, |writer, entry, at| match &entry.field {
+            ConnectionField::Typename(name) => write_literal(writer, name),
+            ConnectionField::Edges { .. } | ConnectionField::Nodes { .. } => {
                 let list = lists.next().unwrap_or_default();
-                writer.failures.extend(list.writer.failures);
-                writer.nullable(entry.required, |writer| {
+                writer.errors.extend(list.writer.errors);
+                writer.stop_null(entry.required, |writer| {
                     writer.out.push(b'[');
                     writer.out.extend_from_slice(&list.writer.out);
                     writer.out.push(b']');
-                    if list.nulled { Err(Nulled) } else { Ok(()) }
+                    if list.null_propagated { Err(NullPropagated) } else { Ok(()) }
                 })
             }
-            Holds::PageInfo(facts) => writer.nullable(entry.required, |writer| {
-                entries(writer, facts, at.path, |writer, entry, at| match &entry.holds {
-                    PageHolds::Typename(name) => literal(writer, name),
-                    PageHolds::HasNext => flag(writer, page.more),
-                    PageHolds::HasPrevious => flag(writer, page.previous),
-                    PageHolds::Start => cursor(writer, entry.required, first.as_deref(), at),
-                    PageHolds::End => cursor(writer, entry.required, last.as_deref(), at),
-                    PageHolds::Missing(why) => writer.missing(entry.required, why, at),
+            ConnectionField::PageInfo(facts) => writer.stop_null(entry.required, |writer| {
+                write_entries(writer, facts, at.path, |writer, entry, at| match &entry.field {
+                    PageInfoField::Typename(name) => write_literal(writer, name),
+                    PageInfoField::HasNextPage => write_bool(writer, page.has_next),
+                    PageInfoField::HasPreviousPage => write_bool(writer, page.has_previous),
+                    PageInfoField::StartCursor => write_cursor(writer, entry.required, first.as_deref(), at),
+                    PageInfoField::EndCursor => write_cursor(writer, entry.required, last.as_deref(), at),
+                    PageInfoField::Missing(why) => writer.fail_missing_resolver(entry.required, why, at),
                 })
             }),
-            Holds::TotalCount => match page.total {
-                Some(total) => literal(writer, total.to_string().as_bytes()),
-                None => writer.null(entry.required, at),
+            ConnectionField::TotalCount => match page.total {
+                Some(total) => write_literal(writer, total.to_string().as_bytes()),
+                None => writer.write_null(entry.required, at),
             },
-            Holds::Missing(why) => writer.missing(entry.required, why, at),
+            ConnectionField::Missing(why) => writer.fail_missing_resolver(entry.required, why, at),
         })
     }
 }
 
-impl Holds {
+impl ConnectionField {
     fn is_list(&self) -> bool {
         match self {
-            Holds::Edges { .. } | Holds::Nodes { .. } => true,
-            Holds::Typename(_) | Holds::PageInfo(_) | Holds::TotalCount | Holds::Missing(_) => false,
+            ConnectionField::Edges { .. } | ConnectionField::Nodes { .. } => true,
+            ConnectionField::Typename(_)
+            | ConnectionField::PageInfo(_)
+            | ConnectionField::TotalCount
+            | ConnectionField::Missing(_) => false,
         }
     }
 
     fn item_required(&self) -> bool {
         match self {
-            Holds::Edges { item_required, .. } | Holds::Nodes { item_required, .. } => *item_required,
-            Holds::Typename(_) | Holds::PageInfo(_) | Holds::TotalCount | Holds::Missing(_) => false,
+            ConnectionField::Edges { item_required, .. } | ConnectionField::Nodes { item_required, .. } => {
+                *item_required
+            }
+            ConnectionField::Typename(_)
+            | ConnectionField::PageInfo(_)
+            | ConnectionField::TotalCount
+            | ConnectionField::Missing(_) => false,
         }
     }
 }
 
-impl Connection {
+impl ConnectionShape {
     /// Every shape in which its records are written.
-    pub fn node_shapes(&self) -> Vec<Arc<Object>> {
+    pub fn node_shapes(&self) -> Vec<Arc<ObjectShape>> {
         let mut shapes = Vec::new();
         for entry in &self.entries.list {
-            match &entry.holds {
-                Holds::Edges { entries, .. } => {
-                    shapes.extend(entries.list.iter().filter_map(EdgeHolds::node))
+            match &entry.field {
+                ConnectionField::Edges { entries, .. } => {
+                    shapes.extend(entries.list.iter().filter_map(EdgeField::node_shape))
                 }
-                Holds::Nodes { object, .. } => shapes.push(object.clone()),
-                Holds::Typename(_) | Holds::PageInfo(_) | Holds::TotalCount | Holds::Missing(_) => {}
+                ConnectionField::Nodes { object, .. } => shapes.push(object.clone()),
+                ConnectionField::Typename(_)
+                | ConnectionField::PageInfo(_)
+                | ConnectionField::TotalCount
+                | ConnectionField::Missing(_) => {}
             }
         }
         shapes
     }
 }
 
-impl EdgeHolds {
-    fn node(entry: &Entry<EdgeHolds>) -> Option<Arc<Object>> {
-        match &entry.holds {
-            EdgeHolds::Node(object) => Some(object.clone()),
-            EdgeHolds::Typename(_) | EdgeHolds::Cursor | EdgeHolds::Missing(_) => None,
+impl EdgeField {
+    fn node_shape(entry: &ConnectionEntry<EdgeField>) -> Option<Arc<ObjectShape>> {
+        match &entry.field {
+            EdgeField::Node(object) => Some(object.clone()),
+            EdgeField::Typename(_) | EdgeField::Cursor | EdgeField::Missing(_) => None,
         }
     }
 }
 
-fn edge(
-    writer: &mut Writer,
-    own: &Entries<EdgeHolds>,
+fn write_edge(
+    writer: &mut ResponseWriter,
+    own: &ConnectionEntries<EdgeField>,
     text: &str,
-    path: &Path,
+    path: &ResponsePath,
     node: &mut WriteNode,
-) -> Wrote {
-    entries(writer, own, path, |writer, entry, at| match &entry.holds {
-        EdgeHolds::Typename(name) => literal(writer, name),
-        EdgeHolds::Cursor => cursor(writer, entry.required, Some(text), at),
-        EdgeHolds::Node(object) => writer.nullable(entry.required, |writer| node(writer, object, at.path)),
-        EdgeHolds::Missing(why) => writer.missing(entry.required, why, at),
+) -> WriteResult {
+    write_entries(writer, own, path, |writer, entry, at| match &entry.field {
+        EdgeField::Typename(name) => write_literal(writer, name),
+        EdgeField::Cursor => write_cursor(writer, entry.required, Some(text), at),
+        EdgeField::Node(object) => writer.stop_null(entry.required, |writer| node(writer, object, at.path)),
+        EdgeField::Missing(why) => writer.fail_missing_resolver(entry.required, why, at),
     })
 }
 
-fn entries<T>(
-    writer: &mut Writer,
-    entries: &Entries<T>,
-    path: &Path,
-    mut write: impl FnMut(&mut Writer, &Entry<T>, At) -> Wrote,
-) -> Wrote {
-    if let Some(failure) = &entries.broken {
-        writer.failures.push(failure.clone().on(path.segments()));
-        return Err(Nulled);
+fn write_entries<T>(
+    writer: &mut ResponseWriter,
+    entries: &ConnectionEntries<T>,
+    path: &ResponsePath,
+    mut write: impl FnMut(&mut ResponseWriter, &ConnectionEntry<T>, FieldPosition) -> WriteResult,
+) -> WriteResult {
+    if let Some(failure) = &entries.selection_error {
+        writer.errors.push(failure.clone().with_path(path.segments()));
+        return Err(NullPropagated);
     }
     writer.out.push(b'{');
     for (i, entry) in entries.list.iter().enumerate() {
         if i > 0 {
             writer.out.push(b',');
         }
-        let label: &Label = &entry.label;
-        writer.out.extend_from_slice(&label.key);
-        let path = path.field(&label.response);
-        write(writer, entry, At { label, path: &path })?;
+        let label: &ResponseLabel = &entry.label;
+        writer.out.extend_from_slice(&label.json_key);
+        let path = path.field(&label.response_key);
+        write(writer, entry, FieldPosition { label, path: &path })?;
     }
     writer.out.push(b'}');
     Ok(())
 }
 
-fn cursor(writer: &mut Writer, required: bool, cursor: Option<&str>, at: At) -> Wrote {
+fn write_cursor(
+    writer: &mut ResponseWriter,
+    required: bool,
+    cursor: Option<&str>,
+    at: FieldPosition,
+) -> WriteResult {
     match cursor {
         Some(text) => {
-            response_error::text(&mut writer.out, text);
+            response_error::write_json_string(&mut writer.out, text);
             Ok(())
         }
-        None => writer.null(required, at),
+        None => writer.write_null(required, at),
     }
 }
 
-fn flag(writer: &mut Writer, flag: bool) -> Wrote {
-    literal(writer, if flag { b"true" } else { b"false" })
+fn write_bool(writer: &mut ResponseWriter, flag: bool) -> WriteResult {
+    write_literal(writer, if flag { b"true" } else { b"false" })
 }
 
-fn literal(writer: &mut Writer, bytes: &[u8]) -> Wrote {
+fn write_literal(writer: &mut ResponseWriter, bytes: &[u8]) -> WriteResult {
     writer.out.extend_from_slice(bytes);
     Ok(())
 }

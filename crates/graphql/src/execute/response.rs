@@ -5,248 +5,265 @@ use std::sync::Arc;
 
 use apollo_compiler::executable::OperationType;
 
-use crate::execute::connection::{Gathering, Page, WriteNode};
-use crate::execute::path::{At, Path};
-use crate::execute::run::Executed;
-use crate::execute::write::{Writer, Wrote};
-use crate::plan::roots::{BuiltinRoot, Does, Plan, Root, Shape};
+use crate::execute::connection::{ConnectionWriter, PageInfo, WriteNode};
+use crate::execute::path::{FieldPosition, ResponsePath};
+use crate::execute::run::ExecutedResponse;
+use crate::execute::write::{ResponseWriter, WriteResult};
+use crate::plan::roots::{BuiltinRoot, OperationPlan, PlannedRoot, RootAction, RootShape};
 use crate::response_error;
-use crate::response_error::Failure;
+use crate::response_error::ResponseError;
 use trefoil_engine::cursor::CursorFormat;
-use trefoil_engine::{Answer, Operation, Outcome, Row, Slice, Verb};
+use trefoil_engine::{ListSlice, Operation, OperationVerb, Outcome, Row, RowSink};
 use trefoil_model::Model;
 use trefoil_model::error::{Error, Missing, Result};
 use trefoil_model::values::json_text;
 
-const HEAD: &[u8] = b"{\"data\":{";
+const RESPONSE_START: &[u8] = b"{\"data\":{";
 
 /// Takes rows and outcomes of the store's operations and writes them under their root fields.
-pub struct Answering {
-    plan: Arc<Plan>,
-    writer: Writer,
-    spans: Vec<Option<Span>>,
+pub struct ResponseBuilder {
+    plan: Arc<OperationPlan>,
+    writer: ResponseWriter,
+    spans: Vec<Option<RootSpan>>,
     /// The operations handed to the store, by number.
-    running: Vec<Running>,
-    open: Option<Open>,
+    pending: Vec<PendingRoot>,
+    open_root: Option<OpenRoot>,
     /// Something was changed: worth keeping under an idempotency key.
     changed: bool,
-    saved: Saved,
+    checkpoint: BuilderCheckpoint,
 }
 
 /// What was written for a root field.
 #[derive(Debug, Clone)]
-struct Span {
+struct RootSpan {
     /// Where in the writer's bytes it is, its key included …
     bytes: Range<usize>,
     /// … and where in the list of failures those of it are.
-    failures: Range<usize>,
+    errors: Range<usize>,
     /// It is null and must not be, so `data` is null.
-    nulled: bool,
+    null_propagated: bool,
 }
 
 /// What is to be known of a running operation when its rows come.
-pub struct Running {
+pub struct PendingRoot {
     /// Position of its root field.
-    root: usize,
+    root_position: usize,
     /// The record that an update or a deletion names.
-    id: Option<i64>,
+    record_id: Option<i64>,
     cursors: Option<CursorFormat>,
-    previous: bool,
+    has_previous: bool,
     /// Its end was told before the store began.
-    refused: bool,
+    failed_early: bool,
 }
 
 /// The root field that is being written.
-struct Open {
+struct OpenRoot {
     number: usize,
     start: usize,
     /// Where its value begins.
-    value: usize,
-    failures: usize,
+    value_start: usize,
+    error_start: usize,
     rows: usize,
-    wrote: Wrote,
-    gathering: Gathering,
+    result: WriteResult,
+    connection: ConnectionWriter,
 }
 
 /// How it was before the store began, for when the store begins again.
 #[derive(Default)]
-struct Saved {
+struct BuilderCheckpoint {
     out: usize,
-    failures: usize,
+    error_count: usize,
     changed: bool,
 }
 
-impl Running {
-    pub fn new(model: &Model, root: usize, operation: &Result<Operation>) -> Running {
-        let mut running = Running { root, id: None, cursors: None, previous: false, refused: false };
+impl PendingRoot {
+    pub fn new(model: &Model, root: usize, operation: &Result<Operation>) -> PendingRoot {
+        let mut running = PendingRoot {
+            root_position: root,
+            record_id: None,
+            cursors: None,
+            has_previous: false,
+            failed_early: false,
+        };
         match operation {
             Ok(Operation::List { record, listing, .. }) => {
-                let format = || CursorFormat::of(model.record(*record), &listing.order);
-                running.cursors = listing.cursors.then(format);
-                running.previous = follows(&listing.slice);
+                let format = || CursorFormat::of(model.record(*record), &listing.sort_keys);
+                running.cursors = listing.with_cursors.then(format);
+                running.has_previous = has_preceding(&listing.slice);
             }
-            Ok(Operation::Update { id, .. } | Operation::Delete { id, .. }) => running.id = Some(*id),
+            Ok(Operation::Update { id, .. } | Operation::Delete { id, .. }) => running.record_id = Some(*id),
             Ok(
                 Operation::Get { .. }
                 | Operation::Create { .. }
-                | Operation::Changed { .. }
-                | Operation::Plain(_),
+                | Operation::ReadImage { .. }
+                | Operation::PlainList(_),
             )
             | Err(_) => {}
         }
         running
     }
 
-    pub fn root(&self) -> usize {
-        self.root
+    pub fn root_position(&self) -> usize {
+        self.root_position
     }
 }
 
 /// Whether records come before this slice.
-fn follows(slice: &Slice) -> bool {
+fn has_preceding(slice: &ListSlice) -> bool {
     match slice {
-        Slice::All => false,
-        Slice::Page { page, .. } => *page > 1,
-        Slice::First { after, .. } => after.is_some(),
+        ListSlice::All => false,
+        ListSlice::Page { page, .. } => *page > 1,
+        ListSlice::First { after, .. } => after.is_some(),
     }
 }
 
-impl Answering {
-    pub fn new(plan: Arc<Plan>, capacity: usize) -> Answering {
+impl ResponseBuilder {
+    pub fn new(plan: Arc<OperationPlan>, capacity: usize) -> ResponseBuilder {
         let mut out = Vec::with_capacity(capacity.max(256));
-        out.extend_from_slice(HEAD);
-        Answering {
+        out.extend_from_slice(RESPONSE_START);
+        ResponseBuilder {
             spans: vec![None; plan.roots.len()],
             plan,
-            writer: Writer { out, failures: Vec::new() },
-            running: Vec::new(),
-            open: None,
+            writer: ResponseWriter { out, errors: Vec::new() },
+            pending: Vec::new(),
+            open_root: None,
             changed: false,
-            saved: Saved::default(),
+            checkpoint: BuilderCheckpoint::default(),
         }
     }
 
     /// The next operations that the store runs; their numbers count from 0.
-    pub fn expect(&mut self, running: Vec<Running>) {
-        self.running = running;
+    pub fn set_pending(&mut self, running: Vec<PendingRoot>) {
+        self.pending = running;
     }
 
     /// Writes a root field that the store has no part in.
-    pub fn root(&mut self, position: usize, write: impl FnOnce(&mut Writer, &Root, At) -> Wrote) {
+    pub fn write_root(
+        &mut self,
+        position: usize,
+        write: impl FnOnce(&mut ResponseWriter, &PlannedRoot, FieldPosition) -> WriteResult,
+    ) {
         let plan = self.plan.clone();
         let root = &plan.roots[position];
-        let failures = self.writer.failures.len();
-        let start = key(&mut self.writer, root);
-        let path = Path::root(&root.label.response);
-        let at = At { label: &root.label, path: &path };
-        let wrote = self.writer.nullable(root.required, |writer| write(writer, root, at));
-        self.close(position, start, failures, wrote);
+        let failures = self.writer.errors.len();
+        let start = begin_field(&mut self.writer, root);
+        let path = ResponsePath::root(&root.label.response_key);
+        let at = FieldPosition { label: &root.label, path: &path };
+        let wrote = self.writer.stop_null(root.required, |writer| write(writer, root, at));
+        self.close_root(position, start, failures, wrote);
     }
 
-    fn close(&mut self, position: usize, start: usize, failures: usize, wrote: Wrote) {
-        self.spans[position] = Some(Span {
+    fn close_root(&mut self, position: usize, start: usize, failures: usize, wrote: WriteResult) {
+        self.spans[position] = Some(RootSpan {
             bytes: start..self.writer.out.len(),
-            failures: failures..self.writer.failures.len(),
-            nulled: wrote.is_err(),
+            errors: failures..self.writer.errors.len(),
+            null_propagated: wrote.is_err(),
         });
     }
 
     /// One record of an operation. `node` writes it in the shape it is given.
-    pub fn record(&mut self, number: usize, cells: &dyn Row, node: &mut WriteNode) {
-        let Answering { plan, writer, running, open, .. } = self;
+    pub fn write_record(&mut self, number: usize, cells: &dyn Row, node: &mut WriteNode) {
+        let ResponseBuilder { plan, writer, pending: running, open_root: open, .. } = self;
         let running = &running[number];
-        let root = &plan.roots[running.root];
-        let Does::Builtin(builtin) = &root.does else { return };
-        let open = Open::of(open, number, writer, root);
-        let path = Path::root(&root.label.response);
-        match &builtin.gives {
-            Shape::Record(object) => {
-                open.wrote = writer.nullable(root.required, |writer| node(writer, object, &path));
+        let root = &plan.roots[running.root_position];
+        let RootAction::Builtin(builtin) = &root.action else { return };
+        let open = OpenRoot::get_or_open(open, number, writer, root);
+        let path = ResponsePath::root(&root.label.response_key);
+        match &builtin.shape {
+            RootShape::Record(object) => {
+                open.result = writer.stop_null(root.required, |writer| node(writer, object, &path));
             }
-            Shape::List(slot, object) if open.wrote.is_ok() => {
+            RootShape::List(slot, object) if open.result.is_ok() => {
                 writer.out.push(if open.rows == 0 { b'[' } else { b',' });
                 let path = path.index(open.rows);
-                open.wrote = writer.nullable(slot.required, |writer| node(writer, object, &path));
+                open.result = writer.stop_null(slot.required, |writer| node(writer, object, &path));
             }
-            Shape::Connection(connection) => {
+            RootShape::Connection(connection) => {
                 let own = connection.reads.columns.len();
-                let format = running.cursors.as_ref().filter(|_| connection.cursors);
+                let format = running.cursors.as_ref().filter(|_| connection.needs_cursors);
                 let cursor = format.map(|format| format.encode(cells, own));
-                open.gathering.row(connection, cursor, &path, node);
+                open.connection.add_row(connection, cursor, &path, node);
             }
-            Shape::List(..) | Shape::Id | Shape::Boolean => {}
+            RootShape::List(..) | RootShape::Id | RootShape::Boolean => {}
         }
         open.rows += 1;
     }
 
-    fn outcome(&mut self, number: usize, outcome: Result<Outcome>) {
+    fn write_outcome(&mut self, number: usize, outcome: Result<Outcome>) {
         let plan = self.plan.clone();
-        let running = &self.running[number];
-        let (position, root) = (running.root, &plan.roots[running.root]);
-        let Does::Builtin(builtin) = &root.does else { return };
-        Open::of(&mut self.open, number, &mut self.writer, root);
-        let Some(mut open) = self.open.take() else { return };
-        let path = Path::root(&root.label.response);
-        let at = At { label: &root.label, path: &path };
+        let running = &self.pending[number];
+        let (position, root) = (running.root_position, &plan.roots[running.root_position]);
+        let RootAction::Builtin(builtin) = &root.action else { return };
+        OpenRoot::get_or_open(&mut self.open_root, number, &mut self.writer, root);
+        let Some(mut open) = self.open_root.take() else { return };
+        let path = ResponsePath::root(&root.label.response_key);
+        let at = FieldPosition { label: &root.label, path: &path };
         let wrote = match outcome {
             Ok(outcome) => {
-                self.changed |= changed(&outcome);
-                finish(&mut self.writer, root, builtin, running, &mut open, outcome, at)
+                self.changed |= is_write(&outcome);
+                finish_root(&mut self.writer, root, builtin, running, &mut open, outcome, at)
             }
             Err(error) => {
                 // Rows that came before the failure do not count.
-                self.writer.out.truncate(open.value);
-                self.writer.failures.truncate(open.failures);
-                self.writer.failed(root.required, &error, at)
+                self.writer.out.truncate(open.value_start);
+                self.writer.errors.truncate(open.error_start);
+                self.writer.fail_with(root.required, &error, at)
             }
         };
-        self.close(position, open.start, open.failures, wrote);
+        self.close_root(position, open.start, open.error_start, wrote);
     }
 
     /// The response so far.
-    pub fn bytes(&self) -> Vec<u8> {
+    pub fn to_bytes(&self) -> Vec<u8> {
         if self.is_in_order() {
             let mut out = self.writer.out.clone();
             out.push(b'}');
-            return sealed(out, self.writer.failures.iter());
+            return finish_response(out, self.writer.errors.iter());
         }
-        let nulled = self.spans().position(|span| span.nulled);
-        let out = if nulled.is_some() { b"{\"data\":null".to_vec() } else { self.ordered() };
+        let nulled = self.spans().position(|span| span.null_propagated);
+        let out = if nulled.is_some() { b"{\"data\":null".to_vec() } else { self.reorder() };
         // A query stops at the first field that makes it null; what a mutation did after it is told all the same.
         let told = match (nulled, self.plan.kind) {
             (Some(position), OperationType::Query | OperationType::Subscription) => position + 1,
             (Some(_), OperationType::Mutation) | (None, _) => self.spans.len(),
         };
-        let failures = self.spans().take(told).flat_map(|span| &self.writer.failures[span.failures.clone()]);
-        sealed(out, failures)
+        let failures = self.spans().take(told).flat_map(|span| &self.writer.errors[span.errors.clone()]);
+        finish_response(out, failures)
     }
 
-    pub fn finish(mut self) -> Executed {
-        let whole = self.writer.failures.is_empty();
-        let causes = self.writer.failures.iter().filter_map(|failure| failure.cause.clone()).collect();
+    pub fn finish(mut self) -> ExecutedResponse {
+        let whole = self.writer.errors.is_empty();
+        let causes = self.writer.errors.iter().filter_map(|failure| failure.cause.clone()).collect();
         if !self.is_in_order() {
-            return Executed { body: self.bytes(), whole, before: None, replayed: false, causes };
+            return ExecutedResponse {
+                body: self.to_bytes(),
+                error_free: whole,
+                data_version: None,
+                replayed: false,
+                causes,
+            };
         }
         let mut out = std::mem::take(&mut self.writer.out);
         out.push(b'}');
-        let out = sealed(out, self.writer.failures.iter());
-        self.plan.size.store(out.len(), std::sync::atomic::Ordering::Relaxed);
-        Executed { body: out, whole, before: None, replayed: false, causes }
+        let out = finish_response(out, self.writer.errors.iter());
+        self.plan.last_response_bytes.store(out.len(), std::sync::atomic::Ordering::Relaxed);
+        ExecutedResponse { body: out, error_free: whole, data_version: None, replayed: false, causes }
     }
 
-    fn spans(&self) -> impl Iterator<Item = &Span> {
+    fn spans(&self) -> impl Iterator<Item = &RootSpan> {
         self.spans.iter().flatten()
     }
 
     /// Whether the bytes can go out as they were written.
     fn is_in_order(&self) -> bool {
-        self.spans().is_sorted_by_key(|span| span.bytes.start) && !self.spans().any(|span| span.nulled)
+        self.spans().is_sorted_by_key(|span| span.bytes.start)
+            && !self.spans().any(|span| span.null_propagated)
     }
 
-    fn ordered(&self) -> Vec<u8> {
-        let mut out = HEAD.to_vec();
+    fn reorder(&self) -> Vec<u8> {
+        let mut out = RESPONSE_START.to_vec();
         for span in self.spans() {
-            if out.len() > HEAD.len() {
+            if out.len() > RESPONSE_START.len() {
                 out.push(b',');
             }
             out.extend_from_slice(&self.writer.out[span.bytes.clone()]);
@@ -256,83 +273,99 @@ impl Answering {
     }
 }
 
-impl Open {
+impl OpenRoot {
     /// The one with this number; its key is written when it is new.
-    fn of<'a>(slot: &'a mut Option<Open>, number: usize, writer: &mut Writer, root: &Root) -> &'a mut Open {
+    fn get_or_open<'a>(
+        slot: &'a mut Option<OpenRoot>,
+        number: usize,
+        writer: &mut ResponseWriter,
+        root: &PlannedRoot,
+    ) -> &'a mut OpenRoot {
         if slot.as_ref().is_none_or(|open| open.number != number) {
-            let failures = writer.failures.len();
-            let start = key(writer, root);
-            let (value, gathering) = (writer.out.len(), Gathering::default());
-            *slot = Some(Open { number, start, value, failures, rows: 0, wrote: Ok(()), gathering });
+            let failures = writer.errors.len();
+            let start = begin_field(writer, root);
+            let (value, gathering) = (writer.out.len(), ConnectionWriter::default());
+            *slot = Some(OpenRoot {
+                number,
+                start,
+                value_start: value,
+                error_start: failures,
+                rows: 0,
+                result: Ok(()),
+                connection: gathering,
+            });
         }
         slot.as_mut().expect("it was just filled")
     }
 }
 
 /// Begins a root field; the answer is where.
-fn key(writer: &mut Writer, root: &Root) -> usize {
-    if writer.out.len() > HEAD.len() {
+fn begin_field(writer: &mut ResponseWriter, root: &PlannedRoot) -> usize {
+    if writer.out.len() > RESPONSE_START.len() {
         writer.out.push(b',');
     }
     let start = writer.out.len();
-    writer.out.extend_from_slice(&root.label.key);
+    writer.out.extend_from_slice(&root.label.json_key);
     start
 }
 
 /// Adds the errors and closes the response.
-fn sealed<'a>(mut out: Vec<u8>, failures: impl Iterator<Item = &'a Failure>) -> Vec<u8> {
+fn finish_response<'a>(mut out: Vec<u8>, failures: impl Iterator<Item = &'a ResponseError>) -> Vec<u8> {
     let mut failures = failures.peekable();
     if failures.peek().is_some() {
         out.extend_from_slice(b",\"errors\":");
-        response_error::write_all(&mut out, failures);
+        response_error::write_errors(&mut out, failures);
     }
     out.push(b'}');
     out
 }
 
-fn changed(outcome: &Outcome) -> bool {
+fn is_write(outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Created { .. } | Outcome::Updated { .. } | Outcome::Deleted { .. } => true,
-        Outcome::Found | Outcome::Missing | Outcome::Listed { .. } | Outcome::Plain { .. } => false,
+        Outcome::Found | Outcome::NotFound | Outcome::Listed { .. } | Outcome::PlainList { .. } => false,
     }
 }
 
 /// The end of a root field's value, once its outcome is known.
-fn finish(
-    writer: &mut Writer,
-    root: &Root,
+fn finish_root(
+    writer: &mut ResponseWriter,
+    root: &PlannedRoot,
     builtin: &BuiltinRoot,
-    running: &Running,
-    open: &mut Open,
+    running: &PendingRoot,
+    open: &mut OpenRoot,
     outcome: Outcome,
-    at: At,
-) -> Wrote {
-    let wrote = std::mem::replace(&mut open.wrote, Ok(()));
-    match (&builtin.gives, outcome) {
-        (Shape::Boolean, outcome) => {
-            writer.out.extend_from_slice(if outcome == Outcome::Missing { b"false" } else { b"true" });
+    at: FieldPosition,
+) -> WriteResult {
+    let wrote = std::mem::replace(&mut open.result, Ok(()));
+    match (&builtin.shape, outcome) {
+        (RootShape::Boolean, outcome) => {
+            writer.out.extend_from_slice(if outcome == Outcome::NotFound { b"false" } else { b"true" });
             Ok(())
         }
-        (Shape::Record(_) | Shape::Id, Outcome::Missing) => match builtin.builtin.verb {
-            Verb::Get | Verb::List | Verb::Create | Verb::Watch(_) => writer.null(root.required, at),
-            Verb::Update | Verb::Delete => {
-                let id = running.id.unwrap_or_default();
+        (RootShape::Record(_) | RootShape::Id, Outcome::NotFound) => match builtin.builtin.verb {
+            OperationVerb::Get
+            | OperationVerb::List
+            | OperationVerb::Create
+            | OperationVerb::Subscribe(_) => writer.write_null(root.required, at),
+            OperationVerb::Update | OperationVerb::Delete => {
+                let id = running.record_id.unwrap_or_default();
                 let missing =
                     Error::NotFound { what: Missing::Record { type_name: builtin.record_name.clone(), id } };
-                writer.failed(root.required, &missing, at)
+                writer.fail_with(root.required, &missing, at)
             }
         },
-        (Shape::Id, Outcome::Deleted { id }) => {
+        (RootShape::Id, Outcome::Deleted { id }) => {
             writer.out.push(b'"');
             json_text::write_int(&mut writer.out, id);
             writer.out.push(b'"');
             Ok(())
         }
-        (Shape::List(..), _) => {
+        (RootShape::List(..), _) => {
             if open.rows == 0 {
                 writer.out.push(b'[');
             }
-            let end = open.value;
+            let end = open.value_start;
             writer.out.push(b']');
             match wrote {
                 Err(nulled) if root.required => Err(nulled),
@@ -344,55 +377,58 @@ fn finish(
                 Ok(()) => Ok(()),
             }
         }
-        (Shape::Connection(connection), outcome) => {
+        (RootShape::Connection(connection), outcome) => {
             let (more, total) = match outcome {
-                Outcome::Listed { more, total } => (more, total),
+                Outcome::Listed { has_more: more, total } => (more, total),
                 Outcome::Found
-                | Outcome::Missing
+                | Outcome::NotFound
                 | Outcome::Created { .. }
                 | Outcome::Updated { .. }
                 | Outcome::Deleted { .. }
-                | Outcome::Plain { .. } => (false, None),
+                | Outcome::PlainList { .. } => (false, None),
             };
-            let gathering = std::mem::take(&mut open.gathering);
-            let page = Page { more, previous: running.previous, total };
-            writer.nullable(root.required, |writer| gathering.finish(connection, writer, at.path, &page))
+            let gathering = std::mem::take(&mut open.connection);
+            let page = PageInfo { has_next: more, has_previous: running.has_previous, total };
+            writer.stop_null(root.required, |writer| gathering.finish(connection, writer, at.path, &page))
         }
-        (Shape::Record(_) | Shape::Id, _) if open.rows == 0 => {
-            writer.failed(root.required, &Error::internal("the store gave no record"), at)
+        (RootShape::Record(_) | RootShape::Id, _) if open.rows == 0 => {
+            writer.fail_with(root.required, &Error::internal("the store gave no record"), at)
         }
-        (Shape::Record(_) | Shape::Id, _) => wrote,
+        (RootShape::Record(_) | RootShape::Id, _) => wrote,
     }
 }
 
-impl Answer for Answering {
+impl RowSink for ResponseBuilder {
     fn row(&mut self, number: usize, row: &dyn Row) {
-        self.record(number, row, &mut |writer, object, path| writer.row(object, row, path));
+        self.write_record(number, row, &mut |writer, object, path| writer.write_row(object, row, path));
     }
 
-    fn done(&mut self, number: usize, outcome: Result<Outcome>) {
-        self.outcome(number, outcome);
+    fn finish_plan(&mut self, number: usize, outcome: Result<Outcome>) {
+        self.write_outcome(number, outcome);
     }
 
-    fn keep(&mut self) -> Option<Vec<u8>> {
-        self.changed.then(|| self.bytes())
+    fn bytes_to_replay(&mut self) -> Option<Vec<u8>> {
+        self.changed.then(|| self.to_bytes())
     }
 
-    fn begin(&mut self) {
-        self.saved =
-            Saved { out: self.writer.out.len(), failures: self.writer.failures.len(), changed: self.changed };
-        for running in &mut self.running {
-            running.refused = self.spans[running.root].is_some();
+    fn checkpoint(&mut self) {
+        self.checkpoint = BuilderCheckpoint {
+            out: self.writer.out.len(),
+            error_count: self.writer.errors.len(),
+            changed: self.changed,
+        };
+        for running in &mut self.pending {
+            running.failed_early = self.spans[running.root_position].is_some();
         }
     }
 
     fn reset(&mut self) {
-        self.writer.out.truncate(self.saved.out);
-        self.writer.failures.truncate(self.saved.failures);
-        for running in self.running.iter().filter(|running| !running.refused) {
-            self.spans[running.root] = None;
+        self.writer.out.truncate(self.checkpoint.out);
+        self.writer.errors.truncate(self.checkpoint.error_count);
+        for running in self.pending.iter().filter(|running| !running.failed_early) {
+            self.spans[running.root_position] = None;
         }
-        self.changed = self.saved.changed;
-        self.open = None;
+        self.changed = self.checkpoint.changed;
+        self.open_root = None;
     }
 }

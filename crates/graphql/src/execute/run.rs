@@ -3,36 +3,39 @@
 use std::sync::Arc;
 
 use crate::describe::introspection::Introspection;
-use crate::execute::response::{Answering, Running};
-use crate::plan::roots::{BuiltinRoot, Does, Plan, Shape};
-use crate::plan::variables::Variables;
-use crate::resolve::run::Resolving;
+use crate::execute::response::{PendingRoot, ResponseBuilder};
+use crate::plan::roots::{BuiltinRoot, OperationPlan, RootAction, RootShape};
+use crate::plan::variables::VariableValues;
+use crate::resolve::run::ResolverExecution;
 use crate::response_error;
-use crate::response_error::Failure;
-use trefoil_engine::{Actor, Count, Done, Engine, Image, Key, Operation, Request, State, answer_as};
+use crate::response_error::ResponseError;
+use trefoil_engine::{
+    Actor, CountMode, DataVersion, Engine, EngineRequest, IdempotencyKey, JobResult, Operation, RecordImage,
+    downcast_sink,
+};
 use trefoil_model::error::{Cause, Error, Result};
 
 /// Room that is made for an answer beforehand: one that was larger once need not be so again.
-const LARGEST: usize = 1 << 20;
+const MAX_PREALLOCATION: usize = 1 << 20;
 
 /// Everything one execution needs.
 pub struct Execution<'a> {
     pub engine: &'a Engine,
-    pub plan: Arc<Plan>,
-    pub variables: Variables,
-    pub key: Option<Key>,
+    pub plan: Arc<OperationPlan>,
+    pub variables: VariableValues,
+    pub key: Option<IdempotencyKey>,
     pub actor: Actor,
     /// The change that a subscription tells of.
-    pub image: Option<Image>,
+    pub image: Option<RecordImage>,
 }
 
 /// The bytes of a response that began to execute.
-pub struct Executed {
+pub struct ExecutedResponse {
     pub body: Vec<u8>,
     /// Nothing failed.
-    pub whole: bool,
+    pub error_free: bool,
     /// The state of the data that it was read after, where it may be given again.
-    pub before: Option<State>,
+    pub data_version: Option<DataVersion>,
     /// It is the answer to an earlier request with the same key.
     pub replayed: bool,
     /// Of its failures, for the log.
@@ -40,113 +43,134 @@ pub struct Executed {
 }
 
 /// Why nothing was executed.
-pub enum Refused {
-    Request(Vec<Failure>),
-    Whole(Error),
+pub enum ExecutionError {
+    Request(Vec<ResponseError>),
+    Engine(Error),
 }
 
-impl From<Failure> for Refused {
-    fn from(failure: Failure) -> Self {
-        Refused::Request(vec![failure])
+impl From<ResponseError> for ExecutionError {
+    fn from(failure: ResponseError) -> Self {
+        ExecutionError::Request(vec![failure])
     }
 }
 
-impl From<Error> for Refused {
+impl From<Error> for ExecutionError {
     fn from(error: Error) -> Self {
-        Refused::Whole(error)
+        ExecutionError::Engine(error)
     }
 }
 
 impl Execution<'_> {
-    pub async fn run(mut self) -> Result<Executed, Refused> {
-        if let Some(failure) = &self.plan.broken {
+    pub async fn run(mut self) -> Result<ExecutedResponse, ExecutionError> {
+        if let Some(failure) = &self.plan.selection_error {
             let mut body = b"{\"data\":null,\"errors\":".to_vec();
-            response_error::write_all(&mut body, [failure]);
+            response_error::write_errors(&mut body, [failure]);
             body.push(b'}');
-            return Ok(Executed { body, whole: false, before: None, replayed: false, causes: Vec::new() });
+            return Ok(ExecutedResponse {
+                body,
+                error_free: false,
+                data_version: None,
+                replayed: false,
+                causes: Vec::new(),
+            });
         }
-        let capacity = self.plan.size.load(std::sync::atomic::Ordering::Relaxed).min(LARGEST) + 64;
-        let mut answering = Answering::new(self.plan.clone(), capacity);
-        self.answer_constants(&mut answering);
-        if self.plan.live {
-            return self.run_live(answering).await;
+        let capacity =
+            self.plan.last_response_bytes.load(std::sync::atomic::Ordering::Relaxed).min(MAX_PREALLOCATION)
+                + 64;
+        let mut answering = ResponseBuilder::new(self.plan.clone(), capacity);
+        self.write_constants(&mut answering);
+        if self.plan.uses_resolvers {
+            return self.run_with_resolvers(answering).await;
         }
-        let (operations, running) = self.operations(|_| true);
+        let (operations, running) = self.store_operations(|_| true);
         if operations.is_empty() {
             return Ok(answering.finish());
         }
-        answering.expect(running);
-        let request = Request { answer: Box::new(answering), key: self.key.take(), atomic: false };
+        answering.set_pending(running);
+        let request =
+            EngineRequest { sink: Box::new(answering), idempotency_key: self.key.take(), atomic: false };
         match self.engine.run(operations, request).await? {
-            Done::Answered(answer) => Ok(answer_as::<Answering>(answer)?.finish()),
-            Done::Replayed(body) => {
-                Ok(Executed { body, whole: false, before: None, replayed: true, causes: Vec::new() })
-            }
+            JobResult::Completed(answer) => Ok(downcast_sink::<ResponseBuilder>(answer)?.finish()),
+            JobResult::Replayed(body) => Ok(ExecutedResponse {
+                body,
+                error_free: false,
+                data_version: None,
+                replayed: true,
+                causes: Vec::new(),
+            }),
         }
     }
 
     /// Root fields that neither the store nor a resolver has a part in.
-    fn answer_constants(&self, answering: &mut Answering) {
+    fn write_constants(&self, answering: &mut ResponseBuilder) {
         for (position, root) in self.plan.roots.iter().enumerate() {
-            match &root.does {
-                Does::Typename(name) => answering.root(position, |writer, _, _| {
+            match &root.action {
+                RootAction::Typename(name) => answering.write_root(position, |writer, _, _| {
                     writer.out.extend_from_slice(name);
                     Ok(())
                 }),
-                Does::Missing(why) => {
-                    answering.root(position, |writer, root, at| writer.missing(root.required, why, at))
-                }
-                Does::Introspection { arguments, slot } => {
+                RootAction::Missing(why) => answering.write_root(position, |writer, root, at| {
+                    writer.fail_missing_resolver(root.required, why, at)
+                }),
+                RootAction::Introspection { arguments, slot } => {
                     let (schema, variables) = (&self.engine.model().schema, &self.variables);
                     let introspection = Introspection { schema, variables };
-                    answering
-                        .root(position, |writer, _, at| introspection.write(writer, slot, arguments, at));
+                    answering.write_root(position, |writer, _, at| {
+                        introspection.write(writer, slot, arguments, at)
+                    });
                 }
-                Does::Builtin(_) | Does::Registered { .. } => {}
+                RootAction::Builtin(_) | RootAction::Registered { .. } => {}
             }
         }
     }
 
     /// What the store is asked for the root fields that `wanted` picks.
-    pub fn operations(&self, wanted: impl Fn(usize) -> bool) -> (Vec<Result<Operation>>, Vec<Running>) {
+    pub fn store_operations(
+        &self,
+        wanted: impl Fn(usize) -> bool,
+    ) -> (Vec<Result<Operation>>, Vec<PendingRoot>) {
         let roots = self.plan.roots.iter().enumerate().filter(|(position, _)| wanted(*position));
-        let operations = roots.filter_map(|(position, root)| match &root.does {
-            Does::Builtin(builtin) => {
-                let operation = self.operation(builtin);
-                let running = Running::new(self.engine.model(), position, &operation);
+        let operations = roots.filter_map(|(position, root)| match &root.action {
+            RootAction::Builtin(builtin) => {
+                let operation = self.store_operation(builtin);
+                let running = PendingRoot::new(self.engine.model(), position, &operation);
                 Some((operation, running))
             }
-            Does::Typename(_) | Does::Introspection { .. } | Does::Registered { .. } | Does::Missing(_) => {
-                None
-            }
+            RootAction::Typename(_)
+            | RootAction::Introspection { .. }
+            | RootAction::Registered { .. }
+            | RootAction::Missing(_) => None,
         });
         operations.unzip()
     }
 
-    fn operation(&self, root: &BuiltinRoot) -> Result<Operation> {
+    fn store_operation(&self, root: &BuiltinRoot) -> Result<Operation> {
         if let Some(image) = &self.image {
             let (record, selection) = (root.builtin.record, root.selection.clone());
-            return Ok(Operation::Changed { record, image: image.clone(), selection });
+            return Ok(Operation::ReadImage { record, image: image.clone(), selection });
         }
-        let values = root.arguments.by_position(&self.variables)?;
+        let values = root.arguments.values_by_position(&self.variables)?;
         let (model, limits) = (self.engine.model(), self.engine.limits());
-        let mut operation = root.builtin.operation(model, limits, values, root.selection.clone())?;
-        if let (Operation::List { listing, .. }, Shape::Connection(connection)) =
-            (&mut operation, &root.gives)
+        let mut operation = root.builtin.build_operation(model, limits, values, root.selection.clone())?;
+        if let (Operation::List { listing, .. }, RootShape::Connection(connection)) =
+            (&mut operation, &root.shape)
         {
-            listing.count = if connection.counted { Count::Exact } else { Count::No };
-            listing.cursors = connection.cursors;
+            listing.count = if connection.needs_total { CountMode::Exact } else { CountMode::Skip };
+            listing.with_cursors = connection.needs_cursors;
         }
         Ok(operation)
     }
 
-    async fn run_live(self, answering: Answering) -> Result<Executed, Refused> {
+    async fn run_with_resolvers(
+        self,
+        answering: ResponseBuilder,
+    ) -> Result<ExecutedResponse, ExecutionError> {
         if self.key.is_some() && self.plan.kind == apollo_compiler::executable::OperationType::Mutation {
             let message =
                 "an Idempotency-Key cannot be honoured for fields that a registered resolver answers";
-            return Err(Failure::new("IDEMPOTENCY_KEY_UNSUPPORTED", message).into());
+            return Err(ResponseError::new("IDEMPOTENCY_KEY_UNSUPPORTED", message).into());
         }
-        let answering = Resolving::new(&self).run(answering).await?;
+        let answering = ResolverExecution::new(&self).run(answering).await?;
         Ok(answering.finish())
     }
 }

@@ -1,30 +1,30 @@
 //! Writes objects as JSON straight from rows and values; a null in a non-null place takes its parent with it.
 
-use crate::execute::path::{At, Path};
-use crate::plan::shape::{Field, From, Object, Output, Slot};
+use crate::execute::path::{FieldPosition, ResponsePath};
+use crate::plan::shape::{FieldShape, FieldSource, ObjectShape, OutputShape, ValueSlot};
 use crate::resolve::complete;
-use crate::resolve::tree::{Node, Source, Tree};
-use crate::response_error::Failure;
+use crate::resolve::tree::{NodeSource, ResolvedNode, ResolvedTree};
+use crate::response_error::ResponseError;
 use trefoil_engine::Row;
 use trefoil_model::error::Error;
 use trefoil_model::values::json_text;
-use trefoil_model::{Cell, Kind, Value};
+use trefoil_model::{CellValue, FieldKind, Value};
 
 /// The answer so far.
 #[derive(Default)]
-pub struct Writer {
+pub struct ResponseWriter {
     pub out: Vec<u8>,
-    pub failures: Vec<Failure>,
+    pub errors: Vec<ResponseError>,
 }
 
 /// A non-null place holds null: the nearest nullable parent becomes null. The reason is recorded already.
 #[derive(Debug)]
-pub struct Nulled;
+pub struct NullPropagated;
 
-pub type Wrote = Result<(), Nulled>;
+pub type WriteResult = Result<(), NullPropagated>;
 
 /// Another program wrote what the field cannot hold.
-fn unreadable(at: At) -> Error {
+fn unreadable_value(at: FieldPosition) -> Error {
     let (type_name, name) = (&at.label.type_name, &at.label.name);
     Error::Resolver {
         message: format!("the stored value of `{type_name}.{name}` is not of its type"),
@@ -32,97 +32,111 @@ fn unreadable(at: At) -> Error {
     }
 }
 
-impl Writer {
+impl ResponseWriter {
     /// Writes a record from its row.
-    pub fn row(&mut self, object: &Object, row: &dyn Row, path: &Path) -> Wrote {
-        self.object(object, path, |writer, field, at| writer.row_field(field, row, at))
+    pub fn write_row(&mut self, object: &ObjectShape, row: &dyn Row, path: &ResponsePath) -> WriteResult {
+        self.write_object(object, path, |writer, field, at| writer.write_row_field(field, row, at))
     }
 
     /// Writes an object of which some fields were resolved before.
-    pub fn node(&mut self, node: &Node, path: &Path) -> Wrote {
+    pub fn write_node(&mut self, node: &ResolvedNode, path: &ResponsePath) -> WriteResult {
         let mut resolved = node.resolved.iter().peekable();
         let mut position = 0;
-        self.object(&node.shape, path, |writer, field, at| {
+        self.write_object(&node.shape, path, |writer, field, at| {
             let own = resolved.next_if(|(number, _)| *number == position);
             position += 1;
             match (own, &node.source) {
-                (Some((_, tree)), _) => writer.tree(&field.slot, tree, at),
-                (None, Source::Row(row)) => writer.row_field(field, row, at),
-                (None, Source::Value(value)) => writer.property(field, value, at),
+                (Some((_, tree)), _) => writer.write_tree(&field.slot, tree, at),
+                (None, NodeSource::Row(row)) => writer.write_row_field(field, row, at),
+                (None, NodeSource::Value(value)) => writer.write_property(field, value, at),
             }
         })
     }
 
-    pub fn object(
+    pub fn write_object(
         &mut self,
-        object: &Object,
-        path: &Path,
-        mut write: impl FnMut(&mut Writer, &Field, At) -> Wrote,
-    ) -> Wrote {
-        if let Some(failure) = &object.broken {
-            self.failures.push(failure.clone().on(path.segments()));
-            return Err(Nulled);
+        object: &ObjectShape,
+        path: &ResponsePath,
+        mut write: impl FnMut(&mut ResponseWriter, &FieldShape, FieldPosition) -> WriteResult,
+    ) -> WriteResult {
+        if let Some(failure) = &object.selection_error {
+            self.errors.push(failure.clone().with_path(path.segments()));
+            return Err(NullPropagated);
         }
         self.out.push(b'{');
         for (i, field) in object.fields.iter().enumerate() {
             if i > 0 {
                 self.out.push(b',');
             }
-            self.out.extend_from_slice(&field.label.key);
-            let path = path.field(&field.label.response);
-            write(self, field, At { label: &field.label, path: &path })?;
+            self.out.extend_from_slice(&field.label.json_key);
+            let path = path.field(&field.label.response_key);
+            write(self, field, FieldPosition { label: &field.label, path: &path })?;
         }
         self.out.push(b'}');
         Ok(())
     }
 
-    fn row_field(&mut self, field: &Field, row: &dyn Row, at: At) -> Wrote {
-        match &field.from {
-            From::Typename(name) => {
+    fn write_row_field(&mut self, field: &FieldShape, row: &dyn Row, at: FieldPosition) -> WriteResult {
+        match &field.source {
+            FieldSource::Typename(name) => {
                 self.out.extend_from_slice(name);
                 Ok(())
             }
-            From::Column { position, kind } => self.column(&field.slot, kind, row.cell(*position), at),
-            From::Child(position) => self.children(&field.slot, row, *position, at),
-            From::Missing(why) => self.missing(field.slot.required, why, at),
-            From::Refused(error) => self.failed(field.slot.required, error, at),
-            From::Property | From::Resolver { .. } | From::Introspection(_) => {
-                self.failed(field.slot.required, &Error::internal("a row has no such property"), at)
+            FieldSource::Column { position, kind } => {
+                self.write_column(&field.slot, kind, row.cell(*position), at)
+            }
+            FieldSource::Relation(position) => self.write_children(&field.slot, row, *position, at),
+            FieldSource::Missing(why) => self.fail_missing_resolver(field.slot.required, why, at),
+            FieldSource::Invalid(error) => self.fail_with(field.slot.required, error, at),
+            FieldSource::Property | FieldSource::Resolver { .. } | FieldSource::Introspection(_) => {
+                self.fail_with(field.slot.required, &Error::internal("a row has no such property"), at)
             }
         }
     }
 
-    fn column(&mut self, slot: &Slot, kind: &Kind, cell: Cell, at: At) -> Wrote {
-        if cell == Cell::Null {
-            return self.null(slot.required, at);
+    fn write_column(
+        &mut self,
+        slot: &ValueSlot,
+        kind: &FieldKind,
+        cell: CellValue,
+        at: FieldPosition,
+    ) -> WriteResult {
+        if cell == CellValue::Null {
+            return self.write_null(slot.required, at);
         }
         match &slot.output {
-            Output::Leaf(_) => {
+            OutputShape::Leaf(_) => {
                 let start = self.out.len();
                 match json_text::write_cell(&mut self.out, kind, cell) {
                     Ok(()) => Ok(()),
-                    Err(json_text::Unreadable) => {
+                    Err(json_text::UnreadableCellError) => {
                         self.out.truncate(start);
-                        self.failed(slot.required, &unreadable(at), at)
+                        self.fail_with(slot.required, &unreadable_value(at), at)
                     }
                 }
             }
-            Output::List(_) | Output::Object(_) | Output::Abstract(_) => {
-                self.value(slot, &json_text::value_of(kind, cell), at)
+            OutputShape::List(_) | OutputShape::Object(_) | OutputShape::Abstract(_) => {
+                self.write_value(slot, &json_text::cell_to_value(kind, cell), at)
             }
         }
     }
 
-    fn children(&mut self, slot: &Slot, row: &dyn Row, position: usize, at: At) -> Wrote {
+    fn write_children(
+        &mut self,
+        slot: &ValueSlot,
+        row: &dyn Row,
+        position: usize,
+        at: FieldPosition,
+    ) -> WriteResult {
         match &slot.output {
-            Output::List(item) => self.nullable(slot.required, |writer| {
+            OutputShape::List(item) => self.stop_null(slot.required, |writer| {
                 writer.out.push(b'[');
                 let (mut index, mut wrote) = (0, Ok(()));
                 row.each_child(position, &mut |child| {
                     if wrote.is_ok() {
-                        wrote = writer.item(item, index, at, |writer, path| match &item.output {
-                            Output::Object(object) => writer.row(object, child, path),
-                            Output::Leaf(_) | Output::List(_) | Output::Abstract(_) => Ok(()),
+                        wrote = writer.write_item(item, index, at, |writer, path| match &item.output {
+                            OutputShape::Object(object) => writer.write_row(object, child, path),
+                            OutputShape::Leaf(_) | OutputShape::List(_) | OutputShape::Abstract(_) => Ok(()),
                         });
                         index += 1;
                     }
@@ -130,111 +144,122 @@ impl Writer {
                 writer.out.push(b']');
                 wrote
             }),
-            Output::Object(object) => {
+            OutputShape::Object(object) => {
                 let mut wrote = None;
                 row.each_child(position, &mut |child| {
                     if wrote.is_none() {
-                        wrote =
-                            Some(self.nullable(slot.required, |writer| writer.row(object, child, at.path)));
+                        wrote = Some(
+                            self.stop_null(slot.required, |writer| writer.write_row(object, child, at.path)),
+                        );
                     }
                 });
-                wrote.unwrap_or_else(|| self.null(slot.required, at))
+                wrote.unwrap_or_else(|| self.write_null(slot.required, at))
             }
-            Output::Leaf(_) | Output::Abstract(_) => {
-                self.failed(slot.required, &Error::internal("a relation leads to records only"), at)
+            OutputShape::Leaf(_) | OutputShape::Abstract(_) => {
+                self.fail_with(slot.required, &Error::internal("a relation leads to records only"), at)
             }
         }
     }
 
     /// One element of a list, with its comma.
-    pub fn item(
+    pub fn write_item(
         &mut self,
-        item: &Slot,
+        item: &ValueSlot,
         index: usize,
-        at: At,
-        write: impl FnOnce(&mut Writer, &Path) -> Wrote,
-    ) -> Wrote {
+        at: FieldPosition,
+        write: impl FnOnce(&mut ResponseWriter, &ResponsePath) -> WriteResult,
+    ) -> WriteResult {
         if index > 0 {
             self.out.push(b',');
         }
         let path = at.path.index(index);
-        self.nullable(item.required, |writer| write(writer, &path))
+        self.stop_null(item.required, |writer| write(writer, &path))
     }
 
-    fn property(&mut self, field: &Field, parent: &Value, at: At) -> Wrote {
-        if let From::Typename(name) = &field.from {
+    fn write_property(&mut self, field: &FieldShape, parent: &Value, at: FieldPosition) -> WriteResult {
+        if let FieldSource::Typename(name) = &field.source {
             self.out.extend_from_slice(name);
             return Ok(());
         }
-        match (parent.get(&field.label.name), &field.from) {
-            (Some(value), _) => self.value(&field.slot, value, at),
-            (None, From::Missing(why)) => self.missing(field.slot.required, why, at),
-            (None, _) => self.null(field.slot.required, at),
+        match (parent.get(&field.label.name), &field.source) {
+            (Some(value), _) => self.write_value(&field.slot, value, at),
+            (None, FieldSource::Missing(why)) => self.fail_missing_resolver(field.slot.required, why, at),
+            (None, _) => self.write_null(field.slot.required, at),
         }
     }
 
     /// Completes a value that needs no further resolver.
-    pub fn value(&mut self, slot: &Slot, value: &Value, at: At) -> Wrote {
+    pub fn write_value(&mut self, slot: &ValueSlot, value: &Value, at: FieldPosition) -> WriteResult {
         if value.is_null() {
-            return self.null(slot.required, at);
+            return self.write_null(slot.required, at);
         }
         match &slot.output {
-            Output::Leaf(leaf) => match complete::leaf(&mut self.out, leaf, value) {
+            OutputShape::Leaf(leaf) => match complete::write_leaf(&mut self.out, leaf, value) {
                 Ok(()) => Ok(()),
-                Err(why) => self.refused(slot.required, Failure::new("INVALID_VALUE", why), at),
+                Err(why) => self.push_error(slot.required, ResponseError::new("INVALID_VALUE", why), at),
             },
-            Output::List(item) => match value.as_list() {
-                Some(items) => self.list(slot.required, items, |writer, index, value| {
+            OutputShape::List(item) => match value.as_list() {
+                Some(items) => self.write_list(slot.required, items, |writer, index, value| {
                     if index > 0 {
                         writer.out.push(b',');
                     }
-                    writer.value(item, value, at.down(&at.path.index(index)))
+                    writer.write_value(item, value, at.with_path(&at.path.index(index)))
                 }),
-                None => self.no_list(slot.required, at),
+                None => self.fail_not_a_list(slot.required, at),
             },
-            Output::Object(object) => self.plain(slot.required, object, value, at),
-            Output::Abstract(abstracted) => match abstracted.of_value(value) {
-                Ok(object) => self.plain(slot.required, object, value, at),
-                Err(why) => self.refused(slot.required, Failure::new("INVALID_VALUE", why), at),
+            OutputShape::Object(object) => self.write_value_object(slot.required, object, value, at),
+            OutputShape::Abstract(abstracted) => match abstracted.shape_for_value(value) {
+                Ok(object) => self.write_value_object(slot.required, object, value, at),
+                Err(why) => self.push_error(slot.required, ResponseError::new("INVALID_VALUE", why), at),
             },
         }
     }
 
-    fn plain(&mut self, required: bool, object: &Object, value: &Value, at: At) -> Wrote {
-        self.nullable(required, |writer| {
-            writer.object(object, at.path, |writer, field, at| writer.property(field, value, at))
+    fn write_value_object(
+        &mut self,
+        required: bool,
+        object: &ObjectShape,
+        value: &Value,
+        at: FieldPosition,
+    ) -> WriteResult {
+        self.stop_null(required, |writer| {
+            writer.write_object(object, at.path, |writer, field, at| writer.write_property(field, value, at))
         })
     }
 
     /// Completes what was resolved.
-    pub fn tree(&mut self, slot: &Slot, tree: &Tree, at: At) -> Wrote {
+    pub fn write_tree(&mut self, slot: &ValueSlot, tree: &ResolvedTree, at: FieldPosition) -> WriteResult {
         match tree {
-            Tree::Value(value) => self.value(slot, value, at),
-            Tree::Failed(error) => self.failed(slot.required, error, at),
-            Tree::Wrong(why) => self.refused(slot.required, Failure::new("INVALID_VALUE", why), at),
-            Tree::Node(node) => self.nullable(slot.required, |writer| writer.node(node, at.path)),
-            Tree::List(items) => match &slot.output {
-                Output::List(item) => self.list(slot.required, items, |writer, index, tree| {
+            ResolvedTree::Value(value) => self.write_value(slot, value, at),
+            ResolvedTree::Failed(error) => self.fail_with(slot.required, error, at),
+            ResolvedTree::Invalid(why) => {
+                self.push_error(slot.required, ResponseError::new("INVALID_VALUE", why), at)
+            }
+            ResolvedTree::Node(node) => {
+                self.stop_null(slot.required, |writer| writer.write_node(node, at.path))
+            }
+            ResolvedTree::List(items) => match &slot.output {
+                OutputShape::List(item) => self.write_list(slot.required, items, |writer, index, tree| {
                     if index > 0 {
                         writer.out.push(b',');
                     }
-                    writer.tree(item, tree, at.down(&at.path.index(index)))
+                    writer.write_tree(item, tree, at.with_path(&at.path.index(index)))
                 }),
-                Output::Leaf(_) | Output::Object(_) | Output::Abstract(_) => {
+                OutputShape::Leaf(_) | OutputShape::Object(_) | OutputShape::Abstract(_) => {
                     let why = format!("`{}` is no list, but its resolver gave one", at.label.name);
-                    self.refused(slot.required, Failure::new("INVALID_VALUE", why), at)
+                    self.push_error(slot.required, ResponseError::new("INVALID_VALUE", why), at)
                 }
             },
         }
     }
 
-    fn list<T>(
+    fn write_list<T>(
         &mut self,
         required: bool,
         items: &[T],
-        mut write: impl FnMut(&mut Writer, usize, &T) -> Wrote,
-    ) -> Wrote {
-        self.nullable(required, |writer| {
+        mut write: impl FnMut(&mut ResponseWriter, usize, &T) -> WriteResult,
+    ) -> WriteResult {
+        self.stop_null(required, |writer| {
             writer.out.push(b'[');
             for (index, item) in items.iter().enumerate() {
                 write(writer, index, item)?;
@@ -245,10 +270,14 @@ impl Writer {
     }
 
     /// Stops a null from going further up, where null is allowed.
-    pub fn nullable(&mut self, required: bool, write: impl FnOnce(&mut Writer) -> Wrote) -> Wrote {
+    pub fn stop_null(
+        &mut self,
+        required: bool,
+        write: impl FnOnce(&mut ResponseWriter) -> WriteResult,
+    ) -> WriteResult {
         let start = self.out.len();
         match write(self) {
-            Err(Nulled) if !required => {
+            Err(NullPropagated) if !required => {
                 self.out.truncate(start);
                 self.out.extend_from_slice(b"null");
                 Ok(())
@@ -257,34 +286,34 @@ impl Writer {
         }
     }
 
-    pub fn null(&mut self, required: bool, at: At) -> Wrote {
+    pub fn write_null(&mut self, required: bool, at: FieldPosition) -> WriteResult {
         if required {
             let (type_name, name) = (&at.label.type_name, &at.label.name);
             let message = format!("Cannot return null for non-nullable field {type_name}.{name}.");
-            return self.refused(required, Failure::new("NULL", message), at);
+            return self.push_error(required, ResponseError::new("NULL", message), at);
         }
         self.out.extend_from_slice(b"null");
         Ok(())
     }
 
-    fn no_list(&mut self, required: bool, at: At) -> Wrote {
+    fn fail_not_a_list(&mut self, required: bool, at: FieldPosition) -> WriteResult {
         let (type_name, name) = (&at.label.type_name, &at.label.name);
         let message = format!("Expected Iterable, but did not find one for field \"{type_name}.{name}\".");
-        self.refused(required, Failure::new("INVALID_VALUE", message), at)
+        self.push_error(required, ResponseError::new("INVALID_VALUE", message), at)
     }
 
-    pub fn missing(&mut self, required: bool, why: &str, at: At) -> Wrote {
-        self.refused(required, Failure::new("RESOLVER_NOT_FOUND", why), at)
+    pub fn fail_missing_resolver(&mut self, required: bool, why: &str, at: FieldPosition) -> WriteResult {
+        self.push_error(required, ResponseError::new("RESOLVER_NOT_FOUND", why), at)
     }
 
-    pub fn failed(&mut self, required: bool, error: &Error, at: At) -> Wrote {
-        self.refused(required, Failure::of(error), at)
+    pub fn fail_with(&mut self, required: bool, error: &Error, at: FieldPosition) -> WriteResult {
+        self.push_error(required, ResponseError::from_error(error), at)
     }
 
-    fn refused(&mut self, required: bool, failure: Failure, at: At) -> Wrote {
-        self.failures.push(failure.at(&at.label.places).on(at.path.segments()));
+    fn push_error(&mut self, required: bool, failure: ResponseError, at: FieldPosition) -> WriteResult {
+        self.errors.push(failure.with_locations(&at.label.locations).with_path(at.path.segments()));
         if required {
-            return Err(Nulled);
+            return Err(NullPropagated);
         }
         self.out.extend_from_slice(b"null");
         Ok(())

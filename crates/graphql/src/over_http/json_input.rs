@@ -4,35 +4,36 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use crate::over_http::request::malformed;
+use crate::over_http::request::malformed_request;
 use trefoil_http::errors::problem::Problem;
 use trefoil_model::Value;
 
 /// A text parameter; null counts as absent.
-pub fn text<'a>(name: &str, raw: &'a RawValue) -> Result<Option<Cow<'a, str>>, Problem> {
+pub fn read_text<'a>(name: &str, raw: &'a RawValue) -> Result<Option<Cow<'a, str>>, Problem> {
     match raw.get().as_bytes().first() {
         Some(b'"') => {
-            let text: Borrowed =
-                serde_json::from_str(raw.get()).map_err(|error| malformed(error.to_string()))?;
+            let text: JsonText =
+                serde_json::from_str(raw.get()).map_err(|error| malformed_request(error.to_string()))?;
             Ok(Some(text.0))
         }
         Some(b'n') => Ok(None),
-        _ => Err(malformed(format!("the parameter `{name}` must be text"))),
+        _ => Err(malformed_request(format!("the parameter `{name}` must be text"))),
     }
 }
 
 #[derive(serde::Deserialize)]
-struct Borrowed<'a>(#[serde(borrow)] Cow<'a, str>);
+struct JsonText<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// An object parameter; null counts as absent.
-pub fn object(name: &str, json: &str) -> Result<Vec<(String, Value)>, Problem> {
+pub fn read_object(name: &str, json: &str) -> Result<Vec<(String, Value)>, Problem> {
     match serde_json::from_str::<Value>(json) {
         Ok(Value::Object(fields)) => Ok(fields),
         Ok(Value::Null) => Ok(Vec::new()),
-        Ok(other) => {
-            Err(malformed(format!("the parameter `{name}` must be an object, not {}", other.noun())))
-        }
-        Err(error) => Err(malformed(format!("the parameter `{name}` cannot be read: {error}"))),
+        Ok(other) => Err(malformed_request(format!(
+            "the parameter `{name}` must be an object, not {}",
+            other.type_noun()
+        ))),
+        Err(error) => Err(malformed_request(format!("the parameter `{name}` cannot be read: {error}"))),
     }
 }
 
@@ -42,9 +43,9 @@ mod tests {
 
     #[test]
     fn what_is_no_object_is_refused_and_null_is_absent() {
-        assert_eq!(object("variables", "null").expect("absent"), []);
+        assert_eq!(read_object("variables", "null").expect("absent"), []);
         for json in ["1", "\"x\"", "[]", "true", "{", &"[".repeat(100_000)] {
-            assert!(object("variables", json).is_err(), "{:.20}", json);
+            assert!(read_object("variables", json).is_err(), "{:.20}", json);
         }
     }
 }

@@ -4,63 +4,64 @@
 
 use http::{HeaderMap, StatusCode};
 
-use crate::over_http::response::Media;
+use crate::over_http::response::ResponseMedia;
 use trefoil_http::errors::problem::Problem;
-use trefoil_http::negotiation::accept::Accept;
+use trefoil_http::negotiation::accept::AcceptHeader;
 
 pub const EVENT_STREAM: &str = "text/event-stream";
 const MULTIPART: &str = "multipart/mixed";
 
 /// What a client takes, for both kinds of operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Accepted {
-    single: Option<Single>,
-    stream: Option<Transport>,
+pub struct AcceptedTransports {
+    single: Option<ResponseTransport>,
+    stream: Option<StreamTransport>,
 }
 
 /// How one answer travels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Single {
-    Whole(Media),
+pub enum ResponseTransport {
+    Whole(ResponseMedia),
     /// A client that takes nothing but a stream of events gets one with a single event in it.
-    Event,
+    SingleEvent,
 }
 
 /// How a stream of answers travels in the body of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Transport {
-    Events,
+pub enum StreamTransport {
+    EventStream,
     Multipart,
 }
 
-impl Accepted {
+impl AcceptedTransports {
     /// The error is for clients that take nothing of what there is.
-    pub fn of(headers: &HeaderMap) -> Result<Accepted, Problem> {
-        let accept = Accept::of(headers);
+    pub fn from_headers(headers: &HeaderMap) -> Result<AcceptedTransports, Problem> {
+        let accept = AcceptHeader::from_headers(headers);
         let events = accept.quality(EVENT_STREAM);
-        let media = Media::of(&accept);
-        let single = media.map(Single::Whole).or((events > 0).then_some(Single::Event));
+        let media = ResponseMedia::negotiate(&accept);
+        let single =
+            media.map(ResponseTransport::Whole).or((events > 0).then_some(ResponseTransport::SingleEvent));
         let multipart = accept.quality_with(MULTIPART, "subscriptionSpec", "1.0");
         // What is spelled out goes before what a wildcard lets through.
-        let rival = if accept.names(EVENT_STREAM) { events } else { events.saturating_sub(1) };
+        let rival = if accept.names_type(EVENT_STREAM) { events } else { events.saturating_sub(1) };
         let stream = match (multipart > rival, events > 0) {
-            (true, _) => Some(Transport::Multipart),
-            (false, true) => Some(Transport::Events),
+            (true, _) => Some(StreamTransport::Multipart),
+            (false, true) => Some(StreamTransport::EventStream),
             (false, false) => None,
         };
         if single.is_none() && stream.is_none() {
-            return Err(Problem::of_status(StatusCode::NOT_ACCEPTABLE));
+            return Err(Problem::from_status(StatusCode::NOT_ACCEPTABLE));
         }
-        Ok(Accepted { single, stream })
+        Ok(AcceptedTransports { single, stream })
     }
 
     /// For a query or a mutation, and for what is neither because it is wrong.
-    pub fn single(self) -> Result<Single, Problem> {
-        self.single.ok_or_else(|| Problem::of_status(StatusCode::NOT_ACCEPTABLE))
+    pub fn for_response(self) -> Result<ResponseTransport, Problem> {
+        self.single.ok_or_else(|| Problem::from_status(StatusCode::NOT_ACCEPTABLE))
     }
 
     /// For a subscription.
-    pub fn stream(self) -> Result<Transport, Problem> {
+    pub fn for_stream(self) -> Result<StreamTransport, Problem> {
         self.stream.ok_or_else(|| {
             let detail = "a subscription needs a transport that stays open: Accept: text/event-stream, \
                           Accept: multipart/mixed;subscriptionSpec=1.0, or a WebSocket (graphql-transport-ws)";
@@ -75,23 +76,23 @@ mod tests {
     use http::HeaderValue;
     use http::header::ACCEPT;
 
-    fn accepted(accept: Option<&'static str>) -> Option<Accepted> {
+    fn accepted(accept: Option<&'static str>) -> Option<AcceptedTransports> {
         let headers = accept.map(|accept| (ACCEPT, HeaderValue::from_static(accept))).into_iter().collect();
-        Accepted::of(&headers).ok()
+        AcceptedTransports::from_headers(&headers).ok()
     }
 
     #[test]
     fn the_type_of_the_operation_decides_first_and_accept_second() {
-        use Transport::{Events, Multipart};
-        let json = Some(Single::Whole(Media::Json));
-        let own = Some(Single::Whole(Media::Response));
-        let table: &[(Option<&'static str>, Option<Single>, Option<Transport>)] = &[
-            (None, json, Some(Events)),
-            (Some("*/*"), json, Some(Events)),
+        use StreamTransport::{EventStream, Multipart};
+        let json = Some(ResponseTransport::Whole(ResponseMedia::Json));
+        let own = Some(ResponseTransport::Whole(ResponseMedia::GraphqlResponse));
+        let table: &[(Option<&'static str>, Option<ResponseTransport>, Option<StreamTransport>)] = &[
+            (None, json, Some(EventStream)),
+            (Some("*/*"), json, Some(EventStream)),
             (Some("application/json"), json, None),
             (Some("application/graphql-response+json"), own, None),
-            (Some("text/event-stream"), Some(Single::Event), Some(Events)),
-            (Some("text/*"), Some(Single::Event), Some(Events)),
+            (Some("text/event-stream"), Some(ResponseTransport::SingleEvent), Some(EventStream)),
+            (Some("text/*"), Some(ResponseTransport::SingleEvent), Some(EventStream)),
             (Some("application/json, text/event-stream;q=0"), json, None),
             // urql: on queries, on subscriptions
             (
@@ -99,9 +100,13 @@ mod tests {
                     "application/graphql-response+json, application/graphql+json, application/json, text/event-stream, multipart/mixed",
                 ),
                 own,
-                Some(Events),
+                Some(EventStream),
             ),
-            (Some("text/event-stream, multipart/mixed"), Some(Single::Event), Some(Events)),
+            (
+                Some("text/event-stream, multipart/mixed"),
+                Some(ResponseTransport::SingleEvent),
+                Some(EventStream),
+            ),
             // Apollo Client 3 and 4, Apollo Kotlin
             (
                 Some("multipart/mixed;boundary=graphql;subscriptionSpec=1.0,application/json"),
@@ -124,20 +129,20 @@ mod tests {
             ),
             (Some("multipart/mixed;subscriptionSpec=1.0"), None, Some(Multipart)),
             (Some("multipart/mixed;subscriptionSpec=1.0, */*"), json, Some(Multipart)),
-            (Some("multipart/mixed;subscriptionSpec=1.0;q=0.5, */*"), json, Some(Events)),
+            (Some("multipart/mixed;subscriptionSpec=1.0;q=0.5, */*"), json, Some(EventStream)),
             (
                 Some("multipart/mixed;subscriptionSpec=1.0, text/event-stream"),
-                Some(Single::Event),
-                Some(Events),
+                Some(ResponseTransport::SingleEvent),
+                Some(EventStream),
             ),
             (
                 Some("multipart/mixed;subscriptionSpec=1.0, text/event-stream;q=0.9"),
-                Some(Single::Event),
+                Some(ResponseTransport::SingleEvent),
                 Some(Multipart),
             ),
         ];
         for (accept, single, stream) in table {
-            let expected = Accepted { single: *single, stream: *stream };
+            let expected = AcceptedTransports { single: *single, stream: *stream };
             assert_eq!(accepted(*accept), Some(expected), "{accept:?}");
         }
         for accept in ["image/png", "multipart/mixed", "multipart/mixed;subscriptionSpec=2.0", "*/*;q=0"] {

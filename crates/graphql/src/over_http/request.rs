@@ -10,31 +10,38 @@ use serde_json::value::RawValue;
 
 use crate::document::limits;
 use crate::over_http::json_input;
-use trefoil_config::Limits;
+use trefoil_config::ServerLimits;
 use trefoil_http::errors::problem::Problem;
 use trefoil_model::Value;
 
 /// A well-formed GraphQL request.
 #[derive(Debug)]
-pub struct Asked<'a> {
+pub struct GraphqlRequest<'a> {
     pub query: Cow<'a, str>,
-    pub operation: Option<Cow<'a, str>>,
+    pub operation_name: Option<Cow<'a, str>>,
     pub variables: Vec<(String, Value)>,
 }
 
 /// What is asked, and from where on.
 #[derive(Debug)]
-pub struct Request<'a> {
-    pub asked: Asked<'a>,
+pub struct ParsedRequest<'a> {
+    pub request: GraphqlRequest<'a>,
     /// `extensions.lastEventId`.
-    pub last: Option<String>,
+    pub last_event_id: Option<String>,
 }
 
-impl Request<'_> {
-    pub fn into_owned(self) -> Request<'static> {
-        let Asked { query, operation, variables } = self.asked;
+impl ParsedRequest<'_> {
+    pub fn into_owned(self) -> ParsedRequest<'static> {
+        let GraphqlRequest { query, operation_name: operation, variables } = self.request;
         let operation = operation.map(|name| name.into_owned().into());
-        Request { asked: Asked { query: query.into_owned().into(), operation, variables }, last: self.last }
+        ParsedRequest {
+            request: GraphqlRequest {
+                query: query.into_owned().into(),
+                operation_name: operation,
+                variables,
+            },
+            last_event_id: self.last_event_id,
+        }
     }
 }
 
@@ -74,53 +81,61 @@ struct Parameters<'a> {
 }
 
 /// The body of a POST.
-pub fn posted<'a>(headers: &HeaderMap, body: &'a Bytes, limits: &Limits) -> Result<Request<'a>, Problem> {
+pub fn parse_post<'a>(
+    headers: &HeaderMap,
+    body: &'a Bytes,
+    limits: &ServerLimits,
+) -> Result<ParsedRequest<'a>, Problem> {
     if !is_json(headers) {
         let detail = "a GraphQL request is JSON: send Content-Type: application/json, in UTF-8";
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", detail));
     }
     if body.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'[') {
-        return Err(malformed("several requests in one are not taken here; send them one by one"));
+        return Err(malformed_request("several requests in one are not taken here; send them one by one"));
     }
-    Ok(read(body, limits)?)
+    Ok(parse_request(body, limits)?)
 }
 
 /// The JSON object of a request, in a body or in a message.
-pub fn read<'a>(json: &'a [u8], limits: &Limits) -> Result<Request<'a>, Unreadable> {
-    let parameters: Parameters = serde_json::from_slice(json)
-        .map_err(|error| malformed(format!("the body is no JSON object that can be read: {error}")))?;
+pub fn parse_request<'a>(json: &'a [u8], limits: &ServerLimits) -> Result<ParsedRequest<'a>, Unreadable> {
+    let parameters: Parameters = serde_json::from_slice(json).map_err(|error| {
+        malformed_request(format!("the body is no JSON object that can be read: {error}"))
+    })?;
     let Parameters { query, operation, variables, extensions } = parameters;
-    let query = query.ok_or_else(missing)?;
+    let query = query.ok_or_else(missing_query)?;
     // Before it is copied: a document of megabytes is refused anyway.
     limits::check_length(query.get().len(), limits)
         .map_err(|failure| Unreadable::Refused(Problem::bad_request("LIMIT_EXCEEDED", failure.message)))?;
-    let asked = Asked {
-        query: json_input::text("query", query)?.ok_or_else(missing)?,
-        operation: operation.map(|raw| json_input::text("operationName", raw)).transpose()?.flatten(),
+    let asked = GraphqlRequest {
+        query: json_input::read_text("query", query)?.ok_or_else(missing_query)?,
+        operation_name: operation
+            .map(|raw| json_input::read_text("operationName", raw))
+            .transpose()?
+            .flatten(),
         variables: match variables {
-            Some(variables) => json_input::object("variables", variables.get())?,
+            Some(variables) => json_input::read_object("variables", variables.get())?,
             None => Vec::new(),
         },
     };
-    let last = extensions.map_or(Ok(None), |extensions| last(extensions.get()))?;
-    Ok(Request { asked, last })
+    let last = extensions.map_or(Ok(None), |extensions| last_event_id(extensions.get()))?;
+    Ok(ParsedRequest { request: asked, last_event_id: last })
 }
 
 /// What of the extensions is known here. An empty id is none: clients that have no place yet send one.
-fn last(extensions: &str) -> Result<Option<String>, Problem> {
-    let extensions = json_input::object("extensions", extensions)?;
+fn last_event_id(extensions: &str) -> Result<Option<String>, Problem> {
+    let extensions = json_input::read_object("extensions", extensions)?;
     match extensions.into_iter().find(|(name, _)| name == "lastEventId") {
         None | Some((_, Value::Null)) => Ok(None),
         Some((_, Value::String(id))) => Ok(Some(id).filter(|id| !id.is_empty())),
         Some((_, other)) => {
-            Err(malformed(format!("extensions.lastEventId must be text, not {}", other.noun())))
+            Err(malformed_request(format!("extensions.lastEventId must be text, not {}", other.type_noun())))
         }
     }
 }
 
 /// The query string of a GET; nothing when there is no `query` in it.
-pub fn queried(query: &str) -> Result<Option<Request<'_>>, Problem> {
-    let mut asked = Asked { query: Cow::Borrowed(""), operation: None, variables: Vec::new() };
+pub fn parse_query(query: &str) -> Result<Option<ParsedRequest<'_>>, Problem> {
+    let mut asked = GraphqlRequest { query: Cow::Borrowed(""), operation_name: None, variables: Vec::new() };
     let (mut found, mut place) = (false, None);
     for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
         match name.as_ref() {
@@ -128,20 +143,22 @@ pub fn queried(query: &str) -> Result<Option<Request<'_>>, Problem> {
                 found = true;
                 asked.query = value;
             }
-            "operationName" if !value.is_empty() => asked.operation = Some(value),
-            "variables" if !value.is_empty() => asked.variables = json_input::object("variables", &value)?,
-            "extensions" if !value.is_empty() => place = last(&value)?,
+            "operationName" if !value.is_empty() => asked.operation_name = Some(value),
+            "variables" if !value.is_empty() => {
+                asked.variables = json_input::read_object("variables", &value)?
+            }
+            "extensions" if !value.is_empty() => place = last_event_id(&value)?,
             _ => {}
         }
     }
-    Ok(found.then_some(Request { asked, last: place }))
+    Ok(found.then_some(ParsedRequest { request: asked, last_event_id: place }))
 }
 
-pub fn missing() -> Problem {
-    malformed("the parameter `query` is missing: it holds the GraphQL document as text")
+pub fn missing_query() -> Problem {
+    malformed_request("the parameter `query` is missing: it holds the GraphQL document as text")
 }
 
-pub fn malformed(detail: impl Into<String>) -> Problem {
+pub fn malformed_request(detail: impl Into<String>) -> Problem {
     Problem::bad_request("MALFORMED_REQUEST", detail)
 }
 

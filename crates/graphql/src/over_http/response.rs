@@ -7,103 +7,107 @@ use axum::response::{IntoResponse, Response};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, VARY};
 use http::{HeaderMap, HeaderValue, StatusCode};
 
-use crate::Reply;
-use crate::over_http::negotiate::Single;
+use crate::GraphqlReply;
+use crate::over_http::negotiate::ResponseTransport;
 use crate::response_error;
-use crate::response_error::Failure;
+use crate::response_error::ResponseError;
 use crate::subscribe::stream_response;
 use trefoil_http::errors::problem::{Problem, method_not_allowed};
-use trefoil_http::negotiation::accept::Accept;
-use trefoil_http::response_cache::Made;
+use trefoil_http::negotiation::accept::AcceptHeader;
+use trefoil_http::response_cache::CacheableAt;
 use trefoil_http::response_headers;
 
-const RESPONSE: &str = "application/graphql-response+json";
+const GRAPHQL_RESPONSE: &str = "application/graphql-response+json";
 const JSON: &str = "application/json";
 
-const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// The two media types of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Media {
+pub enum ResponseMedia {
     /// Statuses tell whether the request was executed.
-    Response,
+    GraphqlResponse,
     /// Any well-formed request is answered with 200.
     Json,
 }
 
-impl Media {
+impl ResponseMedia {
     /// What the client prefers; plain JSON where it does not care, nothing where it takes neither. Types of streams,
     /// which clients list on every request, do not count.
-    pub fn of(accept: &Accept<'_>) -> Option<Media> {
-        let (own, plain) = (accept.quality(RESPONSE), accept.quality(JSON));
+    pub fn negotiate(accept: &AcceptHeader<'_>) -> Option<ResponseMedia> {
+        let (own, plain) = (accept.quality(GRAPHQL_RESPONSE), accept.quality(JSON));
         if own == 0 && plain == 0 {
             return None;
         }
-        let named = accept.names(RESPONSE) && own >= plain;
-        Some(if named || plain == 0 { Media::Response } else { Media::Json })
+        let named = accept.names_type(GRAPHQL_RESPONSE) && own >= plain;
+        Some(if named || plain == 0 { ResponseMedia::GraphqlResponse } else { ResponseMedia::Json })
     }
 
     fn headers(self) -> HeaderMap {
         static RESPONSE: LazyLock<HeaderMap> =
-            LazyLock::new(|| ready("application/graphql-response+json; charset=utf-8"));
-        static JSON: LazyLock<HeaderMap> = LazyLock::new(|| ready("application/json; charset=utf-8"));
+            LazyLock::new(|| prepared_headers("application/graphql-response+json; charset=utf-8"));
+        static JSON: LazyLock<HeaderMap> =
+            LazyLock::new(|| prepared_headers("application/json; charset=utf-8"));
         match self {
-            Media::Response => RESPONSE.clone(),
-            Media::Json => JSON.clone(),
+            ResponseMedia::GraphqlResponse => RESPONSE.clone(),
+            ResponseMedia::Json => JSON.clone(),
         }
     }
 
     /// For a well-formed request that was not executed.
-    fn refusal(self) -> StatusCode {
+    fn rejection_status(self) -> StatusCode {
         match self {
-            Media::Response => StatusCode::BAD_REQUEST,
-            Media::Json => StatusCode::OK,
+            ResponseMedia::GraphqlResponse => StatusCode::BAD_REQUEST,
+            ResponseMedia::Json => StatusCode::OK,
         }
     }
 }
 
 /// The answer to a query or a mutation.
-pub fn respond(reply: Reply, wanted: Single) -> Response {
+pub fn respond(reply: GraphqlReply, wanted: ResponseTransport) -> Response {
     match reply {
-        Reply::Executed(executed) => {
+        GraphqlReply::Executed(executed) => {
             let mut response = match wanted {
-                Single::Whole(media) => {
-                    Made::mark(executed.before, written(StatusCode::OK, media, executed.body))
-                }
-                Single::Event => stream_response::single(&executed.body),
+                ResponseTransport::Whole(media) => CacheableAt::mark_response(
+                    executed.data_version,
+                    json_response(StatusCode::OK, media, executed.body),
+                ),
+                ResponseTransport::SingleEvent => stream_response::single_event(&executed.body),
             };
             if executed.replayed {
-                response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+                response.headers_mut().insert(IDEMPOTENCY_REPLAYED, HeaderValue::from_static("true"));
             }
             response
         }
-        Reply::Rejected(failures) => match wanted {
-            Single::Whole(media) => written(media.refusal(), media, rejection(&failures)),
-            Single::Event => stream_response::single(&rejection(&failures)),
+        GraphqlReply::Rejected(failures) => match wanted {
+            ResponseTransport::Whole(media) => {
+                json_response(media.rejection_status(), media, rejection_body(&failures))
+            }
+            ResponseTransport::SingleEvent => stream_response::single_event(&rejection_body(&failures)),
         },
-        Reply::Failed(error) => Problem::from(error).into_response(),
-        Reply::OnlyByPost => method_not_allowed("POST").into_response(),
+        GraphqlReply::Failed(error) => Problem::from(error).into_response(),
+        GraphqlReply::PostRequired => method_not_allowed("POST").into_response(),
     }
 }
 
 /// A response without `data`.
-pub fn rejection(failures: &[Failure]) -> Vec<u8> {
+pub fn rejection_body(failures: &[ResponseError]) -> Vec<u8> {
     let mut out = b"{\"errors\":".to_vec();
-    response_error::write_all(&mut out, failures);
+    response_error::write_errors(&mut out, failures);
     out.push(b'}');
     out
 }
 
-fn written(status: StatusCode, media: Media, body: Vec<u8>) -> Response {
+fn json_response(status: StatusCode, media: ResponseMedia, body: Vec<u8>) -> Response {
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
     *response.headers_mut() = media.headers();
     response
 }
 
-fn ready(media: &'static str) -> HeaderMap {
+fn prepared_headers(media: &'static str) -> HeaderMap {
     let own = [(CONTENT_TYPE, HeaderValue::from_static(media)), (VARY, ACCEPT.into())];
-    response_headers::ready(HeaderMap::from_iter(own))
+    response_headers::with_defaults(HeaderMap::from_iter(own))
 }
 
 #[cfg(test)]
@@ -113,23 +117,29 @@ mod tests {
     #[test]
     fn the_client_chooses_the_media_type() {
         let table = [
-            (None, Some(Media::Json)),
-            (Some("*/*"), Some(Media::Json)),
-            (Some("application/json"), Some(Media::Json)),
-            (Some("application/graphql-response+json"), Some(Media::Response)),
-            (Some("application/graphql-response+json, application/json;q=0.9"), Some(Media::Response)),
-            (Some("application/graphql-response+json;q=0.8, application/json"), Some(Media::Json)),
+            (None, Some(ResponseMedia::Json)),
+            (Some("*/*"), Some(ResponseMedia::Json)),
+            (Some("application/json"), Some(ResponseMedia::Json)),
+            (Some("application/graphql-response+json"), Some(ResponseMedia::GraphqlResponse)),
+            (
+                Some("application/graphql-response+json, application/json;q=0.9"),
+                Some(ResponseMedia::GraphqlResponse),
+            ),
+            (Some("application/graphql-response+json;q=0.8, application/json"), Some(ResponseMedia::Json)),
             // urql
             (
                 Some(
                     "application/graphql-response+json, application/graphql+json, application/json, text/event-stream, multipart/mixed",
                 ),
-                Some(Media::Response),
+                Some(ResponseMedia::GraphqlResponse),
             ),
             // Apollo Client
-            (Some("multipart/mixed;q=0.9, application/json"), Some(Media::Json)),
-            (Some("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"), Some(Media::Json)),
-            (Some("application/json;q=0, application/*"), Some(Media::Response)),
+            (Some("multipart/mixed;q=0.9, application/json"), Some(ResponseMedia::Json)),
+            (
+                Some("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"),
+                Some(ResponseMedia::Json),
+            ),
+            (Some("application/json;q=0, application/*"), Some(ResponseMedia::GraphqlResponse)),
             (Some("image/png"), None),
             (Some("text/event-stream"), None),
         ];
@@ -138,7 +148,11 @@ mod tests {
             if let Some(accept) = accept {
                 headers.insert(ACCEPT, HeaderValue::from_static(accept));
             }
-            assert_eq!(Media::of(&Accept::of(&headers)), expected, "{accept:?}");
+            assert_eq!(
+                ResponseMedia::negotiate(&AcceptHeader::from_headers(&headers)),
+                expected,
+                "{accept:?}"
+            );
         }
     }
 }

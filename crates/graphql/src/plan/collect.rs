@@ -7,77 +7,78 @@ use apollo_compiler::executable::{DirectiveList, Field, Selection, SelectionSet}
 use apollo_compiler::{Name, Node};
 use indexmap::IndexMap;
 
-use crate::plan::roots::Planner;
-use crate::plan::shape::Label;
-use crate::response_error::{Failure, Place};
+use crate::plan::roots::OperationPlanner;
+use crate::plan::shape::ResponseLabel;
+use crate::response_error::{DocumentLocation, ResponseError};
 
 /// All selections of one response key.
-pub struct Group<'a> {
-    pub key: &'a Name,
+pub struct FieldGroup<'a> {
+    pub response_key: &'a Name,
     pub nodes: Vec<&'a Node<Field>>,
 }
 
-impl<'a> Group<'a> {
-    pub fn sets(&self) -> impl Iterator<Item = &'a SelectionSet> + use<'a, '_> {
+impl<'a> FieldGroup<'a> {
+    pub fn selection_sets(&self) -> impl Iterator<Item = &'a SelectionSet> + use<'a, '_> {
         self.nodes.iter().map(|node| &node.selection_set)
     }
 }
 
 /// The groups in order, and why they cannot be told if a condition is null.
-pub fn collect<'a>(
-    planner: &mut Planner<'a>,
+pub fn collect_fields<'a>(
+    planner: &mut OperationPlanner<'a>,
     type_name: &str,
     sets: impl IntoIterator<Item = &'a SelectionSet>,
-) -> (Vec<Group<'a>>, Option<Failure>) {
+) -> (Vec<FieldGroup<'a>>, Option<ResponseError>) {
     let (groups, visited) = (IndexMap::new(), HashSet::new());
-    let mut collector = Collector { planner, type_name, groups, visited, broken: None };
+    let mut collector =
+        FieldCollector { planner, type_name, groups, visited_fragments: visited, selection_error: None };
     for set in sets {
-        collector.set(set);
+        collector.collect_set(set);
     }
-    collector.planner.fields += collector.groups.len();
-    let groups = collector.groups.into_iter().map(|(key, nodes)| Group { key, nodes });
-    (groups.collect(), collector.broken)
+    collector.planner.field_count += collector.groups.len();
+    let groups = collector.groups.into_iter().map(|(key, nodes)| FieldGroup { response_key: key, nodes });
+    (groups.collect(), collector.selection_error)
 }
 
-struct Collector<'p, 'a, 't> {
-    planner: &'p mut Planner<'a>,
+struct FieldCollector<'p, 'a, 't> {
+    planner: &'p mut OperationPlanner<'a>,
     type_name: &'t str,
     groups: IndexMap<&'a Name, Vec<&'a Node<Field>>>,
-    visited: HashSet<&'a Name>,
-    broken: Option<Failure>,
+    visited_fragments: HashSet<&'a Name>,
+    selection_error: Option<ResponseError>,
 }
 
-impl<'a> Collector<'_, 'a, '_> {
-    fn set(&mut self, set: &'a SelectionSet) {
+impl<'a> FieldCollector<'_, 'a, '_> {
+    fn collect_set(&mut self, set: &'a SelectionSet) {
         for selection in &set.selections {
             // A fragment that is here already is not looked at again, its conditions neither.
             let again = selection
                 .as_fragment_spread()
-                .is_some_and(|spread| self.visited.contains(&spread.fragment_name));
-            if again || !self.included(selection.directives()) {
+                .is_some_and(|spread| self.visited_fragments.contains(&spread.fragment_name));
+            if again || !self.is_included(selection.directives()) {
                 continue;
             }
             match selection {
-                Selection::Field(field) => self.field(field),
+                Selection::Field(field) => self.add_field(field),
                 Selection::InlineFragment(fragment) => {
-                    if fragment.type_condition.as_ref().is_none_or(|name| self.applies(name)) {
-                        self.set(&fragment.selection_set);
+                    if fragment.type_condition.as_ref().is_none_or(|name| self.type_applies(name)) {
+                        self.collect_set(&fragment.selection_set);
                     }
                 }
                 Selection::FragmentSpread(spread) => {
                     let document = self.planner.document;
-                    self.visited.insert(&spread.fragment_name);
+                    self.visited_fragments.insert(&spread.fragment_name);
                     if let Some(fragment) = document.fragments.get(&spread.fragment_name)
-                        && self.applies(fragment.type_condition())
+                        && self.type_applies(fragment.type_condition())
                     {
-                        self.set(&fragment.selection_set);
+                        self.collect_set(&fragment.selection_set);
                     }
                 }
             }
         }
     }
 
-    fn field(&mut self, field: &'a Node<Field>) {
+    fn add_field(&mut self, field: &'a Node<Field>) {
         let nodes = self.groups.entry(field.response_key()).or_default();
         if let Some(first) = nodes.first()
             && !same_arguments(first, field)
@@ -86,57 +87,59 @@ impl<'a> Collector<'_, 'a, '_> {
                 "Fields \"{}\" conflict because they have differing arguments. Use different aliases on the fields to fetch both if this was intentional.",
                 field.response_key()
             );
-            let places = [place(self.planner, first), place(self.planner, field)];
-            let places: Vec<Place> = places.into_iter().flatten().collect();
-            let failure = Failure::new("GRAPHQL_VALIDATION_FAILED", message).at(&places);
+            let places = [field_location(self.planner, first), field_location(self.planner, field)];
+            let places: Vec<DocumentLocation> = places.into_iter().flatten().collect();
+            let failure = ResponseError::new("GRAPHQL_VALIDATION_FAILED", message).with_locations(&places);
             self.planner.conflict.get_or_insert(failure);
         }
         nodes.push(field);
     }
 
-    fn applies(&self, condition: &str) -> bool {
+    fn type_applies(&self, condition: &str) -> bool {
         let schema = &self.planner.engine.model().schema;
         condition == self.type_name || schema.is_subtype(condition, self.type_name)
     }
 
-    fn included(&mut self, directives: &DirectiveList) -> bool {
-        self.says(directives, "skip") != Some(true) && self.says(directives, "include") != Some(false)
+    fn is_included(&mut self, directives: &DirectiveList) -> bool {
+        self.directive_flag(directives, "skip") != Some(true)
+            && self.directive_flag(directives, "include") != Some(false)
     }
 
-    fn says(&mut self, directives: &DirectiveList, name: &str) -> Option<bool> {
+    fn directive_flag(&mut self, directives: &DirectiveList, name: &str) -> Option<bool> {
         let value = directives.get(name)?.specified_argument_by_name("if")?;
-        let flag = self.flag(value);
+        let flag = self.flag_value(value);
         if flag.is_none() {
             // A variable with a default may be given as null all the same.
             let message = "Argument \"if\" of non-null type \"Boolean!\" must not be null.";
-            let places = crate::document::rules::place(value, &self.planner.document.sources);
-            let failure = Failure::new("BAD_USER_INPUT", message).at(places.as_slice());
-            self.broken.get_or_insert(failure);
+            let places = crate::document::rules::document_location(value, &self.planner.document.sources);
+            let failure = ResponseError::new("BAD_USER_INPUT", message).with_locations(places.as_slice());
+            self.selection_error.get_or_insert(failure);
         }
         flag
     }
 
-    fn flag(&self, value: &ast::Value) -> Option<bool> {
+    fn flag_value(&self, value: &ast::Value) -> Option<bool> {
         let Some(name) = value.as_variable() else { return value.to_bool() };
-        let position = self.planner.declared.iter().position(|variable| variable.name == *name)?;
+        let position =
+            self.planner.variable_definitions.iter().position(|variable| variable.name == *name)?;
         self.planner.variables.get(position)?.as_bool()
     }
 }
 
 /// The label of a field; the type is the one it is selected on.
-pub fn label(planner: &Planner, type_name: &str, group: &Group) -> Label {
-    Label {
-        key: format!("\"{}\":", group.key).into_bytes(),
-        response: group.key.to_string(),
+pub fn field_label(planner: &OperationPlanner, type_name: &str, group: &FieldGroup) -> ResponseLabel {
+    ResponseLabel {
+        json_key: format!("\"{}\":", group.response_key).into_bytes(),
+        response_key: group.response_key.to_string(),
         type_name: type_name.to_owned(),
         name: group.nodes[0].name.to_string(),
-        places: group.nodes.iter().filter_map(|node| place(planner, node)).collect(),
+        locations: group.nodes.iter().filter_map(|node| field_location(planner, node)).collect(),
     }
 }
 
-fn place(planner: &Planner, node: &Node<Field>) -> Option<Place> {
+fn field_location(planner: &OperationPlanner, node: &Node<Field>) -> Option<DocumentLocation> {
     let at = node.location()?.line_column(&planner.document.sources)?;
-    Some(Place { line: at.line, column: at.column })
+    Some(DocumentLocation { line: at.line, column: at.column })
 }
 
 /// Validation holds that arguments agree, except that it does not compare the lengths of lists.

@@ -6,309 +6,356 @@ use apollo_compiler::ast::Type;
 use apollo_compiler::executable::Field as Node;
 use apollo_compiler::schema::ExtendedType;
 
-use crate::plan::collect::{Group, collect, label};
-use crate::plan::roots::Planner;
+use crate::plan::collect::{FieldGroup, collect_fields, field_label};
+use crate::plan::roots::OperationPlanner;
 use crate::plan::shape::{
-    Abstract, ChildRead, Connection, EdgeHolds, Entries, Entry, Field, From, Holds, Leaf, Object, Output,
-    PageHolds, Reads, Slot,
+    AbstractShape, ChildRead, ConnectionEntries, ConnectionEntry, ConnectionField, ConnectionShape,
+    EdgeField, FieldShape, FieldSource, LeafType, ObjectShape, OutputShape, PageInfoField, RecordReads,
+    ValueSlot,
 };
 use trefoil_engine::{Listing, arguments};
 use trefoil_model::error::Error;
-use trefoil_model::{FieldId, Kind, TypeId};
+use trefoil_model::{FieldId, FieldKind, RecordTypeId};
 
-impl<'a> Planner<'a> {
+impl<'a> OperationPlanner<'a> {
     /// The shape of an object type; what the store must read for it goes into `reads`.
-    pub fn object(&mut self, type_name: &str, group: &Group<'a>, reads: &mut Reads) -> Object {
-        let record = self.engine.model().record_named(type_name);
-        let (groups, broken) = collect(self, type_name, group.sets());
-        let fields: Vec<Field> =
-            groups.iter().map(|group| self.field(type_name, record, group, reads)).collect();
+    pub fn plan_object(
+        &mut self,
+        type_name: &str,
+        group: &FieldGroup<'a>,
+        reads: &mut RecordReads,
+    ) -> ObjectShape {
+        let record = self.engine.model().find_record(type_name);
+        let (groups, broken) = collect_fields(self, type_name, group.selection_sets());
+        let fields: Vec<FieldShape> =
+            groups.iter().map(|group| self.plan_field(type_name, record, group, reads)).collect();
         let whole = match record {
-            Some(record) if fields.iter().any(|field| matches!(field.from, From::Resolver { .. })) => {
-                self.read_all(record, reads)
+            Some(record)
+                if fields.iter().any(|field| matches!(field.source, FieldSource::Resolver { .. })) =>
+            {
+                self.read_stored_fields(record, reads)
             }
             _ => Vec::new(),
         };
-        let live = fields.iter().any(Field::is_live);
-        Object {
+        let live = fields.iter().any(FieldShape::uses_resolvers);
+        ObjectShape {
             type_name: type_name.to_owned(),
             fields,
             record,
-            reads: Reads::default(),
-            whole,
-            live,
-            broken,
+            reads: RecordReads::default(),
+            parent_columns: whole,
+            uses_resolvers: live,
+            selection_error: broken,
         }
     }
 
     /// Resolvers are given all stored fields of their parent.
-    fn read_all(&self, record: TypeId, reads: &mut Reads) -> Vec<(usize, FieldId)> {
+    fn read_stored_fields(&self, record: RecordTypeId, reads: &mut RecordReads) -> Vec<(usize, FieldId)> {
         let fields = self.engine.model().record(record).fields.iter().enumerate();
         let stored = fields.filter(|(_, field)| field.is_stored()).map(|(position, _)| FieldId(position));
-        stored.map(|id| (reads.column(id), id)).collect()
+        stored.map(|id| (reads.add_column(id), id)).collect()
     }
 
-    fn field(
+    fn plan_field(
         &mut self,
         type_name: &str,
-        record: Option<TypeId>,
-        group: &Group<'a>,
-        reads: &mut Reads,
-    ) -> Field {
+        record: Option<RecordTypeId>,
+        group: &FieldGroup<'a>,
+        reads: &mut RecordReads,
+    ) -> FieldShape {
         let first = group.nodes[0];
-        let label = label(self, type_name, group);
+        let label = field_label(self, type_name, group);
         if first.name == "__typename" {
-            let slot = Slot { required: true, output: Output::Leaf(Leaf::String) };
-            return Field { label, slot, from: From::Typename(format!("\"{type_name}\"").into_bytes()) };
+            let slot = ValueSlot { required: true, output: OutputShape::Leaf(LeafType::String) };
+            return FieldShape {
+                label,
+                slot,
+                source: FieldSource::Typename(format!("\"{type_name}\"").into_bytes()),
+            };
         }
         let schema = &self.engine.model().schema;
         // An implementing type may promise more than its interface does.
         let definition = schema.type_field(type_name, &first.name);
         let ty = definition.map_or_else(|_| first.definition.ty.clone(), |definition| definition.ty.clone());
         if let Some(resolver) = self.engine.registry().get(type_name, &first.name).cloned() {
-            let arguments = self.typed_arguments(type_name, first);
-            return Field {
+            let arguments = self.read_typed_arguments(type_name, first);
+            return FieldShape {
                 label,
-                slot: self.slot(&ty, group),
-                from: From::Resolver { resolver, arguments },
+                slot: self.plan_slot(&ty, group),
+                source: FieldSource::Resolver { resolver, arguments },
             };
         }
         match record {
             Some(record) => {
-                let (slot, from) = self.stored(record, first, &ty, group, reads);
-                Field { label, slot, from }
+                let (slot, from) = self.plan_stored_field(record, first, &ty, group, reads);
+                FieldShape { label, slot, source: from }
             }
             None if type_name.starts_with("__") => {
-                let from = From::Introspection(self.arguments(first));
-                Field { label, slot: self.slot(&ty, group), from }
+                let from = FieldSource::Introspection(self.read_arguments(first));
+                FieldShape { label, slot: self.plan_slot(&ty, group), source: from }
             }
-            None => Field { label, slot: self.slot(&ty, group), from: From::Property },
+            None => FieldShape { label, slot: self.plan_slot(&ty, group), source: FieldSource::Property },
         }
     }
 
-    fn typed_arguments(&self, type_name: &str, field: &Node) -> crate::plan::input::Arguments {
+    fn read_typed_arguments(&self, type_name: &str, field: &Node) -> crate::plan::input::FieldArguments {
         let schema = &self.engine.model().schema;
         match schema.type_field(type_name, &field.name) {
-            Ok(definition) => crate::plan::input::Arguments::read(
+            Ok(definition) => crate::plan::input::FieldArguments::read(
                 schema,
-                self.declared,
+                self.variable_definitions,
                 &definition.arguments,
                 &field.arguments,
             ),
-            Err(_) => self.arguments(field),
+            Err(_) => self.read_arguments(field),
         }
     }
 
-    fn stored(
+    fn plan_stored_field(
         &mut self,
-        record: TypeId,
+        record: RecordTypeId,
         first: &'a Node,
         ty: &Type,
-        group: &Group<'a>,
-        reads: &mut Reads,
-    ) -> (Slot, From) {
+        group: &FieldGroup<'a>,
+        reads: &mut RecordReads,
+    ) -> (ValueSlot, FieldSource) {
         let model = self.engine.model().clone();
         let owner = model.record(record);
-        let missing = |name: &str| From::Missing(format!("no resolver for field `{}.{name}`", owner.name));
-        let Some(id) = owner.field_named(&first.name) else {
-            return (self.slot(ty, group), missing(&first.name));
+        let missing =
+            |name: &str| FieldSource::Missing(format!("no resolver for field `{}.{name}`", owner.name));
+        let Some(id) = owner.find_field(&first.name) else {
+            return (self.plan_slot(ty, group), missing(&first.name));
         };
         let field = owner.field(id);
         match &field.kind {
-            Kind::Id | Kind::Scalar(_) | Kind::Enum(_) | Kind::Embedded(_) | Kind::List(_) => {
-                let from = From::Column { position: reads.column(id), kind: field.kind.clone() };
-                (self.slot(ty, group), from)
+            FieldKind::Id
+            | FieldKind::Scalar(_)
+            | FieldKind::Enum(_)
+            | FieldKind::Embedded(_)
+            | FieldKind::List(_) => {
+                let from = FieldSource::Column { position: reads.add_column(id), kind: field.kind.clone() };
+                (self.plan_slot(ty, group), from)
             }
-            Kind::Reference { target, .. } => {
-                let object = self.record(&model.record(*target).name, group);
-                self.related(id, ty, Listing::default(), object, reads)
+            FieldKind::Reference { target, .. } => {
+                let object = self.plan_record(&model.record(*target).name, group);
+                self.plan_relation(id, ty, Listing::default(), object, reads)
             }
-            Kind::Inverse { of: target, .. } | Kind::Link { target, .. } => {
-                let object = self.record(&model.record(*target).name, group);
-                match self.listing(*target, first) {
-                    Ok(listing) => self.related(id, ty, listing, object, reads),
-                    Err(error) => (relation_slot(ty, object), From::Refused(Arc::new(error))),
+            FieldKind::Inverse { target, .. } | FieldKind::Link { target, .. } => {
+                let object = self.plan_record(&model.record(*target).name, group);
+                match self.relation_listing(*target, first) {
+                    Ok(listing) => self.plan_relation(id, ty, listing, object, reads),
+                    Err(error) => (relation_slot(ty, object), FieldSource::Invalid(Arc::new(error))),
                 }
             }
-            Kind::Unstored => (self.slot(ty, group), missing(&first.name)),
+            FieldKind::Unstored => (self.plan_slot(ty, group), missing(&first.name)),
         }
     }
 
-    fn related(
+    fn plan_relation(
         &mut self,
         field: FieldId,
         ty: &Type,
         listing: Listing,
-        object: Arc<Object>,
-        reads: &mut Reads,
-    ) -> (Slot, From) {
-        let position = reads.child(ChildRead { field, listing, object: object.clone() });
-        (relation_slot(ty, object), From::Child(position))
+        object: Arc<ObjectShape>,
+        reads: &mut RecordReads,
+    ) -> (ValueSlot, FieldSource) {
+        let position = reads.add_child(ChildRead { field, listing, object: object.clone() });
+        (relation_slot(ty, object), FieldSource::Relation(position))
     }
 
     /// Which of the related records, by the arguments of the relation field.
-    fn listing(&mut self, target: TypeId, field: &Node) -> Result<Listing, Error> {
-        let given = self.arguments(field);
-        self.once |= given.use_variables();
-        let values = given.by_name(self.variables)?;
-        arguments::child_listing(self.engine.model().record(target), self.engine.limits(), values)
+    fn relation_listing(&mut self, target: RecordTypeId, field: &Node) -> Result<Listing, Error> {
+        let given = self.read_arguments(field);
+        self.single_use |= given.uses_variables();
+        let values = given.values_by_name(self.variables)?;
+        arguments::listing_from_arguments(self.engine.model().record(target), self.engine.limits(), values)
     }
 
     /// What fits in a place of this type.
-    pub fn slot(&mut self, ty: &Type, group: &Group<'a>) -> Slot {
+    pub fn plan_slot(&mut self, ty: &Type, group: &FieldGroup<'a>) -> ValueSlot {
         let required = ty.is_non_null();
         let output = match ty {
-            Type::List(item) | Type::NonNullList(item) => Output::List(Box::new(self.slot(item, group))),
-            Type::Named(name) | Type::NonNullNamed(name) => self.output(name, group),
+            Type::List(item) | Type::NonNullList(item) => {
+                OutputShape::List(Box::new(self.plan_slot(item, group)))
+            }
+            Type::Named(name) | Type::NonNullNamed(name) => self.plan_output(name, group),
         };
-        Slot { required, output }
+        ValueSlot { required, output }
     }
 
-    fn output(&mut self, name: &str, group: &Group<'a>) -> Output {
+    fn plan_output(&mut self, name: &str, group: &FieldGroup<'a>) -> OutputShape {
         let model = self.engine.model().clone();
         match model.schema.types.get(name) {
-            Some(ExtendedType::Object(_)) => Output::Object(self.shared(name, group)),
+            Some(ExtendedType::Object(_)) => OutputShape::Object(self.shared_object(name, group)),
             Some(ExtendedType::Interface(_) | ExtendedType::Union(_)) => {
                 let names = model.schema.types.iter().filter(|(_, ty)| ty.is_object()).map(|(name, _)| name);
                 let names = names.filter(|candidate| model.schema.is_subtype(name, candidate));
-                let possible: Vec<_> = names.map(|candidate| self.shared(candidate, group)).collect();
-                let live = possible.iter().any(|object| object.live);
-                Output::Abstract(Arc::new(Abstract { name: name.to_owned(), possible, live }))
+                let possible: Vec<_> = names.map(|candidate| self.shared_object(candidate, group)).collect();
+                let live = possible.iter().any(|object| object.uses_resolvers);
+                OutputShape::Abstract(Arc::new(AbstractShape {
+                    name: name.to_owned(),
+                    possible_types: possible,
+                    uses_resolvers: live,
+                }))
             }
-            Some(ExtendedType::Enum(definition)) => Output::Leaf(Leaf::Enum {
+            Some(ExtendedType::Enum(definition)) => OutputShape::Leaf(LeafType::Enum {
                 name: name.to_owned(),
                 values: definition.values.keys().map(ToString::to_string).collect(),
             }),
-            Some(ExtendedType::Scalar(_) | ExtendedType::InputObject(_)) | None => Output::Leaf(leaf(name)),
+            Some(ExtendedType::Scalar(_) | ExtendedType::InputObject(_)) | None => {
+                OutputShape::Leaf(leaf_type(name))
+            }
         }
     }
 
     /// The shape of a type that a resolver gives. Made once for the same selections, so that interfaces
     /// within interfaces do not multiply.
-    fn shared(&mut self, name: &str, group: &Group<'a>) -> Arc<Object> {
+    fn shared_object(&mut self, name: &str, group: &FieldGroup<'a>) -> Arc<ObjectShape> {
         let key = (name.to_owned(), group.nodes.iter().map(|node| &raw const ***node as usize).collect());
         if let Some(known) = self.objects.get(&key) {
             return known.clone();
         }
-        let mut reads = Reads::default();
-        let object = self.object(name, group, &mut reads);
+        let mut reads = RecordReads::default();
+        let object = self.plan_object(name, group, &mut reads);
         if let Some(record) = object.record {
-            reads.column(self.engine.model().record(record).id_field());
+            reads.add_column(self.engine.model().record(record).id_field());
         }
-        let object = Arc::new(Object { reads, ..object });
+        let object = Arc::new(ObjectShape { reads, ..object });
         self.objects.insert(key, object.clone());
         object
     }
 
     /// A Relay connection over the records of a type.
-    pub fn connection(&mut self, record: TypeId, type_name: &str, group: &Group<'a>) -> Connection {
+    pub fn plan_connection(
+        &mut self,
+        record: RecordTypeId,
+        type_name: &str,
+        group: &FieldGroup<'a>,
+    ) -> ConnectionShape {
         let (list, broken) = (Vec::new(), None);
-        let mut connection = Connection {
-            entries: Entries { list, broken },
+        let mut connection = ConnectionShape {
+            entries: ConnectionEntries { list, selection_error: broken },
             record,
-            reads: Reads::default(),
-            counted: false,
-            cursors: false,
-            live: false,
+            reads: RecordReads::default(),
+            needs_total: false,
+            needs_cursors: false,
+            uses_resolvers: false,
         };
-        connection.entries =
-            self.entries(type_name, group, |planner, group| planner.holds(&mut connection, type_name, group));
+        connection.entries = self.plan_entries(type_name, group, |planner, group| {
+            planner.plan_connection_field(&mut connection, type_name, group)
+        });
         connection
     }
 
-    fn entries<T>(
+    fn plan_entries<T>(
         &mut self,
         type_name: &str,
-        group: &Group<'a>,
-        mut holds: impl FnMut(&mut Self, &Group<'a>) -> T,
-    ) -> Entries<T> {
-        let (groups, broken) = collect(self, type_name, group.sets());
+        group: &FieldGroup<'a>,
+        mut holds: impl FnMut(&mut Self, &FieldGroup<'a>) -> T,
+    ) -> ConnectionEntries<T> {
+        let (groups, broken) = collect_fields(self, type_name, group.selection_sets());
         let list = groups.iter().map(|group| {
             let required = group.nodes[0].ty().is_non_null();
-            Entry { label: label(self, type_name, group), required, holds: holds(self, group) }
+            ConnectionEntry {
+                label: field_label(self, type_name, group),
+                required,
+                field: holds(self, group),
+            }
         });
-        Entries { list: list.collect(), broken }
+        ConnectionEntries { list: list.collect(), selection_error: broken }
     }
 
-    fn holds(&mut self, connection: &mut Connection, type_name: &str, group: &Group<'a>) -> Holds {
+    fn plan_connection_field(
+        &mut self,
+        connection: &mut ConnectionShape,
+        type_name: &str,
+        group: &FieldGroup<'a>,
+    ) -> ConnectionField {
         let first = group.nodes[0];
         let item_required = first.ty().item_type().is_non_null();
         let inner = first.ty().inner_named_type().as_str();
         match first.name.as_str() {
-            "__typename" => Holds::Typename(format!("\"{type_name}\"").into_bytes()),
+            "__typename" => ConnectionField::Typename(format!("\"{type_name}\"").into_bytes()),
             "edges" => {
-                let entries =
-                    self.entries(inner, group, |planner, group| planner.edge(connection, inner, group));
-                Holds::Edges { item_required, entries }
+                let entries = self.plan_entries(inner, group, |planner, group| {
+                    planner.plan_edge_field(connection, inner, group)
+                });
+                ConnectionField::Edges { item_required, entries }
             }
-            "nodes" => Holds::Nodes { item_required, object: self.connected(connection, group) },
-            "pageInfo" => Holds::PageInfo(self.page_info(connection, inner, group)),
+            "nodes" => ConnectionField::Nodes { item_required, object: self.plan_node(connection, group) },
+            "pageInfo" => ConnectionField::PageInfo(self.plan_page_info(connection, inner, group)),
             "totalCount" => {
-                connection.counted = true;
-                Holds::TotalCount
+                connection.needs_total = true;
+                ConnectionField::TotalCount
             }
-            name => Holds::Missing(format!("no resolver for field `{type_name}.{name}`")),
+            name => ConnectionField::Missing(format!("no resolver for field `{type_name}.{name}`")),
         }
     }
 
-    fn edge(&mut self, connection: &mut Connection, type_name: &str, group: &Group<'a>) -> EdgeHolds {
+    fn plan_edge_field(
+        &mut self,
+        connection: &mut ConnectionShape,
+        type_name: &str,
+        group: &FieldGroup<'a>,
+    ) -> EdgeField {
         match group.nodes[0].name.as_str() {
-            "__typename" => EdgeHolds::Typename(format!("\"{type_name}\"").into_bytes()),
+            "__typename" => EdgeField::Typename(format!("\"{type_name}\"").into_bytes()),
             "cursor" => {
-                connection.cursors = true;
-                EdgeHolds::Cursor
+                connection.needs_cursors = true;
+                EdgeField::Cursor
             }
-            "node" => EdgeHolds::Node(self.connected(connection, group)),
-            name => EdgeHolds::Missing(format!("no resolver for field `{type_name}.{name}`")),
+            "node" => EdgeField::Node(self.plan_node(connection, group)),
+            name => EdgeField::Missing(format!("no resolver for field `{type_name}.{name}`")),
         }
     }
 
-    fn connected(&mut self, connection: &mut Connection, group: &Group<'a>) -> Arc<Object> {
+    fn plan_node(&mut self, connection: &mut ConnectionShape, group: &FieldGroup<'a>) -> Arc<ObjectShape> {
         let name = self.engine.model().record(connection.record).name.clone();
-        let object = self.object(&name, group, &mut connection.reads);
-        connection.live |= object.live;
+        let object = self.plan_object(&name, group, &mut connection.reads);
+        connection.uses_resolvers |= object.uses_resolvers;
         Arc::new(object)
     }
 
-    fn page_info(
+    fn plan_page_info(
         &mut self,
-        connection: &mut Connection,
+        connection: &mut ConnectionShape,
         type_name: &str,
-        group: &Group<'a>,
-    ) -> Entries<PageHolds> {
-        self.entries(type_name, group, |_, group| {
+        group: &FieldGroup<'a>,
+    ) -> ConnectionEntries<PageInfoField> {
+        self.plan_entries(type_name, group, |_, group| {
             let holds = match group.nodes[0].name.as_str() {
-                "__typename" => PageHolds::Typename(format!("\"{type_name}\"").into_bytes()),
-                "hasNextPage" => PageHolds::HasNext,
-                "hasPreviousPage" => PageHolds::HasPrevious,
-                "startCursor" => PageHolds::Start,
-                "endCursor" => PageHolds::End,
-                name => PageHolds::Missing(format!("no resolver for field `{type_name}.{name}`")),
+                "__typename" => PageInfoField::Typename(format!("\"{type_name}\"").into_bytes()),
+                "hasNextPage" => PageInfoField::HasNextPage,
+                "hasPreviousPage" => PageInfoField::HasPreviousPage,
+                "startCursor" => PageInfoField::StartCursor,
+                "endCursor" => PageInfoField::EndCursor,
+                name => PageInfoField::Missing(format!("no resolver for field `{type_name}.{name}`")),
             };
-            connection.cursors |= matches!(holds, PageHolds::Start | PageHolds::End);
+            connection.needs_cursors |=
+                matches!(holds, PageInfoField::StartCursor | PageInfoField::EndCursor);
             holds
         })
     }
 }
 
-fn relation_slot(ty: &Type, object: Arc<Object>) -> Slot {
+fn relation_slot(ty: &Type, object: Arc<ObjectShape>) -> ValueSlot {
     let required = ty.is_non_null();
     match ty {
         Type::List(item) | Type::NonNullList(item) => {
-            Slot { required, output: Output::List(Box::new(relation_slot(item, object))) }
+            ValueSlot { required, output: OutputShape::List(Box::new(relation_slot(item, object))) }
         }
-        Type::Named(_) | Type::NonNullNamed(_) => Slot { required, output: Output::Object(object) },
+        Type::Named(_) | Type::NonNullNamed(_) => ValueSlot { required, output: OutputShape::Object(object) },
     }
 }
 
-fn leaf(name: &str) -> Leaf {
+fn leaf_type(name: &str) -> LeafType {
     match name {
-        "Int" => Leaf::Int,
-        "Float" => Leaf::Float,
-        "String" => Leaf::String,
-        "Boolean" => Leaf::Boolean,
-        "ID" => Leaf::Id,
-        "Long" | "Decimal" => Leaf::Exact,
-        _ => Leaf::Custom,
+        "Int" => LeafType::Int,
+        "Float" => LeafType::Float,
+        "String" => LeafType::String,
+        "Boolean" => LeafType::Boolean,
+        "ID" => LeafType::Id,
+        "Long" | "Decimal" => LeafType::NumberAsText,
+        _ => LeafType::Custom,
     }
 }

@@ -7,226 +7,256 @@ use std::sync::atomic::AtomicUsize;
 use apollo_compiler::ExecutableDocument;
 use apollo_compiler::executable::{Field as Node, OperationType};
 
-use crate::plan::collect::{Group, collect, label};
-use crate::plan::input::{Arguments, VariableRef};
-use crate::plan::shape::{Connection, Object, Reads, Slot};
-use crate::plan::variables::Variables;
-use crate::response_error::Failure;
-use trefoil_engine::{Binding, Builtin, Engine, Gives, Resolver, Selection, Verb};
-use trefoil_model::Root as RootKind;
+use crate::plan::collect::{FieldGroup, collect_fields, field_label};
+use crate::plan::input::{FieldArguments, VariableNode};
+use crate::plan::shape::{ConnectionShape, ObjectShape, RecordReads, ValueSlot};
+use crate::plan::variables::VariableValues;
+use crate::response_error::ResponseError;
+use trefoil_engine::{
+    BuiltinOperation, Engine, OperationVerb, ResolverBinding, ResolverFn, ResultShape, Selection,
+};
+use trefoil_model::RootKind;
 
-use crate::plan::shape::{Label, Output};
+use crate::plan::shape::{OutputShape, ResponseLabel};
 
 /// A planned operation.
-pub struct Plan {
+pub struct OperationPlan {
     pub kind: OperationType,
-    pub roots: Vec<Root>,
+    pub roots: Vec<PlannedRoot>,
     /// Arguments of relations depend on variables, so this plan fits one request only.
-    pub once: bool,
+    pub single_use: bool,
     /// A registered resolver answers something.
-    pub live: bool,
+    pub uses_resolvers: bool,
     /// Its answer depends on the data alone and is dearer than to look whether they have changed.
-    pub repeats: bool,
+    pub cacheable: bool,
     /// Why it cannot be told what is selected.
-    pub broken: Option<Failure>,
+    pub selection_error: Option<ResponseError>,
     /// Fields in it, fragments expanded: what it costs to keep.
-    pub fields: usize,
+    pub field_count: usize,
     /// Bytes of the last answer: the next one is probably as long.
-    pub size: AtomicUsize,
+    pub last_response_bytes: AtomicUsize,
 }
 
-pub struct Root {
-    pub label: Label,
+pub struct PlannedRoot {
+    pub label: ResponseLabel,
     pub required: bool,
-    pub does: Does,
+    pub action: RootAction,
 }
 
 /// What answers a root field.
-pub enum Does {
+pub enum RootAction {
     Typename(Vec<u8>),
     /// `__schema` or `__type`.
     Introspection {
-        arguments: Arguments,
-        slot: Slot,
+        arguments: FieldArguments,
+        slot: ValueSlot,
     },
     Builtin(BuiltinRoot),
     Registered {
-        resolver: Resolver,
-        arguments: Arguments,
-        slot: Slot,
+        resolver: ResolverFn,
+        arguments: FieldArguments,
+        slot: ValueSlot,
     },
     Missing(String),
 }
 
 pub struct BuiltinRoot {
-    pub builtin: Arc<Builtin>,
+    pub builtin: Arc<BuiltinOperation>,
     pub record_name: String,
-    pub arguments: Arguments,
-    pub gives: Shape,
+    pub arguments: FieldArguments,
+    pub shape: RootShape,
     pub selection: Arc<Selection>,
 }
 
 /// What a built-in operation's answer looks like.
-pub enum Shape {
-    Record(Arc<Object>),
+pub enum RootShape {
+    Record(Arc<ObjectShape>),
     /// The slot of an element.
-    List(Slot, Arc<Object>),
-    Connection(Arc<Connection>),
+    List(ValueSlot, Arc<ObjectShape>),
+    Connection(Arc<ConnectionShape>),
     Id,
     Boolean,
 }
 
-impl Shape {
-    fn is_live(&self) -> bool {
+impl RootShape {
+    fn uses_resolvers(&self) -> bool {
         match self {
-            Shape::Record(object) | Shape::List(_, object) => object.live,
-            Shape::Connection(connection) => connection.live,
-            Shape::Id | Shape::Boolean => false,
+            RootShape::Record(object) | RootShape::List(_, object) => object.uses_resolvers,
+            RootShape::Connection(connection) => connection.uses_resolvers,
+            RootShape::Id | RootShape::Boolean => false,
         }
     }
 }
 
-impl Root {
-    pub fn is_live(&self) -> bool {
-        match &self.does {
-            Does::Registered { .. } => true,
-            Does::Builtin(root) => root.gives.is_live(),
-            Does::Typename(_) | Does::Introspection { .. } | Does::Missing(_) => false,
+impl PlannedRoot {
+    pub fn uses_resolvers(&self) -> bool {
+        match &self.action {
+            RootAction::Registered { .. } => true,
+            RootAction::Builtin(root) => root.shape.uses_resolvers(),
+            RootAction::Typename(_) | RootAction::Introspection { .. } | RootAction::Missing(_) => false,
         }
     }
 }
 
 /// Records that are looked up by their ids are not worth it: they are as quickly read, and there are many.
-fn repeats(roots: &[Root]) -> bool {
-    let is_dear = |root: &Root| match &root.does {
-        Does::Builtin(root) => root.builtin.verb == Verb::List || !root.selection.children.is_empty(),
-        Does::Introspection { .. } => true,
-        Does::Typename(_) | Does::Registered { .. } | Does::Missing(_) => false,
+fn is_cacheable(roots: &[PlannedRoot]) -> bool {
+    let is_dear = |root: &PlannedRoot| match &root.action {
+        RootAction::Builtin(root) => {
+            root.builtin.verb == OperationVerb::List || !root.selection.children.is_empty()
+        }
+        RootAction::Introspection { .. } => true,
+        RootAction::Typename(_) | RootAction::Registered { .. } | RootAction::Missing(_) => false,
     };
-    !roots.iter().any(Root::is_live) && roots.iter().any(is_dear)
+    !roots.iter().any(PlannedRoot::uses_resolvers) && roots.iter().any(is_dear)
 }
 
 /// What the planner works with; `variables` decide `@skip` and `@include` and the arguments of relations.
-pub struct Planner<'a> {
+pub struct OperationPlanner<'a> {
     pub engine: &'a Engine,
     pub document: &'a ExecutableDocument,
-    pub declared: &'a [VariableRef],
-    pub variables: &'a Variables,
-    pub once: bool,
+    pub variable_definitions: &'a [VariableNode],
+    pub variables: &'a VariableValues,
+    pub single_use: bool,
     /// Planned so far.
-    pub fields: usize,
+    pub field_count: usize,
     /// A disagreement that validation did not see.
-    pub conflict: Option<Failure>,
-    pub objects: HashMap<(String, Vec<usize>), Arc<Object>>,
+    pub conflict: Option<ResponseError>,
+    pub objects: HashMap<(String, Vec<usize>), Arc<ObjectShape>>,
 }
 
-impl Plan {
+impl OperationPlan {
     pub fn new(
         engine: &Engine,
         document: &ExecutableDocument,
         operation: &apollo_compiler::executable::Operation,
-        variables: &Variables,
-    ) -> Result<Plan, Failure> {
-        let mut planner = Planner {
+        variables: &VariableValues,
+    ) -> Result<OperationPlan, ResponseError> {
+        let mut planner = OperationPlanner {
             engine,
             document,
-            declared: &operation.variables,
+            variable_definitions: &operation.variables,
             variables,
-            once: false,
-            fields: 0,
+            single_use: false,
+            field_count: 0,
             conflict: None,
             objects: HashMap::new(),
         };
         let type_name = operation.object_type();
-        let (groups, broken) = collect(&mut planner, type_name, [&operation.selection_set]);
-        let roots: Vec<Root> =
-            groups.iter().map(|group| planner.root(operation.operation_type, type_name, group)).collect();
+        let (groups, broken) = collect_fields(&mut planner, type_name, [&operation.selection_set]);
+        let roots: Vec<PlannedRoot> = groups
+            .iter()
+            .map(|group| planner.plan_root(operation.operation_type, type_name, group))
+            .collect();
         match planner.conflict {
             Some(failure) => Err(failure),
-            None => Ok(Plan {
+            None => Ok(OperationPlan {
                 kind: operation.operation_type,
-                live: roots.iter().any(Root::is_live),
-                repeats: operation.operation_type == OperationType::Query && repeats(&roots),
+                uses_resolvers: roots.iter().any(PlannedRoot::uses_resolvers),
+                cacheable: operation.operation_type == OperationType::Query && is_cacheable(&roots),
                 roots,
-                once: planner.once,
-                fields: planner.fields,
-                broken,
-                size: AtomicUsize::new(0),
+                single_use: planner.single_use,
+                field_count: planner.field_count,
+                selection_error: broken,
+                last_response_bytes: AtomicUsize::new(0),
             }),
         }
     }
 }
 
-impl<'a> Planner<'a> {
-    fn root(&mut self, kind: OperationType, type_name: &str, group: &Group<'a>) -> Root {
+impl<'a> OperationPlanner<'a> {
+    fn plan_root(&mut self, kind: OperationType, type_name: &str, group: &FieldGroup<'a>) -> PlannedRoot {
         let first = group.nodes[0];
         let does = match first.name.as_str() {
-            "__typename" => Does::Typename(format!("\"{type_name}\"").into_bytes()),
-            "__schema" | "__type" => {
-                Does::Introspection { arguments: self.arguments(first), slot: self.slot(first.ty(), group) }
-            }
-            name => self.bound(kind, name, first, group),
+            "__typename" => RootAction::Typename(format!("\"{type_name}\"").into_bytes()),
+            "__schema" | "__type" => RootAction::Introspection {
+                arguments: self.read_arguments(first),
+                slot: self.plan_slot(first.ty(), group),
+            },
+            name => self.plan_binding(kind, name, first, group),
         };
-        Root { label: label(self, type_name, group), required: first.ty().is_non_null(), does }
+        PlannedRoot {
+            label: field_label(self, type_name, group),
+            required: first.ty().is_non_null(),
+            action: does,
+        }
     }
 
-    fn bound(&mut self, kind: OperationType, name: &str, first: &Node, group: &Group<'a>) -> Does {
+    fn plan_binding(
+        &mut self,
+        kind: OperationType,
+        name: &str,
+        first: &Node,
+        group: &FieldGroup<'a>,
+    ) -> RootAction {
         let kind = match kind {
             OperationType::Query => RootKind::Query,
             OperationType::Mutation => RootKind::Mutation,
             OperationType::Subscription => RootKind::Subscription,
         };
-        let roots = &self.engine.model().roots;
-        let position = roots.iter().position(|root| root.root == kind && root.name == name);
+        let roots = &self.engine.model().root_fields;
+        let position = roots.iter().position(|root| root.root_kind == kind && root.name == name);
         let Some(binding) = position.map(|position| self.engine.bindings()[position].clone()) else {
-            return Does::Missing(format!("no resolver for `{name}`"));
+            return RootAction::Missing(format!("no resolver for `{name}`"));
         };
         match binding {
-            Binding::Missing(why) => Does::Missing(why),
-            Binding::Registered(resolver) => {
-                let arguments = self.arguments(first);
-                Does::Registered { resolver, arguments, slot: self.slot(first.ty(), group) }
+            ResolverBinding::Missing(why) => RootAction::Missing(why),
+            ResolverBinding::Registered(resolver) => {
+                let arguments = self.read_arguments(first);
+                RootAction::Registered { resolver, arguments, slot: self.plan_slot(first.ty(), group) }
             }
-            Binding::Builtin(builtin) => Does::Builtin(self.builtin(builtin, first, group)),
+            ResolverBinding::Builtin(builtin) => {
+                RootAction::Builtin(self.plan_builtin(builtin, first, group))
+            }
         }
     }
 
-    fn builtin(&mut self, builtin: Arc<Builtin>, first: &Node, group: &Group<'a>) -> BuiltinRoot {
+    fn plan_builtin(
+        &mut self,
+        builtin: Arc<BuiltinOperation>,
+        first: &Node,
+        group: &FieldGroup<'a>,
+    ) -> BuiltinRoot {
         let name = self.engine.model().record(builtin.record).name.clone();
-        let (gives, selection) = match builtin.gives {
-            Gives::Record => {
-                let object = self.record(&name, group);
+        let (gives, selection) = match builtin.result_shape {
+            ResultShape::Record => {
+                let object = self.plan_record(&name, group);
                 let selection = object.reads.selection();
-                (Shape::Record(object), selection)
+                (RootShape::Record(object), selection)
             }
-            Gives::List => {
-                let object = self.record(&name, group);
+            ResultShape::List => {
+                let object = self.plan_record(&name, group);
                 let selection = object.reads.selection();
                 let required = first.ty().item_type().is_non_null();
-                (Shape::List(Slot { required, output: Output::Object(object.clone()) }, object), selection)
+                (
+                    RootShape::List(
+                        ValueSlot { required, output: OutputShape::Object(object.clone()) },
+                        object,
+                    ),
+                    selection,
+                )
             }
-            Gives::Connection => {
-                let connection = self.connection(builtin.record, first.ty().inner_named_type(), group);
+            ResultShape::Connection => {
+                let connection = self.plan_connection(builtin.record, first.ty().inner_named_type(), group);
                 let selection = connection.reads.selection();
-                (Shape::Connection(Arc::new(connection)), selection)
+                (RootShape::Connection(Arc::new(connection)), selection)
             }
-            Gives::Id => (Shape::Id, Selection::default()),
-            Gives::Boolean => (Shape::Boolean, Selection::default()),
+            ResultShape::Id => (RootShape::Id, Selection::default()),
+            ResultShape::Boolean => (RootShape::Boolean, Selection::default()),
         };
-        debug_assert!(builtin.gives != Gives::Connection || builtin.verb == Verb::List);
-        let arguments = self.arguments(first);
-        BuiltinRoot { builtin, record_name: name, arguments, gives, selection: Arc::new(selection) }
+        debug_assert!(builtin.result_shape != ResultShape::Connection || builtin.verb == OperationVerb::List);
+        let arguments = self.read_arguments(first);
+        BuiltinRoot { builtin, record_name: name, arguments, shape: gives, selection: Arc::new(selection) }
     }
 
-    pub fn arguments(&self, field: &Node) -> Arguments {
+    pub fn read_arguments(&self, field: &Node) -> FieldArguments {
         let schema = &self.engine.model().schema;
-        Arguments::read(schema, self.declared, &field.definition.arguments, &field.arguments)
+        FieldArguments::read(schema, self.variable_definitions, &field.definition.arguments, &field.arguments)
     }
 
     /// A record that the store reads whole, with its children.
-    pub fn record(&mut self, name: &str, group: &Group<'a>) -> Arc<Object> {
-        let mut reads = Reads::default();
-        let object = self.object(name, group, &mut reads);
-        Arc::new(Object { reads, ..object })
+    pub fn plan_record(&mut self, name: &str, group: &FieldGroup<'a>) -> Arc<ObjectShape> {
+        let mut reads = RecordReads::default();
+        let object = self.plan_object(name, group, &mut reads);
+        Arc::new(ObjectShape { reads, ..object })
     }
 }

@@ -2,77 +2,77 @@
 
 use std::sync::Arc;
 
-use crate::plan::input::Arguments;
-use crate::response_error::{Failure, Place};
-use trefoil_engine::{Child, Listing, Resolver, Selection};
+use crate::plan::input::FieldArguments;
+use crate::response_error::{DocumentLocation, ResponseError};
+use trefoil_engine::{ChildSelection, Listing, ResolverFn, Selection};
 use trefoil_model::error::Error;
-use trefoil_model::{FieldId, Kind, TypeId};
+use trefoil_model::{FieldId, FieldKind, RecordTypeId};
 
 /// What is selected of one object type: fields merged by response key, fragments expanded.
-pub struct Object {
+pub struct ObjectShape {
     pub type_name: String,
-    pub fields: Vec<Field>,
+    pub fields: Vec<FieldShape>,
     /// Set for record types …
-    pub record: Option<TypeId>,
+    pub record: Option<RecordTypeId>,
     /// … with what the store reads, unless a connection reads it for all its lists …
-    pub reads: Reads,
+    pub reads: RecordReads,
     /// … and where in it all stored fields are, when a resolver wants them as its parent.
-    pub whole: Vec<(usize, FieldId)>,
+    pub parent_columns: Vec<(usize, FieldId)>,
     /// A registered resolver answers something here or below.
-    pub live: bool,
+    pub uses_resolvers: bool,
     /// Why it cannot be told what is selected of it.
-    pub broken: Option<Failure>,
+    pub selection_error: Option<ResponseError>,
 }
 
 /// One key of an object.
-pub struct Field {
-    pub label: Label,
-    pub slot: Slot,
-    pub from: From,
+pub struct FieldShape {
+    pub label: ResponseLabel,
+    pub slot: ValueSlot,
+    pub source: FieldSource,
 }
 
 /// How a field is called in the answer and in messages.
-pub struct Label {
+pub struct ResponseLabel {
     /// `"name":`, escaped.
-    pub key: Vec<u8>,
+    pub json_key: Vec<u8>,
     /// The response key, for paths.
-    pub response: String,
+    pub response_key: String,
     pub type_name: String,
     /// In the schema.
     pub name: String,
-    pub places: Vec<Place>,
+    pub locations: Vec<DocumentLocation>,
 }
 
 /// A place for a value: what fits and whether null does.
-pub struct Slot {
+pub struct ValueSlot {
     pub required: bool,
-    pub output: Output,
+    pub output: OutputShape,
 }
 
-pub enum Output {
-    Leaf(Leaf),
-    List(Box<Slot>),
-    Object(Arc<Object>),
+pub enum OutputShape {
+    Leaf(LeafType),
+    List(Box<ValueSlot>),
+    Object(Arc<ObjectShape>),
     /// An interface or a union, with the shape for each type it can be.
-    Abstract(Arc<Abstract>),
+    Abstract(Arc<AbstractShape>),
 }
 
-pub struct Abstract {
+pub struct AbstractShape {
     pub name: String,
-    pub possible: Vec<Arc<Object>>,
-    pub live: bool,
+    pub possible_types: Vec<Arc<ObjectShape>>,
+    pub uses_resolvers: bool,
 }
 
 /// How a scalar or enum value that a resolver gave is written.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Leaf {
+pub enum LeafType {
     Int,
     Float,
     String,
     Boolean,
     Id,
     /// `Long` and `Decimal`: numbers that are written as text.
-    Exact,
+    NumberAsText,
     Enum {
         name: String,
         values: Vec<String>,
@@ -82,33 +82,33 @@ pub enum Leaf {
 }
 
 /// Where a field's value comes from.
-pub enum From {
+pub enum FieldSource {
     /// The constant `__typename`, as JSON.
     Typename(Vec<u8>),
     /// A column of the row.
     Column {
         position: usize,
-        kind: Kind,
+        kind: FieldKind,
     },
     /// Related records of the row, read along with it.
-    Child(usize),
+    Relation(usize),
     /// A property of the parent value.
     Property,
     Resolver {
-        resolver: Resolver,
-        arguments: Arguments,
+        resolver: ResolverFn,
+        arguments: FieldArguments,
     },
     /// The schema itself answers it.
-    Introspection(Arguments),
+    Introspection(FieldArguments),
     /// Nothing answers it.
     Missing(String),
     /// Its arguments ask for what cannot be.
-    Refused(Arc<Error>),
+    Invalid(Arc<Error>),
 }
 
 /// What is read of a record, by position.
 #[derive(Default)]
-pub struct Reads {
+pub struct RecordReads {
     pub columns: Vec<FieldId>,
     pub children: Vec<ChildRead>,
 }
@@ -116,25 +116,25 @@ pub struct Reads {
 pub struct ChildRead {
     pub field: FieldId,
     pub listing: Listing,
-    pub object: Arc<Object>,
+    pub object: Arc<ObjectShape>,
 }
 
-impl Reads {
+impl RecordReads {
     /// The position of a column, added when it is new.
-    pub fn column(&mut self, field: FieldId) -> usize {
+    pub fn add_column(&mut self, field: FieldId) -> usize {
         self.columns.iter().position(|known| *known == field).unwrap_or_else(|| {
             self.columns.push(field);
             self.columns.len() - 1
         })
     }
 
-    pub fn child(&mut self, child: ChildRead) -> usize {
+    pub fn add_child(&mut self, child: ChildRead) -> usize {
         self.children.push(child);
         self.children.len() - 1
     }
 
     pub fn selection(&self) -> Selection {
-        let children = self.children.iter().map(|child| Child {
+        let children = self.children.iter().map(|child| ChildSelection {
             field: child.field,
             listing: child.listing.clone(),
             selection: child.object.reads.selection(),
@@ -143,69 +143,69 @@ impl Reads {
     }
 }
 
-impl Slot {
-    pub fn is_live(&self) -> bool {
+impl ValueSlot {
+    pub fn uses_resolvers(&self) -> bool {
         match &self.output {
-            Output::Leaf(_) => false,
-            Output::List(item) => item.is_live(),
-            Output::Object(object) => object.live,
-            Output::Abstract(object) => object.live,
+            OutputShape::Leaf(_) => false,
+            OutputShape::List(item) => item.uses_resolvers(),
+            OutputShape::Object(object) => object.uses_resolvers,
+            OutputShape::Abstract(object) => object.uses_resolvers,
         }
     }
 }
 
-impl Field {
-    pub fn is_live(&self) -> bool {
-        matches!(self.from, From::Resolver { .. }) || self.slot.is_live()
+impl FieldShape {
+    pub fn uses_resolvers(&self) -> bool {
+        matches!(self.source, FieldSource::Resolver { .. }) || self.slot.uses_resolvers()
     }
 }
 
 /// A Relay connection over a list of records. All its lists are made of the same rows.
-pub struct Connection {
-    pub entries: Entries<Holds>,
-    pub record: TypeId,
+pub struct ConnectionShape {
+    pub entries: ConnectionEntries<ConnectionField>,
+    pub record: RecordTypeId,
     /// For the nodes of every list in it.
-    pub reads: Reads,
-    pub counted: bool,
-    pub cursors: bool,
-    pub live: bool,
+    pub reads: RecordReads,
+    pub needs_total: bool,
+    pub needs_cursors: bool,
+    pub uses_resolvers: bool,
 }
 
 /// What is selected of one of a connection's own objects.
-pub struct Entries<T> {
-    pub list: Vec<Entry<T>>,
+pub struct ConnectionEntries<T> {
+    pub list: Vec<ConnectionEntry<T>>,
     /// Why it cannot be told.
-    pub broken: Option<Failure>,
+    pub selection_error: Option<ResponseError>,
 }
 
 /// One key of it.
-pub struct Entry<T> {
-    pub label: Label,
+pub struct ConnectionEntry<T> {
+    pub label: ResponseLabel,
     pub required: bool,
-    pub holds: T,
+    pub field: T,
 }
 
-pub enum Holds {
+pub enum ConnectionField {
     Typename(Vec<u8>),
-    Edges { item_required: bool, entries: Entries<EdgeHolds> },
-    Nodes { item_required: bool, object: Arc<Object> },
-    PageInfo(Entries<PageHolds>),
+    Edges { item_required: bool, entries: ConnectionEntries<EdgeField> },
+    Nodes { item_required: bool, object: Arc<ObjectShape> },
+    PageInfo(ConnectionEntries<PageInfoField>),
     TotalCount,
     Missing(String),
 }
 
-pub enum EdgeHolds {
+pub enum EdgeField {
     Typename(Vec<u8>),
     Cursor,
-    Node(Arc<Object>),
+    Node(Arc<ObjectShape>),
     Missing(String),
 }
 
-pub enum PageHolds {
+pub enum PageInfoField {
     Typename(Vec<u8>),
-    HasNext,
-    HasPrevious,
-    Start,
-    End,
+    HasNextPage,
+    HasPreviousPage,
+    StartCursor,
+    EndCursor,
     Missing(String),
 }

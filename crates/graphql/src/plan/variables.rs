@@ -5,16 +5,16 @@ use apollo_compiler::ast::Type;
 use apollo_compiler::schema::{ExtendedType, InputObjectType};
 
 use crate::plan::input;
-use crate::plan::input::VariableRef;
-use crate::response_error::{Failure, Place};
+use crate::plan::input::VariableNode;
+use crate::response_error::{DocumentLocation, ResponseError};
 use trefoil_model::Value;
 use trefoil_model::naming::names;
 
 /// By position in the operation's definitions; absent ones are none.
 #[derive(Debug, Clone, Default)]
-pub struct Variables(Vec<Option<Value>>);
+pub struct VariableValues(Vec<Option<Value>>);
 
-impl Variables {
+impl VariableValues {
     pub fn get(&self, position: usize) -> Option<&Value> {
         self.0.get(position)?.as_ref()
     }
@@ -22,41 +22,41 @@ impl Variables {
 
 /// One variable, as the plan of an operation keeps it.
 #[derive(Debug)]
-pub struct Declared {
+pub struct DeclaredVariable {
     pub name: String,
-    pub definition: VariableRef,
+    pub definition: VariableNode,
     pub default: Option<Value>,
-    pub place: Option<Place>,
+    pub location: Option<DocumentLocation>,
 }
 
 /// Coerces what was given; every complaint is collected.
 pub fn coerce(
     schema: &Schema,
-    declared: &[Declared],
+    declared: &[DeclaredVariable],
     mut given: Vec<(String, Value)>,
-) -> Result<Variables, Vec<Failure>> {
+) -> Result<VariableValues, Vec<ResponseError>> {
     let mut values = Vec::with_capacity(declared.len());
     let mut failures = Vec::new();
     for variable in declared {
         let position = given.iter().position(|(name, _)| *name == variable.name);
         let value = position.map(|position| given.swap_remove(position).1);
-        match coerce_one(schema, variable, value) {
+        match coerce_variable(schema, variable, value) {
             Ok(value) => values.push(value),
             Err(list) => failures.extend(list),
         }
     }
-    if failures.is_empty() { Ok(Variables(values)) } else { Err(failures) }
+    if failures.is_empty() { Ok(VariableValues(values)) } else { Err(failures) }
 }
 
-fn coerce_one(
+fn coerce_variable(
     schema: &Schema,
-    variable: &Declared,
+    variable: &DeclaredVariable,
     value: Option<Value>,
-) -> Result<Option<Value>, Vec<Failure>> {
+) -> Result<Option<Value>, Vec<ResponseError>> {
     let ty = &variable.definition.ty;
     let refuse = |message: String| {
-        let failure = Failure::new("BAD_USER_INPUT", message);
-        vec![failure.at(variable.place.as_slice())]
+        let failure = ResponseError::new("BAD_USER_INPUT", message);
+        vec![failure.with_locations(variable.location.as_slice())]
     };
     let name = &variable.name;
     match value {
@@ -71,12 +71,12 @@ fn coerce_one(
             Err(refuse(format!("Variable \"${name}\" of non-null type \"{ty}\" must not be null.")))
         }
         Some(value) => {
-            let mut judge = Judge { schema, name, trail: Vec::new(), complaints: Vec::new() };
-            let value = judge.value(ty, value);
-            if judge.complaints.is_empty() {
+            let mut judge = VariableCoercer { schema, name, path: Vec::new(), messages: Vec::new() };
+            let value = judge.coerce_value(ty, value);
+            if judge.messages.is_empty() {
                 return Ok(Some(value));
             }
-            let complaints = judge.complaints.into_iter();
+            let complaints = judge.messages.into_iter();
             Err(complaints
                 .flat_map(|text| refuse(format!("Variable \"${name}\" got invalid value {text}")))
                 .collect())
@@ -84,67 +84,67 @@ fn coerce_one(
     }
 }
 
-struct Judge<'a> {
+struct VariableCoercer<'a> {
     schema: &'a Schema,
     name: &'a str,
     /// `.field` and `[index]`.
-    trail: Vec<String>,
-    complaints: Vec<String>,
+    path: Vec<String>,
+    messages: Vec<String>,
 }
 
-impl Judge<'_> {
-    fn value(&mut self, ty: &Type, value: Value) -> Value {
+impl VariableCoercer<'_> {
+    fn coerce_value(&mut self, ty: &Type, value: Value) -> Value {
         if value.is_null() && ty.is_non_null() {
-            return self.complain(&value, format!("Expected non-nullable type \"{ty}\" not to be null."));
+            return self.report(&value, format!("Expected non-nullable type \"{ty}\" not to be null."));
         }
         match (ty.is_list(), value) {
             (_, Value::Null) => Value::Null,
             (true, Value::List(items)) => {
                 let items = items.into_iter().enumerate();
-                let items = items.map(|(i, item)| self.under(format!("[{i}]"), ty.item_type(), item));
+                let items = items.map(|(i, item)| self.coerce_nested(format!("[{i}]"), ty.item_type(), item));
                 Value::List(items.collect())
             }
             // One value stands for a list of one.
-            (true, single) => Value::List(vec![self.value(ty.item_type(), single)]),
-            (false, single) => self.named(ty.inner_named_type(), single),
+            (true, single) => Value::List(vec![self.coerce_value(ty.item_type(), single)]),
+            (false, single) => self.coerce_named(ty.inner_named_type(), single),
         }
     }
 
-    fn under(&mut self, step: String, ty: &Type, value: Value) -> Value {
-        self.trail.push(step);
-        let value = self.value(ty, value);
-        self.trail.pop();
+    fn coerce_nested(&mut self, step: String, ty: &Type, value: Value) -> Value {
+        self.path.push(step);
+        let value = self.coerce_value(ty, value);
+        self.path.pop();
         value
     }
 
-    fn named(&mut self, name: &str, value: Value) -> Value {
+    fn coerce_named(&mut self, name: &str, value: Value) -> Value {
         match name {
-            "Int" => self.int(value),
-            "Float" => self.float(value),
+            "Int" => self.coerce_int(value),
+            "Float" => self.coerce_float(value),
             "String" if value.as_str().is_some() => value,
-            "String" => self.wrong("String", "a non string value", &value),
+            "String" => self.report_type("String", "a non string value", &value),
             "Boolean" if value.as_bool().is_some() => value,
-            "Boolean" => self.wrong("Boolean", "a non boolean value", &value),
-            "ID" => self.id(value),
+            "Boolean" => self.report_type("Boolean", "a non boolean value", &value),
+            "ID" => self.coerce_id(value),
             _ => match self.schema.types.get(name) {
-                Some(ExtendedType::Enum(definition)) => self.enumeration(definition, value),
-                Some(ExtendedType::InputObject(definition)) => self.object(definition, value),
+                Some(ExtendedType::Enum(definition)) => self.coerce_enum(definition, value),
+                Some(ExtendedType::InputObject(definition)) => self.coerce_object(definition, value),
                 _ => value,
             },
         }
     }
 
-    fn id(&mut self, value: Value) -> Value {
+    fn coerce_id(&mut self, value: Value) -> Value {
         let text = match &value {
             Value::String(_) => return value,
             Value::Int(number) => Some(number.to_string()),
-            Value::Number(text) => whole(text),
+            Value::Number(text) => integer_digits(text),
             Value::Null | Value::Bool(_) | Value::List(_) | Value::Object(_) => None,
         };
-        text.map_or_else(|| self.wrong("ID", "value", &value), Value::String)
+        text.map_or_else(|| self.report_type("ID", "value", &value), Value::String)
     }
 
-    fn int(&mut self, value: Value) -> Value {
+    fn coerce_int(&mut self, value: Value) -> Value {
         // `1.0` and `1e3` are integers to JSON's readers.
         let number = match &value {
             Value::Int(number) => Some(*number),
@@ -153,56 +153,56 @@ impl Judge<'_> {
         };
         match number {
             Some(number) if i32::try_from(number).is_ok() => Value::Int(number),
-            Some(_) => self.wrong("Int", "non 32-bit signed integer value", &value),
-            None => self.wrong("Int", "non-integer value", &value),
+            Some(_) => self.report_type("Int", "non 32-bit signed integer value", &value),
+            None => self.report_type("Int", "non-integer value", &value),
         }
     }
 
-    fn float(&mut self, value: Value) -> Value {
+    fn coerce_float(&mut self, value: Value) -> Value {
         let fits = match &value {
             Value::Int(_) => true,
             Value::Number(text) => text.parse::<f64>().is_ok_and(f64::is_finite),
             Value::Null | Value::Bool(_) | Value::String(_) | Value::List(_) | Value::Object(_) => false,
         };
-        if fits { value } else { self.wrong("Float", "non numeric value", &value) }
+        if fits { value } else { self.report_type("Float", "non numeric value", &value) }
     }
 
-    fn enumeration(&mut self, definition: &apollo_compiler::schema::EnumType, value: Value) -> Value {
+    fn coerce_enum(&mut self, definition: &apollo_compiler::schema::EnumType, value: Value) -> Value {
         let name = &definition.name;
         let Some(text) = value.as_str() else {
-            let message = format!("Enum \"{name}\" cannot represent non-string value: {}.", show(&value));
-            return self.complain(&value, message);
+            let message =
+                format!("Enum \"{name}\" cannot represent non-string value: {}.", show_value(&value));
+            return self.report(&value, message);
         };
         if definition.values.contains_key(text) {
             return value;
         }
-        let nearest = names::nearest(text, definition.values.keys().map(|name| name.as_str()));
+        let nearest = names::nearest_name(text, definition.values.keys().map(|name| name.as_str()));
         let hint = nearest.map(|name| format!(" Did you mean the enum value \"{name}\"?"));
         let hint = hint.unwrap_or_default();
-        self.complain(&value, format!("Value \"{text}\" does not exist in \"{name}\" enum.{hint}"))
+        self.report(&value, format!("Value \"{text}\" does not exist in \"{name}\" enum.{hint}"))
     }
 
-    fn object(&mut self, definition: &InputObjectType, value: Value) -> Value {
+    fn coerce_object(&mut self, definition: &InputObjectType, value: Value) -> Value {
         let Value::Object(mut given) = value else {
             let message = format!("Expected type \"{}\" to be an object.", definition.name);
-            return self.complain(&value, message);
+            return self.report(&value, message);
         };
         let mut fields = Vec::with_capacity(given.len());
         for (name, field) in &definition.fields {
             let position = given.iter().position(|(key, _)| key == name.as_str());
             match position.map(|position| given.remove(position).1) {
                 Some(value) => {
-                    let value = self.under(format!(".{name}"), &field.ty, value);
+                    let value = self.coerce_nested(format!(".{name}"), &field.ty, value);
                     fields.push((name.to_string(), value));
                 }
                 None => match &field.default_value {
-                    Some(default) => {
-                        fields.push((name.to_string(), input::constant(self.schema, &field.ty, default)))
-                    }
+                    Some(default) => fields
+                        .push((name.to_string(), input::constant_value(self.schema, &field.ty, default))),
                     None if field.ty.is_non_null() => {
                         let message =
                             format!("Field \"{name}\" of required type \"{}\" was not provided.", field.ty);
-                        self.complain(&Value::Object(given.clone()), message);
+                        self.report(&Value::Object(given.clone()), message);
                     }
                     None => {}
                 },
@@ -210,9 +210,9 @@ impl Judge<'_> {
         }
         for (name, value) in given {
             let known = definition.fields.keys().map(|name| name.as_str());
-            let hint = names::nearest(&name, known).map(|name| format!(" Did you mean \"{name}\"?"));
+            let hint = names::nearest_name(&name, known).map(|name| format!(" Did you mean \"{name}\"?"));
             let hint = hint.unwrap_or_default();
-            self.complain(
+            self.report(
                 &value,
                 format!("Field \"{name}\" is not defined by type \"{}\".{hint}", definition.name),
             );
@@ -220,22 +220,22 @@ impl Judge<'_> {
         Value::Object(fields)
     }
 
-    fn wrong(&mut self, ty: &str, what: &str, value: &Value) -> Value {
-        self.complain(value, format!("{ty} cannot represent {what}: {}", show(value)))
+    fn report_type(&mut self, ty: &str, what: &str, value: &Value) -> Value {
+        self.report(value, format!("{ty} cannot represent {what}: {}", show_value(value)))
     }
 
-    fn complain(&mut self, value: &Value, message: String) -> Value {
-        let at = match self.trail.is_empty() {
+    fn report(&mut self, value: &Value, message: String) -> Value {
+        let at = match self.path.is_empty() {
             true => String::new(),
-            false => format!(" at \"{}{}\"", self.name, self.trail.concat()),
+            false => format!(" at \"{}{}\"", self.name, self.path.concat()),
         };
-        self.complaints.push(format!("{}{at}; {message}", show(value)));
+        self.messages.push(format!("{}{at}; {message}", show_value(value)));
         Value::Null
     }
 }
 
 /// The digits of a number that is an integer, though too long for 64 bits or written as `1.0`.
-fn whole(text: &str) -> Option<String> {
+fn integer_digits(text: &str) -> Option<String> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     if digits.bytes().all(|b| b.is_ascii_digit()) {
         return Some(text.to_owned());
@@ -245,10 +245,10 @@ fn whole(text: &str) -> Option<String> {
 }
 
 /// The value as JSON, cut where it gets long.
-fn show(value: &Value) -> String {
+fn show_value(value: &Value) -> String {
     const LONGEST: usize = 100;
     let mut out = Vec::new();
-    crate::resolve::complete::json(&mut out, value);
+    crate::resolve::complete::write_json(&mut out, value);
     let text = String::from_utf8_lossy(&out);
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -1,61 +1,61 @@
 //! Writes a leaf value that Rust code gave, as graphql-js serialises it for the declared type.
 
-use crate::plan::shape::Leaf;
+use crate::plan::shape::LeafType;
 use crate::response_error;
 use trefoil_model::Value;
 
 /// Writes the value, or says why its type cannot represent it; then nothing was written.
-pub fn leaf(out: &mut Vec<u8>, leaf: &Leaf, value: &Value) -> Result<(), String> {
+pub fn write_leaf(out: &mut Vec<u8>, leaf: &LeafType, value: &Value) -> Result<(), String> {
     match leaf {
-        Leaf::Int => integer(out, value),
-        Leaf::Float => float(out, value),
-        Leaf::String => string(out, value),
-        Leaf::Boolean => boolean(out, value),
-        Leaf::Id => id(out, value),
-        Leaf::Exact => exact(out, value),
-        Leaf::Enum { name, values } => {
+        LeafType::Int => write_int(out, value),
+        LeafType::Float => write_float(out, value),
+        LeafType::String => write_string(out, value),
+        LeafType::Boolean => write_boolean(out, value),
+        LeafType::Id => write_id(out, value),
+        LeafType::NumberAsText => write_number_as_text(out, value),
+        LeafType::Enum { name, values } => {
             let known = value.as_str().filter(|text| values.iter().any(|value| value == text));
-            let text =
-                known.ok_or_else(|| format!("Enum \"{name}\" cannot represent value: {}", show(value)))?;
-            response_error::text(out, text);
+            let text = known
+                .ok_or_else(|| format!("Enum \"{name}\" cannot represent value: {}", show_json(value)))?;
+            response_error::write_json_string(out, text);
             Ok(())
         }
-        Leaf::Custom => {
-            json(out, value);
+        LeafType::Custom => {
+            write_json(out, value);
             Ok(())
         }
     }
 }
 
-fn integer(out: &mut Vec<u8>, value: &Value) -> Result<(), String> {
+fn write_int(out: &mut Vec<u8>, value: &Value) -> Result<(), String> {
     let number = match value {
         Value::Bool(flag) => f64::from(u8::from(*flag)),
         Value::Int(number) => *number as f64,
         Value::Number(_) | Value::String(_) => readable(value)
-            .ok_or_else(|| format!("Int cannot represent non-integer value: {}", show(value)))?,
+            .ok_or_else(|| format!("Int cannot represent non-integer value: {}", show_json(value)))?,
         Value::Null | Value::List(_) | Value::Object(_) => f64::NAN,
     };
     if number.fract() != 0.0 || number.is_nan() {
-        return Err(format!("Int cannot represent non-integer value: {}", show(value)));
+        return Err(format!("Int cannot represent non-integer value: {}", show_json(value)));
     }
     if number < f64::from(i32::MIN) || number > f64::from(i32::MAX) {
-        return Err(format!("Int cannot represent non 32-bit signed integer value: {}", show(value)));
+        return Err(format!("Int cannot represent non 32-bit signed integer value: {}", show_json(value)));
     }
     out.extend_from_slice((number as i64).to_string().as_bytes());
     Ok(())
 }
 
-fn float(out: &mut Vec<u8>, value: &Value) -> Result<(), String> {
+fn write_float(out: &mut Vec<u8>, value: &Value) -> Result<(), String> {
     let text = match value {
         Value::Bool(flag) => u8::from(*flag).to_string(),
         Value::Int(number) => number.to_string(),
         Value::Number(number) => number.to_string(),
-        Value::String(text) => match number(text) {
+        Value::String(text) => match parse_js_number(text) {
             Some(number) => serde_json::Value::from(number).to_string(),
-            None => return Err(format!("Float cannot represent non numeric value: {}", show(value))),
+            None => return Err(format!("Float cannot represent non numeric value: {}", show_json(value))),
         },
         Value::Null | Value::List(_) | Value::Object(_) => {
-            return Err(format!("Float cannot represent non numeric value: {}", show(value)));
+            return Err(format!("Float cannot represent non numeric value: {}", show_json(value)));
         }
     };
     out.extend_from_slice(text.as_bytes());
@@ -64,82 +64,82 @@ fn float(out: &mut Vec<u8>, value: &Value) -> Result<(), String> {
 
 fn readable(value: &Value) -> Option<f64> {
     match value {
-        Value::Number(text) => number(text),
-        Value::String(text) => number(text),
+        Value::Number(text) => parse_js_number(text),
+        Value::String(text) => parse_js_number(text),
         Value::Null | Value::Bool(_) | Value::Int(_) | Value::List(_) | Value::Object(_) => None,
     }
 }
 
 /// A number as JavaScript reads text, the common forms of it.
-fn number(text: &str) -> Option<f64> {
+fn parse_js_number(text: &str) -> Option<f64> {
     let trimmed = text.trim();
     let plain = trimmed.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'-' | b'+' | b'e' | b'E'));
     if trimmed.is_empty() || !plain { None } else { trimmed.parse().ok().filter(|n: &f64| n.is_finite()) }
 }
 
-fn string(out: &mut Vec<u8>, value: &Value) -> Result<(), String> {
+fn write_string(out: &mut Vec<u8>, value: &Value) -> Result<(), String> {
     match value {
-        Value::String(text) => response_error::text(out, text),
-        Value::Bool(flag) => response_error::text(out, if *flag { "true" } else { "false" }),
-        Value::Int(number) => response_error::text(out, &number.to_string()),
-        Value::Number(text) => response_error::text(out, text),
+        Value::String(text) => response_error::write_json_string(out, text),
+        Value::Bool(flag) => response_error::write_json_string(out, if *flag { "true" } else { "false" }),
+        Value::Int(number) => response_error::write_json_string(out, &number.to_string()),
+        Value::Number(text) => response_error::write_json_string(out, text),
         Value::Null | Value::List(_) | Value::Object(_) => {
-            return Err(format!("String cannot represent value: {}", show(value)));
+            return Err(format!("String cannot represent value: {}", show_json(value)));
         }
     }
     Ok(())
 }
 
-fn boolean(out: &mut Vec<u8>, value: &Value) -> Result<(), String> {
+fn write_boolean(out: &mut Vec<u8>, value: &Value) -> Result<(), String> {
     let flag = match value {
         Value::Bool(flag) => *flag,
         Value::Int(number) => *number != 0,
-        Value::Number(text) => number(text) != Some(0.0),
+        Value::Number(text) => parse_js_number(text) != Some(0.0),
         Value::Null | Value::String(_) | Value::List(_) | Value::Object(_) => {
-            return Err(format!("Boolean cannot represent a non boolean value: {}", show(value)));
+            return Err(format!("Boolean cannot represent a non boolean value: {}", show_json(value)));
         }
     };
     out.extend_from_slice(if flag { b"true" } else { b"false" });
     Ok(())
 }
 
-fn id(out: &mut Vec<u8>, value: &Value) -> Result<(), String> {
+fn write_id(out: &mut Vec<u8>, value: &Value) -> Result<(), String> {
     match value {
-        Value::String(text) => response_error::text(out, text),
-        Value::Int(number) => response_error::text(out, &number.to_string()),
+        Value::String(text) => response_error::write_json_string(out, text),
+        Value::Int(number) => response_error::write_json_string(out, &number.to_string()),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::List(_) | Value::Object(_) => {
-            return Err(format!("ID cannot represent value: {}", show(value)));
+            return Err(format!("ID cannot represent value: {}", show_json(value)));
         }
     }
     Ok(())
 }
 
-fn exact(out: &mut Vec<u8>, value: &Value) -> Result<(), String> {
+fn write_number_as_text(out: &mut Vec<u8>, value: &Value) -> Result<(), String> {
     match value {
-        Value::Int(number) => response_error::text(out, &number.to_string()),
-        Value::Number(text) => response_error::text(out, text),
+        Value::Int(number) => response_error::write_json_string(out, &number.to_string()),
+        Value::Number(text) => response_error::write_json_string(out, text),
         Value::Null | Value::Bool(_) | Value::String(_) | Value::List(_) | Value::Object(_) => {
-            json(out, value)
+            write_json(out, value)
         }
     }
     Ok(())
 }
 
 /// The value as JSON, as it is.
-pub fn json(out: &mut Vec<u8>, value: &Value) {
+pub fn write_json(out: &mut Vec<u8>, value: &Value) {
     match value {
         Value::Null => out.extend_from_slice(b"null"),
         Value::Bool(flag) => out.extend_from_slice(if *flag { b"true" } else { b"false" }),
         Value::Int(number) => out.extend_from_slice(number.to_string().as_bytes()),
         Value::Number(text) => out.extend_from_slice(text.as_bytes()),
-        Value::String(text) => response_error::text(out, text),
+        Value::String(text) => response_error::write_json_string(out, text),
         Value::List(items) => {
             out.push(b'[');
             for (i, item) in items.iter().enumerate() {
                 if i > 0 {
                     out.push(b',');
                 }
-                json(out, item);
+                write_json(out, item);
             }
             out.push(b']');
         }
@@ -149,17 +149,17 @@ pub fn json(out: &mut Vec<u8>, value: &Value) {
                 if i > 0 {
                     out.push(b',');
                 }
-                response_error::text(out, name);
+                response_error::write_json_string(out, name);
                 out.push(b':');
-                json(out, value);
+                write_json(out, value);
             }
             out.push(b'}');
         }
     }
 }
 
-fn show(value: &Value) -> String {
+fn show_json(value: &Value) -> String {
     let mut out = Vec::new();
-    json(&mut out, value);
+    write_json(&mut out, value);
     String::from_utf8_lossy(&out).into_owned()
 }

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use crate::plan::shape::{Object, Output, Slot};
-use crate::resolve::tree::Tree;
+use crate::plan::shape::{ObjectShape, OutputShape, ValueSlot};
+use crate::resolve::tree::ResolvedTree;
 use trefoil_engine::{OwnedRow, Resolved};
 use trefoil_model::Value;
 
 /// A place that may still wait for objects.
-pub enum Draft {
-    Done(Tree),
-    List(Vec<Draft>),
+pub enum DeferredValue {
+    Complete(ResolvedTree),
+    List(Vec<DeferredValue>),
     /// The object with this number in this group.
     Object {
         group: usize,
@@ -19,7 +19,7 @@ pub enum Draft {
 }
 
 /// What an object is to be made of.
-pub enum Wanted {
+pub enum PendingObject {
     Record(i64),
     Row(OwnedRow),
     Value(Value),
@@ -27,80 +27,86 @@ pub enum Wanted {
 
 /// Objects to make, by shape.
 #[derive(Default)]
-pub struct Batch {
-    pub groups: Vec<(Arc<Object>, Vec<Wanted>)>,
+pub struct ObjectBatch {
+    pub groups: Vec<(Arc<ObjectShape>, Vec<PendingObject>)>,
 }
 
-impl Wanted {
-    pub fn id(&self) -> Option<i64> {
+impl PendingObject {
+    pub fn record_id(&self) -> Option<i64> {
         match self {
-            Wanted::Record(id) => Some(*id),
-            Wanted::Row(_) | Wanted::Value(_) => None,
+            PendingObject::Record(id) => Some(*id),
+            PendingObject::Row(_) | PendingObject::Value(_) => None,
         }
     }
 }
 
-impl Batch {
-    pub fn resolved(&mut self, slot: &Slot, resolved: Resolved) -> Draft {
+impl ObjectBatch {
+    pub fn add_resolved(&mut self, slot: &ValueSlot, resolved: Resolved) -> DeferredValue {
         match (resolved, &slot.output) {
-            (Resolved::Value(value), _) => self.value(slot, value),
-            (Resolved::Record { type_name, id }, Output::Object(object)) if object.type_name == type_name => {
-                self.want(object, Wanted::Record(id))
+            (Resolved::Value(value), _) => self.add_value(slot, value),
+            (Resolved::Record { type_name, id }, OutputShape::Object(object))
+                if object.type_name == type_name =>
+            {
+                self.add_object(object, PendingObject::Record(id))
             }
-            (Resolved::Record { type_name, .. }, Output::Object(object)) => {
-                wrong(format!("`{}` was expected, not a record of `{type_name}`", object.type_name))
+            (Resolved::Record { type_name, .. }, OutputShape::Object(object)) => {
+                invalid_value(format!("`{}` was expected, not a record of `{type_name}`", object.type_name))
             }
-            (Resolved::Record { type_name, id }, Output::Abstract(abstracted)) => {
-                match abstracted.named(&type_name) {
-                    Ok(object) => self.want(object, Wanted::Record(id)),
-                    Err(why) => wrong(why),
+            (Resolved::Record { type_name, id }, OutputShape::Abstract(abstracted)) => {
+                match abstracted.shape_named(&type_name) {
+                    Ok(object) => self.add_object(object, PendingObject::Record(id)),
+                    Err(why) => invalid_value(why),
                 }
             }
-            (Resolved::Record { type_name, .. }, Output::Leaf(_) | Output::List(_)) => {
-                wrong(format!("a record of `{type_name}` does not fit here"))
+            (Resolved::Record { type_name, .. }, OutputShape::Leaf(_) | OutputShape::List(_)) => {
+                invalid_value(format!("a record of `{type_name}` does not fit here"))
             }
-            (Resolved::List(items), Output::List(item)) => {
-                Draft::List(items.into_iter().map(|resolved| self.resolved(item, resolved)).collect())
-            }
-            (Resolved::List(_), Output::Leaf(_) | Output::Object(_) | Output::Abstract(_)) => {
-                wrong("a list does not fit here".to_owned())
+            (Resolved::List(items), OutputShape::List(item)) => DeferredValue::List(
+                items.into_iter().map(|resolved| self.add_resolved(item, resolved)).collect(),
+            ),
+            (Resolved::List(_), OutputShape::Leaf(_) | OutputShape::Object(_) | OutputShape::Abstract(_)) => {
+                invalid_value("a list does not fit here".to_owned())
             }
         }
     }
 
     /// A value is complete unless some resolver answers a part of it.
-    pub fn value(&mut self, slot: &Slot, value: Value) -> Draft {
-        if value.is_null() || !slot.is_live() {
-            return Draft::Done(Tree::Value(value));
+    pub fn add_value(&mut self, slot: &ValueSlot, value: Value) -> DeferredValue {
+        if value.is_null() || !slot.uses_resolvers() {
+            return DeferredValue::Complete(ResolvedTree::Value(value));
         }
         match (&slot.output, value) {
-            (Output::Object(object), value) => self.want(object, Wanted::Value(value)),
-            (Output::Abstract(abstracted), value) => match abstracted.of_value(&value) {
-                Ok(object) => self.want(object, Wanted::Value(value)),
-                Err(why) => wrong(why),
+            (OutputShape::Object(object), value) => self.add_object(object, PendingObject::Value(value)),
+            (OutputShape::Abstract(abstracted), value) => match abstracted.shape_for_value(&value) {
+                Ok(object) => self.add_object(object, PendingObject::Value(value)),
+                Err(why) => invalid_value(why),
             },
-            (Output::List(item), Value::List(items)) => {
-                Draft::List(items.into_iter().map(|value| self.value(item, value)).collect())
+            (OutputShape::List(item), Value::List(items)) => {
+                DeferredValue::List(items.into_iter().map(|value| self.add_value(item, value)).collect())
             }
-            (Output::List(_) | Output::Leaf(_), value) => Draft::Done(Tree::Value(value)),
+            (OutputShape::List(_) | OutputShape::Leaf(_), value) => {
+                DeferredValue::Complete(ResolvedTree::Value(value))
+            }
         }
     }
 
     /// Records that were read with their parent.
-    pub fn rows(&mut self, slot: &Slot, rows: &[OwnedRow]) -> Draft {
+    pub fn add_rows(&mut self, slot: &ValueSlot, rows: &[OwnedRow]) -> DeferredValue {
         match &slot.output {
-            Output::Object(object) => match rows.first() {
-                Some(row) => self.want(object, Wanted::Row(row.clone())),
-                None => Draft::Done(Tree::Value(Value::Null)),
+            OutputShape::Object(object) => match rows.first() {
+                Some(row) => self.add_object(object, PendingObject::Row(row.clone())),
+                None => DeferredValue::Complete(ResolvedTree::Value(Value::Null)),
             },
-            Output::List(item) => {
-                Draft::List(rows.iter().map(|row| self.rows(item, std::slice::from_ref(row))).collect())
+            OutputShape::List(item) => DeferredValue::List(
+                rows.iter().map(|row| self.add_rows(item, std::slice::from_ref(row))).collect(),
+            ),
+            OutputShape::Leaf(_) | OutputShape::Abstract(_) => {
+                invalid_value("a relation leads to records only".to_owned())
             }
-            Output::Leaf(_) | Output::Abstract(_) => wrong("a relation leads to records only".to_owned()),
         }
     }
 
-    fn want(&mut self, object: &Arc<Object>, wanted: Wanted) -> Draft {
+    fn add_object(&mut self, object: &Arc<ObjectShape>, wanted: PendingObject) -> DeferredValue {
         let known = self.groups.iter().position(|(shape, _)| Arc::ptr_eq(shape, object));
         let group = known.unwrap_or_else(|| {
             self.groups.push((object.clone(), Vec::new()));
@@ -108,21 +114,25 @@ impl Batch {
         });
         let wants = &mut self.groups[group].1;
         wants.push(wanted);
-        Draft::Object { group, number: wants.len() - 1 }
+        DeferredValue::Object { group, number: wants.len() - 1 }
     }
 }
 
-impl Draft {
+impl DeferredValue {
     /// The draft with its objects, each taken from where it was made.
-    pub fn tree(self, made: &mut [Vec<Option<Tree>>]) -> Tree {
+    pub fn into_tree(self, made: &mut [Vec<Option<ResolvedTree>>]) -> ResolvedTree {
         match self {
-            Draft::Done(tree) => tree,
-            Draft::List(items) => Tree::List(items.into_iter().map(|item| item.tree(made)).collect()),
-            Draft::Object { group, number } => made[group][number].take().unwrap_or(Tree::Value(Value::Null)),
+            DeferredValue::Complete(tree) => tree,
+            DeferredValue::List(items) => {
+                ResolvedTree::List(items.into_iter().map(|item| item.into_tree(made)).collect())
+            }
+            DeferredValue::Object { group, number } => {
+                made[group][number].take().unwrap_or(ResolvedTree::Value(Value::Null))
+            }
         }
     }
 }
 
-fn wrong(why: String) -> Draft {
-    Draft::Done(Tree::Wrong(why))
+fn invalid_value(why: String) -> DeferredValue {
+    DeferredValue::Complete(ResolvedTree::Invalid(why))
 }

@@ -2,68 +2,74 @@
 
 use std::sync::Arc;
 
-use trefoil_engine::{Answer, Operation, Outcome, OwnedRow, Row, Selection};
+use trefoil_engine::{Operation, Outcome, OwnedRow, Row, RowSink, Selection};
 use trefoil_model::error::Result;
 
 /// One entry for each operation, by number.
-pub struct Gather {
-    pub operations: Vec<Collected>,
+pub struct RootRowCollector {
+    pub operations: Vec<OperationRows>,
 }
 
-pub struct Collected {
+pub struct OperationRows {
     selection: Arc<Selection>,
     /// Cells beyond the selection: what cursors are made of.
-    extra: usize,
+    cursor_cells: usize,
     pub rows: Vec<OwnedRow>,
     pub outcome: Option<Result<Outcome>>,
     /// Refused before the store began; that is not told again.
-    refused: bool,
+    failed_early: bool,
 }
 
-impl Gather {
-    pub fn new(operations: &[Result<Operation>]) -> Gather {
+impl RootRowCollector {
+    pub fn new(operations: &[Result<Operation>]) -> RootRowCollector {
         let operations = operations.iter().map(|operation| {
             let (selection, extra) = match operation {
                 Ok(Operation::List { listing, selection, .. }) => {
-                    (selection.clone(), if listing.cursors { listing.order.len() + 1 } else { 0 })
+                    (selection.clone(), if listing.with_cursors { listing.sort_keys.len() + 1 } else { 0 })
                 }
                 Ok(
                     Operation::Get { selection, .. }
                     | Operation::Create { selection, .. }
                     | Operation::Update { selection, .. }
                     | Operation::Delete { selection, .. }
-                    | Operation::Changed { selection, .. },
+                    | Operation::ReadImage { selection, .. },
                 ) => (selection.clone(), 0),
-                Ok(Operation::Plain(_)) | Err(_) => (Arc::default(), 0),
+                Ok(Operation::PlainList(_)) | Err(_) => (Arc::default(), 0),
             };
-            Collected { selection, extra, rows: Vec::new(), outcome: None, refused: false }
+            OperationRows {
+                selection,
+                cursor_cells: extra,
+                rows: Vec::new(),
+                outcome: None,
+                failed_early: false,
+            }
         });
-        Gather { operations: operations.collect() }
+        RootRowCollector { operations: operations.collect() }
     }
 }
 
-impl Answer for Gather {
+impl RowSink for RootRowCollector {
     fn row(&mut self, number: usize, row: &dyn Row) {
         let collected = &mut self.operations[number];
-        collected.rows.push(OwnedRow::copy(row, &collected.selection, collected.extra));
+        collected.rows.push(OwnedRow::from_row(row, &collected.selection, collected.cursor_cells));
     }
 
-    fn done(&mut self, number: usize, outcome: Result<Outcome>) {
+    fn finish_plan(&mut self, number: usize, outcome: Result<Outcome>) {
         self.operations[number].outcome = Some(outcome);
     }
 
-    fn keep(&mut self) -> Option<Vec<u8>> {
+    fn bytes_to_replay(&mut self) -> Option<Vec<u8>> {
         None
     }
 
-    fn begin(&mut self) {
+    fn checkpoint(&mut self) {
         for collected in &mut self.operations {
-            collected.refused = collected.outcome.is_some();
+            collected.failed_early = collected.outcome.is_some();
         }
     }
 
     fn reset(&mut self) {
-        for collected in self.operations.iter_mut().filter(|collected| !collected.refused) {
+        for collected in self.operations.iter_mut().filter(|collected| !collected.failed_early) {
             collected.rows.clear();
             collected.outcome = None;
         }

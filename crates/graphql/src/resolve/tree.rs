@@ -2,41 +2,41 @@
 
 use std::sync::Arc;
 
-use crate::plan::shape::{Abstract, Object};
+use crate::plan::shape::{AbstractShape, ObjectShape};
 use trefoil_engine::OwnedRow;
 use trefoil_model::Value;
 use trefoil_model::error::Error;
 
 /// A resolved place of the answer.
-pub enum Tree {
+pub enum ResolvedTree {
     /// Completed as it is: nothing in it needs a resolver.
     Value(Value),
     Failed(Error),
     /// A value that the declared type cannot represent.
-    Wrong(String),
-    Node(Box<Node>),
-    List(Vec<Tree>),
+    Invalid(String),
+    Node(Box<ResolvedNode>),
+    List(Vec<ResolvedTree>),
 }
 
 /// An object with those of its fields that resolvers answered.
-pub struct Node {
-    pub shape: Arc<Object>,
-    pub source: Source,
+pub struct ResolvedNode {
+    pub shape: Arc<ObjectShape>,
+    pub source: NodeSource,
     /// By position in the shape, ascending.
-    pub resolved: Vec<(usize, Tree)>,
+    pub resolved: Vec<(usize, ResolvedTree)>,
 }
 
 /// What the other fields are read from.
-pub enum Source {
+pub enum NodeSource {
     Row(OwnedRow),
     Value(Value),
 }
 
-impl Abstract {
+impl AbstractShape {
     /// The shape for the type that the value names.
-    pub fn of_value(&self, value: &Value) -> Result<&Arc<Object>, String> {
+    pub fn shape_for_value(&self, value: &Value) -> Result<&Arc<ObjectShape>, String> {
         match value.get("__typename") {
-            Some(Value::String(name)) => self.named(name),
+            Some(Value::String(name)) => self.shape_named(name),
             _ => Err(format!(
                 "Abstract type \"{}\" must resolve to an Object type at runtime; give the value a `__typename`.",
                 self.name
@@ -44,8 +44,8 @@ impl Abstract {
         }
     }
 
-    pub fn named(&self, name: &str) -> Result<&Arc<Object>, String> {
-        let found = self.possible.iter().find(|object| object.type_name == name);
+    pub fn shape_named(&self, name: &str) -> Result<&Arc<ObjectShape>, String> {
+        let found = self.possible_types.iter().find(|object| object.type_name == name);
         found.ok_or_else(|| {
             format!("Runtime Object type \"{name}\" is not a possible type for \"{}\".", self.name)
         })

@@ -5,151 +5,156 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use crate::Served;
-use crate::execute::run::{Executed, Execution, Refused};
+use crate::GraphqlState;
+use crate::execute::run::{ExecutedResponse, Execution, ExecutionError};
 use crate::response_error;
-use crate::response_error::Failure;
-use crate::subscribe::registry::Hub;
-use crate::subscribe::request::{Planned, Wanted};
-use crate::subscribe::{Event, Face};
-use trefoil_engine::changes::{Flight, Weigh};
-use trefoil_engine::{Change, Feed};
+use crate::response_error::ResponseError;
+use crate::subscribe::registry::SubscriptionRegistry;
+use crate::subscribe::request::{PlannedSubscription, SubscriptionRequest};
+use crate::subscribe::{GraphqlService, SubscriptionEvent};
+use trefoil_engine::changes::{MemorySize, WorkItem};
+use trefoil_engine::{ChangeFeed, RecordChange};
 use trefoil_model::error::{Cause, Error, Result};
 
 /// When so many bytes of events are together, they go out before more are made.
-const LARGEST: usize = 1 << 20;
+const MAX_BATCH_BYTES: usize = 1 << 20;
 
 /// Changes that concern nobody here are passed over without waking anyone, until there were so many …
-const QUIET: i64 = 1_024;
+const MAX_SKIPPED_CHANGES: i64 = 1_024;
 /// … or so much time has gone by: a place that is told must not grow old.
-const QUIET_TIME: Duration = Duration::from_secs(5);
+const MAX_SILENCE: Duration = Duration::from_secs(5);
 
 /// How long it waits for a store that cannot be read.
-const PAUSE: Duration = Duration::from_millis(250);
+const RETRY_PAUSE: Duration = Duration::from_millis(250);
 
-pub struct Channel {
+pub struct SubscriptionChannel {
     number: u64,
     key: String,
-    face: Face,
-    served: Arc<Served>,
-    wanted: Wanted,
-    planned: Planned,
+    service: GraphqlService,
+    state: Arc<GraphqlState>,
+    request: SubscriptionRequest,
+    planned: PlannedSubscription,
     /// Those who wait at the end of the log, and from where on: whoever comes later waits with them.
-    live: Mutex<Option<(i64, Weak<Flight<Events>>)>>,
+    waiting_at_end: Mutex<Option<(i64, Weak<WorkItem<EventBatch>>)>>,
 }
 
 /// The events of a part of the log.
-pub struct Events {
-    pub list: Vec<Arc<Event>>,
+pub struct EventBatch {
+    pub events: Vec<Arc<SubscriptionEvent>>,
     /// There is nothing else up to here.
     pub until: i64,
     /// The name of that place.
     pub id: Arc<str>,
     /// Another schema is served: what follows is found there.
-    pub is_over: bool,
+    pub schema_changed: bool,
 }
 
-impl Weigh for Events {
-    fn weight(&self) -> usize {
-        self.list.iter().map(|event| event.weight() + 32).sum()
+impl MemorySize for EventBatch {
+    fn memory_size(&self) -> usize {
+        self.events.iter().map(|event| event.estimated_bytes() + 32).sum()
     }
 }
 
-impl Channel {
+impl SubscriptionChannel {
     /// The channel for this request, planned when it is the first.
-    pub fn join(face: &Face, served: &Arc<Served>, wanted: Wanted) -> Result<Arc<Channel>, Vec<Failure>> {
-        let (key, own) = (wanted.key(), wanted.own_key());
+    pub fn join(
+        face: &GraphqlService,
+        served: &Arc<GraphqlState>,
+        wanted: SubscriptionRequest,
+    ) -> Result<Arc<SubscriptionChannel>, Vec<ResponseError>> {
+        let (key, own) = (wanted.shared_key(), wanted.actor_key());
         let known = served.channels.get(&key).or_else(|| served.channels.get(&own));
         if let Some(channel) = known {
             return Ok(channel);
         }
         let planned = wanted.plan(served)?;
-        let channel = Channel {
-            number: face.hub.number(),
-            key: if planned.plan.live { own } else { key },
-            face: face.clone(),
-            served: served.clone(),
-            wanted,
+        let channel = SubscriptionChannel {
+            number: face.subscriptions.next_channel_number(),
+            key: if planned.plan.uses_resolvers { own } else { key },
+            service: face.clone(),
+            state: served.clone(),
+            request: wanted,
             planned,
-            live: Mutex::default(),
+            waiting_at_end: Mutex::default(),
         };
-        Ok(served.channels.put(Arc::new(channel)))
+        Ok(served.channels.insert(Arc::new(channel)))
     }
 
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    pub fn face(&self) -> &Face {
-        &self.face
+    pub fn service(&self) -> &GraphqlService {
+        &self.service
     }
 
-    pub fn hub(&self) -> &Hub {
-        &self.face.hub
+    pub fn registry(&self) -> &SubscriptionRegistry {
+        &self.service.subscriptions
     }
 
-    pub fn wanted(&self) -> &Wanted {
-        &self.wanted
+    pub fn request(&self) -> &SubscriptionRequest {
+        &self.request
     }
 
-    fn feed(&self) -> &Feed {
-        self.served.engine.feed()
+    fn feed(&self) -> &ChangeFeed {
+        self.state.engine.feed()
     }
 
     /// What comes after this place. It may begin before it: who joins others on their way skips what they had.
-    pub fn after(self: &Arc<Self>, place: i64) -> Arc<Flight<Events>> {
-        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
-        let waiting = live.as_ref().and_then(|(from, flight)| Some((*from, running(flight)?)));
+    pub fn events_after(self: &Arc<Self>, place: i64) -> Arc<WorkItem<EventBatch>> {
+        let mut live = self.waiting_at_end.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = live.as_ref().and_then(|(from, flight)| Some((*from, unfinished(flight)?)));
         if let Some((from, flight)) = &waiting
             && *from <= place
         {
             return flight.clone();
         }
         let channel = self.clone();
-        let flight = self.hub().shelf.join((self.number, place), move || channel.pass(place));
-        if waiting.is_none() && place >= self.feed().head() {
+        let flight =
+            self.registry().event_cache.join((self.number, place), move || channel.next_events(place));
+        if waiting.is_none() && place >= self.feed().known_head() {
             *live = Some((place, Arc::downgrade(&flight)));
         }
         flight
     }
 
     /// Whether others already wait further on, so that there is no need to wait beside them.
-    fn meets(&self, start: i64, place: i64) -> bool {
-        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+    fn others_wait_ahead(&self, start: i64, place: i64) -> bool {
+        let live = self.waiting_at_end.lock().unwrap_or_else(PoisonError::into_inner);
         live.as_ref()
-            .is_some_and(|(from, flight)| start < *from && *from <= place && running(flight).is_some())
+            .is_some_and(|(from, flight)| start < *from && *from <= place && unfinished(flight).is_some())
     }
 
     /// The next events, or word that another schema is served.
-    async fn pass(self: Arc<Self>, start: i64) -> Result<Arc<Events>> {
-        let mut swapped = self.hub().swapped.subscribe();
-        let is_current = Arc::ptr_eq(&self.face.served.load(), &self.served);
+    async fn next_events(self: Arc<Self>, start: i64) -> Result<Arc<EventBatch>> {
+        let mut swapped = self.registry().schema_swaps.subscribe();
+        let is_current = Arc::ptr_eq(&self.service.state.load(), &self.state);
         if is_current {
             tokio::select! {
                 biased;
                 _ = swapped.changed() => {}
-                events = self.settled(start) => return events.map(Arc::new),
+                events = self.stable_events(start) => return events.map(Arc::new),
             }
         }
-        Ok(Arc::new(Events { list: Vec::new(), until: start, id: "".into(), is_over: true }))
+        Ok(Arc::new(EventBatch { events: Vec::new(), until: start, id: "".into(), schema_changed: true }))
     }
 
     /// Events that no reload came between: tables and images are all of one form.
-    async fn settled(&self, start: i64) -> Result<Events> {
+    async fn stable_events(&self, start: i64) -> Result<EventBatch> {
         loop {
-            let settled = self.feed().settled().await;
-            let events = self.gather(start).await?;
-            if self.feed().is_still(&settled) {
+            let settled = self.feed().settled_generation().await;
+            let events = self.collect_events(start).await?;
+            if self.feed().is_current(&settled) {
                 return Ok(events);
             }
         }
     }
 
-    async fn gather(&self, start: i64) -> Result<Events> {
+    async fn collect_events(&self, start: i64) -> Result<EventBatch> {
         let (mut list, mut until, mut bytes) = (Vec::new(), start, 0);
         let mut deadline = None;
         loop {
-            let next = self.feed().after(until);
+            let next = self.feed().changes_after(until);
             let stretch = match deadline {
                 None => next.await?,
                 Some(deadline) => match timeout_at(deadline, next).await {
@@ -157,59 +162,69 @@ impl Channel {
                     Err(_) => break,
                 },
             };
-            deadline.get_or_insert_with(|| Instant::now() + QUIET_TIME);
+            deadline.get_or_insert_with(|| Instant::now() + MAX_SILENCE);
             until = stretch.until;
-            for change in stretch.changes.iter().filter(|change| self.planned.watch.matches(change)) {
-                let event = self.encode(change).await?;
-                bytes += event.weight();
+            for change in stretch.changes.iter().filter(|change| self.planned.filter.matches(change)) {
+                let event = self.encode_event(change).await?;
+                bytes += event.estimated_bytes();
                 list.push(Arc::new(event));
-                if bytes > LARGEST {
+                if bytes > MAX_BATCH_BYTES {
                     until = change.number;
                     break;
                 }
             }
-            if !list.is_empty() || until - start >= QUIET || self.meets(start, until) {
+            if !list.is_empty()
+                || until - start >= MAX_SKIPPED_CHANGES
+                || self.others_wait_ahead(start, until)
+            {
                 break;
             }
         }
-        Ok(Events { id: self.feed().id(until).await?.into(), list, until, is_over: false })
+        Ok(EventBatch {
+            id: self.feed().event_id(until).await?.into(),
+            events: list,
+            until,
+            schema_changed: false,
+        })
     }
 
-    async fn encode(&self, change: &Change) -> Result<Event> {
-        let id = self.feed().id(change.number).await?;
-        let (mut body, causes) = self.execute(change).await;
+    async fn encode_event(&self, change: &RecordChange) -> Result<SubscriptionEvent> {
+        let id = self.feed().event_id(change.number).await?;
+        let (mut body, causes) = self.execute_change(change).await;
         // JSON that another program stored may be spread over lines, which would end a line of an event stream.
         body.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
         // Behind what there is, before the closing brace.
         body.pop();
         body.extend_from_slice(b",\"extensions\":{\"eventId\":");
-        response_error::text(&mut body, &id);
+        response_error::write_json_string(&mut body, &id);
         body.extend_from_slice(b"}}");
-        self.hub().encoded.inc();
-        Ok(Event::new(change.number, id.into(), &body, causes))
+        self.registry().encoded_events.inc();
+        Ok(SubscriptionEvent::new(change.number, id.into(), &body, causes))
     }
 
     /// The response to one change, and the causes of what failed in it. It waits for as long as the store is away.
-    async fn execute(&self, change: &Change) -> (Vec<u8>, Vec<Cause>) {
+    async fn execute_change(&self, change: &RecordChange) -> (Vec<u8>, Vec<Cause>) {
         loop {
             let execution = Execution {
-                engine: &self.served.engine,
+                engine: &self.state.engine,
                 plan: self.planned.plan.clone(),
                 variables: self.planned.variables.clone(),
                 key: None,
-                actor: self.wanted.actor.clone(),
+                actor: self.request.actor.clone(),
                 image: Some(change.image.clone()),
             };
             let failures = match execution.run().await {
-                Ok(Executed { body, causes, .. }) => return (body, causes),
-                Err(Refused::Whole(Error::Unavailable { .. } | Error::OutcomeUnknown | Error::Cancelled)) => {
-                    tokio::time::sleep(PAUSE).await;
+                Ok(ExecutedResponse { body, causes, .. }) => return (body, causes),
+                Err(ExecutionError::Engine(
+                    Error::Unavailable { .. } | Error::OutcomeUnknown | Error::Cancelled,
+                )) => {
+                    tokio::time::sleep(RETRY_PAUSE).await;
                     continue;
                 }
                 Err(refused) => Vec::from(refused),
             };
             let mut body = b"{\"data\":null,\"errors\":".to_vec();
-            response_error::write_all(&mut body, &failures);
+            response_error::write_errors(&mut body, &failures);
             body.push(b'}');
             return (body, failures.into_iter().filter_map(|failure| failure.cause).collect());
         }
@@ -217,12 +232,12 @@ impl Channel {
 }
 
 /// The flight, while it is under way.
-fn running(flight: &Weak<Flight<Events>>) -> Option<Arc<Flight<Events>>> {
+fn unfinished(flight: &Weak<WorkItem<EventBatch>>) -> Option<Arc<WorkItem<EventBatch>>> {
     flight.upgrade().filter(|flight| !flight.is_done())
 }
 
-impl Drop for Channel {
+impl Drop for SubscriptionChannel {
     fn drop(&mut self) {
-        self.served.channels.remove(&self.key);
+        self.state.channels.remove(&self.key);
     }
 }

@@ -18,49 +18,49 @@ use crate::subscribe::protocol;
 use trefoil_http::errors::problem::Problem;
 
 /// A request for a WebSocket; an `Upgrade` to anything else is none, and is ignored as HTTP allows.
-pub struct Handshake(());
+pub struct WebSocketHandshake(());
 
 /// The handshake of a request, if it is one.
-pub struct Requested(pub Option<Handshake>);
+pub struct OptionalHandshake(pub Option<WebSocketHandshake>);
 
 /// What is spoken from here on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subprotocol {
-    Transport,
+    GraphqlTransportWs,
     /// The one that had the name `graphql-ws` before; it is taken up only to be closed, because browsers tell their
     /// pages nothing about a handshake that failed, but the code and the reason of a close.
     Legacy,
     None,
 }
 
-impl<S: Sync> FromRequestParts<S> for Requested {
+impl<S: Sync> FromRequestParts<S> for OptionalHandshake {
     type Rejection = Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Requested, Infallible> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<OptionalHandshake, Infallible> {
         let wanted = parts.method == Method::GET
-            && lists(&parts.headers, &UPGRADE, "websocket")
-            && lists(&parts.headers, &CONNECTION, "upgrade");
+            && header_lists(&parts.headers, &UPGRADE, "websocket")
+            && header_lists(&parts.headers, &CONNECTION, "upgrade");
         // hyper puts it in where the connection can become one.
         let can_be = parts.extensions.get::<OnUpgrade>().is_some();
-        Ok(Requested((wanted && can_be).then_some(Handshake(()))))
+        Ok(OptionalHandshake((wanted && can_be).then_some(WebSocketHandshake(()))))
     }
 }
 
-impl Handshake {
+impl WebSocketHandshake {
     /// The answer, and what is spoken after it.
     pub fn accept(self, headers: &HeaderMap) -> Result<(Response, Subprotocol), Problem> {
         if headers.get(SEC_WEBSOCKET_VERSION).map(HeaderValue::as_bytes) != Some(b"13") {
             let detail = "a WebSocket of another version; 13 is the one spoken here";
             return Err(Problem::new(StatusCode::UPGRADE_REQUIRED, "UPGRADE_REQUIRED", detail)
-                .header(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"))
-                .header(CONNECTION, HeaderValue::from_static("upgrade"))
-                .header(UPGRADE, HeaderValue::from_static("websocket")));
+                .with_header(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"))
+                .with_header(CONNECTION, HeaderValue::from_static("upgrade"))
+                .with_header(UPGRADE, HeaderValue::from_static("websocket")));
         }
         let key = headers.get(SEC_WEBSOCKET_KEY).filter(|key| key.len() == 24);
         let key = key.ok_or_else(|| {
             Problem::bad_request("MALFORMED_REQUEST", "Sec-WebSocket-Key is missing, or no key of 16 bytes")
         })?;
-        let subprotocol = Subprotocol::of(headers);
+        let subprotocol = Subprotocol::from_headers(headers);
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
         let out = response.headers_mut();
@@ -76,10 +76,10 @@ impl Handshake {
 }
 
 impl Subprotocol {
-    fn of(headers: &HeaderMap) -> Subprotocol {
-        if lists(headers, &SEC_WEBSOCKET_PROTOCOL, protocol::NAME) {
-            Subprotocol::Transport
-        } else if lists(headers, &SEC_WEBSOCKET_PROTOCOL, protocol::LEGACY) {
+    fn from_headers(headers: &HeaderMap) -> Subprotocol {
+        if header_lists(headers, &SEC_WEBSOCKET_PROTOCOL, protocol::SUBPROTOCOL) {
+            Subprotocol::GraphqlTransportWs
+        } else if header_lists(headers, &SEC_WEBSOCKET_PROTOCOL, protocol::LEGACY_SUBPROTOCOL) {
             Subprotocol::Legacy
         } else {
             Subprotocol::None
@@ -88,14 +88,14 @@ impl Subprotocol {
 
     fn name(self) -> Option<&'static str> {
         match self {
-            Subprotocol::Transport => Some(protocol::NAME),
-            Subprotocol::Legacy => Some(protocol::LEGACY),
+            Subprotocol::GraphqlTransportWs => Some(protocol::SUBPROTOCOL),
+            Subprotocol::Legacy => Some(protocol::LEGACY_SUBPROTOCOL),
             Subprotocol::None => None,
         }
     }
 }
 
-fn lists(headers: &HeaderMap, name: &HeaderName, item: &str) -> bool {
+fn header_lists(headers: &HeaderMap, name: &HeaderName, item: &str) -> bool {
     let lines = headers.get_all(name).iter().filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(',')).any(|own| own.trim().eq_ignore_ascii_case(item))
 }

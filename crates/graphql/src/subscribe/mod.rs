@@ -22,77 +22,81 @@ use std::task::{Context, Poll, ready};
 
 use futures_util::FutureExt;
 
-pub use crate::subscribe::event::Event;
+pub use crate::subscribe::event::SubscriptionEvent;
 
-use crate::over_http::request::Asked;
-use crate::response_error::Failure;
-use crate::subscribe::channel::{Channel, Events};
-pub use crate::subscribe::registry::{Channels, Hub};
-use crate::subscribe::request::Wanted;
-use crate::{Face, Manner, Reply};
-use trefoil_engine::changes::Waiting;
+use crate::over_http::request::GraphqlRequest;
+use crate::response_error::ResponseError;
+use crate::subscribe::channel::{EventBatch, SubscriptionChannel};
+pub use crate::subscribe::registry::{ChannelMap, SubscriptionRegistry};
+use crate::subscribe::request::SubscriptionRequest;
+use crate::{GraphqlReply, GraphqlService, RequestContext};
+use trefoil_engine::changes::WorkFuture;
 use trefoil_http::errors::error_log::StreamEnd;
 use trefoil_model::error::Error;
 
 /// A subscription that has begun: its place in the log is fixed.
 pub struct Subscription {
-    channel: Arc<Channel>,
+    channel: Arc<SubscriptionChannel>,
     /// Everything up to this number was delivered or was not asked for.
-    at: i64,
-    id: Arc<str>,
+    position: i64,
+    last_event_id: Arc<str>,
     /// What is being delivered, and which of it is next.
-    events: Option<(Arc<Events>, usize)>,
+    events: Option<(Arc<EventBatch>, usize)>,
     /// Kept while waiting, so that whoever stops to wait for a moment finds it again.
-    waiting: Option<Waiting<Events>>,
+    pending_events: Option<WorkFuture<EventBatch>>,
 }
 
 /// What comes next.
-pub enum Step {
-    Event(Arc<Event>),
+pub enum SubscriptionStep {
+    Event(Arc<SubscriptionEvent>),
     /// It cannot go on: why, for the log, and what its client is told.
-    Ended(StreamEnd, Vec<Failure>),
+    Ended(StreamEnd, Vec<ResponseError>),
 }
 
-impl Face {
+impl GraphqlService {
     /// Begins at the place that `last` names, or now. The error is the answer to give instead, among it that of an
     /// operation that is no subscription: it was carried out.
     pub async fn subscribe(
         &self,
-        asked: Asked<'_>,
-        manner: Manner,
+        asked: GraphqlRequest<'_>,
+        manner: RequestContext,
         last: Option<&str>,
-    ) -> Result<Subscription, Reply> {
-        let served = self.served.load_full();
+    ) -> Result<Subscription, GraphqlReply> {
+        let served = self.state.load_full();
         if !served.is_subscription(&asked) {
-            return Err(served.answer(asked, manner).await);
+            return Err(served.execute_request(asked, manner).await);
         }
-        let wanted = Wanted::new(asked, manner.actor);
-        let channel = Channel::join(self, &served, wanted).map_err(Reply::Rejected)?;
+        let wanted = SubscriptionRequest::new(asked, manner.actor);
+        let channel = SubscriptionChannel::join(self, &served, wanted).map_err(GraphqlReply::Rejected)?;
         let feed = served.engine.feed();
         let at = match last {
-            Some(id) => feed.place(id).await,
-            None => feed.now().await,
+            Some(id) => feed.number_of_event(id).await,
+            None => feed.last_change_number().await,
         };
-        let at = at.map_err(refused)?;
-        let id = feed.id(at).await.map_err(refused)?.into();
-        Ok(Subscription { channel, at, id, events: None, waiting: None })
+        let at = at.map_err(subscribe_error)?;
+        let id = feed.event_id(at).await.map_err(subscribe_error)?.into();
+        Ok(Subscription { channel, position: at, last_event_id: id, events: None, pending_events: None })
     }
 
     /// The name of the place where a subscription begun now starts.
-    pub async fn place(&self) -> Result<Arc<str>, Error> {
-        let served = self.served.load_full();
+    pub async fn current_event_id(&self) -> Result<Arc<str>, Error> {
+        let served = self.state.load_full();
         let feed = served.engine.feed();
-        Ok(feed.id(feed.now().await?).await?.into())
+        Ok(feed.event_id(feed.last_change_number().await?).await?.into())
     }
 }
 
-fn refused(error: Error) -> Reply {
+fn subscribe_error(error: Error) -> GraphqlReply {
     let is_request = matches!(error, Error::EventId { .. });
-    if is_request { Reply::Rejected(vec![Failure::of(&error)]) } else { Reply::Failed(error) }
+    if is_request {
+        GraphqlReply::Rejected(vec![ResponseError::from_error(&error)])
+    } else {
+        GraphqlReply::Failed(error)
+    }
 }
 
 /// Why a subscription cannot go on under another schema.
-fn unfit(failures: &[Failure]) -> StreamEnd {
+fn unfit(failures: &[ResponseError]) -> StreamEnd {
     match failures.iter().find_map(|failure| failure.cause.clone()) {
         Some(cause) => StreamEnd::Failed(Error::Internal { cause }),
         None => {
@@ -104,68 +108,69 @@ fn unfit(failures: &[Failure]) -> StreamEnd {
 
 impl Subscription {
     /// How far the log has been followed, whether or not anything of it was delivered: what a client comes back with.
-    pub fn id(&self) -> &Arc<str> {
-        &self.id
+    pub fn last_event_id(&self) -> &Arc<str> {
+        &self.last_event_id
     }
 
     /// The same as a number that grows, to compare.
-    pub(crate) fn number(&self) -> i64 {
-        self.at
+    pub(crate) fn position(&self) -> i64 {
+        self.position
     }
 
     /// Waits for what comes next. May be dropped while waiting and called again; nothing is lost by that.
-    pub async fn next(&mut self) -> Step {
+    pub async fn next(&mut self) -> SubscriptionStep {
         poll_fn(|cx| self.poll_next(cx)).await
     }
 
-    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<SubscriptionStep> {
         loop {
-            if let Some(event) = self.take() {
-                return Poll::Ready(Step::Event(event));
+            if let Some(event) = self.take_event() {
+                return Poll::Ready(SubscriptionStep::Event(event));
             }
             let channel = &self.channel;
-            let waiting = self.waiting.get_or_insert_with(|| channel.after(self.at).done());
+            let waiting =
+                self.pending_events.get_or_insert_with(|| channel.events_after(self.position).wait());
             let outcome = ready!(waiting.poll_unpin(cx));
-            self.waiting = None;
+            self.pending_events = None;
             match outcome {
                 Ok(events) => {
-                    if events.is_over
-                        && let Err(failures) = self.move_on()
+                    if events.schema_changed
+                        && let Err(failures) = self.rejoin()
                     {
-                        return Poll::Ready(Step::Ended(unfit(&failures), failures));
+                        return Poll::Ready(SubscriptionStep::Ended(unfit(&failures), failures));
                     }
                     self.events = Some((events, 0));
                 }
                 Err(error) => {
-                    let failures = vec![Failure::of(&error)];
-                    return Poll::Ready(Step::Ended(StreamEnd::Failed(error), failures));
+                    let failures = vec![ResponseError::from_error(&error)];
+                    return Poll::Ready(SubscriptionStep::Ended(StreamEnd::Failed(error), failures));
                 }
             }
         }
     }
 
     /// The next of what is at hand. Who joined others on their way has had the first of it already.
-    fn take(&mut self) -> Option<Arc<Event>> {
+    fn take_event(&mut self) -> Option<Arc<SubscriptionEvent>> {
         let (events, next) = self.events.as_mut()?;
-        while let Some(event) = events.list.get(*next) {
+        while let Some(event) = events.events.get(*next) {
             *next += 1;
-            if event.number > self.at {
-                (self.at, self.id) = (event.number, event.id.clone());
+            if event.position > self.position {
+                (self.position, self.last_event_id) = (event.position, event.id.clone());
                 return Some(event.clone());
             }
         }
-        if events.until > self.at {
-            (self.at, self.id) = (events.until, events.id.clone());
+        if events.until > self.position {
+            (self.position, self.last_event_id) = (events.until, events.id.clone());
         }
         self.events = None;
         None
     }
 
     /// The schema was exchanged: the same request goes on at its place under the new one, if it still fits.
-    fn move_on(&mut self) -> Result<(), Vec<Failure>> {
-        let face = self.channel.face().clone();
-        let served = face.served.load_full();
-        self.channel = Channel::join(&face, &served, self.channel.wanted().clone())?;
+    fn rejoin(&mut self) -> Result<(), Vec<ResponseError>> {
+        let face = self.channel.service().clone();
+        let served = face.state.load_full();
+        self.channel = SubscriptionChannel::join(&face, &served, self.channel.request().clone())?;
         Ok(())
     }
 }

@@ -9,91 +9,94 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use crate::response_error::Failure;
-use crate::subscribe::event::Event;
+use crate::response_error::ResponseError;
+use crate::subscribe::event::SubscriptionEvent;
 use crate::subscribe::protocol;
-use crate::subscribe::protocol::Place;
-use crate::subscribe::{Step, Subscription};
+use crate::subscribe::protocol::SubscriptionPosition;
+use crate::subscribe::{Subscription, SubscriptionStep};
 use trefoil_http::errors::error_log::StreamEnd;
-use trefoil_http::monitoring::metrics::Open;
+use trefoil_http::monitoring::metrics::OpenSubscription;
 use trefoil_model::error::{Cause, Error};
 
 /// What became of a request.
-pub enum Begun {
-    Subscribed(Subscription, Open),
+pub enum StartResult {
+    Subscribed(Subscription, OpenSubscription),
     /// A query or a mutation: its one answer, and the causes of what failed in it.
-    Answered(Vec<u8>, Vec<Cause>),
-    Refused(Vec<Failure>),
+    Response(Vec<u8>, Vec<Cause>),
+    Rejected(Vec<ResponseError>),
 }
 
 /// What an operation has to say.
-pub enum Said {
+pub enum OutgoingMessage {
     /// With what stands before its payload, which is the same for all events of one operation.
-    Event(Bytes, Arc<Event>),
+    Event(Bytes, Arc<SubscriptionEvent>),
     /// The only answer, and the end.
-    Answer(Bytes, Vec<Cause>),
+    Response(Bytes, Vec<Cause>),
     /// It never began.
-    Refused(Vec<Failure>),
+    Refused(Vec<ResponseError>),
     /// It cannot go on.
-    Ended(StreamEnd, Vec<Failure>),
+    Ended(StreamEnd, Vec<ResponseError>),
 }
 
 #[derive(Default)]
-pub struct Operations {
-    running: Vec<Running>,
+pub struct SocketOperations {
+    operations: Vec<SocketOperation>,
     /// Who is asked first: nobody is left waiting because another always has something to say.
-    turn: usize,
+    next_polled: usize,
 }
 
-struct Running {
+struct SocketOperation {
     id: Arc<str>,
-    work: Work,
+    state: OperationState,
 }
 
-enum Work {
-    Beginning(BoxFuture<'static, Begun>),
-    Following(Following),
+enum OperationState {
+    Starting(BoxFuture<'static, StartResult>),
+    Subscribed(ActiveSubscription),
 }
 
-struct Following {
+struct ActiveSubscription {
     /// What stands before the payload of each event.
-    head: Bytes,
+    message_prefix: Bytes,
     subscription: Subscription,
-    open: Open,
+    stream_guard: OpenSubscription,
 }
 
-impl Operations {
+impl SocketOperations {
     pub fn len(&self) -> usize {
-        self.running.len()
+        self.operations.len()
     }
 
-    pub fn has(&self, id: &str) -> bool {
-        self.running.iter().any(|running| *running.id == *id)
+    pub fn contains(&self, id: &str) -> bool {
+        self.operations.iter().any(|running| *running.id == *id)
     }
 
-    pub fn begin(&mut self, id: String, work: impl Future<Output = Begun> + Send + 'static) {
+    pub fn start(&mut self, id: String, work: impl Future<Output = StartResult> + Send + 'static) {
         let work = AssertUnwindSafe(work).catch_unwind().map(|begun| {
             begun.unwrap_or_else(|_| {
-                Begun::Refused(vec![Failure::of(&Error::internal("a panic on a socket"))])
+                StartResult::Rejected(vec![ResponseError::from_error(&Error::internal(
+                    "a panic on a socket",
+                ))])
             })
         });
         // Hardly any client has more than one at a time.
-        self.running.reserve_exact(1);
-        self.running.push(Running { id: id.into(), work: Work::Beginning(work.boxed()) });
+        self.operations.reserve_exact(1);
+        self.operations
+            .push(SocketOperation { id: id.into(), state: OperationState::Starting(work.boxed()) });
     }
 
     /// An id that is not known may belong to an operation that ended meanwhile: that is no mistake.
-    pub fn end(&mut self, id: &str) {
-        self.running.retain(|running| *running.id != *id);
+    pub fn stop(&mut self, id: &str) {
+        self.operations.retain(|running| *running.id != *id);
     }
 
     /// Waits until one of them has something to say; its last word ends it. May be dropped while waiting.
-    pub async fn next(&mut self) -> (Arc<str>, Said) {
+    pub async fn next(&mut self) -> (Arc<str>, OutgoingMessage) {
         poll_fn(|cx| self.poll(cx)).await
     }
 
     /// The same without waiting.
-    pub async fn ready(&mut self) -> Option<(Arc<str>, Said)> {
+    pub async fn try_next(&mut self) -> Option<(Arc<str>, OutgoingMessage)> {
         poll_fn(|cx| match self.poll(cx) {
             Poll::Ready(said) => Poll::Ready(Some(said)),
             Poll::Pending => Poll::Ready(None),
@@ -103,14 +106,14 @@ impl Operations {
 
     /// The same while the server stops, until nothing is left to be answered: subscriptions end here and go on elsewhere,
     /// but a mutation that has begun is to be told how it ended.
-    pub async fn last(&mut self) -> Option<(Arc<str>, Said)> {
+    pub async fn drain_next(&mut self) -> Option<(Arc<str>, OutgoingMessage)> {
         poll_fn(|cx| {
             self.end_subscriptions();
             let said = self.poll(cx);
             self.end_subscriptions();
             match said {
                 Poll::Ready(said) => Poll::Ready(Some(said)),
-                Poll::Pending if self.running.is_empty() => Poll::Ready(None),
+                Poll::Pending if self.operations.is_empty() => Poll::Ready(None),
                 Poll::Pending => Poll::Pending,
             }
         })
@@ -118,18 +121,20 @@ impl Operations {
     }
 
     fn end_subscriptions(&mut self) {
-        self.running.retain(|running| matches!(running.work, Work::Beginning(_)));
+        self.operations.retain(|running| matches!(running.state, OperationState::Starting(_)));
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<(Arc<str>, Said)> {
-        let count = self.running.len();
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<(Arc<str>, OutgoingMessage)> {
+        let count = self.operations.len();
         for step in 0..count {
-            let at = (self.turn + step) % count;
-            let Poll::Ready(said) = self.running[at].poll(cx) else { continue };
-            self.turn = at + 1;
+            let at = (self.next_polled + step) % count;
+            let Poll::Ready(said) = self.operations[at].poll(cx) else { continue };
+            self.next_polled = at + 1;
             let id = match said {
-                Said::Event(..) => self.running[at].id.clone(),
-                Said::Answer(..) | Said::Refused(_) | Said::Ended(..) => self.running.remove(at).id,
+                OutgoingMessage::Event(..) => self.operations[at].id.clone(),
+                OutgoingMessage::Response(..) | OutgoingMessage::Refused(_) | OutgoingMessage::Ended(..) => {
+                    self.operations.remove(at).id
+                }
             };
             return Poll::Ready((id, said));
         }
@@ -138,48 +143,58 @@ impl Operations {
 
     /// How far each subscription has come. Nothing while one is beginning: a client might take the place of another for
     /// that of this one, which is not among them.
-    pub fn places(&self) -> Vec<Place<'_>> {
-        if self.running.iter().any(|running| matches!(running.work, Work::Beginning(_))) {
+    pub fn positions(&self) -> Vec<SubscriptionPosition<'_>> {
+        if self.operations.iter().any(|running| matches!(running.state, OperationState::Starting(_))) {
             return Vec::new();
         }
-        let places = self.running.iter().filter_map(|Running { id, work }| match work {
-            Work::Following(Following { subscription, .. }) => {
-                Some(Place { subscription: id, number: subscription.number(), id: subscription.id() })
+        let places = self.operations.iter().filter_map(|SocketOperation { id, state: work }| match work {
+            OperationState::Subscribed(ActiveSubscription { subscription, .. }) => {
+                Some(SubscriptionPosition {
+                    operation_id: id,
+                    position: subscription.position(),
+                    event_id: subscription.last_event_id(),
+                })
             }
-            Work::Beginning(_) => None,
+            OperationState::Starting(_) => None,
         });
         places.collect()
     }
 }
 
-impl Running {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Said> {
+impl SocketOperation {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<OutgoingMessage> {
         loop {
-            match &mut self.work {
-                Work::Beginning(work) => match std::task::ready!(work.poll_unpin(cx)) {
-                    Begun::Answered(answer, causes) => {
-                        return Poll::Ready(Said::Answer(answer.into(), causes));
+            match &mut self.state {
+                OperationState::Starting(work) => match std::task::ready!(work.poll_unpin(cx)) {
+                    StartResult::Response(answer, causes) => {
+                        return Poll::Ready(OutgoingMessage::Response(answer.into(), causes));
                     }
-                    Begun::Refused(failures) => return Poll::Ready(Said::Refused(failures)),
-                    Begun::Subscribed(subscription, open) => {
-                        let head = protocol::next(&self.id).into();
-                        self.work = Work::Following(Following { head, subscription, open });
+                    StartResult::Rejected(failures) => {
+                        return Poll::Ready(OutgoingMessage::Refused(failures));
+                    }
+                    StartResult::Subscribed(subscription, open) => {
+                        let head = protocol::next_prefix(&self.id).into();
+                        self.state = OperationState::Subscribed(ActiveSubscription {
+                            message_prefix: head,
+                            subscription,
+                            stream_guard: open,
+                        });
                     }
                 },
-                Work::Following(following) => return following.poll(cx),
+                OperationState::Subscribed(following) => return following.poll(cx),
             }
         }
     }
 }
 
-impl Following {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Said> {
+impl ActiveSubscription {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<OutgoingMessage> {
         match std::task::ready!(self.subscription.poll_next(cx)) {
-            Step::Event(event) => {
-                self.open.delivered();
-                Poll::Ready(Said::Event(self.head.clone(), event))
+            SubscriptionStep::Event(event) => {
+                self.stream_guard.event_delivered();
+                Poll::Ready(OutgoingMessage::Event(self.message_prefix.clone(), event))
             }
-            Step::Ended(end, failures) => Poll::Ready(Said::Ended(end, failures)),
+            SubscriptionStep::Ended(end, failures) => Poll::Ready(OutgoingMessage::Ended(end, failures)),
         }
     }
 }

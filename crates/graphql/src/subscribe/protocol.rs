@@ -6,16 +6,16 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::response_error;
-use crate::response_error::Failure;
+use crate::response_error::ResponseError;
 
-pub const NAME: &str = "graphql-transport-ws";
+pub const SUBPROTOCOL: &str = "graphql-transport-ws";
 
 /// Of the protocol before it, which took this name first.
-pub const LEGACY: &str = "graphql-ws";
+pub const LEGACY_SUBPROTOCOL: &str = "graphql-ws";
 
 /// A message that a client may send.
 #[derive(Debug)]
-pub enum Incoming<'a> {
+pub enum IncomingMessage<'a> {
     Init,
     /// With its payload as it was written, to be sent back.
     Ping(Option<&'a str>),
@@ -31,57 +31,57 @@ pub enum Incoming<'a> {
 
 /// Why a socket is closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Close {
+pub struct SocketClose {
     pub code: u16,
     pub reason: String,
 }
 
-impl Close {
+impl SocketClose {
     /// A reason has room for 123 bytes.
     const LONGEST: usize = 123;
 
-    pub fn new(code: u16, reason: impl Into<String>) -> Close {
+    pub fn new(code: u16, reason: impl Into<String>) -> SocketClose {
         let mut reason = reason.into();
-        let mut end = reason.len().min(Close::LONGEST);
+        let mut end = reason.len().min(SocketClose::LONGEST);
         while !reason.is_char_boundary(end) {
             end -= 1;
         }
         reason.truncate(end);
-        Close { code, reason }
+        SocketClose { code, reason }
     }
 
-    pub fn going_away() -> Close {
-        Close::new(1001, "Going away")
+    pub fn going_away() -> SocketClose {
+        SocketClose::new(1001, "Going away")
     }
 
-    pub fn invalid(what: impl std::fmt::Display) -> Close {
-        Close::new(4400, format!("Invalid message: {what}"))
+    pub fn invalid_message(what: impl std::fmt::Display) -> SocketClose {
+        SocketClose::new(4400, format!("Invalid message: {what}"))
     }
 
-    pub fn unauthorized() -> Close {
-        Close::new(4401, "Unauthorized")
+    pub fn unauthorized() -> SocketClose {
+        SocketClose::new(4401, "Unauthorized")
     }
 
-    pub fn not_acceptable() -> Close {
-        Close::new(4406, format!("Subprotocol not acceptable: {NAME} is the one spoken here"))
+    pub fn not_acceptable() -> SocketClose {
+        SocketClose::new(4406, format!("Subprotocol not acceptable: {SUBPROTOCOL} is the one spoken here"))
     }
 
-    pub fn exists(id: &str) -> Close {
+    pub fn subscriber_exists(id: &str) -> SocketClose {
         const AROUND: usize = "Subscriber for  already exists".len();
-        let mut end = id.len().min(Close::LONGEST - AROUND);
+        let mut end = id.len().min(SocketClose::LONGEST - AROUND);
         while !id.is_char_boundary(end) {
             end -= 1;
         }
-        Close::new(4409, format!("Subscriber for {} already exists", &id[..end]))
+        SocketClose::new(4409, format!("Subscriber for {} already exists", &id[..end]))
     }
 
-    pub fn too_many_inits() -> Close {
-        Close::new(4429, "Too many initialisation requests")
+    pub fn too_many_inits() -> SocketClose {
+        SocketClose::new(4429, "Too many initialisation requests")
     }
 }
 
 #[derive(Deserialize)]
-struct Fields<'a> {
+struct MessageFields<'a> {
     #[serde(borrow, rename = "type")]
     kind: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -91,57 +91,62 @@ struct Fields<'a> {
 }
 
 /// Reads a message; the error is what the socket is closed with.
-pub fn read(text: &str) -> Result<Incoming<'_>, Close> {
+pub fn parse_message(text: &str) -> Result<IncomingMessage<'_>, SocketClose> {
     if !text.trim_start().starts_with('{') {
-        return Err(Close::invalid("not a JSON object"));
+        return Err(SocketClose::invalid_message("not a JSON object"));
     }
-    let fields: Fields =
-        serde_json::from_str(text).map_err(|error| Close::invalid(format_args!("{error}")))?;
-    let kind = string(fields.kind).ok_or_else(|| Close::invalid("`type` is missing or no text"))?;
+    let fields: MessageFields =
+        serde_json::from_str(text).map_err(|error| SocketClose::invalid_message(format_args!("{error}")))?;
+    let kind = parse_string(fields.kind)
+        .ok_or_else(|| SocketClose::invalid_message("`type` is missing or no text"))?;
     match kind.as_ref() {
-        "connection_init" => details(&fields, "connection_init").map(|_| Incoming::Init),
-        "ping" => details(&fields, "ping").map(Incoming::Ping),
-        "pong" => details(&fields, "pong").map(|_| Incoming::Pong),
-        "complete" => id(&fields, "complete").map(|id| Incoming::Complete { id }),
+        "connection_init" => optional_payload(&fields, "connection_init").map(|_| IncomingMessage::Init),
+        "ping" => optional_payload(&fields, "ping").map(IncomingMessage::Ping),
+        "pong" => optional_payload(&fields, "pong").map(|_| IncomingMessage::Pong),
+        "complete" => operation_id(&fields, "complete").map(|id| IncomingMessage::Complete { id }),
         "subscribe" => {
-            let id = id(&fields, "subscribe")?;
-            let payload = object(fields.payload)
-                .ok_or_else(|| Close::invalid("`payload` of subscribe is no object"))?;
-            Ok(Incoming::Subscribe { id, payload })
+            let id = operation_id(&fields, "subscribe")?;
+            let payload = object_text(fields.payload)
+                .ok_or_else(|| SocketClose::invalid_message("`payload` of subscribe is no object"))?;
+            Ok(IncomingMessage::Subscribe { id, payload })
         }
-        other => Err(Close::invalid(format_args!("a client does not send `type` {other:.40?}"))),
+        other => {
+            Err(SocketClose::invalid_message(format_args!("a client does not send `type` {other:.40?}")))
+        }
     }
 }
 
-fn string(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
+fn parse_string(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
     #[derive(Deserialize)]
     struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
     serde_json::from_str::<Text>(raw?.get()).ok().map(|text| text.0)
 }
 
-fn object(raw: Option<&RawValue>) -> Option<&str> {
+fn object_text(raw: Option<&RawValue>) -> Option<&str> {
     raw.map(RawValue::get).filter(|text| text.starts_with('{'))
 }
 
 /// The payload that init, ping and pong may have.
-fn details<'a>(fields: &Fields<'a>, kind: &str) -> Result<Option<&'a str>, Close> {
+fn optional_payload<'a>(fields: &MessageFields<'a>, kind: &str) -> Result<Option<&'a str>, SocketClose> {
     match fields.payload.map(RawValue::get) {
         None | Some("null") => Ok(None),
         Some(text) if text.starts_with('{') => Ok(Some(text)),
-        Some(_) => Err(Close::invalid(format_args!("`payload` of {kind} is no object"))),
+        Some(_) => Err(SocketClose::invalid_message(format_args!("`payload` of {kind} is no object"))),
     }
 }
 
-fn id<'a>(fields: &Fields<'a>, kind: &str) -> Result<Cow<'a, str>, Close> {
-    let id = string(fields.id).filter(|id| !id.is_empty());
-    id.ok_or_else(|| Close::invalid(format_args!("`id` of {kind} is missing, empty or no text")))
+fn operation_id<'a>(fields: &MessageFields<'a>, kind: &str) -> Result<Cow<'a, str>, SocketClose> {
+    let id = parse_string(fields.id).filter(|id| !id.is_empty());
+    id.ok_or_else(|| {
+        SocketClose::invalid_message(format_args!("`id` of {kind} is missing, empty or no text"))
+    })
 }
 
 /// Where a subscription begun now starts; nothing where that is not known.
-pub fn ack(place: Option<&str>) -> Vec<u8> {
+pub fn connection_ack(place: Option<&str>) -> Vec<u8> {
     with_payload(
         "connection_ack",
-        place.map(|place| format!("{{\"lastEventId\":{}}}", quoted(place))).as_deref(),
+        place.map(|place| format!("{{\"lastEventId\":{}}}", json_string(place))).as_deref(),
     )
 }
 
@@ -150,26 +155,27 @@ pub fn pong(payload: Option<&str>) -> Vec<u8> {
 }
 
 /// Where one subscription of a socket stands.
-pub struct Place<'a> {
-    pub subscription: &'a str,
-    pub number: i64,
-    pub id: &'a str,
+pub struct SubscriptionPosition<'a> {
+    pub operation_id: &'a str,
+    pub position: i64,
+    pub event_id: &'a str,
 }
 
 /// The place of the one that is farthest behind, which is good for all of them, and those of the others by their ids
 /// where they differ from it.
-pub fn ping(places: &[Place<'_>]) -> Vec<u8> {
-    let Some(least) = places.iter().min_by_key(|place| place.number) else {
+pub fn ping(places: &[SubscriptionPosition<'_>]) -> Vec<u8> {
+    let Some(least) = places.iter().min_by_key(|place| place.position) else {
         return with_payload("ping", None);
     };
-    let others = places.iter().filter(|place| place.number != least.number);
-    let others: Vec<String> =
-        others.map(|place| format!("{}:{}", quoted(place.subscription), quoted(place.id))).collect();
+    let others = places.iter().filter(|place| place.position != least.position);
+    let others: Vec<String> = others
+        .map(|place| format!("{}:{}", json_string(place.operation_id), json_string(place.event_id)))
+        .collect();
     let others = match others.as_slice() {
         [] => String::new(),
         others => format!(",\"subscriptions\":{{{}}}", others.join(",")),
     };
-    with_payload("ping", Some(&format!("{{\"lastEventId\":{}{others}}}", quoted(least.id))))
+    with_payload("ping", Some(&format!("{{\"lastEventId\":{}{others}}}", json_string(least.event_id))))
 }
 
 fn with_payload(kind: &str, payload: Option<&str>) -> Vec<u8> {
@@ -181,24 +187,24 @@ fn with_payload(kind: &str, payload: Option<&str>) -> Vec<u8> {
 }
 
 /// What stands before the payload of `next`; behind it is [`NEXT_END`].
-pub fn next(id: &str) -> Vec<u8> {
-    format!("{{\"id\":{},\"type\":\"next\",\"payload\":", quoted(id)).into_bytes()
+pub fn next_prefix(id: &str) -> Vec<u8> {
+    format!("{{\"id\":{},\"type\":\"next\",\"payload\":", json_string(id)).into_bytes()
 }
 
-pub const NEXT_END: &[u8] = b"}";
+pub const NEXT_SUFFIX: &[u8] = b"}";
 
-pub fn error(id: &str, failures: &[Failure]) -> Vec<u8> {
-    let mut out = format!("{{\"id\":{},\"type\":\"error\",\"payload\":", quoted(id)).into_bytes();
-    response_error::write_all(&mut out, failures);
+pub fn error(id: &str, failures: &[ResponseError]) -> Vec<u8> {
+    let mut out = format!("{{\"id\":{},\"type\":\"error\",\"payload\":", json_string(id)).into_bytes();
+    response_error::write_errors(&mut out, failures);
     out.push(b'}');
     out
 }
 
 pub fn complete(id: &str) -> Vec<u8> {
-    format!("{{\"id\":{},\"type\":\"complete\"}}", quoted(id)).into_bytes()
+    format!("{{\"id\":{},\"type\":\"complete\"}}", json_string(id)).into_bytes()
 }
 
-fn quoted(text: &str) -> String {
+fn json_string(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
@@ -229,7 +235,7 @@ mod tests {
             ("{\"type\":\"subscribe\",\"id\":\"1\",\"payload\":null}", "`payload` of subscribe"),
         ];
         for (text, words) in table {
-            let close = read(text).expect_err(text);
+            let close = parse_message(text).expect_err(text);
             assert_eq!(close.code, 4400, "{text}");
             assert!(close.reason.contains(words), "{text}: {}", close.reason);
         }
@@ -239,24 +245,22 @@ mod tests {
     fn reasons_fit_into_a_frame() {
         for length in [1, 90, 93, 94, 200] {
             let id = "ä".repeat(length);
-            let close = Close::exists(&id);
+            let close = SocketClose::subscriber_exists(&id);
             assert!(
                 close.reason.len() <= 123 && close.reason.ends_with(" already exists"),
                 "{}",
                 close.reason
             );
         }
-        assert_eq!(Close::exists("a").reason, "Subscriber for a already exists");
-        assert_eq!(Close::new(4400, "ä".repeat(100)).reason.len(), 122);
+        assert_eq!(SocketClose::subscriber_exists("a").reason, "Subscriber for a already exists");
+        assert_eq!(SocketClose::new(4400, "ä".repeat(100)).reason.len(), 122);
     }
 
     #[test]
     fn a_ping_tells_each_place_once() {
         let ping = |places: &[(&'static str, i64, &'static str)]| {
-            let place = |&(subscription, number, id): &(&'static str, i64, &'static str)| Place {
-                subscription,
-                number,
-                id,
+            let place = |&(subscription, number, id): &(&'static str, i64, &'static str)| {
+                SubscriptionPosition { operation_id: subscription, position: number, event_id: id }
             };
             String::from_utf8(ping(&places.iter().map(place).collect::<Vec<_>>())).expect("text")
         };

@@ -7,62 +7,62 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use prometheus_client::metrics::counter::Counter;
 use tokio::sync::watch;
 
-use crate::subscribe::channel::{Channel, Events};
-use trefoil_engine::changes::Shelf;
+use crate::subscribe::channel::{EventBatch, SubscriptionChannel};
+use trefoil_engine::changes::SharedWork;
 
 /// One for a server; outlives reloads.
-pub struct Hub {
+pub struct SubscriptionRegistry {
     /// Encoded events by channel and place.
-    pub(crate) shelf: Arc<Shelf<(u64, i64), Events>>,
+    pub(crate) event_cache: Arc<SharedWork<(u64, i64), EventBatch>>,
     /// Told when another schema is served.
-    pub(crate) swapped: watch::Sender<()>,
+    pub(crate) schema_swaps: watch::Sender<()>,
     /// Events that were made, each for all who asked the same.
-    pub encoded: Counter,
-    channels: AtomicU64,
+    pub encoded_events: Counter,
+    channel_count: AtomicU64,
 }
 
-impl Hub {
+impl SubscriptionRegistry {
     /// Keeps so many bytes of events for those who come later.
-    pub fn new(bytes: usize) -> Hub {
-        Hub {
-            shelf: Shelf::new(bytes),
-            swapped: watch::Sender::new(()),
-            encoded: Counter::default(),
-            channels: AtomicU64::new(0),
+    pub fn new(bytes: usize) -> SubscriptionRegistry {
+        SubscriptionRegistry {
+            event_cache: SharedWork::new(bytes),
+            schema_swaps: watch::Sender::new(()),
+            encoded_events: Counter::default(),
+            channel_count: AtomicU64::new(0),
         }
     }
 
     /// A number that no other channel has.
-    pub(crate) fn number(&self) -> u64 {
-        self.channels.fetch_add(1, Ordering::Relaxed)
+    pub(crate) fn next_channel_number(&self) -> u64 {
+        self.channel_count.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Another schema is served from now on.
-    pub fn swapped(&self) {
-        self.swapped.send_replace(());
+    pub fn schema_swapped(&self) {
+        self.schema_swaps.send_replace(());
     }
 
     /// Bytes of events that are kept.
     pub fn bytes(&self) -> usize {
-        self.shelf.bytes()
+        self.event_cache.bytes()
     }
 }
 
 /// The channels of one schema, by what was asked. One goes with its last subscriber.
 #[derive(Default)]
-pub struct Channels(Mutex<HashMap<String, Weak<Channel>>>);
+pub struct ChannelMap(Mutex<HashMap<String, Weak<SubscriptionChannel>>>);
 
-impl Channels {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Weak<Channel>>> {
+impl ChannelMap {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Weak<SubscriptionChannel>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn get(&self, key: &str) -> Option<Arc<Channel>> {
+    pub(crate) fn get(&self, key: &str) -> Option<Arc<SubscriptionChannel>> {
         self.lock().get(key)?.upgrade()
     }
 
     /// The channel that is there, when somebody was quicker.
-    pub(crate) fn put(&self, channel: Arc<Channel>) -> Arc<Channel> {
+    pub(crate) fn insert(&self, channel: Arc<SubscriptionChannel>) -> Arc<SubscriptionChannel> {
         let mut channels = self.lock();
         if let Some(known) = channels.get(channel.key()).and_then(Weak::upgrade) {
             // Dropped only after the lock is free, which its end wants.

@@ -17,67 +17,75 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{self, Message, Utf8Bytes};
 
-use crate::subscribe::protocol::Close;
-use trefoil_http::streaming::upgrade::Line;
-use trefoil_http::streaming::wake_filter::Bell;
-use trefoil_http::streaming::write_buffer::Outbox;
+use crate::subscribe::protocol::SocketClose;
+use trefoil_http::streaming::upgrade::ConnectionIo;
+use trefoil_http::streaming::wake_filter::WakeFilter;
+use trefoil_http::streaming::write_buffer::WriteBuffer;
 
 /// As much as is read at a time; clients say little.
-const GULP: usize = 1024;
+const READ_BUFFER_BYTES: usize = 1024;
 
 /// How long a client may take to answer a close before the line is cut.
-const LINGER: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-pub struct Socket {
-    stream: WebSocketStream<Box<dyn Line>>,
-    limit: usize,
+pub struct MessageSocket {
+    stream: WebSocketStream<Box<dyn ConnectionIo>>,
+    max_message_bytes: usize,
     /// Each event wakes the task, and asking the client then would cost as much as the event.
-    bell: Bell,
+    wake_filter: WakeFilter,
     /// A pong of the WebSocket may be half written.
-    owes: bool,
-    out: Outbox,
+    pong_pending: bool,
+    write_buffer: WriteBuffer,
 }
 
 /// What came from the client.
 #[derive(Debug)]
-pub enum Received {
+pub enum ReceivedMessage {
     Text(Utf8Bytes),
     /// A ping or pong of the WebSocket itself, which is answered already.
-    Sign,
+    Control,
     /// It has said good-bye, or is gone.
-    Gone,
+    Closed,
     /// It breaks a rule.
-    Wrong(Close),
+    Invalid(SocketClose),
 }
 
 /// The line is dead.
 #[derive(Debug)]
-pub struct Broken;
+pub struct SocketError;
 
-impl Socket {
-    pub async fn new(line: Box<dyn Line>, limit: usize) -> Socket {
+impl MessageSocket {
+    pub async fn new(line: Box<dyn ConnectionIo>, limit: usize) -> MessageSocket {
         let config = WebSocketConfig::default()
-            .read_buffer_size(GULP)
+            .read_buffer_size(READ_BUFFER_BYTES)
             .write_buffer_size(0)
             .max_message_size(Some(limit))
             .max_frame_size(Some(limit));
         let stream = WebSocketStream::from_raw_socket(line, Role::Server, Some(config)).await;
-        Socket { stream, limit, bell: Bell::default(), owes: false, out: Outbox::default() }
+        MessageSocket {
+            stream,
+            max_message_bytes: limit,
+            wake_filter: WakeFilter::default(),
+            pong_pending: false,
+            write_buffer: WriteBuffer::default(),
+        }
     }
 
     /// Waits for the next message. May be dropped while waiting.
-    pub async fn receive(&mut self) -> Received {
-        let Socket { stream, bell, .. } = self;
-        match poll_fn(|cx| bell.poll(cx, |cx| stream.poll_next_unpin(cx))).await {
-            None | Some(Ok(Message::Close(_))) => Received::Gone,
-            Some(Ok(Message::Text(text))) => Received::Text(text),
-            Some(Ok(Message::Binary(_))) => Received::Wrong(Close::invalid("it is binary, and must be text")),
-            Some(Ok(Message::Ping(_))) => {
-                self.owes = true;
-                Received::Sign
+    pub async fn receive(&mut self) -> ReceivedMessage {
+        let MessageSocket { stream, wake_filter: bell, .. } = self;
+        match poll_fn(|cx| bell.poll_if_woken(cx, |cx| stream.poll_next_unpin(cx))).await {
+            None | Some(Ok(Message::Close(_))) => ReceivedMessage::Closed,
+            Some(Ok(Message::Text(text))) => ReceivedMessage::Text(text),
+            Some(Ok(Message::Binary(_))) => {
+                ReceivedMessage::Invalid(SocketClose::invalid_message("it is binary, and must be text"))
             }
-            Some(Ok(Message::Pong(_) | Message::Frame(_))) => Received::Sign,
-            Some(Err(error)) => self.judge(&error),
+            Some(Ok(Message::Ping(_))) => {
+                self.pong_pending = true;
+                ReceivedMessage::Control
+            }
+            Some(Ok(Message::Pong(_) | Message::Frame(_))) => ReceivedMessage::Control,
+            Some(Err(error)) => self.classify_error(&error),
         }
     }
 
@@ -85,40 +93,49 @@ impl Socket {
         clippy::wildcard_enum_match_arm,
         reason = "the errors of others: what is not known here ends the line"
     )]
-    fn judge(&self, error: &tungstenite::Error) -> Received {
+    fn classify_error(&self, error: &tungstenite::Error) -> ReceivedMessage {
         match error {
             tungstenite::Error::Capacity(_) => {
-                let reason = format!("a message is larger than {} bytes (limits.socket-message)", self.limit);
-                Received::Wrong(Close::new(1009, reason))
+                let reason = format!(
+                    "a message is larger than {} bytes (limits.socket-message)",
+                    self.max_message_bytes
+                );
+                ReceivedMessage::Invalid(SocketClose::new(1009, reason))
             }
-            tungstenite::Error::Utf8(_) => Received::Wrong(Close::new(1007, "a text is not UTF-8")),
-            tungstenite::Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => Received::Gone,
-            tungstenite::Error::Protocol(error) => Received::Wrong(Close::new(1002, error.to_string())),
-            _ => Received::Gone,
+            tungstenite::Error::Utf8(_) => {
+                ReceivedMessage::Invalid(SocketClose::new(1007, "a text is not UTF-8"))
+            }
+            tungstenite::Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => {
+                ReceivedMessage::Closed
+            }
+            tungstenite::Error::Protocol(error) => {
+                ReceivedMessage::Invalid(SocketClose::new(1002, error.to_string()))
+            }
+            _ => ReceivedMessage::Closed,
         }
     }
 
     /// Puts one message that consists of these parts behind what is to be sent.
-    pub fn text(&mut self, parts: [&Bytes; 3]) {
-        let (header, size) = header(parts.iter().map(|part| part.len()).sum());
-        self.out.add(&header[..size]);
-        parts.into_iter().for_each(|part| self.out.share(part));
+    pub fn queue_text(&mut self, parts: [&Bytes; 3]) {
+        let (header, size) = frame_header(parts.iter().map(|part| part.len()).sum());
+        self.write_buffer.push_copy(&header[..size]);
+        parts.into_iter().for_each(|part| self.write_buffer.push_shared(part));
     }
 
     pub fn has_room(&self) -> bool {
-        self.out.has_room()
+        self.write_buffer.has_room()
     }
 
     /// Sends it, and waits until the system has taken all of it.
-    pub async fn send(&mut self) -> Result<(), Broken> {
-        if std::mem::take(&mut self.owes) {
-            self.stream.flush().await.map_err(|_| Broken)?;
+    pub async fn send(&mut self) -> Result<(), SocketError> {
+        if std::mem::take(&mut self.pong_pending) {
+            self.stream.flush().await.map_err(|_| SocketError)?;
         }
-        self.out.send(self.stream.get_mut()).await.map_err(|_| Broken)
+        self.write_buffer.write_to(self.stream.get_mut()).await.map_err(|_| SocketError)
     }
 
     /// Says why, gives the client a moment to answer, and lets go.
-    pub async fn close(mut self, close: &Close) {
+    pub async fn close(mut self, close: &SocketClose) {
         let frame = CloseFrame { code: CloseCode::from(close.code), reason: close.reason.as_str().into() };
         // After a broken rule nothing that follows can be understood.
         let deaf = self.stream.is_terminated();
@@ -132,12 +149,12 @@ impl Socket {
                 while let Some(Ok(_)) = self.stream.next().await {}
             }
         };
-        let _ = timeout(LINGER, farewell).await;
+        let _ = timeout(CLOSE_TIMEOUT, farewell).await;
     }
 
     /// After the good-bye of the client: answers it, if it is still there.
-    pub async fn leave(mut self) {
-        let _ = timeout(LINGER, async { while let Some(Ok(_)) = self.stream.next().await {} }).await;
+    pub async fn wait_for_close(mut self) {
+        let _ = timeout(CLOSE_TIMEOUT, async { while let Some(Ok(_)) = self.stream.next().await {} }).await;
     }
 
     /// Closing on unread bytes would destroy the reason on its way to the client.
@@ -150,7 +167,7 @@ impl Socket {
 }
 
 /// A whole text, unmasked as servers send; so many of the bytes.
-fn header(length: usize) -> ([u8; 10], usize) {
+fn frame_header(length: usize) -> ([u8; 10], usize) {
     let mut header = [0; 10];
     header[0] = 0x81;
     match (u8::try_from(length), u16::try_from(length)) {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 
 use crate::over_http::response;
-use crate::response_error::Failure;
+use crate::response_error::ResponseError;
 
 /// The data line is needed: browsers dispatch no event without one.
 const COMPLETE: &[u8] = b"event: complete\ndata:\n\n";
@@ -24,17 +24,17 @@ pub fn event(id: &str, payload: &[u8]) -> (Bytes, usize) {
 
 /// A comment, so that nobody in between takes the silence for death, and the place, so that a client whose filter
 /// matches nothing can still come back to where it was.
-pub fn beat(id: &str) -> Bytes {
+pub fn heartbeat(id: &str) -> Bytes {
     format!(":\nid: {id}\n\n").into()
 }
 
 /// It cannot go on.
-pub fn failed(failures: &[Failure]) -> Bytes {
-    single(&response::rejection(failures))
+pub fn failure(failures: &[ResponseError]) -> Bytes {
+    single_event(&response::rejection_body(failures))
 }
 
 /// One answer and the end.
-pub fn single(answer: &[u8]) -> Bytes {
+pub fn single_event(answer: &[u8]) -> Bytes {
     [b"event: next\ndata: ".as_slice(), &one_line(answer), b"\n\n", COMPLETE].concat().into()
 }
 
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn line_breaks_of_others_do_not_end_a_line() {
-        let single = single(b"{\r\n\"a\":\n\"\\n\"}");
+        let single = single_event(b"{\r\n\"a\":\n\"\\n\"}");
         assert_eq!(single, &b"event: next\ndata: {  \"a\": \"\\n\"}\n\nevent: complete\ndata:\n\n"[..]);
     }
 }

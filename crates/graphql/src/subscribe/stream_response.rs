@@ -13,93 +13,93 @@ use http::header::{ACCEPT, CONTENT_TYPE, VARY};
 use http::{HeaderMap, HeaderValue};
 use tokio::time::Interval;
 
-use crate::over_http::negotiate::Transport;
-use crate::response_error::Failure;
-use crate::subscribe::event::Event;
-use crate::subscribe::streams::Streams;
-use crate::subscribe::{Step, Subscription, multipart, sse};
+use crate::over_http::negotiate::StreamTransport;
+use crate::response_error::ResponseError;
+use crate::subscribe::event::SubscriptionEvent;
+use crate::subscribe::streams::StreamContext;
+use crate::subscribe::{Subscription, SubscriptionStep, multipart, sse};
 use trefoil_http::errors::error_log::{LogScope, StreamEnd};
-use trefoil_http::monitoring::metrics::Open;
+use trefoil_http::monitoring::metrics::OpenSubscription;
 use trefoil_http::response_headers::RequestId;
-use trefoil_http::shutdown::Drained;
+use trefoil_http::shutdown::DrainWaiter;
 use trefoil_http::streaming::response;
 use trefoil_http::streaming::response::LAST_EVENT_ID;
 
-impl Transport {
+impl StreamTransport {
     pub const fn name(self) -> &'static str {
         match self {
-            Transport::Events => "sse",
-            Transport::Multipart => "multipart",
+            StreamTransport::EventStream => "sse",
+            StreamTransport::Multipart => "multipart",
         }
     }
 
-    fn start(self, id: &str) -> Bytes {
+    fn encode_start(self, id: &str) -> Bytes {
         match self {
-            Transport::Events => sse::start(id),
-            Transport::Multipart => multipart::start(id),
+            StreamTransport::EventStream => sse::start(id),
+            StreamTransport::Multipart => multipart::start(id),
         }
     }
 
-    fn event(self, event: &Event) -> Bytes {
+    fn encode_event(self, event: &SubscriptionEvent) -> Bytes {
         match self {
-            Transport::Events => event.block(),
-            Transport::Multipart => event.part(),
+            StreamTransport::EventStream => event.sse_block(),
+            StreamTransport::Multipart => event.multipart_part(),
         }
     }
 
-    fn beat(self, id: &str) -> Bytes {
+    fn encode_heartbeat(self, id: &str) -> Bytes {
         match self {
-            Transport::Events => sse::beat(id),
-            Transport::Multipart => multipart::beat(id),
+            StreamTransport::EventStream => sse::heartbeat(id),
+            StreamTransport::Multipart => multipart::heartbeat(id),
         }
     }
 
-    fn failed(self, failures: &[Failure]) -> Bytes {
+    fn encode_failure(self, failures: &[ResponseError]) -> Bytes {
         match self {
-            Transport::Events => sse::failed(failures),
-            Transport::Multipart => multipart::failed(failures),
+            StreamTransport::EventStream => sse::failure(failures),
+            StreamTransport::Multipart => multipart::failure(failures),
         }
     }
 
-    fn rejected(self, failures: &[Failure]) -> Bytes {
+    fn encode_rejection(self, failures: &[ResponseError]) -> Bytes {
         match self {
-            Transport::Events => sse::failed(failures),
-            Transport::Multipart => multipart::rejected(failures),
+            StreamTransport::EventStream => sse::failure(failures),
+            StreamTransport::Multipart => multipart::rejection(failures),
         }
     }
 
     fn content_type(self) -> HeaderValue {
         HeaderValue::from_static(match self {
-            Transport::Events => "text/event-stream; charset=utf-8",
-            Transport::Multipart => multipart::CONTENT_TYPE,
+            StreamTransport::EventStream => "text/event-stream; charset=utf-8",
+            StreamTransport::Multipart => multipart::CONTENT_TYPE,
         })
     }
 }
 
 /// Where a client comes back to by the header. It goes before what the request itself says: browsers write it when
 /// they come back to an address that stays the same.
-pub fn place(headers: &HeaderMap) -> Option<String> {
+pub fn last_event_id(headers: &HeaderMap) -> Option<String> {
     response::last_event_id(headers).map(str::to_owned)
 }
 
 /// The answer to a subscription that has begun.
 pub fn respond(
     subscription: Subscription,
-    transport: Transport,
-    streams: &Arc<Streams>,
+    transport: StreamTransport,
+    streams: &Arc<StreamContext>,
     request: Option<&RequestId>,
 ) -> Response {
-    let place = HeaderValue::from_str(subscription.id());
-    let live = Live {
+    let place = HeaderValue::from_str(subscription.last_event_id());
+    let live = SubscriptionStream {
         transport,
-        beat: streams.heartbeat(),
-        drained: streams.shutdown.drained(),
-        open: streams.metrics.subscribed(transport.name()),
+        heartbeat: streams.heartbeat(),
+        drained: streams.shutdown.drain_waiter(),
+        stream_guard: streams.metrics.subscription_opened(transport.name()),
         subscription,
         request: request.cloned(),
-        phase: Phase::Start,
+        phase: StreamPhase::Start,
     };
-    let mut response = response::endless(streamed(Body::from_stream(live), transport));
+    let mut response = response::long_lived(stream_headers(Body::from_stream(live), transport));
     if let Ok(place) = place {
         response.headers_mut().insert(LAST_EVENT_ID, place);
     }
@@ -107,16 +107,16 @@ pub fn respond(
 }
 
 /// The answer to one that cannot begin: in the stream, because browsers show nobody the body of any other answer.
-pub fn reject(failures: &[Failure], transport: Transport) -> Response {
-    response::passing(streamed(Body::from(transport.rejected(failures)), transport))
+pub fn reject(failures: &[ResponseError], transport: StreamTransport) -> Response {
+    response::unbuffered(stream_headers(Body::from(transport.encode_rejection(failures)), transport))
 }
 
 /// One answer as a stream that ends with it.
-pub fn single(answer: &[u8]) -> Response {
-    response::passing(streamed(Body::from(sse::single(answer)), Transport::Events))
+pub fn single_event(answer: &[u8]) -> Response {
+    response::unbuffered(stream_headers(Body::from(sse::single_event(answer)), StreamTransport::EventStream))
 }
 
-fn streamed(body: Body, transport: Transport) -> Response {
+fn stream_headers(body: Body, transport: StreamTransport) -> Response {
     let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, transport.content_type());
@@ -124,72 +124,74 @@ fn streamed(body: Body, transport: Transport) -> Response {
     response
 }
 
-struct Live {
+struct SubscriptionStream {
     subscription: Subscription,
-    transport: Transport,
+    transport: StreamTransport,
     /// The request that opened it, for the log.
     request: Option<RequestId>,
-    phase: Phase,
-    beat: Interval,
-    drained: Drained,
-    open: Open,
+    phase: StreamPhase,
+    heartbeat: Interval,
+    drained: DrainWaiter,
+    stream_guard: OpenSubscription,
 }
 
-enum Phase {
+enum StreamPhase {
     Start,
-    Going,
-    Over,
+    Running,
+    Ended,
 }
 
-enum Happened {
+enum StreamSignal {
     Drained,
-    Step(Step),
-    Beat,
+    Step(SubscriptionStep),
+    Heartbeat,
 }
 
-impl Stream for Live {
+impl Stream for SubscriptionStream {
     type Item = Result<Bytes, Infallible>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         match self.phase {
-            Phase::Over => return Poll::Ready(None),
-            Phase::Start => {
-                self.phase = Phase::Going;
-                return Poll::Ready(Some(Ok(self.transport.start(self.subscription.id()))));
+            StreamPhase::Ended => return Poll::Ready(None),
+            StreamPhase::Start => {
+                self.phase = StreamPhase::Running;
+                return Poll::Ready(Some(Ok(self.transport.encode_start(self.subscription.last_event_id()))));
             }
-            Phase::Going => {}
+            StreamPhase::Running => {}
         }
-        let happened = ready!(self.poll(cx));
-        Poll::Ready(self.tell(happened).map(Ok))
+        let happened = ready!(self.poll_signal(cx));
+        Poll::Ready(self.encode_signal(happened).map(Ok))
     }
 }
 
-impl Live {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Happened> {
+impl SubscriptionStream {
+    fn poll_signal(&mut self, cx: &mut Context<'_>) -> Poll<StreamSignal> {
         if self.drained.poll(cx).is_ready() {
-            return Poll::Ready(Happened::Drained);
+            return Poll::Ready(StreamSignal::Drained);
         }
         if let Poll::Ready(step) = self.subscription.poll_next(cx) {
-            return Poll::Ready(Happened::Step(step));
+            return Poll::Ready(StreamSignal::Step(step));
         }
-        self.beat.poll_tick(cx).map(|_| Happened::Beat)
+        self.heartbeat.poll_tick(cx).map(|_| StreamSignal::Heartbeat)
     }
 
-    fn tell(&mut self, happened: Happened) -> Option<Bytes> {
+    fn encode_signal(&mut self, happened: StreamSignal) -> Option<Bytes> {
         match happened {
-            Happened::Step(Step::Event(event)) => {
-                self.open.delivered();
+            StreamSignal::Step(SubscriptionStep::Event(event)) => {
+                self.stream_guard.event_delivered();
                 event.log_causes(LogScope::of(self.request.as_ref()));
-                Some(self.transport.event(&event))
+                Some(self.transport.encode_event(&event))
             }
-            Happened::Beat => Some(self.transport.beat(self.subscription.id())),
-            Happened::Step(Step::Ended(end, failures)) => {
+            StreamSignal::Heartbeat => {
+                Some(self.transport.encode_heartbeat(self.subscription.last_event_id()))
+            }
+            StreamSignal::Step(SubscriptionStep::Ended(end, failures)) => {
                 self.end(&end);
-                Some(self.transport.failed(&failures))
+                Some(self.transport.encode_failure(&failures))
             }
             // Without the word that ends it, which its client would take for the end of the subscription: a stream
             // that merely breaks off is one to come back to, as after a crash.
-            Happened::Drained => {
+            StreamSignal::Drained => {
                 self.end(&StreamEnd::ServerStopping);
                 None
             }
@@ -197,7 +199,7 @@ impl Live {
     }
 
     fn end(&mut self, end: &StreamEnd) {
-        self.phase = Phase::Over;
+        self.phase = StreamPhase::Ended;
         LogScope::of(self.request.as_ref()).stream_ended(self.transport.name(), end);
     }
 }

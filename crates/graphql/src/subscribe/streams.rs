@@ -7,18 +7,18 @@ use trefoil_http::monitoring::metrics::Metrics;
 use trefoil_http::shutdown::Shutdown;
 use trefoil_http::streaming::response;
 
-pub struct Streams {
+pub struct StreamContext {
     pub config: Config,
     pub metrics: Metrics,
     pub shutdown: Shutdown,
 }
 
-impl Streams {
-    pub fn new(config: &Config, metrics: &Metrics, shutdown: &Shutdown) -> Streams {
-        Streams { config: config.clone(), metrics: metrics.clone(), shutdown: shutdown.clone() }
+impl StreamContext {
+    pub fn new(config: &Config, metrics: &Metrics, shutdown: &Shutdown) -> StreamContext {
+        StreamContext { config: config.clone(), metrics: metrics.clone(), shutdown: shutdown.clone() }
     }
 
     pub fn heartbeat(&self) -> Interval {
-        response::heartbeat(self.config.heartbeat)
+        response::heartbeat_interval(self.config.heartbeat)
     }
 }

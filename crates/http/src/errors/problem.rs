@@ -22,16 +22,16 @@ pub struct Problem {
     pub headers: Vec<(HeaderName, HeaderValue)>,
     pub violations: Vec<Violation>,
     /// What the violations are about.
-    pub about: About,
+    pub request_part: RequestPart,
     /// Set where the path decides and not `Accept`: text endpoints answer with text.
-    pub voice: Option<Voice>,
+    pub format: Option<ErrorFormat>,
     /// For the log alone; the foundation writes it there, once, with the request id.
     pub cause: Option<Cause>,
 }
 
 /// The part of a request that breaks rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum About {
+pub enum RequestPart {
     Body,
     /// Parameters behind the `?`.
     Query,
@@ -39,8 +39,8 @@ pub enum About {
 
 /// The forms an error body takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Voice {
-    GraphQl,
+pub enum ErrorFormat {
+    Graphql,
     Html,
     Json,
     Text,
@@ -54,14 +54,14 @@ impl Problem {
             detail: detail.into(),
             headers: Vec::new(),
             violations: Vec::new(),
-            about: About::Body,
-            voice: None,
+            request_part: RequestPart::Body,
+            format: None,
             cause: None,
         }
     }
 
     /// For a status alone: what a handler or the router left without words.
-    pub fn of_status(status: StatusCode) -> Self {
+    pub fn from_status(status: StatusCode) -> Self {
         let (code, detail) = match status {
             StatusCode::NOT_FOUND => ("NOT_FOUND", "there is nothing at this address"),
             StatusCode::METHOD_NOT_ALLOWED => (
@@ -90,7 +90,7 @@ impl Problem {
     }
 
     pub fn unavailable(detail: impl Into<String>, retry_after: Duration) -> Self {
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", detail).retry_after(retry_after)
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", detail).with_retry_after(retry_after)
     }
 
     /// The status in words.
@@ -98,54 +98,54 @@ impl Problem {
         self.status.canonical_reason().unwrap_or("Error")
     }
 
-    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+    pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.push((name, value));
         self
     }
 
     /// In whole seconds, never zero: a client told "0" would come straight back.
-    pub fn retry_after(self, wait: Duration) -> Self {
+    pub fn with_retry_after(self, wait: Duration) -> Self {
         let seconds = wait.as_millis().div_ceil(1000).max(1) as u64;
-        self.header(RETRY_AFTER, seconds.into())
+        self.with_header(RETRY_AFTER, seconds.into())
     }
 
     /// The rest of the request is not wanted, so the connection cannot be used again.
-    pub fn closing(self) -> Self {
-        self.header(CONNECTION, HeaderValue::from_static("close"))
+    pub fn closing_connection(self) -> Self {
+        self.with_header(CONNECTION, HeaderValue::from_static("close"))
     }
 
-    pub fn violations(mut self, violations: Vec<Violation>) -> Self {
+    pub fn with_violations(mut self, violations: Vec<Violation>) -> Self {
         self.violations = violations;
         self
     }
 
-    pub fn about(mut self, about: About) -> Self {
-        self.about = about;
+    pub fn about_part(mut self, about: RequestPart) -> Self {
+        self.request_part = about;
         self
     }
 
-    pub fn voice(mut self, voice: Voice) -> Self {
-        self.voice = Some(voice);
+    pub fn with_format(mut self, voice: ErrorFormat) -> Self {
+        self.format = Some(voice);
         self
     }
 }
 
 /// No such path: the fallback of the router.
 pub fn not_found() -> Problem {
-    Problem::of_status(StatusCode::NOT_FOUND)
+    Problem::from_status(StatusCode::NOT_FOUND)
 }
 
 /// A known path, another method; `allow` is the list for the header, as `GET, HEAD`.
 pub fn method_not_allowed(allow: &str) -> Problem {
-    let problem = Problem::of_status(StatusCode::METHOD_NOT_ALLOWED);
+    let problem = Problem::from_status(StatusCode::METHOD_NOT_ALLOWED);
     match HeaderValue::from_str(allow) {
-        Ok(allow) => problem.header(ALLOW, allow),
+        Ok(allow) => problem.with_header(ALLOW, allow),
         Err(_) => problem,
     }
 }
 
 /// The only table from a failure to a status.
-pub fn status(error: &Error) -> StatusCode {
+pub fn error_status(error: &Error) -> StatusCode {
     match error {
         Error::NotFound { .. } => StatusCode::NOT_FOUND,
         Error::Invalid(_) | Error::Limit(_) | Error::EventId { .. } => StatusCode::BAD_REQUEST,
@@ -162,14 +162,14 @@ pub fn status(error: &Error) -> StatusCode {
 
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
-        let problem = Problem::new(status(&error), error.code().to_owned(), error.to_string());
+        let problem = Problem::new(error_status(&error), error.code().to_owned(), error.to_string());
         match error {
             Error::Internal { cause } => Problem { cause: Some(cause), ..problem },
-            Error::Unavailable { retry_after, .. } => problem.retry_after(retry_after),
+            Error::Unavailable { retry_after, .. } => problem.with_retry_after(retry_after),
             Error::OutcomeUnknown | Error::KeyInUse | Error::Cancelled => {
-                problem.retry_after(Duration::from_secs(1))
+                problem.with_retry_after(Duration::from_secs(1))
             }
-            Error::Invalid(violations) | Error::Conflict(violations) => problem.violations(violations),
+            Error::Invalid(violations) | Error::Conflict(violations) => problem.with_violations(violations),
             Error::NotFound { .. }
             | Error::Stale { .. }
             | Error::KeyReused

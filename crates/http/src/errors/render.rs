@@ -6,50 +6,50 @@ use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, VARY}
 use http::{HeaderMap, HeaderValue, Method, Request, Uri};
 use serde_json::{Value, json};
 
-use crate::client::Client;
-use crate::errors::problem::{About, Problem, Voice};
-use crate::negotiation::accept::Accept;
-use crate::negotiation::format::{Chosen, chosen};
-use crate::service::ErrorPage;
+use crate::client::ClientInfo;
+use crate::errors::problem::{ErrorFormat, Problem, RequestPart};
+use crate::negotiation::accept::AcceptHeader;
+use crate::negotiation::format::{FormatChoice, chosen};
+use crate::service::ErrorPageRenderer;
 
-use trefoil_model::error::{Segment, Violation};
+use trefoil_model::error::{PathSegment, Violation};
 
 /// What the body of an error depends on, kept from the request before a handler takes it.
 ///
 /// Only kept, not judged: nearly every request succeeds and never needs the judgement.
 #[derive(Debug, Clone)]
-pub struct Asker {
+pub struct ErrorContext {
     pub method: Method,
     pub uri: Uri,
-    client: Client,
+    client: ClientInfo,
     host: Option<HeaderValue>,
     accept: Vec<HeaderValue>,
     /// What the body was.
-    sent: Option<HeaderValue>,
+    content_type: Option<HeaderValue>,
     /// Set where the path has a say.
-    pub(crate) speaks: Option<Speaks>,
+    pub(crate) format_policy: Option<FormatPolicy>,
 }
 
 /// How errors are said at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Speaks {
+pub enum FormatPolicy {
     /// Whatever `Accept` says.
-    Always(Voice),
+    Always(ErrorFormat),
     /// Where `Accept` asks for no form in particular.
-    Otherwise(Voice),
+    Fallback(ErrorFormat),
 }
 
-impl Asker {
-    pub fn of<B>(request: &Request<B>, client: &Client) -> Self {
+impl ErrorContext {
+    pub fn from_request<B>(request: &Request<B>, client: &ClientInfo) -> Self {
         let headers = request.headers();
-        Asker {
+        ErrorContext {
             method: request.method().clone(),
             uri: request.uri().clone(),
             client: client.clone(),
             host: headers.get(HOST).cloned(),
             accept: headers.get_all(ACCEPT).iter().cloned().collect(),
-            sent: headers.get(CONTENT_TYPE).cloned(),
-            speaks: None,
+            content_type: headers.get(CONTENT_TYPE).cloned(),
+            format_policy: None,
         }
     }
 
@@ -58,40 +58,40 @@ impl Asker {
         self.client.origin(self.host.as_ref())
     }
 
-    fn speaks_graphql(&self) -> bool {
+    fn is_graphql_path(&self) -> bool {
         self.uri.path().strip_prefix("/graphql").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
     fn sent_json(&self) -> bool {
-        let sent = self.sent.as_ref().map(HeaderValue::as_bytes).unwrap_or_default();
+        let sent = self.content_type.as_ref().map(HeaderValue::as_bytes).unwrap_or_default();
         sent.windows(4).any(|part| part.eq_ignore_ascii_case(b"json"))
     }
 
-    fn voice(&self) -> Voice {
-        let otherwise = match self.speaks {
-            Some(Speaks::Always(voice)) => return voice,
+    fn error_format(&self) -> ErrorFormat {
+        let otherwise = match self.format_policy {
+            Some(FormatPolicy::Always(voice)) => return voice,
             // Who sends JSON, or names fields or a format, and asks for nothing in particular is a program.
-            Some(Speaks::Otherwise(Voice::Html))
-                if self.sent_json() || chosen(&self.uri) != Chosen::Nothing =>
+            Some(FormatPolicy::Fallback(ErrorFormat::Html))
+                if self.sent_json() || chosen(&self.uri) != FormatChoice::Unspecified =>
             {
-                Voice::Json
+                ErrorFormat::Json
             }
-            Some(Speaks::Otherwise(voice)) => voice,
-            None if self.speaks_graphql() => return Voice::GraphQl,
-            None => Voice::Text,
+            Some(FormatPolicy::Fallback(voice)) => voice,
+            None if self.is_graphql_path() => return ErrorFormat::Graphql,
+            None => ErrorFormat::Text,
         };
-        by_accept(&Accept::of_lines(&self.accept), otherwise)
+        format_by_accept(&AcceptHeader::from_lines(&self.accept), otherwise)
     }
 
     /// Whether `Accept` makes no difference here.
-    fn is_decided(&self) -> bool {
-        matches!(self.speaks, Some(Speaks::Always(_)))
+    fn ignores_accept(&self) -> bool {
+        matches!(self.format_policy, Some(FormatPolicy::Always(_)))
     }
 
     fn graphql_media(&self) -> &'static str {
-        let accept = Accept::of_lines(&self.accept);
+        let accept = AcceptHeader::from_lines(&self.accept);
         let own = "application/graphql-response+json";
-        if accept.names(own) && accept.quality(own) >= accept.quality("application/json") {
+        if accept.names_type(own) && accept.quality(own) >= accept.quality("application/json") {
             "application/graphql-response+json; charset=utf-8"
         } else {
             "application/json; charset=utf-8"
@@ -99,39 +99,39 @@ impl Asker {
     }
 }
 
-fn by_accept(accept: &Accept<'_>, otherwise: Voice) -> Voice {
+fn format_by_accept(accept: &AcceptHeader<'_>, otherwise: ErrorFormat) -> ErrorFormat {
     const JSON: [&str; 4] =
         ["application/problem+json", "application/json", "application/x-ndjson", "text/csv"];
     if accept.prefers_html() {
-        Voice::Html
-    } else if JSON.iter().any(|media| accept.names(media)) {
-        Voice::Json
-    } else if accept.names("text/plain") {
-        Voice::Text
+        ErrorFormat::Html
+    } else if JSON.iter().any(|media| accept.names_type(media)) {
+        ErrorFormat::Json
+    } else if accept.names_type("text/plain") {
+        ErrorFormat::Text
     } else {
         otherwise
     }
 }
 
 /// Gives `response` the body of `problem`; what other layers have put in its headers stays.
-pub fn spell(
+pub fn render_error(
     problem: &Problem,
-    asker: &Asker,
+    asker: &ErrorContext,
     request_id: &str,
-    page: &ErrorPage,
+    page: &ErrorPageRenderer,
     mut response: Response,
 ) -> Response {
-    let voice = problem.voice.unwrap_or_else(|| asker.voice());
+    let voice = problem.format.unwrap_or_else(|| asker.error_format());
     let (media, body) = match voice {
-        Voice::GraphQl => (asker.graphql_media(), graphql(problem, request_id)),
-        Voice::Html => ("text/html; charset=utf-8", page(problem, asker, request_id)),
-        Voice::Json => ("application/problem+json; charset=utf-8", problem_json(problem, request_id)),
-        Voice::Text => ("text/plain; charset=utf-8", text(problem, request_id)),
+        ErrorFormat::Graphql => (asker.graphql_media(), graphql_body(problem, request_id)),
+        ErrorFormat::Html => ("text/html; charset=utf-8", page(problem, asker, request_id)),
+        ErrorFormat::Json => ("application/problem+json; charset=utf-8", problem_json(problem, request_id)),
+        ErrorFormat::Text => ("text/plain; charset=utf-8", text_body(problem, request_id)),
     };
     let headers = response.headers_mut();
     headers.remove(CONTENT_LENGTH);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
-    if problem.voice.is_none() && !asker.is_decided() {
+    if problem.format.is_none() && !asker.ignores_accept() {
         vary_on(headers, ACCEPT);
     }
     *response.body_mut() = Body::from(body);
@@ -146,23 +146,23 @@ fn vary_on(headers: &mut HeaderMap, name: HeaderName) {
     }
 }
 
-fn graphql(problem: &Problem, request_id: &str) -> String {
+fn graphql_body(problem: &Problem, request_id: &str) -> String {
     let mut extensions = json!({ "code": problem.code, "requestId": request_id });
     if !problem.violations.is_empty() {
-        extensions["violations"] = problem.violations.iter().map(violation).collect();
+        extensions["violations"] = problem.violations.iter().map(violation_json).collect();
     }
     json!({ "errors": [{ "message": problem.detail, "extensions": extensions }] }).to_string()
 }
 
-fn violation(violation: &Violation) -> Value {
-    let path: Vec<Value> = violation.path.iter().map(step).collect();
+fn violation_json(violation: &Violation) -> Value {
+    let path: Vec<Value> = violation.path.iter().map(segment_json).collect();
     json!({ "path": path, "code": violation.code, "message": violation.message })
 }
 
-fn step(segment: &Segment) -> Value {
+fn segment_json(segment: &PathSegment) -> Value {
     match segment {
-        Segment::Field(name) => name.as_str().into(),
-        Segment::Index(index) => (*index).into(),
+        PathSegment::Field(name) => name.as_str().into(),
+        PathSegment::Index(index) => (*index).into(),
     }
 }
 
@@ -177,41 +177,41 @@ fn problem_json(problem: &Problem, request_id: &str) -> String {
         "requestId": request_id,
     });
     if !problem.violations.is_empty() {
-        let entry = |violation: &Violation| match problem.about {
-            About::Body => entry("pointer", pointer(&violation.path), violation),
-            About::Query => entry("parameter", parameter(&violation.path), violation),
+        let entry = |violation: &Violation| match problem.request_part {
+            RequestPart::Body => problem_entry("pointer", json_pointer(&violation.path), violation),
+            RequestPart::Query => problem_entry("parameter", parameter_name(&violation.path), violation),
         };
         body["errors"] = problem.violations.iter().map(entry).collect();
     }
     body.to_string()
 }
 
-fn entry(place: &str, at: String, violation: &Violation) -> Value {
+fn problem_entry(place: &str, at: String, violation: &Violation) -> Value {
     json!({ place: at, "code": violation.code, "detail": violation.message })
 }
 
 /// The name of a parameter: the first step tells all.
-fn parameter(path: &[Segment]) -> String {
+fn parameter_name(path: &[PathSegment]) -> String {
     match path.first() {
-        Some(Segment::Field(name)) => name.clone(),
-        Some(Segment::Index(_)) | None => String::new(),
+        Some(PathSegment::Field(name)) => name.clone(),
+        Some(PathSegment::Index(_)) | None => String::new(),
     }
 }
 
 /// A JSON Pointer as a URI fragment, as RFC 9457 shows it: `#/lines/0/price`.
-fn pointer(path: &[Segment]) -> String {
+fn json_pointer(path: &[PathSegment]) -> String {
     let mut pointer = String::from("#");
     for segment in path {
         pointer.push('/');
         match segment {
-            Segment::Field(name) => pointer.push_str(&name.replace('~', "~0").replace('/', "~1")),
-            Segment::Index(index) => pointer.push_str(&index.to_string()),
+            PathSegment::Field(name) => pointer.push_str(&name.replace('~', "~0").replace('/', "~1")),
+            PathSegment::Index(index) => pointer.push_str(&index.to_string()),
         }
     }
     pointer
 }
 
-fn text(problem: &Problem, request_id: &str) -> String {
+fn text_body(problem: &Problem, request_id: &str) -> String {
     let mut body = format!("{}\n", problem.detail);
     if problem.status.is_server_error() {
         body.push_str(&format!("request id: {request_id}\n"));
@@ -226,13 +226,14 @@ mod tests {
 
     fn spelled(path: &'static str, accept: &'static str, problem: Problem) -> (String, String) {
         let request = Request::get(path).header(ACCEPT, accept).body(()).expect("a request");
-        let client = Client::of(None, request.headers(), &[]);
-        let response = spell(
+        let client = ClientInfo::from_request(None, request.headers(), &[]);
+        let response = render_error(
             &problem,
-            &Asker::of(&request, &client),
+            &ErrorContext::from_request(&request, &client),
             "id-1",
-            &(std::sync::Arc::new(|problem: &Problem, _: &Asker, id: &str| format!("{} {id}", problem.detail))
-                as ErrorPage),
+            &(std::sync::Arc::new(|problem: &Problem, _: &ErrorContext, id: &str| {
+                format!("{} {id}", problem.detail)
+            }) as ErrorPageRenderer),
             problem.clone().into_response(),
         );
         let media = response.headers()[CONTENT_TYPE].to_str().expect("ASCII").to_owned();
@@ -263,9 +264,9 @@ mod tests {
 
     #[test]
     fn every_violation_is_listed_with_its_pointer() {
-        let path = vec![Segment::Field("li/nes".into()), Segment::Index(0)];
+        let path = vec![PathSegment::Field("li/nes".into()), PathSegment::Index(0)];
         let broken = Violation { path, code: "RANGE", message: "too \"small\"".into() };
-        let problem = Problem::bad_request("INVALID", "one rule").violations(vec![broken]);
+        let problem = Problem::bad_request("INVALID", "one rule").with_violations(vec![broken]);
         let (_, body) = spelled("/users", "application/json", problem.clone());
         let value: Value = serde_json::from_str(&body).expect("JSON");
         assert_eq!(value["errors"][0]["pointer"], "#/li~1nes/0");

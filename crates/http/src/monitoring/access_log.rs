@@ -12,62 +12,62 @@ use axum::extract::Request;
 use http::{Method, StatusCode, Uri};
 use http_body::{Body as _, Frame, SizeHint};
 
-use crate::client::Client;
+use crate::client::ClientInfo;
 use crate::monitoring::health::is_probe;
 use crate::monitoring::metrics::Metrics;
 use crate::response_headers::RequestId;
-use crate::service::Matched;
+use crate::service::MatchedRoute;
 use trefoil_model::error::chain;
 
 /// Nobody waited for the answer; nginx's number for it, seen in logs and metrics alone.
-const GONE: u16 = 499;
+const CLIENT_GONE_STATUS: u16 = 499;
 
 /// Longer paths are cut in the log.
-const PATH_SHOWN: usize = 256;
+const MAX_PATH_BYTES: usize = 256;
 
 /// What metrics call the place that was asked.
-pub(crate) enum Route {
+pub(crate) enum LoggedRoute {
     Known(Cow<'static, str>),
     /// Known once the router has found it.
-    Matched(Matched),
+    Matched(MatchedRoute),
 }
 
-impl Route {
+impl LoggedRoute {
     fn name(&self) -> Option<&str> {
         match self {
-            Route::Known(name) => Some(name),
-            Route::Matched(matched) => matched.path(),
+            LoggedRoute::Known(name) => Some(name),
+            LoggedRoute::Matched(matched) => matched.path(),
         }
     }
 }
 
 /// Follows one request. Dropping it writes the line, so that no way of ending goes unlogged.
-pub(crate) struct Ticket {
+pub(crate) struct AccessLog {
     metrics: Arc<Metrics>,
-    arrived: Instant,
+    received_at: Instant,
     method: Method,
     /// Its query string is never logged: it may hold what a client keeps secret.
     uri: Uri,
-    route: Route,
+    route: LoggedRoute,
     id: RequestId,
     client: Option<IpAddr>,
     status: Option<StatusCode>,
     bytes: u64,
 }
 
-impl Ticket {
+impl AccessLog {
     pub(crate) fn new(
         request: &Request,
         arrived: Instant,
-        route: Route,
+        route: LoggedRoute,
         id: &RequestId,
-        client: &Client,
+        client: &ClientInfo,
         metrics: &Arc<Metrics>,
     ) -> Self {
-        metrics.active.inc();
-        Ticket {
+        metrics.active_requests.inc();
+        AccessLog {
             metrics: metrics.clone(),
-            arrived,
+            received_at: arrived,
             method: request.method().clone(),
             uri: request.uri().clone(),
             route,
@@ -79,13 +79,13 @@ impl Ticket {
     }
 
     /// From here on the ticket goes with the body.
-    pub(crate) fn follow(mut self, status: StatusCode, body: Body) -> Followed {
+    pub(crate) fn attach_body(mut self, status: StatusCode, body: Body) -> LoggedBody {
         self.status = Some(status);
         if body.size_hint().exact().is_none() {
             // A stream may stay for days, and a part of the request's head would keep all of its bytes.
             self.uri = Uri::try_from(self.uri.path().to_owned()).unwrap_or_default();
         }
-        Followed { body, ticket: self }
+        LoggedBody { body, access_log: self }
     }
 
     /// The status is out: there is no other way to say it than to break off.
@@ -98,7 +98,7 @@ impl Ticket {
         let (method, bytes, id) = (self.method.as_str(), self.bytes, || self.id.as_str());
         let client = self.client.map(tracing::field::display);
         let path = self.uri.path();
-        let path = &path[..path.floor_char_boundary(PATH_SHOWN)];
+        let path = &path[..path.floor_char_boundary(MAX_PATH_BYTES)];
         if is_probe(path) {
             tracing::debug!(method, path, status, ms, bytes, request_id = id(), client, "request");
         } else {
@@ -107,29 +107,29 @@ impl Ticket {
     }
 }
 
-impl Drop for Ticket {
+impl Drop for AccessLog {
     fn drop(&mut self) {
-        let took = self.arrived.elapsed();
-        let status = self.status.map_or(GONE, |status| status.as_u16());
-        self.metrics.active.dec();
-        self.metrics.observe(&self.method, self.route.name(), status, took);
+        let took = self.received_at.elapsed();
+        let status = self.status.map_or(CLIENT_GONE_STATUS, |status| status.as_u16());
+        self.metrics.active_requests.dec();
+        self.metrics.observe_request(&self.method, self.route.name(), status, took);
         self.write_line(status, (took.as_secs_f64() * 1e6).round() / 1e3);
     }
 }
 
 /// The body of an answer, with the ticket of its request.
-pub struct Followed {
+pub struct LoggedBody {
     body: Body,
-    ticket: Ticket,
+    access_log: AccessLog,
 }
 
-impl Followed {
+impl LoggedBody {
     pub fn request_id(&self) -> &RequestId {
-        &self.ticket.id
+        &self.access_log.id
     }
 }
 
-impl http_body::Body for Followed {
+impl http_body::Body for LoggedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -140,9 +140,9 @@ impl http_body::Body for Followed {
         let polled = Pin::new(&mut self.body).poll_frame(cx);
         match &polled {
             Poll::Ready(Some(Ok(frame))) => {
-                self.ticket.bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
+                self.access_log.bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
             }
-            Poll::Ready(Some(Err(error))) => self.ticket.broke_off(error),
+            Poll::Ready(Some(Err(error))) => self.access_log.broke_off(error),
             Poll::Ready(None) | Poll::Pending => {}
         }
         polled

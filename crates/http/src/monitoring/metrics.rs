@@ -19,7 +19,7 @@ use prometheus_client::registry::Registry;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::errors::problem::Problem;
-use crate::monitoring::process_metrics::Process;
+use crate::monitoring::process_metrics::ProcessMetrics;
 
 /// The boundaries OpenTelemetry advises for the duration of HTTP requests, in seconds.
 const BUCKETS: [f64; 14] = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0];
@@ -28,43 +28,43 @@ const BUCKETS: [f64; 14] = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.7
 #[derive(Clone)]
 pub struct Metrics {
     registry: Arc<Mutex<Registry>>,
-    durations: Family<Labels, Histogram, fn() -> Histogram>,
+    durations: Family<RequestLabels, Histogram, fn() -> Histogram>,
     /// The same by a hash of their labels, which need not be copied to be found.
-    known: Arc<RwLock<HashMap<u64, Histogram>>>,
-    pub(crate) active: Gauge,
+    histograms_by_hash: Arc<RwLock<HashMap<u64, Histogram>>>,
+    pub(crate) active_requests: Gauge,
     pub connections: Gauge,
-    subscriptions: Family<Carried, Gauge>,
-    events: Family<Carried, Counter>,
+    subscriptions: Family<TransportLabels, Gauge>,
+    events: Family<TransportLabels, Counter>,
     /// Answers that were given again.
-    pub repeated: Counter,
+    pub repeated_responses: Counter,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Carried {
+struct TransportLabels {
     transport: &'static str,
 }
 
 /// One open subscription, counted as long as it lives.
-pub struct Open {
+pub struct OpenSubscription {
     gauge: Gauge,
     events: Counter,
 }
 
-impl Open {
+impl OpenSubscription {
     /// An event was handed to the transport.
-    pub fn delivered(&self) {
+    pub fn event_delivered(&self) {
         self.events.inc();
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenSubscription {
     fn drop(&mut self) {
         self.gauge.dec();
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Labels {
+struct RequestLabels {
     method: &'static str,
     route: String,
     status: u16,
@@ -81,54 +81,58 @@ impl Metrics {
         let metrics = Metrics {
             registry: Arc::default(),
             durations: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
-            known: Arc::default(),
-            active: Gauge::default(),
+            histograms_by_hash: Arc::default(),
+            active_requests: Gauge::default(),
             connections: Gauge::default(),
             subscriptions: Family::default(),
             events: Family::default(),
-            repeated: Counter::default(),
+            repeated_responses: Counter::default(),
         };
-        metrics.registry(|registry| metrics.register(registry));
+        metrics.with_registry(|registry| metrics.register(registry));
         metrics
     }
 
-    fn registry<T>(&self, change: impl FnOnce(&mut Registry) -> T) -> T {
+    fn with_registry<T>(&self, change: impl FnOnce(&mut Registry) -> T) -> T {
         change(&mut self.registry.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn register(&self, registry: &mut Registry) {
         let help = "Duration of HTTP requests until the end of the answer";
         registry.register("http_server_request_duration_seconds", help, self.durations.clone());
-        registry.register("http_server_active_requests", "Requests being answered", self.active.clone());
+        registry.register(
+            "http_server_active_requests",
+            "Requests being answered",
+            self.active_requests.clone(),
+        );
         registry.register("http_server_connections", "Open connections", self.connections.clone());
         registry.register("trefoil_subscriptions", "Open subscriptions", self.subscriptions.clone());
         registry.register("trefoil_subscription_events", "Events given to subscribers", self.events.clone());
         let help = "Answers given again because nothing had changed";
-        registry.register("trefoil_answers_repeated", help, self.repeated.clone());
+        registry.register("trefoil_answers_repeated", help, self.repeated_responses.clone());
         let version = vec![("version", env!("CARGO_PKG_VERSION"))];
         registry.register("trefoil_build", "The running version", Info::new(version));
-        registry.register_collector(Box::new(Process::start()));
+        registry.register_collector(Box::new(ProcessMetrics::start()));
     }
 
     /// `route` is the template that matched, never the path: paths are without number.
-    pub(crate) fn observe(&self, method: &Method, route: Option<&str>, status: u16, took: Duration) {
+    pub(crate) fn observe_request(&self, method: &Method, route: Option<&str>, status: u16, took: Duration) {
         let (method, route) = (method_label(method), route.unwrap_or("unmatched"));
         let seed = xxh3_64_with_seed(method.as_bytes(), status.into());
         let key = xxh3_64_with_seed(route.as_bytes(), seed);
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        let known = self.histograms_by_hash.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
         let histogram = known.unwrap_or_else(|| {
-            let labels = Labels { method, route: route.to_owned(), status };
+            let labels = RequestLabels { method, route: route.to_owned(), status };
             let histogram = self.durations.get_or_create(&labels).clone();
-            let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+            let mut known = self.histograms_by_hash.write().unwrap_or_else(PoisonError::into_inner);
             known.entry(key).or_insert(histogram).clone()
         });
         histogram.observe(took.as_secs_f64());
     }
 
     /// A subscription that is carried so has begun.
-    pub fn subscribed(&self, transport: &'static str) -> Open {
-        let carried = Carried { transport };
-        let open = Open {
+    pub fn subscription_opened(&self, transport: &'static str) -> OpenSubscription {
+        let carried = TransportLabels { transport };
+        let open = OpenSubscription {
             gauge: self.subscriptions.get_or_create(&carried).clone(),
             events: self.events.get_or_create(&carried).clone(),
         };
@@ -136,22 +140,22 @@ impl Metrics {
         open
     }
 
-    fn text(&self) -> Result<String, Problem> {
+    fn encode_text(&self) -> Result<String, Problem> {
         let mut text = String::new();
         let written =
-            self.registry(|registry| prometheus_client::encoding::text::encode(&mut text, registry));
+            self.with_registry(|registry| prometheus_client::encoding::text::encode(&mut text, registry));
         written.map(|()| text).map_err(|error| Problem::internal(format!("encoding the metrics: {error}")))
     }
 }
 
-pub fn router(metrics: &Metrics) -> Router {
+pub fn metrics_router(metrics: &Metrics) -> Router {
     let metrics = metrics.clone();
-    Router::new().route("/metrics", get(async move || serve(&metrics)))
+    Router::new().route("/metrics", get(async move || serve_metrics(&metrics)))
 }
 
-fn serve(metrics: &Metrics) -> Result<Response, Problem> {
+fn serve_metrics(metrics: &Metrics) -> Result<Response, Problem> {
     let media = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    Ok(([(CONTENT_TYPE, media)], metrics.text()?).into_response())
+    Ok(([(CONTENT_TYPE, media)], metrics.encode_text()?).into_response())
 }
 
 /// Clients can invent methods; labels must not grow with what clients invent.
@@ -167,9 +171,9 @@ mod tests {
     #[test]
     fn a_request_is_counted_under_its_route_and_an_invented_method_under_other() {
         let metrics = Metrics::new();
-        metrics.observe(&Method::GET, Some("/users/{id}"), 200, Duration::from_millis(7));
-        metrics.observe(&Method::from_bytes(b"BREW").expect("a token"), None, 405, Duration::ZERO);
-        let text = metrics.text().expect("text");
+        metrics.observe_request(&Method::GET, Some("/users/{id}"), 200, Duration::from_millis(7));
+        metrics.observe_request(&Method::from_bytes(b"BREW").expect("a token"), None, 405, Duration::ZERO);
+        let text = metrics.encode_text().expect("text");
         for line in [
             r#"http_server_request_duration_seconds_bucket{le="0.005",method="GET",route="/users/{id}",status="200"} 0"#,
             r#"http_server_request_duration_seconds_bucket{le="0.01",method="GET",route="/users/{id}",status="200"} 1"#,

@@ -10,28 +10,28 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
 /// The unit of processor time in `/proc`, fixed at 100 a second on Linux whatever the kernel's own tick.
-const TICKS: f64 = 100.0;
+const TICKS_PER_SECOND: f64 = 100.0;
 
 #[derive(Debug)]
-pub(crate) struct Process {
-    started: f64,
+pub(crate) struct ProcessMetrics {
+    started_at: f64,
 }
 
-impl Process {
+impl ProcessMetrics {
     pub(crate) fn start() -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Process { started: now.as_secs_f64() }
+        ProcessMetrics { started_at: now.as_secs_f64() }
     }
 }
 
-impl Collector for Process {
+impl Collector for ProcessMetrics {
     /// What the system does not tell (anything but Linux) is left out.
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let mut gauge = |name, help, value: f64| {
             let metric = ConstGauge::new(value);
             metric.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)
         };
-        gauge("process_start_time_seconds", "Start of the process, seconds since 1970", self.started)?;
+        gauge("process_start_time_seconds", "Start of the process, seconds since 1970", self.started_at)?;
         if let Some(bytes) = resident_bytes() {
             gauge("process_resident_memory_bytes", "Resident memory", bytes)?;
         }
@@ -60,7 +60,7 @@ fn cpu_seconds() -> Option<f64> {
     // The name in parentheses may hold spaces: count fields after its end.
     let (_, fields) = stat.rsplit_once(')')?;
     let mut times = fields.split_whitespace().skip(11).map_while(|field| field.parse::<f64>().ok());
-    Some((times.next()? + times.next()?) / TICKS)
+    Some((times.next()? + times.next()?) / TICKS_PER_SECOND)
 }
 
 fn open_files() -> Option<f64> {

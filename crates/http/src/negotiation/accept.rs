@@ -6,14 +6,14 @@ use http::{HeaderMap, HeaderValue};
 /// A quality in thousandths, so that comparing is exact.
 pub type Quality = u16;
 
-const BEST: Quality = 1000;
+const MAX_QUALITY: Quality = 1000;
 
 /// The ranges of all `Accept` lines. A range that cannot be read is left out, as browsers and servers do.
-pub struct Accept<'a> {
-    ranges: Vec<Range<'a>>,
+pub struct AcceptHeader<'a> {
+    ranges: Vec<MediaRange<'a>>,
 }
 
-struct Range<'a> {
+struct MediaRange<'a> {
     kind: &'a str,
     subtype: &'a str,
     quality: Quality,
@@ -21,14 +21,16 @@ struct Range<'a> {
     parameters: Vec<(&'a str, &'a str)>,
 }
 
-impl<'a> Accept<'a> {
-    pub fn of(headers: &'a HeaderMap) -> Self {
-        Accept::of_lines(headers.get_all(ACCEPT))
+impl<'a> AcceptHeader<'a> {
+    pub fn from_headers(headers: &'a HeaderMap) -> Self {
+        AcceptHeader::from_lines(headers.get_all(ACCEPT))
     }
 
-    pub fn of_lines(lines: impl IntoIterator<Item = &'a HeaderValue>) -> Self {
+    pub fn from_lines(lines: impl IntoIterator<Item = &'a HeaderValue>) -> Self {
         let lines = lines.into_iter().filter_map(|value| value.to_str().ok());
-        Accept { ranges: lines.flat_map(|line| split(line, b',')).filter_map(range).collect() }
+        AcceptHeader {
+            ranges: lines.flat_map(|line| split_unquoted(line, b',')).filter_map(parse_range).collect(),
+        }
     }
 
     /// None was sent, or nothing in it could be read.
@@ -39,11 +41,13 @@ impl<'a> Accept<'a> {
     /// The most specific range that covers `media` decides, even when a wider one is kinder.
     pub fn quality(&self, media: &str) -> Quality {
         if self.is_empty() {
-            return BEST;
+            return MAX_QUALITY;
         }
         let (kind, subtype) = media.split_once('/').unwrap_or((media, ""));
-        let covering =
-            self.ranges.iter().filter_map(|range| Some((range.covers(kind, subtype)?, range.quality)));
+        let covering = self
+            .ranges
+            .iter()
+            .filter_map(|range| Some((range.specificity_for(kind, subtype)?, range.quality)));
         covering.max().map_or(0, |(_, quality)| quality)
     }
 
@@ -60,34 +64,34 @@ impl<'a> Accept<'a> {
     }
 
     /// Whether `Accept` spells out this media type, wildcards aside, and does not refuse it.
-    pub fn names(&self, media: &str) -> bool {
+    pub fn names_type(&self, media: &str) -> bool {
         let (kind, subtype) = media.split_once('/').unwrap_or((media, ""));
-        self.ranges.iter().any(|range| range.quality > 0 && range.covers(kind, subtype) == Some(2))
+        self.ranges.iter().any(|range| range.quality > 0 && range.specificity_for(kind, subtype) == Some(2))
     }
 
     /// Whether `*/*` is among what is accepted.
-    pub fn takes_anything(&self) -> bool {
-        self.ranges.iter().any(|range| range.quality > 0 && range.covers("", "") == Some(0))
+    pub fn accepts_anything(&self) -> bool {
+        self.ranges.iter().any(|range| range.quality > 0 && range.specificity_for("", "") == Some(0))
     }
 
     /// How well `Accept` takes this media type where it spells it out with this parameter; 0 where it does not.
     pub fn quality_with(&self, media: &str, name: &str, value: &str) -> Quality {
         let (kind, subtype) = media.split_once('/').unwrap_or((media, ""));
         let said = |(own, given): &(&str, &str)| own.eq_ignore_ascii_case(name) && *given == value;
-        let spelled = self.ranges.iter().filter(|range| range.covers(kind, subtype) == Some(2));
+        let spelled = self.ranges.iter().filter(|range| range.specificity_for(kind, subtype) == Some(2));
         let spelled = spelled.filter(|range| range.parameters.iter().any(said));
         spelled.map(|range| range.quality).max().unwrap_or(0)
     }
 
     /// A page is wanted: HTML is spelled out, and JSON is not wanted as much.
     pub fn prefers_html(&self) -> bool {
-        self.names("text/html") && self.quality("text/html") > self.quality("application/json")
+        self.names_type("text/html") && self.quality("text/html") > self.quality("application/json")
     }
 }
 
-impl Range<'_> {
+impl MediaRange<'_> {
     /// How specifically: 2 is exact, 1 is `type/*`, 0 is `*/*`.
-    fn covers(&self, kind: &str, subtype: &str) -> Option<u8> {
+    fn specificity_for(&self, kind: &str, subtype: &str) -> Option<u8> {
         match (self.kind, self.subtype) {
             ("*", "*") => Some(0),
             (own, "*") if own.eq_ignore_ascii_case(kind) => Some(1),
@@ -97,10 +101,10 @@ impl Range<'_> {
     }
 }
 
-fn range(text: &str) -> Option<Range<'_>> {
-    let mut parts = split(text, b';');
+fn parse_range(text: &str) -> Option<MediaRange<'_>> {
+    let mut parts = split_unquoted(text, b';');
     let (kind, subtype) = parts.next()?.trim().split_once('/')?;
-    let (mut quality, mut parameters) = (BEST, Vec::new());
+    let (mut quality, mut parameters) = (MAX_QUALITY, Vec::new());
     for (name, value) in parts.filter_map(|parameter| parameter.split_once('=')) {
         if name.trim().eq_ignore_ascii_case("q") {
             quality = parse_quality(value.trim());
@@ -108,20 +112,20 @@ fn range(text: &str) -> Option<Range<'_>> {
             parameters.push((name.trim(), value.trim().trim_matches('"')));
         }
     }
-    Some(Range { kind, subtype, quality, parameters })
+    Some(MediaRange { kind, subtype, quality, parameters })
 }
 
 /// The codings that `Accept-Encoding` names, each with its quality.
-pub fn codings<'a>(
+pub fn parse_encodings<'a>(
     lines: impl IntoIterator<Item = &'a HeaderValue>,
 ) -> impl Iterator<Item = (&'a str, Quality)> {
     let lines = lines.into_iter().filter_map(|value| value.to_str().ok());
-    lines.flat_map(|line| split(line, b',')).map(|entry| {
-        let mut parts = split(entry, b';');
+    lines.flat_map(|line| split_unquoted(line, b',')).map(|entry| {
+        let mut parts = split_unquoted(entry, b';');
         let name = parts.next().unwrap_or_default();
         let mut parameters = parts.filter_map(|parameter| parameter.split_once('='));
         let quality = parameters.find(|(name, _)| name.trim().eq_ignore_ascii_case("q"));
-        (name, quality.map_or(BEST, |(_, value)| parse_quality(value.trim())))
+        (name, quality.map_or(MAX_QUALITY, |(_, value)| parse_quality(value.trim())))
     })
 }
 
@@ -132,7 +136,7 @@ fn parse_quality(text: &str) -> Quality {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let is_below_one = whole == "0" || (whole.is_empty() && !fraction.is_empty());
     if !is_below_one || !fraction.bytes().all(|b| b.is_ascii_digit()) {
-        return BEST;
+        return MAX_QUALITY;
     }
     let thousandths =
         fraction.bytes().chain(*b"000").take(3).fold(0, |sum, b| sum * 10 + Quality::from(b - b'0'));
@@ -141,7 +145,7 @@ fn parse_quality(text: &str) -> Quality {
 }
 
 /// Splits outside of quoted strings: `a/b;c="x,y", d/e` are two ranges.
-fn split(text: &str, at: u8) -> impl Iterator<Item = &str> {
+fn split_unquoted(text: &str, at: u8) -> impl Iterator<Item = &str> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
         let text = rest?;
@@ -192,7 +196,7 @@ mod tests {
             (&[",, text/plain ,"], both, Some("text/plain")),
         ];
         for (lines, offers, expected) in table {
-            assert_eq!(Accept::of(&headers(lines)).best(offers), *expected, "{lines:?}");
+            assert_eq!(AcceptHeader::from_headers(&headers(lines)).best(offers), *expected, "{lines:?}");
         }
     }
 
@@ -208,7 +212,7 @@ mod tests {
             ("text/html;q=0", false),
         ];
         for (line, expected) in table {
-            assert_eq!(Accept::of(&headers(&[line])).prefers_html(), *expected, "{line}");
+            assert_eq!(AcceptHeader::from_headers(&headers(&[line])).prefers_html(), *expected, "{line}");
         }
     }
 
@@ -223,15 +227,26 @@ mod tests {
         ];
         for (line, expected) in table {
             let headers = headers(&[line]);
-            let found = Accept::of(&headers).quality_with("multipart/mixed", "subscriptionSpec", "1.0");
+            let found = AcceptHeader::from_headers(&headers).quality_with(
+                "multipart/mixed",
+                "subscriptionSpec",
+                "1.0",
+            );
             assert_eq!(found, *expected, "{line}");
         }
     }
 
     #[test]
     fn naming_is_not_matching() {
-        assert!(Accept::of(&headers(&["a/b, application/json;q=0.1"])).names("application/json"));
-        assert!(!Accept::of(&headers(&["*/*, application/*"])).names("application/json"));
-        assert!(!Accept::of(&headers(&["application/json;q=0"])).names("application/json"));
+        assert!(
+            AcceptHeader::from_headers(&headers(&["a/b, application/json;q=0.1"]))
+                .names_type("application/json")
+        );
+        assert!(
+            !AcceptHeader::from_headers(&headers(&["*/*, application/*"])).names_type("application/json")
+        );
+        assert!(
+            !AcceptHeader::from_headers(&headers(&["application/json;q=0"])).names_type("application/json")
+        );
     }
 }

@@ -7,58 +7,82 @@ use http::{HeaderMap, StatusCode, Uri};
 
 use crate::errors::problem::Problem;
 use crate::form_pairs;
-use crate::negotiation::accept::{Accept, Quality};
+use crate::negotiation::accept::{AcceptHeader, Quality};
 
 /// The forms of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
+pub enum ResponseFormat {
     /// HTML, for people.
-    Page,
+    Html,
     Json,
     /// Texts, one a line.
-    Lines,
+    TextLines,
     /// Every record, one a line.
     Ndjson,
     /// Every record, as spreadsheets take them.
     Csv,
     /// The live stream of changes.
-    Events,
+    EventStream,
 }
 
 const JSON: &str = "application/json";
 
 /// What one address can give. The first is what `*/*` gets.
 #[derive(Debug, Clone, Copy)]
-pub struct Offers(pub &'static [Wanted]);
+pub struct OfferedFormats(pub &'static [ResponseFormat]);
 
 /// The page everywhere …
-pub const RECORD: Offers = Offers(&[Wanted::Page, Wanted::Json]);
-pub const COLLECTION: Offers = Offers(&[Wanted::Page, Wanted::Json, Wanted::Ndjson, Wanted::Csv]);
+pub const RECORD_FORMATS: OfferedFormats = OfferedFormats(&[ResponseFormat::Html, ResponseFormat::Json]);
+pub const COLLECTION_FORMATS: OfferedFormats = OfferedFormats(&[
+    ResponseFormat::Html,
+    ResponseFormat::Json,
+    ResponseFormat::Ndjson,
+    ResponseFormat::Csv,
+]);
 /// … but where plain clients see a list of texts.
-pub const TEXTS: Offers = Offers(&[Wanted::Json, Wanted::Lines, Wanted::Page, Wanted::Ndjson, Wanted::Csv]);
+pub const TEXT_COLLECTION_FORMATS: OfferedFormats = OfferedFormats(&[
+    ResponseFormat::Json,
+    ResponseFormat::TextLines,
+    ResponseFormat::Html,
+    ResponseFormat::Ndjson,
+    ResponseFormat::Csv,
+]);
 /// The same where the schema subscribes to changes.
-pub const LIVE_COLLECTION: Offers =
-    Offers(&[Wanted::Page, Wanted::Json, Wanted::Ndjson, Wanted::Csv, Wanted::Events]);
-pub const LIVE_TEXTS: Offers =
-    Offers(&[Wanted::Json, Wanted::Lines, Wanted::Page, Wanted::Ndjson, Wanted::Csv, Wanted::Events]);
-pub const PLAIN: Offers = Offers(&[Wanted::Json, Wanted::Lines]);
-pub const PLAIN_WITH_PAGE: Offers = Offers(&[Wanted::Json, Wanted::Lines, Wanted::Page]);
+pub const LIVE_COLLECTION_FORMATS: OfferedFormats = OfferedFormats(&[
+    ResponseFormat::Html,
+    ResponseFormat::Json,
+    ResponseFormat::Ndjson,
+    ResponseFormat::Csv,
+    ResponseFormat::EventStream,
+]);
+pub const LIVE_TEXT_COLLECTION_FORMATS: OfferedFormats = OfferedFormats(&[
+    ResponseFormat::Json,
+    ResponseFormat::TextLines,
+    ResponseFormat::Html,
+    ResponseFormat::Ndjson,
+    ResponseFormat::Csv,
+    ResponseFormat::EventStream,
+]);
+pub const PLAIN_LIST_FORMATS: OfferedFormats =
+    OfferedFormats(&[ResponseFormat::Json, ResponseFormat::TextLines]);
+pub const PLAIN_LIST_PAGE_FORMATS: OfferedFormats =
+    OfferedFormats(&[ResponseFormat::Json, ResponseFormat::TextLines, ResponseFormat::Html]);
 /// A form to fill in has no other face.
-pub const FORM: Offers = Offers(&[Wanted::Page]);
+pub const PAGE_ONLY: OfferedFormats = OfferedFormats(&[ResponseFormat::Html]);
 
 /// What makes the choice beside `Accept`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Chosen {
+pub enum FormatChoice {
     /// `?format=` decides alone, so that a link can lead to any form.
-    Format(Wanted),
+    Named(ResponseFormat),
     /// `?fields=` asks for objects.
     Fields,
-    Nothing,
+    Unspecified,
 }
 
 /// What can be asked for by `?format=`.
-pub const FORMATS: [(&str, Wanted); 3] =
-    [("csv", Wanted::Csv), ("ndjson", Wanted::Ndjson), ("json", Wanted::Json)];
+pub const FORMAT_NAMES: [(&str, ResponseFormat); 3] =
+    [("csv", ResponseFormat::Csv), ("ndjson", ResponseFormat::Ndjson), ("json", ResponseFormat::Json)];
 
 /// Whether the query of a request asks for fields; known before the query is understood.
 pub fn chooses_fields(uri: &Uri) -> bool {
@@ -66,77 +90,81 @@ pub fn chooses_fields(uri: &Uri) -> bool {
 }
 
 /// What the query of a list says of the form that it is wanted in; a format that there is not is told later.
-pub fn chosen(uri: &Uri) -> Chosen {
+pub fn chosen(uri: &Uri) -> FormatChoice {
     match given(uri, "format").find_map(|value| named_format(&value)) {
-        Some(wanted) => Chosen::Format(wanted),
-        None if chooses_fields(uri) => Chosen::Fields,
-        None => Chosen::Nothing,
+        Some(wanted) => FormatChoice::Named(wanted),
+        None if chooses_fields(uri) => FormatChoice::Fields,
+        None => FormatChoice::Unspecified,
     }
 }
 
 /// What a parameter is given; what cannot be decoded is told later too.
 fn given<'u>(uri: &'u Uri, wanted: &'static str) -> impl Iterator<Item = Cow<'u, str>> {
     let pairs = uri.query().unwrap_or_default().split('&').filter_map(|part| part.split_once('='));
-    let pairs = pairs.filter(move |(name, _)| form_pairs::decoded(name).is_some_and(|name| name == wanted));
-    pairs.filter_map(|(_, value)| form_pairs::decoded(value))
+    let pairs =
+        pairs.filter(move |(name, _)| form_pairs::percent_decode(name).is_some_and(|name| name == wanted));
+    pairs.filter_map(|(_, value)| form_pairs::percent_decode(value))
 }
 
-pub fn named_format(name: &str) -> Option<Wanted> {
-    FORMATS.into_iter().find(|(known, _)| *known == name).map(|(_, wanted)| wanted)
+pub fn named_format(name: &str) -> Option<ResponseFormat> {
+    FORMAT_NAMES.into_iter().find(|(known, _)| *known == name).map(|(_, wanted)| wanted)
 }
 
-impl Wanted {
-    fn media(self) -> &'static str {
+impl ResponseFormat {
+    fn media_type(self) -> &'static str {
         match self {
-            Wanted::Page => "text/html",
-            Wanted::Json => JSON,
-            Wanted::Lines => "text/plain",
-            Wanted::Ndjson => "application/x-ndjson",
-            Wanted::Csv => "text/csv",
-            Wanted::Events => "text/event-stream",
+            ResponseFormat::Html => "text/html",
+            ResponseFormat::Json => JSON,
+            ResponseFormat::TextLines => "text/plain",
+            ResponseFormat::Ndjson => "application/x-ndjson",
+            ResponseFormat::Csv => "text/csv",
+            ResponseFormat::EventStream => "text/event-stream",
         }
     }
 
     /// Whether only a request that spells it out can mean it.
-    fn must_be_named(self) -> bool {
+    fn is_explicit_only(self) -> bool {
         match self {
-            Wanted::Ndjson | Wanted::Csv | Wanted::Events => true,
-            Wanted::Page | Wanted::Json | Wanted::Lines => false,
+            ResponseFormat::Ndjson | ResponseFormat::Csv | ResponseFormat::EventStream => true,
+            ResponseFormat::Html | ResponseFormat::Json | ResponseFormat::TextLines => false,
         }
     }
 
     pub fn content_type(self) -> HeaderValue {
         HeaderValue::from_static(match self {
-            Wanted::Page => "text/html; charset=utf-8",
-            Wanted::Json => "application/json; charset=utf-8",
-            Wanted::Lines => "text/plain; charset=utf-8",
-            Wanted::Ndjson => "application/x-ndjson; charset=utf-8",
-            Wanted::Csv => "text/csv; charset=utf-8",
-            Wanted::Events => "text/event-stream; charset=utf-8",
+            ResponseFormat::Html => "text/html; charset=utf-8",
+            ResponseFormat::Json => "application/json; charset=utf-8",
+            ResponseFormat::TextLines => "text/plain; charset=utf-8",
+            ResponseFormat::Ndjson => "application/x-ndjson; charset=utf-8",
+            ResponseFormat::Csv => "text/csv; charset=utf-8",
+            ResponseFormat::EventStream => "text/event-stream; charset=utf-8",
         })
     }
 }
 
-impl Offers {
+impl OfferedFormats {
     /// What is wanted of these, or nothing where none is acceptable.
-    pub fn choose(self, accept: &Accept<'_>, chosen: Chosen) -> Option<Wanted> {
-        let best = self.best(accept);
+    pub fn choose(self, accept: &AcceptHeader<'_>, chosen: FormatChoice) -> Option<ResponseFormat> {
+        let best = self.best_match(accept);
         match (chosen, best) {
-            (Chosen::Format(wanted), _) if self.0.contains(&wanted) => Some(wanted),
-            (Chosen::Format(_) | Chosen::Nothing, _)
-            | (_, Some(Wanted::Ndjson | Wanted::Csv | Wanted::Events)) => best,
+            (FormatChoice::Named(wanted), _) if self.0.contains(&wanted) => Some(wanted),
+            (FormatChoice::Named(_) | FormatChoice::Unspecified, _)
+            | (_, Some(ResponseFormat::Ndjson | ResponseFormat::Csv | ResponseFormat::EventStream)) => best,
             // "Unless a browser asks": one that spells HTML out.
-            (Chosen::Fields, Some(Wanted::Page)) if accept.names("text/html") => best,
-            (Chosen::Fields, Some(Wanted::Page | Wanted::Json | Wanted::Lines) | None) => Some(Wanted::Json),
+            (FormatChoice::Fields, Some(ResponseFormat::Html)) if accept.names_type("text/html") => best,
+            (
+                FormatChoice::Fields,
+                Some(ResponseFormat::Html | ResponseFormat::Json | ResponseFormat::TextLines) | None,
+            ) => Some(ResponseFormat::Json),
         }
     }
 
-    fn best(self, accept: &Accept<'_>) -> Option<Wanted> {
-        let mut best: Option<((Quality, bool, bool), Wanted)> = None;
+    fn best_match(self, accept: &AcceptHeader<'_>) -> Option<ResponseFormat> {
+        let mut best: Option<((Quality, bool, bool), ResponseFormat)> = None;
         for &offer in self.0 {
-            let (quality, named) = self.weigh(accept, offer);
+            let (quality, named) = self.weigh_format(accept, offer);
             // A tie goes to what is offered first; among what is spelled out, to anything before the page.
-            let weight = (quality, named, !(named && offer == Wanted::Page));
+            let weight = (quality, named, !(named && offer == ResponseFormat::Html));
             if quality > 0 && best.is_none_or(|(most, _)| weight > most) {
                 best = Some((weight, offer));
             }
@@ -144,27 +172,30 @@ impl Offers {
         best.map(|(_, offer)| offer)
     }
 
-    fn weigh(self, accept: &Accept<'_>, offer: Wanted) -> (Quality, bool) {
-        let named = accept.names(offer.media());
+    fn weigh_format(self, accept: &AcceptHeader<'_>, offer: ResponseFormat) -> (Quality, bool) {
+        let named = accept.names_type(offer.media_type());
         // A wildcard beside JSON that is spelled out asks for nothing else.
-        let overruled = offer != Wanted::Json && self.0.contains(&Wanted::Json) && accept.names(JSON);
-        let counts = named || !(offer.must_be_named() || overruled);
+        let overruled = offer != ResponseFormat::Json
+            && self.0.contains(&ResponseFormat::Json)
+            && accept.names_type(JSON);
+        let counts = named || !(offer.is_explicit_only() || overruled);
         // Lines are given only where they are preferred: that they are spelled out and JSON is not breaks no tie. Beside
         // a page that is spelled out as well, a wildcard is no wish for JSON.
-        let is_level = offer == Wanted::Json
-            && self.0.contains(&Wanted::Lines)
-            && !(self.0.contains(&Wanted::Page) && accept.names(Wanted::Page.media()));
-        let named = named || (is_level && accept.names(Wanted::Lines.media()));
-        (if counts { accept.quality(offer.media()) } else { 0 }, named)
+        let is_level = offer == ResponseFormat::Json
+            && self.0.contains(&ResponseFormat::TextLines)
+            && !(self.0.contains(&ResponseFormat::Html)
+                && accept.names_type(ResponseFormat::Html.media_type()));
+        let named = named || (is_level && accept.names_type(ResponseFormat::TextLines.media_type()));
+        (if counts { accept.quality(offer.media_type()) } else { 0 }, named)
     }
 
     /// What is wanted, or the refusal that names what there is.
-    pub fn wanted(self, headers: &HeaderMap, chosen: Chosen) -> Result<Wanted, Problem> {
-        self.choose(&Accept::of(headers), chosen).ok_or_else(|| self.none())
+    pub fn negotiate(self, headers: &HeaderMap, chosen: FormatChoice) -> Result<ResponseFormat, Problem> {
+        self.choose(&AcceptHeader::from_headers(headers), chosen).ok_or_else(|| self.not_acceptable())
     }
 
-    fn none(self) -> Problem {
-        let names: Vec<&str> = self.0.iter().map(|offer| offer.media()).collect();
+    fn not_acceptable(self) -> Problem {
+        let names: Vec<&str> = self.0.iter().map(|offer| offer.media_type()).collect();
         let detail = format!("Accept allows none of what there is here: {}", names.join(", "));
         Problem::new(StatusCode::NOT_ACCEPTABLE, "NOT_ACCEPTABLE", detail)
     }
@@ -172,8 +203,8 @@ impl Offers {
 
 /// Whether a deletion is answered with nothing but its success; else it leads back to the list.
 pub fn wants_no_content(headers: &HeaderMap) -> bool {
-    let accept = Accept::of(headers);
-    accept.names("application/json") && !accept.takes_anything()
+    let accept = AcceptHeader::from_headers(headers);
+    accept.names_type("application/json") && !accept.accepts_anything()
 }
 
 #[cfg(test)]
@@ -183,35 +214,38 @@ mod tests {
 
     const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8";
 
-    fn chosen(offers: Offers, line: &'static str, chosen: Chosen) -> Option<Wanted> {
+    fn chosen(offers: OfferedFormats, line: &'static str, chosen: FormatChoice) -> Option<ResponseFormat> {
         let lines = (!line.is_empty()).then(|| (ACCEPT, HeaderValue::from_static(line)));
-        offers.choose(&Accept::of(&HeaderMap::from_iter(lines)), chosen)
+        offers.choose(&AcceptHeader::from_headers(&HeaderMap::from_iter(lines)), chosen)
     }
 
     #[test]
     fn the_table_of_faces() {
-        use Wanted::{Csv, Json, Lines, Ndjson, Page};
+        use ResponseFormat::{Csv, Html, Json, Ndjson, TextLines};
         // What records, the list of users, samples and items give.
-        let table: &[(&'static str, [Option<Wanted>; 4])] = &[
-            ("", [Some(Page), Some(Json), Some(Json), Some(Json)]),
-            ("*/*", [Some(Page), Some(Json), Some(Json), Some(Json)]),
-            (BROWSER, [Some(Page), Some(Page), Some(Page), Some(Json)]),
-            ("text/html", [Some(Page), Some(Page), Some(Page), None]),
+        let table: &[(&'static str, [Option<ResponseFormat>; 4])] = &[
+            ("", [Some(Html), Some(Json), Some(Json), Some(Json)]),
+            ("*/*", [Some(Html), Some(Json), Some(Json), Some(Json)]),
+            (BROWSER, [Some(Html), Some(Html), Some(Html), Some(Json)]),
+            ("text/html", [Some(Html), Some(Html), Some(Html), None]),
             ("application/json", [Some(Json); 4]),
             ("application/json, text/plain, */*", [Some(Json); 4]),
             ("application/json;q=0.5, */*", [Some(Json); 4]),
             ("application/json, text/html", [Some(Json); 4]),
-            ("application/json;q=0.9, text/html", [Some(Page), Some(Page), Some(Page), Some(Json)]),
+            ("application/json;q=0.9, text/html", [Some(Html), Some(Html), Some(Html), Some(Json)]),
             ("text/html;q=0.9, application/json", [Some(Json); 4]),
-            ("text/plain", [None, Some(Lines), Some(Lines), Some(Lines)]),
-            ("text/plain;q=0.5, */*", [Some(Page), Some(Json), Some(Json), Some(Json)]),
-            ("text/plain, text/html;q=0.5", [Some(Page), Some(Lines), Some(Lines), Some(Lines)]),
-            ("text/plain, */*", [Some(Page), Some(Json), Some(Json), Some(Json)]),
-            ("text/html, text/plain, */*", [Some(Page), Some(Lines), Some(Lines), Some(Json)]),
-            ("text/plain, text/html", [Some(Page), Some(Lines), Some(Lines), Some(Lines)]),
+            ("text/plain", [None, Some(TextLines), Some(TextLines), Some(TextLines)]),
+            ("text/plain;q=0.5, */*", [Some(Html), Some(Json), Some(Json), Some(Json)]),
+            ("text/plain, text/html;q=0.5", [Some(Html), Some(TextLines), Some(TextLines), Some(TextLines)]),
+            ("text/plain, */*", [Some(Html), Some(Json), Some(Json), Some(Json)]),
+            ("text/html, text/plain, */*", [Some(Html), Some(TextLines), Some(TextLines), Some(Json)]),
+            ("text/plain, text/html", [Some(Html), Some(TextLines), Some(TextLines), Some(TextLines)]),
             ("application/*;q=0.5, text/plain;q=0.5", [Some(Json); 4]),
-            ("application/*;q=0.4, text/plain;q=0.5", [Some(Json), Some(Lines), Some(Lines), Some(Lines)]),
-            ("text/*", [Some(Page), Some(Lines), Some(Lines), Some(Lines)]),
+            (
+                "application/*;q=0.4, text/plain;q=0.5",
+                [Some(Json), Some(TextLines), Some(TextLines), Some(TextLines)],
+            ),
+            ("text/*", [Some(Html), Some(TextLines), Some(TextLines), Some(TextLines)]),
             ("application/*", [Some(Json); 4]),
             ("text/html;q=0, */*", [Some(Json); 4]),
             ("application/x-ndjson", [Some(Ndjson), Some(Ndjson), None, None]),
@@ -223,48 +257,69 @@ mod tests {
             ("*/*;q=0", [None; 4]),
         ];
         for (line, expected) in table {
-            let offers = [COLLECTION, TEXTS, PLAIN_WITH_PAGE, PLAIN];
-            assert_eq!(offers.map(|offers| chosen(offers, line, Chosen::Nothing)), *expected, "{line}");
+            let offers =
+                [COLLECTION_FORMATS, TEXT_COLLECTION_FORMATS, PLAIN_LIST_PAGE_FORMATS, PLAIN_LIST_FORMATS];
+            assert_eq!(
+                offers.map(|offers| chosen(offers, line, FormatChoice::Unspecified)),
+                *expected,
+                "{line}"
+            );
         }
     }
 
     #[test]
     fn fields_ask_for_objects_unless_a_browser_asks() {
         let table = [
-            ("", Wanted::Json),
-            ("*/*", Wanted::Json),
-            ("text/plain", Wanted::Json),
-            ("application/json", Wanted::Json),
-            (BROWSER, Wanted::Page),
-            ("application/x-ndjson", Wanted::Ndjson),
-            ("text/csv", Wanted::Csv),
+            ("", ResponseFormat::Json),
+            ("*/*", ResponseFormat::Json),
+            ("text/plain", ResponseFormat::Json),
+            ("application/json", ResponseFormat::Json),
+            (BROWSER, ResponseFormat::Html),
+            ("application/x-ndjson", ResponseFormat::Ndjson),
+            ("text/csv", ResponseFormat::Csv),
         ];
         for (line, expected) in table {
-            assert_eq!(chosen(TEXTS, line, Chosen::Fields), Some(expected), "{line}");
-            assert_eq!(chosen(COLLECTION, line, Chosen::Fields), Some(expected), "{line}");
+            assert_eq!(chosen(TEXT_COLLECTION_FORMATS, line, FormatChoice::Fields), Some(expected), "{line}");
+            assert_eq!(chosen(COLLECTION_FORMATS, line, FormatChoice::Fields), Some(expected), "{line}");
         }
     }
 
     #[test]
     fn a_format_decides_alone_where_it_is_to_be_had() {
         for line in ["", BROWSER, "image/png", "text/event-stream"] {
-            for (_, wanted) in FORMATS {
-                assert_eq!(chosen(LIVE_TEXTS, line, Chosen::Format(wanted)), Some(wanted), "{line}");
+            for (_, wanted) in FORMAT_NAMES {
+                assert_eq!(
+                    chosen(LIVE_TEXT_COLLECTION_FORMATS, line, FormatChoice::Named(wanted)),
+                    Some(wanted),
+                    "{line}"
+                );
             }
         }
-        assert_eq!(chosen(FORM, BROWSER, Chosen::Format(Wanted::Csv)), Some(Wanted::Page));
+        assert_eq!(
+            chosen(PAGE_ONLY, BROWSER, FormatChoice::Named(ResponseFormat::Csv)),
+            Some(ResponseFormat::Html)
+        );
     }
 
     #[test]
     fn a_stream_must_be_asked_for() {
-        for offers in [LIVE_COLLECTION, LIVE_TEXTS] {
-            assert_eq!(chosen(offers, "text/event-stream", Chosen::Nothing), Some(Wanted::Events));
-            assert_eq!(chosen(offers, "text/event-stream", Chosen::Fields), Some(Wanted::Events));
+        for offers in [LIVE_COLLECTION_FORMATS, LIVE_TEXT_COLLECTION_FORMATS] {
             assert_eq!(
-                chosen(offers, "text/event-stream, application/json", Chosen::Nothing),
-                Some(Wanted::Json)
+                chosen(offers, "text/event-stream", FormatChoice::Unspecified),
+                Some(ResponseFormat::EventStream)
             );
-            assert_ne!(chosen(offers, "text/*", Chosen::Nothing), Some(Wanted::Events));
+            assert_eq!(
+                chosen(offers, "text/event-stream", FormatChoice::Fields),
+                Some(ResponseFormat::EventStream)
+            );
+            assert_eq!(
+                chosen(offers, "text/event-stream, application/json", FormatChoice::Unspecified),
+                Some(ResponseFormat::Json)
+            );
+            assert_ne!(
+                chosen(offers, "text/*", FormatChoice::Unspecified),
+                Some(ResponseFormat::EventStream)
+            );
         }
     }
 

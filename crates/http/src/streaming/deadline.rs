@@ -10,9 +10,9 @@ use tokio::task::coop::unconstrained;
 use tokio::time::{Sleep, sleep_until};
 
 #[derive(Debug, Default)]
-pub struct Clock(Option<Pin<Box<Sleep>>>);
+pub struct MovingDeadline(Option<Pin<Box<Sleep>>>);
 
-impl Clock {
+impl MovingDeadline {
     /// Ready once `deadline` has passed; until then the task is woken when it does.
     pub fn poll(&mut self, deadline: Instant, cx: &mut Context<'_>) -> Poll<()> {
         let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(deadline.into())));
@@ -34,25 +34,25 @@ impl Clock {
 /// The clock of a connection for its requests, which come one after the other: to set a timer for each and remove it
 /// again would cost more than a text.
 #[derive(Debug, Clone, Default)]
-pub struct Timer(Arc<Mutex<Clock>>);
+pub struct RequestTimer(Arc<Mutex<MovingDeadline>>);
 
-impl Timer {
+impl RequestTimer {
     /// What comes of `work`, if it does before the deadline.
-    pub async fn until<F: Future>(&self, deadline: Instant, work: F) -> Option<F::Output> {
+    pub async fn run_until<F: Future>(&self, deadline: Instant, work: F) -> Option<F::Output> {
         let mut work = pin!(work);
         poll_fn(|cx| match work.as_mut().poll(cx) {
             Poll::Ready(done) => Poll::Ready(Some(done)),
-            Poll::Pending => self.clock().poll(deadline, cx).map(|()| None),
+            Poll::Pending => self.lock_deadline().poll(deadline, cx).map(|()| None),
         })
         .await
     }
 
     /// No further request is timed.
     pub fn stop(&self) {
-        *self.clock() = Clock::default();
+        *self.lock_deadline() = MovingDeadline::default();
     }
 
-    fn clock(&self) -> MutexGuard<'_, Clock> {
+    fn lock_deadline(&self) -> MutexGuard<'_, MovingDeadline> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -65,12 +65,12 @@ mod tests {
 
     #[tokio::test]
     async fn each_work_has_its_own_deadline_on_one_timer() {
-        let timer = Timer::default();
+        let timer = RequestTimer::default();
         let after = |ms| Instant::now() + Duration::from_millis(ms);
         for _ in 0..2 {
-            assert_eq!(timer.until(after(20), pending::<()>()).await, None);
+            assert_eq!(timer.run_until(after(20), pending::<()>()).await, None);
             let nap = tokio::time::sleep(Duration::from_millis(40));
-            assert_eq!(timer.until(after(5_000), nap).await, Some(()));
+            assert_eq!(timer.run_until(after(5_000), nap).await, Some(()));
         }
     }
 }

@@ -7,12 +7,12 @@ use http::header::{CACHE_CONTROL, HeaderName};
 use http::{HeaderMap, HeaderValue};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
-use crate::streaming::upgrade::Endless;
+use crate::streaming::upgrade::LongLivedBody;
 
 pub const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// nginx gathers a response before it passes it on, unless it is told not to.
-const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// Where a client comes back to. What is no text is no id that was ever given, which the client must learn.
 pub fn last_event_id(headers: &HeaderMap) -> Option<&str> {
@@ -21,22 +21,22 @@ pub fn last_event_id(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// Ticks whenever a sign of life is due.
-pub fn heartbeat(period: Duration) -> Interval {
+pub fn heartbeat_interval(period: Duration) -> Interval {
     let mut interval = interval_at(Instant::now() + period, period);
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
     interval
 }
 
 /// Nobody on the way gathers or keeps it.
-pub fn passing(mut response: Response) -> Response {
+pub fn unbuffered(mut response: Response) -> Response {
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response.headers_mut().insert(BUFFERING, HeaderValue::from_static("no"));
+    response.headers_mut().insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
     response
 }
 
 /// The same for as long as its client stays.
-pub fn endless(response: Response) -> Response {
-    let mut response = passing(response);
-    response.extensions_mut().insert(Endless);
+pub fn long_lived(response: Response) -> Response {
+    let mut response = unbuffered(response);
+    response.extensions_mut().insert(LongLivedBody);
     response
 }

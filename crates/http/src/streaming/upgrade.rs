@@ -7,25 +7,25 @@ use tokio::io::{AsyncRead, AsyncWrite};
 /// In the extensions of a response whose body goes on for as long as its client: whatever it took to read the request
 /// is given back first, and the connection ends with the body.
 #[derive(Debug, Clone, Copy)]
-pub struct Endless;
+pub struct LongLivedBody;
 
 /// The bytes of a connection.
-pub trait Line: AsyncRead + AsyncWrite + Send + Unpin {}
+pub trait ConnectionIo: AsyncRead + AsyncWrite + Send + Unpin {}
 
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Line for T {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> ConnectionIo for T {}
 
-type Taken = Box<dyn FnOnce(Box<dyn Line>) + Send>;
+type UpgradeHandler = Box<dyn FnOnce(Box<dyn ConnectionIo>) + Send>;
 
 /// In the extensions of a response after which another protocol is spoken: who takes the line over.
 #[derive(Clone)]
-pub struct Tunnel(Arc<Mutex<Option<Taken>>>);
+pub struct ConnectionUpgrade(Arc<Mutex<Option<UpgradeHandler>>>);
 
-impl Tunnel {
-    pub fn new(taken: impl FnOnce(Box<dyn Line>) + Send + 'static) -> Tunnel {
-        Tunnel(Arc::new(Mutex::new(Some(Box::new(taken)))))
+impl ConnectionUpgrade {
+    pub fn new(taken: impl FnOnce(Box<dyn ConnectionIo>) + Send + 'static) -> ConnectionUpgrade {
+        ConnectionUpgrade(Arc::new(Mutex::new(Some(Box::new(taken)))))
     }
 
-    pub fn open(self, line: Box<dyn Line>) {
+    pub fn run(self, line: Box<dyn ConnectionIo>) {
         let taken = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(taken) = taken {
             taken(line);

@@ -2,7 +2,7 @@
 //! time that the server needs to start.
 
 /// Words that are their own plural.
-const SAME: &str = "\
+const UNCOUNTABLE_WORDS: &str = "\
     advice agenda aircraft analytics anime audio bison cash chassis chess clothing commerce corps debris energy \
     equipment expertise firmware hardware headquarters health homework housework information jeans justice kudos \
     literature machinery mail manga media moose music news personnel pliers police pollution premises rain \
@@ -10,16 +10,16 @@ const SAME: &str = "\
     wealth welfare wildlife";
 
 /// Endings of words that are their own plural.
-const SAME_ENDINGS: &[&str] = &["deer", "fish", "measles", "nese", "ois", "ous", "pox", "sheep"];
+const UNCOUNTABLE_ENDINGS: &[&str] = &["deer", "fish", "measles", "nese", "ois", "ous", "pox", "sheep"];
 
 /// Words that no rule covers.
-const WORDS: &str = "\
+const IRREGULAR_WORDS: &str = "\
     abdomen/abdomens axis/axes axe/axes cache/caches die/dice foot/feet gas/gases genus/genera goose/geese \
     lens/lenses lie/lies life/lives louse/lice money/monies mouse/mice niche/niches omen/omens ox/oxen \
     passerby/passersby pie/pies quiz/quizzes tie/ties tooth/teeth virus/viruses wolf/wolves";
 
 /// Endings that no rule covers; of two that fit, the first one counts.
-const ENDINGS: &str = "\
+const IRREGULAR_ENDINGS: &str = "\
     person/people child/children human/humans german/germans roman/romans specimen/specimens regimen/regimens \
     man/men matrix/matrices appendix/appendices vertex/vertices index/indices codex/codices criterion/criteria \
     phenomenon/phenomena automaton/automata hedron/hedra datum/data addendum/addenda bacterium/bacteria \
@@ -34,23 +34,23 @@ const ENDINGS: &str = "\
     crisis/crises diagnosis/diagnoses emphasis/emphases genesis/geneses oasis/oases prognosis/prognoses \
     synopsis/synopses thesis/theses";
 
-type Pair = (&'static str, &'static str);
+type WordPair = (&'static str, &'static str);
 
 /// Endings after which a plural takes a vowel.
-const HISSES: &[&str] = &["ch", "sh", "ss", "x", "zz"];
+const SIBILANT_ENDINGS: &[&str] = &["ch", "sh", "ss", "x", "zz"];
 
 /// Plurals of words in `us`; other words in `uses` had a vowel of their own, as houses have.
-const USES: &[&str] = &["buses", "cuses", "nuses", "puses", "ruses", "suses", "tuses"];
+const US_PLURAL_ENDINGS: &[&str] = &["buses", "cuses", "nuses", "puses", "ruses", "suses", "tuses"];
 
 /// The plural of a word in small letters, or of the last of several. A plural stays as it is.
 pub fn plural(words: &str) -> String {
-    let (start, last) = split(words);
+    let (start, last) = split_last_word(words);
     let cut = |letters: usize, ending: &str| format!("{start}{}{ending}", &last[..last.len() - letters]);
-    if let Some((from, to)) = exception(last, |pair| pair) {
+    if let Some((from, to)) = irregular_ending(last, |pair| pair) {
         return cut(from.len(), to);
     }
     let before = |ending: &str| last.strip_suffix(ending).and_then(|stem| stem.chars().next_back());
-    if ends(last, HISSES) || before("us").is_some_and(|letter| !"aou".contains(letter)) {
+    if ends_with_any(last, SIBILANT_ENDINGS) || before("us").is_some_and(|letter| !"aou".contains(letter)) {
         cut(0, "es")
     } else if last.ends_with("sis") {
         cut(2, "es")
@@ -65,17 +65,17 @@ pub fn plural(words: &str) -> String {
 
 /// The singular of a word in small letters, or of the last of several. A singular stays as it is.
 pub fn singular(words: &str) -> String {
-    let (start, last) = split(words);
+    let (start, last) = split_last_word(words);
     let cut = |letters: usize, ending: &str| format!("{start}{}{ending}", &last[..last.len() - letters]);
-    if let Some((from, to)) = exception(last, |(one, many)| (many, one)) {
+    if let Some((from, to)) = irregular_ending(last, |(one, many)| (many, one)) {
         return cut(from.len(), to);
     }
-    let is_hiss = || last.strip_suffix("es").is_some_and(|stem| ends(stem, HISSES));
-    if ends(last, &["is", "ss", "us"]) || !last.ends_with('s') {
+    let is_hiss = || last.strip_suffix("es").is_some_and(|stem| ends_with_any(stem, SIBILANT_ENDINGS));
+    if ends_with_any(last, &["is", "ss", "us"]) || !last.ends_with('s') {
         words.to_owned()
     } else if last.ends_with("ies") {
         cut(3, "y")
-    } else if is_hiss() || ends(last, USES) {
+    } else if is_hiss() || ends_with_any(last, US_PLURAL_ENDINGS) {
         cut(2, "")
     } else {
         cut(1, "")
@@ -83,29 +83,29 @@ pub fn singular(words: &str) -> String {
 }
 
 /// `1 order line`, `3 order lines`.
-pub fn counted(noun: &str, count: u64) -> String {
+pub fn counted_noun(noun: &str, count: u64) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {}", plural(noun)) }
 }
 
 /// The ending to be replaced and the one to put there, where the word is an exception; nothing for nothing where it
 /// stays.
-fn exception(word: &str, turned: fn(Pair) -> Pair) -> Option<Pair> {
-    if SAME.split(' ').any(|same| same == word) || ends(word, SAME_ENDINGS) {
+fn irregular_ending(word: &str, turned: fn(WordPair) -> WordPair) -> Option<WordPair> {
+    if UNCOUNTABLE_WORDS.split(' ').any(|same| same == word) || ends_with_any(word, UNCOUNTABLE_ENDINGS) {
         return Some(("", ""));
     }
-    let mut words = WORDS.split(' ').filter_map(|pair| pair.split_once('/')).map(turned);
-    let mut endings = ENDINGS.split(' ').filter_map(|pair| pair.split_once('/')).map(turned);
+    let mut words = IRREGULAR_WORDS.split(' ').filter_map(|pair| pair.split_once('/')).map(turned);
+    let mut endings = IRREGULAR_ENDINGS.split(' ').filter_map(|pair| pair.split_once('/')).map(turned);
     let found = words
         .find(|(from, to)| word == *from || word == *to)
         .or_else(|| endings.find(|(from, to)| word.ends_with(from) || word.ends_with(to)));
     found.map(|(from, to)| if word.ends_with(from) { (from, to) } else { ("", "") })
 }
 
-fn ends(word: &str, endings: &[&str]) -> bool {
+fn ends_with_any(word: &str, endings: &[&str]) -> bool {
     endings.iter().any(|ending| word.ends_with(ending))
 }
 
-fn split(words: &str) -> (&str, &str) {
+fn split_last_word(words: &str) -> (&str, &str) {
     words.split_at(words.rfind([' ', '-', '_']).map_or(0, |at| at + 1))
 }
 
@@ -171,9 +171,9 @@ mod tests {
 
     #[test]
     fn several_words_are_bent_by_the_last_and_counted() {
-        assert_eq!(counted("order line", 1), "1 order line");
-        assert_eq!(counted("order line", 0), "0 order lines");
-        assert_eq!(counted("sales person", 2), "2 sales people");
+        assert_eq!(counted_noun("order line", 1), "1 order line");
+        assert_eq!(counted_noun("order line", 0), "0 order lines");
+        assert_eq!(counted_noun("sales person", 2), "2 sales people");
         assert_eq!((plural(""), singular(""), plural("-")), (String::new(), String::new(), "-".to_owned()));
         assert_eq!(plural("order2"), "order2s");
     }

@@ -5,17 +5,17 @@ use heck::{ToKebabCase, ToLowerCamelCase, ToSnakeCase};
 use crate::naming::inflection::{plural, singular};
 
 /// The collection of a type: `order-lines` for `OrderLine`.
-pub fn path(type_name: &str) -> String {
+pub fn collection_path(type_name: &str) -> String {
     plural(&type_name.to_kebab_case())
 }
 
 /// The table of a type: `order_lines` for `OrderLine`, whatever its path.
-pub fn table(type_name: &str) -> String {
+pub fn table_name(type_name: &str) -> String {
     plural(&type_name.to_snake_case())
 }
 
 /// The column of a field that is no reference; `_version` is taken by the record's version, and a few names by PostgreSQL.
-pub fn column(field_name: &str) -> String {
+pub fn column_name(field_name: &str) -> String {
     if field_name.eq_ignore_ascii_case(VERSION_COLUMN) {
         return format!("{VERSION_COLUMN}_");
     }
@@ -23,7 +23,7 @@ pub fn column(field_name: &str) -> String {
 }
 
 /// What stands in the path of a record's own list: `order-lines` for `orderLines`.
-pub fn segment(field_name: &str) -> String {
+pub fn path_segment(field_name: &str) -> String {
     field_name.to_kebab_case()
 }
 
@@ -34,12 +34,12 @@ pub const VERSION_COLUMN: &str = "_version";
 const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"];
 
 /// The column, and the name in bodies and forms, of a reference: `userId` for `user`.
-pub fn reference(field_name: &str) -> String {
+pub fn reference_column(field_name: &str) -> String {
     format!("{field_name}Id")
 }
 
 /// The name in bodies and forms of a link: `courseIds` for `courses`.
-pub fn link_input(field_name: &str) -> String {
+pub fn link_input_name(field_name: &str) -> String {
     format!("{}Ids", singular_camel(field_name))
 }
 
@@ -51,8 +51,8 @@ pub fn link_table(first_table: &str, first_field: &str) -> String {
 /// The two columns of a link table, each named after what it leads to; the sides are given as type and
 /// list field. From a type to itself the fields tell the columns apart: `userId` and `friendId`.
 pub fn link_columns(first: (&str, &str), second: (&str, &str)) -> (String, String) {
-    let by_type = |name: &str| reference(&name.to_lower_camel_case());
-    let by_field = |name: &str| reference(&singular_camel(name));
+    let by_type = |name: &str| reference_column(&name.to_lower_camel_case());
+    let by_field = |name: &str| reference_column(&singular_camel(name));
     let (to_first, to_second) = if first.0 != second.0 {
         (by_type(first.0), by_type(second.0))
     } else if first.1 != second.1 {
@@ -68,7 +68,7 @@ pub fn link_columns(first: (&str, &str), second: (&str, &str)) -> (String, Strin
 }
 
 /// A name for people: `Order line` for `orderLine`.
-pub fn label(name: &str) -> String {
+pub fn display_label(name: &str) -> String {
     let words = name.to_snake_case().replace('_', " ");
     let mut letters = words.chars();
     match letters.next() {
@@ -92,7 +92,7 @@ pub struct OperationNames {
     pub deleted: String,
 }
 
-pub fn operations(type_name: &str) -> OperationNames {
+pub fn operation_names(type_name: &str) -> OperationNames {
     let lower = type_name.to_lower_camel_case();
     OperationNames {
         list: [format!("getAll{}", plural_camel(type_name)), plural_camel(&lower)],
@@ -107,7 +107,7 @@ pub fn operations(type_name: &str) -> OperationNames {
 }
 
 /// The candidate someone most likely meant by `name`, if one is near enough to suggest.
-pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest_name<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // What is longer was never meant to be a name; the table below would grow with it.
     if name.len() > 64 {
         return None;
@@ -118,14 +118,14 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .into_iter()
         // Every letter too many is a step: most candidates are out before they are compared.
         .filter(|candidate| *candidate != name && wanted.len().abs_diff(candidate.len()) <= most(candidate))
-        .map(|candidate| (distance(&wanted, &candidate.to_lowercase()), candidate))
+        .map(|candidate| (edit_distance(&wanted, &candidate.to_lowercase()), candidate))
         .filter(|(steps, candidate)| *steps <= most(candidate))
         .min_by_key(|(steps, _)| *steps)
         .map(|(_, candidate)| candidate)
 }
 
 /// Insertions, deletions, replacements and swaps of neighbours that turn one word into the other.
-fn distance(a: &str, b: &str) -> usize {
+fn edit_distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
     for i in 1..=a.len() {
@@ -145,15 +145,15 @@ fn distance(a: &str, b: &str) -> usize {
 
 /// The plural of a camel-case name, its capitals kept: `APIs`, `OAuthTokens`, `People`.
 fn plural_camel(name: &str) -> String {
-    inflect(name, plural)
+    inflect_last_word(name, plural)
 }
 
 fn singular_camel(name: &str) -> String {
-    inflect(name, singular)
+    inflect_last_word(name, singular)
 }
 
 /// Inflects the last word alone and keeps the case of all letters that stay.
-fn inflect(name: &str, bend: fn(&str) -> String) -> String {
+fn inflect_last_word(name: &str, bend: fn(&str) -> String) -> String {
     let lower = name.to_snake_case();
     let last = lower.rsplit('_').next().unwrap_or(&lower);
     let inflected = bend(last);
@@ -199,26 +199,26 @@ mod tests {
             ("Box", "boxes", "boxes", "getAllBoxes", "boxes", "box"),
             ("Order2", "order2s", "order2s", "getAllOrder2s", "order2s", "order2"),
         ] {
-            let names = operations(name);
-            assert_eq!(path(name), wanted_path, "path of {name}");
-            assert_eq!(table(name), wanted_table, "table of {name}");
+            let names = operation_names(name);
+            assert_eq!(collection_path(name), wanted_path, "path of {name}");
+            assert_eq!(table_name(name), wanted_table, "table of {name}");
             assert_eq!(names.list, [all, many], "list of {name}");
             assert_eq!(names.get[1], one, "get of {name}");
         }
-        let user = operations("User");
+        let user = operation_names("User");
         assert_eq!(user.get[0], "getUserById");
         assert_eq!((user.create.as_str(), user.updated.as_str()), ("createUser", "userUpdated"));
     }
 
     #[test]
     fn fields_become_columns_inputs_and_labels() {
-        assert_eq!(reference("user"), "userId");
-        assert_eq!(column("_version"), "_version_");
-        assert_eq!(column("_Version"), "_version_");
-        assert_eq!(column("xmin"), "xmin_");
-        assert_eq!(column("fullName"), "fullName");
-        assert_eq!(link_input("courses"), "courseIds");
-        assert_eq!(link_input("relatedPeople"), "relatedPersonIds");
+        assert_eq!(reference_column("user"), "userId");
+        assert_eq!(column_name("_version"), "_version_");
+        assert_eq!(column_name("_Version"), "_version_");
+        assert_eq!(column_name("xmin"), "xmin_");
+        assert_eq!(column_name("fullName"), "fullName");
+        assert_eq!(link_input_name("courses"), "courseIds");
+        assert_eq!(link_input_name("relatedPeople"), "relatedPersonIds");
         assert_eq!(link_table("students", "favouriteCourses"), "students_favourite_courses");
         for (first, second, wanted) in [
             (("Student", "courses"), ("Course", "students"), ("studentId", "courseId")),
@@ -229,9 +229,9 @@ mod tests {
             let (to_first, to_second) = link_columns(first, second);
             assert_eq!((to_first.as_str(), to_second.as_str()), wanted);
         }
-        assert_eq!(label("orderLine"), "Order line");
-        assert_eq!(label("userId"), "User id");
-        assert_eq!(label("_"), "_");
+        assert_eq!(display_label("orderLine"), "Order line");
+        assert_eq!(display_label("userId"), "User id");
+        assert_eq!(display_label("_"), "_");
     }
 
     #[test]
@@ -248,9 +248,9 @@ mod tests {
             ("Ur", None),
             ("", None),
         ] {
-            assert_eq!(nearest(name, known), wanted, "{name}");
+            assert_eq!(nearest_name(name, known), wanted, "{name}");
         }
-        assert_eq!(nearest("LogFormat", ["log-file", "log-format"]), Some("log-format"));
-        assert_eq!(nearest("max_page_size", ["page-size", "max-page-size"]), Some("max-page-size"));
+        assert_eq!(nearest_name("LogFormat", ["log-file", "log-format"]), Some("log-format"));
+        assert_eq!(nearest_name("max_page_size", ["page-size", "max-page-size"]), Some("max-page-size"));
     }
 }

@@ -5,24 +5,24 @@ use std::ops::Range;
 
 use apollo_compiler::parser::{FileId, SourceMap, SourceSpan};
 
-use crate::Place;
+use crate::SourceLocation;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::naming::names;
 
-pub(crate) struct Log {
+pub(crate) struct DiagnosticLog {
     sources: SourceMap,
     /// Where the lines of each file begin, found once for all its places.
-    lines: HashMap<FileId, Vec<usize>>,
-    pub found: Vec<Diagnostic>,
+    line_starts: HashMap<FileId, Vec<usize>>,
+    pub diagnostics: Vec<Diagnostic>,
 }
 
-impl Log {
+impl DiagnosticLog {
     pub fn new(sources: SourceMap) -> Self {
         let starts = |text: &str| {
             std::iter::once(0).chain(text.match_indices('\n').map(|(newline, _)| newline + 1)).collect()
         };
         let lines = sources.iter().map(|(id, source)| (*id, starts(source.source_text()))).collect();
-        Log { sources, lines, found: Vec::new() }
+        DiagnosticLog { sources, line_starts: lines, diagnostics: Vec::new() }
     }
 
     pub fn error(
@@ -55,8 +55,8 @@ impl Log {
             (diagnostic.file, diagnostic.line, diagnostic.column) = (place.file, place.line, place.column);
             diagnostic.span = span;
         }
-        self.found.push(diagnostic);
-        self.found.last_mut().expect("one was just pushed")
+        self.diagnostics.push(diagnostic);
+        self.diagnostics.last_mut().expect("one was just pushed")
     }
 
     /// Whether a mistake was found at a span or inside it.
@@ -64,7 +64,7 @@ impl Log {
         let Some(span) = span else { return false };
         let Some(source) = self.sources.get(&span.file_id()) else { return false };
         let file = source.path().to_string_lossy();
-        self.found.iter().any(|found| {
+        self.diagnostics.iter().any(|found| {
             found.severity == Severity::Error
                 && found.file == file
                 && span.offset() <= found.span.start
@@ -72,38 +72,38 @@ impl Log {
         })
     }
 
-    pub fn place(&self, span: Option<SourceSpan>) -> Place {
+    pub fn location(&self, span: Option<SourceSpan>) -> SourceLocation {
         self.locate(span).map(|(place, _)| place).unwrap_or_default()
     }
 
     /// The place where a span begins, and its bytes up to the end of that line: enough to find a definition by.
-    fn locate(&self, span: Option<SourceSpan>) -> Option<(Place, Range<usize>)> {
+    fn locate(&self, span: Option<SourceSpan>) -> Option<(SourceLocation, Range<usize>)> {
         let span = span?;
         let source = self.sources.get(&span.file_id())?;
         let text = source.source_text();
         let start = text.floor_char_boundary(span.offset().min(text.len()));
         let end = text.floor_char_boundary(span.end_offset().min(text.len())).max(start);
         let end = text[start..end].find(['\r', '\n']).map_or(end, |newline| start + newline);
-        let lines = self.lines.get(&span.file_id())?;
+        let lines = self.line_starts.get(&span.file_id())?;
         let line = lines.partition_point(|line| *line <= start);
         let before = text[lines[line - 1]..start].trim_start_matches('\u{feff}');
         let file = source.path().to_string_lossy().into_owned();
-        Some((Place { file, line, column: before.chars().count() + 1 }, start..end))
+        Some((SourceLocation { file, line, column: before.chars().count() + 1 }, start..end))
     }
 }
 
 /// Whether something was written by the user, not added by us or by GraphQL itself.
-pub(crate) fn is_written(span: Option<SourceSpan>, ours: Option<FileId>) -> bool {
+pub(crate) fn is_user_written(span: Option<SourceSpan>, ours: Option<FileId>) -> bool {
     span.is_some_and(|span| span.file_id() != FileId::BUILT_IN && Some(span.file_id()) != ours)
 }
 
 /// "did you mean `x`?", or what to do when nothing is near.
-pub(crate) fn did_you_mean<'a>(
+pub(crate) fn suggest_or_else<'a>(
     name: &str,
     known: impl IntoIterator<Item = &'a str>,
     otherwise: impl FnOnce() -> String,
 ) -> String {
-    match names::nearest(name, known) {
+    match names::nearest_name(name, known) {
         Some(near) => format!("did you mean `{near}`?"),
         None => otherwise(),
     }

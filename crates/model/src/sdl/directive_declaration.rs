@@ -7,35 +7,36 @@ use apollo_compiler::parser::SourceSpan;
 use apollo_compiler::schema::ExtendedType;
 
 /// `directive @key(fields: String) on OBJECT`
-pub(crate) fn declaration(schema: &Schema, name: &str, span: Option<SourceSpan>) -> String {
-    let Some((directive, location)) = uses(schema).into_iter().find(|(used, _)| used.location() == span)
+pub(crate) fn suggested_declaration(schema: &Schema, name: &str, span: Option<SourceSpan>) -> String {
+    let Some((directive, location)) =
+        directive_uses(schema).into_iter().find(|(used, _)| used.location() == span)
     else {
         return format!("directive @{name} on …");
     };
     let arguments: Vec<String> = directive
         .arguments
         .iter()
-        .map(|argument| format!("{}: {}", argument.name, type_of(&argument.value)))
+        .map(|argument| format!("{}: {}", argument.name, literal_type(&argument.value)))
         .collect();
     let arguments = if arguments.is_empty() { String::new() } else { format!("({})", arguments.join(", ")) };
     format!("directive @{name}{arguments} on {}", location.name())
 }
 
-fn type_of(value: &ast::Value) -> String {
+fn literal_type(value: &ast::Value) -> String {
     match value {
         ast::Value::Int(_) => "Int".into(),
         ast::Value::Float(_) => "Float".into(),
         ast::Value::Boolean(_) => "Boolean".into(),
         ast::Value::String(_) | ast::Value::Null => "String".into(),
         ast::Value::List(items) => {
-            format!("[{}]", items.first().map_or("String".into(), |item| type_of(item)))
+            format!("[{}]", items.first().map_or("String".into(), |item| literal_type(item)))
         }
         ast::Value::Enum(_) | ast::Value::Object(_) | ast::Value::Variable(_) => "…".into(),
     }
 }
 
 /// A location as people say it: `an enum value` for `ENUM_VALUE`.
-pub(crate) fn spoken(location: &str) -> &'static str {
+pub(crate) fn location_phrase(location: &str) -> &'static str {
     match location {
         "SCHEMA" => "the schema",
         "SCALAR" => "a scalar",
@@ -53,7 +54,7 @@ pub(crate) fn spoken(location: &str) -> &'static str {
 }
 
 /// Every use of a directive in the schema, with where it stands.
-fn uses(schema: &Schema) -> Vec<(&Node<Directive>, DirectiveLocation)> {
+fn directive_uses(schema: &Schema) -> Vec<(&Node<Directive>, DirectiveLocation)> {
     let mut found: Vec<(&Node<Directive>, DirectiveLocation)> = Vec::new();
     let mut add = |list: &mut dyn Iterator<Item = _>, location| found.extend(list.map(|one| (one, location)));
     let root = &schema.schema_definition.directives;

@@ -5,90 +5,90 @@ use std::collections::HashSet;
 use apollo_compiler::Node;
 use apollo_compiler::ast::{self, Directive};
 
-use crate::sdl::diagnostic_log::{Log, did_you_mean};
+use crate::sdl::diagnostic_log::{DiagnosticLog, suggest_or_else};
 use crate::values::decimal;
-use crate::{Kind, OnDelete, Rule, Scalar};
+use crate::{FieldKind, FieldRule, OnDelete, Scalar};
 
 /// A directive that a schema may use without declaring it.
 #[derive(Debug)]
-pub struct Definition {
+pub struct BuiltinDirective {
     pub name: &'static str,
     pub sdl: &'static str,
     pub doc: &'static str,
 }
 
-pub const DIRECTIVES: &[Definition] = &[
-    Definition {
+pub const BUILTIN_DIRECTIVES: &[BuiltinDirective] = &[
+    BuiltinDirective {
         name: "resource",
         sdl: "directive @resource(path: String!) on OBJECT",
         doc: "Serves the records of a type under another path than its plural.",
     },
-    Definition {
+    BuiltinDirective {
         name: "notBlank",
         sdl: "directive @notBlank on FIELD_DEFINITION",
         doc: "Refuses text that is empty or white space alone.",
     },
-    Definition {
+    BuiltinDirective {
         name: "unique",
         sdl: "directive @unique on FIELD_DEFINITION",
         doc: "No two records have the same value here.",
     },
-    Definition {
+    BuiltinDirective {
         name: "length",
         sdl: "directive @length(min: Int, max: Int) on FIELD_DEFINITION",
         doc: "Bounds the number of characters of a text, or of elements of a list.",
     },
-    Definition {
+    BuiltinDirective {
         name: "range",
         sdl: "directive @range(min: _Value, max: _Value) on FIELD_DEFINITION",
         doc: "Bounds a number, exactly; large or fractional bounds may be written as text.",
     },
-    Definition {
+    BuiltinDirective {
         name: "pattern",
         sdl: "directive @pattern(regex: String!) on FIELD_DEFINITION",
         doc: "The whole text matches a regular expression.",
     },
-    Definition {
+    BuiltinDirective {
         name: "email",
         sdl: "directive @email on FIELD_DEFINITION",
         doc: "The text is an email address as browsers judge it.",
     },
-    Definition {
+    BuiltinDirective {
         name: "default",
         sdl: "directive @default(value: _Value) on FIELD_DEFINITION",
         doc: "Fills a field that was not given.",
     },
-    Definition {
+    BuiltinDirective {
         name: "index",
         sdl: "directive @index(fields: [String!]!) repeatable on OBJECT",
         doc: "Keeps an index over these fields, in this order.",
     },
-    Definition {
+    BuiltinDirective {
         name: "createdAt",
         sdl: "directive @createdAt on FIELD_DEFINITION",
         doc: "Filled with the time of creation; clients cannot set it.",
     },
-    Definition {
+    BuiltinDirective {
         name: "updatedAt",
         sdl: "directive @updatedAt on FIELD_DEFINITION",
         doc: "Filled with the time of the last change; clients cannot set it.",
     },
-    Definition {
+    BuiltinDirective {
         name: "version",
         sdl: "directive @version on FIELD_DEFINITION",
         doc: "Shows the record's version, which grows by one with each change.",
     },
-    Definition {
+    BuiltinDirective {
         name: "reference",
         sdl: "directive @reference(onDelete: _OnDelete, inverse: String) on FIELD_DEFINITION",
         doc: "Says what happens when the referenced record is deleted, and which field looks back.",
     },
-    Definition {
+    BuiltinDirective {
         name: "renamedFrom",
         sdl: "directive @renamedFrom(name: String!) on OBJECT | FIELD_DEFINITION",
         doc: "Keeps the data of a type or field that had another name.",
     },
-    Definition {
+    BuiltinDirective {
         name: "resolver",
         sdl: "directive @resolver(name: String!) on FIELD_DEFINITION",
         doc: "Binds a field to the resolver of that name.",
@@ -105,89 +105,95 @@ pub const HELPER_TYPES: &[(&str, &str)] = &[
 ];
 
 /// The largest compiled `@pattern`.
-const PATTERN_SIZE: usize = 1 << 20;
+const MAX_PATTERN_SIZE: usize = 1 << 20;
 
-pub fn find(name: &str) -> Option<&'static Definition> {
-    DIRECTIVES.iter().find(|definition| definition.name == name)
+pub fn find_directive(name: &str) -> Option<&'static BuiltinDirective> {
+    BUILTIN_DIRECTIVES.iter().find(|definition| definition.name == name)
 }
 
 /// Reads directives and complains about wrong ones.
-pub(crate) struct Reader<'a> {
-    pub log: &'a mut Log,
+pub(crate) struct DirectiveReader<'a> {
+    pub log: &'a mut DiagnosticLog,
     /// Our names that the schema has declared in another sense; uses of them are none of ours.
-    pub theirs: &'a HashSet<String>,
+    pub redeclared: &'a HashSet<String>,
 }
 
 /// What the directives of one field say.
 #[derive(Default)]
-pub(crate) struct Marks<'a> {
-    pub all: Vec<&'a Node<Directive>>,
+pub(crate) struct FieldDirectives<'a> {
+    pub directives: Vec<&'a Node<Directive>>,
     pub unique: bool,
-    pub rules: Vec<Rule>,
-    pub filled: Vec<&'a Node<Directive>>,
+    pub rules: Vec<FieldRule>,
+    pub value_sources: Vec<&'a Node<Directive>>,
     pub renamed_from: Option<String>,
-    pub reference: Option<Reference<'a>>,
+    pub reference: Option<ReferenceDirective<'a>>,
     pub resolver: Option<String>,
 }
 
-pub(crate) struct Reference<'a> {
+pub(crate) struct ReferenceDirective<'a> {
     pub on_delete: Option<OnDelete>,
     pub inverse: Option<(&'a str, &'a Node<ast::Value>)>,
     pub directive: &'a Node<Directive>,
 }
 
-impl<'s> Reader<'_> {
-    pub fn field(&mut self, directives: &'s ast::DirectiveList) -> Marks<'s> {
-        let mut marks = Marks::default();
-        let theirs = self.theirs;
-        for directive in directives.iter().filter(|directive| is_ours(theirs, directive)) {
-            marks.all.push(directive);
+impl<'s> DirectiveReader<'_> {
+    pub fn read_field(&mut self, directives: &'s ast::DirectiveList) -> FieldDirectives<'s> {
+        let mut marks = FieldDirectives::default();
+        let theirs = self.redeclared;
+        for directive in directives.iter().filter(|directive| is_builtin_directive(theirs, directive)) {
+            marks.directives.push(directive);
             match directive.name.as_str() {
-                "notBlank" => marks.rules.push(Rule::NotBlank),
-                "email" => marks.rules.push(Rule::Email),
+                "notBlank" => marks.rules.push(FieldRule::NotBlank),
+                "email" => marks.rules.push(FieldRule::Email),
                 "unique" => marks.unique = true,
-                "length" => marks.rules.extend(self.length(directive)),
-                "range" => marks.rules.extend(self.range(directive)),
-                "pattern" => marks.rules.extend(self.pattern(directive)),
-                "default" => self.default(directive),
-                "createdAt" | "updatedAt" | "version" => marks.filled.push(directive),
-                "reference" => marks.reference = Some(self.reference(directive)),
-                "renamedFrom" => marks.renamed_from = self.text(directive, "name").map(str::to_owned),
-                "resolver" => marks.resolver = self.text(directive, "name").map(str::to_owned),
+                "length" => marks.rules.extend(self.read_length(directive)),
+                "range" => marks.rules.extend(self.read_range(directive)),
+                "pattern" => marks.rules.extend(self.read_pattern(directive)),
+                "default" => self.check_default(directive),
+                "createdAt" | "updatedAt" | "version" => marks.value_sources.push(directive),
+                "reference" => marks.reference = Some(self.read_reference(directive)),
+                "renamedFrom" => {
+                    marks.renamed_from = self.text_argument(directive, "name").map(str::to_owned)
+                }
+                "resolver" => marks.resolver = self.text_argument(directive, "name").map(str::to_owned),
                 _ => {}
             }
-            self.unknown_arguments(directive);
+            self.report_unknown_arguments(directive);
         }
         marks
     }
 
     /// A text argument; anything else is a mistake.
-    pub fn text(&mut self, directive: &'s Directive, name: &str) -> Option<&'s str> {
-        let value = argument(directive, name)?;
+    pub fn text_argument(&mut self, directive: &'s Directive, name: &str) -> Option<&'s str> {
+        let value = directive_argument(directive, name)?;
         let text = value.as_str();
         if text.is_none() {
-            self.wrong(directive, name, value, "text in quotes");
+            self.report_wrong_argument(directive, name, value, "text in quotes");
         }
         text
     }
 
     /// A list of texts; one text alone counts as a list, as everywhere in GraphQL.
-    pub fn texts(&mut self, directive: &'s Directive, name: &str) -> Vec<(&'s str, &'s Node<ast::Value>)> {
-        let Some(value) = argument(directive, name) else { return Vec::new() };
+    pub fn text_list_argument(
+        &mut self,
+        directive: &'s Directive,
+        name: &str,
+    ) -> Vec<(&'s str, &'s Node<ast::Value>)> {
+        let Some(value) = directive_argument(directive, name) else { return Vec::new() };
         let items = value.as_list().map_or_else(|| vec![value], |items| items.iter().collect());
         let mut texts = Vec::new();
         for item in items {
             match item.as_str() {
                 Some(text) => texts.push((text, item)),
-                None => self.wrong(directive, name, item, "text in quotes"),
+                None => self.report_wrong_argument(directive, name, item, "text in quotes"),
             }
         }
         texts
     }
 
     /// What the value must be is judged when all types are known.
-    fn default(&mut self, directive: &'s Node<Directive>) {
-        if argument(directive, "value").is_none_or(|value| value.is_null()) {
+    fn check_default(&mut self, directive: &'s Node<Directive>) {
+        if directive_argument(directive, "value").is_none_or(|value| value.is_null()) {
             self.log
                 .error(directive.location(), "DEFAULT", "a default needs a value")
                 .label("names none")
@@ -195,42 +201,42 @@ impl<'s> Reader<'_> {
         }
     }
 
-    fn length(&mut self, directive: &'s Node<Directive>) -> Option<Rule> {
-        let min = self.count(directive, "min");
-        let max = self.count(directive, "max");
-        self.bounds(directive, min.zip(max).is_none_or(|(min, max)| min <= max));
-        Some(Rule::Length { min, max })
+    fn read_length(&mut self, directive: &'s Node<Directive>) -> Option<FieldRule> {
+        let min = self.count_argument(directive, "min");
+        let max = self.count_argument(directive, "max");
+        self.check_bounds(directive, min.zip(max).is_none_or(|(min, max)| min <= max));
+        Some(FieldRule::Length { min, max })
     }
 
-    fn count(&mut self, directive: &'s Directive, name: &str) -> Option<u64> {
-        let value = argument(directive, name)?;
-        let count = digits(value, Spelled::AsNumber).and_then(|digits| digits.parse().ok());
+    fn count_argument(&mut self, directive: &'s Directive, name: &str) -> Option<u64> {
+        let value = directive_argument(directive, name)?;
+        let count = number_digits(value, NumberSyntax::NumberOnly).and_then(|digits| digits.parse().ok());
         if count.is_none() {
-            self.wrong(directive, name, value, "a whole number from 0 up");
+            self.report_wrong_argument(directive, name, value, "a whole number from 0 up");
         }
         count
     }
 
-    fn range(&mut self, directive: &'s Node<Directive>) -> Option<Rule> {
-        let min = self.decimal(directive, "min");
-        let max = self.decimal(directive, "max");
+    fn read_range(&mut self, directive: &'s Node<Directive>) -> Option<FieldRule> {
+        let min = self.decimal_argument(directive, "min");
+        let max = self.decimal_argument(directive, "max");
         let ordered = |(min, max): (&String, &String)| decimal::compare(min, max).is_le();
-        self.bounds(directive, min.as_ref().zip(max.as_ref()).is_none_or(ordered));
-        Some(Rule::Range { min, max })
+        self.check_bounds(directive, min.as_ref().zip(max.as_ref()).is_none_or(ordered));
+        Some(FieldRule::Range { min, max })
     }
 
-    fn decimal(&mut self, directive: &'s Directive, name: &str) -> Option<String> {
-        let value = argument(directive, name)?;
-        let digits = digits(value, Spelled::AsNumberOrText);
+    fn decimal_argument(&mut self, directive: &'s Directive, name: &str) -> Option<String> {
+        let value = directive_argument(directive, name)?;
+        let digits = number_digits(value, NumberSyntax::NumberOrText);
         let decimal = digits.and_then(|digits| decimal::normalise(digits).ok());
         if decimal.is_none() {
-            self.wrong(directive, name, value, "a number");
+            self.report_wrong_argument(directive, name, value, "a number");
         }
         decimal
     }
 
     /// At least one bound, and not the wrong way round.
-    fn bounds(&mut self, directive: &Node<Directive>, ordered: bool) {
+    fn check_bounds(&mut self, directive: &Node<Directive>, ordered: bool) {
         let name = &directive.name;
         if directive.arguments.is_empty() {
             self.log
@@ -253,12 +259,12 @@ impl<'s> Reader<'_> {
         }
     }
 
-    fn pattern(&mut self, directive: &'s Directive) -> Option<Rule> {
-        let source = self.text(directive, "regex")?;
-        match compile(source) {
-            Ok(regex) => Some(Rule::Pattern { source: source.to_owned(), regex }),
+    fn read_pattern(&mut self, directive: &'s Directive) -> Option<FieldRule> {
+        let source = self.text_argument(directive, "regex")?;
+        match compile_pattern(source) {
+            Ok(regex) => Some(FieldRule::Pattern { pattern: source.to_owned(), regex }),
             Err(reason) => {
-                let at = argument(directive, "regex").and_then(|value| value.location());
+                let at = directive_argument(directive, "regex").and_then(|value| value.location());
                 self.log
                     .error(at, "PATTERN", format!("the pattern is no regular expression: {reason}"))
                     .label("does not compile")
@@ -268,19 +274,20 @@ impl<'s> Reader<'_> {
         }
     }
 
-    fn reference(&mut self, directive: &'s Node<Directive>) -> Reference<'s> {
-        let on_delete = argument(directive, "onDelete").and_then(|value| self.on_delete(directive, value));
-        let inverse = self.text(directive, "inverse").zip(argument(directive, "inverse"));
-        Reference { on_delete, inverse, directive }
+    fn read_reference(&mut self, directive: &'s Node<Directive>) -> ReferenceDirective<'s> {
+        let on_delete =
+            directive_argument(directive, "onDelete").and_then(|value| self.read_on_delete(directive, value));
+        let inverse = self.text_argument(directive, "inverse").zip(directive_argument(directive, "inverse"));
+        ReferenceDirective { on_delete, inverse, directive }
     }
 
-    fn on_delete(&mut self, directive: &Directive, value: &Node<ast::Value>) -> Option<OnDelete> {
+    fn read_on_delete(&mut self, directive: &Directive, value: &Node<ast::Value>) -> Option<OnDelete> {
         match value.as_enum().map(|name| name.as_str()) {
             Some("REFUSE") => Some(OnDelete::Refuse),
             Some("CASCADE") => Some(OnDelete::Cascade),
             Some("SET_NULL") => Some(OnDelete::SetNull),
             _ => {
-                self.wrong(
+                self.report_wrong_argument(
                     directive,
                     "onDelete",
                     value,
@@ -291,22 +298,28 @@ impl<'s> Reader<'_> {
         }
     }
 
-    fn wrong(&mut self, directive: &Directive, argument: &str, value: &Node<ast::Value>, wanted: &str) {
+    fn report_wrong_argument(
+        &mut self,
+        directive: &Directive,
+        argument: &str,
+        value: &Node<ast::Value>,
+        wanted: &str,
+    ) {
         let message = format!("`{argument}` of `@{}` must be {wanted}", directive.name);
         self.log
             .error(value.location(), "DIRECTIVE_ARGUMENT", message)
-            .label(format!("this is {}", noun(value)));
+            .label(format!("this is {}", literal_noun(value)));
     }
 
     /// Says of arguments that do not exist what was probably meant.
-    pub fn unknown_arguments(&mut self, directive: &Directive) {
-        let Some(definition) = find(&directive.name) else { return };
+    pub fn report_unknown_arguments(&mut self, directive: &Directive) {
+        let Some(definition) = find_directive(&directive.name) else { return };
         let known = argument_names(definition);
         for argument in directive.arguments.iter().filter(|argument| !known.contains(&argument.name.as_str()))
         {
             let message = format!("`@{}` has no argument `{}`", directive.name, argument.name);
             let otherwise = || format!("it is defined as `{}`", definition.sdl);
-            let help = did_you_mean(&argument.name, known.iter().copied(), otherwise);
+            let help = suggest_or_else(&argument.name, known.iter().copied(), otherwise);
             self.log
                 .error(argument.name.location().or(argument.location()), "DIRECTIVE_ARGUMENT", message)
                 .label("unknown argument")
@@ -315,13 +328,13 @@ impl<'s> Reader<'_> {
     }
 }
 
-pub(crate) fn is_ours(theirs: &HashSet<String>, directive: &Directive) -> bool {
-    find(&directive.name).is_some() && !theirs.contains(directive.name.as_str())
+pub(crate) fn is_builtin_directive(theirs: &HashSet<String>, directive: &Directive) -> bool {
+    find_directive(&directive.name).is_some() && !theirs.contains(directive.name.as_str())
 }
 
 /// Anchored to the whole text; the size cap keeps a schema from eating the memory.
-pub fn compile(source: &str) -> Result<regex::Regex, String> {
-    let build = |text: &str| regex::RegexBuilder::new(text).size_limit(PATTERN_SIZE).build();
+pub fn compile_pattern(source: &str) -> Result<regex::Regex, String> {
+    let build = |text: &str| regex::RegexBuilder::new(text).size_limit(MAX_PATTERN_SIZE).build();
     // Alone first, so that the reason never speaks of the anchors.
     build(source).and_then(|_| build(&format!(r"\A(?:{source})\z"))).map_err(|error| {
         error.to_string().lines().last().unwrap_or("unreadable").trim().replace("error: ", "")
@@ -329,13 +342,17 @@ pub fn compile(source: &str) -> Result<regex::Regex, String> {
 }
 
 /// What a rule is for, when that is not this kind of field.
-pub(crate) fn misfit(directive: &str, kind: &Kind) -> Option<&'static str> {
-    let text = matches!(kind, Kind::Scalar(Scalar::String | Scalar::Id | Scalar::Url | Scalar::Email));
-    let number = matches!(kind, Kind::Scalar(Scalar::Int | Scalar::Long | Scalar::Float | Scalar::Decimal));
-    let list = matches!(kind, Kind::List(_));
-    let time = matches!(kind, Kind::Scalar(Scalar::DateTime));
-    let whole = matches!(kind, Kind::Scalar(Scalar::Int | Scalar::Long));
-    let value = matches!(kind, Kind::Scalar(_) | Kind::Enum(_) | Kind::Embedded(_) | Kind::List(_));
+pub(crate) fn unfit_reason(directive: &str, kind: &FieldKind) -> Option<&'static str> {
+    let text = matches!(kind, FieldKind::Scalar(Scalar::String | Scalar::Id | Scalar::Url | Scalar::Email));
+    let number =
+        matches!(kind, FieldKind::Scalar(Scalar::Int | Scalar::Long | Scalar::Float | Scalar::Decimal));
+    let list = matches!(kind, FieldKind::List(_));
+    let time = matches!(kind, FieldKind::Scalar(Scalar::DateTime));
+    let whole = matches!(kind, FieldKind::Scalar(Scalar::Int | Scalar::Long));
+    let value = matches!(
+        kind,
+        FieldKind::Scalar(_) | FieldKind::Enum(_) | FieldKind::Embedded(_) | FieldKind::List(_)
+    );
     let (fits, wanted) = match directive {
         "notBlank" | "pattern" | "email" => (text, "text"),
         "length" => (text || list, "text and lists"),
@@ -349,21 +366,21 @@ pub(crate) fn misfit(directive: &str, kind: &Kind) -> Option<&'static str> {
     (!fits).then_some(wanted)
 }
 
-pub(crate) fn argument<'a>(directive: &'a Directive, name: &str) -> Option<&'a Node<ast::Value>> {
+pub(crate) fn directive_argument<'a>(directive: &'a Directive, name: &str) -> Option<&'a Node<ast::Value>> {
     directive.arguments.iter().find(|argument| argument.name == name).map(|argument| &argument.value)
 }
 
 #[derive(PartialEq)]
-enum Spelled {
-    AsNumber,
-    AsNumberOrText,
+enum NumberSyntax {
+    NumberOnly,
+    NumberOrText,
 }
 
-fn digits(value: &ast::Value, spelled: Spelled) -> Option<&str> {
+fn number_digits(value: &ast::Value, spelled: NumberSyntax) -> Option<&str> {
     match value {
         ast::Value::Int(digits) => Some(digits.as_str()),
         ast::Value::Float(digits) => Some(digits.as_str()),
-        ast::Value::String(digits) if spelled == Spelled::AsNumberOrText => Some(digits),
+        ast::Value::String(digits) if spelled == NumberSyntax::NumberOrText => Some(digits),
         ast::Value::Null
         | ast::Value::Enum(_)
         | ast::Value::Variable(_)
@@ -375,14 +392,14 @@ fn digits(value: &ast::Value, spelled: Spelled) -> Option<&str> {
 }
 
 /// The argument names in a definition's SDL.
-pub(crate) fn argument_names(definition: &Definition) -> Vec<&'static str> {
+pub(crate) fn argument_names(definition: &BuiltinDirective) -> Vec<&'static str> {
     let inside = definition.sdl.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
     let Some((arguments, _)) = inside else { return Vec::new() };
     arguments.split(',').filter_map(|argument| Some(argument.split_once(':')?.0.trim())).collect()
 }
 
 /// What kind of literal it is, for messages.
-pub(crate) fn noun(value: &ast::Value) -> &'static str {
+pub(crate) fn literal_noun(value: &ast::Value) -> &'static str {
     match value {
         ast::Value::Null => "null",
         ast::Value::Enum(_) => "a bare word",

@@ -7,15 +7,15 @@ use apollo_compiler::validation::{DiagnosticData, DiagnosticList};
 
 use crate::Scalar;
 use crate::naming::names;
-use crate::sdl::diagnostic_log::{Log, did_you_mean};
+use crate::sdl::diagnostic_log::{DiagnosticLog, suggest_or_else};
 use crate::sdl::{directive_declaration, directives};
 
 /// What could not be put together: names given twice, queries among the types, …
-pub(crate) fn building(log: &mut Log, errors: &DiagnosticList) {
+pub(crate) fn report_build_errors(log: &mut DiagnosticLog, errors: &DiagnosticList) {
     for diagnostic in errors.iter() {
         let message = diagnostic.error.to_string();
         let found = log.error(diagnostic.error.location(), "GRAPHQL", &message);
-        match quoted(&message).next() {
+        match quoted_names(&message).next() {
             Some(name) if message.starts_with("the type ") => {
                 found
                     .label("second definition")
@@ -33,7 +33,7 @@ pub(crate) fn building(log: &mut Log, errors: &DiagnosticList) {
 }
 
 /// What the rules of GraphQL schemas forbid.
-pub(crate) fn validation(log: &mut Log, schema: &Schema, errors: &DiagnosticList) {
+pub(crate) fn report_validation_errors(log: &mut DiagnosticLog, schema: &Schema, errors: &DiagnosticList) {
     let mut undeclared = Vec::new();
     for diagnostic in errors.iter() {
         let message = diagnostic.error.to_string();
@@ -41,9 +41,11 @@ pub(crate) fn validation(log: &mut Log, schema: &Schema, errors: &DiagnosticList
         match diagnostic.error.unstable_error_name() {
             // We say it ourselves, with an example.
             Some("QueryRootOperationType") => {}
-            Some("UndefinedDefinition") => unknown_type(log, schema, span, &message),
-            Some("UndefinedDirective") => unknown_directive(log, schema, span, &message, &mut undeclared),
-            Some(kind) => invalid(log, schema, kind, diagnostic.error),
+            Some("UndefinedDefinition") => report_unknown_type(log, schema, span, &message),
+            Some("UndefinedDirective") => {
+                report_unknown_directive(log, schema, span, &message, &mut undeclared)
+            }
+            Some(kind) => report_invalid_schema(log, schema, kind, diagnostic.error),
             None => {
                 log.error(span, "GRAPHQL", message);
             }
@@ -51,14 +53,14 @@ pub(crate) fn validation(log: &mut Log, schema: &Schema, errors: &DiagnosticList
     }
 }
 
-fn unknown_type(log: &mut Log, schema: &Schema, span: Option<SourceSpan>, message: &str) {
-    let name = quoted(message).next().unwrap_or_default();
+fn report_unknown_type(log: &mut DiagnosticLog, schema: &Schema, span: Option<SourceSpan>, message: &str) {
+    let name = quoted_names(message).next().unwrap_or_default();
     let known = schema.types.keys().map(|name| name.as_str());
     let ours = Scalar::ALL.iter().map(|scalar| scalar.name());
     let known = known.chain(ours).filter(|known| !known.starts_with('_'));
-    let help = match Scalar::named(name) {
+    let help = match Scalar::from_name(name) {
         Some(_) => format!("declare it: `scalar {name}`"),
-        None => did_you_mean(name, known, || {
+        None => suggest_or_else(name, known, || {
             let input = ["Input", "Filter", "Where"].iter().any(|end| name.ends_with(end));
             format!("define it: `{} {name} {{ … }}`", if input { "input" } else { "type" })
         }),
@@ -67,22 +69,25 @@ fn unknown_type(log: &mut Log, schema: &Schema, span: Option<SourceSpan>, messag
 }
 
 /// Typos are told each time, a directive nobody declared once.
-fn unknown_directive(
-    log: &mut Log,
+fn report_unknown_directive(
+    log: &mut DiagnosticLog,
     schema: &Schema,
     span: Option<SourceSpan>,
     message: &str,
     undeclared: &mut Vec<String>,
 ) {
-    let name = quoted(message).next().unwrap_or_default().trim_start_matches('@');
+    let name = quoted_names(message).next().unwrap_or_default().trim_start_matches('@');
     let known = schema.directive_definitions.keys().map(|name| name.as_str());
-    let known = known.chain(directives::DIRECTIVES.iter().map(|ours| ours.name));
-    let help = match names::nearest(name, known) {
+    let known = known.chain(directives::BUILTIN_DIRECTIVES.iter().map(|ours| ours.name));
+    let help = match names::nearest_name(name, known) {
         Some(near) => format!("did you mean `@{near}`?"),
         None if undeclared.iter().any(|told| told == name) => return,
         None => {
             undeclared.push(name.to_owned());
-            format!("remove it, or declare it: `{}`", directive_declaration::declaration(schema, name, span))
+            format!(
+                "remove it, or declare it: `{}`",
+                directive_declaration::suggested_declaration(schema, name, span)
+            )
         }
     };
     log.error(span, "UNKNOWN_DIRECTIVE", format!("there is no directive `@{name}`"))
@@ -90,10 +95,10 @@ fn unknown_directive(
         .help(help);
 }
 
-fn invalid(log: &mut Log, schema: &Schema, kind: &str, error: &DiagnosticData) {
+fn report_invalid_schema(log: &mut DiagnosticLog, schema: &Schema, kind: &str, error: &DiagnosticData) {
     let message = error.to_string();
     let span = error.location();
-    let names: Vec<&str> = quoted(&message).collect();
+    let names: Vec<&str> = quoted_names(&message).collect();
     let name = |i: usize| names.get(i).copied().unwrap_or_default();
     let first = message.split(' ').next().unwrap_or_default();
     let (code, message, help) = match kind {
@@ -107,7 +112,8 @@ fn invalid(log: &mut Log, schema: &Schema, kind: &str, error: &DiagnosticData) {
             if log.has_error_within(span) {
                 return;
             }
-            let directive = name(0).trim_start_matches('@').split('(').next().and_then(directives::find);
+            let directive =
+                name(0).trim_start_matches('@').split('(').next().and_then(directives::find_directive);
             (
                 "DIRECTIVE_ARGUMENT",
                 message.clone(),
@@ -116,10 +122,11 @@ fn invalid(log: &mut Log, schema: &Schema, kind: &str, error: &DiagnosticData) {
         }
         "UnsupportedLocation" => {
             let place = message.split("for ").last().unwrap_or_default().replace(" location", "");
-            let help = directives::find(first).map(|ours| format!("it is defined as `{}`", ours.sdl));
+            let help =
+                directives::find_directive(first).map(|ours| format!("it is defined as `{}`", ours.sdl));
             (
                 "DIRECTIVE_PLACE",
-                format!("`@{first}` cannot stand on {}", directive_declaration::spoken(&place)),
+                format!("`@{first}` cannot stand on {}", directive_declaration::location_phrase(&place)),
                 help,
             )
         }
@@ -151,6 +158,6 @@ fn invalid(log: &mut Log, schema: &Schema, kind: &str, error: &DiagnosticData) {
 }
 
 /// The words between backquotes.
-fn quoted(message: &str) -> impl Iterator<Item = &str> {
+fn quoted_names(message: &str) -> impl Iterator<Item = &str> {
     message.split('`').skip(1).step_by(2)
 }

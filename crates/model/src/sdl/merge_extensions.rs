@@ -4,55 +4,55 @@ use apollo_compiler::Schema;
 use apollo_compiler::collections::IndexSet;
 use apollo_compiler::schema::{Component, ComponentName, ComponentOrigin, ExtendedType};
 
-pub(crate) fn extensions(schema: &mut Schema) {
+pub(crate) fn merge_extensions(schema: &mut Schema) {
     for ty in schema.types.values_mut().filter(|ty| !ty.is_built_in()) {
-        fold(ty);
+        merge_type(ty);
     }
     let definition = schema.schema_definition.make_mut();
-    definition.directives.iter_mut().for_each(own);
+    definition.directives.iter_mut().for_each(mark_as_definition);
     for root in [&mut definition.query, &mut definition.mutation, &mut definition.subscription] {
         root.iter_mut().for_each(|name| name.origin = ComponentOrigin::Definition);
     }
 }
 
-fn fold(ty: &mut ExtendedType) {
+fn merge_type(ty: &mut ExtendedType) {
     match ty {
-        ExtendedType::Scalar(ty) => ty.make_mut().directives.iter_mut().for_each(own),
+        ExtendedType::Scalar(ty) => ty.make_mut().directives.iter_mut().for_each(mark_as_definition),
         ExtendedType::Object(ty) => {
             let ty = ty.make_mut();
-            ty.directives.iter_mut().for_each(own);
-            ty.fields.values_mut().for_each(own);
-            own_names(&mut ty.implements_interfaces);
+            ty.directives.iter_mut().for_each(mark_as_definition);
+            ty.fields.values_mut().for_each(mark_as_definition);
+            mark_names_as_definition(&mut ty.implements_interfaces);
         }
         ExtendedType::Interface(ty) => {
             let ty = ty.make_mut();
-            ty.directives.iter_mut().for_each(own);
-            ty.fields.values_mut().for_each(own);
-            own_names(&mut ty.implements_interfaces);
+            ty.directives.iter_mut().for_each(mark_as_definition);
+            ty.fields.values_mut().for_each(mark_as_definition);
+            mark_names_as_definition(&mut ty.implements_interfaces);
         }
         ExtendedType::Union(ty) => {
             let ty = ty.make_mut();
-            ty.directives.iter_mut().for_each(own);
-            own_names(&mut ty.members);
+            ty.directives.iter_mut().for_each(mark_as_definition);
+            mark_names_as_definition(&mut ty.members);
         }
         ExtendedType::Enum(ty) => {
             let ty = ty.make_mut();
-            ty.directives.iter_mut().for_each(own);
-            ty.values.values_mut().for_each(own);
+            ty.directives.iter_mut().for_each(mark_as_definition);
+            ty.values.values_mut().for_each(mark_as_definition);
         }
         ExtendedType::InputObject(ty) => {
             let ty = ty.make_mut();
-            ty.directives.iter_mut().for_each(own);
-            ty.fields.values_mut().for_each(own);
+            ty.directives.iter_mut().for_each(mark_as_definition);
+            ty.fields.values_mut().for_each(mark_as_definition);
         }
     }
 }
 
-fn own<T>(component: &mut Component<T>) {
+fn mark_as_definition<T>(component: &mut Component<T>) {
     component.origin = ComponentOrigin::Definition;
 }
 
-fn own_names(names: &mut IndexSet<ComponentName>) {
+fn mark_names_as_definition(names: &mut IndexSet<ComponentName>) {
     let owned = std::mem::take(names).into_iter().map(|mut name| {
         name.origin = ComponentOrigin::Definition;
         name

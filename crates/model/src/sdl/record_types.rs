@@ -8,93 +8,107 @@ use apollo_compiler::schema::{ExtendedType, ObjectType};
 use indexmap::IndexMap;
 
 use crate::naming::names;
-use crate::sdl::diagnostic_log::{Log, did_you_mean, is_written};
-use crate::sdl::directives::{Marks, Reader, is_ours, misfit};
-use crate::sdl::root_fields::{arguments, root_names};
+use crate::sdl::diagnostic_log::{DiagnosticLog, is_user_written, suggest_or_else};
+use crate::sdl::directives::{DirectiveReader, FieldDirectives, is_builtin_directive, unfit_reason};
+use crate::sdl::root_fields::{read_arguments, root_type_names};
 use crate::sdl::unstored_fields;
-use crate::sdl::unstored_fields::Why;
+use crate::sdl::unstored_fields::UnstoredReason;
 use crate::{
-    EmbeddedType, EnumType, Field, FieldId, FilledBy, Item, Kind, OnDelete, RecordType, Scalar, TypeId,
+    EmbeddedType, EnumType, Field, FieldId, FieldKind, ListItem, OnDelete, RecordType, RecordTypeId, Scalar,
+    ValueSource,
 };
 
 /// What has been read so far.
-pub(crate) struct Draft {
+pub(crate) struct PartialModel {
     pub records: Vec<RecordType>,
     pub enums: IndexMap<String, EnumType>,
     pub embedded: IndexMap<String, EmbeddedType>,
-    pub lists: Vec<RecordList>,
+    pub lists: Vec<RecordListField>,
     /// `@reference(inverse:)` on references: owner, field and the list it names.
-    pub named_inverses: Vec<(TypeId, FieldId, String)>,
+    pub named_inverses: Vec<(RecordTypeId, FieldId, String)>,
 }
 
 /// A field that is a list of records: an inverse or a link, decided when all references are known.
-pub(crate) struct RecordList {
-    pub owner: TypeId,
+pub(crate) struct RecordListField {
+    pub owner: RecordTypeId,
     pub field: FieldId,
-    pub target: TypeId,
+    pub target: RecordTypeId,
     pub inverse: Option<String>,
 }
 
 /// What a field's type alone says.
-enum Shape {
-    Kept(Kind),
-    Record(TypeId),
-    Records(TypeId),
-    Not(Why),
+enum TypeShape {
+    Stored(FieldKind),
+    Record(RecordTypeId),
+    RecordList(RecordTypeId),
+    Unstored(UnstoredReason),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Within {
+enum FieldOwner {
     Record,
-    Value,
+    EmbeddedValue,
 }
 
-pub(crate) struct Records<'a> {
+pub(crate) struct RecordTypeReader<'a> {
     schema: &'a Schema,
     roots: HashSet<&'a str>,
-    ids: HashMap<&'a str, TypeId>,
-    theirs: &'a HashSet<String>,
-    log: &'a mut Log,
-    draft: Draft,
+    record_ids: HashMap<&'a str, RecordTypeId>,
+    redeclared: &'a HashSet<String>,
+    log: &'a mut DiagnosticLog,
+    partial_model: PartialModel,
     /// Embedded types seen in a field and not read yet.
-    waiting: Vec<&'a str>,
+    pending_embedded: Vec<&'a str>,
 }
 
-pub(crate) fn read(schema: &Schema, theirs: &HashSet<String>, log: &mut Log) -> Draft {
-    let roots = root_names(schema);
-    let types: Vec<&ObjectType> = objects(schema).filter(|ty| !roots.contains(ty.name.as_str())).collect();
-    let records: Vec<&ObjectType> = types.iter().copied().filter(|ty| is_record(ty)).collect();
-    let ids = records.iter().enumerate().map(|(i, ty)| (ty.name.as_str(), TypeId(i))).collect();
-    let draft = Draft {
+pub(crate) fn read_record_types(
+    schema: &Schema,
+    theirs: &HashSet<String>,
+    log: &mut DiagnosticLog,
+) -> PartialModel {
+    let roots = root_type_names(schema);
+    let types: Vec<&ObjectType> =
+        user_object_types(schema).filter(|ty| !roots.contains(ty.name.as_str())).collect();
+    let records: Vec<&ObjectType> = types.iter().copied().filter(|ty| is_record_type(ty)).collect();
+    let ids = records.iter().enumerate().map(|(i, ty)| (ty.name.as_str(), RecordTypeId(i))).collect();
+    let draft = PartialModel {
         records: Vec::new(),
-        enums: enums(schema),
+        enums: read_enums(schema),
         embedded: IndexMap::new(),
         lists: Vec::new(),
         named_inverses: Vec::new(),
     };
-    let mut reading = Records { schema, roots, ids, theirs, log, draft, waiting: Vec::new() };
+    let mut reading = RecordTypeReader {
+        schema,
+        roots,
+        record_ids: ids,
+        redeclared: theirs,
+        log,
+        partial_model: draft,
+        pending_embedded: Vec::new(),
+    };
     for ty in records {
-        reading.record(ty);
+        reading.read_record_type(ty);
     }
-    reading.embedded();
-    for ty in types.iter().filter(|ty| !is_record(ty)) {
-        reading.almost_a_record(ty);
-        reading.told_in_vain(ty);
+    reading.read_embedded_types();
+    for ty in types.iter().filter(|ty| !is_record_type(ty)) {
+        reading.warn_almost_record(ty);
+        reading.report_misplaced_directives(ty);
     }
-    reading.draft
+    reading.partial_model
 }
 
 /// `id: ID!` makes an object type a record type.
-pub(crate) fn is_record(ty: &ObjectType) -> bool {
+pub(crate) fn is_record_type(ty: &ObjectType) -> bool {
     ty.fields.get("id").is_some_and(|id| matches!(&id.ty, Type::NonNullNamed(name) if name == "ID"))
 }
 
-fn objects(schema: &Schema) -> impl Iterator<Item = &ObjectType> {
+fn user_object_types(schema: &Schema) -> impl Iterator<Item = &ObjectType> {
     let objects = schema.types.values().filter_map(|ty| ty.as_object());
-    objects.filter(|object| is_written(object.name.location(), None))
+    objects.filter(|object| is_user_written(object.name.location(), None))
 }
 
-fn enums(schema: &Schema) -> IndexMap<String, EnumType> {
+fn read_enums(schema: &Schema) -> IndexMap<String, EnumType> {
     let written = schema.types.values().filter(|ty| !ty.is_built_in());
     written
         .filter_map(|ty| ty.as_enum())
@@ -106,9 +120,9 @@ fn enums(schema: &Schema) -> IndexMap<String, EnumType> {
         .collect()
 }
 
-impl<'a> Records<'a> {
+impl<'a> RecordTypeReader<'a> {
     /// `id: Int!` and the like look like a record type and are none.
-    fn almost_a_record(&mut self, ty: &ObjectType) {
+    fn warn_almost_record(&mut self, ty: &ObjectType) {
         let Some(id) = ty.fields.get("id").filter(|id| !id.ty.is_list()) else { return };
         self.log
             .warning(
@@ -121,42 +135,48 @@ impl<'a> Records<'a> {
     }
 
     /// Directives for records on a type that is none. On its fields they do no harm: a warning is enough.
-    fn told_in_vain(&mut self, ty: &ObjectType) {
+    fn report_misplaced_directives(&mut self, ty: &ObjectType) {
         let message = |name: &str| format!("`@{name}` means nothing here: `{}` is no record type", ty.name);
         let help = format!("add `id: ID!` to `{}` to make it one", ty.name);
-        for directive in ty.directives.iter().filter(|directive| is_ours(self.theirs, directive)) {
+        for directive in
+            ty.directives.iter().filter(|directive| is_builtin_directive(self.redeclared, directive))
+        {
             let found = self.log.error(directive.location(), "DIRECTIVE_PLACE", message(&directive.name));
             found.label("has no records").help(&help);
         }
-        if self.draft.embedded.contains_key(ty.name.as_str()) {
+        if self.partial_model.embedded.contains_key(ty.name.as_str()) {
             return;
         }
         let on_fields = ty.fields.values().flat_map(|field| field.directives.iter());
-        for directive in on_fields.filter(|one| one.name != "resolver" && is_ours(self.theirs, one)) {
+        for directive in
+            on_fields.filter(|one| one.name != "resolver" && is_builtin_directive(self.redeclared, one))
+        {
             let found = self.log.warning(directive.location(), "DIRECTIVE_PLACE", message(&directive.name));
             found.label("has no records").help(&help);
         }
     }
 
-    fn record(&mut self, ty: &'a ObjectType) {
-        let id = TypeId(self.draft.records.len());
-        let mut reader = Reader { log: self.log, theirs: self.theirs };
+    fn read_record_type(&mut self, ty: &'a ObjectType) {
+        let id = RecordTypeId(self.partial_model.records.len());
+        let mut reader = DirectiveReader { log: self.log, redeclared: self.redeclared };
         let mut path = None;
         let mut renamed_from = None;
-        for directive in ty.directives.iter().filter(|directive| is_ours(self.theirs, directive)) {
-            reader.unknown_arguments(directive);
+        for directive in
+            ty.directives.iter().filter(|directive| is_builtin_directive(self.redeclared, directive))
+        {
+            reader.report_unknown_arguments(directive);
             match directive.name.as_str() {
-                "resource" => path = reader.text(directive, "path").map(str::to_owned),
-                "renamedFrom" => renamed_from = reader.text(directive, "name").map(str::to_owned),
+                "resource" => path = reader.text_argument(directive, "path").map(str::to_owned),
+                "renamedFrom" => renamed_from = reader.text_argument(directive, "name").map(str::to_owned),
                 _ => {}
             }
         }
         let fields =
-            ty.fields.values().enumerate().map(|(i, def)| self.field(ty, def, id, FieldId(i))).collect();
-        self.draft.records.push(RecordType {
+            ty.fields.values().enumerate().map(|(i, def)| self.read_field(ty, def, id, FieldId(i))).collect();
+        self.partial_model.records.push(RecordType {
             name: ty.name.to_string(),
-            path: path.unwrap_or_else(|| names::path(&ty.name)),
-            table: names::table(&ty.name),
+            path: path.unwrap_or_else(|| names::collection_path(&ty.name)),
+            table: names::table_name(&ty.name),
             description: ty.description.as_ref().map(|text| text.to_string()),
             fields,
             indexes: Vec::new(),
@@ -165,155 +185,176 @@ impl<'a> Records<'a> {
     }
 
     /// Reads embedded types until none is left; they may hold each other.
-    fn embedded(&mut self) {
-        while let Some(name) = self.waiting.pop() {
-            let Some(ty) = self.schema.get_object(name).filter(|_| !self.draft.embedded.contains_key(name))
+    fn read_embedded_types(&mut self) {
+        while let Some(name) = self.pending_embedded.pop() {
+            let Some(ty) =
+                self.schema.get_object(name).filter(|_| !self.partial_model.embedded.contains_key(name))
             else {
                 continue;
             };
             // Before its fields, so that a type may hold itself.
-            self.draft
+            self.partial_model
                 .embedded
                 .insert(name.to_owned(), EmbeddedType { name: name.to_owned(), fields: Vec::new() });
-            let fields = ty.fields.values().map(|def| self.value_field(ty, def)).collect();
-            self.draft.embedded.insert(name.to_owned(), EmbeddedType { name: name.to_owned(), fields });
+            let fields = ty.fields.values().map(|def| self.read_embedded_field(ty, def)).collect();
+            self.partial_model
+                .embedded
+                .insert(name.to_owned(), EmbeddedType { name: name.to_owned(), fields });
         }
     }
 
-    fn field(&mut self, ty: &'a ObjectType, def: &'a FieldDefinition, owner: TypeId, id: FieldId) -> Field {
-        let marks = Reader { log: self.log, theirs: self.theirs }.field(&def.directives);
-        let mut shape = if def.name == "id" { Shape::Kept(Kind::Id) } else { self.shape(&def.ty) };
+    fn read_field(
+        &mut self,
+        ty: &'a ObjectType,
+        def: &'a FieldDefinition,
+        owner: RecordTypeId,
+        id: FieldId,
+    ) -> Field {
+        let marks =
+            DirectiveReader { log: self.log, redeclared: self.redeclared }.read_field(&def.directives);
+        let mut shape =
+            if def.name == "id" { TypeShape::Stored(FieldKind::Id) } else { self.type_shape(&def.ty) };
         if marks.resolver.is_some() {
-            shape = Shape::Not(Why::Resolver);
-        } else if !def.arguments.is_empty() && matches!(shape, Shape::Kept(_) | Shape::Record(_)) {
-            shape = Shape::Not(Why::Arguments);
+            shape = TypeShape::Unstored(UnstoredReason::HasResolver);
+        } else if !def.arguments.is_empty() && matches!(shape, TypeShape::Stored(_) | TypeShape::Record(_)) {
+            shape = TypeShape::Unstored(UnstoredReason::HasArguments);
         }
-        let mut field = self.base(def, &marks);
+        let mut field = self.base_field(def, &marks);
         match shape {
-            Shape::Kept(kind) => {
-                field.column = if kind == Kind::Id { "id".into() } else { names::column(&def.name) };
+            TypeShape::Stored(kind) => {
+                field.column =
+                    if kind == FieldKind::Id { "id".into() } else { names::column_name(&def.name) };
                 field.kind = kind;
             }
-            Shape::Record(target) => {
-                field.column = names::reference(&def.name);
-                field.input_name = names::reference(&def.name);
-                field.kind = Kind::Reference { target, on_delete: self.on_delete(ty, def, &marks) };
+            TypeShape::Record(target) => {
+                field.column = names::reference_column(&def.name);
+                field.input_name = names::reference_column(&def.name);
+                field.kind =
+                    FieldKind::Reference { target, on_delete: self.reference_on_delete(ty, def, &marks) };
                 if let Some((inverse, _)) = marks.reference.as_ref().and_then(|reference| reference.inverse) {
-                    self.draft.named_inverses.push((owner, id, inverse.to_owned()));
+                    self.partial_model.named_inverses.push((owner, id, inverse.to_owned()));
                 }
             }
-            Shape::Records(target) => {
+            TypeShape::RecordList(target) => {
                 let inverse = marks.reference.as_ref().and_then(|reference| reference.inverse);
                 let inverse = inverse.map(|(name, _)| name.to_owned());
-                self.list_marks(ty, def, &marks);
-                self.draft.lists.push(RecordList { owner, field: id, target, inverse });
+                self.check_list_directives(ty, def, &marks);
+                self.partial_model.lists.push(RecordListField { owner, field: id, target, inverse });
                 return field;
             }
-            Shape::Not(why) => {
-                unstored_fields::warn(self.log, ty, def, why);
+            TypeShape::Unstored(why) => {
+                unstored_fields::warn_unstored(self.log, ty, def, why);
                 return field;
             }
         }
-        self.judge(ty, def, &marks, &field.kind, Within::Record);
+        self.check_directives(ty, def, &marks, &field.kind, FieldOwner::Record);
         // An id is unique as it is.
-        field.unique = marks.unique && field.kind != Kind::Id;
-        field.filled_by = self.filled_by(ty, def, &marks);
-        if field.filled_by == FilledBy::Version {
+        field.unique = marks.unique && field.kind != FieldKind::Id;
+        field.value_source = self.value_source(ty, def, &marks);
+        if field.value_source == ValueSource::RecordVersion {
             field.column = names::VERSION_COLUMN.into();
         }
         field
     }
 
-    fn value_field(&mut self, ty: &'a ObjectType, def: &'a FieldDefinition) -> Field {
-        let marks = Reader { log: self.log, theirs: self.theirs }.field(&def.directives);
-        let mut field = self.base(def, &marks);
-        let why = match self.shape(&def.ty) {
-            _ if marks.resolver.is_some() => Why::Resolver,
-            Shape::Kept(_) if !def.arguments.is_empty() => Why::Arguments,
-            Shape::Kept(kind) => {
-                self.judge(ty, def, &marks, &kind, Within::Value);
+    fn read_embedded_field(&mut self, ty: &'a ObjectType, def: &'a FieldDefinition) -> Field {
+        let marks =
+            DirectiveReader { log: self.log, redeclared: self.redeclared }.read_field(&def.directives);
+        let mut field = self.base_field(def, &marks);
+        let why = match self.type_shape(&def.ty) {
+            _ if marks.resolver.is_some() => UnstoredReason::HasResolver,
+            TypeShape::Stored(_) if !def.arguments.is_empty() => UnstoredReason::HasArguments,
+            TypeShape::Stored(kind) => {
+                self.check_directives(ty, def, &marks, &kind, FieldOwner::EmbeddedValue);
                 field.kind = kind;
                 return field;
             }
-            Shape::Record(_) | Shape::Records(_) => Why::HoldsRecords,
-            Shape::Not(why) => why,
+            TypeShape::Record(_) | TypeShape::RecordList(_) => UnstoredReason::HoldsRecords,
+            TypeShape::Unstored(why) => why,
         };
-        unstored_fields::warn(self.log, ty, def, why);
+        unstored_fields::warn_unstored(self.log, ty, def, why);
         field
     }
 
-    fn base(&self, def: &FieldDefinition, marks: &Marks<'_>) -> Field {
+    fn base_field(&self, def: &FieldDefinition, marks: &FieldDirectives<'_>) -> Field {
         Field {
             name: def.name.to_string(),
             input_name: def.name.to_string(),
             column: String::new(),
-            kind: Kind::Unstored,
+            kind: FieldKind::Unstored,
             required: def.ty.is_non_null(),
             unique: false,
             rules: marks.rules.clone(),
             default: None,
-            filled_by: FilledBy::Client,
+            value_source: ValueSource::Client,
             description: def.description.as_ref().map(|text| text.to_string()),
             renamed_from: marks.renamed_from.clone(),
-            arguments: arguments(self.schema, &def.arguments),
+            arguments: read_arguments(self.schema, &def.arguments),
         }
     }
 
-    fn shape(&mut self, ty: &'a Type) -> Shape {
+    fn type_shape(&mut self, ty: &'a Type) -> TypeShape {
         match ty {
-            Type::Named(name) | Type::NonNullNamed(name) => self.named(name),
-            Type::List(item) | Type::NonNullList(item) => match self.shape(item) {
-                Shape::Kept(kind) => {
-                    Shape::Kept(Kind::List(Box::new(Item { kind, required: item.is_non_null() })))
-                }
-                Shape::Record(target) => Shape::Records(target),
-                Shape::Records(_) => Shape::Not(Why::ListOfLists),
-                Shape::Not(why) => Shape::Not(why),
+            Type::Named(name) | Type::NonNullNamed(name) => self.named_type_shape(name),
+            Type::List(item) | Type::NonNullList(item) => match self.type_shape(item) {
+                TypeShape::Stored(kind) => TypeShape::Stored(FieldKind::List(Box::new(ListItem {
+                    kind,
+                    required: item.is_non_null(),
+                }))),
+                TypeShape::Record(target) => TypeShape::RecordList(target),
+                TypeShape::RecordList(_) => TypeShape::Unstored(UnstoredReason::ListOfLists),
+                TypeShape::Unstored(why) => TypeShape::Unstored(why),
             },
         }
     }
 
-    fn named(&mut self, name: &'a str) -> Shape {
-        if let Some(id) = self.ids.get(name) {
-            return Shape::Record(*id);
+    fn named_type_shape(&mut self, name: &'a str) -> TypeShape {
+        if let Some(id) = self.record_ids.get(name) {
+            return TypeShape::Record(*id);
         }
         match self.schema.types.get(name) {
-            Some(ExtendedType::Scalar(_)) => match Scalar::named(name) {
-                Some(scalar) => Shape::Kept(Kind::Scalar(scalar)),
-                None => Shape::Not(Why::Scalar),
+            Some(ExtendedType::Scalar(_)) => match Scalar::from_name(name) {
+                Some(scalar) => TypeShape::Stored(FieldKind::Scalar(scalar)),
+                None => TypeShape::Unstored(UnstoredReason::UnknownScalar),
             },
-            Some(ExtendedType::Enum(_)) => Shape::Kept(Kind::Enum(name.to_owned())),
-            Some(ExtendedType::Object(_)) if self.roots.contains(name) => Shape::Not(Why::Root),
-            Some(ExtendedType::Object(object)) if is_connection(object) => Shape::Not(Why::Connection),
-            Some(ExtendedType::Object(object)) if self.holds_records(object) => Shape::Not(Why::HoldsRecords),
-            Some(ExtendedType::Object(_)) => {
-                self.waiting.push(name);
-                Shape::Kept(Kind::Embedded(name.to_owned()))
+            Some(ExtendedType::Enum(_)) => TypeShape::Stored(FieldKind::Enum(name.to_owned())),
+            Some(ExtendedType::Object(_)) if self.roots.contains(name) => {
+                TypeShape::Unstored(UnstoredReason::RootType)
             }
-            Some(ExtendedType::Interface(_)) => Shape::Not(Why::Interface),
-            Some(ExtendedType::Union(_)) => Shape::Not(Why::Union),
+            Some(ExtendedType::Object(object)) if is_connection(object) => {
+                TypeShape::Unstored(UnstoredReason::Connection)
+            }
+            Some(ExtendedType::Object(object)) if self.holds_records(object) => {
+                TypeShape::Unstored(UnstoredReason::HoldsRecords)
+            }
+            Some(ExtendedType::Object(_)) => {
+                self.pending_embedded.push(name);
+                TypeShape::Stored(FieldKind::Embedded(name.to_owned()))
+            }
+            Some(ExtendedType::Interface(_)) => TypeShape::Unstored(UnstoredReason::Interface),
+            Some(ExtendedType::Union(_)) => TypeShape::Unstored(UnstoredReason::Union),
             // GraphQL itself complains.
-            Some(ExtendedType::InputObject(_)) | None => Shape::Not(Why::Mistake),
+            Some(ExtendedType::InputObject(_)) | None => TypeShape::Unstored(UnstoredReason::AlreadyReported),
         }
     }
 
     fn holds_records(&self, ty: &ObjectType) -> bool {
-        ty.fields.values().any(|field| self.ids.contains_key(field.ty.inner_named_type().as_str()))
+        ty.fields.values().any(|field| self.record_ids.contains_key(field.ty.inner_named_type().as_str()))
     }
 
     /// Complains about directives that do not fit the field they stand on.
-    fn judge(
+    fn check_directives(
         &mut self,
         ty: &ObjectType,
         def: &FieldDefinition,
-        marks: &Marks<'_>,
-        kind: &Kind,
-        within: Within,
+        marks: &FieldDirectives<'_>,
+        kind: &FieldKind,
+        within: FieldOwner,
     ) {
-        for directive in &marks.all {
+        for directive in &marks.directives {
             let name = directive.name.as_str();
             let place = format!("`{}.{}`", ty.name, def.name);
-            let inside = within == Within::Value
+            let inside = within == FieldOwner::EmbeddedValue
                 && matches!(
                     name,
                     "unique" | "reference" | "renamedFrom" | "createdAt" | "updatedAt" | "version"
@@ -323,14 +364,14 @@ impl<'a> Records<'a> {
                     format!("`@{name}` means nothing on {place}, a value inside its owner"),
                     "remove it".to_owned(),
                 )
-            } else if name == "reference" && !matches!(kind, Kind::Reference { .. }) {
-                let records = self.ids.keys().copied();
-                let help = did_you_mean(def.ty.inner_named_type(), records, || "remove it".into());
+            } else if name == "reference" && !matches!(kind, FieldKind::Reference { .. }) {
+                let records = self.record_ids.keys().copied();
+                let help = suggest_or_else(def.ty.inner_named_type(), records, || "remove it".into());
                 (format!("`@reference` stands on {place}, which refers to no record"), help)
-            } else if *kind == Kind::Id && !matches!(name, "unique" | "renamedFrom") {
+            } else if *kind == FieldKind::Id && !matches!(name, "unique" | "renamedFrom") {
                 (format!("`@{name}` means nothing on {place}: the store gives ids"), "remove it".to_owned())
-            } else if let Some(wanted) = misfit(name, kind) {
-                (format!("`@{name}` is for {wanted}; {place} is `{}`", def.ty), fitting(name, kind))
+            } else if let Some(wanted) = unfit_reason(name, kind) {
+                (format!("`@{name}` is for {wanted}; {place} is `{}`", def.ty), better_directive(name, kind))
             } else {
                 continue;
             };
@@ -342,9 +383,9 @@ impl<'a> Records<'a> {
     }
 
     /// Lists of records take `@reference(inverse:)` and, as sides of a link, `@renamedFrom`.
-    fn list_marks(&mut self, ty: &ObjectType, def: &FieldDefinition, marks: &Marks<'_>) {
+    fn check_list_directives(&mut self, ty: &ObjectType, def: &FieldDefinition, marks: &FieldDirectives<'_>) {
         for directive in marks
-            .all
+            .directives
             .iter()
             .filter(|directive| !matches!(directive.name.as_str(), "reference" | "renamedFrom"))
         {
@@ -368,7 +409,12 @@ impl<'a> Records<'a> {
         }
     }
 
-    fn on_delete(&mut self, ty: &ObjectType, def: &FieldDefinition, marks: &Marks<'_>) -> OnDelete {
+    fn reference_on_delete(
+        &mut self,
+        ty: &ObjectType,
+        def: &FieldDefinition,
+        marks: &FieldDirectives<'_>,
+    ) -> OnDelete {
         let Some(reference) = &marks.reference else { return OnDelete::Refuse };
         let on_delete = reference.on_delete.unwrap_or(OnDelete::Refuse);
         if on_delete == OnDelete::SetNull && def.ty.is_non_null() {
@@ -381,10 +427,15 @@ impl<'a> Records<'a> {
         on_delete
     }
 
-    fn filled_by(&mut self, ty: &ObjectType, def: &FieldDefinition, marks: &Marks<'_>) -> FilledBy {
-        let Some(first) = marks.filled.first() else { return FilledBy::Client };
-        let second = marks.filled.get(1).copied();
-        let default = marks.all.iter().copied().find(|directive| directive.name == "default");
+    fn value_source(
+        &mut self,
+        ty: &ObjectType,
+        def: &FieldDefinition,
+        marks: &FieldDirectives<'_>,
+    ) -> ValueSource {
+        let Some(first) = marks.value_sources.first() else { return ValueSource::Client };
+        let second = marks.value_sources.get(1).copied();
+        let default = marks.directives.iter().copied().find(|directive| directive.name == "default");
         if let Some(other) = second.or(default) {
             let message = format!("`{}.{}` is filled by `@{}` already", ty.name, def.name, first.name);
             self.log
@@ -393,9 +444,9 @@ impl<'a> Records<'a> {
                 .help("remove one");
         }
         match first.name.as_str() {
-            "createdAt" => FilledBy::Creation,
-            "updatedAt" => FilledBy::Update,
-            _ => FilledBy::Version,
+            "createdAt" => ValueSource::CreationTime,
+            "updatedAt" => ValueSource::UpdateTime,
+            _ => ValueSource::RecordVersion,
         }
     }
 }
@@ -406,11 +457,11 @@ fn is_connection(ty: &ObjectType) -> bool {
 }
 
 /// What to write instead of a directive that does not fit.
-fn fitting(directive: &str, kind: &Kind) -> String {
-    let text = matches!(kind, Kind::Scalar(Scalar::String | Scalar::Id | Scalar::Url | Scalar::Email));
+fn better_directive(directive: &str, kind: &FieldKind) -> String {
+    let text = matches!(kind, FieldKind::Scalar(Scalar::String | Scalar::Id | Scalar::Url | Scalar::Email));
     match directive {
         "range" if text => "use `@length` for text".into(),
-        "length" if misfit("range", kind).is_none() => "use `@range` for numbers".into(),
+        "length" if unfit_reason("range", kind).is_none() => "use `@range` for numbers".into(),
         "createdAt" | "updatedAt" => "declare `scalar DateTime` and make the field a `DateTime`".into(),
         "version" => "make the field an `Int`".into(),
         _ => "remove it".into(),

@@ -4,69 +4,72 @@ use apollo_compiler::Schema;
 use apollo_compiler::parser::SourceSpan;
 
 use crate::naming::names;
-use crate::sdl::diagnostic_log::{Log, did_you_mean};
-use crate::sdl::record_types::{Draft, RecordList};
-use crate::{FieldId, Kind, TypeId};
+use crate::sdl::diagnostic_log::{DiagnosticLog, suggest_or_else};
+use crate::sdl::record_types::{PartialModel, RecordListField};
+use crate::{FieldId, FieldKind, RecordTypeId};
 
 /// The field of a record type.
-type At = (TypeId, FieldId);
+type FieldRef = (RecordTypeId, FieldId);
 
-pub(crate) fn resolve(draft: &mut Draft, schema: &Schema, log: &mut Log) {
+pub(crate) fn resolve_relations(draft: &mut PartialModel, schema: &Schema, log: &mut DiagnosticLog) {
     let lists = std::mem::take(&mut draft.lists);
-    let mut relations = Relations { draft, schema, log, settled: Vec::new(), lists: &lists };
-    relations.said_by_references();
-    relations.said_by_lists();
+    let mut relations =
+        RelationResolver { partial_model: draft, schema, log, resolved_fields: Vec::new(), lists: &lists };
+    relations.apply_reference_inverses();
+    relations.apply_list_inverses();
     relations.guess_inverses();
     relations.guess_links();
-    relations.riddles();
+    relations.report_unresolved();
 }
 
-struct Relations<'a> {
-    draft: &'a mut Draft,
+struct RelationResolver<'a> {
+    partial_model: &'a mut PartialModel,
     schema: &'a Schema,
-    log: &'a mut Log,
-    lists: &'a [RecordList],
+    log: &'a mut DiagnosticLog,
+    lists: &'a [RecordListField],
     /// Lists that need no further thought, and references that have their list.
-    settled: Vec<At>,
+    resolved_fields: Vec<FieldRef>,
 }
 
-impl Relations<'_> {
+impl RelationResolver<'_> {
     /// `user: User @reference(inverse: "orders")`
-    fn said_by_references(&mut self) {
-        for (owner, field, inverse) in std::mem::take(&mut self.draft.named_inverses) {
-            let Kind::Reference { target, .. } = self.draft.records[owner.0].fields[field.0].kind else {
+    fn apply_reference_inverses(&mut self) {
+        for (owner, field, inverse) in std::mem::take(&mut self.partial_model.named_inverses) {
+            let FieldKind::Reference { target, .. } =
+                self.partial_model.records[owner.0].fields[field.0].kind
+            else {
                 continue;
             };
-            let Some(list) = self.draft.records[target.0].field_named(&inverse) else {
-                self.no_such_field((owner, field), target, &inverse);
+            let Some(list) = self.partial_model.records[target.0].find_field(&inverse) else {
+                self.report_unknown_inverse((owner, field), target, &inverse);
                 continue;
             };
             match self.list_at((target, list)) {
                 Some(found) if found.target == owner => self.set_inverse((target, list), (owner, field)),
-                _ => self.no_way_back((owner, field), (target, list), "a list of"),
+                _ => self.report_wrong_inverse((owner, field), (target, list), "a list of"),
             }
         }
     }
 
     /// `orders: [Order] @reference(inverse: "user")`
-    fn said_by_lists(&mut self) {
+    fn apply_list_inverses(&mut self) {
         for list in self.lists {
             let at = (list.owner, list.field);
             let Some(inverse) = &list.inverse else { continue };
-            let Some(field) = self.draft.records[list.target.0].field_named(inverse) else {
-                self.no_such_field(at, list.target, inverse);
-                self.settled.push(at);
+            let Some(field) = self.partial_model.records[list.target.0].find_field(inverse) else {
+                self.report_unknown_inverse(at, list.target, inverse);
+                self.resolved_fields.push(at);
                 continue;
             };
             let other = (list.target, field);
-            let refers = matches!(self.kind(other), Kind::Reference { target, .. } if *target == list.owner);
+            let refers = matches!(self.field_kind(other), FieldKind::Reference { target, .. } if *target == list.owner);
             if refers {
                 self.set_inverse(at, other);
             } else if self.list_at(other).is_some_and(|found| found.target == list.owner) {
                 self.set_link(at, other);
             } else {
-                self.no_way_back(at, other, "a reference to, or a list of");
-                self.settled.push(at);
+                self.report_wrong_inverse(at, other, "a reference to, or a list of");
+                self.resolved_fields.push(at);
             }
         }
     }
@@ -75,8 +78,8 @@ impl Relations<'_> {
     fn guess_inverses(&mut self) {
         for list in self.lists {
             let at = (list.owner, list.field);
-            let open = self.open_lists(list.owner, list.target);
-            let references = self.open_references(list.target, list.owner);
+            let open = self.unresolved_lists(list.owner, list.target);
+            let references = self.unresolved_references(list.target, list.owner);
             if let ([only], [reference]) = (open.as_slice(), references.as_slice())
                 && *only == at
             {
@@ -89,8 +92,8 @@ impl Relations<'_> {
     fn guess_links(&mut self) {
         for list in self.lists {
             let at = (list.owner, list.field);
-            let there = self.open_lists(list.owner, list.target);
-            let back = self.open_lists(list.target, list.owner);
+            let there = self.unresolved_lists(list.owner, list.target);
+            let back = self.unresolved_lists(list.target, list.owner);
             let referred = !self.references(list.target, list.owner).is_empty();
             if let ([only], [other]) = (there.as_slice(), back.as_slice())
                 && *only == at
@@ -102,22 +105,24 @@ impl Relations<'_> {
         }
     }
 
-    fn riddles(&mut self) {
-        for list in self.lists.iter().filter(|list| !self.settled.contains(&(list.owner, list.field))) {
+    fn report_unresolved(&mut self) {
+        for list in self.lists.iter().filter(|list| !self.resolved_fields.contains(&(list.owner, list.field)))
+        {
             let at = (list.owner, list.field);
-            let (owner, target) = (&self.draft.records[list.owner.0], &self.draft.records[list.target.0]);
+            let (owner, target) =
+                (&self.partial_model.records[list.owner.0], &self.partial_model.records[list.target.0]);
             let name = format!("{}.{}", owner.name, owner.field(list.field).name);
             let mut back = self.references(list.target, list.owner);
-            back.extend(self.open_lists(list.target, list.owner));
+            back.extend(self.unresolved_lists(list.target, list.owner));
             let names: Vec<&str> = back.iter().map(|(_, field)| target.field(*field).name.as_str()).collect();
             let (reason, help) = match names.first() {
                 Some(first) => (
                     format!("it could be the other side of `{}` of `{}`", names.join("` or `"), target.name),
                     format!("say which: `@reference(inverse: \"{first}\")`"),
                 ),
-                None => self.nothing_left(list),
+                None => self.explain_unresolved(list),
             };
-            let span = self.span(at);
+            let span = self.field_span(at);
             self.log
                 .warning(span, "NOT_STORED", format!("`{name}` is not stored: {reason}"))
                 .label("errors when requested")
@@ -126,19 +131,22 @@ impl Relations<'_> {
     }
 
     /// Why nothing is the other side of a list, and what to do.
-    fn nothing_left(&self, list: &RecordList) -> (String, String) {
-        let (owner, target) = (&self.draft.records[list.owner.0], &self.draft.records[list.target.0]);
+    fn explain_unresolved(&self, list: &RecordListField) -> (String, String) {
+        let (owner, target) =
+            (&self.partial_model.records[list.owner.0], &self.partial_model.records[list.target.0]);
         let taken = target.fields.iter().find_map(|back| match back.kind {
-            Kind::Inverse { of, field } if of == list.owner => Some((&back.name, &owner.field(field).name)),
-            Kind::Id
-            | Kind::Scalar(_)
-            | Kind::Enum(_)
-            | Kind::Embedded(_)
-            | Kind::List(_)
-            | Kind::Reference { .. }
-            | Kind::Inverse { .. }
-            | Kind::Link { .. }
-            | Kind::Unstored => None,
+            FieldKind::Inverse { target: of, field } if of == list.owner => {
+                Some((&back.name, &owner.field(field).name))
+            }
+            FieldKind::Id
+            | FieldKind::Scalar(_)
+            | FieldKind::Enum(_)
+            | FieldKind::Embedded(_)
+            | FieldKind::List(_)
+            | FieldKind::Reference { .. }
+            | FieldKind::Inverse { .. }
+            | FieldKind::Link { .. }
+            | FieldKind::Unstored => None,
         });
         match taken {
             Some((back, reference)) => (
@@ -160,31 +168,31 @@ impl Relations<'_> {
         }
     }
 
-    fn set_inverse(&mut self, list: At, (of, field): At) {
-        self.draft.records[list.0.0].fields[list.1.0].kind = Kind::Inverse { of, field };
-        self.settled.extend([list, (of, field)]);
+    fn set_inverse(&mut self, list: FieldRef, (of, field): FieldRef) {
+        self.partial_model.records[list.0.0].fields[list.1.0].kind = FieldKind::Inverse { target: of, field };
+        self.resolved_fields.extend([list, (of, field)]);
     }
 
     /// The side that comes first in the schema names the table.
-    fn set_link(&mut self, one: At, other: At) {
-        if self.settled.contains(&one) {
+    fn set_link(&mut self, one: FieldRef, other: FieldRef) {
+        if self.resolved_fields.contains(&one) {
             return;
         }
         let (first, second) = if one <= other { (one, other) } else { (other, one) };
-        let records = &self.draft.records;
-        let side = |at: At| (records[at.0.0].name.as_str(), records[at.0.0].field(at.1).name.as_str());
+        let records = &self.partial_model.records;
+        let side = |at: FieldRef| (records[at.0.0].name.as_str(), records[at.0.0].field(at.1).name.as_str());
         let table = names::link_table(&records[first.0.0].table, side(first).1);
         let (to_first, to_second) = names::link_columns(side(first), side(second));
-        self.link_side(second, first.0, &table, &to_second, &to_first);
+        self.set_link_side(second, first.0, &table, &to_second, &to_first);
         // A list of the type itself is its own other side; set last, it leads away from its owner.
-        self.link_side(first, second.0, &table, &to_first, &to_second);
-        self.settled.extend([first, second]);
+        self.set_link_side(first, second.0, &table, &to_first, &to_second);
+        self.resolved_fields.extend([first, second]);
     }
 
-    fn link_side(&mut self, at: At, target: TypeId, table: &str, own: &str, other: &str) {
-        let field = &mut self.draft.records[at.0.0].fields[at.1.0];
-        field.input_name = names::link_input(&field.name);
-        field.kind = Kind::Link {
+    fn set_link_side(&mut self, at: FieldRef, target: RecordTypeId, table: &str, own: &str, other: &str) {
+        let field = &mut self.partial_model.records[at.0.0].fields[at.1.0];
+        field.input_name = names::link_input_name(&field.name);
+        field.kind = FieldKind::Link {
             target,
             table: table.to_owned(),
             own_column: own.to_owned(),
@@ -192,48 +200,50 @@ impl Relations<'_> {
         };
     }
 
-    fn list_at(&self, at: At) -> Option<&RecordList> {
+    fn list_at(&self, at: FieldRef) -> Option<&RecordListField> {
         self.lists.iter().find(|list| (list.owner, list.field) == at)
     }
 
-    fn open_lists(&self, owner: TypeId, target: TypeId) -> Vec<At> {
+    fn unresolved_lists(&self, owner: RecordTypeId, target: RecordTypeId) -> Vec<FieldRef> {
         let between = self.lists.iter().filter(|list| list.owner == owner && list.target == target);
-        between.map(|list| (list.owner, list.field)).filter(|at| !self.settled.contains(at)).collect()
+        between.map(|list| (list.owner, list.field)).filter(|at| !self.resolved_fields.contains(at)).collect()
     }
 
-    fn open_references(&self, owner: TypeId, target: TypeId) -> Vec<At> {
-        self.references(owner, target).into_iter().filter(|at| !self.settled.contains(at)).collect()
+    fn unresolved_references(&self, owner: RecordTypeId, target: RecordTypeId) -> Vec<FieldRef> {
+        self.references(owner, target).into_iter().filter(|at| !self.resolved_fields.contains(at)).collect()
     }
 
-    fn references(&self, owner: TypeId, wanted: TypeId) -> Vec<At> {
-        let fields = self.draft.records[owner.0].fields.iter().enumerate();
+    fn references(&self, owner: RecordTypeId, wanted: RecordTypeId) -> Vec<FieldRef> {
+        let fields = self.partial_model.records[owner.0].fields.iter().enumerate();
         fields
-            .filter(|(_, field)| matches!(field.kind, Kind::Reference { target, .. } if target == wanted))
+            .filter(
+                |(_, field)| matches!(field.kind, FieldKind::Reference { target, .. } if target == wanted),
+            )
             .map(|(i, _)| (owner, FieldId(i)))
             .collect()
     }
 
-    fn kind(&self, at: At) -> &Kind {
-        &self.draft.records[at.0.0].field(at.1).kind
+    fn field_kind(&self, at: FieldRef) -> &FieldKind {
+        &self.partial_model.records[at.0.0].field(at.1).kind
     }
 
-    fn span(&self, (owner, field): At) -> Option<SourceSpan> {
-        let record = &self.draft.records[owner.0];
+    fn field_span(&self, (owner, field): FieldRef) -> Option<SourceSpan> {
+        let record = &self.partial_model.records[owner.0];
         let ty = self.schema.get_object(&record.name)?;
         ty.fields.get(record.field(field).name.as_str())?.name.location()
     }
 
     /// Where the directive says `inverse`.
-    fn inverse_span(&self, at: At) -> Option<SourceSpan> {
-        let record = &self.draft.records[at.0.0];
+    fn inverse_span(&self, at: FieldRef) -> Option<SourceSpan> {
+        let record = &self.partial_model.records[at.0.0];
         let def = self.schema.get_object(&record.name)?.fields.get(record.field(at.1).name.as_str())?;
         def.directives.get("reference")?.specified_argument_by_name("inverse")?.location()
     }
 
-    fn no_such_field(&mut self, at: At, target: TypeId, inverse: &str) {
-        let (owner, target) = (&self.draft.records[at.0.0], &self.draft.records[target.0]);
+    fn report_unknown_inverse(&mut self, at: FieldRef, target: RecordTypeId, inverse: &str) {
+        let (owner, target) = (&self.partial_model.records[at.0.0], &self.partial_model.records[target.0]);
         let known = target.fields.iter().map(|field| field.name.as_str());
-        let help = did_you_mean(inverse, known, || {
+        let help = suggest_or_else(inverse, known, || {
             format!(
                 "add `{inverse}` to `{}`, or name the field that leads back to `{}`",
                 target.name, owner.name
@@ -244,8 +254,8 @@ impl Relations<'_> {
         self.log.error(span, "REFERENCE", message).label("names nothing").help(help);
     }
 
-    fn no_way_back(&mut self, at: At, other: At, wanted: &str) {
-        let (owner, target) = (&self.draft.records[at.0.0], &self.draft.records[other.0.0]);
+    fn report_wrong_inverse(&mut self, at: FieldRef, other: FieldRef, wanted: &str) {
+        let (owner, target) = (&self.partial_model.records[at.0.0], &self.partial_model.records[other.0.0]);
         let message = format!(
             "`{}.{}` is not {wanted} `{}` and so no inverse of `{}.{}`",
             target.name,

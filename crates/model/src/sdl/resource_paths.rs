@@ -6,16 +6,17 @@ use apollo_compiler::Schema;
 
 use crate::RecordType;
 use crate::naming::names;
-use crate::sdl::diagnostic_log::Log;
-use crate::sdl::parse::Claim;
+use crate::sdl::diagnostic_log::DiagnosticLog;
+use crate::sdl::parse::ReservedPath;
 use crate::sdl::schema_checks::type_span;
 
 /// The server's own paths; one that ends in `…` stands for everything that begins so.
-pub const RESERVED: [&str; 7] = ["/", "/graphql…", "/openapi.json", "/docs", "/health/…", "/metrics", "/_/…"];
+pub const RESERVED_PATHS: [&str; 7] =
+    ["/", "/graphql…", "/openapi.json", "/docs", "/health/…", "/metrics", "/_/…"];
 
 /// Whether a request for `path` is the server's own to answer.
 pub fn is_reserved(path: &str) -> bool {
-    RESERVED.iter().any(|own| match own.strip_suffix('…') {
+    RESERVED_PATHS.iter().any(|own| match own.strip_suffix('…') {
         Some(begin) => path.starts_with(begin),
         None => path == *own,
     })
@@ -24,39 +25,44 @@ pub fn is_reserved(path: &str) -> bool {
 /// Whether something that answers at `path` and below it would stand in the server's way.
 pub fn is_reserved_below(path: &str) -> bool {
     let below = format!("{path}/");
-    is_reserved(path) || RESERVED.iter().any(|own| own.starts_with(&below))
+    is_reserved(path) || RESERVED_PATHS.iter().any(|own| own.starts_with(&below))
 }
 
-fn is_own(segment: &str) -> bool {
+fn is_reserved_segment(segment: &str) -> bool {
     is_reserved_below(&format!("/{segment}"))
 }
 
 /// One segment, lower case, words joined by hyphens.
-pub fn is_segment(path: &str) -> bool {
+pub fn is_path_segment(path: &str) -> bool {
     path.split('-').all(|word| {
         !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
     })
 }
 
-pub(crate) fn check(records: &[RecordType], schema: &Schema, reserved: &[Claim], log: &mut Log) {
+pub(crate) fn check_paths(
+    records: &[RecordType],
+    schema: &Schema,
+    reserved: &[ReservedPath],
+    log: &mut DiagnosticLog,
+) {
     let mut taken: HashMap<&str, &RecordType> = HashMap::new();
     // A type whose name makes no table is told to be renamed already.
     for record in records.iter().filter(|record| !record.table.is_empty()) {
         let path = record.path.as_str();
-        if !is_segment(path) {
-            not_a_segment(record, schema, log);
+        if !is_path_segment(path) {
+            report_invalid_segment(record, schema, log);
             continue;
         }
-        let under = |claim: &&Claim| {
+        let under = |claim: &&ReservedPath| {
             claim.path.strip_prefix('/').is_some_and(|rest| rest.split('/').next() == Some(path))
         };
         let same_table = |other: &RecordType| other.table.eq_ignore_ascii_case(&record.table);
         let by = match (reserved.iter().find(under), taken.get(path)) {
-            (_, _) if is_own(path) => "which is the server's own".to_owned(),
+            (_, _) if is_reserved_segment(path) => "which is the server's own".to_owned(),
             (Some(claim), _) if claim.path.trim_start_matches('/') == path => {
-                format!("which {} has", claim.by)
+                format!("which {} has", claim.owner)
             }
-            (Some(claim), _) => format!("under which {} has `{}`", claim.by, claim.path),
+            (Some(claim), _) => format!("under which {} has `{}`", claim.owner, claim.path),
             // Types of one table are told to be renamed already.
             (None, Some(other)) if same_table(other) => continue,
             (None, Some(other)) => format!("which the type `{}` has", other.name),
@@ -65,7 +71,7 @@ pub(crate) fn check(records: &[RecordType], schema: &Schema, reserved: &[Claim],
                 continue;
             }
         };
-        let free = free_path(record, records, reserved);
+        let free = suggest_free_path(record, records, reserved);
         log.error(
             path_span(record, schema),
             "PATH_CLASH",
@@ -76,11 +82,11 @@ pub(crate) fn check(records: &[RecordType], schema: &Schema, reserved: &[Claim],
     }
 }
 
-fn not_a_segment(record: &RecordType, schema: &Schema, log: &mut Log) {
+fn report_invalid_segment(record: &RecordType, schema: &Schema, log: &mut DiagnosticLog) {
     let bare = record.path.trim_matches('/');
     let last = bare.rsplit('/').next().unwrap_or_default();
     let kebab = heck::ToKebabCase::to_kebab_case(last);
-    let better = if is_segment(&kebab) { kebab } else { "things".to_owned() };
+    let better = if is_path_segment(&kebab) { kebab } else { "things".to_owned() };
     log.error(
         path_span(record, schema),
         "PATH",
@@ -101,17 +107,17 @@ fn path_span(record: &RecordType, schema: &Schema) -> Option<apollo_compiler::pa
     given.or_else(|| type_span(schema, record))
 }
 
-fn free_path(record: &RecordType, records: &[RecordType], reserved: &[Claim]) -> String {
+fn suggest_free_path(record: &RecordType, records: &[RecordType], reserved: &[ReservedPath]) -> String {
     let taken = |path: &str| {
-        is_own(path)
+        is_reserved_segment(path)
             || records.iter().any(|other| other.path == path)
             || reserved.iter().any(|claim| claim.path.split('/').nth(1) == Some(path))
     };
-    let plain = names::path(&record.name);
+    let plain = names::collection_path(&record.name);
     let choices = [plain.clone(), format!("my-{plain}"), format!("{plain}-list"), format!("all-{plain}")];
     choices
         .into_iter()
-        .find(|path| is_segment(path) && !taken(path))
+        .find(|path| is_path_segment(path) && !taken(path))
         .unwrap_or_else(|| "other-path".to_owned())
 }
 
@@ -147,10 +153,10 @@ mod tests {
     #[test]
     fn segments() {
         for path in ["users", "order-lines", "v2", "a-1"] {
-            assert!(is_segment(path), "{path}");
+            assert!(is_path_segment(path), "{path}");
         }
         for path in ["", "/users", "a/b", "Users", "a_b", "-a", "a--b", "ä", "a b"] {
-            assert!(!is_segment(path), "{path}");
+            assert!(!is_path_segment(path), "{path}");
         }
     }
 }

@@ -6,45 +6,49 @@ use apollo_compiler::Node;
 use apollo_compiler::Schema;
 use apollo_compiler::ast::{FieldDefinition, InputValueDefinition, Type};
 
-use crate::sdl::diagnostic_log::Log;
-use crate::sdl::directives::Reader;
-use crate::{Argument, Root, RootField, TypeRef};
+use crate::sdl::diagnostic_log::DiagnosticLog;
+use crate::sdl::directives::DirectiveReader;
+use crate::{Argument, RootField, RootKind, TypeRef};
 
 /// The names of the root types, whatever `schema { … }` calls them.
-pub(crate) fn root_names(schema: &Schema) -> HashSet<&str> {
+pub(crate) fn root_type_names(schema: &Schema) -> HashSet<&str> {
     root_types(schema).into_iter().map(|(_, name)| name).collect()
 }
 
-pub(crate) fn read(schema: &Schema, theirs: &HashSet<String>, log: &mut Log) -> Vec<RootField> {
+pub(crate) fn read_root_fields(
+    schema: &Schema,
+    theirs: &HashSet<String>,
+    log: &mut DiagnosticLog,
+) -> Vec<RootField> {
     let mut fields = Vec::new();
     for (root, name) in root_types(schema) {
         let Some(ty) = schema.get_object(name) else { continue };
-        fields.extend(ty.fields.values().map(|def| root_field(schema, theirs, log, root, def)));
+        fields.extend(ty.fields.values().map(|def| read_root_field(schema, theirs, log, root, def)));
     }
     fields
 }
 
-pub(crate) fn root_types(schema: &Schema) -> Vec<(Root, &str)> {
+pub(crate) fn root_types(schema: &Schema) -> Vec<(RootKind, &str)> {
     let definition = &schema.schema_definition;
     [
-        (Root::Query, &definition.query),
-        (Root::Mutation, &definition.mutation),
-        (Root::Subscription, &definition.subscription),
+        (RootKind::Query, &definition.query),
+        (RootKind::Mutation, &definition.mutation),
+        (RootKind::Subscription, &definition.subscription),
     ]
     .into_iter()
     .filter_map(|(root, name)| Some((root, name.as_ref()?.name.as_str())))
     .collect()
 }
 
-fn root_field(
+fn read_root_field(
     schema: &Schema,
     theirs: &HashSet<String>,
-    log: &mut Log,
-    root: Root,
+    log: &mut DiagnosticLog,
+    root: RootKind,
     def: &FieldDefinition,
 ) -> RootField {
-    let marks = Reader { log, theirs }.field(&def.directives);
-    for directive in marks.all.iter().filter(|directive| directive.name != "resolver") {
+    let marks = DirectiveReader { log, redeclared: theirs }.read_field(&def.directives);
+    for directive in marks.directives.iter().filter(|directive| directive.name != "resolver") {
         log.error(
             directive.location(),
             "DIRECTIVE_PLACE",
@@ -54,28 +58,28 @@ fn root_field(
         .help("move it to a field of a record type");
     }
     RootField {
-        root,
+        root_kind: root,
         name: def.name.to_string(),
-        arguments: arguments(schema, &def.arguments),
+        arguments: read_arguments(schema, &def.arguments),
         ty: TypeRef::from(&def.ty),
         resolver: marks.resolver,
-        at: log.place(def.name.location()),
+        location: log.location(def.name.location()),
     }
 }
 
 /// Input objects are opened one level: schemas whose input types hold each other would never end.
-pub(crate) fn arguments(schema: &Schema, definitions: &[Node<InputValueDefinition>]) -> Vec<Argument> {
+pub(crate) fn read_arguments(schema: &Schema, definitions: &[Node<InputValueDefinition>]) -> Vec<Argument> {
     definitions
         .iter()
         .map(|definition| {
             let input = schema.get_input_object(definition.ty.inner_named_type());
-            let fields = input.map(|input| input.fields.values().map(|field| plain(field)).collect());
-            Argument { fields: fields.unwrap_or_default(), ..plain(definition) }
+            let fields = input.map(|input| input.fields.values().map(|field| flat_argument(field)).collect());
+            Argument { fields: fields.unwrap_or_default(), ..flat_argument(definition) }
         })
         .collect()
 }
 
-fn plain(definition: &InputValueDefinition) -> Argument {
+fn flat_argument(definition: &InputValueDefinition) -> Argument {
     Argument { name: definition.name.to_string(), ty: TypeRef::from(&*definition.ty), fields: Vec::new() }
 }
 

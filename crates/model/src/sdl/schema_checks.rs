@@ -8,36 +8,40 @@ use apollo_compiler::schema::DirectiveDefinition;
 
 use crate::diagnostic::Diagnostic;
 use crate::naming::names;
-use crate::sdl::diagnostic_log::{Log, did_you_mean, is_written};
+use crate::sdl::diagnostic_log::{DiagnosticLog, is_user_written, suggest_or_else};
 use crate::sdl::directives;
-use crate::sdl::directives::Reader;
-use crate::sdl::parse::Claim;
-use crate::sdl::record_types::{Draft, is_record};
+use crate::sdl::directives::DirectiveReader;
+use crate::sdl::parse::ReservedPath;
+use crate::sdl::record_types::{PartialModel, is_record_type};
 use crate::sdl::{resource_paths, syntax_errors};
-use crate::{Field, FieldId, FilledBy, Kind, RecordType, SourceFile};
+use crate::{Field, FieldId, FieldKind, RecordType, SourceFile, ValueSource};
 
-pub(crate) fn all(
-    draft: &mut Draft,
+pub(crate) fn check_schema(
+    draft: &mut PartialModel,
     schema: &Schema,
     theirs: &HashSet<String>,
-    reserved: &[Claim],
-    log: &mut Log,
+    reserved: &[ReservedPath],
+    log: &mut DiagnosticLog,
 ) {
-    tables(draft, schema, log);
-    resource_paths::check(&draft.records, schema, reserved, log);
+    check_tables(draft, schema, log);
+    resource_paths::check_paths(&draft.records, schema, reserved, log);
     for i in 0..draft.records.len() {
-        columns(&mut draft.records[i], schema, log);
-        draft.records[i].indexes = indexes(&draft.records[i], schema, theirs, log);
+        check_columns(&mut draft.records[i], schema, log);
+        draft.records[i].indexes = read_indexes(&draft.records[i], schema, theirs, log);
     }
-    first_records(&draft.records, schema, log);
+    check_reference_cycles(&draft.records, schema, log);
 }
 
 /// Directives of ours that the schema declares in a sense of its own; they are not read.
-pub(crate) fn declared_otherwise(schema: &Schema, ours: Option<FileId>, log: &mut Log) -> HashSet<String> {
+pub(crate) fn redeclared_directives(
+    schema: &Schema,
+    ours: Option<FileId>,
+    log: &mut DiagnosticLog,
+) -> HashSet<String> {
     let mut theirs = HashSet::new();
-    for definition in directives::DIRECTIVES {
+    for definition in directives::BUILTIN_DIRECTIVES {
         let Some(declared) = schema.directive_definitions.get(definition.name) else { continue };
-        if is_written(declared.location(), ours) && !is_compatible(declared, definition) {
+        if is_user_written(declared.location(), ours) && !is_compatible(declared, definition) {
             log.warning(
                 declared.name.location(),
                 "DIRECTIVE_DECLARED",
@@ -54,7 +58,7 @@ pub(crate) fn declared_otherwise(schema: &Schema, ours: Option<FileId>, log: &mu
     theirs
 }
 
-fn is_compatible(declared: &DirectiveDefinition, ours: &directives::Definition) -> bool {
+fn is_compatible(declared: &DirectiveDefinition, ours: &directives::BuiltinDirective) -> bool {
     let known = directives::argument_names(ours);
     let theirs = &declared.arguments;
     theirs.iter().all(|argument| known.contains(&argument.name.as_str()))
@@ -63,14 +67,16 @@ fn is_compatible(declared: &DirectiveDefinition, ours: &directives::Definition) 
             .all(|name| !ours.sdl.contains('!') || theirs.iter().any(|argument| argument.name == *name))
 }
 
-pub(crate) fn no_query(schema: &Schema, files: &[SourceFile], log: &mut Log) {
+pub(crate) fn report_missing_query(schema: &Schema, files: &[SourceFile], log: &mut DiagnosticLog) {
     let example = schema.types.values().find_map(|ty| {
-        let object = ty.as_object().filter(|object| is_record(object))?;
-        Some(format!("{}: [{}!]!", names::operations(&object.name).list[1], object.name))
+        let object = ty.as_object().filter(|object| is_record_type(object))?;
+        Some(format!("{}: [{}!]!", names::operation_names(&object.name).list[1], object.name))
     });
     let field = example.unwrap_or_else(|| "users: [User!]!".to_owned());
-    let first =
-        schema.types.values().find_map(|ty| ty.name().location().filter(|at| is_written(Some(*at), None)));
+    let first = schema
+        .types
+        .values()
+        .find_map(|ty| ty.name().location().filter(|at| is_user_written(Some(*at), None)));
     let found = log.error(first, "NO_QUERY", "the schema has no `Query` type");
     found.label("somewhere beside this").help(format!("add `type Query {{ {field} }}`"));
     if found.file.is_empty()
@@ -83,18 +89,24 @@ pub(crate) fn no_query(schema: &Schema, files: &[SourceFile], log: &mut Log) {
 
 /// Whether a finding still means something when syntax is broken: it stands before the first
 /// stumble of its file and does not depend on what could not be read.
-pub(crate) fn survives(diagnostic: &Diagnostic, stumbles: &[(String, usize)], files: &[SourceFile]) -> bool {
+pub(crate) fn survives_syntax_errors(
+    diagnostic: &Diagnostic,
+    stumbles: &[(String, usize)],
+    files: &[SourceFile],
+) -> bool {
     let before = stumbles.iter().all(|(file, at)| *file != diagnostic.file || diagnostic.span.end <= *at);
     let alone = match diagnostic.code {
         "DIRECTIVE_ARGUMENT" | "PATTERN" | "PATH" => true,
-        "UNKNOWN_TYPE" | "UNKNOWN_DIRECTIVE" => !syntax_errors::defines(files, named(diagnostic, files)),
+        "UNKNOWN_TYPE" | "UNKNOWN_DIRECTIVE" => {
+            !syntax_errors::seems_to_define(files, underlined_name(diagnostic, files))
+        }
         _ => false,
     };
     before && alone
 }
 
 /// What a finding underlines: `User`, or `@key` of `@key(fields: "id")`.
-fn named<'a>(diagnostic: &Diagnostic, files: &'a [SourceFile]) -> &'a str {
+fn underlined_name<'a>(diagnostic: &Diagnostic, files: &'a [SourceFile]) -> &'a str {
     let file = files.iter().find(|file| file.name == diagnostic.file);
     let text = file.and_then(|file| file.text.get(diagnostic.span.clone())).unwrap_or_default();
     text.split('(').next().unwrap_or_default().trim_end()
@@ -110,7 +122,7 @@ fn field_span(schema: &Schema, record: &RecordType, field: &Field) -> Option<Sou
 }
 
 /// SQLite compares names without regard to case, and keeps some for itself; so do we.
-fn tables(draft: &Draft, schema: &Schema, log: &mut Log) {
+fn check_tables(draft: &PartialModel, schema: &Schema, log: &mut DiagnosticLog) {
     let mut taken: HashMap<String, String> = HashMap::new();
     for record in &draft.records {
         let span = type_span(schema, record);
@@ -131,7 +143,7 @@ fn tables(draft: &Draft, schema: &Schema, log: &mut Log) {
     }
     for record in &draft.records {
         for field in &record.fields {
-            let Kind::Link { table, .. } = &field.kind else { continue };
+            let FieldKind::Link { table, .. } = &field.kind else { continue };
             // The side that names the table tells.
             if *table != names::link_table(&record.table, &field.name) {
                 continue;
@@ -150,7 +162,7 @@ fn tables(draft: &Draft, schema: &Schema, log: &mut Log) {
 }
 
 /// Fields that want the same column, or the same name in bodies and forms.
-fn columns(record: &mut RecordType, schema: &Schema, log: &mut Log) {
+fn check_columns(record: &mut RecordType, schema: &Schema, log: &mut DiagnosticLog) {
     for i in 0..record.fields.len() {
         let field = &record.fields[i];
         let before = &record.fields[..i];
@@ -166,10 +178,10 @@ fn columns(record: &mut RecordType, schema: &Schema, log: &mut Log) {
         }
         let owner = record.fields.iter().enumerate().find(|(j, other)| {
             *j != i
-                && matches!(other.kind, Kind::Reference { .. } | Kind::Link { .. })
+                && matches!(other.kind, FieldKind::Reference { .. } | FieldKind::Link { .. })
                 && other.input_name.eq_ignore_ascii_case(&field.name)
         });
-        if let Some((_, other)) = owner.filter(|_| !matches!(field.kind, Kind::Unstored)) {
+        if let Some((_, other)) = owner.filter(|_| !matches!(field.kind, FieldKind::Unstored)) {
             log.warning(
                 field_span(schema, record, field),
                 "NOT_STORED",
@@ -180,11 +192,11 @@ fn columns(record: &mut RecordType, schema: &Schema, log: &mut Log) {
             )
             .label("errors when requested")
             .help(format!("remove it, or rename one of the two; ask for `{} {{ id }}` instead", other.name));
-            record.fields[i].kind = Kind::Unstored;
+            record.fields[i].kind = FieldKind::Unstored;
             record.fields[i].column.clear();
             continue;
         }
-        if let Some(other) = before.iter().find(|other| is_same_place(other, field)) {
+        if let Some(other) = before.iter().find(|other| share_stored_name(other, field)) {
             let message = format!(
                 "`{0}.{1}` and `{0}.{2}` get in each other's way",
                 record.name, field.name, other.name
@@ -197,26 +209,26 @@ fn columns(record: &mut RecordType, schema: &Schema, log: &mut Log) {
 }
 
 /// Whether two fields of one record are kept or written under one name.
-fn is_same_place(one: &Field, other: &Field) -> bool {
-    let is_link = |field: &Field| matches!(field.kind, Kind::Link { .. });
-    let column = one.is_stored() && other.is_stored() && one.filled_by != FilledBy::Version;
+fn share_stored_name(one: &Field, other: &Field) -> bool {
+    let is_link = |field: &Field| matches!(field.kind, FieldKind::Link { .. });
+    let column = one.is_stored() && other.is_stored() && one.value_source != ValueSource::RecordVersion;
     (column && one.column.eq_ignore_ascii_case(&other.column))
         || (is_link(one) && is_link(other) && one.input_name.eq_ignore_ascii_case(&other.input_name))
 }
 
-fn indexes(
+fn read_indexes(
     record: &RecordType,
     schema: &Schema,
     theirs: &HashSet<String>,
-    log: &mut Log,
+    log: &mut DiagnosticLog,
 ) -> Vec<Vec<FieldId>> {
     let Some(ty) = schema.get_object(&record.name) else { return Vec::new() };
     let mut indexes = Vec::new();
     for directive in ty.directives.get_all("index").filter(|_| !theirs.contains("index")) {
-        let names = Reader { log, theirs }.texts(directive, "fields");
+        let names = DirectiveReader { log, redeclared: theirs }.text_list_argument(directive, "fields");
         let mut fields: Vec<FieldId> = Vec::new();
         for (name, value) in &names {
-            match indexable(record, name) {
+            match indexable_field(record, name) {
                 Ok(field) if fields.contains(&field) => {
                     log.error(value.location(), "INDEX", format!("`{name}` is named twice"))
                         .help("remove one");
@@ -227,7 +239,7 @@ fn indexes(
                 }
             }
         }
-        let given = directives::argument(directive, "fields").and_then(|value| value.as_list());
+        let given = directives::directive_argument(directive, "fields").and_then(|value| value.as_list());
         if given.is_some_and(|items| items.is_empty()) {
             log.error(directive.location(), "INDEX", "an index needs a field")
                 .label("names none")
@@ -239,10 +251,10 @@ fn indexes(
 }
 
 /// A field an index can be made of, by its own name or as `userId`.
-fn indexable(record: &RecordType, name: &str) -> Result<FieldId, (String, String)> {
-    let Some(id) = record.input_field(name) else {
+fn indexable_field(record: &RecordType, name: &str) -> Result<FieldId, (String, String)> {
+    let Some(id) = record.find_input_field(name) else {
         let known = record.fields.iter().filter(|field| field.is_stored()).map(|field| field.name.as_str());
-        let help = did_you_mean(name, known, || format!("name a field of `{}`", record.name));
+        let help = suggest_or_else(name, known, || format!("name a field of `{}`", record.name));
         return Err((format!("`{}` has no field `{name}`", record.name), help));
     };
     let field = record.field(id);
@@ -256,12 +268,12 @@ fn indexable(record: &RecordType, name: &str) -> Result<FieldId, (String, String
 }
 
 /// Required references in a circle: no first record can ever be made.
-fn first_records(records: &[RecordType], schema: &Schema, log: &mut Log) {
+fn check_reference_cycles(records: &[RecordType], schema: &Schema, log: &mut DiagnosticLog) {
     for (i, record) in records.iter().enumerate() {
         for field in &record.fields {
-            let Kind::Reference { target, .. } = field.kind else { continue };
+            let FieldKind::Reference { target, .. } = field.kind else { continue };
             // Each circle is told once, at its first type.
-            if field.required && leads_back(records, target.0, i, &mut vec![false; records.len()]) {
+            if field.required && references_back(records, target.0, i, &mut vec![false; records.len()]) {
                 log.warning(
                     field_span(schema, record, field),
                     "CIRCLE",
@@ -277,7 +289,7 @@ fn first_records(records: &[RecordType], schema: &Schema, log: &mut Log) {
     }
 }
 
-fn leads_back(records: &[RecordType], from: usize, to: usize, seen: &mut [bool]) -> bool {
+fn references_back(records: &[RecordType], from: usize, to: usize, seen: &mut [bool]) -> bool {
     if from == to {
         return true;
     }
@@ -286,14 +298,14 @@ fn leads_back(records: &[RecordType], from: usize, to: usize, seen: &mut [bool])
         return false;
     }
     records[from].fields.iter().any(|field| match field.kind {
-        Kind::Reference { target, .. } => field.required && leads_back(records, target.0, to, seen),
-        Kind::Id
-        | Kind::Scalar(_)
-        | Kind::Enum(_)
-        | Kind::Embedded(_)
-        | Kind::List(_)
-        | Kind::Inverse { .. }
-        | Kind::Link { .. }
-        | Kind::Unstored => false,
+        FieldKind::Reference { target, .. } => field.required && references_back(records, target.0, to, seen),
+        FieldKind::Id
+        | FieldKind::Scalar(_)
+        | FieldKind::Enum(_)
+        | FieldKind::Embedded(_)
+        | FieldKind::List(_)
+        | FieldKind::Inverse { .. }
+        | FieldKind::Link { .. }
+        | FieldKind::Unstored => false,
     })
 }

@@ -1,13 +1,13 @@
 //! Gives what the engine doubts about the schema's operations its place in the source.
 
 use crate::diagnostic::Diagnostic;
-use crate::sdl::diagnostic_log::Log;
+use crate::sdl::diagnostic_log::DiagnosticLog;
 use crate::sdl::root_fields;
-use crate::{Model, Root};
+use crate::{Model, RootKind};
 
 /// Something about a field or one of its arguments that cannot be as meant.
 #[derive(Debug)]
-pub struct Doubt {
+pub struct SchemaWarning {
     pub type_name: String,
     pub field: String,
     pub argument: Option<String>,
@@ -17,19 +17,19 @@ pub struct Doubt {
 
 impl Model {
     /// The name of a root type, whatever `schema { … }` calls it.
-    pub fn root_type(&self, root: Root) -> &str {
+    pub fn root_type_name(&self, root: RootKind) -> &str {
         let types = root_fields::root_types(&self.schema);
         types.into_iter().find(|(kind, _)| *kind == root).map_or("", |(_, name)| name)
     }
 
-    pub fn warnings(&self, doubts: Vec<Doubt>) -> Vec<Diagnostic> {
-        let mut log = Log::new(self.schema.sources.clone());
-        for Doubt { type_name, field, argument, message, help } in doubts {
+    pub fn locate_warnings(&self, doubts: Vec<SchemaWarning>) -> Vec<Diagnostic> {
+        let mut log = DiagnosticLog::new(self.schema.sources.clone());
+        for SchemaWarning { type_name, field, argument, message, help } in doubts {
             let field = self.schema.get_object(&type_name).and_then(|ty| ty.fields.get(field.as_str()));
             let argument = argument.and_then(|name| field?.argument_by_name(&name)?.name.location());
             let span = argument.or_else(|| field?.name.location());
             log.warning(span, "ARGUMENT", message).label("refused when requested").help(help);
         }
-        log.found
+        log.diagnostics
     }
 }

@@ -3,40 +3,49 @@
 use apollo_compiler::ast::FieldDefinition;
 use apollo_compiler::schema::ObjectType;
 
-use crate::sdl::diagnostic_log::Log;
+use crate::sdl::diagnostic_log::DiagnosticLog;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Why {
-    Scalar,
+pub(crate) enum UnstoredReason {
+    UnknownScalar,
     Interface,
     Union,
-    Arguments,
+    HasArguments,
     Connection,
-    Root,
+    RootType,
     ListOfLists,
     HoldsRecords,
     /// `@resolver` says who answers: nothing to warn of.
-    Resolver,
+    HasResolver,
     /// Someone else complains.
-    Mistake,
+    AlreadyReported,
 }
 
-pub(crate) fn warn(log: &mut Log, ty: &ObjectType, def: &FieldDefinition, why: Why) {
+pub(crate) fn warn_unstored(
+    log: &mut DiagnosticLog,
+    ty: &ObjectType,
+    def: &FieldDefinition,
+    why: UnstoredReason,
+) {
     let name = def.ty.inner_named_type().as_str();
     let resolver = format!("register a resolver for `{}.{}`", ty.name, def.name);
     let (reason, help) = match why {
-        Why::Resolver | Why::Mistake => return,
-        Why::Scalar => (format!("Trefoil does not know the scalar `{name}`"), scalar_help(name, &resolver)),
-        Why::Interface => (format!("`{name}` is an interface"), resolver),
-        Why::Union => (format!("`{name}` is a union"), resolver),
-        Why::Arguments => ("it takes arguments".into(), format!("{resolver}, or remove the arguments")),
-        Why::Connection => (
+        UnstoredReason::HasResolver | UnstoredReason::AlreadyReported => return,
+        UnstoredReason::UnknownScalar => {
+            (format!("Trefoil does not know the scalar `{name}`"), scalar_help(name, &resolver))
+        }
+        UnstoredReason::Interface => (format!("`{name}` is an interface"), resolver),
+        UnstoredReason::Union => (format!("`{name}` is a union"), resolver),
+        UnstoredReason::HasArguments => {
+            ("it takes arguments".into(), format!("{resolver}, or remove the arguments"))
+        }
+        UnstoredReason::Connection => (
             format!("`{name}` is a connection, which only list operations can answer"),
             format!("make it a list of records, or {resolver}"),
         ),
-        Why::Root => (format!("`{name}` is a root type"), resolver),
-        Why::ListOfLists => ("it is a list of lists of records".into(), resolver),
-        Why::HoldsRecords => (
+        UnstoredReason::RootType => (format!("`{name}` is a root type"), resolver),
+        UnstoredReason::ListOfLists => ("it is a list of lists of records".into(), resolver),
+        UnstoredReason::HoldsRecords => (
             format!("`{name}` holds records and so is no value inside its owner"),
             format!("give `{name}` an `id: ID!`, or {resolver}"),
         ),

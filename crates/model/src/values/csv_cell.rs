@@ -1,7 +1,7 @@
 //! A value as the text of a CSV cell and back: exact, and harmless to the spreadsheet that opens it.
 
 use crate::values::json_text;
-use crate::{Cell, Field, Kind, Scalar, Value};
+use crate::{CellValue, Field, FieldKind, Scalar, Value};
 
 /// So that spreadsheets know it is UTF-8.
 pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -9,15 +9,15 @@ pub const LINE_END: &[u8] = b"\r\n";
 
 /// What spreadsheets take for the beginning of a formula, or pass over to find one. Some take the wide ones of East Asia
 /// for the others.
-const DANGEROUS: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
+const FORMULA_STARTS: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
 /// Stands before a text that would be taken for something else, and alone for the empty text.
-const MARK: char = '\'';
+const FORMULA_ESCAPE: char = '\'';
 
 /// Whether a field's values are free text: only these are marked.
-pub fn is_text(kind: &Kind) -> bool {
+pub fn is_free_text(kind: &FieldKind) -> bool {
     match kind {
-        Kind::Scalar(Scalar::String | Scalar::Id | Scalar::Url | Scalar::Email) => true,
-        Kind::Scalar(
+        FieldKind::Scalar(Scalar::String | Scalar::Id | Scalar::Url | Scalar::Email) => true,
+        FieldKind::Scalar(
             Scalar::Int
             | Scalar::Float
             | Scalar::Boolean
@@ -28,65 +28,68 @@ pub fn is_text(kind: &Kind) -> bool {
             | Scalar::Uuid
             | Scalar::Json,
         )
-        | Kind::Id
-        | Kind::Enum(_)
-        | Kind::Embedded(_)
-        | Kind::List(_)
-        | Kind::Reference { .. }
-        | Kind::Inverse { .. }
-        | Kind::Link { .. }
-        | Kind::Unstored => false,
+        | FieldKind::Id
+        | FieldKind::Enum(_)
+        | FieldKind::Embedded(_)
+        | FieldKind::List(_)
+        | FieldKind::Reference { .. }
+        | FieldKind::Inverse { .. }
+        | FieldKind::Link { .. }
+        | FieldKind::Unstored => false,
     }
 }
 
 /// Whether a text that begins so means itself, or what is left of it without its first mark.
-fn is_marked(text: &str) -> bool {
-    text.strip_prefix(MARK)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with(MARK) || rest.starts_with(DANGEROUS))
+fn has_formula_escape(text: &str) -> bool {
+    text.strip_prefix(FORMULA_ESCAPE).is_some_and(|rest| {
+        rest.is_empty() || rest.starts_with(FORMULA_ESCAPE) || rest.starts_with(FORMULA_STARTS)
+    })
 }
 
 /// Adds a mark where the text needs one.
-pub fn push_marked(out: &mut Vec<u8>, text: &str) {
-    if text.starts_with(DANGEROUS) || is_marked(text) {
-        out.push(MARK as u8);
+pub fn push_escaped(out: &mut Vec<u8>, text: &str) {
+    if text.starts_with(FORMULA_STARTS) || has_formula_escape(text) {
+        out.push(FORMULA_ESCAPE as u8);
     }
     out.extend_from_slice(text.as_bytes());
 }
 
 /// Takes the mark away again, and nothing else.
-pub fn unmarked(text: &str) -> &str {
-    if is_marked(text) { &text[1..] } else { text }
+pub fn unescape(text: &str) -> &str {
+    if has_formula_escape(text) { &text[1..] } else { text }
 }
 
 /// What a cell with nothing in it means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Blank {
+pub enum EmptyCell {
     Null,
     /// The empty text: the field is a text and cannot be null.
-    Text,
+    EmptyText,
 }
 
-impl Blank {
-    pub fn of(field: &Field) -> Blank {
-        if is_text(&field.kind) && field.required { Blank::Text } else { Blank::Null }
+impl EmptyCell {
+    pub fn for_field(field: &Field) -> EmptyCell {
+        if is_free_text(&field.kind) && field.required { EmptyCell::EmptyText } else { EmptyCell::Null }
     }
 }
 
 /// The text of a cell; null is an empty one. The empty text is a lone mark where null would be possible.
 pub fn push_cell(
     out: &mut Vec<u8>,
-    kind: &Kind,
-    blank: Blank,
-    cell: Cell<'_>,
-) -> Result<(), json_text::Unreadable> {
+    kind: &FieldKind,
+    blank: EmptyCell,
+    cell: CellValue<'_>,
+) -> Result<(), json_text::UnreadableCellError> {
     match cell {
-        Cell::Null => return Ok(()),
-        Cell::Text("") if is_text(kind) && blank == Blank::Null => out.push(MARK as u8),
-        Cell::Text(text) if is_text(kind) => push_marked(out, text),
-        Cell::Int(_) | Cell::Real(_) | Cell::Text(_) | Cell::Unreadable => {
+        CellValue::Null => return Ok(()),
+        CellValue::Text("") if is_free_text(kind) && blank == EmptyCell::Null => {
+            out.push(FORMULA_ESCAPE as u8)
+        }
+        CellValue::Text(text) if is_free_text(kind) => push_escaped(out, text),
+        CellValue::Int(_) | CellValue::Real(_) | CellValue::Text(_) | CellValue::Unreadable => {
             let mut shown = Vec::new();
             json_text::write_cell(&mut shown, kind, cell)?;
-            out.extend_from_slice(bare(kind, &shown));
+            out.extend_from_slice(without_json_quotes(kind, &shown));
         }
     }
     Ok(())
@@ -112,7 +115,7 @@ pub fn push_quoted(out: &mut Vec<u8>, cell: &[u8]) {
 }
 
 /// The only cell of its line: with nothing in it, readers would skip the line.
-pub fn push_alone(out: &mut Vec<u8>, cell: &[u8]) {
+pub fn push_only_cell(out: &mut Vec<u8>, cell: &[u8]) {
     match cell {
         [] => out.extend_from_slice(b"\"\""),
         cell => push_quoted(out, cell),
@@ -120,54 +123,60 @@ pub fn push_alone(out: &mut Vec<u8>, cell: &[u8]) {
 }
 
 /// JSON without its quotes, unless it is JSON that the cell is to hold.
-fn bare<'j>(kind: &Kind, json: &'j [u8]) -> &'j [u8] {
+fn without_json_quotes<'j>(kind: &FieldKind, json: &'j [u8]) -> &'j [u8] {
     match kind {
-        Kind::Scalar(Scalar::Json) | Kind::Embedded(_) | Kind::List(_) | Kind::Link { .. } => json,
-        Kind::Scalar(_) | Kind::Id | Kind::Enum(_) | Kind::Reference { .. } => {
+        FieldKind::Scalar(Scalar::Json)
+        | FieldKind::Embedded(_)
+        | FieldKind::List(_)
+        | FieldKind::Link { .. } => json,
+        FieldKind::Scalar(_) | FieldKind::Id | FieldKind::Enum(_) | FieldKind::Reference { .. } => {
             json.strip_prefix(b"\"").and_then(|json| json.strip_suffix(b"\"")).unwrap_or(json)
         }
-        Kind::Inverse { .. } | Kind::Unstored => json,
+        FieldKind::Inverse { .. } | FieldKind::Unstored => json,
     }
 }
 
 /// How a file writes numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Point {
+pub enum DecimalPoint {
     Dot,
     /// Where `;` stands between cells, `1,5` is a number.
     Comma,
 }
 
 /// What a cell says. What does not look like its type stays text, so that coercion tells what is wrong with it.
-pub fn value(field: &Field, text: &str, point: Point) -> Result<Value, String> {
+pub fn parse_cell(field: &Field, text: &str, point: DecimalPoint) -> Result<Value, String> {
     if text.is_empty() {
-        return Ok(match Blank::of(field) {
-            Blank::Text => Value::from(""),
-            Blank::Null => Value::Null,
+        return Ok(match EmptyCell::for_field(field) {
+            EmptyCell::EmptyText => Value::from(""),
+            EmptyCell::Null => Value::Null,
         });
     }
     Ok(match &field.kind {
-        kind if is_text(kind) => Value::from(unmarked(text)),
-        Kind::Scalar(Scalar::Int | Scalar::Float) => {
-            let text = number(text, point);
+        kind if is_free_text(kind) => Value::from(unescape(text)),
+        FieldKind::Scalar(Scalar::Int | Scalar::Float) => {
+            let text = with_decimal_dot(text, point);
             Value::number(text.trim_ascii()).unwrap_or_else(|| Value::from(text.as_str()))
         }
-        Kind::Scalar(Scalar::Decimal) => Value::from(number(text, point).as_str()),
-        Kind::Scalar(Scalar::Boolean) if text.eq_ignore_ascii_case("true") => Value::Bool(true),
-        Kind::Scalar(Scalar::Boolean) if text.eq_ignore_ascii_case("false") => Value::Bool(false),
-        Kind::Scalar(Scalar::Json) | Kind::Embedded(_) | Kind::List(_) | Kind::Link { .. } => {
-            serde_json::from_str(text)
-                .map_err(|_| format!("`{}` must be JSON in its cell", field.input_name))?
+        FieldKind::Scalar(Scalar::Decimal) => Value::from(with_decimal_dot(text, point).as_str()),
+        FieldKind::Scalar(Scalar::Boolean) if text.eq_ignore_ascii_case("true") => Value::Bool(true),
+        FieldKind::Scalar(Scalar::Boolean) if text.eq_ignore_ascii_case("false") => Value::Bool(false),
+        FieldKind::Scalar(Scalar::Json)
+        | FieldKind::Embedded(_)
+        | FieldKind::List(_)
+        | FieldKind::Link { .. } => serde_json::from_str(text)
+            .map_err(|_| format!("`{}` must be JSON in its cell", field.input_name))?,
+        FieldKind::Scalar(_) | FieldKind::Id | FieldKind::Enum(_) | FieldKind::Reference { .. } => {
+            Value::from(text)
         }
-        Kind::Scalar(_) | Kind::Id | Kind::Enum(_) | Kind::Reference { .. } => Value::from(text),
-        Kind::Inverse { .. } | Kind::Unstored => Value::from(text),
+        FieldKind::Inverse { .. } | FieldKind::Unstored => Value::from(text),
     })
 }
 
-fn number(text: &str, point: Point) -> String {
+fn with_decimal_dot(text: &str, point: DecimalPoint) -> String {
     match point {
-        Point::Comma if !text.contains('.') => text.replacen(',', ".", 1),
-        Point::Comma | Point::Dot => text.to_owned(),
+        DecimalPoint::Comma if !text.contains('.') => text.replacen(',', ".", 1),
+        DecimalPoint::Comma | DecimalPoint::Dot => text.to_owned(),
     }
 }
 
@@ -183,11 +192,11 @@ mod tests {
         ];
         for text in texts {
             let mut out = Vec::new();
-            push_marked(&mut out, text);
+            push_escaped(&mut out, text);
             let written = String::from_utf8(out).unwrap();
-            assert!(!written.starts_with(DANGEROUS), "{written:?}");
-            assert_eq!(unmarked(&written), text);
+            assert!(!written.starts_with(FORMULA_STARTS), "{written:?}");
+            assert_eq!(unescape(&written), text);
         }
-        assert_eq!(unmarked("'tis the season"), "'tis the season");
+        assert_eq!(unescape("'tis the season"), "'tis the season");
     }
 }

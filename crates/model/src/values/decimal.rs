@@ -7,31 +7,31 @@ pub const MAX_DIGITS: usize = 1000;
 
 /// Why a text is no decimal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NotDecimal {
+pub enum DecimalError {
     Malformed,
     TooLong,
 }
 
 /// Brings `-007.50`, `7.5e1` and the like to plain digits: no leading zeros, no exponent, no `-0`.
 /// Trailing zeros of the fraction stay as given.
-pub fn normalise(text: &str) -> Result<String, NotDecimal> {
+pub fn normalise(text: &str) -> Result<String, DecimalError> {
     let (negative, rest) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text),
     };
     let (mantissa, exponent) = match rest.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (mantissa, exponent_of(exponent)?),
+        Some((mantissa, exponent)) => (mantissa, parse_exponent(exponent)?),
         None => (rest, 0),
     };
     let (whole, fraction) = match mantissa.split_once('.') {
         Some((whole, fraction)) if is_digits(fraction) => (whole, fraction),
-        Some(_) => return Err(NotDecimal::Malformed),
+        Some(_) => return Err(DecimalError::Malformed),
         None => (mantissa, ""),
     };
     if !is_digits(whole) {
-        return Err(NotDecimal::Malformed);
+        return Err(DecimalError::Malformed);
     }
-    let plain = shift(whole, fraction, exponent)?;
+    let plain = shift_point(whole, fraction, exponent)?;
     let negative = negative && plain.bytes().any(|byte| byte.is_ascii_digit() && byte != b'0');
     Ok(if negative { format!("-{plain}") } else { plain })
 }
@@ -49,10 +49,10 @@ pub fn to_i64(text: &str) -> Option<i64> {
 /// Compares two canonical decimals by value; `1.50` equals `1.5`.
 pub fn compare(a: &str, b: &str) -> Ordering {
     match (a.strip_prefix('-'), b.strip_prefix('-')) {
-        (Some(a), Some(b)) => magnitude(b, a),
+        (Some(a), Some(b)) => compare_magnitude(b, a),
         (Some(_), None) => Ordering::Less,
         (None, Some(_)) => Ordering::Greater,
-        (None, None) => magnitude(a, b),
+        (None, None) => compare_magnitude(a, b),
     }
 }
 
@@ -63,7 +63,7 @@ pub fn is_canonical(text: &str) -> bool {
     is_digits(whole) && is_digits(fraction) && (whole.len() == 1 || !whole.starts_with('0'))
 }
 
-fn magnitude(a: &str, b: &str) -> Ordering {
+fn compare_magnitude(a: &str, b: &str) -> Ordering {
     let (a_whole, a_fraction) = a.split_once('.').unwrap_or((a, ""));
     let (b_whole, b_fraction) = b.split_once('.').unwrap_or((b, ""));
     a_whole
@@ -73,25 +73,25 @@ fn magnitude(a: &str, b: &str) -> Ordering {
         .then_with(|| a_fraction.trim_end_matches('0').cmp(b_fraction.trim_end_matches('0')))
 }
 
-fn exponent_of(text: &str) -> Result<i64, NotDecimal> {
+fn parse_exponent(text: &str) -> Result<i64, DecimalError> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if !is_digits(digits) {
-        return Err(NotDecimal::Malformed);
+        return Err(DecimalError::Malformed);
     }
     let digits = digits.trim_start_matches('0');
     // 32 bits, so that no sum of it and a length overflows.
     let exponent: i32 =
-        if digits.is_empty() { 0 } else { digits.parse().map_err(|_| NotDecimal::TooLong)? };
+        if digits.is_empty() { 0 } else { digits.parse().map_err(|_| DecimalError::TooLong)? };
     Ok(i64::from(if text.starts_with('-') { -exponent } else { exponent }))
 }
 
 /// Moves the point by `exponent` places.
-fn shift(whole: &str, fraction: &str, exponent: i64) -> Result<String, NotDecimal> {
+fn shift_point(whole: &str, fraction: &str, exponent: i64) -> Result<String, DecimalError> {
     let point = whole.len() as i64 + exponent;
     let digits = whole.len() + fraction.len();
     let width = digits as i64 + (1 - point).max(0) + (point - digits as i64).max(0);
     if width > MAX_DIGITS as i64 {
-        return Err(NotDecimal::TooLong);
+        return Err(DecimalError::TooLong);
     }
     let mut all = "0".repeat((1 - point).max(0) as usize);
     let point = point.max(1) as usize;
@@ -138,7 +138,7 @@ mod tests {
         }
         for given in ["", "-", ".5", "5.", "+1", "1,5", " 1", "1e", "1e+", "NaN", "0x10", "1.2.3", "--1", "١"]
         {
-            assert_eq!(normalise(given), Err(NotDecimal::Malformed), "{given}");
+            assert_eq!(normalise(given), Err(DecimalError::Malformed), "{given}");
         }
         for given in [
             "1e1000",
@@ -149,7 +149,7 @@ mod tests {
             "1e99999999999999999999",
             &"1".repeat(1001),
         ] {
-            assert_eq!(normalise(given), Err(NotDecimal::TooLong), "{given}");
+            assert_eq!(normalise(given), Err(DecimalError::TooLong), "{given}");
         }
         assert_eq!(normalise(&"9".repeat(1000)), Ok("9".repeat(1000)));
         for not in ["007", "+1", "1e5", "", "-", "1.", ".1"] {

@@ -4,23 +4,23 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::naming::names;
 use crate::values::{coerce, json_text};
-use crate::{Field, Kind, Model, RecordType, Rule, Scalar, Value};
+use crate::{Field, FieldKind, FieldRule, Model, RecordType, Scalar, Value};
 
 /// A record as an answer shows it.
-pub fn shown(model: &Model, record: &RecordType) -> Option<Json> {
+pub fn example_record(model: &Model, record: &RecordType) -> Option<Json> {
     let mut object = Map::new();
     for field in record.fields.iter().filter(|field| field.is_stored()) {
         let value = match &field.kind {
-            Kind::Reference { .. } if !field.required => Json::Null,
-            kind @ (Kind::Id
-            | Kind::Reference { .. }
-            | Kind::Scalar(_)
-            | Kind::Enum(_)
-            | Kind::Embedded(_)
-            | Kind::List(_)
-            | Kind::Inverse { .. }
-            | Kind::Link { .. }
-            | Kind::Unstored) => written(model, field, value(model, field, kind)?)?,
+            FieldKind::Reference { .. } if !field.required => Json::Null,
+            kind @ (FieldKind::Id
+            | FieldKind::Reference { .. }
+            | FieldKind::Scalar(_)
+            | FieldKind::Enum(_)
+            | FieldKind::Embedded(_)
+            | FieldKind::List(_)
+            | FieldKind::Inverse { .. }
+            | FieldKind::Link { .. }
+            | FieldKind::Unstored) => as_response_json(model, field, value_for_kind(model, field, kind)?)?,
         };
         object.insert(field.input_name.clone(), value);
     }
@@ -28,18 +28,18 @@ pub fn shown(model: &Model, record: &RecordType) -> Option<Json> {
 }
 
 /// As the store keeps it and an answer writes it.
-pub fn written(model: &Model, field: &Field, value: Json) -> Option<Json> {
-    let kept = coerce::typed(model, field, &Value::from(value)).ok()?;
+pub fn as_response_json(model: &Model, field: &Field, value: Json) -> Option<Json> {
+    let kept = coerce::type_only(model, field, &Value::from(value)).ok()?;
     let mut text = Vec::new();
     json_text::write_cell(&mut text, &field.kind, kept.as_cell()).ok()?;
     serde_json::from_slice(&text).ok()
 }
 
 /// A body that creates a record. Nothing where no value can be made up for a field that must be there.
-pub fn given(model: &Model, fields: &[Field]) -> Option<Json> {
+pub fn example_input(model: &Model, fields: &[Field]) -> Option<Json> {
     let mut object = Map::new();
     for field in fields.iter().filter(|field| field.is_writable()) {
-        match made_up(model, field) {
+        match example_value(model, field) {
             Some(value) => drop(object.insert(field.input_name.clone(), value)),
             None if field.required && field.default.is_none() => return None,
             None => {}
@@ -49,58 +49,59 @@ pub fn given(model: &Model, fields: &[Field]) -> Option<Json> {
 }
 
 /// A change of one field.
-pub fn patch(model: &Model, fields: &[Field]) -> Option<Json> {
+pub fn example_patch(model: &Model, fields: &[Field]) -> Option<Json> {
     let mut known = fields.iter().filter(|field| field.is_writable() && !field.unique);
-    known.find_map(|field| Some(json!({ &field.input_name: made_up(model, field)? })))
+    known.find_map(|field| Some(json!({ &field.input_name: example_value(model, field)? })))
 }
 
 /// A value that the field takes. References are made up only where one must be there, and links never.
-pub fn made_up(model: &Model, field: &Field) -> Option<Json> {
+pub fn example_value(model: &Model, field: &Field) -> Option<Json> {
     match &field.kind {
         // Which records there are is not known; the first one usually is.
-        Kind::Reference { .. } => field.required.then(|| json!("1")),
-        Kind::Id | Kind::Inverse { .. } | Kind::Link { .. } | Kind::Unstored => None,
-        kind @ (Kind::Scalar(_) | Kind::Enum(_) | Kind::Embedded(_) | Kind::List(_)) => {
-            let value = value(model, field, kind)?;
+        FieldKind::Reference { .. } => field.required.then(|| json!("1")),
+        FieldKind::Id | FieldKind::Inverse { .. } | FieldKind::Link { .. } | FieldKind::Unstored => None,
+        kind @ (FieldKind::Scalar(_) | FieldKind::Enum(_) | FieldKind::Embedded(_) | FieldKind::List(_)) => {
+            let value = value_for_kind(model, field, kind)?;
             coerce::field(model, field, &Value::from(value.clone())).is_ok().then_some(value)
         }
     }
 }
 
-fn value(model: &Model, field: &Field, kind: &Kind) -> Option<Json> {
+fn value_for_kind(model: &Model, field: &Field, kind: &FieldKind) -> Option<Json> {
     if let (Some(default), true) = (&field.default, *kind == field.kind) {
         return Some(default.to_json());
     }
     match kind {
-        Kind::Scalar(scalar) => Some(of_scalar(field, *scalar)),
-        Kind::Enum(name) => model.enums.get(name)?.values.first().map(|value| json!(value)),
-        Kind::Embedded(name) => {
+        FieldKind::Scalar(scalar) => Some(value_for_scalar(field, *scalar)),
+        FieldKind::Enum(name) => model.enums.get(name)?.values.first().map(|value| json!(value)),
+        FieldKind::Embedded(name) => {
             let mut object = Map::new();
-            for inner in model.embedded.get(name)?.fields.iter().filter(|inner| inner.kind != Kind::Unstored)
+            for inner in
+                model.embedded.get(name)?.fields.iter().filter(|inner| inner.kind != FieldKind::Unstored)
             {
                 // A type may be inside itself.
-                if !inner.required && matches!(inner.kind, Kind::Embedded(_) | Kind::List(_)) {
+                if !inner.required && matches!(inner.kind, FieldKind::Embedded(_) | FieldKind::List(_)) {
                     continue;
                 }
-                object.insert(inner.name.clone(), value(model, inner, &inner.kind)?);
+                object.insert(inner.name.clone(), value_for_kind(model, inner, &inner.kind)?);
             }
             Some(Json::Object(object))
         }
-        Kind::List(item) => Some(json!([value(model, field, &item.kind)?])),
-        Kind::Id | Kind::Reference { .. } => Some(json!("1")),
-        Kind::Inverse { .. } | Kind::Link { .. } | Kind::Unstored => None,
+        FieldKind::List(item) => Some(json!([value_for_kind(model, field, &item.kind)?])),
+        FieldKind::Id | FieldKind::Reference { .. } => Some(json!("1")),
+        FieldKind::Inverse { .. } | FieldKind::Link { .. } | FieldKind::Unstored => None,
     }
 }
 
-fn of_scalar(field: &Field, scalar: Scalar) -> Json {
+fn value_for_scalar(field: &Field, scalar: Scalar) -> Json {
     let least = field.rules.iter().find_map(|rule| match rule {
-        Rule::Range { min, .. } => min.clone(),
-        Rule::NotBlank | Rule::Length { .. } | Rule::Pattern { .. } | Rule::Email => None,
+        FieldRule::Range { min, .. } => min.clone(),
+        FieldRule::NotBlank | FieldRule::Length { .. } | FieldRule::Pattern { .. } | FieldRule::Email => None,
     });
-    let is_email = field.rules.iter().any(|rule| matches!(rule, Rule::Email));
+    let is_email = field.rules.iter().any(|rule| matches!(rule, FieldRule::Email));
     match scalar {
         Scalar::String if is_email || field.name.to_lowercase().contains("email") => json!("ada@example.com"),
-        Scalar::String | Scalar::Id => json!(names::label(&field.name)),
+        Scalar::String | Scalar::Id => json!(names::display_label(&field.name)),
         Scalar::Int => least.and_then(|least| least.parse::<i32>().ok()).unwrap_or(1).max(1).into(),
         Scalar::Float => json!(1.5),
         Scalar::Boolean => json!(true),

@@ -3,60 +3,72 @@
 use std::io::Write;
 
 use crate::values::{decimal, scalars};
-use crate::{Cell, Kind, Scalar, Value};
+use crate::{CellValue, FieldKind, Scalar, Value};
 
 /// Another program wrote what the field cannot hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unreadable;
+pub struct UnreadableCellError;
 
 /// One cell in the form every face shows: ids, Long and Decimal as strings, times without idle zeros.
-pub fn write_cell(out: &mut Vec<u8>, kind: &Kind, cell: Cell<'_>) -> Result<(), Unreadable> {
-    if cell == Cell::Null {
+pub fn write_cell(
+    out: &mut Vec<u8>,
+    kind: &FieldKind,
+    cell: CellValue<'_>,
+) -> Result<(), UnreadableCellError> {
+    if cell == CellValue::Null {
         out.extend_from_slice(b"null");
         return Ok(());
     }
     match (kind, cell) {
-        (Kind::Scalar(scalar), cell) => return write_scalar(out, *scalar, cell),
-        (Kind::Enum(_), Cell::Text(text)) => write_text(out, text),
-        (Kind::Id | Kind::Reference { .. }, Cell::Int(id)) => write_quoted_int(out, id),
-        (Kind::Embedded(_) | Kind::List(_), Cell::Text(text)) => write_raw(out, text)?,
+        (FieldKind::Scalar(scalar), cell) => return write_scalar(out, *scalar, cell),
+        (FieldKind::Enum(_), CellValue::Text(text)) => write_text(out, text),
+        (FieldKind::Id | FieldKind::Reference { .. }, CellValue::Int(id)) => write_quoted_int(out, id),
+        (FieldKind::Embedded(_) | FieldKind::List(_), CellValue::Text(text)) => {
+            write_checked_json(out, text)?
+        }
         (
-            Kind::Id
-            | Kind::Enum(_)
-            | Kind::Embedded(_)
-            | Kind::List(_)
-            | Kind::Reference { .. }
-            | Kind::Inverse { .. }
-            | Kind::Link { .. }
-            | Kind::Unstored,
-            Cell::Null | Cell::Int(_) | Cell::Real(_) | Cell::Text(_) | Cell::Unreadable,
-        ) => return Err(Unreadable),
+            FieldKind::Id
+            | FieldKind::Enum(_)
+            | FieldKind::Embedded(_)
+            | FieldKind::List(_)
+            | FieldKind::Reference { .. }
+            | FieldKind::Inverse { .. }
+            | FieldKind::Link { .. }
+            | FieldKind::Unstored,
+            CellValue::Null
+            | CellValue::Int(_)
+            | CellValue::Real(_)
+            | CellValue::Text(_)
+            | CellValue::Unreadable,
+        ) => return Err(UnreadableCellError),
     }
     Ok(())
 }
 
 /// The cell as a value, for Rust code: what [`write_cell`] shows. What cannot be read is null.
-pub fn value_of(kind: &Kind, cell: Cell<'_>) -> Value {
+pub fn cell_to_value(kind: &FieldKind, cell: CellValue<'_>) -> Value {
     let mut text = Vec::new();
     let written = write_cell(&mut text, kind, cell);
     written.ok().and_then(|()| serde_json::from_slice(&text).ok()).unwrap_or(Value::Null)
 }
 
-fn write_scalar(out: &mut Vec<u8>, scalar: Scalar, cell: Cell<'_>) -> Result<(), Unreadable> {
+fn write_scalar(out: &mut Vec<u8>, scalar: Scalar, cell: CellValue<'_>) -> Result<(), UnreadableCellError> {
     match (scalar, cell) {
-        (Scalar::String | Scalar::Id | Scalar::Url | Scalar::Email | Scalar::Uuid, Cell::Text(text)) => {
+        (Scalar::String | Scalar::Id | Scalar::Url | Scalar::Email | Scalar::Uuid, CellValue::Text(text)) => {
             write_text(out, text);
         }
-        (Scalar::Int, Cell::Int(number)) if i32::try_from(number).is_ok() => write_int(out, number),
-        (Scalar::Long, Cell::Int(number)) => write_quoted_int(out, number),
-        (Scalar::Float, Cell::Int(number)) => write_float(out, number as f64),
-        (Scalar::Float, Cell::Real(number)) if number.is_finite() => write_float(out, number),
-        (Scalar::Boolean, Cell::Int(0)) => out.extend_from_slice(b"false"),
-        (Scalar::Boolean, Cell::Int(1)) => out.extend_from_slice(b"true"),
-        (Scalar::Decimal, Cell::Text(digits)) if decimal::is_canonical(digits) => write_text(out, digits),
-        (Scalar::Date, Cell::Text(text)) if scalars::date(text).is_some() => write_text(out, text),
-        (Scalar::DateTime, Cell::Text(text)) => write_date_time(out, text)?,
-        (Scalar::Json, Cell::Text(text)) => write_raw(out, text)?,
+        (Scalar::Int, CellValue::Int(number)) if i32::try_from(number).is_ok() => write_int(out, number),
+        (Scalar::Long, CellValue::Int(number)) => write_quoted_int(out, number),
+        (Scalar::Float, CellValue::Int(number)) => write_float(out, number as f64),
+        (Scalar::Float, CellValue::Real(number)) if number.is_finite() => write_float(out, number),
+        (Scalar::Boolean, CellValue::Int(0)) => out.extend_from_slice(b"false"),
+        (Scalar::Boolean, CellValue::Int(1)) => out.extend_from_slice(b"true"),
+        (Scalar::Decimal, CellValue::Text(digits)) if decimal::is_canonical(digits) => {
+            write_text(out, digits)
+        }
+        (Scalar::Date, CellValue::Text(text)) if scalars::parse_date(text).is_some() => write_text(out, text),
+        (Scalar::DateTime, CellValue::Text(text)) => write_date_time(out, text)?,
+        (Scalar::Json, CellValue::Text(text)) => write_checked_json(out, text)?,
         (
             Scalar::String
             | Scalar::Int
@@ -71,8 +83,12 @@ fn write_scalar(out: &mut Vec<u8>, scalar: Scalar, cell: Cell<'_>) -> Result<(),
             | Scalar::Email
             | Scalar::Json
             | Scalar::DateTime,
-            Cell::Null | Cell::Int(_) | Cell::Real(_) | Cell::Text(_) | Cell::Unreadable,
-        ) => return Err(Unreadable),
+            CellValue::Null
+            | CellValue::Int(_)
+            | CellValue::Real(_)
+            | CellValue::Text(_)
+            | CellValue::Unreadable,
+        ) => return Err(UnreadableCellError),
     }
     Ok(())
 }
@@ -82,13 +98,13 @@ pub fn write_text(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     let bytes = text.as_bytes();
     let mut copied = 0;
-    let mut from = plain_prefix(bytes);
-    while let Some(found) = bytes[from..].iter().position(|byte| !is_plain(*byte)) {
+    let mut from = unescaped_prefix_len(bytes);
+    while let Some(found) = bytes[from..].iter().position(|byte| !needs_no_escape(*byte)) {
         let at = from + found;
         out.extend_from_slice(&bytes[copied..at]);
         let byte = bytes[at];
         copied = at + 1;
-        from = copied + plain_prefix(&bytes[copied..]);
+        from = copied + unescaped_prefix_len(&bytes[copied..]);
         match byte {
             b'"' => out.extend_from_slice(b"\\\""),
             b'\\' => out.extend_from_slice(b"\\\\"),
@@ -108,23 +124,24 @@ pub fn write_text(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-fn is_plain(byte: u8) -> bool {
+fn needs_no_escape(byte: u8) -> bool {
     byte >= 0x20 && byte != b'"' && byte != b'\\'
 }
 
 /// How many bytes surely need no escape: found in strides that the compiler turns into vectors, and, since most texts
 /// are short, in words after that.
-fn plain_prefix(bytes: &[u8]) -> usize {
-    let strides =
-        bytes.chunks_exact(32).take_while(|stride| stride.iter().fold(true, |all, b| all & is_plain(*b)));
+fn unescaped_prefix_len(bytes: &[u8]) -> usize {
+    let strides = bytes
+        .chunks_exact(32)
+        .take_while(|stride| stride.iter().fold(true, |all, b| all & needs_no_escape(*b)));
     let long = strides.count() * 32;
     let words =
-        bytes[long..].chunks_exact(8).take_while(|word| are_plain((*word).try_into().expect("eight")));
+        bytes[long..].chunks_exact(8).take_while(|word| need_no_escape((*word).try_into().expect("eight")));
     long + words.count() * 8
 }
 
 /// Eight bytes at once: one that is below the limit borrows in the subtraction, which sets the highest bit of its place.
-fn are_plain(word: [u8; 8]) -> bool {
+fn need_no_escape(word: [u8; 8]) -> bool {
     const EACH: u64 = u64::from_le_bytes([1; 8]);
     let word = u64::from_le_bytes(word);
     let has_below = |word: u64, limit: u8| word.wrapping_sub(EACH * u64::from(limit)) & !word;
@@ -178,7 +195,7 @@ fn write_float(out: &mut Vec<u8>, number: f64) {
     if split > 16 && buffer[split - 1] % 2 == 1 && is_halfway(number.abs(), split) {
         buffer[split - 1] -= 1;
     }
-    place_point(out, buffer[0], buffer.get(2..split).unwrap_or_default(), exponent);
+    write_with_point(out, buffer[0], buffer.get(2..split).unwrap_or_default(), exponent);
 }
 
 /// Whether the exact value goes on with a 5 and nothing else after its first `length` bytes.
@@ -190,7 +207,7 @@ fn is_halfway(number: f64, length: usize) -> bool {
 }
 
 /// `first.rest × 10^exponent`, plain between 1e-7 and 1e21.
-fn place_point(out: &mut Vec<u8>, first: u8, rest: &[u8], exponent: i32) {
+fn write_with_point(out: &mut Vec<u8>, first: u8, rest: &[u8], exponent: i32) {
     const ZEROS: &[u8; 21] = b"000000000000000000000";
     match exponent {
         -6..=-1 => {
@@ -224,11 +241,11 @@ fn place_point(out: &mut Vec<u8>, first: u8, rest: &[u8], exponent: i32) {
 }
 
 /// JSON that is kept as text goes out as it stands, if it is JSON.
-fn write_raw(out: &mut Vec<u8>, text: &str) -> Result<(), Unreadable> {
-    serde_json::from_str::<serde::de::IgnoredAny>(text).map_err(|_| Unreadable)?;
+fn write_checked_json(out: &mut Vec<u8>, text: &str) -> Result<(), UnreadableCellError> {
+    serde_json::from_str::<serde::de::IgnoredAny>(text).map_err(|_| UnreadableCellError)?;
     // Only what is long can be deep: every level is opened and closed.
     if text.len() > 2 * DEEPEST_READ && nesting(text) > DEEPEST_READ {
-        return Err(Unreadable);
+        return Err(UnreadableCellError);
     }
     out.extend_from_slice(text.as_bytes());
     Ok(())
@@ -258,11 +275,11 @@ fn nesting(json: &str) -> usize {
 }
 
 /// Without trailing zeros of the fraction.
-fn write_date_time(out: &mut Vec<u8>, text: &str) -> Result<(), Unreadable> {
-    if !scalars::is_spelled(text) {
+fn write_date_time(out: &mut Vec<u8>, text: &str) -> Result<(), UnreadableCellError> {
+    if !scalars::is_canonical_date_time(text) {
         // Another program's spelling of a moment is read, too.
-        let moment = scalars::date_time(text).ok_or(Unreadable)?;
-        return write_date_time(out, &scalars::spelled(moment));
+        let moment = scalars::parse_date_time(text).ok_or(UnreadableCellError)?;
+        return write_date_time(out, &scalars::format_date_time(moment));
     }
     let shown = text.trim_end_matches('Z').trim_end_matches('0').trim_end_matches('.');
     // Whole seconds that end in zero lose no digit of theirs.
@@ -282,13 +299,13 @@ mod tests {
         let nested = |levels: usize| "[".repeat(levels) + "\"[[\\\"[\"" + &"]".repeat(levels);
         for (text, expected) in [
             (nested(DEEPEST_READ), Ok(())),
-            (nested(DEEPEST_READ + 1), Err(Unreadable)),
+            (nested(DEEPEST_READ + 1), Err(UnreadableCellError)),
             (format!("[{}1]", "[],".repeat(500)), Ok(())),
             (format!("\"{}\"", "[".repeat(500)), Ok(())),
-            ("[".to_owned(), Err(Unreadable)),
+            ("[".to_owned(), Err(UnreadableCellError)),
         ] {
             let mut out = Vec::new();
-            assert_eq!(write_raw(&mut out, &text), expected, "{text:.40}");
+            assert_eq!(write_checked_json(&mut out, &text), expected, "{text:.40}");
             let is_read = serde_json::from_str::<Value>(&text).is_ok();
             assert_eq!(is_read, expected.is_ok(), "{text:.40}");
         }

@@ -5,12 +5,12 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use crate::error::Violation;
-use crate::values::coerce::Label;
+use crate::values::coerce::FieldLabel;
 use crate::values::decimal;
-use crate::{Rule, Stored, Value};
+use crate::{FieldRule, StoredValue, Value};
 
 /// The regular expression of the HTML Standard for `<input type=email>`.
-static EMAIL: LazyLock<Regex> = LazyLock::new(|| {
+static EMAIL_REGEX: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(concat!(
         r"\A[a-zA-Z0-9.!#$%&'*+/=?^_`{|}~-]+@[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?",
         r"(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)*\z"
@@ -19,36 +19,46 @@ static EMAIL: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 pub(crate) fn is_email(text: &str) -> bool {
-    EMAIL.is_match(text)
+    EMAIL_REGEX.is_match(text)
 }
 
 /// Every rule that is broken. `value` is what was given, `stored` what it became; neither is null.
-pub(crate) fn broken(rules: &[Rule], value: &Value, stored: &Stored, label: Label<'_>) -> Vec<Violation> {
-    let complaints = rules.iter().filter_map(|rule| complaint(rule, value, stored));
+pub(crate) fn rule_violations(
+    rules: &[FieldRule],
+    value: &Value,
+    stored: &StoredValue,
+    label: FieldLabel<'_>,
+) -> Vec<Violation> {
+    let complaints = rules.iter().filter_map(|rule| rule_violation(rule, value, stored));
     complaints
         .map(|(code, text)| Violation { path: Vec::new(), code, message: format!("{label} {text}") })
         .collect()
 }
 
-fn complaint(rule: &Rule, value: &Value, stored: &Stored) -> Option<(&'static str, String)> {
+fn rule_violation(rule: &FieldRule, value: &Value, stored: &StoredValue) -> Option<(&'static str, String)> {
     let text = match stored {
-        Stored::Text(text) => text.as_str(),
-        Stored::Null | Stored::Int(_) | Stored::Real(_) => "",
+        StoredValue::Text(text) => text.as_str(),
+        StoredValue::Null | StoredValue::Int(_) | StoredValue::Real(_) => "",
     };
     match rule {
-        Rule::NotBlank => text.trim().is_empty().then(|| ("NOT_BLANK", "must not be blank".into())),
-        Rule::Email => (!is_email(text)).then(|| ("EMAIL", EMAIL_HELP.into())),
-        Rule::Pattern { source, regex } => {
+        FieldRule::NotBlank => text.trim().is_empty().then(|| ("NOT_BLANK", "must not be blank".into())),
+        FieldRule::Email => (!is_email(text)).then(|| ("EMAIL", EMAIL_HELP.into())),
+        FieldRule::Pattern { pattern: source, regex } => {
             (!regex.is_match(text)).then(|| ("PATTERN", format!("must match {source}")))
         }
-        Rule::Length { min, max } => length(*min, *max, value, text),
-        Rule::Range { min, max } => range(min.as_deref(), max.as_deref(), stored),
+        FieldRule::Length { min, max } => check_length(*min, *max, value, text),
+        FieldRule::Range { min, max } => check_range(min.as_deref(), max.as_deref(), stored),
     }
 }
 
 pub(crate) const EMAIL_HELP: &str = "must be an email address, such as name@example.com";
 
-fn length(min: Option<u64>, max: Option<u64>, value: &Value, text: &str) -> Option<(&'static str, String)> {
+fn check_length(
+    min: Option<u64>,
+    max: Option<u64>,
+    value: &Value,
+    text: &str,
+) -> Option<(&'static str, String)> {
     let (count, unit) = match value {
         Value::List(items) => (items.len() as u64, "element"),
         Value::Null
@@ -68,12 +78,12 @@ fn length(min: Option<u64>, max: Option<u64>, value: &Value, text: &str) -> Opti
     }
 }
 
-fn range(min: Option<&str>, max: Option<&str>, stored: &Stored) -> Option<(&'static str, String)> {
+fn check_range(min: Option<&str>, max: Option<&str>, stored: &StoredValue) -> Option<(&'static str, String)> {
     let number = match stored {
-        Stored::Int(number) => number.to_string(),
-        Stored::Real(number) => decimal::normalise(&number.to_string()).ok()?,
-        Stored::Text(number) => number.clone(),
-        Stored::Null => return None,
+        StoredValue::Int(number) => number.to_string(),
+        StoredValue::Real(number) => decimal::normalise(&number.to_string()).ok()?,
+        StoredValue::Text(number) => number.clone(),
+        StoredValue::Null => return None,
     };
     if let Some(min) = min.filter(|min| decimal::compare(&number, min).is_lt()) {
         return Some(("RANGE", format!("must be at least {min}")));

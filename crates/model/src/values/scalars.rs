@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use jiff::{SignedDuration, Timestamp, civil};
 
 use crate::values::decimal;
-use crate::values::decimal::NotDecimal;
+use crate::values::decimal::DecimalError;
 use crate::values::rule_checks::{EMAIL_HELP, is_email};
-use crate::{Scalar, Stored, Value};
+use crate::{Scalar, StoredValue, Value};
 
 /// What is wrong with a value; the message goes on after the field's label.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Wrong {
+pub(crate) struct ScalarError {
     pub code: &'static str,
     pub message: Cow<'static, str>,
 }
@@ -34,7 +34,7 @@ impl Scalar {
     ];
 
     /// The scalar a schema means by a name.
-    pub fn named(name: &str) -> Option<Scalar> {
+    pub fn from_name(name: &str) -> Option<Scalar> {
         Scalar::ALL.into_iter().find(|scalar| scalar.name() == name)
     }
 
@@ -57,90 +57,100 @@ impl Scalar {
     }
 }
 
-pub(crate) fn stored(scalar: Scalar, value: &Value) -> Result<Stored, Wrong> {
+pub(crate) fn coerce_scalar(scalar: Scalar, value: &Value) -> Result<StoredValue, ScalarError> {
     match scalar {
-        Scalar::String => text(value).map(Stored::Text),
+        Scalar::String => expect_text(value).map(StoredValue::Text),
         Scalar::Id => match value {
-            Value::Int(number) => Ok(Stored::Text(number.to_string())),
+            Value::Int(number) => Ok(StoredValue::Text(number.to_string())),
             Value::Number(digits) => match decimal::to_i64(digits) {
-                Some(number) => Ok(Stored::Text(number.to_string())),
-                None => Err(not("an id: text or a whole number", value)),
+                Some(number) => Ok(StoredValue::Text(number.to_string())),
+                None => Err(type_error("an id: text or a whole number", value)),
             },
             Value::Null | Value::Bool(_) | Value::String(_) | Value::List(_) | Value::Object(_) => {
-                text(value).map(Stored::Text)
+                expect_text(value).map(StoredValue::Text)
             }
         },
-        Scalar::Int => whole(value)
+        Scalar::Int => whole_number(value)
             .and_then(|number| i32::try_from(number).ok())
-            .map(|number| Stored::Int(number.into()))
-            .ok_or_else(|| not("a whole number between -2147483648 and 2147483647", value)),
-        Scalar::Long => value.as_i64().map(Stored::Int).ok_or_else(|| not(LONG, value)),
-        Scalar::Float => float(value).map(Stored::Real).ok_or_else(|| not("a finite number", value)),
-        Scalar::Boolean => {
-            value.as_bool().map(|flag| Stored::Int(flag.into())).ok_or_else(|| not("true or false", value))
+            .map(|number| StoredValue::Int(number.into()))
+            .ok_or_else(|| type_error("a whole number between -2147483648 and 2147483647", value)),
+        Scalar::Long => value.as_i64().map(StoredValue::Int).ok_or_else(|| type_error(LONG_RANGE, value)),
+        Scalar::Float => {
+            finite_float(value).map(StoredValue::Real).ok_or_else(|| type_error("a finite number", value))
         }
-        Scalar::Decimal => decimal(value).map(Stored::Text),
-        Scalar::Date => parsed(value, "DATE", DATE_HELP, |text| date(text).map(|date| date.to_string())),
-        Scalar::DateTime => parsed(value, "DATE_TIME", DATE_TIME_HELP, |text| date_time(text).map(spelled)),
-        Scalar::Uuid => parsed(value, "UUID", UUID_HELP, |text| {
+        Scalar::Boolean => value
+            .as_bool()
+            .map(|flag| StoredValue::Int(flag.into()))
+            .ok_or_else(|| type_error("true or false", value)),
+        Scalar::Decimal => parse_decimal(value).map(StoredValue::Text),
+        Scalar::Date => {
+            parse_text_as(value, "DATE", DATE_HELP, |text| parse_date(text).map(|date| date.to_string()))
+        }
+        Scalar::DateTime => parse_text_as(value, "DATE_TIME", DATE_TIME_HELP, |text| {
+            parse_date_time(text).map(format_date_time)
+        }),
+        Scalar::Uuid => parse_text_as(value, "UUID", UUID_HELP, |text| {
             uuid::Uuid::try_parse(text).ok().map(|uuid| uuid.hyphenated().to_string())
         }),
-        Scalar::Url => parsed(value, "URL", URL_HELP, |text| is_url(text).then(|| text.to_owned())),
-        Scalar::Email => parsed(value, "EMAIL", EMAIL_HELP, |text| is_email(text).then(|| text.to_owned())),
-        Scalar::Json => json(value).map(Stored::Text),
+        Scalar::Url => parse_text_as(value, "URL", URL_HELP, |text| is_url(text).then(|| text.to_owned())),
+        Scalar::Email => {
+            parse_text_as(value, "EMAIL", EMAIL_HELP, |text| is_email(text).then(|| text.to_owned()))
+        }
+        Scalar::Json => to_json_text(value).map(StoredValue::Text),
     }
 }
 
-const LONG: &str = "a whole number between -9223372036854775808 and 9223372036854775807";
+const LONG_RANGE: &str = "a whole number between -9223372036854775808 and 9223372036854775807";
 const DATE_HELP: &str = "must be a date such as 2026-01-31";
 const DATE_TIME_HELP: &str =
     "must be a time with its zone, to the microsecond at most, such as 2026-01-31T09:30:00Z";
 const UUID_HELP: &str = "must be a UUID such as 123e4567-e89b-12d3-a456-426614174000";
 const URL_HELP: &str = "must be a whole URL such as https://example.com/";
 
-fn not(wanted: &str, value: &Value) -> Wrong {
+fn type_error(wanted: &str, value: &Value) -> ScalarError {
     let found = match value {
         // A number of the wrong sort: what was wanted says enough.
         Value::Int(_) | Value::Number(_) if wanted.contains("number") => String::new(),
         // Text is how a long number travels.
-        Value::String(_) if wanted == LONG => String::new(),
+        Value::String(_) if wanted == LONG_RANGE => String::new(),
         Value::Null
         | Value::Bool(_)
         | Value::Int(_)
         | Value::Number(_)
         | Value::String(_)
         | Value::List(_)
-        | Value::Object(_) => format!(", not {}", value.noun()),
+        | Value::Object(_) => format!(", not {}", value.type_noun()),
     };
-    Wrong { code: "TYPE", message: format!("must be {wanted}{found}").into() }
+    ScalarError { code: "TYPE", message: format!("must be {wanted}{found}").into() }
 }
 
-fn text(value: &Value) -> Result<String, Wrong> {
+fn expect_text(value: &Value) -> Result<String, ScalarError> {
     match value.as_str() {
-        Some(text) if text.contains('\0') => Err(NUL),
+        Some(text) if text.contains('\0') => Err(NUL_ERROR),
         Some(text) => Ok(text.to_owned()),
-        None => Err(not("text", value)),
+        None => Err(type_error("text", value)),
     }
 }
 
-const NUL: Wrong = Wrong { code: "NUL", message: Cow::Borrowed("must not contain the character U+0000") };
+const NUL_ERROR: ScalarError =
+    ScalarError { code: "NUL", message: Cow::Borrowed("must not contain the character U+0000") };
 
-fn parsed(
+fn parse_text_as(
     value: &Value,
     code: &'static str,
     help: &'static str,
     parse: impl FnOnce(&str) -> Option<String>,
-) -> Result<Stored, Wrong> {
-    let text = text(value)?;
-    parse(&text).map(Stored::Text).ok_or(Wrong { code, message: help.into() })
+) -> Result<StoredValue, ScalarError> {
+    let text = expect_text(value)?;
+    parse(&text).map(StoredValue::Text).ok_or(ScalarError { code, message: help.into() })
 }
 
 /// Digits of a 64-bit integer with an optional minus, and nothing else.
-pub(crate) fn integer(text: &str) -> Option<i64> {
+pub(crate) fn parse_integer(text: &str) -> Option<i64> {
     if text.starts_with('+') { None } else { text.parse().ok() }
 }
 
-fn whole(value: &Value) -> Option<i64> {
+fn whole_number(value: &Value) -> Option<i64> {
     match value {
         Value::Int(number) => Some(*number),
         Value::Number(digits) => decimal::to_i64(digits),
@@ -148,7 +158,7 @@ fn whole(value: &Value) -> Option<i64> {
     }
 }
 
-fn float(value: &Value) -> Option<f64> {
+fn finite_float(value: &Value) -> Option<f64> {
     match value {
         Value::Int(number) => Some(*number as f64),
         Value::Number(digits) => digits.parse().ok().filter(|number: &f64| number.is_finite()),
@@ -156,20 +166,20 @@ fn float(value: &Value) -> Option<f64> {
     }
 }
 
-fn decimal(value: &Value) -> Result<String, Wrong> {
+fn parse_decimal(value: &Value) -> Result<String, ScalarError> {
     let digits = match value {
         Value::Int(number) => return Ok(number.to_string()),
         Value::Number(number) => number.as_str(),
         Value::String(digits) => digits,
         Value::Null | Value::Bool(_) | Value::List(_) | Value::Object(_) => {
-            return Err(not("a decimal number", value));
+            return Err(type_error("a decimal number", value));
         }
     };
     decimal::normalise(digits).map_err(|reason| match reason {
-        NotDecimal::Malformed => {
-            Wrong { code: "DECIMAL", message: "must be a decimal number such as 12.50".into() }
+        DecimalError::Malformed => {
+            ScalarError { code: "DECIMAL", message: "must be a decimal number such as 12.50".into() }
         }
-        NotDecimal::TooLong => Wrong {
+        DecimalError::TooLong => ScalarError {
             code: "DECIMAL",
             message: format!("must have at most {} digits", decimal::MAX_DIGITS).into(),
         },
@@ -177,7 +187,7 @@ fn decimal(value: &Value) -> Result<String, Wrong> {
 }
 
 /// `YYYY-MM-DD`, years 0001 to 9999.
-pub(crate) fn date(text: &str) -> Option<civil::Date> {
+pub(crate) fn parse_date(text: &str) -> Option<civil::Date> {
     if !matches_shape(text, b"0000-00-00") {
         return None;
     }
@@ -188,20 +198,20 @@ pub(crate) fn date(text: &str) -> Option<civil::Date> {
 
 /// RFC 3339 with its offset, as UTC; digits beyond the microsecond may only be zeros. Not a `Timestamp`, which
 /// ends a day before the year 9999 does.
-pub(crate) fn date_time(text: &str) -> Option<civil::DateTime> {
+pub(crate) fn parse_date_time(text: &str) -> Option<civil::DateTime> {
     let (clock, rest) = text.split_at_checked(19)?;
     if !matches_shape(clock, b"0000-00-00T00:00:00") {
         return None;
     }
-    let (micros, zone) = fraction(rest)?;
+    let (micros, zone) = parse_fraction(rest)?;
     let number = |range: std::ops::Range<usize>| clock[range].parse::<i8>().ok();
     let time = civil::Time::new(number(11..13)?, number(14..16)?, number(17..19)?, micros * 1000).ok()?;
-    let moment = date(&clock[..10])?.to_datetime(time).checked_sub(offset(zone)?).ok()?;
+    let moment = parse_date(&clock[..10])?.to_datetime(time).checked_sub(parse_zone_offset(zone)?).ok()?;
     (moment.year() >= 1).then_some(moment)
 }
 
 /// The microseconds of `.5Z`, and the zone after them.
-fn fraction(text: &str) -> Option<(i32, &str)> {
+fn parse_fraction(text: &str) -> Option<(i32, &str)> {
     let Some(rest) = text.strip_prefix('.') else { return Some((0, text)) };
     let length = rest.bytes().take_while(u8::is_ascii_digit).count();
     let (digits, zone) = rest.split_at(length);
@@ -213,7 +223,7 @@ fn fraction(text: &str) -> Option<(i32, &str)> {
 }
 
 /// What a zone such as `+02:00` or `Z` is ahead of UTC.
-fn offset(zone: &str) -> Option<SignedDuration> {
+fn parse_zone_offset(zone: &str) -> Option<SignedDuration> {
     if matches!(zone, "Z" | "z") {
         return Some(SignedDuration::ZERO);
     }
@@ -227,12 +237,12 @@ fn offset(zone: &str) -> Option<SignedDuration> {
 }
 
 /// How the present moment is kept.
-pub fn spelled_now(now: Timestamp) -> String {
-    spelled(jiff::tz::Offset::UTC.to_datetime(now))
+pub fn format_timestamp(now: Timestamp) -> String {
+    format_date_time(jiff::tz::Offset::UTC.to_datetime(now))
 }
 
 /// How a moment is kept: UTC with all six digits, so that the order of texts is the order of time.
-pub(crate) fn spelled(at: civil::DateTime) -> String {
+pub(crate) fn format_date_time(at: civil::DateTime) -> String {
     format!(
         "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z",
         at.year(),
@@ -246,10 +256,10 @@ pub(crate) fn spelled(at: civil::DateTime) -> String {
 }
 
 /// Whether a text is spelled as [`spelled`] does; allocates nothing.
-pub(crate) fn is_spelled(text: &str) -> bool {
+pub(crate) fn is_canonical_date_time(text: &str) -> bool {
     matches_shape(text, b"0000-00-00T00:00:00.000000Z")
         && text.is_ascii()
-        && date(&text[..10]).is_some()
+        && parse_date(&text[..10]).is_some()
         && &text[11..13] < "24"
         && &text[14..16] < "60"
         && &text[17..19] < "60"
@@ -272,19 +282,19 @@ fn is_url(text: &str) -> bool {
 }
 
 /// Any value as compact JSON.
-fn json(value: &Value) -> Result<String, Wrong> {
+fn to_json_text(value: &Value) -> Result<String, ScalarError> {
     let mut text = Vec::new();
     write_json(&mut text, value)?;
     Ok(String::from_utf8(text).expect("JSON made of text is text"))
 }
 
-fn write_json(out: &mut Vec<u8>, value: &Value) -> Result<(), Wrong> {
+fn write_json(out: &mut Vec<u8>, value: &Value) -> Result<(), ScalarError> {
     match value {
         Value::Null => out.extend_from_slice(b"null"),
         Value::Bool(flag) => out.extend_from_slice(if *flag { b"true" } else { b"false" }),
         Value::Int(number) => crate::values::json_text::write_int(out, *number),
         Value::Number(digits) => out.extend_from_slice(digits.as_bytes()),
-        Value::String(text) if text.contains('\0') => return Err(NUL),
+        Value::String(text) if text.contains('\0') => return Err(NUL_ERROR),
         Value::String(text) => crate::values::json_text::write_text(out, text),
         Value::List(items) => {
             for (i, item) in items.iter().enumerate() {
@@ -297,7 +307,7 @@ fn write_json(out: &mut Vec<u8>, value: &Value) -> Result<(), Wrong> {
             for (i, (name, field)) in fields.iter().enumerate() {
                 out.push(if i == 0 { b'{' } else { b',' });
                 if name.contains('\0') {
-                    return Err(NUL);
+                    return Err(NUL_ERROR);
                 }
                 crate::values::json_text::write_text(out, name);
                 out.push(b':');

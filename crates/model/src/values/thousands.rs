@@ -1,7 +1,7 @@
 //! Long numbers as people read them: their digits in threes.
 
 /// `1,234,567`
-pub fn grouped(number: u64) -> String {
+pub fn group_thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (position, digit) in digits.chars().enumerate() {
@@ -20,7 +20,7 @@ mod tests {
     #[test]
     fn long_numbers_have_commas() {
         for (number, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (12_345_678, "12,345,678")] {
-            assert_eq!(grouped(number), text);
+            assert_eq!(group_thousands(number), text);
         }
     }
 }

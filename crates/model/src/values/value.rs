@@ -20,7 +20,7 @@ pub enum Value {
 
 /// A value as the store keeps it; made by coercion only.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Stored {
+pub enum StoredValue {
     Null,
     Int(i64),
     Real(f64),
@@ -29,7 +29,7 @@ pub enum Stored {
 
 /// A value as the store hands it out, borrowed from the row.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Cell<'a> {
+pub enum CellValue<'a> {
     Null,
     Int(i64),
     Real(f64),
@@ -38,31 +38,31 @@ pub enum Cell<'a> {
     Unreadable,
 }
 
-impl Stored {
-    pub fn as_cell(&self) -> Cell<'_> {
+impl StoredValue {
+    pub fn as_cell(&self) -> CellValue<'_> {
         match self {
-            Stored::Null => Cell::Null,
-            Stored::Int(number) => Cell::Int(*number),
-            Stored::Real(number) => Cell::Real(*number),
-            Stored::Text(text) => Cell::Text(text),
+            StoredValue::Null => CellValue::Null,
+            StoredValue::Int(number) => CellValue::Int(*number),
+            StoredValue::Real(number) => CellValue::Real(*number),
+            StoredValue::Text(text) => CellValue::Text(text),
         }
     }
 }
 
-impl Cell<'_> {
+impl CellValue<'_> {
     pub fn to_i64(self) -> Option<i64> {
         match self {
-            Cell::Int(number) => Some(number),
-            Cell::Null | Cell::Real(_) | Cell::Text(_) | Cell::Unreadable => None,
+            CellValue::Int(number) => Some(number),
+            CellValue::Null | CellValue::Real(_) | CellValue::Text(_) | CellValue::Unreadable => None,
         }
     }
 
-    pub fn to_stored(self) -> Stored {
+    pub fn to_stored(self) -> StoredValue {
         match self {
-            Cell::Null | Cell::Unreadable => Stored::Null,
-            Cell::Int(number) => Stored::Int(number),
-            Cell::Real(number) => Stored::Real(number),
-            Cell::Text(text) => Stored::Text(text.to_owned()),
+            CellValue::Null | CellValue::Unreadable => StoredValue::Null,
+            CellValue::Int(number) => StoredValue::Int(number),
+            CellValue::Real(number) => StoredValue::Real(number),
+            CellValue::Text(text) => StoredValue::Text(text.to_owned()),
         }
     }
 }
@@ -81,7 +81,7 @@ impl Value {
     }
 
     /// What kind of thing it is, for messages.
-    pub fn noun(&self) -> Cow<'static, str> {
+    pub fn type_noun(&self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Value::Null => "null",
             Value::Bool(_) => "a boolean",

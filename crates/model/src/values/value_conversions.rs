@@ -11,7 +11,7 @@ impl Value {
         match self {
             Value::Int(number) => Some(*number),
             Value::Number(digits) => decimal::to_i64(digits),
-            Value::String(text) => scalars::integer(text),
+            Value::String(text) => scalars::parse_integer(text),
             Value::Null | Value::Bool(_) | Value::List(_) | Value::Object(_) => None,
         }
     }
@@ -37,7 +37,7 @@ impl Value {
             | Value::Int(_)
             | Value::Number(_)
             | Value::String(_)
-            | Value::List(_)) => Err(other.noun()),
+            | Value::List(_)) => Err(other.type_noun()),
         }
     }
 

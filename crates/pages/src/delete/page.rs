@@ -4,115 +4,124 @@ use axum::response::Response;
 use http::StatusCode;
 use http::header::{IF_MATCH, IF_NONE_MATCH};
 
-use crate::Served;
-use crate::delete::effects::{Affected, MOST, effects};
-use crate::examples::page::About;
+use crate::Pages;
+use crate::delete::effects::{AffectedRecords, MAX_COUNTED, deletion_effects};
+use crate::examples::page::PageSubject;
 use crate::flash;
-use crate::flash::Deed;
+use crate::flash::FlashKind;
 use crate::form::keys;
-use crate::multi_read::{PART, look};
-use crate::view::{Delete, Effect, Head, Link};
+use crate::multi_read::{TEXT_PREVIEW_BYTES, read_all};
+use crate::view::{DeleteView, EffectView, PageHead, PageLink};
 use trefoil_engine::{Operation, Selection};
-use trefoil_http::client::Client;
+use trefoil_http::client::ClientInfo;
 use trefoil_http::errors::problem::Problem;
-use trefoil_http::form_pairs::Pairs;
-use trefoil_http::negotiation::format::{Chosen, FORM};
+use trefoil_http::form_pairs::FormPairs;
+use trefoil_http::negotiation::format::{FormatChoice, PAGE_ONLY};
 use trefoil_model::OnDelete;
 use trefoil_model::error::Error;
 use trefoil_model::naming::{inflection, names};
-use trefoil_resources::form_input::Filled;
-use trefoil_resources::list_query::Takes;
-use trefoil_resources::parsed_body::{Place, Sent};
-use trefoil_resources::request::Ask;
-use trefoil_resources::write::{NEVER, refusal, see_other};
+use trefoil_resources::form_input::FormInput;
+use trefoil_resources::list_query::ParamSet;
+use trefoil_resources::parsed_body::{BodyKind, ParsedBody};
+use trefoil_resources::request::ResourceRequest;
+use trefoil_resources::write::{IMPOSSIBLE_VERSION, see_other, write_problem};
 use trefoil_resources::{body_text, form_input};
 
-impl Served {
-    pub async fn delete_form(&self, ask: &Ask<'_>, id: i64) -> Result<Response, Problem> {
-        self.asking(ask, id, StatusCode::OK, Vec::new()).await
+impl Pages {
+    pub async fn delete_page(&self, ask: &ResourceRequest<'_>, id: i64) -> Result<Response, Problem> {
+        self.confirmation_page(ask, id, StatusCode::OK, Vec::new()).await
     }
 
     /// DELETE from a client that takes more than JSON.
-    pub async fn remove(&self, ask: &Ask<'_>, id: i64) -> Result<Response, Problem> {
-        ask.query(ask.collection.record, Takes::Nothing)?;
-        let expected = ask.expected(id).await?;
-        let done = ask.carry_out(ask.deletion(id, expected), ask.key(b"")?).await;
-        let done = done.map_err(refusal)?;
-        Ok(done.marked(see_other(&ask.collection.path)))
+    pub async fn delete_record(&self, ask: &ResourceRequest<'_>, id: i64) -> Result<Response, Problem> {
+        ask.parse_query(ask.collection.record, ParamSet::Empty)?;
+        let expected = ask.expected_version(id).await?;
+        let done = ask.execute_write(ask.delete_operation(id, expected), ask.idempotency_key(b"")?).await;
+        let done = done.map_err(write_problem)?;
+        Ok(done.mark_replayed(see_other(&ask.collection.path)))
     }
 
-    pub async fn remove_by_form(&self, ask: &Ask<'_>, id: i64, bytes: &[u8]) -> Result<Response, Problem> {
-        let pairs = sent(ask, bytes)?;
-        let filled = Filled::of(ask.record(), &pairs);
-        let key = keys::key(ask.key(bytes)?, ask.head, filled.key.as_deref(), &pairs);
+    pub async fn submit_delete(
+        &self,
+        ask: &ResourceRequest<'_>,
+        id: i64,
+        bytes: &[u8],
+    ) -> Result<Response, Problem> {
+        let pairs = sent_pairs(ask, bytes)?;
+        let filled = FormInput::from_pairs(ask.record(), &pairs);
+        let key = keys::form_key(ask.idempotency_key(bytes)?, ask.head, filled.key.as_deref(), &pairs);
         let in_headers = [IF_MATCH, IF_NONE_MATCH].iter().any(|name| ask.headers().contains_key(name));
         let expected = match &filled.version {
-            Some(version) if !in_headers => Some(version.trim().parse().unwrap_or(NEVER)),
-            Some(_) | None => ask.expected(id).await?,
+            Some(version) if !in_headers => Some(version.trim().parse().unwrap_or(IMPOSSIBLE_VERSION)),
+            Some(_) | None => ask.expected_version(id).await?,
         };
-        let takes_page = FORM.wanted(ask.headers(), Chosen::Nothing).is_ok();
-        match keys::write(ask, ask.deletion(id, expected), key).await {
+        let takes_page = PAGE_ONLY.negotiate(ask.headers(), FormatChoice::Unspecified).is_ok();
+        match keys::write_once(ask, ask.delete_operation(id, expected), key).await {
             Ok(done) => {
-                let (mut response, client) = (done.marked(see_other(&ask.collection.path)), client(ask));
-                flash::tell(&mut response, client, Deed::Deleted, &ask.collection.path, id);
+                let (mut response, client) =
+                    (done.mark_replayed(see_other(&ask.collection.path)), request_client(ask));
+                flash::set_cookie(&mut response, client, FlashKind::Deleted, &ask.collection.path, id);
                 Ok(response)
             }
             Err(Error::Conflict(violations)) if takes_page => {
                 let why = violations.into_iter().map(|violation| violation.message).collect();
-                self.asking(ask, id, StatusCode::CONFLICT, why).await
+                self.confirmation_page(ask, id, StatusCode::CONFLICT, why).await
             }
             Err(Error::Stale { .. }) if !in_headers && takes_page => {
-                let noun = &self.subject(ask.collection.record).resource.noun;
+                let noun = &self.labels_of(ask.collection.record).resource.noun;
                 let why = format!("This {noun} was changed meanwhile: look at it again before you delete it");
-                self.asking(ask, id, StatusCode::CONFLICT, vec![why]).await
+                self.confirmation_page(ask, id, StatusCode::CONFLICT, vec![why]).await
             }
-            Err(error) => Err(refusal(error)),
+            Err(error) => Err(write_problem(error)),
         }
     }
 
     /// The page that asks; `why` it does so again.
-    async fn asking(
+    async fn confirmation_page(
         &self,
-        ask: &Ask<'_>,
+        ask: &ResourceRequest<'_>,
         id: i64,
         status: StatusCode,
         why: Vec<String>,
     ) -> Result<Response, Problem> {
-        let (record, engine) = (ask.collection.record, &ask.site.engine);
-        let titles = Selection::clone(&self.titles(engine.model(), record)).with_version();
+        let (record, engine) = (ask.collection.record, &ask.resources.engine);
+        let titles = Selection::clone(&self.title_selection(engine.model(), record)).with_version();
         let operation = Operation::Get { record, id, selection: titles.into() };
-        let found = look(engine, vec![operation], PART).await.map_err(refusal)?;
-        let row = found.iter().flat_map(|found| &found.rows).next().ok_or_else(|| ask.missing(record, id))?;
-        let (_, title) = self.title(record, row).ok_or_else(|| ask.missing(record, id))?;
-        let version = row.cells.last().and_then(|cell| cell.as_cell().to_i64()).unwrap_or(NEVER);
-        let affected = effects(engine, record, id).await.map_err(refusal)?;
-        let resource = self.subject(record).resource.clone();
+        let found = read_all(engine, vec![operation], TEXT_PREVIEW_BYTES).await.map_err(write_problem)?;
+        let row =
+            found.iter().flat_map(|found| &found.rows).next().ok_or_else(|| ask.not_found(record, id))?;
+        let (_, title) = self.row_title(record, row).ok_or_else(|| ask.not_found(record, id))?;
+        let version = row.cells.last().and_then(|cell| cell.as_cell().to_i64()).unwrap_or(IMPOSSIBLE_VERSION);
+        let affected = deletion_effects(engine, record, id).await.map_err(write_problem)?;
+        let resource = self.labels_of(record).resource.clone();
         let keep = format!("{}/{id}", resource.path);
-        let mut told: Vec<Effect> = affected.iter().map(|affected| self.effect(ask, id, affected)).collect();
+        let mut told: Vec<EffectView> =
+            affected.iter().map(|affected| self.effect_view(ask, id, affected)).collect();
         let blocked = told.iter().any(|effect| effect.blocks);
         // What the store refused and is not seen any more, or is no matter of references.
         if !blocked {
-            told.extend(why.into_iter().map(|text| Effect { text, href: keep.clone(), blocks: false }));
+            told.extend(why.into_iter().map(|text| EffectView { text, href: keep.clone(), blocks: false }));
         }
         let above = vec![
-            Link { label: resource.plural.clone(), href: resource.path.clone() },
-            Link { label: title.clone(), href: keep.clone() },
+            PageLink { label: resource.plural.clone(), href: resource.path.clone() },
+            PageLink { label: title.clone(), href: keep.clone() },
         ];
-        let mut head = Head::new("Delete", &resource.path, above);
+        let mut head = PageHead::new("Delete", &resource.path, above);
         head.title = format!("Delete {title}");
-        head.ways = Some(self.ways(ask.site, ask.head, About::Delete { record, id }));
-        let submit = self.submit(&resource.noun, &affected);
-        let (action, key) = (format!("{keep}/delete"), keys::fresh());
-        let delete = Delete { resource, title, action, key, version, keep, submit, effects: told, blocked };
-        self.show(ask.headers(), status, head, "delete", &delete)
+        head.ways = Some(self.api_examples(ask.resources, ask.head, PageSubject::Delete { record, id }));
+        let submit = self.submit_label(&resource.noun, &affected);
+        let (action, key) = (format!("{keep}/delete"), keys::new_key());
+        let delete =
+            DeleteView { resource, title, action, key, version, keep, submit, effects: told, blocked };
+        self.page_response(ask.headers(), status, head, "delete", &delete)
     }
 
-    fn effect(&self, ask: &Ask<'_>, id: i64, affected: &Affected) -> Effect {
-        let resource = &self.subject(affected.record).resource;
-        let field = ask.site.engine.model().record(affected.record).field(affected.field);
-        let (many, one) = (counted(&resource.noun, affected.count), affected.count == 1);
-        let label = names::label(&field.name).to_lowercase();
-        let text = match (affected.fate, one) {
+    fn effect_view(&self, ask: &ResourceRequest<'_>, id: i64, affected: &AffectedRecords) -> EffectView {
+        let resource = &self.labels_of(affected.record).resource;
+        let field = ask.resources.engine.model().record(affected.record).field(affected.field);
+        let (many, one) = (affected_count(&resource.noun, affected.count), affected.count == 1);
+        let label = names::display_label(&field.name).to_lowercase();
+        let text = match (affected.on_delete, one) {
             (OnDelete::Cascade, true) => format!("{many} will be deleted too"),
             (OnDelete::Cascade, false) => format!("{many} will be deleted too"),
             (OnDelete::SetNull, true) => format!("{many} will lose its {label}"),
@@ -120,19 +129,19 @@ impl Served {
             (OnDelete::Refuse, true) => format!("{many} cannot be without its {label}"),
             (OnDelete::Refuse, false) => format!("{many} cannot be without their {label}"),
         };
-        let href = match affected.direct {
+        let href = match affected.is_direct {
             true => format!("{}?{}={id}", resource.path, field.input_name),
             false => resource.path.clone(),
         };
-        Effect { text, href, blocks: affected.fate == OnDelete::Refuse }
+        EffectView { text, href, blocks: affected.on_delete == OnDelete::Refuse }
     }
 
-    fn submit(&self, noun: &str, affected: &[Affected]) -> String {
-        let mut going = affected.iter().filter(|affected| affected.fate == OnDelete::Cascade);
+    fn submit_label(&self, noun: &str, affected: &[AffectedRecords]) -> String {
+        let mut going = affected.iter().filter(|affected| affected.on_delete == OnDelete::Cascade);
         match (going.next(), going.next()) {
             (None, _) => format!("Delete {noun}"),
             (Some(only), None) => {
-                let also = counted(&self.subject(only.record).resource.noun, only.count);
+                let also = affected_count(&self.labels_of(only.record).resource.noun, only.count);
                 format!("Delete {noun} and {}", also.replacen("More", "more", 1))
             }
             (Some(_), Some(_)) => format!("Delete {noun} and all that goes with it"),
@@ -141,26 +150,26 @@ impl Served {
 }
 
 /// "3 orders", "More than 1,000 orders".
-fn counted(noun: &str, count: usize) -> String {
+fn affected_count(noun: &str, count: usize) -> String {
     match count {
-        0..=MOST => inflection::counted(noun, count as u64),
+        0..=MAX_COUNTED => inflection::counted_noun(noun, count as u64),
         _ => format!("More than 1,000 {}", inflection::plural(noun)),
     }
 }
 
 /// The hidden fields, where the body is a form; any other body says nothing.
-fn sent(ask: &Ask<'_>, bytes: &[u8]) -> Result<Pairs, Problem> {
-    let essence = body_text::essence(ask.headers());
+fn sent_pairs(ask: &ResourceRequest<'_>, bytes: &[u8]) -> Result<FormPairs, Problem> {
+    let essence = body_text::media_type(ask.headers());
     if !["application/x-www-form-urlencoded", "multipart/form-data"].contains(&essence.as_str()) {
-        return Ok(Pairs::new());
+        return Ok(FormPairs::new());
     }
-    let is_field = |name: &str| form_input::of_control(ask.record(), name).is_some();
-    match Place::Record.read(ask.headers(), bytes, is_field)? {
-        Sent::Form(pairs) => Ok(pairs),
-        Sent::Record(_) | Sent::Records(_) | Sent::Text(_) => Ok(Pairs::new()),
+    let is_field = |name: &str| form_input::control_field(ask.record(), name).is_some();
+    match BodyKind::Record.parse(ask.headers(), bytes, is_field)? {
+        ParsedBody::Form(pairs) => Ok(pairs),
+        ParsedBody::Record(_) | ParsedBody::Records(_) | ParsedBody::Text(_) => Ok(FormPairs::new()),
     }
 }
 
-fn client<'a>(ask: &'a Ask<'_>) -> Option<&'a Client> {
-    ask.head.extensions.get::<Client>()
+fn request_client<'a>(ask: &'a ResourceRequest<'_>) -> Option<&'a ClientInfo> {
+    ask.head.extensions.get::<ClientInfo>()
 }

@@ -1,83 +1,95 @@
 //! A cell as people read it: times in words, addresses as links, JSON laid out.
 
-use crate::multi_read::PART;
-use crate::phrases::cut;
-use crate::view::{Labelled, Shown};
-use trefoil_http::form_pairs::encoded;
+use crate::multi_read::TEXT_PREVIEW_BYTES;
+use crate::phrases::cut_text;
+use crate::view::{DisplayValue, LabelledValue};
+use trefoil_http::form_pairs::percent_encode;
 use trefoil_model::naming::names;
 use trefoil_model::values::json_text;
-use trefoil_model::{Cell, Field, Item, Kind, Model, Rule, Scalar, Value};
+use trefoil_model::{CellValue, Field, FieldKind, FieldRule, ListItem, Model, Scalar, Value};
 
 /// How much of a value is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Room {
+pub enum DisplaySize {
     /// A cell of a table.
     Brief,
     /// The page of the record.
-    Whole,
+    Full,
 }
 
 /// How many characters of a text a table has room for.
-pub const BRIEF: usize = 80;
+pub const BRIEF_LENGTH: usize = 80;
 
 /// Values further inside of each other than this are laid out as JSON: a type may hold its own kind, and a template
 /// goes only so deep.
-const DEEPEST: usize = 16;
+const MAX_DEPTH: usize = 16;
 
 /// A field's value. What another program wrote and the field cannot hold is nothing.
-pub fn shown(model: &Model, field: &Field, cell: Cell<'_>, room: Room) -> Shown {
-    let is_email = field.rules.iter().any(|rule| matches!(rule, Rule::Email));
+pub fn display_cell(model: &Model, field: &Field, cell: CellValue<'_>, room: DisplaySize) -> DisplayValue {
+    let is_email = field.rules.iter().any(|rule| matches!(rule, FieldRule::Email));
     let mut text = Vec::new();
-    let Ok(()) = json_text::write_cell(&mut text, &field.kind, cell) else { return Shown::Nothing };
+    let Ok(()) = json_text::write_cell(&mut text, &field.kind, cell) else { return DisplayValue::Nothing };
     match (&field.kind, cell) {
-        (_, Cell::Null | Cell::Unreadable) => Shown::Nothing,
-        (Kind::Scalar(Scalar::String), Cell::Text(text)) if is_email => mailbox(text, room),
+        (_, CellValue::Null | CellValue::Unreadable) => DisplayValue::Nothing,
+        (FieldKind::Scalar(Scalar::String), CellValue::Text(text)) if is_email => display_email(text, room),
         (kind, _) => match serde_json::from_slice(&text) {
-            Ok(value) => of_json(model, kind, &value, room, 0),
-            Err(_) => Shown::Nothing,
+            Ok(value) => display_json(model, kind, &value, room, 0),
+            Err(_) => DisplayValue::Nothing,
         },
     }
 }
 
 /// A value in the form that every face shows it in.
-fn of_json(model: &Model, kind: &Kind, value: &Value, room: Room, depth: usize) -> Shown {
+fn display_json(
+    model: &Model,
+    kind: &FieldKind,
+    value: &Value,
+    room: DisplaySize,
+    depth: usize,
+) -> DisplayValue {
     match (kind, value) {
-        (Kind::Scalar(Scalar::Json), value) => Shown::Json { text: laid_out(value) },
-        (_, Value::Null) => Shown::Nothing,
-        (Kind::List(_) | Kind::Embedded(_), value) if depth == DEEPEST => {
-            Shown::Json { text: laid_out(value) }
+        (FieldKind::Scalar(Scalar::Json), value) => DisplayValue::Json { text: pretty_json(value) },
+        (_, Value::Null) => DisplayValue::Nothing,
+        (FieldKind::List(_) | FieldKind::Embedded(_), value) if depth == MAX_DEPTH => {
+            DisplayValue::Json { text: pretty_json(value) }
         }
-        (Kind::Scalar(scalar), value) => scalar_shown(*scalar, value, room),
-        (Kind::Enum(name), Value::String(text)) => choice(model, name, text),
-        (Kind::Id | Kind::Reference { .. }, Value::String(text)) => Shown::Code { text: text.clone() },
-        (Kind::List(item), Value::List(items)) => list(model, item, items, room, depth),
-        (Kind::Embedded(name), Value::Object(_)) => embedded(model, name, value, room, depth),
+        (FieldKind::Scalar(scalar), value) => display_scalar(*scalar, value, room),
+        (FieldKind::Enum(name), Value::String(text)) => display_enum(model, name, text),
+        (FieldKind::Id | FieldKind::Reference { .. }, Value::String(text)) => {
+            DisplayValue::Code { text: text.clone() }
+        }
+        (FieldKind::List(item), Value::List(items)) => display_list(model, item, items, room, depth),
+        (FieldKind::Embedded(name), Value::Object(_)) => display_embedded(model, name, value, room, depth),
         (
-            Kind::Id
-            | Kind::Enum(_)
-            | Kind::Embedded(_)
-            | Kind::List(_)
-            | Kind::Reference { .. }
-            | Kind::Inverse { .. }
-            | Kind::Link { .. }
-            | Kind::Unstored,
+            FieldKind::Id
+            | FieldKind::Enum(_)
+            | FieldKind::Embedded(_)
+            | FieldKind::List(_)
+            | FieldKind::Reference { .. }
+            | FieldKind::Inverse { .. }
+            | FieldKind::Link { .. }
+            | FieldKind::Unstored,
             _,
-        ) => Shown::Nothing,
+        ) => DisplayValue::Nothing,
     }
 }
 
-fn scalar_shown(scalar: Scalar, value: &Value, room: Room) -> Shown {
+fn display_scalar(scalar: Scalar, value: &Value, room: DisplaySize) -> DisplayValue {
     match (scalar, value) {
-        (Scalar::Boolean, Value::Bool(yes)) => Shown::Truth { yes: *yes },
-        (Scalar::Int | Scalar::Float, Value::Int(number)) => Shown::Number { text: number.to_string() },
-        (Scalar::Int | Scalar::Float, Value::Number(number)) => Shown::Number { text: number.to_string() },
-        (Scalar::Long | Scalar::Decimal, Value::String(text)) => Shown::Number { text: text.clone() },
-        (Scalar::String, Value::String(text)) => prose(text, room),
-        (Scalar::Id | Scalar::Uuid, Value::String(text)) => Shown::Code { text: text.clone() },
-        (Scalar::Email, Value::String(text)) => mailbox(text, room),
-        (Scalar::Url, Value::String(text)) => web(text, room),
-        (Scalar::Date, Value::String(text)) => time(text, day(text)),
-        (Scalar::DateTime, Value::String(text)) => time(text, moment(text)),
+        (Scalar::Boolean, Value::Bool(yes)) => DisplayValue::Truth { yes: *yes },
+        (Scalar::Int | Scalar::Float, Value::Int(number)) => {
+            DisplayValue::Number { text: number.to_string() }
+        }
+        (Scalar::Int | Scalar::Float, Value::Number(number)) => {
+            DisplayValue::Number { text: number.to_string() }
+        }
+        (Scalar::Long | Scalar::Decimal, Value::String(text)) => DisplayValue::Number { text: text.clone() },
+        (Scalar::String, Value::String(text)) => display_text(text, room),
+        (Scalar::Id | Scalar::Uuid, Value::String(text)) => DisplayValue::Code { text: text.clone() },
+        (Scalar::Email, Value::String(text)) => display_email(text, room),
+        (Scalar::Url, Value::String(text)) => display_url(text, room),
+        (Scalar::Date, Value::String(text)) => display_time(text, format_day(text)),
+        (Scalar::DateTime, Value::String(text)) => display_time(text, format_datetime(text)),
         (
             Scalar::Boolean
             | Scalar::Int
@@ -93,79 +105,91 @@ fn scalar_shown(scalar: Scalar, value: &Value, room: Room) -> Shown {
             | Scalar::DateTime
             | Scalar::Json,
             _,
-        ) => Shown::Nothing,
+        ) => DisplayValue::Nothing,
     }
 }
 
-fn prose(text: &str, room: Room) -> Shown {
-    let (text, is_cut) = fitted(text, room);
-    Shown::Text { text, cut: is_cut }
+fn display_text(text: &str, room: DisplaySize) -> DisplayValue {
+    let (text, is_cut) = fit_text(text, room);
+    DisplayValue::Text { text, cut: is_cut }
 }
 
 /// As much of it as there is room for, and whether there is more.
-pub fn fitted(text: &str, room: Room) -> (String, bool) {
-    match (room, cut(text, BRIEF)) {
-        (Room::Brief, Some(part)) => (part.to_owned(), true),
-        (Room::Brief | Room::Whole, _) => (text.to_owned(), false),
+pub fn fit_text(text: &str, room: DisplaySize) -> (String, bool) {
+    match (room, cut_text(text, BRIEF_LENGTH)) {
+        (DisplaySize::Brief, Some(part)) => (part.to_owned(), true),
+        (DisplaySize::Brief | DisplaySize::Full, _) => (text.to_owned(), false),
     }
 }
 
-fn mailbox(text: &str, room: Room) -> Shown {
+fn display_email(text: &str, room: DisplaySize) -> DisplayValue {
     match text.rsplit_once('@') {
         Some((name, host)) if !name.is_empty() && !host.is_empty() => {
-            let href = format!("mailto:{}@{}", encoded(name), encoded(host));
-            Shown::Address { href, text: fitted(text, room).0 }
+            let href = format!("mailto:{}@{}", percent_encode(name), percent_encode(host));
+            DisplayValue::Address { href, text: fit_text(text, room).0 }
         }
-        Some(_) | None => prose(text, room),
+        Some(_) | None => display_text(text, room),
     }
 }
 
 /// Other schemes than the web's are read, not followed: `javascript:` is one.
-fn web(text: &str, room: Room) -> Shown {
+fn display_url(text: &str, room: DisplaySize) -> DisplayValue {
     let scheme = text.split(':').next().unwrap_or_default();
     let is_webs = scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http");
     // A table was perhaps not given all of it.
-    match is_webs && (room == Room::Whole || text.len() < PART) {
-        true => Shown::Address { href: text.to_owned(), text: fitted(text, room).0 },
-        false => prose(text, room),
+    match is_webs && (room == DisplaySize::Full || text.len() < TEXT_PREVIEW_BYTES) {
+        true => DisplayValue::Address { href: text.to_owned(), text: fit_text(text, room).0 },
+        false => display_text(text, room),
     }
 }
 
-fn choice(model: &Model, name: &str, text: &str) -> Shown {
+fn display_enum(model: &Model, name: &str, text: &str) -> DisplayValue {
     let values = model.enums.get(name).map_or(&[][..], |known| &known.values);
     let tone = values.iter().position(|value| value == text).unwrap_or(values.len());
-    Shown::Choice { text: names::label(text), tone }
+    DisplayValue::Choice { text: names::display_label(text), tone }
 }
 
-fn list(model: &Model, item: &Item, items: &[Value], room: Room, depth: usize) -> Shown {
-    let items = items.iter().map(|value| of_json(model, &item.kind, value, room, depth + 1));
-    Shown::List { items: items.collect() }
+fn display_list(
+    model: &Model,
+    item: &ListItem,
+    items: &[Value],
+    room: DisplaySize,
+    depth: usize,
+) -> DisplayValue {
+    let items = items.iter().map(|value| display_json(model, &item.kind, value, room, depth + 1));
+    DisplayValue::List { items: items.collect() }
 }
 
-fn embedded(model: &Model, name: &str, object: &Value, room: Room, depth: usize) -> Shown {
+fn display_embedded(
+    model: &Model,
+    name: &str,
+    object: &Value,
+    room: DisplaySize,
+    depth: usize,
+) -> DisplayValue {
     let fields = model.embedded.get(name).map_or(&[][..], |known| &known.fields);
     let fields = fields.iter().map(|field| {
         let value = object.get(&field.name).unwrap_or(&Value::Null);
-        let value = of_json(model, &field.kind, value, room, depth + 1);
-        Labelled { label: names::label(&field.name), value }
+        let value = display_json(model, &field.kind, value, room, depth + 1);
+        LabelledValue { label: names::display_label(&field.name), value }
     });
-    Shown::Object { fields: fields.collect() }
+    DisplayValue::Object { fields: fields.collect() }
 }
 
-fn laid_out(value: &Value) -> String {
+fn pretty_json(value: &Value) -> String {
     serde_json::to_string_pretty(&value.to_json()).unwrap_or_default()
 }
 
-fn time(datetime: &str, text: Option<String>) -> Shown {
+fn display_time(datetime: &str, text: Option<String>) -> DisplayValue {
     let text = text.unwrap_or_else(|| datetime.to_owned());
-    Shown::Time { datetime: datetime.to_owned(), text }
+    DisplayValue::Time { datetime: datetime.to_owned(), text }
 }
 
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 /// "16 Nov 2026" of `2026-11-16`.
-fn day(text: &str) -> Option<String> {
+fn format_day(text: &str) -> Option<String> {
     let mut parts = text.splitn(3, '-');
     let (year, month, day) = (parts.next()?, parts.next()?, parts.next()?);
     let month = MONTHS.get(month.parse::<usize>().ok()?.checked_sub(1)?)?;
@@ -173,11 +197,11 @@ fn day(text: &str) -> Option<String> {
 }
 
 /// "16 Nov 2026, 09:30 UTC" of `2026-11-16T09:30:00Z`; seconds only where there are any.
-fn moment(text: &str) -> Option<String> {
+fn format_datetime(text: &str) -> Option<String> {
     let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
     let clock = time.get(..8)?;
     let clock = clock.strip_suffix(":00").unwrap_or(clock);
-    Some(format!("{}, {clock} UTC", day(date)?))
+    Some(format!("{}, {clock} UTC", format_day(date)?))
 }
 
 #[cfg(test)]
@@ -186,33 +210,39 @@ mod tests {
 
     #[test]
     fn times_in_words() {
-        assert_eq!(day("2026-11-16").as_deref(), Some("16 Nov 2026"));
-        assert_eq!(day("0099-01-02").as_deref(), Some("2 Jan 99"));
-        assert_eq!(day("2026-13-01"), None);
-        assert_eq!(moment("2026-11-16T09:30:00Z").as_deref(), Some("16 Nov 2026, 09:30 UTC"));
-        assert_eq!(moment("2026-11-16T09:30:05.25Z").as_deref(), Some("16 Nov 2026, 09:30:05 UTC"));
+        assert_eq!(format_day("2026-11-16").as_deref(), Some("16 Nov 2026"));
+        assert_eq!(format_day("0099-01-02").as_deref(), Some("2 Jan 99"));
+        assert_eq!(format_day("2026-13-01"), None);
+        assert_eq!(format_datetime("2026-11-16T09:30:00Z").as_deref(), Some("16 Nov 2026, 09:30 UTC"));
+        assert_eq!(format_datetime("2026-11-16T09:30:05.25Z").as_deref(), Some("16 Nov 2026, 09:30:05 UTC"));
     }
 
     #[test]
     fn only_addresses_of_the_web_and_of_mailboxes_can_be_followed() {
-        let text = |text: &str| Shown::Text { text: text.into(), cut: false };
-        assert_eq!(web("javascript:alert(1)", Room::Whole), text("javascript:alert(1)"));
-        let href = |shown| if let Shown::Address { href, .. } = shown { Some(href) } else { None };
+        let text = |text: &str| DisplayValue::Text { text: text.into(), cut: false };
+        assert_eq!(display_url("javascript:alert(1)", DisplaySize::Full), text("javascript:alert(1)"));
+        let href = |shown| if let DisplayValue::Address { href, .. } = shown { Some(href) } else { None };
         assert_eq!(
-            href(web("HTTPS://example.com/?a=b", Room::Whole)),
+            href(display_url("HTTPS://example.com/?a=b", DisplaySize::Full)),
             Some("HTTPS://example.com/?a=b".into())
         );
         assert_eq!(
-            href(mailbox("a?b&c@example.com", Room::Whole)),
+            href(display_email("a?b&c@example.com", DisplaySize::Full)),
             Some("mailto:a%3Fb%26c@example.com".into())
         );
-        assert_eq!(mailbox("nobody", Room::Whole), text("nobody"));
+        assert_eq!(display_email("nobody", DisplaySize::Full), text("nobody"));
     }
 
     #[test]
     fn a_table_has_room_for_a_part() {
         let long = "x".repeat(100);
-        assert_eq!(prose(&long, Room::Brief), Shown::Text { text: "x".repeat(80), cut: true });
-        assert_eq!(prose(&long, Room::Whole), Shown::Text { text: long.clone(), cut: false });
+        assert_eq!(
+            display_text(&long, DisplaySize::Brief),
+            DisplayValue::Text { text: "x".repeat(80), cut: true }
+        );
+        assert_eq!(
+            display_text(&long, DisplaySize::Full),
+            DisplayValue::Text { text: long.clone(), cut: false }
+        );
     }
 }

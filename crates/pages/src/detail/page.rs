@@ -5,260 +5,275 @@ use std::sync::Arc;
 use axum::response::Response;
 use http::StatusCode;
 
-use crate::Served;
-use crate::examples::page::About;
-use crate::labels::Subject;
-use crate::list::table::Columns;
-use crate::multi_read::{Found, look};
-use crate::phrases::{MOST_COUNTED, bounded, counted, grouped};
-use crate::record_reading::{Reading, name};
-use crate::view::{Detail, Head, Link, Related, Table};
-use trefoil_engine::{Child, Count, Listing, Operation, Outcome, OwnedRow, Slice};
+use crate::Pages;
+use crate::examples::page::PageSubject;
+use crate::labels::ResourceLabels;
+use crate::list::table::TableColumns;
+use crate::multi_read::{FoundRows, read_all};
+use crate::phrases::{MAX_COUNT, bounded_count, counted_noun, group_thousands};
+use crate::record_reading::{RecordReading, record_name};
+use crate::view::{DetailView, PageHead, PageLink, RelatedView, TableView};
+use trefoil_engine::{ChildSelection, CountMode, ListSlice, Listing, Operation, Outcome, OwnedRow};
 use trefoil_http::errors::problem::Problem;
 use trefoil_model::naming::names;
-use trefoil_model::{FieldId, Kind, Model, RecordType, TypeId};
-use trefoil_resources::collection::{Nested, is};
-use trefoil_resources::list_query::refused;
-use trefoil_resources::request::Ask;
+use trefoil_model::{FieldId, FieldKind, Model, RecordType, RecordTypeId};
+use trefoil_resources::collection::{NestedCollection, equals_id};
+use trefoil_resources::list_query::query_problem;
+use trefoil_resources::request::ResourceRequest;
 
 /// The first few of the records that refer to one, …
-const FEW: i64 = 5;
+const MAX_REFERRING: i64 = 5;
 /// … and of those that it is linked with, which have no list of their own.
-const LINKED: i64 = 50;
+const MAX_LINKED: i64 = 50;
 
 /// What a record's page reads, and the lists below it.
-pub struct Sheet {
-    reading: Reading,
-    below: Vec<Below>,
+pub struct DetailLayout {
+    reading: RecordReading,
+    related_lists: Vec<RelatedList>,
 }
 
 /// Records of one kind that belong to the one that is shown.
-struct Below {
+struct RelatedList {
     label: String,
-    record: TypeId,
-    kind: BelowKind,
+    record: RecordTypeId,
+    kind: RelationKind,
 }
 
-enum BelowKind {
+enum RelationKind {
     /// They refer to it by this field; the segment leads to all of them.
     Referring { reference: FieldId, segment: String },
     /// They are its children at this position, and at the next their ids alone, to be counted.
     Linked { child: usize },
 }
 
-impl Sheet {
-    pub fn of(model: &Model, subjects: &[Subject], readings: &[Reading], record: TypeId) -> Sheet {
+impl DetailLayout {
+    pub fn new(
+        model: &Model,
+        subjects: &[ResourceLabels],
+        readings: &[RecordReading],
+        record: RecordTypeId,
+    ) -> DetailLayout {
         let owner = model.record(record);
         let stored = owner.fields.iter().enumerate().filter(|(_, field)| field.is_stored());
         let stored: Vec<FieldId> = stored.map(|(i, _)| FieldId(i)).collect();
-        let reading = Reading::of(model, subjects, record, &stored);
-        let (first, mut children) = (reading.references(), Vec::new());
+        let reading = RecordReading::new(model, subjects, record, &stored);
+        let (first, mut children) = (reading.reference_count(), Vec::new());
         let mut below = Vec::new();
         for (i, field) in owner.fields.iter().enumerate() {
             let (record, kind) = match &field.kind {
-                Kind::Inverse { of, field: reference } => {
-                    let segment = names::segment(&field.name);
-                    (*of, BelowKind::Referring { reference: *reference, segment })
+                FieldKind::Inverse { target: of, field: reference } => {
+                    let segment = names::path_segment(&field.name);
+                    (*of, RelationKind::Referring { reference: *reference, segment })
                 }
-                Kind::Link { target, .. } => {
+                FieldKind::Link { target, .. } => {
                     let child = first + children.len();
                     let rows = Arc::unwrap_or_clone(readings[target.0].selection.clone());
-                    children.push(linked(FieldId(i), LINKED, rows));
+                    children.push(linked_child(FieldId(i), MAX_LINKED, rows));
                     let ids =
                         trefoil_engine::Selection::new(vec![model.record(*target).id_field()], Vec::new());
-                    children.push(linked(FieldId(i), i64::from(MOST_COUNTED) + 1, ids));
-                    (*target, BelowKind::Linked { child })
+                    children.push(linked_child(FieldId(i), i64::from(MAX_COUNT) + 1, ids));
+                    (*target, RelationKind::Linked { child })
                 }
-                Kind::Id
-                | Kind::Scalar(_)
-                | Kind::Enum(_)
-                | Kind::Embedded(_)
-                | Kind::List(_)
-                | Kind::Reference { .. }
-                | Kind::Unstored => continue,
+                FieldKind::Id
+                | FieldKind::Scalar(_)
+                | FieldKind::Enum(_)
+                | FieldKind::Embedded(_)
+                | FieldKind::List(_)
+                | FieldKind::Reference { .. }
+                | FieldKind::Unstored => continue,
             };
-            below.push(Below { label: names::label(&field.name), record, kind });
+            below.push(RelatedList { label: names::display_label(&field.name), record, kind });
         }
-        Sheet { reading: reading.with(children), below }
+        DetailLayout { reading: reading.with_children(children), related_lists: below }
     }
 
     /// The lists below are asked for with the record itself.
-    fn lists(&self, served: &Served, id: i64) -> Vec<Operation> {
-        let list = |below: &Below| match &below.kind {
-            BelowKind::Linked { .. } => None,
-            BelowKind::Referring { reference, .. } => {
+    fn list_operations(&self, served: &Pages, id: i64) -> Vec<Operation> {
+        let list = |below: &RelatedList| match &below.kind {
+            RelationKind::Linked { .. } => None,
+            RelationKind::Referring { reference, .. } => {
                 let listing = Listing {
-                    conditions: vec![is(*reference, id)],
-                    slice: Slice::First { first: FEW, after: None },
-                    count: Count::UpTo(MOST_COUNTED),
+                    conditions: vec![equals_id(*reference, id)],
+                    slice: ListSlice::First { first: MAX_REFERRING, after: None },
+                    count: CountMode::UpTo(MAX_COUNT),
                     ..Listing::default()
                 };
-                let selection = served.readings[below.record.0].selection.clone();
+                let selection = served.row_readings[below.record.0].selection.clone();
                 Some(Operation::List { record: below.record, listing, selection })
             }
         };
-        self.below.iter().filter_map(list).collect()
+        self.related_lists.iter().filter_map(list).collect()
     }
 }
 
-fn linked(field: FieldId, first: i64, selection: trefoil_engine::Selection) -> Child {
-    let listing = Listing { slice: Slice::First { first, after: None }, ..Listing::default() };
-    Child { field, listing, selection }
+fn linked_child(field: FieldId, first: i64, selection: trefoil_engine::Selection) -> ChildSelection {
+    let listing = Listing { slice: ListSlice::First { first, after: None }, ..Listing::default() };
+    ChildSelection { field, listing, selection }
 }
 
-impl Served {
-    pub async fn one(&self, ask: &Ask<'_>, id: i64) -> Result<Response, Problem> {
+impl Pages {
+    pub async fn detail_page(&self, ask: &ResourceRequest<'_>, id: i64) -> Result<Response, Problem> {
         let record = ask.collection.record;
-        let selection = self.sheets[record.0].reading.selection.clone();
+        let selection = self.detail_layouts[record.0].reading.selection.clone();
         let own = Operation::Get { record, id, selection };
-        let mut found = self.found(ask, record, id, vec![own]).await?;
-        let resource = &self.subject(record).resource;
-        let crumbs = vec![Link { label: resource.plural.clone(), href: resource.path.clone() }];
-        self.detail(ask, record, id, found.remove(0), &found, crumbs)
+        let mut found = self.read_with_related(ask, record, id, vec![own]).await?;
+        let resource = &self.labels_of(record).resource;
+        let crumbs = vec![PageLink { label: resource.plural.clone(), href: resource.path.clone() }];
+        self.detail_response(ask, record, id, found.remove(0), &found, crumbs)
     }
 
     /// A record of another record's: its reference must lead there.
-    pub async fn one_below(
+    pub async fn nested_detail_page(
         &self,
-        ask: &Ask<'_>,
+        ask: &ResourceRequest<'_>,
         above: i64,
-        nested: &Nested,
+        nested: &NestedCollection,
         id: i64,
     ) -> Result<Response, Problem> {
         let (record, parent) = (nested.record, ask.collection.record);
-        let conditions = vec![is(self.id_field(ask, record), id), is(nested.reference, above)];
-        let slice = Slice::First { first: 1, after: None };
+        let conditions = vec![equals_id(self.id_field(ask, record), id), equals_id(nested.reference, above)];
+        let slice = ListSlice::First { first: 1, after: None };
         let listing = Listing { conditions, slice, ..Listing::default() };
-        let selection = self.sheets[record.0].reading.selection.clone();
+        let selection = self.detail_layouts[record.0].reading.selection.clone();
         let own = Operation::List { record, listing, selection };
-        let names = self.names[parent.0].clone();
+        let names = self.name_selections[parent.0].clone();
         let above_it = Operation::Get { record: parent, id: above, selection: names };
-        let mut found = self.found(ask, record, id, vec![own, above_it]).await?;
+        let mut found = self.read_with_related(ask, record, id, vec![own, above_it]).await?;
         let (own, above_it) = (found.remove(0), found.remove(0));
-        let subject = self.subject(parent);
-        let row = above_it.rows.first().ok_or_else(|| ask.missing(parent, above))?;
-        let (_, label) = name(subject, row, subject.title.is_some());
+        let subject = self.labels_of(parent);
+        let row = above_it.rows.first().ok_or_else(|| ask.not_found(parent, above))?;
+        let (_, label) = record_name(subject, row, subject.title_field.is_some());
         let href = format!("{}/{above}", subject.resource.path);
         let list = format!("{href}/{}", nested.segment);
         let crumbs = vec![
-            Link { label: subject.resource.plural.clone(), href: subject.resource.path.clone() },
-            Link { label, href },
-            Link { label: self.subject(record).resource.plural.clone(), href: list },
+            PageLink { label: subject.resource.plural.clone(), href: subject.resource.path.clone() },
+            PageLink { label, href },
+            PageLink { label: self.labels_of(record).resource.plural.clone(), href: list },
         ];
-        self.detail(ask, record, id, own, &found, crumbs)
+        self.detail_response(ask, record, id, own, &found, crumbs)
     }
 
-    fn id_field(&self, ask: &Ask<'_>, record: TypeId) -> FieldId {
-        ask.site.engine.model().record(record).id_field()
+    fn id_field(&self, ask: &ResourceRequest<'_>, record: RecordTypeId) -> FieldId {
+        ask.resources.engine.model().record(record).id_field()
     }
 
     /// What `operations` and the lists below the record find, of one snapshot. What does not exist is told first.
-    async fn found(
+    async fn read_with_related(
         &self,
-        ask: &Ask<'_>,
-        record: TypeId,
+        ask: &ResourceRequest<'_>,
+        record: RecordTypeId,
         id: i64,
         mut operations: Vec<Operation>,
-    ) -> Result<Vec<Found>, Problem> {
-        operations.extend(self.sheets[record.0].lists(self, id));
-        let found = look(&ask.site.engine, operations, usize::MAX).await.map_err(refused)?;
+    ) -> Result<Vec<FoundRows>, Problem> {
+        operations.extend(self.detail_layouts[record.0].list_operations(self, id));
+        let found = read_all(&ask.resources.engine, operations, usize::MAX).await.map_err(query_problem)?;
         match found.first() {
             Some(own) if !own.rows.is_empty() => Ok(found),
-            Some(_) | None => Err(ask.missing(record, id)),
+            Some(_) | None => Err(ask.not_found(record, id)),
         }
     }
 
-    fn detail(
+    fn detail_response(
         &self,
-        ask: &Ask<'_>,
-        record: TypeId,
+        ask: &ResourceRequest<'_>,
+        record: RecordTypeId,
         id: i64,
-        own: Found,
-        below: &[Found],
-        crumbs: Vec<Link>,
+        own: FoundRows,
+        below: &[FoundRows],
+        crumbs: Vec<PageLink>,
     ) -> Result<Response, Problem> {
-        let (sheet, model) = (&self.sheets[record.0], ask.site.engine.model());
-        let row = own.rows.first().ok_or_else(|| ask.missing(record, id))?;
-        let resource = self.subject(record).resource.clone();
-        let (_, title) = sheet.reading.name(&self.subjects, row);
+        let (sheet, model) = (&self.detail_layouts[record.0], ask.resources.engine.model());
+        let row = own.rows.first().ok_or_else(|| ask.not_found(record, id))?;
+        let resource = self.labels_of(record).resource.clone();
+        let (_, title) = sheet.reading.record_name(&self.labels, row);
         let version = row.cells[sheet.reading.selection.columns.len()].as_cell().to_i64();
-        let detail = Detail {
+        let detail = DetailView {
             edit: format!("{}/{id}/edit", resource.path),
             delete: format!("{}/{id}/delete", resource.path),
-            fields: sheet.reading.labelled(model, &self.subjects, row),
-            related: self.related(ask, sheet, id, row, below),
+            fields: sheet.reading.labelled_values(model, &self.labels, row),
+            related: self.related_views(ask, sheet, id, row, below),
             version: version.unwrap_or_default(),
             title: title.clone(),
             resource,
         };
-        let section = &self.subject(ask.collection.record).resource.path;
-        let mut head = Head::new(title, section, crumbs);
+        let section = &self.labels_of(ask.collection.record).resource.path;
+        let mut head = PageHead::new(title, section, crumbs);
         let address = ask.head.uri.path();
-        head.ways = Some(self.ways(ask.site, ask.head, About::Record { record, id, address }));
-        Ok(ask.kept(self.show(ask.headers(), StatusCode::OK, head, "detail", &detail)?))
+        head.ways =
+            Some(self.api_examples(ask.resources, ask.head, PageSubject::Record { record, id, address }));
+        Ok(ask.with_cache_headers(self.page_response(
+            ask.headers(),
+            StatusCode::OK,
+            head,
+            "detail",
+            &detail,
+        )?))
     }
 
-    fn related(
+    fn related_views(
         &self,
-        ask: &Ask<'_>,
-        sheet: &Sheet,
+        ask: &ResourceRequest<'_>,
+        sheet: &DetailLayout,
         id: i64,
         row: &OwnedRow,
-        found: &[Found],
-    ) -> Vec<Related> {
+        found: &[FoundRows],
+    ) -> Vec<RelatedView> {
         let mut lists = found.iter();
-        let related = sheet.below.iter().filter_map(|below| {
+        let related = sheet.related_lists.iter().filter_map(|below| {
             let (rows, total): (&[OwnedRow], u64) = match &below.kind {
-                BelowKind::Linked { child } => (&row.children[*child], row.children[*child + 1].len() as u64),
-                BelowKind::Referring { .. } => {
+                RelationKind::Linked { child } => {
+                    (&row.children[*child], row.children[*child + 1].len() as u64)
+                }
+                RelationKind::Referring { .. } => {
                     let list = lists.next()?;
-                    (&list.rows, total(&list.outcome))
+                    (&list.rows, listed_total(&list.outcome))
                 }
             };
-            Some(self.one_related(ask, sheet.reading.record, id, below, rows, total))
+            Some(self.related_view(ask, sheet.reading.record, id, below, rows, total))
         });
         related.collect()
     }
 
-    fn one_related(
+    fn related_view(
         &self,
-        ask: &Ask<'_>,
-        above: TypeId,
+        ask: &ResourceRequest<'_>,
+        above: RecordTypeId,
         id: i64,
-        below: &Below,
+        below: &RelatedList,
         rows: &[OwnedRow],
         total: u64,
-    ) -> Related {
-        let subject = self.subject(below.record);
-        let (above, own) = (&self.subject(above).resource.path, &subject.resource.path);
+    ) -> RelatedView {
+        let subject = self.labels_of(below.record);
+        let (above, own) = (&self.labels_of(above).resource.path, &subject.resource.path);
         let (href, new, hidden) = match &below.kind {
-            BelowKind::Linked { .. } => (None, None, None),
-            BelowKind::Referring { reference, segment } => (
+            RelationKind::Linked { .. } => (None, None, None),
+            RelationKind::Referring { reference, segment } => (
                 Some(format!("{above}/{id}/{segment}")),
-                Some(self.new_address(ask.site, below.record, Some((id, *reference)))),
+                Some(self.new_record_url(ask.resources, below.record, Some((id, *reference)))),
                 Some(*reference),
             ),
         };
-        let columns = Columns { record: below.record, hidden, path: href.as_deref().unwrap_or(own) };
-        let table = Table {
-            caption: few(rows.len(), total, subject),
-            columns: self.columns(ask.site, &columns, None),
-            rows: rows.iter().map(|row| self.row(ask.site, &columns, row)).collect(),
+        let columns =
+            TableColumns { record: below.record, hidden_field: hidden, path: href.as_deref().unwrap_or(own) };
+        let table = TableView {
+            caption: related_caption(rows.len(), total, subject),
+            columns: self.column_views(ask.resources, &columns, None),
+            rows: rows.iter().map(|row| self.table_row(ask.resources, &columns, row)).collect(),
             live: None,
         };
         let (label, noun) = (below.label.clone(), subject.resource.noun.clone());
-        Related { label, noun, count: bounded(total), href, new, table }
+        RelatedView { label, noun, count: bounded_count(total), href, new, table }
     }
 
     /// The form for a new record, which knows whose it is to be.
-    pub fn new_address(
+    pub fn new_record_url(
         &self,
-        site: &trefoil_resources::Site,
-        record: TypeId,
+        site: &trefoil_resources::ServedResources,
+        record: RecordTypeId,
         above: Option<(i64, FieldId)>,
     ) -> String {
         let owner: &RecordType = site.engine.model().record(record);
-        let new = format!("{}/new", self.subject(record).resource.path);
+        let new = format!("{}/new", self.labels_of(record).resource.path);
         match above {
             Some((id, field)) => format!("{new}?{}={id}", owner.field(field).input_name),
             None => new,
@@ -266,14 +281,19 @@ impl Served {
     }
 }
 
-fn total(outcome: &Outcome) -> u64 {
+fn listed_total(outcome: &Outcome) -> u64 {
     if let Outcome::Listed { total: Some(total), .. } = outcome { *total } else { 0 }
 }
 
 /// "The first 5 of 12 orders", "3 orders".
-fn few(shown: usize, total: u64, subject: &Subject) -> String {
+fn related_caption(shown: usize, total: u64, subject: &ResourceLabels) -> String {
     if total > shown as u64 {
-        return format!("The first {} of {} {}", grouped(shown as u64), bounded(total), subject.nouns);
+        return format!(
+            "The first {} of {} {}",
+            group_thousands(shown as u64),
+            bounded_count(total),
+            subject.plural_noun
+        );
     }
-    counted(total, &subject.resource.noun, &subject.nouns)
+    counted_noun(total, &subject.resource.noun, &subject.plural_noun)
 }

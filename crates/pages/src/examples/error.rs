@@ -3,92 +3,114 @@
 use http::{Method, StatusCode, Uri};
 use serde_json::Value as Json;
 
-use crate::Served;
-use crate::examples::page::{Guide, quoted, single};
-use crate::view::Ways;
-use trefoil_engine::graphql_document::Wanted;
-use trefoil_engine::{Listing, Verb};
+use crate::Pages;
+use crate::examples::page::{ExampleBuilder, escape_brackets, shell_quote};
+use crate::view::ApiExamples;
+use trefoil_engine::graphql_document::DocumentRequest;
+use trefoil_engine::{Listing, OperationVerb};
 use trefoil_http::errors::problem::Problem;
-use trefoil_http::errors::render::Asker;
-use trefoil_model::TypeId;
-use trefoil_resources::Site;
-use trefoil_resources::collection::{Below, Collection};
+use trefoil_http::errors::render::ErrorContext;
+use trefoil_model::RecordTypeId;
+use trefoil_resources::ServedResources;
+use trefoil_resources::collection::{Collection, SubPath};
 
-impl Served {
+impl Pages {
     /// Made of the request's first line alone: the store may be what failed.
-    pub fn ways_of_error(&self, site: &Site, problem: &Problem, asker: &Asker) -> Ways {
-        let guide = Guide { pages: self, site, host: asker.origin() };
-        guide.refused(problem.status, &asker.method, &asker.uri)
+    pub fn error_examples(
+        &self,
+        site: &ServedResources,
+        problem: &Problem,
+        asker: &ErrorContext,
+    ) -> ApiExamples {
+        let guide = ExampleBuilder { pages: self, resources: site, origin: asker.origin() };
+        guide.rejected_examples(problem.status, &asker.method, &asker.uri)
     }
 }
 
-impl Guide<'_> {
+impl ExampleBuilder<'_> {
     /// What was to be created or deleted is said as such. What was to overwrite a record is not known any more, and
     /// made-up values would do harm there: that record is asked for.
-    pub fn refused(&self, status: StatusCode, method: &Method, uri: &Uri) -> Ways {
-        let found = self.site.find(uri.path());
+    pub fn rejected_examples(&self, status: StatusCode, method: &Method, uri: &Uri) -> ApiExamples {
+        let found = self.resources.find_path(uri.path());
         let ways = match (found, method) {
             _ if status == StatusCode::METHOD_NOT_ALLOWED => None,
-            (Some((collection, Below::New)), &Method::GET | &Method::HEAD)
-            | (Some((collection, Below::List)), &Method::POST) => Some(self.create(collection.record, None)),
-            (Some((collection, Below::Delete(id))), &Method::POST)
-            | (Some((collection, Below::Record(id))), &Method::DELETE) => {
-                id.parse().ok().map(|id| self.delete(collection.record, id))
+            (Some((collection, SubPath::New)), &Method::GET | &Method::HEAD)
+            | (Some((collection, SubPath::List)), &Method::POST) => {
+                Some(self.create_examples(collection.record, None))
+            }
+            (Some((collection, SubPath::Delete(id))), &Method::POST)
+            | (Some((collection, SubPath::Record(id))), &Method::DELETE) => {
+                id.parse().ok().map(|id| self.delete_examples(collection.record, id))
             }
             (Some(_) | None, _) => None,
         };
-        let mut ways = ways.unwrap_or_else(|| self.asked_again(found, uri));
+        let mut ways = ways.unwrap_or_else(|| self.repeat_examples(found, uri));
         if status == StatusCode::METHOD_NOT_ALLOWED {
-            let address = quoted(&format!("{}{}", self.host, single(address(uri))));
-            let line = |media: &str| format!("curl -i -X {} -H 'Accept: {media}' {address}", word(method));
+            let address = shell_quote(&format!("{}{}", self.origin, escape_brackets(request_address(uri))));
+            let line =
+                |media: &str| format!("curl -i -X {} -H 'Accept: {media}' {address}", shell_method(method));
             (ways.rest, ways.page) = (line("application/json"), line("text/html"));
         }
-        Ways { title: "Three ways to ask for this".to_owned(), ..ways }
+        ApiExamples { title: "Three ways to ask for this".to_owned(), ..ways }
     }
 
-    fn asked_again(&self, found: Option<(&Collection, Below<'_>)>, uri: &Uri) -> Ways {
-        let address = address(uri);
+    fn repeat_examples(&self, found: Option<(&Collection, SubPath<'_>)>, uri: &Uri) -> ApiExamples {
+        let address = request_address(uri);
         let Some((collection, below)) = found else {
-            return self.looked(None, address, address);
+            return self.read_examples(None, address, address);
         };
         let (record, path) = (collection.record, &collection.path);
         match below {
-            Below::List | Below::New => self.looked(self.listed(record), address, address),
-            Below::Record(id) => self.looked(self.one(record, id), address, address),
+            SubPath::List | SubPath::New => self.read_examples(self.list_operation(record), address, address),
+            SubPath::Record(id) => self.read_examples(self.get_operation(record, id), address, address),
             // A form has no JSON; what it is about has.
-            Below::Edit(id) | Below::Delete(id) => {
-                self.looked(self.one(record, id), &format!("{path}/{id}"), address)
+            SubPath::Edit(id) | SubPath::Delete(id) => {
+                self.read_examples(self.get_operation(record, id), &format!("{path}/{id}"), address)
             }
-            Below::Nested(id, nested) => {
-                let text = self.nested(record, id, nested, &Listing::default());
-                self.looked(text.or_else(|| self.listed(nested.record)), address, address)
+            SubPath::Nested(id, nested) => {
+                let text = self.nested_operation(record, id, nested, &Listing::default());
+                self.read_examples(text.or_else(|| self.list_operation(nested.record)), address, address)
             }
-            Below::NestedRecord(_, nested, id) => self.looked(self.one(nested.record, id), address, address),
+            SubPath::NestedRecord(_, nested, id) => {
+                self.read_examples(self.get_operation(nested.record, id), address, address)
+            }
         }
     }
 
-    pub fn listed(&self, record: TypeId) -> Option<String> {
+    pub fn list_operation(&self, record: RecordTypeId) -> Option<String> {
         let (values, listing) = (Json::Null, Listing::default());
-        let wanted = Wanted { record, verb: Verb::List, id: 0, values: &values, listing: Some(&listing) };
-        self.document(&wanted)
+        let wanted = DocumentRequest {
+            record,
+            verb: OperationVerb::List,
+            id: 0,
+            values: &values,
+            listing: Some(&listing),
+        };
+        self.operation_text(&wanted)
     }
 
-    pub fn one(&self, record: TypeId, id: &str) -> Option<String> {
+    pub fn get_operation(&self, record: RecordTypeId, id: &str) -> Option<String> {
         let values = Json::Null;
         match id.parse() {
-            Ok(id) => self.document(&Wanted { record, verb: Verb::Get, id, values: &values, listing: None }),
+            Ok(id) => self.operation_text(&DocumentRequest {
+                record,
+                verb: OperationVerb::Get,
+                id,
+                values: &values,
+                listing: None,
+            }),
             // What is no id can be no argument: the list has all that are.
-            Err(_) => self.listed(record),
+            Err(_) => self.list_operation(record),
         }
     }
 }
 
-fn address(uri: &Uri) -> &str {
+fn request_address(uri: &Uri) -> &str {
     uri.path_and_query().map_or_else(|| uri.path(), |address| address.as_str())
 }
 
 /// A method may have any name.
-fn word(method: &Method) -> String {
+fn shell_method(method: &Method) -> String {
     let is_plain = method.as_str().bytes().all(|letter| letter.is_ascii_alphanumeric());
-    if is_plain { method.to_string() } else { quoted(method.as_str()) }
+    if is_plain { method.to_string() } else { shell_quote(method.as_str()) }
 }

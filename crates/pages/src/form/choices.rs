@@ -3,98 +3,109 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::Served;
-use crate::multi_read::{Found, PART, look};
-use trefoil_engine::{Condition, Listing, Op, Operation, OwnedRow, Selection, Slice};
+use crate::Pages;
+use crate::multi_read::{FoundRows, TEXT_PREVIEW_BYTES, read_all};
+use trefoil_engine::{ComparisonOp, Condition, ListSlice, Listing, Operation, OwnedRow, Selection};
 use trefoil_model::error::Result;
-use trefoil_model::{Cell, Field, FieldId, Kind, Model, Stored, TypeId, Value};
-use trefoil_resources::Site;
-use trefoil_resources::form_input::Filled;
+use trefoil_model::{CellValue, Field, FieldId, FieldKind, Model, RecordTypeId, StoredValue, Value};
+use trefoil_resources::ServedResources;
+use trefoil_resources::form_input::FormInput;
 
 /// So many are listed; of more, those that are looked for.
-pub const MOST: usize = 50;
+pub const MAX_OPTIONS: usize = 50;
 
 /// So many ids are looked up by number, whatever was typed.
-const MOST_CHOSEN: usize = 1_000;
+const MAX_CHOSEN: usize = 1_000;
 
 /// Longer titles are cut: a choice is one line.
-const LONGEST: usize = 80;
+const MAX_TITLE_LENGTH: usize = 80;
 
 /// What one reference or link can lead to.
 #[derive(Debug, Default)]
-pub struct Offered {
+pub struct OfferedRecords {
     pub options: Vec<(i64, String)>,
     /// There are others.
-    pub more: bool,
+    pub has_more: bool,
     /// What was looked for.
-    pub sought: String,
+    pub search: String,
     /// How many were found by it, where that is known.
-    pub found: usize,
+    pub found_count: usize,
     /// Of the type that it leads to: "users".
     pub plural: String,
 }
 
-pub type Choices = HashMap<FieldId, Offered>;
+pub type ReferenceChoices = HashMap<FieldId, OfferedRecords>;
 
-impl Served {
-    pub async fn choices(&self, site: &Site, record: TypeId, filled: &Filled) -> Result<Choices> {
+impl Pages {
+    pub async fn reference_choices(
+        &self,
+        site: &ServedResources,
+        record: RecordTypeId,
+        filled: &FormInput,
+    ) -> Result<ReferenceChoices> {
         let model = site.engine.model();
         let fields = model.record(record).fields.iter().enumerate();
         let fields = fields.filter(|(_, field)| field.is_writable()).filter_map(|(position, field)| {
-            let (Kind::Reference { target, .. } | Kind::Link { target, .. }) = &field.kind else {
+            let (FieldKind::Reference { target, .. } | FieldKind::Link { target, .. }) = &field.kind else {
                 return None;
             };
             Some((FieldId(position), field, *target))
         });
-        let fields: Vec<(FieldId, &Field, TypeId)> = fields.collect();
+        let fields: Vec<(FieldId, &Field, RecordTypeId)> = fields.collect();
         let mut operations = Vec::new();
         for (id, field, target) in &fields {
-            let sought = filled.sought.get(&field.input_name).map_or("", |text| text.trim());
-            operations.push(self.first(model, *target, sought));
-            operations.push(self.numbered(model, *target, chosen(filled, *id, sought)));
+            let sought = filled.searches.get(&field.input_name).map_or("", |text| text.trim());
+            operations.push(self.first_records(model, *target, sought));
+            operations.push(self.records_by_id(model, *target, chosen_ids(filled, *id, sought)));
         }
         if operations.is_empty() {
-            return Ok(Choices::new());
+            return Ok(ReferenceChoices::new());
         }
-        let mut gathered = look(&site.engine, operations, PART).await?.into_iter();
-        let mut choices = Choices::new();
+        let mut gathered = read_all(&site.engine, operations, TEXT_PREVIEW_BYTES).await?.into_iter();
+        let mut choices = ReferenceChoices::new();
         for (id, field, target) in fields {
             let (Some(first), Some(numbered)) = (gathered.next(), gathered.next()) else { break };
-            let sought = filled.sought.get(&field.input_name).cloned().unwrap_or_default();
-            choices.insert(id, self.offered(target, first, numbered, sought));
+            let sought = filled.searches.get(&field.input_name).cloned().unwrap_or_default();
+            choices.insert(id, self.offered_records(target, first, numbered, sought));
         }
         Ok(choices)
     }
 
     /// In the order of ids: any other would have to look at all of them.
-    fn first(&self, model: &Model, target: TypeId, sought: &str) -> Operation {
+    fn first_records(&self, model: &Model, target: RecordTypeId, sought: &str) -> Operation {
         let search = Some(sought.to_owned()).filter(|sought| !sought.is_empty() && !sought.contains('\0'));
-        let slice = Slice::First { first: MOST as i64 + 1, after: None };
+        let slice = ListSlice::First { first: MAX_OPTIONS as i64 + 1, after: None };
         let listing = Listing { search, slice, ..Listing::default() };
-        Operation::List { record: target, listing, selection: self.titles(model, target) }
+        Operation::List { record: target, listing, selection: self.title_selection(model, target) }
     }
 
-    fn numbered(&self, model: &Model, target: TypeId, ids: Vec<i64>) -> Operation {
+    fn records_by_id(&self, model: &Model, target: RecordTypeId, ids: Vec<i64>) -> Operation {
         let field = model.record(target).id_field();
         let value = Value::List(ids.into_iter().map(Value::Int).collect());
-        let conditions = vec![Condition { field, op: Op::In, value }];
+        let conditions = vec![Condition { field, op: ComparisonOp::In, value }];
         let listing = Listing { conditions, ..Listing::default() };
-        Operation::List { record: target, listing, selection: self.titles(model, target) }
+        Operation::List { record: target, listing, selection: self.title_selection(model, target) }
     }
 
     /// The id and, where there is one, the title of each record.
-    pub fn titles(&self, model: &Model, record: TypeId) -> Arc<Selection> {
+    pub fn title_selection(&self, model: &Model, record: RecordTypeId) -> Arc<Selection> {
         let id = model.record(record).id_field();
-        let columns = std::iter::once(id).chain(self.subject(record).title).collect();
+        let columns = std::iter::once(id).chain(self.labels_of(record).title_field).collect();
         Arc::new(Selection::new(columns, Vec::new()))
     }
 
-    fn offered(&self, target: TypeId, first: Found, numbered: Found, sought: String) -> Offered {
-        let more = first.rows.len() > MOST;
-        let found = first.rows.len().min(MOST);
+    fn offered_records(
+        &self,
+        target: RecordTypeId,
+        first: FoundRows,
+        numbered: FoundRows,
+        sought: String,
+    ) -> OfferedRecords {
+        let more = first.rows.len() > MAX_OPTIONS;
+        let found = first.rows.len().min(MAX_OPTIONS);
         let mut options: Vec<(i64, String)> = Vec::new();
-        for row in first.rows.iter().take(MOST).chain(&numbered.rows) {
-            if let Some((id, title)) = self.title(target, row)
+        for row in first.rows.iter().take(MAX_OPTIONS).chain(&numbered.rows) {
+            if let Some((id, title)) = self.row_title(target, row)
                 && !options.iter().any(|(known, _)| *known == id)
             {
                 options.push((id, title));
@@ -103,29 +114,35 @@ impl Served {
         if !more {
             options.sort_by_cached_key(|(_, title)| title.to_lowercase());
         }
-        tell_apart(&mut options);
-        let plural = self.subject(target).resource.plural.to_lowercase();
-        Offered { options, more: more || !sought.trim().is_empty(), sought, found, plural }
+        disambiguate(&mut options);
+        let plural = self.labels_of(target).resource.plural.to_lowercase();
+        OfferedRecords {
+            options,
+            has_more: more || !sought.trim().is_empty(),
+            search: sought,
+            found_count: found,
+            plural,
+        }
     }
 
     /// What a row of [`Served::titles`] says.
-    pub fn title(&self, record: TypeId, row: &OwnedRow) -> Option<(i64, String)> {
+    pub fn row_title(&self, record: RecordTypeId, row: &OwnedRow) -> Option<(i64, String)> {
         let id = row.cells.first()?.as_cell().to_i64()?;
-        let title = row.cells.get(1).map_or(Cell::Null, Stored::as_cell);
-        let title = if let Cell::Text(text) = title { Some(text) } else { None };
-        Some((id, cut(&self.subject(record).name(id, title))))
+        let title = row.cells.get(1).map_or(CellValue::Null, StoredValue::as_cell);
+        let title = if let CellValue::Text(text) = title { Some(text) } else { None };
+        Some((id, cut_title(&self.labels_of(record).record_name(id, title))))
     }
 }
 
 /// The ids that are chosen now, and one that was looked for by number.
-fn chosen(filled: &Filled, field: FieldId, sought: &str) -> Vec<i64> {
+fn chosen_ids(filled: &FormInput, field: FieldId, sought: &str) -> Vec<i64> {
     let texts = filled.nodes.get(&field).into_iter().flat_map(|node| &node.texts);
     let ids = texts.flat_map(|text| text.lines()).filter_map(|line| line.trim().parse().ok());
-    ids.chain(sought.parse().ok()).take(MOST_CHOSEN).collect()
+    ids.chain(sought.parse().ok()).take(MAX_CHOSEN).collect()
 }
 
 /// Two records with one title go by their numbers as well.
-fn tell_apart(options: &mut [(i64, String)]) {
+fn disambiguate(options: &mut [(i64, String)]) {
     let mut times: HashMap<String, usize> = HashMap::new();
     for (_, title) in options.iter() {
         *times.entry(title.clone()).or_default() += 1;
@@ -135,8 +152,8 @@ fn tell_apart(options: &mut [(i64, String)]) {
     }
 }
 
-fn cut(title: &str) -> String {
-    match title.char_indices().nth(LONGEST) {
+fn cut_title(title: &str) -> String {
+    match title.char_indices().nth(MAX_TITLE_LENGTH) {
         Some((end, _)) => format!("{}…", &title[..end]),
         None => title.to_owned(),
     }

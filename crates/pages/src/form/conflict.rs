@@ -1,58 +1,63 @@
 //! Two versions of a form beside each other: what somebody else has saved, where it differs.
 
-use crate::view::{Control, ControlKind, Labelled, Shown};
+use crate::view::{ControlKind, ControlView, DisplayValue, LabelledValue};
 
 /// Notes on each of `mine` what `theirs` says otherwise.
-pub fn compare(mine: &mut [Control], theirs: &[Control]) {
+pub fn mark_differences(mine: &mut [ControlView], theirs: &[ControlView]) {
     for control in mine {
         if let Some(other) = theirs.iter().find(|other| other.label == control.label) {
-            note(control, other);
+            mark_difference(control, other);
         }
     }
 }
 
-fn note(mine: &mut Control, theirs: &Control) {
+fn mark_difference(mine: &mut ControlView, theirs: &ControlView) {
     let is_group = matches!(mine.kind, ControlKind::Group | ControlKind::Groups);
     if is_group && mine.kind == theirs.kind && mine.children.len() == theirs.children.len() {
-        mine.children.iter_mut().zip(&theirs.children).for_each(|(mine, theirs)| note(mine, theirs));
+        mine.children
+            .iter_mut()
+            .zip(&theirs.children)
+            .for_each(|(mine, theirs)| mark_difference(mine, theirs));
         return;
     }
-    let (own, other) = (shown(mine), shown(theirs));
+    let (own, other) = (control_value(mine), control_value(theirs));
     if own != other {
         mine.theirs = Some(other);
     }
 }
 
 /// What a control says, as people read it.
-fn shown(control: &Control) -> Shown {
+fn control_value(control: &ControlView) -> DisplayValue {
     let chosen = || control.options.iter().filter(|option| option.chosen && !option.value.is_empty());
     let text = |text: &str| match text {
-        "" => Shown::Nothing,
+        "" => DisplayValue::Nothing,
         // Browsers have a habit of their own for the ends of lines.
-        text => Shown::Text { text: text.replace("\r\n", "\n"), cut: false },
+        text => DisplayValue::Text { text: text.replace("\r\n", "\n"), cut: false },
     };
     match control.kind {
-        ControlKind::Checkbox => Shown::Truth { yes: control.value == "true" },
+        ControlKind::Checkbox => DisplayValue::Truth { yes: control.value == "true" },
         ControlKind::Radios | ControlKind::Select => {
-            chosen().next().map_or(Shown::Nothing, |option| text(&option.label))
+            chosen().next().map_or(DisplayValue::Nothing, |option| text(&option.label))
         }
         ControlKind::Checkboxes => {
             let mut items: Vec<&str> = chosen().map(|option| option.label.as_str()).collect();
             items.sort_unstable();
             if items.is_empty() {
-                Shown::Nothing
+                DisplayValue::Nothing
             } else {
-                Shown::List { items: items.into_iter().map(text).collect() }
+                DisplayValue::List { items: items.into_iter().map(text).collect() }
             }
         }
-        ControlKind::Group => Shown::Object {
+        ControlKind::Group => DisplayValue::Object {
             fields: control
                 .children
                 .iter()
-                .map(|child| Labelled { label: child.label.clone(), value: shown(child) })
+                .map(|child| LabelledValue { label: child.label.clone(), value: control_value(child) })
                 .collect(),
         },
-        ControlKind::Groups => Shown::List { items: control.children.iter().map(shown).collect() },
+        ControlKind::Groups => {
+            DisplayValue::List { items: control.children.iter().map(control_value).collect() }
+        }
         ControlKind::Text
         | ControlKind::Textarea
         | ControlKind::Json

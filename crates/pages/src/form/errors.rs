@@ -1,56 +1,58 @@
 //! Puts each complaint beside the control it is about, and all of them into the summary.
 
-use crate::view::{Control, Link};
-use trefoil_model::error::{Segment, Violation};
-use trefoil_resources::typed_values::WHOLE;
+use crate::view::{ControlView, PageLink};
+use trefoil_model::error::{PathSegment, Violation};
+use trefoil_resources::typed_values::JSON_CONTROL;
 
 /// Where a complaint leads that no control is to blame for.
-const TOP: &str = "#main";
+const PAGE_TOP: &str = "#main";
 
 /// The summary; each entry leads to its control.
-pub fn place(controls: &mut [Control], violations: &[Violation]) -> Vec<Link> {
-    violations.iter().map(|violation| complain(controls, violation)).collect()
+pub fn attach_errors(controls: &mut [ControlView], violations: &[Violation]) -> Vec<PageLink> {
+    violations.iter().map(|violation| attach_error(controls, violation)).collect()
 }
 
 /// The nearest control around what is wrong: a line of a list has none of its own.
-fn complain(controls: &mut [Control], violation: &Violation) -> Link {
-    let (path, message) = (&violation.path, sentence(&violation.message));
+fn attach_error(controls: &mut [ControlView], violation: &Violation) -> PageLink {
+    let (path, message) = (&violation.path, capitalize(&violation.message));
     for end in (1..=path.len()).rev() {
-        let name = dotted(&path[..end]);
-        let Some(control) = find(controls, &name) else { continue };
+        let name = dotted_name(&path[..end]);
+        let Some(control) = find_control(controls, &name) else { continue };
         let label = match path.get(end) {
-            Some(Segment::Index(index)) => format!("{message} (number {})", index + 1),
-            Some(Segment::Field(_)) | None => message,
+            Some(PathSegment::Index(index)) => format!("{message} (number {})", index + 1),
+            Some(PathSegment::Field(_)) | None => message,
         };
         control.errors.push(label.clone());
-        return Link { label, href: format!("#{}", control.id) };
+        return PageLink { label, href: format!("#{}", control.id) };
     }
-    Link { label: message, href: TOP.to_owned() }
+    PageLink { label: message, href: PAGE_TOP.to_owned() }
 }
 
 /// A message that stands for itself: some go on after other words elsewhere.
-pub fn sentence(message: &str) -> String {
+pub fn capitalize(message: &str) -> String {
     let mut letters = message.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-fn dotted(path: &[Segment]) -> String {
+fn dotted_name(path: &[PathSegment]) -> String {
     let steps = path.iter().map(|segment| match segment {
-        Segment::Field(name) => name.clone(),
-        Segment::Index(index) => index.to_string(),
+        PathSegment::Field(name) => name.clone(),
+        PathSegment::Index(index) => index.to_string(),
     });
     steps.collect::<Vec<_>>().join(".")
 }
 
-fn find<'c>(controls: &'c mut [Control], name: &str) -> Option<&'c mut Control> {
+fn find_control<'c>(controls: &'c mut [ControlView], name: &str) -> Option<&'c mut ControlView> {
     for control in controls {
-        let own =
-            control.name.strip_suffix(WHOLE).map_or(control.name.as_str(), |name| name.trim_end_matches('.'));
+        let own = control
+            .name
+            .strip_suffix(JSON_CONTROL)
+            .map_or(control.name.as_str(), |name| name.trim_end_matches('.'));
         if own == name {
             return Some(control);
         }
         if name.strip_prefix(own).is_some_and(|rest| rest.starts_with('.')) {
-            return find(&mut control.children, name);
+            return find_control(&mut control.children, name);
         }
     }
     None
@@ -60,30 +62,30 @@ fn find<'c>(controls: &'c mut [Control], name: &str) -> Option<&'c mut Control> 
 mod tests {
     use super::*;
 
-    fn control(name: &str, children: Vec<Control>) -> Control {
-        Control { name: name.to_owned(), id: format!("f-{name}"), children, ..Control::default() }
+    fn control(name: &str, children: Vec<ControlView>) -> ControlView {
+        ControlView { name: name.to_owned(), id: format!("f-{name}"), children, ..ControlView::default() }
     }
 
     #[test]
     fn each_complaint_finds_the_nearest_control() {
         let lines = control("lines", vec![control("lines.0", vec![control("lines.0.price", vec![])])]);
         let mut controls = [control("name", vec![]), lines, control("tags._json", vec![])];
-        let at = |path: &[Segment], message: &str| Violation {
+        let at = |path: &[PathSegment], message: &str| Violation {
             path: path.to_vec(),
             code: "X",
             message: message.into(),
         };
-        let field = |name: &str| Segment::Field(name.to_owned());
+        let field = |name: &str| PathSegment::Field(name.to_owned());
         let violations = [
             at(&[field("name")], "a"),
-            at(&[field("lines"), Segment::Index(0), field("price")], "b"),
-            at(&[field("lines"), Segment::Index(0), field("other")], "c"),
-            at(&[field("lines"), Segment::Index(7)], "d"),
-            at(&[field("tags"), Segment::Index(2)], "e"),
+            at(&[field("lines"), PathSegment::Index(0), field("price")], "b"),
+            at(&[field("lines"), PathSegment::Index(0), field("other")], "c"),
+            at(&[field("lines"), PathSegment::Index(7)], "d"),
+            at(&[field("tags"), PathSegment::Index(2)], "e"),
             at(&[field("gone")], "f"),
             at(&[], "g"),
         ];
-        let links = place(&mut controls, &violations);
+        let links = attach_errors(&mut controls, &violations);
         let hrefs: Vec<&str> = links.iter().map(|link| link.href.as_str()).collect();
         assert_eq!(
             hrefs,

@@ -3,166 +3,169 @@
 use axum::response::Response;
 use http::StatusCode;
 
-use crate::Served;
-use crate::examples::form::Draft;
-use crate::form::conflict::compare;
-use crate::form::controls::Maker;
-use crate::form::editable_record::Kept;
+use crate::Pages;
+use crate::examples::form::DisplayedForm;
+use crate::form::conflict::mark_differences;
+use crate::form::controls::ControlBuilder;
+use crate::form::editable_record::EditableRecord;
 use crate::form::errors;
 use crate::form::keys;
-use crate::form::value_texts::{DEEPEST, spell};
-use crate::view::{Conflict, Control, Form, Head, Link};
+use crate::form::value_texts::{MAX_EMBEDDED_DEPTH, value_node};
+use crate::view::{ConflictView, ControlView, FormView, PageHead, PageLink};
 use trefoil_http::errors::problem::Problem;
 use trefoil_model::error::Violation;
-use trefoil_model::{Field, FieldId, Kind, Model, RecordType};
-use trefoil_resources::control_tree::Node;
-use trefoil_resources::form_input::Filled;
-use trefoil_resources::request::Ask;
+use trefoil_model::{Field, FieldId, FieldKind, Model, RecordType};
+use trefoil_resources::control_tree::ControlNode;
+use trefoil_resources::form_input::FormInput;
+use trefoil_resources::request::ResourceRequest;
 
 /// What a form page is made of.
-pub struct Sheet {
+pub struct FormPage {
     /// The record that is edited; none where a new one is to be made.
-    pub of: Option<(i64, Kept)>,
-    pub filled: Filled,
-    pub trouble: Trouble,
+    pub edited: Option<(i64, EditableRecord)>,
+    pub input: FormInput,
+    pub error: FormError,
 }
 
 /// Why a form came back.
-pub enum Trouble {
+pub enum FormError {
     None,
     Invalid(Vec<Violation>),
     /// By another record.
     Taken(Vec<Violation>),
     /// Somebody else has saved this meanwhile.
-    Overtaken(Box<Filled>),
+    Stale(Box<FormInput>),
     /// Somebody else has deleted the record.
-    Gone,
+    Deleted,
 }
 
-impl Trouble {
+impl FormError {
     fn status(&self) -> StatusCode {
         match self {
-            Trouble::None => StatusCode::OK,
-            Trouble::Invalid(_) => StatusCode::BAD_REQUEST,
-            Trouble::Taken(_) | Trouble::Overtaken(_) => StatusCode::CONFLICT,
-            Trouble::Gone => StatusCode::NOT_FOUND,
+            FormError::None => StatusCode::OK,
+            FormError::Invalid(_) => StatusCode::BAD_REQUEST,
+            FormError::Taken(_) | FormError::Stale(_) => StatusCode::CONFLICT,
+            FormError::Deleted => StatusCode::NOT_FOUND,
         }
     }
 }
 
-impl Served {
-    pub async fn sheet(&self, ask: &Ask<'_>, sheet: Sheet) -> Result<Response, Problem> {
-        let (model, record, of) = (ask.site.engine.model(), ask.record(), ask.collection.record);
-        let Sheet { of: edited, mut filled, trouble } = sheet;
-        complete(model, record, &mut filled, edited.is_none());
-        let choices = self.choices(ask.site, of, &filled).await?;
-        let maker = Maker::new(model, record, &choices);
-        let mut controls = maker.controls(record, &filled);
-        if let Trouble::Overtaken(theirs) = &trouble {
-            let choices = self.choices(ask.site, of, theirs).await?;
-            compare(&mut controls, &Maker::new(model, record, &choices).controls(record, theirs));
+impl Pages {
+    pub async fn form_page(&self, ask: &ResourceRequest<'_>, sheet: FormPage) -> Result<Response, Problem> {
+        let (model, record, of) = (ask.resources.engine.model(), ask.record(), ask.collection.record);
+        let FormPage { edited, input: mut filled, error: trouble } = sheet;
+        fill_defaults(model, record, &mut filled, edited.is_none());
+        let choices = self.reference_choices(ask.resources, of, &filled).await?;
+        let maker = ControlBuilder::new(model, record, &choices);
+        let mut controls = maker.build_controls(record, &filled);
+        if let FormError::Stale(theirs) = &trouble {
+            let choices = self.reference_choices(ask.resources, of, theirs).await?;
+            mark_differences(
+                &mut controls,
+                &ControlBuilder::new(model, record, &choices).build_controls(record, theirs),
+            );
         }
         let wrong = match &trouble {
-            Trouble::Invalid(violations) | Trouble::Taken(violations) => violations.as_slice(),
-            Trouble::None | Trouble::Overtaken(_) | Trouble::Gone => &[],
+            FormError::Invalid(violations) | FormError::Taken(violations) => violations.as_slice(),
+            FormError::None | FormError::Stale(_) | FormError::Deleted => &[],
         };
-        let complaints = errors::place(&mut controls, wrong);
-        let (form, above) = self.form(ask, edited.as_ref(), &filled, &trouble, (controls, complaints));
+        let complaints = errors::attach_errors(&mut controls, wrong);
+        let (form, above) = self.form_view(ask, edited.as_ref(), &filled, &trouble, (controls, complaints));
         let here = if edited.is_some() { "Edit".to_owned() } else { form.heading.clone() };
-        let mut head = Head::new(here, &self.subject(of).resource.path, above);
+        let mut head = PageHead::new(here, &self.labels_of(of).resource.path, above);
         head.title = form.heading.clone();
-        let draft = Draft { filled: &filled, wrong, choices: &choices };
-        let guide = self.guide(ask.site, ask.head);
+        let draft = DisplayedForm { input: &filled, violations: wrong, choices: &choices };
+        let guide = self.example_builder(ask.resources, ask.head);
         head.ways = Some(match &edited {
-            Some((id, kept)) => guide.update(of, *id, kept, &draft),
-            None => guide.create(of, Some(&draft)),
+            Some((id, kept)) => guide.update_examples(of, *id, kept, &draft),
+            None => guide.create_examples(of, Some(&draft)),
         });
-        self.show(ask.headers(), trouble.status(), head, "form", &form)
+        self.page_response(ask.headers(), trouble.status(), head, "form", &form)
     }
 
     /// The form, and the pages above it.
-    fn form(
+    fn form_view(
         &self,
-        ask: &Ask<'_>,
-        edited: Option<&(i64, Kept)>,
-        filled: &Filled,
-        trouble: &Trouble,
-        (controls, complaints): (Vec<Control>, Vec<Link>),
-    ) -> (Form, Vec<Link>) {
-        let resource = &self.subject(ask.collection.record).resource;
+        ask: &ResourceRequest<'_>,
+        edited: Option<&(i64, EditableRecord)>,
+        filled: &FormInput,
+        trouble: &FormError,
+        (controls, complaints): (Vec<ControlView>, Vec<PageLink>),
+    ) -> (FormView, Vec<PageLink>) {
+        let resource = &self.labels_of(ask.collection.record).resource;
         let (noun, path) = (&resource.noun, &resource.path);
-        let mut above = vec![Link { label: resource.plural.clone(), href: path.clone() }];
+        let mut above = vec![PageLink { label: resource.plural.clone(), href: path.clone() }];
         let (heading, action, submit) = match edited {
             None => (format!("New {noun}"), path.clone(), format!("Create {noun}")),
-            Some((id, Kept { title, .. })) => {
+            Some((id, EditableRecord { title, .. })) => {
                 let own = format!("{path}/{id}");
-                above.push(Link { label: title.clone(), href: own.clone() });
+                above.push(PageLink { label: title.clone(), href: own.clone() });
                 (format!("Edit {title}"), own, format!("Save {noun}"))
             }
         };
         let cancel = above.last().map_or_else(|| path.clone(), |link| link.href.clone());
-        let conflict = self::conflict(noun, trouble, &above);
+        let conflict = self::conflict_view(noun, trouble, &above);
         let submit =
-            if matches!(trouble, Trouble::Overtaken(_)) { "Save mine anyway".to_owned() } else { submit };
+            if matches!(trouble, FormError::Stale(_)) { "Save mine anyway".to_owned() } else { submit };
         let version = filled.version.as_ref().and_then(|version| version.trim().parse().ok());
-        let key = keys::fresh();
-        let form = Form { heading, action, submit, cancel, key, version, controls, complaints, conflict };
+        let key = keys::new_key();
+        let form = FormView { heading, action, submit, cancel, key, version, controls, complaints, conflict };
         (form, above)
     }
 }
 
-fn conflict(noun: &str, trouble: &Trouble, above: &[Link]) -> Option<Conflict> {
+fn conflict_view(noun: &str, trouble: &FormError, above: &[PageLink]) -> Option<ConflictView> {
     let href = above.last().map(|link| link.href.clone()).unwrap_or_default();
     match trouble {
-        Trouble::None | Trouble::Invalid(_) | Trouble::Taken(_) => None,
-        Trouble::Overtaken(_) => Some(Conflict {
+        FormError::None | FormError::Invalid(_) | FormError::Taken(_) => None,
+        FormError::Stale(_) => Some(ConflictView {
             text: format!(
                 "Somebody else saved this {noun} while you were editing it, so nothing of yours is saved yet. \
                  Below is what you typed, and under it what they saved where that differs."
             ),
-            theirs: Link { label: "Keep what was saved".to_owned(), href },
+            theirs: PageLink { label: "Keep what was saved".to_owned(), href },
         }),
-        Trouble::Gone => Some(Conflict {
+        FormError::Deleted => Some(ConflictView {
             text: format!(
                 "This {noun} was deleted while you were editing it. What you typed is below: \
                  you can create a new {noun} with it."
             ),
-            theirs: Link { label: "Leave it deleted".to_owned(), href },
+            theirs: PageLink { label: "Leave it deleted".to_owned(), href },
         }),
     }
 }
 
 /// What was not filled in shows its default. A link of a record that is not shown stays as it is, so its control must
 /// not appear: sent back blank it would unlink all.
-fn complete(model: &Model, record: &RecordType, filled: &mut Filled, is_new: bool) {
+fn fill_defaults(model: &Model, record: &RecordType, filled: &mut FormInput, is_new: bool) {
     for (position, field) in record.fields.iter().enumerate() {
         let id = FieldId(position);
         if !field.is_writable() || filled.nodes.contains_key(&id) {
             continue;
         }
-        if matches!(field.kind, Kind::Link { .. }) {
+        if matches!(field.kind, FieldKind::Link { .. }) {
             if !is_new {
-                filled.hidden.push(id);
+                filled.hidden_fields.push(id);
             }
-        } else if let Some(node) = default(model, field, 0) {
+        } else if let Some(node) = default_node(model, field, 0) {
             filled.nodes.insert(id, node);
         }
     }
 }
 
 /// A value that must be there shows the defaults inside of it.
-fn default(model: &Model, field: &Field, depth: usize) -> Option<Node> {
+fn default_node(model: &Model, field: &Field, depth: usize) -> Option<ControlNode> {
     if let Some(default) = &field.default {
-        return Some(spell(model, &field.kind, default, depth));
+        return Some(value_node(model, &field.kind, default, depth));
     }
-    let Kind::Embedded(name) = &field.kind else { return None };
-    if !field.required || depth >= DEEPEST {
+    let FieldKind::Embedded(name) = &field.kind else { return None };
+    if !field.required || depth >= MAX_EMBEDDED_DEPTH {
         return None;
     }
-    let mut node = Node::default();
+    let mut node = ControlNode::default();
     for inner in &model.embedded.get(name)?.fields {
-        if let Some(child) = default(model, inner, depth + 1) {
-            node.below.insert(inner.name.clone(), child);
+        if let Some(child) = default_node(model, inner, depth + 1) {
+            node.children.insert(inner.name.clone(), child);
         }
     }
     Some(node)

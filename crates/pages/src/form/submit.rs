@@ -3,151 +3,176 @@
 use axum::response::Response;
 use http::header::{IF_MATCH, IF_NONE_MATCH};
 
-use crate::Served;
+use crate::Pages;
 use crate::flash;
-use crate::flash::Deed;
-use crate::form::editable_record::Kept;
+use crate::flash::FlashKind;
+use crate::form::editable_record::EditableRecord;
 use crate::form::keys;
-use crate::form::page::{Sheet, Trouble};
-use trefoil_engine::{Absent, Operation};
-use trefoil_http::client::Client;
-use trefoil_http::errors::problem::{Problem, Voice};
+use crate::form::page::{FormError, FormPage};
+use trefoil_engine::{MissingFields, Operation};
+use trefoil_http::client::ClientInfo;
+use trefoil_http::errors::problem::{ErrorFormat, Problem};
 use trefoil_http::form_pairs;
-use trefoil_http::form_pairs::Pairs;
+use trefoil_http::form_pairs::FormPairs;
 use trefoil_model::RecordType;
 use trefoil_model::error::{Error, Missing, Violation};
-use trefoil_resources::field_values::Fields;
-use trefoil_resources::form_input::{Filled, Meant, is_about};
-use trefoil_resources::request::Ask;
-use trefoil_resources::write::{NEVER, refusal, see_other};
+use trefoil_resources::field_values::FieldValues;
+use trefoil_resources::form_input::{FormInput, FormValues, concerns_field};
+use trefoil_resources::request::ResourceRequest;
+use trefoil_resources::write::{IMPOSSIBLE_VERSION, see_other, write_problem};
 
-impl Served {
+impl Pages {
     /// What the query says is filled in already: `/orders/new?userId=1`.
-    pub async fn new_form(&self, ask: &Ask<'_>) -> Result<Response, Problem> {
-        let mut given = form_pairs::urlencoded(ask.head.uri.query().unwrap_or_default(), "the query")?;
+    pub async fn new_form_page(&self, ask: &ResourceRequest<'_>) -> Result<Response, Problem> {
+        let mut given = form_pairs::parse_urlencoded(ask.head.uri.query().unwrap_or_default(), "the query")?;
         given.retain(|(_, value)| !value.is_empty());
-        let filled = Filled::of(ask.record(), &given);
-        self.sheet(
+        let filled = FormInput::from_pairs(ask.record(), &given);
+        self.form_page(
             ask,
-            Sheet { of: None, filled: Filled { version: None, ..filled }, trouble: Trouble::None },
+            FormPage { edited: None, input: FormInput { version: None, ..filled }, error: FormError::None },
         )
         .await
     }
 
-    pub async fn edit_form(&self, ask: &Ask<'_>, id: i64) -> Result<Response, Problem> {
-        let Some(kept) = self.kept(ask, id).await? else {
-            return Err(ask.missing(ask.collection.record, id));
+    pub async fn edit_form_page(&self, ask: &ResourceRequest<'_>, id: i64) -> Result<Response, Problem> {
+        let Some(kept) = self.editable_record(ask, id).await? else {
+            return Err(ask.not_found(ask.collection.record, id));
         };
-        let mut filled = kept.filled(ask.site.engine.model(), ask.record());
+        let mut filled = kept.to_form_input(ask.resources.engine.model(), ask.record());
         filled.version = Some(kept.version.to_string());
-        self.sheet(ask, Sheet { of: Some((id, kept)), filled, trouble: Trouble::None }).await
+        self.form_page(ask, FormPage { edited: Some((id, kept)), input: filled, error: FormError::None })
+            .await
     }
 
-    pub async fn create(&self, ask: &Ask<'_>, pairs: &Pairs, bytes: &[u8]) -> Result<Response, Problem> {
-        self.created(ask, pairs, bytes).await.map_err(|problem| problem.voice(Voice::Html))
+    pub async fn submit_new(
+        &self,
+        ask: &ResourceRequest<'_>,
+        pairs: &FormPairs,
+        bytes: &[u8],
+    ) -> Result<Response, Problem> {
+        self.try_create(ask, pairs, bytes).await.map_err(|problem| problem.with_format(ErrorFormat::Html))
     }
 
-    async fn created(&self, ask: &Ask<'_>, pairs: &Pairs, bytes: &[u8]) -> Result<Response, Problem> {
-        let filled = Filled::of(ask.record(), pairs);
-        if filled.pressed.is_some() {
-            return self.again(ask, None, filled).await;
+    async fn try_create(
+        &self,
+        ask: &ResourceRequest<'_>,
+        pairs: &FormPairs,
+        bytes: &[u8],
+    ) -> Result<Response, Problem> {
+        let filled = FormInput::from_pairs(ask.record(), pairs);
+        if filled.button.is_some() {
+            return self.apply_button(ask, None, filled).await;
         }
-        let key = keys::key(ask.key(bytes)?, ask.head, filled.key.as_deref(), pairs);
-        let meant = filled.read(ask.site.engine.model(), ask.record());
-        let done = match judged(ask, meant, Absent::Reset) {
-            Ok(fields) => keys::write(ask, ask.creation(fields, &ask.collection.whole.selection), key).await,
+        let key = keys::form_key(ask.idempotency_key(bytes)?, ask.head, filled.key.as_deref(), pairs);
+        let meant = filled.read_values(ask.resources.engine.model(), ask.record());
+        let done = match checked_fields(ask, meant, MissingFields::Reset) {
+            Ok(fields) => {
+                keys::write_once(ask, ask.create_operation(fields, &ask.collection.full_shape.selection), key)
+                    .await
+            }
             Err(error) => Err(error),
         };
         match done {
             Ok(done) => {
-                let mut response = done.marked(see_other(&ask.collection.path));
-                tell(ask, &mut response, Deed::Created, done.written.id);
+                let mut response = done.mark_replayed(see_other(&ask.collection.path));
+                set_flash(ask, &mut response, FlashKind::Created, done.written.id);
                 Ok(response)
             }
-            Err(error) => self.refused(ask, None, filled, error).await,
+            Err(error) => self.form_with_errors(ask, None, filled, error).await,
         }
     }
 
-    pub async fn replace(
+    pub async fn submit_edit(
         &self,
-        ask: &Ask<'_>,
+        ask: &ResourceRequest<'_>,
         id: i64,
-        pairs: &Pairs,
+        pairs: &FormPairs,
         bytes: &[u8],
     ) -> Result<Response, Problem> {
-        self.replaced(ask, id, pairs, bytes).await.map_err(|problem| problem.voice(Voice::Html))
+        self.try_replace(ask, id, pairs, bytes)
+            .await
+            .map_err(|problem| problem.with_format(ErrorFormat::Html))
     }
 
-    async fn replaced(
+    async fn try_replace(
         &self,
-        ask: &Ask<'_>,
+        ask: &ResourceRequest<'_>,
         id: i64,
-        pairs: &Pairs,
+        pairs: &FormPairs,
         bytes: &[u8],
     ) -> Result<Response, Problem> {
-        let filled = Filled::of(ask.record(), pairs);
-        if filled.pressed.is_some() {
-            return self.again(ask, Some(id), filled).await;
+        let filled = FormInput::from_pairs(ask.record(), pairs);
+        if filled.button.is_some() {
+            return self.apply_button(ask, Some(id), filled).await;
         }
-        let key = keys::key(ask.key(bytes)?, ask.head, filled.key.as_deref(), pairs);
-        let seen = Seen::of(ask, id, &filled).await?;
-        let meant = filled.read(ask.site.engine.model(), ask.record());
-        let (meant, absent) = self.without_untouched(ask, id, &seen, meant).await?;
+        let key = keys::form_key(ask.idempotency_key(bytes)?, ask.head, filled.key.as_deref(), pairs);
+        let seen = OverwriteVersion::determine(ask, id, &filled).await?;
+        let meant = filled.read_values(ask.resources.engine.model(), ask.record());
+        let (meant, absent) = self.changed_values(ask, id, &seen, meant).await?;
         let expected = seen.version();
-        let done = match judged(ask, meant, absent) {
-            Ok(fields) => keys::write(ask, ask.change(id, fields, absent, expected), key).await,
+        let done = match checked_fields(ask, meant, absent) {
+            Ok(fields) => {
+                keys::write_once(ask, ask.update_operation(id, fields, absent, expected), key).await
+            }
             Err(error) => Err(error),
         };
         match (done, seen) {
             (Ok(done), _) => {
-                let mut response = done.marked(see_other(&format!("{}/{id}", ask.collection.path)));
-                tell(ask, &mut response, Deed::Updated, id);
+                let mut response = done.mark_replayed(see_other(&format!("{}/{id}", ask.collection.path)));
+                set_flash(ask, &mut response, FlashKind::Updated, id);
                 Ok(response)
             }
-            (Err(Error::Stale { .. }), Seen::InForm(_)) => self.conflicting(ask, id, filled).await,
-            (Err(Error::NotFound { what: Missing::Record { .. } }), Seen::InForm(_)) => {
-                self.gone(ask, filled).await
+            (Err(Error::Stale { .. }), OverwriteVersion::FromForm(_)) => {
+                self.form_with_conflict(ask, id, filled).await
             }
-            (Err(error), Seen::InForm(_) | Seen::InHeaders(_)) => {
-                self.refused(ask, Some(id), filled, error).await
+            (Err(Error::NotFound { what: Missing::Record { .. } }), OverwriteVersion::FromForm(_)) => {
+                self.form_for_deleted(ask, filled).await
+            }
+            (Err(error), OverwriteVersion::FromForm(_) | OverwriteVersion::FromHeaders(_)) => {
+                self.form_with_errors(ask, Some(id), filled, error).await
             }
         }
     }
 
     /// Where the form was made of the record as it still is, only what was changed in it is written.
-    async fn without_untouched(
+    async fn changed_values(
         &self,
-        ask: &Ask<'_>,
+        ask: &ResourceRequest<'_>,
         id: i64,
-        seen: &Seen,
-        meant: Meant,
-    ) -> Result<(Meant, Absent), Problem> {
-        let Seen::InForm(version) = seen else { return Ok((meant, Absent::Reset)) };
-        let kept = self.kept(ask, id).await?.filter(|kept| kept.version == *version);
-        let Some(kept) = kept else { return Ok((meant, Absent::Reset)) };
-        let Meant { fields, violations } = meant;
-        let fields = kept.changed(ask.site.engine.model(), ask.record(), fields);
-        Ok((Meant { fields, violations }, Absent::Keep))
+        seen: &OverwriteVersion,
+        meant: FormValues,
+    ) -> Result<(FormValues, MissingFields), Problem> {
+        let OverwriteVersion::FromForm(version) = seen else { return Ok((meant, MissingFields::Reset)) };
+        let kept = self.editable_record(ask, id).await?.filter(|kept| kept.version == *version);
+        let Some(kept) = kept else { return Ok((meant, MissingFields::Reset)) };
+        let FormValues { fields, violations } = meant;
+        let fields = kept.changed_fields(ask.resources.engine.model(), ask.record(), fields);
+        Ok((FormValues { fields, violations }, MissingFields::Keep))
     }
 
     /// A button was pressed that only changes the form.
-    async fn again(&self, ask: &Ask<'_>, id: Option<i64>, mut filled: Filled) -> Result<Response, Problem> {
-        filled.press(ask.record());
-        let of = self.of(ask, id).await?;
-        self.sheet(ask, Sheet { of, filled, trouble: Trouble::None }).await
+    async fn apply_button(
+        &self,
+        ask: &ResourceRequest<'_>,
+        id: Option<i64>,
+        mut filled: FormInput,
+    ) -> Result<Response, Problem> {
+        filled.apply_button(ask.record());
+        let of = self.edited_record(ask, id).await?;
+        self.form_page(ask, FormPage { edited: of, input: filled, error: FormError::None }).await
     }
 
     /// The form with what is wrong with it; what is not the form's fault is an error page.
-    async fn refused(
+    async fn form_with_errors(
         &self,
-        ask: &Ask<'_>,
+        ask: &ResourceRequest<'_>,
         id: Option<i64>,
-        filled: Filled,
+        filled: FormInput,
         error: Error,
     ) -> Result<Response, Problem> {
         let trouble = match error {
-            Error::Invalid(violations) => Trouble::Invalid(violations),
-            Error::Conflict(violations) => Trouble::Taken(violations),
+            Error::Invalid(violations) => FormError::Invalid(violations),
+            Error::Conflict(violations) => FormError::Taken(violations),
             error @ (Error::NotFound { .. }
             | Error::Stale { .. }
             | Error::KeyReused
@@ -158,85 +183,125 @@ impl Served {
             | Error::Cancelled
             | Error::Internal { .. }
             | Error::EventId { .. }
-            | Error::Resolver { .. }) => return Err(refusal(error)),
+            | Error::Resolver { .. }) => return Err(write_problem(error)),
         };
-        let of = self.of(ask, id).await?;
-        self.sheet(ask, Sheet { of, filled: filled.without_blank_groups(), trouble }).await
+        let of = self.edited_record(ask, id).await?;
+        self.form_page(ask, FormPage { edited: of, input: filled.without_blank_groups(), error: trouble })
+            .await
     }
 
     /// The record that a form is about.
-    async fn of(&self, ask: &Ask<'_>, id: Option<i64>) -> Result<Option<(i64, Kept)>, Problem> {
+    async fn edited_record(
+        &self,
+        ask: &ResourceRequest<'_>,
+        id: Option<i64>,
+    ) -> Result<Option<(i64, EditableRecord)>, Problem> {
         let Some(id) = id else { return Ok(None) };
-        let kept = self.kept(ask, id).await?;
-        let kept = kept.ok_or_else(|| ask.missing(ask.collection.record, id))?;
+        let kept = self.editable_record(ask, id).await?;
+        let kept = kept.ok_or_else(|| ask.not_found(ask.collection.record, id))?;
         Ok(Some((id, kept)))
     }
 
-    async fn conflicting(&self, ask: &Ask<'_>, id: i64, mut filled: Filled) -> Result<Response, Problem> {
-        let Some(kept) = self.kept(ask, id).await? else { return self.gone(ask, filled).await };
-        let theirs = kept.filled(ask.site.engine.model(), ask.record());
+    async fn form_with_conflict(
+        &self,
+        ask: &ResourceRequest<'_>,
+        id: i64,
+        mut filled: FormInput,
+    ) -> Result<Response, Problem> {
+        let Some(kept) = self.editable_record(ask, id).await? else {
+            return self.form_for_deleted(ask, filled).await;
+        };
+        let theirs = kept.to_form_input(ask.resources.engine.model(), ask.record());
         filled.version = Some(kept.version.to_string());
-        let trouble = Trouble::Overtaken(Box::new(theirs));
-        self.sheet(ask, Sheet { of: Some((id, kept)), filled: filled.without_blank_groups(), trouble }).await
+        let trouble = FormError::Stale(Box::new(theirs));
+        self.form_page(
+            ask,
+            FormPage { edited: Some((id, kept)), input: filled.without_blank_groups(), error: trouble },
+        )
+        .await
     }
 
     /// Somebody has deleted what is being edited: what was typed can still become a new record.
-    async fn gone(&self, ask: &Ask<'_>, mut filled: Filled) -> Result<Response, Problem> {
+    async fn form_for_deleted(
+        &self,
+        ask: &ResourceRequest<'_>,
+        mut filled: FormInput,
+    ) -> Result<Response, Problem> {
         filled.version = None;
-        self.sheet(ask, Sheet { of: None, filled: filled.without_blank_groups(), trouble: Trouble::Gone })
-            .await
+        self.form_page(
+            ask,
+            FormPage { edited: None, input: filled.without_blank_groups(), error: FormError::Deleted },
+        )
+        .await
     }
 }
 
 /// The version that a form may overwrite, and who named it.
-enum Seen {
+enum OverwriteVersion {
     /// `If-Match` and its kin, or nobody.
-    InHeaders(Option<i64>),
-    InForm(i64),
+    FromHeaders(Option<i64>),
+    FromForm(i64),
 }
 
-impl Seen {
-    async fn of(ask: &Ask<'_>, id: i64, filled: &Filled) -> Result<Seen, Problem> {
+impl OverwriteVersion {
+    async fn determine(
+        ask: &ResourceRequest<'_>,
+        id: i64,
+        filled: &FormInput,
+    ) -> Result<OverwriteVersion, Problem> {
         let in_headers = [IF_MATCH, IF_NONE_MATCH].iter().any(|name| ask.headers().contains_key(name));
         match &filled.version {
             // What is no version is none that the record is at.
-            Some(version) if !in_headers => Ok(Seen::InForm(version.trim().parse().unwrap_or(NEVER))),
-            Some(_) | None => Ok(Seen::InHeaders(ask.expected(id).await?)),
+            Some(version) if !in_headers => {
+                Ok(OverwriteVersion::FromForm(version.trim().parse().unwrap_or(IMPOSSIBLE_VERSION)))
+            }
+            Some(_) | None => Ok(OverwriteVersion::FromHeaders(ask.expected_version(id).await?)),
         }
     }
 
     fn version(&self) -> Option<i64> {
         match self {
-            Seen::InHeaders(version) => *version,
-            Seen::InForm(version) => Some(*version),
+            OverwriteVersion::FromHeaders(version) => *version,
+            OverwriteVersion::FromForm(version) => Some(*version),
         }
     }
 }
 
 /// The fields, if all that was typed stands for values; else everything that is wrong, in the order of the schema.
-fn judged(ask: &Ask<'_>, meant: Meant, absent: Absent) -> Result<Fields, Error> {
-    let Meant { fields, mut violations } = meant;
+fn checked_fields(
+    ask: &ResourceRequest<'_>,
+    meant: FormValues,
+    absent: MissingFields,
+) -> Result<FieldValues, Error> {
+    let FormValues { fields, mut violations } = meant;
     if violations.is_empty() {
         return Ok(fields);
     }
-    let (record, selection) = (ask.collection.record, ask.collection.whole.selection.clone());
-    let operation = Operation::Update { record, id: 0, fields, absent, expected_version: None, selection };
-    let others = ask.site.engine.violations(operation).into_iter();
+    let (record, selection) = (ask.collection.record, ask.collection.full_shape.selection.clone());
+    let operation = Operation::Update {
+        record,
+        id: 0,
+        fields,
+        missing_fields: absent,
+        expected_version: None,
+        selection,
+    };
+    let others = ask.resources.engine.violations(operation).into_iter();
     let told = violations.clone();
-    violations.extend(others.filter(|other| !told.iter().any(|known| starts_alike(known, other))));
-    violations.sort_by_key(|violation| position(ask.record(), violation));
+    violations.extend(others.filter(|other| !told.iter().any(|known| same_field(known, other))));
+    violations.sort_by_key(|violation| field_position(ask.record(), violation));
     Err(Error::Invalid(violations))
 }
 
-fn starts_alike(one: &Violation, other: &Violation) -> bool {
+fn same_field(one: &Violation, other: &Violation) -> bool {
     one.path.first() == other.path.first()
 }
 
-fn position(record: &RecordType, violation: &Violation) -> usize {
-    let found = record.fields.iter().position(|field| is_about(violation, &field.input_name));
+fn field_position(record: &RecordType, violation: &Violation) -> usize {
+    let found = record.fields.iter().position(|field| concerns_field(violation, &field.input_name));
     found.unwrap_or(record.fields.len())
 }
 
-fn tell(ask: &Ask<'_>, response: &mut Response, deed: Deed, id: i64) {
-    flash::tell(response, ask.head.extensions.get::<Client>(), deed, &ask.collection.path, id);
+fn set_flash(ask: &ResourceRequest<'_>, response: &mut Response, deed: FlashKind, id: i64) {
+    flash::set_cookie(response, ask.head.extensions.get::<ClientInfo>(), deed, &ask.collection.path, id);
 }

@@ -2,105 +2,116 @@
 
 use serde_json::Value as Json;
 
-use trefoil_model::{Item, Kind, Model, Scalar, Value};
-use trefoil_resources::control_tree::Node;
-use trefoil_resources::typed_values::WHOLE;
+use trefoil_model::{FieldKind, ListItem, Model, Scalar, Value};
+use trefoil_resources::control_tree::ControlNode;
+use trefoil_resources::typed_values::JSON_CONTROL;
 
 /// Embedded values further inside of each other than this are one text of JSON: they may hold their own kind.
-pub const DEEPEST: usize = 3;
+pub const MAX_EMBEDDED_DEPTH: usize = 3;
 
 /// A list of more embedded values than this is one text of JSON.
-pub const MOST_GROUPS: usize = 50;
+pub const MAX_GROUPS: usize = 50;
 
 /// `depth` counts the embedded values around this one.
-pub fn spell(model: &Model, kind: &Kind, value: &Value, depth: usize) -> Node {
+pub fn value_node(model: &Model, kind: &FieldKind, value: &Value, depth: usize) -> ControlNode {
     match (kind, value) {
-        (_, Value::Null) => Node::default(),
-        (Kind::Embedded(name), Value::Object(_)) if depth < DEEPEST => object(model, name, value, depth),
-        (Kind::Embedded(_) | Kind::Scalar(Scalar::Json), value) => Node::text(json(value)),
-        (Kind::List(item), Value::List(items)) => list(model, item, items, depth),
-        (Kind::Link { .. }, Value::List(ids)) => {
-            Node { texts: ids.iter().map(plain).collect(), ..Node::default() }
+        (_, Value::Null) => ControlNode::default(),
+        (FieldKind::Embedded(name), Value::Object(_)) if depth < MAX_EMBEDDED_DEPTH => {
+            embedded_node(model, name, value, depth)
         }
-        (Kind::Scalar(Scalar::DateTime), Value::String(text)) => Node::text(local(text)),
+        (FieldKind::Embedded(_) | FieldKind::Scalar(Scalar::Json), value) => {
+            ControlNode::from_text(json_text(value))
+        }
+        (FieldKind::List(item), Value::List(items)) => list_node(model, item, items, depth),
+        (FieldKind::Link { .. }, Value::List(ids)) => {
+            ControlNode { texts: ids.iter().map(plain_text).collect(), ..ControlNode::default() }
+        }
+        (FieldKind::Scalar(Scalar::DateTime), Value::String(text)) => {
+            ControlNode::from_text(local_datetime(text))
+        }
         (
-            Kind::Id
-            | Kind::Scalar(_)
-            | Kind::Enum(_)
-            | Kind::List(_)
-            | Kind::Reference { .. }
-            | Kind::Inverse { .. }
-            | Kind::Link { .. }
-            | Kind::Unstored,
+            FieldKind::Id
+            | FieldKind::Scalar(_)
+            | FieldKind::Enum(_)
+            | FieldKind::List(_)
+            | FieldKind::Reference { .. }
+            | FieldKind::Inverse { .. }
+            | FieldKind::Link { .. }
+            | FieldKind::Unstored,
             value,
-        ) => Node::text(plain(value)),
+        ) => ControlNode::from_text(plain_text(value)),
     }
 }
 
-fn object(model: &Model, name: &str, value: &Value, depth: usize) -> Node {
+fn embedded_node(model: &Model, name: &str, value: &Value, depth: usize) -> ControlNode {
     let fields = model.embedded.get(name).map(|found| found.fields.as_slice()).unwrap_or_default();
-    let mut node = Node::default();
-    for field in fields.iter().filter(|field| field.kind != Kind::Unstored) {
+    let mut node = ControlNode::default();
+    for field in fields.iter().filter(|field| field.kind != FieldKind::Unstored) {
         let part = value.get(&field.name).unwrap_or(&Value::Null);
-        node.below.insert(field.name.clone(), spell(model, &field.kind, part, depth + 1));
+        node.children.insert(field.name.clone(), value_node(model, &field.kind, part, depth + 1));
     }
     node
 }
 
 /// Groups, ticks or lines; JSON where those would not bring back the same values.
-fn list(model: &Model, item: &Item, items: &[Value], depth: usize) -> Node {
+fn list_node(model: &Model, item: &ListItem, items: &[Value], depth: usize) -> ControlNode {
     let node = match &item.kind {
-        Kind::Embedded(_) if depth < DEEPEST && items.len() <= MOST_GROUPS => {
-            let groups = items.iter().map(|value| spell(model, &item.kind, value, depth)).collect();
-            Some(Node::numbered(groups)).filter(|node| node.below.values().all(|group| !group.is_blank()))
+        FieldKind::Embedded(_) if depth < MAX_EMBEDDED_DEPTH && items.len() <= MAX_GROUPS => {
+            let groups = items.iter().map(|value| value_node(model, &item.kind, value, depth)).collect();
+            Some(ControlNode::from_items(groups))
+                .filter(|node| node.children.values().all(|group| !group.is_blank()))
         }
-        Kind::Enum(name) if !items.contains(&Value::Null) => {
-            let texts: Vec<String> = items.iter().map(plain).collect();
+        FieldKind::Enum(name) if !items.contains(&Value::Null) => {
+            let texts: Vec<String> = items.iter().map(plain_text).collect();
             let values = model.enums.get(name).map(|found| found.values.as_slice()).unwrap_or_default();
             let places: Vec<_> =
                 texts.iter().map(|text| values.iter().position(|value| value == text)).collect();
             // Ticks come back in the order of the schema and each once.
             let in_order = places.iter().all(Option::is_some) && places.is_sorted_by(|one, next| one < next);
-            Some(if in_order { Node { texts, ..Node::default() } } else { Node::text(texts.join("\n")) })
+            Some(if in_order {
+                ControlNode { texts, ..ControlNode::default() }
+            } else {
+                ControlNode::from_text(texts.join("\n"))
+            })
         }
-        Kind::Scalar(scalar) if *scalar != Scalar::Json => {
-            let lines: Vec<String> = items.iter().map(plain).collect();
+        FieldKind::Scalar(scalar) if *scalar != Scalar::Json => {
+            let lines: Vec<String> = items.iter().map(plain_text).collect();
             let fits = |line: &String| !line.trim().is_empty() && !line.contains(['\n', '\r']);
-            lines.iter().all(fits).then(|| Node::text(lines.join("\n")))
+            lines.iter().all(fits).then(|| ControlNode::from_text(lines.join("\n")))
         }
-        Kind::Embedded(_)
-        | Kind::Enum(_)
-        | Kind::Scalar(_)
-        | Kind::Id
-        | Kind::List(_)
-        | Kind::Reference { .. }
-        | Kind::Inverse { .. }
-        | Kind::Link { .. }
-        | Kind::Unstored => None,
+        FieldKind::Embedded(_)
+        | FieldKind::Enum(_)
+        | FieldKind::Scalar(_)
+        | FieldKind::Id
+        | FieldKind::List(_)
+        | FieldKind::Reference { .. }
+        | FieldKind::Inverse { .. }
+        | FieldKind::Link { .. }
+        | FieldKind::Unstored => None,
     };
-    node.unwrap_or_else(|| whole(&Value::List(items.to_vec())))
+    node.unwrap_or_else(|| json_node(&Value::List(items.to_vec())))
 }
 
 /// A list as one text of JSON.
-pub fn whole(value: &Value) -> Node {
-    let mut node = Node::default();
-    node.below.insert(WHOLE.to_owned(), Node::text(json(value)));
+pub fn json_node(value: &Value) -> ControlNode {
+    let mut node = ControlNode::default();
+    node.children.insert(JSON_CONTROL.to_owned(), ControlNode::from_text(json_text(value)));
     node
 }
 
-fn plain(value: &Value) -> String {
+fn plain_text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::Bool(flag) => flag.to_string(),
         Value::Int(number) => number.to_string(),
         Value::Number(number) => number.to_string(),
         Value::String(text) => text.clone(),
-        Value::List(_) | Value::Object(_) => json(value),
+        Value::List(_) | Value::Object(_) => json_text(value),
     }
 }
 
 /// Laid out over lines.
-fn json(value: &Value) -> String {
+fn json_text(value: &Value) -> String {
     serde_json::to_string_pretty(&to_json(value)).unwrap_or_default()
 }
 
@@ -121,7 +132,7 @@ fn to_json(value: &Value) -> Json {
 
 /// A time without its zone, which is UTC, and as short as browsers write it. One that is finer than their control
 /// keeps its zone and is shown as text.
-fn local(text: &str) -> String {
+fn local_datetime(text: &str) -> String {
     let Some(bare) = text.strip_suffix('Z') else { return text.to_owned() };
     match bare.len() {
         19 => bare.strip_suffix(":00").unwrap_or(bare).to_owned(),
@@ -131,7 +142,7 @@ fn local(text: &str) -> String {
 }
 
 /// Whether a text is a time that the control for times shows whole.
-pub fn is_local(text: &str) -> bool {
+pub fn is_local_datetime(text: &str) -> bool {
     let shape = b"0000-00-00T00:00:00.000";
     let fits =
         |(byte, wanted): (u8, &u8)| if *wanted == b'0' { byte.is_ascii_digit() } else { byte == *wanted };
@@ -152,9 +163,13 @@ mod tests {
             ("2026-03-01T09:30:15.123456Z", "2026-03-01T09:30:15.123456Z", false),
         ];
         for (kept, shown, fits) in table {
-            assert_eq!(local(kept), shown);
-            assert_eq!(is_local(shown), fits, "{shown}");
+            assert_eq!(local_datetime(kept), shown);
+            assert_eq!(is_local_datetime(shown), fits, "{shown}");
         }
-        assert!(!is_local("tomorrow") && !is_local("2026-03-01") && !is_local("2026-03-01T09:30:1"));
+        assert!(
+            !is_local_datetime("tomorrow")
+                && !is_local_datetime("2026-03-01")
+                && !is_local_datetime("2026-03-01T09:30:1")
+        );
     }
 }

@@ -8,81 +8,85 @@ use http::header::HOST;
 use minijinja::Value;
 use minijinja::value::Serde;
 
-use crate::list::fragments::MadeFrom;
-use crate::list::page::Listed;
-use crate::respond::{broken, tagged};
+use crate::list::fragments::FragmentKey;
+use crate::list::page::ListPage;
+use crate::respond::{tagged_page, template_problem};
 use crate::view::TableRow;
-use crate::views::{Broken, HOLE};
+use crate::views::{ROW_PLACEHOLDER, TemplateError};
 use trefoil_engine::OwnedRow;
-use trefoil_http::client::Client;
+use trefoil_http::client::ClientInfo;
 use trefoil_http::errors::problem::Problem;
 
-impl Listed<'_> {
+impl ListPage<'_> {
     /// What the whole page would be, rendered at once; a test compares the two.
-    pub fn put_together(&self) -> Result<Response, Problem> {
-        let parts = &self.served.parts;
-        let frame = parts.part(&self.frame_made_from(), || self.frame()).map_err(broken)?;
-        let Some((before, after)) = frame.split_once(HOLE) else {
-            return tagged(self.ask.headers(), frame.to_string());
+    pub fn cached_response(&self) -> Result<Response, Problem> {
+        let parts = &self.pages.fragments;
+        let frame =
+            parts.get_or_render(&self.frame_key(), || self.render_frame()).map_err(template_problem)?;
+        let Some((before, after)) = frame.split_once(ROW_PLACEHOLDER) else {
+            return tagged_page(self.request.headers(), frame.to_string());
         };
-        let rows = self.rendered_rows().map_err(broken)?;
+        let rows = self.render_rows().map_err(template_problem)?;
         let mut html = String::with_capacity(frame.len() + rows.iter().map(|row| row.len()).sum::<usize>());
         html.push_str(before);
         rows.iter().for_each(|row| html.push_str(row));
         html.push_str(after);
-        tagged(self.ask.headers(), html)
+        tagged_page(self.request.headers(), html)
     }
 
-    fn rendered_rows(&self) -> Result<Vec<Arc<str>>, Broken> {
-        let width = self.served.readings[self.place.record.0].selection.columns.len();
-        let table = LazyCell::new(|| self.bare_table());
-        let mut from = MadeFrom::default();
-        let start = from.text("row").text(&self.place.path).length();
+    fn render_rows(&self) -> Result<Vec<Arc<str>>, TemplateError> {
+        let width = self.pages.row_readings[self.target.record.0].selection.columns.len();
+        let table = LazyCell::new(|| self.row_table());
+        let mut from = FragmentKey::default();
+        let start = from.add_text("row").add_text(&self.target.path).byte_length();
         let mut rows = Vec::with_capacity(self.rows.rows.len());
         for row in &self.rows.rows {
             // Behind the columns stands what is only read for the way to the next page.
-            from.cut(start).cells(&row.cells[..width]).children(row);
-            rows.push(self.served.parts.part(&from, || self.rendered_row(row, &table))?);
+            from.truncate(start).add_cells(&row.cells[..width]).add_children(row);
+            rows.push(self.pages.fragments.get_or_render(&from, || self.render_row(row, &table))?);
         }
         Ok(rows)
     }
 
     /// All that the page around the rows depends on, within one application and its views.
-    fn frame_made_from(&self) -> MadeFrom {
-        let (head, rows) = (self.ask.head, &self.rows);
-        let mut from = MadeFrom::default();
-        let origin = head.extensions.get::<Client>().map(|client| client.origin(head.headers.get(HOST)));
-        from.text("frame").text(&origin.unwrap_or_default()).text(self.address());
-        if let Some(above) = &self.above {
-            from.row(above);
+    fn frame_key(&self) -> FragmentKey {
+        let (head, rows) = (self.request.head, &self.rows);
+        let mut from = FragmentKey::default();
+        let origin = head.extensions.get::<ClientInfo>().map(|client| client.origin(head.headers.get(HOST)));
+        from.add_text("frame").add_text(&origin.unwrap_or_default()).add_text(self.address());
+        if let Some(above) = &self.parent_row {
+            from.add_row(above);
         }
-        for found in &self.choices {
-            from.found(found);
+        for found in &self.filter_choices {
+            from.add_found_rows(found);
         }
-        from.number(rows.rows.len()).number(rows.total as usize).number(usize::from(rows.more));
+        from.add_number(rows.rows.len())
+            .add_number(rows.total as usize)
+            .add_number(usize::from(rows.has_more));
         // The way to the next page is made of the last row.
-        if let Some(last) = rows.rows.last().filter(|_| rows.more) {
-            from.cells(&last.cells[last.cells.len() - self.filters.query.listing.order.len() - 1..]);
+        if let Some(last) = rows.rows.last().filter(|_| rows.has_more) {
+            from.add_cells(&last.cells[last.cells.len() - self.filters.query.listing.sort_keys.len() - 1..]);
         }
         from
     }
 
-    fn frame(&self) -> Result<String, Broken> {
+    fn render_frame(&self) -> Result<String, TemplateError> {
         let stand_in = self.rows.rows.first().map(|_| TableRow::default());
-        let list = self.view(stand_in.into_iter().collect());
-        let context = self.served.context(&self.head(&list), "list", &list);
-        self.served.views().render_frame("list.html", context)
+        let list = self.list_view(stand_in.into_iter().collect());
+        let context = self.pages.template_context(&self.page_head(&list), "list", &list);
+        self.pages.views().render_frame("list.html", context)
     }
 
     /// As much of the table as a row may look at.
-    fn bare_table(&self) -> Value {
-        let columns = self.served.columns(self.ask.site, &self.columns(), None);
+    fn row_table(&self) -> Value {
+        let columns = self.pages.column_views(self.request.resources, &self.table_columns(), None);
         Value::from_pairs([("columns", Value::from(Serde(columns)))])
     }
 
-    fn rendered_row(&self, row: &OwnedRow, table: &Value) -> Result<String, Broken> {
-        let row = Value::from(Serde(self.served.row(self.ask.site, &self.columns(), row)));
+    fn render_row(&self, row: &OwnedRow, table: &Value) -> Result<String, TemplateError> {
+        let row =
+            Value::from(Serde(self.pages.table_row(self.request.resources, &self.table_columns(), row)));
         let context = Value::from_pairs([("row", row), ("table", table.clone())]);
-        self.served.views().render("_row.html", context)
+        self.pages.views().render("_row.html", context)
     }
 }

@@ -5,132 +5,136 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::multi_read::Found;
+use crate::multi_read::FoundRows;
 use trefoil_engine::OwnedRow;
-use trefoil_model::Stored;
+use trefoil_model::StoredValue;
 
 /// Parts by what they are made from, so that none is ever out of date: a record that changed is another key.
-pub struct Parts {
+pub struct FragmentCache {
     /// How many bytes are kept; then all are forgotten and those in use come back by themselves.
-    most: usize,
-    kept: Mutex<Kept>,
+    max_bytes: usize,
+    fragments: Mutex<CachedFragments>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct CachedFragments {
     bytes: usize,
     /// By a hash of what they are made from, which is asked for every row of every page; two that share one replace
     /// each other.
-    parts: HashMap<u64, Part>,
+    by_hash: HashMap<u64, CachedFragment>,
 }
 
-struct Part {
-    from: MadeFrom,
+struct CachedFragment {
+    key: FragmentKey,
     html: Arc<str>,
 }
 
-impl Part {
-    fn bytes(&self) -> usize {
-        self.from.length() + self.html.len() + OVERHEAD
+impl CachedFragment {
+    fn byte_size(&self) -> usize {
+        self.key.byte_length() + self.html.len() + FRAGMENT_OVERHEAD
     }
 }
 
 /// What a part takes up beside its bytes, about.
-const OVERHEAD: usize = 96;
+const FRAGMENT_OVERHEAD: usize = 96;
 
-impl Parts {
-    pub fn new(most: usize) -> Parts {
-        Parts { most, kept: Mutex::default() }
+impl FragmentCache {
+    pub fn new(most: usize) -> FragmentCache {
+        FragmentCache { max_bytes: most, fragments: Mutex::default() }
     }
 
     /// The part that is made from this; `make` makes it where it is not there.
-    pub fn part<E>(&self, from: &MadeFrom, make: impl FnOnce() -> Result<String, E>) -> Result<Arc<str>, E> {
-        let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn get_or_render<E>(
+        &self,
+        from: &FragmentKey,
+        make: impl FnOnce() -> Result<String, E>,
+    ) -> Result<Arc<str>, E> {
+        let kept = || self.fragments.lock().unwrap_or_else(PoisonError::into_inner);
         let hash = xxh3_64(&from.0);
-        if let Some(part) = kept().parts.get(&hash).filter(|part| part.from == *from) {
+        if let Some(part) = kept().by_hash.get(&hash).filter(|part| part.key == *from) {
             return Ok(part.html.clone());
         }
         let html: Arc<str> = make()?.into();
-        kept().put(self.most, hash, Part { from: from.clone(), html: html.clone() });
+        kept().insert(self.max_bytes, hash, CachedFragment { key: from.clone(), html: html.clone() });
         Ok(html)
     }
 }
 
-impl Kept {
-    fn put(&mut self, most: usize, hash: u64, part: Part) {
-        let bytes = part.bytes();
+impl CachedFragments {
+    fn insert(&mut self, most: usize, hash: u64, part: CachedFragment) {
+        let bytes = part.byte_size();
         if bytes > most {
             return;
         }
         if self.bytes + bytes > most {
-            *self = Kept::default();
+            *self = CachedFragments::default();
         }
         self.bytes += bytes;
-        if let Some(replaced) = self.parts.insert(hash, part) {
-            self.bytes -= replaced.bytes();
+        if let Some(replaced) = self.by_hash.insert(hash, part) {
+            self.bytes -= replaced.byte_size();
         }
     }
 }
 
 /// Spelled as bytes, so that two parts that are made from equal bytes are equal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct MadeFrom(Vec<u8>);
+pub struct FragmentKey(Vec<u8>);
 
-impl MadeFrom {
-    pub fn number(&mut self, number: usize) -> &mut Self {
-        self.bytes(&number.to_le_bytes())
+impl FragmentKey {
+    pub fn add_number(&mut self, number: usize) -> &mut Self {
+        self.add_bytes(&number.to_le_bytes())
     }
 
-    pub fn text(&mut self, text: &str) -> &mut Self {
-        self.number(text.len()).bytes(text.as_bytes())
+    pub fn add_text(&mut self, text: &str) -> &mut Self {
+        self.add_number(text.len()).add_bytes(text.as_bytes())
     }
 
-    pub fn row(&mut self, row: &OwnedRow) -> &mut Self {
-        self.cells(&row.cells).children(row)
+    pub fn add_row(&mut self, row: &OwnedRow) -> &mut Self {
+        self.add_cells(&row.cells).add_children(row)
     }
 
-    pub fn children(&mut self, row: &OwnedRow) -> &mut Self {
+    pub fn add_children(&mut self, row: &OwnedRow) -> &mut Self {
         for children in &row.children {
-            self.number(children.len());
+            self.add_number(children.len());
             for row in children {
-                self.row(row);
+                self.add_row(row);
             }
         }
         self
     }
 
-    pub fn cells(&mut self, cells: &[Stored]) -> &mut Self {
+    pub fn add_cells(&mut self, cells: &[StoredValue]) -> &mut Self {
         for cell in cells {
             match cell {
-                Stored::Null => self.bytes(b"n"),
-                Stored::Int(number) => self.bytes(b"i").bytes(&number.to_le_bytes()),
-                Stored::Real(number) => self.bytes(b"r").bytes(&number.to_le_bytes()),
-                Stored::Text(text) => self.bytes(b"t").text(text),
+                StoredValue::Null => self.add_bytes(b"n"),
+                StoredValue::Int(number) => self.add_bytes(b"i").add_bytes(&number.to_le_bytes()),
+                StoredValue::Real(number) => self.add_bytes(b"r").add_bytes(&number.to_le_bytes()),
+                StoredValue::Text(text) => self.add_bytes(b"t").add_text(text),
             };
         }
         self
     }
 
     /// All that an operation found.
-    pub fn found(&mut self, found: &Found) -> &mut Self {
-        self.number(found.rows.len());
+    pub fn add_found_rows(&mut self, found: &FoundRows) -> &mut Self {
+        self.add_number(found.rows.len());
         for row in &found.rows {
-            self.row(row);
+            self.add_row(row);
         }
-        self.text(&format!("{:?}", found.outcome))
+        self.add_text(&format!("{:?}", found.outcome))
     }
 
-    pub fn length(&self) -> usize {
+    pub fn byte_length(&self) -> usize {
         self.0.len()
     }
 
     /// Goes back to where it was so long.
-    pub fn cut(&mut self, length: usize) -> &mut Self {
+    pub fn truncate(&mut self, length: usize) -> &mut Self {
         self.0.truncate(length);
         self
     }
 
-    fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
+    fn add_bytes(&mut self, bytes: &[u8]) -> &mut Self {
         self.0.extend(bytes);
         self
     }
@@ -140,24 +144,24 @@ impl MadeFrom {
 mod tests {
     use super::*;
 
-    fn from(number: usize) -> MadeFrom {
-        let mut from = MadeFrom::default();
-        from.number(number);
+    fn from(number: usize) -> FragmentKey {
+        let mut from = FragmentKey::default();
+        from.add_number(number);
         from
     }
 
     #[test]
     fn a_part_is_made_once_and_never_more_is_kept_than_may_be() {
-        let parts = Parts::new(10_000);
+        let parts = FragmentCache::new(10_000);
         let made = std::cell::Cell::new(0);
         let part = |number: usize, length: usize| {
             let make = || {
                 made.set(made.get() + 1);
                 Ok::<_, ()>(format!("{number}{}", "x".repeat(length)))
             };
-            let part = parts.part(&from(number), make).expect("made");
-            let kept = parts.kept.lock().expect("nobody panicked");
-            let sum: usize = kept.parts.values().map(Part::bytes).sum();
+            let part = parts.get_or_render(&from(number), make).expect("made");
+            let kept = parts.fragments.lock().expect("nobody panicked");
+            let sum: usize = kept.by_hash.values().map(CachedFragment::byte_size).sum();
             assert!(kept.bytes == sum && sum <= 10_000, "{sum}");
             assert!(part.starts_with(&number.to_string()) && part.len() > length);
         };
@@ -173,32 +177,33 @@ mod tests {
 
     #[test]
     fn of_two_that_share_a_hash_each_is_its_own() {
-        let parts = Parts::new(10_000);
-        let make =
-            |number: usize| parts.part(&from(number), || Ok::<_, ()>(number.to_string())).expect("made");
+        let parts = FragmentCache::new(10_000);
+        let make = |number: usize| {
+            parts.get_or_render(&from(number), || Ok::<_, ()>(number.to_string())).expect("made")
+        };
         make(1);
-        let mut kept = parts.kept.lock().expect("nobody panicked");
-        let one = kept.parts.remove(&xxh3_64(&from(1).0)).expect("kept");
-        kept.parts.insert(xxh3_64(&from(2).0), one);
+        let mut kept = parts.fragments.lock().expect("nobody panicked");
+        let one = kept.by_hash.remove(&xxh3_64(&from(1).0)).expect("kept");
+        kept.by_hash.insert(xxh3_64(&from(2).0), one);
         drop(kept);
         assert_eq!((&*make(2), &*make(2), &*make(1)), ("2", "2", "1"));
-        let kept = parts.kept.lock().expect("nobody panicked");
-        assert_eq!(kept.bytes, kept.parts.values().map(Part::bytes).sum::<usize>());
+        let kept = parts.fragments.lock().expect("nobody panicked");
+        assert_eq!(kept.bytes, kept.by_hash.values().map(CachedFragment::byte_size).sum::<usize>());
     }
 
     #[test]
     fn cells_are_told_apart() {
-        let of = |cells: &[Stored]| MadeFrom::default().cells(cells).clone();
-        let text = |text: &str| Stored::Text(text.to_owned());
+        let of = |cells: &[StoredValue]| FragmentKey::default().add_cells(cells).clone();
+        let text = |text: &str| StoredValue::Text(text.to_owned());
         let table = [
-            vec![Stored::Null, Stored::Null],
-            vec![Stored::Int(0), Stored::Null],
-            vec![Stored::Real(0.0), Stored::Null],
-            vec![Stored::Real(-0.0), Stored::Null],
-            vec![text(""), Stored::Null],
+            vec![StoredValue::Null, StoredValue::Null],
+            vec![StoredValue::Int(0), StoredValue::Null],
+            vec![StoredValue::Real(0.0), StoredValue::Null],
+            vec![StoredValue::Real(-0.0), StoredValue::Null],
+            vec![text(""), StoredValue::Null],
             vec![text("a"), text("bc")],
             vec![text("ab"), text("c")],
-            vec![text("n"), Stored::Null],
+            vec![text("n"), StoredValue::Null],
         ];
         for (at, one) in table.iter().enumerate() {
             for (other, two) in table.iter().enumerate() {

@@ -3,187 +3,200 @@
 use axum::response::Response;
 use http::StatusCode;
 
-use crate::Served;
-use crate::examples::page::About;
+use crate::Pages;
+use crate::examples::page::PageSubject;
 use crate::flash;
-use crate::list::downloads::{OnPage, downloads};
-use crate::list::filters::Filters;
-use crate::list::query::{Place, Rows};
-use crate::list::table::{Columns, caption};
-use crate::multi_read::Found;
-use crate::phrases::MOST_COUNTED;
-use crate::record_reading::name;
-use crate::view::{Download, Empty, Head, Link, List, Pager, Table, TableRow};
+use crate::list::downloads::{PageCoverage, download_links};
+use crate::list::filters::ListFilters;
+use crate::list::query::{ListRows, ListTarget};
+use crate::list::table::{TableColumns, table_caption};
+use crate::multi_read::FoundRows;
+use crate::phrases::MAX_COUNT;
+use crate::record_reading::record_name;
+use crate::view::{DownloadLinks, EmptyView, ListView, PageHead, PageLink, PagerView, TableRow, TableView};
 use trefoil_engine::cursor::CursorFormat;
-use trefoil_engine::{OwnedRow, Slice};
+use trefoil_engine::{ListSlice, OwnedRow};
 use trefoil_http::errors::problem::Problem;
-use trefoil_resources::request::Ask;
+use trefoil_resources::request::ResourceRequest;
 
-pub struct Listed<'l> {
-    pub served: &'l Served,
-    pub ask: &'l Ask<'l>,
-    pub place: &'l Place,
-    pub filters: &'l Filters<'l>,
+pub struct ListPage<'l> {
+    pub pages: &'l Pages,
+    pub request: &'l ResourceRequest<'l>,
+    pub target: &'l ListTarget,
+    pub filters: &'l ListFilters<'l>,
     /// The record that this is a part of.
-    pub above: Option<OwnedRow>,
+    pub parent_row: Option<OwnedRow>,
     /// What the filters offer.
-    pub choices: Vec<Found>,
-    pub rows: Rows,
+    pub filter_choices: Vec<FoundRows>,
+    pub rows: ListRows,
 }
 
-impl Listed<'_> {
+impl ListPage<'_> {
     pub fn response(&self) -> Result<Response, Problem> {
-        let (served, headers) = (self.served, self.ask.headers());
-        let is_plain = self.is_readable() && flash::given(headers).is_none();
+        let (served, headers) = (self.pages, self.request.headers());
+        let is_plain = self.filters_are_valid() && flash::cookie_for_page(headers).is_none();
         if is_plain && served.views().has_frames() {
-            return self.put_together();
+            return self.cached_response();
         }
-        let status = if self.is_readable() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
-        let columns = self.columns();
-        let rows = self.rows.rows.iter().map(|row| served.row(self.ask.site, &columns, row)).collect();
-        let list = self.view(rows);
-        served.show(headers, status, self.head(&list), "list", &list)
+        let status = if self.filters_are_valid() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+        let columns = self.table_columns();
+        let rows = self
+            .rows
+            .rows
+            .iter()
+            .map(|row| served.table_row(self.request.resources, &columns, row))
+            .collect();
+        let list = self.list_view(rows);
+        served.page_response(headers, status, self.page_head(&list), "list", &list)
     }
 
-    fn is_readable(&self) -> bool {
-        self.filters.wrong.is_empty()
+    fn filters_are_valid(&self) -> bool {
+        self.filters.errors.is_empty()
     }
 
-    pub fn columns(&self) -> Columns<'_> {
-        Columns { record: self.place.record, hidden: self.filters.hidden, path: &self.place.path }
+    pub fn table_columns(&self) -> TableColumns<'_> {
+        TableColumns {
+            record: self.target.record,
+            hidden_field: self.filters.hidden_field,
+            path: &self.target.path,
+        }
     }
 
     /// What the template is given, with these rows.
-    pub fn view(&self, rows: Vec<TableRow>) -> List {
-        let (served, site, place) = (self.served, self.ask.site, self.place);
-        let search = self.filters.search(served, site, &place.path, &self.choices);
-        List {
-            resource: served.subject(place.record).resource.clone(),
-            new: served.new_address(site, place.record, place.above),
-            empty: self.empty(&search.clear),
-            table: self.table(rows),
-            downloads: self.downloads(),
-            pager: self.pager(),
+    pub fn list_view(&self, rows: Vec<TableRow>) -> ListView {
+        let (served, site, place) = (self.pages, self.request.resources, self.target);
+        let search = self.filters.search_view(served, site, &place.path, &self.filter_choices);
+        ListView {
+            resource: served.labels_of(place.record).resource.clone(),
+            new: served.new_record_url(site, place.record, place.parent),
+            empty: self.empty_view(&search.clear),
+            table: self.table_view(rows),
+            downloads: self.download_links(),
+            pager: self.pager_view(),
             search,
-            parent: self.above.as_ref().map(|above| self.parent(above)),
+            parent: self.parent_row.as_ref().map(|above| self.parent_link(above)),
         }
     }
 
-    fn downloads(&self) -> Vec<Download> {
+    fn download_links(&self) -> Vec<DownloadLinks> {
         let (query, found) = (self.filters.query, &self.rows);
-        let is_part = found.more || query.page > 1 || query.word("after").is_some();
+        let is_part = found.has_more || query.page > 1 || query.param("after").is_some();
         let on_page = match (found.rows.is_empty(), is_part) {
-            (true, _) => OnPage::Nothing,
-            (false, true) => OnPage::Part,
-            (false, false) => OnPage::All,
+            (true, _) => PageCoverage::Nothing,
+            (false, true) => PageCoverage::Part,
+            (false, false) => PageCoverage::All,
         };
-        let record = self.ask.site.engine.model().record(self.place.record);
-        downloads(record, &self.place.path, query, on_page)
+        let record = self.request.resources.engine.model().record(self.target.record);
+        download_links(record, &self.target.path, query, on_page)
     }
 
-    fn parent(&self, above: &OwnedRow) -> Link {
-        let subject = self.served.subject(self.ask.collection.record);
-        let (id, label) = name(subject, above, subject.title.is_some());
-        Link { label, href: format!("{}/{id}", subject.resource.path) }
+    fn parent_link(&self, above: &OwnedRow) -> PageLink {
+        let subject = self.pages.labels_of(self.request.collection.record);
+        let (id, label) = record_name(subject, above, subject.title_field.is_some());
+        PageLink { label, href: format!("{}/{id}", subject.resource.path) }
     }
 
-    fn table(&self, rows: Vec<TableRow>) -> Table {
-        let (served, site, record) = (self.served, self.ask.site, self.place.record);
-        let (query, subject) = (self.filters.query, served.subject(record));
-        let nouns = (subject.resource.noun.as_str(), subject.nouns.as_str());
-        let is_live = !site.collection(record).deeds.is_empty();
+    fn table_view(&self, rows: Vec<TableRow>) -> TableView {
+        let (served, site, record) = (self.pages, self.request.resources, self.target.record);
+        let (query, subject) = (self.filters.query, served.labels_of(record));
+        let nouns = (subject.resource.noun.as_str(), subject.plural_noun.as_str());
+        let is_live = !site.collection(record).subscribed_changes.is_empty();
         let (shown, total) = (self.rows.rows.len(), self.rows.total);
-        Table {
-            caption: caption(site.engine.model().record(record), nouns, query, shown, total),
-            columns: served.columns(site, &self.columns(), Some(query)),
+        TableView {
+            caption: table_caption(site.engine.model().record(record), nouns, query, shown, total),
+            columns: served.column_views(site, &self.table_columns(), Some(query)),
             rows,
             live: is_live.then(|| format!("{}?fields=id", subject.resource.path)),
         }
     }
 
     /// Why there are no rows, and the way out.
-    fn empty(&self, clear: &str) -> Option<Empty> {
+    fn empty_view(&self, clear: &str) -> Option<EmptyView> {
         if !self.rows.rows.is_empty() {
             return None;
         }
-        let (place, query) = (self.place, self.filters.query);
+        let (place, query) = (self.target, self.filters.query);
         let is_beyond = self.rows.total > 0;
         let way_out = |text: String, label: &str, href: String| {
-            Some(Empty { text, link: Some(Link { label: label.to_owned(), href }), is_beyond })
+            Some(EmptyView { text, link: Some(PageLink { label: label.to_owned(), href }), is_beyond })
         };
         let is_filtered = query.listing.search.is_some() || !query.listing.conditions.is_empty();
-        if !self.is_readable() {
+        if !self.filters_are_valid() {
             let text = "Nothing is listed: a filter cannot be read.";
             way_out(text.to_owned(), "Clear filters", clear.to_owned())
         } else if is_beyond {
-            let text = match query.numbered() {
+            let text = match query.page_number() {
                 Some(page) => format!("There is nothing on page {page}: the list ends before it."),
                 None => "There is nothing more: the list ends before this.".to_owned(),
             };
-            let (label, page) = match self.rows.total.div_ceil(self.size()) {
+            let (label, page) = match self.rows.total.div_ceil(self.page_size()) {
                 1 => ("To the list", None),
-                _ if self.rows.total > u64::from(MOST_COUNTED) => ("To the first page", None),
+                _ if self.rows.total > u64::from(MAX_COUNT) => ("To the first page", None),
                 last => ("To the last page", Some(("page", last.to_string()))),
             };
-            way_out(text, label, query.elsewhere(&place.path, page.as_slice()))
+            way_out(text, label, query.url_with(&place.path, page.as_slice()))
         } else if is_filtered {
             let is_search = query.listing.conditions.is_empty();
             let label = if is_search { "Clear search" } else { "Clear filters" };
             way_out("Nothing matches.".to_owned(), label, clear.to_owned())
         } else {
-            let new = self.served.new_address(self.ask.site, place.record, place.above);
-            way_out(format!("No {} yet.", self.served.subject(place.record).nouns), "Create the first", new)
+            let new = self.pages.new_record_url(self.request.resources, place.record, place.parent);
+            way_out(
+                format!("No {} yet.", self.pages.labels_of(place.record).plural_noun),
+                "Create the first",
+                new,
+            )
         }
     }
 
     /// How many rows a page has.
-    fn size(&self) -> u64 {
+    fn page_size(&self) -> u64 {
         match self.filters.query.listing.slice {
-            Slice::Page { size, .. } | Slice::First { first: size, .. } => size.unsigned_abs().max(1),
-            Slice::All => 1,
+            ListSlice::Page { size, .. } | ListSlice::First { first: size, .. } => size.unsigned_abs().max(1),
+            ListSlice::All => 1,
         }
     }
 
-    pub fn head(&self, list: &List) -> Head {
-        let above = &self.served.subject(self.ask.collection.record).resource;
-        let section = Link { label: above.plural.clone(), href: above.path.clone() };
+    pub fn page_head(&self, list: &ListView) -> PageHead {
+        let above = &self.pages.labels_of(self.request.collection.record).resource;
+        let section = PageLink { label: above.plural.clone(), href: above.path.clone() };
         let crumbs = list.parent.iter().flat_map(|parent| [section.clone(), parent.clone()]).collect();
-        let mut head = Head::new(list.resource.plural.clone(), &above.path, crumbs);
-        let about = match self.is_readable() {
-            true => About::List { record: self.place.record, address: self.address() },
-            false => About::Refused,
+        let mut head = PageHead::new(list.resource.plural.clone(), &above.path, crumbs);
+        let about = match self.filters_are_valid() {
+            true => PageSubject::List { record: self.target.record, address: self.address() },
+            false => PageSubject::Rejected,
         };
-        head.ways = Some(self.served.ways(self.ask.site, self.ask.head, about));
+        head.ways = Some(self.pages.api_examples(self.request.resources, self.request.head, about));
         head
     }
 
     /// As it was asked for, with its query.
     pub fn address(&self) -> &str {
-        let asked = self.ask.head.uri.path_and_query();
-        asked.map_or(self.place.path.as_str(), |address| address.as_str())
+        let asked = self.request.head.uri.path_and_query();
+        asked.map_or(self.target.path.as_str(), |address| address.as_str())
     }
 
     /// On by cursor, so that nothing is skipped or seen twice and the last page costs what the first does; back by number.
-    fn pager(&self) -> Pager {
-        let (query, path, found) = (self.filters.query, self.place.path.as_str(), &self.rows);
+    fn pager_view(&self) -> PagerView {
+        let (query, path, found) = (self.filters.query, self.target.path.as_str(), &self.rows);
         if found.rows.is_empty() {
-            return Pager::default();
+            return PagerView::default();
         }
-        let (page, order) = (query.page, &query.listing.order);
-        let last = found.rows.last().filter(|_| found.more);
+        let (page, order) = (query.page, &query.listing.sort_keys);
+        let last = found.rows.last().filter(|_| found.has_more);
         let next = last.map(|row| {
-            let record = self.ask.site.engine.model().record(self.place.record);
+            let record = self.request.resources.engine.model().record(self.target.record);
             let format = CursorFormat::of(record, order);
             let after = format.encode(row, row.cells.len() - order.len() - 1);
-            let on = query.numbered().map(|page| ("page", page.saturating_add(1).to_string()));
+            let on = query.page_number().map(|page| ("page", page.saturating_add(1).to_string()));
             let on: Vec<_> = on.into_iter().chain([("after", after)]).collect();
-            query.elsewhere(path, &on)
+            query.url_with(path, &on)
         });
         let previous = (page > 1).then(|| match page - 1 {
-            1 => query.elsewhere(path, &[]),
-            before => query.elsewhere(path, &[("page", before.to_string())]),
+            1 => query.url_with(path, &[]),
+            before => query.url_with(path, &[("page", before.to_string())]),
         });
-        let text = query.numbered().map_or_else(|| "Further on".to_owned(), |page| format!("Page {page}"));
-        Pager { previous, next, text }
+        let text = query.page_number().map_or_else(|| "Further on".to_owned(), |page| format!("Page {page}"));
+        PagerView { previous, next, text }
     }
 }

@@ -1,113 +1,131 @@
 //! Records as the rows of a table, in lists and below the record that they belong to.
 
-use crate::Served;
-use crate::detail::display::{BRIEF, Room};
-use crate::labels::{label, noun};
-use crate::phrases::{bounded, counted, cut, grouped};
-use crate::record_reading::Reading;
-use crate::view::{Column, Sort, TableRow};
-use trefoil_engine::{OwnedRow, Slice};
-use trefoil_model::{FieldId, Kind, RecordType, Scalar, TypeId};
-use trefoil_resources::Site;
-use trefoil_resources::list_query::Query;
+use crate::Pages;
+use crate::detail::display::{BRIEF_LENGTH, DisplaySize};
+use crate::labels::{field_label, noun_form};
+use crate::phrases::{bounded_count, counted_noun, cut_text, group_thousands};
+use crate::record_reading::RecordReading;
+use crate::view::{ColumnView, SortLink, TableRow};
+use trefoil_engine::{ListSlice, OwnedRow};
+use trefoil_model::{FieldId, FieldKind, RecordType, RecordTypeId, Scalar};
+use trefoil_resources::ServedResources;
+use trefoil_resources::list_query::ListQuery;
 
 /// A list as its table sees it.
-pub struct Columns<'a> {
-    pub record: TypeId,
+pub struct TableColumns<'a> {
+    pub record: RecordTypeId,
     /// All rows have the same here.
-    pub hidden: Option<FieldId>,
+    pub hidden_field: Option<FieldId>,
     /// Where each record's page is: `/users`, `/users/1/orders`.
     pub path: &'a str,
 }
 
-impl Served {
-    fn reading(&self, record: TypeId) -> &Reading {
-        &self.readings[record.0]
+impl Pages {
+    fn row_reading(&self, record: RecordTypeId) -> &RecordReading {
+        &self.row_readings[record.0]
     }
 
-    pub fn row(&self, site: &Site, columns: &Columns<'_>, row: &OwnedRow) -> TableRow {
-        let (reading, model) = (self.reading(columns.record), site.engine.model());
-        let (id, title) = reading.name(&self.subjects, row);
-        let resource = &self.subject(columns.record).resource;
+    pub fn table_row(&self, site: &ServedResources, columns: &TableColumns<'_>, row: &OwnedRow) -> TableRow {
+        let (reading, model) = (self.row_reading(columns.record), site.engine.model());
+        let (id, title) = reading.record_name(&self.labels, row);
+        let resource = &self.labels_of(columns.record).resource;
         TableRow {
             key: format!("{}-{id}", resource.path.trim_start_matches('/')),
-            title: cut(&title, BRIEF).map_or(title.clone(), |part| format!("{part}…")),
+            title: cut_text(&title, BRIEF_LENGTH).map_or(title.clone(), |part| format!("{part}…")),
             href: format!("{}/{id}", columns.path),
             edit: format!("{}/{id}/edit", resource.path),
-            cells: reading.shown(model, &self.subjects, row, columns.hidden, Room::Brief),
+            cells: reading.display_values(model, &self.labels, row, columns.hidden_field, DisplaySize::Brief),
         }
     }
 
     /// The headings; links that sort where there is a query to sort.
-    pub fn columns(&self, site: &Site, columns: &Columns<'_>, query: Option<&Query>) -> Vec<Column> {
-        let (record, subject) = (site.engine.model().record(columns.record), self.subject(columns.record));
+    pub fn column_views(
+        &self,
+        site: &ServedResources,
+        columns: &TableColumns<'_>,
+        query: Option<&ListQuery>,
+    ) -> Vec<ColumnView> {
+        let (record, subject) = (site.engine.model().record(columns.record), self.labels_of(columns.record));
         let column = |id: Option<FieldId>| {
             let field = id.map(|id| record.field(id));
-            let sort = |id: FieldId| query.map(|query| sort(record, id, columns.path, query));
-            Column {
-                label: field.map_or(subject.resource.label.clone(), label),
+            let sort = |id: FieldId| query.map(|query| sort_link(record, id, columns.path, query));
+            ColumnView {
+                label: field.map_or(subject.resource.label.clone(), field_label),
                 numeric: field.is_some_and(|field| is_number(&field.kind)),
                 sort: id.or(Some(record.id_field())).and_then(sort),
             }
         };
-        let shown = self.reading(columns.record).fields().filter(|field| Some(*field) != columns.hidden);
-        std::iter::once(subject.title).chain(shown.map(Some)).map(column).collect()
+        let shown =
+            self.row_reading(columns.record).fields().filter(|field| Some(*field) != columns.hidden_field);
+        std::iter::once(subject.title_field).chain(shown.map(Some)).map(column).collect()
     }
 }
 
 /// Sorts by this field, or the other way round where that is so already.
-fn sort(record: &RecordType, id: FieldId, path: &str, query: &Query) -> Sort {
+fn sort_link(record: &RecordType, id: FieldId, path: &str, query: &ListQuery) -> SortLink {
     let name = &record.field(id).input_name;
-    let first = query.listing.order.first().filter(|order| order.field == id);
+    let first = query.listing.sort_keys.first().filter(|order| order.field == id);
     let (now, word) = match first.map(|order| order.descending) {
         None => ("none", name.clone()),
         Some(false) => ("ascending", format!("-{name}")),
         Some(true) => ("descending", name.clone()),
     };
-    Sort { href: query.sorted(path, &word), now }
+    SortLink { href: query.sorted_url(path, &word), now }
 }
 
-pub fn is_number(kind: &Kind) -> bool {
+pub fn is_number(kind: &FieldKind) -> bool {
     match kind {
-        Kind::Scalar(scalar) => {
+        FieldKind::Scalar(scalar) => {
             matches!(scalar, Scalar::Int | Scalar::Float | Scalar::Long | Scalar::Decimal)
         }
-        Kind::Id
-        | Kind::Enum(_)
-        | Kind::Embedded(_)
-        | Kind::List(_)
-        | Kind::Reference { .. }
-        | Kind::Inverse { .. }
-        | Kind::Link { .. }
-        | Kind::Unstored => false,
+        FieldKind::Id
+        | FieldKind::Enum(_)
+        | FieldKind::Embedded(_)
+        | FieldKind::List(_)
+        | FieldKind::Reference { .. }
+        | FieldKind::Inverse { .. }
+        | FieldKind::Link { .. }
+        | FieldKind::Unstored => false,
     }
 }
 
 /// "1 to 20 of 42 users, by name".
-pub fn caption(record: &RecordType, nouns: (&str, &str), query: &Query, shown: usize, total: u64) -> String {
+pub fn table_caption(
+    record: &RecordType,
+    nouns: (&str, &str),
+    query: &ListQuery,
+    shown: usize,
+    total: u64,
+) -> String {
     let size = match query.listing.slice {
-        Slice::Page { size, .. } | Slice::First { first: size, .. } => size,
-        Slice::All => 0,
+        ListSlice::Page { size, .. } | ListSlice::First { first: size, .. } => size,
+        ListSlice::All => 0,
     };
     let all = match total {
-        1 => counted(1, nouns.0, nouns.1),
-        total => format!("{} {}", bounded(total), nouns.1),
+        1 => counted_noun(1, nouns.0, nouns.1),
+        total => format!("{} {}", bounded_count(total), nouns.1),
     };
-    let Some(page) = query.numbered() else {
-        return format!("{} more of {all}, by {}", grouped(shown as u64), order(record, query));
+    let Some(page) = query.page_number() else {
+        return format!(
+            "{} more of {all}, by {}",
+            group_thousands(shown as u64),
+            order_phrase(record, query)
+        );
     };
     let first = page.saturating_sub(1).saturating_mul(size).unsigned_abs().saturating_add(1);
     let range = match shown as u64 {
         0 => return all,
-        1 => grouped(first),
-        shown => format!("{} to {}", grouped(first), grouped(first.saturating_add(shown - 1))),
+        1 => group_thousands(first),
+        shown => {
+            format!("{} to {}", group_thousands(first), group_thousands(first.saturating_add(shown - 1)))
+        }
     };
-    format!("{range} of {all}, by {}", order(record, query))
+    format!("{range} of {all}, by {}", order_phrase(record, query))
 }
 
-fn order(record: &RecordType, query: &Query) -> String {
-    let words = query.listing.order.iter().map(|order| {
-        let name = noun(&label(record.field(order.field)));
+fn order_phrase(record: &RecordType, query: &ListQuery) -> String {
+    let words = query.listing.sort_keys.iter().map(|order| {
+        let name = noun_form(&field_label(record.field(order.field)));
         if order.descending { format!("{name} descending") } else { name }
     });
     let words: Vec<String> = words.collect();

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use minijinja::Value;
 use minijinja::value::ValueKind;
 
-use crate::tests::samples::all;
-use crate::views::{BUILT_IN, HOLE, Views};
+use crate::tests::samples::all_pages;
+use crate::views::{BUILT_IN_VIEWS, ROW_PLACEHOLDER, ViewTemplates};
 
 const HOSTILE: &str = "<i id=\"x\" class='y'>&amp;";
 
 /// What templates compare, and so must stay as it is.
-const MEANT: [&str; 2] = ["kind", "now"];
+const UNESCAPED_KEYS: [&str; 2] = ["kind", "now"];
 
 /// The same data, and at the end of every text what would do harm if it were not escaped.
 fn hostile(key: &str, value: &Value) -> Value {
@@ -28,15 +28,16 @@ fn hostile(key: &str, value: &Value) -> Value {
     if kind == ValueKind::Map {
         return Value::from_pairs(members().map(member));
     }
-    let is_text = kind == ValueKind::String && !MEANT.contains(&key);
+    let is_text = kind == ValueKind::String && !UNESCAPED_KEYS.contains(&key);
     if is_text { Value::from(format!("{value}{HOSTILE}")) } else { value.clone() }
 }
 
 #[test]
 fn every_template_renders_full_and_empty() {
-    for (name, template, context) in all() {
-        let html =
-            Views::built_in().render(template, context).unwrap_or_else(|broken| panic!("{name}: {broken}"));
+    for (name, template, context) in all_pages() {
+        let html = ViewTemplates::built_in()
+            .render(template, context)
+            .unwrap_or_else(|broken| panic!("{name}: {broken}"));
         assert!(
             html.starts_with("<!DOCTYPE html>") && html.trim_end().ends_with("</html>"),
             "{name}: {html}"
@@ -45,15 +46,15 @@ fn every_template_renders_full_and_empty() {
             assert!(!html.contains(left), "{name} has {left}: {html}");
         }
     }
-    let shown = all().iter().map(|(_, template, _)| *template).collect::<BTreeSet<_>>();
-    let pages = BUILT_IN.iter().map(|(name, _)| *name).filter(|name| !name.starts_with('_'));
+    let shown = all_pages().iter().map(|(_, template, _)| *template).collect::<BTreeSet<_>>();
+    let pages = BUILT_IN_VIEWS.iter().map(|(name, _)| *name).filter(|name| !name.starts_with('_'));
     assert_eq!(pages.filter(|name| *name != "layout.html").filter(|name| !shown.contains(name)).count(), 0);
 }
 
 #[test]
 fn every_text_is_escaped() {
-    for (name, template, context) in all() {
-        let html = Views::built_in().render(template, hostile("", &context)).expect("renders");
+    for (name, template, context) in all_pages() {
+        let html = ViewTemplates::built_in().render(template, hostile("", &context)).expect("renders");
         for raw in ["<i ", "id=\"x\"", "class='y'", "'>&amp;\"", ">&amp;<"] {
             assert!(!html.contains(raw), "{name} has {raw}: {html}");
         }
@@ -63,8 +64,8 @@ fn every_text_is_escaped() {
 
 #[test]
 fn a_frame_filled_with_its_rows_is_the_whole_page() {
-    let views = Views::built_in();
-    let (_, template, context) = all().into_iter().find(|(name, ..)| *name == "list").expect("a list");
+    let views = ViewTemplates::built_in();
+    let (_, template, context) = all_pages().into_iter().find(|(name, ..)| *name == "list").expect("a list");
     let table = context.get_attr("list").and_then(|list| list.get_attr("table")).expect("a table");
     let row = |row| {
         let context = Value::from_pairs([("row", row), ("table", table.clone())]);
@@ -73,7 +74,7 @@ fn a_frame_filled_with_its_rows_is_the_whole_page() {
     let rows = table.get_attr("rows").and_then(|rows| rows.try_iter()).expect("rows");
     let rows: Vec<String> = rows.map(row).collect();
     let frame = views.render_frame(template, context.clone()).expect("renders");
-    let holes = HOLE.to_string().repeat(rows.len());
+    let holes = ROW_PLACEHOLDER.to_string().repeat(rows.len());
     assert!(rows.len() > 1 && frame.contains(&holes), "{frame:?}");
     let whole = views.render(template, context).expect("renders");
     assert_eq!(frame.replace(&holes, &rows.concat()), whole);
@@ -81,7 +82,7 @@ fn a_frame_filled_with_its_rows_is_the_whole_page() {
 
 #[test]
 fn nothing_is_inline_and_nothing_comes_from_elsewhere() {
-    for (name, text) in BUILT_IN {
+    for (name, text) in BUILT_IN_VIEWS {
         let code = text.replace("(\"https://\")", "").replace("(\"http://\")", "");
         for wrong in ["|safe", "| safe", "autoescape", "style=", "<style", " on", "://"] {
             let found = match wrong {
@@ -99,15 +100,15 @@ fn nothing_is_inline_and_nothing_comes_from_elsewhere() {
 
 #[test]
 fn what_was_typed_keeps_its_first_line() {
-    let form = all().into_iter().find(|(name, ..)| *name == "form").expect("a form").2;
-    let html = Views::built_in().render("form.html", form).expect("renders");
+    let form = all_pages().into_iter().find(|(name, ..)| *name == "form").expect("a form").2;
+    let html = ViewTemplates::built_in().render("form.html", form).expect("renders");
     // A reader drops the first line end in a text area, so there is one more.
     assert!(html.contains("dir=\"auto\">\n\nHandle with care.</textarea>"), "{html}");
 }
 
 #[test]
 fn an_address_of_another_scheme_is_no_link() {
-    let detail = all().into_iter().find(|(name, ..)| *name == "detail").expect("a detail").2;
-    let html = Views::built_in().render("detail.html", detail).expect("renders");
+    let detail = all_pages().into_iter().find(|(name, ..)| *name == "detail").expect("a detail").2;
+    let html = ViewTemplates::built_in().render("detail.html", detail).expect("renders");
     assert!(html.contains("href=\"mailto:ada@example.com\"") && !html.contains("javascript:"), "{html}");
 }

@@ -2,14 +2,14 @@
 
 use proptest::prelude::*;
 
-use crate::form::choices::{Choices, Offered};
-use crate::form::controls::Maker;
-use crate::form::editable_record::Kept;
-use crate::view::{Control, ControlKind};
-use trefoil_http::form_pairs::Pairs;
+use crate::form::choices::{OfferedRecords, ReferenceChoices};
+use crate::form::controls::ControlBuilder;
+use crate::form::editable_record::EditableRecord;
+use crate::view::{ControlKind, ControlView};
+use trefoil_http::form_pairs::FormPairs;
 use trefoil_model::values::{coerce, json_text};
-use trefoil_model::{FieldId, Kind, Model, RecordType, Scalar, SourceFile, Value, parse};
-use trefoil_resources::form_input::Filled;
+use trefoil_model::{FieldId, FieldKind, Model, RecordType, Scalar, SourceFile, Value, parse_schema};
+use trefoil_resources::form_input::FormInput;
 
 const SCHEMA: &str = r#"
 scalar Long  scalar Decimal  scalar Date  scalar DateTime  scalar UUID  scalar URL  scalar Email  scalar JSON
@@ -33,60 +33,73 @@ type Query { things: [Thing!]! }
 
 fn model() -> Model {
     let files = [SourceFile { name: "t.graphqls".into(), text: SCHEMA.into() }];
-    parse(&files, &[]).expect("the schema is right").0
+    parse_schema(&files, &[]).expect("the schema is right").0
 }
 
 /// Values by chance, the same for the same seed.
-struct Dice {
+struct RandomValues {
     state: u64,
     /// Only what a control shows whole: no blank texts and no empty lists, no ends of lines but `\n`.
     tame: bool,
 }
 
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
+impl RandomValues {
+    fn number_below(&mut self, sides: u64) -> u64 {
         self.state =
             self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.state >> 33) % sides
     }
 
     fn pick<'t>(&mut self, texts: &[&'t str]) -> &'t str {
-        texts[self.roll(texts.len() as u64) as usize]
+        texts[self.number_below(texts.len() as u64) as usize]
     }
 
     fn text(&mut self) -> Value {
         let tame = ["a", "two\nlines", " x ", "<b>&amp;\"'", "Grüße 你好", "[1]", "false", "a.b", "\nfirst"];
         let wild = ["", " ", "\r", "a\r\nb", "a\rb", "\n", "\u{1}", "\u{2028}x"];
-        let text = if self.tame || self.roll(2) == 0 { self.pick(&tame) } else { self.pick(&wild) };
+        let text = if self.tame || self.number_below(2) == 0 { self.pick(&tame) } else { self.pick(&wild) };
         Value::from(text)
     }
 
     fn moment(&mut self) -> Value {
         let fraction = self.pick(&["", ".5", ".123", ".123456"]);
-        let clock = format!("{:02}:{:02}:{:02}", self.roll(24), self.roll(60), self.roll(2) * 30);
+        let clock = format!(
+            "{:02}:{:02}:{:02}",
+            self.number_below(24),
+            self.number_below(60),
+            self.number_below(2) * 30
+        );
         Value::String(format!(
             "{:04}-0{}-1{}T{clock}{fraction}Z",
-            1 + self.roll(9999),
-            1 + self.roll(9),
-            self.roll(9)
+            1 + self.number_below(9999),
+            1 + self.number_below(9),
+            self.number_below(9)
         ))
     }
 
     fn scalar(&mut self, scalar: Scalar) -> Value {
         match scalar {
             Scalar::String | Scalar::Id => self.text(),
-            Scalar::Int => Value::Int(self.roll(1 << 31) as i64 - (1 << 30)),
-            Scalar::Long => Value::Int((self.roll(1 << 31) << 31) as i64 - (1 << 60)),
-            Scalar::Float => Value::number(&format!("{}e{}", self.roll(1000), self.roll(40) as i64 - 20))
-                .expect("a number"),
-            Scalar::Boolean => Value::Bool(self.roll(2) == 0),
-            Scalar::Decimal => Value::String(format!("-{}.{}0", self.roll(1 << 30), self.roll(1000))),
-            Scalar::Date => Value::String(format!("{:04}-12-3{}", 1 + self.roll(9999), self.roll(2))),
+            Scalar::Int => Value::Int(self.number_below(1 << 31) as i64 - (1 << 30)),
+            Scalar::Long => Value::Int((self.number_below(1 << 31) << 31) as i64 - (1 << 60)),
+            Scalar::Float => {
+                Value::number(&format!("{}e{}", self.number_below(1000), self.number_below(40) as i64 - 20))
+                    .expect("a number")
+            }
+            Scalar::Boolean => Value::Bool(self.number_below(2) == 0),
+            Scalar::Decimal => {
+                Value::String(format!("-{}.{}0", self.number_below(1 << 30), self.number_below(1000)))
+            }
+            Scalar::Date => {
+                Value::String(format!("{:04}-12-3{}", 1 + self.number_below(9999), self.number_below(2)))
+            }
             Scalar::DateTime => self.moment(),
-            Scalar::Uuid => Value::String(format!("123e4567-e89b-12d3-a456-4266141740{:02}", self.roll(100))),
+            Scalar::Uuid => {
+                Value::String(format!("123e4567-e89b-12d3-a456-4266141740{:02}", self.number_below(100)))
+            }
             Scalar::Url => Value::from(self.pick(&["https://example.com/ä?b=c#d", "mailto:a@b"])),
             Scalar::Email => Value::from("name+tag@example.com"),
-            Scalar::Json => match self.roll(5) {
+            Scalar::Json => match self.number_below(5) {
                 0 => self.text(),
                 1 => Value::List(vec![Value::Null, self.text(), Value::number("1.10").expect("a number")]),
                 2 => Value::Object(vec![("a b".into(), self.text()), ("".into(), Value::List(vec![]))]),
@@ -96,20 +109,21 @@ impl Dice {
         }
     }
 
-    fn value(&mut self, model: &Model, kind: &Kind, depth: usize) -> Value {
+    fn value(&mut self, model: &Model, kind: &FieldKind, depth: usize) -> Value {
         match kind {
-            Kind::Scalar(scalar) => self.scalar(*scalar),
-            Kind::Enum(name) => {
+            FieldKind::Scalar(scalar) => self.scalar(*scalar),
+            FieldKind::Enum(name) => {
                 let values = &model.enums[name].values;
-                Value::from(values[self.roll(values.len() as u64) as usize].as_str())
+                Value::from(values[self.number_below(values.len() as u64) as usize].as_str())
             }
-            Kind::Embedded(name) => {
+            FieldKind::Embedded(name) => {
                 let fields = model.embedded[name].fields.iter();
                 Value::Object(
                     fields
                         .map(|field| {
-                            let deep = depth > 5 && matches!(field.kind, Kind::Embedded(_) | Kind::List(_));
-                            let none = !field.required && (deep || self.roll(3) == 0);
+                            let deep = depth > 5
+                                && matches!(field.kind, FieldKind::Embedded(_) | FieldKind::List(_));
+                            let none = !field.required && (deep || self.number_below(3) == 0);
                             let value =
                                 if none { Value::Null } else { self.value(model, &field.kind, depth + 1) };
                             (field.name.clone(), value)
@@ -117,56 +131,60 @@ impl Dice {
                         .collect(),
                 )
             }
-            Kind::List(item) => {
+            FieldKind::List(item) => {
                 // Now and then more than there are groups for.
-                let length = match (self.roll(40), self.tame) {
+                let length = match (self.number_below(40), self.tame) {
                     (0, _) if depth == 0 => 60,
-                    (_, true) => 1 + self.roll(3),
-                    (_, false) => self.roll(4),
+                    (_, true) => 1 + self.number_below(3),
+                    (_, false) => self.number_below(4),
                 };
                 let items = (0..length).map(|_| {
-                    let none = !item.required && !self.tame && self.roll(3) == 0;
+                    let none = !item.required && !self.tame && self.number_below(3) == 0;
                     if none { Value::Null } else { self.value(model, &item.kind, depth + 1) }
                 });
                 Value::List(items.collect())
             }
-            Kind::Id | Kind::Reference { .. } => Value::Int(1 + self.roll(3) as i64),
-            Kind::Link { .. } => Value::List((0..self.roll(3)).map(|id| Value::Int(id as i64)).collect()),
-            Kind::Inverse { .. } | Kind::Unstored => Value::Null,
+            FieldKind::Id | FieldKind::Reference { .. } => Value::Int(1 + self.number_below(3) as i64),
+            FieldKind::Link { .. } => {
+                Value::List((0..self.number_below(3)).map(|id| Value::Int(id as i64)).collect())
+            }
+            FieldKind::Inverse { .. } | FieldKind::Unstored => Value::Null,
         }
     }
 
     /// A record as it is kept and shown.
-    fn record(&mut self, model: &Model, record: &RecordType) -> Kept {
+    fn record(&mut self, model: &Model, record: &RecordType) -> EditableRecord {
         let mut values = Vec::new();
         for (position, field) in record.fields.iter().enumerate().filter(|(_, field)| field.is_writable()) {
-            let none = !field.required && self.roll(4) == 0;
+            let none = !field.required && self.number_below(4) == 0;
             let value = if none { Value::Null } else { self.value(model, &field.kind, 0) };
-            if matches!(field.kind, Kind::Link { .. }) {
+            if matches!(field.kind, FieldKind::Link { .. }) {
                 values.push((FieldId(position), value));
                 continue;
             }
-            let stored = coerce::typed(model, field, &value);
+            let stored = coerce::type_only(model, field, &value);
             let stored =
-                if none { trefoil_model::Stored::Null } else { stored.expect("a value of its kind") };
-            values.push((FieldId(position), json_text::value_of(&field.kind, stored.as_cell())));
+                if none { trefoil_model::StoredValue::Null } else { stored.expect("a value of its kind") };
+            values.push((FieldId(position), json_text::cell_to_value(&field.kind, stored.as_cell())));
         }
-        Kept { version: 1, title: "Thing".into(), values }
+        EditableRecord { version: 1, title: "Thing".into(), values }
     }
 }
 
-fn choices(record: &RecordType) -> Choices {
+fn choices(record: &RecordType) -> ReferenceChoices {
     let fields = record.fields.iter().enumerate();
-    let related =
-        fields.filter(|(_, field)| matches!(field.kind, Kind::Reference { .. } | Kind::Link { .. }));
+    let related = fields
+        .filter(|(_, field)| matches!(field.kind, FieldKind::Reference { .. } | FieldKind::Link { .. }));
     let options: Vec<(i64, String)> = (0..4).map(|id| (id, format!("Number {id}"))).collect();
     related
-        .map(|(position, _)| (FieldId(position), Offered { options: options.clone(), ..Offered::default() }))
+        .map(|(position, _)| {
+            (FieldId(position), OfferedRecords { options: options.clone(), ..OfferedRecords::default() })
+        })
         .collect()
 }
 
 /// What a browser sends for these controls when nothing was touched.
-fn sent(controls: &[Control], pairs: &mut Pairs) {
+fn browser_pairs(controls: &[ControlView], pairs: &mut FormPairs) {
     for control in controls {
         let mut push = |text: &str| pairs.push((control.name.clone(), text.to_owned()));
         let mut chosen =
@@ -187,7 +205,7 @@ fn sent(controls: &[Control], pairs: &mut Pairs) {
                 push("");
                 chosen.for_each(push);
             }
-            ControlKind::Group | ControlKind::Groups => sent(&control.children, pairs),
+            ControlKind::Group | ControlKind::Groups => browser_pairs(&control.children, pairs),
             ControlKind::Text
             | ControlKind::Email
             | ControlKind::Url
@@ -203,37 +221,38 @@ fn sent(controls: &[Control], pairs: &mut Pairs) {
 }
 
 /// The form of a record, there and back.
-fn returned(model: &Model, record: &RecordType, kept: &Kept) -> Filled {
+fn sent_back(model: &Model, record: &RecordType, kept: &EditableRecord) -> FormInput {
     let choices = choices(record);
-    let controls = Maker::new(model, record, &choices).controls(record, &kept.filled(model, record));
-    let mut pairs = Pairs::new();
-    sent(&controls, &mut pairs);
-    Filled::of(record, &pairs)
+    let controls = ControlBuilder::new(model, record, &choices)
+        .build_controls(record, &kept.to_form_input(model, record));
+    let mut pairs = FormPairs::new();
+    browser_pairs(&controls, &mut pairs);
+    FormInput::from_pairs(record, &pairs)
 }
 
 proptest! {
     #[test]
     fn what_nobody_touched_stays(seed in any::<u64>()) {
         let model = model();
-        let record = model.record(model.record_named("Thing").expect("the type"));
-        let kept = Dice { state: seed, tame: false }.record(&model, record);
-        let meant = returned(&model, record, &kept).read(&model, record);
+        let record = model.record(model.find_record("Thing").expect("the type"));
+        let kept = RandomValues { state: seed, tame: false }.record(&model, record);
+        let meant = sent_back(&model, record, &kept).read_values(&model, record);
         prop_assert_eq!(&meant.violations, &[]);
-        prop_assert_eq!(kept.changed(&model, record, meant.fields), vec![]);
+        prop_assert_eq!(kept.changed_fields(&model, record, meant.fields), vec![]);
     }
 
     /// Also for whoever does not know what was there before.
     #[test]
     fn what_a_control_shows_whole_means_the_same(seed in any::<u64>()) {
         let model = model();
-        let record = model.record(model.record_named("Thing").expect("the type"));
-        let kept = Dice { state: seed, tame: true }.record(&model, record);
-        let meant = returned(&model, record, &kept).read(&model, record);
+        let record = model.record(model.find_record("Thing").expect("the type"));
+        let kept = RandomValues { state: seed, tame: true }.record(&model, record);
+        let meant = sent_back(&model, record, &kept).read_values(&model, record);
         for (id, value) in meant.fields {
             let field = record.field(id);
             let before = kept.values.iter().find(|(known, _)| *known == id).expect("it was shown").1.clone();
             let keep = |value: &Value| coerce::field(&model, field, value);
-            if !matches!(field.kind, Kind::Link { .. }) {
+            if !matches!(field.kind, FieldKind::Link { .. }) {
                 prop_assert_eq!(keep(&value), keep(&before), "{}", field.name);
             }
         }

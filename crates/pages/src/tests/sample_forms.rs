@@ -3,26 +3,26 @@
 use crate::tests::samples::{choices, control, link, pair, text};
 use crate::view::*;
 
-fn controls() -> Vec<Control> {
+fn controls() -> Vec<ControlView> {
     use ControlKind as Kind;
-    let find = Find {
+    let find = FindView {
         name: "-find-userId".to_owned(),
         value: "ada".to_owned(),
         button: pair("-find", "userId"),
         note: "More than 50 users match; these are the first 50.".to_owned(),
     };
     let street = control(Kind::Text, "street", "12 St James's Square");
-    let city = Control { optional: true, ..control(Kind::Text, "city", "") };
-    let group = |at: usize| Control {
+    let city = ControlView { optional: true, ..control(Kind::Text, "city", "") };
+    let group = |at: usize| ControlView {
         id: format!("f-lines-{at}"),
         label: format!("Line {at}"),
         children: vec![
-            Control {
+            ControlView {
                 id: format!("f-lines-{at}-text"),
                 label: "Text".to_owned(),
                 ..control(Kind::Text, &format!("lines.{at}.text"), "wheel")
             },
-            Control {
+            ControlView {
                 id: format!("f-lines-{at}-count"),
                 label: "Count".to_owned(),
                 ..control(Kind::Number, &format!("lines.{at}.count"), "4")
@@ -32,55 +32,55 @@ fn controls() -> Vec<Control> {
         ..control(Kind::Group, "lines", "")
     };
     vec![
-        Control {
+        ControlView {
             hint: Some("What is wanted, in a few words.".to_owned()),
             autocomplete: Some("off"),
             ..control(Kind::Text, "item", "Analytical engine")
         },
-        Control {
+        ControlView {
             errors: vec!["Quantity must be 1 or more".to_owned()],
             inputmode: Some("numeric"),
             ..control(Kind::Number, "quantity", "-3")
         },
-        Control {
+        ControlView {
             options: choices(0),
             errors: vec!["Status must be one of those offered".to_owned()],
             ..control(Kind::Radios, "status", "NEW")
         },
-        Control {
+        ControlView {
             options: choices(1),
             find: Some(find),
             theirs: Some(text("Grace Hopper")),
             ..control(Kind::Select, "userId", "PAID")
         },
-        Control {
+        ControlView {
             optional: true,
             autocomplete: Some("email"),
             hint: Some("Where the bill goes.".to_owned()),
             errors: vec!["Enter an email address in the correct format, like name@example.com".to_owned()],
             ..control(Kind::Email, "email", "ada@")
         },
-        Control { optional: true, ..control(Kind::Url, "website", "https://example.com/") },
-        Control { optional: true, ..control(Kind::Date, "due", "2026-11-20") },
-        Control {
+        ControlView { optional: true, ..control(Kind::Url, "website", "https://example.com/") },
+        ControlView { optional: true, ..control(Kind::Date, "due", "2026-11-20") },
+        ControlView {
             optional: true,
             hint: Some("In UTC.".to_owned()),
             ..control(Kind::DateTime, "placedAt", "2026-11-14T09:30")
         },
-        Control {
+        ControlView {
             optional: true,
             errors: vec!["Enter a day, like 2026-03-01".to_owned()],
             ..control(Kind::Date, "sent", "tomorrow")
         },
-        Control { optional: true, ..control(Kind::Textarea, "note", "\nHandle with care.") },
+        ControlView { optional: true, ..control(Kind::Textarea, "note", "\nHandle with care.") },
         control(Kind::Checkbox, "gift", "true"),
-        Control { optional: true, options: choices(2), ..control(Kind::Checkboxes, "labelIds", "") },
-        Control {
+        ControlView { optional: true, options: choices(2), ..control(Kind::Checkboxes, "labelIds", "") },
+        ControlView {
             children: vec![street, city],
             hint: Some("Where it goes.".to_owned()),
             ..control(Kind::Group, "address", "")
         },
-        Control {
+        ControlView {
             children: vec![group(1), group(2)],
             more: Some(pair("_more", "lines")),
             ..control(Kind::Groups, "lines", "")
@@ -88,8 +88,8 @@ fn controls() -> Vec<Control> {
     ]
 }
 
-pub fn form() -> Form {
-    Form {
+pub fn form() -> FormView {
+    FormView {
         heading: "Edit Analytical engine".to_owned(),
         action: "/orders/1".to_owned(),
         submit: "Save order".to_owned(),
@@ -105,11 +105,11 @@ pub fn form() -> Form {
     }
 }
 
-pub fn bare_form() -> Form {
+pub fn bare_form() -> FormView {
     let controls = controls().into_iter().filter(|control| control.children.is_empty());
-    let plain = |control| Control { errors: Vec::new(), theirs: None, find: None, hint: None, ..control };
+    let plain = |control| ControlView { errors: Vec::new(), theirs: None, find: None, hint: None, ..control };
     let controls = controls.map(plain).take(3).collect();
-    Form {
+    FormView {
         version: None,
         controls,
         complaints: Vec::new(),
@@ -119,10 +119,15 @@ pub fn bare_form() -> Form {
     }
 }
 
-pub fn conflict() -> Form {
-    let conflict = Conflict {
+pub fn conflict() -> FormView {
+    let conflict = ConflictView {
         text: "This order was changed meanwhile. What is saved now stands beside what you typed.".to_owned(),
         theirs: link("Keep what is saved", "/orders/1"),
     };
-    Form { complaints: Vec::new(), conflict: Some(conflict), submit: "Save mine anyway".to_owned(), ..form() }
+    FormView {
+        complaints: Vec::new(),
+        conflict: Some(conflict),
+        submit: "Save mine anyway".to_owned(),
+        ..form()
+    }
 }

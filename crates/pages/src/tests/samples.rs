@@ -7,41 +7,44 @@ use serde::Serialize;
 use crate::tests::sample_forms::{bare_form, conflict, form};
 use crate::view::*;
 
-pub fn link(label: &str, href: &str) -> Link {
-    Link { label: label.to_owned(), href: href.to_owned() }
+pub fn link(label: &str, href: &str) -> PageLink {
+    PageLink { label: label.to_owned(), href: href.to_owned() }
 }
 
-pub fn pair(name: &str, value: &str) -> Pair {
-    Pair { name: name.to_owned(), value: value.to_owned() }
+pub fn pair(name: &str, value: &str) -> NameValue {
+    NameValue { name: name.to_owned(), value: value.to_owned() }
 }
 
-pub fn text(text: &str) -> Shown {
-    Shown::Text { text: text.to_owned(), cut: false }
+pub fn text(text: &str) -> DisplayValue {
+    DisplayValue::Text { text: text.to_owned(), cut: false }
 }
 
-fn number(text: &str) -> Shown {
-    Shown::Number { text: text.to_owned() }
+fn number(text: &str) -> DisplayValue {
+    DisplayValue::Number { text: text.to_owned() }
 }
 
-fn choice(text: &str, tone: usize) -> Shown {
-    Shown::Choice { text: text.to_owned(), tone }
+fn choice(text: &str, tone: usize) -> DisplayValue {
+    DisplayValue::Choice { text: text.to_owned(), tone }
 }
 
-fn address(href: &str, text: &str) -> Shown {
-    Shown::Address { href: href.to_owned(), text: text.to_owned() }
+fn address(href: &str, text: &str) -> DisplayValue {
+    DisplayValue::Address { href: href.to_owned(), text: text.to_owned() }
 }
 
-fn time() -> Shown {
-    Shown::Time { datetime: "2026-11-14T09:30:00Z".to_owned(), text: "14 Nov 2026, 09:30 UTC".to_owned() }
+fn time() -> DisplayValue {
+    DisplayValue::Time {
+        datetime: "2026-11-14T09:30:00Z".to_owned(),
+        text: "14 Nov 2026, 09:30 UTC".to_owned(),
+    }
 }
 
-fn labelled(label: &str, value: Shown) -> Labelled {
-    Labelled { label: label.to_owned(), value }
+fn labelled(label: &str, value: DisplayValue) -> LabelledValue {
+    LabelledValue { label: label.to_owned(), value }
 }
 
-fn site() -> Site {
+fn site() -> SiteView {
     let nav = ["Users", "Products", "Orders", "Customers", "Articles", "Samples"];
-    Site {
+    SiteView {
         name: "Sample Resource API".to_owned(),
         nav: nav.iter().map(|label| link(label, &format!("/{}", label.to_lowercase()))).collect(),
         css: "/_/pages/app.css".to_owned(),
@@ -51,19 +54,19 @@ fn site() -> Site {
     }
 }
 
-fn head(title: &str) -> Head {
-    Head {
+fn head(title: &str) -> PageHead {
+    PageHead {
         title: title.to_owned(),
         crumbs: vec![link("Home", "/"), link("Orders", "/orders")],
         here: title.to_owned(),
         section: "/orders".to_owned(),
-        flash: Some(Flash {
+        flash: Some(FlashView {
             text: "Order created:".to_owned(),
             link: Some(link("Analytical engine", "/orders/1")),
         }),
-        ways: Some(Ways {
+        ways: Some(ApiExamples {
             title: "Three ways to this page".to_owned(),
-            graphql: Way {
+            graphql: GraphqlExample {
                 text: "{\n  orders(page: 1, size: 20) {\n    id\n    item\n    status\n  }\n}".to_owned(),
                 run: Some("/graphql?query=%7Borders%7Bid%7D%7D".to_owned()),
             },
@@ -73,8 +76,8 @@ fn head(title: &str) -> Head {
     }
 }
 
-fn resource() -> Resource {
-    Resource {
+fn resource() -> ResourceView {
+    ResourceView {
         label: "Order".to_owned(),
         noun: "order".to_owned(),
         plural: "Orders".to_owned(),
@@ -83,9 +86,9 @@ fn resource() -> Resource {
     }
 }
 
-pub fn control(kind: ControlKind, name: &str, value: &str) -> Control {
+pub fn control(kind: ControlKind, name: &str, value: &str) -> ControlView {
     let label = name[..1].to_uppercase() + &name[1..];
-    Control {
+    ControlView {
         kind,
         name: name.to_owned(),
         id: format!("f-{name}"),
@@ -95,10 +98,10 @@ pub fn control(kind: ControlKind, name: &str, value: &str) -> Control {
     }
 }
 
-pub fn choices(chosen: usize) -> Vec<Choice> {
+pub fn choices(chosen: usize) -> Vec<ChoiceOption> {
     let labels = ["New", "Paid", "Shipped", "Cancelled"].iter().enumerate();
     labels
-        .map(|(at, label)| Choice {
+        .map(|(at, label)| ChoiceOption {
             value: label.to_uppercase(),
             label: (*label).to_owned(),
             chosen: at == chosen,
@@ -106,28 +109,32 @@ pub fn choices(chosen: usize) -> Vec<Choice> {
         .collect()
 }
 
-fn column(label: &str, numeric: bool, now: &'static str) -> Column {
-    Column { label: label.to_owned(), numeric, sort: Some(Sort { href: format!("?sort={label}"), now }) }
+fn column(label: &str, numeric: bool, now: &'static str) -> ColumnView {
+    ColumnView {
+        label: label.to_owned(),
+        numeric,
+        sort: Some(SortLink { href: format!("?sort={label}"), now }),
+    }
 }
 
-fn table() -> Table {
-    let row = |at: usize, title: &str, quantity: &str, status: Shown| TableRow {
+fn table() -> TableView {
+    let row = |at: usize, title: &str, quantity: &str, status: DisplayValue| TableRow {
         key: format!("orders-{at}"),
         title: title.to_owned(),
         href: format!("/orders/{at}"),
         edit: format!("/orders/{at}/edit"),
         cells: vec![
-            Shown::Record { href: "/users/1".to_owned(), text: "Ada Lovelace".to_owned() },
+            DisplayValue::Record { href: "/users/1".to_owned(), text: "Ada Lovelace".to_owned() },
             number(quantity),
             status,
-            if at.is_multiple_of(3) { Shown::Nothing } else { time() },
+            if at.is_multiple_of(3) { DisplayValue::Nothing } else { time() },
         ],
     };
-    Table {
+    TableView {
         caption: "1 to 5 of 42 orders, by item".to_owned(),
         columns: vec![
             column("Item", false, "ascending"),
-            Column { sort: None, ..column("User", false, "none") },
+            ColumnView { sort: None, ..column("User", false, "none") },
             column("Quantity", true, "none"),
             column("Status", false, "none"),
             column("Placed at", false, "none"),
@@ -143,18 +150,18 @@ fn table() -> Table {
     }
 }
 
-fn list() -> List {
-    let any = Choice { value: String::new(), label: "Any".to_owned(), chosen: true };
+fn list() -> ListView {
+    let any = ChoiceOption { value: String::new(), label: "Any".to_owned(), chosen: true };
     let status = [vec![any], choices(9)].concat();
-    List {
+    ListView {
         resource: resource(),
         new: "/orders/new".to_owned(),
-        search: Search {
+        search: SearchView {
             action: "/orders".to_owned(),
             q: "engine".to_owned(),
             has_texts: true,
             filters: vec![
-                Control { options: status, ..control(ControlKind::Select, "status", "") },
+                ControlView { options: status, ..control(ControlKind::Select, "status", "") },
                 control(ControlKind::Number, "quantity", "12"),
                 control(ControlKind::Date, "placedAt", ""),
             ],
@@ -163,12 +170,12 @@ fn list() -> List {
             hidden: vec![pair("sort", "item")],
         },
         table: table(),
-        pager: Pager {
+        pager: PagerView {
             previous: Some("/orders?page=1".to_owned()),
             next: Some("/orders?page=3".to_owned()),
             text: "Page 2".to_owned(),
         },
-        downloads: vec![Download {
+        downloads: vec![DownloadLinks {
             label: "This page".to_owned(),
             links: vec![link("CSV", "/orders?page=2&size=20&format=csv")],
         }],
@@ -177,8 +184,8 @@ fn list() -> List {
     }
 }
 
-fn bare_list() -> List {
-    let search = Search {
+fn bare_list() -> ListView {
+    let search = SearchView {
         action: "/orders".to_owned(),
         q: String::new(),
         has_texts: false,
@@ -187,13 +194,13 @@ fn bare_list() -> List {
         clear: "/orders".to_owned(),
         hidden: Vec::new(),
     };
-    List {
-        resource: Resource { description: None, ..resource() },
+    ListView {
+        resource: ResourceView { description: None, ..resource() },
         search,
-        table: Table { rows: Vec::new(), live: None, ..table() },
-        pager: Pager::default(),
+        table: TableView { rows: Vec::new(), live: None, ..table() },
+        pager: PagerView::default(),
         downloads: Vec::new(),
-        empty: Some(Empty {
+        empty: Some(EmptyView {
             text: "There are no orders yet.".to_owned(),
             link: Some(link("Create the first order", "/orders/new")),
             is_beyond: false,
@@ -203,60 +210,63 @@ fn bare_list() -> List {
     }
 }
 
-fn detail() -> Detail {
+fn detail() -> DetailView {
     let street = vec![labelled("Street", text("12 St James's Square")), labelled("City", text("London"))];
-    let object = Shown::Object { fields: street };
-    let list = Shown::List { items: vec![text("brass"), choice("Heavy", 3), object.clone()] };
-    Detail {
+    let object = DisplayValue::Object { fields: street };
+    let list = DisplayValue::List { items: vec![text("brass"), choice("Heavy", 3), object.clone()] };
+    DetailView {
         resource: resource(),
         title: "Analytical engine".to_owned(),
         edit: "/orders/1/edit".to_owned(),
         delete: "/orders/1/delete".to_owned(),
         fields: vec![
-            labelled("ID", Shown::Code { text: "1".to_owned() }),
-            labelled("User", Shown::Record { href: "/users/1".to_owned(), text: "Ada Lovelace".to_owned() }),
+            labelled("ID", DisplayValue::Code { text: "1".to_owned() }),
+            labelled(
+                "User",
+                DisplayValue::Record { href: "/users/1".to_owned(), text: "Ada Lovelace".to_owned() },
+            ),
             labelled("Quantity", number("1")),
             labelled("Status", choice("New", 0)),
-            labelled("Paid", Shown::Truth { yes: false }),
+            labelled("Paid", DisplayValue::Truth { yes: false }),
             labelled("Placed at", time()),
             labelled("Note", text("Handle with care.\n\nThe mill is on the left, the store on the right.")),
-            labelled("Summary", Shown::Text { text: "It goes on and on".to_owned(), cut: true }),
+            labelled("Summary", DisplayValue::Text { text: "It goes on and on".to_owned(), cut: true }),
             labelled("Title", text("")),
             labelled("Contact", address("mailto:ada@example.com", "ada@example.com")),
             labelled("Odd", address("javascript:alert(1)", "no address")),
-            labelled("Delivered", Shown::Nothing),
+            labelled("Delivered", DisplayValue::Nothing),
             labelled("Tags", list),
-            labelled("None", Shown::List { items: Vec::new() }),
+            labelled("None", DisplayValue::List { items: Vec::new() }),
             labelled("Address", object),
             labelled(
                 "Raw",
-                Shown::Json { text: "{\n  \"steam\": true,\n  \"pressure\": [1, 2, 3]\n}".to_owned() },
+                DisplayValue::Json { text: "{\n  \"steam\": true,\n  \"pressure\": [1, 2, 3]\n}".to_owned() },
             ),
         ],
         related: vec![
-            Related {
+            RelatedView {
                 label: "Parts".to_owned(),
                 noun: "part".to_owned(),
                 count: "42".to_owned(),
                 href: Some("/orders/1/parts".to_owned()),
                 new: Some("/parts/new?orderId=1".to_owned()),
-                table: Table { live: None, ..table() },
+                table: TableView { live: None, ..table() },
             },
-            Related {
+            RelatedView {
                 label: "Complaints".to_owned(),
                 noun: "complaint".to_owned(),
                 count: "0".to_owned(),
                 href: None,
                 new: None,
-                table: Table { rows: Vec::new(), live: None, ..table() },
+                table: TableView { rows: Vec::new(), live: None, ..table() },
             },
         ],
         version: 3,
     }
 }
 
-fn delete() -> Delete {
-    Delete {
+fn delete() -> DeleteView {
+    DeleteView {
         resource: resource(),
         title: "Analytical engine".to_owned(),
         action: "/orders/1/delete".to_owned(),
@@ -264,7 +274,7 @@ fn delete() -> Delete {
         version: 3,
         keep: "/orders/1".to_owned(),
         submit: "Delete order and 3 parts".to_owned(),
-        effects: vec![Effect {
+        effects: vec![EffectView {
             text: "3 parts will be deleted too".to_owned(),
             href: "/orders/1/parts".to_owned(),
             blocks: false,
@@ -273,20 +283,20 @@ fn delete() -> Delete {
     }
 }
 
-fn blocked() -> Delete {
-    let effect = Effect {
+fn blocked() -> DeleteView {
+    let effect = EffectView {
         text: "3 invoices need this order".to_owned(),
         href: "/orders/1/invoices".to_owned(),
         blocks: true,
     };
-    Delete { effects: vec![effect], blocked: true, ..delete() }
+    DeleteView { effects: vec![effect], blocked: true, ..delete() }
 }
 
-fn attempt(label: &str, text: &str) -> Try {
-    Try { label: label.to_owned(), text: text.to_owned() }
+fn attempt(label: &str, text: &str) -> ShellExample {
+    ShellExample { label: label.to_owned(), text: text.to_owned() }
 }
 
-fn home() -> Home {
+fn home() -> HomeView {
     let cards = [
         ("User", "users", "3", true),
         ("Product", "products", "12", false),
@@ -294,8 +304,8 @@ fn home() -> Home {
         ("Customer", "customers", "0", false),
         ("Article", "articles", "more than 10,000", false),
     ];
-    let card = |(label, path, count, is_live): (&str, &str, &str, bool)| Card {
-        resource: Resource {
+    let card = |(label, path, count, is_live): (&str, &str, &str, bool)| ResourceCard {
+        resource: ResourceView {
             label: label.to_owned(),
             noun: label.to_lowercase(),
             plural: format!("{label}s"),
@@ -306,7 +316,7 @@ fn home() -> Home {
         new: format!("/{path}/new"),
         is_live,
     };
-    Home {
+    HomeView {
         description: Some("Users, and a small shop.".to_owned()),
         is_away: false,
         cards: cards.map(card).into(),
@@ -322,15 +332,19 @@ fn home() -> Home {
     }
 }
 
-fn plain() -> Plain {
+fn plain() -> PlainListView {
     let values = ["milk", "bread", "a longer value,\nof two lines"].iter().zip(0..);
-    Plain {
+    PlainListView {
         heading: "Samples".to_owned(),
         caption: "0 to 2 of 3 values".to_owned(),
-        values: values.map(|(text, index)| Indexed { index, text: (*text).to_owned() }).collect(),
-        pager: Pager { next: Some("/samples?page=2".to_owned()), previous: None, text: "Page 1".to_owned() },
+        values: values.map(|(text, index)| IndexedValue { index, text: (*text).to_owned() }).collect(),
+        pager: PagerView {
+            next: Some("/samples?page=2".to_owned()),
+            previous: None,
+            text: "Page 1".to_owned(),
+        },
         empty: None,
-        form: Form {
+        form: FormView {
             heading: "Add a value".to_owned(),
             version: None,
             complaints: Vec::new(),
@@ -341,8 +355,8 @@ fn plain() -> Plain {
     }
 }
 
-fn error() -> Failure {
-    Failure {
+fn error() -> ErrorView {
+    ErrorView {
         status: 404,
         title: "Not found".to_owned(),
         detail: "There is no order with the id 42.".to_owned(),
@@ -355,8 +369,8 @@ fn error() -> Failure {
 }
 
 /// A page of every kind: what it is, its template, what that is given.
-pub fn all() -> Vec<(&'static str, &'static str, Value)> {
-    fn page(key: &'static str, head: Head, data: impl Serialize) -> Value {
+pub fn all_pages() -> Vec<(&'static str, &'static str, Value)> {
+    fn page(key: &'static str, head: PageHead, data: impl Serialize) -> Value {
         let parts = [
             ("site", Value::from(Serde(site()))),
             ("head", Value::from(Serde(head))),
@@ -364,37 +378,42 @@ pub fn all() -> Vec<(&'static str, &'static str, Value)> {
         ];
         Value::from_pairs(parts)
     }
-    let bare = |title: &str| Head {
+    let bare = |title: &str| PageHead {
         flash: None,
         ways: None,
         crumbs: Vec::new(),
         section: String::new(),
         ..head(title)
     };
-    let flash = Some(Flash { text: "Order deleted.".to_owned(), link: None });
-    let calm = |title: &str| Head { flash: None, ..head(title) };
-    let nothing =
-        Home { description: None, is_away: false, cards: Vec::new(), others: Vec::new(), tries: Vec::new() };
-    let no_values = Plain {
-        empty: Some(Empty { text: "No values yet.".to_owned(), link: None, is_beyond: false }),
+    let flash = Some(FlashView { text: "Order deleted.".to_owned(), link: None });
+    let calm = |title: &str| PageHead { flash: None, ..head(title) };
+    let nothing = HomeView {
+        description: None,
+        is_away: false,
+        cards: Vec::new(),
+        others: Vec::new(),
+        tries: Vec::new(),
+    };
+    let no_values = PlainListView {
+        empty: Some(EmptyView { text: "No values yet.".to_owned(), link: None, is_beyond: false }),
         values: Vec::new(),
-        pager: Pager::default(),
+        pager: PagerView::default(),
         ..plain()
     };
     let back = Some(link("Back to the last page", "/orders?page=2"));
-    let beyond = List {
-        empty: Some(Empty { text: "Page 9 is past the end.".to_owned(), link: back, is_beyond: true }),
-        table: Table { rows: Vec::new(), ..table() },
+    let beyond = ListView {
+        empty: Some(EmptyView { text: "Page 9 is past the end.".to_owned(), link: back, is_beyond: true }),
+        table: TableView { rows: Vec::new(), ..table() },
         ..list()
     };
-    let alone = Detail { fields: Vec::new(), related: Vec::new(), title: String::new(), ..detail() };
-    let no_effects = Delete { effects: Vec::new(), submit: "Delete order".to_owned(), ..delete() };
-    let unknown = Failure { violations: Vec::new(), near: None, again: None, ..error() };
+    let alone = DetailView { fields: Vec::new(), related: Vec::new(), title: String::new(), ..detail() };
+    let no_effects = DeleteView { effects: Vec::new(), submit: "Delete order".to_owned(), ..delete() };
+    let unknown = ErrorView { violations: Vec::new(), near: None, again: None, ..error() };
     vec![
         ("home", "home.html", page("home", bare("Sample Resource API"), home())),
         ("home-empty", "home.html", page("home", bare(""), nothing)),
         ("list", "list.html", page("list", head("Orders"), list())),
-        ("list-empty", "list.html", page("list", Head { flash, ..head("Orders") }, bare_list())),
+        ("list-empty", "list.html", page("list", PageHead { flash, ..head("Orders") }, bare_list())),
         ("list-beyond", "list.html", page("list", calm("Orders"), beyond)),
         ("detail", "detail.html", page("detail", calm("Analytical engine"), detail())),
         ("detail-empty", "detail.html", page("detail", bare("1"), alone)),

@@ -3,30 +3,30 @@
 use serde_json::{Value as Json, json};
 
 use crate::openapi::parameters;
-use crate::openapi::responses::{Responses, Voice, headers};
-use crate::openapi::schemas::{answered, is_needed};
-use crate::openapi::unique_names::{Names, lower, pascal};
-use crate::openapi::values::reference;
+use crate::openapi::responses::{OperationResponses, ProblemFormat, header_references};
+use crate::openapi::schemas::{is_required, response_schema};
+use crate::openapi::unique_names::{UniqueNames, camel_case, pascal_case};
+use crate::openapi::values::schema_reference;
 use trefoil_engine::PlanLimits;
 use trefoil_model::values::example_values;
-use trefoil_model::{Model, RecordType, TypeId};
-use trefoil_resources::collection::{Collection, inverses};
+use trefoil_model::{Model, RecordType, RecordTypeId};
+use trefoil_resources::collection::{Collection, inverse_relations};
 
 /// A path and its operations.
-pub type Item = (String, Json);
+pub type PathItem = (String, Json);
 
 /// One collection while it is described.
-pub struct Described<'d> {
+pub struct CollectionDescriber<'d> {
     pub model: &'d Model,
     pub limits: &'d PlanLimits,
     pub collection: &'d Collection,
-    pub ids: &'d Ids,
+    pub ids: &'d OperationIds,
 }
 
 /// The operations that others lead to, by record type.
-pub struct Ids(Vec<OfType>);
+pub struct OperationIds(Vec<RecordOperationIds>);
 
-struct OfType {
+struct RecordOperationIds {
     get: String,
     replace: String,
     patch: String,
@@ -34,82 +34,94 @@ struct OfType {
     nested: Vec<String>,
 }
 
-impl Ids {
-    pub fn new(model: &Model, names: &mut Names) -> Ids {
-        let of_type = |record: &RecordType| OfType {
-            get: names.take(&format!("get{}", record.name)),
-            replace: names.take(&format!("replace{}", record.name)),
-            patch: names.take(&format!("update{}", record.name)),
-            delete: names.take(&format!("delete{}", record.name)),
-            nested: inverses(record)
-                .map(|(segment, ..)| names.take(&format!("list{}{}", record.name, pascal(&segment))))
+impl OperationIds {
+    pub fn new(model: &Model, names: &mut UniqueNames) -> OperationIds {
+        let of_type = |record: &RecordType| RecordOperationIds {
+            get: names.reserve(&format!("get{}", record.name)),
+            replace: names.reserve(&format!("replace{}", record.name)),
+            patch: names.reserve(&format!("update{}", record.name)),
+            delete: names.reserve(&format!("delete{}", record.name)),
+            nested: inverse_relations(record)
+                .map(|(segment, ..)| names.reserve(&format!("list{}{}", record.name, pascal_case(&segment))))
                 .collect(),
         };
-        Ids(model.records.iter().map(of_type).collect())
+        OperationIds(model.records.iter().map(of_type).collect())
     }
 
-    fn of(&self, record: TypeId) -> &OfType {
+    fn for_record(&self, record: RecordTypeId) -> &RecordOperationIds {
         &self.0[record.0]
     }
 }
 
-impl Described<'_> {
+impl CollectionDescriber<'_> {
     fn record(&self) -> &RecordType {
         self.model.record(self.collection.record)
     }
 
-    pub fn items(&self, names: &mut Names) -> Vec<Item> {
+    pub fn path_items(&self, names: &mut UniqueNames) -> Vec<PathItem> {
         let path = &self.collection.path;
         let mut items = vec![
-            (path.clone(), json!({ "get": self.list(names), "post": self.create(names) })),
+            (
+                path.clone(),
+                json!({ "get": self.list_operation(names), "post": self.create_operation(names) }),
+            ),
             (
                 format!("{path}/{{id}}"),
                 json!({
-                    "parameters": [parameters::id("id")],
-                    "get": self.get(),
-                    "put": self.replace(&self.ids.of(self.collection.record).replace),
-                    "post": self.replace(&names.take(&format!("overwrite{}", self.record().name))),
-                    "patch": self.patch(),
-                    "delete": self.delete(),
+                    "parameters": [parameters::id_parameter("id")],
+                    "get": self.get_operation(),
+                    "put": self.replace_operation(&self.ids.for_record(self.collection.record).replace),
+                    "post": self.replace_operation(&names.reserve(&format!("overwrite{}", self.record().name))),
+                    "patch": self.patch_operation(),
+                    "delete": self.delete_operation(),
                 }),
             ),
             (
                 format!("{path}/{{id}}/delete"),
                 json!({
-                    "parameters": [parameters::id("id")],
-                    "get": self.asks(names, "delete", "The page that asks whether to delete"),
-                    "post": self.delete_by_form(names),
+                    "parameters": [parameters::id_parameter("id")],
+                    "get": self.form_page_operation(names, "delete", "The page that asks whether to delete"),
+                    "post": self.delete_form_operation(names),
                 }),
             ),
-            (format!("{path}/new"), json!({ "get": self.asks(names, "new", "The form for a new") })),
+            (
+                format!("{path}/new"),
+                json!({ "get": self.form_page_operation(names, "new", "The form for a new") }),
+            ),
             (
                 format!("{path}/{{id}}/edit"),
                 json!({
-                    "parameters": [parameters::id("id")],
-                    "get": self.asks(names, "edit", "The form that changes"),
+                    "parameters": [parameters::id_parameter("id")],
+                    "get": self.form_page_operation(names, "edit", "The form that changes"),
                 }),
             ),
         ];
-        for (position, (segment, of, _)) in inverses(self.record()).enumerate() {
-            items.extend(self.nested(names, position, &segment, of));
+        for (position, (segment, of, _)) in inverse_relations(self.record()).enumerate() {
+            items.extend(self.nested_items(names, position, &segment, of));
         }
         items
     }
 
-    fn operation(&self, id: &str, summary: String, parameters: Vec<Json>, responses: Responses) -> Json {
+    fn operation(
+        &self,
+        id: &str,
+        summary: String,
+        parameters: Vec<Json>,
+        responses: OperationResponses,
+    ) -> Json {
         json!({
             "operationId": id, "tags": [self.record().name], "summary": summary,
             "parameters": parameters, "responses": responses.finish(),
         })
     }
 
-    fn list(&self, names: &mut Names) -> Json {
-        let id = names.take(&format!("list{}", pascal(&self.collection.path)));
-        let mut parameters = parameters::of_list(self.record(), self.limits);
-        parameters.extend(parameters::CONDITIONS.map(parameters::reference));
-        let is_live = !self.collection.deeds.is_empty();
+    fn list_operation(&self, names: &mut UniqueNames) -> Json {
+        let id = names.reserve(&format!("list{}", pascal_case(&self.collection.path)));
+        let mut parameters = parameters::list_parameters(self.record(), self.limits);
+        parameters.extend(parameters::CONDITIONAL_HEADERS.map(parameters::parameter_reference));
+        let is_live = !self.collection.subscribed_changes.is_empty();
         if is_live {
-            parameters.extend(["snapshot", "Last-Event-ID"].map(parameters::reference));
+            parameters.extend(["snapshot", "Last-Event-ID"].map(parameters::parameter_reference));
         }
         let mut content = list_content(self.record());
         if self.collection.texts.is_some() {
@@ -122,15 +134,18 @@ impl Described<'_> {
             content["text/event-stream"] = json!({ "schema": { "type": "string" } });
         }
         let ok = json!({
-            "description": self.list_said(is_live), "content": content,
-            "headers": headers(&["ETag", "Link", "X-Total-Count", "Content-Disposition"]),
-            "links": { "first": self.link(&self.ids.of(self.collection.record).get, "$response.body#/0/id") },
+            "description": self.list_description(is_live), "content": content,
+            "headers": header_references(&["ETag", "Link", "X-Total-Count", "Content-Disposition"]),
+            "links": { "first": self.operation_link(&self.ids.for_record(self.collection.record).get, "$response.body#/0/id") },
         });
-        let responses = Responses::new(Voice::Negotiated).add(200, ok).reads().refused(&[400, 406]);
-        self.operation(&id, format!("A part of the list of {}", self.plural()), parameters, responses)
+        let responses = OperationResponses::new(ProblemFormat::Negotiated)
+            .add(200, ok)
+            .for_reading()
+            .add_problems(&[400, 406]);
+        self.operation(&id, format!("A part of the list of {}", self.plural_name()), parameters, responses)
     }
 
-    fn list_said(&self, is_live: bool) -> String {
+    fn list_description(&self, is_live: bool) -> String {
         let mut said = "The part of the list that was asked for.".to_owned();
         if let Some(texts) = &self.collection.texts {
             let field = &self.record().field(texts.list.field).name;
@@ -145,61 +160,62 @@ impl Described<'_> {
         said
     }
 
-    fn plural(&self) -> &str {
+    fn plural_name(&self) -> &str {
         self.collection.path.trim_start_matches('/')
     }
 
-    fn link(&self, operation: &str, id: &str) -> Json {
+    fn operation_link(&self, operation: &str, id: &str) -> Json {
         json!({ "operationId": operation, "parameters": { "id": id } })
     }
 
-    fn create(&self, names: &mut Names) -> Json {
+    fn create_operation(&self, names: &mut UniqueNames) -> Json {
         let (record, name) = (self.record(), &self.record().name);
-        let many = json!({ "type": "array", "items": reference(&format!("{name}.New")) });
-        let new = reference(&format!("{name}.New"));
+        let many = json!({ "type": "array", "items": schema_reference(&format!("{name}.New")) });
+        let new = schema_reference(&format!("{name}.New"));
         let mut json = vec![new, many.clone()];
         let mut content = json!({ "application/json": {}, "application/x-ndjson": { "schema": many } });
         let shown = json!({ "anyOf": [
-            reference(name), reference(&format!("{name}.Part")), { "type": "array", "items": answered(record) },
+            schema_reference(name), schema_reference(&format!("{name}.Part")), { "type": "array", "items": response_schema(record) },
         ] });
         let mut answer = json!({ "application/json": { "schema": shown } });
         if let Some(texts) = &self.collection.texts {
-            let text = crate::openapi::values::of_field(
+            let text = crate::openapi::values::field_schema(
                 record.field(texts.list.field),
-                crate::openapi::values::Side::Typed,
+                crate::openapi::values::ValueContext::Form,
             );
             json.push(text.clone());
             content["text/plain"] = json!({ "schema": text });
             answer["text/plain"] = json!({ "schema": { "type": "string" } });
         }
         content["application/json"]["schema"] = json!({ "anyOf": json });
-        self.offer_example(&mut content["application/json"], "New");
-        add_forms(&mut content, name);
+        self.add_example(&mut content["application/json"], "New");
+        add_form_content(&mut content, name);
         let created = json!({
             "description": "Made. The record, or, where an array or lines were sent, the records in the same order.",
-            "content": answer, "headers": headers(&["Location", "ETag", "Idempotency-Replayed"]),
-            "links": self.links_of_one("$response.body#/id"),
+            "content": answer, "headers": header_references(&["Location", "ETag", "Idempotency-Replayed"]),
+            "links": self.record_links("$response.body#/id"),
         });
-        let responses = Responses::new(Voice::Negotiated)
+        let responses = OperationResponses::new(ProblemFormat::Negotiated)
             .add(201, created)
-            .plain(303, "A form made it; go on to the list.", &["Location!", "Idempotency-Replayed"])
-            .refused(&[400])
-            .takes();
-        let parameters = vec![parameters::fields(record), parameters::reference("Idempotency-Key")];
+            .add_empty(303, "A form made it; go on to the list.", &["Location!", "Idempotency-Replayed"])
+            .add_problems(&[400])
+            .for_body();
+        let parameters =
+            vec![parameters::fields_parameter(record), parameters::parameter_reference("Idempotency-Key")];
         let summary = format!("Make one {name}, or many at once: all or nothing");
         let mut operation =
-            self.operation(&names.take(&format!("create{name}")), summary, parameters, responses);
-        let required = record.fields.iter().any(is_needed);
+            self.operation(&names.reserve(&format!("create{name}")), summary, parameters, responses);
+        let required = record.fields.iter().any(is_required);
         operation["requestBody"] = json!({ "required": required, "content": content });
         operation
     }
 
     /// The document's own example stands beside `anyOf`, where tools would not look for it.
-    fn offer_example(&self, media: &mut Json, form: &str) {
+    fn add_example(&self, media: &mut Json, form: &str) {
         let fields = &self.record().fields;
         let example = match form {
-            "Patch" => example_values::patch(self.model, fields),
-            _ => example_values::given(self.model, fields),
+            "Patch" => example_values::example_patch(self.model, fields),
+            _ => example_values::example_input(self.model, fields),
         };
         if let Some(example) = example {
             media["example"] = example;
@@ -207,172 +223,202 @@ impl Described<'_> {
     }
 
     /// Where one can go with the id of a record.
-    fn links_of_one(&self, id: &str) -> Json {
-        let ids = self.ids.of(self.collection.record);
+    fn record_links(&self, id: &str) -> Json {
+        let ids = self.ids.for_record(self.collection.record);
         let guarded = |operation: &str| {
-            let mut link = self.link(operation, id);
+            let mut link = self.operation_link(operation, id);
             link["parameters"]["header.If-Match"] = "$response.header.ETag".into();
             link
         };
         let mut links = json!({
-            "get": self.link(&ids.get, id), "replace": guarded(&ids.replace),
-            "update": guarded(&ids.patch), "delete": self.link(&ids.delete, id),
+            "get": self.operation_link(&ids.get, id), "replace": guarded(&ids.replace),
+            "update": guarded(&ids.patch), "delete": self.operation_link(&ids.delete, id),
         });
-        for ((segment, ..), nested) in inverses(self.record()).zip(&ids.nested) {
-            links[&format!("list-{segment}")] = self.link(nested, id);
+        for ((segment, ..), nested) in inverse_relations(self.record()).zip(&ids.nested) {
+            links[&format!("list-{segment}")] = self.operation_link(nested, id);
         }
         links
     }
 
-    fn shown(&self, description: &str, names: &[&str], links: Json) -> Json {
-        let content = json!({ "application/json": { "schema": answered(self.record()) } });
-        json!({ "description": description, "content": content, "headers": headers(names), "links": links })
+    fn record_response(&self, description: &str, names: &[&str], links: Json) -> Json {
+        let content = json!({ "application/json": { "schema": response_schema(self.record()) } });
+        json!({ "description": description, "content": content, "headers": header_references(names), "links": links })
     }
 
-    fn get(&self) -> Json {
-        let links = self.links_of_one("$request.path.id");
-        let mut shown = self.shown("The record.", &["ETag!"], links);
-        shown["content"]["text/html"] = page();
-        let responses = Responses::new(Voice::Negotiated).add(200, shown).reads().refused(&[400, 404, 406]);
-        let mut parameters = vec![parameters::fields(self.record())];
-        parameters.extend(parameters::CONDITIONS.map(parameters::reference));
-        let id = &self.ids.of(self.collection.record).get;
+    fn get_operation(&self) -> Json {
+        let links = self.record_links("$request.path.id");
+        let mut shown = self.record_response("The record.", &["ETag!"], links);
+        shown["content"]["text/html"] = page_content();
+        let responses = OperationResponses::new(ProblemFormat::Negotiated)
+            .add(200, shown)
+            .for_reading()
+            .add_problems(&[400, 404, 406]);
+        let mut parameters = vec![parameters::fields_parameter(self.record())];
+        parameters.extend(parameters::CONDITIONAL_HEADERS.map(parameters::parameter_reference));
+        let id = &self.ids.for_record(self.collection.record).get;
         self.operation(id, format!("One {}", self.record().name), parameters, responses)
     }
 
-    fn changing(&self) -> Vec<Json> {
-        let mut parameters = vec![parameters::fields(self.record())];
-        parameters.extend(["If-Match", "If-None-Match", "Idempotency-Key"].map(parameters::reference));
+    fn change_parameters(&self) -> Vec<Json> {
+        let mut parameters = vec![parameters::fields_parameter(self.record())];
+        parameters
+            .extend(["If-Match", "If-None-Match", "Idempotency-Key"].map(parameters::parameter_reference));
         parameters
     }
 
-    fn changed(&self) -> Responses {
-        let links = self.links_of_one("$request.path.id");
-        Responses::new(Voice::Negotiated)
-            .add(200, self.shown("The record as it is now.", &["ETag!", "Idempotency-Replayed"], links))
-            .refused(&[400, 404])
-            .takes()
+    fn change_responses(&self) -> OperationResponses {
+        let links = self.record_links("$request.path.id");
+        OperationResponses::new(ProblemFormat::Negotiated)
+            .add(
+                200,
+                self.record_response("The record as it is now.", &["ETag!", "Idempotency-Replayed"], links),
+            )
+            .add_problems(&[400, 404])
+            .for_body()
     }
 
     /// PUT, and POST to a record, do the same.
-    fn replace(&self, id: &str) -> Json {
+    fn replace_operation(&self, id: &str) -> Json {
         let (record, name) = (self.record(), &self.record().name);
-        let mut content = json!({ "application/json": { "schema": reference(&format!("{name}.Whole")) } });
-        self.offer_example(&mut content["application/json"], "Whole");
-        add_forms(&mut content, name);
-        let responses = self.changed().plain(
+        let mut content =
+            json!({ "application/json": { "schema": schema_reference(&format!("{name}.Whole")) } });
+        self.add_example(&mut content["application/json"], "Whole");
+        add_form_content(&mut content, name);
+        let responses = self.change_responses().add_empty(
             303,
             "A form overwrote it; go on to the record.",
             &["Location!", "Idempotency-Replayed"],
         );
         let summary = format!("Overwrite the whole {name}");
-        let mut operation = self.operation(id, summary, self.changing(), responses);
-        let required = record.fields.iter().any(is_needed);
+        let mut operation = self.operation(id, summary, self.change_parameters(), responses);
+        let required = record.fields.iter().any(is_required);
         operation["requestBody"] = json!({ "required": required, "content": content });
         operation
     }
 
-    fn patch(&self) -> Json {
+    fn patch_operation(&self) -> Json {
         let name = &self.record().name;
-        let mut media = json!({ "schema": reference(&format!("{name}.Patch")) });
-        self.offer_example(&mut media, "Patch");
+        let mut media = json!({ "schema": schema_reference(&format!("{name}.Patch")) });
+        self.add_example(&mut media, "Patch");
         let content = json!({ "application/merge-patch+json": media, "application/json": media });
         let summary = format!("Change some fields of one {name} (JSON Merge Patch)");
-        let id = &self.ids.of(self.collection.record).patch;
-        let mut operation = self.operation(id, summary, self.changing(), self.changed());
+        let id = &self.ids.for_record(self.collection.record).patch;
+        let mut operation = self.operation(id, summary, self.change_parameters(), self.change_responses());
         operation["requestBody"] = json!({ "required": true, "content": content });
         operation
     }
 
-    fn delete(&self) -> Json {
-        let responses = Responses::new(Voice::Negotiated)
-            .plain(204, "Gone, for who accepts `application/json` and not `*/*`.", &["Idempotency-Replayed"])
-            .plain(303, "Gone; go on to the list.", &["Location!", "Idempotency-Replayed"])
-            .refused(&[400, 404])
-            .writes();
-        let parameters = ["If-Match", "If-None-Match", "Idempotency-Key"].map(parameters::reference);
-        let id = &self.ids.of(self.collection.record).delete;
+    fn delete_operation(&self) -> Json {
+        let responses = OperationResponses::new(ProblemFormat::Negotiated)
+            .add_empty(
+                204,
+                "Gone, for who accepts `application/json` and not `*/*`.",
+                &["Idempotency-Replayed"],
+            )
+            .add_empty(303, "Gone; go on to the list.", &["Location!", "Idempotency-Replayed"])
+            .add_problems(&[400, 404])
+            .for_writing();
+        let parameters =
+            ["If-Match", "If-None-Match", "Idempotency-Key"].map(parameters::parameter_reference);
+        let id = &self.ids.for_record(self.collection.record).delete;
         self.operation(id, format!("Delete one {}", self.record().name), parameters.into(), responses)
     }
 
-    fn delete_by_form(&self, names: &mut Names) -> Json {
-        let responses = Responses::new(Voice::Negotiated)
-            .plain(303, "Gone; go on to the list.", &["Location!", "Idempotency-Replayed"])
-            .refused(&[400, 404])
-            .writes();
-        let parameters = ["If-Match", "If-None-Match", "Idempotency-Key"].map(parameters::reference);
+    fn delete_form_operation(&self, names: &mut UniqueNames) -> Json {
+        let responses = OperationResponses::new(ProblemFormat::Negotiated)
+            .add_empty(303, "Gone; go on to the list.", &["Location!", "Idempotency-Replayed"])
+            .add_problems(&[400, 404])
+            .for_writing();
+        let parameters =
+            ["If-Match", "If-None-Match", "Idempotency-Key"].map(parameters::parameter_reference);
         let name = &self.record().name;
         let summary = format!("Delete one {name}, from a form");
-        self.operation(&names.take(&format!("delete{name}ByForm")), summary, parameters.into(), responses)
+        self.operation(&names.reserve(&format!("delete{name}ByForm")), summary, parameters.into(), responses)
     }
 
     /// A page with a form, for people alone. What stands in the query fills its controls.
-    fn asks(&self, names: &mut Names, what: &str, summary: &str) -> Json {
+    fn form_page_operation(&self, names: &mut UniqueNames, what: &str, summary: &str) -> Json {
         let name = &self.record().name;
-        let ok = json!({ "description": "The page.", "content": { "text/html": page() }, "headers": headers(&["ETag"]) });
+        let ok = json!({ "description": "The page.", "content": { "text/html": page_content() }, "headers": header_references(&["ETag"]) });
         let refused: &[u16] = if what == "new" { &[400, 406] } else { &[400, 404, 406] };
-        let responses = Responses::new(Voice::Negotiated).add(200, ok).reads().refused(refused);
+        let responses = OperationResponses::new(ProblemFormat::Negotiated)
+            .add(200, ok)
+            .for_reading()
+            .add_problems(refused);
         let article = if what == "new" { "" } else { "one " };
-        let id = names.take(&format!("{what}{name}Page"));
-        let parameters = parameters::CONDITIONS.map(parameters::reference);
+        let id = names.reserve(&format!("{what}{name}Page"));
+        let parameters = parameters::CONDITIONAL_HEADERS.map(parameters::parameter_reference);
         self.operation(&id, format!("{summary} {article}{name}"), parameters.into(), responses)
     }
 
-    fn nested(&self, names: &mut Names, position: usize, segment: &str, of: TypeId) -> Vec<Item> {
+    fn nested_items(
+        &self,
+        names: &mut UniqueNames,
+        position: usize,
+        segment: &str,
+        of: RecordTypeId,
+    ) -> Vec<PathItem> {
         let (above, below) = (self.record(), self.model.record(of));
-        let list_id = &self.ids.of(self.collection.record).nested[position];
-        let one_id = names.take(&format!("get{}{}", above.name, pascal(segment)));
-        let inner = format!("{}Id", lower(&below.name));
+        let list_id = &self.ids.for_record(self.collection.record).nested[position];
+        let one_id = names.reserve(&format!("get{}{}", above.name, pascal_case(segment)));
+        let inner = format!("{}Id", camel_case(&below.name));
         let path = format!("{}/{{id}}/{segment}", self.collection.path);
 
-        let mut parameters = parameters::of_list(below, self.limits);
-        parameters.extend(parameters::CONDITIONS.map(parameters::reference));
+        let mut parameters = parameters::list_parameters(below, self.limits);
+        parameters.extend(parameters::CONDITIONAL_HEADERS.map(parameters::parameter_reference));
         let first = json!({ "operationId": one_id, "parameters": {
             "id": "$request.path.id", &inner: "$response.body#/0/id",
         } });
         let ok = json!({
             "description": "The part of the list that was asked for.", "content": list_content(below),
-            "headers": headers(&["ETag", "Link", "X-Total-Count", "Content-Disposition"]), "links": { "first": first },
+            "headers": header_references(&["ETag", "Link", "X-Total-Count", "Content-Disposition"]), "links": { "first": first },
         });
-        let responses = Responses::new(Voice::Negotiated).add(200, ok).reads().refused(&[400, 404, 406]);
+        let responses = OperationResponses::new(ProblemFormat::Negotiated)
+            .add(200, ok)
+            .for_reading()
+            .add_problems(&[400, 404, 406]);
         let summary = format!("The {segment} of one {}", above.name);
         let list = self.operation(list_id, summary, parameters, responses);
 
-        let content = json!({ "application/json": { "schema": answered(below) }, "text/html": page() });
-        let links = json!({ "get": self.link(&self.ids.of(of).get, &format!("$request.path.{inner}")) });
+        let content =
+            json!({ "application/json": { "schema": response_schema(below) }, "text/html": page_content() });
+        let links = json!({ "get": self.operation_link(&self.ids.for_record(of).get, &format!("$request.path.{inner}")) });
         let ok = json!({
-            "description": "The record.", "content": content, "headers": headers(&["ETag!"]), "links": links,
+            "description": "The record.", "content": content, "headers": header_references(&["ETag!"]), "links": links,
         });
-        let responses = Responses::new(Voice::Negotiated).add(200, ok).reads().refused(&[400, 404, 406]);
+        let responses = OperationResponses::new(ProblemFormat::Negotiated)
+            .add(200, ok)
+            .for_reading()
+            .add_problems(&[400, 404, 406]);
         let summary = format!("One of the {segment} of one {}", above.name);
-        let mut parameters = vec![parameters::fields(below)];
-        parameters.extend(parameters::CONDITIONS.map(parameters::reference));
+        let mut parameters = vec![parameters::fields_parameter(below)];
+        parameters.extend(parameters::CONDITIONAL_HEADERS.map(parameters::parameter_reference));
         let one = self.operation(&one_id, summary, parameters, responses);
         vec![
-            (path.clone(), json!({ "parameters": [parameters::id("id")], "get": list })),
+            (path.clone(), json!({ "parameters": [parameters::id_parameter("id")], "get": list })),
             (
                 format!("{path}/{{{inner}}}"),
-                json!({ "parameters": [parameters::id("id"), parameters::id(&inner)], "get": one }),
+                json!({ "parameters": [parameters::id_parameter("id"), parameters::id_parameter(&inner)], "get": one }),
             ),
         ]
     }
 }
 
 fn list_content(record: &RecordType) -> Json {
-    let items = json!({ "type": "array", "items": answered(record) });
+    let items = json!({ "type": "array", "items": response_schema(record) });
     json!({
         "application/json": { "schema": items }, "application/x-ndjson": { "schema": items },
-        "text/csv": { "schema": { "type": "string" } }, "text/html": page(),
+        "text/csv": { "schema": { "type": "string" } }, "text/html": page_content(),
     })
 }
 
 /// A page is for people; what is in it is no contract.
-fn page() -> Json {
+fn page_content() -> Json {
     json!({ "schema": { "type": "string" } })
 }
 
-fn add_forms(content: &mut Json, name: &str) {
+fn add_form_content(content: &mut Json, name: &str) {
     for media in ["application/x-www-form-urlencoded", "multipart/form-data"] {
-        content[media] = json!({ "schema": reference(&format!("{name}.Form")) });
+        content[media] = json!({ "schema": schema_reference(&format!("{name}.Form")) });
     }
 }

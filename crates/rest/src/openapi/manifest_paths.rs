@@ -2,26 +2,27 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use crate::openapi::collections::Item;
+use crate::openapi::collections::PathItem;
 use crate::openapi::parameters;
 use crate::openapi::patterns::NOT_BLANK;
-use crate::openapi::responses::{Responses, Voice, headers};
-use crate::openapi::unique_names::{Names, pascal};
-use trefoil_application::{Manifest, Methods, PlainList, Reply, TextEndpoint};
+use crate::openapi::responses::{OperationResponses, ProblemFormat, header_references};
+use crate::openapi::unique_names::{UniqueNames, pascal_case};
+use trefoil_application::{AllowedMethods, EndpointReply, Manifest, PlainList, TextEndpoint};
 
 /// The methods that the document has words for; an endpoint may take others.
 const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
 
-const TEXTS: &str = "Texts";
-const LISTS: &str = "Lists";
+const TEXTS_TAG: &str = "Texts";
+const LISTS_TAG: &str = "Lists";
 
 /// Of all text endpoints; several may share a path. Of the views they name, `views` are there.
-pub fn texts(manifest: &Manifest, views: &[String], names: &mut Names) -> Vec<Item> {
+pub fn text_paths(manifest: &Manifest, views: &[String], names: &mut UniqueNames) -> Vec<PathItem> {
     let mut items: Vec<(String, Map<String, Json>)> = Vec::new();
-    for endpoint in &manifest.texts {
-        let operations = METHODS.iter().filter(|method| takes(&endpoint.methods, method));
-        let operations: Vec<_> =
-            operations.map(|method| ((*method).to_owned(), text(views, endpoint, method, names))).collect();
+    for endpoint in &manifest.text_endpoints {
+        let operations = METHODS.iter().filter(|method| accepts_method(&endpoint.methods, method));
+        let operations: Vec<_> = operations
+            .map(|method| ((*method).to_owned(), text_operation(views, endpoint, method, names)))
+            .collect();
         match items.iter_mut().find(|(path, _)| *path == endpoint.path) {
             Some((_, item)) => item.extend(operations),
             None => items.push((endpoint.path.clone(), operations.into_iter().collect())),
@@ -30,21 +31,22 @@ pub fn texts(manifest: &Manifest, views: &[String], names: &mut Names) -> Vec<It
     items.into_iter().map(|(path, item)| (path, Json::Object(item))).collect()
 }
 
-fn takes(methods: &Methods, method: &str) -> bool {
+fn accepts_method(methods: &AllowedMethods, method: &str) -> bool {
     match methods {
-        Methods::Any => true,
-        Methods::Only(methods) => methods.iter().any(|one| one.eq_ignore_ascii_case(method)),
+        AllowedMethods::Any => true,
+        AllowedMethods::Only(methods) => methods.iter().any(|one| one.eq_ignore_ascii_case(method)),
     }
 }
 
-fn text(views: &[String], endpoint: &TextEndpoint, method: &str, names: &mut Names) -> Json {
+fn text_operation(views: &[String], endpoint: &TextEndpoint, method: &str, names: &mut UniqueNames) -> Json {
     let is_read = ["get", "head"].contains(&method);
-    let mut responses = Responses::new(Voice::Text);
+    let mut responses = OperationResponses::new(ProblemFormat::Text);
     if !is_read && method != "options" {
-        responses = responses.refused(&[403]);
+        responses = responses.add_problems(&[403]);
     }
-    if let Reply::Text(text) = &endpoint.reply {
-        let mut ok = json!({ "description": "The text as it stands.", "headers": headers(&["ETag!"]) });
+    if let EndpointReply::Text(text) = &endpoint.reply {
+        let mut ok =
+            json!({ "description": "The text as it stands.", "headers": header_references(&["ETag!"]) });
         if method == "options" {
             ok["headers"]["Allow"] = json!({ "$ref": "#/components/headers/Allow.Always" });
         }
@@ -54,49 +56,50 @@ fn text(views: &[String], endpoint: &TextEndpoint, method: &str, names: &mut Nam
         }
         responses = responses.add(200, ok);
         if is_read {
-            responses = responses.reads();
+            responses = responses.for_reading();
         }
     }
-    if let Reply::View(name) = &endpoint.reply
+    if let EndpointReply::View(name) = &endpoint.reply
         && views.contains(name)
     {
-        let mut ok = json!({ "description": "The page.", "headers": headers(&[]) });
+        let mut ok = json!({ "description": "The page.", "headers": header_references(&[]) });
         if method != "head" {
             ok["content"] = json!({ "text/html": { "schema": { "type": "string" } } });
         }
         responses = responses.add(200, ok);
         if is_read {
-            responses = responses.reads();
+            responses = responses.for_reading();
         }
     }
-    let id = names.take(&format!("{method}{}", pascal(&endpoint.path)));
-    let mut operation = json!({ "operationId": id, "tags": [TEXTS] });
+    let id = names.reserve(&format!("{method}{}", pascal_case(&endpoint.path)));
+    let mut operation = json!({ "operationId": id, "tags": [TEXTS_TAG] });
     if is_read {
-        operation["parameters"] = json!(parameters::CONDITIONS.map(parameters::reference));
+        operation["parameters"] = json!(parameters::CONDITIONAL_HEADERS.map(parameters::parameter_reference));
     }
     operation["responses"] = responses.finish();
     operation
 }
 
-pub fn list(list: &PlainList, names: &mut Names) -> [Item; 2] {
-    let name = pascal(&list.path);
-    let values = json!({ "get": read(list, &name, names), "post": append(list, &name, names) });
+pub fn list_paths(list: &PlainList, names: &mut UniqueNames) -> [PathItem; 2] {
+    let name = pascal_case(&list.path);
+    let values =
+        json!({ "get": read_operation(list, &name, names), "post": append_operation(list, &name, names) });
     let value = json!({
-        "parameters": [parameters::index()],
-        "put": replace(&name, names), "delete": remove(&name, names),
+        "parameters": [parameters::index_parameter()],
+        "put": replace_operation(&name, names), "delete": remove_operation(&name, names),
     });
     [(list.path.clone(), values), (format!("{}/{{index}}", list.path), value)]
 }
 
-fn operation(id: String, summary: &str, parameters: &[&str], responses: Responses) -> Json {
-    let parameters: Vec<Json> = parameters.iter().map(|name| parameters::reference(name)).collect();
+fn list_operation(id: String, summary: &str, parameters: &[&str], responses: OperationResponses) -> Json {
+    let parameters: Vec<Json> = parameters.iter().map(|name| parameters::parameter_reference(name)).collect();
     json!({
-        "operationId": id, "tags": [LISTS], "summary": summary, "parameters": parameters,
+        "operationId": id, "tags": [LISTS_TAG], "summary": summary, "parameters": parameters,
         "responses": responses.finish(),
     })
 }
 
-fn read(list: &PlainList, name: &str, names: &mut Names) -> Json {
+fn read_operation(list: &PlainList, name: &str, names: &mut UniqueNames) -> Json {
     let mut content = json!({
         "application/json": { "schema": { "type": "array", "items": { "type": "string" } } },
         "text/plain": { "schema": { "type": "string" } },
@@ -104,14 +107,20 @@ fn read(list: &PlainList, name: &str, names: &mut Names) -> Json {
     if list.page {
         content["text/html"] = json!({ "schema": { "type": "string" } });
     }
-    let ok = json!({ "description": "Every value, in order.", "content": content, "headers": headers(&["ETag!"]) });
+    let ok = json!({ "description": "Every value, in order.", "content": content, "headers": header_references(&["ETag!"]) });
     let refused: &[u16] = if list.page { &[406] } else { &[] };
-    let responses = Responses::new(voice(list)).add(200, ok).reads().refused(refused);
-    operation(names.take(&format!("get{name}")), "All values", &parameters::CONDITIONS, responses)
+    let responses =
+        OperationResponses::new(problem_format(list)).add(200, ok).for_reading().add_problems(refused);
+    list_operation(
+        names.reserve(&format!("get{name}")),
+        "All values",
+        &parameters::CONDITIONAL_HEADERS,
+        responses,
+    )
 }
 
 /// JSON that is no object and no array is text as it stands.
-fn body() -> Json {
+fn value_body() -> Json {
     let json = json!({ "type": ["string", "number", "boolean", "null"], "pattern": NOT_BLANK });
     json!({
         "text/plain": { "schema": { "type": "string", "pattern": NOT_BLANK }, "example": "milk" },
@@ -119,24 +128,25 @@ fn body() -> Json {
     })
 }
 
-const WRITES: [&str; 3] = ["If-Match", "If-None-Match", "Idempotency-Key"];
+const WRITE_PARAMETERS: [&str; 3] = ["If-Match", "If-None-Match", "Idempotency-Key"];
 
 /// How refusals are said at the list itself; below it they are always texts.
-fn voice(list: &PlainList) -> Voice {
-    if list.page { Voice::List } else { Voice::Text }
+fn problem_format(list: &PlainList) -> ProblemFormat {
+    if list.page { ProblemFormat::PlainList } else { ProblemFormat::Text }
 }
 
-fn written(voice: Voice, status: u16, description: &str) -> Responses {
+fn write_responses(voice: ProblemFormat, status: u16, description: &str) -> OperationResponses {
     let ok = json!({
-        "description": description, "headers": headers(&["ETag!", "Idempotency-Replayed"]),
+        "description": description, "headers": header_references(&["ETag!", "Idempotency-Replayed"]),
         "content": { "text/plain": { "schema": { "type": "string" } } },
     });
-    Responses::new(voice).add(status, ok).writes()
+    OperationResponses::new(voice).add(status, ok).for_writing()
 }
 
-fn append(list: &PlainList, name: &str, names: &mut Names) -> Json {
-    let mut content = body();
-    let mut responses = written(voice(list), 201, "Added at the end.").takes().refused(&[400]);
+fn append_operation(list: &PlainList, name: &str, names: &mut UniqueNames) -> Json {
+    let mut content = value_body();
+    let mut responses =
+        write_responses(problem_format(list), 201, "Added at the end.").for_body().add_problems(&[400]);
     if list.page {
         let form = json!({
             "type": "object", "required": ["value"],
@@ -145,35 +155,47 @@ fn append(list: &PlainList, name: &str, names: &mut Names) -> Json {
         content["application/x-www-form-urlencoded"] = json!({ "schema": form });
         content["multipart/form-data"] = json!({ "schema": form });
         let names = ["Location!", "ETag!", "Idempotency-Replayed"];
-        responses = responses.plain(303, "The form added it; go on to the list.", &names);
+        responses = responses.add_empty(303, "The form added it; go on to the list.", &names);
     }
     let summary = "Add a value: the body is the text itself, whatever its content type";
-    let mut operation = operation(names.take(&format!("addTo{name}")), summary, &WRITES, responses);
+    let mut operation =
+        list_operation(names.reserve(&format!("addTo{name}")), summary, &WRITE_PARAMETERS, responses);
     operation["requestBody"] = json!({ "required": true, "content": content });
     operation
 }
 
-fn replace(name: &str, names: &mut Names) -> Json {
-    let responses = written(Voice::Text, 200, "Replaced.").takes().refused(&[400, 404]);
-    let mut operation =
-        operation(names.take(&format!("replaceIn{name}")), "Replace a value", &WRITES, responses);
-    operation["requestBody"] = json!({ "required": true, "content": body() });
+fn replace_operation(name: &str, names: &mut UniqueNames) -> Json {
+    let responses =
+        write_responses(ProblemFormat::Text, 200, "Replaced.").for_body().add_problems(&[400, 404]);
+    let mut operation = list_operation(
+        names.reserve(&format!("replaceIn{name}")),
+        "Replace a value",
+        &WRITE_PARAMETERS,
+        responses,
+    );
+    operation["requestBody"] = json!({ "required": true, "content": value_body() });
     operation
 }
 
-fn remove(name: &str, names: &mut Names) -> Json {
-    let responses = written(Voice::Text, 200, "Removed; the rest move up.").refused(&[400, 404]);
-    operation(names.take(&format!("removeFrom{name}")), "Remove a value", &WRITES, responses)
+fn remove_operation(name: &str, names: &mut UniqueNames) -> Json {
+    let responses =
+        write_responses(ProblemFormat::Text, 200, "Removed; the rest move up.").add_problems(&[400, 404]);
+    list_operation(
+        names.reserve(&format!("removeFrom{name}")),
+        "Remove a value",
+        &WRITE_PARAMETERS,
+        responses,
+    )
 }
 
 /// What the groups of operations are called, as far as there are any.
-pub fn tags(manifest: &Manifest) -> Vec<Json> {
+pub fn manifest_tags(manifest: &Manifest) -> Vec<Json> {
     let mut tags = Vec::new();
-    if !manifest.lists.is_empty() {
-        tags.push(json!({ "name": LISTS, "description": "Ordered lists of texts." }));
+    if !manifest.plain_lists.is_empty() {
+        tags.push(json!({ "name": LISTS_TAG, "description": "Ordered lists of texts." }));
     }
-    if !manifest.texts.is_empty() {
-        tags.push(json!({ "name": TEXTS, "description": "Texts as they stand." }));
+    if !manifest.text_endpoints.is_empty() {
+        tags.push(json!({ "name": TEXTS_TAG, "description": "Texts as they stand." }));
     }
     tags
 }

@@ -19,71 +19,71 @@ use http::header::{CONTENT_TYPE, ETAG};
 use serde_json::{Map, Value as Json, json};
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::openapi::collections::{Described, Ids};
-use crate::openapi::unique_names::Names;
+use crate::openapi::collections::{CollectionDescriber, OperationIds};
+use crate::openapi::unique_names::UniqueNames;
 use trefoil_application::Manifest;
 use trefoil_engine::Engine;
 use trefoil_http::etags;
-use trefoil_resources::Site;
+use trefoil_resources::ServedResources;
 
 /// The document, ready to be sent.
-pub struct Document {
+pub struct OpenApiDocument {
     bytes: Bytes,
-    tag: String,
+    etag: String,
 }
 
-impl Document {
+impl OpenApiDocument {
     /// Of the views that endpoints name, `views` are there.
-    pub fn new(manifest: &Manifest, views: &[String], site: &Site) -> Document {
-        let bytes = Bytes::from(describe(manifest, views, site).to_string());
+    pub fn new(manifest: &Manifest, views: &[String], site: &ServedResources) -> OpenApiDocument {
+        let bytes = Bytes::from(build_document(manifest, views, site).to_string());
         let tag = format!("\"{:032x}\"", xxh3_128(&bytes));
-        Document { bytes, tag }
+        OpenApiDocument { bytes, etag: tag }
     }
 
     pub fn respond(&self, headers: &HeaderMap) -> Response {
-        if let Err(problem) = etags::allow(headers, Some(&self.tag)) {
+        if let Err(problem) = etags::check_if_match(headers, Some(&self.etag)) {
             return problem.into_response();
         }
-        let told = [(CONTENT_TYPE, "application/json; charset=utf-8"), (ETAG, &self.tag)];
-        etags::unless_known(headers, (told, Body::from(self.bytes.clone())).into_response())
+        let told = [(CONTENT_TYPE, "application/json; charset=utf-8"), (ETAG, &self.etag)];
+        etags::not_modified_if_known(headers, (told, Body::from(self.bytes.clone())).into_response())
     }
 }
 
-fn describe(manifest: &Manifest, views: &[String], site: &Site) -> Json {
+fn build_document(manifest: &Manifest, views: &[String], site: &ServedResources) -> Json {
     let engine = &site.engine;
     let (model, limits) = (engine.model(), engine.limits());
-    let mut names = Names::default();
-    let ids = Ids::new(model, &mut names);
+    let mut names = UniqueNames::default();
+    let ids = OperationIds::new(model, &mut names);
     let mut paths = Map::new();
     for collection in &site.collections {
-        let described = Described { model, limits, collection, ids: &ids };
-        paths.extend(described.items(&mut names));
+        let described = CollectionDescriber { model, limits, collection, ids: &ids };
+        paths.extend(described.path_items(&mut names));
     }
-    for list in &manifest.lists {
-        paths.extend(crate::openapi::manifest_paths::list(list, &mut names));
+    for list in &manifest.plain_lists {
+        paths.extend(crate::openapi::manifest_paths::list_paths(list, &mut names));
     }
-    paths.extend(crate::openapi::manifest_paths::texts(manifest, views, &mut names));
+    paths.extend(crate::openapi::manifest_paths::text_paths(manifest, views, &mut names));
     let mut document = json!({
         "openapi": "3.1.0",
         "info": info(manifest),
         "servers": [{ "url": "/" }],
-        "tags": groups(manifest, engine),
+        "tags": tag_list(manifest, engine),
         "paths": paths,
         "components": {
-            "schemas": crate::openapi::schemas::all(model),
-            "parameters": crate::openapi::parameters::all(model, limits),
-            "responses": crate::openapi::responses::all(),
+            "schemas": crate::openapi::schemas::all_schemas(model),
+            "parameters": crate::openapi::parameters::all_parameters(model, limits),
+            "responses": crate::openapi::responses::all_responses(),
             "headers": crate::openapi::responses::all_headers(),
         },
     });
-    while drop_unused(&mut document) {}
+    while drop_unused_components(&mut document) {}
     document
 }
 
 /// Takes away the components that nothing refers to; says whether there were some, since others may be left alone by them.
-fn drop_unused(document: &mut Json) -> bool {
+fn drop_unused_components(document: &mut Json) -> bool {
     let mut used = HashSet::new();
-    references(document, &mut used);
+    collect_references(document, &mut used);
     let Some(kinds) = document["components"].as_object_mut() else { return false };
     let mut dropped = false;
     for (kind, components) in kinds {
@@ -95,13 +95,13 @@ fn drop_unused(document: &mut Json) -> bool {
     dropped
 }
 
-fn references(value: &Json, found: &mut HashSet<String>) {
+fn collect_references(value: &Json, found: &mut HashSet<String>) {
     match value {
         Json::Object(members) => {
             found.extend(members.get("$ref").and_then(Json::as_str).map(str::to_owned));
-            members.values().for_each(|member| references(member, found));
+            members.values().for_each(|member| collect_references(member, found));
         }
-        Json::Array(items) => items.iter().for_each(|item| references(item, found)),
+        Json::Array(items) => items.iter().for_each(|item| collect_references(item, found)),
         Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => {}
     }
 }
@@ -117,10 +117,10 @@ fn info(manifest: &Manifest) -> Json {
     })
 }
 
-fn groups(manifest: &Manifest, engine: &Engine) -> Vec<Json> {
+fn tag_list(manifest: &Manifest, engine: &Engine) -> Vec<Json> {
     let records = engine.model().records.iter().map(|record| match &record.description {
         Some(description) => json!({ "name": record.name, "description": description }),
         None => json!({ "name": record.name }),
     });
-    records.chain(crate::openapi::manifest_paths::tags(manifest)).collect()
+    records.chain(crate::openapi::manifest_paths::manifest_tags(manifest)).collect()
 }

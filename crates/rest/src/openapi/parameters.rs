@@ -2,28 +2,28 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use crate::openapi::patterns::{ID, KEY, NO_COMMA, NO_NUL};
-use crate::openapi::values::{Side, of_field, of_kind};
+use crate::openapi::patterns::{ID_PATTERN, IDEMPOTENCY_KEY, NO_COMMA, NO_NUL};
+use crate::openapi::values::{ValueContext, field_schema, kind_schema};
 use trefoil_engine::PlanLimits;
-use trefoil_http::negotiation::format::FORMATS;
-use trefoil_model::{Field, Kind, Model, RecordType, Scalar};
-use trefoil_resources::list_query::{LIST_WORDS, operators};
+use trefoil_http::negotiation::format::FORMAT_NAMES;
+use trefoil_model::{Field, FieldKind, Model, RecordType, Scalar};
+use trefoil_resources::list_query::{LIST_PARAMS, operators_for};
 
 /// What any reading can be held to.
-pub const CONDITIONS: [&str; 2] = ["If-Match", "If-None-Match"];
+pub const CONDITIONAL_HEADERS: [&str; 2] = ["If-Match", "If-None-Match"];
 
-pub fn reference(name: &str) -> Json {
+pub fn parameter_reference(name: &str) -> Json {
     json!({ "$ref": format!("#/components/parameters/{name}") })
 }
 
-pub fn id(name: &str) -> Json {
+pub fn id_parameter(name: &str) -> Json {
     json!({
         "name": name, "in": "path", "required": true, "description": "A 64-bit integer.",
-        "schema": { "type": "string", "pattern": ID }, "example": "1",
+        "schema": { "type": "string", "pattern": ID_PATTERN }, "example": "1",
     })
 }
 
-pub fn index() -> Json {
+pub fn index_parameter() -> Json {
     json!({
         "name": "index", "in": "path", "required": true, "description": "Counts from 0.",
         "schema": { "type": "integer", "minimum": 0 }, "example": 0,
@@ -31,7 +31,7 @@ pub fn index() -> Json {
 }
 
 /// What operations of all kinds refer to.
-pub fn shared() -> Map<String, Json> {
+pub fn shared_parameters() -> Map<String, Json> {
     let header = |name: &str, description: &str, schema: Json| {
         let parameter = json!({ "name": name, "in": "header", "description": description, "schema": schema });
         (name.to_owned(), parameter)
@@ -47,7 +47,7 @@ pub fn shared() -> Map<String, Json> {
         header(
             "Idempotency-Key",
             "Makes the write safe to send again: the first answer is kept for 24 hours and given again.",
-            json!({ "type": "string", "pattern": KEY }),
+            json!({ "type": "string", "pattern": IDEMPOTENCY_KEY }),
         ),
         header(
             "Last-Event-ID",
@@ -65,32 +65,32 @@ pub fn shared() -> Map<String, Json> {
 }
 
 /// What the lists of one type take, as components: `Product.price.gte`.
-pub fn of_type(record: &RecordType, limits: &PlanLimits) -> Map<String, Json> {
+pub fn type_parameters(record: &RecordType, limits: &PlanLimits) -> Map<String, Json> {
     let mut parameters = Map::new();
     let mut add = |parameter: Json| {
         let name = parameter["name"].as_str().unwrap_or_default();
         parameters.insert(format!("{}.{name}", record.name), parameter);
     };
-    words(record, limits).into_iter().for_each(&mut add);
+    query_parameters(record, limits).into_iter().for_each(&mut add);
     for field in record.fields.iter().filter(|field| field.kind.is_comparable()) {
-        if !LIST_WORDS.contains(&field.input_name.as_str()) {
-            add(condition(field, None));
+        if !LIST_PARAMS.contains(&field.input_name.as_str()) {
+            add(filter_parameter(field, None));
         }
-        operators(&field.kind).for_each(|op| add(condition(field, Some(op))));
+        operators_for(&field.kind).for_each(|op| add(filter_parameter(field, Some(op))));
     }
     parameters
 }
 
 /// References to all that a list takes.
-pub fn of_list(record: &RecordType, limits: &PlanLimits) -> Vec<Json> {
-    of_type(record, limits).keys().map(|name| reference(name)).collect()
+pub fn list_parameters(record: &RecordType, limits: &PlanLimits) -> Vec<Json> {
+    type_parameters(record, limits).keys().map(|name| parameter_reference(name)).collect()
 }
 
-pub fn fields(record: &RecordType) -> Json {
-    reference(&format!("{}.fields", record.name))
+pub fn fields_parameter(record: &RecordType) -> Json {
+    parameter_reference(&format!("{}.fields", record.name))
 }
 
-fn words(record: &RecordType, limits: &PlanLimits) -> [Json; 8] {
+fn query_parameters(record: &RecordType, limits: &PlanLimits) -> [Json; 8] {
     let stored = record.fields.iter().filter(|field| field.is_stored());
     let names: Vec<&str> = stored.map(|field| field.input_name.as_str()).chain(["*"]).collect();
     let sorted = record.fields.iter().filter(|field| field.kind.is_comparable());
@@ -106,7 +106,7 @@ fn words(record: &RecordType, limits: &PlanLimits) -> [Json; 8] {
     let size = format!("So many records; {} unless said.", limits.page_size);
     [
         list("fields", "Only these fields, as objects; `*` for all.", json!(names)),
-        query("q", "Some text of the record contains this, in upper or lower case.", text()),
+        query("q", "Some text of the record contains this, in upper or lower case.", text_schema()),
         list("sort", "In this order; `-` for the other direction. Nulls last, ties by id.", json!(orders)),
         query(
             "page",
@@ -114,7 +114,7 @@ fn words(record: &RecordType, limits: &PlanLimits) -> [Json; 8] {
             json!({ "type": "integer", "format": "int64", "minimum": 1, "maximum": i64::MAX }),
         ),
         query("size", &size, json!({ "type": "integer", "minimum": 1, "maximum": limits.max_page_size })),
-        query("after", "What comes after a cursor, which the `next` link has.", text()),
+        query("after", "What comes after a cursor, which the `next` link has.", text_schema()),
         query(
             "count",
             "Tell all that match in `X-Total-Count`.",
@@ -123,16 +123,16 @@ fn words(record: &RecordType, limits: &PlanLimits) -> [Json; 8] {
         query(
             "format",
             "In this form, whatever `Accept` says: records as a table, one a line, or as an array.",
-            json!({ "type": "string", "enum": FORMATS.map(|(name, _)| name) }),
+            json!({ "type": "string", "enum": FORMAT_NAMES.map(|(name, _)| name) }),
         ),
     ]
 }
 
-fn text() -> Json {
+fn text_schema() -> Json {
     json!({ "type": "string", "pattern": NO_NUL })
 }
 
-fn condition(field: &Field, op: Option<&str>) -> Json {
+fn filter_parameter(field: &Field, op: Option<&str>) -> Json {
     let name = match op {
         Some(op) => format!("{}.{op}", field.input_name),
         None => field.input_name.clone(),
@@ -151,26 +151,26 @@ fn condition(field: &Field, op: Option<&str>) -> Json {
     let description = format!("`{}` {meaning}.", field.input_name);
     let schema = match op {
         // A part of an address need not be one.
-        Some("contains") => text(),
+        Some("contains") => text_schema(),
         Some("null") => json!({ "type": "boolean" }),
-        Some(_) | None => of_field(field, Side::Asked),
+        Some(_) | None => field_schema(field, ValueContext::Query),
     };
     if op != Some("in") {
         return json!({ "name": name, "in": "query", "description": description, "schema": schema });
     }
     let items = match field.kind {
         // A comma ends an element.
-        Kind::Scalar(Scalar::String | Scalar::Id) => json!({ "type": "string", "pattern": NO_COMMA }),
-        Kind::Scalar(Scalar::Url) => json!({ "type": "string", "format": "uri", "pattern": NO_COMMA }),
-        Kind::Id
-        | Kind::Scalar(_)
-        | Kind::Enum(_)
-        | Kind::Embedded(_)
-        | Kind::List(_)
-        | Kind::Reference { .. }
-        | Kind::Inverse { .. }
-        | Kind::Link { .. }
-        | Kind::Unstored => of_kind(&field.kind, Side::Asked),
+        FieldKind::Scalar(Scalar::String | Scalar::Id) => json!({ "type": "string", "pattern": NO_COMMA }),
+        FieldKind::Scalar(Scalar::Url) => json!({ "type": "string", "format": "uri", "pattern": NO_COMMA }),
+        FieldKind::Id
+        | FieldKind::Scalar(_)
+        | FieldKind::Enum(_)
+        | FieldKind::Embedded(_)
+        | FieldKind::List(_)
+        | FieldKind::Reference { .. }
+        | FieldKind::Inverse { .. }
+        | FieldKind::Link { .. }
+        | FieldKind::Unstored => kind_schema(&field.kind, ValueContext::Query),
     };
     json!({
         "name": name, "in": "query", "description": description, "style": "form", "explode": false,
@@ -179,10 +179,10 @@ fn condition(field: &Field, op: Option<&str>) -> Json {
 }
 
 /// Everything that is referred to.
-pub fn all(model: &Model, limits: &PlanLimits) -> Map<String, Json> {
-    let mut parameters = shared();
+pub fn all_parameters(model: &Model, limits: &PlanLimits) -> Map<String, Json> {
+    let mut parameters = shared_parameters();
     for record in &model.records {
-        parameters.extend(of_type(record, limits));
+        parameters.extend(type_parameters(record, limits));
     }
     parameters
 }

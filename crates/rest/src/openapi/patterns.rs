@@ -14,7 +14,7 @@ macro_rules! up_to_the_last {
 }
 
 /// A 64-bit integer as text; below zero there is one more.
-pub const ID: &str = concat!("^(-?(", up_to_the_last!(), ")|-9223372036854775808)$");
+pub const ID_PATTERN: &str = concat!("^(-?(", up_to_the_last!(), ")|-9223372036854775808)$");
 
 pub const NOT_NEGATIVE_ID: &str = concat!("^(", up_to_the_last!(), ")$");
 
@@ -45,9 +45,9 @@ pub const PLAIN_DECIMAL: &str = r"-?[0-9]+(\.[0-9]+)?";
 pub const DECIMAL: &str = r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,2})?";
 
 /// What an `Idempotency-Key` may be.
-pub const KEY: &str = r"^[!-~]([\u0009 -~]{0,253}[!-~])?$";
+pub const IDEMPOTENCY_KEY: &str = r"^[!-~]([\u0009 -~]{0,253}[!-~])?$";
 
-pub fn whole(expression: &str) -> String {
+pub fn anchored(expression: &str) -> String {
     format!("^{expression}$")
 }
 
@@ -56,7 +56,7 @@ pub fn unsigned(expression: &str) -> &str {
 }
 
 /// The expression of a `@pattern` for others to use, unless it has what only Rust's syntax knows.
-pub fn portable(source: &str) -> Option<String> {
+pub fn portable_pattern(source: &str) -> Option<String> {
     const OURS: [&str; 9] = ["(?i", "(?s", "(?m", "(?x", "(?P", r"\p", r"\A", r"\z", "[["];
     let is_ours = OURS.iter().any(|piece| source.contains(piece)) || source.contains("&&");
     (!is_ours).then(|| format!("^(?:{source})$"))
@@ -86,24 +86,24 @@ mod tests {
         let steps = || (0..19).map(|power| 10_i128.pow(power));
         let last = i128::from(i64::MAX);
         for good in steps().map(|step| last - step).chain([last, 0, -1, 17, -last, -last - 1]) {
-            assert!(matches(ID, &good.to_string()), "{good}");
+            assert!(matches(ID_PATTERN, &good.to_string()), "{good}");
         }
         for bad in steps().map(|step| last + step) {
-            assert!(!matches(ID, &bad.to_string()), "{bad}");
+            assert!(!matches(ID_PATTERN, &bad.to_string()), "{bad}");
         }
         for shown in [i64::MIN, -1, 0, i64::MAX] {
             assert!(matches(SHOWN_ID, &shown.to_string()), "{shown}");
         }
         assert!(matches(NOT_NEGATIVE_ID, "17") && !matches(NOT_NEGATIVE_ID, "-17"));
         for bad in ["", "-", "1.0", "9999999999999999999", "+1", "1 ", "x"] {
-            assert!(!matches(ID, bad), "{bad}");
+            assert!(!matches(ID_PATTERN, bad), "{bad}");
         }
     }
 
     #[test]
     fn only_what_others_can_read_is_passed_on() {
-        assert_eq!(portable("[A-Z]{2}").as_deref(), Some("^(?:[A-Z]{2})$"));
-        assert_eq!(portable(r"\p{Lu}+"), None);
-        assert_eq!(portable("(?i)abc"), None);
+        assert_eq!(portable_pattern("[A-Z]{2}").as_deref(), Some("^(?:[A-Z]{2})$"));
+        assert_eq!(portable_pattern(r"\p{Lu}+"), None);
+        assert_eq!(portable_pattern("(?i)abc"), None);
     }
 }

@@ -2,22 +2,22 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use crate::openapi::schemas::PROBLEM;
+use crate::openapi::schemas::PROBLEM_SCHEMA;
 use crate::openapi::values;
 
 /// How refusals are said at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Voice {
+pub enum ProblemFormat {
     /// As `Accept` asks.
     Negotiated,
     /// The same, of a plain list.
-    List,
+    PlainList,
     /// Text, whatever `Accept` says.
     Text,
 }
 
 /// The refusals: status, name, what it means.
-const REFUSALS: [(u16, &str, &str); 14] = [
+const PROBLEMS: [(u16, &str, &str); 14] = [
     (400, "Invalid", "Malformed or invalid; every mistake is told."),
     (403, "CrossSite", "A page of another site made a browser send this write."),
     (404, "NotFound", "There is no such record, index or address."),
@@ -43,61 +43,63 @@ const REFUSALS: [(u16, &str, &str); 14] = [
 ];
 
 /// What any request can meet.
-const ALWAYS: [u16; 6] = [408, 413, 429, 431, 500, 503];
+const ALWAYS_POSSIBLE: [u16; 6] = [408, 413, 429, 431, 500, 503];
 
 /// What a write can meet besides …
-const WRITES: [u16; 4] = [403, 409, 412, 422];
+const WRITE_STATUSES: [u16; 4] = [403, 409, 412, 422];
 /// … and one that has a body.
-const UNREADABLE: u16 = 415;
+const UNSUPPORTED_MEDIA: u16 = 415;
 
-pub fn all() -> Map<String, Json> {
+pub fn all_responses() -> Map<String, Json> {
     let mut responses = Map::new();
-    for (status, name, description) in REFUSALS {
-        for voice in [Voice::Negotiated, Voice::List, Voice::Text] {
-            responses.insert(key(name, voice), refusal(status, description, voice));
+    for (status, name, description) in PROBLEMS {
+        for voice in [ProblemFormat::Negotiated, ProblemFormat::PlainList, ProblemFormat::Text] {
+            responses.insert(component_name(name, voice), problem_response(status, description, voice));
         }
     }
     responses.insert(
         "NotModified".to_owned(),
-        json!({ "description": "What is known is current.", "headers": headers(&["ETag!", "Link"]) }),
+        json!({ "description": "What is known is current.", "headers": header_references(&["ETag!", "Link"]) }),
     );
     responses
 }
 
-fn key(name: &str, voice: Voice) -> String {
+fn component_name(name: &str, voice: ProblemFormat) -> String {
     match voice {
-        Voice::Negotiated => name.to_owned(),
-        Voice::List => format!("{name}.List"),
-        Voice::Text => format!("{name}.Text"),
+        ProblemFormat::Negotiated => name.to_owned(),
+        ProblemFormat::PlainList => format!("{name}.List"),
+        ProblemFormat::Text => format!("{name}.Text"),
     }
 }
 
-fn refusal(status: u16, description: &str, voice: Voice) -> Json {
+fn problem_response(status: u16, description: &str, voice: ProblemFormat) -> Json {
     let mut names = match (status, voice) {
         (409, _) => vec!["Retry-After"],
-        (415, Voice::Negotiated | Voice::List) => vec!["Accept-Post", "Accept-Patch", "Accept-Encoding"],
-        (415, Voice::Text) => vec!["Accept-Encoding"],
+        (415, ProblemFormat::Negotiated | ProblemFormat::PlainList) => {
+            vec!["Accept-Post", "Accept-Patch", "Accept-Encoding"]
+        }
+        (415, ProblemFormat::Text) => vec!["Accept-Encoding"],
         (429 | 503, _) => vec!["Retry-After!"],
         (_, _) => Vec::new(),
     };
     // A plain list tells its version with whatever it answers.
-    if voice != Voice::Negotiated && [400, 404, 406, 409, 412, 415, 422].contains(&status) {
+    if voice != ProblemFormat::Negotiated && [400, 404, 406, 409, 412, 415, 422].contains(&status) {
         names.push("ETag");
     }
     let text = json!({ "schema": { "type": "string" } });
     let content = match voice {
-        Voice::Negotiated | Voice::List => json!({
-            "application/problem+json": { "schema": values::reference(PROBLEM) },
+        ProblemFormat::Negotiated | ProblemFormat::PlainList => json!({
+            "application/problem+json": { "schema": values::schema_reference(PROBLEM_SCHEMA) },
             "text/plain": text,
             "text/html": text,
         }),
-        Voice::Text => json!({ "text/plain": text }),
+        ProblemFormat::Text => json!({ "text/plain": text }),
     };
-    json!({ "description": description, "headers": headers(&names), "content": content })
+    json!({ "description": description, "headers": header_references(&names), "content": content })
 }
 
 /// References to headers; one with `!` behind its name is always there. Every answer has some more.
-pub fn headers(names: &[&str]) -> Json {
+pub fn header_references(names: &[&str]) -> Json {
     let mut headers = Map::new();
     for name in names.iter().chain(&["X-Request-Id!", "RateLimit", "RateLimit-Policy"]) {
         let component = name.replace('!', ".Always");
@@ -152,55 +154,55 @@ pub fn all_headers() -> Map<String, Json> {
 }
 
 /// The answers of one operation.
-pub struct Responses {
-    voice: Voice,
-    found: Map<String, Json>,
+pub struct OperationResponses {
+    problem_format: ProblemFormat,
+    responses: Map<String, Json>,
 }
 
-impl Responses {
-    pub fn new(voice: Voice) -> Responses {
-        Responses { voice, found: Map::new() }
+impl OperationResponses {
+    pub fn new(voice: ProblemFormat) -> OperationResponses {
+        OperationResponses { problem_format: voice, responses: Map::new() }
     }
 
-    pub fn add(mut self, status: u16, response: Json) -> Responses {
-        self.found.insert(status.to_string(), response);
+    pub fn add(mut self, status: u16, response: Json) -> OperationResponses {
+        self.responses.insert(status.to_string(), response);
         self
     }
 
     /// Success and nothing to say.
-    pub fn plain(self, status: u16, description: &str, names: &[&str]) -> Responses {
-        self.add(status, json!({ "description": description, "headers": headers(names) }))
+    pub fn add_empty(self, status: u16, description: &str, names: &[&str]) -> OperationResponses {
+        self.add(status, json!({ "description": description, "headers": header_references(names) }))
     }
 
-    fn not_modified(self) -> Responses {
+    fn not_modified(self) -> OperationResponses {
         self.add(304, json!({ "$ref": "#/components/responses/NotModified" }))
     }
 
-    pub fn refused(mut self, statuses: &[u16]) -> Responses {
-        for (status, name, _) in REFUSALS.iter().filter(|(status, ..)| statuses.contains(status)) {
-            let reference = format!("#/components/responses/{}", key(name, self.voice));
-            self.found.insert(status.to_string(), json!({ "$ref": reference }));
+    pub fn add_problems(mut self, statuses: &[u16]) -> OperationResponses {
+        for (status, name, _) in PROBLEMS.iter().filter(|(status, ..)| statuses.contains(status)) {
+            let reference = format!("#/components/responses/{}", component_name(name, self.problem_format));
+            self.responses.insert(status.to_string(), json!({ "$ref": reference }));
         }
         self
     }
 
     /// Of a reading: what can be held to a tag.
-    pub fn reads(self) -> Responses {
-        self.not_modified().refused(&[412])
+    pub fn for_reading(self) -> OperationResponses {
+        self.not_modified().add_problems(&[412])
     }
 
-    pub fn writes(self) -> Responses {
-        self.refused(&WRITES)
+    pub fn for_writing(self) -> OperationResponses {
+        self.add_problems(&WRITE_STATUSES)
     }
 
     /// A write with a body.
-    pub fn takes(self) -> Responses {
-        self.writes().refused(&[UNREADABLE])
+    pub fn for_body(self) -> OperationResponses {
+        self.for_writing().add_problems(&[UNSUPPORTED_MEDIA])
     }
 
     /// With what any request can meet, in the order of statuses.
     pub fn finish(self) -> Json {
-        let mut found: Vec<_> = self.refused(&ALWAYS).found.into_iter().collect();
+        let mut found: Vec<_> = self.add_problems(&ALWAYS_POSSIBLE).responses.into_iter().collect();
         found.sort_by(|(a, _), (b, _)| a.cmp(b));
         Json::Object(found.into_iter().collect())
     }

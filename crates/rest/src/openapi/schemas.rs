@@ -2,42 +2,42 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use crate::openapi::values::{Side, of_field, reference};
+use crate::openapi::values::{ValueContext, field_schema, schema_reference};
 use trefoil_model::values::example_values;
-use trefoil_model::{EmbeddedType, EnumType, Field, FilledBy, Kind, Model, RecordType};
+use trefoil_model::{EmbeddedType, EnumType, Field, FieldKind, Model, RecordType, ValueSource};
 
 /// No type of a schema has a dot in its name, so ours collide with none.
-pub const PROBLEM: &str = "Problem.Details";
+pub const PROBLEM_SCHEMA: &str = "Problem.Details";
 
-pub fn all(model: &Model) -> Map<String, Json> {
+pub fn all_schemas(model: &Model) -> Map<String, Json> {
     let mut schemas = Map::new();
     for record in &model.records {
         let name = &record.name;
-        schemas.insert(name.clone(), shown(model, record));
-        schemas.insert(format!("{name}.Part"), part(record));
-        schemas.insert(format!("{name}.New"), new(model, record));
-        schemas.insert(format!("{name}.Whole"), whole(record));
-        schemas.insert(format!("{name}.Patch"), patch(model, record));
-        schemas.insert(format!("{name}.Form"), form(record));
+        schemas.insert(name.clone(), record_schema(model, record));
+        schemas.insert(format!("{name}.Part"), part_schema(record));
+        schemas.insert(format!("{name}.New"), new_schema(model, record));
+        schemas.insert(format!("{name}.Whole"), whole_schema(record));
+        schemas.insert(format!("{name}.Patch"), patch_schema(model, record));
+        schemas.insert(format!("{name}.Form"), form_schema(record));
     }
     for embedded in model.embedded.values() {
-        schemas.insert(embedded.name.clone(), inside(embedded, Side::Shown));
-        schemas.insert(format!("{}.New", embedded.name), inside(embedded, Side::Given));
-        schemas.insert(format!("{}.Patch", embedded.name), inside(embedded, Side::Patched));
+        schemas.insert(embedded.name.clone(), embedded_schema(embedded, ValueContext::Response));
+        schemas.insert(format!("{}.New", embedded.name), embedded_schema(embedded, ValueContext::Body));
+        schemas.insert(format!("{}.Patch", embedded.name), embedded_schema(embedded, ValueContext::Patch));
     }
     for choice in model.enums.values() {
-        schemas.insert(choice.name.clone(), one_of(choice));
+        schemas.insert(choice.name.clone(), enum_schema(choice));
     }
-    schemas.insert(PROBLEM.to_owned(), problem());
+    schemas.insert(PROBLEM_SCHEMA.to_owned(), problem_schema());
     schemas
 }
 
 /// A record in an answer: all of it, or what `fields` asks for.
-pub fn answered(record: &RecordType) -> Json {
-    json!({ "anyOf": [reference(&record.name), reference(&format!("{}.Part", record.name))] })
+pub fn response_schema(record: &RecordType) -> Json {
+    json!({ "anyOf": [schema_reference(&record.name), schema_reference(&format!("{}.Part", record.name))] })
 }
 
-fn object(fields: impl Iterator<Item = (String, Json)>, required: Vec<&str>) -> Json {
+fn object_schema(fields: impl Iterator<Item = (String, Json)>, required: Vec<&str>) -> Json {
     let properties: Map<String, Json> = fields.collect();
     let mut schema = json!({ "type": "object", "properties": properties, "additionalProperties": false });
     if !required.is_empty() {
@@ -46,123 +46,142 @@ fn object(fields: impl Iterator<Item = (String, Json)>, required: Vec<&str>) -> 
     schema
 }
 
-fn described(mut schema: Json, description: &str) -> Json {
+fn with_description(mut schema: Json, description: &str) -> Json {
     schema["description"] = description.into();
     schema
 }
 
-fn stored(record: &RecordType) -> impl Iterator<Item = &Field> {
+fn stored_fields(record: &RecordType) -> impl Iterator<Item = &Field> {
     record.fields.iter().filter(|field| field.is_stored())
 }
 
-fn writable(record: &RecordType) -> impl Iterator<Item = &Field> {
+fn writable_fields(record: &RecordType) -> impl Iterator<Item = &Field> {
     record.fields.iter().filter(|field| field.is_writable())
 }
 
-fn named(field: &Field, side: Side) -> (String, Json) {
-    (field.input_name.clone(), of_field(field, side))
+fn named_schema(field: &Field, side: ValueContext) -> (String, Json) {
+    (field.input_name.clone(), field_schema(field, side))
 }
 
 /// Must be in a body that makes a record.
-pub fn is_needed(field: &Field) -> bool {
+pub fn is_required(field: &Field) -> bool {
     field.is_writable()
         && field.required
         && field.default.is_none()
-        && !matches!(field.kind, Kind::Link { .. })
+        && !matches!(field.kind, FieldKind::Link { .. })
 }
 
-fn shown(model: &Model, record: &RecordType) -> Json {
-    let required = stored(record).map(|field| field.input_name.as_str()).collect();
-    let mut schema = object(stored(record).map(|field| named(field, Side::Shown)), required);
+fn record_schema(model: &Model, record: &RecordType) -> Json {
+    let required = stored_fields(record).map(|field| field.input_name.as_str()).collect();
+    let mut schema = object_schema(
+        stored_fields(record).map(|field| named_schema(field, ValueContext::Response)),
+        required,
+    );
     if let Some(description) = &record.description {
         schema["description"] = description.as_str().into();
     }
-    if let Some(example) = example_values::shown(model, record) {
+    if let Some(example) = example_values::example_record(model, record) {
         schema["examples"] = json!([example]);
     }
     schema
 }
 
-fn part(record: &RecordType) -> Json {
-    let mut schema = object(stored(record).map(|field| named(field, Side::Shown)), Vec::new());
+fn part_schema(record: &RecordType) -> Json {
+    let mut schema = object_schema(
+        stored_fields(record).map(|field| named_schema(field, ValueContext::Response)),
+        Vec::new(),
+    );
     schema["minProperties"] = 1.into();
-    described(schema, &format!("The fields of {} that `fields` asks for.", record.name))
+    with_description(schema, &format!("The fields of {} that `fields` asks for.", record.name))
 }
 
-fn new(model: &Model, record: &RecordType) -> Json {
-    let required = writable(record).filter(|field| is_needed(field)).map(|field| field.input_name.as_str());
-    let mut schema = object(writable(record).map(|field| named(field, Side::Given)), required.collect());
-    if let Some(example) = example_values::given(model, &record.fields) {
+fn new_schema(model: &Model, record: &RecordType) -> Json {
+    let required =
+        writable_fields(record).filter(|field| is_required(field)).map(|field| field.input_name.as_str());
+    let mut schema = object_schema(
+        writable_fields(record).map(|field| named_schema(field, ValueContext::Body)),
+        required.collect(),
+    );
+    if let Some(example) = example_values::example_input(model, &record.fields) {
         schema["examples"] = json!([example]);
     }
-    described(schema, &format!("A new {}.", record.name))
+    with_description(schema, &format!("A new {}.", record.name))
 }
 
 /// What GET gave can be sent back: what only the server fills may be there.
-fn whole(record: &RecordType) -> Json {
+fn whole_schema(record: &RecordType) -> Json {
     let given = record.fields.iter().filter(|field| field.is_writable() || field.is_stored());
-    let given = given.map(|field| sent_back(field, Side::Given));
-    let required = writable(record).filter(|field| is_needed(field)).map(|field| field.input_name.as_str());
-    let schema = object(given, required.collect());
+    let given = given.map(|field| echoed_schema(field, ValueContext::Body));
+    let required =
+        writable_fields(record).filter(|field| is_required(field)).map(|field| field.input_name.as_str());
+    let schema = object_schema(given, required.collect());
     let said = "The whole {}: what is left out becomes null or its default. What only the server fills may be \
                 there and is ignored; `id`, if given, is the path's.";
-    described(schema, &said.replace("{}", &record.name))
+    with_description(schema, &said.replace("{}", &record.name))
 }
 
-fn sent_back(field: &Field, side: Side) -> (String, Json) {
-    let (name, mut schema) = named(field, side);
+fn echoed_schema(field: &Field, side: ValueContext) -> (String, Json) {
+    let (name, mut schema) = named_schema(field, side);
     if !field.is_writable() {
         schema["readOnly"] = true.into();
     }
     (name, schema)
 }
 
-fn patch(model: &Model, record: &RecordType) -> Json {
-    let given = record.fields.iter().filter(|field| field.is_writable() || field.kind == Kind::Id);
-    let mut schema = object(given.map(|field| sent_back(field, Side::Patched)), Vec::new());
-    if let Some(example) = example_values::patch(model, &record.fields) {
+fn patch_schema(model: &Model, record: &RecordType) -> Json {
+    let given = record.fields.iter().filter(|field| field.is_writable() || field.kind == FieldKind::Id);
+    let mut schema = object_schema(given.map(|field| echoed_schema(field, ValueContext::Patch)), Vec::new());
+    if let Some(example) = example_values::example_patch(model, &record.fields) {
         schema["examples"] = json!([example]);
     }
     let said = "Changes to one {}: what is left out stays, null empties; `id`, if given, is the path's.";
-    described(schema, &said.replace("{}", &record.name))
+    with_description(schema, &said.replace("{}", &record.name))
 }
 
 /// Forms send more than is asked for, and nobody minds.
-fn form(record: &RecordType) -> Json {
-    let required = writable(record).filter(|field| is_needed(field)).map(|field| field.input_name.as_str());
-    let mut schema = object(writable(record).map(|field| named(field, Side::Typed)), required.collect());
+fn form_schema(record: &RecordType) -> Json {
+    let required =
+        writable_fields(record).filter(|field| is_required(field)).map(|field| field.input_name.as_str());
+    let mut schema = object_schema(
+        writable_fields(record).map(|field| named_schema(field, ValueContext::Form)),
+        required.collect(),
+    );
     schema["additionalProperties"] = true.into();
-    described(schema, "Controls by name; a blank one is null where the field may be, others are ignored.")
+    with_description(
+        schema,
+        "Controls by name; a blank one is null where the field may be, others are ignored.",
+    )
 }
 
-fn inside(embedded: &EmbeddedType, side: Side) -> Json {
-    let fields = || embedded.fields.iter().filter(|field| field.kind != Kind::Unstored);
-    let needed =
-        |field: &&Field| field.required && field.default.is_none() && field.filled_by == FilledBy::Client;
+fn embedded_schema(embedded: &EmbeddedType, side: ValueContext) -> Json {
+    let fields = || embedded.fields.iter().filter(|field| field.kind != FieldKind::Unstored);
+    let needed = |field: &&Field| {
+        field.required && field.default.is_none() && field.value_source == ValueSource::Client
+    };
     let required = match side {
-        Side::Given => fields().filter(needed).map(|field| field.name.as_str()).collect(),
-        Side::Shown | Side::Patched | Side::Typed | Side::Asked => Vec::new(),
+        ValueContext::Body => fields().filter(needed).map(|field| field.name.as_str()).collect(),
+        ValueContext::Response | ValueContext::Patch | ValueContext::Form | ValueContext::Query => Vec::new(),
     };
     let properties = fields().map(|field| {
-        let mut schema = of_field(field, side);
+        let mut schema = field_schema(field, side);
         // In a patch null takes a member away, so that its default comes back.
-        if side == Side::Patched && field.required && field.default.is_some() {
-            crate::openapi::values::nullable(&mut schema);
+        if side == ValueContext::Patch && field.required && field.default.is_some() {
+            crate::openapi::values::make_nullable(&mut schema);
         }
         (field.name.clone(), schema)
     });
-    object(properties, required)
+    object_schema(properties, required)
 }
 
-fn one_of(choice: &EnumType) -> Json {
+fn enum_schema(choice: &EnumType) -> Json {
     let schema = json!({ "type": "string", "enum": choice.values });
     match &choice.description {
-        Some(description) => described(schema, description),
+        Some(description) => with_description(schema, description),
         None => schema,
     }
 }
 
-fn problem() -> Json {
+fn problem_schema() -> Json {
     let entry = json!({
         "type": "object",
         "required": ["code", "detail"],

@@ -5,11 +5,11 @@ use std::collections::HashSet;
 use heck::{ToLowerCamelCase, ToUpperCamelCase};
 
 #[derive(Default)]
-pub struct Names(HashSet<String>);
+pub struct UniqueNames(HashSet<String>);
 
-impl Names {
+impl UniqueNames {
     /// The name, or, where something else has it, one like it.
-    pub fn take(&mut self, name: &str) -> String {
+    pub fn reserve(&mut self, name: &str) -> String {
         let numbered = (2..).map(|number| format!("{name}{number}"));
         let mut names = std::iter::once(name.to_owned()).chain(numbered);
         let free = names.find(|name| !self.0.contains(name)).expect("numbers do not end");
@@ -19,12 +19,12 @@ impl Names {
 }
 
 /// `OrderLines` for `/order-lines`.
-pub fn pascal(path: &str) -> String {
+pub fn pascal_case(path: &str) -> String {
     path.to_upper_camel_case()
 }
 
 /// `orderLine` for `OrderLine`.
-pub fn lower(name: &str) -> String {
+pub fn camel_case(name: &str) -> String {
     name.to_lower_camel_case()
 }
 
@@ -34,11 +34,11 @@ mod tests {
 
     #[test]
     fn no_name_is_given_twice() {
-        let mut names = Names::default();
+        let mut names = UniqueNames::default();
         assert_eq!(
-            ["getA", "getA", "getB", "getA"].map(|name| names.take(name)),
+            ["getA", "getA", "getB", "getA"].map(|name| names.reserve(name)),
             ["getA", "getA2", "getB", "getA3"]
         );
-        assert_eq!(pascal("/api/order-lines"), "ApiOrderLines");
+        assert_eq!(pascal_case("/api/order-lines"), "ApiOrderLines");
     }
 }

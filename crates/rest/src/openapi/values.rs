@@ -3,119 +3,129 @@
 use serde_json::{Value as Json, json};
 
 use crate::openapi::patterns;
-use crate::openapi::patterns::{DECIMAL, EMAIL, ID, NO_NUL, NOT_BLANK, NOT_NEGATIVE_ID, SHOWN_ID};
-use trefoil_model::{Field, Item, Kind, Rule, Scalar};
+use crate::openapi::patterns::{DECIMAL, EMAIL, ID_PATTERN, NO_NUL, NOT_BLANK, NOT_NEGATIVE_ID, SHOWN_ID};
+use trefoil_model::{Field, FieldKind, FieldRule, ListItem, Scalar};
 
 /// Where a value stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
+pub enum ValueContext {
     /// In an answer.
-    Shown,
+    Response,
     /// In a JSON body that makes or overwrites a record.
-    Given,
+    Body,
     /// In a merge patch.
-    Patched,
+    Patch,
     /// In a control of a form, where everything is text.
-    Typed,
+    Form,
     /// Behind the `?`.
-    Asked,
+    Query,
 }
 
 /// A component by its name.
-pub fn reference(name: &str) -> Json {
+pub fn schema_reference(name: &str) -> Json {
     json!({ "$ref": format!("#/components/schemas/{name}") })
 }
 
 /// What one field holds, with everything that the schema says of it.
-pub fn of_field(field: &Field, side: Side) -> Json {
-    let mut schema = of_kind(&field.kind, side);
+pub fn field_schema(field: &Field, side: ValueContext) -> Json {
+    let mut schema = kind_schema(&field.kind, side);
     match side {
         // What was kept before a rule came is shown all the same.
-        Side::Shown | Side::Asked => {}
-        Side::Given | Side::Patched | Side::Typed => constrain(&mut schema, field),
+        ValueContext::Response | ValueContext::Query => {}
+        ValueContext::Body | ValueContext::Patch | ValueContext::Form => add_rules(&mut schema, field),
     }
     // No links are no records on the other side, however that is said.
-    let is_optional = !field.required || matches!(field.kind, Kind::Link { .. });
+    let is_optional = !field.required || matches!(field.kind, FieldKind::Link { .. });
     match side {
-        Side::Shown | Side::Given | Side::Patched if is_optional => nullable(&mut schema),
-        Side::Typed if !field.required => blankable(&mut schema),
-        Side::Shown | Side::Given | Side::Patched | Side::Typed | Side::Asked => {}
+        ValueContext::Response | ValueContext::Body | ValueContext::Patch if is_optional => {
+            make_nullable(&mut schema)
+        }
+        ValueContext::Form if !field.required => make_blankable(&mut schema),
+        ValueContext::Response
+        | ValueContext::Body
+        | ValueContext::Patch
+        | ValueContext::Form
+        | ValueContext::Query => {}
     }
-    if let Some(description) = field.description.as_ref().filter(|_| side != Side::Asked) {
+    if let Some(description) = field.description.as_ref().filter(|_| side != ValueContext::Query) {
         schema["description"] = description.as_str().into();
     }
-    if let (Side::Given | Side::Typed, Some(default)) = (side, &field.default) {
+    if let (ValueContext::Body | ValueContext::Form, Some(default)) = (side, &field.default) {
         schema["default"] = default.to_json();
     }
     schema
 }
 
-pub fn of_kind(kind: &Kind, side: Side) -> Json {
+pub fn kind_schema(kind: &FieldKind, side: ValueContext) -> Json {
     match kind {
-        Kind::Id | Kind::Reference { .. } => id(side),
-        Kind::Scalar(scalar) => of_scalar(*scalar, side),
-        Kind::Enum(name) => reference(name),
-        Kind::Embedded(name) => match side {
-            Side::Shown | Side::Asked => reference(name),
-            Side::Given => reference(&format!("{name}.New")),
-            Side::Patched => reference(&format!("{name}.Patch")),
-            Side::Typed => json!({ "type": "string", "contentMediaType": "application/json" }),
+        FieldKind::Id | FieldKind::Reference { .. } => id_schema(side),
+        FieldKind::Scalar(scalar) => scalar_schema(*scalar, side),
+        FieldKind::Enum(name) => schema_reference(name),
+        FieldKind::Embedded(name) => match side {
+            ValueContext::Response | ValueContext::Query => schema_reference(name),
+            ValueContext::Body => schema_reference(&format!("{name}.New")),
+            ValueContext::Patch => schema_reference(&format!("{name}.Patch")),
+            ValueContext::Form => json!({ "type": "string", "contentMediaType": "application/json" }),
         },
-        Kind::List(item) => list(item, side),
-        Kind::Link { .. } => json!({ "type": "array", "items": id(side) }),
-        Kind::Inverse { .. } | Kind::Unstored => json!({}),
+        FieldKind::List(item) => list_schema(item, side),
+        FieldKind::Link { .. } => json!({ "type": "array", "items": id_schema(side) }),
+        FieldKind::Inverse { .. } | FieldKind::Unstored => json!({}),
     }
 }
 
-fn list(item: &Item, side: Side) -> Json {
+fn list_schema(item: &ListItem, side: ValueContext) -> Json {
     let within = match side {
         // A list is replaced as a whole.
-        Side::Patched => Side::Given,
-        Side::Typed => return json!({ "type": "string", "description": "One element a line." }),
-        Side::Shown | Side::Given | Side::Asked => side,
+        ValueContext::Patch => ValueContext::Body,
+        ValueContext::Form => return json!({ "type": "string", "description": "One element a line." }),
+        ValueContext::Response | ValueContext::Body | ValueContext::Query => side,
     };
-    let mut items = of_kind(&item.kind, within);
+    let mut items = kind_schema(&item.kind, within);
     if !item.required {
-        nullable(&mut items);
+        make_nullable(&mut items);
     }
     json!({ "type": "array", "items": items })
 }
 
 /// A 64-bit number: text, so that no client rounds it. Bodies may write it as a number too.
-fn id(side: Side) -> Json {
+fn id_schema(side: ValueContext) -> Json {
     match side {
-        Side::Given | Side::Patched => json!({
-            "type": ["string", "integer"], "pattern": ID, "minimum": i64::MIN, "maximum": i64::MAX,
+        ValueContext::Body | ValueContext::Patch => json!({
+            "type": ["string", "integer"], "pattern": ID_PATTERN, "minimum": i64::MIN, "maximum": i64::MAX,
         }),
-        Side::Shown => json!({ "type": "string", "pattern": SHOWN_ID }),
-        Side::Typed | Side::Asked => json!({ "type": "string", "pattern": ID }),
+        ValueContext::Response => json!({ "type": "string", "pattern": SHOWN_ID }),
+        ValueContext::Form | ValueContext::Query => json!({ "type": "string", "pattern": ID_PATTERN }),
     }
 }
 
-fn of_scalar(scalar: Scalar, side: Side) -> Json {
-    let is_shown = side == Side::Shown;
+fn scalar_schema(scalar: Scalar, side: ValueContext) -> Json {
+    let is_shown = side == ValueContext::Response;
     match scalar {
         Scalar::String if is_shown => json!({ "type": "string" }),
         Scalar::String => json!({ "type": "string", "pattern": NO_NUL }),
         Scalar::Id => match side {
-            Side::Given | Side::Patched => json!({
+            ValueContext::Body | ValueContext::Patch => json!({
                 "type": ["string", "integer"], "pattern": NO_NUL, "minimum": i64::MIN, "maximum": i64::MAX,
             }),
-            Side::Shown => json!({ "type": "string" }),
-            Side::Typed | Side::Asked => json!({ "type": "string", "pattern": NO_NUL }),
+            ValueContext::Response => json!({ "type": "string" }),
+            ValueContext::Form | ValueContext::Query => json!({ "type": "string", "pattern": NO_NUL }),
         },
         Scalar::Int => {
             json!({ "type": "integer", "format": "int32", "minimum": i32::MIN, "maximum": i32::MAX })
         }
         Scalar::Float => json!({ "type": "number", "format": "double" }),
         Scalar::Boolean => json!({ "type": "boolean" }),
-        Scalar::Long => id(side),
+        Scalar::Long => id_schema(side),
         Scalar::Decimal => match side {
-            Side::Shown => json!({ "type": "string", "pattern": patterns::whole(patterns::PLAIN_DECIMAL) }),
-            Side::Given | Side::Patched => {
-                json!({ "type": ["string", "number"], "pattern": patterns::whole(DECIMAL) })
+            ValueContext::Response => {
+                json!({ "type": "string", "pattern": patterns::anchored(patterns::PLAIN_DECIMAL) })
             }
-            Side::Typed | Side::Asked => json!({ "type": "string", "pattern": patterns::whole(DECIMAL) }),
+            ValueContext::Body | ValueContext::Patch => {
+                json!({ "type": ["string", "number"], "pattern": patterns::anchored(DECIMAL) })
+            }
+            ValueContext::Form | ValueContext::Query => {
+                json!({ "type": "string", "pattern": patterns::anchored(DECIMAL) })
+            }
         },
         Scalar::Date => json!({ "type": "string", "format": "date" }),
         Scalar::DateTime => json!({ "type": "string", "format": "date-time" }),
@@ -124,7 +134,7 @@ fn of_scalar(scalar: Scalar, side: Side) -> Json {
         // No `format`: that of RFC 5321 is another than that of browsers, which is ours.
         Scalar::Email if is_shown => json!({ "type": "string" }),
         Scalar::Email => json!({ "type": "string", "pattern": EMAIL }),
-        Scalar::Json if side == Side::Typed => {
+        Scalar::Json if side == ValueContext::Form => {
             json!({ "type": "string", "contentMediaType": "application/json" })
         }
         Scalar::Json => json!({ "description": "Any JSON." }),
@@ -132,25 +142,25 @@ fn of_scalar(scalar: Scalar, side: Side) -> Json {
 }
 
 /// The rules of a field, as far as JSON Schema has words for them; the rest is said in words.
-fn constrain(schema: &mut Json, field: &Field) {
+fn add_rules(schema: &mut Json, field: &Field) {
     let mut patterns: Vec<String> =
         schema.get("pattern").and_then(Json::as_str).map(str::to_owned).into_iter().collect();
     for rule in &field.rules {
         match rule {
-            Rule::NotBlank => {
+            FieldRule::NotBlank => {
                 patterns.retain(|pattern| pattern != NO_NUL);
                 patterns.push(NOT_BLANK.to_owned());
             }
-            Rule::Email => {
+            FieldRule::Email => {
                 patterns.retain(|pattern| pattern != NO_NUL);
                 patterns.push(EMAIL.to_owned());
             }
-            Rule::Pattern { source, .. } => match patterns::portable(source) {
+            FieldRule::Pattern { pattern: source, .. } => match patterns::portable_pattern(source) {
                 Some(pattern) => patterns.push(pattern),
                 None => schema["description"] = format!("Must match `{source}`.").into(),
             },
-            Rule::Length { min, max } => {
-                let is_list = matches!(field.kind, Kind::List(_));
+            FieldRule::Length { min, max } => {
+                let is_list = matches!(field.kind, FieldKind::List(_));
                 let names = if is_list { ["minItems", "maxItems"] } else { ["minLength", "maxLength"] };
                 for (name, bound) in names.into_iter().zip([min, max]) {
                     if let Some(bound) = bound {
@@ -158,7 +168,7 @@ fn constrain(schema: &mut Json, field: &Field) {
                     }
                 }
             }
-            Rule::Range { min, max } => range(schema, &mut patterns, min.as_deref(), max.as_deref()),
+            FieldRule::Range { min, max } => add_range(schema, &mut patterns, min.as_deref(), max.as_deref()),
         }
     }
     schema.as_object_mut().map(|schema| schema.remove("pattern"));
@@ -170,7 +180,7 @@ fn constrain(schema: &mut Json, field: &Field) {
 }
 
 /// Bounds hold for numbers; of a number that is written as text, JSON Schema can bound no more than the sign.
-fn range(schema: &mut Json, patterns: &mut [String], min: Option<&str>, max: Option<&str>) {
+fn add_range(schema: &mut Json, patterns: &mut [String], min: Option<&str>, max: Option<&str>) {
     let number = |text: &str| serde_json::from_str::<serde_json::Number>(text).ok().map(Json::Number);
     for (name, bound) in [("minimum", min), ("maximum", max)] {
         if let Some(bound) = bound.and_then(number) {
@@ -179,16 +189,16 @@ fn range(schema: &mut Json, patterns: &mut [String], min: Option<&str>, max: Opt
     }
     if min.is_some_and(|min| !min.starts_with('-')) {
         for pattern in patterns {
-            if *pattern == patterns::whole(DECIMAL) {
-                *pattern = patterns::whole(patterns::unsigned(DECIMAL));
-            } else if pattern == ID {
+            if *pattern == patterns::anchored(DECIMAL) {
+                *pattern = patterns::anchored(patterns::unsigned(DECIMAL));
+            } else if pattern == ID_PATTERN {
                 *pattern = NOT_NEGATIVE_ID.to_owned();
             }
         }
     }
 }
 
-pub fn nullable(schema: &mut Json) {
+pub fn make_nullable(schema: &mut Json) {
     if schema.get("$ref").is_some() {
         *schema = json!({ "anyOf": [schema.take(), { "type": "null" }] });
         return;
@@ -201,7 +211,7 @@ pub fn nullable(schema: &mut Json) {
 }
 
 /// A control that is left blank is null.
-fn blankable(schema: &mut Json) {
+fn make_blankable(schema: &mut Json) {
     let is_text = schema.get("type") == Some(&json!("string")) && schema.get("minLength").is_none();
     let is_free = schema.get("pattern").is_none_or(|pattern| pattern == NO_NUL);
     if !(is_text && is_free && schema.get("format").is_none() && schema.get("allOf").is_none()) {

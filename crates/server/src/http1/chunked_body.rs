@@ -3,7 +3,7 @@
 /// Where in a chunked body we are. Never more lenient than hyper's own reader, which takes the body apart, and
 /// stricter with a lone line feed among trailers: others would see the body end there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Chunks {
+pub enum ChunkedState {
     Start,
     Size(u64),
     /// After the digits of a size: blanks, then perhaps an extension.
@@ -21,63 +21,72 @@ pub enum Chunks {
     Malformed,
 }
 
-impl Chunks {
+impl ChunkedState {
     /// Goes over `bytes` as far as the body reaches; gives how many of them belong to it.
-    pub fn pass(&mut self, bytes: &[u8]) -> usize {
+    pub fn advance(&mut self, bytes: &[u8]) -> usize {
         let mut at = 0;
-        while at < bytes.len() && !matches!(self, Chunks::End | Chunks::Malformed) {
-            if let Chunks::Data(left) = *self {
+        while at < bytes.len() && !matches!(self, ChunkedState::End | ChunkedState::Malformed) {
+            if let ChunkedState::Data(left) = *self {
                 let step = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len() - at);
                 at += step;
-                *self = if left == step as u64 { Chunks::DataCr } else { Chunks::Data(left - step as u64) };
+                *self = if left == step as u64 {
+                    ChunkedState::DataCr
+                } else {
+                    ChunkedState::Data(left - step as u64)
+                };
             } else {
-                *self = self.after(bytes[at]);
+                *self = self.next_state(bytes[at]);
                 at += 1;
             }
         }
         at
     }
 
-    fn after(self, byte: u8) -> Chunks {
+    fn next_state(self, byte: u8) -> ChunkedState {
         match (self, byte) {
-            (Chunks::Start, digit) => size(0, digit),
-            (Chunks::Size(size) | Chunks::AfterSize(size), b' ' | b'\t') => Chunks::AfterSize(size),
-            (Chunks::Size(size) | Chunks::AfterSize(size), b';') => Chunks::Extension(size),
-            (Chunks::Size(size) | Chunks::AfterSize(size) | Chunks::Extension(size), b'\r') => {
-                Chunks::SizeLf(size)
+            (ChunkedState::Start, digit) => size_state(0, digit),
+            (ChunkedState::Size(size) | ChunkedState::AfterSize(size), b' ' | b'\t') => {
+                ChunkedState::AfterSize(size)
             }
-            (Chunks::Size(sum), digit) => size(sum, digit),
-            (Chunks::Extension(_) | Chunks::LineStart | Chunks::Trailer, b'\n') => Chunks::Malformed,
-            (Chunks::Extension(size), _) => Chunks::Extension(size),
-            (Chunks::SizeLf(0), b'\n') => Chunks::LineStart,
-            (Chunks::SizeLf(size), b'\n') => Chunks::Data(size),
-            (Chunks::DataCr, b'\r') => Chunks::DataLf,
-            (Chunks::DataLf, b'\n') => Chunks::Start,
-            (Chunks::LineStart, b'\r') => Chunks::LastLf,
-            (Chunks::Trailer, b'\r') => Chunks::TrailerLf,
-            (Chunks::LineStart | Chunks::Trailer, _) => Chunks::Trailer,
-            (Chunks::TrailerLf, b'\n') => Chunks::LineStart,
-            (Chunks::LastLf, b'\n') => Chunks::End,
+            (ChunkedState::Size(size) | ChunkedState::AfterSize(size), b';') => ChunkedState::Extension(size),
             (
-                Chunks::AfterSize(_)
-                | Chunks::SizeLf(_)
-                | Chunks::Data(_)
-                | Chunks::DataCr
-                | Chunks::DataLf
-                | Chunks::TrailerLf
-                | Chunks::LastLf
-                | Chunks::End
-                | Chunks::Malformed,
+                ChunkedState::Size(size) | ChunkedState::AfterSize(size) | ChunkedState::Extension(size),
+                b'\r',
+            ) => ChunkedState::SizeLf(size),
+            (ChunkedState::Size(sum), digit) => size_state(sum, digit),
+            (ChunkedState::Extension(_) | ChunkedState::LineStart | ChunkedState::Trailer, b'\n') => {
+                ChunkedState::Malformed
+            }
+            (ChunkedState::Extension(size), _) => ChunkedState::Extension(size),
+            (ChunkedState::SizeLf(0), b'\n') => ChunkedState::LineStart,
+            (ChunkedState::SizeLf(size), b'\n') => ChunkedState::Data(size),
+            (ChunkedState::DataCr, b'\r') => ChunkedState::DataLf,
+            (ChunkedState::DataLf, b'\n') => ChunkedState::Start,
+            (ChunkedState::LineStart, b'\r') => ChunkedState::LastLf,
+            (ChunkedState::Trailer, b'\r') => ChunkedState::TrailerLf,
+            (ChunkedState::LineStart | ChunkedState::Trailer, _) => ChunkedState::Trailer,
+            (ChunkedState::TrailerLf, b'\n') => ChunkedState::LineStart,
+            (ChunkedState::LastLf, b'\n') => ChunkedState::End,
+            (
+                ChunkedState::AfterSize(_)
+                | ChunkedState::SizeLf(_)
+                | ChunkedState::Data(_)
+                | ChunkedState::DataCr
+                | ChunkedState::DataLf
+                | ChunkedState::TrailerLf
+                | ChunkedState::LastLf
+                | ChunkedState::End
+                | ChunkedState::Malformed,
                 _,
-            ) => Chunks::Malformed,
+            ) => ChunkedState::Malformed,
         }
     }
 }
 
-fn size(sum: u64, digit: u8) -> Chunks {
+fn size_state(sum: u64, digit: u8) -> ChunkedState {
     let value = (digit as char).to_digit(16).map(u64::from);
     let next = value.and_then(|value| sum.checked_mul(16)?.checked_add(value));
-    next.map_or(Chunks::Malformed, Chunks::Size)
+    next.map_or(ChunkedState::Malformed, ChunkedState::Size)
 }
 
 #[cfg(test)]
@@ -86,12 +95,12 @@ mod tests {
 
     /// Whole or byte by byte, the end is found at the same place.
     fn check(body: &str, expected: Option<usize>) {
-        let mut whole = Chunks::Start;
-        let used = whole.pass(body.as_bytes());
-        let mut single = Chunks::Start;
-        let steps: usize = body.as_bytes().chunks(1).map(|byte| single.pass(byte)).sum();
+        let mut whole = ChunkedState::Start;
+        let used = whole.advance(body.as_bytes());
+        let mut single = ChunkedState::Start;
+        let steps: usize = body.as_bytes().chunks(1).map(|byte| single.advance(byte)).sum();
         assert_eq!((whole, used), (single, steps), "{body:?}");
-        assert_eq!((whole == Chunks::End).then_some(used), expected, "{body:?}");
+        assert_eq!((whole == ChunkedState::End).then_some(used), expected, "{body:?}");
     }
 
     #[test]

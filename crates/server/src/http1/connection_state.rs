@@ -10,16 +10,16 @@ use std::time::Instant;
 use axum::body::Bytes;
 use http_body::{Frame, SizeHint};
 
-use crate::http1::streamed_body::Stream;
+use crate::http1::streamed_body::StreamedBody;
 use trefoil_http::Problem;
-use trefoil_http::monitoring::access_log::Followed;
+use trefoil_http::monitoring::access_log::LoggedBody;
 use trefoil_http::response_headers::RequestId;
-use trefoil_http::streaming::deadline::Timer;
-use trefoil_http::streaming::upgrade::Tunnel;
+use trefoil_http::streaming::deadline::RequestTimer;
+use trefoil_http::streaming::upgrade::ConnectionUpgrade;
 
 /// What came with one request besides its bytes.
 #[derive(Debug)]
-pub struct Arrival {
+pub struct RequestStart {
     /// None when it was waiting behind another request, whose slowness is not its own.
     pub first_byte: Option<Instant>,
     /// In a box: connections keep room for arrivals as long as they live, and hardly any is refused.
@@ -27,136 +27,136 @@ pub struct Arrival {
 }
 
 /// What a connection is from now on, instead of HTTP.
-pub enum Next {
-    Tunnel(Tunnel),
-    Stream(Stream),
+pub enum ConnectionTakeover {
+    Upgrade(ConnectionUpgrade),
+    Stream(StreamedBody),
 }
 
 /// Shared by the two halves of a connection. Only one task ever uses it, so ordering is no concern.
 #[derive(Default)]
-pub struct Turns {
+pub struct ConnectionState {
     /// Of the request whose turn it is.
-    pub timer: Timer,
-    arrivals: Mutex<VecDeque<Arrival>>,
-    last_end: Mutex<Option<Instant>>,
+    pub request_timer: RequestTimer,
+    request_starts: Mutex<VecDeque<RequestStart>>,
+    last_response_end: Mutex<Option<Instant>>,
     /// Whose answer goes out, or went out last.
     request: Mutex<Option<RequestId>>,
-    busy: AtomicBool,
-    begun: AtomicBool,
-    tunnel: AtomicBool,
-    next: Mutex<Option<Next>>,
+    is_busy: AtomicBool,
+    is_reading_head: AtomicBool,
+    is_upgraded: AtomicBool,
+    takeover: Mutex<Option<ConnectionTakeover>>,
     /// The head of the last answer that hyper has to do with is still to go out …
-    last: AtomicBool,
+    is_last_head: AtomicBool,
     /// … and now it has.
-    free: AtomicBool,
+    is_handed_over: AtomicBool,
 }
 
-impl Turns {
-    pub fn announce(&self, arrival: Arrival) {
-        lock(&self.arrivals).push_back(arrival);
-        self.begun.store(false, Ordering::Relaxed);
-        self.busy.store(true, Ordering::Relaxed);
+impl ConnectionState {
+    pub fn push_request(&self, arrival: RequestStart) {
+        lock_value(&self.request_starts).push_back(arrival);
+        self.is_reading_head.store(false, Ordering::Relaxed);
+        self.is_busy.store(true, Ordering::Relaxed);
     }
 
     /// The service begins with the next request.
-    pub fn begin(self: &Arc<Self>) -> (Option<Arrival>, Turn) {
-        self.busy.store(true, Ordering::Relaxed);
-        let arrival = lock(&self.arrivals).pop_front();
-        (arrival, Turn(self.clone()))
+    pub fn begin_request(self: &Arc<Self>) -> (Option<RequestStart>, RequestTurn) {
+        self.is_busy.store(true, Ordering::Relaxed);
+        let arrival = lock_value(&self.request_starts).pop_front();
+        (arrival, RequestTurn(self.clone()))
     }
 
     /// A request is being worked on, or its answer still going out.
     pub fn is_busy(&self) -> bool {
-        self.busy.load(Ordering::Relaxed)
+        self.is_busy.load(Ordering::Relaxed)
     }
 
     /// The answer to this request goes out from now on.
     pub fn answers(&self, request: &RequestId) {
-        *lock(&self.request) = Some(request.clone());
+        *lock_value(&self.request) = Some(request.clone());
     }
 
     /// Of the answer that goes out, for the log.
     pub fn request_id(&self) -> Option<RequestId> {
-        lock(&self.request).clone()
+        lock_value(&self.request).clone()
     }
 
     /// When the last answer was through.
-    pub fn last_end(&self) -> Option<Instant> {
-        *lock(&self.last_end)
+    pub fn last_response_end(&self) -> Option<Instant> {
+        *lock_value(&self.last_response_end)
     }
 
-    pub fn set_begun(&self, begun: bool) {
-        self.begun.store(begun, Ordering::Relaxed);
+    pub fn set_reading_head(&self, begun: bool) {
+        self.is_reading_head.store(begun, Ordering::Relaxed);
     }
 
     /// The client is in the middle of sending a head.
-    pub fn has_begun(&self) -> bool {
-        self.begun.load(Ordering::Relaxed)
+    pub fn is_reading_head(&self) -> bool {
+        self.is_reading_head.load(Ordering::Relaxed)
     }
 
     /// From here on the bytes are another protocol's.
-    pub fn is_tunnel(&self) -> bool {
-        self.tunnel.load(Ordering::Relaxed)
+    pub fn is_upgraded(&self) -> bool {
+        self.is_upgraded.load(Ordering::Relaxed)
     }
 
     /// After the head that is written now the connection is something else.
-    pub fn go_on_as(&self, next: Next) {
-        self.tunnel.store(matches!(next, Next::Tunnel(_)), Ordering::Relaxed);
-        *lock(&self.next) = Some(next);
-        self.timer.stop();
-        self.last.store(true, Ordering::Relaxed);
+    pub fn set_takeover(&self, next: ConnectionTakeover) {
+        self.is_upgraded.store(matches!(next, ConnectionTakeover::Upgrade(_)), Ordering::Relaxed);
+        *lock_value(&self.takeover) = Some(next);
+        self.request_timer.stop();
+        self.is_last_head.store(true, Ordering::Relaxed);
     }
 
     /// All that was to be written is.
-    pub fn flushed(&self) {
-        if self.last.load(Ordering::Relaxed) {
-            self.free.store(true, Ordering::Relaxed);
+    pub fn on_flush(&self) {
+        if self.is_last_head.load(Ordering::Relaxed) {
+            self.is_handed_over.store(true, Ordering::Relaxed);
         }
     }
 
     /// Nothing of the answer is left with hyper.
-    pub fn is_free(&self) -> bool {
-        self.free.load(Ordering::Relaxed)
+    pub fn is_handed_over(&self) -> bool {
+        self.is_handed_over.load(Ordering::Relaxed)
     }
 
-    pub fn next(&self) -> Option<Next> {
-        lock(&self.next).take()
+    pub fn take_takeover(&self) -> Option<ConnectionTakeover> {
+        lock_value(&self.takeover).take()
     }
 }
 
-fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_value<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
     value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Lasts from the call of the service to the last byte of its answer, or to the end of the connection.
-pub struct Turn(Arc<Turns>);
+pub struct RequestTurn(Arc<ConnectionState>);
 
-impl Turn {
-    pub fn until_the_end_of(self, body: Followed) -> Outgoing {
-        Outgoing { body: Some(body), _turn: self }
+impl RequestTurn {
+    pub fn with_body(self, body: LoggedBody) -> ResponseBody {
+        ResponseBody { body: Some(body), _turn: self }
     }
 
     /// Leaves the head to hyper and the body to somebody else.
-    pub fn without_a_body(self) -> Outgoing {
-        Outgoing { body: None, _turn: self }
+    pub fn without_body(self) -> ResponseBody {
+        ResponseBody { body: None, _turn: self }
     }
 }
 
-impl Drop for Turn {
+impl Drop for RequestTurn {
     fn drop(&mut self) {
-        *lock(&self.0.last_end) = Some(Instant::now());
-        self.0.busy.store(false, Ordering::Relaxed);
+        *lock_value(&self.0.last_response_end) = Some(Instant::now());
+        self.0.is_busy.store(false, Ordering::Relaxed);
     }
 }
 
 /// The body of an answer, which hyper drops when it is through with it.
-pub struct Outgoing {
+pub struct ResponseBody {
     /// Nothing where somebody else sends it.
-    body: Option<Followed>,
-    _turn: Turn,
+    body: Option<LoggedBody>,
+    _turn: RequestTurn,
 }
 
-impl http_body::Body for Outgoing {
+impl http_body::Body for ResponseBody {
     type Data = Bytes;
     type Error = axum::Error;
 

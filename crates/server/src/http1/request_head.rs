@@ -10,51 +10,53 @@ use std::net::Ipv6Addr;
 use http::StatusCode;
 use httparse::{Header, Request, Status};
 
-use trefoil_config::{Kind, Size};
+use trefoil_config::{SettingSyntax, SizeSyntax};
 use trefoil_http::Problem;
 
 /// As many as hyper takes.
-const MOST_FIELDS: usize = 100;
+const MAX_HEADERS: usize = 100;
 
 /// What the bytes so far are.
 #[derive(Debug)]
-pub enum Head {
+pub enum ParsedHead {
     Partial,
-    Whole { length: usize, body: Framing },
+    Complete { length: usize, framing: BodyFraming },
     Refused(Box<Problem>),
 }
 
 /// How the end of the body is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Framing {
+pub enum BodyFraming {
     Length(u64),
     Chunked,
 }
 
 /// Reads a head that may have `limit` bytes.
-pub fn read(bytes: &[u8], limit: usize) -> Head {
-    let mut fields = [const { MaybeUninit::uninit() }; MOST_FIELDS];
+pub fn parse_head(bytes: &[u8], limit: usize) -> ParsedHead {
+    let mut fields = [const { MaybeUninit::uninit() }; MAX_HEADERS];
     let mut request = Request::new(&mut []);
     let verdict = match request.parse_with_uninit_headers(bytes, &mut fields) {
-        Ok(Status::Complete(length)) if length > limit => Err(too_large(limit)),
-        Ok(Status::Complete(length)) => judge(&request).map(|body| Head::Whole { length, body }),
-        Ok(Status::Partial) if bytes.len() >= limit => Err(too_large(limit)),
-        Ok(Status::Partial) => Ok(Head::Partial),
-        Err(error) => Err(unreadable(error)),
+        Ok(Status::Complete(length)) if length > limit => Err(head_too_large(limit)),
+        Ok(Status::Complete(length)) => {
+            check_request(&request).map(|body| ParsedHead::Complete { length, framing: body })
+        }
+        Ok(Status::Partial) if bytes.len() >= limit => Err(head_too_large(limit)),
+        Ok(Status::Partial) => Ok(ParsedHead::Partial),
+        Err(error) => Err(parse_problem(error)),
     };
-    verdict.unwrap_or_else(|problem| Head::Refused(Box::new(problem.closing())))
+    verdict.unwrap_or_else(|problem| ParsedHead::Refused(Box::new(problem.closing_connection())))
 }
 
-fn too_large(limit: usize) -> Problem {
+fn head_too_large(limit: usize) -> Problem {
     let detail =
-        format!("the request line and headers are larger than {} (limits.headers)", Size::show(&limit));
+        format!("the request line and headers are larger than {} (limits.headers)", SizeSyntax::show(&limit));
     Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "HEADERS_TOO_LARGE", detail)
 }
 
-fn unreadable(error: httparse::Error) -> Problem {
+fn parse_problem(error: httparse::Error) -> Problem {
     let what = match error {
         httparse::Error::TooManyHeaders => {
-            let detail = format!("more than {MOST_FIELDS} header fields");
+            let detail = format!("more than {MAX_HEADERS} header fields");
             return Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "HEADERS_TOO_LARGE", detail);
         }
         httparse::Error::Version => {
@@ -66,50 +68,54 @@ fn unreadable(error: httparse::Error) -> Problem {
         httparse::Error::NewLine => "a line ends in a lone carriage return",
         httparse::Error::Token | httparse::Error::Status => "the request line is malformed",
     };
-    malformed(what)
+    malformed_request(what)
 }
 
-fn malformed(what: &str) -> Problem {
+fn malformed_request(what: &str) -> Problem {
     Problem::bad_request("MALFORMED_REQUEST", what)
 }
 
-fn judge(request: &Request<'_, '_>) -> Result<Framing, Problem> {
+fn check_request(request: &Request<'_, '_>) -> Result<BodyFraming, Problem> {
     let modern = request.version == Some(1);
-    let host = single(request.headers, "host", "Host")?;
+    let host = single_header(request.headers, "host", "Host")?;
     match host {
-        None if modern => return Err(malformed("the Host header is missing")),
-        Some(host) if !is_host(host) => return Err(malformed("the Host header names no host")),
+        None if modern => return Err(malformed_request("the Host header is missing")),
+        Some(host) if !is_host(host) => return Err(malformed_request("the Host header names no host")),
         Some(_) | None => (),
     }
-    judge_target(request.method.unwrap_or(""), request.path.unwrap_or(""), host)?;
-    framing(request.headers, modern)
+    check_target(request.method.unwrap_or(""), request.path.unwrap_or(""), host)?;
+    body_framing(request.headers, modern)
 }
 
 /// The one value of a field that may be given once.
-fn single<'b>(fields: &[Header<'b>], name: &str, shown: &str) -> Result<Option<&'b [u8]>, Problem> {
+fn single_header<'b>(fields: &[Header<'b>], name: &str, shown: &str) -> Result<Option<&'b [u8]>, Problem> {
     let mut values = fields.iter().filter(|field| field.name.eq_ignore_ascii_case(name));
     let first = values.next().map(|field| field.value);
     match values.next() {
-        Some(_) => Err(malformed(&format!("the {shown} header is given twice"))),
+        Some(_) => Err(malformed_request(&format!("the {shown} header is given twice"))),
         None => Ok(first),
     }
 }
 
-fn framing(fields: &[Header<'_>], modern: bool) -> Result<Framing, Problem> {
-    let length = single(fields, "content-length", "Content-Length")?;
-    let coding = single(fields, "transfer-encoding", "Transfer-Encoding")?;
+fn body_framing(fields: &[Header<'_>], modern: bool) -> Result<BodyFraming, Problem> {
+    let length = single_header(fields, "content-length", "Content-Length")?;
+    let coding = single_header(fields, "transfer-encoding", "Transfer-Encoding")?;
     if length.is_some() || coding.is_some() {
-        single(fields, "content-type", "Content-Type")?;
+        single_header(fields, "content-type", "Content-Type")?;
     }
     match (length, coding) {
-        (None, None) => Ok(Framing::Length(0)),
-        (Some(_), Some(_)) => Err(malformed("both Content-Length and Transfer-Encoding are given")),
-        (None, Some(_)) if !modern => Err(malformed("HTTP/1.0 has no Transfer-Encoding")),
-        (None, Some(coding)) if coding.trim_ascii().eq_ignore_ascii_case(b"chunked") => Ok(Framing::Chunked),
-        (None, Some(_)) => Err(malformed("the only Transfer-Encoding read here is a single `chunked`")),
+        (None, None) => Ok(BodyFraming::Length(0)),
+        (Some(_), Some(_)) => Err(malformed_request("both Content-Length and Transfer-Encoding are given")),
+        (None, Some(_)) if !modern => Err(malformed_request("HTTP/1.0 has no Transfer-Encoding")),
+        (None, Some(coding)) if coding.trim_ascii().eq_ignore_ascii_case(b"chunked") => {
+            Ok(BodyFraming::Chunked)
+        }
+        (None, Some(_)) => {
+            Err(malformed_request("the only Transfer-Encoding read here is a single `chunked`"))
+        }
         (Some(length), None) => match parse_length(length) {
-            Some(length) => Ok(Framing::Length(length)),
-            None => Err(malformed("Content-Length is no number of bytes")),
+            Some(length) => Ok(BodyFraming::Length(length)),
+            None => Err(malformed_request("Content-Length is no number of bytes")),
         },
     }
 }
@@ -120,10 +126,10 @@ fn parse_length(value: &[u8]) -> Option<u64> {
     std::str::from_utf8(value).ok().filter(|_| digits)?.parse().ok()
 }
 
-fn judge_target(method: &str, target: &str, host: Option<&[u8]>) -> Result<(), Problem> {
+fn check_target(method: &str, target: &str, host: Option<&[u8]>) -> Result<(), Problem> {
     // What `http::Uri` refuses, so that hyper never has to.
     if target.bytes().any(|b| b"<>\\^`".contains(&b)) {
-        return Err(malformed("the request target holds a character that must be percent-encoded"));
+        return Err(malformed_request("the request target holds a character that must be percent-encoded"));
     }
     if target.starts_with('/') || (target == "*" && method == "OPTIONS") {
         return Ok(());
@@ -131,16 +137,16 @@ fn judge_target(method: &str, target: &str, host: Option<&[u8]>) -> Result<(), P
     let scheme_end =
         target.find("://").filter(|end| ["http", "https"].contains(&&*target[..*end].to_ascii_lowercase()));
     let Some(end) = scheme_end else {
-        return Err(malformed("the request target is neither a path nor an http URL"));
+        return Err(malformed_request("the request target is neither a path nor an http URL"));
     };
     let authority = target[end + 3..].split(['/', '?', '#']).next().unwrap_or("");
     match host {
         Some(host) if !host.eq_ignore_ascii_case(authority.as_bytes()) => {
-            Err(malformed("the request target and the Host header name different hosts"))
+            Err(malformed_request("the request target and the Host header name different hosts"))
         }
         Some(_) => Ok(()),
         None if is_host(authority.as_bytes()) => Ok(()),
-        None => Err(malformed("the request target names no host")),
+        None => Err(malformed_request("the request target names no host")),
     }
 }
 
@@ -167,11 +173,11 @@ mod tests {
     use super::*;
 
     fn check(head: &str, expected: &str) {
-        let seen = match read(head.as_bytes(), 1000) {
-            Head::Partial => "partial".to_owned(),
-            Head::Whole { body: Framing::Length(length), .. } => format!("length {length}"),
-            Head::Whole { body: Framing::Chunked, .. } => "chunked".to_owned(),
-            Head::Refused(problem) => format!("{} {}", problem.status.as_u16(), problem.detail),
+        let seen = match parse_head(head.as_bytes(), 1000) {
+            ParsedHead::Partial => "partial".to_owned(),
+            ParsedHead::Complete { framing: BodyFraming::Length(length), .. } => format!("length {length}"),
+            ParsedHead::Complete { framing: BodyFraming::Chunked, .. } => "chunked".to_owned(),
+            ParsedHead::Refused(problem) => format!("{} {}", problem.status.as_u16(), problem.detail),
         };
         assert!(seen.starts_with(expected), "{head:?} is {seen:?}, not {expected:?}");
     }

@@ -9,53 +9,59 @@ use axum::body::{Body, Bytes};
 use http_body::Body as _;
 use tokio::io::AsyncWriteExt;
 
-use crate::http1::guarded_stream::Wire;
-use trefoil_http::streaming::wake_filter::Bell;
-use trefoil_http::streaming::write_buffer::Outbox;
+use crate::http1::guarded_stream::GuardedStream;
+use trefoil_http::streaming::wake_filter::WakeFilter;
+use trefoil_http::streaming::write_buffer::WriteBuffer;
 
 /// How the client knows where the body ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
-    Chunk,
+pub enum BodyEnding {
+    LastChunk,
     /// By the end of the connection: HTTP/1.0 knows no chunks.
     Close,
 }
 
-pub struct Stream {
+pub struct StreamedBody {
     pub body: Body,
-    pub ending: Ending,
+    pub ending: BodyEnding,
 }
 
-impl Stream {
+impl StreamedBody {
     /// Until the body ends or the client has gone.
-    pub async fn run(mut self, mut wire: Wire) -> io::Result<()> {
-        wire.let_go();
-        let (mut out, bell) = (Outbox::default(), Bell::default());
-        while poll_fn(|cx| self.poll(&mut wire, &bell, &mut out, cx)).await {
-            out.send(&mut wire).await?;
+    pub async fn run(mut self, mut wire: GuardedStream) -> io::Result<()> {
+        wire.release_buffers();
+        let (mut out, bell) = (WriteBuffer::default(), WakeFilter::default());
+        while poll_fn(|cx| self.poll_fill(&mut wire, &bell, &mut out, cx)).await {
+            out.write_to(&mut wire).await?;
         }
-        if self.ending == Ending::Chunk {
-            out.add(b"0\r\n\r\n");
+        if self.ending == BodyEnding::LastChunk {
+            out.push_copy(b"0\r\n\r\n");
         }
-        out.send(&mut wire).await?;
+        out.write_to(&mut wire).await?;
         wire.shutdown().await
     }
 
     /// Gathers what there is; false, when that is the last of it.
-    fn poll(&mut self, wire: &mut Wire, bell: &Bell, out: &mut Outbox, cx: &mut Context<'_>) -> Poll<bool> {
-        if bell.poll(cx, |cx| wire.poll_gone(cx)).is_ready() {
+    fn poll_fill(
+        &mut self,
+        wire: &mut GuardedStream,
+        bell: &WakeFilter,
+        out: &mut WriteBuffer,
+        cx: &mut Context<'_>,
+    ) -> Poll<bool> {
+        if bell.poll_if_woken(cx, |cx| wire.poll_client_gone(cx)).is_ready() {
             return Poll::Ready(false);
         }
         while out.has_room() {
             match Pin::new(&mut self.body).poll_frame(cx) {
                 Poll::Ready(Some(Ok(frame))) => {
                     if let Ok(data) = frame.into_data() {
-                        self.ending.put(&data, out);
+                        self.ending.write_data(&data, out);
                     }
                 }
                 Poll::Ready(Some(Err(_))) => {
                     // Without a proper end.
-                    self.ending = Ending::Close;
+                    self.ending = BodyEnding::Close;
                     return Poll::Ready(false);
                 }
                 Poll::Ready(None) => return Poll::Ready(false),
@@ -67,22 +73,22 @@ impl Stream {
     }
 }
 
-impl Ending {
-    fn put(self, data: &Bytes, out: &mut Outbox) {
+impl BodyEnding {
+    fn write_data(self, data: &Bytes, out: &mut WriteBuffer) {
         match self {
             // An empty chunk would be the last.
-            Ending::Chunk if data.is_empty() => {}
-            Ending::Chunk => {
+            BodyEnding::LastChunk if data.is_empty() => {}
+            BodyEnding::LastChunk => {
                 let mut size = [0; 18];
                 let mut rest = &mut size[..];
                 // 16 digits are enough for any length.
                 let _ = write!(rest, "{:x}\r\n", data.len());
                 let left = rest.len();
-                out.add(&size[..size.len() - left]);
-                out.share(data);
-                out.add(b"\r\n");
+                out.push_copy(&size[..size.len() - left]);
+                out.push_shared(data);
+                out.push_copy(b"\r\n");
             }
-            Ending::Close => out.share(data),
+            BodyEnding::Close => out.push_shared(data),
         }
     }
 }

@@ -19,62 +19,62 @@ use tracing_subscriber::layer::Context;
 use trefoil_model::values::json_text;
 
 /// How long lines gather.
-const PAUSE: Duration = Duration::from_millis(10);
+const WRITE_INTERVAL: Duration = Duration::from_millis(10);
 
 /// How long the end waits for the last lines to be read.
-const PATIENCE: Duration = Duration::from_millis(500);
+const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Beyond this, lines are lost rather than kept for nobody.
-const MOST: usize = 4 << 20;
+const MAX_QUEUED_BYTES: usize = 4 << 20;
 
 /// Writes events as lines for the thread that carries them.
-pub struct Lines(&'static Waiting);
+pub struct JsonLogLayer(&'static LogQueue);
 
-struct Waiting {
-    queue: Mutex<Queue>,
+struct LogQueue {
+    queue: Mutex<QueuedLines>,
     /// The thread has something to write …
     changed: Condvar,
     /// … and now it has written all.
     written: Condvar,
 }
 
-struct Queue {
+struct QueuedLines {
     bytes: Vec<u8>,
-    lost: u64,
+    lost_lines: u64,
     /// Nothing is being written, and the thread must be woken to see anything.
     idle: bool,
 }
 
 /// One for the process, as standard error is: whoever ends the process need not have begun the log.
-static WAITING: Waiting = Waiting::new();
+static LOG_QUEUE: LogQueue = LogQueue::new();
 
 /// Where events become lines, which from now on are carried away.
-pub fn start() -> io::Result<Lines> {
+pub fn start_writer() -> io::Result<JsonLogLayer> {
     // A descriptor of our own: behind the lock of `io::stderr` everybody would wait for whoever reads too slowly.
     let log = File::from(io::stderr().as_fd().try_clone_to_owned()?);
-    std::thread::Builder::new().name("trefoil-log".to_owned()).spawn(move || WAITING.carry(log))?;
-    Ok(Lines(&WAITING))
+    std::thread::Builder::new().name("trefoil-log".to_owned()).spawn(move || LOG_QUEUE.run_writer(log))?;
+    Ok(JsonLogLayer(&LOG_QUEUE))
 }
 
 /// Waits until the lines so far are written, if anybody reads them.
 pub fn flush() {
-    WAITING.flush();
+    LOG_QUEUE.flush();
 }
 
-impl Waiting {
-    const fn new() -> Waiting {
-        let queue = Queue { bytes: Vec::new(), lost: 0, idle: true };
-        Waiting { queue: Mutex::new(queue), changed: Condvar::new(), written: Condvar::new() }
+impl LogQueue {
+    const fn new() -> LogQueue {
+        let queue = QueuedLines { bytes: Vec::new(), lost_lines: 0, idle: true };
+        LogQueue { queue: Mutex::new(queue), changed: Condvar::new(), written: Condvar::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Queue> {
+    fn lock(&self) -> MutexGuard<'_, QueuedLines> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, line: &[u8]) {
+    fn push_line(&self, line: &[u8]) {
         let mut queue = self.lock();
-        if queue.bytes.len() + line.len() > MOST {
-            queue.lost += 1;
+        if queue.bytes.len() + line.len() > MAX_QUEUED_BYTES {
+            queue.lost_lines += 1;
             return;
         }
         queue.bytes.extend_from_slice(line);
@@ -84,20 +84,20 @@ impl Waiting {
         }
     }
 
-    fn carry(&self, mut log: File) {
+    fn run_writer(&self, mut log: File) {
         loop {
-            let (bytes, lost) = self.take();
+            let (bytes, lost) = self.take_lines();
             // Whoever read the log may be gone; there is nobody to complain to.
             let _ = log.write_all(&bytes);
             if lost > 0 {
                 tracing::warn!(lines = lost, "lines of the log were lost: nobody read them");
             }
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(WRITE_INTERVAL);
         }
     }
 
     /// What waits, as soon as something does.
-    fn take(&self) -> (Vec<u8>, u64) {
+    fn take_lines(&self) -> (Vec<u8>, u64) {
         let mut queue = self.lock();
         while queue.bytes.is_empty() {
             queue.idle = true;
@@ -105,17 +105,17 @@ impl Waiting {
             queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
         queue.idle = false;
-        (std::mem::take(&mut queue.bytes), std::mem::take(&mut queue.lost))
+        (std::mem::take(&mut queue.bytes), std::mem::take(&mut queue.lost_lines))
     }
 
     fn flush(&self) {
-        let _ = self.written.wait_timeout_while(self.lock(), PATIENCE, |queue| !queue.idle);
+        let _ = self.written.wait_timeout_while(self.lock(), FLUSH_TIMEOUT, |queue| !queue.idle);
     }
 }
 
-impl<S: Subscriber> Layer<S> for Lines {
+impl<S: Subscriber> Layer<S> for JsonLogLayer {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        thread_local!(static LINE: RefCell<Line> = RefCell::default());
+        thread_local!(static LINE: RefCell<JsonLine> = RefCell::default());
         // A thread that ends may log when its line is gone already.
         let _ = LINE.try_with(|line| {
             // A value that logs while it is written down would come here again.
@@ -123,30 +123,30 @@ impl<S: Subscriber> Layer<S> for Lines {
             line.begin(event.metadata().level());
             event.record(&mut *line);
             line.out.extend_from_slice(b"}\n");
-            self.0.add(&line.out);
+            self.0.push_line(&line.out);
         });
     }
 }
 
 /// One line while it is put together.
 #[derive(Default)]
-struct Line {
+struct JsonLine {
     out: Vec<u8>,
     /// The last second that was spelled, and how.
-    second: Option<(u64, String)>,
+    formatted_second: Option<(u64, String)>,
     /// Room for what is only known by how it is shown.
-    shown: String,
+    debug_text: String,
 }
 
-impl Line {
+impl JsonLine {
     fn begin(&mut self, level: &tracing::Level) {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        if self.second.as_ref().is_none_or(|(second, _)| *second != now.as_secs()) {
+        if self.formatted_second.as_ref().is_none_or(|(second, _)| *second != now.as_secs()) {
             let time =
                 jiff::Timestamp::from_second(i64::try_from(now.as_secs()).unwrap_or(0)).unwrap_or_default();
-            self.second = Some((now.as_secs(), time.strftime("%Y-%m-%dT%H:%M:%S").to_string()));
+            self.formatted_second = Some((now.as_secs(), time.strftime("%Y-%m-%dT%H:%M:%S").to_string()));
         }
-        let spelled = self.second.as_ref().map_or("", |(_, spelled)| spelled);
+        let spelled = self.formatted_second.as_ref().map_or("", |(_, spelled)| spelled);
         self.out.clear();
         // Writing to memory does not fail.
         let _ = write!(
@@ -156,46 +156,50 @@ impl Line {
         );
     }
 
-    fn key(&mut self, field: &Field) {
+    fn write_key(&mut self, field: &Field) {
         self.out.extend_from_slice(b",\"");
         self.out.extend_from_slice(field.name().as_bytes());
         self.out.extend_from_slice(b"\":");
     }
 
-    fn number(&mut self, field: &Field, number: impl fmt::Display) {
-        self.key(field);
+    fn write_number(&mut self, field: &Field, number: impl fmt::Display) {
+        self.write_key(field);
         let _ = write!(self.out, "{number}");
     }
 }
 
-impl Visit for Line {
+impl Visit for JsonLine {
     fn record_f64(&mut self, field: &Field, value: f64) {
-        if value.is_finite() { self.number(field, value) } else { self.record_str(field, &value.to_string()) }
+        if value.is_finite() {
+            self.write_number(field, value)
+        } else {
+            self.record_str(field, &value.to_string())
+        }
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.number(field, value);
+        self.write_number(field, value);
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.number(field, value);
+        self.write_number(field, value);
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.number(field, value);
+        self.write_number(field, value);
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.key(field);
+        self.write_key(field);
         json_text::write_text(&mut self.out, value);
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        let mut shown = std::mem::take(&mut self.shown);
+        let mut shown = std::mem::take(&mut self.debug_text);
         shown.clear();
         let _ = write!(shown, "{value:?}");
         self.record_str(field, &shown);
-        self.shown = shown;
+        self.debug_text = shown;
     }
 }
 
@@ -206,13 +210,13 @@ mod tests {
 
     #[test]
     fn each_event_is_a_line_of_json() {
-        static WAITING: Waiting = Waiting::new();
-        let subscriber = tracing_subscriber::registry().with(Lines(&WAITING));
+        static WAITING: LogQueue = LogQueue::new();
+        let subscriber = tracing_subscriber::registry().with(JsonLogLayer(&WAITING));
         tracing::subscriber::with_default(subscriber, || {
             tracing::info!(path = "/a\"b\n", status = 200_u16, ms = 1.5, was = true, left = -1, "request");
             tracing::warn!(client = %std::net::Ipv4Addr::LOCALHOST, cause = ?"x", odd = f64::NAN, "{}", "two words");
         });
-        let text = String::from_utf8(WAITING.take().0).expect("UTF-8");
+        let text = String::from_utf8(WAITING.take_lines().0).expect("UTF-8");
         let lines: Vec<serde_json::Value> =
             text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
         let [first, second] = lines.as_slice() else { panic!("{text}") };
@@ -233,12 +237,12 @@ mod tests {
 
     #[test]
     fn what_nobody_takes_is_lost_and_counted() {
-        let waiting = Waiting::new();
+        let waiting = LogQueue::new();
         let line = [b'x'; 1 << 10];
-        for _ in 0..MOST / line.len() + 3 {
-            waiting.add(&line);
+        for _ in 0..MAX_QUEUED_BYTES / line.len() + 3 {
+            waiting.push_line(&line);
         }
-        let (bytes, lost) = waiting.take();
-        assert_eq!((bytes.len(), lost), (MOST, 3));
+        let (bytes, lost) = waiting.take_lines();
+        assert_eq!((bytes.len(), lost), (MAX_QUEUED_BYTES, 3));
     }
 }

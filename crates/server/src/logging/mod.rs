@@ -12,20 +12,20 @@ pub use crate::logging::json_lines::flush;
 use trefoil_config::LogFormat;
 
 /// Read by habit of all programs that log with this library, when everything at level info is not what is wanted.
-const FILTER: &str = "RUST_LOG";
+const FILTER_VARIABLE: &str = "RUST_LOG";
 
 /// Does nothing if the program that embeds us has already set up its own. Whoever ends the process calls [`flush`].
-pub fn start(format: LogFormat) {
+pub fn start_logging(format: LogFormat) {
     if tracing::dispatcher::has_been_set() {
         return;
     }
-    let filter = EnvFilter::try_from_env(FILTER).unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter = EnvFilter::try_from_env(FILTER_VARIABLE).unwrap_or_else(|_| EnvFilter::new("info"));
     let pretty = match format {
         LogFormat::Auto => io::stderr().is_terminal(),
         LogFormat::Pretty => true,
         LogFormat::Json => false,
     };
-    if !pretty && let Ok(lines) = json_lines::start() {
+    if !pretty && let Ok(lines) = json_lines::start_writer() {
         let _ = registry().with(filter).with(lines).try_init();
         return;
     }

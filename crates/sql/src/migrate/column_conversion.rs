@@ -3,41 +3,41 @@
 use std::collections::HashMap;
 
 use crate::migrate::MigrateError;
-use crate::migrate::migration_database::Host;
-use crate::migrate::model_pairs::{Pairs, TablePair};
-use crate::migrate::stored_model::{Column, Fill, Table};
-use crate::migrate::value_converter::{Converted, Converter, targets};
-use trefoil_model::{Field, Model, Stored};
+use crate::migrate::migration_database::MigrationDatabase;
+use crate::migrate::model_pairs::{ModelPairs, TablePair};
+use crate::migrate::stored_model::{ColumnDefault, StoredColumn, StoredTable};
+use crate::migrate::value_converter::{ConvertedValue, ValueConverter, referenced_ids};
+use trefoil_model::{Field, Model, StoredValue};
 
-pub struct Passage<'a> {
-    converter: Option<Converter<'a>>,
+pub struct ColumnConversion<'a> {
+    converter: Option<ValueConverter<'a>>,
     /// In place of a value that is missing or does not fit.
-    stand_in: Stored,
+    replacement: StoredValue,
 }
 
-impl<'a> Passage<'a> {
+impl<'a> ColumnConversion<'a> {
     /// For after the tables got their new names.
-    pub fn of(
-        host: &dyn Host,
+    pub fn new(
+        host: &dyn MigrationDatabase,
         model: &'a Model,
-        pairs: &Pairs<'a>,
+        pairs: &ModelPairs<'a>,
         pair: &TablePair<'a>,
-        (old, new): (&'a Column, &'a Column),
+        (old, new): (&'a StoredColumn, &'a StoredColumn),
     ) -> Result<Self, MigrateError> {
         let converter = match changes_values(pairs, old, new) {
             false => None,
-            true => Some(Converter {
+            true => Some(ValueConverter {
                 model,
-                shape: pairs.new,
-                field: field(model, pairs, pair.old, new),
-                old: &old.form,
-                new: &new.form,
-                targets: targets(host, &new.form, &tables(pairs))?,
+                stored_model: pairs.new,
+                field: model_field(model, pairs, pair.old, new),
+                old_type: &old.form,
+                new_type: &new.form,
+                valid_ids: referenced_ids(host, &new.form, &renamed_tables(pairs))?,
             }),
         };
         // Null, unless the field is required.
-        let stand_in = if new.required { default(host, new)? } else { Stored::Null };
-        Ok(Passage { converter, stand_in })
+        let stand_in = if new.required { default_value(host, new)? } else { StoredValue::Null };
+        Ok(ColumnConversion { converter, replacement: stand_in })
     }
 
     /// Whether values that are there become others.
@@ -45,45 +45,53 @@ impl<'a> Passage<'a> {
         self.converter.is_some()
     }
 
-    pub fn pass(&self, value: Stored) -> Stored {
+    pub fn convert(&self, value: StoredValue) -> StoredValue {
         match (&self.converter, value) {
-            (_, Stored::Null) => self.stand_in.clone(),
+            (_, StoredValue::Null) => self.replacement.clone(),
             (None, value) => value,
             (Some(converter), value) => match converter.convert(&value) {
-                Converted::Kept(stored) | Converted::Trimmed(stored) => stored,
-                Converted::Unfit => self.stand_in.clone(),
+                ConvertedValue::Kept(stored) | ConvertedValue::Trimmed(stored) => stored,
+                ConvertedValue::Unfit => self.replacement.clone(),
             },
         }
     }
 }
 
 /// Whether the values of a column are others under the new shape.
-pub fn changes_values(pairs: &Pairs<'_>, old: &Column, new: &Column) -> bool {
-    !pairs.same_form(&old.form, &new.form) || pairs.narrowed(&old.form, &new.form)
+pub fn changes_values(pairs: &ModelPairs<'_>, old: &StoredColumn, new: &StoredColumn) -> bool {
+    !pairs.is_same_type(&old.form, &new.form) || pairs.is_narrowed(&old.form, &new.form)
 }
 
 /// Where the records of each type are after the renames.
-fn tables<'a>(pairs: &Pairs<'a>) -> HashMap<&'a str, &'a str> {
+fn renamed_tables<'a>(pairs: &ModelPairs<'a>) -> HashMap<&'a str, &'a str> {
     pairs.new.tables.iter().map(|table| (table.name.as_str(), table.table.as_str())).collect()
 }
 
 /// What a record gets that was there before the column.
-pub fn default(host: &dyn Host, column: &Column) -> Result<Stored, MigrateError> {
+pub fn default_value(
+    host: &dyn MigrationDatabase,
+    column: &StoredColumn,
+) -> Result<StoredValue, MigrateError> {
     Ok(match &column.default {
-        Fill::Nothing => Stored::Null,
-        Fill::Int(number) => Stored::Int(*number),
-        Fill::Real(number) => Stored::Real(*number),
-        Fill::Text(text) => Stored::Text(text.clone()),
-        Fill::Created | Fill::Updated => {
-            let rows = host.rows(&format!("SELECT {}", host.spelling().now), &[])?;
-            rows.into_iter().flatten().next().unwrap_or(Stored::Null)
+        ColumnDefault::Nothing => StoredValue::Null,
+        ColumnDefault::Int(number) => StoredValue::Int(*number),
+        ColumnDefault::Real(number) => StoredValue::Real(*number),
+        ColumnDefault::Text(text) => StoredValue::Text(text.clone()),
+        ColumnDefault::Created | ColumnDefault::Updated => {
+            let rows = host.query(&format!("SELECT {}", host.ddl_dialect().now), &[])?;
+            rows.into_iter().flatten().next().unwrap_or(StoredValue::Null)
         }
     })
 }
 
 /// The field of the model that a column of the new shape stands for; `table` is the old one.
-pub fn field<'a>(model: &'a Model, pairs: &Pairs<'_>, table: &Table, column: &Column) -> &'a Field {
-    let record = pairs.new_name(&table.name).and_then(|name| model.record_named(name));
+pub fn model_field<'a>(
+    model: &'a Model,
+    pairs: &ModelPairs<'_>,
+    table: &StoredTable,
+    column: &StoredColumn,
+) -> &'a Field {
+    let record = pairs.new_name(&table.name).and_then(|name| model.find_record(name));
     let record = model.record(record.expect("the new shape is of this model"));
-    record.field(record.field_named(&column.field).expect("its columns are fields of the model"))
+    record.field(record.find_field(&column.field).expect("its columns are fields of the model"))
 }

@@ -23,23 +23,23 @@ pub(crate) mod value_converter;
 
 use crate::transfer::refuse_elsewhere;
 use trefoil_model::naming::names;
-use trefoil_model::{Model, Stored};
+use trefoil_model::{Model, StoredValue};
 
-pub use crate::migrate::apply::FORMAT;
-pub(crate) use crate::migrate::ddl::{quoted, text};
-pub use crate::migrate::report::{MigrateError, Report};
-pub use crate::migrate::sqlite::prepare;
-pub use crate::migrate::step_planner::{PlannedStep, Safety};
+pub use crate::migrate::apply::STORE_FORMAT;
+pub(crate) use crate::migrate::ddl::{quote_name, quote_text};
+pub use crate::migrate::report::{MigrateError, MigrationReport};
+pub use crate::migrate::sqlite::migrate_sqlite;
+pub use crate::migrate::step_planner::{PlannedStep, StepSafety};
 pub use crate::migrate::stored_model::StoredModel;
-pub(crate) use crate::migrate::stored_model::{Form, LinkTable, Table};
+pub(crate) use crate::migrate::stored_model::{LinkTable, StoredTable, StoredType};
 
-use crate::migrate::migration_database::Host;
-use crate::migrate::model_pairs::Pairs;
-use crate::migrate::step_planner::Survey;
+use crate::migrate::migration_database::MigrationDatabase;
+use crate::migrate::model_pairs::ModelPairs;
+use crate::migrate::step_planner::StepPlanner;
 
 /// How far [`prepare`] may go.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Mode {
+pub enum MigrationMode {
     /// Create an empty store; of an existing one change only what neither loses nor doubts data.
     Start,
     /// Write nothing.
@@ -49,70 +49,75 @@ pub enum Mode {
 }
 
 /// Everything, inside the transaction of `host`.
-fn run(
-    host: &dyn Host,
+fn run_migration(
+    host: &dyn MigrationDatabase,
     model: &Model,
     shape: &StoredModel,
     lists: &[String],
-    mode: &Mode,
-) -> Result<Report, MigrateError> {
-    let mut report = match format(host)? {
-        None => found(host, model, shape, mode),
-        Some(found) if found > FORMAT => Err(MigrateError::NewerStore { found }),
+    mode: &MigrationMode,
+) -> Result<MigrationReport, MigrateError> {
+    let mut report = match store_format(host)? {
+        None => create_store(host, model, shape, mode),
+        Some(found) if found > STORE_FORMAT => Err(MigrateError::NewerStore { found }),
         Some(_) => {
-            refuse_elsewhere(|key| recorded(host, key))?;
-            alter(host, model, shape, mode)
+            refuse_elsewhere(|key| find_meta(host, key))?;
+            migrate_store(host, model, shape, mode)
         }
     }?;
-    if report.done {
-        report.fresh &= host.lists(lists)?;
+    if report.is_applied {
+        report.needs_seed &= host.create_lists(lists)?;
     }
     Ok(report)
 }
 
 /// The format of the store, if there is one.
-fn format(host: &dyn Host) -> Result<Option<u32>, MigrateError> {
+fn store_format(host: &dyn MigrationDatabase) -> Result<Option<u32>, MigrateError> {
     if !host.relations()?.iter().any(|name| name == "trefoil_meta") {
         return Ok(None);
     }
-    let text = meta(host, "format")?;
+    let text = require_meta(host, "format")?;
     let number = text.parse().map_err(|_| MigrateError::Damaged(format!("its format is {text:?}")))?;
     Ok(Some(number))
 }
 
-fn meta(host: &dyn Host, key: &str) -> Result<String, MigrateError> {
-    recorded(host, key)?.ok_or_else(|| MigrateError::Damaged(format!("trefoil_meta has no {key:?}")))
+fn require_meta(host: &dyn MigrationDatabase, key: &str) -> Result<String, MigrateError> {
+    find_meta(host, key)?.ok_or_else(|| MigrateError::Damaged(format!("trefoil_meta has no {key:?}")))
 }
 
-fn recorded(host: &dyn Host, key: &str) -> Result<Option<String>, MigrateError> {
+fn find_meta(host: &dyn MigrationDatabase, key: &str) -> Result<Option<String>, MigrateError> {
     let sql = "SELECT \"value\" FROM \"trefoil_meta\" WHERE \"key\" = $1";
-    let found = host.rows(sql, &[Stored::Text(key.to_owned())])?;
+    let found = host.query(sql, &[StoredValue::Text(key.to_owned())])?;
     Ok(found.into_iter().flatten().find_map(|value| match value {
-        Stored::Text(text) => Some(text),
-        Stored::Null | Stored::Int(_) | Stored::Real(_) => None,
+        StoredValue::Text(text) => Some(text),
+        StoredValue::Null | StoredValue::Int(_) | StoredValue::Real(_) => None,
     }))
 }
 
 /// A new store, beside whatever else is in the database. Only a start makes one, since seeds follow it.
-fn found(host: &dyn Host, model: &Model, shape: &StoredModel, mode: &Mode) -> Result<Report, MigrateError> {
+fn create_store(
+    host: &dyn MigrationDatabase,
+    model: &Model,
+    shape: &StoredModel,
+    mode: &MigrationMode,
+) -> Result<MigrationReport, MigrateError> {
     refuse_taken_names(host, shape)?;
     let nothing = StoredModel::default();
-    let steps = planned(host, model, &Pairs::of(&nothing, shape))?;
+    let steps = plan_steps(host, model, &ModelPairs::match_models(&nothing, shape))?;
     let done = match mode {
-        Mode::Plan => false,
-        Mode::Apply { allow_drop } => {
+        MigrationMode::Plan => false,
+        MigrationMode::Apply { allow_drop } => {
             refuse_unknown_drops(&steps, allow_drop)?;
             false
         }
-        Mode::Start => {
-            crate::migrate::apply::create(host, shape)?;
+        MigrationMode::Start => {
+            crate::migrate::apply::create_all(host, shape)?;
             true
         }
     };
-    Ok(Report { steps, renewed: Vec::new(), fresh: true, done })
+    Ok(MigrationReport { steps, index_rebuilds: Vec::new(), needs_seed: true, is_applied: done })
 }
 
-fn refuse_taken_names(host: &dyn Host, shape: &StoredModel) -> Result<(), MigrateError> {
+fn refuse_taken_names(host: &dyn MigrationDatabase, shape: &StoredModel) -> Result<(), MigrateError> {
     let is_ours = |name: &String| {
         name.to_lowercase().starts_with("trefoil_")
             || shape.table_names().any(|table| table.eq_ignore_ascii_case(name))
@@ -122,44 +127,67 @@ fn refuse_taken_names(host: &dyn Host, shape: &StoredModel) -> Result<(), Migrat
 }
 
 /// An existing store.
-fn alter(host: &dyn Host, model: &Model, shape: &StoredModel, mode: &Mode) -> Result<Report, MigrateError> {
-    let old: StoredModel = serde_json::from_str(&meta(host, "model")?)
+fn migrate_store(
+    host: &dyn MigrationDatabase,
+    model: &Model,
+    shape: &StoredModel,
+    mode: &MigrationMode,
+) -> Result<MigrationReport, MigrateError> {
+    let old: StoredModel = serde_json::from_str(&require_meta(host, "model")?)
         .map_err(|error| MigrateError::Damaged(format!("the shape on record cannot be read ({error})")))?;
-    if let Some(what) = missing(host, &old)? {
+    if let Some(what) = missing_object(host, &old)? {
         return Err(MigrateError::Damaged(what));
     }
-    let pairs = Pairs::of(&old, shape);
-    if *mode != Mode::Plan && !crate::migrate::diff::diff(&pairs).is_empty() {
-        host.hold(&pairs)?;
+    let pairs = ModelPairs::match_models(&old, shape);
+    if *mode != MigrationMode::Plan && !crate::migrate::diff::diff_models(&pairs).is_empty() {
+        host.lock_tables(&pairs)?;
     }
-    let steps = planned(host, model, &pairs)?;
-    let renewed = host.renewed(&old, shape)?;
+    let steps = plan_steps(host, model, &pairs)?;
+    let renewed = host.index_rebuilds(&old, shape)?;
     match mode {
-        Mode::Plan => return Ok(Report { steps, renewed, fresh: false, done: false }),
-        Mode::Start => refuse(&steps, |step| step.safety == Safety::Safe, MigrateError::NeedsMigration)?,
-        Mode::Apply { allow_drop } => {
+        MigrationMode::Plan => {
+            return Ok(MigrationReport {
+                steps,
+                index_rebuilds: renewed,
+                needs_seed: false,
+                is_applied: false,
+            });
+        }
+        MigrationMode::Start => {
+            refuse_steps(&steps, |step| step.safety == StepSafety::Safe, MigrateError::NeedsMigration)?
+        }
+        MigrationMode::Apply { allow_drop } => {
             refuse_unknown_drops(&steps, allow_drop)?;
-            refuse(&steps, |step| is_agreed(step, allow_drop), MigrateError::Refused)?;
+            refuse_steps(&steps, |step| is_step_allowed(step, allow_drop), MigrateError::Refused)?;
         }
     }
     renewed.iter().for_each(|line| tracing::info!("{line}"));
     if steps.is_empty() {
-        crate::migrate::apply::settle(host, Some(&old), shape)?;
+        crate::migrate::apply::sync_and_record(host, Some(&old), shape)?;
     } else {
-        crate::migrate::apply::change(host, model, &pairs)?;
+        crate::migrate::apply::apply_changes(host, model, &pairs)?;
     }
-    Ok(Report { steps, renewed, fresh: host.is_unused(shape)?, done: true })
+    Ok(MigrationReport {
+        steps,
+        index_rebuilds: renewed,
+        needs_seed: host.is_unused(shape)?,
+        is_applied: true,
+    })
 }
 
 /// What a start would refuse to do to an existing store.
-fn unfit(host: &dyn Host, model: &Model, shape: &StoredModel) -> Result<Vec<PlannedStep>, MigrateError> {
-    let mut steps = alter(host, model, shape, &Mode::Plan)?.steps;
-    steps.retain(|step| step.safety != Safety::Safe);
+fn unsafe_steps(
+    host: &dyn MigrationDatabase,
+    model: &Model,
+    shape: &StoredModel,
+) -> Result<Vec<PlannedStep>, MigrateError> {
+    let mut steps = migrate_store(host, model, shape, &MigrationMode::Plan)?.steps;
+    steps.retain(|step| step.safety != StepSafety::Safe);
     Ok(steps)
 }
 
 /// The first thing that is missing of a shape, in words.
-fn missing(host: &dyn Host, model: &StoredModel) -> Result<Option<String>, MigrateError> {
+fn missing_object(host: &dyn MigrationDatabase, model: &StoredModel) -> Result<Option<String>, MigrateError> {
     let tables = model.tables.iter().map(|table| {
         let own = ["id", "_version"].into_iter();
         let columns = table.columns.iter().map(|column| column.column.as_str());
@@ -169,7 +197,7 @@ fn missing(host: &dyn Host, model: &StoredModel) -> Result<Option<String>, Migra
         model.links.iter().map(|link| (link.table.as_str(), vec![&*link.first.column, &*link.second.column]));
     let bookkeeping = [("trefoil_changes", vec![]), ("trefoil_keys", vec![])].into_iter();
     for (table, wanted) in bookkeeping.chain(tables).chain(links) {
-        let found = host.columns(table)?;
+        let found = host.column_names(table)?;
         if found.is_empty() {
             return Ok(Some(format!("the table {table} is missing")));
         }
@@ -181,19 +209,23 @@ fn missing(host: &dyn Host, model: &StoredModel) -> Result<Option<String>, Migra
     Ok(None)
 }
 
-fn planned(host: &dyn Host, model: &Model, pairs: &Pairs<'_>) -> Result<Vec<PlannedStep>, MigrateError> {
-    Survey { host, model, pairs }.judge(&crate::migrate::diff::diff(pairs))
+fn plan_steps(
+    host: &dyn MigrationDatabase,
+    model: &Model,
+    pairs: &ModelPairs<'_>,
+) -> Result<Vec<PlannedStep>, MigrateError> {
+    StepPlanner { database: host, model, pairs }.plan_steps(&crate::migrate::diff::diff_models(pairs))
 }
 
-fn is_agreed(step: &PlannedStep, allow_drop: &[String]) -> bool {
+fn is_step_allowed(step: &PlannedStep, allow_drop: &[String]) -> bool {
     match &step.safety {
-        Safety::Safe | Safety::NeedsApply => true,
-        Safety::Loses { what } => allow_drop.contains(what),
-        Safety::Blocked { .. } => false,
+        StepSafety::Safe | StepSafety::NeedsApply => true,
+        StepSafety::LosesData { subject: what } => allow_drop.contains(what),
+        StepSafety::Blocked { .. } => false,
     }
 }
 
-fn refuse(
+fn refuse_steps(
     steps: &[PlannedStep],
     is_allowed: impl Fn(&PlannedStep) -> bool,
     error: fn(Vec<PlannedStep>) -> MigrateError,
@@ -204,11 +236,11 @@ fn refuse(
 
 /// A name that is misspelt must not pass for one that is agreed to.
 fn refuse_unknown_drops(steps: &[PlannedStep], allow_drop: &[String]) -> Result<(), MigrateError> {
-    let known: Vec<&str> = crate::migrate::report::losses(steps).collect();
+    let known: Vec<&str> = crate::migrate::report::droppable_names(steps).collect();
     match allow_drop.iter().find(|name| !known.contains(&name.as_str())) {
         None => Ok(()),
         Some(name) => {
-            let nearest = names::nearest(name, known.iter().copied()).map(str::to_owned);
+            let nearest = names::nearest_name(name, known.iter().copied()).map(str::to_owned);
             Err(MigrateError::UnknownDrop { name: name.clone(), nearest })
         }
     }

@@ -1,26 +1,28 @@
 //! Which table, column and link of the new shape continues which of the old one: by name, else by
 //! `@renamedFrom`.
 
-use crate::migrate::stored_model::{Action, Column, Form, LinkSide, LinkTable, StoredModel, Table};
+use crate::migrate::stored_model::{
+    DeleteAction, LinkSide, LinkTable, StoredColumn, StoredModel, StoredTable, StoredType,
+};
 
 /// Both shapes, sorted into what stays, what is new and what is gone.
-pub struct Pairs<'a> {
+pub struct ModelPairs<'a> {
     pub old: &'a StoredModel,
     pub new: &'a StoredModel,
     pub tables: Vec<TablePair<'a>>,
-    pub new_tables: Vec<&'a Table>,
-    pub gone_tables: Vec<&'a Table>,
+    pub new_tables: Vec<&'a StoredTable>,
+    pub removed_tables: Vec<&'a StoredTable>,
     pub links: Vec<LinkPair<'a>>,
     pub new_links: Vec<&'a LinkTable>,
-    pub gone_links: Vec<&'a LinkTable>,
+    pub removed_links: Vec<&'a LinkTable>,
 }
 
 pub struct TablePair<'a> {
-    pub old: &'a Table,
-    pub new: &'a Table,
-    pub columns: Vec<(&'a Column, &'a Column)>,
-    pub new_columns: Vec<&'a Column>,
-    pub gone_columns: Vec<&'a Column>,
+    pub old: &'a StoredTable,
+    pub new: &'a StoredTable,
+    pub columns: Vec<(&'a StoredColumn, &'a StoredColumn)>,
+    pub new_columns: Vec<&'a StoredColumn>,
+    pub removed_columns: Vec<&'a StoredColumn>,
 }
 
 pub struct LinkPair<'a> {
@@ -40,30 +42,42 @@ impl<'a> LinkPair<'a> {
     }
 }
 
-impl<'a> Pairs<'a> {
-    pub fn of(old: &'a StoredModel, new: &'a StoredModel) -> Self {
+impl<'a> ModelPairs<'a> {
+    pub fn match_models(old: &'a StoredModel, new: &'a StoredModel) -> Self {
         let (tables, new_tables, gone_tables) =
-            split(&old.tables, &new.tables, |old, new, pass| match pass {
-                Pass::Name => old.name == new.name,
-                Pass::Rename => new.renamed_from.as_ref() == Some(&old.name),
+            match_items(&old.tables, &new.tables, |old, new, pass| match pass {
+                MatchPass::ByName => old.name == new.name,
+                MatchPass::ByRename => new.renamed_from.as_ref() == Some(&old.name),
             });
-        let tables: Vec<_> = tables.into_iter().map(|(old, new)| TablePair::of(old, new)).collect();
-        let (links, new_links, gone_links) = split(&old.links, &new.links, |old, new, pass| match pass {
-            Pass::Name => old.table == new.table && continues(&tables, old, new).is_some(),
-            Pass::Rename => matches!(continues(&tables, old, new), Some(Continued { by_field: true, .. })),
-        });
+        let tables: Vec<_> = tables.into_iter().map(|(old, new)| TablePair::match_tables(old, new)).collect();
+        let (links, new_links, gone_links) =
+            match_items(&old.links, &new.links, |old, new, pass| match pass {
+                MatchPass::ByName => old.table == new.table && match_link(&tables, old, new).is_some(),
+                MatchPass::ByRename => {
+                    matches!(match_link(&tables, old, new), Some(LinkMatch { by_field: true, .. }))
+                }
+            });
         let links = links.into_iter().map(|(old, new)| {
-            let swapped = continues(&tables, old, new).is_some_and(|found| found.swapped);
+            let swapped = match_link(&tables, old, new).is_some_and(|found| found.swapped);
             LinkPair { old, new, swapped }
         });
         let links = links.collect();
-        Pairs { old, new, tables, new_tables, gone_tables, links, new_links, gone_links }
+        ModelPairs {
+            old,
+            new,
+            tables,
+            new_tables,
+            removed_tables: gone_tables,
+            links,
+            new_links,
+            removed_links: gone_links,
+        }
     }
 
     /// The tables of removed types, by the names they have until they are dropped: one gives way where
     /// another takes its name.
-    pub fn gone_names(&self) -> impl Iterator<Item = (&str, String)> {
-        gone_names(self.gone_tables.iter().map(|gone| gone.table.as_str()), |name| {
+    pub fn removed_names(&self) -> impl Iterator<Item = (&str, String)> {
+        temporary_names(self.removed_tables.iter().map(|gone| gone.table.as_str()), |name| {
             self.new.table_names().any(|new| new.eq_ignore_ascii_case(name))
         })
     }
@@ -75,55 +89,63 @@ impl<'a> Pairs<'a> {
 
     /// Whether values of one form stand in the store as values of the other do, but for the members of
     /// enums and embedded types.
-    pub fn same_form(&self, old: &Form, new: &Form) -> bool {
+    pub fn is_same_type(&self, old: &StoredType, new: &StoredType) -> bool {
         match (old, new) {
-            (Form::Scalar(old), Form::Scalar(new)) => old == new,
-            (Form::Enum(_), Form::Enum(_)) | (Form::Embedded(_), Form::Embedded(_)) => true,
-            (Form::List { item: old, .. }, Form::List { item: new, .. }) => self.same_form(old, new),
-            (Form::Reference { to: old, .. }, Form::Reference { to: new, .. }) => {
+            (StoredType::Scalar(old), StoredType::Scalar(new)) => old == new,
+            (StoredType::Enum(_), StoredType::Enum(_))
+            | (StoredType::Embedded(_), StoredType::Embedded(_)) => true,
+            (StoredType::List { item: old, .. }, StoredType::List { item: new, .. }) => {
+                self.is_same_type(old, new)
+            }
+            (StoredType::Reference { to: old, .. }, StoredType::Reference { to: new, .. }) => {
                 self.new_name(old) == Some(new.as_str())
             }
             (
-                Form::Scalar(_)
-                | Form::Enum(_)
-                | Form::Embedded(_)
-                | Form::List { .. }
-                | Form::Reference { .. },
+                StoredType::Scalar(_)
+                | StoredType::Enum(_)
+                | StoredType::Embedded(_)
+                | StoredType::List { .. }
+                | StoredType::Reference { .. },
                 _,
             ) => false,
         }
     }
 
     /// For two of [`Self::same_form`]: whether a value of the old one may be none of the new one.
-    pub fn narrowed(&self, old: &Form, new: &Form) -> bool {
-        self.narrowed_within(old, new, &mut Vec::new())
+    pub fn is_narrowed(&self, old: &StoredType, new: &StoredType) -> bool {
+        self.is_narrowed_within(old, new, &mut Vec::new())
     }
 
-    fn narrowed_within(&self, old: &Form, new: &Form, seen: &mut Vec<(String, String)>) -> bool {
+    fn is_narrowed_within(
+        &self,
+        old: &StoredType,
+        new: &StoredType,
+        seen: &mut Vec<(String, String)>,
+    ) -> bool {
         match (old, new) {
-            (Form::Enum(old), Form::Enum(new)) => {
+            (StoredType::Enum(old), StoredType::Enum(new)) => {
                 let kept = self.new.enums.get(new);
                 let values = self.old.enums.get(old).into_iter().flatten();
                 values.into_iter().any(|value| kept.is_none_or(|kept| !kept.contains(value)))
             }
-            (Form::List { item: old, required: was }, Form::List { item: new, required }) => {
-                (*required && !*was) || self.narrowed_within(old, new, seen)
+            (StoredType::List { item: old, required: was }, StoredType::List { item: new, required }) => {
+                (*required && !*was) || self.is_narrowed_within(old, new, seen)
             }
-            (Form::Embedded(old), Form::Embedded(new)) => {
+            (StoredType::Embedded(old), StoredType::Embedded(new)) => {
                 // An embedded type may contain itself.
                 let pair = (old.clone(), new.clone());
                 if seen.contains(&pair) {
                     return false;
                 }
                 seen.push(pair);
-                self.parts_narrowed(old, new, seen)
+                self.is_embedded_narrowed(old, new, seen)
             }
-            (Form::Scalar(_) | Form::Reference { .. }, _) => false,
-            (Form::Enum(_) | Form::List { .. } | Form::Embedded(_), _) => true,
+            (StoredType::Scalar(_) | StoredType::Reference { .. }, _) => false,
+            (StoredType::Enum(_) | StoredType::List { .. } | StoredType::Embedded(_), _) => true,
         }
     }
 
-    fn parts_narrowed(&self, old: &str, new: &str, seen: &mut Vec<(String, String)>) -> bool {
+    fn is_embedded_narrowed(&self, old: &str, new: &str, seen: &mut Vec<(String, String)>) -> bool {
         let old = self.old.embedded.get(old).map_or(&[][..], Vec::as_slice);
         let new = self.new.embedded.get(new).map_or(&[][..], Vec::as_slice);
         let gone = old.iter().any(|part| new.iter().all(|other| other.name != part.name));
@@ -131,35 +153,35 @@ impl<'a> Pairs<'a> {
             None => part.required,
             Some(was) => {
                 (part.required && !was.required)
-                    || !self.same_form(&was.form, &part.form)
-                    || self.narrowed_within(&was.form, &part.form, seen)
+                    || !self.is_same_type(&was.form, &part.form)
+                    || self.is_narrowed_within(&was.form, &part.form, seen)
             }
         })
     }
 }
 
 impl<'a> TablePair<'a> {
-    fn of(old: &'a Table, new: &'a Table) -> Self {
+    fn match_tables(old: &'a StoredTable, new: &'a StoredTable) -> Self {
         let (columns, new_columns, gone_columns) =
-            split(&old.columns, &new.columns, |old, new, pass| match pass {
-                Pass::Name => old.field == new.field,
-                Pass::Rename => new.renamed_from.as_ref() == Some(&old.field),
+            match_items(&old.columns, &new.columns, |old, new, pass| match pass {
+                MatchPass::ByName => old.field == new.field,
+                MatchPass::ByRename => new.renamed_from.as_ref() == Some(&old.field),
             });
-        TablePair { old, new, columns, new_columns, gone_columns }
+        TablePair { old, new, columns, new_columns, removed_columns: gone_columns }
     }
 }
 
 impl TablePair<'_> {
     /// The columns of the old table that the new one has not, by the names they have while it is rebuilt:
     /// one gives way where another takes its name.
-    pub fn gone_names(&self) -> impl Iterator<Item = (&str, String)> {
-        gone_names(self.gone_columns.iter().map(|gone| gone.column.as_str()), |name| {
+    pub fn removed_names(&self) -> impl Iterator<Item = (&str, String)> {
+        temporary_names(self.removed_columns.iter().map(|gone| gone.column.as_str()), |name| {
             self.new.columns.iter().any(|new| new.column.eq_ignore_ascii_case(name))
         })
     }
 }
 
-fn gone_names<'n>(
+fn temporary_names<'n>(
     names: impl Iterator<Item = &'n str>,
     is_taken: impl Fn(&str) -> bool,
 ) -> impl Iterator<Item = (&'n str, String)> {
@@ -169,27 +191,33 @@ fn gone_names<'n>(
 }
 
 /// What deleting the target does, where a form is a reference.
-pub fn on_delete(form: &Form) -> Option<Action> {
+pub fn delete_action(form: &StoredType) -> Option<DeleteAction> {
     match form {
-        Form::Reference { on_delete, .. } => Some(*on_delete),
-        Form::Scalar(_) | Form::Enum(_) | Form::Embedded(_) | Form::List { .. } => None,
+        StoredType::Reference { on_delete, .. } => Some(*on_delete),
+        StoredType::Scalar(_) | StoredType::Enum(_) | StoredType::Embedded(_) | StoredType::List { .. } => {
+            None
+        }
     }
 }
 
 #[derive(Clone, Copy)]
-enum Pass {
-    Name,
+enum MatchPass {
+    ByName,
     /// Only among those that found no partner by name: after the rename is done, `@renamedFrom` may
     /// stay in the schema and means nothing more.
-    Rename,
+    ByRename,
 }
 
-type Split<'a, T> = (Vec<(&'a T, &'a T)>, Vec<&'a T>, Vec<&'a T>);
+type MatchedItems<'a, T> = (Vec<(&'a T, &'a T)>, Vec<&'a T>, Vec<&'a T>);
 
 /// Pairs, new ones and gone ones, each in its own order.
-fn split<'a, T>(old: &'a [T], new: &'a [T], partners: impl Fn(&T, &T, Pass) -> bool) -> Split<'a, T> {
+fn match_items<'a, T>(
+    old: &'a [T],
+    new: &'a [T],
+    partners: impl Fn(&T, &T, MatchPass) -> bool,
+) -> MatchedItems<'a, T> {
     let mut partner: Vec<Option<usize>> = vec![None; new.len()];
-    for pass in [Pass::Name, Pass::Rename] {
+    for pass in [MatchPass::ByName, MatchPass::ByRename] {
         for (at, one) in new.iter().enumerate() {
             if partner[at].is_none() {
                 let free = |candidate: &usize| !partner.contains(&Some(*candidate));
@@ -208,13 +236,13 @@ fn new_name<'a>(tables: &[TablePair<'a>], old: &str) -> Option<&'a str> {
 }
 
 /// How one link table holds the relation of another.
-struct Continued {
+struct LinkMatch {
     swapped: bool,
     /// A field that shows it has the same name on both, and not only the types are the same.
     by_field: bool,
 }
 
-fn continues(tables: &[TablePair<'_>], old: &LinkTable, new: &LinkTable) -> Option<Continued> {
+fn match_link(tables: &[TablePair<'_>], old: &LinkTable, new: &LinkTable) -> Option<LinkMatch> {
     let same = |old: &LinkSide, new: &LinkSide| new_name(tables, &old.to) == Some(new.to.as_str());
     let shown = |old: &LinkSide, new: &LinkSide| {
         old.field.is_some() && (old.field == new.field || old.field == new.renamed_from)
@@ -222,7 +250,7 @@ fn continues(tables: &[TablePair<'_>], old: &LinkTable, new: &LinkTable) -> Opti
     let found = [(&new.first, &new.second, false), (&new.second, &new.first, true)].into_iter().filter_map(
         |(first, second, swapped)| {
             let by_field = shown(&old.first, first) || shown(&old.second, second);
-            (same(&old.first, first) && same(&old.second, second)).then_some(Continued { swapped, by_field })
+            (same(&old.first, first) && same(&old.second, second)).then_some(LinkMatch { swapped, by_field })
         },
     );
     found.max_by_key(|found| (found.by_field, !found.swapped))

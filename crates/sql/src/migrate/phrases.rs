@@ -1,33 +1,33 @@
 //! The phrases a plan is made of.
 
 use crate::migrate::model_pairs;
-use crate::migrate::stored_model::{Action, Fill, Form, Index, Logged};
-use trefoil_model::values::thousands::grouped;
+use crate::migrate::stored_model::{ColumnDefault, DeleteAction, LoggedChanges, StoredIndex, StoredType};
+use trefoil_model::values::thousands::group_thousands;
 
-pub fn fill(fill: &Fill) -> Option<String> {
+pub fn describe_default(fill: &ColumnDefault) -> Option<String> {
     match fill {
-        Fill::Nothing => None,
-        Fill::Int(number) => Some(number.to_string()),
-        Fill::Real(number) => Some(number.to_string()),
-        Fill::Text(text) => Some(format!("{text:?}")),
-        Fill::Created | Fill::Updated => Some("the time of this change".to_owned()),
+        ColumnDefault::Nothing => None,
+        ColumnDefault::Int(number) => Some(number.to_string()),
+        ColumnDefault::Real(number) => Some(number.to_string()),
+        ColumnDefault::Text(text) => Some(format!("{text:?}")),
+        ColumnDefault::Created | ColumnDefault::Updated => Some("the time of this change".to_owned()),
     }
 }
 
-pub fn on_delete(form: &Form) -> &'static str {
-    match model_pairs::on_delete(form) {
-        Some(Action::Cascade) => "is now deleted together with what it refers to",
-        Some(Action::SetNull) => "becomes null when what it refers to is deleted",
-        Some(Action::Refuse) | None => "now keeps what it refers to from being deleted",
+pub fn describe_on_delete(form: &StoredType) -> &'static str {
+    match model_pairs::delete_action(form) {
+        Some(DeleteAction::Cascade) => "is now deleted together with what it refers to",
+        Some(DeleteAction::SetNull) => "becomes null when what it refers to is deleted",
+        Some(DeleteAction::Refuse) | None => "now keeps what it refers to from being deleted",
     }
 }
 
-pub fn index(index: &Index) -> String {
+pub fn describe_index(index: &StoredIndex) -> String {
     let kind = if index.unique { "unique index" } else { "index" };
     format!("{kind} on {}", index.columns.join(", "))
 }
 
-pub fn logging(logged: Logged) -> String {
+pub fn describe_logging(logged: LoggedChanges) -> String {
     let deeds = [(logged.created, "created"), (logged.updated, "updated"), (logged.deleted, "deleted")];
     let names: Vec<_> = deeds.into_iter().filter(|(on, _)| *on).map(|(_, name)| name).collect();
     match names.is_empty() {
@@ -36,15 +36,15 @@ pub fn logging(logged: Logged) -> String {
     }
 }
 
-pub fn records(number: i64) -> String {
-    counted(number, "record")
+pub fn count_records(number: i64) -> String {
+    count_nouns(number, "record")
 }
 
-pub fn values(number: i64) -> String {
-    counted(number, "value")
+pub fn count_values(number: i64) -> String {
+    count_nouns(number, "value")
 }
 
-pub fn counted(number: i64, noun: &str) -> String {
+pub fn count_nouns(number: i64, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
-    format!("{} {noun}{plural}", grouped(number.unsigned_abs()))
+    format!("{} {noun}{plural}", group_thousands(number.unsigned_abs()))
 }

@@ -2,18 +2,18 @@
 
 use std::fmt;
 
-use crate::migrate::apply::FORMAT;
-use crate::migrate::step_planner::{PlannedStep, Safety};
+use crate::migrate::apply::STORE_FORMAT;
+use crate::migrate::step_planner::{PlannedStep, StepSafety};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Report {
+pub struct MigrationReport {
     pub steps: Vec<PlannedStep>,
     /// What the schema has no part in and still takes its time, a line each: an index as this version wants it.
-    pub renewed: Vec<String>,
+    pub index_rebuilds: Vec<String>,
     /// The store never held a record, so seeds are due.
-    pub fresh: bool,
+    pub needs_seed: bool,
     /// The steps were taken and are not only planned.
-    pub done: bool,
+    pub is_applied: bool,
 }
 
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub enum MigrateError {
         at: String,
     },
     /// A move into this store was begun and not finished.
-    Arriving {
+    IncompleteMove {
         from: String,
     },
     /// Another program's tables stand where ours would.
@@ -49,48 +49,48 @@ pub enum MigrateError {
     Database(String),
 }
 
-impl Report {
+impl MigrationReport {
     /// One line a step, then how to go on. `app` is the application folder to name in the command.
-    pub fn text(&self, app: Option<&str>) -> String {
-        if self.steps.is_empty() && self.renewed.is_empty() {
+    pub fn to_text(&self, app: Option<&str>) -> String {
+        if self.steps.is_empty() && self.index_rebuilds.is_empty() {
             return "Nothing to do: the store fits the schema.\n".to_owned();
         }
-        let lines: String = match self.done {
-            true => self.steps.iter().map(PlannedStep::taken).collect(),
+        let lines: String = match self.is_applied {
+            true => self.steps.iter().map(PlannedStep::done_line).collect(),
             false => self.steps.iter().map(|step| format!("{step}\n")).collect(),
         };
-        let lines = self.renewed.iter().fold(lines, |lines, renewed| lines + renewed + "\n");
-        let way_on = match (self.done, self.fresh) {
+        let lines = self.index_rebuilds.iter().fold(lines, |lines, renewed| lines + renewed + "\n");
+        let way_on = match (self.is_applied, self.needs_seed) {
             (true, _) => "Done.".to_owned(),
             (false, true) => "The store is empty: the next start makes all of this.".to_owned(),
-            (false, false) => way_on(&self.steps, app),
+            (false, false) => next_action(&self.steps, app),
         };
         format!("{lines}\n{way_on}\n")
     }
 }
 
-fn way_on(steps: &[PlannedStep], app: Option<&str>) -> String {
-    if steps.iter().any(|step| matches!(step.safety, Safety::Blocked { .. })) {
+fn next_action(steps: &[PlannedStep], app: Option<&str>) -> String {
+    if steps.iter().any(|step| matches!(step.safety, StepSafety::Blocked { .. })) {
         return "This cannot be applied as it is: see NOT POSSIBLE above.".to_owned();
     }
-    if steps.iter().all(|step| step.safety == Safety::Safe) {
+    if steps.iter().all(|step| step.safety == StepSafety::Safe) {
         return "Nothing is lost: the next start does all of this by itself.".to_owned();
     }
-    format!("To apply: {}", command(steps, app))
+    format!("To apply: {}", apply_command(steps, app))
 }
 
 /// `trefoil migrate my-app --apply --allow-drop User.email`
-fn command(steps: &[PlannedStep], app: Option<&str>) -> String {
+fn apply_command(steps: &[PlannedStep], app: Option<&str>) -> String {
     let app = app.map(|folder| format!(" {folder}")).unwrap_or_default();
-    let losses = losses(steps).map(|what| format!(" --allow-drop {what}"));
+    let losses = droppable_names(steps).map(|what| format!(" --allow-drop {what}"));
     format!("trefoil migrate{app} --apply{}", losses.collect::<String>())
 }
 
 /// The names that `--allow-drop` takes.
-pub fn losses(steps: &[PlannedStep]) -> impl Iterator<Item = &str> {
+pub fn droppable_names(steps: &[PlannedStep]) -> impl Iterator<Item = &str> {
     steps.iter().filter_map(|step| match &step.safety {
-        Safety::Loses { what } => Some(what.as_str()),
-        Safety::Safe | Safety::NeedsApply | Safety::Blocked { .. } => None,
+        StepSafety::LosesData { subject: what } => Some(what.as_str()),
+        StepSafety::Safe | StepSafety::NeedsApply | StepSafety::Blocked { .. } => None,
     })
 }
 
@@ -117,12 +117,12 @@ impl MigrateError {
         match self {
             MigrateError::NeedsMigration(steps) => {
                 f.write_str("the schema does not fit the stored data, and nothing was changed:\n")?;
-                unsettled(f, steps)?;
+                write_unsafe_steps(f, steps)?;
                 write!(f, "`trefoil migrate{app} --plan` shows every step and how to apply it")
             }
             MigrateError::Refused(steps) => {
                 f.write_str("not applied, and nothing was changed:\n")?;
-                unsettled(f, steps)?;
+                write_unsafe_steps(f, steps)?;
                 write!(f, "`trefoil migrate{app} --plan` shows every step")
             }
             MigrateError::UnknownDrop { name, nearest } => {
@@ -131,7 +131,7 @@ impl MigrateError {
             }
             MigrateError::NewerStore { found } => write!(
                 f,
-                "the store has format {found} and this version of Trefoil knows formats up to {FORMAT}: \
+                "the store has format {found} and this version of Trefoil knows formats up to {STORE_FORMAT}: \
                  start the newer version that wrote it"
             ),
             MigrateError::Moved { to, at } => write!(
@@ -139,7 +139,7 @@ impl MigrateError {
                 "this store was moved to {to} on {at} and takes no more writes: use that one (--database, or --data for \
                  sqlite:FOLDER); `trefoil move{app} --undo` makes this one live again, without what was written there since"
             ),
-            MigrateError::Arriving { from } => {
+            MigrateError::IncompleteMove { from } => {
                 write!(
                     f,
                     "the move into this store from {from} was not finished: run `trefoil move{app}` there again"
@@ -170,8 +170,8 @@ impl fmt::Display for MigrateError {
 }
 
 /// The steps that do not go by themselves.
-fn unsettled(f: &mut fmt::Formatter<'_>, steps: &[PlannedStep]) -> fmt::Result {
-    steps.iter().filter(|step| step.safety != Safety::Safe).try_for_each(|step| writeln!(f, "  {step}"))
+fn write_unsafe_steps(f: &mut fmt::Formatter<'_>, steps: &[PlannedStep]) -> fmt::Result {
+    steps.iter().filter(|step| step.safety != StepSafety::Safe).try_for_each(|step| writeln!(f, "  {step}"))
 }
 
 impl std::error::Error for MigrateError {}

@@ -6,44 +6,45 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use trefoil_engine::Deed;
+use trefoil_engine::ChangeKind;
 use trefoil_model::values::coerce;
 use trefoil_model::{
-    EmbeddedType, Field, FieldId, FilledBy, Item, Kind, Model, OnDelete, RecordType, Stored, TypeId,
+    EmbeddedType, Field, FieldId, FieldKind, ListItem, Model, OnDelete, RecordType, RecordTypeId,
+    StoredValue, ValueSource,
 };
 
 /// Everything about a model that shows in the database.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct StoredModel {
-    pub tables: Vec<Table>,
+    pub tables: Vec<StoredTable>,
     pub links: Vec<LinkTable>,
     /// The values of every enum.
     pub enums: BTreeMap<String, Vec<String>>,
     /// The fields of every embedded type.
-    pub embedded: BTreeMap<String, Vec<Part>>,
+    pub embedded: BTreeMap<String, Vec<EmbeddedField>>,
 }
 
 /// The table of one record type; `id` and `_version` go without saying.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Table {
+pub struct StoredTable {
     /// The record type.
     pub name: String,
     pub table: String,
-    pub columns: Vec<Column>,
-    pub indexes: Vec<Index>,
-    pub logged: Logged,
+    pub columns: Vec<StoredColumn>,
+    pub indexes: Vec<StoredIndex>,
+    pub logged: LoggedChanges,
     /// What the schema says about the past is no part of the shape.
     #[serde(skip)]
     pub renamed_from: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Column {
+pub struct StoredColumn {
     pub field: String,
     pub column: String,
-    pub form: Form,
+    pub form: StoredType,
     pub required: bool,
-    pub default: Fill,
+    pub default: ColumnDefault,
     #[serde(skip)]
     pub renamed_from: Option<String>,
 }
@@ -51,26 +52,26 @@ pub struct Column {
 /// What a column holds, spelled by `Display` as a person would: `Decimal`, `enum OrderStatus`, `[String!]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Form {
+pub enum StoredType {
     Scalar(String),
     Enum(String),
     Embedded(String),
     #[serde(rename_all = "camelCase")]
     List {
-        item: Box<Form>,
+        item: Box<StoredType>,
         required: bool,
     },
     #[serde(rename_all = "camelCase")]
     Reference {
         /// The record type.
         to: String,
-        on_delete: Action,
+        on_delete: DeleteAction,
     },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Action {
+pub enum DeleteAction {
     Refuse,
     Cascade,
     SetNull,
@@ -79,7 +80,7 @@ pub enum Action {
 /// What a row gets that says nothing about a column.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Fill {
+pub enum ColumnDefault {
     #[default]
     Nothing,
     Int(i64),
@@ -93,14 +94,14 @@ pub enum Fill {
 
 /// One field of an embedded type.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Part {
+pub struct EmbeddedField {
     pub name: String,
-    pub form: Form,
+    pub form: StoredType,
     pub required: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Index {
+pub struct StoredIndex {
     pub name: String,
     pub columns: Vec<String>,
     pub unique: bool,
@@ -130,30 +131,30 @@ pub struct LinkSide {
 
 /// Which deeds on a type are written to the change log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Logged {
+pub struct LoggedChanges {
     pub created: bool,
     pub updated: bool,
     pub deleted: bool,
 }
 
 impl StoredModel {
-    pub fn of(model: &Model, logged: &[(TypeId, Deed)]) -> Self {
-        let mut names = Names::default();
-        let mut links = links(model);
+    pub fn from_model(model: &Model, logged: &[(RecordTypeId, ChangeKind)]) -> Self {
+        let mut names = UsedNames::default();
+        let mut links = link_tables(model);
         for table in
             model.records.iter().map(|record| &record.table).chain(links.iter().map(|link| &link.table))
         {
-            names.take(table.clone());
+            names.take_name(table.clone());
         }
         for link in &mut links {
-            link.index = names.take(format!("{}_{}_index", link.table, link.second.column));
+            link.index = names.take_name(format!("{}_{}_index", link.table, link.second.column));
         }
-        let tables = model.records.iter().enumerate().map(|(position, record)| Table {
+        let tables = model.records.iter().enumerate().map(|(position, record)| StoredTable {
             name: record.name.clone(),
             table: record.table.clone(),
-            columns: columns(model, record),
-            indexes: indexes(record, &mut names),
-            logged: Logged::of(TypeId(position), logged),
+            columns: stored_columns(model, record),
+            indexes: stored_indexes(record, &mut names),
+            logged: LoggedChanges::for_record(RecordTypeId(position), logged),
             renamed_from: record.renamed_from.clone(),
         });
         StoredModel {
@@ -163,12 +164,12 @@ impl StoredModel {
             embedded: model
                 .embedded
                 .iter()
-                .map(|(name, found)| (name.clone(), parts(model, found)))
+                .map(|(name, found)| (name.clone(), embedded_fields(model, found)))
                 .collect(),
         }
     }
 
-    pub fn table(&self, name: &str) -> Option<&Table> {
+    pub fn table(&self, name: &str) -> Option<&StoredTable> {
         self.tables.iter().find(|table| table.name == name)
     }
 
@@ -184,110 +185,114 @@ impl StoredModel {
     }
 }
 
-impl Table {
-    pub fn field(&self, name: &str) -> Option<&Column> {
+impl StoredTable {
+    pub fn column_of_field(&self, name: &str) -> Option<&StoredColumn> {
         self.columns.iter().find(|column| column.field == name)
     }
 
-    pub fn column(&self, name: &str) -> Option<&Column> {
+    pub fn column(&self, name: &str) -> Option<&StoredColumn> {
         self.columns.iter().find(|column| column.column == name)
     }
 }
 
-impl Logged {
-    fn of(record: TypeId, logged: &[(TypeId, Deed)]) -> Self {
+impl LoggedChanges {
+    fn for_record(record: RecordTypeId, logged: &[(RecordTypeId, ChangeKind)]) -> Self {
         let has = |deed| logged.contains(&(record, deed));
-        Logged { created: has(Deed::Created), updated: has(Deed::Updated), deleted: has(Deed::Deleted) }
+        LoggedChanges {
+            created: has(ChangeKind::Created),
+            updated: has(ChangeKind::Updated),
+            deleted: has(ChangeKind::Deleted),
+        }
     }
 }
 
-fn columns(model: &Model, record: &RecordType) -> Vec<Column> {
+fn stored_columns(model: &Model, record: &RecordType) -> Vec<StoredColumn> {
     let kept = record.fields.iter().filter_map(|field| {
-        let form = form(model, &field.kind)?;
-        (field.is_stored() && field.filled_by != FilledBy::Version).then(|| Column {
+        let form = stored_type(model, &field.kind)?;
+        (field.is_stored() && field.value_source != ValueSource::RecordVersion).then(|| StoredColumn {
             field: field.name.clone(),
             column: field.column.clone(),
             form,
             required: field.required,
-            default: fill(model, field),
+            default: column_default(model, field),
             renamed_from: field.renamed_from.clone(),
         })
     });
     kept.collect()
 }
 
-fn parts(model: &Model, embedded: &EmbeddedType) -> Vec<Part> {
+fn embedded_fields(model: &Model, embedded: &EmbeddedType) -> Vec<EmbeddedField> {
     let kept = embedded.fields.iter().filter_map(|field| {
-        let form = form(model, &field.kind)?;
-        Some(Part { name: field.name.clone(), form, required: field.required })
+        let form = stored_type(model, &field.kind)?;
+        Some(EmbeddedField { name: field.name.clone(), form, required: field.required })
     });
     kept.collect()
 }
 
-fn form(model: &Model, kind: &Kind) -> Option<Form> {
+fn stored_type(model: &Model, kind: &FieldKind) -> Option<StoredType> {
     match kind {
-        Kind::Id | Kind::Inverse { .. } | Kind::Link { .. } | Kind::Unstored => None,
-        Kind::Scalar(scalar) => Some(Form::Scalar(scalar.name().to_owned())),
-        Kind::Enum(name) => Some(Form::Enum(name.clone())),
-        Kind::Embedded(name) => Some(Form::Embedded(name.clone())),
-        Kind::List(item) => list_form(model, item),
-        Kind::Reference { target, on_delete } => {
+        FieldKind::Id | FieldKind::Inverse { .. } | FieldKind::Link { .. } | FieldKind::Unstored => None,
+        FieldKind::Scalar(scalar) => Some(StoredType::Scalar(scalar.name().to_owned())),
+        FieldKind::Enum(name) => Some(StoredType::Enum(name.clone())),
+        FieldKind::Embedded(name) => Some(StoredType::Embedded(name.clone())),
+        FieldKind::List(item) => list_type(model, item),
+        FieldKind::Reference { target, on_delete } => {
             let on_delete = match on_delete {
-                OnDelete::Refuse => Action::Refuse,
-                OnDelete::Cascade => Action::Cascade,
-                OnDelete::SetNull => Action::SetNull,
+                OnDelete::Refuse => DeleteAction::Refuse,
+                OnDelete::Cascade => DeleteAction::Cascade,
+                OnDelete::SetNull => DeleteAction::SetNull,
             };
-            Some(Form::Reference { to: model.record(*target).name.clone(), on_delete })
+            Some(StoredType::Reference { to: model.record(*target).name.clone(), on_delete })
         }
     }
 }
 
-fn list_form(model: &Model, item: &Item) -> Option<Form> {
-    Some(Form::List { item: Box::new(form(model, &item.kind)?), required: item.required })
+fn list_type(model: &Model, item: &ListItem) -> Option<StoredType> {
+    Some(StoredType::List { item: Box::new(stored_type(model, &item.kind)?), required: item.required })
 }
 
-fn fill(model: &Model, field: &Field) -> Fill {
-    match field.filled_by {
-        FilledBy::Creation => return Fill::Created,
-        FilledBy::Update => return Fill::Updated,
-        FilledBy::Client | FilledBy::Version => {}
+fn column_default(model: &Model, field: &Field) -> ColumnDefault {
+    match field.value_source {
+        ValueSource::CreationTime => return ColumnDefault::Created,
+        ValueSource::UpdateTime => return ColumnDefault::Updated,
+        ValueSource::Client | ValueSource::RecordVersion => {}
     }
     match field.default.as_ref().map(|default| coerce::field(model, field, default)) {
         // A default that breaks a rule is a mistake of the schema, which `parse` reports.
-        None | Some(Err(_) | Ok(Stored::Null)) => Fill::Nothing,
-        Some(Ok(Stored::Int(number))) => Fill::Int(number),
-        Some(Ok(Stored::Real(number))) => Fill::Real(number),
-        Some(Ok(Stored::Text(text))) => Fill::Text(text),
+        None | Some(Err(_) | Ok(StoredValue::Null)) => ColumnDefault::Nothing,
+        Some(Ok(StoredValue::Int(number))) => ColumnDefault::Int(number),
+        Some(Ok(StoredValue::Real(number))) => ColumnDefault::Real(number),
+        Some(Ok(StoredValue::Text(text))) => ColumnDefault::Text(text),
     }
 }
 
 /// Those of `@unique`, then of references, then of `@index`; the same columns are never indexed twice.
-fn indexes(record: &RecordType, names: &mut Names) -> Vec<Index> {
+fn stored_indexes(record: &RecordType, names: &mut UsedNames) -> Vec<StoredIndex> {
     let column = |field: &FieldId| record.field(*field).column.clone();
     let stored = || record.fields.iter().filter(|field| field.is_stored());
-    let unique = stored().filter(|field| field.unique && field.kind != Kind::Id);
-    let references = stored().filter(|field| matches!(field.kind, Kind::Reference { .. }));
+    let unique = stored().filter(|field| field.unique && field.kind != FieldKind::Id);
+    let references = stored().filter(|field| matches!(field.kind, FieldKind::Reference { .. }));
     let wanted = unique
         .map(|field| (vec![field.column.clone()], true))
         .chain(references.map(|field| (vec![field.column.clone()], false)))
         .chain(record.indexes.iter().map(|fields| (fields.iter().map(column).collect(), false)));
-    let mut list: Vec<Index> = Vec::new();
+    let mut list: Vec<StoredIndex> = Vec::new();
     for (columns, unique) in wanted {
         if list.iter().all(|index| index.columns != columns) {
             let suffix = if unique { "unique" } else { "index" };
-            let name = names.take(format!("{}_{}_{suffix}", record.table, columns.join("_")));
-            list.push(Index { name, columns, unique });
+            let name = names.take_name(format!("{}_{}_{suffix}", record.table, columns.join("_")));
+            list.push(StoredIndex { name, columns, unique });
         }
     }
     list
 }
 
 /// Each link table once, though both of its sides may show it.
-fn links(model: &Model) -> Vec<LinkTable> {
+fn link_tables(model: &Model) -> Vec<LinkTable> {
     let mut list: Vec<LinkTable> = Vec::new();
     for record in &model.records {
         for field in &record.fields {
-            let Kind::Link { target, table, own_column, other_column } = &field.kind else { continue };
+            let FieldKind::Link { target, table, own_column, other_column } = &field.kind else { continue };
             let shown = |side: &LinkSide| side.to == record.name && side.column == *own_column;
             match list.iter_mut().find(|link| link.table == *table) {
                 Some(link) => {
@@ -319,24 +324,24 @@ fn links(model: &Model) -> Vec<LinkTable> {
 
 /// Names in use. Tables and indexes share one space, and case does not tell names apart.
 #[derive(Default)]
-struct Names(HashSet<String>);
+struct UsedNames(HashSet<String>);
 
-impl Names {
+impl UsedNames {
     /// `order_line_no_index` can be wanted by `order_line(no)` and by `order(line_no)`.
-    fn take(&mut self, wanted: String) -> String {
+    fn take_name(&mut self, wanted: String) -> String {
         let numbered = (2..).map(|number| format!("{wanted}_{number}"));
         let mut candidates = std::iter::once(wanted.clone()).chain(numbered);
         candidates.find(|name| self.0.insert(name.to_lowercase())).expect("numbers do not run out")
     }
 }
 
-impl fmt::Display for Form {
+impl fmt::Display for StoredType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Form::Scalar(name) | Form::Embedded(name) => f.write_str(name),
-            Form::Enum(name) => write!(f, "enum {name}"),
-            Form::List { item, required } => write!(f, "[{item}{}]", if *required { "!" } else { "" }),
-            Form::Reference { to, .. } => f.write_str(to),
+            StoredType::Scalar(name) | StoredType::Embedded(name) => f.write_str(name),
+            StoredType::Enum(name) => write!(f, "enum {name}"),
+            StoredType::List { item, required } => write!(f, "[{item}{}]", if *required { "!" } else { "" }),
+            StoredType::Reference { to, .. } => f.write_str(to),
         }
     }
 }

@@ -3,108 +3,113 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::migrate::MigrateError;
-use crate::migrate::ddl::quoted;
-use crate::migrate::migration_database::{Host, each_page};
-use crate::migrate::stored_model::{Form, StoredModel};
+use crate::migrate::ddl::quote_name;
+use crate::migrate::migration_database::{MigrationDatabase, for_each_page};
+use crate::migrate::stored_model::{StoredModel, StoredType};
 use trefoil_model::values::{coerce, decimal};
-use trefoil_model::{Field, Model, Stored, Value};
+use trefoil_model::{Field, Model, StoredValue, Value};
 
 /// What is left of a value.
 #[derive(Debug, PartialEq)]
-pub enum Converted {
-    Kept(Stored),
+pub enum ConvertedValue {
+    Kept(StoredValue),
     /// All but members that its embedded type no longer has.
-    Trimmed(Stored),
+    Trimmed(StoredValue),
     Unfit,
 }
 
 /// Converts the values of one field.
-pub struct Converter<'a> {
+pub struct ValueConverter<'a> {
     pub model: &'a Model,
-    pub shape: &'a StoredModel,
+    pub stored_model: &'a StoredModel,
     pub field: &'a Field,
-    pub old: &'a Form,
-    pub new: &'a Form,
+    pub old_type: &'a StoredType,
+    pub new_type: &'a StoredType,
     /// The ids that a reference may hold.
-    pub targets: HashSet<i64>,
+    pub valid_ids: HashSet<i64>,
 }
 
 /// The records that a column may refer to. `tables` says where those of each type are just now.
-pub fn targets(
-    host: &dyn Host,
-    form: &Form,
+pub fn referenced_ids(
+    host: &dyn MigrationDatabase,
+    form: &StoredType,
     tables: &HashMap<&str, &str>,
 ) -> Result<HashSet<i64>, MigrateError> {
-    let Form::Reference { to, .. } = form else { return Ok(HashSet::new()) };
+    let StoredType::Reference { to, .. } = form else { return Ok(HashSet::new()) };
     let Some(table) = tables.get(to.as_str()) else { return Ok(HashSet::new()) };
     let mut found = HashSet::new();
-    each_page(host, &format!("SELECT \"id\" FROM {} WHERE true", quoted(table)), "id", |rows| {
+    for_each_page(host, &format!("SELECT \"id\" FROM {} WHERE true", quote_name(table)), "id", |rows| {
         found.extend(rows.iter().filter_map(|row| match row.first() {
-            Some(Stored::Int(id)) => Some(*id),
-            Some(Stored::Null | Stored::Real(_) | Stored::Text(_)) | None => None,
+            Some(StoredValue::Int(id)) => Some(*id),
+            Some(StoredValue::Null | StoredValue::Real(_) | StoredValue::Text(_)) | None => None,
         }));
         Ok(())
     })?;
     Ok(found)
 }
 
-impl Converter<'_> {
+impl ValueConverter<'_> {
     /// `value` is not null.
-    pub fn convert(&self, value: &Stored) -> Converted {
-        let Some(value) = self.read(value) else { return Converted::Unfit };
-        let trimmed = self.trim(&value, self.new);
-        match readings(&trimmed).find_map(|reading| self.coerce(&reading)) {
-            Some(stored) if self.leads_somewhere(&stored) => {
+    pub fn convert(&self, value: &StoredValue) -> ConvertedValue {
+        let Some(value) = self.read_value(value) else { return ConvertedValue::Unfit };
+        let trimmed = self.trim(&value, self.new_type);
+        match candidate_values(&trimmed).find_map(|reading| self.coerce(&reading)) {
+            Some(stored) if self.target_exists(&stored) => {
                 if trimmed == value {
-                    Converted::Kept(stored)
+                    ConvertedValue::Kept(stored)
                 } else {
-                    Converted::Trimmed(stored)
+                    ConvertedValue::Trimmed(stored)
                 }
             }
-            Some(_) | None => Converted::Unfit,
+            Some(_) | None => ConvertedValue::Unfit,
         }
     }
 
     /// The value as a client would have sent it.
-    fn read(&self, value: &Stored) -> Option<Value> {
+    fn read_value(&self, value: &StoredValue) -> Option<Value> {
         match value {
-            Stored::Null => None,
-            Stored::Int(number) if *self.old == scalar("Boolean") => Some(Value::Bool(*number != 0)),
-            Stored::Int(number) => Some(Value::Int(*number)),
-            Stored::Real(number) if number.is_finite() => Some(number_value(&number.to_string())),
-            Stored::Real(_) => None,
-            Stored::Text(text) => self.read_text(text),
+            StoredValue::Null => None,
+            StoredValue::Int(number) if *self.old_type == scalar_type("Boolean") => {
+                Some(Value::Bool(*number != 0))
+            }
+            StoredValue::Int(number) => Some(Value::Int(*number)),
+            StoredValue::Real(number) if number.is_finite() => Some(number_value(&number.to_string())),
+            StoredValue::Real(_) => None,
+            StoredValue::Text(text) => self.read_text(text),
         }
     }
 
     fn read_text(&self, text: &str) -> Option<Value> {
-        let day = *self.old == scalar("Date") && *self.new == scalar("DateTime");
-        match self.old {
-            _ if *self.new == scalar("String") && self.old_is_json() => Some(Value::String(text.to_owned())),
-            Form::Embedded(_) | Form::List { .. } => Some(json(text)?),
-            Form::Scalar(name) => match name.as_str() {
-                "JSON" => Some(json(text)?),
+        let day = *self.old_type == scalar_type("Date") && *self.new_type == scalar_type("DateTime");
+        match self.old_type {
+            _ if *self.new_type == scalar_type("String") && self.old_is_json() => {
+                Some(Value::String(text.to_owned()))
+            }
+            StoredType::Embedded(_) | StoredType::List { .. } => Some(parse_json(text)?),
+            StoredType::Scalar(name) => match name.as_str() {
+                "JSON" => Some(parse_json(text)?),
                 "Decimal" => Some(number_value(text)),
-                "DateTime" => Some(Value::String(shown_time(text))),
+                "DateTime" => Some(Value::String(client_time(text))),
                 _ if day => Some(Value::String(format!("{text}T00:00:00Z"))),
                 _ => Some(Value::String(text.to_owned())),
             },
-            Form::Enum(_) | Form::Reference { .. } => Some(Value::String(text.to_owned())),
+            StoredType::Enum(_) | StoredType::Reference { .. } => Some(Value::String(text.to_owned())),
         }
     }
 
     fn old_is_json(&self) -> bool {
-        matches!(self.old, Form::Embedded(_) | Form::List { .. }) || *self.old == scalar("JSON")
+        matches!(self.old_type, StoredType::Embedded(_) | StoredType::List { .. })
+            || *self.old_type == scalar_type("JSON")
     }
 
     /// Without the members of embedded values that the new shape does not know.
-    fn trim(&self, value: &Value, form: &Form) -> Value {
+    fn trim(&self, value: &Value, form: &StoredType) -> Value {
         match (value, form) {
-            (Value::List(items), Form::List { item, .. }) => {
+            (Value::List(items), StoredType::List { item, .. }) => {
                 Value::List(items.iter().map(|value| self.trim(value, item)).collect())
             }
-            (Value::Object(members), Form::Embedded(name)) => {
-                let parts = self.shape.embedded.get(name).map_or(&[][..], Vec::as_slice);
+            (Value::Object(members), StoredType::Embedded(name)) => {
+                let parts = self.stored_model.embedded.get(name).map_or(&[][..], Vec::as_slice);
                 let kept = members.iter().filter_map(|(key, value)| {
                     let part = parts.iter().find(|part| part.name == *key)?;
                     Some((key.clone(), self.trim(value, &part.form)))
@@ -115,25 +120,25 @@ impl Converter<'_> {
         }
     }
 
-    fn coerce(&self, value: &Value) -> Option<Stored> {
-        let stored = coerce::typed(self.model, self.field, value).ok()?;
+    fn coerce(&self, value: &Value) -> Option<StoredValue> {
+        let stored = coerce::type_only(self.model, self.field, value).ok()?;
         match &stored {
             // A number that would come back as another one has not been kept.
-            Stored::Real(number) => same_number(&number.to_string(), value).then_some(stored),
-            Stored::Null => None,
-            Stored::Int(_) | Stored::Text(_) => Some(stored),
+            StoredValue::Real(number) => same_number(&number.to_string(), value).then_some(stored),
+            StoredValue::Null => None,
+            StoredValue::Int(_) | StoredValue::Text(_) => Some(stored),
         }
     }
 
-    fn leads_somewhere(&self, stored: &Stored) -> bool {
-        match (self.new, stored) {
-            (Form::Reference { .. }, Stored::Int(id)) => self.targets.contains(id),
+    fn target_exists(&self, stored: &StoredValue) -> bool {
+        match (self.new_type, stored) {
+            (StoredType::Reference { .. }, StoredValue::Int(id)) => self.valid_ids.contains(id),
             (
-                Form::Reference { .. }
-                | Form::Scalar(_)
-                | Form::Enum(_)
-                | Form::Embedded(_)
-                | Form::List { .. },
+                StoredType::Reference { .. }
+                | StoredType::Scalar(_)
+                | StoredType::Enum(_)
+                | StoredType::Embedded(_)
+                | StoredType::List { .. },
                 _,
             ) => true,
         }
@@ -141,15 +146,15 @@ impl Converter<'_> {
 }
 
 /// A value as it is, as text, as a number, and each of these as the only one of a list.
-fn readings(value: &Value) -> impl Iterator<Item = Value> {
-    let plain = [value.clone(), each(value, as_text), each(value, as_literal)];
+fn candidate_values(value: &Value) -> impl Iterator<Item = Value> {
+    let plain = [value.clone(), map_items(value, as_text), map_items(value, as_literal)];
     let lists = plain.clone().map(|reading| Value::List(vec![reading]));
     plain.into_iter().chain(lists)
 }
 
-fn each(value: &Value, reading: fn(&Value) -> Value) -> Value {
+fn map_items(value: &Value, reading: fn(&Value) -> Value) -> Value {
     match value {
-        Value::List(items) => Value::List(items.iter().map(|item| each(item, reading)).collect()),
+        Value::List(items) => Value::List(items.iter().map(|item| map_items(item, reading)).collect()),
         Value::Null
         | Value::Bool(_)
         | Value::Int(_)
@@ -171,7 +176,7 @@ fn as_text(value: &Value) -> Value {
 /// Text that spells a number or a truth value.
 fn as_literal(value: &Value) -> Value {
     match value {
-        Value::String(text) => match json(text) {
+        Value::String(text) => match parse_json(text) {
             Some(literal @ (Value::Bool(_) | Value::Int(_) | Value::Number(_))) => literal,
             Some(Value::Null | Value::String(_) | Value::List(_) | Value::Object(_)) | None => value.clone(),
         },
@@ -198,7 +203,7 @@ fn same_number(a: &str, b: &Value) -> bool {
 }
 
 /// `2026-01-02T03:04:05Z`, as clients see it, for the stored `2026-01-02T03:04:05.000000Z`.
-fn shown_time(text: &str) -> String {
+fn client_time(text: &str) -> String {
     match text.strip_suffix('Z') {
         Some(rest) if rest.contains('.') => {
             format!("{}Z", rest.trim_end_matches('0').trim_end_matches('.'))
@@ -207,10 +212,10 @@ fn shown_time(text: &str) -> String {
     }
 }
 
-fn json(text: &str) -> Option<Value> {
+fn parse_json(text: &str) -> Option<Value> {
     serde_json::from_str(text).ok()
 }
 
-fn scalar(name: &str) -> Form {
-    Form::Scalar(name.to_owned())
+fn scalar_type(name: &str) -> StoredType {
+    StoredType::Scalar(name.to_owned())
 }

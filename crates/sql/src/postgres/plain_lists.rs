@@ -2,28 +2,28 @@
 
 use std::sync::LazyLock;
 
-use crate::postgres::error::Fault;
-use crate::postgres::execute_read::Visit;
-use crate::postgres::session::{Session, cell};
-use crate::sqlite::plain_lists::{Head, Text, absent, no_such, weight_of};
-use crate::statements::select::Parameter;
-use trefoil_engine::plain_list::Expected;
-use trefoil_engine::{ListAct, OnList, Outcome, Place};
-use trefoil_model::{Cell, Stored};
+use crate::postgres::error::PostgresError;
+use crate::postgres::execute_read::RowVisitor;
+use crate::postgres::session::{PostgresSession, read_cell};
+use crate::sqlite::plain_lists::{ListHead, ListValueRow, index_not_found, list_not_found, value_bytes};
+use crate::statements::select::SqlParameter;
+use trefoil_engine::plain_list::ExpectedVersions;
+use trefoil_engine::{Outcome, PlainListAction, PlainListOperation, PlainListPosition};
+use trefoil_model::{CellValue, StoredValue};
 
 /// What a value is taken to weigh before one was seen.
-const EACH: usize = 256;
+const ASSUMED_VALUE_BYTES: usize = 256;
 /// How many values are read at once, before it is known what they weigh, and at most.
-const FIRST: i64 = 256;
-const MOST: i64 = 10_000;
+const FIRST_PAGE_ROWS: i64 = 256;
+const MAX_PAGE_ROWS: i64 = 10_000;
 
-const HEAD: &str = "SELECT id, version, length, next FROM trefoil_lists WHERE name = $1";
+const READ_HEAD: &str = "SELECT id, version, length, next FROM trefoil_lists WHERE name = $1";
 
 /// Finds the position of the value of list $1 with $2 values before it: on each level the block that holds it, looked
 /// for from the nearer end and no further, so that a long list costs little more than a short one.
-static POSITION: LazyLock<String> = LazyLock::new(|| {
+static FIND_POSITION: LazyLock<String> = LazyLock::new(|| {
     let level = |name: &str, above: &str, level: i64, within: &str| {
-        let [near, far] = [End::First, End::Last].map(|end| end.block(above, level, within));
+        let [near, far] = [ListEnd::First, ListEnd::Last].map(|end| end.block_query(above, level, within));
         format!("{name} AS (SELECT b.* FROM {above} CROSS JOIN LATERAL ({near} UNION ALL {far}) AS b)")
     };
     let below = |above: &str| format!("AND block BETWEEN {above}.block * 64 AND {above}.block * 64 + 63");
@@ -32,7 +32,7 @@ static POSITION: LazyLock<String> = LazyLock::new(|| {
         level("second", "third", 2, &below("third")),
         level("first", "second", 1, &below("second")),
     ];
-    let [near, far] = [End::First, End::Last].map(End::value);
+    let [near, far] = [ListEnd::First, ListEnd::Last].map(ListEnd::value_query);
     format!(
         "WITH whole AS (SELECT length AS count, CAST($2 AS bigint) AS rest FROM trefoil_lists WHERE id = $1), {} \
          SELECT v.position FROM first CROSS JOIN LATERAL ({near} UNION ALL {far}) AS v",
@@ -42,34 +42,34 @@ static POSITION: LazyLock<String> = LazyLock::new(|| {
 
 /// From which end of a part of the list a value is looked for. A part has `count` values, `rest` of them before it.
 #[derive(Clone, Copy)]
-enum End {
+enum ListEnd {
     First,
     Last,
 }
 
-impl End {
-    fn order(self) -> &'static str {
+impl ListEnd {
+    fn sql_direction(self) -> &'static str {
         match self {
-            End::First => "ASC",
-            End::Last => "DESC",
+            ListEnd::First => "ASC",
+            ListEnd::Last => "DESC",
         }
     }
 
     /// Whether it is the nearer end, and how many values lie between it and the one that is looked for.
-    fn way(self, part: &str) -> (String, String) {
+    fn distance(self, part: &str) -> (String, String) {
         match self {
-            End::First => (format!("2 * {part}.rest <= {part}.count"), format!("{part}.rest")),
-            End::Last => {
+            ListEnd::First => (format!("2 * {part}.rest <= {part}.count"), format!("{part}.rest")),
+            ListEnd::Last => {
                 (format!("2 * {part}.rest > {part}.count"), format!("({part}.count - 1 - {part}.rest)"))
             }
         }
     }
 
-    fn block(self, above: &str, level: i64, within: &str) -> String {
-        let (order, (is_nearer, between)) = (self.order(), self.way(above));
+    fn block_query(self, above: &str, level: i64, within: &str) -> String {
+        let (order, (is_nearer, between)) = (self.sql_direction(), self.distance(above));
         let rest = match self {
-            End::First => format!("{between} - passed"),
-            End::Last => format!("count - 1 - ({between} - passed)"),
+            ListEnd::First => format!("{between} - passed"),
+            ListEnd::Last => format!("count - 1 - ({between} - passed)"),
         };
         format!(
             "(SELECT block, count, {rest} AS rest FROM (\
@@ -79,8 +79,8 @@ impl End {
         )
     }
 
-    fn value(self) -> String {
-        let (order, (is_nearer, between)) = (self.order(), self.way("first"));
+    fn value_query(self) -> String {
+        let (order, (is_nearer, between)) = (self.sql_direction(), self.distance("first"));
         format!(
             "(SELECT position FROM trefoil_list_values WHERE {is_nearer} AND list = $1 \
              AND position BETWEEN first.block * 64 AND first.block * 64 + 63 \
@@ -89,161 +89,194 @@ impl End {
     }
 }
 
-static SLICE: LazyLock<String> = LazyLock::new(|| {
-    let position = &*POSITION;
+static READ_SLICE: LazyLock<String> = LazyLock::new(|| {
+    let position = &*FIND_POSITION;
     format!(
         "SELECT value FROM trefoil_list_values WHERE list = $1 AND position >= ({position}) \
          ORDER BY position LIMIT $3"
     )
 });
 
-static REPLACE: LazyLock<String> = LazyLock::new(|| {
-    let position = &*POSITION;
+static REPLACE_VALUE: LazyLock<String> = LazyLock::new(|| {
+    let position = &*FIND_POSITION;
     format!("UPDATE trefoil_list_values SET value = $3 WHERE list = $1 AND position = ({position})")
 });
 
-static REMOVE: LazyLock<String> = LazyLock::new(|| {
-    let position = &*POSITION;
+static REMOVE_VALUE: LazyLock<String> = LazyLock::new(|| {
+    let position = &*FIND_POSITION;
     format!("DELETE FROM trefoil_list_values WHERE list = $1 AND position = ({position}) RETURNING value")
 });
 
 /// Inside a transaction, unless nothing but a look is asked.
-pub async fn run(session: Session<'_>, asked: &OnList, visit: Visit<'_>) -> Result<Outcome, Fault> {
-    let writes = asked.act.writes();
-    let Some(head) = head(session, &asked.list, writes).await? else {
-        return Err(absent(&asked.list).into());
+pub async fn run_list_action(
+    session: PostgresSession<'_>,
+    asked: &PlainListOperation,
+    visit: RowVisitor<'_>,
+) -> Result<Outcome, PostgresError> {
+    let writes = asked.action.is_write();
+    let Some(head) = read_head(session, &asked.list, writes).await? else {
+        return Err(list_not_found(&asked.list).into());
     };
-    let list = List { session, name: &asked.list, head };
-    let rest = match &asked.act {
-        ListAct::Look => None,
-        ListAct::Read { from, bytes } => list.read(*from, *bytes, visit).await?,
-        ListAct::Slice { index, count } => list.slice(*index, *count, visit).await.map(|()| None)?,
-        ListAct::Append { value, expected } => list.append(value, expected).await.map(|()| None)?,
-        ListAct::Replace { index, value, expected } => {
+    let list = PostgresList { session, name: &asked.list, head };
+    let rest = match &asked.action {
+        PlainListAction::ReadVersion => None,
+        PlainListAction::Read { from, max_bytes: bytes } => list.read(*from, *bytes, visit).await?,
+        PlainListAction::Slice { index, count } => list.slice(*index, *count, visit).await.map(|()| None)?,
+        PlainListAction::Append { value, expected } => list.append(value, expected).await.map(|()| None)?,
+        PlainListAction::Replace { index, value, expected } => {
             list.replace(*index, value, expected).await.map(|()| None)?
         }
-        ListAct::Remove { index, expected } => list.remove(*index, expected, visit).await.map(|()| None)?,
+        PlainListAction::Remove { index, expected } => {
+            list.remove(*index, expected, visit).await.map(|()| None)?
+        }
     };
     let head = match writes {
-        true => self::head(session, &asked.list, false).await?.unwrap_or(head),
+        true => self::read_head(session, &asked.list, false).await?.unwrap_or(head),
         false => head,
     };
     Ok(head.outcome(rest))
 }
 
 /// Appends many values at once, in their order; tells how the list is with them.
-pub async fn append_all(session: Session<'_>, name: &str, values: &[&str]) -> Result<Outcome, Fault> {
-    let Some(head) = head(session, name, true).await? else { return Err(absent(name).into()) };
+pub async fn append_values(
+    session: PostgresSession<'_>,
+    name: &str,
+    values: &[&str],
+) -> Result<Outcome, PostgresError> {
+    let Some(head) = read_head(session, name, true).await? else { return Err(list_not_found(name).into()) };
     let sql = "INSERT INTO trefoil_list_values (list, position, value) \
                SELECT $1, CAST($2 AS bigint) + v.number - 1, v.value \
                FROM unnest(CAST($3 AS text[])) WITH ORDINALITY AS v (value, number) ORDER BY v.number";
-    let values: Vec<Stored> = values.iter().map(|value| Stored::Text((*value).to_owned())).collect();
-    let [list, next] = [head.id, head.next].map(Parameter::integer);
-    session.execute(sql, &[list, next, Parameter::List(&values)]).await?;
-    Ok(self::head(session, name, false).await?.unwrap_or(head).outcome(None))
+    let values: Vec<StoredValue> =
+        values.iter().map(|value| StoredValue::Text((*value).to_owned())).collect();
+    let [list, next] = [head.id, head.next_position].map(SqlParameter::integer);
+    session.execute(sql, &[list, next, SqlParameter::List(&values)]).await?;
+    Ok(self::read_head(session, name, false).await?.unwrap_or(head).outcome(None))
 }
 
-async fn head(session: Session<'_>, name: &str, locked: bool) -> Result<Option<Head>, Fault> {
+async fn read_head(
+    session: PostgresSession<'_>,
+    name: &str,
+    locked: bool,
+) -> Result<Option<ListHead>, PostgresError> {
     // Once nobody else is changing the list.
-    static LOCKED: LazyLock<String> = LazyLock::new(|| format!("{HEAD} FOR UPDATE"));
-    let sql = if locked { &LOCKED } else { HEAD };
-    let mut rows = session.rows(sql, &[Parameter::Cell(Cell::Text(name))]).await?;
+    static LOCKED: LazyLock<String> = LazyLock::new(|| format!("{READ_HEAD} FOR UPDATE"));
+    let sql = if locked { &LOCKED } else { READ_HEAD };
+    let mut rows = session.query(sql, &[SqlParameter::Cell(CellValue::Text(name))]).await?;
     let mut head = None;
-    while let Some(row) = rows.next().await? {
-        let number = |column| cell(&row, column).to_i64().unwrap_or(0);
-        head = Some(Head { id: number(0), version: number(1), length: number(2), next: number(3) });
+    while let Some(row) = rows.next_row().await? {
+        let number = |column| read_cell(&row, column).to_i64().unwrap_or(0);
+        head =
+            Some(ListHead { id: number(0), version: number(1), length: number(2), next_position: number(3) });
     }
     Ok(head)
 }
 
-struct List<'s> {
-    session: Session<'s>,
+struct PostgresList<'s> {
+    session: PostgresSession<'s>,
     name: &'s str,
-    head: Head,
+    head: ListHead,
 }
 
-impl List<'_> {
+impl PostgresList<'_> {
     /// Hands out values until they weigh enough; says where to go on.
     async fn read(
         &self,
-        from: Option<Place>,
+        from: Option<PlainListPosition>,
         bytes: usize,
-        visit: Visit<'_>,
-    ) -> Result<Option<Place>, Fault> {
-        let Place { mut after, until } = from.unwrap_or(Place { after: i64::MIN, until: self.head.next });
+        visit: RowVisitor<'_>,
+    ) -> Result<Option<PlainListPosition>, PostgresError> {
+        let PlainListPosition { mut after, until } =
+            from.unwrap_or(PlainListPosition { after: i64::MIN, until: self.head.next_position });
         let sql = "SELECT value, position FROM trefoil_list_values \
                    WHERE list = $1 AND position > $2 AND position < $3 ORDER BY position LIMIT $4";
         let (mut weight, mut seen) = (0, 0);
-        let mut most = i64::try_from(bytes / EACH).unwrap_or(FIRST).clamp(1, FIRST);
+        let mut most =
+            i64::try_from(bytes / ASSUMED_VALUE_BYTES).unwrap_or(FIRST_PAGE_ROWS).clamp(1, FIRST_PAGE_ROWS);
         loop {
             let mut found = 0;
-            let bound = [self.head.id, after, until, most].map(Parameter::integer);
-            let mut rows = self.session.rows(sql, &bound).await?;
-            while let Some(row) = rows.next().await? {
+            let bound = [self.head.id, after, until, most].map(SqlParameter::integer);
+            let mut rows = self.session.query(sql, &bound).await?;
+            while let Some(row) = rows.next_row().await? {
                 found += 1;
                 if weight >= bytes {
                     continue;
                 }
-                let value = cell(&row, 0);
-                weight += weight_of(value);
-                visit(&Text(value));
-                after = cell(&row, 1).to_i64().unwrap_or(after);
+                let value = read_cell(&row, 0);
+                weight += value_bytes(value);
+                visit(&ListValueRow(value));
+                after = read_cell(&row, 1).to_i64().unwrap_or(after);
                 seen += 1;
             }
             if weight >= bytes {
-                return Ok(Some(Place { after, until }));
+                return Ok(Some(PlainListPosition { after, until }));
             }
             if found < most {
                 return Ok(None);
             }
             let each = (weight / seen).max(1);
-            most = i64::try_from((bytes - weight) / each).unwrap_or(MOST).clamp(1, MOST);
+            most = i64::try_from((bytes - weight) / each).unwrap_or(MAX_PAGE_ROWS).clamp(1, MAX_PAGE_ROWS);
         }
     }
 
-    async fn slice(&self, index: i64, count: i64, visit: Visit<'_>) -> Result<(), Fault> {
-        if self.head.has(self.name, index).is_err() {
+    async fn slice(&self, index: i64, count: i64, visit: RowVisitor<'_>) -> Result<(), PostgresError> {
+        if self.head.check_index(self.name, index).is_err() {
             return Ok(());
         }
-        let bound = [self.head.id, index, count].map(Parameter::integer);
-        let mut rows = self.session.rows(&SLICE, &bound).await?;
-        while let Some(row) = rows.next().await? {
-            visit(&Text(cell(&row, 0)));
+        let bound = [self.head.id, index, count].map(SqlParameter::integer);
+        let mut rows = self.session.query(&READ_SLICE, &bound).await?;
+        while let Some(row) = rows.next_row().await? {
+            visit(&ListValueRow(read_cell(&row, 0)));
         }
         Ok(())
     }
 
-    async fn append(&self, value: &str, expected: &Expected) -> Result<(), Fault> {
-        self.head.is_expected(expected)?;
+    async fn append(&self, value: &str, expected: &ExpectedVersions) -> Result<(), PostgresError> {
+        self.head.check_version(expected)?;
         let sql = "INSERT INTO trefoil_list_values (list, position, value) VALUES ($1, $2, $3)";
-        let [list, next] = [self.head.id, self.head.next].map(Parameter::integer);
-        self.session.execute(sql, &[list, next, Parameter::Cell(Cell::Text(value))]).await.map(drop)
+        let [list, next] = [self.head.id, self.head.next_position].map(SqlParameter::integer);
+        self.session.execute(sql, &[list, next, SqlParameter::Cell(CellValue::Text(value))]).await.map(drop)
     }
 
-    async fn replace(&self, index: i64, value: &str, expected: &Expected) -> Result<(), Fault> {
-        let [list, at] = self.at(index, expected)?;
-        let bound = [list, at, Parameter::Cell(Cell::Text(value))];
-        self.found(index, self.session.execute(&REPLACE, &bound).await?)
+    async fn replace(
+        &self,
+        index: i64,
+        value: &str,
+        expected: &ExpectedVersions,
+    ) -> Result<(), PostgresError> {
+        let [list, at] = self.checked_position(index, expected)?;
+        let bound = [list, at, SqlParameter::Cell(CellValue::Text(value))];
+        self.check_found(index, self.session.execute(&REPLACE_VALUE, &bound).await?)
     }
 
-    async fn remove(&self, index: i64, expected: &Expected, visit: Visit<'_>) -> Result<(), Fault> {
-        let (mut rows, mut removed) = (self.session.rows(&REMOVE, &self.at(index, expected)?).await?, 0);
-        while let Some(row) = rows.next().await? {
-            visit(&Text(cell(&row, 0)));
+    async fn remove(
+        &self,
+        index: i64,
+        expected: &ExpectedVersions,
+        visit: RowVisitor<'_>,
+    ) -> Result<(), PostgresError> {
+        let (mut rows, mut removed) =
+            (self.session.query(&REMOVE_VALUE, &self.checked_position(index, expected)?).await?, 0);
+        while let Some(row) = rows.next_row().await? {
+            visit(&ListValueRow(read_cell(&row, 0)));
             removed += 1;
         }
-        self.found(index, removed)
+        self.check_found(index, removed)
     }
 
     /// Where the counts lead to no value, nothing was done, whatever the length says.
-    fn found(&self, index: i64, changed: u64) -> Result<(), Fault> {
-        if changed == 0 { Err(no_such(self.name, index).into()) } else { Ok(()) }
+    fn check_found(&self, index: i64, changed: u64) -> Result<(), PostgresError> {
+        if changed == 0 { Err(index_not_found(self.name, index).into()) } else { Ok(()) }
     }
 
     /// What finds a value that is there, if the list is as expected.
-    fn at(&self, index: i64, expected: &Expected) -> Result<[Parameter<'static>; 2], Fault> {
-        self.head.is_expected(expected)?;
-        self.head.has(self.name, index)?;
-        Ok([self.head.id, index].map(Parameter::integer))
+    fn checked_position(
+        &self,
+        index: i64,
+        expected: &ExpectedVersions,
+    ) -> Result<[SqlParameter<'static>; 2], PostgresError> {
+        self.head.check_version(expected)?;
+        self.head.check_index(self.name, index)?;
+        Ok([self.head.id, index].map(SqlParameter::integer))
     }
 }

@@ -10,105 +10,126 @@ use futures_util::StreamExt;
 use tokio_postgres::types::{Format, FromSql, IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{RowStream, Statement};
 
-use crate::postgres::Link;
-use crate::postgres::connections::connection::Pause;
-use crate::postgres::error::Fault;
-use crate::statements::row_batch::visit_key;
-use crate::statements::select::{Branch, Level, Parameter};
-use trefoil_engine::{Cancel, Row};
+use crate::postgres::PgConnection;
+use crate::postgres::connections::connection::ReadPause;
+use crate::postgres::error::PostgresError;
+use crate::statements::row_batch::visit_key_row;
+use crate::statements::select::{ChildBranch, SelectLevel, SqlParameter};
+use trefoil_engine::{CancelFlag, Row};
 use trefoil_model::error::Error;
-use trefoil_model::{Cell, Stored};
+use trefoil_model::{CellValue, StoredValue};
 
 /// A borrowed connection that counts what it runs, for a job that may be cancelled.
 #[derive(Clone, Copy)]
-pub struct Session<'l> {
-    pub link: &'l Link,
-    pub statements: &'l AtomicU64,
-    pub cancel: &'l Cancel,
+pub struct PostgresSession<'l> {
+    pub connection: &'l PgConnection,
+    pub statement_count: &'l AtomicU64,
+    pub cancel: &'l CancelFlag,
 }
 
-impl Session<'_> {
-    pub async fn prepare(&self, sql: &str) -> Result<Statement, Fault> {
-        self.link.prepare(sql).await.map_err(|error| self.fault(error))
+impl PostgresSession<'_> {
+    pub async fn prepare(&self, sql: &str) -> Result<Statement, PostgresError> {
+        self.connection.prepare(sql).await.map_err(|error| self.classify_error(error))
     }
 
-    pub async fn rows(&self, sql: &str, parameters: &[Parameter<'_>]) -> Result<Rows<'_>, Fault> {
-        self.statements.fetch_add(1, Ordering::Relaxed);
+    pub async fn query(
+        &self,
+        sql: &str,
+        parameters: &[SqlParameter<'_>],
+    ) -> Result<SessionRows<'_>, PostgresError> {
+        self.statement_count.fetch_add(1, Ordering::Relaxed);
         let statement = self.prepare(sql).await?;
-        let rows = self.link.client().query_raw(&statement, parameters.iter().map(Bound)).await;
-        Ok(Rows { session: self, stream: Box::pin(rows.map_err(|error| self.fault(error))?), pause: None })
+        let rows =
+            self.connection.client().query_raw(&statement, parameters.iter().map(PostgresParameter)).await;
+        Ok(SessionRows {
+            session: self,
+            stream: Box::pin(rows.map_err(|error| self.classify_error(error))?),
+            pause: None,
+        })
     }
 
     /// Rows of a statement that cannot be prepared beforehand, because what it gives depends on a cursor.
-    pub async fn fetch(&self, sql: &str) -> Result<Rows<'_>, Fault> {
+    pub async fn fetch(&self, sql: &str) -> Result<SessionRows<'_>, PostgresError> {
         let none = std::iter::empty::<(&(dyn ToSql + Sync), Type)>();
-        let rows = self.link.client().query_typed_raw(sql, none).await;
-        Ok(Rows { session: self, stream: Box::pin(rows.map_err(|error| self.fault(error))?), pause: None })
+        let rows = self.connection.client().query_typed_raw(sql, none).await;
+        Ok(SessionRows {
+            session: self,
+            stream: Box::pin(rows.map_err(|error| self.classify_error(error))?),
+            pause: None,
+        })
     }
 
     /// Runs statements that give no rows and take no parameters: `BEGIN`, `COMMIT`, `SAVEPOINT` …
-    pub async fn control(&self, sql: &str) -> Result<(), Fault> {
-        self.link.client().batch_execute(sql).await.map_err(|error| self.fault(error))
+    pub async fn execute_control(&self, sql: &str) -> Result<(), PostgresError> {
+        self.connection.client().batch_execute(sql).await.map_err(|error| self.classify_error(error))
     }
 
     /// How many rows it changed.
-    pub async fn execute(&self, sql: &str, parameters: &[Parameter<'_>]) -> Result<u64, Fault> {
-        let mut rows = self.rows(sql, parameters).await?;
-        while rows.next().await?.is_some() {}
+    pub async fn execute(&self, sql: &str, parameters: &[SqlParameter<'_>]) -> Result<u64, PostgresError> {
+        let mut rows = self.query(sql, parameters).await?;
+        while rows.next_row().await?.is_some() {}
         Ok(rows.stream.rows_affected().unwrap_or(0))
     }
 
     /// The integers of the first column.
-    pub async fn numbers(&self, sql: &str, parameters: &[Parameter<'_>]) -> Result<Vec<i64>, Fault> {
-        let mut rows = self.rows(sql, parameters).await?;
+    pub async fn query_integers(
+        &self,
+        sql: &str,
+        parameters: &[SqlParameter<'_>],
+    ) -> Result<Vec<i64>, PostgresError> {
+        let mut rows = self.query(sql, parameters).await?;
         let mut numbers = Vec::new();
-        while let Some(row) = rows.next().await? {
-            numbers.extend(cell(&row, 0).to_i64());
+        while let Some(row) = rows.next_row().await? {
+            numbers.extend(read_cell(&row, 0).to_i64());
         }
         Ok(numbers)
     }
 
-    pub async fn number(&self, sql: &str, parameters: &[Parameter<'_>]) -> Result<Option<i64>, Fault> {
-        Ok(self.numbers(sql, parameters).await?.first().copied())
+    pub async fn query_integer(
+        &self,
+        sql: &str,
+        parameters: &[SqlParameter<'_>],
+    ) -> Result<Option<i64>, PostgresError> {
+        Ok(self.query_integers(sql, parameters).await?.first().copied())
     }
 
-    pub fn fault(&self, error: tokio_postgres::Error) -> Fault {
-        self.link.fault(error)
+    pub fn classify_error(&self, error: tokio_postgres::Error) -> PostgresError {
+        self.connection.classify_error(error)
     }
 }
 
 /// What a statement gives, row by row, for as long as somebody wants it.
-pub struct Rows<'s> {
-    session: &'s Session<'s>,
+pub struct SessionRows<'s> {
+    session: &'s PostgresSession<'s>,
     stream: Pin<Box<RowStream>>,
     /// From a row until the next is asked for.
-    pause: Option<Pause<'s>>,
+    pause: Option<ReadPause<'s>>,
 }
 
-impl Rows<'_> {
-    pub async fn next(&mut self) -> Result<Option<tokio_postgres::Row>, Fault> {
-        self.session.cancel.check().map_err(Fault::Store)?;
+impl SessionRows<'_> {
+    pub async fn next_row(&mut self) -> Result<Option<tokio_postgres::Row>, PostgresError> {
+        self.session.cancel.check().map_err(PostgresError::Store)?;
         self.pause = None;
-        let row = self.stream.next().await.transpose().map_err(|error| self.session.fault(error))?;
-        self.pause = row.is_some().then(|| self.session.link.pause());
+        let row = self.stream.next().await.transpose().map_err(|error| self.session.classify_error(error))?;
+        self.pause = row.is_some().then(|| self.session.connection.pause_reading());
         Ok(row)
     }
 }
 
 /// Text in every case: the server knows of which type each parameter is and reads it so.
 #[derive(Debug)]
-struct Bound<'a>(&'a Parameter<'a>);
+struct PostgresParameter<'a>(&'a SqlParameter<'a>);
 
-impl ToSql for Bound<'_> {
+impl ToSql for PostgresParameter<'_> {
     fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn StdError + Sync + Send>> {
         match self.0 {
-            Parameter::Cell(Cell::Null | Cell::Unreadable) => return Ok(IsNull::Yes),
-            Parameter::Cell(Cell::Int(number)) => write!(out, "{number}")?,
-            Parameter::Cell(Cell::Real(number)) => write!(out, "{number}")?,
-            Parameter::Cell(Cell::Text(text)) => out.put_slice(text.as_bytes()),
-            Parameter::List(values) => array(out, values.iter(), item)?,
-            Parameter::Integers(numbers) => {
-                array(out, numbers.iter(), |out, number| write!(out, "{number}"))?
+            SqlParameter::Cell(CellValue::Null | CellValue::Unreadable) => return Ok(IsNull::Yes),
+            SqlParameter::Cell(CellValue::Int(number)) => write!(out, "{number}")?,
+            SqlParameter::Cell(CellValue::Real(number)) => write!(out, "{number}")?,
+            SqlParameter::Cell(CellValue::Text(text)) => out.put_slice(text.as_bytes()),
+            SqlParameter::List(values) => write_array(out, values.iter(), write_array_item)?,
+            SqlParameter::Integers(numbers) => {
+                write_array(out, numbers.iter(), |out, number| write!(out, "{number}"))?
             }
         }
         Ok(IsNull::No)
@@ -125,7 +146,7 @@ impl ToSql for Bound<'_> {
     to_sql_checked!();
 }
 
-fn array<T>(
+fn write_array<T>(
     out: &mut BytesMut,
     items: impl Iterator<Item = T>,
     spell: impl Fn(&mut BytesMut, T) -> std::fmt::Result,
@@ -141,12 +162,12 @@ fn array<T>(
     Ok(())
 }
 
-fn item(out: &mut BytesMut, value: &Stored) -> std::fmt::Result {
+fn write_array_item(out: &mut BytesMut, value: &StoredValue) -> std::fmt::Result {
     match value {
-        Stored::Null => out.write_str("NULL"),
-        Stored::Int(number) => write!(out, "{number}"),
-        Stored::Real(number) => write!(out, "{number}"),
-        Stored::Text(text) => {
+        StoredValue::Null => out.write_str("NULL"),
+        StoredValue::Int(number) => write!(out, "{number}"),
+        StoredValue::Real(number) => write!(out, "{number}"),
+        StoredValue::Text(text) => {
             out.put_u8(b'"');
             for character in text.chars() {
                 if matches!(character, '"' | '\\') {
@@ -161,22 +182,22 @@ fn item(out: &mut BytesMut, value: &Stored) -> std::fmt::Result {
 }
 
 /// What the statements ask for is of one of these types; see [`crate::statements::dialect::Dialect::read`].
-struct Read<'a>(Cell<'a>);
+struct DecodedCell<'a>(CellValue<'a>);
 
-impl<'a> FromSql<'a> for Read<'a> {
+impl<'a> FromSql<'a> for DecodedCell<'a> {
     fn from_sql(kind: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn StdError + Sync + Send>> {
-        Ok(Read(match *kind {
-            Type::INT8 => Cell::Int(i64::from_be_bytes(raw.try_into()?)),
-            Type::INT4 => Cell::Int(i32::from_be_bytes(raw.try_into()?).into()),
-            Type::BOOL => Cell::Int(raw.first().copied().unwrap_or(0).into()),
-            Type::FLOAT8 => Cell::Real(f64::from_be_bytes(raw.try_into()?)),
-            Type::TEXT | Type::VARCHAR | Type::NAME => Cell::Text(std::str::from_utf8(raw)?),
-            _ => Cell::Unreadable,
+        Ok(DecodedCell(match *kind {
+            Type::INT8 => CellValue::Int(i64::from_be_bytes(raw.try_into()?)),
+            Type::INT4 => CellValue::Int(i32::from_be_bytes(raw.try_into()?).into()),
+            Type::BOOL => CellValue::Int(raw.first().copied().unwrap_or(0).into()),
+            Type::FLOAT8 => CellValue::Real(f64::from_be_bytes(raw.try_into()?)),
+            Type::TEXT | Type::VARCHAR | Type::NAME => CellValue::Text(std::str::from_utf8(raw)?),
+            _ => CellValue::Unreadable,
         }))
     }
 
     fn from_sql_null(_: &Type) -> Result<Self, Box<dyn StdError + Sync + Send>> {
-        Ok(Read(Cell::Null))
+        Ok(DecodedCell(CellValue::Null))
     }
 
     fn accepts(_: &Type) -> bool {
@@ -184,30 +205,30 @@ impl<'a> FromSql<'a> for Read<'a> {
     }
 }
 
-pub fn cell(row: &tokio_postgres::Row, column: usize) -> Cell<'_> {
-    row.try_get::<_, Read<'_>>(column).map_or(Cell::Unreadable, |read| read.0)
+pub fn read_cell(row: &tokio_postgres::Row, column: usize) -> CellValue<'_> {
+    row.try_get::<_, DecodedCell<'_>>(column).map_or(CellValue::Unreadable, |read| read.0)
 }
 
 /// A row as it came. Only for flat levels.
-pub struct Streamed<'r> {
+pub struct PostgresRow<'r> {
     pub row: &'r tokio_postgres::Row,
-    pub level: &'r Level,
+    pub level: &'r SelectLevel,
 }
 
-impl Row for Streamed<'_> {
-    fn cell(&self, column: usize) -> Cell<'_> {
-        cell(self.row, column)
+impl Row for PostgresRow<'_> {
+    fn cell(&self, column: usize) -> CellValue<'_> {
+        read_cell(self.row, column)
     }
 
     fn each_child(&self, child: usize, visit: &mut dyn FnMut(&dyn Row)) {
         match &self.level.branches[child] {
-            Branch::Key { column } => visit_key(cell(self.row, *column), visit),
-            Branch::Rows { .. } => {}
+            ChildBranch::KeyOnly { column } => visit_key_row(read_cell(self.row, *column), visit),
+            ChildBranch::Rows { .. } => {}
         }
     }
 }
 
 /// An error that is the store's own and nothing of the plan's.
-pub fn internal(cause: &str) -> Fault {
-    Fault::Store(Error::internal(cause))
+pub fn internal_error(cause: &str) -> PostgresError {
+    PostgresError::Store(Error::internal(cause))
 }

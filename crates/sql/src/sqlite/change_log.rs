@@ -3,41 +3,41 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::change_log::{deed, epochs};
-use crate::sqlite::session::Session;
-use trefoil_engine::changes::image;
-use trefoil_engine::{Change, Image, Log, ReadLimits};
-use trefoil_model::Stored;
+use crate::change_log::{parse_change_kind, parse_epochs};
+use crate::sqlite::session::SqliteSession;
+use trefoil_engine::changes::parse_image;
+use trefoil_engine::{ChangeLog, LogReadLimits, RecordChange, RecordImage};
+use trefoil_model::StoredValue;
 use trefoil_model::error::Result;
 
 /// One statement, and so one snapshot. The sequence counts on when all rows are gone.
-const LOG: &str = "SELECT (SELECT value FROM trefoil_meta WHERE key = 'epochs'), \
+const READ_LOG: &str = "SELECT (SELECT value FROM trefoil_meta WHERE key = 'epochs'), \
                    (SELECT value FROM trefoil_meta WHERE key = 'forgotten'), \
                    (SELECT seq FROM sqlite_sequence WHERE name = 'trefoil_changes')";
 
-const CHANGES: &str = "SELECT number, resource, deed, record, version, image FROM trefoil_changes \
+const READ_CHANGES: &str = "SELECT number, resource, deed, record, version, image FROM trefoil_changes \
                        WHERE number > ?1 AND number <= ?2 ORDER BY number LIMIT ?3";
 
 /// The outer failure is the store's, the inner one that what it holds makes no sense.
-pub fn read(session: Session<'_>) -> rusqlite::Result<Result<Log>> {
-    let row = session.prepare(LOG)?.query_row((), |row| {
+pub fn read_log(session: SqliteSession<'_>) -> rusqlite::Result<Result<ChangeLog>> {
+    let row = session.prepare(READ_LOG)?.query_row((), |row| {
         Ok((row.get::<_, Option<String>>(0)?, row.get::<_, Option<String>>(1)?, row.get(2)?))
     });
     let (tags, forgotten, last): (_, _, Option<i64>) = row?;
-    Ok(epochs(tags.as_deref()).map(|epochs| Log {
+    Ok(parse_epochs(tags.as_deref()).map(|epochs| ChangeLog {
         epochs,
-        forgotten: forgotten.and_then(|text| text.parse().ok()).unwrap_or(0),
-        last: last.unwrap_or(0),
+        pruned_until: forgotten.and_then(|text| text.parse().ok()).unwrap_or(0),
+        last_number: last.unwrap_or(0),
     }))
 }
 
-pub fn changes(
-    session: Session<'_>,
+pub fn read_changes(
+    session: SqliteSession<'_>,
     after: i64,
     until: i64,
-    limits: ReadLimits,
-) -> rusqlite::Result<Vec<Change>> {
-    let mut statement = session.prepare(CHANGES)?;
+    limits: LogReadLimits,
+) -> rusqlite::Result<Vec<RecordChange>> {
+    let mut statement = session.prepare(READ_CHANGES)?;
     let mut rows = statement.query((after, until, i64::try_from(limits.changes).unwrap_or(i64::MAX)))?;
     let (mut changes, mut bytes) = (Vec::new(), 0);
     while let Some(row) = rows.next()?
@@ -45,13 +45,13 @@ pub fn changes(
     {
         let written = row.get_ref(5)?.as_bytes_or_null()?.unwrap_or_default();
         bytes += written.len();
-        changes.push(Change {
+        changes.push(RecordChange {
             number: row.get(0)?,
-            resource: row.get(1)?,
-            deed: deed(row.get_ref(2)?.as_str()?),
-            record: row.get(3)?,
+            type_name: row.get(1)?,
+            kind: parse_change_kind(row.get_ref(2)?.as_str()?),
+            record_id: row.get(3)?,
             version: row.get(4)?,
-            image: image_of(written),
+            image: parse_stored_image(written),
         });
     }
     Ok(changes)
@@ -59,10 +59,11 @@ pub fn changes(
 
 /// SQLite takes any bytes for text, and so another program's mistake ends up in the log. It must not hold up everyone who
 /// follows: what cannot be read is null, as a blob is to the trigger that writes the image.
-fn image_of(written: &[u8]) -> Image {
+fn parse_stored_image(written: &[u8]) -> RecordImage {
     let text = String::from_utf8_lossy(written);
-    let image = image(&text);
-    let is_spoiled = |value: &Stored| matches!(value, Stored::Text(text) if text.contains('\u{fffd}'));
+    let image = parse_image(&text);
+    let is_spoiled =
+        |value: &StoredValue| matches!(value, StoredValue::Text(text) if text.contains('\u{fffd}'));
     match text {
         Cow::Borrowed(_) => image,
         Cow::Owned(_) => {
@@ -73,7 +74,7 @@ fn image_of(written: &[u8]) -> Image {
 }
 
 /// Notes, in the transaction that removed them, up to which number changes are gone.
-pub fn forget(session: Session<'_>, number: i64) -> rusqlite::Result<()> {
+pub fn record_pruned(session: SqliteSession<'_>, number: i64) -> rusqlite::Result<()> {
     let sql = "INSERT INTO trefoil_meta (key, value) VALUES ('forgotten', ?1) \
                ON CONFLICT (key) DO UPDATE SET value = max(CAST(value AS INTEGER), ?1)";
     session.prepare(sql)?.execute([number]).map(drop)

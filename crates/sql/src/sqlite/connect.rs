@@ -8,28 +8,32 @@ use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 
-use crate::sqlite::Options;
+use crate::sqlite::SqliteOptions;
 use crate::statements::decimal_key;
 
 /// Where the database is.
 #[derive(Debug, Clone)]
-pub enum Place {
+pub enum SqliteLocation {
     Memory,
     File(PathBuf),
 }
 
 /// What a connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub enum ConnectionRole {
     Writer,
     Reader,
 }
 
-pub fn connect(place: &Place, role: Role, options: &Options) -> rusqlite::Result<Connection> {
+pub fn connect(
+    place: &SqliteLocation,
+    role: ConnectionRole,
+    options: &SqliteOptions,
+) -> rusqlite::Result<Connection> {
     let connection = match place {
-        Place::Memory => Connection::open_in_memory()?,
+        SqliteLocation::Memory => Connection::open_in_memory()?,
         // No URI: a folder's name may hold any character.
-        Place::File(path) => Connection::open_with_flags(
+        SqliteLocation::File(path) => Connection::open_with_flags(
             path,
             OpenFlags::SQLITE_OPEN_READ_WRITE
                 | OpenFlags::SQLITE_OPEN_CREATE
@@ -40,65 +44,65 @@ pub fn connect(place: &Place, role: Role, options: &Options) -> rusqlite::Result
     connection.set_prepared_statement_cache_capacity(512);
     // A plan that depended on the values, as of a LIMIT, would be made anew at each run.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    pragma(&connection, "foreign_keys", "ON")?;
-    pragma(&connection, "cache_size", &format!("-{}", options.cache_kib))?;
-    pragma(&connection, "temp_store", "MEMORY")?;
+    set_pragma(&connection, "foreign_keys", "ON")?;
+    set_pragma(&connection, "cache_size", &format!("-{}", options.cache_kib))?;
+    set_pragma(&connection, "temp_store", "MEMORY")?;
     match role {
-        Role::Writer => {
-            pragma(&connection, "journal_mode", "WAL")?;
-            pragma(&connection, "synchronous", "FULL")?;
-            pragma(&connection, "journal_size_limit", "67108864")?;
+        ConnectionRole::Writer => {
+            set_pragma(&connection, "journal_mode", "WAL")?;
+            set_pragma(&connection, "synchronous", "FULL")?;
+            set_pragma(&connection, "journal_size_limit", "67108864")?;
         }
-        Role::Reader => pragma(&connection, "query_only", "ON")?,
+        ConnectionRole::Reader => set_pragma(&connection, "query_only", "ON")?,
     }
-    register(&connection)?;
+    register_functions(&connection)?;
     Ok(connection)
 }
 
 /// Some pragmas answer with a row, some with none.
-fn pragma(connection: &Connection, name: &str, value: &str) -> rusqlite::Result<()> {
+fn set_pragma(connection: &Connection, name: &str, value: &str) -> rusqlite::Result<()> {
     match connection.pragma_update_and_check(None, name, value, |_| Ok(())) {
         Err(rusqlite::Error::QueryReturnedNoRows) => Ok(()),
         result => result,
     }
 }
 
-fn register(connection: &Connection) -> rusqlite::Result<()> {
+fn register_functions(connection: &Connection) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
-    connection.create_scalar_function("trefoil_decimal_key", 1, flags, decimal_key)?;
-    connection.create_scalar_function("trefoil_real", 1, flags, real)
+    connection.create_scalar_function("trefoil_decimal_key", 1, flags, decimal_key_function)?;
+    connection.create_scalar_function("trefoil_real", 1, flags, real_function)
 }
 
-fn decimal_key(context: &Context<'_>) -> rusqlite::Result<Option<Vec<u8>>> {
+fn decimal_key_function(context: &Context<'_>) -> rusqlite::Result<Option<Vec<u8>>> {
     Ok(match context.get_raw(0) {
         ValueRef::Null => None,
-        ValueRef::Integer(number) => Some(decimal_key::key(&number.to_string())),
-        ValueRef::Real(number) => Some(decimal_key::key(&number.to_string())),
+        ValueRef::Integer(number) => Some(decimal_key::encode_decimal(&number.to_string())),
+        ValueRef::Real(number) => Some(decimal_key::encode_decimal(&number.to_string())),
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
-            Some(decimal_key::key(&String::from_utf8_lossy(bytes)))
+            Some(decimal_key::encode_decimal(&String::from_utf8_lossy(bytes)))
         }
     })
 }
 
-fn real(context: &Context<'_>) -> rusqlite::Result<Option<f64>> {
+fn real_function(context: &Context<'_>) -> rusqlite::Result<Option<f64>> {
     Ok(context.get_raw(0).as_str().ok().and_then(|text| text.parse().ok()))
 }
 
-impl Options {
+impl SqliteOptions {
     /// For connections that are used on threads of the runtime: a lock is an error there, never a wait.
-    pub(crate) fn without_waiting(&self) -> Options {
-        Options { busy_timeout: Duration::ZERO, ..self.clone() }
+    pub(crate) fn without_waiting(&self) -> SqliteOptions {
+        SqliteOptions { busy_timeout: Duration::ZERO, ..self.clone() }
     }
 }
 
-impl Default for Options {
+impl Default for SqliteOptions {
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
-        Options {
-            readers: cores.max(2),
+        SqliteOptions {
+            reader_threads: cores.max(2),
             cache_kib: 16 << 10,
             busy_timeout: Duration::from_secs(5),
-            queue: 4_096,
+            queue_length: 4_096,
             keep_changes: 100_000,
             keep_changes_for: Duration::from_secs(7 * 24 * 60 * 60),
         }
@@ -112,7 +116,8 @@ mod tests {
 
     #[test]
     fn another_value_is_no_reason_to_plan_a_statement_anew() {
-        let connection = connect(&Place::Memory, Role::Writer, &Options::default()).expect("a connection");
+        let connection = connect(&SqliteLocation::Memory, ConnectionRole::Writer, &SqliteOptions::default())
+            .expect("a connection");
         connection.execute_batch("CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT)").expect("a table");
         let mut statement = connection.prepare("SELECT b FROM t ORDER BY a LIMIT ?1").expect("a statement");
         for limit in [1, 2, 2] {

@@ -4,27 +4,27 @@ use std::sync::{Mutex, PoisonError};
 
 use rusqlite::Connection;
 
-use crate::sqlite::Shared;
-use crate::sqlite::connect::{Role, connect};
-use trefoil_engine::State;
+use crate::sqlite::SharedState;
+use crate::sqlite::connect::{ConnectionRole, connect};
+use trefoil_engine::DataVersion;
 
-const LOOK: &str = "PRAGMA data_version";
-
-#[derive(Default)]
-pub struct Witness(Mutex<Seat>);
+const READ_DATA_VERSION: &str = "PRAGMA data_version";
 
 #[derive(Default)]
-struct Seat {
+pub struct DataVersionProbe(Mutex<ProbeConnection>);
+
+#[derive(Default)]
+struct ProbeConnection {
     connection: Option<Connection>,
     /// Versions of two connections cannot be compared.
-    taken: i64,
+    connection_number: i64,
 }
 
-impl Witness {
+impl DataVersionProbe {
     /// Nothing when it cannot be told; then nobody may rely on what was before.
-    pub fn state(&self, shared: &Shared) -> Option<State> {
+    pub fn data_version(&self, shared: &SharedState) -> Option<DataVersion> {
         let mut seat = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let seen = seat.look(shared);
+        let seen = seat.read_version(shared);
         if let Err(error) = &seen {
             tracing::debug!(%error, "the state of the data cannot be told");
             seat.connection = None;
@@ -33,19 +33,19 @@ impl Witness {
     }
 }
 
-impl Seat {
-    fn look(&mut self, shared: &Shared) -> rusqlite::Result<State> {
+impl ProbeConnection {
+    fn read_version(&mut self, shared: &SharedState) -> rusqlite::Result<DataVersion> {
         let connection = match &mut self.connection {
             Some(connection) => connection,
             none => {
-                self.taken += 1;
+                self.connection_number += 1;
                 // It is asked on threads that must not wait; not to be able to tell is an answer too.
                 let options = shared.options.without_waiting();
-                none.insert(connect(&shared.place, Role::Reader, &options)?)
+                none.insert(connect(&shared.location, ConnectionRole::Reader, &options)?)
             }
         };
-        let mut statement = connection.prepare_cached(LOOK)?;
+        let mut statement = connection.prepare_cached(READ_DATA_VERSION)?;
         let version = statement.query_row([], |row| row.get(0))?;
-        Ok(State([self.taken, version]))
+        Ok(DataVersion([self.connection_number, version]))
     }
 }

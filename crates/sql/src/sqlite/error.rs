@@ -8,22 +8,22 @@ use trefoil_model::error::{Error, chain};
 
 /// Why a plan was not carried out.
 #[derive(Debug)]
-pub enum Fault {
+pub enum SqliteError {
     /// This plan alone; its statement is undone, the transaction stands.
     Plan(Error),
     /// The store itself; the transaction may already be gone.
     Store(rusqlite::Error),
 }
 
-impl From<Error> for Fault {
+impl From<Error> for SqliteError {
     fn from(error: Error) -> Self {
-        Fault::Plan(error)
+        SqliteError::Plan(error)
     }
 }
 
-impl From<rusqlite::Error> for Fault {
+impl From<rusqlite::Error> for SqliteError {
     fn from(error: rusqlite::Error) -> Self {
-        match primary(&error) {
+        match primary_code(&error) {
             ffi::SQLITE_FULL
             | ffi::SQLITE_IOERR
             | ffi::SQLITE_BUSY
@@ -36,18 +36,18 @@ impl From<rusqlite::Error> for Fault {
             | ffi::SQLITE_PROTOCOL
             | ffi::SQLITE_CORRUPT
             | ffi::SQLITE_NOTADB
-            | ffi::SQLITE_INTERRUPT => Fault::Store(error),
-            _ => Fault::Plan(Error::internal(error)),
+            | ffi::SQLITE_INTERRUPT => SqliteError::Store(error),
+            _ => SqliteError::Plan(Error::internal(error)),
         }
     }
 }
 
 /// The code without its details; 0 for faults that SQLite had no part in.
-fn primary(error: &rusqlite::Error) -> i32 {
-    extended(error) & 0xff
+fn primary_code(error: &rusqlite::Error) -> i32 {
+    extended_code(error) & 0xff
 }
 
-pub fn extended(error: &rusqlite::Error) -> i32 {
+pub fn extended_code(error: &rusqlite::Error) -> i32 {
     error.sqlite_error().map_or(0, |error| error.extended_code)
 }
 
@@ -58,11 +58,11 @@ pub fn locked() -> Error {
 }
 
 /// What a caller is told when the store itself failed.
-pub fn to_error(error: &rusqlite::Error) -> Error {
-    let (reason, seconds) = match primary(error) {
+pub fn store_error(error: &rusqlite::Error) -> Error {
+    let (reason, seconds) = match primary_code(error) {
         ffi::SQLITE_INTERRUPT => return Error::Cancelled,
         // The index of the journal needs room too, however little is written.
-        ffi::SQLITE_IOERR if extended(error) == ffi::SQLITE_IOERR_SHMSIZE => ("the disk is full", 5),
+        ffi::SQLITE_IOERR if extended_code(error) == ffi::SQLITE_IOERR_SHMSIZE => ("the disk is full", 5),
         ffi::SQLITE_FULL => ("the disk is full", 5),
         ffi::SQLITE_IOERR => ("the disk reports an error", 5),
         ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED | ffi::SQLITE_PROTOCOL => return locked(),
@@ -76,13 +76,13 @@ pub fn to_error(error: &rusqlite::Error) -> Error {
 
 /// Whether another connection or program holds a lock that it would have to be waited for.
 pub fn is_locked(error: &rusqlite::Error) -> bool {
-    primary(error) == ffi::SQLITE_BUSY
+    primary_code(error) == ffi::SQLITE_BUSY
 }
 
 /// Whether the connection may be the cause, so that a new one is worth a try.
-pub fn wants_new_connection(error: &rusqlite::Error) -> bool {
+pub fn needs_new_connection(error: &rusqlite::Error) -> bool {
     matches!(
-        primary(error),
+        primary_code(error),
         ffi::SQLITE_IOERR
             | ffi::SQLITE_CANTOPEN
             | ffi::SQLITE_CORRUPT
@@ -94,6 +94,6 @@ pub fn wants_new_connection(error: &rusqlite::Error) -> bool {
 }
 
 /// Whether others, who read other pages, may fare better. A lock, for one, would make each of them wait in turn.
-pub fn is_of_one_page(error: &rusqlite::Error) -> bool {
-    matches!(primary(error), ffi::SQLITE_CORRUPT | ffi::SQLITE_IOERR)
+pub fn is_single_page_error(error: &rusqlite::Error) -> bool {
+    matches!(primary_code(error), ffi::SQLITE_CORRUPT | ffi::SQLITE_IOERR)
 }

@@ -1,162 +1,178 @@
 //! Runs the programs that read: flat ones row by row, nested ones a thousand parents at a time.
 
-use crate::sqlite::error::Fault;
+use crate::sqlite::error::SqliteError;
 use crate::sqlite::plain_lists;
-use crate::sqlite::session::{Session, Streamed, bind, cell};
+use crate::sqlite::session::{SqliteRow, SqliteSession, bind_parameters, read_cell};
 use crate::statements::compile::Program;
-use crate::statements::row_batch::{Batch, PARENTS, Tree, WEIGHT};
+use crate::statements::row_batch::{MAX_BATCH_BYTES, MAX_PARENTS, RowBatch, RowTree};
 use crate::statements::select::{
-    Branch, Level, Parameter, child_parameters, count_parameters, is_sliced, parameters, told_total,
+    ChildBranch, SelectLevel, SqlParameter, child_parameters, count_parameters, has_limit_or_offset,
+    listing_parameters, total_from_rows,
 };
-use trefoil_engine::plan::{Action, Bounds, Chosen, ChosenChild};
+use trefoil_engine::plan::{PlanAction, PlannedChild, PlannedListing, PlannedSelection};
 use trefoil_engine::{Outcome, Plan, Row};
-use trefoil_model::Cell;
+use trefoil_model::CellValue;
 use trefoil_model::error::Error;
 
-type Visit<'v> = &'v mut dyn FnMut(&dyn Row);
+type RowVisitor<'v> = &'v mut dyn FnMut(&dyn Row);
 
-pub fn run(session: Session<'_>, plan: &Plan, program: &Program, visit: Visit<'_>) -> Result<Outcome, Fault> {
+pub fn execute_read(
+    session: SqliteSession<'_>,
+    plan: &Plan,
+    program: &Program,
+    visit: RowVisitor<'_>,
+) -> Result<Outcome, SqliteError> {
     match (&plan.action, program) {
-        (Action::Get { id, selection, .. }, Program::Get(level)) => {
-            let found = rows(session, level, selection, &[Parameter::Cell(Cell::Int(*id))], None, visit)?;
-            Ok(if found.given == 0 { Outcome::Missing } else { Outcome::Found })
+        (PlanAction::Get { id, selection, .. }, Program::Get(level)) => {
+            let found = read_rows(
+                session,
+                level,
+                selection,
+                &[SqlParameter::Cell(CellValue::Int(*id))],
+                None,
+                visit,
+            )?;
+            Ok(if found.count == 0 { Outcome::NotFound } else { Outcome::Found })
         }
-        (Action::Changed { image, selection, .. }, Program::Get(level)) => {
-            grow(session, level, selection, Batch::of_image(level, image))?.each(visit);
+        (PlanAction::ReadImage { image, selection, .. }, Program::Get(level)) => {
+            attach_children(session, level, selection, RowBatch::from_image(level, image))?.visit_rows(visit);
             Ok(Outcome::Found)
         }
-        (Action::List { listing, selection, .. }, Program::List { level, count }) => {
-            Ok(list(session, level, count.as_deref(), listing, selection, visit)?)
+        (PlanAction::List { listing, selection, .. }, Program::List { level, count }) => {
+            Ok(read_list(session, level, count.as_deref(), listing, selection, visit)?)
         }
-        (Action::Plain(asked), Program::Plain) => Ok(plain_lists::run(session, asked, visit)??),
+        (PlanAction::PlainList(asked), Program::PlainList) => {
+            Ok(plain_lists::run_list_action(session, asked, visit)??)
+        }
         (action, _) => Err(Error::internal(format!("a program that is not for {action:?}")).into()),
     }
 }
 
-fn list(
-    session: Session<'_>,
-    level: &Level,
+fn read_list(
+    session: SqliteSession<'_>,
+    level: &SelectLevel,
     count: Option<&str>,
-    bounds: &Bounds,
-    chosen: &Chosen,
-    visit: Visit<'_>,
+    bounds: &PlannedListing,
+    chosen: &PlannedSelection,
+    visit: RowVisitor<'_>,
 ) -> rusqlite::Result<Outcome> {
     let mut bound = Vec::new();
-    parameters(bounds, &mut bound);
-    if is_sliced(bounds) {
+    listing_parameters(bounds, &mut bound);
+    if has_limit_or_offset(bounds) {
         // One more than asked for tells whether there is more.
         let limit = bounds.limit.unwrap_or(i64::MAX).saturating_add(1);
-        bound.extend([limit, bounds.offset].map(|number| Parameter::Cell(Cell::Int(number))));
+        bound.extend([limit, bounds.offset].map(|number| SqlParameter::Cell(CellValue::Int(number))));
     }
-    let given = rows(session, level, chosen, &bound, bounds.limit, visit)?;
-    let told = told_total(bounds, given.given, given.more);
-    let total = count.map(|sql| told.map_or_else(|| self::count(session, sql, bounds), Ok)).transpose()?;
-    Ok(Outcome::Listed { more: given.more, total })
+    let given = read_rows(session, level, chosen, &bound, bounds.limit, visit)?;
+    let told = total_from_rows(bounds, given.count, given.has_more);
+    let total =
+        count.map(|sql| told.map_or_else(|| self::count_rows(session, sql, bounds), Ok)).transpose()?;
+    Ok(Outcome::Listed { has_more: given.has_more, total })
 }
 
-fn count(session: Session<'_>, sql: &str, bounds: &Bounds) -> rusqlite::Result<u64> {
-    Ok(session.number(sql, &count_parameters(bounds))?.unwrap_or(0).unsigned_abs())
+fn count_rows(session: SqliteSession<'_>, sql: &str, bounds: &PlannedListing) -> rusqlite::Result<u64> {
+    Ok(session.query_integer(sql, &count_parameters(bounds))?.unwrap_or(0).unsigned_abs())
 }
 
 /// What became of a statement's rows.
-struct Given {
-    given: i64,
+struct RowsRead {
+    count: i64,
     /// There was a row beyond the limit.
-    more: bool,
+    has_more: bool,
 }
 
-fn rows(
-    session: Session<'_>,
-    level: &Level,
-    chosen: &Chosen,
-    parameters: &[Parameter<'_>],
+fn read_rows(
+    session: SqliteSession<'_>,
+    level: &SelectLevel,
+    chosen: &PlannedSelection,
+    parameters: &[SqlParameter<'_>],
     limit: Option<i64>,
-    visit: Visit<'_>,
-) -> rusqlite::Result<Given> {
+    visit: RowVisitor<'_>,
+) -> rusqlite::Result<RowsRead> {
     let (limit, flat) = (limit.unwrap_or(i64::MAX), level.is_flat());
     let mut statement = session.prepare(&level.sql)?;
-    bind(&mut statement, parameters)?;
+    bind_parameters(&mut statement, parameters)?;
     let mut rows = statement.raw_query();
-    let mut given = Given { given: 0, more: false };
-    let mut batch = Batch::new(level.width);
+    let mut given = RowsRead { count: 0, has_more: false };
+    let mut batch = RowBatch::new(level.width);
     while let Some(row) = rows.next()? {
-        if given.given == limit {
-            given.more = true;
+        if given.count == limit {
+            given.has_more = true;
             break;
         }
-        given.given += 1;
+        given.count += 1;
         if flat {
-            visit(&Streamed { row, level });
+            visit(&SqliteRow { row, level });
             continue;
         }
-        batch.push((0..level.width).map(|column| cell(row, column)));
-        if batch.rows() == PARENTS || batch.weight() >= WEIGHT {
-            let full = std::mem::replace(&mut batch, Batch::new(level.width));
-            grow(session, level, chosen, full)?.each(visit);
+        batch.push_row((0..level.width).map(|column| read_cell(row, column)));
+        if batch.row_count() == MAX_PARENTS || batch.text_bytes() >= MAX_BATCH_BYTES {
+            let full = std::mem::replace(&mut batch, RowBatch::new(level.width));
+            attach_children(session, level, chosen, full)?.visit_rows(visit);
         }
     }
-    if batch.rows() > 0 {
-        grow(session, level, chosen, batch)?.each(visit);
+    if batch.row_count() > 0 {
+        attach_children(session, level, chosen, batch)?.visit_rows(visit);
     }
     Ok(given)
 }
 
 /// One record with everything below it, or nothing.
-pub fn tree<'p>(
-    session: Session<'_>,
-    level: &'p Level,
-    chosen: &'p Chosen,
+pub fn read_tree<'p>(
+    session: SqliteSession<'_>,
+    level: &'p SelectLevel,
+    chosen: &'p PlannedSelection,
     id: i64,
-) -> rusqlite::Result<Option<Tree<'p>>> {
-    let mut batch = Batch::new(level.width);
-    load(session, level, &[Parameter::Cell(Cell::Int(id))], &mut batch)?;
-    if batch.rows() == 0 { Ok(None) } else { grow(session, level, chosen, batch).map(Some) }
+) -> rusqlite::Result<Option<RowTree<'p>>> {
+    let mut batch = RowBatch::new(level.width);
+    read_into_batch(session, level, &[SqlParameter::Cell(CellValue::Int(id))], &mut batch)?;
+    if batch.row_count() == 0 { Ok(None) } else { attach_children(session, level, chosen, batch).map(Some) }
 }
 
 /// Finds everything below these rows.
-fn grow<'p>(
-    session: Session<'_>,
-    level: &'p Level,
-    chosen: &'p Chosen,
-    rows: Batch,
-) -> rusqlite::Result<Tree<'p>> {
-    let mut tree = Tree::new(level, rows);
+fn attach_children<'p>(
+    session: SqliteSession<'_>,
+    level: &'p SelectLevel,
+    chosen: &'p PlannedSelection,
+    rows: RowBatch,
+) -> rusqlite::Result<RowTree<'p>> {
+    let mut tree = RowTree::new(level, rows);
     for (branch, child) in level.branches.iter().zip(&chosen.children) {
         match branch {
-            Branch::Key { .. } => tree.attach_nothing(),
-            Branch::Rows { column, level } => {
-                let rows = children(session, level, child, &tree.rows().keys(*column))?;
-                tree.attach(*column, grow(session, level, &child.selection, rows)?);
+            ChildBranch::KeyOnly { .. } => tree.attach_key_only(),
+            ChildBranch::Rows { column, level } => {
+                let rows = read_children(session, level, child, &tree.rows().distinct_integers(*column))?;
+                tree.attach_children(*column, attach_children(session, level, &child.selection, rows)?);
             }
         }
     }
     Ok(tree)
 }
 
-fn children(
-    session: Session<'_>,
-    level: &Level,
-    child: &ChosenChild,
+fn read_children(
+    session: SqliteSession<'_>,
+    level: &SelectLevel,
+    child: &PlannedChild,
     keys: &[i64],
-) -> rusqlite::Result<Batch> {
-    let mut batch = Batch::new(level.width);
-    for some in keys.chunks(PARENTS) {
-        load(session, level, &child_parameters(&child.listing, some), &mut batch)?;
+) -> rusqlite::Result<RowBatch> {
+    let mut batch = RowBatch::new(level.width);
+    for some in keys.chunks(MAX_PARENTS) {
+        read_into_batch(session, level, &child_parameters(&child.listing, some), &mut batch)?;
     }
     Ok(batch)
 }
 
-fn load(
-    session: Session<'_>,
-    level: &Level,
-    parameters: &[Parameter<'_>],
-    batch: &mut Batch,
+fn read_into_batch(
+    session: SqliteSession<'_>,
+    level: &SelectLevel,
+    parameters: &[SqlParameter<'_>],
+    batch: &mut RowBatch,
 ) -> rusqlite::Result<()> {
     let mut statement = session.prepare(&level.sql)?;
-    bind(&mut statement, parameters)?;
+    bind_parameters(&mut statement, parameters)?;
     let mut rows = statement.raw_query();
     while let Some(row) = rows.next()? {
-        batch.push((0..level.width).map(|column| cell(row, column)));
+        batch.push_row((0..level.width).map(|column| read_cell(row, column)));
     }
     Ok(())
 }

@@ -6,32 +6,36 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rusqlite::OptionalExtension;
 
-use crate::sqlite::session::Session;
-use trefoil_engine::Key;
+use crate::sqlite::session::SqliteSession;
+use trefoil_engine::IdempotencyKey;
 use trefoil_model::error::{Error, Result};
 
 /// How long an answer is kept under its key, in seconds.
-pub const KEPT_FOR: i64 = 24 * 60 * 60;
+pub const KEY_LIFETIME_SECONDS: i64 = 24 * 60 * 60;
 
 /// The keys whose requests are running in this process.
 #[derive(Debug, Clone, Default)]
-pub struct Running(Arc<Mutex<HashSet<String>>>);
+pub struct RunningKeys(Arc<Mutex<HashSet<String>>>);
 
 /// A key that is being worked on, until this is dropped.
 #[derive(Debug)]
-pub struct InUse {
-    running: Running,
+pub struct KeyGuard {
+    running: RunningKeys,
     key: String,
 }
 
-impl Running {
-    pub fn enter(&self, key: &str) -> Result<InUse> {
+impl RunningKeys {
+    pub fn try_enter(&self, key: &str) -> Result<KeyGuard> {
         let entered = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_owned());
-        if entered { Ok(InUse { running: self.clone(), key: key.to_owned() }) } else { Err(Error::KeyInUse) }
+        if entered {
+            Ok(KeyGuard { running: self.clone(), key: key.to_owned() })
+        } else {
+            Err(Error::KeyInUse)
+        }
     }
 }
 
-impl Drop for InUse {
+impl Drop for KeyGuard {
     fn drop(&mut self) {
         self.running.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
     }
@@ -39,56 +43,62 @@ impl Drop for InUse {
 
 /// What is known of a key.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Known {
+pub enum KeyStatus {
     /// The first request that carries it.
     New,
     /// The same request was answered like this.
     Answered(Vec<u8>),
     /// Another request has it.
-    Taken,
+    UsedByOther,
 }
 
-impl Known {
+impl KeyStatus {
     /// What is to be given again, if anything.
     pub fn into_replay(self) -> Result<Option<Vec<u8>>> {
         match self {
-            Known::New => Ok(None),
-            Known::Answered(bytes) => Ok(Some(bytes)),
-            Known::Taken => Err(Error::KeyReused),
+            KeyStatus::New => Ok(None),
+            KeyStatus::Answered(bytes) => Ok(Some(bytes)),
+            KeyStatus::UsedByOther => Err(Error::KeyReused),
         }
     }
 }
 
-pub fn look_up(session: &Session<'_>, key: &Key) -> rusqlite::Result<Known> {
+pub fn find_key(session: &SqliteSession<'_>, key: &IdempotencyKey) -> rusqlite::Result<KeyStatus> {
     let sql = "SELECT fingerprint, answer FROM trefoil_keys WHERE key = ?1 AND at > ?2";
     let mut statement = session.prepare(sql)?;
     let found = statement
-        .query_row((&key.key, now() - KEPT_FOR), |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))
+        .query_row((&key.key, unix_seconds() - KEY_LIFETIME_SECONDS), |row| {
+            Ok((row.get::<_, String>(0)?, row.get(1)?))
+        })
         .optional()?;
     Ok(match found {
-        None => Known::New,
-        Some((fingerprint, answer)) if fingerprint == spell(key) => Known::Answered(answer),
-        Some(_) => Known::Taken,
+        None => KeyStatus::New,
+        Some((fingerprint, answer)) if fingerprint == fingerprint_text(key) => KeyStatus::Answered(answer),
+        Some(_) => KeyStatus::UsedByOther,
     })
 }
 
 /// An expired answer under the same key gives way.
-pub fn keep(session: &Session<'_>, key: &Key, answer: &[u8]) -> rusqlite::Result<()> {
+pub fn store_answer(
+    session: &SqliteSession<'_>,
+    key: &IdempotencyKey,
+    answer: &[u8],
+) -> rusqlite::Result<()> {
     let sql = "INSERT OR REPLACE INTO trefoil_keys (key, fingerprint, answer, at) VALUES (?1, ?2, ?3, ?4)";
-    session.prepare(sql)?.execute((&key.key, spell(key), answer, now()))?;
+    session.prepare(sql)?.execute((&key.key, fingerprint_text(key), answer, unix_seconds()))?;
     Ok(())
 }
 
 /// Forgets expired keys, at most so many; says how many they were.
-pub fn prune(session: &Session<'_>, at_most: usize) -> rusqlite::Result<usize> {
+pub fn prune_keys(session: &SqliteSession<'_>, at_most: usize) -> rusqlite::Result<usize> {
     let sql = "DELETE FROM trefoil_keys WHERE key IN (SELECT key FROM trefoil_keys WHERE at <= ?1 LIMIT ?2)";
-    session.prepare(sql)?.execute((now() - KEPT_FOR, at_most as i64))
+    session.prepare(sql)?.execute((unix_seconds() - KEY_LIFETIME_SECONDS, at_most as i64))
 }
 
-pub fn spell(key: &Key) -> String {
+pub fn fingerprint_text(key: &IdempotencyKey) -> String {
     format!("{:032x}", key.fingerprint)
 }
 
-pub fn now() -> i64 {
+pub fn unix_seconds() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64)
 }

@@ -28,33 +28,36 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::migrate;
-use crate::migrate::{MigrateError, Mode, Report};
-use crate::sqlite::connect::{Place, Role, connect};
-use crate::sqlite::data_version::Witness;
-use crate::sqlite::error::{is_locked, locked, to_error};
-use crate::sqlite::idempotency_keys::Running;
-use crate::sqlite::queued_job::Ticket;
-use crate::sqlite::read_batcher::Gather;
-use crate::sqlite::readers::Pool;
-use crate::sqlite::session::Session;
-use crate::sqlite::writer::{Message, Writer};
-use crate::statements::compile::{Program, Programs};
+use crate::migrate::{MigrateError, MigrationMode, MigrationReport};
+use crate::sqlite::connect::{ConnectionRole, SqliteLocation, connect};
+use crate::sqlite::data_version::DataVersionProbe;
+use crate::sqlite::error::{is_locked, locked, store_error};
+use crate::sqlite::idempotency_keys::RunningKeys;
+use crate::sqlite::queued_job::QueuedJob;
+use crate::sqlite::read_batcher::ReadBatcher;
+use crate::sqlite::readers::ReaderPool;
+use crate::sqlite::session::SqliteSession;
+use crate::sqlite::writer::{WriterMessage, WriterThread};
+use crate::statements::compile::{Program, ProgramCache};
 use crate::statements::dialect::Dialect;
-use trefoil_engine::{Change, Deed, Done, Job, Key, Log, LongWrite, ReadLimits, State, Store};
+use trefoil_engine::{
+    BulkTransaction, ChangeKind, ChangeLog, DataVersion, IdempotencyKey, JobResult, LogReadLimits,
+    RecordChange, Store, StoreJob,
+};
 use trefoil_model::error::{Error, Result};
-use trefoil_model::{Model, TypeId};
+use trefoil_model::{Model, RecordTypeId};
 
 /// How a store is run.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct SqliteOptions {
     /// Threads that read.
-    pub readers: usize,
+    pub reader_threads: usize,
     /// Page cache of each connection.
     pub cache_kib: usize,
     /// How long another program's lock is waited for.
     pub busy_timeout: Duration,
     /// How many jobs may wait before those who bring more have to.
-    pub queue: usize,
+    pub queue_length: usize,
     /// The change log keeps at least so many changes …
     pub keep_changes: u64,
     /// … and all that are younger than this.
@@ -63,82 +66,101 @@ pub struct Options {
 
 /// A store in one SQLite file, or in memory. Dropping it finishes what waits and closes the file.
 pub struct SqliteStore {
-    shared: Arc<Shared>,
-    pool: Pool,
-    gather: Gather,
-    witness: Witness,
-    running: Running,
+    shared: Arc<SharedState>,
+    reader_pool: ReaderPool,
+    read_batcher: ReadBatcher,
+    version_probe: DataVersionProbe,
+    running_keys: RunningKeys,
     /// `None` only while being dropped, and, for readers, in memory: there the writer's connection is the store.
-    write: Option<mpsc::Sender<Message>>,
-    read: Option<mpsc::Sender<Message>>,
+    write_queue: Option<mpsc::Sender<WriterMessage>>,
+    read_queue: Option<mpsc::Sender<WriterMessage>>,
     threads: Vec<JoinHandle<()>>,
 }
 
 /// What all threads know.
-pub(crate) struct Shared {
-    place: Place,
-    options: Options,
-    programs: Programs,
-    statements: AtomicU64,
+pub(crate) struct SharedState {
+    location: SqliteLocation,
+    options: SqliteOptions,
+    programs: ProgramCache,
+    statement_count: AtomicU64,
     /// Told of every commit that may have been logged.
-    stirred: watch::Sender<()>,
+    commits: watch::Sender<()>,
 }
 
-impl Shared {
-    fn session<'c>(&'c self, connection: &'c Connection) -> Session<'c> {
-        Session { connection, statements: &self.statements }
+impl SharedState {
+    fn session<'c>(&'c self, connection: &'c Connection) -> SqliteSession<'c> {
+        SqliteSession { connection, statement_count: &self.statement_count }
     }
 
     fn is_on_disk(&self) -> bool {
-        match self.place {
-            Place::Memory => false,
-            Place::File(_) => true,
+        match self.location {
+            SqliteLocation::Memory => false,
+            SqliteLocation::File(_) => true,
         }
     }
 }
 
 impl SqliteStore {
     /// Opens the file, or a store in memory, and starts the threads. Tables are the migration's business.
-    pub fn open(path: Option<&Path>, options: Options) -> Result<SqliteStore> {
-        let place = path.map_or(Place::Memory, |path| Place::File(path.to_owned()));
-        let programs = Programs::new(Dialect::Sqlite);
+    pub fn open(path: Option<&Path>, options: SqliteOptions) -> Result<SqliteStore> {
+        let place = path.map_or(SqliteLocation::Memory, |path| SqliteLocation::File(path.to_owned()));
+        let programs = ProgramCache::new(Dialect::Sqlite);
         let (statements, stirred) = (AtomicU64::new(0), watch::Sender::new(()));
-        let shared = Arc::new(Shared { place, options, programs, statements, stirred });
-        let writer =
-            connect(&shared.place, Role::Writer, &shared.options).map_err(|error| to_error(&error))?;
-        let (write, jobs) = mpsc::channel(shared.options.queue.max(1));
+        let shared = Arc::new(SharedState {
+            location: place,
+            options,
+            programs,
+            statement_count: statements,
+            commits: stirred,
+        });
+        let writer = connect(&shared.location, ConnectionRole::Writer, &shared.options)
+            .map_err(|error| store_error(&error))?;
+        let (write, jobs) = mpsc::channel(shared.options.queue_length.max(1));
         let owned = shared.clone();
-        let mut threads = vec![spawn("trefoil-writer", move || Writer::new(&owned, writer).work(jobs))?];
+        let mut threads =
+            vec![spawn_thread("trefoil-writer", move || WriterThread::new(&owned, writer).run(jobs))?];
         let mut read = None;
         if shared.is_on_disk() {
-            let (send, jobs) = mpsc::channel(shared.options.queue.max(1));
+            let (send, jobs) = mpsc::channel(shared.options.queue_length.max(1));
             let jobs = Arc::new(Mutex::new(jobs));
-            for _ in 0..shared.options.readers.max(1) {
+            for _ in 0..shared.options.reader_threads.max(1) {
                 let (shared, jobs) = (shared.clone(), jobs.clone());
-                threads.push(spawn("trefoil-reader", move || crate::sqlite::readers::work(&shared, &jobs))?);
+                threads.push(spawn_thread("trefoil-reader", move || {
+                    crate::sqlite::readers::run_reader(&shared, &jobs)
+                })?);
             }
             read = Some(send);
         }
-        let (pool, gather, witness) = (Pool::default(), Gather::new(), Witness::default());
-        let running = Running::default();
-        Ok(SqliteStore { shared, pool, gather, witness, running, write: Some(write), read, threads })
+        let (pool, gather, witness) =
+            (ReaderPool::default(), ReadBatcher::new(), DataVersionProbe::default());
+        let running = RunningKeys::default();
+        Ok(SqliteStore {
+            shared,
+            reader_pool: pool,
+            read_batcher: gather,
+            version_probe: witness,
+            running_keys: running,
+            write_queue: Some(write),
+            read_queue: read,
+            threads,
+        })
     }
 
     /// Statements run so far, transaction control aside.
-    pub fn statements(&self) -> u64 {
-        self.shared.statements.load(Ordering::Relaxed)
+    pub fn statement_count(&self) -> u64 {
+        self.shared.statement_count.load(Ordering::Relaxed)
     }
 
     /// Runs something of one's own on the only connection that writes, between two transactions. What it
     /// leaves open is rolled back. What was sent is run to its end, whether or not somebody still waits for it.
-    pub async fn call<T: Send + 'static>(
+    pub async fn run_on_writer<T: Send + 'static>(
         &self,
         call: impl FnOnce(&mut Connection) -> T + Send + 'static,
     ) -> Result<T> {
-        let (message, answered) = message(call);
-        self.send(message).await?;
-        let called = answered.await.map_err(|_| panicked());
-        self.shared.stirred.send_replace(());
+        let (message, answered) = writer_call(call);
+        self.send_to_writer(message).await?;
+        let called = answered.await.map_err(|_| panic_error());
+        self.shared.commits.send_replace(());
         called
     }
 
@@ -146,123 +168,136 @@ impl SqliteStore {
     pub async fn migrate(
         &self,
         model: &Arc<Model>,
-        logged: &[(TypeId, Deed)],
+        logged: &[(RecordTypeId, ChangeKind)],
         lists: &[String],
-        mode: Mode,
-    ) -> Result<Report, MigrateError> {
+        mode: MigrationMode,
+    ) -> Result<MigrationReport, MigrateError> {
         let (model, logged, lists) = (model.clone(), logged.to_vec(), lists.to_vec());
-        self.call(move |connection| migrate::prepare(connection, &model, &logged, &lists, mode))
-            .await
-            .unwrap_or_else(|error| Err(MigrateError::Database(error.to_string())))
+        self.run_on_writer(move |connection| {
+            migrate::migrate_sqlite(connection, &model, &logged, &lists, mode)
+        })
+        .await
+        .unwrap_or_else(|error| Err(MigrateError::Database(error.to_string())))
     }
 
-    async fn send(&self, message: Message) -> Result<()> {
-        let queue = self.write.as_ref().ok_or_else(closed)?;
-        queue.send(message).await.map_err(|_| closed())
+    async fn send_to_writer(&self, message: WriterMessage) -> Result<()> {
+        let queue = self.write_queue.as_ref().ok_or_else(closed_error)?;
+        queue.send(message).await.map_err(|_| closed_error())
     }
 
     /// To the threads that read, or, in memory, to the one that writes.
-    async fn send_reading(&self, message: Message) -> Result<()> {
-        match &self.read {
-            Some(queue) => queue.send(message).await.map_err(|_| closed()),
-            None => self.send(message).await,
+    async fn send_reading(&self, message: WriterMessage) -> Result<()> {
+        match &self.read_queue {
+            Some(queue) => queue.send(message).await.map_err(|_| closed_error()),
+            None => self.send_to_writer(message).await,
         }
     }
 
     /// Looks something up: on the caller's own thread if nothing has to be waited for, else on one that may wait.
     async fn look_up<T: Send + 'static>(
         &self,
-        look: impl Fn(Session<'_>) -> rusqlite::Result<T> + Send + 'static,
+        look: impl Fn(SqliteSession<'_>) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T> {
-        if self.read.is_some() {
-            match self.pool.with(&self.shared, &look) {
+        if self.read_queue.is_some() {
+            match self.reader_pool.with_connection(&self.shared, &look) {
                 Err(error) if is_locked(&error) => {}
-                found => return found.map_err(|error| to_error(&error)),
+                found => return found.map_err(|error| store_error(&error)),
             }
         }
         let shared = self.shared.clone();
-        let (message, answered) = message(move |connection| look(shared.session(connection)));
+        let (message, answered) = writer_call(move |connection| look(shared.session(connection)));
         self.send_reading(message).await?;
         // A thread that reads answers nothing when the file cannot even be opened.
-        let unanswered = |_| if self.read.is_some() { locked() } else { closed() };
-        answered.await.map_err(unanswered)?.map_err(|error| to_error(&error))
+        let unanswered = |_| if self.read_queue.is_some() { locked() } else { closed_error() };
+        answered.await.map_err(unanswered)?.map_err(|error| store_error(&error))
     }
 
-    async fn read(&self, job: Job, programs: Vec<Arc<Program>>) -> Result<Done> {
-        if let Some(queue) = self.read.as_ref().filter(|_| crate::sqlite::readers::is_quick(&programs)) {
-            return self.gather.run(&self.pool, &self.shared, queue, job, programs).await;
+    async fn run_read(&self, job: StoreJob, programs: Vec<Arc<Program>>) -> Result<JobResult> {
+        if let Some(queue) =
+            self.read_queue.as_ref().filter(|_| crate::sqlite::readers::is_inline_read(&programs))
+        {
+            return self.read_batcher.run(&self.reader_pool, &self.shared, queue, job, programs).await;
         }
-        let (ticket, answered) = Ticket::new(job, programs, None);
-        self.send_reading(Message::Job(Box::new(ticket))).await?;
-        answered.await.map_err(|_| closed())?
+        let (ticket, answered) = QueuedJob::new(job, programs, None);
+        self.send_reading(WriterMessage::Job(Box::new(ticket))).await?;
+        answered.await.map_err(|_| closed_error())?
     }
 
-    async fn write(&self, job: Job, programs: Vec<Arc<Program>>) -> Result<Done> {
-        let in_use = job.key.as_ref().map(|key| self.running.enter(&key.key)).transpose()?;
-        let (ticket, answered) = Ticket::new(job, programs, in_use);
-        self.send(Message::Job(Box::new(ticket))).await?;
-        answered.await.map_err(|_| closed())?
+    async fn run_write(&self, job: StoreJob, programs: Vec<Arc<Program>>) -> Result<JobResult> {
+        let in_use =
+            job.idempotency_key.as_ref().map(|key| self.running_keys.try_enter(&key.key)).transpose()?;
+        let (ticket, answered) = QueuedJob::new(job, programs, in_use);
+        self.send_to_writer(WriterMessage::Job(Box::new(ticket))).await?;
+        answered.await.map_err(|_| closed_error())?
     }
 }
 
 impl Store for SqliteStore {
-    fn run(&self, job: Job) -> BoxFuture<'_, Result<Done>> {
+    fn run(&self, job: StoreJob) -> BoxFuture<'_, Result<JobResult>> {
         Box::pin(async move {
-            job.cancel.check()?;
-            let programs = job.plans.iter().map(|(_, plan)| self.shared.programs.of(&job.model, plan));
+            job.cancel_flag.check()?;
+            let programs =
+                job.plans.iter().map(|(_, plan)| self.shared.programs.get_or_compile(&job.model, plan));
             let programs = programs.collect::<Result<Vec<_>>>()?;
-            if job.plans.iter().any(|(_, plan)| plan.writes()) {
-                self.write(job, programs).await
+            if job.plans.iter().any(|(_, plan)| plan.is_write()) {
+                self.run_write(job, programs).await
             } else {
-                self.read(job, programs).await
+                self.run_read(job, programs).await
             }
         })
     }
 
-    fn replay<'s>(&'s self, key: &'s Key) -> BoxFuture<'s, Result<Option<Vec<u8>>>> {
+    fn replay<'s>(&'s self, key: &'s IdempotencyKey) -> BoxFuture<'s, Result<Option<Vec<u8>>>> {
         Box::pin(async move {
-            let _in_use = self.running.enter(&key.key)?;
+            let _in_use = self.running_keys.try_enter(&key.key)?;
             let wanted = key.clone();
-            self.look_up(move |session| idempotency_keys::look_up(&session, &wanted)).await?.into_replay()
+            self.look_up(move |session| idempotency_keys::find_key(&session, &wanted)).await?.into_replay()
         })
     }
 
-    fn begin(&self, model: &Arc<Model>) -> BoxFuture<'_, Result<Box<dyn LongWrite + '_>>> {
+    fn begin_bulk_write(&self, model: &Arc<Model>) -> BoxFuture<'_, Result<Box<dyn BulkTransaction + '_>>> {
         let model = model.clone();
-        Box::pin(async move { self.begin_long(&model).await })
+        Box::pin(async move { self.open_bulk_transaction(&model).await })
     }
 
     fn ping(&self) -> BoxFuture<'_, Result<()>> {
         const LOOK: &str = "SELECT count(*) FROM sqlite_schema";
-        Box::pin(self.look_up(|session| session.number(LOOK, &[]).map(drop)))
+        Box::pin(self.look_up(|session| session.query_integer(LOOK, &[]).map(drop)))
     }
 
-    fn state(&self) -> Option<State> {
-        if self.shared.is_on_disk() { self.witness.state(&self.shared) } else { None }
+    fn data_version(&self) -> Option<DataVersion> {
+        if self.shared.is_on_disk() { self.version_probe.data_version(&self.shared) } else { None }
     }
 
-    fn log(&self) -> BoxFuture<'_, Result<Log>> {
-        Box::pin(async { self.look_up(crate::sqlite::change_log::read).await? })
+    fn change_log(&self) -> BoxFuture<'_, Result<ChangeLog>> {
+        Box::pin(async { self.look_up(crate::sqlite::change_log::read_log).await? })
     }
 
-    fn changes(&self, after: i64, until: i64, limits: ReadLimits) -> BoxFuture<'_, Result<Vec<Change>>> {
+    fn read_changes(
+        &self,
+        after: i64,
+        until: i64,
+        limits: LogReadLimits,
+    ) -> BoxFuture<'_, Result<Vec<RecordChange>>> {
         Box::pin(
-            self.look_up(move |session| crate::sqlite::change_log::changes(session, after, until, limits)),
+            self.look_up(move |session| {
+                crate::sqlite::change_log::read_changes(session, after, until, limits)
+            }),
         )
     }
 
-    fn stirred(&self) -> watch::Receiver<()> {
-        self.shared.stirred.subscribe()
+    fn commits(&self) -> watch::Receiver<()> {
+        self.shared.commits.subscribe()
     }
 
-    fn look_every(&self) -> Duration {
+    fn poll_interval(&self) -> Duration {
         Duration::from_millis(100)
     }
 }
 
 impl Drop for SqliteStore {
     fn drop(&mut self) {
-        (self.write, self.read) = (None, None);
+        (self.write_queue, self.read_queue) = (None, None);
         for thread in self.threads.drain(..) {
             // A thread that panicked has nothing left to close.
             let _ = thread.join();
@@ -271,27 +306,27 @@ impl Drop for SqliteStore {
 }
 
 /// What an error means, for whoever runs a command.
-pub(crate) fn words(error: &rusqlite::Error) -> String {
-    to_error(error).full_text()
+pub(crate) fn error_message(error: &rusqlite::Error) -> String {
+    store_error(error).full_text()
 }
 
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
+fn spawn_thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
     std::thread::Builder::new().name(name.to_owned()).spawn(work).map_err(Error::internal)
 }
 
-fn message<T: Send + 'static>(
+fn writer_call<T: Send + 'static>(
     call: impl FnOnce(&mut Connection) -> T + Send + 'static,
-) -> (Message, oneshot::Receiver<T>) {
+) -> (WriterMessage, oneshot::Receiver<T>) {
     let (reply, answered) = oneshot::channel();
     // Nobody waits any more: what was done stays done.
     let call = move |connection: &mut Connection| drop(reply.send(call(connection)));
-    (Message::Call(Box::new(call)), answered)
+    (WriterMessage::Call(Box::new(call)), answered)
 }
 
-fn panicked() -> Error {
+fn panic_error() -> Error {
     Error::internal("what was to run on the connection panicked")
 }
 
-fn closed() -> Error {
+fn closed_error() -> Error {
     Error::Unavailable { reason: "the store is closing".to_owned(), retry_after: Duration::from_secs(1) }
 }

@@ -7,17 +7,17 @@
 
 use rusqlite::Connection;
 
-use crate::sqlite::session::{Session, bind, cell};
-use crate::statements::select::Parameter;
-use trefoil_engine::plain_list::{Expected, Versions};
-use trefoil_engine::{ListAct, OnList, Outcome, Place, Row};
-use trefoil_model::Cell;
+use crate::sqlite::session::{SqliteSession, bind_parameters, read_cell};
+use crate::statements::select::SqlParameter;
+use trefoil_engine::plain_list::{ExpectedVersions, VersionMatch};
+use trefoil_engine::{Outcome, PlainListAction, PlainListOperation, PlainListPosition, Row};
+use trefoil_model::CellValue;
 use trefoil_model::error::{Error, Result};
 
 /// How many positions make a block, and how many blocks make one of the next level.
 const FAN_OUT: i64 = 64;
 /// The level at which all blocks are looked through: each stands for 64 × 64 × 64 positions.
-const TOP: i64 = 3;
+const TOP_LEVEL: i64 = 3;
 
 /// A version begins at the time of its list, so that a store made anew never gives a tag that an older one gave.
 const TABLES: &str = r#"
@@ -80,13 +80,13 @@ END;
 "#;
 
 /// The tables alone, for values that are copied together with their counts.
-pub fn make_tables(connection: &Connection) -> rusqlite::Result<()> {
+pub fn create_tables(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(TABLES)
 }
 
 /// Makes the tables and the lists that are missing. What is there stays, whether it is still declared or not.
-pub fn prepare(connection: &Connection, names: &[String]) -> rusqlite::Result<()> {
-    make_tables(connection)?;
+pub fn create_lists(connection: &Connection, names: &[String]) -> rusqlite::Result<()> {
+    create_tables(connection)?;
     connection.execute_batch(TRIGGERS)?;
     let sql = "INSERT INTO trefoil_lists (name) VALUES (?1) ON CONFLICT DO NOTHING";
     names.iter().try_for_each(|name| connection.execute(sql, [name]).map(drop))
@@ -99,27 +99,29 @@ pub fn are_unused(connection: &Connection) -> rusqlite::Result<bool> {
 }
 
 /// The outer failure is the store's, the inner one the plan's own.
-pub fn run(
-    session: Session<'_>,
-    asked: &OnList,
+pub fn run_list_action(
+    session: SqliteSession<'_>,
+    asked: &PlainListOperation,
     visit: &mut dyn FnMut(&dyn Row),
 ) -> rusqlite::Result<Result<Outcome>> {
-    let Some(head) = head(session, &asked.list)? else {
-        return Ok(Err(absent(&asked.list)));
+    let Some(head) = read_head(session, &asked.list)? else {
+        return Ok(Err(list_not_found(&asked.list)));
     };
-    let list = List { session, name: &asked.list, head };
-    let outcome = match &asked.act {
-        ListAct::Look => Ok(None),
-        ListAct::Read { from, bytes } => Ok(list.read(*from, *bytes, visit)?),
-        ListAct::Slice { index, count } => Ok(list.slice(*index, *count, visit).map(|()| None)?),
-        ListAct::Append { value, expected } => list.append(value, expected)?.map(|()| None),
-        ListAct::Replace { index, value, expected } => list.replace(*index, value, expected)?.map(|()| None),
-        ListAct::Remove { index, expected } => list.remove(*index, expected, visit)?.map(|()| None),
+    let list = SqliteList { session, name: &asked.list, head };
+    let outcome = match &asked.action {
+        PlainListAction::ReadVersion => Ok(None),
+        PlainListAction::Read { from, max_bytes: bytes } => Ok(list.read(*from, *bytes, visit)?),
+        PlainListAction::Slice { index, count } => Ok(list.slice(*index, *count, visit).map(|()| None)?),
+        PlainListAction::Append { value, expected } => list.append(value, expected)?.map(|()| None),
+        PlainListAction::Replace { index, value, expected } => {
+            list.replace(*index, value, expected)?.map(|()| None)
+        }
+        PlainListAction::Remove { index, expected } => list.remove(*index, expected, visit)?.map(|()| None),
     };
     match outcome {
         Err(error) => Ok(Err(error)),
-        Ok(rest) if asked.act.writes() => {
-            Ok(Ok(self::head(session, &asked.list)?.unwrap_or(list.head).outcome(rest)))
+        Ok(rest) if asked.action.is_write() => {
+            Ok(Ok(self::read_head(session, &asked.list)?.unwrap_or(list.head).outcome(rest)))
         }
         Ok(rest) => Ok(Ok(list.head.outcome(rest))),
     }
@@ -127,24 +129,24 @@ pub fn run(
 
 /// What is known of a list as a whole.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Head {
+pub(crate) struct ListHead {
     pub id: i64,
     pub version: i64,
     pub length: i64,
     /// Greater than every position so far.
-    pub next: i64,
+    pub next_position: i64,
 }
 
-impl Head {
-    pub fn outcome(self, rest: Option<Place>) -> Outcome {
-        Outcome::Plain { version: self.version, length: self.length, rest }
+impl ListHead {
+    pub fn outcome(self, rest: Option<PlainListPosition>) -> Outcome {
+        Outcome::PlainList { version: self.version, length: self.length, remaining: rest }
     }
 
-    pub fn is_expected(&self, expected: &Expected) -> Result<()> {
+    pub fn check_version(&self, expected: &ExpectedVersions) -> Result<()> {
         let found = self.version;
         let (versions, fits) = match expected {
-            Some(Versions::Among(versions)) => (versions, versions.contains(&found)),
-            Some(Versions::Except(versions)) => (versions, !versions.contains(&found)),
+            Some(VersionMatch::AnyOf(versions)) => (versions, versions.contains(&found)),
+            Some(VersionMatch::NoneOf(versions)) => (versions, !versions.contains(&found)),
             None => return Ok(()),
         };
         if fits {
@@ -155,95 +157,103 @@ impl Head {
     }
 
     /// Whether there is a value with so many before it.
-    pub fn has(&self, list: &str, index: i64) -> Result<()> {
-        if (0..self.length).contains(&index) { Ok(()) } else { Err(no_such(list, index)) }
+    pub fn check_index(&self, list: &str, index: i64) -> Result<()> {
+        if (0..self.length).contains(&index) { Ok(()) } else { Err(index_not_found(list, index)) }
     }
 }
 
-pub(crate) fn absent(list: &str) -> Error {
+pub(crate) fn list_not_found(list: &str) -> Error {
     Error::not_found(format!("the list /{list}"))
 }
 
-pub(crate) fn no_such(list: &str, index: i64) -> Error {
+pub(crate) fn index_not_found(list: &str, index: i64) -> Error {
     Error::not_found(format!("index {index} of /{list}"))
 }
 
-fn head(session: Session<'_>, name: &str) -> rusqlite::Result<Option<Head>> {
+fn read_head(session: SqliteSession<'_>, name: &str) -> rusqlite::Result<Option<ListHead>> {
     let mut statement =
         session.prepare("SELECT id, version, length, next FROM trefoil_lists WHERE name = ?1")?;
     let mut rows = statement.query([name])?;
     let Some(row) = rows.next()? else { return Ok(None) };
-    Ok(Some(Head { id: row.get(0)?, version: row.get(1)?, length: row.get(2)?, next: row.get(3)? }))
+    Ok(Some(ListHead {
+        id: row.get(0)?,
+        version: row.get(1)?,
+        length: row.get(2)?,
+        next_position: row.get(3)?,
+    }))
 }
 
-struct List<'s> {
-    session: Session<'s>,
+struct SqliteList<'s> {
+    session: SqliteSession<'s>,
     name: &'s str,
-    head: Head,
+    head: ListHead,
 }
 
-impl List<'_> {
+impl SqliteList<'_> {
     /// Hands out values until they weigh enough; says where to go on.
     fn read(
         &self,
-        from: Option<Place>,
+        from: Option<PlainListPosition>,
         bytes: usize,
         visit: &mut dyn FnMut(&dyn Row),
-    ) -> rusqlite::Result<Option<Place>> {
-        let Place { after, until } = from.unwrap_or(Place { after: i64::MIN, until: self.head.next });
+    ) -> rusqlite::Result<Option<PlainListPosition>> {
+        let PlainListPosition { after, until } =
+            from.unwrap_or(PlainListPosition { after: i64::MIN, until: self.head.next_position });
         let sql = "SELECT value, position FROM trefoil_list_values \
                    WHERE list = ?1 AND position > ?2 AND position < ?3 ORDER BY position";
         let mut statement = self.session.prepare(sql)?;
-        bind(&mut statement, &[self.head.id, after, until].map(Parameter::integer))?;
+        bind_parameters(&mut statement, &[self.head.id, after, until].map(SqlParameter::integer))?;
         let mut rows = statement.raw_query();
         let mut weight = 0;
         while let Some(row) = rows.next()? {
-            let value = cell(row, 0);
-            weight += weight_of(value);
-            visit(&Text(value));
+            let value = read_cell(row, 0);
+            weight += value_bytes(value);
+            visit(&ListValueRow(value));
             if weight >= bytes {
-                return Ok(Some(Place { after: row.get(1)?, until }));
+                return Ok(Some(PlainListPosition { after: row.get(1)?, until }));
             }
         }
         Ok(None)
     }
 
     fn slice(&self, index: i64, count: i64, visit: &mut dyn FnMut(&dyn Row)) -> rusqlite::Result<()> {
-        let Some(first) = self.position(index)? else { return Ok(()) };
+        let Some(first) = self.position_at(index)? else { return Ok(()) };
         let sql = "SELECT value FROM trefoil_list_values \
                    WHERE list = ?1 AND position >= ?2 ORDER BY position LIMIT ?3";
         let mut statement = self.session.prepare(sql)?;
-        bind(&mut statement, &[self.head.id, first, count].map(Parameter::integer))?;
+        bind_parameters(&mut statement, &[self.head.id, first, count].map(SqlParameter::integer))?;
         let mut rows = statement.raw_query();
         while let Some(row) = rows.next()? {
-            visit(&Text(cell(row, 0)));
+            visit(&ListValueRow(read_cell(row, 0)));
         }
         Ok(())
     }
 
-    fn append(&self, value: &str, expected: &Expected) -> rusqlite::Result<Result<()>> {
-        if let Err(stale) = self.head.is_expected(expected) {
+    fn append(&self, value: &str, expected: &ExpectedVersions) -> rusqlite::Result<Result<()>> {
+        if let Err(stale) = self.head.check_version(expected) {
             return Ok(Err(stale));
         }
         let sql = "INSERT INTO trefoil_list_values (list, position, value) VALUES (?1, ?2, ?3)";
         let bound = [
-            Parameter::integer(self.head.id),
-            Parameter::integer(self.head.next),
-            Parameter::Cell(Cell::Text(value)),
+            SqlParameter::integer(self.head.id),
+            SqlParameter::integer(self.head.next_position),
+            SqlParameter::Cell(CellValue::Text(value)),
         ];
         self.session.execute(sql, &bound).map(|_| Ok(()))
     }
 
-    fn replace(&self, index: i64, value: &str, expected: &Expected) -> rusqlite::Result<Result<()>> {
-        if let Err(stale) = self.head.is_expected(expected) {
+    fn replace(&self, index: i64, value: &str, expected: &ExpectedVersions) -> rusqlite::Result<Result<()>> {
+        if let Err(stale) = self.head.check_version(expected) {
             return Ok(Err(stale));
         }
-        let Some(position) = self.position(index)? else { return Ok(Err(no_such(self.name, index))) };
+        let Some(position) = self.position_at(index)? else {
+            return Ok(Err(index_not_found(self.name, index)));
+        };
         let sql = "UPDATE trefoil_list_values SET value = ?3 WHERE list = ?1 AND position = ?2";
         let bound = [
-            Parameter::integer(self.head.id),
-            Parameter::integer(position),
-            Parameter::Cell(Cell::Text(value)),
+            SqlParameter::integer(self.head.id),
+            SqlParameter::integer(position),
+            SqlParameter::Cell(CellValue::Text(value)),
         ];
         self.session.execute(sql, &bound).map(|_| Ok(()))
     }
@@ -251,31 +261,33 @@ impl List<'_> {
     fn remove(
         &self,
         index: i64,
-        expected: &Expected,
+        expected: &ExpectedVersions,
         visit: &mut dyn FnMut(&dyn Row),
     ) -> rusqlite::Result<Result<()>> {
-        if let Err(stale) = self.head.is_expected(expected) {
+        if let Err(stale) = self.head.check_version(expected) {
             return Ok(Err(stale));
         }
-        let Some(position) = self.position(index)? else { return Ok(Err(no_such(self.name, index))) };
+        let Some(position) = self.position_at(index)? else {
+            return Ok(Err(index_not_found(self.name, index)));
+        };
         let sql = "DELETE FROM trefoil_list_values WHERE list = ?1 AND position = ?2 RETURNING value";
         let mut statement = self.session.prepare(sql)?;
-        bind(&mut statement, &[self.head.id, position].map(Parameter::integer))?;
+        bind_parameters(&mut statement, &[self.head.id, position].map(SqlParameter::integer))?;
         let mut rows = statement.raw_query();
         while let Some(row) = rows.next()? {
-            visit(&Text(cell(row, 0)));
+            visit(&ListValueRow(read_cell(row, 0)));
         }
         Ok(Ok(()))
     }
 
     /// The position of the value with so many before it.
-    fn position(&self, index: i64) -> rusqlite::Result<Option<i64>> {
+    fn position_at(&self, index: i64) -> rusqlite::Result<Option<i64>> {
         if !(0..self.head.length).contains(&index) {
             return Ok(None);
         }
-        let mut found = Block { first: i64::MIN, last: i64::MAX, count: self.head.length, index };
-        for level in (1..=TOP).rev() {
-            let Some(below) = self.descend(level, &found)? else { return Ok(None) };
+        let mut found = CountedBlock { first: i64::MIN, last: i64::MAX, count: self.head.length, index };
+        for level in (1..=TOP_LEVEL).rev() {
+            let Some(below) = self.find_block(level, &found)? else { return Ok(None) };
             found = below;
         }
         let behind = found.count - 1 - found.index;
@@ -284,11 +296,12 @@ impl List<'_> {
             "SELECT position FROM trefoil_list_values \
              WHERE list = ?1 AND position BETWEEN ?2 AND ?3 ORDER BY position {order} LIMIT 1 OFFSET ?4"
         );
-        self.session.number(&sql, &[self.head.id, found.first, found.last, skip].map(Parameter::integer))
+        self.session
+            .query_integer(&sql, &[self.head.id, found.first, found.last, skip].map(SqlParameter::integer))
     }
 
     /// The block of this level that holds the value, looked for from the nearer end.
-    fn descend(&self, level: i64, within: &Block) -> rusqlite::Result<Option<Block>> {
+    fn find_block(&self, level: i64, within: &CountedBlock) -> rusqlite::Result<Option<CountedBlock>> {
         let behind = within.count - 1 - within.index;
         let (order, mut left) = if behind < within.index { ("DESC", behind) } else { ("ASC", within.index) };
         let sql = format!(
@@ -296,14 +309,17 @@ impl List<'_> {
              WHERE list = ?1 AND level = ?2 AND block BETWEEN ?3 AND ?4 ORDER BY block {order}"
         );
         let mut statement = self.session.prepare(&sql)?;
-        bind(&mut statement, &[self.head.id, level, within.first, within.last].map(Parameter::integer))?;
+        bind_parameters(
+            &mut statement,
+            &[self.head.id, level, within.first, within.last].map(SqlParameter::integer),
+        )?;
         let mut rows = statement.raw_query();
         while let Some(row) = rows.next()? {
             let (block, count): (i64, i64) = (row.get(0)?, row.get(1)?);
             if left < count {
                 let index = if order == "DESC" { count - 1 - left } else { left };
                 let first = block * FAN_OUT;
-                return Ok(Some(Block { first, last: first + FAN_OUT - 1, count, index }));
+                return Ok(Some(CountedBlock { first, last: first + FAN_OUT - 1, count, index }));
             }
             left -= count;
         }
@@ -312,7 +328,7 @@ impl List<'_> {
 }
 
 /// Some of a list: where it begins and ends one level below, how many values it has, which of them is looked for.
-struct Block {
+struct CountedBlock {
     first: i64,
     last: i64,
     count: i64,
@@ -320,18 +336,18 @@ struct Block {
 }
 
 /// With what it costs to write down around it.
-pub(crate) fn weight_of(value: Cell<'_>) -> usize {
+pub(crate) fn value_bytes(value: CellValue<'_>) -> usize {
     match value {
-        Cell::Text(text) => text.len() + 4,
-        Cell::Null | Cell::Int(_) | Cell::Real(_) | Cell::Unreadable => 4,
+        CellValue::Text(text) => text.len() + 4,
+        CellValue::Null | CellValue::Int(_) | CellValue::Real(_) | CellValue::Unreadable => 4,
     }
 }
 
 /// A row of one cell.
-pub(crate) struct Text<'a>(pub Cell<'a>);
+pub(crate) struct ListValueRow<'a>(pub CellValue<'a>);
 
-impl Row for Text<'_> {
-    fn cell(&self, _column: usize) -> Cell<'_> {
+impl Row for ListValueRow<'_> {
+    fn cell(&self, _column: usize) -> CellValue<'_> {
         self.0
     }
 

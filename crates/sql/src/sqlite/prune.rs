@@ -2,33 +2,37 @@
 
 use std::time::{Duration, Instant};
 
-use crate::sqlite::Options;
+use crate::sqlite::SqliteOptions;
 use crate::sqlite::change_log;
 use crate::sqlite::idempotency_keys;
-use crate::sqlite::session::Session;
+use crate::sqlite::session::SqliteSession;
 
 /// How many rows of each kind go in one step; more than the keys of one shared commit.
-const STEP: usize = 1_000;
+const STEP_ROWS: usize = 1_000;
 /// How long nothing is looked for once nothing more was found.
-const PAUSE: Duration = Duration::from_secs(10);
+const PRUNE_INTERVAL: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Default)]
-pub struct Housekeeping {
+pub struct PruneSchedule {
     not_before: Option<Instant>,
 }
 
-impl Housekeeping {
+impl PruneSchedule {
     /// Does one step when it is time. A failure is no one's but the store's and is tried again later.
-    pub fn run(&mut self, session: Session<'_>, options: &Options) -> rusqlite::Result<()> {
+    pub fn prune_if_due(
+        &mut self,
+        session: SqliteSession<'_>,
+        options: &SqliteOptions,
+    ) -> rusqlite::Result<()> {
         if self.not_before.is_some_and(|time| Instant::now() < time) {
             return Ok(());
         }
-        self.not_before = Some(Instant::now() + PAUSE);
-        session.control("BEGIN IMMEDIATE")?;
-        let keys = idempotency_keys::prune(&session, STEP)?;
+        self.not_before = Some(Instant::now() + PRUNE_INTERVAL);
+        session.execute_control("BEGIN IMMEDIATE")?;
+        let keys = idempotency_keys::prune_keys(&session, STEP_ROWS)?;
         let changes = prune_changes(session, options)?;
-        session.control("COMMIT")?;
-        if keys == STEP || changes == STEP {
+        session.execute_control("COMMIT")?;
+        if keys == STEP_ROWS || changes == STEP_ROWS {
             self.not_before = None;
         }
         Ok(())
@@ -37,17 +41,17 @@ impl Housekeeping {
 
 /// A change goes when it is neither among the last so many nor younger than so long. Numbers are never given
 /// twice, not even when all rows are gone: the table counts on by itself.
-fn prune_changes(session: Session<'_>, options: &Options) -> rusqlite::Result<usize> {
+fn prune_changes(session: SqliteSession<'_>, options: &SqliteOptions) -> rusqlite::Result<usize> {
     let sql = "DELETE FROM trefoil_changes WHERE number <= (SELECT max(number) FROM trefoil_changes) - ?1 \
                AND at < strftime('%Y-%m-%dT%H:%M:%S', 'now', ?2) \
                AND number IN (SELECT number FROM trefoil_changes ORDER BY number LIMIT ?3) RETURNING number";
     let keep = i64::try_from(options.keep_changes).unwrap_or(i64::MAX);
     let age = format!("-{} seconds", options.keep_changes_for.as_secs());
     let mut statement = session.prepare(sql)?;
-    let gone = statement.query_map((keep, age, STEP as i64), |row| row.get(0))?;
+    let gone = statement.query_map((keep, age, STEP_ROWS as i64), |row| row.get(0))?;
     let gone = gone.collect::<rusqlite::Result<Vec<i64>>>()?;
     if let Some(last) = gone.iter().max() {
-        change_log::forget(session, *last)?;
+        change_log::record_pruned(session, *last)?;
     }
     Ok(gone.len())
 }

@@ -6,65 +6,65 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use crate::sqlite::idempotency_keys::InUse;
+use crate::sqlite::idempotency_keys::KeyGuard;
 use crate::statements::compile::Program;
-use trefoil_engine::{Done, Job};
+use trefoil_engine::{JobResult, StoreJob};
 use trefoil_model::error::{Error, Result};
 
 /// A job with the programs of its plans.
-pub struct Ticket {
-    pub job: Job,
+pub struct QueuedJob {
+    pub job: StoreJob,
     pub programs: Vec<Arc<Program>>,
     /// Keeps the idempotency key taken.
-    in_use: Option<InUse>,
-    reply: oneshot::Sender<Result<Done>>,
+    key_guard: Option<KeyGuard>,
+    reply: oneshot::Sender<Result<JobResult>>,
 }
 
 /// How a job ended, before it is told to anyone.
 #[derive(Debug)]
-pub enum Verdict {
-    Answered,
+pub enum JobCompletion {
+    Completed,
     Replayed(Vec<u8>),
     Refused(Error),
 }
 
-impl Ticket {
+impl QueuedJob {
     pub fn new(
-        job: Job,
+        job: StoreJob,
         programs: Vec<Arc<Program>>,
-        in_use: Option<InUse>,
-    ) -> (Ticket, oneshot::Receiver<Result<Done>>) {
+        in_use: Option<KeyGuard>,
+    ) -> (QueuedJob, oneshot::Receiver<Result<JobResult>>) {
         let (reply, answered) = oneshot::channel();
-        (Ticket { job, programs, in_use, reply }, answered)
+        (QueuedJob { job, programs, key_guard: in_use, reply }, answered)
     }
 
     pub fn writes(&self) -> bool {
-        self.job.plans.iter().any(|(_, plan)| plan.writes())
+        self.job.plans.iter().any(|(_, plan)| plan.is_write())
     }
 
     /// Whether somebody still waits for it.
     pub fn is_wanted(&self) -> bool {
-        !self.job.cancel.is_cancelled() && !self.reply.is_closed()
+        !self.job.cancel_flag.is_cancelled() && !self.reply.is_closed()
     }
 
     /// The same job as if it had never been run; gone when even that panics.
-    pub fn again(mut self) -> Option<Ticket> {
-        match guarded(|| self.job.answer.reset()) {
+    pub fn reset_for_retry(mut self) -> Option<QueuedJob> {
+        match catch_panic(|| self.job.sink.reset()) {
             Ok(()) => Some(self),
             Err(panic) => {
-                self.answer(Verdict::Refused(panic));
+                self.send_reply(JobCompletion::Refused(panic));
                 None
             }
         }
     }
 
     /// Tells whoever waits. The key is free again before they can know, so that they may use it at once.
-    pub fn answer(self, verdict: Verdict) {
-        drop(self.in_use);
+    pub fn send_reply(self, verdict: JobCompletion) {
+        drop(self.key_guard);
         let done = match verdict {
-            Verdict::Answered => Ok(Done::Answered(self.job.answer)),
-            Verdict::Replayed(bytes) => Ok(Done::Replayed(bytes)),
-            Verdict::Refused(error) => Err(error),
+            JobCompletion::Completed => Ok(JobResult::Completed(self.job.sink)),
+            JobCompletion::Replayed(bytes) => Ok(JobResult::Replayed(bytes)),
+            JobCompletion::Refused(error) => Err(error),
         };
         // Nobody waits any more: what was done stays done.
         let _ = self.reply.send(done);
@@ -72,12 +72,12 @@ impl Ticket {
 }
 
 /// Runs what may panic because others wrote it: whoever takes the rows. The thread goes on.
-pub fn guarded<T>(run: impl FnOnce() -> T) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(run)).map_err(|panic| Error::internal(spoken(panic.as_ref())))
+pub fn catch_panic<T>(run: impl FnOnce() -> T) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(run)).map_err(|panic| Error::internal(panic_message(panic.as_ref())))
 }
 
 /// What a panic said.
-pub fn spoken(panic: &(dyn Any + Send)) -> String {
+pub fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
     format!("a job panicked: {}", text.unwrap_or("no message"))
 }

@@ -10,57 +10,57 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::mpsc::{self, error::TrySendError};
 
-use crate::sqlite::Shared;
-use crate::sqlite::error::{is_locked, is_of_one_page, locked, to_error};
-use crate::sqlite::queued_job::{Ticket, Verdict, guarded};
+use crate::sqlite::SharedState;
+use crate::sqlite::error::{is_locked, is_single_page_error, locked, store_error};
+use crate::sqlite::queued_job::{JobCompletion, QueuedJob, catch_panic};
 use crate::sqlite::readers;
-use crate::sqlite::readers::Pool;
-use crate::sqlite::session::Session;
-use crate::sqlite::writer::Message;
+use crate::sqlite::readers::ReaderPool;
+use crate::sqlite::session::SqliteSession;
+use crate::sqlite::writer::WriterMessage;
 use crate::statements::compile::Program;
-use trefoil_engine::{Done, Job};
+use trefoil_engine::{JobResult, StoreJob};
 use trefoil_model::error::{Error, Result};
 
 /// As many as share a snapshot: the thread that runs them does nothing else meanwhile.
-const TOGETHER: usize = 128;
+const MAX_BATCH: usize = 128;
 
 /// Threads meet only by accident: whom another thread answers must be woken across.
 const SHARDS: usize = 16;
 
-pub struct Gather(Box<[Mutex<Vec<Ticket>>]>);
+pub struct ReadBatcher(Box<[Mutex<Vec<QueuedJob>>]>);
 
-impl Gather {
-    pub fn new() -> Gather {
-        Gather((0..SHARDS).map(|_| Mutex::default()).collect())
+impl ReadBatcher {
+    pub fn new() -> ReadBatcher {
+        ReadBatcher((0..SHARDS).map(|_| Mutex::default()).collect())
     }
 
     pub async fn run(
         &self,
-        pool: &Pool,
-        shared: &Shared,
-        readers: &mpsc::Sender<Message>,
-        job: Job,
+        pool: &ReaderPool,
+        shared: &SharedState,
+        readers: &mpsc::Sender<WriterMessage>,
+        job: StoreJob,
         programs: Vec<Arc<Program>>,
-    ) -> Result<Done> {
-        let (ticket, answered) = Ticket::new(job, programs, None);
+    ) -> Result<JobResult> {
+        let (ticket, answered) = QueuedJob::new(job, programs, None);
         let waiting = &self.0[own_shard()];
         let is_full = {
-            let mut waiting = lock(waiting);
+            let mut waiting = lock_queue(waiting);
             waiting.push(ticket);
-            waiting.len() >= TOGETHER
+            waiting.len() >= MAX_BATCH
         };
         if !is_full {
             tokio::task::yield_now().await;
         }
-        let together = std::mem::take(&mut *lock(waiting));
+        let together = std::mem::take(&mut *lock_queue(waiting));
         if !together.is_empty() {
-            serve(pool, shared, together).into_iter().for_each(|ticket| hand_over(readers, ticket));
+            run_batch(pool, shared, together).into_iter().for_each(|ticket| hand_over(readers, ticket));
         }
         answered.await.map_err(|_| Error::internal("a look-up was lost"))?
     }
 }
 
-fn lock(waiting: &Mutex<Vec<Ticket>>) -> MutexGuard<'_, Vec<Ticket>> {
+fn lock_queue(waiting: &Mutex<Vec<QueuedJob>>) -> MutexGuard<'_, Vec<QueuedJob>> {
     waiting.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -71,24 +71,25 @@ fn own_shard() -> usize {
 }
 
 /// Gives back those that would have to wait for a lock: this thread must not.
-fn serve(pool: &Pool, shared: &Shared, together: Vec<Ticket>) -> Vec<Ticket> {
+fn run_batch(pool: &ReaderPool, shared: &SharedState, together: Vec<QueuedJob>) -> Vec<QueuedJob> {
     let (mut left, mut locked_out) = (together.into_iter(), Vec::new());
     while let before @ 1.. = left.len() {
-        let run = pool.with(shared, |session| {
+        let run = pool.with_connection(shared, |session| {
             let snapshot = before > 1;
             if snapshot {
-                session.control("BEGIN")?;
+                session.execute_control("BEGIN")?;
             }
             for ticket in left.by_ref() {
-                answer(session, ticket, &mut locked_out)?;
+                answer_job(session, ticket, &mut locked_out)?;
             }
-            if snapshot { session.control("ROLLBACK") } else { Ok(()) }
+            if snapshot { session.execute_control("ROLLBACK") } else { Ok(()) }
         });
         match run {
             Ok(()) => {}
             Err(error) if is_locked(&error) => locked_out.extend(left.by_ref()),
-            Err(error) if left.len() == before || !is_of_one_page(&error) => {
-                left.by_ref().for_each(|ticket| ticket.answer(Verdict::Refused(to_error(&error))));
+            Err(error) if left.len() == before || !is_single_page_error(&error) => {
+                left.by_ref()
+                    .for_each(|ticket| ticket.send_reply(JobCompletion::Refused(store_error(&error))));
             }
             Err(_) => {}
         }
@@ -97,32 +98,36 @@ fn serve(pool: &Pool, shared: &Shared, together: Vec<Ticket>) -> Vec<Ticket> {
 }
 
 /// To the threads that may wait. Not awaited: whoever carries the look-ups of others may be gone at any moment.
-fn hand_over(readers: &mpsc::Sender<Message>, ticket: Ticket) {
+fn hand_over(readers: &mpsc::Sender<WriterMessage>, ticket: QueuedJob) {
     if let Err(TrySendError::Full(message) | TrySendError::Closed(message)) =
-        readers.try_send(Message::Job(Box::new(ticket)))
-        && let Message::Job(ticket) = message
+        readers.try_send(WriterMessage::Job(Box::new(ticket)))
+        && let WriterMessage::Job(ticket) = message
     {
-        ticket.answer(Verdict::Refused(locked()));
+        ticket.send_reply(JobCompletion::Refused(locked()));
     }
 }
 
 /// After an error the snapshot may be gone, so whoever is left needs another.
-fn answer(session: Session<'_>, mut ticket: Ticket, locked_out: &mut Vec<Ticket>) -> rusqlite::Result<()> {
+fn answer_job(
+    session: SqliteSession<'_>,
+    mut ticket: QueuedJob,
+    locked_out: &mut Vec<QueuedJob>,
+) -> rusqlite::Result<()> {
     if !ticket.is_wanted() {
-        ticket.answer(Verdict::Refused(Error::Cancelled));
+        ticket.send_reply(JobCompletion::Refused(Error::Cancelled));
         return Ok(());
     }
-    match guarded(|| readers::run(session, &mut ticket.job, &ticket.programs)) {
-        Ok(Ok(())) => ticket.answer(Verdict::Answered),
+    match catch_panic(|| readers::run_plans(session, &mut ticket.job, &ticket.programs)) {
+        Ok(Ok(())) => ticket.send_reply(JobCompletion::Completed),
         Ok(Err(error)) if is_locked(&error) => {
-            locked_out.extend(ticket.again());
+            locked_out.extend(ticket.reset_for_retry());
             return Err(error);
         }
         Ok(Err(error)) => {
-            ticket.answer(Verdict::Refused(to_error(&error)));
+            ticket.send_reply(JobCompletion::Refused(store_error(&error)));
             return Err(error);
         }
-        Err(panic) => ticket.answer(Verdict::Refused(panic)),
+        Err(panic) => ticket.send_reply(JobCompletion::Refused(panic)),
     }
     Ok(())
 }

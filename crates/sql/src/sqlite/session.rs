@@ -5,119 +5,126 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rusqlite::types::{ToSql, ToSqlOutput, Value, ValueRef};
 use rusqlite::{CachedStatement, Connection, Statement};
 
-use crate::statements::row_batch::visit_key;
-use crate::statements::select::{Branch, Level, Parameter};
+use crate::statements::row_batch::visit_key_row;
+use crate::statements::select::{ChildBranch, SelectLevel, SqlParameter};
 use trefoil_engine::Row;
-use trefoil_model::{Cell, Stored};
+use trefoil_model::{CellValue, StoredValue};
 
 /// A borrowed connection that counts what it runs.
 #[derive(Clone, Copy)]
-pub struct Session<'c> {
+pub struct SqliteSession<'c> {
     pub connection: &'c Connection,
-    pub statements: &'c AtomicU64,
+    pub statement_count: &'c AtomicU64,
 }
 
-impl<'c> Session<'c> {
+impl<'c> SqliteSession<'c> {
     pub fn prepare(&self, sql: &str) -> rusqlite::Result<CachedStatement<'c>> {
-        self.statements.fetch_add(1, Ordering::Relaxed);
+        self.statement_count.fetch_add(1, Ordering::Relaxed);
         self.connection.prepare_cached(sql)
     }
 
     /// Runs a statement that gives no rows: `BEGIN`, `COMMIT`, `SAVEPOINT` …
-    pub fn control(&self, sql: &str) -> rusqlite::Result<()> {
+    pub fn execute_control(&self, sql: &str) -> rusqlite::Result<()> {
         self.connection.prepare_cached(sql)?.raw_execute().map(drop)
     }
 
-    pub fn execute(&self, sql: &str, parameters: &[Parameter<'_>]) -> rusqlite::Result<usize> {
+    pub fn execute(&self, sql: &str, parameters: &[SqlParameter<'_>]) -> rusqlite::Result<usize> {
         let mut statement = self.prepare(sql)?;
-        bind(&mut statement, parameters)?;
+        bind_parameters(&mut statement, parameters)?;
         statement.raw_execute()
     }
 
     /// The first column of the first row, where it is an integer.
-    pub fn number(&self, sql: &str, parameters: &[Parameter<'_>]) -> rusqlite::Result<Option<i64>> {
+    pub fn query_integer(&self, sql: &str, parameters: &[SqlParameter<'_>]) -> rusqlite::Result<Option<i64>> {
         let mut statement = self.prepare(sql)?;
-        bind(&mut statement, parameters)?;
+        bind_parameters(&mut statement, parameters)?;
         let mut rows = statement.raw_query();
         let Some(row) = rows.next()? else { return Ok(None) };
-        Ok(cell(row, 0).to_i64())
+        Ok(read_cell(row, 0).to_i64())
     }
 
     /// The integers of the first column.
-    pub fn numbers(&self, sql: &str, parameters: &[Parameter<'_>]) -> rusqlite::Result<Vec<i64>> {
+    pub fn query_integers(&self, sql: &str, parameters: &[SqlParameter<'_>]) -> rusqlite::Result<Vec<i64>> {
         let mut statement = self.prepare(sql)?;
-        bind(&mut statement, parameters)?;
+        bind_parameters(&mut statement, parameters)?;
         let mut rows = statement.raw_query();
         let mut numbers = Vec::new();
         while let Some(row) = rows.next()? {
-            numbers.extend(cell(row, 0).to_i64());
+            numbers.extend(read_cell(row, 0).to_i64());
         }
         Ok(numbers)
     }
 }
 
-pub fn bind(statement: &mut Statement<'_>, parameters: &[Parameter<'_>]) -> rusqlite::Result<()> {
+pub fn bind_parameters(
+    statement: &mut Statement<'_>,
+    parameters: &[SqlParameter<'_>],
+) -> rusqlite::Result<()> {
     for (i, parameter) in parameters.iter().enumerate() {
-        statement.raw_bind_parameter(i + 1, Bound(parameter))?;
+        statement.raw_bind_parameter(i + 1, SqliteParameter(parameter))?;
     }
     Ok(())
 }
 
-struct Bound<'a>(&'a Parameter<'a>);
+struct SqliteParameter<'a>(&'a SqlParameter<'a>);
 
-impl ToSql for Bound<'_> {
+impl ToSql for SqliteParameter<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         let borrowed = match self.0 {
-            Parameter::Cell(Cell::Null | Cell::Unreadable) => ValueRef::Null,
-            Parameter::Cell(Cell::Int(number)) => ValueRef::Integer(*number),
-            Parameter::Cell(Cell::Real(number)) => ValueRef::Real(*number),
-            Parameter::Cell(Cell::Text(text)) => ValueRef::Text(text.as_bytes()),
-            Parameter::List(values) => return Ok(json(values.iter().map(item))),
-            Parameter::Integers(numbers) => return Ok(json(numbers.iter().map(|number| (*number).into()))),
+            SqlParameter::Cell(CellValue::Null | CellValue::Unreadable) => ValueRef::Null,
+            SqlParameter::Cell(CellValue::Int(number)) => ValueRef::Integer(*number),
+            SqlParameter::Cell(CellValue::Real(number)) => ValueRef::Real(*number),
+            SqlParameter::Cell(CellValue::Text(text)) => ValueRef::Text(text.as_bytes()),
+            SqlParameter::List(values) => return Ok(json_array(values.iter().map(json_item))),
+            SqlParameter::Integers(numbers) => {
+                return Ok(json_array(numbers.iter().map(|number| (*number).into())));
+            }
         };
         Ok(ToSqlOutput::Borrowed(borrowed))
     }
 }
 
-fn json(items: impl Iterator<Item = serde_json::Value>) -> ToSqlOutput<'static> {
+fn json_array(items: impl Iterator<Item = serde_json::Value>) -> ToSqlOutput<'static> {
     ToSqlOutput::Owned(Value::Text(serde_json::Value::from_iter(items).to_string()))
 }
 
 /// Reals are texts in it, because they must survive to the last bit.
-fn item(value: &Stored) -> serde_json::Value {
+fn json_item(value: &StoredValue) -> serde_json::Value {
     match value {
-        Stored::Null => serde_json::Value::Null,
-        Stored::Int(number) => (*number).into(),
-        Stored::Real(number) => number.to_string().into(),
-        Stored::Text(text) => text.as_str().into(),
+        StoredValue::Null => serde_json::Value::Null,
+        StoredValue::Int(number) => (*number).into(),
+        StoredValue::Real(number) => number.to_string().into(),
+        StoredValue::Text(text) => text.as_str().into(),
     }
 }
 
-pub fn cell<'r>(row: &'r rusqlite::Row<'_>, column: usize) -> Cell<'r> {
+pub fn read_cell<'r>(row: &'r rusqlite::Row<'_>, column: usize) -> CellValue<'r> {
     match row.get_ref(column) {
-        Ok(ValueRef::Null) => Cell::Null,
-        Ok(ValueRef::Integer(number)) => Cell::Int(number),
-        Ok(ValueRef::Real(number)) => Cell::Real(number),
-        Ok(ValueRef::Text(bytes)) => std::str::from_utf8(bytes).map_or(Cell::Unreadable, Cell::Text),
-        Ok(ValueRef::Blob(_)) | Err(_) => Cell::Unreadable,
+        Ok(ValueRef::Null) => CellValue::Null,
+        Ok(ValueRef::Integer(number)) => CellValue::Int(number),
+        Ok(ValueRef::Real(number)) => CellValue::Real(number),
+        Ok(ValueRef::Text(bytes)) => {
+            std::str::from_utf8(bytes).map_or(CellValue::Unreadable, CellValue::Text)
+        }
+        Ok(ValueRef::Blob(_)) | Err(_) => CellValue::Unreadable,
     }
 }
 
 /// A row while the statement stands on it. Only for flat levels.
-pub struct Streamed<'r> {
+pub struct SqliteRow<'r> {
     pub row: &'r rusqlite::Row<'r>,
-    pub level: &'r Level,
+    pub level: &'r SelectLevel,
 }
 
-impl Row for Streamed<'_> {
-    fn cell(&self, column: usize) -> Cell<'_> {
-        cell(self.row, column)
+impl Row for SqliteRow<'_> {
+    fn cell(&self, column: usize) -> CellValue<'_> {
+        read_cell(self.row, column)
     }
 
     fn each_child(&self, child: usize, visit: &mut dyn FnMut(&dyn Row)) {
         match &self.level.branches[child] {
-            Branch::Key { column } => visit_key(cell(self.row, *column), visit),
-            Branch::Rows { .. } => {}
+            ChildBranch::KeyOnly { column } => visit_key_row(read_cell(self.row, *column), visit),
+            ChildBranch::Rows { .. } => {}
         }
     }
 }

@@ -6,46 +6,46 @@ use std::sync::{Arc, PoisonError, RwLock};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::statements::dialect::Dialect;
-use crate::statements::select::{Level, Selects, is_sliced};
+use crate::statements::select::{SelectBuilder, SelectLevel, has_limit_or_offset};
 use crate::statements::write;
-use crate::statements::write::{Counter, LinkStatements};
-use trefoil_engine::plan::{Action, Bounds, Chosen};
-use trefoil_engine::{Count, Plan};
+use crate::statements::write::{LinkStatements, SequenceStatements};
+use trefoil_engine::plan::{PlanAction, PlannedListing, PlannedSelection};
+use trefoil_engine::{CountMode, Plan};
 use trefoil_model::error::Result;
 use trefoil_model::{FieldId, Model};
 
 /// How many programs are kept; then all are forgotten and those in use come back by themselves.
-const KEPT: usize = 4_096;
+const MAX_PROGRAMS: usize = 4_096;
 
 /// The statements of a plan.
 #[derive(Debug)]
 pub enum Program {
-    Get(Level),
+    Get(SelectLevel),
     List {
-        level: Level,
+        level: SelectLevel,
         count: Option<String>,
     },
     Create {
         /// Where the id is chosen and the database does not count on from it by itself.
-        counter: Option<Counter>,
+        sequence: Option<SequenceStatements>,
         insert: String,
         links: Vec<LinkStatements>,
-        read: Level,
+        read_level: SelectLevel,
     },
     Update {
         /// `None` when nothing is to change.
         update: Option<String>,
-        version: String,
+        version_query: String,
         links: Vec<LinkStatements>,
-        read: Level,
+        read_level: SelectLevel,
     },
     Delete {
         delete: String,
-        version: String,
-        read: Level,
+        version_query: String,
+        read_level: SelectLevel,
     },
     /// Of a plain list: its statements are the same for all.
-    Plain,
+    PlainList,
 }
 
 impl Program {
@@ -57,99 +57,119 @@ impl Program {
             | Program::Create { .. }
             | Program::Update { .. }
             | Program::Delete { .. }
-            | Program::Plain => false,
+            | Program::PlainList => false,
         }
     }
 }
 
 /// Pure: what [`Programs`] keeps.
-pub fn compile(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Program> {
-    let selects = Selects { dialect, model };
+pub fn compile_plan(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Program> {
+    let selects = SelectBuilder { dialect, model };
     Ok(match &plan.action {
-        Action::Get { record, selection, .. } | Action::Changed { record, selection, .. } => {
-            Program::Get(selects.get(*record, selection)?)
+        PlanAction::Get { record, selection, .. } | PlanAction::ReadImage { record, selection, .. } => {
+            Program::Get(selects.record_by_id(*record, selection)?)
         }
-        Action::List { record, listing, selection } => Program::List {
-            level: selects.list(*record, listing, selection)?,
-            count: selects.count(*record, listing),
+        PlanAction::List { record, listing, selection } => Program::List {
+            level: selects.record_list(*record, listing, selection)?,
+            count: selects.count_sql(*record, listing),
         },
-        Action::Create { record, id, values, links, selection } => {
+        PlanAction::Create { record, id, values, links, selection } => {
             let owner = model.record(*record);
-            let read = selects.written(*record, selection)?;
-            let insert = write::insert(dialect, owner, id.is_some(), &fields(values), read.told_by_row(), 1);
-            let links = fields(links).into_iter().map(|id| write::links(dialect, owner.field(id)));
-            let counter = id.and_then(|_| write::counter(dialect, owner));
-            Program::Create { counter, insert, links: links.collect::<Result<_>>()?, read }
+            let read = selects.written_record(*record, selection)?;
+            let insert = write::insert_sql(
+                dialect,
+                owner,
+                id.is_some(),
+                &field_ids(values),
+                read.returning_columns(),
+                1,
+            );
+            let links =
+                field_ids(links).into_iter().map(|id| write::link_statements(dialect, owner.field(id)));
+            let counter = id.and_then(|_| write::sequence_statements(dialect, owner));
+            Program::Create {
+                sequence: counter,
+                insert,
+                links: links.collect::<Result<_>>()?,
+                read_level: read,
+            }
         }
-        Action::Update { record, values, links, expected_version, selection, .. } => {
+        PlanAction::Update { record, values, links, expected_version, selection, .. } => {
             let owner = model.record(*record);
-            let read = selects.written(*record, selection)?;
+            let read = selects.written_record(*record, selection)?;
             let changes = !(values.is_empty() && links.is_empty());
-            let update = changes
-                .then(|| write::update(dialect, owner, &fields(values), expected_version.is_some(), &read));
-            let links = fields(links).into_iter().map(|id| write::links(dialect, owner.field(id)));
-            let version = write::version(dialect, owner);
-            Program::Update { update, version, links: links.collect::<Result<_>>()?, read }
+            let update = changes.then(|| {
+                write::update_sql(dialect, owner, &field_ids(values), expected_version.is_some(), &read)
+            });
+            let links =
+                field_ids(links).into_iter().map(|id| write::link_statements(dialect, owner.field(id)));
+            let version = write::version_sql(dialect, owner);
+            Program::Update {
+                update,
+                version_query: version,
+                links: links.collect::<Result<_>>()?,
+                read_level: read,
+            }
         }
-        Action::Delete { record, expected_version, selection, .. } => {
+        PlanAction::Delete { record, expected_version, selection, .. } => {
             let owner = model.record(*record);
-            let read = selects.get(*record, selection)?;
-            let delete = write::delete(dialect, owner, expected_version.is_some(), &read);
-            Program::Delete { delete, version: write::version(dialect, owner), read }
+            let read = selects.record_by_id(*record, selection)?;
+            let delete = write::delete_sql(dialect, owner, expected_version.is_some(), &read);
+            Program::Delete { delete, version_query: write::version_sql(dialect, owner), read_level: read }
         }
-        Action::Plain(_) => Program::Plain,
+        PlanAction::PlainList(_) => Program::PlainList,
     })
 }
 
-fn fields<T>(values: &[(FieldId, T)]) -> Vec<FieldId> {
+fn field_ids<T>(values: &[(FieldId, T)]) -> Vec<FieldId> {
     values.iter().map(|(field, _)| *field).collect()
 }
 
 /// The programs of the model in use, by the shape of their plans.
 #[derive(Debug)]
-pub struct Programs {
+pub struct ProgramCache {
     dialect: Dialect,
-    kept: RwLock<Kept>,
+    cached: RwLock<CachedPrograms>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct CachedPrograms {
     /// Held, so that no later model can be at the same address.
     model: Option<Arc<Model>>,
     /// By shape, which is a hash already.
     programs: BTreeMap<u128, Arc<Program>>,
 }
 
-impl Programs {
-    pub fn new(dialect: Dialect) -> Programs {
-        Programs { dialect, kept: RwLock::default() }
+impl ProgramCache {
+    pub fn new(dialect: Dialect) -> ProgramCache {
+        ProgramCache { dialect, cached: RwLock::default() }
     }
 
-    pub fn of(&self, model: &Arc<Model>, plan: &Plan) -> Result<Arc<Program>> {
-        let shape = shape(&plan.action);
-        let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);
+    pub fn get_or_compile(&self, model: &Arc<Model>, plan: &Plan) -> Result<Arc<Program>> {
+        let shape = shape_hash(&plan.action);
+        let kept = self.cached.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(program) = kept.get(model, shape) {
             return Ok(program);
         }
         drop(kept);
-        let program = Arc::new(compile(self.dialect, model, plan)?);
-        let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
+        let program = Arc::new(compile_plan(self.dialect, model, plan)?);
+        let mut kept = self.cached.write().unwrap_or_else(PoisonError::into_inner);
         kept.put(model, shape, program.clone());
         Ok(program)
     }
 }
 
-impl Kept {
-    fn is_of(&self, model: &Arc<Model>) -> bool {
+impl CachedPrograms {
+    fn is_for_model(&self, model: &Arc<Model>) -> bool {
         self.model.as_ref().is_some_and(|known| Arc::ptr_eq(known, model))
     }
 
     fn get(&self, model: &Arc<Model>, shape: u128) -> Option<Arc<Program>> {
-        if self.is_of(model) { self.programs.get(&shape).cloned() } else { None }
+        if self.is_for_model(model) { self.programs.get(&shape).cloned() } else { None }
     }
 
     fn put(&mut self, model: &Arc<Model>, shape: u128, program: Arc<Program>) {
-        if !self.is_of(model) || self.programs.len() >= KEPT {
+        if !self.is_for_model(model) || self.programs.len() >= MAX_PROGRAMS {
             self.programs.clear();
             self.model = Some(model.clone());
         }
@@ -158,79 +178,81 @@ impl Kept {
 }
 
 /// Equal for two plans of a model exactly when [`compile`] makes the same of them.
-fn shape(action: &Action) -> u128 {
-    let mut shape = Shape(Vec::new());
+fn shape_hash(action: &PlanAction) -> u128 {
+    let mut shape = ShapeBytes(Vec::new());
     match action {
         // There is nothing more to it than the selection, which is of one record type.
-        Action::Get { selection, .. } | Action::Changed { selection, .. } => return selection.shape,
-        Action::List { listing, selection, .. } => {
-            shape.head(1, selection);
-            shape.bounds(listing);
+        PlanAction::Get { selection, .. } | PlanAction::ReadImage { selection, .. } => {
+            return selection.statement_shape;
         }
-        Action::Create { id, values, links, selection, .. } => {
-            shape.head(2, selection);
-            shape.flag(id.is_some());
-            shape.fields(values);
-            shape.fields(links);
+        PlanAction::List { listing, selection, .. } => {
+            shape.push_header(1, selection);
+            shape.push_listing(listing);
         }
-        Action::Update { values, links, expected_version, selection, .. } => {
-            shape.head(3, selection);
-            shape.flag(expected_version.is_some());
-            shape.fields(values);
-            shape.fields(links);
+        PlanAction::Create { id, values, links, selection, .. } => {
+            shape.push_header(2, selection);
+            shape.push_flag(id.is_some());
+            shape.push_fields(values);
+            shape.push_fields(links);
         }
-        Action::Delete { expected_version, selection, .. } => {
-            shape.head(4, selection);
-            shape.flag(expected_version.is_some());
+        PlanAction::Update { values, links, expected_version, selection, .. } => {
+            shape.push_header(3, selection);
+            shape.push_flag(expected_version.is_some());
+            shape.push_fields(values);
+            shape.push_fields(links);
         }
-        Action::Plain(_) => shape.0.push(5),
+        PlanAction::Delete { expected_version, selection, .. } => {
+            shape.push_header(4, selection);
+            shape.push_flag(expected_version.is_some());
+        }
+        PlanAction::PlainList(_) => shape.0.push(5),
     }
     xxh3_128(&shape.0)
 }
 
 /// Bytes that spell a shape; every list is preceded by its length.
-struct Shape(Vec<u8>);
+struct ShapeBytes(Vec<u8>);
 
-impl Shape {
-    fn head(&mut self, kind: u8, selection: &Chosen) {
+impl ShapeBytes {
+    fn push_header(&mut self, kind: u8, selection: &PlannedSelection) {
         self.0.reserve(96);
         self.0.push(kind);
-        self.0.extend(selection.shape.to_le_bytes());
+        self.0.extend(selection.statement_shape.to_le_bytes());
     }
 
-    fn flag(&mut self, flag: bool) {
+    fn push_flag(&mut self, flag: bool) {
         self.0.push(u8::from(flag));
     }
 
-    fn number(&mut self, number: usize) {
+    fn push_number(&mut self, number: usize) {
         self.0.extend((number as u32).to_le_bytes());
     }
 
-    fn fields<T>(&mut self, values: &[(FieldId, T)]) {
-        self.number(values.len());
-        values.iter().for_each(|(field, _)| self.number(field.0));
+    fn push_fields<T>(&mut self, values: &[(FieldId, T)]) {
+        self.push_number(values.len());
+        values.iter().for_each(|(field, _)| self.push_number(field.0));
     }
 
-    fn bounds(&mut self, bounds: &Bounds) {
-        self.number(bounds.conditions.len());
-        for test in &bounds.conditions {
-            test.shape().into_iter().for_each(|number| self.number(number));
+    fn push_listing(&mut self, bounds: &PlannedListing) {
+        self.push_number(bounds.predicates.len());
+        for test in &bounds.predicates {
+            test.statement_shape().into_iter().for_each(|number| self.push_number(number));
         }
-        self.number(bounds.order.len());
-        for order in &bounds.order {
-            self.number(order.field.0);
-            self.flag(order.descending);
+        self.push_number(bounds.sort_keys.len());
+        for order in &bounds.sort_keys {
+            self.push_number(order.field.0);
+            self.push_flag(order.descending);
         }
-        for flag in [is_sliced(bounds), bounds.cursors] {
-            self.flag(flag);
+        for flag in [has_limit_or_offset(bounds), bounds.with_cursors] {
+            self.push_flag(flag);
         }
-        self.number(match bounds.count {
-            Count::No => 0,
-            Count::Exact => 1,
-            Count::UpTo(_) => 2,
+        self.push_number(match bounds.count {
+            CountMode::Skip => 0,
+            CountMode::Exact => 1,
+            CountMode::UpTo(_) => 2,
         });
         match &bounds.after {
-            Some(seen) => self.0.extend(seen.shape()),
+            Some(seen) => self.0.extend(seen.statement_shape()),
             None => self.0.push(0),
         }
     }

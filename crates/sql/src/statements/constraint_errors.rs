@@ -2,18 +2,20 @@
 //!
 //! Pure: which questions to put to the database, and what their answers mean.
 
-use crate::statements::dialect::{Comparison, Dialect};
-use crate::statements::select::Parameter;
-use crate::statements::write_parts::{Parts, parts};
-use trefoil_engine::plan::Action;
-use trefoil_model::error::{Error, Segment, Violation};
+use crate::statements::dialect::{Dialect, ValueComparison};
+use crate::statements::select::SqlParameter;
+use crate::statements::write_parts::{WriteParts, write_parts};
+use trefoil_engine::plan::PlanAction;
+use trefoil_model::error::{Error, PathSegment, Violation};
 use trefoil_model::naming::inflection;
-use trefoil_model::naming::names::label;
-use trefoil_model::{Cell, Field, FieldId, Kind, Model, OnDelete, RecordType, Stored, TypeId};
+use trefoil_model::naming::names::display_label;
+use trefoil_model::{
+    CellValue, Field, FieldId, FieldKind, Model, OnDelete, RecordType, RecordTypeId, StoredValue,
+};
 
 /// Which kind of constraint broke.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Constraint {
+pub enum BrokenConstraint {
     /// Of these columns of this table, as far as the database names them.
     Unique {
         table: String,
@@ -23,92 +25,97 @@ pub enum Constraint {
 }
 
 /// What to ask: round after round until one of them finds something.
-pub struct Inquiry<'a> {
-    pub rounds: Vec<Vec<Question<'a>>>,
+pub struct ConstraintProbe<'a> {
+    pub rounds: Vec<Vec<ProbeQuery<'a>>>,
     /// What to say when none does.
-    otherwise: Option<Violation>,
-    verdict: fn(Vec<Violation>) -> Error,
+    fallback: Option<Violation>,
+    make_error: fn(Vec<Violation>) -> Error,
 }
 
 /// A question whose answer is integers.
-pub struct Question<'a> {
+pub struct ProbeQuery<'a> {
     /// `None` where the answer is known beforehand.
     pub sql: Option<String>,
-    pub bound: Vec<Parameter<'a>>,
-    meaning: Meaning<'a>,
+    pub parameters: Vec<SqlParameter<'a>>,
+    meaning: ProbeMeaning<'a>,
 }
 
 /// What is wrong, given the integers of the answer.
-enum Meaning<'a> {
+enum ProbeMeaning<'a> {
     /// This, if there is one.
-    Taken(Violation),
+    ValueTaken(Violation),
     /// They are ids of this field that do not exist.
-    Missing { field: &'a Field, target: &'a RecordType, ids: &'a [i64] },
+    TargetMissing { field: &'a Field, target: &'a RecordType, ids: &'a [i64] },
     /// The first says how many refer.
-    Referred { referrer: &'a RecordType, target: String },
+    StillReferenced { referrer: &'a RecordType, target: String },
 }
 
-impl<'a> Inquiry<'a> {
+impl<'a> ConstraintProbe<'a> {
     /// `None` where a plan of this kind cannot have broken it.
     pub fn new(
         dialect: Dialect,
         model: &'a Model,
-        action: &'a Action,
-        broken: &Constraint,
-    ) -> Option<Inquiry<'a>> {
+        action: &'a PlanAction,
+        broken: &BrokenConstraint,
+    ) -> Option<ConstraintProbe<'a>> {
         match (broken, action) {
             (
-                Constraint::Unique { table, columns },
-                Action::Create { .. } | Action::Update { .. } | Action::Delete { .. },
-            ) => Some(Inquiry {
-                rounds: vec![taken(dialect, model, action, (table, columns))],
-                otherwise: None,
-                verdict: Error::Conflict,
+                BrokenConstraint::Unique { table, columns },
+                PlanAction::Create { .. } | PlanAction::Update { .. } | PlanAction::Delete { .. },
+            ) => Some(ConstraintProbe {
+                rounds: vec![unique_probes(dialect, model, action, (table, columns))],
+                fallback: None,
+                make_error: Error::Conflict,
             }),
-            (Constraint::Reference, Action::Create { .. } | Action::Update { .. }) => Some(Inquiry {
-                rounds: vec![dangling(dialect, model, action)],
-                otherwise: None,
-                verdict: Error::Invalid,
-            }),
-            (Constraint::Reference, Action::Delete { record, id, .. }) => {
-                let target = words(model.record(*record));
+            (BrokenConstraint::Reference, PlanAction::Create { .. } | PlanAction::Update { .. }) => {
+                Some(ConstraintProbe {
+                    rounds: vec![reference_probes(dialect, model, action)],
+                    fallback: None,
+                    make_error: Error::Invalid,
+                })
+            }
+            (BrokenConstraint::Reference, PlanAction::Delete { record, id, .. }) => {
+                let target = type_label(model.record(*record));
                 let message = format!("other records still refer to this {target}");
-                Some(Inquiry {
-                    rounds: referrers(dialect, model, *record, *id, &target),
-                    otherwise: Some(Violation::new("id", "REFERENCED", message)),
-                    verdict: Error::Conflict,
+                Some(ConstraintProbe {
+                    rounds: referrer_probes(dialect, model, *record, *id, &target),
+                    fallback: Some(Violation::new("id", "REFERENCED", message)),
+                    make_error: Error::Conflict,
                 })
             }
             (
-                Constraint::Unique { .. } | Constraint::Reference,
-                Action::Get { .. } | Action::List { .. } | Action::Changed { .. } | Action::Plain(_),
+                BrokenConstraint::Unique { .. } | BrokenConstraint::Reference,
+                PlanAction::Get { .. }
+                | PlanAction::List { .. }
+                | PlanAction::ReadImage { .. }
+                | PlanAction::PlainList(_),
             ) => None,
         }
     }
 
     /// The complaint that the findings make; `None` when nothing was found and nothing can be said.
-    pub fn conclude(self, mut found: Vec<Violation>) -> Option<Error> {
+    pub fn into_error(self, mut found: Vec<Violation>) -> Option<Error> {
         if found.is_empty() {
-            found.extend(self.otherwise);
+            found.extend(self.fallback);
         }
-        if found.is_empty() { None } else { Some((self.verdict)(found)) }
+        if found.is_empty() { None } else { Some((self.make_error)(found)) }
     }
 }
 
-impl Question<'_> {
-    pub fn judge(&self, answer: &[i64]) -> Vec<Violation> {
+impl ProbeQuery<'_> {
+    pub fn violations(&self, answer: &[i64]) -> Vec<Violation> {
         match &self.meaning {
-            Meaning::Taken(violation) => {
+            ProbeMeaning::ValueTaken(violation) => {
                 let taken = self.sql.is_none() || !answer.is_empty();
                 taken.then(|| violation.clone()).into_iter().collect()
             }
-            Meaning::Missing { field, target, ids } => {
+            ProbeMeaning::TargetMissing { field, target, ids } => {
                 let dangling = ids.iter().enumerate().filter(|(_, id)| answer.contains(id));
-                dangling.map(|(i, id)| missing(field, target, i, *id)).collect()
+                dangling.map(|(i, id)| missing_target(field, target, i, *id)).collect()
             }
-            Meaning::Referred { referrer, target } => {
+            ProbeMeaning::StillReferenced { referrer, target } => {
                 let count = answer.first().copied().unwrap_or(0);
-                (count > 0).then(|| still_referred(count, referrer, target)).into_iter().collect()
+                (count > 0).then(|| still_referenced(count, referrer, target)).into_iter().collect()
             }
         }
     }
@@ -116,90 +123,99 @@ impl Question<'_> {
 
 /// Every value that another record has. The database stops at the first and names its columns, which tells of
 /// other programs' indexes too; of an index on an expression it names none.
-fn taken<'a>(
+fn unique_probes<'a>(
     dialect: Dialect,
     model: &'a Model,
-    action: &'a Action,
+    action: &'a PlanAction,
     (table, columns): (&str, &[String]),
-) -> Vec<Question<'a>> {
-    let Parts { record: Some(record), id, values, .. } = parts(action) else { return Vec::new() };
+) -> Vec<ProbeQuery<'a>> {
+    let WriteParts { record: Some(record), id, values, .. } = write_parts(action) else { return Vec::new() };
     let owner = model.record(record);
     let mut questions = Vec::new();
     for (position, field) in owner.fields.iter().enumerate() {
         let value = values.iter().find(|(given, _)| field.unique && *given == FieldId(position));
-        let message = format!("{} is already taken", label(&field.name));
-        let meaning = Meaning::Taken(Violation::new(&field.input_name, "UNIQUE", message));
+        let message = format!("{} is already taken", display_label(&field.name));
+        let meaning = ProbeMeaning::ValueTaken(Violation::new(&field.input_name, "UNIQUE", message));
         if table == owner.table && field.is_stored() && columns.contains(&field.column) {
-            questions.push(Question { sql: None, bound: Vec::new(), meaning });
+            questions.push(ProbeQuery { sql: None, parameters: Vec::new(), meaning });
         } else if let Some((_, value)) = value {
-            let own = Parameter::Cell(id.map_or(Cell::Null, Cell::Int));
-            let bound = vec![Parameter::Cell(value.as_cell()), own];
-            questions.push(Question { sql: Some(is_taken(dialect, owner, field)), bound, meaning });
+            let own = SqlParameter::Cell(id.map_or(CellValue::Null, CellValue::Int));
+            let bound = vec![SqlParameter::Cell(value.as_cell()), own];
+            questions.push(ProbeQuery {
+                sql: Some(value_taken_sql(dialect, owner, field)),
+                parameters: bound,
+                meaning,
+            });
         }
     }
     questions
 }
 
-fn is_taken(dialect: Dialect, owner: &RecordType, field: &Field) -> String {
-    let comparison = Comparison::of(field);
-    let column = dialect.identity(comparison, &dialect.quote(&field.column));
-    let value = dialect.identity(comparison, &dialect.parameter(1));
-    let other = dialect.differs("\"id\"", &dialect.parameter(2));
-    let table = dialect.quote(&owner.table);
+fn value_taken_sql(dialect: Dialect, owner: &RecordType, field: &Field) -> String {
+    let comparison = ValueComparison::for_field(field);
+    let column = dialect.equality_key(comparison, &dialect.quote_name(&field.column));
+    let value = dialect.equality_key(comparison, &dialect.parameter_mark(1));
+    let other = dialect.null_safe_different("\"id\"", &dialect.parameter_mark(2));
+    let table = dialect.quote_name(&owner.table);
     format!("SELECT 1 FROM {table} WHERE {column} = {value} AND {other} LIMIT 1")
 }
 
 /// Every reference and link to a record that does not exist.
-fn dangling<'a>(dialect: Dialect, model: &'a Model, action: &'a Action) -> Vec<Question<'a>> {
-    let Parts { record: Some(record), values, links, .. } = parts(action) else { return Vec::new() };
+fn reference_probes<'a>(dialect: Dialect, model: &'a Model, action: &'a PlanAction) -> Vec<ProbeQuery<'a>> {
+    let WriteParts { record: Some(record), values, links, .. } = write_parts(action) else {
+        return Vec::new();
+    };
     let owner = model.record(record);
     let references = values.iter().filter_map(|(field, value)| match value {
-        Stored::Int(id) => Some((*field, std::slice::from_ref(id))),
-        Stored::Null | Stored::Real(_) | Stored::Text(_) => None,
+        StoredValue::Int(id) => Some((*field, std::slice::from_ref(id))),
+        StoredValue::Null | StoredValue::Real(_) | StoredValue::Text(_) => None,
     });
     let links = links.iter().map(|(field, ids)| (*field, ids.as_slice()));
     let mut questions = Vec::new();
     for (field, ids) in references.chain(links) {
         let field = owner.field(field);
-        let (Kind::Reference { target, .. } | Kind::Link { target, .. }) = &field.kind else { continue };
+        let (FieldKind::Reference { target, .. } | FieldKind::Link { target, .. }) = &field.kind else {
+            continue;
+        };
         let target = model.record(*target);
-        let (given, table) = (dialect.integers(&dialect.parameter(1), "v"), dialect.quote(&target.table));
+        let (given, table) =
+            (dialect.integer_table(&dialect.parameter_mark(1), "v"), dialect.quote_name(&target.table));
         let found = format!("SELECT 1 FROM {table} AS t WHERE t.\"id\" = v.value");
         let sql = format!("SELECT v.value FROM {given} WHERE NOT EXISTS ({found})");
-        let meaning = Meaning::Missing { field, target, ids };
-        questions.push(Question { sql: Some(sql), bound: vec![Parameter::Integers(ids)], meaning });
+        let meaning = ProbeMeaning::TargetMissing { field, target, ids };
+        questions.push(ProbeQuery { sql: Some(sql), parameters: vec![SqlParameter::Integers(ids)], meaning });
     }
     questions
 }
 
-fn missing(field: &Field, target: &RecordType, position: usize, id: i64) -> Violation {
-    let message = format!("there is no {} with the id {id}", words(target));
+fn missing_target(field: &Field, target: &RecordType, position: usize, id: i64) -> Violation {
+    let message = format!("there is no {} with the id {id}", type_label(target));
     let violation = Violation::new(&field.input_name, "REFERENCE", message);
     let mut path = violation.path;
-    if matches!(field.kind, Kind::Link { .. }) {
-        path.push(Segment::Index(position));
+    if matches!(field.kind, FieldKind::Link { .. }) {
+        path.push(PathSegment::Index(position));
     }
     Violation { path, ..violation }
 }
 
 /// Who still refers to a record, or, where nobody does, to what would be deleted along with it. Further than
 /// once through each type is not looked, nor into other programs' tables: those are not named.
-fn referrers<'a>(
+fn referrer_probes<'a>(
     dialect: Dialect,
     model: &'a Model,
-    record: TypeId,
+    record: RecordTypeId,
     id: i64,
     target: &str,
-) -> Vec<Vec<Question<'a>>> {
-    let mut doomed = vec![(record, format!("({})", dialect.parameter(1)))];
+) -> Vec<Vec<ProbeQuery<'a>>> {
+    let mut doomed = vec![(record, format!("({})", dialect.parameter_mark(1)))];
     let mut seen = vec![record];
     let mut rounds = Vec::new();
     while !doomed.is_empty() {
         let mut round = Vec::new();
-        for (owner, field, on_delete, ids) in references_to(model, &std::mem::take(&mut doomed)) {
+        for (owner, field, on_delete, ids) in incoming_references(model, &std::mem::take(&mut doomed)) {
             let referrer = model.record(owner);
-            let table = dialect.quote(&referrer.table);
-            let those = format!("FROM {table} WHERE {} IN {ids}", dialect.quote(&field.column));
+            let table = dialect.quote_name(&referrer.table);
+            let those = format!("FROM {table} WHERE {} IN {ids}", dialect.quote_name(&field.column));
             match on_delete {
                 OnDelete::SetNull => {}
                 OnDelete::Cascade if seen.contains(&owner) => {}
@@ -209,10 +225,10 @@ fn referrers<'a>(
                 }
                 OnDelete::Refuse => {
                     // What refers to itself does not keep itself.
-                    let others = format!("NOT ({} AND \"id\" IN {ids})", is_own(owner, field));
+                    let others = format!("NOT ({} AND \"id\" IN {ids})", is_self_reference(owner, field));
                     let sql = Some(format!("SELECT count(*) {those} AND {others}"));
-                    let meaning = Meaning::Referred { referrer, target: target.to_owned() };
-                    round.push(Question { sql, bound: vec![Parameter::integer(id)], meaning });
+                    let meaning = ProbeMeaning::StillReferenced { referrer, target: target.to_owned() };
+                    round.push(ProbeQuery { sql, parameters: vec![SqlParameter::integer(id)], meaning });
                 }
             }
         }
@@ -222,32 +238,35 @@ fn referrers<'a>(
 }
 
 /// Whether a reference leads to its own type.
-fn is_own(owner: TypeId, field: &Field) -> bool {
-    matches!(field.kind, Kind::Reference { target, .. } if target == owner)
+fn is_self_reference(owner: RecordTypeId, field: &Field) -> bool {
+    matches!(field.kind, FieldKind::Reference { target, .. } if target == owner)
 }
 
-type Reference<'m> = (TypeId, &'m Field, OnDelete, String);
+type IncomingReference<'m> = (RecordTypeId, &'m Field, OnDelete, String);
 
 /// Every reference to one of these types, with the ids of the records in question.
-fn references_to<'m>(model: &'m Model, doomed: &[(TypeId, String)]) -> Vec<Reference<'m>> {
+fn incoming_references<'m>(
+    model: &'m Model,
+    doomed: &[(RecordTypeId, String)],
+) -> Vec<IncomingReference<'m>> {
     let mut references = Vec::new();
     for (owner, record) in model.records.iter().enumerate() {
         for field in &record.fields {
-            let Kind::Reference { target, on_delete } = &field.kind else { continue };
+            let FieldKind::Reference { target, on_delete } = &field.kind else { continue };
             let ids = doomed.iter().filter(|(record, _)| record == target);
-            references.extend(ids.map(|(_, ids)| (TypeId(owner), field, *on_delete, ids.clone())));
+            references.extend(ids.map(|(_, ids)| (RecordTypeId(owner), field, *on_delete, ids.clone())));
         }
     }
     references
 }
 
-fn still_referred(count: i64, referrer: &RecordType, target: &str) -> Violation {
-    let many = inflection::counted(&words(referrer), count.unsigned_abs());
+fn still_referenced(count: i64, referrer: &RecordType, target: &str) -> Violation {
+    let many = inflection::counted_noun(&type_label(referrer), count.unsigned_abs());
     let verb = if count == 1 { "refers" } else { "refer" };
     Violation::new("id", "REFERENCED", format!("{many} still {verb} to this {target}"))
 }
 
 /// A type's name in running text: `order line` for `OrderLine`.
-fn words(record: &RecordType) -> String {
-    label(&record.name).to_lowercase()
+fn type_label(record: &RecordType) -> String {
+    display_label(&record.name).to_lowercase()
 }

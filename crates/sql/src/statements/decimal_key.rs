@@ -4,14 +4,14 @@
 const NEGATIVE: u8 = 1;
 const ZERO: u8 = 2;
 const POSITIVE: u8 = 3;
-const FOREIGN: u8 = 255;
+const NOT_DECIMAL: u8 = 255;
 
 /// The number is 0.d₁d₂d₃… × 10ᵉ with d₁ ≠ 0: first the sign, then `e`, then the digits in pairs without
 /// closing zeros. A negative number has every byte after the sign flipped and a closing 255, so that the
 /// larger magnitude, also by mere length, comes first.
-pub fn key(text: &str) -> Vec<u8> {
-    let Some((negative, whole, fraction)) = parts(text) else {
-        return [&[FOREIGN], text.as_bytes()].concat();
+pub fn encode_decimal(text: &str) -> Vec<u8> {
+    let Some((negative, whole, fraction)) = split_digits(text) else {
+        return [&[NOT_DECIMAL], text.as_bytes()].concat();
     };
     let digits: Vec<u8> = whole.bytes().chain(fraction.bytes()).map(|byte| byte - b'0').collect();
     let Some(first) = digits.iter().position(|&digit| digit != 0) else { return vec![ZERO] };
@@ -31,7 +31,7 @@ pub fn key(text: &str) -> Vec<u8> {
 }
 
 /// Sign, digits before and digits after the point.
-fn parts(text: &str) -> Option<(bool, &str, &str)> {
+fn split_digits(text: &str) -> Option<(bool, &str, &str)> {
     let (negative, magnitude) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text),
@@ -47,7 +47,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::key;
+    use super::encode_decimal;
 
     /// Exact comparison by aligning the digits.
     fn compare(a: &str, b: &str) -> Ordering {
@@ -73,7 +73,7 @@ mod tests {
             a in "-?(0|[1-9][0-9]{0,40})(\\.[0-9]{1,40})?",
             b in "-?(0|[1-9][0-9]{0,40})(\\.[0-9]{1,40})?",
         ) {
-            prop_assert_eq!(key(&a).cmp(&key(&b)), compare(&a, &b), "{} and {}", a, b);
+            prop_assert_eq!(encode_decimal(&a).cmp(&encode_decimal(&b)), compare(&a, &b), "{} and {}", a, b);
         }
 
         #[test]
@@ -81,14 +81,14 @@ mod tests {
             a in "-?(0|1|10|9|99)(\\.0{0,3}[0-9]{1,3})?",
             b in "-?(0|1|10|9|99)(\\.0{0,3}[0-9]{1,3})?",
         ) {
-            prop_assert_eq!(key(&a).cmp(&key(&b)), compare(&a, &b), "{} and {}", a, b);
+            prop_assert_eq!(encode_decimal(&a).cmp(&encode_decimal(&b)), compare(&a, &b), "{} and {}", a, b);
         }
     }
 
     #[test]
     fn what_is_no_decimal_stands_last() {
         let mut texts = ["abc", "1e3", "", "99999999999999999999", "-5", "0", "-0.00", "0.1"];
-        texts.sort_by_key(|text| key(text));
+        texts.sort_by_key(|text| encode_decimal(text));
         assert_eq!(texts[..5], ["-5", "0", "-0.00", "0.1", "99999999999999999999"]);
     }
 }

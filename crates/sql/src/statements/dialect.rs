@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use trefoil_model::{Field, Kind, RecordType, Scalar};
+use trefoil_model::{Field, FieldKind, RecordType, Scalar};
 
 /// Whose SQL is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,18 +13,18 @@ pub enum Dialect {
 
 /// How the values of a field compare, where that is not how the database compares their column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Comparison {
+pub enum ValueComparison {
     Plain,
     Real,
     Decimal,
 }
 
-impl Comparison {
-    pub fn of(field: &Field) -> Comparison {
+impl ValueComparison {
+    pub fn for_field(field: &Field) -> ValueComparison {
         match &field.kind {
-            Kind::Scalar(Scalar::Decimal) => Comparison::Decimal,
-            Kind::Scalar(Scalar::Float) => Comparison::Real,
-            Kind::Scalar(
+            FieldKind::Scalar(Scalar::Decimal) => ValueComparison::Decimal,
+            FieldKind::Scalar(Scalar::Float) => ValueComparison::Real,
+            FieldKind::Scalar(
                 Scalar::String
                 | Scalar::Int
                 | Scalar::Boolean
@@ -37,34 +37,34 @@ impl Comparison {
                 | Scalar::Email
                 | Scalar::Json,
             )
-            | Kind::Id
-            | Kind::Enum(_)
-            | Kind::Embedded(_)
-            | Kind::List(_)
-            | Kind::Reference { .. }
-            | Kind::Inverse { .. }
-            | Kind::Link { .. }
-            | Kind::Unstored => Comparison::Plain,
+            | FieldKind::Id
+            | FieldKind::Enum(_)
+            | FieldKind::Embedded(_)
+            | FieldKind::List(_)
+            | FieldKind::Reference { .. }
+            | FieldKind::Inverse { .. }
+            | FieldKind::Link { .. }
+            | FieldKind::Unstored => ValueComparison::Plain,
         }
     }
 }
 
 /// How a column is asked for, so that its cell is what [`trefoil_model::Stored`] says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reading {
+enum ColumnReading {
     Plain,
     Text,
     DateTime,
 }
 
-impl Reading {
-    fn of(field: &Field) -> Reading {
+impl ColumnReading {
+    fn for_field(field: &Field) -> ColumnReading {
         match &field.kind {
-            Kind::Scalar(Scalar::DateTime) => Reading::DateTime,
-            Kind::Scalar(Scalar::Decimal | Scalar::Date | Scalar::Uuid | Scalar::Json)
-            | Kind::Embedded(_)
-            | Kind::List(_) => Reading::Text,
-            Kind::Scalar(
+            FieldKind::Scalar(Scalar::DateTime) => ColumnReading::DateTime,
+            FieldKind::Scalar(Scalar::Decimal | Scalar::Date | Scalar::Uuid | Scalar::Json)
+            | FieldKind::Embedded(_)
+            | FieldKind::List(_) => ColumnReading::Text,
+            FieldKind::Scalar(
                 Scalar::String
                 | Scalar::Int
                 | Scalar::Float
@@ -74,24 +74,24 @@ impl Reading {
                 | Scalar::Url
                 | Scalar::Email,
             )
-            | Kind::Id
-            | Kind::Enum(_)
-            | Kind::Reference { .. }
-            | Kind::Inverse { .. }
-            | Kind::Link { .. }
-            | Kind::Unstored => Reading::Plain,
+            | FieldKind::Id
+            | FieldKind::Enum(_)
+            | FieldKind::Reference { .. }
+            | FieldKind::Inverse { .. }
+            | FieldKind::Link { .. }
+            | FieldKind::Unstored => ColumnReading::Plain,
         }
     }
 }
 
 impl Dialect {
     /// A name as an identifier. Schema names hold no quotes; doubled all the same.
-    pub fn quote(self, name: &str) -> String {
+    pub fn quote_name(self, name: &str) -> String {
         format!("\"{}\"", name.replace('"', "\"\""))
     }
 
     /// The parameter with this number, counting from 1.
-    pub fn parameter(self, number: usize) -> String {
+    pub fn parameter_mark(self, number: usize) -> String {
         match self {
             Dialect::Sqlite => format!("?{number}"),
             Dialect::Postgres => format!("${number}"),
@@ -99,7 +99,7 @@ impl Dialect {
     }
 
     /// A text whose parameters are written `?1`, `?2` …, and which has no other question mark.
-    pub fn text(self, sql: &str) -> Cow<'_, str> {
+    pub fn translate_parameters(self, sql: &str) -> Cow<'_, str> {
         match self {
             Dialect::Sqlite => Cow::Borrowed(sql),
             Dialect::Postgres => Cow::Owned(sql.replace('?', "$")),
@@ -107,49 +107,50 @@ impl Dialect {
     }
 
     /// What a statement gives of a record's quoted column; `from` is what stands before its name.
-    pub fn read(self, owner: &RecordType, from: &str, column: &str) -> String {
+    pub fn read_column(self, owner: &RecordType, from: &str, column: &str) -> String {
         let value = format!("{from}{column}");
         let field =
-            owner.fields.iter().find(|field| field.is_stored() && self.quote(&field.column) == column);
-        match (self, field.map_or(Reading::Plain, Reading::of)) {
-            (Dialect::Sqlite, _) | (Dialect::Postgres, Reading::Plain) => value,
-            (Dialect::Postgres, Reading::Text) => format!("{value}::text"),
-            (Dialect::Postgres, Reading::DateTime) => {
+            owner.fields.iter().find(|field| field.is_stored() && self.quote_name(&field.column) == column);
+        match (self, field.map_or(ColumnReading::Plain, ColumnReading::for_field)) {
+            (Dialect::Sqlite, _) | (Dialect::Postgres, ColumnReading::Plain) => value,
+            (Dialect::Postgres, ColumnReading::Text) => format!("{value}::text"),
+            (Dialect::Postgres, ColumnReading::DateTime) => {
                 format!("to_char({value} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')")
             }
         }
     }
 
     /// [`Dialect::read`] of several columns.
-    pub fn all(self, owner: &RecordType, from: &str, columns: &[String]) -> String {
-        columns.iter().map(|column| self.read(owner, from, column)).collect::<Vec<_>>().join(", ")
+    pub fn read_columns(self, owner: &RecordType, from: &str, columns: &[String]) -> String {
+        columns.iter().map(|column| self.read_column(owner, from, column)).collect::<Vec<_>>().join(", ")
     }
 
     /// What orders values: by code point for text, exactly for decimals.
-    pub fn sort_key(self, comparison: Comparison, value: &str) -> String {
+    pub fn sort_key(self, comparison: ValueComparison, value: &str) -> String {
         match (self, comparison) {
-            (Dialect::Sqlite, Comparison::Decimal) => format!("trefoil_decimal_key({value})"),
-            (Dialect::Sqlite, Comparison::Plain | Comparison::Real)
+            (Dialect::Sqlite, ValueComparison::Decimal) => format!("trefoil_decimal_key({value})"),
+            (Dialect::Sqlite, ValueComparison::Plain | ValueComparison::Real)
             // Its text columns are COLLATE "C", its numeric is exact.
-            | (Dialect::Postgres, Comparison::Plain | Comparison::Real | Comparison::Decimal) => value.to_owned(),
+            | (Dialect::Postgres, ValueComparison::Plain | ValueComparison::Real | ValueComparison::Decimal) => value.to_owned(),
         }
     }
 
     /// What two equal values have in common; unique indexes are made of the same expression.
-    pub fn identity(self, comparison: Comparison, value: &str) -> String {
+    pub fn equality_key(self, comparison: ValueComparison, value: &str) -> String {
         match (self, comparison) {
-            (Dialect::Sqlite, Comparison::Decimal) => {
+            (Dialect::Sqlite, ValueComparison::Decimal) => {
                 format!("CASE WHEN instr({value},'.') THEN rtrim(rtrim({value},'0'),'.') ELSE {value} END")
             }
-            (Dialect::Sqlite, Comparison::Plain | Comparison::Real)
-            | (Dialect::Postgres, Comparison::Plain | Comparison::Real | Comparison::Decimal) => {
-                value.to_owned()
-            }
+            (Dialect::Sqlite, ValueComparison::Plain | ValueComparison::Real)
+            | (
+                Dialect::Postgres,
+                ValueComparison::Plain | ValueComparison::Real | ValueComparison::Decimal,
+            ) => value.to_owned(),
         }
     }
 
     /// Equality in which null equals null.
-    pub fn same(self, left: &str, right: &str) -> String {
+    pub fn null_safe_equal(self, left: &str, right: &str) -> String {
         match self {
             Dialect::Sqlite => format!("{left} IS {right}"),
             Dialect::Postgres => format!("{left} IS NOT DISTINCT FROM {right}"),
@@ -157,7 +158,7 @@ impl Dialect {
     }
 
     /// The opposite of [`Dialect::same`].
-    pub fn differs(self, left: &str, right: &str) -> String {
+    pub fn null_safe_different(self, left: &str, right: &str) -> String {
         match self {
             Dialect::Sqlite => format!("{left} IS NOT {right}"),
             Dialect::Postgres => format!("{left} IS DISTINCT FROM {right}"),
@@ -173,7 +174,7 @@ impl Dialect {
     }
 
     /// Text within text: ASCII letters of the one in either case, of the other small.
-    pub fn contains_small(self, text: &str, part: &str) -> String {
+    pub fn contains_lowercase(self, text: &str, part: &str) -> String {
         match self {
             // Both fold ASCII alone: SQLite always, PostgreSQL by this collation.
             Dialect::Sqlite => format!("instr(lower({text}), {part}) > 0"),
@@ -182,7 +183,7 @@ impl Dialect {
     }
 
     /// Text of which some part fits a pattern of [`trefoil_engine`]'s search.
-    pub fn fits(self, text: &str, pattern: &str) -> String {
+    pub fn matches_pattern(self, text: &str, pattern: &str) -> String {
         match self {
             Dialect::Sqlite => format!("{text} GLOB '*' || {pattern} || '*'"),
             // An extended expression: in it a backslash between brackets is one.
@@ -191,7 +192,7 @@ impl Dialect {
     }
 
     /// Behind every text that anyone writes and that begins with this one: no character is greater than the last.
-    pub fn last_beginning(self, text: &str) -> String {
+    pub fn prefix_upper_bound(self, text: &str) -> String {
         match self {
             Dialect::Sqlite => format!("({text} || char(1114111))"),
             Dialect::Postgres => format!("(CAST({text} AS text) || chr(1114111))"),
@@ -199,16 +200,16 @@ impl Dialect {
     }
 
     /// Whether a value is in a list that is one parameter.
-    pub fn one_of(self, comparison: Comparison, value: &str, list: &str) -> String {
+    pub fn is_in_list(self, comparison: ValueComparison, value: &str, list: &str) -> String {
         match self {
             Dialect::Sqlite => {
                 let item = match comparison {
-                    Comparison::Plain => "value".to_owned(),
+                    ValueComparison::Plain => "value".to_owned(),
                     // SQLite's own reading of a number's text may be off by the last bit.
-                    Comparison::Real => "trefoil_real(value)".to_owned(),
-                    Comparison::Decimal => self.identity(comparison, "value"),
+                    ValueComparison::Real => "trefoil_real(value)".to_owned(),
+                    ValueComparison::Decimal => self.equality_key(comparison, "value"),
                 };
-                format!("{} IN (SELECT {item} FROM json_each({list}))", self.identity(comparison, value))
+                format!("{} IN (SELECT {item} FROM json_each({list}))", self.equality_key(comparison, value))
             }
             // The parameter is then an array of the column's own type.
             Dialect::Postgres => format!("{value} = ANY ({list})"),
@@ -216,7 +217,7 @@ impl Dialect {
     }
 
     /// Whether an integer is not in a list that is one parameter.
-    pub fn none_of(self, value: &str, list: &str) -> String {
+    pub fn is_not_in_list(self, value: &str, list: &str) -> String {
         match self {
             Dialect::Sqlite => format!("{value} NOT IN (SELECT value FROM json_each({list}))"),
             Dialect::Postgres => format!("{value} <> ALL ({list})"),
@@ -224,7 +225,7 @@ impl Dialect {
     }
 
     /// The integers of a list that is one parameter, as a table of the one column `value`.
-    pub fn integers(self, list: &str, alias: &str) -> String {
+    pub fn integer_table(self, list: &str, alias: &str) -> String {
         match self {
             Dialect::Sqlite => format!("json_each({list}) AS {alias}"),
             Dialect::Postgres => format!("unnest(CAST({list} AS bigint[])) AS {alias}(value)"),
@@ -233,8 +234,8 @@ impl Dialect {
 
     /// A FROM clause in which every parent `p` meets those records `o` of its own that a query of their ids
     /// chooses: a limit then ends each parent's search early, which numbering all of its records would not.
-    pub fn first_of_each(self, keys: &str, table: &str, ids: &str) -> String {
-        let (parents, table) = (self.integers(keys, "p"), self.quote(table));
+    pub fn first_rows_per_parent(self, keys: &str, table: &str, ids: &str) -> String {
+        let (parents, table) = (self.integer_table(keys, "p"), self.quote_name(table));
         match self {
             Dialect::Sqlite => format!("{parents} CROSS JOIN {table} AS o ON o.\"id\" IN ({ids})"),
             Dialect::Postgres => {
@@ -245,7 +246,7 @@ impl Dialect {
 
     /// How many rows a table has, no more than `most`.
     pub fn count_up_to(self, table: &str, most: &str) -> String {
-        let table = self.quote(table);
+        let table = self.quote_name(table);
         match self {
             // A table is counted by its pages, ten times as fast as row by row; so a short one is, which its highest id
             // tells, and a long one is only looked into.

@@ -2,27 +2,27 @@
 
 use std::ops::Range;
 
-use crate::statements::select::{Branch, Level};
-use trefoil_engine::changes::cell_of;
-use trefoil_engine::{Image, Row};
-use trefoil_model::Cell;
+use crate::statements::select::{ChildBranch, SelectLevel};
+use trefoil_engine::changes::image_cell;
+use trefoil_engine::{RecordImage, Row};
+use trefoil_model::CellValue;
 
 /// How many parents one statement finds the children of …
-pub const PARENTS: usize = 1_000;
+pub const MAX_PARENTS: usize = 1_000;
 /// … unless their own texts already weigh this much.
-pub const WEIGHT: usize = 4 << 20;
+pub const MAX_BATCH_BYTES: usize = 4 << 20;
 
 /// Rows of equal width in two allocations: their cells, and one arena of text.
 #[derive(Debug, Default)]
-pub struct Batch {
+pub struct RowBatch {
     width: usize,
-    cells: Vec<Packed>,
+    cells: Vec<PackedCell>,
     text: String,
 }
 
 /// A cell whose text is a place in the arena.
 #[derive(Debug, Clone, Copy)]
-enum Packed {
+enum PackedCell {
     Null,
     Int(i64),
     Real(f64),
@@ -30,133 +30,134 @@ enum Packed {
     Unreadable,
 }
 
-impl Batch {
-    pub fn new(width: usize) -> Batch {
-        Batch { width, ..Batch::default() }
+impl RowBatch {
+    pub fn new(width: usize) -> RowBatch {
+        RowBatch { width, ..RowBatch::default() }
     }
 
     /// The one row that a change's image tells for this level.
-    pub fn of_image(level: &Level, image: &Image) -> Batch {
-        let mut batch = Batch::new(level.width);
-        batch.push(level.names.iter().map(|name| cell_of(image, name)));
+    pub fn from_image(level: &SelectLevel, image: &RecordImage) -> RowBatch {
+        let mut batch = RowBatch::new(level.width);
+        batch.push_row(level.column_names.iter().map(|name| image_cell(image, name)));
         batch
     }
 
     /// Adds a row of `width` cells.
-    pub fn push<'a>(&mut self, cells: impl Iterator<Item = Cell<'a>>) {
+    pub fn push_row<'a>(&mut self, cells: impl Iterator<Item = CellValue<'a>>) {
         let before = self.cells.len();
         for cell in cells {
             let packed = match cell {
-                Cell::Null => Packed::Null,
-                Cell::Int(number) => Packed::Int(number),
-                Cell::Real(number) => Packed::Real(number),
-                Cell::Unreadable => Packed::Unreadable,
-                Cell::Text(text) => self.pack(text),
+                CellValue::Null => PackedCell::Null,
+                CellValue::Int(number) => PackedCell::Int(number),
+                CellValue::Real(number) => PackedCell::Real(number),
+                CellValue::Unreadable => PackedCell::Unreadable,
+                CellValue::Text(text) => self.pack_text(text),
             };
             self.cells.push(packed);
         }
         debug_assert_eq!(self.cells.len() - before, self.width);
     }
 
-    fn pack(&mut self, text: &str) -> Packed {
+    fn pack_text(&mut self, text: &str) -> PackedCell {
         // No database we speak to hands out a text of 4 GiB.
-        let Ok(length) = u32::try_from(text.len()) else { return Packed::Unreadable };
+        let Ok(length) = u32::try_from(text.len()) else { return PackedCell::Unreadable };
         let start = self.text.len() as u64;
         self.text.push_str(text);
-        Packed::Text { length, start }
+        PackedCell::Text { length, start }
     }
 
-    pub fn rows(&self) -> usize {
+    pub fn row_count(&self) -> usize {
         self.cells.len().checked_div(self.width).unwrap_or(0)
     }
 
     /// Bytes of text kept.
-    pub fn weight(&self) -> usize {
+    pub fn text_bytes(&self) -> usize {
         self.text.len()
     }
 
-    pub fn cell(&self, row: usize, column: usize) -> Cell<'_> {
+    pub fn cell(&self, row: usize, column: usize) -> CellValue<'_> {
         match self.cells[row * self.width + column] {
-            Packed::Null => Cell::Null,
-            Packed::Int(number) => Cell::Int(number),
-            Packed::Real(number) => Cell::Real(number),
-            Packed::Unreadable => Cell::Unreadable,
-            Packed::Text { length, start } => {
+            PackedCell::Null => CellValue::Null,
+            PackedCell::Int(number) => CellValue::Int(number),
+            PackedCell::Real(number) => CellValue::Real(number),
+            PackedCell::Unreadable => CellValue::Unreadable,
+            PackedCell::Text { length, start } => {
                 let start = start as usize;
-                Cell::Text(&self.text[start..start + length as usize])
+                CellValue::Text(&self.text[start..start + length as usize])
             }
         }
     }
 
     /// The integers in a column, ascending, each once. What else another program put there leads nowhere.
-    pub fn keys(&self, column: usize) -> Vec<i64> {
-        let mut keys: Vec<i64> = (0..self.rows()).filter_map(|row| self.key(row, column)).collect();
+    pub fn distinct_integers(&self, column: usize) -> Vec<i64> {
+        let mut keys: Vec<i64> =
+            (0..self.row_count()).filter_map(|row| self.integer_at(row, column)).collect();
         keys.sort_unstable();
         keys.dedup();
         keys
     }
 
-    fn key(&self, row: usize, column: usize) -> Option<i64> {
+    fn integer_at(&self, row: usize, column: usize) -> Option<i64> {
         match self.cell(row, column) {
-            Cell::Int(key) => Some(key),
-            Cell::Null | Cell::Real(_) | Cell::Text(_) | Cell::Unreadable => None,
+            CellValue::Int(key) => Some(key),
+            CellValue::Null | CellValue::Real(_) | CellValue::Text(_) | CellValue::Unreadable => None,
         }
     }
 }
 
 /// Rows with everything selected below them.
 #[derive(Debug)]
-pub struct Tree<'p> {
-    level: &'p Level,
-    rows: Batch,
+pub struct RowTree<'p> {
+    level: &'p SelectLevel,
+    rows: RowBatch,
     /// In the order of the level's branches; `None` for those that the row itself answers.
-    below: Vec<Option<Below<'p>>>,
+    children: Vec<Option<ChildRows<'p>>>,
 }
 
 /// The children of all rows of a tree, under one of its branches.
 #[derive(Debug)]
-struct Below<'p> {
-    tree: Tree<'p>,
+struct ChildRows<'p> {
+    tree: RowTree<'p>,
     /// For each parent row, which rows of `tree` are its own.
-    of: Vec<Range<usize>>,
+    ranges: Vec<Range<usize>>,
 }
 
-impl<'p> Tree<'p> {
-    pub fn new(level: &'p Level, rows: Batch) -> Tree<'p> {
-        Tree { level, rows, below: Vec::with_capacity(level.branches.len()) }
+impl<'p> RowTree<'p> {
+    pub fn new(level: &'p SelectLevel, rows: RowBatch) -> RowTree<'p> {
+        RowTree { level, rows, children: Vec::with_capacity(level.branches.len()) }
     }
 
-    pub fn rows(&self) -> &Batch {
+    pub fn rows(&self) -> &RowBatch {
         &self.rows
     }
 
     /// Adds the next branch: one that needs no rows …
-    pub fn attach_nothing(&mut self) {
-        self.below.push(None);
+    pub fn attach_key_only(&mut self) {
+        self.children.push(None);
     }
 
     /// … or one with rows, which come in the order of the key they share with their parent.
-    pub fn attach(&mut self, column: usize, tree: Tree<'p>) {
-        let runs = runs(&tree);
-        let of = (0..self.rows.rows()).map(|row| {
-            let key = self.rows.key(row, column)?;
+    pub fn attach_children(&mut self, column: usize, tree: RowTree<'p>) {
+        let runs = key_ranges(&tree);
+        let of = (0..self.rows.row_count()).map(|row| {
+            let key = self.rows.integer_at(row, column)?;
             let at = runs.binary_search_by_key(&key, |run| run.0).ok()?;
             Some(runs[at].1.clone())
         });
         let of = of.map(Option::unwrap_or_default).collect();
-        self.below.push(Some(Below { tree, of }));
+        self.children.push(Some(ChildRows { tree, ranges: of }));
     }
 
-    pub fn each(&self, visit: &mut dyn FnMut(&dyn Row)) {
-        (0..self.rows.rows()).for_each(|row| visit(&Node { tree: self, row }));
+    pub fn visit_rows(&self, visit: &mut dyn FnMut(&dyn Row)) {
+        (0..self.rows.row_count()).for_each(|row| visit(&TreeRow { tree: self, row }));
     }
 }
 
 /// Which rows belong to which key, by ascending key.
-fn runs(tree: &Tree<'_>) -> Vec<(i64, Range<usize>)> {
+fn key_ranges(tree: &RowTree<'_>) -> Vec<(i64, Range<usize>)> {
     let mut runs: Vec<(i64, Range<usize>)> = Vec::new();
-    for row in 0..tree.rows.rows() {
-        let Some(key) = tree.rows.key(row, tree.level.key) else { continue };
+    for row in 0..tree.rows.row_count() {
+        let Some(key) = tree.rows.integer_at(row, tree.level.parent_key) else { continue };
         match runs.last_mut() {
             Some((last, range)) if *last == key => range.end = row + 1,
             _ => runs.push((key, row..row + 1)),
@@ -165,39 +166,41 @@ fn runs(tree: &Tree<'_>) -> Vec<(i64, Range<usize>)> {
     runs
 }
 
-struct Node<'t, 'p> {
-    tree: &'t Tree<'p>,
+struct TreeRow<'t, 'p> {
+    tree: &'t RowTree<'p>,
     row: usize,
 }
 
-impl Row for Node<'_, '_> {
-    fn cell(&self, column: usize) -> Cell<'_> {
+impl Row for TreeRow<'_, '_> {
+    fn cell(&self, column: usize) -> CellValue<'_> {
         self.tree.rows.cell(self.row, column)
     }
 
     fn each_child(&self, child: usize, visit: &mut dyn FnMut(&dyn Row)) {
-        match (&self.tree.level.branches[child], &self.tree.below[child]) {
-            (Branch::Key { column }, _) => visit_key(self.tree.rows.cell(self.row, *column), visit),
-            (Branch::Rows { .. }, Some(below)) => {
-                below.of[self.row].clone().for_each(|row| visit(&Node { tree: &below.tree, row }));
+        match (&self.tree.level.branches[child], &self.tree.children[child]) {
+            (ChildBranch::KeyOnly { column }, _) => {
+                visit_key_row(self.tree.rows.cell(self.row, *column), visit)
             }
-            (Branch::Rows { .. }, None) => {}
+            (ChildBranch::Rows { .. }, Some(below)) => {
+                below.ranges[self.row].clone().for_each(|row| visit(&TreeRow { tree: &below.tree, row }));
+            }
+            (ChildBranch::Rows { .. }, None) => {}
         }
     }
 }
 
 /// Visits the record of which nothing but the id is asked, which its parent's column already tells.
-pub fn visit_key(key: Cell<'_>, visit: &mut dyn FnMut(&dyn Row)) {
+pub fn visit_key_row(key: CellValue<'_>, visit: &mut dyn FnMut(&dyn Row)) {
     match key {
-        Cell::Int(_) => visit(&KeyRow(key)),
-        Cell::Null | Cell::Real(_) | Cell::Text(_) | Cell::Unreadable => {}
+        CellValue::Int(_) => visit(&KeyRow(key)),
+        CellValue::Null | CellValue::Real(_) | CellValue::Text(_) | CellValue::Unreadable => {}
     }
 }
 
-struct KeyRow<'a>(Cell<'a>);
+struct KeyRow<'a>(CellValue<'a>);
 
 impl Row for KeyRow<'_> {
-    fn cell(&self, _column: usize) -> Cell<'_> {
+    fn cell(&self, _column: usize) -> CellValue<'_> {
         self.0
     }
 

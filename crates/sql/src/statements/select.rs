@@ -4,324 +4,352 @@
 //! come before them. In the text, `t` is the record's table, `l` a link table, `p` a parent, and `o` the
 //! record's table again where `t` only chooses from it.
 
-use crate::statements::dialect::{Comparison, Dialect};
-use trefoil_engine::cursor::{Seen, Told};
-use trefoil_engine::plan::{Bounds, Chosen, ChosenChild, Test, holds_text};
-use trefoil_engine::{Count, Op, Order};
+use crate::statements::dialect::{Dialect, ValueComparison};
+use trefoil_engine::cursor::{CursorPosition, CursorValue};
+use trefoil_engine::plan::{PlannedChild, PlannedListing, PlannedSelection, Predicate, is_text_kind};
+use trefoil_engine::{ComparisonOp, CountMode, SortKey};
 use trefoil_model::error::Result;
-use trefoil_model::{Cell, Field, FieldId, Kind, Model, RecordType, Stored, TypeId};
+use trefoil_model::{CellValue, Field, FieldId, FieldKind, Model, RecordType, RecordTypeId, StoredValue};
 
 /// One level of a selection and everything below it.
 #[derive(Debug)]
-pub struct Level {
+pub struct SelectLevel {
     pub sql: String,
     /// What of the record's own columns the statement gives, from its first column on: those selected, those
     /// a cursor is made of, and those that lead to the branches.
     pub columns: Vec<String>,
     /// The same columns by their plain names.
-    pub names: Vec<String>,
+    pub column_names: Vec<String>,
     /// How many columns the statement gives.
     pub width: usize,
     /// Below the first level: where a row says to which parent it belongs.
-    pub key: usize,
+    pub parent_key: usize,
     /// In the order of the selection's children.
-    pub branches: Vec<Branch>,
+    pub branches: Vec<ChildBranch>,
 }
 
 /// Where the records of a child come from.
 #[derive(Debug)]
-pub enum Branch {
+pub enum ChildBranch {
     /// Nothing but the id of a referenced record is asked: the parent's own column has it.
-    Key { column: usize },
+    KeyOnly { column: usize },
     /// The rows of `level` whose key is what the parent's `column` holds.
-    Rows { column: usize, level: Level },
+    Rows { column: usize, level: SelectLevel },
 }
 
-impl Level {
+impl SelectLevel {
     /// The columns by which a row that is written tells what is asked of it, where it can tell all of that.
-    pub fn told_by_row(&self) -> &[String] {
+    pub fn returning_columns(&self) -> &[String] {
         if self.is_flat() { &self.columns } else { &[] }
     }
 
     /// Whether one statement answers all of it.
     pub fn is_flat(&self) -> bool {
         self.branches.iter().all(|branch| match branch {
-            Branch::Key { .. } => true,
-            Branch::Rows { .. } => false,
+            ChildBranch::KeyOnly { .. } => true,
+            ChildBranch::Rows { .. } => false,
         })
     }
 }
 
 /// A value for a statement.
 #[derive(Debug)]
-pub enum Parameter<'a> {
-    Cell(Cell<'a>),
+pub enum SqlParameter<'a> {
+    Cell(CellValue<'a>),
     /// A list in one parameter, which each database spells in its own way.
-    List(&'a [Stored]),
+    List(&'a [StoredValue]),
     Integers(&'a [i64]),
 }
 
-impl Parameter<'_> {
-    pub fn integer(number: i64) -> Parameter<'static> {
-        Parameter::Cell(Cell::Int(number))
+impl SqlParameter<'_> {
+    pub fn integer(number: i64) -> SqlParameter<'static> {
+        SqlParameter::Cell(CellValue::Int(number))
     }
 }
 
 /// Everything a listing binds, in the order in which the statements number it.
-pub fn parameters<'a>(bounds: &'a Bounds, into: &mut Vec<Parameter<'a>>) {
+pub fn listing_parameters<'a>(bounds: &'a PlannedListing, into: &mut Vec<SqlParameter<'a>>) {
     condition_parameters(bounds, into);
-    if let Some(Seen { values, id }) = &bounds.after {
-        into.extend(values.iter().map(|told| Parameter::Cell(told.stored().as_cell())));
-        into.push(Parameter::Cell(Cell::Int(*id)));
+    if let Some(CursorPosition { values, id }) = &bounds.after {
+        into.extend(values.iter().map(|told| SqlParameter::Cell(told.stored().as_cell())));
+        into.push(SqlParameter::Cell(CellValue::Int(*id)));
     }
 }
 
 /// What a statement for the children of these parents binds.
-pub fn child_parameters<'a>(bounds: &'a Bounds, parents: &'a [i64]) -> Vec<Parameter<'a>> {
-    let mut bound = vec![Parameter::Integers(parents)];
-    parameters(bounds, &mut bound);
-    if is_sliced(bounds) {
-        bound.extend([bounds.limit.unwrap_or(i64::MAX), bounds.offset].map(Parameter::integer));
+pub fn child_parameters<'a>(bounds: &'a PlannedListing, parents: &'a [i64]) -> Vec<SqlParameter<'a>> {
+    let mut bound = vec![SqlParameter::Integers(parents)];
+    listing_parameters(bounds, &mut bound);
+    if has_limit_or_offset(bounds) {
+        bound.extend([bounds.limit.unwrap_or(i64::MAX), bounds.offset].map(SqlParameter::integer));
     }
     bound
 }
 
 /// How many match, where the rows tell it by themselves: they were counted off from the beginning to the end.
-pub fn told_total(bounds: &Bounds, given: i64, more: bool) -> Option<u64> {
+pub fn total_from_rows(bounds: &PlannedListing, given: i64, more: bool) -> Option<u64> {
     let is_told = bounds.after.is_none() && !more && (given > 0 || bounds.offset == 0);
     let total = bounds.offset.saturating_add(given).unsigned_abs();
     is_told.then_some(match bounds.count {
-        Count::UpTo(most) => total.min(u64::from(most) + 1),
-        Count::No | Count::Exact => total,
+        CountMode::UpTo(most) => total.min(u64::from(most) + 1),
+        CountMode::Skip | CountMode::Exact => total,
     })
 }
 
 /// What the count binds: it counts all that match, wherever the caller is in the list.
-pub fn count_parameters(bounds: &Bounds) -> Vec<Parameter<'_>> {
+pub fn count_parameters(bounds: &PlannedListing) -> Vec<SqlParameter<'_>> {
     let mut bound = Vec::new();
     condition_parameters(bounds, &mut bound);
     match bounds.count {
-        Count::UpTo(most) => bound.push(Parameter::integer(i64::from(most) + 1)),
-        Count::No | Count::Exact => {}
+        CountMode::UpTo(most) => bound.push(SqlParameter::integer(i64::from(most) + 1)),
+        CountMode::Skip | CountMode::Exact => {}
     }
     bound
 }
 
-fn condition_parameters<'a>(bounds: &'a Bounds, into: &mut Vec<Parameter<'a>>) {
-    into.extend(bounds.conditions.iter().filter_map(|test| match test {
-        Test::Compare { value, .. } => Some(Parameter::Cell(value.as_cell())),
-        Test::OneOf { values, .. } => Some(Parameter::List(values)),
-        Test::Search { text } | Test::SearchPattern { pattern: text } => {
-            Some(Parameter::Cell(text.as_cell()))
+fn condition_parameters<'a>(bounds: &'a PlannedListing, into: &mut Vec<SqlParameter<'a>>) {
+    into.extend(bounds.predicates.iter().filter_map(|test| match test {
+        Predicate::Compare { value, .. } => Some(SqlParameter::Cell(value.as_cell())),
+        Predicate::OneOf { values, .. } => Some(SqlParameter::List(values)),
+        Predicate::Search { text } | Predicate::SearchPattern { pattern: text } => {
+            Some(SqlParameter::Cell(text.as_cell()))
         }
-        Test::IsNull { .. } | Test::NotNull { .. } | Test::Nothing => None,
+        Predicate::IsNull { .. } | Predicate::NotNull { .. } | Predicate::Never => None,
     }));
 }
 
 /// Whether the window is only a part of what matches.
-pub fn is_sliced(bounds: &Bounds) -> bool {
+pub fn has_limit_or_offset(bounds: &PlannedListing) -> bool {
     bounds.limit.is_some() || bounds.offset > 0
 }
 
-const VERSION: &str = "_version";
+const VERSION_COLUMN: &str = "_version";
 
 /// The names of columns, the same quoted, and what hangs below them.
-type Columns = (Vec<String>, Vec<String>, Vec<Branch>);
+type LevelColumns = (Vec<String>, Vec<String>, Vec<ChildBranch>);
 
 /// Writes the statements of one model in one dialect.
 #[derive(Debug, Clone, Copy)]
-pub struct Selects<'m> {
+pub struct SelectBuilder<'m> {
     pub dialect: Dialect,
     pub model: &'m Model,
 }
 
-impl Selects<'_> {
+impl SelectBuilder<'_> {
     /// One record; its id is the only parameter.
-    pub fn get(self, record: TypeId, chosen: &Chosen) -> Result<Level> {
-        let found = self.columns(self.model.record(record), &Bounds::default(), chosen)?;
-        Ok(self.one(record, found))
+    pub fn record_by_id(self, record: RecordTypeId, chosen: &PlannedSelection) -> Result<SelectLevel> {
+        let found = self.level_columns(self.model.record(record), &PlannedListing::default(), chosen)?;
+        Ok(self.single_record(record, found))
     }
 
     /// One record that was written. Where the writing statement does not return its version, that is the last column.
-    pub fn written(self, record: TypeId, chosen: &Chosen) -> Result<Level> {
+    pub fn written_record(self, record: RecordTypeId, chosen: &PlannedSelection) -> Result<SelectLevel> {
         let (mut names, mut columns, branches) =
-            self.columns(self.model.record(record), &Bounds::default(), chosen)?;
+            self.level_columns(self.model.record(record), &PlannedListing::default(), chosen)?;
         match self.dialect {
             Dialect::Sqlite => {
-                columns.push(self.dialect.quote(VERSION));
-                names.push(VERSION.to_owned());
+                columns.push(self.dialect.quote_name(VERSION_COLUMN));
+                names.push(VERSION_COLUMN.to_owned());
             }
             Dialect::Postgres => {}
         }
-        Ok(self.one(record, (names, columns, branches)))
+        Ok(self.single_record(record, (names, columns, branches)))
     }
 
-    fn one(self, record: TypeId, (names, columns, branches): Columns) -> Level {
+    fn single_record(self, record: RecordTypeId, (names, columns, branches): LevelColumns) -> SelectLevel {
         let owner = self.model.record(record);
-        let id = self.dialect.parameter(1);
+        let id = self.dialect.parameter_mark(1);
         let sql = format!(
             "SELECT {} FROM {} WHERE t.\"id\" = {id}",
-            self.dialect.all(owner, "t.", &columns),
-            self.table(owner)
+            self.dialect.read_columns(owner, "t.", &columns),
+            self.table_alias(owner)
         );
-        Level { sql, width: columns.len(), key: 0, names, columns, branches }
+        SelectLevel { sql, width: columns.len(), parent_key: 0, column_names: names, columns, branches }
     }
 
     /// The records of a listing; limit and offset are the last parameters where it has any.
-    pub fn list(self, record: TypeId, bounds: &Bounds, chosen: &Chosen) -> Result<Level> {
+    pub fn record_list(
+        self,
+        record: RecordTypeId,
+        bounds: &PlannedListing,
+        chosen: &PlannedSelection,
+    ) -> Result<SelectLevel> {
         let owner = self.model.record(record);
-        let (names, columns, branches) = self.columns(owner, bounds, chosen)?;
-        let mut filter = Filter::new(self.dialect, owner, self.table(owner));
-        filter.add(bounds);
+        let (names, columns, branches) = self.level_columns(owner, bounds, chosen)?;
+        let mut filter = WhereBuilder::new(self.dialect, owner, self.table_alias(owner));
+        filter.add_listing(bounds);
         let mut sql = format!(
             "SELECT {} FROM {}{}",
-            self.dialect.all(owner, "t.", &columns),
-            self.table(owner),
+            self.dialect.read_columns(owner, "t.", &columns),
+            self.table_alias(owner),
             filter.clause()
         );
-        sql += &format!(" ORDER BY {}", self.order(owner, "t", &bounds.order));
-        if is_sliced(bounds) {
-            sql += &format!(" LIMIT {} OFFSET {}", filter.parameter(), filter.parameter());
+        sql += &format!(" ORDER BY {}", self.order_by(owner, "t", &bounds.sort_keys));
+        if has_limit_or_offset(bounds) {
+            sql += &format!(" LIMIT {} OFFSET {}", filter.next_parameter(), filter.next_parameter());
         }
-        Ok(Level { sql, width: columns.len(), key: 0, names, columns, branches })
+        Ok(SelectLevel { sql, width: columns.len(), parent_key: 0, column_names: names, columns, branches })
     }
 
     /// How many records match; where they are counted up to a number only, one more than that is the last parameter.
-    pub fn count(self, record: TypeId, bounds: &Bounds) -> Option<String> {
+    pub fn count_sql(self, record: RecordTypeId, bounds: &PlannedListing) -> Option<String> {
         let owner = self.model.record(record);
-        let mut filter = Filter::new(self.dialect, owner, self.table(owner));
-        filter.add_conditions(&bounds.conditions);
-        let from = format!("FROM {}{}", self.table(owner), filter.clause());
+        let mut filter = WhereBuilder::new(self.dialect, owner, self.table_alias(owner));
+        filter.add_predicates(&bounds.predicates);
+        let from = format!("FROM {}{}", self.table_alias(owner), filter.clause());
         match bounds.count {
-            Count::No => None,
-            Count::Exact => Some(format!("SELECT count(*) {from}")),
-            Count::UpTo(_) if bounds.conditions.is_empty() => {
-                Some(self.dialect.count_up_to(&owner.table, &filter.parameter()))
+            CountMode::Skip => None,
+            CountMode::Exact => Some(format!("SELECT count(*) {from}")),
+            CountMode::UpTo(_) if bounds.predicates.is_empty() => {
+                Some(self.dialect.count_up_to(&owner.table, &filter.next_parameter()))
             }
-            Count::UpTo(_) => {
-                Some(format!("SELECT count(*) FROM (SELECT 1 {from} LIMIT {}) AS c", filter.parameter()))
+            CountMode::UpTo(_) => {
+                Some(format!("SELECT count(*) FROM (SELECT 1 {from} LIMIT {}) AS c", filter.next_parameter()))
             }
         }
     }
 
     /// The children of up to a thousand parents, ordered by parent. The parents' keys are the first parameter;
     /// limit and offset, which then hold for each parent by itself, are the last ones.
-    fn child(self, source: &Source, bounds: &Bounds, chosen: &Chosen) -> Result<Level> {
+    fn child_level(
+        self,
+        source: &RelationSource,
+        bounds: &PlannedListing,
+        chosen: &PlannedSelection,
+    ) -> Result<SelectLevel> {
         let owner = self.model.record(source.record);
-        let (names, columns, branches) = self.columns(owner, bounds, chosen)?;
-        let (key, from) = (&source.key, &source.from);
-        let mut filter = Filter::new(self.dialect, owner, from.clone());
-        let keys = filter.parameter();
-        let sql = if is_sliced(bounds) {
+        let (names, columns, branches) = self.level_columns(owner, bounds, chosen)?;
+        let (key, from) = (&source.child_key, &source.from);
+        let mut filter = WhereBuilder::new(self.dialect, owner, from.clone());
+        let keys = filter.next_parameter();
+        let sql = if has_limit_or_offset(bounds) {
             filter.terms.push(format!("{key} = p.value"));
-            filter.add(bounds);
+            filter.add_listing(bounds);
             let first = format!(
                 "SELECT t.\"id\" FROM {from}{} ORDER BY {} LIMIT {} OFFSET {}",
                 filter.clause(),
-                self.order(owner, "t", &bounds.order),
-                filter.parameter(),
-                filter.parameter()
+                self.order_by(owner, "t", &bounds.sort_keys),
+                filter.next_parameter(),
+                filter.next_parameter()
             );
-            let from = self.dialect.first_of_each(&keys, &owner.table, &first);
-            let order = self.order(owner, "o", &bounds.order);
+            let from = self.dialect.first_rows_per_parent(&keys, &owner.table, &first);
+            let order = self.order_by(owner, "o", &bounds.sort_keys);
             format!(
                 "SELECT {}, p.value FROM {from} ORDER BY p.value, {order}",
-                self.dialect.all(owner, "o.", &columns)
+                self.dialect.read_columns(owner, "o.", &columns)
             )
         } else {
-            filter.terms.push(self.dialect.one_of(Comparison::Plain, key, &keys));
-            filter.add(bounds);
-            let (clause, order) = (filter.clause(), self.order(owner, "t", &bounds.order));
+            filter.terms.push(self.dialect.is_in_list(ValueComparison::Plain, key, &keys));
+            filter.add_listing(bounds);
+            let (clause, order) = (filter.clause(), self.order_by(owner, "t", &bounds.sort_keys));
             format!(
                 "SELECT {}, {key} FROM {from}{clause} ORDER BY {key}, {order}",
-                self.dialect.all(owner, "t.", &columns)
+                self.dialect.read_columns(owner, "t.", &columns)
             )
         };
-        Ok(Level { sql, width: columns.len() + 1, key: columns.len(), names, columns, branches })
+        Ok(SelectLevel {
+            sql,
+            width: columns.len() + 1,
+            parent_key: columns.len(),
+            column_names: names,
+            columns,
+            branches,
+        })
     }
 
     /// What a statement gives of a record, and what hangs below it.
-    fn columns(self, owner: &RecordType, bounds: &Bounds, chosen: &Chosen) -> Result<Columns> {
+    fn level_columns(
+        self,
+        owner: &RecordType,
+        bounds: &PlannedListing,
+        chosen: &PlannedSelection,
+    ) -> Result<LevelColumns> {
         let column = |field: &FieldId| owner.field(*field).column.clone();
         let mut names: Vec<String> = chosen.columns.iter().map(column).collect();
-        if chosen.versioned {
-            names.push(VERSION.to_owned());
+        if chosen.includes_version {
+            names.push(VERSION_COLUMN.to_owned());
         }
-        if bounds.cursors {
-            names.extend(bounds.order.iter().map(|order| column(&order.field)));
+        if bounds.with_cursors {
+            names.extend(bounds.sort_keys.iter().map(|order| column(&order.field)));
             names.push("id".to_owned());
         }
         let mut branches = Vec::with_capacity(chosen.children.len());
         for child in &chosen.children {
-            branches.push(self.branch(owner, child, &mut names)?);
+            branches.push(self.child_branch(owner, child, &mut names)?);
         }
         if names.is_empty() {
             names.push("id".to_owned());
         }
-        let columns = names.iter().map(|name| self.dialect.quote(name)).collect();
+        let columns = names.iter().map(|name| self.dialect.quote_name(name)).collect();
         Ok((names, columns, branches))
     }
 
-    fn branch(self, owner: &RecordType, child: &ChosenChild, names: &mut Vec<String>) -> Result<Branch> {
-        let source = self.source(owner.field(child.field))?;
-        let column = position(names, source.parent.clone());
+    fn child_branch(
+        self,
+        owner: &RecordType,
+        child: &PlannedChild,
+        names: &mut Vec<String>,
+    ) -> Result<ChildBranch> {
+        let source = self.relation_source(owner.field(child.field))?;
+        let column = column_index(names, source.parent_column.clone());
         if source.is_reference && self.is_key_only(source.record, &child.selection) {
-            return Ok(Branch::Key { column });
+            return Ok(ChildBranch::KeyOnly { column });
         }
-        Ok(Branch::Rows { column, level: self.child(&source, &child.listing, &child.selection)? })
+        Ok(ChildBranch::Rows { column, level: self.child_level(&source, &child.listing, &child.selection)? })
     }
 
-    fn is_key_only(self, record: TypeId, chosen: &Chosen) -> bool {
+    fn is_key_only(self, record: RecordTypeId, chosen: &PlannedSelection) -> bool {
         let id = self.model.record(record).id_field();
         chosen.children.is_empty() && chosen.columns.iter().all(|column| *column == id)
     }
 
-    fn source(self, field: &Field) -> Result<Source> {
-        let record = trefoil_engine::plan::target(field)?;
-        let table = self.table(self.model.record(record));
-        let own = |name: &str| format!("t.{}", self.dialect.quote(name));
+    fn relation_source(self, field: &Field) -> Result<RelationSource> {
+        let record = trefoil_engine::plan::relation_target(field)?;
+        let table = self.table_alias(self.model.record(record));
+        let own = |name: &str| format!("t.{}", self.dialect.quote_name(name));
         let (from, key, parent) = match &field.kind {
-            Kind::Reference { .. } => (table, own("id"), field.column.clone()),
-            Kind::Inverse { of, field } => {
+            FieldKind::Reference { .. } => (table, own("id"), field.column.clone()),
+            FieldKind::Inverse { target: of, field } => {
                 (table, own(&self.model.record(*of).field(*field).column), "id".to_owned())
             }
-            Kind::Link { table: link, own_column, other_column, .. } => {
+            FieldKind::Link { table: link, own_column, other_column, .. } => {
                 let [link, mine, other] =
-                    [link, own_column, other_column].map(|name| self.dialect.quote(name));
+                    [link, own_column, other_column].map(|name| self.dialect.quote_name(name));
                 (
                     format!("{link} AS l JOIN {table} ON t.\"id\" = l.{other}"),
                     format!("l.{mine}"),
                     "id".to_owned(),
                 )
             }
-            Kind::Id
-            | Kind::Scalar(_)
-            | Kind::Enum(_)
-            | Kind::Embedded(_)
-            | Kind::List(_)
-            | Kind::Unstored => {
+            FieldKind::Id
+            | FieldKind::Scalar(_)
+            | FieldKind::Enum(_)
+            | FieldKind::Embedded(_)
+            | FieldKind::List(_)
+            | FieldKind::Unstored => {
                 return Err(trefoil_model::error::Error::internal(format!(
                     "`{}` leads to no record",
                     field.name
                 )));
             }
         };
-        let is_reference = matches!(field.kind, Kind::Reference { .. });
-        Ok(Source { record, from, key, parent, is_reference })
+        let is_reference = matches!(field.kind, FieldKind::Reference { .. });
+        Ok(RelationSource { record, from, child_key: key, parent_column: parent, is_reference })
     }
 
-    fn table(self, owner: &RecordType) -> String {
-        format!("{} AS t", self.dialect.quote(&owner.table))
+    fn table_alias(self, owner: &RecordType) -> String {
+        format!("{} AS t", self.dialect.quote_name(&owner.table))
     }
 
     /// Nulls last both ways, ties by id.
-    fn order(self, owner: &RecordType, alias: &str, order: &[Order]) -> String {
+    fn order_by(self, owner: &RecordType, alias: &str, order: &[SortKey]) -> String {
         let mut text = String::new();
-        for Order { field, descending } in order {
+        for SortKey { field, descending } in order {
             let field = owner.field(*field);
-            text += &self
-                .dialect
-                .sort_key(Comparison::of(field), &format!("{alias}.{}", self.dialect.quote(&field.column)));
+            text += &self.dialect.sort_key(
+                ValueComparison::for_field(field),
+                &format!("{alias}.{}", self.dialect.quote_name(&field.column)),
+            );
             text += if *descending { " DESC" } else { "" };
             // Where there are no nulls the plain order lets an index do the sorting.
             text += if is_nullable(field) { " NULLS LAST, " } else { ", " };
@@ -331,69 +359,69 @@ impl Selects<'_> {
 }
 
 /// Where the records of a relation are.
-struct Source {
-    record: TypeId,
+struct RelationSource {
+    record: RecordTypeId,
     from: String,
     /// What a child row shares with its parent …
-    key: String,
+    child_key: String,
     /// … and the parent's column that holds the same.
-    parent: String,
+    parent_column: String,
     is_reference: bool,
 }
 
 /// Where a column is, added when it is not there yet.
-fn position(columns: &mut Vec<String>, column: String) -> usize {
+fn column_index(columns: &mut Vec<String>, column: String) -> usize {
     columns.iter().position(|known| *known == column).unwrap_or_else(|| {
         columns.push(column);
         columns.len() - 1
     })
 }
 
-fn column(dialect: Dialect, field: &Field) -> String {
-    format!("t.{}", dialect.quote(&field.column))
+fn qualified_column(dialect: Dialect, field: &Field) -> String {
+    format!("t.{}", dialect.quote_name(&field.column))
 }
 
 fn is_nullable(field: &Field) -> bool {
-    !field.required && field.kind != Kind::Id && field.column != VERSION
+    !field.required && field.kind != FieldKind::Id && field.column != VERSION_COLUMN
 }
 
 /// The terms of a WHERE clause and how many parameters the statement has so far.
-struct Filter<'m> {
+struct WhereBuilder<'m> {
     dialect: Dialect,
     owner: &'m RecordType,
     /// Where the statement reads `t` from.
     from: String,
     terms: Vec<String>,
-    parameters: usize,
+    parameter_count: usize,
 }
 
-impl<'m> Filter<'m> {
+impl<'m> WhereBuilder<'m> {
     fn new(dialect: Dialect, owner: &'m RecordType, from: String) -> Self {
-        Filter { dialect, owner, from, terms: Vec::new(), parameters: 0 }
+        WhereBuilder { dialect, owner, from, terms: Vec::new(), parameter_count: 0 }
     }
 
-    fn parameter(&mut self) -> String {
-        self.parameters += 1;
-        self.dialect.parameter(self.parameters)
+    fn next_parameter(&mut self) -> String {
+        self.parameter_count += 1;
+        self.dialect.parameter_mark(self.parameter_count)
     }
 
     fn clause(&self) -> String {
         if self.terms.is_empty() { String::new() } else { format!(" WHERE {}", self.terms.join(" AND ")) }
     }
 
-    fn add(&mut self, bounds: &Bounds) {
-        self.add_conditions(&bounds.conditions);
+    fn add_listing(&mut self, bounds: &PlannedListing) {
+        self.add_predicates(&bounds.predicates);
         if let Some(seen) = &bounds.after {
-            let values: Vec<String> = seen.values.iter().map(|_| self.parameter()).collect();
-            let id = self.parameter();
-            let values = bounds.order.iter().zip(&seen.values).zip(values);
+            let values: Vec<String> = seen.values.iter().map(|_| self.next_parameter()).collect();
+            let id = self.next_parameter();
+            let values = bounds.sort_keys.iter().zip(&seen.values).zip(values);
             let values: Vec<String> = values
                 .map(|((order, told), value)| match told {
-                    Told::Whole(_) => value,
-                    Told::Beginning(_) => self.continued(order, &value, &id),
+                    CursorValue::Full(_) => value,
+                    CursorValue::Prefix(_) => self.full_cursor_value(order, &value, &id),
                 })
                 .collect();
-            let term = self.after(&bounds.order, &values, &id);
+            let term = self.after_cursor(&bounds.sort_keys, &values, &id);
             self.terms.push(term);
         }
     }
@@ -402,9 +430,9 @@ impl<'m> Filter<'m> {
     /// begins otherwise by now, a value from which nothing is passed over; what begins alike comes again. The record is
     /// looked for in the list itself, with all its terms so far: a cursor of a client's own making must not tell where a
     /// record is that the list does not show.
-    fn continued(&self, order: &Order, beginning: &str, id: &str) -> String {
-        let own = column(self.dialect, self.owner.field(order.field));
-        let end = self.dialect.last_beginning(beginning);
+    fn full_cursor_value(&self, order: &SortKey, beginning: &str, id: &str) -> String {
+        let own = qualified_column(self.dialect, self.owner.field(order.field));
+        let end = self.dialect.prefix_upper_bound(beginning);
         let otherwise = if order.descending { &end } else { beginning };
         let listed: String = self.terms.iter().map(|term| format!(" AND {term}")).collect();
         format!(
@@ -414,77 +442,81 @@ impl<'m> Filter<'m> {
         )
     }
 
-    fn add_conditions(&mut self, tests: &[Test]) {
+    fn add_predicates(&mut self, tests: &[Predicate]) {
         for test in tests {
-            let term = self.test(test);
+            let term = self.predicate_sql(test);
             self.terms.push(term);
         }
     }
 
-    fn test(&mut self, test: &Test) -> String {
+    fn predicate_sql(&mut self, test: &Predicate) -> String {
         match test {
-            Test::Compare { field, op, .. } => self.compare(*field, *op),
-            Test::OneOf { field, or_null, .. } => {
+            Predicate::Compare { field, op, .. } => self.compare_sql(*field, *op),
+            Predicate::OneOf { field, or_null, .. } => {
                 let field = self.owner.field(*field);
-                let (comparison, own) = (Comparison::of(field), column(self.dialect, field));
-                let values = self.parameter();
-                let listed = self.dialect.one_of(comparison, &own, &values);
+                let (comparison, own) =
+                    (ValueComparison::for_field(field), qualified_column(self.dialect, field));
+                let values = self.next_parameter();
+                let listed = self.dialect.is_in_list(comparison, &own, &values);
                 if *or_null { format!("({listed} OR {own} IS NULL)") } else { listed }
             }
-            Test::IsNull { field } => format!("{} IS NULL", column(self.dialect, self.owner.field(*field))),
-            Test::NotNull { field } => {
-                format!("{} IS NOT NULL", column(self.dialect, self.owner.field(*field)))
+            Predicate::IsNull { field } => {
+                format!("{} IS NULL", qualified_column(self.dialect, self.owner.field(*field)))
             }
-            Test::Search { .. } => self.search(Dialect::contains_small),
-            Test::SearchPattern { .. } => self.search(Dialect::fits),
-            Test::Nothing => "1 = 0".to_owned(),
+            Predicate::NotNull { field } => {
+                format!("{} IS NOT NULL", qualified_column(self.dialect, self.owner.field(*field)))
+            }
+            Predicate::Search { .. } => self.search_sql(Dialect::contains_lowercase),
+            Predicate::SearchPattern { .. } => self.search_sql(Dialect::matches_pattern),
+            Predicate::Never => "1 = 0".to_owned(),
         }
     }
 
     /// Whether any text of the record `holds` what is looked for.
-    fn search(&mut self, holds: fn(Dialect, &str, &str) -> String) -> String {
-        let (dialect, text) = (self.dialect, self.parameter());
-        let fields = self.owner.fields.iter().filter(|field| field.is_stored() && holds_text(&field.kind));
-        let terms: Vec<String> = fields.map(|field| holds(dialect, &column(dialect, field), &text)).collect();
+    fn search_sql(&mut self, holds: fn(Dialect, &str, &str) -> String) -> String {
+        let (dialect, text) = (self.dialect, self.next_parameter());
+        let fields = self.owner.fields.iter().filter(|field| field.is_stored() && is_text_kind(&field.kind));
+        let terms: Vec<String> =
+            fields.map(|field| holds(dialect, &qualified_column(dialect, field), &text)).collect();
         format!("({})", terms.join(" OR "))
     }
 
     /// What is null differs from every value, and is neither less nor greater than any.
-    fn compare(&mut self, field: FieldId, op: Op) -> String {
+    fn compare_sql(&mut self, field: FieldId, op: ComparisonOp) -> String {
         let field = self.owner.field(field);
-        let (comparison, dialect) = (Comparison::of(field), self.dialect);
-        let (left, right) = (column(dialect, field), self.parameter());
-        let same = || (dialect.identity(comparison, &left), dialect.identity(comparison, &right));
+        let (comparison, dialect) = (ValueComparison::for_field(field), self.dialect);
+        let (left, right) = (qualified_column(dialect, field), self.next_parameter());
+        let same = || (dialect.equality_key(comparison, &left), dialect.equality_key(comparison, &right));
         let ordered = |sign: &str| {
             let [left, right] = [&left, &right].map(|value| dialect.sort_key(comparison, value));
             format!("{left} {sign} {right}")
         };
         match op {
             // A list arrives as `Test::OneOf`; what is left of `In` is the list of one.
-            Op::Eq | Op::In => format!("{} = {}", same().0, same().1),
-            Op::Ne if is_nullable(field) => dialect.differs(&same().0, &same().1),
-            Op::Ne => format!("{} <> {}", same().0, same().1),
-            Op::Lt => ordered("<"),
-            Op::Lte => ordered("<="),
-            Op::Gt => ordered(">"),
-            Op::Gte => ordered(">="),
-            Op::Contains => dialect.contains(&left, &right),
+            ComparisonOp::Eq | ComparisonOp::In => format!("{} = {}", same().0, same().1),
+            ComparisonOp::Ne if is_nullable(field) => dialect.null_safe_different(&same().0, &same().1),
+            ComparisonOp::Ne => format!("{} <> {}", same().0, same().1),
+            ComparisonOp::Lt => ordered("<"),
+            ComparisonOp::Lte => ordered("<="),
+            ComparisonOp::Gt => ordered(">"),
+            ComparisonOp::Gte => ordered(">="),
+            ComparisonOp::Contains => dialect.contains(&left, &right),
         }
     }
 
     /// Whether a record comes after the one with these values and this id: by the first field of the order,
     /// and where that is the same, by the rest of it.
-    fn after(&self, order: &[Order], values: &[String], id: &str) -> String {
+    fn after_cursor(&self, order: &[SortKey], values: &[String], id: &str) -> String {
         let ([first, order @ ..], [value, values @ ..]) = (order, values) else {
             return format!("t.\"id\" > {id}");
         };
         let field = self.owner.field(first.field);
-        let key = |value: &str| self.dialect.sort_key(Comparison::of(field), value);
-        let (mine, theirs) = (key(&column(self.dialect, field)), key(value));
+        let key = |value: &str| self.dialect.sort_key(ValueComparison::for_field(field), value);
+        let (mine, theirs) = (key(&qualified_column(self.dialect, field)), key(value));
         let sign = if first.descending { "<" } else { ">" };
-        let rest = self.after(order, values, id);
+        let rest = self.after_cursor(order, values, id);
         if is_nullable(field) {
-            let same = self.dialect.same(&mine, &theirs);
+            let same = self.dialect.null_safe_equal(&mine, &theirs);
             format!(
                 "({mine} {sign} {theirs} OR ({mine} IS NULL AND {theirs} IS NOT NULL) OR ({same} AND {rest}))"
             )

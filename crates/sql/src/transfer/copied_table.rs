@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::migrate::{Form, LinkTable, StoredModel, Table};
+use crate::migrate::{LinkTable, StoredModel, StoredTable, StoredType};
 
 /// One value on its way.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Datum {
+pub enum CopiedValue {
     Null,
     Int(i64),
     Real(f64),
@@ -15,58 +15,62 @@ pub enum Datum {
     Bytes(Vec<u8>),
 }
 
-pub type Row = Vec<Datum>;
+pub type CopiedRow = Vec<CopiedValue>;
 
 /// A table that is copied.
 #[derive(Debug, Clone)]
-pub struct Section {
+pub struct CopiedTable {
     pub table: String,
-    pub columns: Vec<Column>,
+    pub columns: Vec<CopiedColumn>,
     /// So many of the first columns are the key.
-    pub key: usize,
+    pub key_columns: usize,
 }
 
 #[derive(Debug, Clone)]
-pub struct Column {
+pub struct CopiedColumn {
     pub name: String,
-    pub holds: Holds,
+    pub value_type: CopiedType,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Holds {
+pub enum CopiedType {
     /// What a field of a record may hold.
-    Form(Form),
+    Stored(StoredType),
     Bytes,
 }
 
 /// The log and what goes with it, by the names of its columns.
-pub const CHANGES: &str = "trefoil_changes";
+pub const CHANGES_TABLE: &str = "trefoil_changes";
 
 /// Everything of a store but what it knows of itself, what is referred to first.
-pub fn sections(shape: &StoredModel) -> Vec<Section> {
-    let records = shape.tables.iter().map(of_records);
-    let links = shape.links.iter().map(of_links);
+pub fn copied_tables(shape: &StoredModel) -> Vec<CopiedTable> {
+    let records = shape.tables.iter().map(record_table);
+    let links = shape.links.iter().map(link_table);
     let (int, text) = ("Long", "String");
-    let lists = Section::of(
+    let lists = CopiedTable::new(
         "trefoil_lists",
         1,
         &[("id", int), ("name", text), ("version", int), ("length", int), ("next", int)],
     );
-    let values = Section::of("trefoil_list_values", 2, &[("list", int), ("position", int), ("value", text)]);
-    let counts = Section::of(
+    let values =
+        CopiedTable::new("trefoil_list_values", 2, &[("list", int), ("position", int), ("value", text)]);
+    let counts = CopiedTable::new(
         "trefoil_list_counts",
         3,
         &[("list", int), ("level", int), ("block", int), ("count", int)],
     );
-    let mut keys = Section::of("trefoil_keys", 1, &[("key", text), ("fingerprint", text), ("at", int)]);
-    keys.columns.push(Column { name: "answer".to_owned(), holds: Holds::Bytes });
-    records.chain(links).chain([lists, values, counts, changes("number", CHANGES), keys]).collect()
+    let mut keys = CopiedTable::new("trefoil_keys", 1, &[("key", text), ("fingerprint", text), ("at", int)]);
+    keys.columns.push(CopiedColumn { name: "answer".to_owned(), value_type: CopiedType::Bytes });
+    records
+        .chain(links)
+        .chain([lists, values, counts, changes_table("number", CHANGES_TABLE), keys])
+        .collect()
 }
 
 /// Changes, known by their number or, before they have one, by their place.
-pub fn changes(key: &str, table: &str) -> Section {
+pub fn changes_table(key: &str, table: &str) -> CopiedTable {
     let (int, text) = ("Long", "String");
-    Section::of(
+    CopiedTable::new(
         table,
         1,
         &[
@@ -81,34 +85,36 @@ pub fn changes(key: &str, table: &str) -> Section {
     )
 }
 
-fn of_records(table: &Table) -> Section {
-    let mut section = Section::of(&table.table, 1, &[("id", "Long"), ("_version", "Long")]);
-    section.columns.extend(
-        table
-            .columns
-            .iter()
-            .map(|column| Column { name: column.column.clone(), holds: Holds::Form(column.form.clone()) }),
-    );
+fn record_table(table: &StoredTable) -> CopiedTable {
+    let mut section = CopiedTable::new(&table.table, 1, &[("id", "Long"), ("_version", "Long")]);
+    section.columns.extend(table.columns.iter().map(|column| CopiedColumn {
+        name: column.column.clone(),
+        value_type: CopiedType::Stored(column.form.clone()),
+    }));
     section
 }
 
-fn of_links(link: &LinkTable) -> Section {
-    Section::of(&link.table, 2, &[(&link.first.column, "Long"), (&link.second.column, "Long")])
+fn link_table(link: &LinkTable) -> CopiedTable {
+    CopiedTable::new(&link.table, 2, &[(&link.first.column, "Long"), (&link.second.column, "Long")])
 }
 
-impl Section {
-    fn of(table: &str, key: usize, columns: &[(&str, &str)]) -> Section {
-        let column = |(name, scalar): &(&str, &str)| Column {
+impl CopiedTable {
+    fn new(table: &str, key: usize, columns: &[(&str, &str)]) -> CopiedTable {
+        let column = |(name, scalar): &(&str, &str)| CopiedColumn {
             name: (*name).to_owned(),
-            holds: Holds::Form(Form::Scalar((*scalar).to_owned())),
+            value_type: CopiedType::Stored(StoredType::Scalar((*scalar).to_owned())),
         };
-        Section { table: table.to_owned(), columns: columns.iter().map(column).collect(), key }
+        CopiedTable {
+            table: table.to_owned(),
+            columns: columns.iter().map(column).collect(),
+            key_columns: key,
+        }
     }
 }
 
 /// What the rows of a table come to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sum {
+pub struct TableDigest {
     pub table: String,
     pub rows: u64,
     /// Of every value, in the order of the key.
@@ -116,7 +122,7 @@ pub struct Sum {
 }
 
 /// A sum in the making.
-pub struct Summing {
+pub struct DigestBuilder {
     table: String,
     rows: u64,
     hash: Xxh3,
@@ -124,36 +130,38 @@ pub struct Summing {
     caseless: Vec<bool>,
 }
 
-impl Summing {
-    pub fn new(section: &Section) -> Summing {
-        let is_uuid = |column: &Column| column.holds == Holds::Form(Form::Scalar("UUID".to_owned()));
+impl DigestBuilder {
+    pub fn new(section: &CopiedTable) -> DigestBuilder {
+        let is_uuid = |column: &CopiedColumn| {
+            column.value_type == CopiedType::Stored(StoredType::Scalar("UUID".to_owned()))
+        };
         let caseless = section.columns.iter().map(is_uuid).collect();
-        Summing { table: section.table.clone(), rows: 0, hash: Xxh3::new(), caseless }
+        DigestBuilder { table: section.table.clone(), rows: 0, hash: Xxh3::new(), caseless }
     }
 
-    pub fn add(&mut self, row: &[Datum]) {
+    pub fn add_row(&mut self, row: &[CopiedValue]) {
         self.rows += 1;
-        let Summing { hash, caseless, .. } = self;
+        let DigestBuilder { hash, caseless, .. } = self;
         for (value, caseless) in row.iter().zip(caseless) {
             match value {
-                Datum::Null => take(hash, 0, &[]),
-                Datum::Int(number) => take(hash, 1, &number.to_le_bytes()),
+                CopiedValue::Null => hash_value(hash, 0, &[]),
+                CopiedValue::Int(number) => hash_value(hash, 1, &number.to_le_bytes()),
                 // SQLite keeps a zero without its sign.
-                Datum::Real(number) => take(hash, 2, &(number + 0.0).to_bits().to_le_bytes()),
-                Datum::Text(text) if *caseless => take(hash, 3, text.to_lowercase().as_bytes()),
-                Datum::Text(text) => take(hash, 3, text.as_bytes()),
-                Datum::Bytes(bytes) => take(hash, 4, bytes),
+                CopiedValue::Real(number) => hash_value(hash, 2, &(number + 0.0).to_bits().to_le_bytes()),
+                CopiedValue::Text(text) if *caseless => hash_value(hash, 3, text.to_lowercase().as_bytes()),
+                CopiedValue::Text(text) => hash_value(hash, 3, text.as_bytes()),
+                CopiedValue::Bytes(bytes) => hash_value(hash, 4, bytes),
             }
         }
     }
 
-    pub fn done(self) -> Sum {
-        Sum { table: self.table, rows: self.rows, hash: format!("{:032x}", self.hash.digest128()) }
+    pub fn finish(self) -> TableDigest {
+        TableDigest { table: self.table, rows: self.rows, hash: format!("{:032x}", self.hash.digest128()) }
     }
 }
 
 /// With its kind and its length, so that no two rows look alike.
-fn take(hash: &mut Xxh3, kind: u8, bytes: &[u8]) {
+fn hash_value(hash: &mut Xxh3, kind: u8, bytes: &[u8]) {
     hash.update(&[kind]);
     hash.update(&(bytes.len() as u64).to_le_bytes());
     hash.update(bytes);

@@ -1,9 +1,9 @@
 //! Looks at a store before it gives way to a new one: how many records it keeps, and whether they are the application's.
 
-use crate::transfer::copied_table::sections;
-use crate::transfer::store_handle::End;
-use crate::transfer::store_metadata::Facts;
-use crate::transfer::{Application, Failed, Place, postgres};
+use crate::transfer::copied_table::copied_tables;
+use crate::transfer::store_handle::StoreHandle;
+use crate::transfer::store_metadata::StoreMetadata;
+use crate::transfer::{ExpectedSchema, StoreLocation, TransferError, postgres};
 
 /// What is in a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,30 +14,37 @@ pub struct Contents {
 }
 
 /// None where there is no store; an error where it cannot be told what is there.
-pub async fn examine(place: &Place, application: &Application) -> Result<Option<Contents>, Failed> {
-    if let Place::File(path) = place
-        && !path.try_exists().map_err(|error| Failed::at(path, error))?
+pub async fn examine(
+    place: &StoreLocation,
+    application: &ExpectedSchema,
+) -> Result<Option<Contents>, TransferError> {
+    if let StoreLocation::File(path) = place
+        && !path.try_exists().map_err(|error| TransferError::for_path(path, error))?
     {
         return Ok(None);
     }
-    let end = End::open(place).await?;
-    if let End::Postgres(client) = &end {
-        postgres::prepare(client).await?;
+    let end = StoreHandle::open(place).await?;
+    if let StoreHandle::Postgres(client) = &end {
+        postgres::disable_timeouts(client).await?;
     }
-    end.run("BEGIN").await?;
-    let contents = match Facts::of(&end).await? {
+    end.execute_batch("BEGIN").await?;
+    let contents = match StoreMetadata::read(&end).await? {
         Some(facts) => Some(contents(&end, &facts, application).await?),
         None => None,
     };
-    end.run("ROLLBACK").await?;
+    end.execute_batch("ROLLBACK").await?;
     Ok(contents)
 }
 
-async fn contents(end: &End, facts: &Facts, application: &Application) -> Result<Contents, Failed> {
+async fn contents(
+    end: &StoreHandle,
+    facts: &StoreMetadata,
+    application: &ExpectedSchema,
+) -> Result<Contents, TransferError> {
     let mut records = 0;
-    for section in sections(&facts.shape) {
-        if facts.shape.tables.iter().any(|table| table.table == section.table) {
-            records += end.count(&section).await?;
+    for section in copied_tables(&facts.stored_model) {
+        if facts.stored_model.tables.iter().any(|table| table.table == section.table) {
+            records += end.count_rows(&section).await?;
         }
     }
     let foreign = if facts.is_used { application.unfit(end).await? } else { String::new() };

@@ -3,29 +3,29 @@
 use std::sync::Arc;
 
 use crate::migrate::{StoredModel, transfer_tables};
-use crate::transfer::Failed;
-use crate::transfer::store_handle::End;
-use trefoil_engine::Deed;
-use trefoil_model::{Model, TypeId};
+use crate::transfer::TransferError;
+use crate::transfer::store_handle::StoreHandle;
+use trefoil_engine::ChangeKind;
+use trefoil_model::{Model, RecordTypeId};
 
-pub struct Application {
+pub struct ExpectedSchema {
     model: Arc<Model>,
-    shape: StoredModel,
+    stored_model: StoredModel,
     name: String,
     /// Its folder as a command takes it.
     folder: Option<String>,
 }
 
-impl Application {
+impl ExpectedSchema {
     /// `logged` says which deeds go to the change log.
-    pub fn new(model: Arc<Model>, logged: &[(TypeId, Deed)]) -> Application {
-        let shape = StoredModel::of(&model, logged);
-        Application { model, shape, name: String::new(), folder: None }
+    pub fn new(model: Arc<Model>, logged: &[(RecordTypeId, ChangeKind)]) -> ExpectedSchema {
+        let shape = StoredModel::from_model(&model, logged);
+        ExpectedSchema { model, stored_model: shape, name: String::new(), folder: None }
     }
 
     /// What messages call it, and the folder that stands in the commands they tell of.
-    pub fn called(self, name: &str, folder: Option<String>) -> Application {
-        Application { name: name.to_owned(), folder, ..self }
+    pub fn called(self, name: &str, folder: Option<String>) -> ExpectedSchema {
+        ExpectedSchema { name: name.to_owned(), folder, ..self }
     }
 
     pub fn name(&self) -> &str {
@@ -33,25 +33,33 @@ impl Application {
     }
 
     /// What a start would refuse to do to the store, a line each.
-    pub async fn unfit(&self, end: &End) -> Result<String, Failed> {
-        let Application { model, shape, .. } = self;
+    pub async fn unfit(&self, end: &StoreHandle) -> Result<String, TransferError> {
+        let ExpectedSchema { model, stored_model: shape, .. } = self;
         let unfit = match end {
-            End::Sqlite(connection) => transfer_tables::unfit_sqlite(connection, model, shape)?,
-            End::Postgres(client) => transfer_tables::unfit_postgres(client, model, shape).await?,
+            StoreHandle::Sqlite(connection) => {
+                transfer_tables::unsafe_sqlite_steps(connection, model, shape)?
+            }
+            StoreHandle::Postgres(client) => {
+                transfer_tables::unsafe_postgres_steps(client, model, shape).await?
+            }
         };
         Ok(unfit.iter().map(|step| format!("  {step}\n")).collect())
     }
 
     /// As a start would judge the store; whatever does not fit is named, and then `way_on`, which is given the command
     /// that tells more.
-    pub async fn refuse_unfit(&self, end: &End, way_on: fn(&str) -> String) -> Result<(), Failed> {
+    pub async fn refuse_unfit_store(
+        &self,
+        end: &StoreHandle,
+        way_on: fn(&str) -> String,
+    ) -> Result<(), TransferError> {
         let steps = self.unfit(end).await?;
         if steps.is_empty() {
             return Ok(());
         }
         let folder = self.folder.as_ref().map(|folder| format!(" {folder}")).unwrap_or_default();
         let way_on = way_on(&format!("trefoil migrate{folder} --plan"));
-        Err(Failed(format!(
+        Err(TransferError(format!(
             "this application cannot be served from this store, and nothing was changed:\n{steps}{way_on}"
         )))
     }

@@ -20,21 +20,21 @@ pub(crate) mod store_location;
 pub(crate) mod store_metadata;
 pub(crate) mod transfer_error;
 
-pub use crate::transfer::backup::{Aside, Label, backup, label};
-pub use crate::transfer::copied_table::Sum;
+pub use crate::transfer::backup::{BackupLabel, BackupResult, back_up_store, read_label};
+pub use crate::transfer::copied_table::TableDigest;
 pub use crate::transfer::examine_store::{Contents, examine};
-pub use crate::transfer::expected_schema::Application;
-pub use crate::transfer::move_record::Passage;
-pub(crate) use crate::transfer::move_record::refuse as refuse_elsewhere;
-pub use crate::transfer::move_store::{Moved, move_store, undo};
-pub use crate::transfer::partial_file::Partial;
-pub use crate::transfer::restore::{Restored, restore};
-pub use crate::transfer::store_location::Place;
+pub use crate::transfer::expected_schema::ExpectedSchema;
+pub use crate::transfer::move_record::MoveRecord;
+pub(crate) use crate::transfer::move_record::refuse_moved_store as refuse_elsewhere;
+pub use crate::transfer::move_store::{MoveResult, move_store, undo_move};
+pub use crate::transfer::partial_file::PartialStoreFile;
+pub use crate::transfer::restore::{RestoreResult, restore_store};
+pub use crate::transfer::store_location::StoreLocation;
 pub use crate::transfer::store_metadata::last_ids;
-pub use crate::transfer::transfer_error::Failed;
+pub use crate::transfer::transfer_error::TransferError;
 
 /// Told how far the work is.
-pub trait Progress {
+pub trait TransferProgress {
     /// Something of so many rows (or pages of a file) begins; of nothing that is counted where there are none.
     fn begin(&mut self, task: &'static str, unit: &'static str, total: u64);
     /// So many more are done.
@@ -42,7 +42,7 @@ pub trait Progress {
 }
 
 /// Nobody looks.
-impl Progress for () {
+impl TransferProgress for () {
     fn begin(&mut self, _task: &'static str, _unit: &'static str, _total: u64) {}
     fn advance(&mut self, _done: u64) {}
 }

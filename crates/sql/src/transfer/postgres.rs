@@ -10,76 +10,76 @@ use futures_util::SinkExt;
 use tokio_postgres::types::{Format, FromSql, IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Client, CopyInSink};
 
-use crate::migrate::postgres::reading;
-use crate::migrate::quoted;
-use crate::postgres::SERVING;
-use crate::transfer::Failed;
-use crate::transfer::copied_table::{Datum, Holds, Row, Section};
+use crate::migrate::postgres::read_expression;
+use crate::migrate::quote_name;
+use crate::postgres::SERVING_LOCK;
+use crate::transfer::TransferError;
+use crate::transfer::copied_table::{CopiedRow, CopiedTable, CopiedType, CopiedValue};
 use crate::transfer::sqlite::page_sql;
 
 /// What a long copy must not be ended by, nor lost by: the store that it is of may be closed right after its commit.
-const UNBOUNDED: &str = "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; \
+const NO_TIMEOUTS: &str = "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; \
                          SET lock_timeout = '10s'; SET client_min_messages = warning; SET synchronous_commit = on";
 
-pub async fn prepare(client: &Client) -> Result<(), Failed> {
-    Ok(client.batch_execute(UNBOUNDED).await?)
+pub async fn disable_timeouts(client: &Client) -> Result<(), TransferError> {
+    Ok(client.batch_execute(NO_TIMEOUTS).await?)
 }
 
 /// How often a lock is asked for, with pauses between: PostgreSQL may notice a little later than we that a server has ended.
-const TRIES: u32 = 10;
-const PAUSE: Duration = Duration::from_millis(300);
+const MAX_LOCK_TRIES: u32 = 10;
+const LOCK_RETRY_DELAY: Duration = Duration::from_millis(300);
 
 /// Keeps servers out until the session ends. Those that are there hold the lock too, but share it.
-pub async fn keep_servers_out(client: &Client) -> Result<(), Failed> {
-    let lock = format!("SELECT pg_try_advisory_lock({SERVING})");
-    for _ in 0..TRIES {
+pub async fn lock_out_servers(client: &Client) -> Result<(), TransferError> {
+    let lock = format!("SELECT pg_try_advisory_lock({SERVING_LOCK})");
+    for _ in 0..MAX_LOCK_TRIES {
         if client.query_one(&lock, &[]).await?.try_get(0)? {
             return Ok(());
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(LOCK_RETRY_DELAY).await;
     }
-    Err(Failed("a server or another command is using the database: stop it first".to_owned()))
+    Err(TransferError("a server or another command is using the database: stop it first".to_owned()))
 }
 
-pub async fn page(
+pub async fn read_page(
     client: &Client,
-    section: &Section,
-    after: &[Datum],
+    section: &CopiedTable,
+    after: &[CopiedValue],
     limit: usize,
-) -> Result<Vec<Row>, Failed> {
+) -> Result<Vec<CopiedRow>, TransferError> {
     let columns: Vec<String> = section
         .columns
         .iter()
-        .map(|column| match &column.holds {
-            Holds::Form(form) => reading(form, &quoted(&column.name)),
-            Holds::Bytes => quoted(&column.name),
+        .map(|column| match &column.value_type {
+            CopiedType::Stored(form) => read_expression(form, &quote_name(&column.name)),
+            CopiedType::Bytes => quote_name(&column.name),
         })
         .collect();
     let sql = page_sql(section, &columns, !after.is_empty(), limit);
-    let bound: Vec<Bound<'_>> = after.iter().map(Bound).collect();
+    let bound: Vec<KeyParameter<'_>> = after.iter().map(KeyParameter).collect();
     let bound: Vec<&(dyn ToSql + Sync)> = bound.iter().map(|one| one as _).collect();
     let rows = client.query(&sql, &bound).await?;
-    let read = |row: &tokio_postgres::Row| -> Result<Row, Failed> {
-        (0..columns.len()).map(|at| Ok(row.try_get::<_, Read>(at)?.0)).collect()
+    let read = |row: &tokio_postgres::Row| -> Result<CopiedRow, TransferError> {
+        (0..columns.len()).map(|at| Ok(row.try_get::<_, DecodedValue>(at)?.0)).collect()
     };
     rows.iter().map(read).collect()
 }
 
-struct Read(Datum);
+struct DecodedValue(CopiedValue);
 
-impl<'a> FromSql<'a> for Read {
+impl<'a> FromSql<'a> for DecodedValue {
     fn from_sql(kind: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn StdError + Sync + Send>> {
-        Ok(Read(match *kind {
-            Type::INT8 => Datum::Int(i64::from_be_bytes(raw.try_into()?)),
-            Type::INT4 => Datum::Int(i32::from_be_bytes(raw.try_into()?).into()),
-            Type::FLOAT8 => Datum::Real(f64::from_be_bytes(raw.try_into()?)),
-            Type::BYTEA => Datum::Bytes(raw.to_vec()),
-            _ => Datum::Text(std::str::from_utf8(raw)?.to_owned()),
+        Ok(DecodedValue(match *kind {
+            Type::INT8 => CopiedValue::Int(i64::from_be_bytes(raw.try_into()?)),
+            Type::INT4 => CopiedValue::Int(i32::from_be_bytes(raw.try_into()?).into()),
+            Type::FLOAT8 => CopiedValue::Real(f64::from_be_bytes(raw.try_into()?)),
+            Type::BYTEA => CopiedValue::Bytes(raw.to_vec()),
+            _ => CopiedValue::Text(std::str::from_utf8(raw)?.to_owned()),
         }))
     }
 
     fn from_sql_null(_: &Type) -> Result<Self, Box<dyn StdError + Sync + Send>> {
-        Ok(Read(Datum::Null))
+        Ok(DecodedValue(CopiedValue::Null))
     }
 
     fn accepts(_: &Type) -> bool {
@@ -89,15 +89,15 @@ impl<'a> FromSql<'a> for Read {
 
 /// A key, as text: the server knows of which type it is.
 #[derive(Debug)]
-struct Bound<'a>(&'a Datum);
+struct KeyParameter<'a>(&'a CopiedValue);
 
-impl ToSql for Bound<'_> {
+impl ToSql for KeyParameter<'_> {
     fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn StdError + Sync + Send>> {
         match self.0 {
-            Datum::Null | Datum::Bytes(_) => return Ok(IsNull::Yes),
-            Datum::Int(number) => write!(out, "{number}")?,
-            Datum::Real(number) => write!(out, "{number}")?,
-            Datum::Text(text) => out.extend_from_slice(text.as_bytes()),
+            CopiedValue::Null | CopiedValue::Bytes(_) => return Ok(IsNull::Yes),
+            CopiedValue::Int(number) => write!(out, "{number}")?,
+            CopiedValue::Real(number) => write!(out, "{number}")?,
+            CopiedValue::Text(text) => out.extend_from_slice(text.as_bytes()),
         }
         Ok(IsNull::No)
     }
@@ -114,48 +114,48 @@ impl ToSql for Bound<'_> {
 }
 
 /// The rows of one table on their way into it.
-pub struct Copying {
+pub struct CopyWriter {
     sink: Pin<Box<CopyInSink<Bytes>>>,
     table: String,
 }
 
-impl Copying {
-    pub async fn begin(client: &Client, section: &Section) -> Result<Copying, Failed> {
-        let columns: Vec<String> = section.columns.iter().map(|column| quoted(&column.name)).collect();
-        let sql = format!("COPY {} ({}) FROM STDIN", quoted(&section.table), columns.join(", "));
-        Ok(Copying { sink: Box::pin(client.copy_in(&sql).await?), table: section.table.clone() })
+impl CopyWriter {
+    pub async fn begin(client: &Client, section: &CopiedTable) -> Result<CopyWriter, TransferError> {
+        let columns: Vec<String> = section.columns.iter().map(|column| quote_name(&column.name)).collect();
+        let sql = format!("COPY {} ({}) FROM STDIN", quote_name(&section.table), columns.join(", "));
+        Ok(CopyWriter { sink: Box::pin(client.copy_in(&sql).await?), table: section.table.clone() })
     }
 
-    pub async fn write(&mut self, rows: &[Row]) -> Result<(), Failed> {
+    pub async fn write_rows(&mut self, rows: &[CopiedRow]) -> Result<(), TransferError> {
         let mut out = BytesMut::new();
         for row in rows {
             for (at, value) in row.iter().enumerate() {
                 if at > 0 {
                     out.extend_from_slice(b"\t");
                 }
-                spell(&mut out, value);
+                write_copy_value(&mut out, value);
             }
             out.extend_from_slice(b"\n");
         }
         let sent = self.sink.send(out.freeze()).await;
-        sent.map_err(|error| Failed::from(error).while_doing(format_args!("writing {}", self.table)))
+        sent.map_err(|error| TransferError::from(error).with_context(format_args!("writing {}", self.table)))
     }
 
-    pub async fn finish(mut self) -> Result<(), Failed> {
+    pub async fn finish(mut self) -> Result<(), TransferError> {
         let done = self.sink.as_mut().finish().await;
         done.map(drop)
-            .map_err(|error| Failed::from(error).while_doing(format_args!("writing {}", self.table)))
+            .map_err(|error| TransferError::from(error).with_context(format_args!("writing {}", self.table)))
     }
 }
 
 /// In the text format of COPY.
-fn spell(out: &mut BytesMut, value: &Datum) {
+fn write_copy_value(out: &mut BytesMut, value: &CopiedValue) {
     // Writing to memory does not fail.
     let _ = match value {
-        Datum::Null => out.write_str("\\N"),
-        Datum::Int(number) => write!(out, "{number}"),
-        Datum::Real(number) => write!(out, "{number}"),
-        Datum::Text(text) => {
+        CopiedValue::Null => out.write_str("\\N"),
+        CopiedValue::Int(number) => write!(out, "{number}"),
+        CopiedValue::Real(number) => write!(out, "{number}"),
+        CopiedValue::Text(text) => {
             for byte in text.bytes() {
                 match byte {
                     b'\\' => out.extend_from_slice(b"\\\\"),
@@ -167,7 +167,7 @@ fn spell(out: &mut BytesMut, value: &Datum) {
             }
             Ok(())
         }
-        Datum::Bytes(bytes) => {
+        CopiedValue::Bytes(bytes) => {
             let _ = out.write_str("\\\\x");
             bytes.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
         }
@@ -175,12 +175,12 @@ fn spell(out: &mut BytesMut, value: &Datum) {
 }
 
 /// The last id that a table has given.
-pub async fn counter(client: &Client, table: &str) -> Result<i64, Failed> {
+pub async fn last_id(client: &Client, table: &str) -> Result<i64, TransferError> {
     let sql = "SELECT coalesce(pg_sequence_last_value(pg_get_serial_sequence($1, 'id')::regclass), 0)";
-    Ok(client.query_one(sql, &[&quoted(table)]).await?.try_get(0)?)
+    Ok(client.query_one(sql, &[&quote_name(table)]).await?.try_get(0)?)
 }
 
-pub async fn last_change(client: &Client) -> Result<i64, Failed> {
+pub async fn last_change(client: &Client) -> Result<i64, TransferError> {
     let sql = "SELECT \"value\"::bigint FROM \"trefoil_meta\" WHERE \"key\" = 'numbering'";
     Ok(client.query_one(sql, &[]).await?.try_get(0)?)
 }
@@ -189,11 +189,11 @@ pub async fn set_counters(
     client: &Client,
     counters: &[(String, i64)],
     last_change: i64,
-) -> Result<(), Failed> {
+) -> Result<(), TransferError> {
     let sql =
         "SELECT setval(pg_get_serial_sequence($1, 'id')::regclass, greatest($2::bigint, 1), $2::bigint > 0)";
     for (table, last) in counters {
-        client.execute(sql, &[&quoted(table), last]).await?;
+        client.execute(sql, &[&quote_name(table), last]).await?;
     }
     let lists: i64 =
         client.query_one("SELECT coalesce(max(id), 0) FROM trefoil_lists", &[]).await?.try_get(0)?;
@@ -204,7 +204,7 @@ pub async fn set_counters(
 }
 
 /// Gives every change its number that can be seen now.
-pub async fn number_changes(client: &Client) -> Result<(), Failed> {
+pub async fn number_changes(client: &Client) -> Result<(), TransferError> {
     let waits = "SELECT EXISTS (SELECT FROM \"trefoil_unnumbered\")";
     while client.query_one(waits, &[]).await?.try_get(0)? {
         client.batch_execute("SELECT \"trefoil_number_changes\"(true)").await?;
@@ -214,7 +214,7 @@ pub async fn number_changes(client: &Client) -> Result<(), Failed> {
 
 /// Takes a store out of the database, all tables at once since they refer to each other. What other programs have made
 /// of them keeps them there and is named.
-pub async fn drop_store(client: &Client, tables: &[String]) -> Result<(), Failed> {
+pub async fn drop_store(client: &Client, tables: &[String]) -> Result<(), TransferError> {
     let ours = "(SELECT oid FROM pg_namespace WHERE nspname = current_schema())";
     let sql = format!(
         "SELECT string_agg(quote_ident(relname), ', ') FROM pg_class WHERE relnamespace = {ours} \

@@ -9,30 +9,32 @@ use rusqlite::backup::{Backup, StepResult};
 use rusqlite::types::{ToSql, ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Statement, params_from_iter};
 
-use crate::migrate::quoted;
-use crate::transfer::copied_table::{CHANGES, Datum, Row, Section};
-use crate::transfer::{Failed, Progress};
+use crate::migrate::quote_name;
+use crate::transfer::copied_table::{CHANGES_TABLE, CopiedRow, CopiedTable, CopiedValue};
+use crate::transfer::{TransferError, TransferProgress};
 
 /// How long another program's lock is waited for.
-const PATIENCE: Duration = Duration::from_secs(10);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pages of a file that are copied between two signs of life.
-const STEP: i32 = 1_000;
+const PAGES_PER_STEP: i32 = 1_000;
 
 /// A store or a backup that is there.
-pub fn open(path: &Path) -> Result<Connection, Failed> {
+pub fn open_file(path: &Path) -> Result<Connection, TransferError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    open_with(path, flags).map_err(|failed| Failed::at(path, why_not(path).unwrap_or(failed)))
+    open_with(path, flags)
+        .map_err(|failed| TransferError::for_path(path, open_failure(path).unwrap_or(failed)))
 }
 
 /// Something that is only looked at; it may lie where nobody can write.
-pub fn open_to_read(path: &Path) -> Result<Connection, Failed> {
+pub fn open_read_only(path: &Path) -> Result<Connection, TransferError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    open_with(path, flags).map_err(|failed| Failed::at(path, why_not(path).unwrap_or(failed)))
+    open_with(path, flags)
+        .map_err(|failed| TransferError::for_path(path, open_failure(path).unwrap_or(failed)))
 }
 
 /// What the system has to say of a file that SQLite cannot open. Asked only then: closing a file takes SQLite's locks on
 /// it away.
-fn why_not(path: &Path) -> Option<Failed> {
+fn open_failure(path: &Path) -> Option<TransferError> {
     let why = match path.metadata() {
         Ok(found) if found.is_file() => File::open(path).err()?.to_string(),
         Ok(found) if found.is_dir() => "this is a folder; name a file".to_owned(),
@@ -40,15 +42,15 @@ fn why_not(path: &Path) -> Option<Failed> {
         Err(error) if error.kind() == ErrorKind::NotFound => "there is no such file".to_owned(),
         Err(error) => error.to_string(),
     };
-    Some(Failed(why))
+    Some(TransferError(why))
 }
 
-fn open_with(path: &Path, flags: OpenFlags) -> Result<Connection, Failed> {
+fn open_with(path: &Path, flags: OpenFlags) -> Result<Connection, TransferError> {
     if !path.is_file() {
-        return Err(Failed("there is no such file".to_owned()));
+        return Err(TransferError("there is no such file".to_owned()));
     }
     let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(PATIENCE)?;
+    connection.busy_timeout(LOCK_TIMEOUT)?;
     connection.pragma_update(None, "foreign_keys", false)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     // The first look at the file tells whether it is one of SQLite's.
@@ -57,9 +59,9 @@ fn open_with(path: &Path, flags: OpenFlags) -> Result<Connection, Failed> {
 }
 
 /// A new file that nobody knows of yet: what becomes of it in a power cut is no matter.
-pub fn create(path: &Path) -> Result<Connection, Failed> {
+pub fn create_file(path: &Path) -> Result<Connection, TransferError> {
     let connection =
-        Connection::open(path).map_err(|error| Failed::from(error).while_doing(path.display()))?;
+        Connection::open(path).map_err(|error| TransferError::from(error).with_context(path.display()))?;
     connection.pragma_update(None, "foreign_keys", false)?;
     connection.pragma_update(None, "synchronous", "OFF")?;
     connection.pragma_update_and_check(None, "journal_mode", "OFF", |_| Ok(()))?;
@@ -68,18 +70,22 @@ pub fn create(path: &Path) -> Result<Connection, Failed> {
 }
 
 /// The only one that has this file: nothing is beside it when it is closed.
-pub fn alone(path: &Path) -> Result<Connection, Failed> {
-    let connection = open(path)?;
+pub fn open_exclusive(path: &Path) -> Result<Connection, TransferError> {
+    let connection = open_file(path)?;
     connection.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))?;
     Ok(connection)
 }
 
 /// Everything in the file behind `from`, as its transaction sees it: what other programs have put there too.
-pub fn copy_file(from: &Connection, to: &mut Connection, progress: &mut dyn Progress) -> Result<(), Failed> {
+pub fn copy_file(
+    from: &Connection,
+    to: &mut Connection,
+    progress: &mut dyn TransferProgress,
+) -> Result<(), TransferError> {
     let backup = Backup::new(from, to)?;
     let (mut left, mut begun) = (None, Instant::now());
     loop {
-        let step = backup.step(STEP)?;
+        let step = backup.step(PAGES_PER_STEP)?;
         let now = backup.progress();
         if left.is_none() {
             progress.begin("copying", "pages", u64::try_from(now.pagecount).unwrap_or(0));
@@ -90,73 +96,80 @@ pub fn copy_file(from: &Connection, to: &mut Connection, progress: &mut dyn Prog
         match step {
             StepResult::Done => return Ok(()),
             StepResult::More => begun = Instant::now(),
-            StepResult::Busy | StepResult::Locked if begun.elapsed() < PATIENCE => {
+            StepResult::Busy | StepResult::Locked if begun.elapsed() < LOCK_TIMEOUT => {
                 std::thread::sleep(Duration::from_millis(20));
             }
             StepResult::Busy | StepResult::Locked => {
-                return Err(Failed("the file is locked by another program".to_owned()));
+                return Err(TransferError("the file is locked by another program".to_owned()));
             }
-            _ => return Err(Failed("the copy stopped for a reason that SQLite does not tell".to_owned())),
+            _ => {
+                return Err(TransferError(
+                    "the copy stopped for a reason that SQLite does not tell".to_owned(),
+                ));
+            }
         }
     }
 }
 
 /// Whether the file is sound, in SQLite's own words.
-pub fn check(connection: &Connection) -> Result<(), Failed> {
+pub fn check_integrity(connection: &Connection) -> Result<(), TransferError> {
     let said: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
     if said != "ok" {
-        return Err(Failed(format!("the file is damaged: {said}")));
+        return Err(TransferError(format!("the file is damaged: {said}")));
     }
     Ok(())
 }
 
-pub fn page(
+pub fn read_page(
     connection: &Connection,
-    section: &Section,
-    after: &[Datum],
+    section: &CopiedTable,
+    after: &[CopiedValue],
     limit: usize,
-) -> Result<Vec<Row>, Failed> {
-    let columns: Vec<String> = section.columns.iter().map(|column| quoted(&column.name)).collect();
+) -> Result<Vec<CopiedRow>, TransferError> {
+    let columns: Vec<String> = section.columns.iter().map(|column| quote_name(&column.name)).collect();
     let sql = page_sql(section, &columns, !after.is_empty(), limit);
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query(params_from_iter(after))?;
     let mut page = Vec::new();
     while let Some(row) = rows.next()? {
-        let cells = (0..columns.len()).map(|at| datum(section, at, row.get_ref(at)?));
-        let cells: Result<Row, Failed> = cells.collect();
-        let key = || row.get_ref(0).map_or_else(|_| String::new(), shown);
-        page.push(cells.map_err(|failed| failed.while_doing(key()))?);
+        let cells = (0..columns.len()).map(|at| copied_value(section, at, row.get_ref(at)?));
+        let cells: Result<CopiedRow, TransferError> = cells.collect();
+        let key = || row.get_ref(0).map_or_else(|_| String::new(), key_text);
+        page.push(cells.map_err(|failed| failed.with_context(key()))?);
     }
     Ok(page)
 }
 
 /// The same on both databases: row values compare in the order of their parts.
-pub fn page_sql(section: &Section, columns: &[String], goes_on: bool, limit: usize) -> String {
-    let keys: Vec<String> = section.columns[..section.key].iter().map(|one| quoted(&one.name)).collect();
-    let marks: Vec<String> = (1..=section.key).map(|number| format!("${number}")).collect();
+pub fn page_sql(section: &CopiedTable, columns: &[String], goes_on: bool, limit: usize) -> String {
+    let keys: Vec<String> =
+        section.columns[..section.key_columns].iter().map(|one| quote_name(&one.name)).collect();
+    let marks: Vec<String> = (1..=section.key_columns).map(|number| format!("${number}")).collect();
     let keys = keys.join(", ");
     let beyond = if goes_on { format!("WHERE ({keys}) > ({}) ", marks.join(", ")) } else { String::new() };
-    let table = quoted(&section.table);
+    let table = quote_name(&section.table);
     format!("SELECT {} FROM {table} {beyond}ORDER BY {keys} LIMIT {limit}", columns.join(", "))
 }
 
-fn datum(section: &Section, at: usize, value: ValueRef<'_>) -> Result<Datum, Failed> {
+fn copied_value(section: &CopiedTable, at: usize, value: ValueRef<'_>) -> Result<CopiedValue, TransferError> {
     let column = &section.columns[at].name;
     Ok(match value {
-        ValueRef::Null => Datum::Null,
-        ValueRef::Integer(number) => Datum::Int(number),
-        ValueRef::Real(number) => Datum::Real(number),
+        ValueRef::Null => CopiedValue::Null,
+        ValueRef::Integer(number) => CopiedValue::Int(number),
+        ValueRef::Real(number) => CopiedValue::Real(number),
         ValueRef::Text(bytes) => match std::str::from_utf8(bytes) {
-            Ok(text) => Datum::Text(text.to_owned()),
+            Ok(text) => CopiedValue::Text(text.to_owned()),
             // What another program spoilt is in the log for good, and must not keep the store where it is.
-            Err(_) if section.table == CHANGES => Datum::Text(String::from_utf8_lossy(bytes).into_owned()),
-            Err(_) => return Err(Failed(format!("the text in {column} is not UTF-8"))),
+            Err(_) if section.table == CHANGES_TABLE => {
+                CopiedValue::Text(String::from_utf8_lossy(bytes).into_owned())
+            }
+            Err(_) => return Err(TransferError(format!("the text in {column} is not UTF-8"))),
         },
-        ValueRef::Blob(bytes) => Datum::Bytes(bytes.to_vec()),
+        ValueRef::Blob(bytes) => CopiedValue::Bytes(bytes.to_vec()),
     })
 }
 
-fn shown(value: ValueRef<'_>) -> String {
+fn key_text(value: ValueRef<'_>) -> String {
     match value {
         ValueRef::Integer(number) => number.to_string(),
         ValueRef::Text(bytes) => String::from_utf8_lossy(bytes).into_owned(),
@@ -164,40 +177,43 @@ fn shown(value: ValueRef<'_>) -> String {
     }
 }
 
-pub fn insertion<'c>(connection: &'c Connection, section: &Section) -> Result<Statement<'c>, Failed> {
-    let columns: Vec<String> = section.columns.iter().map(|column| quoted(&column.name)).collect();
+pub fn prepare_insert<'c>(
+    connection: &'c Connection,
+    section: &CopiedTable,
+) -> Result<Statement<'c>, TransferError> {
+    let columns: Vec<String> = section.columns.iter().map(|column| quote_name(&column.name)).collect();
     let marks: Vec<String> = (1..=columns.len()).map(|number| format!("?{number}")).collect();
-    let (table, columns, marks) = (quoted(&section.table), columns.join(", "), marks.join(", "));
+    let (table, columns, marks) = (quote_name(&section.table), columns.join(", "), marks.join(", "));
     Ok(connection.prepare(&format!("INSERT INTO {table} ({columns}) VALUES ({marks})"))?)
 }
 
-pub fn insert(statement: &mut Statement<'_>, rows: &[Row]) -> rusqlite::Result<()> {
+pub fn insert_rows(statement: &mut Statement<'_>, rows: &[CopiedRow]) -> rusqlite::Result<()> {
     rows.iter().try_for_each(|row| statement.execute(params_from_iter(row)).map(drop))
 }
 
-impl ToSql for Datum {
+impl ToSql for CopiedValue {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Borrowed(match self {
-            Datum::Null => ValueRef::Null,
-            Datum::Int(number) => ValueRef::Integer(*number),
+            CopiedValue::Null => ValueRef::Null,
+            CopiedValue::Int(number) => ValueRef::Integer(*number),
             // SQLite has no such number and would keep null.
-            Datum::Real(number) if number.is_nan() => {
+            CopiedValue::Real(number) if number.is_nan() => {
                 return Ok(ToSqlOutput::Owned(Value::Text("NaN".to_owned())));
             }
-            Datum::Real(number) => ValueRef::Real(*number),
-            Datum::Text(text) => ValueRef::Text(text.as_bytes()),
-            Datum::Bytes(bytes) => ValueRef::Blob(bytes),
+            CopiedValue::Real(number) => ValueRef::Real(*number),
+            CopiedValue::Text(text) => ValueRef::Text(text.as_bytes()),
+            CopiedValue::Bytes(bytes) => ValueRef::Blob(bytes),
         }))
     }
 }
 
 /// The last id that a table has given.
-pub fn counter(connection: &Connection, table: &str) -> rusqlite::Result<i64> {
+pub fn last_id(connection: &Connection, table: &str) -> rusqlite::Result<i64> {
     let sql = "SELECT seq FROM sqlite_sequence WHERE name = ?1";
     Ok(connection.query_row(sql, [table], |row| row.get(0)).optional()?.unwrap_or(0))
 }
 
-pub fn set_counter(connection: &Connection, table: &str, last: i64) -> rusqlite::Result<()> {
+pub fn set_last_id(connection: &Connection, table: &str, last: i64) -> rusqlite::Result<()> {
     connection.execute("DELETE FROM sqlite_sequence WHERE name = ?1", [table])?;
     connection.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)", (table, last))?;
     Ok(())

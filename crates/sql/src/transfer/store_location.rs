@@ -6,24 +6,26 @@ use std::path::{Path, PathBuf};
 use trefoil_config::PostgresUrl;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum StoreLocation {
     /// The SQLite file in a data folder.
     File(PathBuf),
     Postgres(PostgresUrl),
 }
 
 /// As `--to` takes it, but for a password.
-impl fmt::Display for Place {
+impl fmt::Display for StoreLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::File(path) => write!(f, "sqlite:{}", whole(path.parent().unwrap_or(path)).display()),
-            Place::Postgres(url) => url.fmt(f),
+            StoreLocation::File(path) => {
+                write!(f, "sqlite:{}", absolute_path(path.parent().unwrap_or(path)).display())
+            }
+            StoreLocation::Postgres(url) => url.fmt(f),
         }
     }
 }
 
 /// From the root on, so that it means the same from everywhere.
-fn whole(path: &Path) -> PathBuf {
+fn absolute_path(path: &Path) -> PathBuf {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     std::fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
 }

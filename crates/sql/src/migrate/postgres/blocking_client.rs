@@ -9,78 +9,85 @@ use tokio_postgres::types::{Format, IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Error, GenericClient, Row};
 
 use crate::migrate::MigrateError;
-use trefoil_model::Stored;
+use trefoil_model::StoredValue;
 
-type Rows = Vec<Vec<Stored>>;
+type StoredRows = Vec<Vec<StoredValue>>;
 
 /// The end that asks, on a thread of its own.
-pub struct Asking(mpsc::Sender<Question>);
+pub struct BlockingClient(mpsc::Sender<QueryRequest>);
 
-pub struct Question {
+pub struct QueryRequest {
     sql: String,
     /// `None` for statements in a batch, which have no answer.
-    parameters: Option<Vec<Stored>>,
-    answer: oneshot::Sender<Result<Rows, MigrateError>>,
+    parameters: Option<Vec<StoredValue>>,
+    reply: oneshot::Sender<Result<StoredRows, MigrateError>>,
 }
 
-pub fn bridge() -> (Asking, mpsc::Receiver<Question>) {
+pub fn client_channel() -> (BlockingClient, mpsc::Receiver<QueryRequest>) {
     let (send, receive) = mpsc::channel(1);
-    (Asking(send), receive)
+    (BlockingClient(send), receive)
 }
 
-impl Asking {
+impl BlockingClient {
     /// Waits on the caller's thread, which must be none of the runtime's.
-    pub fn ask(&self, sql: &str, parameters: Option<&[Stored]>) -> Result<Rows, MigrateError> {
+    pub fn query(&self, sql: &str, parameters: Option<&[StoredValue]>) -> Result<StoredRows, MigrateError> {
         let (answer, answered) = oneshot::channel();
         let gone = || MigrateError::Database("the migration was broken off".to_owned());
-        let question = Question { sql: sql.to_owned(), parameters: parameters.map(<[_]>::to_vec), answer };
+        let question =
+            QueryRequest { sql: sql.to_owned(), parameters: parameters.map(<[_]>::to_vec), reply: answer };
         self.0.blocking_send(question).map_err(|_| gone())?;
         answered.blocking_recv().unwrap_or_else(|_| Err(gone()))
     }
 }
 
-impl Question {
-    pub async fn answer(self, client: &impl GenericClient) {
+impl QueryRequest {
+    pub async fn execute(self, client: &impl GenericClient) {
         let answer = match &self.parameters {
             None => client.batch_execute(&self.sql).await.map(|()| Vec::new()).map_err(Into::into),
-            Some(parameters) => rows(client, &self.sql, parameters).await,
+            Some(parameters) => query_rows(client, &self.sql, parameters).await,
         };
         // Nobody waits any more when the migration has panicked, which its task reports.
-        let _ = self.answer.send(answer);
+        let _ = self.reply.send(answer);
     }
 }
 
-async fn rows(client: &impl GenericClient, sql: &str, parameters: &[Stored]) -> Result<Rows, MigrateError> {
-    let bound: Vec<AsText<'_>> = parameters.iter().map(AsText).collect();
+async fn query_rows(
+    client: &impl GenericClient,
+    sql: &str,
+    parameters: &[StoredValue],
+) -> Result<StoredRows, MigrateError> {
+    let bound: Vec<TextParameter<'_>> = parameters.iter().map(TextParameter).collect();
     let bound: Vec<&(dyn ToSql + Sync)> = bound.iter().map(|one| one as _).collect();
-    client.query(sql, &bound).await?.iter().map(stored).collect()
+    client.query(sql, &bound).await?.iter().map(stored_row).collect()
 }
 
-fn stored(row: &Row) -> Result<Vec<Stored>, MigrateError> {
+fn stored_row(row: &Row) -> Result<Vec<StoredValue>, MigrateError> {
     let cells = row.columns().iter().enumerate().map(|(at, column)| {
         Ok(match *column.type_() {
-            Type::BOOL => row.try_get::<_, Option<bool>>(at)?.map(|flag| Stored::Int(i64::from(flag))),
-            Type::INT4 => row.try_get::<_, Option<i32>>(at)?.map(|number| Stored::Int(i64::from(number))),
-            Type::INT8 => row.try_get::<_, Option<i64>>(at)?.map(Stored::Int),
-            Type::FLOAT8 => row.try_get::<_, Option<f64>>(at)?.map(Stored::Real),
-            _ => row.try_get::<_, Option<String>>(at)?.map(Stored::Text),
+            Type::BOOL => row.try_get::<_, Option<bool>>(at)?.map(|flag| StoredValue::Int(i64::from(flag))),
+            Type::INT4 => {
+                row.try_get::<_, Option<i32>>(at)?.map(|number| StoredValue::Int(i64::from(number)))
+            }
+            Type::INT8 => row.try_get::<_, Option<i64>>(at)?.map(StoredValue::Int),
+            Type::FLOAT8 => row.try_get::<_, Option<f64>>(at)?.map(StoredValue::Real),
+            _ => row.try_get::<_, Option<String>>(at)?.map(StoredValue::Text),
         }
-        .unwrap_or(Stored::Null))
+        .unwrap_or(StoredValue::Null))
     });
     cells.collect()
 }
 
 /// A parameter whose type the server finds out.
 #[derive(Debug)]
-struct AsText<'a>(&'a Stored);
+struct TextParameter<'a>(&'a StoredValue);
 
-impl ToSql for AsText<'_> {
+impl ToSql for TextParameter<'_> {
     fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn StdError + Sync + Send>> {
         match self.0 {
-            Stored::Null => return Ok(IsNull::Yes),
-            Stored::Int(number) => out.extend_from_slice(number.to_string().as_bytes()),
-            Stored::Real(number) => out.extend_from_slice(number.to_string().as_bytes()),
-            Stored::Text(text) => out.extend_from_slice(text.as_bytes()),
+            StoredValue::Null => return Ok(IsNull::Yes),
+            StoredValue::Int(number) => out.extend_from_slice(number.to_string().as_bytes()),
+            StoredValue::Real(number) => out.extend_from_slice(number.to_string().as_bytes()),
+            StoredValue::Text(text) => out.extend_from_slice(text.as_bytes()),
         }
         Ok(IsNull::No)
     }

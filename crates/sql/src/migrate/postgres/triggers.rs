@@ -1,32 +1,34 @@
 //! The triggers of a record's table on PostgreSQL, and the functions they call.
 
-use crate::migrate::ddl::{quoted, text};
-use crate::migrate::postgres::catalog::{Function, Trigger, short};
-use crate::migrate::postgres::ddl::SPELLING;
-use crate::migrate::stored_model::{Column, Fill, Form, Table};
+use crate::migrate::ddl::{quote_name, quote_text};
+use crate::migrate::postgres::catalog::{SqlFunction, SqlTrigger, shorten_name};
+use crate::migrate::postgres::ddl::POSTGRES_DDL;
+use crate::migrate::stored_model::{ColumnDefault, StoredColumn, StoredTable, StoredType};
 
 /// The functions that the triggers of all tables share.
-pub fn shared() -> Vec<Function> {
-    vec![refuse(), count_version(), pass_id()]
+pub fn shared_functions() -> Vec<SqlFunction> {
+    vec![refuse_function(), count_version_function(), pass_id_function()]
 }
 
 /// The functions of one table; `sequence` is the one that gives its ids.
-pub fn functions(table: &Table, sequence: &str) -> Vec<Function> {
-    let mut list = vec![created(table, sequence)];
+pub fn table_functions(table: &StoredTable, sequence: &str) -> Vec<SqlFunction> {
+    let mut list = vec![created_function(table, sequence)];
     list.extend(version_function(table));
     if table.logged.updated {
-        list.push(own_function(table, "updated", &log(table, "updated", "NEW")));
+        list.push(table_function(table, "updated", &log_statement(table, "updated", "NEW")));
     }
     if table.logged.deleted {
-        list.push(own_function(table, "deleted", &log(table, "deleted", "OLD")));
+        list.push(table_function(table, "deleted", &log_statement(table, "deleted", "OLD")));
     }
     list
 }
 
 /// A trigger's name need not be unique beyond its table.
-pub fn triggers(table: &Table) -> Vec<Trigger> {
-    let own = |deed: &str, when: &str| trigger(table, deed, when, "FOR EACH ROW", &own_name(table, deed), "");
-    let version = version_function(table).unwrap_or_else(count_version).name;
+pub fn table_triggers(table: &StoredTable) -> Vec<SqlTrigger> {
+    let own = |deed: &str, when: &str| {
+        trigger(table, deed, when, "FOR EACH ROW", &table_function_name(table, deed), "")
+    };
+    let version = version_function(table).unwrap_or_else(count_version_function).name;
     let mut list = vec![
         // Links, subscribers and caches know a record by its id.
         trigger(
@@ -65,57 +67,67 @@ pub fn triggers(table: &Table) -> Vec<Trigger> {
     list
 }
 
-fn trigger(table: &Table, purpose: &str, when: &str, rows: &str, calls: &str, argument: &str) -> Trigger {
-    let argument = if argument.is_empty() { String::new() } else { text(argument) };
-    Trigger {
+fn trigger(
+    table: &StoredTable,
+    purpose: &str,
+    when: &str,
+    rows: &str,
+    calls: &str,
+    argument: &str,
+) -> SqlTrigger {
+    let argument = if argument.is_empty() { String::new() } else { quote_text(argument) };
+    SqlTrigger {
         table: table.table.clone(),
         name: format!("trefoil_{purpose}"),
-        when: format!("{when} ON {{table}} {rows} EXECUTE FUNCTION {{schema}}.{}({argument})", quoted(calls)),
+        definition: format!(
+            "{when} ON {{table}} {rows} EXECUTE FUNCTION {{schema}}.{}({argument})",
+            quote_name(calls)
+        ),
     }
 }
 
-fn refuse() -> Function {
+fn refuse_function() -> SqlFunction {
     let body =
         "\nBEGIN\n  RAISE EXCEPTION '%', TG_ARGV[0] USING ERRCODE = 'integrity_constraint_violation';\nEND\n";
-    Function::of_trigger("trefoil_refuse", body)
+    SqlFunction::for_trigger("trefoil_refuse", body)
 }
 
-fn count_version() -> Function {
+fn count_version_function() -> SqlFunction {
     let body = "\nBEGIN\n  NEW.\"_version\" := OLD.\"_version\" + 1;\n  RETURN NEW;\nEND\n";
-    Function::of_trigger("trefoil_count_version", body)
+    SqlFunction::for_trigger("trefoil_count_version", body)
 }
 
 /// Only of tables that have a field which is to follow each change.
-fn version_function(table: &Table) -> Option<Function> {
-    let followed = || table.columns.iter().filter(|column| column.default == Fill::Updated);
+fn version_function(table: &StoredTable) -> Option<SqlFunction> {
+    let followed = || table.columns.iter().filter(|column| column.default == ColumnDefault::Updated);
     followed().next()?;
     let sets: String = followed()
         .map(|column| {
-            let name = quoted(&column.column);
+            let name = quote_name(&column.column);
             format!(
                 "  IF NEW.{name} IS NOT DISTINCT FROM OLD.{name} THEN\n    NEW.{name} := clock_timestamp();\n  END IF;\n"
             )
         })
         .collect();
     let body = format!("\nBEGIN\n  NEW.\"_version\" := OLD.\"_version\" + 1;\n{sets}  RETURN NEW;\nEND\n");
-    Some(Function::of_trigger(&own_name(table, "version"), &body))
+    Some(SqlFunction::for_trigger(&table_function_name(table, "version"), &body))
 }
 
 /// Whether an id was chosen is asked here and not in the trigger's condition, which would be read anew for every
 /// statement: 2 us an insert instead of 7.
-fn created(table: &Table, sequence: &str) -> Function {
-    let sequence = text(sequence);
+fn created_function(table: &StoredTable, sequence: &str) -> SqlFunction {
+    let sequence = quote_text(sequence);
     let pass = format!(
         "  IF NEW.\"id\" > coalesce(pg_sequence_last_value({sequence}::regclass), 0) THEN\n    \
          PERFORM {{schema}}.\"trefoil_pass_id\"({sequence}::regclass, NEW.\"id\");\n  END IF;\n"
     );
-    let log = if table.logged.created { log(table, "created", "NEW") } else { String::new() };
-    own_function(table, "created", &format!("{pass}{log}"))
+    let log = if table.logged.created { log_statement(table, "created", "NEW") } else { String::new() };
+    table_function(table, "created", &format!("{pass}{log}"))
 }
 
 /// After a record with an id that somebody chose, ids go on behind it. Only forward, and one at a time: a sequence that
 /// is set cannot say where it was. A short way is gone step by step, since others may take ids meanwhile.
-fn pass_id() -> Function {
+fn pass_id_function() -> SqlFunction {
     let body = r#"
 DECLARE last bigint;
 BEGIN
@@ -130,53 +142,54 @@ BEGIN
   END IF;
 END
 "#;
-    Function {
+    SqlFunction {
         name: "trefoil_pass_id".to_owned(),
-        takes: "given regclass, id bigint",
-        gives: "void",
+        parameters: "given regclass, id bigint",
+        return_type: "void",
         body: body.to_owned(),
     }
 }
 
-fn own_name(table: &Table, purpose: &str) -> String {
-    short(&format!("trefoil_{}_{purpose}", table.table))
+fn table_function_name(table: &StoredTable, purpose: &str) -> String {
+    shorten_name(&format!("trefoil_{}_{purpose}", table.table))
 }
 
 /// What a trigger does after the deed.
-fn own_function(table: &Table, purpose: &str, statements: &str) -> Function {
+fn table_function(table: &StoredTable, purpose: &str, statements: &str) -> SqlFunction {
     let body = format!("\nBEGIN\n{statements}  RETURN NULL;\nEND\n");
-    Function::of_trigger(&own_name(table, purpose), &body)
+    SqlFunction::for_trigger(&table_function_name(table, purpose), &body)
 }
 
 /// Writes a change with the place it takes in the order of all, while the record is still locked.
-fn log(table: &Table, deed: &str, row: &str) -> String {
-    let typed =
-        |column: &Column| format!("{} {}", quoted(&column.column), (SPELLING.column_type)(&column.form));
+fn log_statement(table: &StoredTable, deed: &str, row: &str) -> String {
+    let typed = |column: &StoredColumn| {
+        format!("{} {}", quote_name(&column.column), (POSTGRES_DDL.column_type)(&column.form))
+    };
     // A session that ran the function knows the types of its columns; it only learns of others when the text differs.
     let types = table.columns.iter().map(typed).collect::<Vec<_>>().join(", ");
-    let columns = ["resource", "deed", "record", "version", "at", "image"].map(quoted).join(", ");
+    let columns = ["resource", "deed", "record", "version", "at", "image"].map(quote_name).join(", ");
     format!(
         "  -- {types}\n  INSERT INTO {{schema}}.\"trefoil_unnumbered\" ({columns})\n  \
          SELECT {}, '{deed}', i.\"id\", i.\"_version\", clock_timestamp(), row_to_json(i.*)\n  \
          FROM (SELECT {}) AS i;\n",
-        text(&table.name),
-        image(table, row)
+        quote_text(&table.name),
+        image_columns(table, row)
     )
 }
 
 /// The record's columns in the stored form. Values that no field can hold are null: another program's write must not
 /// fail for them here, where they did not fail in the table.
-fn image(table: &Table, row: &str) -> String {
-    let own = ["id", "_version"].map(|name| format!("{row}.{0} AS {0}", quoted(name)));
+fn image_columns(table: &StoredTable, row: &str) -> String {
+    let own = ["id", "_version"].map(|name| format!("{row}.{0} AS {0}", quote_name(name)));
     let columns = table.columns.iter().map(|column| image_value(row, column));
     own.into_iter().chain(columns).collect::<Vec<_>>().join(", ")
 }
 
-fn image_value(row: &str, column: &Column) -> String {
-    let name = quoted(&column.column);
+fn image_value(row: &str, column: &StoredColumn) -> String {
+    let name = quote_name(&column.column);
     let value = format!("{row}.{name}");
-    let read = (SPELLING.reading)(&column.form, &value);
-    let may_be_no_number = [Form::Scalar("Float".to_owned()), Form::Scalar("Decimal".to_owned())];
+    let read = (POSTGRES_DDL.read_expression)(&column.form, &value);
+    let may_be_no_number = [StoredType::Scalar("Float".to_owned()), StoredType::Scalar("Decimal".to_owned())];
     match may_be_no_number.contains(&column.form) {
         // What is infinite, or not a number, is not so far from itself.
         true => format!("CASE WHEN {value} - {value} = 0 THEN {read} END AS {name}"),

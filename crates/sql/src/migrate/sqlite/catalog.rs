@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use rusqlite::Connection;
 
-use crate::migrate::ddl::{Definition, quoted, text};
+use crate::migrate::ddl::{ObjectDefinition, quote_name, quote_text};
 use crate::migrate::stored_model::StoredModel;
 
 /// A column as another program added it.
-pub struct Extra {
+pub struct FoundColumn {
     pub name: String,
     pub definition: String,
 }
@@ -21,7 +21,7 @@ pub fn relations(connection: &Connection) -> rusqlite::Result<Vec<String>> {
 }
 
 /// All columns of a table.
-pub fn columns(connection: &Connection, table: &str) -> rusqlite::Result<Vec<Extra>> {
+pub fn find_columns(connection: &Connection, table: &str) -> rusqlite::Result<Vec<FoundColumn>> {
     let mut statement =
         connection.prepare("SELECT name, type, \"notnull\", dflt_value FROM pragma_table_info(?1)")?;
     let found = statement.query_map([table], |row| {
@@ -29,22 +29,23 @@ pub fn columns(connection: &Connection, table: &str) -> rusqlite::Result<Vec<Ext
         let required = if row.get(2)? { " NOT NULL" } else { "" };
         let default: Option<String> = row.get(3)?;
         let default = default.map(|value| format!(" DEFAULT ({value})")).unwrap_or_default();
-        Ok(Extra { definition: format!("{} {kind}{required}{default}", quoted(&name)), name })
+        Ok(FoundColumn { definition: format!("{} {kind}{required}{default}", quote_name(&name)), name })
     })?;
     found.collect()
 }
 
 /// The text of what other programs have put on a table and would go with it.
-pub fn foreign_parts(
+pub fn foreign_objects(
     connection: &Connection,
     table: &str,
     ours: &[&str],
-) -> rusqlite::Result<Vec<Definition>> {
+) -> rusqlite::Result<Vec<ObjectDefinition>> {
     let sql = "SELECT name, sql FROM sqlite_master WHERE tbl_name = ?1 COLLATE NOCASE AND sql IS NOT NULL \
                AND type IN ('index', 'trigger') ORDER BY rowid";
     let mut statement = connection.prepare(sql)?;
-    let found = statement.query_map([table], |row| Ok(Definition { name: row.get(0)?, sql: row.get(1)? }))?;
-    let found: Vec<Definition> = found.collect::<rusqlite::Result<_>>()?;
+    let found =
+        statement.query_map([table], |row| Ok(ObjectDefinition { name: row.get(0)?, sql: row.get(1)? }))?;
+    let found: Vec<ObjectDefinition> = found.collect::<rusqlite::Result<_>>()?;
     Ok(found.into_iter().filter(|part| !ours.contains(&part.name.as_str())).collect())
 }
 
@@ -56,10 +57,10 @@ pub fn drop_triggers(connection: &Connection, model: &StoredModel) -> rusqlite::
 pub fn sync_triggers(
     connection: &Connection,
     model: &StoredModel,
-    wanted: &[Definition],
+    wanted: &[ObjectDefinition],
 ) -> rusqlite::Result<()> {
-    let tables: Vec<String> = model.table_names().map(text).collect();
-    let found = definitions(
+    let tables: Vec<String> = model.table_names().map(quote_text).collect();
+    let found = find_definitions(
         connection,
         &format!(
             "type = 'trigger' AND name LIKE 'trefoil!_%' ESCAPE '!' AND tbl_name COLLATE NOCASE IN ({})",
@@ -67,20 +68,30 @@ pub fn sync_triggers(
         ),
     )?;
     let outdated: Vec<&str> = found.keys().map(String::as_str).collect();
-    sync(connection, "TRIGGER", &found, &outdated, wanted)
+    sync_objects(connection, "TRIGGER", &found, &outdated, wanted)
 }
 
-pub fn sync_indexes(connection: &Connection, old: &[&str], wanted: &[Definition]) -> rusqlite::Result<()> {
-    sync(connection, "INDEX", &definitions(connection, "type = 'index' AND sql IS NOT NULL")?, old, wanted)
+pub fn sync_indexes(
+    connection: &Connection,
+    old: &[&str],
+    wanted: &[ObjectDefinition],
+) -> rusqlite::Result<()> {
+    sync_objects(
+        connection,
+        "INDEX",
+        &find_definitions(connection, "type = 'index' AND sql IS NOT NULL")?,
+        old,
+        wanted,
+    )
 }
 
 /// Keeps what is there word for word, drops what is `outdated` and makes the rest.
-fn sync(
+fn sync_objects(
     connection: &Connection,
     kind: &str,
     found: &HashMap<String, String>,
     outdated: &[&str],
-    wanted: &[Definition],
+    wanted: &[ObjectDefinition],
 ) -> rusqlite::Result<()> {
     let is_kept = |name: &str| wanted.iter().any(|one| one.name == name && found.get(name) == Some(&one.sql));
     let replaced = wanted.iter().map(|one| one.name.as_str()).filter(|name| found.contains_key(*name));
@@ -89,7 +100,7 @@ fn sync(
     gone.sort_unstable();
     gone.dedup();
     for name in gone {
-        connection.execute_batch(&format!("DROP {kind} IF EXISTS {}", quoted(name)))?;
+        connection.execute_batch(&format!("DROP {kind} IF EXISTS {}", quote_name(name)))?;
     }
     for one in wanted.iter().filter(|one| !is_kept(&one.name)) {
         connection.execute_batch(&one.sql)?;
@@ -97,14 +108,14 @@ fn sync(
     Ok(())
 }
 
-fn definitions(connection: &Connection, condition: &str) -> rusqlite::Result<HashMap<String, String>> {
+fn find_definitions(connection: &Connection, condition: &str) -> rusqlite::Result<HashMap<String, String>> {
     let mut statement =
         connection.prepare(&format!("SELECT name, sql FROM sqlite_master WHERE {condition}"))?;
     statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
 }
 
 /// How many rows of a table refer to nothing.
-pub fn dangling(connection: &Connection, table: &str) -> rusqlite::Result<i64> {
-    let sql = format!("SELECT count(*) FROM pragma_foreign_key_check({})", text(table));
+pub fn count_dangling(connection: &Connection, table: &str) -> rusqlite::Result<i64> {
+    let sql = format!("SELECT count(*) FROM pragma_foreign_key_check({})", quote_text(table));
     connection.query_row(&sql, [], |row| row.get(0))
 }

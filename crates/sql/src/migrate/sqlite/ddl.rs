@@ -1,9 +1,9 @@
 //! SQLite's definitions: column types, the bookkeeping tables, and the triggers with their images.
 
-use crate::migrate::ddl::{Definition, quoted, text};
-use crate::migrate::migration_database::Spelling;
-use crate::migrate::stored_model::{Column, Fill, Form, Table};
-use crate::statements::dialect::{Comparison, Dialect};
+use crate::migrate::ddl::{ObjectDefinition, quote_name, quote_text};
+use crate::migrate::migration_database::DdlDialect;
+use crate::migrate::stored_model::{ColumnDefault, StoredColumn, StoredTable, StoredType};
+use crate::statements::dialect::{Dialect, ValueComparison};
 
 /// Arguments that `json_object` takes on every SQLite are 100; a pair for each column.
 const COLUMNS_PER_CALL: usize = 40;
@@ -29,48 +29,52 @@ CREATE TABLE "trefoil_keys" (
 CREATE INDEX "trefoil_keys_at_index" ON "trefoil_keys" ("at");
 "#;
 
-pub const SPELLING: Spelling = Spelling {
-    id: "\"id\" INTEGER PRIMARY KEY AUTOINCREMENT",
-    version: "\"_version\" INTEGER NOT NULL DEFAULT 1",
-    integer: "INTEGER",
-    link_end: " WITHOUT ROWID",
+pub const SQLITE_DDL: DdlDialect = DdlDialect {
+    id_column: "\"id\" INTEGER PRIMARY KEY AUTOINCREMENT",
+    version_column: "\"_version\" INTEGER NOT NULL DEFAULT 1",
+    id_type: "INTEGER",
+    link_table_suffix: " WITHOUT ROWID",
     now: NOW,
     inline_references: true,
     column_type,
-    fill,
-    reading: |_, name| name.to_owned(),
-    identity,
+    default_value,
+    read_expression: |_, name| name.to_owned(),
+    equality_key,
 };
 
-fn fill(column: &Column) -> Option<String> {
+fn default_value(column: &StoredColumn) -> Option<String> {
     match &column.default {
-        Fill::Nothing => None,
-        Fill::Int(number) => Some(number.to_string()),
-        Fill::Real(number) => Some(format!("{number:?}")),
-        Fill::Text(value) => Some(text(value)),
-        Fill::Created | Fill::Updated => Some(format!("({NOW})")),
+        ColumnDefault::Nothing => None,
+        ColumnDefault::Int(number) => Some(number.to_string()),
+        ColumnDefault::Real(number) => Some(format!("{number:?}")),
+        ColumnDefault::Text(value) => Some(quote_text(value)),
+        ColumnDefault::Created | ColumnDefault::Updated => Some(format!("({NOW})")),
     }
 }
 
-fn column_type(form: &Form) -> &'static str {
+fn column_type(form: &StoredType) -> &'static str {
     match form {
-        Form::Scalar(name) => match name.as_str() {
+        StoredType::Scalar(name) => match name.as_str() {
             "Int" | "Long" | "Boolean" => "INTEGER",
             "Float" => "REAL",
             _ => "TEXT",
         },
-        Form::Enum(_) | Form::Embedded(_) | Form::List { .. } => "TEXT",
-        Form::Reference { .. } => "INTEGER",
+        StoredType::Enum(_) | StoredType::Embedded(_) | StoredType::List { .. } => "TEXT",
+        StoredType::Reference { .. } => "INTEGER",
     }
 }
 
 /// Decimals are equal by value, not by how many zeros end them: `1.50` is `1.5`.
-fn identity(form: &Form, name: &str) -> String {
+fn equality_key(form: &StoredType, name: &str) -> String {
     match form {
-        Form::Scalar(scalar) if scalar == "Decimal" => Dialect::Sqlite.identity(Comparison::Decimal, name),
-        Form::Scalar(_) | Form::Enum(_) | Form::Embedded(_) | Form::List { .. } | Form::Reference { .. } => {
-            name.to_owned()
+        StoredType::Scalar(scalar) if scalar == "Decimal" => {
+            Dialect::Sqlite.equality_key(ValueComparison::Decimal, name)
         }
+        StoredType::Scalar(_)
+        | StoredType::Enum(_)
+        | StoredType::Embedded(_)
+        | StoredType::List { .. }
+        | StoredType::Reference { .. } => name.to_owned(),
     }
 }
 
@@ -79,11 +83,11 @@ fn identity(form: &Form, name: &str) -> String {
 /// Deliberately absent: one before each insert that notices `INSERT OR REPLACE`. SQLite fires no delete
 /// triggers for it unless `recursive_triggers` is on, so the record counts as created again, at version 1;
 /// to notice it would cost every insert as much again.
-pub fn triggers(table: &Table) -> Vec<Definition> {
+pub fn table_triggers(table: &StoredTable) -> Vec<ObjectDefinition> {
     let mut list = vec![id_trigger(table), version_trigger(table)];
     let logging = |deed: &str, row: &str, when: &str| {
-        let columns = ["resource", "deed", "record", "version", "at", "image"].map(quoted).join(", ");
-        let (resource, image) = (text(&table.name), image(table, row));
+        let columns = ["resource", "deed", "record", "version", "at", "image"].map(quote_name).join(", ");
+        let (resource, image) = (quote_text(&table.name), image_expression(table, row));
         let values = format!("{resource}, '{deed}', {row}.\"id\", {row}.\"_version\", {NOW}, {image}");
         let body = format!("INSERT INTO \"trefoil_changes\" ({columns}) VALUES ({values})");
         trigger(table, deed, when, &body)
@@ -107,33 +111,34 @@ pub fn triggers(table: &Table) -> Vec<Definition> {
 }
 
 /// Links, subscribers and caches know a record by its id.
-fn id_trigger(table: &Table) -> Definition {
+fn id_trigger(table: &StoredTable) -> ObjectDefinition {
     let when = "BEFORE UPDATE OF \"id\" ON {table} WHEN NEW.\"id\" IS NOT OLD.\"id\"";
     trigger(table, "id", when, "SELECT RAISE(ABORT, 'the id of a record never changes')")
 }
 
 /// What Trefoil's own updates do by themselves: count the version up and keep `@updatedAt` true.
-fn version_trigger(table: &Table) -> Definition {
+fn version_trigger(table: &StoredTable) -> ObjectDefinition {
     let mut sets = vec!["\"_version\" = \"_version\" + 1".to_owned()];
-    for column in table.columns.iter().filter(|column| column.default == Fill::Updated) {
-        let name = quoted(&column.column);
+    for column in table.columns.iter().filter(|column| column.default == ColumnDefault::Updated) {
+        let name = quote_name(&column.column);
         sets.push(format!("{name} = CASE WHEN NEW.{name} IS OLD.{name} THEN {NOW} ELSE NEW.{name} END"));
     }
-    let body = format!("UPDATE {} SET {} WHERE \"id\" = NEW.\"id\"", quoted(&table.table), sets.join(", "));
+    let body =
+        format!("UPDATE {} SET {} WHERE \"id\" = NEW.\"id\"", quote_name(&table.table), sets.join(", "));
     let when = "AFTER UPDATE ON {table} WHEN NEW.\"_version\" = OLD.\"_version\"";
     trigger(table, "version", when, &body)
 }
 
-fn trigger(table: &Table, purpose: &str, when: &str, body: &str) -> Definition {
+fn trigger(table: &StoredTable, purpose: &str, when: &str, body: &str) -> ObjectDefinition {
     let name = format!("trefoil_{}_{purpose}", table.table);
-    let when = when.replace("{table}", &quoted(&table.table));
-    let sql = format!("CREATE TRIGGER {} {when} BEGIN {body}; END", quoted(&name));
-    Definition { name, sql }
+    let when = when.replace("{table}", &quote_name(&table.table));
+    let sql = format!("CREATE TRIGGER {} {when} BEGIN {body}; END", quote_name(&name));
+    ObjectDefinition { name, sql }
 }
 
 /// The record as a JSON object of its columns. Values that no field can hold are null: another program's
 /// write must not fail for them here, where they did not fail in the table.
-fn image(table: &Table, row: &str) -> String {
+fn image_expression(table: &StoredTable, row: &str) -> String {
     let own = [("id", None), ("_version", None)].into_iter();
     let columns = own.chain(table.columns.iter().map(|column| (column.column.as_str(), Some(&column.form))));
     let pairs: Vec<_> = columns.map(|(name, form)| (name, image_value(row, name, form))).collect();
@@ -146,8 +151,8 @@ fn image(table: &Table, row: &str) -> String {
     groups.fold(first, |object, group| format!("json_set({object}, {})", list(group, "$.")))
 }
 
-fn image_value(row: &str, column: &str, form: Option<&Form>) -> String {
-    let value = format!("{row}.{}", quoted(column));
+fn image_value(row: &str, column: &str, form: Option<&StoredType>) -> String {
+    let value = format!("{row}.{}", quote_name(column));
     match form.map(column_type) {
         None => value,
         // SQLite before 3.43 writes 15 digits of a number, which is not all of it.

@@ -8,75 +8,78 @@ use rusqlite::config::DbConfig;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ToSql, TransactionBehavior, params, params_from_iter};
 
-use crate::migrate::ddl::{Definition, column, index, link, link_index, quoted};
-use crate::migrate::migration_database::{Host, Spelling};
-use crate::migrate::model_pairs::{LinkPair, Pairs, TablePair, on_delete};
-use crate::migrate::sqlite::ddl::{BOOKKEEPING, SPELLING};
-use crate::migrate::stored_model::{Column, Fill, StoredModel};
-use crate::migrate::{MigrateError, Mode, Report, apply};
+use crate::migrate::ddl::{
+    ObjectDefinition, column_definition, create_link_sql, index_definition, link_index_definition, quote_name,
+};
+use crate::migrate::migration_database::{DdlDialect, MigrationDatabase};
+use crate::migrate::model_pairs::{LinkPair, ModelPairs, TablePair, delete_action};
+use crate::migrate::sqlite::ddl::{BOOKKEEPING, SQLITE_DDL};
+use crate::migrate::stored_model::{ColumnDefault, StoredColumn, StoredModel};
+use crate::migrate::{MigrateError, MigrationMode, MigrationReport, apply};
 use crate::sqlite::plain_lists;
-use trefoil_engine::Deed;
-use trefoil_model::{Model, Stored, TypeId};
+use trefoil_engine::ChangeKind;
+use trefoil_model::{Model, RecordTypeId, StoredValue};
 
 /// Brings the database behind `connection` to the shape of `model`, within what `mode` allows: all of it
 /// or nothing. `logged` says which deeds go to the change log, `lists` which plain lists there are; one that is
 /// there and not named keeps its values. After a `Database` error the connection is
 /// not fit for use.
-pub fn prepare(
+pub fn migrate_sqlite(
     connection: &mut Connection,
     model: &Model,
-    logged: &[(TypeId, Deed)],
+    logged: &[(RecordTypeId, ChangeKind)],
     lists: &[String],
-    mode: Mode,
-) -> Result<Report, MigrateError> {
-    let shape = StoredModel::of(model, logged);
+    mode: MigrationMode,
+) -> Result<MigrationReport, MigrateError> {
+    let shape = StoredModel::from_model(model, logged);
     // Replacing a table must not cascade, and foreign keys cannot be switched inside a transaction.
     let enforced: bool = connection.pragma_query_value(None, "foreign_keys", |row| row.get(0))?;
     connection.pragma_update(None, "foreign_keys", false)?;
     // A quoted column that is gone would pass for text in another program's index.
     let lenient = connection.db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
-    let report = in_transaction(connection, model, &shape, lists, &mode);
+    let report = migrate_in_transaction(connection, model, &shape, lists, &mode);
     connection.pragma_update(None, "legacy_alter_table", false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, lenient)?;
     connection.pragma_update(None, "foreign_keys", enforced)?;
     report
 }
 
-fn in_transaction(
+fn migrate_in_transaction(
     connection: &mut Connection,
     model: &Model,
     shape: &StoredModel,
     lists: &[String],
-    mode: &Mode,
-) -> Result<Report, MigrateError> {
+    mode: &MigrationMode,
+) -> Result<MigrationReport, MigrateError> {
     let behavior = match mode {
-        Mode::Plan => TransactionBehavior::Deferred,
-        Mode::Start | Mode::Apply { .. } => TransactionBehavior::Immediate,
+        MigrationMode::Plan => TransactionBehavior::Deferred,
+        MigrationMode::Start | MigrationMode::Apply { .. } => TransactionBehavior::Immediate,
     };
     let transaction = connection.transaction_with_behavior(behavior)?;
-    let report = crate::migrate::run(&Sqlite(&transaction), model, shape, lists, mode)?;
+    let report = crate::migrate::run_migration(&SqliteMigration(&transaction), model, shape, lists, mode)?;
     transaction.commit()?;
     Ok(report)
 }
 
 /// Foreign keys are off.
-pub struct Sqlite<'c>(pub(crate) &'c Connection);
+pub struct SqliteMigration<'c>(pub(crate) &'c Connection);
 
-impl Host for Sqlite<'_> {
-    fn spelling(&self) -> &'static Spelling {
-        &SPELLING
+impl MigrationDatabase for SqliteMigration<'_> {
+    fn ddl_dialect(&self) -> &'static DdlDialect {
+        &SQLITE_DDL
     }
 
-    fn batch(&self, sql: &str) -> Result<(), MigrateError> {
+    fn execute_batch(&self, sql: &str) -> Result<(), MigrateError> {
         Ok(self.0.execute_batch(sql)?)
     }
 
-    fn rows(&self, sql: &str, parameters: &[Stored]) -> Result<Vec<Vec<Stored>>, MigrateError> {
+    fn query(&self, sql: &str, parameters: &[StoredValue]) -> Result<Vec<Vec<StoredValue>>, MigrateError> {
         let mut statement = self.0.prepare(sql)?;
         let width = statement.column_count();
-        let read = |row: &rusqlite::Row<'_>| (0..width).map(|at| row.get_ref(at).map(stored)).collect();
-        let rows = statement.query_map(params_from_iter(parameters.iter().map(Bound)), read)?;
+        let read =
+            |row: &rusqlite::Row<'_>| (0..width).map(|at| row.get_ref(at).map(from_value_ref)).collect();
+        let rows = statement.query_map(params_from_iter(parameters.iter().map(StoredParameter)), read)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
@@ -84,8 +87,8 @@ impl Host for Sqlite<'_> {
         Ok(crate::migrate::sqlite::catalog::relations(self.0)?)
     }
 
-    fn columns(&self, table: &str) -> Result<Vec<String>, MigrateError> {
-        Ok(crate::migrate::sqlite::catalog::columns(self.0, table)?
+    fn column_names(&self, table: &str) -> Result<Vec<String>, MigrateError> {
+        Ok(crate::migrate::sqlite::catalog::find_columns(self.0, table)?
             .into_iter()
             .map(|found| found.name)
             .collect())
@@ -101,58 +104,71 @@ impl Host for Sqlite<'_> {
         Ok(true)
     }
 
-    fn lists(&self, names: &[String]) -> Result<bool, MigrateError> {
-        plain_lists::prepare(self.0, names)?;
+    fn create_lists(&self, names: &[String]) -> Result<bool, MigrateError> {
+        plain_lists::create_lists(self.0, names)?;
         Ok(plain_lists::are_unused(self.0)?)
     }
 
-    fn list_tables(&self) -> Result<(), MigrateError> {
-        Ok(plain_lists::make_tables(self.0)?)
+    fn create_list_tables(&self) -> Result<(), MigrateError> {
+        Ok(plain_lists::create_tables(self.0)?)
     }
 
-    fn bookkeeping(&self) -> Result<(), MigrateError> {
-        self.batch(BOOKKEEPING)
+    fn create_bookkeeping_tables(&self) -> Result<(), MigrateError> {
+        self.execute_batch(BOOKKEEPING)
     }
 
     /// The transaction is the only one that writes.
-    fn hold(&self, _pairs: &Pairs<'_>) -> Result<(), MigrateError> {
+    fn lock_tables(&self, _pairs: &ModelPairs<'_>) -> Result<(), MigrateError> {
         Ok(())
     }
 
     /// No trigger of ours may see rows being copied.
-    fn begin_change(&self, pairs: &Pairs<'_>) -> Result<(), MigrateError> {
+    fn begin_change(&self, pairs: &ModelPairs<'_>) -> Result<(), MigrateError> {
         Ok(crate::migrate::sqlite::catalog::drop_triggers(self.0, pairs.old)?)
     }
 
     /// From here on names in other tables, views and triggers stay as they are while tables are replaced.
-    fn begin_replacing(&self, _pairs: &Pairs<'_>) -> Result<(), MigrateError> {
+    fn begin_replacing(&self, _pairs: &ModelPairs<'_>) -> Result<(), MigrateError> {
         Ok(self.0.pragma_update(None, "legacy_alter_table", true)?)
     }
 
-    fn reshape(&self, model: &Model, pairs: &Pairs<'_>, pair: &TablePair<'_>) -> Result<(), MigrateError> {
+    fn alter_table(
+        &self,
+        model: &Model,
+        pairs: &ModelPairs<'_>,
+        pair: &TablePair<'_>,
+    ) -> Result<(), MigrateError> {
         if needs_rebuild(pairs, pair) {
-            return crate::migrate::sqlite::rebuild::table(self, model, pairs, pair);
+            return crate::migrate::sqlite::rebuild::rebuild_table(self, model, pairs, pair);
         }
-        let table = quoted(&pair.new.table);
+        let table = quote_name(&pair.new.table);
         pair.new_columns.iter().try_for_each(|new| {
-            self.batch(&format!("ALTER TABLE {table} ADD COLUMN {}", column(&SPELLING, pairs.new, new)))
+            self.execute_batch(&format!(
+                "ALTER TABLE {table} ADD COLUMN {}",
+                column_definition(&SQLITE_DDL, pairs.new, new)
+            ))
         })
     }
 
-    fn move_link(&self, pairs: &Pairs<'_>, pair: &LinkPair<'_>, temporary: &str) -> Result<(), MigrateError> {
-        self.batch(&link(&SPELLING, pairs.new, pair.new, temporary))?;
+    fn rebuild_link(
+        &self,
+        pairs: &ModelPairs<'_>,
+        pair: &LinkPair<'_>,
+        temporary: &str,
+    ) -> Result<(), MigrateError> {
+        self.execute_batch(&create_link_sql(&SQLITE_DDL, pairs.new, pair.new, temporary))?;
         let (first, second) = pair.old_sides();
-        self.batch(&format!(
+        self.execute_batch(&format!(
             "INSERT INTO {} SELECT {}, {} FROM {}",
-            quoted(temporary),
-            quoted(&first.column),
-            quoted(&second.column),
-            quoted(&pair.old.table)
+            quote_name(temporary),
+            quote_name(&first.column),
+            quote_name(&second.column),
+            quote_name(&pair.old.table)
         ))?;
         apply::drop_table(self, &pair.old.table)
     }
 
-    fn write_images(&self, images: &[(i64, String)]) -> Result<(), MigrateError> {
+    fn update_images(&self, images: &[(i64, String)]) -> Result<(), MigrateError> {
         let sql = "UPDATE \"trefoil_changes\" SET \"image\" = ?2 WHERE \"number\" = ?1";
         let mut writing = self.0.prepare_cached(sql)?;
         for (number, image) in images {
@@ -161,62 +177,63 @@ impl Host for Sqlite<'_> {
         Ok(())
     }
 
-    fn settle(&self, old: Option<&StoredModel>, new: &StoredModel) -> Result<(), MigrateError> {
-        let of_table = |table| move |one| index(&SPELLING, table, one);
+    fn sync_objects(&self, old: Option<&StoredModel>, new: &StoredModel) -> Result<(), MigrateError> {
+        let of_table = |table| move |one| index_definition(&SQLITE_DDL, table, one);
         let tables = new.tables.iter().flat_map(|table| table.indexes.iter().map(of_table(table)));
-        let indexes: Vec<Definition> = tables.chain(new.links.iter().map(link_index)).collect();
+        let indexes: Vec<ObjectDefinition> =
+            tables.chain(new.links.iter().map(link_index_definition)).collect();
         let outdated: Vec<&str> = old.into_iter().flat_map(StoredModel::index_names).collect();
         crate::migrate::sqlite::catalog::sync_indexes(self.0, &outdated, &indexes)?;
-        let triggers: Vec<Definition> =
-            new.tables.iter().flat_map(crate::migrate::sqlite::ddl::triggers).collect();
+        let triggers: Vec<ObjectDefinition> =
+            new.tables.iter().flat_map(crate::migrate::sqlite::ddl::table_triggers).collect();
         Ok(crate::migrate::sqlite::catalog::sync_triggers(self.0, new, &triggers)?)
     }
 }
 
 /// SQLite can add most columns to a table and nothing else.
-fn needs_rebuild(pairs: &Pairs<'_>, pair: &TablePair<'_>) -> bool {
-    let addable = |new: &Column| match new.default {
-        Fill::Created | Fill::Updated => false,
-        Fill::Nothing => !new.required,
-        Fill::Int(_) | Fill::Real(_) | Fill::Text(_) => true,
+fn needs_rebuild(pairs: &ModelPairs<'_>, pair: &TablePair<'_>) -> bool {
+    let addable = |new: &StoredColumn| match new.default {
+        ColumnDefault::Created | ColumnDefault::Updated => false,
+        ColumnDefault::Nothing => !new.required,
+        ColumnDefault::Int(_) | ColumnDefault::Real(_) | ColumnDefault::Text(_) => true,
     };
-    let same = |old: &Column, new: &Column| {
-        pairs.same_form(&old.form, &new.form)
-            && !pairs.narrowed(&old.form, &new.form)
-            && on_delete(&old.form) == on_delete(&new.form)
+    let same = |old: &StoredColumn, new: &StoredColumn| {
+        pairs.is_same_type(&old.form, &new.form)
+            && !pairs.is_narrowed(&old.form, &new.form)
+            && delete_action(&old.form) == delete_action(&new.form)
             && old.required == new.required
             && old.default == new.default
     };
-    !pair.gone_columns.is_empty()
+    !pair.removed_columns.is_empty()
         || !pair.new_columns.iter().all(|new| addable(new))
         || !pair.columns.iter().all(|(old, new)| same(old, new))
 }
 
 /// A value to bind.
-struct Bound<'a>(&'a Stored);
+struct StoredParameter<'a>(&'a StoredValue);
 
-impl ToSql for Bound<'_> {
+impl ToSql for StoredParameter<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::Borrowed(borrowed(self.0)))
+        Ok(ToSqlOutput::Borrowed(as_value_ref(self.0)))
     }
 }
 
-fn borrowed(stored: &Stored) -> ValueRef<'_> {
+fn as_value_ref(stored: &StoredValue) -> ValueRef<'_> {
     match stored {
-        Stored::Null => ValueRef::Null,
-        Stored::Int(number) => ValueRef::Integer(*number),
-        Stored::Real(number) => ValueRef::Real(*number),
-        Stored::Text(text) => ValueRef::Text(text.as_bytes()),
+        StoredValue::Null => ValueRef::Null,
+        StoredValue::Int(number) => ValueRef::Integer(*number),
+        StoredValue::Real(number) => ValueRef::Real(*number),
+        StoredValue::Text(text) => ValueRef::Text(text.as_bytes()),
     }
 }
 
-fn stored(value: ValueRef<'_>) -> Stored {
+fn from_value_ref(value: ValueRef<'_>) -> StoredValue {
     match value {
-        ValueRef::Null | ValueRef::Blob(_) => Stored::Null,
-        ValueRef::Integer(number) => Stored::Int(number),
-        ValueRef::Real(number) => Stored::Real(number),
+        ValueRef::Null | ValueRef::Blob(_) => StoredValue::Null,
+        ValueRef::Integer(number) => StoredValue::Int(number),
+        ValueRef::Real(number) => StoredValue::Real(number),
         ValueRef::Text(bytes) => {
-            std::str::from_utf8(bytes).map_or(Stored::Null, |text| Stored::Text(text.to_owned()))
+            std::str::from_utf8(bytes).map_or(StoredValue::Null, |text| StoredValue::Text(text.to_owned()))
         }
     }
 }

@@ -6,40 +6,40 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::migrate::MigrateError;
 use crate::migrate::apply::{drop_table, rename_table};
-use crate::migrate::column_conversion::Passage;
+use crate::migrate::column_conversion::ColumnConversion;
 use crate::migrate::ddl;
-use crate::migrate::ddl::{Definition, quoted};
-use crate::migrate::migration_database::Host;
-use crate::migrate::model_pairs::{Pairs, TablePair};
+use crate::migrate::ddl::{ObjectDefinition, quote_name};
+use crate::migrate::migration_database::MigrationDatabase;
+use crate::migrate::model_pairs::{ModelPairs, TablePair};
 use crate::migrate::sqlite::catalog;
-use crate::migrate::sqlite::catalog::Extra;
-use crate::migrate::sqlite::ddl::SPELLING;
-use crate::migrate::sqlite::{Sqlite, borrowed, stored};
+use crate::migrate::sqlite::catalog::FoundColumn;
+use crate::migrate::sqlite::ddl::SQLITE_DDL;
+use crate::migrate::sqlite::{SqliteMigration, as_value_ref, from_value_ref};
 use trefoil_model::Model;
 
 const REBUILT: &str = "trefoil_rebuilt";
 
 /// Tables and columns have their new names by now.
-pub fn table(
-    host: &Sqlite<'_>,
+pub fn rebuild_table(
+    host: &SqliteMigration<'_>,
     model: &Model,
-    pairs: &Pairs<'_>,
+    pairs: &ModelPairs<'_>,
     pair: &TablePair<'_>,
 ) -> Result<(), MigrateError> {
     let (connection, name) = (host.0, &pair.new.table);
-    let dangling = catalog::dangling(connection, name)?;
+    let dangling = catalog::count_dangling(connection, name)?;
     let highest = highest_id(connection, name)?;
     let ours: Vec<&str> = pair.old.indexes.iter().map(|index| index.name.as_str()).collect();
-    let foreign = catalog::foreign_parts(connection, name, &ours)?;
-    host.batch(&ddl::table(&SPELLING, pairs.new, pair.new, REBUILT))?;
-    let extras = carry_extras(connection, pair)?;
-    copy(host, model, pairs, pair, &extras)?;
+    let foreign = catalog::foreign_objects(connection, name, &ours)?;
+    host.execute_batch(&ddl::create_table_sql(&SQLITE_DDL, pairs.new, pair.new, REBUILT))?;
+    let extras = add_foreign_columns(connection, pair)?;
+    copy_rows(host, model, pairs, pair, &extras)?;
     drop_table(host, name)?;
     rename_table(host, REBUILT, name)?;
-    keep_highest_id(connection, name, highest)?;
+    restore_highest_id(connection, name, highest)?;
     for part in foreign {
         connection.execute_batch(&part.sql).map_err(|error| {
-            let Definition { name: part, .. } = &part;
+            let ObjectDefinition { name: part, .. } = &part;
             MigrateError::Database(format!(
                 "{part}, which another program has put on {name}, is in the way ({error})"
             ))
@@ -49,12 +49,12 @@ pub fn table(
 }
 
 /// Columns that another program added are none of ours to drop.
-fn carry_extras(connection: &Connection, pair: &TablePair<'_>) -> rusqlite::Result<Vec<Extra>> {
-    let gone = pair.gone_names().map(|(_, name)| name);
+fn add_foreign_columns(connection: &Connection, pair: &TablePair<'_>) -> rusqlite::Result<Vec<FoundColumn>> {
+    let gone = pair.removed_names().map(|(_, name)| name);
     let kept = pair.columns.iter().map(|(_, new)| new.column.clone());
     let own = ["id", "_version"].map(str::to_owned).into_iter();
     let known: Vec<String> = own.chain(gone).chain(kept).collect();
-    let mut extras = catalog::columns(connection, &pair.new.table)?;
+    let mut extras = catalog::find_columns(connection, &pair.new.table)?;
     extras.retain(|extra| !known.iter().any(|name| name.eq_ignore_ascii_case(&extra.name)));
     for extra in &extras {
         connection.execute_batch(&format!("ALTER TABLE {REBUILT} ADD COLUMN {}", extra.definition))?;
@@ -63,22 +63,23 @@ fn carry_extras(connection: &Connection, pair: &TablePair<'_>) -> rusqlite::Resu
 }
 
 /// Every row, with the values of changed columns converted. New columns are left to their defaults.
-fn copy(
-    host: &Sqlite<'_>,
+fn copy_rows(
+    host: &SqliteMigration<'_>,
     model: &Model,
-    pairs: &Pairs<'_>,
+    pairs: &ModelPairs<'_>,
     pair: &TablePair<'_>,
-    extras: &[Extra],
+    extras: &[FoundColumn],
 ) -> Result<(), MigrateError> {
-    let passages: Vec<Passage<'_>> = pair
+    let passages: Vec<ColumnConversion<'_>> = pair
         .columns
         .iter()
-        .map(|(old, new)| Passage::of(host, model, pairs, pair, (old, new)))
+        .map(|(old, new)| ColumnConversion::new(host, model, pairs, pair, (old, new)))
         .collect::<Result<_, _>>()?;
     let own = pair.columns.iter().map(|(_, new)| new.column.as_str()).chain(["id", "_version"]);
-    let names: Vec<String> = own.chain(extras.iter().map(|extra| extra.name.as_str())).map(quoted).collect();
+    let names: Vec<String> =
+        own.chain(extras.iter().map(|extra| extra.name.as_str())).map(quote_name).collect();
     let (list, marks) = (names.join(", "), vec!["?"; names.len()].join(", "));
-    let read = format!("SELECT {list} FROM {} ORDER BY \"id\"", quoted(&pair.new.table));
+    let read = format!("SELECT {list} FROM {} ORDER BY \"id\"", quote_name(&pair.new.table));
     let mut reading = host.0.prepare(&read)?;
     let mut writing = host.0.prepare(&format!("INSERT INTO {REBUILT} ({list}) VALUES ({marks})"))?;
     let mut rows = reading.query([])?;
@@ -87,8 +88,8 @@ fn copy(
             let value = row.get_ref(at)?;
             match passages.get(at) {
                 Some(passage) if passage.converts() || value == ValueRef::Null => {
-                    let passed = passage.pass(stored(value));
-                    writing.raw_bind_parameter(at + 1, ToSqlOutput::Borrowed(borrowed(&passed)))?;
+                    let passed = passage.convert(from_value_ref(value));
+                    writing.raw_bind_parameter(at + 1, ToSqlOutput::Borrowed(as_value_ref(&passed)))?;
                 }
                 // As it was, though no field could hold it.
                 Some(_) | None => writing.raw_bind_parameter(at + 1, ToSqlOutput::Borrowed(value))?,
@@ -105,7 +106,7 @@ fn highest_id(connection: &Connection, table: &str) -> rusqlite::Result<Option<i
 }
 
 /// The id of a deleted record is never given again, though no row tells of it.
-fn keep_highest_id(connection: &Connection, table: &str, highest: Option<i64>) -> rusqlite::Result<()> {
+fn restore_highest_id(connection: &Connection, table: &str, highest: Option<i64>) -> rusqlite::Result<()> {
     let Some(highest) = highest else { return Ok(()) };
     connection.execute("DELETE FROM sqlite_sequence WHERE name = ?1", [table])?;
     connection.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)", params![table, highest])?;
@@ -115,7 +116,7 @@ fn keep_highest_id(connection: &Connection, table: &str, highest: Option<i64>) -
 /// Foreign keys are off while tables are replaced, so they are checked here. What was wrong before, by
 /// the hand of a program that does not enforce them, does not count.
 fn refuse_dangling(connection: &Connection, table: &str, before: i64) -> Result<(), MigrateError> {
-    let after = catalog::dangling(connection, table)?;
+    let after = catalog::count_dangling(connection, table)?;
     if after > before {
         let text = format!("{} records of {table} would refer to nothing", after - before);
         return Err(MigrateError::Database(text));

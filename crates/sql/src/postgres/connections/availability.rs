@@ -3,51 +3,51 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use crate::postgres::connections::connect_error::Trouble;
+use crate::postgres::connections::connect_error::ConnectError;
 
 /// Counts the shared connections that stand.
 #[derive(Default)]
-pub struct Presence(Mutex<State>);
+pub struct DatabaseAvailability(Mutex<AvailabilityState>);
 
 #[derive(Default)]
-struct State {
-    standing: usize,
-    away: Option<Away>,
+struct AvailabilityState {
+    open_connections: usize,
+    outage: Option<DatabaseOutage>,
 }
 
-struct Away {
+struct DatabaseOutage {
     since: Instant,
     /// A restart's first words are that a connection was closed; what is worth telling comes with the next try.
-    told: bool,
+    is_logged: bool,
 }
 
-impl Presence {
-    pub fn connected(&self) {
-        let mut state = self.state();
-        state.standing += 1;
-        if let Some(Away { since, told: true }) = state.away.take() {
+impl DatabaseAvailability {
+    pub fn connection_opened(&self) {
+        let mut state = self.lock_state();
+        state.open_connections += 1;
+        if let Some(DatabaseOutage { since, is_logged: true }) = state.outage.take() {
             let seconds = format!("{:.1}", since.elapsed().as_secs_f32());
             tracing::info!(seconds, "the database is back");
         }
     }
 
-    pub fn lost(&self, reason: &str) {
-        let mut state = self.state();
-        state.standing = state.standing.saturating_sub(1);
+    pub fn connection_lost(&self, reason: &str) {
+        let mut state = self.lock_state();
+        state.open_connections = state.open_connections.saturating_sub(1);
         tracing::debug!(reason, "a connection to the database was lost");
-        if state.standing == 0 {
-            state.away.get_or_insert(Away { since: Instant::now(), told: false });
+        if state.open_connections == 0 {
+            state.outage.get_or_insert(DatabaseOutage { since: Instant::now(), is_logged: false });
         }
     }
 
-    pub fn failed(&self, trouble: &Trouble) {
-        if let Some(away) = self.state().away.as_mut().filter(|away| !away.told) {
-            away.told = true;
-            tracing::error!(reason = trouble.words, "the database is away; trying again until it is back");
+    pub fn connect_failed(&self, trouble: &ConnectError) {
+        if let Some(away) = self.lock_state().outage.as_mut().filter(|away| !away.is_logged) {
+            away.is_logged = true;
+            tracing::error!(reason = trouble.message, "the database is away; trying again until it is back");
         }
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock_state(&self) -> std::sync::MutexGuard<'_, AvailabilityState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -11,32 +11,32 @@ use trefoil_model::error::Error;
 
 /// Why a connection was not had.
 #[derive(Debug, Clone)]
-pub struct Trouble {
+pub struct ConnectError {
     /// For the operator: addresses may be in it, the password never is.
-    pub words: String,
+    pub message: String,
     /// Waiting does not help: the password, the name of the database or a certificate is wrong.
-    pub is_lasting: bool,
+    pub is_permanent: bool,
     /// The server itself said so: it is there.
-    pub is_answer: bool,
+    pub is_server_reply: bool,
 }
 
-impl Trouble {
-    pub fn passing(words: impl Into<String>) -> Trouble {
-        Trouble { words: words.into(), is_lasting: false, is_answer: false }
+impl ConnectError {
+    pub fn transient(words: impl Into<String>) -> ConnectError {
+        ConnectError { message: words.into(), is_permanent: false, is_server_reply: false }
     }
 }
 
-impl From<&PgError> for Trouble {
+impl From<&PgError> for ConnectError {
     fn from(error: &PgError) -> Self {
-        Trouble {
-            words: words(error),
-            is_lasting: is_lasting(error),
-            is_answer: error.as_db_error().is_some(),
+        ConnectError {
+            message: error_message(error),
+            is_permanent: is_permanent_error(error),
+            is_server_reply: error.as_db_error().is_some(),
         }
     }
 }
 
-fn is_lasting(error: &PgError) -> bool {
+fn is_permanent_error(error: &PgError) -> bool {
     if let Some(code) = error.code() {
         return [
             SqlState::INVALID_PASSWORD,
@@ -48,22 +48,22 @@ fn is_lasting(error: &PgError) -> bool {
     }
     // The driver keeps the kind of its errors to itself; their first words are all there is to go by.
     let kind = error.to_string();
-    let is_tls = kind == "error performing TLS handshake" && !is_io(error);
+    let is_tls = kind == "error performing TLS handshake" && !is_io_error(error);
     is_tls || kind == "authentication error" || kind == "invalid configuration"
 }
 
 /// The connection broke, rather than that somebody refused something.
-fn is_io(error: &PgError) -> bool {
+fn is_io_error(error: &PgError) -> bool {
     let io = error.source().and_then(|source| source.downcast_ref::<std::io::Error>());
     io.is_some_and(|io| io.get_ref().is_none_or(|inner| !inner.is::<rustls::Error>()))
 }
 
 /// The error as one line: what the server said, or what became of the connection.
-pub fn words(error: &PgError) -> String {
+pub fn error_message(error: &PgError) -> String {
     if let Some(error) = error.as_db_error() {
         return error.message().to_owned();
     }
-    if let Some(refused) = certificate(error) {
+    if let Some(refused) = certificate_error(error) {
         return format!("the server's certificate is refused: {refused}");
     }
     match error.source() {
@@ -72,7 +72,7 @@ pub fn words(error: &PgError) -> String {
     }
 }
 
-fn certificate(error: &PgError) -> Option<String> {
+fn certificate_error(error: &PgError) -> Option<String> {
     let io = error.source()?.downcast_ref::<std::io::Error>()?;
     let rustls::Error::InvalidCertificate(why) = io.get_ref()?.downcast_ref()? else { return None };
     // The latter when another authority goes by the same name.
@@ -83,7 +83,7 @@ fn certificate(error: &PgError) -> Option<String> {
 }
 
 /// What a caller is told: nothing of addresses or users.
-pub fn away() -> Error {
+pub fn database_unreachable() -> Error {
     unavailable("the database cannot be reached".to_owned())
 }
 

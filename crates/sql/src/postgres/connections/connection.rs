@@ -7,45 +7,55 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio_postgres::{Client, Error, Statement};
 
-use crate::postgres::connections::connect::Session;
-use crate::postgres::error::Fault;
+use crate::postgres::connections::connect::RawConnection;
+use crate::postgres::error::PostgresError;
 
 /// Statements kept prepared on one connection; the one unused for longest gives way.
-const STATEMENTS: usize = 512;
+const MAX_STATEMENTS: usize = 512;
 
 /// One connection. A shared one runs single statements of many callers at once, pipelined: it must never see
 /// BEGIN, because what others send in between would be inside.
-pub struct Link {
+pub struct PgConnection {
     client: Client,
-    statements: Mutex<Statements>,
+    statements: Mutex<StatementCache>,
     driver: AbortHandle,
     pid: Option<i32>,
     is_late: AtomicBool,
-    pauses: AtomicUsize,
+    paused_readers: AtomicUsize,
 }
 
 /// Somebody looks at a row and reads nothing meanwhile, for as long as this is held.
-pub struct Pause<'l>(&'l AtomicUsize);
+pub struct ReadPause<'l>(&'l AtomicUsize);
 
-impl Drop for Pause<'_> {
+impl Drop for ReadPause<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 #[derive(Default)]
-struct Statements {
+struct StatementCache {
     /// With the time of the last use.
-    kept: HashMap<Box<str>, (Statement, u64)>,
-    uses: u64,
+    entries: HashMap<Box<str>, (Statement, u64)>,
+    use_count: u64,
 }
 
-impl Link {
+impl PgConnection {
     /// The connection, and the task that ends when it does.
-    pub(crate) fn of(session: Session) -> (Arc<Link>, JoinHandle<String>) {
-        let Session { client, driver, pid } = session;
+    pub(crate) fn from_raw(session: RawConnection) -> (Arc<PgConnection>, JoinHandle<String>) {
+        let RawConnection { client, driver, pid } = session;
         let (statements, is_late, pauses) = Default::default();
-        (Arc::new(Link { client, statements, driver: driver.abort_handle(), pid, is_late, pauses }), driver)
+        (
+            Arc::new(PgConnection {
+                client,
+                statements,
+                driver: driver.abort_handle(),
+                pid,
+                is_late,
+                paused_readers: pauses,
+            }),
+            driver,
+        )
     }
 
     /// Ends the connection at once. Whoever waits for an answer on it gets an error.
@@ -68,13 +78,13 @@ impl Link {
     }
 
     /// What the server sends now waits on our side until the pause is over.
-    pub(crate) fn pause(&self) -> Pause<'_> {
-        self.pauses.fetch_add(1, Ordering::Relaxed);
-        Pause(&self.pauses)
+    pub(crate) fn pause_reading(&self) -> ReadPause<'_> {
+        self.paused_readers.fetch_add(1, Ordering::Relaxed);
+        ReadPause(&self.paused_readers)
     }
 
-    pub(crate) fn is_paused(&self) -> bool {
-        self.pauses.load(Ordering::Relaxed) > 0
+    pub(crate) fn is_reading_paused(&self) -> bool {
+        self.paused_readers.load(Ordering::Relaxed) > 0
     }
 
     pub fn client(&self) -> &Client {
@@ -83,45 +93,45 @@ impl Link {
 
     /// The statement, prepared when it is first asked for.
     pub async fn prepare(&self, sql: &str) -> Result<Statement, Error> {
-        if let Some(statement) = self.statements().get(sql) {
+        if let Some(statement) = self.lock_statements().get(sql) {
             return Ok(statement);
         }
         let statement = self.client.prepare(sql).await?;
-        self.statements().put(sql, statement.clone());
+        self.lock_statements().put(sql, statement.clone());
         Ok(statement)
     }
 
     /// What an error on this connection means. Where tables have changed under what is prepared, or a pooler has lost
     /// it, it is forgotten, so that the next try prepares anew.
-    pub(crate) fn fault(&self, error: Error) -> Fault {
+    pub(crate) fn classify_error(&self, error: Error) -> PostgresError {
         if let Some("0A000" | "26000") = error.code().map(|code| code.code()) {
             self.forget_statements();
         }
-        Fault::from(error)
+        PostgresError::from(error)
     }
 
     pub fn forget_statements(&self) {
-        *self.statements() = Statements::default();
+        *self.lock_statements() = StatementCache::default();
     }
 
-    fn statements(&self) -> std::sync::MutexGuard<'_, Statements> {
+    fn lock_statements(&self) -> std::sync::MutexGuard<'_, StatementCache> {
         self.statements.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Statements {
+impl StatementCache {
     fn get(&mut self, sql: &str) -> Option<Statement> {
-        self.uses += 1;
-        let (statement, used) = self.kept.get_mut(sql)?;
-        *used = self.uses;
+        self.use_count += 1;
+        let (statement, used) = self.entries.get_mut(sql)?;
+        *used = self.use_count;
         Some(statement.clone())
     }
 
     fn put(&mut self, sql: &str, statement: Statement) {
-        if self.kept.len() >= STATEMENTS {
-            let oldest = self.kept.iter().min_by_key(|(_, (_, used))| *used).map(|(sql, _)| sql.clone());
-            oldest.and_then(|sql| self.kept.remove(&sql));
+        if self.entries.len() >= MAX_STATEMENTS {
+            let oldest = self.entries.iter().min_by_key(|(_, (_, used))| *used).map(|(sql, _)| sql.clone());
+            oldest.and_then(|sql| self.entries.remove(&sql));
         }
-        self.kept.insert(sql.into(), (statement, self.uses));
+        self.entries.insert(sql.into(), (statement, self.use_count));
     }
 }

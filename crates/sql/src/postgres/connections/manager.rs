@@ -10,163 +10,181 @@ use tokio::sync::watch as news;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use crate::postgres::connections::availability::Presence;
-use crate::postgres::connections::connect::{Purpose, Session, Target};
-use crate::postgres::connections::connect_error::{Trouble, away};
-use crate::postgres::connections::connection::Link;
+use crate::postgres::connections::availability::DatabaseAvailability;
+use crate::postgres::connections::connect::{ConnectTarget, ConnectionPurpose, RawConnection};
+use crate::postgres::connections::connect_error::{ConnectError, database_unreachable};
+use crate::postgres::connections::connection::PgConnection;
 use crate::postgres::connections::liveness;
-use crate::postgres::connections::liveness::Inquiries;
-use crate::postgres::connections::pool::{Own, Pool};
-use crate::postgres::{CHANNEL, Options, SERVING};
+use crate::postgres::connections::liveness::ActivityLookup;
+use crate::postgres::connections::pool::{ConnectionPool, PooledConnection};
+use crate::postgres::{NOTIFY_CHANNEL, PostgresOptions, SERVING_LOCK};
 use trefoil_model::error::Result;
 
 /// Enough to keep a server's cores busy: each carries many statements at once.
-const SHARED: usize = 4;
+const SHARED_CONNECTIONS: usize = 4;
 /// How long the first start waits for a database that is not there yet.
-const STARTING: Duration = Duration::from_secs(10);
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest pause between two tries; the first try comes without one.
-const PAUSE: Duration = Duration::from_secs(1);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// A connection that did not last so long does not count as a success.
-const LASTING: Duration = Duration::from_secs(2);
-const TIDY: Duration = Duration::from_secs(15);
+const MIN_STABLE_TIME: Duration = Duration::from_secs(2);
+const TIDY_INTERVAL: Duration = Duration::from_secs(15);
 
 /// All connections to one database. Dropping it closes them.
-pub struct Links {
-    inner: Arc<Inner>,
-    pool: Arc<Pool>,
+pub struct ConnectionManager {
+    state: Arc<ManagerState>,
+    pool: Arc<ConnectionPool>,
     _tasks: JoinSet<()>,
 }
 
-struct Inner {
-    target: Arc<Target>,
-    shared: [Slot; SHARED],
-    log: Slot,
-    presence: Presence,
-    inquiries: Inquiries,
+struct ManagerState {
+    target: Arc<ConnectTarget>,
+    shared: [SharedSlot; SHARED_CONNECTIONS],
+    log: SharedSlot,
+    availability: DatabaseAvailability,
+    activity_lookup: ActivityLookup,
     /// Woken when something may have been logged.
-    news: news::Sender<()>,
+    commits: news::Sender<()>,
 }
 
-type Slot = ArcSwapOption<Link>;
+type SharedSlot = ArcSwapOption<PgConnection>;
 
-impl Links {
+impl ConnectionManager {
     /// Connects, and waits a while for a database that is only starting. `news` is woken by other nodes.
-    pub async fn open(options: &Options, news: news::Sender<()>) -> Result<Links, String> {
-        let target = Arc::new(Target::new(&options.url)?);
-        let first = first(&target).await?;
-        let inquiries = if options.notify { Inquiries::Answered } else { Inquiries::Hidden };
-        let pool = Pool::new(target.clone(), inquiries, options.connections.max(1), options.patience);
-        let (shared, log, presence) = (Default::default(), Slot::empty(), Presence::default());
-        let inner = Arc::new(Inner { target, shared, log, presence, inquiries, news });
+    pub async fn open(
+        options: &PostgresOptions,
+        news: news::Sender<()>,
+    ) -> Result<ConnectionManager, String> {
+        let target = Arc::new(ConnectTarget::new(&options.url)?);
+        let first = connect_first(&target).await?;
+        let inquiries = if options.notify { ActivityLookup::Available } else { ActivityLookup::Hidden };
+        let pool =
+            ConnectionPool::new(target.clone(), inquiries, options.pool_size.max(1), options.acquire_timeout);
+        let (shared, log, presence) =
+            (Default::default(), SharedSlot::empty(), DatabaseAvailability::default());
+        let inner = Arc::new(ManagerState {
+            target,
+            shared,
+            log,
+            availability: presence,
+            activity_lookup: inquiries,
+            commits: news,
+        });
         let pool = Arc::new(pool);
         let mut tasks = JoinSet::new();
         // Whoever has opened can use it: the first connection stands before this returns.
-        let (link, driver) = Link::of(first);
+        let (link, driver) = PgConnection::from_raw(first);
         inner.shared[0].store(Some(link.clone()));
         let mut first = Some((link, driver));
-        for number in 0..SHARED {
-            tasks.spawn(keep(inner.clone(), Which::Shared(number), first.take()));
+        for number in 0..SHARED_CONNECTIONS {
+            tasks.spawn(maintain_slot(inner.clone(), SlotId::Shared(number), first.take()));
         }
-        tasks.spawn(keep(inner.clone(), Which::Log, None));
-        tasks.spawn(tidy(pool.clone()));
-        Ok(Links { inner, pool, _tasks: tasks })
+        tasks.spawn(maintain_slot(inner.clone(), SlotId::ChangeLog, None));
+        tasks.spawn(tidy_pool(pool.clone()));
+        Ok(ConnectionManager { state: inner, pool, _tasks: tasks })
     }
 
     /// A connection that others use as well, for single statements; never for BEGIN. While the database is away, an
     /// error at once.
-    pub fn shared(&self) -> Result<Arc<Link>> {
-        let standing = self.inner.shared.iter().filter_map(Slot::load_full);
+    pub fn shared_connection(&self) -> Result<Arc<PgConnection>> {
+        let standing = self.state.shared.iter().filter_map(SharedSlot::load_full);
         let usable = standing.filter(|link| !link.client().is_closed());
         // Whoever has something in flight holds the connection.
-        usable.min_by_key(|link| (link.is_late(), Arc::strong_count(link))).ok_or_else(away)
+        usable.min_by_key(|link| (link.is_late(), Arc::strong_count(link))).ok_or_else(database_unreachable)
     }
 
     /// A connection of one's own, for transactions and long streams; waited for only so long.
-    pub async fn own(&self) -> Result<Own> {
-        self.shared()?;
-        self.pool.take().await
+    pub async fn acquire_pooled(&self) -> Result<PooledConnection> {
+        self.shared_connection()?;
+        self.pool.acquire().await
     }
 
     /// The connection that numbers, reads and announces changes, so that no one else waits behind them.
-    pub(crate) fn log(&self) -> Result<Arc<Link>> {
-        let link = self.inner.log.load_full().filter(|link| !link.client().is_closed());
-        link.map_or_else(|| self.shared(), Ok)
+    pub(crate) fn log_connection(&self) -> Result<Arc<PgConnection>> {
+        let link = self.state.log.load_full().filter(|link| !link.client().is_closed());
+        link.map_or_else(|| self.shared_connection(), Ok)
     }
 
     /// A session for a migration: outside the pool, nothing bounds what it does.
-    pub(crate) async fn alone(&self) -> Result<Session, Trouble> {
-        self.inner.target.connect(Purpose::Alone, |_| {}).await
+    pub(crate) async fn connect_for_maintenance(&self) -> Result<RawConnection, ConnectError> {
+        self.state.target.connect(ConnectionPurpose::Maintenance, |_| {}).await
     }
 }
 
 /// The place that a connection is kept for.
 #[derive(Debug, Clone, Copy)]
-enum Which {
+enum SlotId {
     Shared(usize),
-    Log,
+    ChangeLog,
 }
 
-impl Which {
-    fn purpose(self) -> Purpose {
+impl SlotId {
+    fn purpose(self) -> ConnectionPurpose {
         match self {
-            Which::Shared(_) => Purpose::Shared,
-            Which::Log => Purpose::Log,
+            SlotId::Shared(_) => ConnectionPurpose::Shared,
+            SlotId::ChangeLog => ConnectionPurpose::ChangeLog,
         }
     }
 }
 
 /// The first connection of all. What waiting cannot mend is told at once.
-async fn first(target: &Target) -> Result<Session, String> {
-    let (begun, mut pauses, mut told) = (Instant::now(), Pauses::default(), false);
+async fn connect_first(target: &ConnectTarget) -> Result<RawConnection, String> {
+    let (begun, mut pauses, mut told) = (Instant::now(), ConnectBackoff::default(), false);
     loop {
-        match target.connect(Purpose::Shared, |_| {}).await {
+        match target.connect(ConnectionPurpose::Shared, |_| {}).await {
             Ok(session) => return Ok(session),
-            Err(trouble) if trouble.is_lasting || begun.elapsed() > STARTING => return Err(trouble.words),
+            Err(trouble) if trouble.is_permanent || begun.elapsed() > START_TIMEOUT => {
+                return Err(trouble.message);
+            }
             Err(trouble) => {
                 if !std::mem::replace(&mut told, true) {
                     tracing::warn!(
-                        reason = trouble.words,
-                        "the database is not there yet; trying for {STARTING:?}"
+                        reason = trouble.message,
+                        "the database is not there yet; trying for {START_TIMEOUT:?}"
                     );
                 }
-                sleep(pauses.next()).await;
+                sleep(pauses.next_delay()).await;
             }
         }
     }
 }
 
 /// Keeps one place filled for as long as the links exist.
-async fn keep(
-    inner: Arc<Inner>,
-    which: Which,
-    mut made: Option<(Arc<Link>, tokio::task::JoinHandle<String>)>,
+async fn maintain_slot(
+    inner: Arc<ManagerState>,
+    which: SlotId,
+    mut made: Option<(Arc<PgConnection>, tokio::task::JoinHandle<String>)>,
 ) {
-    let mut pauses = Pauses::default();
+    let mut pauses = ConnectBackoff::default();
     loop {
         let (link, driver) = match made.take() {
             Some(made) => made,
             None => match inner.connect(which).await {
-                Ok(session) => Link::of(session),
+                Ok(session) => PgConnection::from_raw(session),
                 Err(trouble) => {
-                    inner.presence.failed(&trouble);
-                    sleep(pauses.next()).await;
+                    inner.availability.connect_failed(&trouble);
+                    sleep(pauses.next_delay()).await;
                     continue;
                 }
             },
         };
         let since = Instant::now();
-        let watching =
-            liveness::watch(Arc::downgrade(&link), inner.target.clone(), Purpose::Shared, inner.inquiries);
+        let watching = liveness::watch_connection(
+            Arc::downgrade(&link),
+            inner.target.clone(),
+            ConnectionPurpose::Shared,
+            inner.activity_lookup,
+        );
         let watching = AbortOnDrop(tokio::spawn(watching).abort_handle());
-        inner.put(which, Some(link));
+        inner.set_slot(which, Some(link));
         let reason = driver.await.unwrap_or_else(|_| "it did not answer".to_owned());
         drop(watching);
-        inner.put(which, None);
-        inner.lost(which, &reason);
-        if since.elapsed() > LASTING {
-            pauses = Pauses::default();
+        inner.set_slot(which, None);
+        inner.connection_lost(which, &reason);
+        if since.elapsed() > MIN_STABLE_TIME {
+            pauses = ConnectBackoff::default();
         }
-        sleep(pauses.next()).await;
+        sleep(pauses.next_delay()).await;
     }
 }
 
@@ -178,9 +196,9 @@ impl Drop for AbortOnDrop {
     }
 }
 
-impl Inner {
-    async fn connect(self: &Arc<Inner>, which: Which) -> Result<Session, Trouble> {
-        let listens = matches!(which, Which::Log) && self.inquiries == Inquiries::Answered;
+impl ManagerState {
+    async fn connect(self: &Arc<ManagerState>, which: SlotId) -> Result<RawConnection, ConnectError> {
+        let listens = matches!(which, SlotId::ChangeLog) && self.activity_lookup == ActivityLookup::Available;
         if !listens {
             return self.target.connect(which.purpose(), |_| {}).await;
         }
@@ -190,55 +208,55 @@ impl Inner {
             // What this process announced it knows already.
             let own = inner.log.load().as_ref().and_then(|link| link.pid());
             if own != Some(notification.process_id()) {
-                inner.news.send_replace(());
+                inner.commits.send_replace(());
             }
         };
-        let session = self.target.connect(Purpose::Log, heard).await?;
+        let session = self.target.connect(ConnectionPurpose::ChangeLog, heard).await?;
         // Whoever moves or replaces the store holds it alone: this then waits its time and is tried again.
-        let served = format!("LISTEN {CHANNEL}; SELECT pg_advisory_lock_shared({SERVING})");
+        let served = format!("LISTEN {NOTIFY_CHANNEL}; SELECT pg_advisory_lock_shared({SERVING_LOCK})");
         let listening = session.client.batch_execute(&served).await;
-        listening.map_err(|error| Trouble::from(&error))?;
+        listening.map_err(|error| ConnectError::from(&error))?;
         Ok(session)
     }
 
-    fn put(&self, which: Which, link: Option<Arc<Link>>) {
+    fn set_slot(&self, which: SlotId, link: Option<Arc<PgConnection>>) {
         let is_there = link.is_some();
         match which {
-            Which::Shared(number) => {
+            SlotId::Shared(number) => {
                 self.shared[number].store(link);
                 if is_there {
-                    self.presence.connected();
+                    self.availability.connection_opened();
                 }
             }
-            Which::Log => {
+            SlotId::ChangeLog => {
                 self.log.store(link);
                 // What was announced while nobody listened was not heard.
-                self.news.send_replace(());
+                self.commits.send_replace(());
             }
         }
     }
 
-    fn lost(&self, which: Which, reason: &str) {
+    fn connection_lost(&self, which: SlotId, reason: &str) {
         match which {
-            Which::Shared(_) => self.presence.lost(reason),
-            Which::Log => tracing::debug!(reason, "the connection for the change log was lost"),
+            SlotId::Shared(_) => self.availability.connection_lost(reason),
+            SlotId::ChangeLog => tracing::debug!(reason, "the connection for the change log was lost"),
         }
     }
 }
 
-async fn tidy(pool: Arc<Pool>) {
+async fn tidy_pool(pool: Arc<ConnectionPool>) {
     loop {
-        sleep(TIDY).await;
-        pool.tidy();
+        sleep(TIDY_INTERVAL).await;
+        pool.remove_stale();
     }
 }
 
 /// Pauses between tries: none, then twice as long each time, with some chance so that nodes do not come all at once.
 #[derive(Default)]
-struct Pauses(u32);
+struct ConnectBackoff(u32);
 
-impl Pauses {
-    fn next(&mut self) -> Duration {
+impl ConnectBackoff {
+    fn next_delay(&mut self) -> Duration {
         let pause = match self.0 {
             0 => {
                 return {
@@ -246,7 +264,7 @@ impl Pauses {
                     Duration::ZERO
                 };
             }
-            tries => (Duration::from_millis(25) * 2_u32.pow(tries.min(6))).min(PAUSE),
+            tries => (Duration::from_millis(25) * 2_u32.pow(tries.min(6))).min(MAX_RETRY_DELAY),
         };
         self.0 += 1;
         let chance = RandomState::new().build_hasher().finish() % 1_000;
@@ -260,10 +278,10 @@ mod tests {
 
     #[test]
     fn the_first_try_is_at_once_and_the_later_ones_a_second_apart_at_most() {
-        let mut pauses = Pauses::default();
-        assert_eq!(pauses.next(), Duration::ZERO);
-        let all: Vec<Duration> = (0..40).map(|_| pauses.next()).collect();
-        assert!(all.iter().all(|pause| !pause.is_zero() && *pause <= PAUSE), "{all:?}");
-        assert!(all[0] < Duration::from_millis(60) && all[39] >= PAUSE / 2, "{all:?}");
+        let mut pauses = ConnectBackoff::default();
+        assert_eq!(pauses.next_delay(), Duration::ZERO);
+        let all: Vec<Duration> = (0..40).map(|_| pauses.next_delay()).collect();
+        assert!(all.iter().all(|pause| !pause.is_zero() && *pause <= MAX_RETRY_DELAY), "{all:?}");
+        assert!(all[0] < Duration::from_millis(60) && all[39] >= MAX_RETRY_DELAY / 2, "{all:?}");
     }
 }

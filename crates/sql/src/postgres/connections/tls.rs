@@ -13,26 +13,26 @@ use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use trefoil_config::{PostgresUrl, Tls};
+use trefoil_config::{PostgresUrl, TlsMode};
 
 /// The side of TLS that this process is on. Files are read here, once.
-pub fn connector(url: &PostgresUrl) -> Result<MakeRustlsConnect, String> {
+pub fn tls_connector(url: &PostgresUrl) -> Result<MakeRustlsConnect, String> {
     let provider = Arc::new(ring::default_provider());
     let names = match url.tls {
-        Tls::Disable | Tls::Prefer => None,
-        Tls::VerifyCa => Some(Names::Any),
-        Tls::Require | Tls::VerifyFull => Some(Names::Host),
+        TlsMode::Disable | TlsMode::Prefer => None,
+        TlsMode::VerifyCa => Some(NameCheck::AnyName),
+        TlsMode::Require | TlsMode::VerifyFull => Some(NameCheck::HostName),
     };
     let trust = match names {
-        None => Trust::Anyone,
+        None => CertificateTrust::AnyCertificate,
         Some(names) => {
-            let (certificates, roots) = roots(url.root.as_deref())?;
+            let (certificates, roots) = load_roots(url.root_certificates.as_deref())?;
             let chain = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone());
             let chain = chain.build().map_err(|error| format!("TLS: {error}"))?;
-            Trust::Signed { chain, certificates, names }
+            CertificateTrust::Signed { chain_verifier: chain, certificates, name_check: names }
         }
     };
-    let verifier = Verifier { trust, provider: provider.clone() };
+    let verifier = CertificateVerifier { trust, provider: provider.clone() };
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| format!("TLS: {error}"))?
@@ -43,7 +43,7 @@ pub fn connector(url: &PostgresUrl) -> Result<MakeRustlsConnect, String> {
 }
 
 /// Who may sign: the named file's certificates, or the system's. The file's are also given one by one.
-fn roots(file: Option<&Path>) -> Result<(Vec<CertificateDer<'static>>, RootCertStore), String> {
+fn load_roots(file: Option<&Path>) -> Result<(Vec<CertificateDer<'static>>, RootCertStore), String> {
     let mut store = RootCertStore::empty();
     let Some(file) = file else {
         store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -66,25 +66,29 @@ fn roots(file: Option<&Path>) -> Result<(Vec<CertificateDer<'static>>, RootCertS
 }
 
 #[derive(Debug)]
-struct Verifier {
-    trust: Trust,
+struct CertificateVerifier {
+    trust: CertificateTrust,
     provider: Arc<CryptoProvider>,
 }
 
 #[derive(Debug)]
-enum Trust {
-    Anyone,
-    Signed { chain: Arc<WebPkiServerVerifier>, certificates: Vec<CertificateDer<'static>>, names: Names },
+enum CertificateTrust {
+    AnyCertificate,
+    Signed {
+        chain_verifier: Arc<WebPkiServerVerifier>,
+        certificates: Vec<CertificateDer<'static>>,
+        name_check: NameCheck,
+    },
 }
 
 /// Which names a certificate may be for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Names {
-    Any,
-    Host,
+enum NameCheck {
+    AnyName,
+    HostName,
 }
 
-impl ServerCertVerifier for Verifier {
+impl ServerCertVerifier for CertificateVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -93,7 +97,8 @@ impl ServerCertVerifier for Verifier {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let Trust::Signed { chain, certificates, names } = &self.trust else {
+        let CertificateTrust::Signed { chain_verifier: chain, certificates, name_check: names } = &self.trust
+        else {
             return Ok(ServerCertVerified::assertion());
         };
         // A server that signed its own: the file then holds that very certificate, which no chain leads to.
@@ -106,7 +111,7 @@ impl ServerCertVerifier for Verifier {
             // The name is looked at last, so everything else is right.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-            )) if *names == Names::Any => Ok(ServerCertVerified::assertion()),
+            )) if *names == NameCheck::AnyName => Ok(ServerCertVerified::assertion()),
             Ok(()) => Ok(ServerCertVerified::assertion()),
             Err(error) => Err(error),
         }
