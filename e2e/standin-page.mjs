@@ -1,9 +1,9 @@
-// The stand-in's GraphiQL page: serves the files of src/faces/graphql/assets as the binary does, compressed as stored.
+// The stand-in's GraphiQL page: serves the files of crates/graphql/src/describe/assets as the binary does, compressed as stored.
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-const ASSETS = new URL('../src/faces/graphql/assets', import.meta.url).pathname
+const ASSETS = new URL('../crates/graphql/src/describe/assets', import.meta.url).pathname
 
 export const CSP =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"

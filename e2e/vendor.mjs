@@ -15,7 +15,7 @@ const PACKAGES = { graphiql: '4.1.2', react: '18.3.1', 'react-dom': '18.3.1', 's
 // The pages, each with its folder, the files that are stored there, and the map that tells what its bundle is made of.
 const PAGES = [
   {
-    folder: 'src/faces/graphql/assets',
+    folder: 'crates/graphql/src/describe/assets',
     map: 'graphiql/graphiql.min.js.map',
     packages: ['graphiql', 'react', 'react-dom', 'scheduler'],
     files: [
@@ -26,7 +26,7 @@ const PAGES = [
     ],
   },
   {
-    folder: 'src/faces/rest/assets',
+    folder: 'crates/rest/src/assets',
     map: 'swagger-ui-dist/swagger-ui-bundle.js.map',
     packages: ['swagger-ui-dist'],
     files: [
@@ -133,8 +133,8 @@ function report(rows) {
   return `# Code of others in this repository
 
 The GraphQL page at \`/graphql\` is GraphiQL, the REST reference at \`/docs\` is Swagger UI, both served from the binary
-itself. Their files come from npm packages and are stored compressed in \`src/faces/graphql/assets/\` and
-\`src/faces/rest/assets/\`, so that building needs neither Node.js nor a network. This file is written by \`e2e/vendor.mjs\`.
+itself. Their files come from npm packages and are stored compressed in \`crates/graphql/src/describe/assets/\` and
+\`crates/rest/src/assets/\`, so that building needs neither Node.js nor a network. This file is written by \`e2e/vendor.mjs\`.
 
 | package | version | licence | npm integrity of the tarball |
 |---|---|---|---|
