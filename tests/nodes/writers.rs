@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
@@ -70,6 +70,19 @@ impl Writers {
     /// How many writes each node has acknowledged so far.
     pub fn done(&self) -> Vec<usize> {
         self.done.iter().map(|done| done.load(Ordering::Relaxed)).collect()
+    }
+
+    /// Waits until each node has acknowledged `least` writes, and tells how many.
+    pub fn wait_for_each(&self, least: usize, limit: Duration) -> Vec<usize> {
+        let begin = Instant::now();
+        loop {
+            let done = self.done();
+            if done.iter().all(|&done| done >= least) {
+                return done;
+            }
+            assert!(begin.elapsed() < limit, "too little was written within {limit:?}: {done:?}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     pub fn finish(self) -> Ledger {
