@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use http::HeaderValue;
 
-use crate::record_shape::RecordShape;
 use trefoil_application::{ResourceSettings, TextList};
 use trefoil_engine::{ChangeKind, ComparisonOp, Condition, Engine};
 use trefoil_http::negotiation::format::{
@@ -14,6 +13,8 @@ use trefoil_http::negotiation::format::{
 };
 use trefoil_model::naming::names;
 use trefoil_model::{FieldId, FieldKind, Model, RecordType, RecordTypeId, Value};
+
+use crate::record_shape::RecordShape;
 
 pub struct Collection {
     pub record: RecordTypeId,

@@ -1,10 +1,11 @@
 //! The fields of a record on their way in: names as bodies and forms give them, found in the schema.
 
-use crate::parsed_body::RecordObject;
 use trefoil_model::error::Violation;
 use trefoil_model::naming::names::{display_label, nearest_name};
 use trefoil_model::values::coerce;
 use trefoil_model::{FieldId, FieldKind, RecordType, Value, ValueSource};
+
+use crate::parsed_body::RecordObject;
 
 pub type FieldValues = Vec<(FieldId, Value)>;
 

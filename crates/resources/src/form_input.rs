@@ -2,12 +2,13 @@
 
 use indexmap::IndexMap;
 
-use crate::control_tree::ControlNode;
-use crate::field_values::FieldValues;
-use crate::typed_values::ControlReader;
 use trefoil_http::form_pairs::FormPairs;
 use trefoil_model::error::{PathSegment, Violation};
 use trefoil_model::{FieldId, FieldKind, Model, RecordType};
+
+use crate::control_tree::ControlNode;
+use crate::field_values::FieldValues;
+use crate::typed_values::ControlReader;
 
 /// Names that no field can have; `-find.` goes before the name of what is looked for, `-found.` where it was.
 pub const KEY_CONTROL: &str = "-key";

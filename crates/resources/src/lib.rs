@@ -17,12 +17,13 @@ pub mod write;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::collection::{Collection, SubPath};
-use crate::plain_list::PlainListResource;
 use trefoil_application::Manifest;
 use trefoil_engine::Engine;
 use trefoil_http::response_cache::ResponseCache;
 use trefoil_model::RecordTypeId;
+
+use crate::collection::{Collection, SubPath};
+use crate::plain_list::PlainListResource;
 
 /// The collections of one schema and what answers them. Swapped whole on reload.
 pub struct ServedResources {

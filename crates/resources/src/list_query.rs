@@ -2,19 +2,18 @@
 
 use http::Uri;
 
-use crate::typed_values;
 use trefoil_engine::arguments::{FilterOperator, filter_field, null_condition, parse_sort_key};
 use trefoil_engine::{
     ComparisonOp, Condition, CountMode, ListSlice, Listing, PlanLimits, SortKey, list_window, plan,
 };
 use trefoil_http::errors::problem::{Problem, RequestPart};
-use trefoil_http::form_pairs;
-use trefoil_http::form_pairs::{FormPairs, percent_encode};
-use trefoil_http::negotiation::format;
-use trefoil_http::negotiation::format::ResponseFormat;
+use trefoil_http::form_pairs::{self, FormPairs, percent_encode};
+use trefoil_http::negotiation::format::{self, ResponseFormat};
 use trefoil_model::error::{Error, Violation};
 use trefoil_model::naming::names::nearest_name;
 use trefoil_model::{FieldId, FieldKind, Model, RecordType, Scalar, Value};
+
+use crate::typed_values;
 
 /// Words that mean the list itself; a field of the same name is filtered by with an operator, as in `size.eq=3`.
 pub const LIST_PARAMS: [&str; 8] = ["fields", "q", "sort", "page", "size", "after", "count", "format"];

@@ -3,13 +3,13 @@
 use http::header::HeaderName;
 use http::{HeaderMap, HeaderValue, StatusCode};
 
-use crate::body_text;
 use trefoil_http::errors::problem::{Problem, RequestPart};
-use trefoil_http::form_pairs;
-use trefoil_http::form_pairs::FormPairs;
+use trefoil_http::form_pairs::{self, FormPairs};
 use trefoil_model::error::{Error, PathSegment, Violation};
 use trefoil_model::values::coerce;
 use trefoil_model::{RecordType, Value};
+
+use crate::body_text;
 
 /// The fields of one record by name, as they were sent.
 pub type RecordObject = Vec<(String, Value)>;

@@ -7,7 +7,6 @@ use http::HeaderValue;
 use http::header::{HeaderMap, HeaderName, IF_NONE_MATCH};
 use http::request::Parts;
 
-use crate::body_text;
 use trefoil_application::PlainList;
 use trefoil_engine::plain_list::{ExpectedVersions, VersionMatch};
 use trefoil_engine::{
@@ -15,13 +14,14 @@ use trefoil_engine::{
     downcast_sink,
 };
 use trefoil_http::errors::problem::Problem;
-use trefoil_http::form_pairs;
-use trefoil_http::form_pairs::FormPairs;
+use trefoil_http::form_pairs::{self, FormPairs};
 use trefoil_http::negotiation::accept::AcceptHeader;
 use trefoil_http::negotiation::format::{OfferedFormats, PLAIN_LIST_FORMATS, PLAIN_LIST_PAGE_FORMATS};
 use trefoil_http::{etags, idempotency};
 use trefoil_model::CellValue;
 use trefoil_model::error::{Error, Result};
+
+use crate::body_text;
 
 /// The one field of the page's form.
 pub const VALUE_CONTROL: &str = "value";

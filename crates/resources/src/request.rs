@@ -7,19 +7,19 @@ use http::HeaderMap;
 use http::header::{ACCEPT, CACHE_CONTROL, VARY};
 use http::request::Parts;
 
+use trefoil_engine::{IdempotencyKey, JobResult, Operation, Outcome, downcast_sink};
+use trefoil_http::errors::problem::Problem;
+use trefoil_http::negotiation::format::{self, FormatChoice};
+use trefoil_model::error::{Error, Missing, Result};
+use trefoil_model::naming::names;
+use trefoil_model::{RecordType, RecordTypeId};
+
 use crate::ServedResources;
 use crate::collection::Collection;
 use crate::list_query::{ListQuery, ParamSet};
 use crate::parsed_body::BodyKind;
 use crate::record_shape::RecordShape;
 use crate::row_writer::{EncodedRows, RowWriter};
-use trefoil_engine::{IdempotencyKey, JobResult, Operation, Outcome, downcast_sink};
-use trefoil_http::errors::problem::Problem;
-use trefoil_http::negotiation::format;
-use trefoil_http::negotiation::format::FormatChoice;
-use trefoil_model::error::{Error, Missing, Result};
-use trefoil_model::naming::names;
-use trefoil_model::{RecordType, RecordTypeId};
 
 /// One request about the records of a collection.
 pub struct ResourceRequest<'a> {

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::record_shape::RecordShape;
 use trefoil_engine::cursor::CursorFormat;
 use trefoil_engine::{Outcome, Row, RowSink};
 use trefoil_model::CellValue;
 use trefoil_model::error::{Error, Result};
+
+use crate::record_shape::RecordShape;
 
 /// How rows stand beside each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,9 +1,10 @@
 //! Text from a URL or a form as the value that its field takes: where everything is text, the field says what it means.
 
-use crate::control_tree::ControlNode;
 use trefoil_model::error::{PathSegment, Violation};
 use trefoil_model::naming::names::display_label;
 use trefoil_model::{Field, FieldKind, ListItem, Model, Scalar, Value};
+
+use crate::control_tree::ControlNode;
 
 /// A value to compare with. What does not look like its type stays text, so that coercion can say what is wrong.
 pub fn typed_value(kind: &FieldKind, text: &str) -> Value {

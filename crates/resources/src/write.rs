@@ -6,17 +6,18 @@ use axum::response::{IntoResponse, Response};
 use http::header::{HeaderName, IF_NONE_MATCH, LOCATION};
 use http::{HeaderValue, StatusCode};
 
-use crate::body_text;
-use crate::field_values::FieldValues;
-use crate::record_shape::etag_version;
-use crate::request::ResourceRequest;
-use crate::row_writer::{RowEncoding, RowWriter, WrittenRecord};
 use trefoil_engine::{
     IdempotencyKey, JobResult, MissingFields, Operation, Outcome, Selection, downcast_sink,
 };
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::{etags, idempotency};
 use trefoil_model::error::{Error, Result};
+
+use crate::body_text;
+use crate::field_values::FieldValues;
+use crate::record_shape::etag_version;
+use crate::request::ResourceRequest;
+use crate::row_writer::{RowEncoding, RowWriter, WrittenRecord};
 
 const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 

@@ -4,8 +4,9 @@ use apollo_compiler::Schema;
 use apollo_compiler::ast::{InputValueDefinition, Type};
 use apollo_compiler::schema::ExtendedType;
 
-use crate::plan::input;
 use trefoil_model::Value;
+
+use crate::plan::input;
 
 /// The default of an argument or input field, as graphql-js prints it.
 pub fn default_literal(schema: &Schema, definition: &InputValueDefinition) -> Option<String> {

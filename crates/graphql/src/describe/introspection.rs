@@ -8,6 +8,8 @@ use apollo_compiler::ast::{
 };
 use apollo_compiler::schema::ExtendedType;
 
+use trefoil_model::error::Result;
+
 use crate::describe::defaults;
 use crate::execute::path::FieldPosition;
 use crate::execute::write::{ResponseWriter, WriteResult};
@@ -15,7 +17,6 @@ use crate::plan::input;
 use crate::plan::shape::{FieldShape, FieldSource, OutputShape, ValueSlot};
 use crate::plan::variables::VariableValues;
 use crate::response_error;
-use trefoil_model::error::Result;
 
 /// The schema, with what the arguments of a request need.
 pub struct Introspection<'a> {

@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use apollo_compiler::executable::{Field, Operation, Selection, SelectionSet};
 use apollo_compiler::{ExecutableDocument, Name, ast};
 
+use trefoil_config::ServerLimits;
+
 use crate::document::tokens::tokens;
 use crate::plan::input::VariableNode;
 use crate::plan::variables::VariableValues;
 use crate::response_error::ResponseError;
-use trefoil_config::ServerLimits;
 
 /// What a list without a limit of its own counts as.
 const DEFAULT_LIST_LENGTH: u64 = 20;

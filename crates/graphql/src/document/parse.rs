@@ -2,22 +2,22 @@
 
 use std::sync::{Arc, RwLock};
 
-use apollo_compiler::ExecutableDocument;
 use apollo_compiler::diagnostic::{Diagnostic, ToCliReport};
 use apollo_compiler::executable::{Operation, OperationType, Selection, SelectionSet};
 use apollo_compiler::parser::Parser;
 use apollo_compiler::response::GraphQLError;
 use apollo_compiler::validation::{DiagnosticData, DiagnosticList, Valid};
-use apollo_compiler::{Node, ast};
+use apollo_compiler::{ExecutableDocument, Node, ast};
+
+use trefoil_config::ServerLimits;
+use trefoil_engine::Engine;
+use trefoil_model::Value;
 
 use crate::document::{limits, rules, suggest, tokens};
 use crate::plan::input;
 use crate::plan::roots::OperationPlan;
 use crate::plan::variables::{DeclaredVariable, VariableValues};
 use crate::response_error::{DocumentLocation, ResponseError};
-use trefoil_config::ServerLimits;
-use trefoil_engine::Engine;
-use trefoil_model::Value;
 
 /// Levels of brackets and braces that the parser follows; what limits.depth allows is far below.
 const MAX_NESTING: usize = 200;

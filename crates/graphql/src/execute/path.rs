@@ -1,7 +1,8 @@
 //! Where in the answer something is being written: a chain on the stack, spelled out only when an error needs it.
 
-use crate::plan::shape::ResponseLabel;
 use trefoil_model::error::PathSegment;
+
+use crate::plan::shape::ResponseLabel;
 
 #[derive(Clone, Copy)]
 pub struct ResponsePath<'a> {

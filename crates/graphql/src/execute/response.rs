@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use apollo_compiler::executable::OperationType;
 
-use crate::execute::connection::{ConnectionWriter, PageInfo, WriteNode};
-use crate::execute::path::{FieldPosition, ResponsePath};
-use crate::execute::run::ExecutedResponse;
-use crate::execute::write::{ResponseWriter, WriteResult};
-use crate::plan::roots::{BuiltinRoot, OperationPlan, PlannedRoot, RootAction, RootShape};
-use crate::response_error;
-use crate::response_error::ResponseError;
 use trefoil_engine::cursor::CursorFormat;
 use trefoil_engine::{ListSlice, Operation, OperationVerb, Outcome, Row, RowSink};
 use trefoil_model::Model;
 use trefoil_model::error::{Error, Missing, Result};
 use trefoil_model::values::json_text;
+
+use crate::execute::connection::{ConnectionWriter, PageInfo, WriteNode};
+use crate::execute::path::{FieldPosition, ResponsePath};
+use crate::execute::run::ExecutedResponse;
+use crate::execute::write::{ResponseWriter, WriteResult};
+use crate::plan::roots::{BuiltinRoot, OperationPlan, PlannedRoot, RootAction, RootShape};
+use crate::response_error::{self, ResponseError};
 
 const RESPONSE_START: &[u8] = b"{\"data\":{";
 

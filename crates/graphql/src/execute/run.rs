@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use crate::describe::introspection::Introspection;
-use crate::execute::response::{PendingRoot, ResponseBuilder};
-use crate::plan::roots::{BuiltinRoot, OperationPlan, RootAction, RootShape};
-use crate::plan::variables::VariableValues;
-use crate::resolve::run::ResolverExecution;
-use crate::response_error;
-use crate::response_error::ResponseError;
 use trefoil_engine::{
     Actor, CountMode, DataVersion, Engine, EngineRequest, IdempotencyKey, JobResult, Operation, RecordImage,
     downcast_sink,
 };
 use trefoil_model::error::{Cause, Error, Result};
+
+use crate::describe::introspection::Introspection;
+use crate::execute::response::{PendingRoot, ResponseBuilder};
+use crate::plan::roots::{BuiltinRoot, OperationPlan, RootAction, RootShape};
+use crate::plan::variables::VariableValues;
+use crate::resolve::run::ResolverExecution;
+use crate::response_error::{self, ResponseError};
 
 /// Room that is made for an answer beforehand: one that was larger once need not be so again.
 const MAX_PREALLOCATION: usize = 1 << 20;

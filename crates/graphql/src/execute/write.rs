@@ -1,14 +1,15 @@
 //! Writes objects as JSON straight from rows and values; a null in a non-null place takes its parent with it.
 
+use trefoil_engine::Row;
+use trefoil_model::error::Error;
+use trefoil_model::values::json_text;
+use trefoil_model::{CellValue, FieldKind, Value};
+
 use crate::execute::path::{FieldPosition, ResponsePath};
 use crate::plan::shape::{FieldShape, FieldSource, ObjectShape, OutputShape, ValueSlot};
 use crate::resolve::complete;
 use crate::resolve::tree::{NodeSource, ResolvedNode, ResolvedTree};
 use crate::response_error::ResponseError;
-use trefoil_engine::Row;
-use trefoil_model::error::Error;
-use trefoil_model::values::json_text;
-use trefoil_model::{CellValue, FieldKind, Value};
 
 /// The answer so far.
 #[derive(Default)]

@@ -4,9 +4,10 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use crate::over_http::request::malformed_request;
 use trefoil_http::errors::problem::Problem;
 use trefoil_model::Value;
+
+use crate::over_http::request::malformed_request;
 
 /// A text parameter; null counts as absent.
 pub fn read_text<'a>(name: &str, raw: &'a RawValue) -> Result<Option<Cow<'a, str>>, Problem> {

@@ -4,9 +4,10 @@
 
 use http::{HeaderMap, StatusCode};
 
-use crate::over_http::response::ResponseMedia;
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::negotiation::accept::AcceptHeader;
+
+use crate::over_http::response::ResponseMedia;
 
 pub const EVENT_STREAM: &str = "text/event-stream";
 const MULTIPART: &str = "multipart/mixed";

@@ -8,11 +8,12 @@ use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::document::limits;
-use crate::over_http::json_input;
 use trefoil_config::ServerLimits;
 use trefoil_http::errors::problem::Problem;
 use trefoil_model::Value;
+
+use crate::document::limits;
+use crate::over_http::json_input;
 
 /// A well-formed GraphQL request.
 #[derive(Debug)]

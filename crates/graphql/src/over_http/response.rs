@@ -7,15 +7,15 @@ use axum::response::{IntoResponse, Response};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, VARY};
 use http::{HeaderMap, HeaderValue, StatusCode};
 
-use crate::GraphqlReply;
-use crate::over_http::negotiate::ResponseTransport;
-use crate::response_error;
-use crate::response_error::ResponseError;
-use crate::subscribe::stream_response;
 use trefoil_http::errors::problem::{Problem, method_not_allowed};
 use trefoil_http::negotiation::accept::AcceptHeader;
 use trefoil_http::response_cache::CacheableAt;
 use trefoil_http::response_headers;
+
+use crate::over_http::negotiate::ResponseTransport;
+use crate::reply::GraphqlReply;
+use crate::response_error::{self, ResponseError};
+use crate::subscribe::stream_response;
 
 const GRAPHQL_RESPONSE: &str = "application/graphql-response+json";
 const JSON: &str = "application/json";

@@ -2,9 +2,8 @@
 
 use std::collections::HashSet;
 
-use apollo_compiler::ast;
 use apollo_compiler::executable::{DirectiveList, Field, Selection, SelectionSet};
-use apollo_compiler::{Name, Node};
+use apollo_compiler::{Name, Node, ast};
 use indexmap::IndexMap;
 
 use crate::plan::roots::OperationPlanner;

@@ -4,9 +4,10 @@ use apollo_compiler::Schema;
 use apollo_compiler::ast::{self, InputValueDefinition, VariableDefinition};
 use apollo_compiler::schema::ExtendedType;
 
-use crate::plan::variables::VariableValues;
 use trefoil_model::Value;
 use trefoil_model::error::{Error, Result};
+
+use crate::plan::variables::VariableValues;
 
 /// The arguments of a field, in the order of the schema.
 #[derive(Debug, Clone, Default)]

@@ -6,6 +6,10 @@ use apollo_compiler::ast::Type;
 use apollo_compiler::executable::Field as Node;
 use apollo_compiler::schema::ExtendedType;
 
+use trefoil_engine::{Listing, arguments};
+use trefoil_model::error::Error;
+use trefoil_model::{FieldId, FieldKind, RecordTypeId};
+
 use crate::plan::collect::{FieldGroup, collect_fields, field_label};
 use crate::plan::roots::OperationPlanner;
 use crate::plan::shape::{
@@ -13,9 +17,6 @@ use crate::plan::shape::{
     EdgeField, FieldShape, FieldSource, LeafType, ObjectShape, OutputShape, PageInfoField, RecordReads,
     ValueSlot,
 };
-use trefoil_engine::{Listing, arguments};
-use trefoil_model::error::Error;
-use trefoil_model::{FieldId, FieldKind, RecordTypeId};
 
 impl<'a> OperationPlanner<'a> {
     /// The shape of an object type; what the store must read for it goes into `reads`.

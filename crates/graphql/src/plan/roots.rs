@@ -7,17 +7,16 @@ use std::sync::atomic::AtomicUsize;
 use apollo_compiler::ExecutableDocument;
 use apollo_compiler::executable::{Field as Node, OperationType};
 
-use crate::plan::collect::{FieldGroup, collect_fields, field_label};
-use crate::plan::input::{FieldArguments, VariableNode};
-use crate::plan::shape::{ConnectionShape, ObjectShape, RecordReads, ValueSlot};
-use crate::plan::variables::VariableValues;
-use crate::response_error::ResponseError;
 use trefoil_engine::{
     BuiltinOperation, Engine, OperationVerb, ResolverBinding, ResolverFn, ResultShape, Selection,
 };
 use trefoil_model::RootKind;
 
-use crate::plan::shape::{OutputShape, ResponseLabel};
+use crate::plan::collect::{FieldGroup, collect_fields, field_label};
+use crate::plan::input::{FieldArguments, VariableNode};
+use crate::plan::shape::{ConnectionShape, ObjectShape, OutputShape, RecordReads, ResponseLabel, ValueSlot};
+use crate::plan::variables::VariableValues;
+use crate::response_error::ResponseError;
 
 /// A planned operation.
 pub struct OperationPlan {

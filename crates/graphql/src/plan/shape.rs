@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::plan::input::FieldArguments;
-use crate::response_error::{DocumentLocation, ResponseError};
 use trefoil_engine::{ChildSelection, Listing, ResolverFn, Selection};
 use trefoil_model::error::Error;
 use trefoil_model::{FieldId, FieldKind, RecordTypeId};
+
+use crate::plan::input::FieldArguments;
+use crate::response_error::{DocumentLocation, ResponseError};
 
 /// What is selected of one object type: fields merged by response key, fragments expanded.
 pub struct ObjectShape {

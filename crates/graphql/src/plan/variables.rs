@@ -4,11 +4,11 @@ use apollo_compiler::Schema;
 use apollo_compiler::ast::Type;
 use apollo_compiler::schema::{ExtendedType, InputObjectType};
 
-use crate::plan::input;
-use crate::plan::input::VariableNode;
-use crate::response_error::{DocumentLocation, ResponseError};
 use trefoil_model::Value;
 use trefoil_model::naming::names;
+
+use crate::plan::input::{self, VariableNode};
+use crate::response_error::{DocumentLocation, ResponseError};
 
 /// By position in the operation's definitions; absent ones are none.
 #[derive(Debug, Clone, Default)]

@@ -1,8 +1,9 @@
 //! Writes a leaf value that Rust code gave, as graphql-js serialises it for the declared type.
 
+use trefoil_model::Value;
+
 use crate::plan::shape::LeafType;
 use crate::response_error;
-use trefoil_model::Value;
 
 /// Writes the value, or says why its type cannot represent it; then nothing was written.
 pub fn write_leaf(out: &mut Vec<u8>, leaf: &LeafType, value: &Value) -> Result<(), String> {

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::plan::shape::{ObjectShape, OutputShape, ValueSlot};
-use crate::resolve::tree::ResolvedTree;
 use trefoil_engine::{OwnedRow, Resolved};
 use trefoil_model::Value;
+
+use crate::plan::shape::{ObjectShape, OutputShape, ValueSlot};
+use crate::resolve::tree::ResolvedTree;
 
 /// A place that may still wait for objects.
 pub enum DeferredValue {

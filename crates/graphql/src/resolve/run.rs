@@ -9,6 +9,14 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
 use tokio::sync::Semaphore;
 
+use trefoil_engine::{
+    Call, ComparisonOp, Condition, EngineRequest, JobResult, Listing, Operation, OwnedRow, Resolved,
+    ResolverFn, Row, RowSink, downcast_sink,
+};
+use trefoil_model::error::{Error, Result};
+use trefoil_model::values::json_text;
+use trefoil_model::{CellValue, Value};
+
 use crate::execute::response::{PendingRoot, ResponseBuilder};
 use crate::execute::run::Execution;
 use crate::plan::input::FieldArguments;
@@ -17,13 +25,6 @@ use crate::plan::shape::{FieldShape, FieldSource, ObjectShape, ValueSlot};
 use crate::resolve::deferred::{DeferredValue, ObjectBatch, PendingObject};
 use crate::resolve::rows::RootRowCollector;
 use crate::resolve::tree::{NodeSource, ResolvedNode, ResolvedTree};
-use trefoil_engine::{
-    Call, ComparisonOp, Condition, EngineRequest, JobResult, Listing, Operation, OwnedRow, Resolved,
-    ResolverFn, Row, RowSink, downcast_sink,
-};
-use trefoil_model::error::{Error, Result};
-use trefoil_model::values::json_text;
-use trefoil_model::{CellValue, Value};
 
 /// Resolvers of one request that run at the same time.
 const MAX_CONCURRENT_RESOLVERS: usize = 32;

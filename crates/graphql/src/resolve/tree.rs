@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::plan::shape::{AbstractShape, ObjectShape};
 use trefoil_engine::OwnedRow;
 use trefoil_model::Value;
 use trefoil_model::error::Error;
+
+use crate::plan::shape::{AbstractShape, ObjectShape};
 
 /// A resolved place of the answer.
 pub enum ResolvedTree {

@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use crate::GraphqlState;
-use crate::execute::run::{ExecutedResponse, Execution, ExecutionError};
-use crate::response_error;
-use crate::response_error::ResponseError;
-use crate::subscribe::registry::SubscriptionRegistry;
-use crate::subscribe::request::{PlannedSubscription, SubscriptionRequest};
-use crate::subscribe::{GraphqlService, SubscriptionEvent};
 use trefoil_engine::changes::{MemorySize, WorkItem};
 use trefoil_engine::{ChangeFeed, RecordChange};
 use trefoil_model::error::{Cause, Error, Result};
+
+use crate::execute::run::{ExecutedResponse, Execution, ExecutionError};
+use crate::response_error::{self, ResponseError};
+use crate::service::{GraphqlService, GraphqlState};
+use crate::subscribe::event::SubscriptionEvent;
+use crate::subscribe::registry::SubscriptionRegistry;
+use crate::subscribe::request::{PlannedSubscription, SubscriptionRequest};
 
 /// When so many bytes of events are together, they go out before more are made.
 const MAX_BATCH_BYTES: usize = 1 << 20;

@@ -5,9 +5,10 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
-use crate::subscribe::{multipart, sse};
 use trefoil_http::errors::error_log::LogScope;
 use trefoil_model::error::Cause;
+
+use crate::subscribe::{multipart, sse};
 
 /// Bytes of a part beside its payload.
 const PART_OVERHEAD: usize = 128;

@@ -14,8 +14,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use hyper::upgrade::OnUpgrade;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-use crate::subscribe::protocol;
 use trefoil_http::errors::problem::Problem;
+
+use crate::subscribe::protocol;
 
 /// A request for a WebSocket; an `Upgrade` to anything else is none, and is ignored as HTTP allows.
 pub struct WebSocketHandshake(());

@@ -22,17 +22,19 @@ use std::task::{Context, Poll, ready};
 
 use futures_util::FutureExt;
 
-pub use crate::subscribe::event::SubscriptionEvent;
-
-use crate::over_http::request::GraphqlRequest;
-use crate::response_error::ResponseError;
-use crate::subscribe::channel::{EventBatch, SubscriptionChannel};
-pub use crate::subscribe::registry::{ChannelMap, SubscriptionRegistry};
-use crate::subscribe::request::SubscriptionRequest;
-use crate::{GraphqlReply, GraphqlService, RequestContext};
 use trefoil_engine::changes::WorkFuture;
 use trefoil_http::errors::error_log::StreamEnd;
 use trefoil_model::error::Error;
+
+use crate::over_http::request::GraphqlRequest;
+use crate::reply::{GraphqlReply, RequestContext};
+use crate::response_error::ResponseError;
+use crate::service::GraphqlService;
+use crate::subscribe::channel::{EventBatch, SubscriptionChannel};
+use crate::subscribe::request::SubscriptionRequest;
+
+pub use crate::subscribe::event::SubscriptionEvent;
+pub use crate::subscribe::registry::{ChannelMap, SubscriptionRegistry};
 
 /// A subscription that has begun: its place in the log is fixed.
 pub struct Subscription {

@@ -7,8 +7,7 @@
 use bytes::Bytes;
 
 use crate::over_http::response;
-use crate::response_error;
-use crate::response_error::ResponseError;
+use crate::response_error::{self, ResponseError};
 
 pub const CONTENT_TYPE: &str = "multipart/mixed;boundary=\"graphql\";subscriptionSpec=1.0";
 

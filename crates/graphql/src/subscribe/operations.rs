@@ -9,14 +9,14 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use crate::response_error::ResponseError;
-use crate::subscribe::event::SubscriptionEvent;
-use crate::subscribe::protocol;
-use crate::subscribe::protocol::SubscriptionPosition;
-use crate::subscribe::{Subscription, SubscriptionStep};
 use trefoil_http::errors::error_log::StreamEnd;
 use trefoil_http::monitoring::metrics::OpenSubscription;
 use trefoil_model::error::{Cause, Error};
+
+use crate::response_error::ResponseError;
+use crate::subscribe::event::SubscriptionEvent;
+use crate::subscribe::protocol::{self, SubscriptionPosition};
+use crate::subscribe::{Subscription, SubscriptionStep};
 
 /// What became of a request.
 pub enum StartResult {

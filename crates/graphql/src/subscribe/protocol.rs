@@ -5,8 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::response_error;
-use crate::response_error::ResponseError;
+use crate::response_error::{self, ResponseError};
 
 pub const SUBPROTOCOL: &str = "graphql-transport-ws";
 

@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use prometheus_client::metrics::counter::Counter;
 use tokio::sync::watch;
 
-use crate::subscribe::channel::{EventBatch, SubscriptionChannel};
 use trefoil_engine::changes::SharedWork;
+
+use crate::subscribe::channel::{EventBatch, SubscriptionChannel};
 
 /// One for a server; outlives reloads.
 pub struct SubscriptionRegistry {

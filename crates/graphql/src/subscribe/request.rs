@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use apollo_compiler::executable::OperationType;
 
-use crate::over_http::request::GraphqlRequest;
-use crate::plan::roots::{BuiltinRoot, OperationPlan, PlannedRoot, RootAction};
-use crate::plan::variables;
-use crate::plan::variables::VariableValues;
-use crate::resolve::complete;
-use crate::response_error::ResponseError;
-use crate::{ExecutionError, GraphqlState};
 use trefoil_engine::{Actor, ChangeFilter, OperationVerb};
 use trefoil_model::Value;
 use trefoil_model::error::PathSegment;
+
+use crate::execute::run::ExecutionError;
+use crate::over_http::request::GraphqlRequest;
+use crate::plan::roots::{BuiltinRoot, OperationPlan, PlannedRoot, RootAction};
+use crate::plan::variables::{self, VariableValues};
+use crate::resolve::complete;
+use crate::response_error::ResponseError;
+use crate::service::GraphqlState;
 
 /// What somebody asked to follow.
 #[derive(Debug, Clone)]

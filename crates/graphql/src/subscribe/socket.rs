@@ -17,10 +17,11 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{self, Message, Utf8Bytes};
 
-use crate::subscribe::protocol::SocketClose;
 use trefoil_http::streaming::upgrade::ConnectionIo;
 use trefoil_http::streaming::wake_filter::WakeFilter;
 use trefoil_http::streaming::write_buffer::WriteBuffer;
+
+use crate::subscribe::protocol::SocketClose;
 
 /// As much as is read at a time; clients say little.
 const READ_BUFFER_BYTES: usize = 1024;

@@ -13,17 +13,17 @@ use http::header::{ACCEPT, CONTENT_TYPE, VARY};
 use http::{HeaderMap, HeaderValue};
 use tokio::time::Interval;
 
+use trefoil_http::errors::error_log::{LogScope, StreamEnd};
+use trefoil_http::monitoring::metrics::OpenSubscription;
+use trefoil_http::response_headers::RequestId;
+use trefoil_http::shutdown::DrainWaiter;
+use trefoil_http::streaming::response::{self, LAST_EVENT_ID};
+
 use crate::over_http::negotiate::StreamTransport;
 use crate::response_error::ResponseError;
 use crate::subscribe::event::SubscriptionEvent;
 use crate::subscribe::streams::StreamContext;
 use crate::subscribe::{Subscription, SubscriptionStep, multipart, sse};
-use trefoil_http::errors::error_log::{LogScope, StreamEnd};
-use trefoil_http::monitoring::metrics::OpenSubscription;
-use trefoil_http::response_headers::RequestId;
-use trefoil_http::shutdown::DrainWaiter;
-use trefoil_http::streaming::response;
-use trefoil_http::streaming::response::LAST_EVENT_ID;
 
 impl StreamTransport {
     pub const fn name(self) -> &'static str {

@@ -13,17 +13,6 @@ use http::HeaderMap;
 use http::request::Parts;
 use tokio::time::{Interval, interval_at, timeout};
 
-use crate::over_http::request;
-use crate::over_http::request::{ParsedRequest, Unreadable};
-use crate::response_error;
-use crate::response_error::ResponseError;
-use crate::subscribe::handshake::{Subprotocol, WebSocketHandshake};
-use crate::subscribe::operations::{OutgoingMessage, SocketOperations, StartResult};
-use crate::subscribe::protocol;
-use crate::subscribe::protocol::{IncomingMessage, SocketClose};
-use crate::subscribe::socket::{MessageSocket, ReceivedMessage, SocketError};
-use crate::subscribe::streams::StreamContext;
-use crate::{GraphqlReply, GraphqlService, RequestContext};
 use trefoil_engine::Actor;
 use trefoil_http::client::ClientInfo;
 use trefoil_http::cross_origin;
@@ -32,6 +21,16 @@ use trefoil_http::errors::problem::Problem;
 use trefoil_http::rate_limit::ClientMeter;
 use trefoil_http::response_headers::RequestId;
 use trefoil_http::streaming::upgrade::ConnectionUpgrade;
+
+use crate::over_http::request::{self, ParsedRequest, Unreadable};
+use crate::reply::{GraphqlReply, RequestContext};
+use crate::response_error::{self, ResponseError};
+use crate::service::GraphqlService;
+use crate::subscribe::handshake::{Subprotocol, WebSocketHandshake};
+use crate::subscribe::operations::{OutgoingMessage, SocketOperations, StartResult};
+use crate::subscribe::protocol::{self, IncomingMessage, SocketClose};
+use crate::subscribe::socket::{MessageSocket, ReceivedMessage, SocketError};
+use crate::subscribe::streams::StreamContext;
 
 /// Who is at the other end.
 pub struct SocketClient {
