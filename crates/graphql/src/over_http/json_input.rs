@@ -1,4 +1,4 @@
-//! The JSON parameters of a request: texts, and objects as values.
+//! Reads the JSON parameters of a request: strings and objects.
 
 use std::borrow::Cow;
 
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_object_is_refused_and_null_is_absent() {
+    fn object_parameter_rejects_other_types() {
         assert_eq!(read_object("variables", "null").expect("absent"), []);
         for json in ["1", "\"x\"", "[]", "true", "{", &"[".repeat(100_000)] {
             assert!(read_object("variables", json).is_err(), "{:.20}", json);
