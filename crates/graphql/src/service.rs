@@ -19,7 +19,7 @@ use crate::plan::roots::OperationPlan;
 use crate::plan::variables;
 use crate::reply::{GraphqlReply, RequestContext};
 use crate::response_error::ResponseError;
-use crate::subscribe::streams::StreamContext;
+use crate::subscribe::stream_context::StreamContext;
 use crate::subscribe::{ChannelMap, SubscriptionRegistry};
 
 /// One schema with its document cache and subscription channels. Swapped as a whole on reload.

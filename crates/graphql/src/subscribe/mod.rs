@@ -12,8 +12,8 @@ pub(crate) mod request;
 // Long-lived HTTP responses: event streams and multipart bodies.
 pub(crate) mod multipart;
 pub(crate) mod sse;
+pub(crate) mod stream_context;
 pub(crate) mod stream_response;
-pub(crate) mod streams;
 
 // WebSockets, from the handshake to the operations of one socket.
 pub(crate) mod handshake;
