@@ -44,23 +44,23 @@ impl ParsedRequest<'_> {
 
 /// The reason why a request was not accepted.
 #[derive(Debug)]
-pub enum Unreadable {
+pub enum RequestError {
     /// Not a GraphQL request.
     Malformed(Problem),
     /// A GraphQL request that exceeds a limit.
     Refused(Problem),
 }
 
-impl From<Problem> for Unreadable {
+impl From<Problem> for RequestError {
     fn from(problem: Problem) -> Self {
-        Unreadable::Malformed(problem)
+        RequestError::Malformed(problem)
     }
 }
 
-impl From<Unreadable> for Problem {
-    fn from(unreadable: Unreadable) -> Self {
-        match unreadable {
-            Unreadable::Malformed(problem) | Unreadable::Refused(problem) => problem,
+impl From<RequestError> for Problem {
+    fn from(error: RequestError) -> Self {
+        match error {
+            RequestError::Malformed(problem) | RequestError::Refused(problem) => problem,
         }
     }
 }
@@ -94,7 +94,7 @@ pub fn parse_post<'a>(
 }
 
 /// Parses the JSON object of a request, from a body or a message.
-pub fn parse_request<'a>(json: &'a [u8], limits: &ServerLimits) -> Result<ParsedRequest<'a>, Unreadable> {
+pub fn parse_request<'a>(json: &'a [u8], limits: &ServerLimits) -> Result<ParsedRequest<'a>, RequestError> {
     let parameters: Parameters = serde_json::from_slice(json).map_err(|error| {
         malformed_request(format!("the body is no JSON object that can be read: {error}"))
     })?;
@@ -102,7 +102,7 @@ pub fn parse_request<'a>(json: &'a [u8], limits: &ServerLimits) -> Result<Parsed
     let query = query.ok_or_else(missing_query)?;
     // Checked before the text is copied: a document of megabytes is refused anyway.
     limits::check_length(query.get().len(), limits)
-        .map_err(|failure| Unreadable::Refused(Problem::bad_request("LIMIT_EXCEEDED", failure.message)))?;
+        .map_err(|failure| RequestError::Refused(Problem::bad_request("LIMIT_EXCEEDED", failure.message)))?;
     let request = GraphqlRequest {
         query: json_input::read_text("query", query)?.ok_or_else(missing_query)?,
         operation_name: operation

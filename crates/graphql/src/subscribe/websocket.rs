@@ -22,7 +22,7 @@ use trefoil_http::rate_limit::ClientMeter;
 use trefoil_http::response_headers::RequestId;
 use trefoil_http::streaming::upgrade::ConnectionUpgrade;
 
-use crate::over_http::request::{self, ParsedRequest, Unreadable};
+use crate::over_http::request::{self, ParsedRequest, RequestError};
 use crate::reply::{GraphqlReply, RequestContext};
 use crate::response_error::{self, ResponseError};
 use crate::service::GraphqlService;
@@ -246,13 +246,13 @@ impl SocketSession {
 
     async fn start_operation(&mut self, id: String, payload: &str) -> Result<(), SessionEnd> {
         let limits = &self.context.config.limits;
-        let admitted = self.check_limits().map_err(Unreadable::Refused);
+        let admitted = self.check_limits().map_err(RequestError::Refused);
         let request = match admitted.and_then(|()| request::parse_request(payload.as_bytes(), limits)) {
             Ok(request) => request.into_owned(),
-            Err(Unreadable::Malformed(problem)) => {
+            Err(RequestError::Malformed(problem)) => {
                 return Err(SocketClose::invalid_message(problem.detail).into());
             }
-            Err(Unreadable::Refused(problem)) => {
+            Err(RequestError::Refused(problem)) => {
                 let failure = ResponseError::new(&problem.code, problem.detail);
                 return Ok(self.send_message(protocol::error(&id, &[failure])).await?);
             }
