@@ -6,7 +6,7 @@ use apollo_compiler::Schema;
 use apollo_compiler::ast::{
     DirectiveDefinition, DirectiveList, EnumValueDefinition, FieldDefinition, InputValueDefinition, Type,
 };
-use apollo_compiler::schema::ExtendedType;
+use apollo_compiler::schema::{ComponentName, ExtendedType};
 
 use trefoil_model::error::Result;
 
@@ -152,7 +152,7 @@ impl<'a> Introspection<'a> {
 
     fn describe_schema(&self, name: &str) -> IntrospectionValue<'a> {
         let definition = &self.schema.schema_definition;
-        let root = |name: &Option<apollo_compiler::schema::ComponentName>| {
+        let root = |name: &Option<ComponentName>| {
             name.as_ref().map_or(IntrospectionValue::Null, |name| self.type_named(name))
         };
         match name {

@@ -139,6 +139,8 @@ fn estimate_bytes(text: &str, result: &DocumentResult) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use apollo_compiler::executable::OperationType;
+
     use super::*;
 
     fn rejected(message: &str) -> DocumentResult {
@@ -174,7 +176,7 @@ mod tests {
     fn plans_count_towards_the_size() {
         let cache = DocumentCache::new(256 << 10);
         let plan = OperationPlan {
-            kind: apollo_compiler::executable::OperationType::Query,
+            kind: OperationType::Query,
             roots: Vec::new(),
             single_use: false,
             uses_resolvers: false,
