@@ -11,16 +11,15 @@ use trefoil_model::RecordTypeId;
 use crate::collection::{Collection, SubPath};
 use crate::plain_list::PlainListResource;
 
-/// The collections of one schema and what answers them. Swapped whole on reload.
+/// The resources of one schema. Swapped as a whole on reload.
 pub struct ServedResources {
     pub engine: Engine,
-    /// What was answered before and may be given again.
     pub response_cache: Arc<ResponseCache>,
-    /// Tells this store from others.
+    /// Identifies the store, since versions of another store mean nothing here.
     pub store_id: String,
     /// In the order of the schema.
     pub collections: Vec<Collection>,
-    /// The position of each by its path.
+    /// Index in `collections` by path.
     by_path: HashMap<String, usize>,
     /// Plain lists in the order of the manifest.
     pub plain_lists: Vec<Arc<PlainListResource>>,
@@ -30,30 +29,31 @@ impl ServedResources {
     pub fn new(
         manifest: &Manifest,
         engine: Engine,
-        answers: Arc<ResponseCache>,
-        store: &str,
+        response_cache: Arc<ResponseCache>,
+        store_id: &str,
     ) -> ServedResources {
         let records = engine.model().records.iter().enumerate();
         let collections: Vec<Collection> = records
             .map(|(position, record)| {
                 let settings = manifest.resources.iter().find(|resource| resource.collection == record.path);
-                Collection::new(&engine, store, RecordTypeId(position), settings)
+                Collection::new(&engine, store_id, RecordTypeId(position), settings)
             })
             .collect();
         let paths = collections.iter().enumerate();
         let by_path = paths.map(|(position, collection)| (collection.path.clone(), position)).collect();
-        let lists = manifest.plain_lists.iter().map(|list| Arc::new(PlainListResource::new(list))).collect();
+        let plain_lists =
+            manifest.plain_lists.iter().map(|list| Arc::new(PlainListResource::new(list))).collect();
         ServedResources {
             engine,
-            response_cache: answers,
-            store_id: store.to_owned(),
+            response_cache,
+            store_id: store_id.to_owned(),
             collections,
             by_path,
-            plain_lists: lists,
+            plain_lists,
         }
     }
 
-    /// Every record type has a collection.
+    /// The collection of a record type; every type has one.
     pub fn collection(&self, record: RecordTypeId) -> &Collection {
         &self.collections[record.0]
     }
@@ -62,7 +62,7 @@ impl ServedResources {
         self.plain_lists.iter().find(|list| list.path == path)
     }
 
-    /// Paths match exactly.
+    /// The collection and the sub-path of an exact path.
     pub fn find_path<'s>(&'s self, path: &'s str) -> Option<(&'s Collection, SubPath<'s>)> {
         let end = path.get(1..)?.find('/').map_or(path.len(), |at| at + 1);
         let collection = &self.collections[*self.by_path.get(&path[..end])?];
