@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use trefoil_http::errors::error_log::LogScope;
 use trefoil_model::error::{Cause, Error, PathSegment, Violation};
 
-/// A place in the document's text, counting from 1.
+/// A position in the document, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DocumentLocation {
     pub line: usize,

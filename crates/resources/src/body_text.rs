@@ -11,12 +11,12 @@ use trefoil_http::errors::problem::Problem;
 
 /// The text of a plain client's body, of any content type but multipart.
 pub fn body_text(headers: &HeaderMap, body: &[u8]) -> Result<String, Problem> {
-    let media_type_name = media_type(headers);
-    if media_type_name.starts_with("multipart/") {
+    let media_type = media_type(headers);
+    if media_type.starts_with("multipart/") {
         return Err(unsupported_media("a multipart body cannot be read here; send the text itself"));
     }
     let text = decode_body(headers, body)?;
-    if is_json(&media_type_name) { text_from_json(text) } else { Ok(text) }
+    if is_json(&media_type) { text_from_json(text) } else { Ok(text) }
 }
 
 /// The body decoded by its charset.
@@ -65,8 +65,8 @@ fn is_utf16(encoding: &Encoding) -> bool {
     encoding == encoding_rs::UTF_16LE || encoding == encoding_rs::UTF_16BE
 }
 
-fn is_json(media_type_name: &str) -> bool {
-    ["application/json", "text/json"].contains(&media_type_name) || media_type_name.ends_with("+json")
+fn is_json(media_type: &str) -> bool {
+    ["application/json", "text/json"].contains(&media_type) || media_type.ends_with("+json")
 }
 
 /// The value of a JSON string; an error for an object or array; anything else is plain text.

@@ -58,7 +58,9 @@ fn resolve_name(
     };
     match (&field.kind, mode) {
         (FieldKind::Id, WriteMode::Create) => read_only("is given by the store and cannot be set"),
-        (FieldKind::Id, WriteMode::Replace(id) | WriteMode::Patch(id)) if value.as_i64() == Some(id) => {
+        (FieldKind::Id, WriteMode::Replace(record_id) | WriteMode::Patch(record_id))
+            if value.as_i64() == Some(record_id) =>
+        {
             Ok(None)
         }
         (FieldKind::Id, WriteMode::Replace(_) | WriteMode::Patch(_)) => read_only("cannot be changed"),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -52,7 +52,7 @@ impl DocumentCache {
     pub fn get_or_parse(&self, text: &str, make: impl FnOnce() -> DocumentResult) -> Arc<DocumentResult> {
         let hash = xxh3_64(text.as_bytes());
         let shard = &self.shards[hash as usize % SHARDS];
-        let cached = shard.read().unwrap_or_else(|broken| broken.into_inner());
+        let cached = shard.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(entry) = cached.entries.get(&hash)
             && entry.text == text
         {
@@ -62,7 +62,7 @@ impl DocumentCache {
         drop(cached);
         let result = Arc::new(make());
         if text.len() <= MAX_CACHED_LENGTH {
-            let mut shard = shard.write().unwrap_or_else(|broken| broken.into_inner());
+            let mut shard = shard.write().unwrap_or_else(PoisonError::into_inner);
             shard.insert(hash, text, result.clone(), self.capacity);
         }
         result
@@ -71,8 +71,7 @@ impl DocumentCache {
     /// Counts the memory of a plan that was added to a cached document.
     pub fn record_plan(&self, text: &str, plan: &OperationPlan) {
         let hash = xxh3_64(text.as_bytes());
-        let mut shard =
-            self.shards[hash as usize % SHARDS].write().unwrap_or_else(|broken| broken.into_inner());
+        let mut shard = self.shards[hash as usize % SHARDS].write().unwrap_or_else(PoisonError::into_inner);
         if let Some(entry) = shard.entries.get_mut(&hash)
             && entry.text == text
         {
@@ -87,7 +86,7 @@ impl DocumentCache {
     #[cfg(test)]
     fn bytes(&self) -> usize {
         let shards = self.shards.iter();
-        shards.map(|shard| shard.read().unwrap_or_else(|broken| broken.into_inner()).bytes).sum()
+        shards.map(|shard| shard.read().unwrap_or_else(PoisonError::into_inner).bytes).sum()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Parses and validates a document once, and stores the plans of its operations.
 
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use apollo_compiler::diagnostic::{Diagnostic, ToCliReport};
 use apollo_compiler::executable::{Operation, OperationType, Selection, SelectionSet};
@@ -273,13 +273,13 @@ impl PreparedOperation {
         }
         let key =
             self.include_variables.iter().map(|position| variables.get(*position).and_then(Value::as_bool));
-        let stored = self.plans.read().unwrap_or_else(|broken| broken.into_inner());
+        let stored = self.plans.read().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, plan)) = stored.iter().find(|(flags, _)| flags.iter().copied().eq(key.clone())) {
             return Ok(plan.clone());
         }
         drop(stored);
         let plan = Arc::new(OperationPlan::new(engine, document, &self.operation, variables)?);
-        let mut plans = self.plans.write().unwrap_or_else(|broken| broken.into_inner());
+        let mut plans = self.plans.write().unwrap_or_else(PoisonError::into_inner);
         let is_stored = plans.iter().any(|(flags, _)| flags.iter().copied().eq(key.clone()));
         if !is_stored && !plan.single_use && plans.len() < MAX_PLANS {
             plans.push((key.collect(), plan.clone()));

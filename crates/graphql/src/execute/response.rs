@@ -26,7 +26,7 @@ pub struct ResponseBuilder {
     plan: Arc<OperationPlan>,
     writer: ResponseWriter,
     spans: Vec<Option<RootSpan>>,
-    /// The operations given to the store, by number.
+    /// The operations passed to the store, by number.
     pending: Vec<PendingRoot>,
     open_root: Option<OpenRoot>,
     /// A record was changed, so the response must be stored under the idempotency key.
@@ -45,7 +45,7 @@ struct RootSpan {
     null_propagated: bool,
 }
 
-/// An operation that was given to the store, with the data needed to write its rows.
+/// An operation that was passed to the store, with the data needed to write its rows.
 pub struct PendingRoot {
     /// Index of its root field.
     root_position: usize,

@@ -120,15 +120,15 @@ impl ObjectBatch {
 }
 
 impl DeferredValue {
-    /// The result with its objects taken out of `made`.
-    pub fn into_tree(self, made: &mut [Vec<Option<ResolvedTree>>]) -> ResolvedTree {
+    /// The result with its objects taken out of `objects`.
+    pub fn into_tree(self, objects: &mut [Vec<Option<ResolvedTree>>]) -> ResolvedTree {
         match self {
             DeferredValue::Complete(tree) => tree,
             DeferredValue::List(items) => {
-                ResolvedTree::List(items.into_iter().map(|item| item.into_tree(made)).collect())
+                ResolvedTree::List(items.into_iter().map(|item| item.into_tree(objects)).collect())
             }
             DeferredValue::Object { group, number } => {
-                made[group][number].take().unwrap_or(ResolvedTree::Value(Value::Null))
+                objects[group][number].take().unwrap_or(ResolvedTree::Value(Value::Null))
             }
         }
     }

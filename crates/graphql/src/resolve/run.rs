@@ -283,8 +283,8 @@ impl<'a> ResolverExecution<'a> {
     /// Makes the objects of a batch, all of one shape together, and inserts them into the values.
     async fn complete_deferred(&self, batch: ObjectBatch, values: Vec<DeferredValue>) -> Vec<ResolvedTree> {
         let groups = batch.groups.into_iter().map(|(shape, objects)| self.resolve_pending(shape, objects));
-        let mut made: Vec<Vec<Option<ResolvedTree>>> = join_all(groups).await;
-        values.into_iter().map(|value| value.into_tree(&mut made)).collect()
+        let mut objects: Vec<Vec<Option<ResolvedTree>>> = join_all(groups).await;
+        values.into_iter().map(|value| value.into_tree(&mut objects)).collect()
     }
 
     async fn resolve_pending(

@@ -44,7 +44,7 @@ impl SubscriptionRequest {
         }
     }
 
-    /// Equal exactly for requests with the same query, operation name and variables, whoever the actor is.
+    /// Equal exactly for requests with the same query, operation name and variables, for any actor.
     pub fn shared_key(&self) -> String {
         let operation = self.operation_name.as_deref();
         let mut key = format!("{:?} {} {}", operation, self.query.len(), self.query).into_bytes();
