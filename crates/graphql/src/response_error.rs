@@ -1,11 +1,11 @@
-//! One entry of a response's `errors`: what went wrong, where in the document and where in the answer.
+//! Entries of the `errors` list of a response, and how they are written as JSON.
 
 use std::fmt::Write as _;
 
 use trefoil_http::errors::error_log::LogScope;
 use trefoil_model::error::{Cause, Error, PathSegment, Violation};
 
-/// A place in the document's text, counting from 1.
+/// A position in the document, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DocumentLocation {
     pub line: usize,
@@ -21,7 +21,7 @@ pub struct ResponseError {
     pub path: Vec<PathSegment>,
     pub code: String,
     pub violations: Box<[Violation]>,
-    /// For the log alone, where it is written by whoever knows the request.
+    /// For the log only: see [`log_causes`].
     pub cause: Option<Cause>,
 }
 
@@ -37,7 +37,7 @@ impl ResponseError {
         }
     }
 
-    /// The safe words of an error, and its cause for the log.
+    /// The public message of an error, and its cause for the log.
     pub fn from_error(error: &Error) -> ResponseError {
         ResponseError {
             violations: error.violations().into(),
@@ -46,8 +46,8 @@ impl ResponseError {
         }
     }
 
-    pub fn with_locations(mut self, places: &[DocumentLocation]) -> ResponseError {
-        self.locations = places.to_vec();
+    pub fn with_locations(mut self, locations: &[DocumentLocation]) -> ResponseError {
+        self.locations = locations.to_vec();
         self
     }
 
@@ -61,8 +61,8 @@ impl ResponseError {
         write_json_string(out, &self.message);
         if !self.locations.is_empty() {
             out.extend_from_slice(b",\"locations\":[");
-            write_separated(out, &self.locations, |out, place| {
-                let DocumentLocation { line, column } = place;
+            write_separated(out, &self.locations, |out, location| {
+                let DocumentLocation { line, column } = location;
                 write_formatted(out, format_args!("{{\"line\":{line},\"column\":{column}}}"));
             });
             out.push(b']');
@@ -82,12 +82,12 @@ impl ResponseError {
     }
 }
 
-/// What their causes leave in the log.
+/// Logs the causes of errors under the request of `scope`.
 pub fn log_causes(failures: &[ResponseError], scope: LogScope<'_>) {
     failures.iter().filter_map(|failure| failure.cause.as_ref()).for_each(|cause| scope.cause(cause));
 }
 
-/// `[…]` of all of them.
+/// Writes a JSON array of errors.
 pub fn write_errors<'a>(out: &mut Vec<u8>, failures: impl IntoIterator<Item = &'a ResponseError>) {
     out.push(b'[');
     write_separated(out, failures, |out, failure| failure.write_json(out));
@@ -126,7 +126,7 @@ fn write_separated<'a, T: 'a>(
     }
 }
 
-/// A JSON string.
+/// Writes text as a JSON string.
 pub fn write_json_string(out: &mut Vec<u8>, text: &str) {
     serde_json::to_writer(out, text).expect("writing text into memory cannot fail");
 }

@@ -1,4 +1,4 @@
-//! The text that a request body means: its content type says how it is spelled, never whether it is taken.
+//! The text of a request body, decoded by charset and, for JSON, unquoted.
 
 use axum::body::{Body, Bytes};
 use encoding_rs::{Encoding, UTF_8};
@@ -9,22 +9,22 @@ use serde_json::value::RawValue;
 
 use trefoil_http::errors::problem::Problem;
 
-/// The text in a body, whatever a plain client calls it.
+/// The text of a plain client's body, of any content type but multipart.
 pub fn body_text(headers: &HeaderMap, body: &[u8]) -> Result<String, Problem> {
-    let essence = media_type(headers);
-    if essence.starts_with("multipart/") {
+    let media_type = media_type(headers);
+    if media_type.starts_with("multipart/") {
         return Err(unsupported_media("a multipart body cannot be read here; send the text itself"));
     }
     let text = decode_body(headers, body)?;
-    if is_json(&essence) { text_from_json(text) } else { Ok(text) }
+    if is_json(&media_type) { text_from_json(text) } else { Ok(text) }
 }
 
-/// The characters of a body, whatever they mean.
+/// The body decoded by its charset.
 pub fn decode_body(headers: &HeaderMap, body: &[u8]) -> Result<String, Problem> {
     decode_charset(content_type(headers).split(';').skip(1).map(str::trim).find_map(charset_parameter), body)
 }
 
-/// The content type as it was sent; empty where there is none.
+/// The header `Content-Type`, or an empty string.
 pub fn content_type(headers: &HeaderMap) -> &str {
     headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
@@ -39,13 +39,13 @@ fn charset_parameter(parameter: &str) -> Option<&str> {
     name.trim().eq_ignore_ascii_case("charset").then_some(value.trim().trim_matches('"'))
 }
 
-/// A byte order mark is no part of the text.
+/// Decodes a body and removes a byte order mark.
 fn decode_charset(charset: Option<&str>, body: &[u8]) -> Result<String, Problem> {
     let label = charset.unwrap_or("utf-8");
     let Some(named) = Encoding::for_label(label.as_bytes()) else {
         return Err(unsupported_media(&format!("the charset {label:?} is not known here; send UTF-8")));
     };
-    // Of the encodings that a mark can tell, only those of UTF-16 share a name.
+    // A mark overrides the charset only between the two byte orders of UTF-16.
     let (encoding, body) = match Encoding::for_bom(body) {
         Some((marked, mark)) if marked == named || (named != UTF_8 && marked != UTF_8 && is_utf16(named)) => {
             (marked, &body[mark..])
@@ -65,11 +65,11 @@ fn is_utf16(encoding: &Encoding) -> bool {
     encoding == encoding_rs::UTF_16LE || encoding == encoding_rs::UTF_16BE
 }
 
-fn is_json(essence: &str) -> bool {
-    ["application/json", "text/json"].contains(&essence) || essence.ends_with("+json")
+fn is_json(media_type: &str) -> bool {
+    ["application/json", "text/json"].contains(&media_type) || media_type.ends_with("+json")
 }
 
-/// A JSON string is its value, an object or array is no text, and anything else is text as it stands.
+/// The value of a JSON string; an error for an object or array; anything else is plain text.
 fn text_from_json(text: String) -> Result<String, Problem> {
     let Ok(value) = serde_json::from_str::<&RawValue>(&text) else { return Ok(text) };
     match value.get().as_bytes().first() {
@@ -91,14 +91,14 @@ pub fn unsupported_media(detail: &str) -> Problem {
     Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", detail)
 }
 
-/// The whole body, read in any case: a connection with unread bytes could not be used again.
+/// Reads the whole body, because a connection with unread bytes cannot be reused.
 pub async fn taken(body: Body) -> Result<Bytes, Problem> {
     let body = axum::body::to_bytes(body, usize::MAX).await;
-    // The foundation says it better when it is a limit that cut it off.
+    // If a size or time limit cut the body off, the layers around this handler replace the error by a better one.
     body.map_err(|_| Problem::bad_request("MALFORMED_BODY", "the body ended early"))
 }
 
-/// Reads what nobody asked for to its end: a connection with unread bytes could not be used again.
+/// Reads and drops a body, because a connection with unread bytes cannot be reused.
 pub async fn ignore(body: Body) {
     let mut body = body.into_data_stream();
     while let Some(Ok(_)) = body.next().await {}
@@ -114,8 +114,8 @@ mod tests {
     }
 
     #[test]
-    fn the_content_type_says_how_it_is_spelled() {
-        let taken: &[(&'static str, &[u8], &str)] = &[
+    fn content_type_decides_the_decoding() {
+        let accepted: &[(&'static str, &[u8], &str)] = &[
             ("", b"milk", "milk"),
             ("text/plain", "Grüße".as_bytes(), "Grüße"),
             ("application/x-www-form-urlencoded", b"a=b&c%20d", "a=b&c%20d"),
@@ -140,11 +140,11 @@ mod tests {
             ("text/plain", b"\"milk\"", "\"milk\""),
             ("text/plain", b"{}", "{}"),
         ];
-        for (media, body, expected) in taken {
+        for (media, body, expected) in accepted {
             assert_eq!(read(media, body).as_deref(), Ok(*expected), "{media} {body:?}");
         }
         let deep = "[".repeat(100_000) + &"]".repeat(100_000);
-        let refused: &[(&'static str, &[u8], u16)] = &[
+        let rejected: &[(&'static str, &[u8], u16)] = &[
             ("application/json", b"{\"a\": 1}", 400),
             ("application/json", b" [] ", 400),
             ("application/json", deep.as_bytes(), 400),
@@ -157,7 +157,7 @@ mod tests {
             ("multipart/form-data; boundary=x", b"--x--", 415),
             ("Multipart/Mixed", b"", 415),
         ];
-        for (media, body, status) in refused {
+        for (media, body, status) in rejected {
             assert_eq!(read(media, body), Err(*status), "{media}");
         }
     }

@@ -1,13 +1,12 @@
-//! One record type's collection as the face serves it: what was prepared at the start, and which paths are below it.
+//! The collection of one record type: its settings, prepared at start, and the paths below it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use http::HeaderValue;
 
-use crate::record_shape::RecordShape;
 use trefoil_application::{ResourceSettings, TextList};
-use trefoil_engine::{ChangeKind, ComparisonOp, Condition, Engine};
+use trefoil_engine::{ChangeKind, ComparisonOp, Condition, Engine, resolvers};
 use trefoil_http::negotiation::format::{
     COLLECTION_FORMATS, LIVE_COLLECTION_FORMATS, LIVE_TEXT_COLLECTION_FORMATS, OfferedFormats,
     TEXT_COLLECTION_FORMATS,
@@ -15,41 +14,43 @@ use trefoil_http::negotiation::format::{
 use trefoil_model::naming::names;
 use trefoil_model::{FieldId, FieldKind, Model, RecordType, RecordTypeId, Value};
 
+use crate::record_shape::RecordShape;
+
 pub struct Collection {
     pub record: RecordTypeId,
-    /// As it comes in a request: `/users`.
+    /// With the slash: `/users`.
     pub path: String,
     pub full_shape: Arc<RecordShape>,
-    /// What plain clients see as a list of texts.
+    /// The text list that plain clients see instead of records.
     pub texts: Option<CollectionTexts>,
-    /// By the segment below a record: `orders` in `/users/1/orders`.
+    /// By segment: `orders` in `/users/1/orders`.
     nested: HashMap<String, NestedCollection>,
     pub cache_control: Option<HeaderValue>,
-    /// The changes that the schema subscribes to.
+    /// The kinds of changes that the schema has subscriptions for.
     pub subscribed_changes: Vec<ChangeKind>,
 }
 
 pub struct CollectionTexts {
     pub list: TextList,
-    /// Its one field.
+    /// The shape with its one field.
     pub shape: Arc<RecordShape>,
 }
 
-/// The records that refer to one record.
+/// The records that reference one record.
 pub struct NestedCollection {
     pub segment: String,
-    /// Whose collection these are a part of.
+    /// Their record type.
     pub record: RecordTypeId,
-    /// Their reference to the record above.
+    /// Their reference field.
     pub reference: FieldId,
 }
 
-/// Of a record's own id, or of a reference to one.
+/// The condition that an id or reference field equals `id`.
 pub fn equals_id(field: FieldId, id: i64) -> Condition {
     Condition { field, op: ComparisonOp::Eq, value: Value::Int(id) }
 }
 
-/// Where below a collection a path leads. Ids are as they were written.
+/// A path below a collection, with unparsed ids.
 #[derive(Clone, Copy)]
 pub enum SubPath<'p> {
     /// The collection itself.
@@ -57,35 +58,34 @@ pub enum SubPath<'p> {
     /// The form for a new record.
     New,
     Record(&'p str),
-    /// The form for this record.
+    /// The form for an existing record.
     Edit(&'p str),
-    /// The page that asks, and what its form posts to.
+    /// The confirmation page of a deletion, and the target of its form.
     Delete(&'p str),
     Nested(&'p str, &'p NestedCollection),
     NestedRecord(&'p str, &'p NestedCollection, &'p str),
 }
 
 impl Collection {
-    /// `store` tells this store from others.
     pub fn new(
         engine: &Engine,
-        store: &str,
+        store_id: &str,
         record: RecordTypeId,
         settings: Option<&ResourceSettings>,
     ) -> Collection {
         let model = engine.model();
         let owner = model.record(record);
-        // A list that the schema does not bear out has stopped the start already.
+        // An invalid text list has failed the start already.
         let list = settings.and_then(|settings| settings.text_list(model, owner).ok().flatten());
         let texts = list.map(|list| {
-            let shape = Arc::new(RecordShape::with_fields(model, store, record, vec![list.field]));
+            let shape = Arc::new(RecordShape::with_fields(model, store_id, record, vec![list.field]));
             CollectionTexts { list, shape }
         });
         let cache = settings.and_then(|settings| settings.cache.as_deref());
         Collection {
             record,
             path: format!("/{}", owner.path),
-            full_shape: Arc::new(RecordShape::all_fields(model, store, record)),
+            full_shape: Arc::new(RecordShape::all_fields(model, store_id, record)),
             texts,
             nested: nested_collections(model, record),
             cache_control: cache.and_then(|cache| HeaderValue::from_str(cache).ok()),
@@ -102,7 +102,7 @@ impl Collection {
         }
     }
 
-    /// Where `rest` leads, which is what follows the collection's path.
+    /// Parses the rest of a path after the collection's own path.
     pub fn parse_sub_path<'p>(&'p self, rest: &'p str) -> Option<SubPath<'p>> {
         if rest.is_empty() {
             return Some(SubPath::List);
@@ -122,10 +122,10 @@ impl Collection {
         }
     }
 
-    /// What metrics call a path.
-    pub fn route_pattern(&self, below: SubPath<'_>) -> String {
+    /// The pattern of a path, for metrics.
+    pub fn route_pattern(&self, sub_path: SubPath<'_>) -> String {
         let path = &self.path;
-        match below {
+        match sub_path {
             SubPath::List => path.clone(),
             SubPath::New => format!("{path}/new"),
             SubPath::Record(_) => format!("{path}/{{id}}"),
@@ -151,24 +151,23 @@ impl SubPath<'_> {
 }
 
 fn subscribed_changes(engine: &Engine, record: RecordTypeId) -> Vec<ChangeKind> {
-    let watched = trefoil_engine::resolvers::subscribed_changes(engine.bindings());
-    watched.into_iter().filter(|(of, _)| *of == record).map(|(_, deed)| deed).collect()
+    let changes = resolvers::subscribed_changes(engine.bindings());
+    changes.into_iter().filter(|(owner, _)| *owner == record).map(|(_, kind)| kind).collect()
 }
 
 fn nested_collections(model: &Model, record: RecordTypeId) -> HashMap<String, NestedCollection> {
-    let below = inverse_relations(model.record(record));
-    below
+    inverse_relations(model.record(record))
         .map(|(segment, record, reference)| {
             (segment.clone(), NestedCollection { segment, record, reference })
         })
         .collect()
 }
 
-/// What is below each record: the segment, whose records, by which reference.
+/// The nested collections of a record type: segment, record type, reference field.
 pub fn inverse_relations(record: &RecordType) -> impl Iterator<Item = (String, RecordTypeId, FieldId)> {
     record.fields.iter().filter_map(|field| match &field.kind {
-        FieldKind::Inverse { target: of, field: reference } => {
-            Some((names::path_segment(&field.name), *of, *reference))
+        FieldKind::Inverse { target, field: reference } => {
+            Some((names::path_segment(&field.name), *target, *reference))
         }
         FieldKind::Id
         | FieldKind::Scalar(_)

@@ -1,14 +1,14 @@
-//! What the controls of a form say, as the tree that their dotted names spell: `address.street`, `lines.0.price`.
+//! The text of form controls as a tree by their dotted names: `address.street`, `lines.0.price`.
 
 use indexmap::IndexMap;
 
-/// Names go no deeper: what is deeper was never a control of ours, and a tree is taken apart by recursion.
+/// Maximum depth of a name. Our forms have no deeper controls, and the tree is processed recursively.
 const MAX_DEPTH: usize = 16;
 
-/// What stands at a name, and below it.
+/// The texts at a name, and the nodes below it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ControlNode {
-    /// As often as the name was given.
+    /// One per occurrence of the name.
     pub texts: Vec<String>,
     pub children: IndexMap<String, ControlNode>,
 }
@@ -18,7 +18,7 @@ impl ControlNode {
         ControlNode { texts: vec![text.into()], children: IndexMap::new() }
     }
 
-    /// Adds what was typed at the segments of a name; what is too deep is ignored.
+    /// Adds a text at a name; names that are too deep are ignored.
     pub fn add_text<'s>(&mut self, segments: impl Iterator<Item = &'s str>, text: &str) {
         let segments: Vec<&str> = segments.take(MAX_DEPTH + 1).collect();
         if segments.len() > MAX_DEPTH {
@@ -31,7 +31,7 @@ impl ControlNode {
         node.texts.push(text.to_owned());
     }
 
-    /// The one that counts where only one can: a box that is ticked comes after the hidden one.
+    /// The value of a control with one value: a ticked checkbox follows its hidden input.
     pub fn last_text(&self) -> &str {
         self.texts.last().map_or("", String::as_str)
     }
@@ -40,13 +40,13 @@ impl ControlNode {
         self.children.get(name)
     }
 
-    /// Nothing was typed or chosen, here or below.
+    /// True if all texts here and below are blank.
     pub fn is_blank(&self) -> bool {
         self.texts.iter().all(|text| text.trim().is_empty())
             && self.children.values().all(ControlNode::is_blank)
     }
 
-    /// What is below by number, in the order of the numbers.
+    /// The children with numeric names, in numeric order.
     pub fn numbered_children(&self) -> Vec<&ControlNode> {
         let mut items: Vec<(u64, &ControlNode)> =
             self.children.iter().filter_map(|(name, node)| Some((child_number(name)?, node))).collect();
@@ -54,10 +54,10 @@ impl ControlNode {
         items.into_iter().map(|(_, node)| node).collect()
     }
 
-    /// The same with these below, numbered from 0.
+    /// A node with these children, numbered from 0.
     pub fn from_items(items: Vec<ControlNode>) -> ControlNode {
-        let below = items.into_iter().enumerate().map(|(i, node)| (i.to_string(), node)).collect();
-        ControlNode { texts: Vec::new(), children: below }
+        let children = items.into_iter().enumerate().map(|(i, node)| (i.to_string(), node)).collect();
+        ControlNode { texts: Vec::new(), children }
     }
 }
 
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn dots_lead_down() {
+    fn dotted_names_form_a_tree() {
         let root = tree(&[("a.b", "1"), ("a.b", "2"), ("a.c.0.d", "x"), ("e", "")]);
         let a = root.child("a").expect("a");
         assert_eq!(a.child("b").map(ControlNode::last_text), Some("2"));
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_numbers_and_depth_has_an_end() {
+    fn numbered_children_and_depth_limit() {
         let root = tree(&[("10", "b"), ("9", "a"), ("x", "?"), ("+1", "?"), ("99999999999999999999", "?")]);
         let texts: Vec<&str> = root.numbered_children().into_iter().map(ControlNode::last_text).collect();
         assert_eq!(texts, ["a", "b"]);

@@ -1,15 +1,16 @@
-//! A form as it was filled in: what was typed for which field, what it means, and what is not for any field.
+//! A submitted form: the text of each field, and the form's own controls.
 
 use indexmap::IndexMap;
 
-use crate::control_tree::ControlNode;
-use crate::field_values::FieldValues;
-use crate::typed_values::ControlReader;
 use trefoil_http::form_pairs::FormPairs;
 use trefoil_model::error::{PathSegment, Violation};
 use trefoil_model::{FieldId, FieldKind, Model, RecordType};
 
-/// Names that no field can have; `-find.` goes before the name of what is looked for, `-found.` where it was.
+use crate::control_tree::ControlNode;
+use crate::field_values::FieldValues;
+use crate::typed_values::ControlReader;
+
+/// Names of controls that no field can have. `-find.NAME` and `-found.NAME` are the new and former search texts of NAME.
 pub const KEY_CONTROL: &str = "-key";
 pub const VERSION_CONTROL: &str = "-version";
 pub const FIND_CONTROL: &str = "-find";
@@ -18,63 +19,63 @@ pub const REMOVE_CONTROL: &str = "-remove";
 pub const ENTER_CONTROL: &str = "-enter";
 const FOUND_CONTROL: &str = "-found";
 
-/// What was typed, by field.
+/// The input of a form by field.
 #[derive(Debug, Clone, Default)]
 pub struct FormInput {
     pub nodes: IndexMap<FieldId, ControlNode>,
-    /// What was typed to look for something to refer to, by the name of the control.
+    /// Search texts for records to reference, by control name.
     pub searches: IndexMap<String, String>,
-    /// What of it the form shows already.
+    /// The searches whose results the form already shows.
     pub shown_searches: IndexMap<String, String>,
     pub key: Option<String>,
     pub version: Option<String>,
-    /// A button that sends the form without meaning it.
+    /// A button that submits the form without saving it.
     pub button: Option<FormButton>,
-    /// Fields that get no control.
+    /// Fields without a control.
     pub hidden_fields: Vec<FieldId>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FormButton {
-    /// Look for what to refer to.
+    /// Search for records to reference.
     Find,
-    /// One group more in the list with this name.
+    /// Add a group to the list with this name.
     Add(String),
-    /// Without the group of this name.
+    /// Remove the group with this name.
     Remove(String),
 }
 
-/// What a form means.
+/// The typed values of a form.
 pub struct FormValues {
     pub fields: FieldValues,
-    /// Of fields that are not among the others: what was typed there is no value at all.
+    /// Violations of fields without a value, because their text is not one.
     pub violations: Vec<Violation>,
 }
 
 impl FormInput {
     pub fn from_pairs(record: &RecordType, pairs: &FormPairs) -> FormInput {
-        let mut filled = FormInput::default();
-        let mut is_by_enter = false;
+        let mut input = FormInput::default();
+        let mut by_enter = false;
         for (name, text) in pairs {
-            is_by_enter |= name == ENTER_CONTROL;
-            if filled.take_control(name, text) {
+            by_enter |= name == ENTER_CONTROL;
+            if input.take_control(name, text) {
                 continue;
             }
             let Some(id) = control_field(record, name) else { continue };
-            let below = name.split('.').skip(1);
-            filled.nodes.entry(id).or_default().add_text(below, text);
+            let rest = name.split('.').skip(1);
+            input.nodes.entry(id).or_default().add_text(rest, text);
         }
-        // The return key was most likely pressed where another thing stands to be looked for than was.
+        // If Enter was pressed and a search text differs from the shown one, it was most likely pressed there.
         let is_new = |(name, text): (&String, &String)| {
-            text != filled.shown_searches.get(name).map_or("", String::as_str)
+            text != input.shown_searches.get(name).map_or("", String::as_str)
         };
-        if is_by_enter && filled.searches.iter().any(is_new) {
-            filled.button = Some(FormButton::Find);
+        if by_enter && input.searches.iter().any(is_new) {
+            input.button = Some(FormButton::Find);
         }
-        filled
+        input
     }
 
-    /// Whether it was one of our own names.
+    /// Takes one of the form's own controls; false for other names.
     fn take_control(&mut self, name: &str, text: &str) -> bool {
         match name {
             KEY_CONTROL => self.key = Some(text.to_owned()),
@@ -96,7 +97,7 @@ impl FormInput {
         true
     }
 
-    /// Does what a button says that only changes the form.
+    /// Applies a button that adds or removes a group.
     pub fn apply_button(&mut self, record: &RecordType) {
         let (name, add) = match self.button.take() {
             Some(FormButton::Add(name)) => (name, true),
@@ -120,23 +121,23 @@ impl FormInput {
         *list = ControlNode::from_items(items);
     }
 
-    /// Groups in which nothing was typed are no values, so those that are have the numbers that complaints give them.
+    /// Drops blank groups, which are not values, so that groups have the numbers that violations use.
     pub fn without_blank_groups(mut self) -> FormInput {
         self.nodes.values_mut().for_each(drop_blank_groups);
         self
     }
 
     pub fn read_values(&self, model: &Model, record: &RecordType) -> FormValues {
-        let mut meant = FormValues { fields: FieldValues::new(), violations: Vec::new() };
+        let mut values = FormValues { fields: FieldValues::new(), violations: Vec::new() };
         for (id, node) in &self.nodes {
             let mut reader = ControlReader::new(model);
             let value = reader.read_field(record.field(*id), node);
             if reader.violations.is_empty() {
-                meant.fields.push((*id, value));
+                values.fields.push((*id, value));
             }
-            meant.violations.append(&mut reader.violations);
+            values.violations.append(&mut reader.violations);
         }
-        meant
+        values
     }
 }
 
@@ -148,16 +149,16 @@ fn drop_blank_groups(node: &mut ControlNode) {
     }
 }
 
-/// The field that a control of a form is for; others are ignored.
+/// The field of a control; `None` for unknown names.
 pub fn control_field(record: &RecordType, name: &str) -> Option<FieldId> {
     let (first, inside) = name.split_once('.').map_or((name, None), |(first, rest)| (first, Some(rest)));
     let id = record.find_input_field(first).filter(|id| record.field(*id).is_writable())?;
-    // What has no parts has no names inside: `name.txt` may well be a text.
+    // Only fields with parts have dotted names: `name.txt` may be plain text.
     let has_parts = matches!(record.field(id).kind, FieldKind::Embedded(_) | FieldKind::List(_));
     (inside.is_none() || has_parts).then_some(id)
 }
 
-/// Whether a complaint is about this field or something inside of it.
+/// True if a violation is about this field or a part of it.
 pub fn concerns_field(violation: &Violation, name: &str) -> bool {
     matches!(violation.path.first(), Some(PathSegment::Field(first)) if first == name)
 }

@@ -1,84 +1,32 @@
-//! Records at their addresses: what JSON and pages have in common, from the path and the query to the write.
+//! Records at their REST paths, shared by the JSON API and the HTML pages: collections by path, queries, bodies and forms
+//! as typed values, writes with versions and idempotency keys, rows as JSON and CSV. Used by `trefoil-rest`,
+//! `trefoil-pages` and `trefoil-server`.
 
-pub mod body_text;
+// All resources of a schema, one collection, and one request for it.
 pub mod collection;
-pub mod control_tree;
-pub mod field_values;
-pub mod form_input;
-pub mod list_query;
-pub mod parsed_body;
-pub mod plain_list;
-pub mod record_shape;
 pub mod request;
-pub mod row_writer;
+mod served_resources;
+
+// The query of a list.
+pub mod list_query;
+mod query_params;
+
+// Bodies: bytes as text, text as records or forms, names as fields.
+pub mod body_text;
+pub mod field_values;
+pub mod parsed_body;
+
+// Forms: controls as a tree, and their text as typed values.
+pub mod control_tree;
+pub mod form_input;
 pub mod typed_values;
+
+// Writes, and records as JSON or CSV.
+pub mod record_shape;
+pub mod row_writer;
 pub mod write;
 
-use std::collections::HashMap;
-use std::sync::Arc;
+// Plain lists of texts, which are not records.
+pub mod plain_list;
 
-use crate::collection::{Collection, SubPath};
-use crate::plain_list::PlainListResource;
-use trefoil_application::Manifest;
-use trefoil_engine::Engine;
-use trefoil_http::response_cache::ResponseCache;
-use trefoil_model::RecordTypeId;
-
-/// The collections of one schema and what answers them. Swapped whole on reload.
-pub struct ServedResources {
-    pub engine: Engine,
-    /// What was answered before and may be given again.
-    pub response_cache: Arc<ResponseCache>,
-    /// Tells this store from others.
-    pub store_id: String,
-    /// In the order of the schema.
-    pub collections: Vec<Collection>,
-    /// The position of each by its path.
-    by_path: HashMap<String, usize>,
-    /// Plain lists in the order of the manifest.
-    pub plain_lists: Vec<Arc<PlainListResource>>,
-}
-
-impl ServedResources {
-    pub fn new(
-        manifest: &Manifest,
-        engine: Engine,
-        answers: Arc<ResponseCache>,
-        store: &str,
-    ) -> ServedResources {
-        let records = engine.model().records.iter().enumerate();
-        let collections: Vec<Collection> = records
-            .map(|(position, record)| {
-                let settings = manifest.resources.iter().find(|resource| resource.collection == record.path);
-                Collection::new(&engine, store, RecordTypeId(position), settings)
-            })
-            .collect();
-        let paths = collections.iter().enumerate();
-        let by_path = paths.map(|(position, collection)| (collection.path.clone(), position)).collect();
-        let lists = manifest.plain_lists.iter().map(|list| Arc::new(PlainListResource::new(list))).collect();
-        ServedResources {
-            engine,
-            response_cache: answers,
-            store_id: store.to_owned(),
-            collections,
-            by_path,
-            plain_lists: lists,
-        }
-    }
-
-    /// Every record type has a collection.
-    pub fn collection(&self, record: RecordTypeId) -> &Collection {
-        &self.collections[record.0]
-    }
-
-    pub fn plain_list(&self, path: &str) -> Option<&Arc<PlainListResource>> {
-        self.plain_lists.iter().find(|list| list.path == path)
-    }
-
-    /// Paths match exactly.
-    pub fn find_path<'s>(&'s self, path: &'s str) -> Option<(&'s Collection, SubPath<'s>)> {
-        let end = path.get(1..)?.find('/').map_or(path.len(), |at| at + 1);
-        let collection = &self.collections[*self.by_path.get(&path[..end])?];
-        Some((collection, collection.parse_sub_path(&path[end..])?))
-    }
-}
+pub use crate::served_resources::ServedResources;

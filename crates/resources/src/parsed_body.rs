@@ -1,36 +1,36 @@
-//! What a body at a record path means: a record, several, a form or a text. The content type decides.
+//! Parses the body of a write as a record, records, a form or a text, by content type.
 
 use http::header::HeaderName;
 use http::{HeaderMap, HeaderValue, StatusCode};
 
-use crate::body_text;
 use trefoil_http::errors::problem::{Problem, RequestPart};
-use trefoil_http::form_pairs;
-use trefoil_http::form_pairs::FormPairs;
+use trefoil_http::form_pairs::{self, FormPairs};
 use trefoil_model::error::{Error, PathSegment, Violation};
 use trefoil_model::values::coerce;
 use trefoil_model::{RecordType, Value};
 
-/// The fields of one record by name, as they were sent.
+use crate::body_text;
+
+/// The fields of one record by name, before validation.
 pub type RecordObject = Vec<(String, Value)>;
 
 #[derive(Debug)]
 pub enum ParsedBody {
     Record(RecordObject),
-    /// Each, or what is wrong with it.
+    /// Each record, or its error.
     Records(Vec<Result<RecordObject, Error>>),
     Form(FormPairs),
     Text(String),
 }
 
-/// Who reads: what is taken differs.
+/// The kind of write, which decides the accepted content types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyKind {
     /// POST to a collection.
     Collection,
-    /// POST to a collection that is a list of texts to plain clients.
+    /// POST to a collection with a text list.
     TextCollection,
-    /// The whole of a record.
+    /// A whole record.
     Record,
     /// Changes to a record.
     Patch,
@@ -51,7 +51,7 @@ impl BodyKind {
         }
     }
 
-    /// The header that names what is taken.
+    /// The header with the accepted content types.
     pub fn accept_header(self) -> (HeaderName, HeaderValue) {
         let name = match self {
             BodyKind::Collection | BodyKind::TextCollection | BodyKind::Record => {
@@ -62,8 +62,8 @@ impl BodyKind {
         (name, HeaderValue::from_static(self.accepted_types()))
     }
 
-    fn unsupported(self, essence: &str) -> Problem {
-        let sent = match essence {
+    fn unsupported(self, media_type: &str) -> Problem {
+        let sent = match media_type {
             "" => "a body without a content type".to_owned(),
             named => format!("a body of the type {named:?}"),
         };
@@ -73,19 +73,19 @@ impl BodyKind {
             .with_header(name, value)
     }
 
-    /// `is_field` tells whether the name of a control means something.
+    /// `is_field` is true for names of form controls that belong to a field.
     pub fn parse(
         self,
         headers: &HeaderMap,
         bytes: &[u8],
         is_field: impl Fn(&str) -> bool,
     ) -> Result<ParsedBody, Problem> {
-        let essence = body_text::media_type(headers);
-        match (essence.as_str(), self) {
+        let media_type = body_text::media_type(headers);
+        match (media_type.as_str(), self) {
             ("application/json" | "text/json", _) | ("application/merge-patch+json", BodyKind::Patch) => {
                 self.parse_json(headers, bytes)
             }
-            (_, BodyKind::Patch) => Err(self.unsupported(&essence)),
+            (_, BodyKind::Patch) => Err(self.unsupported(&media_type)),
             (
                 "application/x-ndjson" | "application/ndjson",
                 BodyKind::Collection | BodyKind::TextCollection,
@@ -93,7 +93,7 @@ impl BodyKind {
             ("multipart/form-data", _) => {
                 form_pairs::parse_multipart(body_text::content_type(headers), bytes).map(ParsedBody::Form)
             }
-            // Nothing at all is an empty form.
+            // An empty body is an empty form.
             (_, _) if bytes.is_empty() => Ok(ParsedBody::Form(FormPairs::new())),
             ("application/x-www-form-urlencoded", _) => self.parse_form(headers, bytes, is_field),
             ("" | "application/octet-stream", BodyKind::TextCollection) => {
@@ -103,13 +103,13 @@ impl BodyKind {
                 body_text::decode_body(headers, bytes).map(ParsedBody::Text)
             }
             (_, BodyKind::Collection | BodyKind::TextCollection | BodyKind::Record) => {
-                Err(self.unsupported(&essence))
+                Err(self.unsupported(&media_type))
             }
         }
     }
 
-    /// A form that names no field is a text to a list of texts: what `curl -d milk` sends. One that does is a form, even
-    /// if it cannot be read: nobody means to store what is left of it.
+    /// In a text list, a form without a field name is a text, as `curl -d milk` sends it. A form with one is a form even
+    /// if it is malformed, so that it is not stored as a text.
     fn parse_form(
         self,
         headers: &HeaderMap,
@@ -147,18 +147,18 @@ impl BodyKind {
     }
 }
 
-/// Digits of numbers survive as they were written; of a key that is given twice, the last one counts.
+/// Numbers keep their digits; the last of duplicate keys counts.
 fn parse_json_value(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(text)
 }
 
-/// One record a line; blank lines count but say nothing.
+/// One record per line. Blank lines are skipped but counted.
 fn parse_ndjson(text: &str) -> Vec<Result<RecordObject, Error>> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let read = |(position, (number, line)): (usize, (usize, &str))| match parse_json_value(line) {
         Ok(value) => expect_object(position, value),
         Err(why) => {
-            // To the parser every line is the first.
+            // The parser sees each line as line 1.
             let why = why.to_string().replace(" at line 1 column ", " at column ");
             let message = format!("line {} cannot be read as JSON: {why}", number + 1);
             Err(Error::Invalid(vec![Violation { path: Vec::new(), code: "MALFORMED", message }]))
@@ -174,7 +174,7 @@ fn expect_object(position: usize, value: Value) -> Result<RecordObject, Error> {
     })
 }
 
-/// Complaints name a reference as it is written, `userId`. To whoever sent `user`, they are about that.
+/// Violations name a reference by its input name, `userId`; renames them to `user` if the client sent that.
 pub fn with_sent_names(record: &RecordType, bytes: &[u8], mut problem: Problem) -> Problem {
     if problem.violations.is_empty() || problem.request_part != RequestPart::Body {
         return problem;
@@ -199,15 +199,15 @@ pub fn with_sent_names(record: &RecordType, bytes: &[u8], mut problem: Problem) 
     problem
 }
 
-/// The failures of several records as one, each with the number of its element.
-pub fn merge_errors(failures: Vec<(usize, Error)>) -> Error {
+/// Merges the errors of several records; each violation gets the index of its record.
+pub fn merge_errors(errors: Vec<(usize, Error)>) -> Error {
     let (mut invalid, mut conflicts, mut other) = (Vec::new(), Vec::new(), None);
-    for (number, error) in failures {
-        let at = |violation: Violation| violation.nested_under(PathSegment::Index(number));
+    for (number, error) in errors {
+        let indexed = |violation: Violation| violation.nested_under(PathSegment::Index(number));
         match error {
-            Error::Invalid(list) => invalid.extend(list.into_iter().map(at)),
-            Error::Conflict(list) => conflicts.extend(list.into_iter().map(at)),
-            // Undone or never begun because of another.
+            Error::Invalid(list) => invalid.extend(list.into_iter().map(indexed)),
+            Error::Conflict(list) => conflicts.extend(list.into_iter().map(indexed)),
+            // Cancelled because another record failed.
             Error::Cancelled => {}
             error @ (Error::NotFound { .. }
             | Error::Stale { .. }

@@ -1,51 +1,51 @@
-//! A plain list at its address: how it is asked and written, and what its form and its tags say.
+//! A plain list at its path: its form, its ETags, and writes to it.
 
 use std::sync::Arc;
 
 use axum::response::Response;
 use http::HeaderValue;
-use http::header::{HeaderMap, HeaderName, IF_NONE_MATCH};
+use http::header::{ETAG, HeaderMap, HeaderName, IF_NONE_MATCH};
 use http::request::Parts;
 
-use crate::body_text;
 use trefoil_application::PlainList;
 use trefoil_engine::plain_list::{ExpectedVersions, VersionMatch};
 use trefoil_engine::{
-    Engine, IdempotencyKey, JobResult, Operation, Outcome, PlainListAction, PlainListOperation, Row, RowSink,
-    downcast_sink,
+    Engine, EngineRequest, IdempotencyKey, JobResult, Operation, Outcome, PlainListAction,
+    PlainListOperation, Row, RowSink, downcast_sink,
 };
 use trefoil_http::errors::problem::Problem;
-use trefoil_http::form_pairs;
-use trefoil_http::form_pairs::FormPairs;
+use trefoil_http::form_pairs::{self, FormPairs};
 use trefoil_http::negotiation::accept::AcceptHeader;
 use trefoil_http::negotiation::format::{OfferedFormats, PLAIN_LIST_FORMATS, PLAIN_LIST_PAGE_FORMATS};
 use trefoil_http::{etags, idempotency};
 use trefoil_model::CellValue;
 use trefoil_model::error::{Error, Result};
 
-/// The one field of the page's form.
+use crate::body_text;
+
+/// The only control of the page's form.
 pub const VALUE_CONTROL: &str = "value";
 
 const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
-/// One list as the manifest declares it.
+/// A plain list of the manifest.
 pub struct PlainListResource {
     pub path: String,
-    /// Without the slash.
+    /// The path without the slash.
     pub name: Arc<str>,
-    /// Browsers get a page with a form.
+    /// Browsers get an HTML page with a form.
     pub has_page: bool,
     pub cache_control: Option<HeaderValue>,
 }
 
 impl PlainListResource {
-    pub fn new(declared: &PlainList) -> PlainListResource {
-        let cache = declared.cache.as_deref().and_then(|cache| HeaderValue::from_str(cache).ok());
+    pub fn new(list: &PlainList) -> PlainListResource {
+        let cache_control = list.cache.as_deref().and_then(|cache| HeaderValue::from_str(cache).ok());
         PlainListResource {
-            path: declared.path.clone(),
-            name: declared.name().into(),
-            has_page: declared.page,
-            cache_control: cache,
+            path: list.path.clone(),
+            name: list.name().into(),
+            has_page: list.page,
+            cache_control,
         }
     }
 
@@ -53,15 +53,15 @@ impl PlainListResource {
         if self.has_page { PLAIN_LIST_PAGE_FORMATS } else { PLAIN_LIST_FORMATS }
     }
 
-    pub fn operation(&self, act: PlainListAction) -> Operation {
-        Operation::PlainList(PlainListOperation { list: self.name.clone(), action: act })
+    pub fn operation(&self, action: PlainListAction) -> Operation {
+        Operation::PlainList(PlainListOperation { list: self.name.clone(), action })
     }
 
-    /// The page's form, where a body is one. A form without its field is a text like any other, as `curl -d milk`
+    /// The page's form, or `None` if the body is not one. A form without its control is a plain text, as `curl -d milk`
     /// sends it.
     pub fn parse_form(&self, headers: &HeaderMap, body: &[u8]) -> Result<Option<FormPairs>, Problem> {
-        let essence = body_text::media_type(headers);
-        match essence.as_str() {
+        let media_type = body_text::media_type(headers);
+        match media_type.as_str() {
             _ if !self.has_page => Ok(None),
             "multipart/form-data" => {
                 form_pairs::parse_multipart(body_text::content_type(headers), body).map(Some)
@@ -71,7 +71,7 @@ impl PlainListResource {
                 let is_form = form_pairs::readable_names(&text).any(|name| name == VALUE_CONTROL);
                 if is_form { form_pairs::parse_urlencoded(&text, "the form").map(Some) } else { Ok(None) }
             }
-            // Nothing at all is an empty form to whoever is shown one.
+            // An empty body from a browser is an empty form.
             _ if body.is_empty() && AcceptHeader::from_headers(headers).prefers_html() => {
                 Ok(Some(FormPairs::new()))
             }
@@ -79,31 +79,30 @@ impl PlainListResource {
         }
     }
 
-    /// The key that a request came with.
+    /// The idempotency key of a request.
     pub fn idempotency_key(head: &Parts, body: &[u8]) -> Result<Option<IdempotencyKey>, Problem> {
         let target = format!("{} {} {}", head.method, head.uri, body_text::media_type(&head.headers));
         idempotency::idempotency_key(&head.headers, &target, body)
     }
 
-    /// Carries out a write; `said` is how the confirmation begins.
+    /// Runs a write; `confirmation` is the start of the confirmation text.
     pub async fn write(
         &self,
         engine: &Engine,
-        act: PlainListAction,
-        said: String,
+        action: PlainListAction,
+        confirmation: String,
         key: Option<IdempotencyKey>,
     ) -> Result<ConfirmedWrite> {
-        let answer =
-            Box::new(ConfirmationSink { confirmation: said, removed_line: String::new(), outcome: None });
-        let request = trefoil_engine::EngineRequest { sink: answer, idempotency_key: key, atomic: false };
-        match engine.run(vec![Ok(self.operation(act))], request).await? {
-            JobResult::Completed(answer) => downcast_sink::<ConfirmationSink>(answer)?.finish(),
+        let sink = Box::new(ConfirmationSink { confirmation, removed_line: String::new(), outcome: None });
+        let request = EngineRequest { sink, idempotency_key: key, atomic: false };
+        match engine.run(vec![Ok(self.operation(action))], request).await? {
+            JobResult::Completed(sink) => downcast_sink::<ConfirmationSink>(sink)?.finish(),
             JobResult::Replayed(bytes) => ConfirmedWrite::from_replay(&bytes),
         }
     }
 }
 
-/// Which methods there are at a list's path, or, with an index, at one of its values'.
+/// The methods of a list's path, or, with an index, of a value's path.
 pub fn allowed_methods(index: Option<&str>) -> &'static str {
     match index {
         None => "GET, HEAD, POST, OPTIONS",
@@ -111,38 +110,38 @@ pub fn allowed_methods(index: Option<&str>) -> &'static str {
     }
 }
 
-/// The tag of a list at a version, as JSON.
+/// The ETag of a list as JSON.
 pub fn json_etag(version: i64) -> String {
     format!("\"{version:x}\"")
 }
 
-/// Two forms of one version are different bytes, so they have different tags.
+/// The ETag of a list as text, which differs since the bytes differ.
 pub fn text_etag(version: i64) -> String {
     format!("\"{version:x}-text\"")
 }
 
-/// The version in a tag of either form, without its quotes.
+/// The version in an unquoted ETag of either format.
 fn etag_version(tag: &str) -> Option<i64> {
     i64::from_str_radix(tag.strip_suffix("-text").unwrap_or(tag), 16).ok()
 }
 
-/// What `If-Match` and `If-None-Match` leave of the versions.
+/// The versions that `If-Match` and `If-None-Match` allow.
 pub fn expected_versions(headers: &HeaderMap) -> ExpectedVersions {
     match etags::expected_versions(headers, etag_version) {
         None if !headers.contains_key(IF_NONE_MATCH) => None,
-        // A list is there at any version.
+        // A list always exists, so `If-None-Match: *` allows no version.
         None => Some(
             etags::excluded_versions(headers, etag_version)
                 .map_or(VersionMatch::AnyOf(Vec::new()), VersionMatch::NoneOf),
         ),
-        Some(mut among) => {
-            among.retain(|found| !etags::excludes_version(headers, *found, etag_version));
-            Some(VersionMatch::AnyOf(among))
+        Some(mut versions) => {
+            versions.retain(|version| !etags::excludes_version(headers, *version, etag_version));
+            Some(VersionMatch::AnyOf(versions))
         }
     }
 }
 
-/// A version means nothing to people.
+/// Explains a version conflict by the headers, since a version number means nothing to people.
 pub fn list_problem(error: Error) -> Problem {
     let is_stale = matches!(error, Error::Stale { .. });
     let problem = Problem::from(error);
@@ -154,7 +153,7 @@ pub fn list_problem(error: Error) -> Problem {
     Problem { detail: detail.to_owned(), ..problem }
 }
 
-/// What another program put into a list and is no text is shown as a mark.
+/// The text of a value; a replacement character if another program stored something else.
 pub fn cell_text(cell: CellValue<'_>) -> &str {
     match cell {
         CellValue::Text(text) => text,
@@ -162,33 +161,33 @@ pub fn cell_text(cell: CellValue<'_>) -> &str {
     }
 }
 
-/// Says what was done: what is known of it beforehand, then the value that was removed, if any.
+/// Makes the confirmation of a write: a text known beforehand, then the removed value, if any.
 struct ConfirmationSink {
     confirmation: String,
     removed_line: String,
     outcome: Option<Result<Outcome>>,
 }
 
-/// A write that happened.
+/// The result of a successful write.
 pub struct ConfirmedWrite {
     pub version: i64,
     pub text: String,
-    /// It happened before, under the same key.
+    /// The stored result of an earlier request with the same key.
     pub replayed: bool,
 }
 
 impl ConfirmedWrite {
-    /// Says in the headers what they tell of a write.
+    /// Adds the headers `ETag` and `Idempotency-Replayed`.
     pub fn mark_response(&self, mut response: Response) -> Response {
         let tag = HeaderValue::from_str(&json_etag(self.version)).expect("hexadecimal digits in quotes");
-        response.headers_mut().insert(http::header::ETAG, tag);
+        response.headers_mut().insert(ETAG, tag);
         if self.replayed {
             response.headers_mut().insert(IDEMPOTENCY_REPLAYED, HeaderValue::from_static("true"));
         }
         response
     }
 
-    /// What [`Answer::keep`] gave.
+    /// Decodes the bytes of [`RowSink::bytes_to_replay`].
     fn from_replay(bytes: &[u8]) -> Result<ConfirmedWrite> {
         let parts = bytes.split_first_chunk().map(|(version, text)| (i64::from_be_bytes(*version), text));
         let (version, text) = parts.ok_or_else(|| Error::internal("a kept answer is cut off"))?;
@@ -217,7 +216,7 @@ impl RowSink for ConfirmationSink {
         self.outcome = Some(outcome);
     }
 
-    /// Only a write that happened is kept.
+    /// `None` unless the write succeeded.
     fn bytes_to_replay(&mut self) -> Option<Vec<u8>> {
         match &self.outcome {
             Some(Ok(Outcome::PlainList { version, .. })) => {
@@ -241,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tag_of_either_form_names_its_version() {
+    fn etags_of_both_formats_contain_the_version() {
         for tag in [json_etag(1_760_000_000_000_123), text_etag(1_760_000_000_000_123)] {
             assert_eq!(etag_version(tag.trim_matches('"')), Some(1_760_000_000_000_123), "{tag}");
         }

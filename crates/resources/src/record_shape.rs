@@ -1,4 +1,4 @@
-//! How a record is written as JSON or CSV: its keys escaped once, its values straight from the row.
+//! Writes a record as JSON or CSV: keys are escaped once, values come straight from the row.
 
 use std::sync::Arc;
 
@@ -8,19 +8,19 @@ use trefoil_engine::{Row, Selection};
 use trefoil_model::values::{csv_cell, json_text};
 use trefoil_model::{CellValue, FieldId, FieldKind, Model, RecordTypeId};
 
-/// Some fields of a record type, ready to be read and written.
+/// Selected fields of a record type, prepared for reading and writing.
 #[derive(Debug)]
 pub struct RecordShape {
     columns: Vec<ShapeColumn>,
-    /// With the version behind the columns.
+    /// Includes the version after the columns.
     pub selection: Arc<Selection>,
-    /// Differs when the same version of a record would be other bytes.
+    /// A hash of the store, schema and fields, on which the bytes of a version depend.
     fingerprint: u32,
 }
 
 #[derive(Debug)]
 struct ShapeColumn {
-    /// With what stands before it: `{"id":` or `,"name":`.
+    /// The JSON key with its prefix and colon: `{"id":` or `,"name":`.
     key: Vec<u8>,
     name: String,
     kind: FieldKind,
@@ -28,42 +28,42 @@ struct ShapeColumn {
 }
 
 impl RecordShape {
-    /// Every field that has a column, as the schema orders them.
-    pub fn all_fields(model: &Model, store: &str, record: RecordTypeId) -> RecordShape {
+    /// All stored fields in the order of the schema.
+    pub fn all_fields(model: &Model, store_id: &str, record: RecordTypeId) -> RecordShape {
         let fields = model.record(record).fields.iter().enumerate();
         RecordShape::with_fields(
             model,
-            store,
+            store_id,
             record,
             fields.filter(|(_, field)| field.is_stored()).map(|(i, _)| FieldId(i)).collect(),
         )
     }
 
-    /// These fields, all of them stored. The versions of another store say nothing about `store`.
+    /// These fields, which must be stored.
     pub fn with_fields(
         model: &Model,
-        store: &str,
+        store_id: &str,
         record: RecordTypeId,
         fields: Vec<FieldId>,
     ) -> RecordShape {
-        let mut mark = Xxh3::new();
-        mark.update(store.as_bytes());
-        mark.update(&model.hash.to_le_bytes());
+        let mut fingerprint = Xxh3::new();
+        fingerprint.update(store_id.as_bytes());
+        fingerprint.update(&model.hash.to_le_bytes());
         let mut columns = Vec::with_capacity(fields.len());
         for (position, id) in fields.iter().enumerate() {
             let field = model.record(record).field(*id);
             let mut key = vec![if position == 0 { b'{' } else { b',' }];
             json_text::write_text(&mut key, &field.input_name);
             key.push(b':');
-            mark.update(&key);
+            fingerprint.update(&key);
             let (name, kind) = (field.input_name.clone(), field.kind.clone());
             columns.push(ShapeColumn { key, name, kind, blank: csv_cell::EmptyCell::for_field(field) });
         }
         let selection = Arc::new(Selection::new(fields, Vec::new()).with_version());
-        RecordShape { columns, selection, fingerprint: mark.digest() as u32 }
+        RecordShape { columns, selection, fingerprint: fingerprint.digest() as u32 }
     }
 
-    /// How many cells a row has before those of a cursor.
+    /// Number of cells of a row before those of a cursor.
     pub fn cell_count(&self) -> usize {
         self.columns.len() + 1
     }
@@ -76,7 +76,7 @@ impl RecordShape {
         out.push(b'}');
     }
 
-    /// The line that names the columns.
+    /// Writes the line with the column names.
     pub fn write_csv_header(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(csv_cell::BYTE_ORDER_MARK);
         self.write_csv_line(out, |_, column, cell| cell.extend_from_slice(column.name.as_bytes()));
@@ -104,7 +104,7 @@ impl RecordShape {
         out.extend_from_slice(csv_cell::LINE_END);
     }
 
-    /// Only the first field, without its key.
+    /// Writes the value of the first field, without its key.
     pub fn write_first_value(&self, out: &mut Vec<u8>, row: &dyn Row) {
         match self.columns.first() {
             Some(column) => write_value(out, &column.kind, row.cell(0)),
@@ -119,26 +119,26 @@ impl RecordShape {
         }
     }
 
-    /// The strong tag of a record at a version, written in this shape.
+    /// The strong ETag of a version of a record in this shape.
     pub fn etag(&self, version: i64) -> String {
         format!("\"{version:x}-{:08x}\"", self.fingerprint)
     }
 }
 
-/// The version in a tag of any shape, without its quotes: what is written depends on the version alone.
+/// The version in an unquoted ETag of any shape: a write depends on the version only.
 pub fn etag_version(tag: &str) -> Option<i64> {
-    let (version, mark) = tag.split_once('-')?;
-    if mark.len() != 8 { None } else { i64::from_str_radix(version, 16).ok() }
+    let (version, fingerprint) = tag.split_once('-')?;
+    if fingerprint.len() != 8 { None } else { i64::from_str_radix(version, 16).ok() }
 }
 
-/// What another program wrote and the field cannot hold is shown as null: one bad cell hides no other.
+/// Writes a cell as JSON; as null if another program stored a value that does not fit the type.
 fn write_value(out: &mut Vec<u8>, kind: &FieldKind, cell: CellValue<'_>) {
     let start = out.len();
     if json_text::write_cell(out, kind, cell).is_err() {
         out.truncate(start);
         out.extend_from_slice(b"null");
     }
-    // In JSON that another program wrote over several lines; inside of strings there are none.
+    // JSON stored by another program may contain line breaks, but not within strings.
     for byte in out[start..].iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
         *byte = b' ';
     }

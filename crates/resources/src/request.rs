@@ -1,4 +1,4 @@
-//! One request about the records of a collection: what it names, read once, and how its operations are run.
+//! One request for a collection: its path and query parsed, its operations run.
 
 use std::sync::Arc;
 
@@ -7,21 +7,21 @@ use http::HeaderMap;
 use http::header::{ACCEPT, CACHE_CONTROL, VARY};
 use http::request::Parts;
 
+use trefoil_engine::{Engine, EngineRequest, IdempotencyKey, JobResult, Operation, Outcome, downcast_sink};
+use trefoil_http::errors::problem::Problem;
+use trefoil_http::negotiation::format::{self, FormatChoice};
+use trefoil_model::error::{Error, Missing, Result};
+use trefoil_model::naming::names;
+use trefoil_model::{RecordType, RecordTypeId};
+
 use crate::ServedResources;
 use crate::collection::Collection;
 use crate::list_query::{ListQuery, ParamSet};
 use crate::parsed_body::BodyKind;
 use crate::record_shape::RecordShape;
 use crate::row_writer::{EncodedRows, RowWriter};
-use trefoil_engine::{IdempotencyKey, JobResult, Operation, Outcome, downcast_sink};
-use trefoil_http::errors::problem::Problem;
-use trefoil_http::negotiation::format;
-use trefoil_http::negotiation::format::FormatChoice;
-use trefoil_model::error::{Error, Missing, Result};
-use trefoil_model::naming::names;
-use trefoil_model::{RecordType, RecordTypeId};
 
-/// One request about the records of a collection.
+/// A request for a collection or its records.
 pub struct ResourceRequest<'a> {
     pub resources: &'a ServedResources,
     pub collection: &'a Collection,
@@ -29,7 +29,7 @@ pub struct ResourceRequest<'a> {
 }
 
 impl ResourceRequest<'_> {
-    /// Where a POST to the collection is read.
+    /// How the body of a POST to the collection is parsed.
     pub fn post_body_kind(&self) -> BodyKind {
         if self.collection.texts.is_some() { BodyKind::TextCollection } else { BodyKind::Collection }
     }
@@ -42,28 +42,28 @@ impl ResourceRequest<'_> {
         self.resources.engine.model().record(self.collection.record)
     }
 
-    /// An id is a 64-bit integer, whether there is such a record or not.
+    /// Parses an id of the path; the record need not exist.
     pub fn parse_id(&self, text: &str) -> Result<i64, Problem> {
         let id = text.parse().ok().filter(|_| !text.starts_with('+'));
         id.ok_or_else(|| Problem::bad_request("MALFORMED_ID", "the id in the path must be a 64-bit integer"))
     }
 
-    /// What the query of a list says of the form that it is wanted in.
+    /// The response format that the query of a list asks for.
     pub fn list_format_choice(&self) -> FormatChoice {
         format::chosen(&self.head.uri)
     }
 
-    /// The same for one record, which has no `format`.
+    /// The same for one record, which has no parameter `format`.
     pub fn record_format_choice(&self) -> FormatChoice {
         if format::chooses_fields(&self.head.uri) { FormatChoice::Fields } else { FormatChoice::Unspecified }
     }
 
-    pub fn parse_query(&self, record: RecordTypeId, takes: ParamSet) -> Result<ListQuery, Problem> {
+    pub fn parse_query(&self, record: RecordTypeId, params: ParamSet) -> Result<ListQuery, Problem> {
         let engine = &self.resources.engine;
-        ListQuery::parse(&self.head.uri, engine.model().record(record), engine.limits(), takes)
+        ListQuery::parse(&self.head.uri, engine.model().record(record), engine.limits(), params)
     }
 
-    /// The fields that a query asks for, all where it asks for none in particular.
+    /// The shape with the fields of the query, or with all fields.
     pub fn selected_shape(&self, collection: &Collection, query: &ListQuery) -> Arc<RecordShape> {
         match &query.fields {
             None => collection.full_shape.clone(),
@@ -83,19 +83,18 @@ impl ResourceRequest<'_> {
         read_rows(&self.resources.engine, operations, rows).await
     }
 
-    /// Runs operations, all or nothing; what was kept under the key is given back as it was.
+    /// Runs operations in one transaction; replays the stored result of the idempotency key.
     pub async fn run_atomically(
         &self,
         operations: Vec<Result<Operation>>,
         rows: RowWriter,
         key: Option<IdempotencyKey>,
     ) -> Result<JobResult> {
-        let request =
-            trefoil_engine::EngineRequest { sink: Box::new(rows), idempotency_key: key, atomic: true };
+        let request = EngineRequest { sink: Box::new(rows), idempotency_key: key, atomic: true };
         self.resources.engine.run(operations, request).await
     }
 
-    /// What an answer that was negotiated has beside its body.
+    /// Adds `Vary` and the collection's `Cache-Control`.
     pub fn with_negotiated_headers(&self, mut response: Response) -> Response {
         let headers = response.headers_mut();
         headers.insert(VARY, ACCEPT.into());
@@ -105,7 +104,7 @@ impl ResourceRequest<'_> {
         response
     }
 
-    /// A page that may be kept as the collection says, unless it must not be kept at all.
+    /// The same, unless the page has its own `Cache-Control`.
     pub fn with_cache_headers(&self, response: Response) -> Response {
         if response.headers().contains_key(CACHE_CONTROL) {
             response
@@ -125,16 +124,16 @@ impl ResourceRequest<'_> {
 }
 
 pub async fn read_rows(
-    engine: &trefoil_engine::Engine,
+    engine: &Engine,
     operations: Vec<Operation>,
     rows: RowWriter,
 ) -> Result<(EncodedRows, Vec<Outcome>)> {
-    let request = trefoil_engine::EngineRequest::new(Box::new(rows));
+    let request = EngineRequest::new(Box::new(rows));
     match engine.run(operations.into_iter().map(Ok).collect(), request).await? {
-        JobResult::Completed(answer) => {
-            let (read, outcomes) = downcast_sink::<RowWriter>(answer)?.finish();
+        JobResult::Completed(sink) => {
+            let (encoded, outcomes) = downcast_sink::<RowWriter>(sink)?.finish();
             let outcomes = outcomes.into_iter().map(|(_, outcome)| outcome).collect::<Result<_>>()?;
-            Ok((read, outcomes))
+            Ok((encoded, outcomes))
         }
         JobResult::Replayed(_) => Err(Error::internal("a reading without a key was replayed")),
     }

@@ -1,69 +1,70 @@
-//! Writes records down while the store hands them out, and remembers how each operation ended.
+//! Encodes rows as the store reads them, and collects the outcomes of the operations.
 
 use std::sync::Arc;
 
-use crate::record_shape::RecordShape;
 use trefoil_engine::cursor::CursorFormat;
 use trefoil_engine::{Outcome, Row, RowSink};
 use trefoil_model::CellValue;
 use trefoil_model::error::{Error, Result};
 
-/// How rows stand beside each other.
+use crate::record_shape::RecordShape;
+
+/// The encoding of a sequence of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowEncoding {
-    /// One object.
+    /// One JSON object.
     SingleObject,
-    /// An array of objects.
+    /// A JSON array of objects.
     Array,
-    /// An object a line.
+    /// One JSON object per line.
     Ndjson,
-    /// A line of cells each, below one that names them.
+    /// CSV with a header line.
     Csv,
-    /// An array of the first field's values.
+    /// A JSON array of the first field's values.
     TextArray,
-    /// The first field's values, one a line.
+    /// The first field's values, one per line.
     TextLines,
-    /// An event of a stream each.
+    /// One snapshot event of an event stream per row.
     Events,
 }
 
-/// What is done with the rows of one request.
+/// Encodes the rows of one request.
 pub struct RowWriter {
     shape: Arc<RecordShape>,
     encoding: RowEncoding,
-    /// Rows of earlier operations only prove that something is there.
+    /// The first operation whose rows are written; rows of earlier ones only prove that a record exists.
     first_shown: usize,
-    /// Where the last row's cursor is wanted.
+    /// Set if the cursor of the last row is needed.
     cursor_order: Option<CursorFormat>,
-    /// There is a part before this one.
+    /// An earlier part of the list was written before.
     is_continued: bool,
     out: Vec<u8>,
     row_count: usize,
     version: Option<i64>,
     last_cursor: Option<String>,
-    /// The id and version of each row, where they are wanted.
+    /// The id and version of each row, if needed.
     versions: Option<Vec<(i64, i64)>>,
     outcomes: Vec<(usize, Result<Outcome>)>,
-    /// How many outcomes were told before the store began.
+    /// Number of outcomes from before the store started, which `reset` keeps.
     early_outcomes: usize,
 }
 
-/// What was written down.
+/// The encoded rows.
 pub struct EncodedRows {
     pub bytes: Vec<u8>,
     pub row_count: usize,
-    /// Of the last row.
+    /// The version of the last row.
     pub version: Option<i64>,
     pub last_cursor: Option<String>,
-    /// Ids and versions, where they were wanted.
+    /// Ids and versions of the rows, see [`RowWriter::with_versions`].
     pub versions: Vec<(i64, i64)>,
 }
 
 impl RowWriter {
-    pub fn new(shape: &Arc<RecordShape>, form: RowEncoding) -> RowWriter {
+    pub fn new(shape: &Arc<RecordShape>, encoding: RowEncoding) -> RowWriter {
         RowWriter {
             shape: shape.clone(),
-            encoding: form,
+            encoding,
             first_shown: 0,
             cursor_order: None,
             is_continued: false,
@@ -77,17 +78,17 @@ impl RowWriter {
         }
     }
 
-    /// Shows only what operations from this number on give.
-    pub fn show_from(self, from: usize) -> RowWriter {
-        RowWriter { first_shown: from, ..self }
+    /// Writes only the rows of operations from this number on.
+    pub fn show_from(self, first_shown: usize) -> RowWriter {
+        RowWriter { first_shown, ..self }
     }
 
-    /// Each row has what a cursor is made of.
+    /// Makes cursors from additional cells of each row.
     pub fn with_cursors(self, format: CursorFormat) -> RowWriter {
         RowWriter { cursor_order: Some(format), ..self }
     }
 
-    /// Remembers the id and version of each row of a list that has cursors and no order but that of ids.
+    /// Collects the id and version of each row. Requires cursors and the order of ids.
     pub fn with_versions(self) -> RowWriter {
         RowWriter { versions: Some(Vec::new()), ..self }
     }
@@ -96,18 +97,17 @@ impl RowWriter {
         RowWriter { is_continued: continued, ..self }
     }
 
-    /// What was read and how it ended, by operation; in order.
+    /// The encoded rows, and the outcomes in the order of the operations.
     pub fn finish(mut self) -> (EncodedRows, Vec<(usize, Result<Outcome>)>) {
         self.outcomes.sort_by_key(|(number, _)| *number);
-        let noted = self.versions.unwrap_or_default();
-        let read = EncodedRows {
+        let encoded = EncodedRows {
             bytes: self.out,
             row_count: self.row_count,
             version: self.version,
             last_cursor: self.last_cursor,
-            versions: noted,
+            versions: self.versions.unwrap_or_default(),
         };
-        (read, self.outcomes)
+        (encoded, self.outcomes)
     }
 
     fn separator(&self) -> Option<u8> {
@@ -159,10 +159,10 @@ impl RowSink for RowWriter {
         }
         self.row_count += 1;
         self.version = self.shape.version(row);
-        if let (Some(noted), Some(version)) = (&mut self.versions, self.version)
+        if let (Some(versions), Some(version)) = (&mut self.versions, self.version)
             && let CellValue::Int(id) = row.cell(self.shape.cell_count())
         {
-            noted.push((id, version));
+            versions.push((id, version));
         }
         if let Some(format) = &self.cursor_order {
             self.last_cursor = Some(format.encode(row, self.shape.cell_count()));
@@ -177,7 +177,7 @@ impl RowSink for RowWriter {
         self.early_outcomes = self.outcomes.len();
     }
 
-    /// Only when all was written.
+    /// `None` unless all operations are successful writes.
     fn bytes_to_replay(&mut self) -> Option<Vec<u8>> {
         let mut last = None;
         for (_, outcome) in &self.outcomes {
@@ -202,17 +202,17 @@ impl RowSink for RowWriter {
     }
 }
 
-/// A write that happened.
+/// The result of a successful write.
 #[derive(Debug)]
 pub struct WrittenRecord {
     pub id: i64,
     pub version: i64,
-    /// The record, or the records.
+    /// The encoded record or records.
     pub bytes: Vec<u8>,
 }
 
 impl WrittenRecord {
-    /// What [`Answer::keep`] gave.
+    /// Decodes the bytes of [`RowSink::bytes_to_replay`].
     pub fn from_replay(bytes: &[u8]) -> Result<WrittenRecord> {
         let cut_off = || Error::internal("a kept answer is cut off");
         let (id, rest) = bytes.split_first_chunk().ok_or_else(cut_off)?;

@@ -1,11 +1,12 @@
-//! Text from a URL or a form as the value that its field takes: where everything is text, the field says what it means.
+//! Text from a URL or a form as a value of the field's type.
 
-use crate::control_tree::ControlNode;
 use trefoil_model::error::{PathSegment, Violation};
 use trefoil_model::naming::names::display_label;
 use trefoil_model::{Field, FieldKind, ListItem, Model, Scalar, Value};
 
-/// A value to compare with. What does not look like its type stays text, so that coercion can say what is wrong.
+use crate::control_tree::ControlNode;
+
+/// A filter value. Text that does not fit the type stays a string, so that coercion reports the error.
 pub fn typed_value(kind: &FieldKind, text: &str) -> Value {
     let plain = || Value::String(text.to_owned());
     match kind {
@@ -41,14 +42,14 @@ pub fn typed_value(kind: &FieldKind, text: &str) -> Value {
     }
 }
 
-/// The name below a list whose control holds all of it as JSON.
+/// The child of a list whose control contains the whole list as JSON.
 pub const JSON_CONTROL: &str = "_json";
 
-/// Reads what was typed into controls. A blank is null where the field may be, and where no text could stand for a
-/// value; what is wrong is the engine's to judge, but for what it would take for a text.
+/// Reads the controls of a form as values. A blank is null if the field is nullable or its type has no blank value.
+/// Values are checked by the engine, except invalid JSON, which it would accept as text.
 pub struct ControlReader<'m> {
     model: &'m Model,
-    /// Where in the form it is reading.
+    /// The path of the current control.
     path: Vec<PathSegment>,
     pub violations: Vec<Violation>,
 }
@@ -105,7 +106,7 @@ impl<'m> ControlReader<'m> {
         })
     }
 
-    /// An embedded value, or none where it need not be there and nothing of it was typed.
+    /// An embedded value, or `None` if it is optional and blank.
     fn read_embedded(&mut self, name: &str, node: &ControlNode, optional: bool) -> Option<Value> {
         if optional && node.is_blank() {
             return None;
@@ -114,7 +115,7 @@ impl<'m> ControlReader<'m> {
         let mut fields = Vec::new();
         for field in &model.embedded.get(name)?.fields {
             let Some(child) = node.child(&field.name) else { continue };
-            // Controls of what need not be there show no defaults, so a blank one leaves its default alone.
+            // The controls of an optional value do not show defaults, so a blank one means its default.
             if optional && field.default.is_some() && child.is_blank() {
                 continue;
             }
@@ -126,8 +127,8 @@ impl<'m> ControlReader<'m> {
     }
 
     fn read_list(&mut self, field: &Field, item: &ListItem, node: &ControlNode) -> Value {
-        if let Some(whole) = node.child(JSON_CONTROL) {
-            return self.read_json(field, whole.last_text());
+        if let Some(json) = node.child(JSON_CONTROL) {
+            return self.read_json(field, json.last_text());
         }
         let items = match &item.kind {
             FieldKind::Embedded(name) if !node.children.is_empty() => self.read_groups(name, node),
@@ -144,7 +145,7 @@ impl<'m> ControlReader<'m> {
         if items.is_empty() && !field.required { Value::Null } else { Value::List(items) }
     }
 
-    /// Groups in which nothing was typed are no values.
+    /// The values of a list of groups, without blank groups.
     fn read_groups(&mut self, name: &str, node: &ControlNode) -> Vec<Value> {
         let mut values = Vec::new();
         for item in node.numbered_children() {
@@ -179,7 +180,7 @@ impl<'m> ControlReader<'m> {
     }
 }
 
-/// Space around what is no free text was not meant.
+/// A value that is not free text, without surrounding white space.
 fn single_value(kind: &FieldKind, text: &str) -> Value {
     match (kind, text.trim()) {
         (_, "") => Value::Null,
@@ -188,12 +189,12 @@ fn single_value(kind: &FieldKind, text: &str) -> Value {
     }
 }
 
-/// Browsers send the lines of a text with CRLF between them, whatever was shown.
+/// Browsers submit line breaks as CRLF.
 fn normalize_lines(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
-/// A time without a zone is in UTC, as the control says; seconds may be left out.
+/// A time without a zone is in UTC, as the form says; seconds are optional.
 fn utc_datetime(text: &str) -> String {
     let parts = text.split_at_checked(10);
     let Some((day, clock)) = parts.and_then(|(day, rest)| Some((day, rest.strip_prefix(['T', 't', ' '])?)))
@@ -214,21 +215,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kind_says_what_a_text_means() {
-        let of = |scalar, text| typed_value(&FieldKind::Scalar(scalar), text);
-        assert_eq!(of(Scalar::Int, "7"), Value::Int(7));
-        assert_eq!(of(Scalar::Int, "-07"), Value::from("-07"));
-        assert_eq!(Some(of(Scalar::Float, "1.50")), Value::number("1.50"));
-        assert_eq!(of(Scalar::Float, "NaN"), Value::from("NaN"));
-        assert_eq!(of(Scalar::Boolean, "true"), Value::Bool(true));
-        assert_eq!(of(Scalar::Boolean, "yes"), Value::from("yes"));
-        assert_eq!(of(Scalar::String, "7"), Value::from("7"));
-        assert_eq!(of(Scalar::Json, "[1]"), Value::List(vec![Value::Int(1)]));
-        assert_eq!(of(Scalar::Json, "[1"), Value::from("[1"));
+    fn typed_value_follows_the_field_kind() {
+        let value = |scalar, text| typed_value(&FieldKind::Scalar(scalar), text);
+        assert_eq!(value(Scalar::Int, "7"), Value::Int(7));
+        assert_eq!(value(Scalar::Int, "-07"), Value::from("-07"));
+        assert_eq!(Some(value(Scalar::Float, "1.50")), Value::number("1.50"));
+        assert_eq!(value(Scalar::Float, "NaN"), Value::from("NaN"));
+        assert_eq!(value(Scalar::Boolean, "true"), Value::Bool(true));
+        assert_eq!(value(Scalar::Boolean, "yes"), Value::from("yes"));
+        assert_eq!(value(Scalar::String, "7"), Value::from("7"));
+        assert_eq!(value(Scalar::Json, "[1]"), Value::List(vec![Value::Int(1)]));
+        assert_eq!(value(Scalar::Json, "[1"), Value::from("[1"));
     }
 
     #[test]
-    fn a_time_without_a_zone_is_in_utc() {
+    fn time_without_zone_is_utc() {
         let table = [
             ("2026-03-01T09:30", "2026-03-01T09:30:00Z"),
             ("2026-03-01 09:30", "2026-03-01T09:30:00Z"),
@@ -241,8 +242,8 @@ mod tests {
             ("at T", "at T"),
             ("ten letter", "ten letter"),
         ];
-        for (typed, meant) in table {
-            assert_eq!(utc_datetime(typed), meant, "{typed}");
+        for (input, expected) in table {
+            assert_eq!(utc_datetime(input), expected, "{input}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Writes of one record, safely against lost updates and retries, whichever face asks.
+//! Writes of one record, with expected versions against lost updates and idempotency keys for retries.
 
 use std::sync::Arc;
 
@@ -6,11 +6,6 @@ use axum::response::{IntoResponse, Response};
 use http::header::{HeaderName, IF_NONE_MATCH, LOCATION};
 use http::{HeaderValue, StatusCode};
 
-use crate::body_text;
-use crate::field_values::FieldValues;
-use crate::record_shape::etag_version;
-use crate::request::ResourceRequest;
-use crate::row_writer::{RowEncoding, RowWriter, WrittenRecord};
 use trefoil_engine::{
     IdempotencyKey, JobResult, MissingFields, Operation, Outcome, Selection, downcast_sink,
 };
@@ -18,9 +13,15 @@ use trefoil_http::errors::problem::Problem;
 use trefoil_http::{etags, idempotency};
 use trefoil_model::error::{Error, Result};
 
+use crate::body_text;
+use crate::field_values::FieldValues;
+use crate::record_shape::etag_version;
+use crate::request::ResourceRequest;
+use crate::row_writer::{RowEncoding, RowWriter, WrittenRecord};
+
 const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
-/// No record is ever at this version.
+/// A version that no record has.
 pub const IMPOSSIBLE_VERSION: i64 = i64::MIN;
 
 impl ResourceRequest<'_> {
@@ -29,16 +30,16 @@ impl ResourceRequest<'_> {
         Operation::Create { record, id: None, fields, selection }
     }
 
-    /// Changes a record; `absent` says what becomes of the fields that are not given.
+    /// The operation that changes a record; `missing_fields` says what happens to absent fields.
     pub fn update_operation(
         &self,
         id: i64,
         fields: FieldValues,
-        absent: MissingFields,
+        missing_fields: MissingFields,
         expected_version: Option<i64>,
     ) -> Operation {
         let (record, selection) = (self.collection.record, self.collection.full_shape.selection.clone());
-        Operation::Update { record, id, fields, missing_fields: absent, expected_version, selection }
+        Operation::Update { record, id, fields, missing_fields, expected_version, selection }
     }
 
     pub fn delete_operation(&self, id: i64, expected_version: Option<i64>) -> Operation {
@@ -46,7 +47,7 @@ impl ResourceRequest<'_> {
         Operation::Delete { record, id, expected_version, selection }
     }
 
-    /// Carries out a write; of the answer only the record's id and version count.
+    /// Runs a write whose result is only the record's id and version.
     pub async fn execute_write(
         &self,
         operation: Operation,
@@ -60,28 +61,28 @@ impl ResourceRequest<'_> {
         .await
     }
 
-    /// The version that a write may meet, as If-Match and If-None-Match tell. One that may meet none goes to the store
-    /// all the same: an earlier request with its key may have been answered, and that answer counts.
+    /// The version that If-Match and If-None-Match require. If they allow none, it is [`IMPOSSIBLE_VERSION`] and not an
+    /// error, because the store must first look for the result of an earlier request with the same idempotency key.
     pub async fn expected_version(&self, id: i64) -> Result<Option<i64>, Problem> {
         let listed = etags::expected_versions(self.headers(), etag_version);
-        let unless = self.headers().contains_key(IF_NONE_MATCH);
-        if let (None | Some([_]), false) = (listed.as_deref(), unless) {
+        let excludes = self.headers().contains_key(IF_NONE_MATCH);
+        if let (None | Some([_]), false) = (listed.as_deref(), excludes) {
             return Ok(listed.and_then(|listed| listed.first().copied()));
         }
-        let fits = |found: &i64| {
-            let included = listed.as_ref().is_none_or(|listed| listed.contains(found));
-            included && !etags::excludes_version(self.headers(), *found, etag_version)
+        let is_allowed = |version: &i64| {
+            let included = listed.as_ref().is_none_or(|listed| listed.contains(version));
+            included && !etags::excludes_version(self.headers(), *version, etag_version)
         };
-        Ok(Some(self.current_version(id).await?.filter(fits).unwrap_or(IMPOSSIBLE_VERSION)))
+        Ok(Some(self.current_version(id).await?.filter(is_allowed).unwrap_or(IMPOSSIBLE_VERSION)))
     }
 
-    /// None where there is no such record.
+    /// `None` if there is no such record.
     async fn current_version(&self, id: i64) -> Result<Option<i64>, Problem> {
         let (record, shape) = (self.collection.record, &self.collection.full_shape);
         let operation = Operation::Get { record, id, selection: shape.selection.clone() };
-        let (read, _) =
+        let (encoded, _) =
             self.read_rows(vec![operation], RowWriter::new(shape, RowEncoding::SingleObject)).await?;
-        Ok(read.version)
+        Ok(encoded.version)
     }
 
     pub fn idempotency_key(&self, bytes: &[u8]) -> Result<Option<IdempotencyKey>, Problem> {
@@ -96,18 +97,19 @@ impl ResourceRequest<'_> {
         rows: RowWriter,
         key: Option<IdempotencyKey>,
     ) -> Result<CompletedWrite> {
-        let named = operation.as_ref().ok().and_then(Operation::id);
+        let target_id = operation.as_ref().ok().and_then(Operation::id);
         match self.run_atomically(vec![operation], rows, key).await? {
             JobResult::Replayed(bytes) => CompletedWrite::replayed(&bytes),
-            JobResult::Completed(answer) => {
-                let (read, mut outcomes) = downcast_sink::<RowWriter>(answer)?.finish();
-                let outcome =
-                    outcomes.pop().map_or_else(|| Err(Error::internal("no outcome")), |(_, end)| end)?;
+            JobResult::Completed(sink) => {
+                let (encoded, mut outcomes) = downcast_sink::<RowWriter>(sink)?.finish();
+                let outcome = outcomes
+                    .pop()
+                    .map_or_else(|| Err(Error::internal("no outcome")), |(_, outcome)| outcome)?;
                 let (id, version) = match outcome {
                     Outcome::Created { id, version } | Outcome::Updated { id, version } => (id, version),
                     Outcome::Deleted { id } => (id, 0),
                     Outcome::NotFound => {
-                        let id = named.ok_or_else(|| Error::internal("a creation found no record"))?;
+                        let id = target_id.ok_or_else(|| Error::internal("a creation found no record"))?;
                         return Err(self.no_record(self.collection.record, id));
                     }
                     other @ (Outcome::Found | Outcome::Listed { .. } | Outcome::PlainList { .. }) => {
@@ -115,7 +117,7 @@ impl ResourceRequest<'_> {
                     }
                 };
                 Ok(CompletedWrite {
-                    written: WrittenRecord { id, version, bytes: read.bytes },
+                    written: WrittenRecord { id, version, bytes: encoded.bytes },
                     replayed: false,
                 })
             }
@@ -123,7 +125,7 @@ impl ResourceRequest<'_> {
     }
 }
 
-/// A version means nothing to people.
+/// Explains a version conflict by the headers, since a version number means nothing to people.
 pub fn write_problem(error: Error) -> Problem {
     let is_stale = matches!(error, Error::Stale { .. });
     let problem = Problem::from(error);
@@ -134,16 +136,16 @@ pub fn write_problem(error: Error) -> Problem {
     Problem { detail: detail.to_owned(), ..problem }
 }
 
-/// A write, done now or by an earlier request with the same key.
+/// The result of a write, done now or by an earlier request with the same key.
 pub struct CompletedWrite {
     pub written: WrittenRecord,
     replayed: bool,
 }
 
 impl CompletedWrite {
-    /// What was kept under the key of an earlier request.
-    pub fn replayed(kept: &[u8]) -> Result<CompletedWrite> {
-        Ok(CompletedWrite { written: WrittenRecord::from_replay(kept)?, replayed: true })
+    /// The stored result of an earlier request.
+    pub fn replayed(stored: &[u8]) -> Result<CompletedWrite> {
+        Ok(CompletedWrite { written: WrittenRecord::from_replay(stored)?, replayed: true })
     }
 
     pub fn mark_replayed(&self, response: Response) -> Response {

@@ -1,4 +1,4 @@
-//! The files of GraphiQL, under `/_/assets/`.
+//! The scripts and styles of GraphiQL under `/_/assets/`.
 
 use std::sync::LazyLock;
 

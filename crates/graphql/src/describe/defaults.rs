@@ -1,19 +1,20 @@
-//! Default values of the schema as introspection shows them: coerced, then written as GraphQL.
+//! Default values of arguments and input fields as GraphQL literals, for introspection.
 
 use apollo_compiler::Schema;
 use apollo_compiler::ast::{InputValueDefinition, Type};
 use apollo_compiler::schema::ExtendedType;
 
-use crate::plan::input;
 use trefoil_model::Value;
 
-/// The default of an argument or input field, as graphql-js prints it.
+use crate::plan::input;
+
+/// The coerced default of an argument or input field, as graphql-js prints it.
 pub fn default_literal(schema: &Schema, definition: &InputValueDefinition) -> Option<String> {
     let value = input::constant_value(schema, &definition.ty, definition.default_value.as_ref()?);
     typed_literal(schema, &definition.ty, &value)
 }
 
-/// Nothing where a value that must not be null is.
+/// `None` for null in a non-null type.
 fn typed_literal(schema: &Schema, ty: &Type, value: &Value) -> Option<String> {
     match (value.is_null(), ty.is_list(), value.as_list()) {
         (true, _, _) => (!ty.is_non_null()).then(|| "null".to_owned()),
@@ -37,7 +38,7 @@ fn named_literal(schema: &Schema, name: &str, value: &Value) -> Option<String> {
         }
         (ExtendedType::Enum(_), Value::String(text)) => Some(text.clone()),
         (_, Value::String(text)) if name == "ID" && is_integer(text) => Some(text.clone()),
-        // They leave the server as text.
+        // `Long` and `Decimal` are serialised as strings.
         (_, Value::Int(number)) if matches!(name, "Long" | "Decimal") => Some(format!("\"{number}\"")),
         (_, Value::Number(digits)) if matches!(name, "Long" | "Decimal") => Some(format!("\"{digits}\"")),
         (_, value) => Some(untyped_literal(value)),
@@ -67,7 +68,7 @@ fn is_integer(text: &str) -> bool {
         || (digits.bytes().all(|b| b.is_ascii_digit()) && !digits.is_empty() && !digits.starts_with('0'))
 }
 
-/// As JavaScript writes a number: an exponent only where it is large.
+/// A number as JavaScript prints it, with an exponent only outside 1e-6..1e21.
 fn js_number(digits: &str) -> String {
     let Ok(number) = digits.parse::<f64>() else { return digits.to_owned() };
     if number == 0.0 || (1e-6..1e21).contains(&number.abs()) {
@@ -101,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn defaults_are_written_as_graphql_js_writes_them() {
+    fn defaults_are_printed_as_in_graphql_js() {
         let table = [
             ("a: Int = 7", Some("7")),
             ("a: Float = 1.50", Some("1.5")),

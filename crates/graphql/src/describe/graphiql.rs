@@ -1,4 +1,4 @@
-//! The GraphiQL page, for browsers that open `/graphql`; nothing of it comes from elsewhere.
+//! The GraphiQL page for browsers at `/graphql`, self-contained.
 
 use std::sync::LazyLock;
 
@@ -7,7 +7,7 @@ use http::header::{CONTENT_TYPE, VARY};
 
 use crate::describe::assets::ASSETS;
 
-/// The page with the names of its files filled in.
+/// The page with the paths of its assets filled in.
 static PAGE: LazyLock<String> =
     LazyLock::new(|| ASSETS.fill_placeholders(include_str!("assets/graphiql.html")));
 
@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_placeholder_is_filled_and_nothing_comes_from_elsewhere() {
+    fn page_has_no_placeholders_and_no_external_urls() {
         assert!(!PAGE.contains("{{"), "{}", *PAGE);
         assert!(!PAGE.contains("://"), "{}", *PAGE);
         assert_eq!(PAGE.matches("/_/assets/").count(), ASSETS.count());

@@ -1,4 +1,4 @@
-//! What the schema says about itself: the fields of `__schema` and `__type`, as graphql-js resolves them.
+//! Resolves `__schema` and `__type` as graphql-js does.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,9 @@ use apollo_compiler::Schema;
 use apollo_compiler::ast::{
     DirectiveDefinition, DirectiveList, EnumValueDefinition, FieldDefinition, InputValueDefinition, Type,
 };
-use apollo_compiler::schema::ExtendedType;
+use apollo_compiler::schema::{ComponentName, ExtendedType};
+
+use trefoil_model::error::Result;
 
 use crate::describe::defaults;
 use crate::execute::path::FieldPosition;
@@ -15,19 +17,18 @@ use crate::plan::input;
 use crate::plan::shape::{FieldShape, FieldSource, OutputShape, ValueSlot};
 use crate::plan::variables::VariableValues;
 use crate::response_error;
-use trefoil_model::error::Result;
 
-/// The schema, with what the arguments of a request need.
+/// The schema, and the variables of the request for arguments.
 pub struct Introspection<'a> {
     pub schema: &'a Schema,
     pub variables: &'a VariableValues,
 }
 
-/// Something of the schema that has fields.
+/// An element of the schema, as the parent of introspection fields.
 enum SchemaElement<'a> {
     Schema,
     Type(&'a ExtendedType),
-    /// A list, or a type that is not null.
+    /// A list or non-null type.
     Wrapper(Type),
     Field(&'a FieldDefinition),
     Input(&'a InputValueDefinition),
@@ -35,7 +36,7 @@ enum SchemaElement<'a> {
     Directive(&'a DirectiveDefinition),
 }
 
-/// What a field of it is.
+/// The value of an introspection field.
 enum IntrospectionValue<'a> {
     Null,
     Boolean(bool),
@@ -53,24 +54,24 @@ impl<'a> Introspection<'a> {
         arguments: &input::FieldArguments,
         at: FieldPosition,
     ) -> WriteResult {
-        let found = match at.label.name.as_str() {
+        let value = match at.label.name.as_str() {
             "__schema" => Ok(IntrospectionValue::Element(SchemaElement::Schema)),
-            _ => arguments.values_by_name(self.variables).map(|given| {
-                let name = given.iter().find_map(|(_, value)| value.as_str());
+            _ => arguments.values_by_name(self.variables).map(|arguments| {
+                let name = arguments.iter().find_map(|(_, value)| value.as_str());
                 name.map_or(IntrospectionValue::Null, |name| self.type_named(name))
             }),
         };
-        self.write_value(writer, slot, found, at)
+        self.write_value(writer, slot, value, at)
     }
 
     fn write_value(
         &self,
         writer: &mut ResponseWriter,
         slot: &ValueSlot,
-        found: Result<IntrospectionValue>,
+        value: Result<IntrospectionValue>,
         at: FieldPosition,
     ) -> WriteResult {
-        match (found, &slot.output) {
+        match (value, &slot.output) {
             (Err(error), _) => writer.fail_with(slot.required, &error, at),
             (Ok(IntrospectionValue::Boolean(flag)), _) => {
                 writer.out.extend_from_slice(if flag { b"true" } else { b"false" });
@@ -80,21 +81,21 @@ impl<'a> Introspection<'a> {
                 response_error::write_json_string(&mut writer.out, &text);
                 Ok(())
             }
-            (Ok(IntrospectionValue::Element(thing)), OutputShape::Object(object)) => {
+            (Ok(IntrospectionValue::Element(element)), OutputShape::Object(object)) => {
                 writer.stop_null(slot.required, |writer| {
                     writer.write_object(object, at.path, |writer, field, at| {
-                        self.write_field(writer, &thing, field, at)
+                        self.write_field(writer, &element, field, at)
                     })
                 })
             }
             (Ok(IntrospectionValue::List(items)), OutputShape::List(item)) => {
                 writer.stop_null(slot.required, |writer| {
                     writer.out.push(b'[');
-                    for (index, found) in items.into_iter().enumerate() {
+                    for (index, value) in items.into_iter().enumerate() {
                         if index > 0 {
                             writer.out.push(b',');
                         }
-                        self.write_value(writer, item, Ok(found), at.with_path(&at.path.index(index)))?;
+                        self.write_value(writer, item, Ok(value), at.with_path(&at.path.index(index)))?;
                     }
                     writer.out.push(b']');
                     Ok(())
@@ -110,18 +111,18 @@ impl<'a> Introspection<'a> {
     fn write_field(
         &self,
         writer: &mut ResponseWriter,
-        thing: &SchemaElement<'a>,
+        element: &SchemaElement<'a>,
         field: &FieldShape,
         at: FieldPosition,
     ) -> WriteResult {
-        let found = match &field.source {
+        let value = match &field.source {
             FieldSource::Typename(name) => {
                 writer.out.extend_from_slice(name);
                 return Ok(());
             }
             FieldSource::Introspection(arguments) => self.include_deprecated(arguments).map(|deprecated| {
                 let name = field.label.name.as_str();
-                match thing {
+                match element {
                     SchemaElement::Schema => self.describe_schema(name),
                     SchemaElement::Type(ty) => self.describe_type(ty, name, deprecated),
                     SchemaElement::Wrapper(ty) => self.describe_wrapper(ty, name),
@@ -140,18 +141,18 @@ impl<'a> Introspection<'a> {
             | FieldSource::Missing(_)
             | FieldSource::Invalid(_) => Ok(IntrospectionValue::Null),
         };
-        self.write_value(writer, &field.slot, found, at)
+        self.write_value(writer, &field.slot, value, at)
     }
 
-    /// The one argument that fields of the schema have.
+    /// The argument `includeDeprecated`, the only one of introspection fields.
     fn include_deprecated(&self, arguments: &input::FieldArguments) -> Result<bool> {
-        let given = arguments.values_by_name(self.variables)?;
-        Ok(given.iter().any(|(_, value)| value.as_bool() == Some(true)))
+        let arguments = arguments.values_by_name(self.variables)?;
+        Ok(arguments.iter().any(|(_, value)| value.as_bool() == Some(true)))
     }
 
     fn describe_schema(&self, name: &str) -> IntrospectionValue<'a> {
         let definition = &self.schema.schema_definition;
-        let root = |name: &Option<apollo_compiler::schema::ComponentName>| {
+        let root = |name: &Option<ComponentName>| {
             name.as_ref().map_or(IntrospectionValue::Null, |name| self.type_named(name))
         };
         match name {
@@ -190,9 +191,9 @@ impl<'a> Introspection<'a> {
                 )
             }
             ("fields", _) => fields.map_or(IntrospectionValue::Null, |fields| {
-                let shown =
+                let visible =
                     fields.values().filter(|field| deprecated || !self.is_deprecated(&field.directives));
-                element_list(shown.map(|field| SchemaElement::Field(field)))
+                element_list(visible.map(|field| SchemaElement::Field(field)))
             }),
             ("interfaces", _) => interfaces.map_or(IntrospectionValue::Null, |interfaces| {
                 IntrospectionValue::List(interfaces.iter().map(|name| self.type_named(name)).collect())
@@ -206,8 +207,8 @@ impl<'a> Introspection<'a> {
             }
             ("enumValues", ExtendedType::Enum(definition)) => {
                 let values = definition.values.values();
-                let shown = values.filter(|value| deprecated || !self.is_deprecated(&value.directives));
-                element_list(shown.map(|value| SchemaElement::EnumValue(value)))
+                let visible = values.filter(|value| deprecated || !self.is_deprecated(&value.directives));
+                element_list(visible.map(|value| SchemaElement::EnumValue(value)))
             }
             ("inputFields", ExtendedType::InputObject(object)) => {
                 self.input_list(object.fields.values().map(|field| &***field), deprecated)
@@ -271,7 +272,7 @@ impl<'a> Introspection<'a> {
             "description" => optional_text(directive.description.as_deref()),
             "isRepeatable" => IntrospectionValue::Boolean(directive.repeatable),
             "locations" => IntrospectionValue::List(
-                directive.locations.iter().map(|place| optional_text(Some(place.name()))).collect(),
+                directive.locations.iter().map(|location| optional_text(Some(location.name()))).collect(),
             ),
             "args" => self.input_list(directive.arguments.iter().map(|argument| &**argument), deprecated),
             _ => IntrospectionValue::Null,
@@ -280,11 +281,12 @@ impl<'a> Introspection<'a> {
 
     fn input_list(
         &self,
-        all: impl Iterator<Item = &'a InputValueDefinition>,
+        inputs: impl Iterator<Item = &'a InputValueDefinition>,
         deprecated: bool,
     ) -> IntrospectionValue<'a> {
         element_list(
-            all.filter(|input| deprecated || !self.is_deprecated(&input.directives))
+            inputs
+                .filter(|input| deprecated || !self.is_deprecated(&input.directives))
                 .map(SchemaElement::Input),
         )
     }
@@ -317,7 +319,7 @@ impl<'a> Introspection<'a> {
         self.deprecation_reason(directives).is_some()
     }
 
-    /// Whoever gives null as the reason takes the deprecation back.
+    /// The reason; `None` also for an explicit null, which revokes the deprecation.
     fn deprecation_reason(&self, directives: &'a DirectiveList) -> Option<&'a str> {
         directives.get("deprecated")?.argument_by_name("reason", self.schema).ok()?.as_str()
     }
@@ -327,8 +329,8 @@ fn optional_text(text: Option<&str>) -> IntrospectionValue<'_> {
     text.map_or(IntrospectionValue::Null, |text| IntrospectionValue::Text(Cow::Borrowed(text)))
 }
 
-fn element_list<'a>(things: impl Iterator<Item = SchemaElement<'a>>) -> IntrospectionValue<'a> {
-    IntrospectionValue::List(things.map(IntrospectionValue::Element).collect())
+fn element_list<'a>(elements: impl Iterator<Item = SchemaElement<'a>>) -> IntrospectionValue<'a> {
+    IntrospectionValue::List(elements.map(IntrospectionValue::Element).collect())
 }
 
 fn implements(ty: &ExtendedType, interface: &str) -> bool {

@@ -1,8 +1,13 @@
-//! What the schema says about itself: introspection, SDL, GraphiQL and its tabs.
+//! The schema in forms that clients read: introspection, SDL, GraphiQL.
 
-pub(crate) mod assets;
+// Introspection fields, run by the same executor as all others.
 pub(crate) mod defaults;
-pub(crate) mod graphiql;
 pub(crate) mod introspection;
+
+// The SDL at `/graphql/schema.graphqls`.
 pub(crate) mod schema;
+
+// GraphiQL: its page, scripts and example tabs.
+pub(crate) mod assets;
+pub(crate) mod graphiql;
 pub(crate) mod tabs;

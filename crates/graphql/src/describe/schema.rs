@@ -1,4 +1,4 @@
-//! `GET /graphql/schema.graphqls`: the schema as text, directive definitions included.
+//! `GET /graphql/schema.graphqls`: the SDL with directive definitions.
 
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, ETAG};
@@ -7,14 +7,14 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use trefoil_http::etags::not_modified_if_known;
 
-/// As text, so that a browser shows it.
+/// Plain text, so that browsers display it.
 const TEXT_PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 pub fn respond(sdl: &str, headers: &HeaderMap) -> Response {
     let tag = format!("\"{:016x}\"", xxh3_64(sdl.as_bytes()));
-    let told = [
+    let response_headers = [
         (ETAG, HeaderValue::try_from(tag).expect("hexadecimal digits in quotes")),
         (CONTENT_TYPE, TEXT_PLAIN),
     ];
-    not_modified_if_known(headers, (told, sdl.to_owned()).into_response())
+    not_modified_if_known(headers, (response_headers, sdl.to_owned()).into_response())
 }

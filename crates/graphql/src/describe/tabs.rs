@@ -1,4 +1,4 @@
-//! The tabs that GraphiQL opens with: operations of the schema that run as they are.
+//! The initial tabs of GraphiQL: example operations for each record type.
 
 use serde_json::{Value as Json, json};
 
@@ -7,7 +7,7 @@ use trefoil_engine::{ChangeKind, Engine, OperationVerb};
 use trefoil_model::RecordTypeId;
 use trefoil_model::values::example_values;
 
-/// What a tab shows of a record type, in order.
+/// The operations of a tab, in order.
 const TAB_VERBS: [OperationVerb; 6] = [
     OperationVerb::List,
     OperationVerb::Get,
@@ -17,7 +17,7 @@ const TAB_VERBS: [OperationVerb; 6] = [
     OperationVerb::Subscribe(ChangeKind::Deleted),
 ];
 
-/// One tab for each record type that has an operation.
+/// One tab per record type that has operations.
 pub fn example_tabs(engine: &Engine) -> Json {
     let model = engine.model();
     let records = (0..model.records.len()).map(RecordTypeId);
@@ -27,12 +27,12 @@ pub fn example_tabs(engine: &Engine) -> Json {
 fn record_tab(engine: &Engine, record: RecordTypeId) -> Option<String> {
     let model = engine.model();
     let fields = &model.record(record).fields;
-    let (shown, values) =
+    let (selection, values) =
         (selection_text(model, fields, &|_| None), example_values::example_input(model, fields));
     let values = values.unwrap_or_default();
     let operations = TAB_VERBS.iter().filter_map(|verb| {
-        let wanted = DocumentRequest { record, verb: *verb, id: 1, values: &values, listing: None };
-        wanted.render(engine, &shown)
+        let request = DocumentRequest { record, verb: *verb, id: 1, values: &values, listing: None };
+        request.render(engine, &selection)
     });
     let operations: Vec<String> = operations.collect();
     (!operations.is_empty()).then(|| operations.join("\n"))

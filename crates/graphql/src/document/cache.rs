@@ -1,8 +1,8 @@
-//! Documents seen before, by their text, accepted and rejected alike; bounded in bytes.
+//! Parsed documents and parse errors by document text, bounded in bytes.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -10,23 +10,23 @@ use crate::document::parse::ParsedDocument;
 use crate::plan::roots::OperationPlan;
 use crate::response_error::ResponseError;
 
-/// Longer documents are not kept: whoever sends them pays for them.
+/// Longer documents are not cached.
 const MAX_CACHED_LENGTH: usize = 64 << 10;
 
 const SHARDS: usize = 16;
 
-/// Memory of a document for itself, for each byte of its text, and for each field of each of its plans. Measured with
-/// `examples/document_memory.rs`: usual documents take 50 bytes for each byte of text, the densest (`{a{b b b …}}`) 90.
+/// Estimated memory per document, per byte of its text, and per field of each of its plans. Measured with
+/// `examples/document_memory.rs`: usual documents take 50 bytes per byte of text, the densest (`{a{b b b …}}`) 90.
 const BYTES_PER_DOCUMENT: usize = 2 << 10;
 const BYTES_PER_BYTE: usize = 90;
 const BYTES_PER_FIELD: usize = 512;
 
 pub type DocumentResult = Result<ParsedDocument, Vec<ResponseError>>;
 
-/// A cache for one schema; dropped with it. A hit takes shared locks only.
+/// The document cache of one schema. A hit takes a shared lock only.
 pub struct DocumentCache {
     shards: [RwLock<CacheShard>; SHARDS],
-    /// Of one shard, in bytes.
+    /// Maximum bytes per shard.
     capacity: usize,
 }
 
@@ -40,7 +40,7 @@ struct CachedDocument {
     text: String,
     result: Arc<DocumentResult>,
     bytes: usize,
-    /// Looked up since the last time that room was made.
+    /// Looked up since the last eviction.
     recently_used: AtomicBool,
 }
 
@@ -52,27 +52,26 @@ impl DocumentCache {
     pub fn get_or_parse(&self, text: &str, make: impl FnOnce() -> DocumentResult) -> Arc<DocumentResult> {
         let hash = xxh3_64(text.as_bytes());
         let shard = &self.shards[hash as usize % SHARDS];
-        let known = shard.read().unwrap_or_else(|broken| broken.into_inner());
-        if let Some(entry) = known.entries.get(&hash)
+        let cached = shard.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = cached.entries.get(&hash)
             && entry.text == text
         {
             entry.recently_used.store(true, Ordering::Relaxed);
             return entry.result.clone();
         }
-        drop(known);
-        let verdict = Arc::new(make());
+        drop(cached);
+        let result = Arc::new(make());
         if text.len() <= MAX_CACHED_LENGTH {
-            let mut shard = shard.write().unwrap_or_else(|broken| broken.into_inner());
-            shard.insert(hash, text, verdict.clone(), self.capacity);
+            let mut shard = shard.write().unwrap_or_else(PoisonError::into_inner);
+            shard.insert(hash, text, result.clone(), self.capacity);
         }
-        verdict
+        result
     }
 
-    /// A kept document was planned in one more way, which is kept with it.
+    /// Counts the memory of a plan that was added to a cached document.
     pub fn record_plan(&self, text: &str, plan: &OperationPlan) {
         let hash = xxh3_64(text.as_bytes());
-        let mut shard =
-            self.shards[hash as usize % SHARDS].write().unwrap_or_else(|broken| broken.into_inner());
+        let mut shard = self.shards[hash as usize % SHARDS].write().unwrap_or_else(PoisonError::into_inner);
         if let Some(entry) = shard.entries.get_mut(&hash)
             && entry.text == text
         {
@@ -83,78 +82,76 @@ impl DocumentCache {
         }
     }
 
-    /// Bytes in use, by estimate.
+    /// Estimated bytes in use.
     #[cfg(test)]
     fn bytes(&self) -> usize {
         let shards = self.shards.iter();
-        shards.map(|shard| shard.read().unwrap_or_else(|broken| broken.into_inner()).bytes).sum()
+        shards.map(|shard| shard.read().unwrap_or_else(PoisonError::into_inner).bytes).sum()
     }
 }
 
 impl CacheShard {
-    fn insert(&mut self, hash: u64, text: &str, verdict: Arc<DocumentResult>, capacity: usize) {
-        let bytes = estimate_bytes(text, &verdict);
+    fn insert(&mut self, hash: u64, text: &str, result: Arc<DocumentResult>, capacity: usize) {
+        let bytes = estimate_bytes(text, &result);
         if bytes > capacity {
             return;
         }
         self.make_room(capacity - bytes);
-        let entry = CachedDocument {
-            text: text.to_owned(),
-            result: verdict,
-            bytes,
-            recently_used: AtomicBool::new(false),
-        };
+        let entry =
+            CachedDocument { text: text.to_owned(), result, bytes, recently_used: AtomicBool::new(false) };
         self.bytes += bytes;
         if let Some(old) = self.entries.insert(hash, entry) {
             self.bytes -= old.bytes;
         }
     }
 
-    /// What was looked up since the last time stays, if that is enough; then anything goes.
+    /// Evicts down to half the capacity: first entries not used since the last eviction, then any.
     fn make_room(&mut self, capacity: usize) {
-        for spare in [true, false] {
+        for keep_used in [true, false] {
             if self.bytes <= capacity {
                 return;
             }
             let (mut bytes, target) = (self.bytes, capacity / 2);
             self.entries.retain(|_, entry| {
                 let used = entry.recently_used.swap(false, Ordering::Relaxed);
-                let stays = bytes <= target || (spare && used);
-                if !stays {
+                let keep = bytes <= target || (keep_used && used);
+                if !keep {
                     bytes -= entry.bytes;
                 }
-                stays
+                keep
             });
             self.bytes = bytes;
         }
     }
 }
 
-fn estimate_bytes(text: &str, verdict: &DocumentResult) -> usize {
-    match verdict {
+fn estimate_bytes(text: &str, result: &DocumentResult) -> usize {
+    match result {
         Ok(_) => BYTES_PER_DOCUMENT + text.len() * (BYTES_PER_BYTE + 1),
         Err(failures) => {
-            let words =
+            let sizes =
                 failures.iter().map(|failure| failure.message.len() + size_of::<ResponseError>() + 64);
-            text.len() + words.sum::<usize>()
+            text.len() + sizes.sum::<usize>()
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use apollo_compiler::executable::OperationType;
+
     use super::*;
 
     fn rejected(message: &str) -> DocumentResult {
         Err(vec![ResponseError::new("X", message)])
     }
 
-    fn message(verdict: &DocumentResult) -> &str {
-        verdict.as_ref().err().map_or("", |failures| failures[0].message.as_str())
+    fn message(result: &DocumentResult) -> &str {
+        result.as_ref().err().map_or("", |failures| failures[0].message.as_str())
     }
 
     #[test]
-    fn a_text_is_judged_once() {
+    fn document_is_parsed_once() {
         let cache = DocumentCache::new(1 << 20);
         let first = cache.get_or_parse("{ a }", || rejected("first"));
         let second = cache.get_or_parse("{ a }", || rejected("second"));
@@ -163,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn it_never_outgrows_its_bytes_and_keeps_what_is_used() {
+    fn size_is_bounded_and_used_entries_stay() {
         let cache = DocumentCache::new(256 << 10);
         cache.get_or_parse("hot", || rejected("hot"));
         for number in 0..20_000 {
@@ -175,10 +172,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_planned_counts_too() {
+    fn plans_count_towards_the_size() {
         let cache = DocumentCache::new(256 << 10);
         let plan = OperationPlan {
-            kind: apollo_compiler::executable::OperationType::Query,
+            kind: OperationType::Query,
             roots: Vec::new(),
             single_use: false,
             uses_resolvers: false,
@@ -199,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_not_kept() {
+    fn long_documents_are_not_cached() {
         let cache = DocumentCache::new(64 << 20);
         let text = "#".repeat(MAX_CACHED_LENGTH + 1);
         cache.get_or_parse(&text, || rejected("first"));

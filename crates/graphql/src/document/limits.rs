@@ -1,27 +1,28 @@
-//! How large a document may be: tokens, depth, aliases and cost, counted before anything is done with it.
+//! Limits of a document: tokens, depth, aliases and cost, checked before validation.
 
 use std::collections::HashMap;
 
 use apollo_compiler::executable::{Field, Operation, Selection, SelectionSet};
 use apollo_compiler::{ExecutableDocument, Name, ast};
 
+use trefoil_config::ServerLimits;
+
 use crate::document::tokens::tokens;
 use crate::plan::input::VariableNode;
 use crate::plan::variables::VariableValues;
 use crate::response_error::ResponseError;
-use trefoil_config::ServerLimits;
 
-/// What a list without a limit of its own counts as.
+/// The assumed length of a list without a length argument.
 const DEFAULT_LIST_LENGTH: u64 = 20;
 
-/// A token counts once for each so many bytes: megabytes of comment or text in a document cost memory all the same.
+/// Every token may have this many bytes on average: megabytes of comments or strings cost memory, too.
 const BYTES_PER_TOKEN: usize = 256;
 
-/// Arguments that say how long a list can get.
+/// Arguments that limit the length of a list.
 const LENGTH_ARGUMENTS: [&str; 2] = ["first", "size"];
 
-/// Types hold lists that lead to types again, so answers about the schema grow with a power of the nesting.
-/// graphql-js draws the same line.
+/// These lists of types lead to types again, so responses grow exponentially with the nesting. graphql-js has the same
+/// limit.
 const INTROSPECTION_LIST_FIELDS: [&str; 4] = ["fields", "interfaces", "possibleTypes", "inputFields"];
 const MAX_INTROSPECTION_DEPTH: u64 = 3;
 
@@ -35,7 +36,7 @@ pub fn limit_exceeded(
     ResponseError::new("LIMIT_EXCEEDED", message)
 }
 
-/// Refuses a document by its length alone.
+/// Rejects a document by its length.
 pub fn check_length(length: usize, limits: &ServerLimits) -> Result<(), ResponseError> {
     if length <= limits.tokens.saturating_mul(BYTES_PER_TOKEN) {
         return Ok(());
@@ -44,7 +45,7 @@ pub fn check_length(length: usize, limits: &ServerLimits) -> Result<(), Response
     Err(limit_exceeded(&what, length.div_ceil(BYTES_PER_TOKEN), limits.tokens, "tokens"))
 }
 
-/// Refuses text with too many tokens without keeping any of them.
+/// Rejects a document by its number of tokens, without storing them.
 pub fn check_tokens(text: &str, limits: &ServerLimits) -> Result<(), ResponseError> {
     check_length(text.len(), limits)?;
     if tokens(text).nth(limits.tokens).is_some() {
@@ -54,17 +55,17 @@ pub fn check_tokens(text: &str, limits: &ServerLimits) -> Result<(), ResponseErr
     Ok(())
 }
 
-/// What a selection amounts to, fragments counted wherever they are spread.
+/// Depth, aliases and cost of a selection, with fragments counted at every spread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct SelectionWeight {
     depth: u64,
     aliases: u64,
     cost: u64,
-    /// Lists of types within lists of types, in introspection.
+    /// Nesting of type lists in introspection.
     lists: u64,
 }
 
-/// Whether the cost of an operation depends on its variables.
+/// True if the cost of an operation depends on its variables.
 pub fn depends_on_variables(document: &ExecutableDocument, operation: &Operation) -> bool {
     let variable = |field: &Field| {
         LENGTH_ARGUMENTS.iter().any(|name| {
@@ -77,22 +78,22 @@ pub fn depends_on_variables(document: &ExecutableDocument, operation: &Operation
     operation.all_fields(document).any(|field| variable(field))
 }
 
-/// Checks an operation; without the values of variables, lists that they limit count once.
+/// Checks an operation. Without `variables`, lists whose length is a variable count once.
 pub fn check_operation(
     document: &ExecutableDocument,
     operation: &Operation,
     variables: Option<&VariableValues>,
     limits: &ServerLimits,
 ) -> Result<(), ResponseError> {
-    let longest = limits.max_page_size as u64;
-    let mut scale = WeightCalculator {
+    let max_length = limits.max_page_size as u64;
+    let mut calculator = WeightCalculator {
         document,
         variable_definitions: &operation.variables,
         variables,
-        max_length: longest,
+        max_length,
         fragment_weights: HashMap::new(),
     };
-    let weight = scale.weigh_set(&operation.selection_set, None);
+    let weight = calculator.weigh_set(&operation.selection_set, None);
     let rows = [
         ("the depth of the operation", weight.depth, limits.depth, "depth"),
         ("the number of aliases", weight.aliases, limits.aliases, "aliases"),
@@ -115,14 +116,14 @@ struct WeightCalculator<'a> {
     document: &'a ExecutableDocument,
     variable_definitions: &'a [VariableNode],
     variables: Option<&'a VariableValues>,
-    /// No list gets longer than this when it has a limit: the engine refuses a higher one.
+    /// Maximum of a length argument; the engine rejects higher values.
     max_length: u64,
-    /// Fragments weighed before, by name and the limit they inherit; `None` while one is being weighed.
+    /// Weights of fragments by name and inherited limit; `None` while a weight is being computed.
     fragment_weights: HashMap<(&'a Name, Option<u64>), Option<SelectionWeight>>,
 }
 
 impl<'a> WeightCalculator<'a> {
-    /// `limit` is how long the lists of a connection can get: its own field says so, one level up.
+    /// `limit` is the maximum length of the lists of a connection, from the arguments of the connection field.
     fn weigh_set(&mut self, set: &'a SelectionSet, limit: Option<u64>) -> SelectionWeight {
         let mut sum = SelectionWeight::default();
         for selection in &set.selections {
@@ -151,19 +152,19 @@ impl<'a> WeightCalculator<'a> {
     }
 
     fn weigh_field(&mut self, parent: &str, field: &'a Field, limit: Option<u64>) -> SelectionWeight {
-        let own = self.list_length(field);
+        let own_length = self.list_length(field);
         let is_list = field.ty().is_list();
-        let below = self.weigh_set(&field.selection_set, if is_list { None } else { own });
-        let aliases = below.aliases.saturating_add(u64::from(field.alias.is_some()));
-        let lists = below.lists
+        let children = self.weigh_set(&field.selection_set, if is_list { None } else { own_length });
+        let aliases = children.aliases.saturating_add(u64::from(field.alias.is_some()));
+        let lists = children.lists
             + u64::from(parent == "__Type" && INTROSPECTION_LIST_FIELDS.contains(&field.name.as_str()));
-        // Introspection is bounded by its lists alone.
+        // Introspection is limited only by its nesting of lists.
         if field.name.starts_with("__") {
             return SelectionWeight { depth: 0, aliases, cost: 0, lists };
         }
-        let times = if is_list { own.or(limit).unwrap_or(DEFAULT_LIST_LENGTH) } else { 1 };
-        let cost = below.cost.saturating_mul(times).saturating_add(1);
-        SelectionWeight { depth: below.depth.saturating_add(1), aliases, cost, lists }
+        let factor = if is_list { own_length.or(limit).unwrap_or(DEFAULT_LIST_LENGTH) } else { 1 };
+        let cost = children.cost.saturating_mul(factor).saturating_add(1);
+        SelectionWeight { depth: children.depth.saturating_add(1), aliases, cost, lists }
     }
 
     fn list_length(&self, field: &Field) -> Option<u64> {

@@ -1,8 +1,13 @@
-//! A GraphQL document from its text: parsed, validated, held against the limits and cached.
+//! A GraphQL document from its text: parsed, validated, checked against limits, cached.
 
+// Documents by their text, and the first look at it.
 pub(crate) mod cache;
-pub(crate) mod limits;
+pub(crate) mod tokens;
+
+// Parsing and validation; `rules` corrects apollo-compiler where graphql-js differs.
 pub(crate) mod parse;
 pub(crate) mod rules;
 pub(crate) mod suggest;
-pub(crate) mod tokens;
+
+// Depth, cost and size.
+pub(crate) mod limits;

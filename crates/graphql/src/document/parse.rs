@@ -1,34 +1,34 @@
-//! A document from its text: parsed, held against the limits and validated once; then only its plans are asked for.
+//! Parses and validates a document once, and stores the plans of its operations.
 
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
-use apollo_compiler::ExecutableDocument;
 use apollo_compiler::diagnostic::{Diagnostic, ToCliReport};
 use apollo_compiler::executable::{Operation, OperationType, Selection, SelectionSet};
 use apollo_compiler::parser::Parser;
 use apollo_compiler::response::GraphQLError;
 use apollo_compiler::validation::{DiagnosticData, DiagnosticList, Valid};
-use apollo_compiler::{Node, ast};
+use apollo_compiler::{ExecutableDocument, Name, Node, ast};
+
+use trefoil_config::ServerLimits;
+use trefoil_engine::Engine;
+use trefoil_model::Value;
 
 use crate::document::{limits, rules, suggest, tokens};
 use crate::plan::input;
 use crate::plan::roots::OperationPlan;
 use crate::plan::variables::{DeclaredVariable, VariableValues};
 use crate::response_error::{DocumentLocation, ResponseError};
-use trefoil_config::ServerLimits;
-use trefoil_engine::Engine;
-use trefoil_model::Value;
 
-/// Levels of brackets and braces that the parser follows; what limits.depth allows is far below.
+/// Maximum nesting of brackets and braces for the parser, far above limits.depth.
 const MAX_NESTING: usize = 200;
 
-/// Tokens that the parser takes for each one that counts: white space and commas are tokens to it.
+/// Token limit of the parser per token of limits.tokens: the parser counts white space and commas, too.
 const RAW_TOKENS_PER_TOKEN: usize = 10;
 
-/// Ways to answer one operation that are kept, one for each combination of its `@skip` and `@include` variables.
+/// Maximum number of stored plans per operation: one per combination of its `@skip` and `@include` variables.
 const MAX_PLANS: usize = 16;
 
-/// A document that may be run.
+/// A valid document.
 pub struct ParsedDocument {
     pub executable: Valid<ExecutableDocument>,
     operations: Vec<PreparedOperation>,
@@ -38,14 +38,14 @@ pub struct ParsedDocument {
 pub struct PreparedOperation {
     pub operation: Node<Operation>,
     pub declared_variables: Vec<DeclaredVariable>,
-    /// The variables that `@skip` and `@include` look at.
+    /// Positions of the variables that `@skip` and `@include` use.
     include_variables: Vec<usize>,
-    /// The cost depends on variables and is judged with them.
+    /// The cost depends on variables and is checked for each request.
     cost_uses_variables: bool,
     plans: RwLock<Vec<(IncludeFlags, Arc<OperationPlan>)>>,
 }
 
-/// What `@skip` and `@include` look at, in order; null where a client gave null in spite of a default.
+/// The values of `include_variables`, in order; `None` where a client sent null in spite of a default.
 type IncludeFlags = Vec<Option<bool>>;
 
 impl ParsedDocument {
@@ -59,8 +59,8 @@ impl ParsedDocument {
             .recursion_limit(MAX_NESTING)
             .token_limit(settings.limits.tokens * RAW_TOKENS_PER_TOKEN);
         let ast = parser.parse_ast(text, "GraphQL").map_err(|error| {
-            let exhausted = parser.recursion_reached() > MAX_NESTING;
-            match (exhausted, parser.tokens_reached() > settings.limits.tokens * RAW_TOKENS_PER_TOKEN) {
+            let too_deep = parser.recursion_reached() > MAX_NESTING;
+            match (too_deep, parser.tokens_reached() > settings.limits.tokens * RAW_TOKENS_PER_TOKEN) {
                 (true, _) => vec![limits::limit_exceeded(
                     "the nesting of the document",
                     format_args!("over {MAX_NESTING}"),
@@ -95,10 +95,9 @@ impl ParsedDocument {
 
     pub fn operation(&self, name: Option<&str>) -> Result<&PreparedOperation, ResponseError> {
         let found = match name {
-            Some(name) => self
-                .operations
-                .iter()
-                .find(|prepared| prepared.operation.name.as_ref().is_some_and(|own| own.as_str() == name)),
+            Some(name) => self.operations.iter().find(|prepared| {
+                prepared.operation.name.as_ref().is_some_and(|own_name| own_name.as_str() == name)
+            }),
             None if self.operations.len() > 1 => {
                 let message = "Must provide operation name if query contains multiple operations.";
                 return Err(ResponseError::new("OPERATION_RESOLUTION_FAILURE", message));
@@ -115,7 +114,7 @@ impl ParsedDocument {
     }
 }
 
-/// What of the configuration this face looks at.
+/// The part of the configuration that this crate uses for documents.
 #[derive(Debug, Clone)]
 pub struct GraphqlSettings {
     pub limits: ServerLimits,
@@ -134,14 +133,14 @@ fn reject_bare_names(text: &str) -> Result<(), Vec<ResponseError>> {
     ])
 }
 
-/// The limits come first: validation costs more than counting.
+/// Validates a document after checking its limits, because validation costs more.
 fn validate(
     engine: &Engine,
     settings: &GraphqlSettings,
     ast: &ast::Document,
 ) -> Result<Valid<ExecutableDocument>, Vec<ResponseError>> {
     let schema = &engine.model().schema;
-    let (document, mut complaints) = match ast.to_executable(schema) {
+    let (document, mut diagnostics) = match ast.to_executable(schema) {
         Ok(document) => (document, None),
         Err(error) => (error.partial, Some(error.errors)),
     };
@@ -152,48 +151,49 @@ fn validate(
     let document = match document.validate(schema) {
         Ok(document) => document,
         Err(error) => {
-            match &mut complaints {
-                Some(complaints) => complaints.merge(error.errors),
-                None => complaints = Some(error.errors),
+            match &mut diagnostics {
+                Some(diagnostics) => diagnostics.merge(error.errors),
+                None => diagnostics = Some(error.errors),
             }
             Valid::assume_valid(error.partial)
         }
     };
-    let rules::RuleFindings { errors: breaches, allowed_nulls: free_nulls } = rules::check(schema, &document);
-    let mut refused = Vec::new();
-    for complaint in complaints.iter().flat_map(DiagnosticList::iter) {
-        let mut failure = response_error(&complaint.unstable_to_json_compat(), "GRAPHQL_VALIDATION_FAILED");
-        let kind = complaint.error.unstable_error_name();
-        // Who may not ask for the schema is not told it name by name.
+    let findings = rules::check(schema, &document);
+    let mut errors = Vec::new();
+    for diagnostic in diagnostics.iter().flat_map(DiagnosticList::iter) {
+        let mut failure = response_error(&diagnostic.unstable_to_json_compat(), "GRAPHQL_VALIDATION_FAILED");
+        let kind = diagnostic.error.unstable_error_name();
+        // Suggestions would disclose the schema where introspection is disabled.
         if settings.introspection
-            && refused.len() < suggest::MAX_SUGGESTIONS
-            && let Some(meant) = kind.and_then(|kind| suggest::suggest_name(schema, kind, &failure.message))
+            && errors.len() < suggest::MAX_SUGGESTIONS
+            && let Some(suggestion) =
+                kind.and_then(|kind| suggest::suggest_name(schema, kind, &failure.message))
         {
-            failure.message += &format!(" Did you mean \"{meant}\"?");
+            failure.message += &format!(" Did you mean \"{suggestion}\"?");
         }
-        let pardoned = match kind {
+        let ignored = match kind {
             Some(rules::MULTIPLE_FIELDS) => true,
-            Some(rules::MISSING_SUBSELECTION) => has_selection(&complaint),
+            Some(rules::MISSING_SUBSELECTION) => has_selection(&diagnostic),
             Some(rules::UNSUPPORTED_VALUE) => {
-                failure.locations.iter().any(|place| free_nulls.contains(place))
+                failure.locations.iter().any(|location| findings.allowed_nulls.contains(location))
             }
             _ => false,
         };
-        if !pardoned {
-            refused.push(failure);
+        if !ignored {
+            errors.push(failure);
         }
     }
-    match (refused.is_empty(), breaches.is_empty()) {
+    match (errors.is_empty(), findings.errors.is_empty()) {
         (true, true) => Ok(document),
-        (true, false) => Err(breaches),
-        (false, _) => Err(refused),
+        (true, false) => Err(findings.errors),
+        (false, _) => Err(errors),
     }
 }
 
-/// Its text selects sub-fields, but none that there is: each of them has its own complaint.
-fn has_selection(complaint: &Diagnostic<'_, DiagnosticData>) -> bool {
-    let Some(span) = complaint.error.location() else { return false };
-    let source = complaint.sources.get(&span.file_id());
+/// True if the field has sub-fields in the text, but only unknown ones: each of those has its own diagnostic.
+fn has_selection(diagnostic: &Diagnostic<'_, DiagnosticData>) -> bool {
+    let Some(span) = diagnostic.error.location() else { return false };
+    let source = diagnostic.sources.get(&span.file_id());
     source.is_some_and(|source| source.source_text()[..span.end_offset()].trim_end().ends_with('}'))
 }
 
@@ -202,8 +202,8 @@ fn response_errors(errors: &DiagnosticList, code: &str) -> Vec<ResponseError> {
 }
 
 fn response_error(error: &GraphQLError, code: &str) -> ResponseError {
-    let places = error.locations.iter().map(|at| DocumentLocation { line: at.line, column: at.column });
-    ResponseError::new(code, error.message.clone()).with_locations(&places.collect::<Vec<_>>())
+    let locations = error.locations.iter().map(|at| DocumentLocation { line: at.line, column: at.column });
+    ResponseError::new(code, error.message.clone()).with_locations(&locations.collect::<Vec<_>>())
 }
 
 impl PreparedOperation {
@@ -224,11 +224,11 @@ impl PreparedOperation {
             .fragments
             .values()
             .for_each(|fragment| collect_include_variables(&fragment.selection_set, &mut names));
-        let known = operation.variables.iter().enumerate();
+        let variables = operation.variables.iter().enumerate();
         PreparedOperation {
             operation: operation.clone(),
             declared_variables: declared.collect(),
-            include_variables: known
+            include_variables: variables
                 .filter(|(_, variable)| names.contains(&&variable.name))
                 .map(|(i, _)| i)
                 .collect(),
@@ -259,39 +259,39 @@ impl PreparedOperation {
         self.operation.operation_type
     }
 
-    /// The plan for these variables, from before where there is one; a new one that is kept is told to `grown`.
+    /// The stored plan for these variables, or a new one; `on_stored` is called if the new one is stored.
     pub fn plan(
         &self,
         engine: &Engine,
         settings: &GraphqlSettings,
         document: &Valid<ExecutableDocument>,
         variables: &VariableValues,
-        grown: impl FnOnce(&OperationPlan),
+        on_stored: impl FnOnce(&OperationPlan),
     ) -> Result<Arc<OperationPlan>, ResponseError> {
         if self.cost_uses_variables {
             limits::check_operation(document, &self.operation, Some(variables), &settings.limits)?;
         }
         let key =
             self.include_variables.iter().map(|position| variables.get(*position).and_then(Value::as_bool));
-        let known = self.plans.read().unwrap_or_else(|broken| broken.into_inner());
-        if let Some((_, plan)) = known.iter().find(|(flags, _)| flags.iter().copied().eq(key.clone())) {
+        let stored = self.plans.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, plan)) = stored.iter().find(|(flags, _)| flags.iter().copied().eq(key.clone())) {
             return Ok(plan.clone());
         }
-        drop(known);
+        drop(stored);
         let plan = Arc::new(OperationPlan::new(engine, document, &self.operation, variables)?);
-        let mut plans = self.plans.write().unwrap_or_else(|broken| broken.into_inner());
-        let known = plans.iter().any(|(flags, _)| flags.iter().copied().eq(key.clone()));
-        if !known && !plan.single_use && plans.len() < MAX_PLANS {
+        let mut plans = self.plans.write().unwrap_or_else(PoisonError::into_inner);
+        let is_stored = plans.iter().any(|(flags, _)| flags.iter().copied().eq(key.clone()));
+        if !is_stored && !plan.single_use && plans.len() < MAX_PLANS {
             plans.push((key.collect(), plan.clone()));
             drop(plans);
-            grown(&plan);
+            on_stored(&plan);
         }
         Ok(plan)
     }
 }
 
-/// The names of variables that decide what is included.
-fn collect_include_variables<'a>(set: &'a SelectionSet, names: &mut Vec<&'a apollo_compiler::Name>) {
+/// Collects the names of variables in `@skip` and `@include`.
+fn collect_include_variables<'a>(set: &'a SelectionSet, names: &mut Vec<&'a Name>) {
     for selection in &set.selections {
         for directive in selection.directives().iter().filter(|d| d.name == "skip" || d.name == "include") {
             if let Some(ast::Value::Variable(name)) = directive.specified_argument_by_name("if").map(|v| &**v)

@@ -1,4 +1,4 @@
-//! Where graphql-js judges a document otherwise than apollo-compiler: rules that are left out, and complaints too many.
+//! Corrections of apollo-compiler's validation to match graphql-js: missing rules, and diagnostics to ignore.
 
 use std::collections::HashSet;
 
@@ -10,18 +10,18 @@ use apollo_compiler::{ExecutableDocument, Name, Node, Schema};
 
 use crate::response_error::{DocumentLocation, ResponseError};
 
-/// What apollo-compiler says of fields in a subscription, counting a response key as often as it is written …
+/// apollo-compiler's error for a subscription with several fields; it counts every occurrence of a response key.
 pub const MULTIPLE_FIELDS: &str = "SubscriptionUsesMultipleFields";
-/// … of a field of records without sub-fields that it knows …
+/// Its error for an object field without valid sub-fields.
 pub const MISSING_SUBSELECTION: &str = "MissingSubselection";
-/// … and of a value that does not fit its type.
+/// Its error for a value of the wrong type.
 pub const UNSUPPORTED_VALUE: &str = "UnsupportedValueType";
 
-/// What was found in a document.
+/// The result of checking a document.
 #[derive(Default)]
 pub struct RuleFindings {
     pub errors: Vec<ResponseError>,
-    /// Nulls in lists within custom scalars: those take anything, though they must not be null themselves.
+    /// Nulls in lists within non-null custom scalars, which are valid.
     pub allowed_nulls: Vec<DocumentLocation>,
 }
 
@@ -47,7 +47,7 @@ struct RuleChecker<'a> {
     findings: &'a mut RuleFindings,
 }
 
-/// Where a value stands: the type that is expected, if known, and whether there is a default for it.
+/// The position of a value: its expected type, if known, and whether it has a default.
 #[derive(Clone, Copy)]
 struct ValuePosition<'a> {
     ty: Option<&'a Type>,
@@ -65,7 +65,7 @@ impl<'a> RuleChecker<'a> {
         }
     }
 
-    /// Selections of one response key are merged, so they count once.
+    /// A subscription has one root field. Selections with the same response key are merged and count once.
     fn check_single_root(&mut self) {
         let roots = self.operation.root_fields(self.document);
         let keys: HashSet<&Name> = roots.map(|field| field.response_key()).collect();
@@ -113,10 +113,10 @@ impl<'a> RuleChecker<'a> {
 
     fn check_arguments(
         &mut self,
-        given: &'a [Node<ast::Argument>],
+        arguments: &'a [Node<ast::Argument>],
         definitions: &'a [Node<ast::InputValueDefinition>],
     ) {
-        for argument in given {
+        for argument in arguments {
             if let Some(definition) = definitions.iter().find(|definition| definition.name == argument.name) {
                 let has_default = definition.default_value.is_some();
                 self.check_value(&argument.value, ValuePosition { ty: Some(&definition.ty), has_default });
@@ -128,13 +128,13 @@ impl<'a> RuleChecker<'a> {
         match &**value {
             Value::Variable(name) => self.check_variable(name, value, at),
             Value::List(items) => {
-                let free = at.ty.filter(|ty| !ty.is_list()).map(|ty| ty.clone().nullable());
-                if free.is_some() {
+                let scalar = at.ty.filter(|ty| !ty.is_list()).map(|ty| ty.clone().nullable());
+                if scalar.is_some() {
                     let nulls = items.iter().filter(|item| item.is_null());
-                    let places = nulls.filter_map(|item| document_location(item, &self.document.sources));
-                    self.findings.allowed_nulls.extend(places);
+                    let locations = nulls.filter_map(|item| document_location(item, &self.document.sources));
+                    self.findings.allowed_nulls.extend(locations);
                 }
-                let ty = free.as_ref().or(at.ty.filter(|ty| ty.is_list()).map(Type::item_type));
+                let ty = scalar.as_ref().or(at.ty.filter(|ty| ty.is_list()).map(Type::item_type));
                 for item in items {
                     self.check_value(item, ValuePosition { ty, has_default: false });
                 }
@@ -170,7 +170,7 @@ impl<'a> RuleChecker<'a> {
         let Some(declared) = declared else {
             return self.report(value, format!("Variable \"${name}\" is not defined."));
         };
-        // An object in a custom scalar takes anything.
+        // A custom scalar accepts any value.
         let Some(ty) = at.ty else { return };
         if !is_variable_allowed(declared, ty, at.has_default) {
             let message = format!(
@@ -191,8 +191,8 @@ impl<'a> RuleChecker<'a> {
 
 fn is_variable_allowed(declared: &VariableDefinition, ty: &Type, has_default: bool) -> bool {
     if ty.is_non_null() && !declared.ty.is_non_null() {
-        let fallback = declared.default_value.as_ref().is_some_and(|value| !value.is_null());
-        return (fallback || has_default) && declared.ty.is_assignable_to(&ty.clone().nullable());
+        let has_own_default = declared.default_value.as_ref().is_some_and(|value| !value.is_null());
+        return (has_own_default || has_default) && declared.ty.is_assignable_to(&ty.clone().nullable());
     }
     declared.ty.is_assignable_to(ty)
 }

@@ -1,4 +1,4 @@
-//! What was probably meant by a name that the schema does not have.
+//! Suggests the nearest name of the schema for an unknown one.
 
 use apollo_compiler::Schema;
 use apollo_compiler::ast::FieldDefinition;
@@ -6,19 +6,19 @@ use apollo_compiler::schema::ExtendedType;
 
 use trefoil_model::naming::names::nearest_name;
 
-/// Complaints of one document that get a suggestion: whoever is that far off needs the schema.
+/// Maximum number of suggestions per document.
 pub const MAX_SUGGESTIONS: usize = 20;
 
-/// The nearest name for the one that this sentence of apollo-compiler complains about: it gives its names in quotes
-/// and nowhere else. `kind` is how it calls the error.
-pub fn suggest_name<'a>(schema: &'a Schema, kind: &str, sentence: &str) -> Option<&'a str> {
-    let mut quoted = sentence.split('"').skip(1).step_by(2);
-    let (name, place) = (quoted.next()?, quoted.next()?);
+/// The nearest name for the unknown one in a message of apollo-compiler, which quotes names and nothing else. `kind` is
+/// apollo-compiler's name of the error.
+pub fn suggest_name<'a>(schema: &'a Schema, kind: &str, message: &str) -> Option<&'a str> {
+    let mut quoted = message.split('"').skip(1).step_by(2);
+    let (name, parent) = (quoted.next()?, quoted.next()?);
     match kind {
-        "UndefinedField" => nearest_name(name, type_fields(schema, place)?.map(|field| field.name.as_str())),
+        "UndefinedField" => nearest_name(name, type_fields(schema, parent)?.map(|field| field.name.as_str())),
         "UndefinedArgument" => {
-            let (of, field) = place.split_once('.')?;
-            let field = type_fields(schema, of)?.find(|known| known.name == field)?;
+            let (type_name, field) = parent.split_once('.')?;
+            let field = type_fields(schema, type_name)?.find(|candidate| candidate.name == field)?;
             nearest_name(name, field.arguments.iter().map(|argument| argument.name.as_str()))
         }
         _ => None,

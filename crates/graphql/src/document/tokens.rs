@@ -1,56 +1,56 @@
-//! Reads a document's tokens without keeping them, to count them and to see what the parser overlooks.
+//! A lexer for documents, used to count tokens and to find a syntax error that the parser ignores.
 
-/// One token: where it begins and how it is written.
+/// A token with its byte offset.
 #[derive(Debug, Clone, Copy)]
 pub struct Token<'a> {
     pub offset: usize,
     pub text: &'a str,
 }
 
-/// All tokens that mean something: no white space, commas and comments.
+/// All tokens except white space, commas and comments.
 pub fn tokens(text: &str) -> impl Iterator<Item = Token<'_>> {
-    let mut at = 0;
+    let mut position = 0;
     std::iter::from_fn(move || {
-        let mut rest = &text.as_bytes()[at..];
+        let mut rest = &text.as_bytes()[position..];
         let length = next_token_length(&mut rest)?;
-        let begin = text.len() - rest.len();
-        // A character beyond ASCII is no token; it is taken whole all the same.
-        let end = (begin + length..=text.len()).find(|end| text.is_char_boundary(*end))?;
-        at = end;
-        Some(Token { offset: begin, text: &text[begin..end] })
+        let start = text.len() - rest.len();
+        // A non-ASCII character is not a valid token, but must not be cut in the middle.
+        let end = (start + length..=text.len()).find(|end| text.is_char_boundary(*end))?;
+        position = end;
+        Some(Token { offset: start, text: &text[start..end] })
     })
 }
 
-/// The first argument, or field of an object value, that has no value. The parser drops them in silence.
+/// The first argument or object field without a value. The parser drops those silently.
 pub fn find_bare_name(text: &str) -> Option<Token<'_>> {
     let mut tokens = tokens(text).peekable();
-    // What is open, as its closing token; values are written within parentheses only.
+    // The closing tokens of open brackets; values occur within parentheses only.
     let mut open: Vec<&str> = Vec::new();
-    let mut value_due = false;
+    let mut expects_value = false;
     while let Some(token) = tokens.next() {
-        let named = matches!(open.last(), Some(&("}" | ")"))) && open.contains(&")");
+        let expects_name = matches!(open.last(), Some(&("}" | ")"))) && open.contains(&")");
         match token.text {
             "(" => open.push(")"),
             "[" => open.push("]"),
             "{" => open.push("}"),
             ")" | "]" | "}" => drop(open.pop()),
-            // The default of a variable, and the name of a directive on it, stand where a value does.
-            ":" | "=" | "@" if named => {
-                value_due = true;
+            // A default of a variable, and the name of a directive on it, occupy the position of a value.
+            ":" | "=" | "@" if expects_name => {
+                expects_value = true;
                 continue;
             }
             "$" | "!" => continue,
-            _ if named && !value_due && tokens.peek().is_some_and(|next| next.text != ":") => {
+            _ if expects_name && !expects_value && tokens.peek().is_some_and(|next| next.text != ":") => {
                 return Some(token);
             }
             _ => {}
         }
-        value_due = false;
+        expects_value = false;
     }
     None
 }
 
-/// The length of the next token, after what is ignored.
+/// The length of the next token, after skipping ignored ones.
 fn next_token_length(rest: &mut &[u8]) -> Option<usize> {
     loop {
         match rest {
@@ -60,7 +60,7 @@ fn next_token_length(rest: &mut &[u8]) -> Option<usize> {
                 let end = rest.iter().position(|b| matches!(b, b'\n' | b'\r')).unwrap_or(rest.len());
                 *rest = &rest[end..];
             }
-            // A byte order mark, anywhere.
+            // A byte order mark is ignored anywhere.
             [0xEF, 0xBB, 0xBF, ..] => *rest = &rest[3..],
             [_, ..] => break,
         }
@@ -76,7 +76,7 @@ fn next_token_length(rest: &mut &[u8]) -> Option<usize> {
     })
 }
 
-/// `-12.5e+3`; what is no number takes as much, and the parser says so.
+/// `-12.5e+3`. Also accepts malformed numbers, which the parser rejects.
 fn number_length(text: &[u8]) -> usize {
     let mut exponent = false;
     let rest = text[1..].iter().take_while(|b| {
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_are_counted_as_the_specification_reads_them() {
+    fn token_counts_follow_the_specification() {
         let table = [
             ("", 0),
             ("{ a }", 3),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_without_a_value_is_found() {
+    fn bare_names_are_found() {
         let broken = [
             "{a(x:{b})}",
             "{a(x:{b c:1})}",

@@ -1,4 +1,4 @@
-//! Writes a Relay connection: its lists grow row by row beside each other, the page's facts come at the end.
+//! Writes a Relay connection: its lists in parallel as rows arrive, its page info at the end.
 
 use std::sync::Arc;
 
@@ -10,20 +10,20 @@ use crate::plan::shape::{
 };
 use crate::response_error;
 
-/// Writes the current record in the shape it is given.
+/// Writes the current record in the shape of its argument.
 pub type WriteNode<'a> = dyn FnMut(&mut ResponseWriter, &Arc<ObjectShape>, &ResponsePath) -> WriteResult + 'a;
 
-/// What is known once all rows are read.
+/// Page info, known once all rows are read.
 pub struct PageInfo {
     pub has_next: bool,
     pub has_previous: bool,
     pub total: Option<u64>,
 }
 
-/// A connection while its rows come in.
+/// A connection while its rows arrive.
 #[derive(Default)]
 pub struct ConnectionWriter {
-    /// One for each entry that is a list, in order.
+    /// One per list entry, in order.
     lists: Vec<PartialList>,
     rows: usize,
     first_cursor: Option<String>,
@@ -59,7 +59,7 @@ impl ConnectionWriter {
             let path = path.field(&entry.label.response_key);
             let path = path.index(self.rows);
             let cursor = cursor.as_deref().unwrap_or_default();
-            let wrote = list.writer.stop_null(entry.field.item_required(), |writer| match &entry.field {
+            let result = list.writer.stop_null(entry.field.item_required(), |writer| match &entry.field {
                 ConnectionField::Edges { entries, .. } => write_edge(writer, entries, cursor, &path, node),
                 ConnectionField::Nodes { object, .. } => node(writer, object, &path),
                 ConnectionField::Typename(_)
@@ -67,7 +67,7 @@ impl ConnectionWriter {
                 | ConnectionField::TotalCount
                 | ConnectionField::Missing(_) => Ok(()),
             });
-            list.null_propagated = wrote.is_err();
+            list.null_propagated = result.is_err();
         }
         self.rows += 1;
         if self.first_cursor.is_none() {
@@ -76,7 +76,7 @@ impl ConnectionWriter {
         self.last_cursor = cursor;
     }
 
-    /// The whole object.
+    /// Writes the connection object.
     pub fn finish(
         self,
         connection: &ConnectionShape,
@@ -84,7 +84,7 @@ impl ConnectionWriter {
         path: &ResponsePath,
         page: &PageInfo,
     ) -> WriteResult {
-        let ConnectionWriter { lists, first_cursor: first, last_cursor: last, .. } = self;
+        let ConnectionWriter { lists, first_cursor, last_cursor, .. } = self;
         let mut lists = lists.into_iter();
         write_entries(writer, &connection.entries, path, |writer, entry, at| match &entry.field {
             ConnectionField::Typename(name) => write_literal(writer, name),
@@ -98,13 +98,17 @@ impl ConnectionWriter {
                     if list.null_propagated { Err(NullPropagated) } else { Ok(()) }
                 })
             }
-            ConnectionField::PageInfo(facts) => writer.stop_null(entry.required, |writer| {
-                write_entries(writer, facts, at.path, |writer, entry, at| match &entry.field {
+            ConnectionField::PageInfo(fields) => writer.stop_null(entry.required, |writer| {
+                write_entries(writer, fields, at.path, |writer, entry, at| match &entry.field {
                     PageInfoField::Typename(name) => write_literal(writer, name),
                     PageInfoField::HasNextPage => write_bool(writer, page.has_next),
                     PageInfoField::HasPreviousPage => write_bool(writer, page.has_previous),
-                    PageInfoField::StartCursor => write_cursor(writer, entry.required, first.as_deref(), at),
-                    PageInfoField::EndCursor => write_cursor(writer, entry.required, last.as_deref(), at),
+                    PageInfoField::StartCursor => {
+                        write_cursor(writer, entry.required, first_cursor.as_deref(), at)
+                    }
+                    PageInfoField::EndCursor => {
+                        write_cursor(writer, entry.required, last_cursor.as_deref(), at)
+                    }
                     PageInfoField::Missing(why) => writer.fail_missing_resolver(entry.required, why, at),
                 })
             }),
@@ -142,7 +146,7 @@ impl ConnectionField {
 }
 
 impl ConnectionShape {
-    /// Every shape in which its records are written.
+    /// The shapes in which its records are written.
     pub fn node_shapes(&self) -> Vec<Arc<ObjectShape>> {
         let mut shapes = Vec::new();
         for entry in &self.entries.list {
@@ -172,14 +176,14 @@ impl EdgeField {
 
 fn write_edge(
     writer: &mut ResponseWriter,
-    own: &ConnectionEntries<EdgeField>,
-    text: &str,
+    entries: &ConnectionEntries<EdgeField>,
+    cursor: &str,
     path: &ResponsePath,
     node: &mut WriteNode,
 ) -> WriteResult {
-    write_entries(writer, own, path, |writer, entry, at| match &entry.field {
+    write_entries(writer, entries, path, |writer, entry, at| match &entry.field {
         EdgeField::Typename(name) => write_literal(writer, name),
-        EdgeField::Cursor => write_cursor(writer, entry.required, Some(text), at),
+        EdgeField::Cursor => write_cursor(writer, entry.required, Some(cursor), at),
         EdgeField::Node(object) => writer.stop_null(entry.required, |writer| node(writer, object, at.path)),
         EdgeField::Missing(why) => writer.fail_missing_resolver(entry.required, why, at),
     })

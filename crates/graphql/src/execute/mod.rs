@@ -1,7 +1,10 @@
 //! Runs a planned operation and writes its JSON response from the rows of the store.
 
-pub(crate) mod connection;
-pub(crate) mod path;
+// The run, and the response that collects the results of its root fields.
 pub(crate) mod response;
 pub(crate) mod run;
+
+// JSON from rows and values.
+pub(crate) mod connection;
+pub(crate) mod path;
 pub(crate) mod write;

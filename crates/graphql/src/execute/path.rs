@@ -1,7 +1,8 @@
-//! Where in the answer something is being written: a chain on the stack, spelled out only when an error needs it.
+//! The path to the current field of a response: a linked list on the stack, collected only for an error.
+
+use trefoil_model::error::PathSegment;
 
 use crate::plan::shape::ResponseLabel;
-use trefoil_model::error::PathSegment;
 
 #[derive(Clone, Copy)]
 pub struct ResponsePath<'a> {
@@ -15,7 +16,7 @@ enum PathStep<'a> {
     Index(usize),
 }
 
-/// A field's place: its name for messages and the way to it, list indexes included.
+/// A field in the response: its label for messages, and its path with list indexes.
 #[derive(Clone, Copy)]
 pub struct FieldPosition<'a> {
     pub label: &'a ResponseLabel,
@@ -23,12 +24,12 @@ pub struct FieldPosition<'a> {
 }
 
 impl<'a> ResponsePath<'a> {
-    pub fn root(response: &'a str) -> ResponsePath<'a> {
-        ResponsePath { parent: None, step: PathStep::Field(response) }
+    pub fn root(response_key: &'a str) -> ResponsePath<'a> {
+        ResponsePath { parent: None, step: PathStep::Field(response_key) }
     }
 
-    pub fn field(&'a self, response: &'a str) -> ResponsePath<'a> {
-        ResponsePath { parent: Some(self), step: PathStep::Field(response) }
+    pub fn field(&'a self, response_key: &'a str) -> ResponsePath<'a> {
+        ResponsePath { parent: Some(self), step: PathStep::Field(response_key) }
     }
 
     pub fn index(&'a self, index: usize) -> ResponsePath<'a> {
@@ -46,7 +47,7 @@ impl<'a> ResponsePath<'a> {
 }
 
 impl<'a> FieldPosition<'a> {
-    /// The same field, further down.
+    /// The same field with a longer path.
     pub fn with_path(self, path: &'a ResponsePath<'a>) -> FieldPosition<'a> {
         FieldPosition { path, ..self }
     }

@@ -1,66 +1,67 @@
-//! The response of one operation while it is made: root fields as they are answered, in whatever order.
+//! The response of one operation under construction: root fields are written in the order in which they complete.
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use apollo_compiler::executable::OperationType;
 
-use crate::execute::connection::{ConnectionWriter, PageInfo, WriteNode};
-use crate::execute::path::{FieldPosition, ResponsePath};
-use crate::execute::run::ExecutedResponse;
-use crate::execute::write::{ResponseWriter, WriteResult};
-use crate::plan::roots::{BuiltinRoot, OperationPlan, PlannedRoot, RootAction, RootShape};
-use crate::response_error;
-use crate::response_error::ResponseError;
 use trefoil_engine::cursor::CursorFormat;
 use trefoil_engine::{ListSlice, Operation, OperationVerb, Outcome, Row, RowSink};
 use trefoil_model::Model;
 use trefoil_model::error::{Error, Missing, Result};
 use trefoil_model::values::json_text;
 
+use crate::execute::connection::{ConnectionWriter, PageInfo, WriteNode};
+use crate::execute::path::{FieldPosition, ResponsePath};
+use crate::execute::run::ExecutedResponse;
+use crate::execute::write::{ResponseWriter, WriteResult};
+use crate::plan::roots::{BuiltinRoot, OperationPlan, PlannedRoot, RootAction, RootShape};
+use crate::response_error::{self, ResponseError};
+
 const RESPONSE_START: &[u8] = b"{\"data\":{";
 
-/// Takes rows and outcomes of the store's operations and writes them under their root fields.
+/// Receives rows and outcomes of store operations and writes them under their root fields.
 pub struct ResponseBuilder {
     plan: Arc<OperationPlan>,
     writer: ResponseWriter,
     spans: Vec<Option<RootSpan>>,
-    /// The operations handed to the store, by number.
+    /// The operations passed to the store, by number.
     pending: Vec<PendingRoot>,
     open_root: Option<OpenRoot>,
-    /// Something was changed: worth keeping under an idempotency key.
+    /// A record was changed, so the response must be stored under the idempotency key.
     changed: bool,
     checkpoint: BuilderCheckpoint,
 }
 
-/// What was written for a root field.
+/// The output of one root field.
 #[derive(Debug, Clone)]
 struct RootSpan {
-    /// Where in the writer's bytes it is, its key included …
+    /// Its range in the writer's bytes, including the key …
     bytes: Range<usize>,
-    /// … and where in the list of failures those of it are.
+    /// … and in the list of errors.
     errors: Range<usize>,
-    /// It is null and must not be, so `data` is null.
+    /// The field is non-null but null, so `data` is null.
     null_propagated: bool,
 }
 
-/// What is to be known of a running operation when its rows come.
+/// An operation that was passed to the store, with the data needed to write its rows.
 pub struct PendingRoot {
-    /// Position of its root field.
+    /// Index of its root field.
     root_position: usize,
-    /// The record that an update or a deletion names.
+    /// The record of an update or a deletion.
     record_id: Option<i64>,
     cursors: Option<CursorFormat>,
     has_previous: bool,
-    /// Its end was told before the store began.
+    /// It failed before the store started, so `reset` keeps its error.
     failed_early: bool,
 }
 
-/// The root field that is being written.
+/// The root field that is currently written.
 struct OpenRoot {
     number: usize,
     start: usize,
-    /// Where its value begins.
+    /// Offset of its value.
     value_start: usize,
     error_start: usize,
     rows: usize,
@@ -68,7 +69,7 @@ struct OpenRoot {
     connection: ConnectionWriter,
 }
 
-/// How it was before the store began, for when the store begins again.
+/// The state before the store started, restored when the store retries.
 #[derive(Default)]
 struct BuilderCheckpoint {
     out: usize,
@@ -78,7 +79,7 @@ struct BuilderCheckpoint {
 
 impl PendingRoot {
     pub fn new(model: &Model, root: usize, operation: &Result<Operation>) -> PendingRoot {
-        let mut running = PendingRoot {
+        let mut pending = PendingRoot {
             root_position: root,
             record_id: None,
             cursors: None,
@@ -88,10 +89,10 @@ impl PendingRoot {
         match operation {
             Ok(Operation::List { record, listing, .. }) => {
                 let format = || CursorFormat::of(model.record(*record), &listing.sort_keys);
-                running.cursors = listing.with_cursors.then(format);
-                running.has_previous = has_preceding(&listing.slice);
+                pending.cursors = listing.with_cursors.then(format);
+                pending.has_previous = has_preceding(&listing.slice);
             }
-            Ok(Operation::Update { id, .. } | Operation::Delete { id, .. }) => running.record_id = Some(*id),
+            Ok(Operation::Update { id, .. } | Operation::Delete { id, .. }) => pending.record_id = Some(*id),
             Ok(
                 Operation::Get { .. }
                 | Operation::Create { .. }
@@ -100,7 +101,7 @@ impl PendingRoot {
             )
             | Err(_) => {}
         }
-        running
+        pending
     }
 
     pub fn root_position(&self) -> usize {
@@ -108,7 +109,7 @@ impl PendingRoot {
     }
 }
 
-/// Whether records come before this slice.
+/// True if there are records before this slice.
 fn has_preceding(slice: &ListSlice) -> bool {
     match slice {
         ListSlice::All => false,
@@ -132,12 +133,12 @@ impl ResponseBuilder {
         }
     }
 
-    /// The next operations that the store runs; their numbers count from 0.
-    pub fn set_pending(&mut self, running: Vec<PendingRoot>) {
-        self.pending = running;
+    /// Sets the next operations of the store, numbered from 0.
+    pub fn set_pending(&mut self, pending: Vec<PendingRoot>) {
+        self.pending = pending;
     }
 
-    /// Writes a root field that the store has no part in.
+    /// Writes a root field that does not use the store.
     pub fn write_root(
         &mut self,
         position: usize,
@@ -149,25 +150,25 @@ impl ResponseBuilder {
         let start = begin_field(&mut self.writer, root);
         let path = ResponsePath::root(&root.label.response_key);
         let at = FieldPosition { label: &root.label, path: &path };
-        let wrote = self.writer.stop_null(root.required, |writer| write(writer, root, at));
-        self.close_root(position, start, failures, wrote);
+        let result = self.writer.stop_null(root.required, |writer| write(writer, root, at));
+        self.close_root(position, start, failures, result);
     }
 
-    fn close_root(&mut self, position: usize, start: usize, failures: usize, wrote: WriteResult) {
+    fn close_root(&mut self, position: usize, start: usize, failures: usize, result: WriteResult) {
         self.spans[position] = Some(RootSpan {
             bytes: start..self.writer.out.len(),
             errors: failures..self.writer.errors.len(),
-            null_propagated: wrote.is_err(),
+            null_propagated: result.is_err(),
         });
     }
 
-    /// One record of an operation. `node` writes it in the shape it is given.
-    pub fn write_record(&mut self, number: usize, cells: &dyn Row, node: &mut WriteNode) {
-        let ResponseBuilder { plan, writer, pending: running, open_root: open, .. } = self;
-        let running = &running[number];
-        let root = &plan.roots[running.root_position];
+    /// Writes one record of an operation; `node` writes it in a shape.
+    pub fn write_record(&mut self, number: usize, row: &dyn Row, node: &mut WriteNode) {
+        let ResponseBuilder { plan, writer, pending, open_root, .. } = self;
+        let pending = &pending[number];
+        let root = &plan.roots[pending.root_position];
         let RootAction::Builtin(builtin) = &root.action else { return };
-        let open = OpenRoot::get_or_open(open, number, writer, root);
+        let open = OpenRoot::get_or_open(open_root, number, writer, root);
         let path = ResponsePath::root(&root.label.response_key);
         match &builtin.shape {
             RootShape::Record(object) => {
@@ -179,9 +180,9 @@ impl ResponseBuilder {
                 open.result = writer.stop_null(slot.required, |writer| node(writer, object, &path));
             }
             RootShape::Connection(connection) => {
-                let own = connection.reads.columns.len();
-                let format = running.cursors.as_ref().filter(|_| connection.needs_cursors);
-                let cursor = format.map(|format| format.encode(cells, own));
+                let column_count = connection.reads.columns.len();
+                let format = pending.cursors.as_ref().filter(|_| connection.needs_cursors);
+                let cursor = format.map(|format| format.encode(row, column_count));
                 open.connection.add_row(connection, cursor, &path, node);
             }
             RootShape::List(..) | RootShape::Id | RootShape::Boolean => {}
@@ -191,29 +192,29 @@ impl ResponseBuilder {
 
     fn write_outcome(&mut self, number: usize, outcome: Result<Outcome>) {
         let plan = self.plan.clone();
-        let running = &self.pending[number];
-        let (position, root) = (running.root_position, &plan.roots[running.root_position]);
+        let pending = &self.pending[number];
+        let (position, root) = (pending.root_position, &plan.roots[pending.root_position]);
         let RootAction::Builtin(builtin) = &root.action else { return };
         OpenRoot::get_or_open(&mut self.open_root, number, &mut self.writer, root);
         let Some(mut open) = self.open_root.take() else { return };
         let path = ResponsePath::root(&root.label.response_key);
         let at = FieldPosition { label: &root.label, path: &path };
-        let wrote = match outcome {
+        let result = match outcome {
             Ok(outcome) => {
                 self.changed |= is_write(&outcome);
-                finish_root(&mut self.writer, root, builtin, running, &mut open, outcome, at)
+                finish_root(&mut self.writer, root, builtin, pending, &mut open, outcome, at)
             }
             Err(error) => {
-                // Rows that came before the failure do not count.
+                // Discard the rows before the failure.
                 self.writer.out.truncate(open.value_start);
                 self.writer.errors.truncate(open.error_start);
                 self.writer.fail_with(root.required, &error, at)
             }
         };
-        self.close_root(position, open.start, open.error_start, wrote);
+        self.close_root(position, open.start, open.error_start, result);
     }
 
-    /// The response so far.
+    /// The response up to now, as bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         if self.is_in_order() {
             let mut out = self.writer.out.clone();
@@ -222,22 +223,23 @@ impl ResponseBuilder {
         }
         let nulled = self.spans().position(|span| span.null_propagated);
         let out = if nulled.is_some() { b"{\"data\":null".to_vec() } else { self.reorder() };
-        // A query stops at the first field that makes it null; what a mutation did after it is told all the same.
-        let told = match (nulled, self.plan.kind) {
+        // A query reports errors up to the first field that makes `data` null. The later fields of a mutation were
+        // executed, so all errors are reported.
+        let reported = match (nulled, self.plan.kind) {
             (Some(position), OperationType::Query | OperationType::Subscription) => position + 1,
             (Some(_), OperationType::Mutation) | (None, _) => self.spans.len(),
         };
-        let failures = self.spans().take(told).flat_map(|span| &self.writer.errors[span.errors.clone()]);
+        let failures = self.spans().take(reported).flat_map(|span| &self.writer.errors[span.errors.clone()]);
         finish_response(out, failures)
     }
 
     pub fn finish(mut self) -> ExecutedResponse {
-        let whole = self.writer.errors.is_empty();
+        let error_free = self.writer.errors.is_empty();
         let causes = self.writer.errors.iter().filter_map(|failure| failure.cause.clone()).collect();
         if !self.is_in_order() {
             return ExecutedResponse {
                 body: self.to_bytes(),
-                error_free: whole,
+                error_free,
                 data_version: None,
                 replayed: false,
                 causes,
@@ -246,15 +248,15 @@ impl ResponseBuilder {
         let mut out = std::mem::take(&mut self.writer.out);
         out.push(b'}');
         let out = finish_response(out, self.writer.errors.iter());
-        self.plan.last_response_bytes.store(out.len(), std::sync::atomic::Ordering::Relaxed);
-        ExecutedResponse { body: out, error_free: whole, data_version: None, replayed: false, causes }
+        self.plan.last_response_bytes.store(out.len(), Ordering::Relaxed);
+        ExecutedResponse { body: out, error_free, data_version: None, replayed: false, causes }
     }
 
     fn spans(&self) -> impl Iterator<Item = &RootSpan> {
         self.spans.iter().flatten()
     }
 
-    /// Whether the bytes can go out as they were written.
+    /// True if the written bytes are the response, without reordering or nulls.
     fn is_in_order(&self) -> bool {
         self.spans().is_sorted_by_key(|span| span.bytes.start)
             && !self.spans().any(|span| span.null_propagated)
@@ -274,7 +276,7 @@ impl ResponseBuilder {
 }
 
 impl OpenRoot {
-    /// The one with this number; its key is written when it is new.
+    /// The open root with this number; opens it and writes its key if necessary.
     fn get_or_open<'a>(
         slot: &'a mut Option<OpenRoot>,
         number: usize,
@@ -284,22 +286,22 @@ impl OpenRoot {
         if slot.as_ref().is_none_or(|open| open.number != number) {
             let failures = writer.errors.len();
             let start = begin_field(writer, root);
-            let (value, gathering) = (writer.out.len(), ConnectionWriter::default());
+            let value_start = writer.out.len();
             *slot = Some(OpenRoot {
                 number,
                 start,
-                value_start: value,
+                value_start,
                 error_start: failures,
                 rows: 0,
                 result: Ok(()),
-                connection: gathering,
+                connection: ConnectionWriter::default(),
             });
         }
         slot.as_mut().expect("it was just filled")
     }
 }
 
-/// Begins a root field; the answer is where.
+/// Writes the key of a root field and returns its offset.
 fn begin_field(writer: &mut ResponseWriter, root: &PlannedRoot) -> usize {
     if writer.out.len() > RESPONSE_START.len() {
         writer.out.push(b',');
@@ -327,17 +329,17 @@ fn is_write(outcome: &Outcome) -> bool {
     }
 }
 
-/// The end of a root field's value, once its outcome is known.
+/// Writes the rest of a root field, once its outcome is known.
 fn finish_root(
     writer: &mut ResponseWriter,
     root: &PlannedRoot,
     builtin: &BuiltinRoot,
-    running: &PendingRoot,
+    pending: &PendingRoot,
     open: &mut OpenRoot,
     outcome: Outcome,
     at: FieldPosition,
 ) -> WriteResult {
-    let wrote = std::mem::replace(&mut open.result, Ok(()));
+    let result = std::mem::replace(&mut open.result, Ok(()));
     match (&builtin.shape, outcome) {
         (RootShape::Boolean, outcome) => {
             writer.out.extend_from_slice(if outcome == Outcome::NotFound { b"false" } else { b"true" });
@@ -349,7 +351,7 @@ fn finish_root(
             | OperationVerb::Create
             | OperationVerb::Subscribe(_) => writer.write_null(root.required, at),
             OperationVerb::Update | OperationVerb::Delete => {
-                let id = running.record_id.unwrap_or_default();
+                let id = pending.record_id.unwrap_or_default();
                 let missing =
                     Error::NotFound { what: Missing::Record { type_name: builtin.record_name.clone(), id } };
                 writer.fail_with(root.required, &missing, at)
@@ -365,12 +367,12 @@ fn finish_root(
             if open.rows == 0 {
                 writer.out.push(b'[');
             }
-            let end = open.value_start;
+            let start = open.value_start;
             writer.out.push(b']');
-            match wrote {
+            match result {
                 Err(nulled) if root.required => Err(nulled),
                 Err(_) => {
-                    writer.out.truncate(end);
+                    writer.out.truncate(start);
                     writer.out.extend_from_slice(b"null");
                     Ok(())
                 }
@@ -378,8 +380,8 @@ fn finish_root(
             }
         }
         (RootShape::Connection(connection), outcome) => {
-            let (more, total) = match outcome {
-                Outcome::Listed { has_more: more, total } => (more, total),
+            let (has_more, total) = match outcome {
+                Outcome::Listed { has_more, total } => (has_more, total),
                 Outcome::Found
                 | Outcome::NotFound
                 | Outcome::Created { .. }
@@ -387,14 +389,16 @@ fn finish_root(
                 | Outcome::Deleted { .. }
                 | Outcome::PlainList { .. } => (false, None),
             };
-            let gathering = std::mem::take(&mut open.connection);
-            let page = PageInfo { has_next: more, has_previous: running.has_previous, total };
-            writer.stop_null(root.required, |writer| gathering.finish(connection, writer, at.path, &page))
+            let connection_writer = std::mem::take(&mut open.connection);
+            let page = PageInfo { has_next: has_more, has_previous: pending.has_previous, total };
+            writer.stop_null(root.required, |writer| {
+                connection_writer.finish(connection, writer, at.path, &page)
+            })
         }
         (RootShape::Record(_) | RootShape::Id, _) if open.rows == 0 => {
             writer.fail_with(root.required, &Error::internal("the store gave no record"), at)
         }
-        (RootShape::Record(_) | RootShape::Id, _) => wrote,
+        (RootShape::Record(_) | RootShape::Id, _) => result,
     }
 }
 
@@ -417,16 +421,16 @@ impl RowSink for ResponseBuilder {
             error_count: self.writer.errors.len(),
             changed: self.changed,
         };
-        for running in &mut self.pending {
-            running.failed_early = self.spans[running.root_position].is_some();
+        for pending in &mut self.pending {
+            pending.failed_early = self.spans[pending.root_position].is_some();
         }
     }
 
     fn reset(&mut self) {
         self.writer.out.truncate(self.checkpoint.out);
         self.writer.errors.truncate(self.checkpoint.error_count);
-        for running in self.pending.iter().filter(|running| !running.failed_early) {
-            self.spans[running.root_position] = None;
+        for pending in self.pending.iter().filter(|pending| !pending.failed_early) {
+            self.spans[pending.root_position] = None;
         }
         self.changed = self.checkpoint.changed;
         self.open_root = None;

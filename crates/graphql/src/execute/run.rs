@@ -1,48 +1,51 @@
-//! Runs a planned operation: what the store can answer goes there in one call, the answer is written as rows are read.
+//! Runs a planned operation: one call to the engine for all store operations, the response written as rows are read.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use crate::describe::introspection::Introspection;
-use crate::execute::response::{PendingRoot, ResponseBuilder};
-use crate::plan::roots::{BuiltinRoot, OperationPlan, RootAction, RootShape};
-use crate::plan::variables::VariableValues;
-use crate::resolve::run::ResolverExecution;
-use crate::response_error;
-use crate::response_error::ResponseError;
+use apollo_compiler::executable::OperationType;
+
 use trefoil_engine::{
     Actor, CountMode, DataVersion, Engine, EngineRequest, IdempotencyKey, JobResult, Operation, RecordImage,
     downcast_sink,
 };
 use trefoil_model::error::{Cause, Error, Result};
 
-/// Room that is made for an answer beforehand: one that was larger once need not be so again.
+use crate::describe::introspection::Introspection;
+use crate::execute::response::{PendingRoot, ResponseBuilder};
+use crate::plan::roots::{BuiltinRoot, OperationPlan, RootAction, RootShape};
+use crate::plan::variables::VariableValues;
+use crate::resolve::run::ResolverExecution;
+use crate::response_error::{self, ResponseError};
+
+/// Maximum preallocation for a response: a large last response does not mean that the next is large, too.
 const MAX_PREALLOCATION: usize = 1 << 20;
 
-/// Everything one execution needs.
+/// The inputs of one execution.
 pub struct Execution<'a> {
     pub engine: &'a Engine,
     pub plan: Arc<OperationPlan>,
     pub variables: VariableValues,
     pub key: Option<IdempotencyKey>,
     pub actor: Actor,
-    /// The change that a subscription tells of.
+    /// The changed record, for an event of a subscription.
     pub image: Option<RecordImage>,
 }
 
-/// The bytes of a response that began to execute.
+/// The response of an operation that was executed.
 pub struct ExecutedResponse {
     pub body: Vec<u8>,
-    /// Nothing failed.
+    /// It has no `errors`.
     pub error_free: bool,
-    /// The state of the data that it was read after, where it may be given again.
+    /// The data version from before the read, if the response may be cached.
     pub data_version: Option<DataVersion>,
-    /// It is the answer to an earlier request with the same key.
+    /// The response of an earlier request with the same idempotency key.
     pub replayed: bool,
-    /// Of its failures, for the log.
+    /// The causes of its errors, for the log.
     pub causes: Vec<Cause>,
 }
 
-/// Why nothing was executed.
+/// The reason why an operation was not executed.
 pub enum ExecutionError {
     Request(Vec<ResponseError>),
     Engine(Error),
@@ -74,23 +77,21 @@ impl Execution<'_> {
                 causes: Vec::new(),
             });
         }
-        let capacity =
-            self.plan.last_response_bytes.load(std::sync::atomic::Ordering::Relaxed).min(MAX_PREALLOCATION)
-                + 64;
-        let mut answering = ResponseBuilder::new(self.plan.clone(), capacity);
-        self.write_constants(&mut answering);
+        let capacity = self.plan.last_response_bytes.load(Ordering::Relaxed).min(MAX_PREALLOCATION) + 64;
+        let mut builder = ResponseBuilder::new(self.plan.clone(), capacity);
+        self.write_constants(&mut builder);
         if self.plan.uses_resolvers {
-            return self.run_with_resolvers(answering).await;
+            return self.run_with_resolvers(builder).await;
         }
-        let (operations, running) = self.store_operations(|_| true);
+        let (operations, pending) = self.store_operations(|_| true);
         if operations.is_empty() {
-            return Ok(answering.finish());
+            return Ok(builder.finish());
         }
-        answering.set_pending(running);
+        builder.set_pending(pending);
         let request =
-            EngineRequest { sink: Box::new(answering), idempotency_key: self.key.take(), atomic: false };
+            EngineRequest { sink: Box::new(builder), idempotency_key: self.key.take(), atomic: false };
         match self.engine.run(operations, request).await? {
-            JobResult::Completed(answer) => Ok(downcast_sink::<ResponseBuilder>(answer)?.finish()),
+            JobResult::Completed(sink) => Ok(downcast_sink::<ResponseBuilder>(sink)?.finish()),
             JobResult::Replayed(body) => Ok(ExecutedResponse {
                 body,
                 error_free: false,
@@ -101,21 +102,21 @@ impl Execution<'_> {
         }
     }
 
-    /// Root fields that neither the store nor a resolver has a part in.
-    fn write_constants(&self, answering: &mut ResponseBuilder) {
+    /// Writes root fields that need neither the store nor a resolver.
+    fn write_constants(&self, builder: &mut ResponseBuilder) {
         for (position, root) in self.plan.roots.iter().enumerate() {
             match &root.action {
-                RootAction::Typename(name) => answering.write_root(position, |writer, _, _| {
+                RootAction::Typename(name) => builder.write_root(position, |writer, _, _| {
                     writer.out.extend_from_slice(name);
                     Ok(())
                 }),
-                RootAction::Missing(why) => answering.write_root(position, |writer, root, at| {
+                RootAction::Missing(why) => builder.write_root(position, |writer, root, at| {
                     writer.fail_missing_resolver(root.required, why, at)
                 }),
                 RootAction::Introspection { arguments, slot } => {
                     let (schema, variables) = (&self.engine.model().schema, &self.variables);
                     let introspection = Introspection { schema, variables };
-                    answering.write_root(position, |writer, _, at| {
+                    builder.write_root(position, |writer, _, at| {
                         introspection.write(writer, slot, arguments, at)
                     });
                 }
@@ -124,17 +125,17 @@ impl Execution<'_> {
         }
     }
 
-    /// What the store is asked for the root fields that `wanted` picks.
+    /// The store operations of the root fields that `include` selects.
     pub fn store_operations(
         &self,
-        wanted: impl Fn(usize) -> bool,
+        include: impl Fn(usize) -> bool,
     ) -> (Vec<Result<Operation>>, Vec<PendingRoot>) {
-        let roots = self.plan.roots.iter().enumerate().filter(|(position, _)| wanted(*position));
+        let roots = self.plan.roots.iter().enumerate().filter(|(position, _)| include(*position));
         let operations = roots.filter_map(|(position, root)| match &root.action {
             RootAction::Builtin(builtin) => {
                 let operation = self.store_operation(builtin);
-                let running = PendingRoot::new(self.engine.model(), position, &operation);
-                Some((operation, running))
+                let pending = PendingRoot::new(self.engine.model(), position, &operation);
+                Some((operation, pending))
             }
             RootAction::Typename(_)
             | RootAction::Introspection { .. }
@@ -161,16 +162,13 @@ impl Execution<'_> {
         Ok(operation)
     }
 
-    async fn run_with_resolvers(
-        self,
-        answering: ResponseBuilder,
-    ) -> Result<ExecutedResponse, ExecutionError> {
-        if self.key.is_some() && self.plan.kind == apollo_compiler::executable::OperationType::Mutation {
+    async fn run_with_resolvers(self, builder: ResponseBuilder) -> Result<ExecutedResponse, ExecutionError> {
+        if self.key.is_some() && self.plan.kind == OperationType::Mutation {
             let message =
                 "an Idempotency-Key cannot be honoured for fields that a registered resolver answers";
             return Err(ResponseError::new("IDEMPOTENCY_KEY_UNSUPPORTED", message).into());
         }
-        let answering = ResolverExecution::new(&self).run(answering).await?;
-        Ok(answering.finish())
+        let builder = ResolverExecution::new(&self).run(builder).await?;
+        Ok(builder.finish())
     }
 }

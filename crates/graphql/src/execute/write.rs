@@ -1,29 +1,30 @@
-//! Writes objects as JSON straight from rows and values; a null in a non-null place takes its parent with it.
+//! Writes objects as JSON straight from rows and values, and propagates nulls out of non-null fields.
+
+use trefoil_engine::Row;
+use trefoil_model::error::Error;
+use trefoil_model::values::json_text;
+use trefoil_model::{CellValue, FieldKind, Value};
 
 use crate::execute::path::{FieldPosition, ResponsePath};
 use crate::plan::shape::{FieldShape, FieldSource, ObjectShape, OutputShape, ValueSlot};
 use crate::resolve::complete;
 use crate::resolve::tree::{NodeSource, ResolvedNode, ResolvedTree};
 use crate::response_error::ResponseError;
-use trefoil_engine::Row;
-use trefoil_model::error::Error;
-use trefoil_model::values::json_text;
-use trefoil_model::{CellValue, FieldKind, Value};
 
-/// The answer so far.
+/// The response written so far.
 #[derive(Default)]
 pub struct ResponseWriter {
     pub out: Vec<u8>,
     pub errors: Vec<ResponseError>,
 }
 
-/// A non-null place holds null: the nearest nullable parent becomes null. The reason is recorded already.
+/// A non-null field is null, so the nearest nullable parent becomes null. Its error is recorded already.
 #[derive(Debug)]
 pub struct NullPropagated;
 
 pub type WriteResult = Result<(), NullPropagated>;
 
-/// Another program wrote what the field cannot hold.
+/// The error for a stored value, written by another program, that does not fit the field's type.
 fn unreadable_value(at: FieldPosition) -> Error {
     let (type_name, name) = (&at.label.type_name, &at.label.name);
     Error::Resolver {
@@ -38,14 +39,14 @@ impl ResponseWriter {
         self.write_object(object, path, |writer, field, at| writer.write_row_field(field, row, at))
     }
 
-    /// Writes an object of which some fields were resolved before.
+    /// Writes an object with fields that were resolved before.
     pub fn write_node(&mut self, node: &ResolvedNode, path: &ResponsePath) -> WriteResult {
         let mut resolved = node.resolved.iter().peekable();
         let mut position = 0;
         self.write_object(&node.shape, path, |writer, field, at| {
-            let own = resolved.next_if(|(number, _)| *number == position);
+            let own_result = resolved.next_if(|(number, _)| *number == position);
             position += 1;
-            match (own, &node.source) {
+            match (own_result, &node.source) {
                 (Some((_, tree)), _) => writer.write_tree(&field.slot, tree, at),
                 (None, NodeSource::Row(row)) => writer.write_row_field(field, row, at),
                 (None, NodeSource::Value(value)) => writer.write_property(field, value, at),
@@ -131,10 +132,10 @@ impl ResponseWriter {
         match &slot.output {
             OutputShape::List(item) => self.stop_null(slot.required, |writer| {
                 writer.out.push(b'[');
-                let (mut index, mut wrote) = (0, Ok(()));
+                let (mut index, mut result) = (0, Ok(()));
                 row.each_child(position, &mut |child| {
-                    if wrote.is_ok() {
-                        wrote = writer.write_item(item, index, at, |writer, path| match &item.output {
+                    if result.is_ok() {
+                        result = writer.write_item(item, index, at, |writer, path| match &item.output {
                             OutputShape::Object(object) => writer.write_row(object, child, path),
                             OutputShape::Leaf(_) | OutputShape::List(_) | OutputShape::Abstract(_) => Ok(()),
                         });
@@ -142,18 +143,18 @@ impl ResponseWriter {
                     }
                 });
                 writer.out.push(b']');
-                wrote
+                result
             }),
             OutputShape::Object(object) => {
-                let mut wrote = None;
+                let mut result = None;
                 row.each_child(position, &mut |child| {
-                    if wrote.is_none() {
-                        wrote = Some(
+                    if result.is_none() {
+                        result = Some(
                             self.stop_null(slot.required, |writer| writer.write_row(object, child, at.path)),
                         );
                     }
                 });
-                wrote.unwrap_or_else(|| self.write_null(slot.required, at))
+                result.unwrap_or_else(|| self.write_null(slot.required, at))
             }
             OutputShape::Leaf(_) | OutputShape::Abstract(_) => {
                 self.fail_with(slot.required, &Error::internal("a relation leads to records only"), at)
@@ -161,7 +162,7 @@ impl ResponseWriter {
         }
     }
 
-    /// One element of a list, with its comma.
+    /// Writes an element of a list, with its comma.
     pub fn write_item(
         &mut self,
         item: &ValueSlot,
@@ -188,7 +189,7 @@ impl ResponseWriter {
         }
     }
 
-    /// Completes a value that needs no further resolver.
+    /// Writes a value that needs no further resolver.
     pub fn write_value(&mut self, slot: &ValueSlot, value: &Value, at: FieldPosition) -> WriteResult {
         if value.is_null() {
             return self.write_null(slot.required, at);
@@ -227,7 +228,7 @@ impl ResponseWriter {
         })
     }
 
-    /// Completes what was resolved.
+    /// Writes the result of a resolver.
     pub fn write_tree(&mut self, slot: &ValueSlot, tree: &ResolvedTree, at: FieldPosition) -> WriteResult {
         match tree {
             ResolvedTree::Value(value) => self.write_value(slot, value, at),
@@ -269,7 +270,7 @@ impl ResponseWriter {
         })
     }
 
-    /// Stops a null from going further up, where null is allowed.
+    /// Stops null propagation if this field is nullable: replaces its partial output by `null`.
     pub fn stop_null(
         &mut self,
         required: bool,
@@ -282,7 +283,7 @@ impl ResponseWriter {
                 self.out.extend_from_slice(b"null");
                 Ok(())
             }
-            wrote => wrote,
+            result => result,
         }
     }
 

@@ -1,12 +1,13 @@
-//! The JSON parameters of a request: texts, and objects as values.
+//! Reads the JSON parameters of a request: strings and objects.
 
 use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use crate::over_http::request::malformed_request;
 use trefoil_http::errors::problem::Problem;
 use trefoil_model::Value;
+
+use crate::over_http::request::malformed_request;
 
 /// A text parameter; null counts as absent.
 pub fn read_text<'a>(name: &str, raw: &'a RawValue) -> Result<Option<Cow<'a, str>>, Problem> {
@@ -42,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_object_is_refused_and_null_is_absent() {
+    fn object_parameter_rejects_other_types() {
         assert_eq!(read_object("variables", "null").expect("absent"), []);
         for json in ["1", "\"x\"", "[]", "true", "{", &"[".repeat(100_000)] {
             assert!(read_object("variables", json).is_err(), "{:.20}", json);

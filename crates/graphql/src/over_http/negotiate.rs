@@ -1,32 +1,33 @@
-//! Which transport answers a request over HTTP: the type of its operation decides first, `Accept` second.
+//! The transport of a response, by operation type first and `Accept` second.
 //!
-//! Clients list the types of streams on ordinary queries too (urql does), so `Accept` alone says nothing.
+//! Clients such as urql accept stream types on ordinary queries too, so `Accept` alone is not enough.
 
 use http::{HeaderMap, StatusCode};
 
-use crate::over_http::response::ResponseMedia;
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::negotiation::accept::AcceptHeader;
+
+use crate::over_http::response::ResponseMedia;
 
 pub const EVENT_STREAM: &str = "text/event-stream";
 const MULTIPART: &str = "multipart/mixed";
 
-/// What a client takes, for both kinds of operation.
+/// The transports that a client accepts for a single response and for a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AcceptedTransports {
     single: Option<ResponseTransport>,
     stream: Option<StreamTransport>,
 }
 
-/// How one answer travels.
+/// The transport of a single response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResponseTransport {
     Whole(ResponseMedia),
-    /// A client that takes nothing but a stream of events gets one with a single event in it.
+    /// An event stream with one event, for clients that accept nothing else.
     SingleEvent,
 }
 
-/// How a stream of answers travels in the body of a response.
+/// The transport of a stream of responses in an HTTP body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamTransport {
     EventStream,
@@ -34,7 +35,7 @@ pub enum StreamTransport {
 }
 
 impl AcceptedTransports {
-    /// The error is for clients that take nothing of what there is.
+    /// 406 if the client accepts none of the transports.
     pub fn from_headers(headers: &HeaderMap) -> Result<AcceptedTransports, Problem> {
         let accept = AcceptHeader::from_headers(headers);
         let events = accept.quality(EVENT_STREAM);
@@ -42,9 +43,9 @@ impl AcceptedTransports {
         let single =
             media.map(ResponseTransport::Whole).or((events > 0).then_some(ResponseTransport::SingleEvent));
         let multipart = accept.quality_with(MULTIPART, "subscriptionSpec", "1.0");
-        // What is spelled out goes before what a wildcard lets through.
-        let rival = if accept.names_type(EVENT_STREAM) { events } else { events.saturating_sub(1) };
-        let stream = match (multipart > rival, events > 0) {
+        // At equal quality an explicit multipart type beats an event stream that only a wildcard accepts.
+        let events_rank = if accept.names_type(EVENT_STREAM) { events } else { events.saturating_sub(1) };
+        let stream = match (multipart > events_rank, events > 0) {
             (true, _) => Some(StreamTransport::Multipart),
             (false, true) => Some(StreamTransport::EventStream),
             (false, false) => None,
@@ -55,7 +56,7 @@ impl AcceptedTransports {
         Ok(AcceptedTransports { single, stream })
     }
 
-    /// For a query or a mutation, and for what is neither because it is wrong.
+    /// For a query, a mutation or an invalid request.
     pub fn for_response(self) -> Result<ResponseTransport, Problem> {
         self.single.ok_or_else(|| Problem::from_status(StatusCode::NOT_ACCEPTABLE))
     }
@@ -82,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn the_type_of_the_operation_decides_first_and_accept_second() {
+    fn transport_follows_operation_type_and_accept() {
         use StreamTransport::{EventStream, Multipart};
         let json = Some(ResponseTransport::Whole(ResponseMedia::Json));
         let own = Some(ResponseTransport::Whole(ResponseMedia::GraphqlResponse));

@@ -1,4 +1,4 @@
-//! GraphQL over HTTP, inwards: what a POST body or a query string asks for, or why it cannot be read.
+//! Parses a GraphQL request from a POST body, a query string or a WebSocket message.
 
 use std::borrow::Cow;
 
@@ -8,11 +8,12 @@ use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::document::limits;
-use crate::over_http::json_input;
 use trefoil_config::ServerLimits;
 use trefoil_http::errors::problem::Problem;
 use trefoil_model::Value;
+
+use crate::document::limits;
+use crate::over_http::json_input;
 
 /// A well-formed GraphQL request.
 #[derive(Debug)]
@@ -22,7 +23,7 @@ pub struct GraphqlRequest<'a> {
     pub variables: Vec<(String, Value)>,
 }
 
-/// What is asked, and from where on.
+/// A request with the event after which a subscription is to continue.
 #[derive(Debug)]
 pub struct ParsedRequest<'a> {
     pub request: GraphqlRequest<'a>,
@@ -32,38 +33,34 @@ pub struct ParsedRequest<'a> {
 
 impl ParsedRequest<'_> {
     pub fn into_owned(self) -> ParsedRequest<'static> {
-        let GraphqlRequest { query, operation_name: operation, variables } = self.request;
-        let operation = operation.map(|name| name.into_owned().into());
+        let GraphqlRequest { query, operation_name, variables } = self.request;
+        let operation_name = operation_name.map(|name| name.into_owned().into());
         ParsedRequest {
-            request: GraphqlRequest {
-                query: query.into_owned().into(),
-                operation_name: operation,
-                variables,
-            },
+            request: GraphqlRequest { query: query.into_owned().into(), operation_name, variables },
             last_event_id: self.last_event_id,
         }
     }
 }
 
-/// Why a request is not taken.
+/// The reason why a request was not accepted.
 #[derive(Debug)]
-pub enum Unreadable {
-    /// It is no GraphQL request at all.
+pub enum RequestError {
+    /// Not a GraphQL request.
     Malformed(Problem),
-    /// It is one, and over a limit.
+    /// A GraphQL request that exceeds a limit.
     Refused(Problem),
 }
 
-impl From<Problem> for Unreadable {
+impl From<Problem> for RequestError {
     fn from(problem: Problem) -> Self {
-        Unreadable::Malformed(problem)
+        RequestError::Malformed(problem)
     }
 }
 
-impl From<Unreadable> for Problem {
-    fn from(unreadable: Unreadable) -> Self {
-        match unreadable {
-            Unreadable::Malformed(problem) | Unreadable::Refused(problem) => problem,
+impl From<RequestError> for Problem {
+    fn from(error: RequestError) -> Self {
+        match error {
+            RequestError::Malformed(problem) | RequestError::Refused(problem) => problem,
         }
     }
 }
@@ -80,7 +77,7 @@ struct Parameters<'a> {
     extensions: Option<&'a RawValue>,
 }
 
-/// The body of a POST.
+/// Parses the body of a POST.
 pub fn parse_post<'a>(
     headers: &HeaderMap,
     body: &'a Bytes,
@@ -96,17 +93,17 @@ pub fn parse_post<'a>(
     Ok(parse_request(body, limits)?)
 }
 
-/// The JSON object of a request, in a body or in a message.
-pub fn parse_request<'a>(json: &'a [u8], limits: &ServerLimits) -> Result<ParsedRequest<'a>, Unreadable> {
+/// Parses the JSON object of a request, from a body or a message.
+pub fn parse_request<'a>(json: &'a [u8], limits: &ServerLimits) -> Result<ParsedRequest<'a>, RequestError> {
     let parameters: Parameters = serde_json::from_slice(json).map_err(|error| {
         malformed_request(format!("the body is no JSON object that can be read: {error}"))
     })?;
     let Parameters { query, operation, variables, extensions } = parameters;
     let query = query.ok_or_else(missing_query)?;
-    // Before it is copied: a document of megabytes is refused anyway.
+    // Checked before the text is copied: a document of megabytes is refused anyway.
     limits::check_length(query.get().len(), limits)
-        .map_err(|failure| Unreadable::Refused(Problem::bad_request("LIMIT_EXCEEDED", failure.message)))?;
-    let asked = GraphqlRequest {
+        .map_err(|failure| RequestError::Refused(Problem::bad_request("LIMIT_EXCEEDED", failure.message)))?;
+    let request = GraphqlRequest {
         query: json_input::read_text("query", query)?.ok_or_else(missing_query)?,
         operation_name: operation
             .map(|raw| json_input::read_text("operationName", raw))
@@ -117,11 +114,11 @@ pub fn parse_request<'a>(json: &'a [u8], limits: &ServerLimits) -> Result<Parsed
             None => Vec::new(),
         },
     };
-    let last = extensions.map_or(Ok(None), |extensions| last_event_id(extensions.get()))?;
-    Ok(ParsedRequest { request: asked, last_event_id: last })
+    let last_event_id = extensions.map_or(Ok(None), |extensions| last_event_id(extensions.get()))?;
+    Ok(ParsedRequest { request, last_event_id })
 }
 
-/// What of the extensions is known here. An empty id is none: clients that have no place yet send one.
+/// `lastEventId` of the extensions. An empty id counts as absent: clients send it before their first event.
 fn last_event_id(extensions: &str) -> Result<Option<String>, Problem> {
     let extensions = json_input::read_object("extensions", extensions)?;
     match extensions.into_iter().find(|(name, _)| name == "lastEventId") {
@@ -133,25 +130,26 @@ fn last_event_id(extensions: &str) -> Result<Option<String>, Problem> {
     }
 }
 
-/// The query string of a GET; nothing when there is no `query` in it.
+/// Parses the query string of a GET; `None` if it has no `query`.
 pub fn parse_query(query: &str) -> Result<Option<ParsedRequest<'_>>, Problem> {
-    let mut asked = GraphqlRequest { query: Cow::Borrowed(""), operation_name: None, variables: Vec::new() };
-    let (mut found, mut place) = (false, None);
+    let mut request =
+        GraphqlRequest { query: Cow::Borrowed(""), operation_name: None, variables: Vec::new() };
+    let (mut found, mut event_id) = (false, None);
     for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
         match name.as_ref() {
             "query" => {
                 found = true;
-                asked.query = value;
+                request.query = value;
             }
-            "operationName" if !value.is_empty() => asked.operation_name = Some(value),
+            "operationName" if !value.is_empty() => request.operation_name = Some(value),
             "variables" if !value.is_empty() => {
-                asked.variables = json_input::read_object("variables", &value)?
+                request.variables = json_input::read_object("variables", &value)?
             }
-            "extensions" if !value.is_empty() => place = last_event_id(&value)?,
+            "extensions" if !value.is_empty() => event_id = last_event_id(&value)?,
             _ => {}
         }
     }
-    Ok(found.then_some(ParsedRequest { request: asked, last_event_id: place }))
+    Ok(found.then_some(ParsedRequest { request, last_event_id: event_id }))
 }
 
 pub fn missing_query() -> Problem {
@@ -162,16 +160,16 @@ pub fn malformed_request(detail: impl Into<String>) -> Problem {
     Problem::bad_request("MALFORMED_REQUEST", detail)
 }
 
-/// `application/json`, and if it names a charset, UTF-8.
+/// True for `application/json` without a charset or with UTF-8.
 fn is_json(headers: &HeaderMap) -> bool {
     let Some(media) = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()) else { return false };
     let mut parts = media.split(';').map(str::trim);
-    let named = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("application/json"));
+    let is_json_type = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("application/json"));
     let mut charsets = parts.filter_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;
         name.trim().eq_ignore_ascii_case("charset").then_some(value.trim().trim_matches('"'))
     });
-    named
+    is_json_type
         && charsets
             .all(|charset| charset.eq_ignore_ascii_case("utf-8") || charset.eq_ignore_ascii_case("utf8"))
 }

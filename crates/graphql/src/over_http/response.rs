@@ -1,4 +1,4 @@
-//! GraphQL over HTTP, outwards: the media type that was asked for, and the status that goes with it.
+//! HTTP responses to queries and mutations: the media type, and the status that goes with it.
 
 use std::sync::LazyLock;
 
@@ -7,15 +7,15 @@ use axum::response::{IntoResponse, Response};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, VARY};
 use http::{HeaderMap, HeaderValue, StatusCode};
 
-use crate::GraphqlReply;
-use crate::over_http::negotiate::ResponseTransport;
-use crate::response_error;
-use crate::response_error::ResponseError;
-use crate::subscribe::stream_response;
 use trefoil_http::errors::problem::{Problem, method_not_allowed};
 use trefoil_http::negotiation::accept::AcceptHeader;
 use trefoil_http::response_cache::CacheableAt;
 use trefoil_http::response_headers;
+
+use crate::over_http::negotiate::ResponseTransport;
+use crate::reply::GraphqlReply;
+use crate::response_error::{self, ResponseError};
+use crate::subscribe::stream_response;
 
 const GRAPHQL_RESPONSE: &str = "application/graphql-response+json";
 const JSON: &str = "application/json";
@@ -25,22 +25,22 @@ const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-re
 /// The two media types of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResponseMedia {
-    /// Statuses tell whether the request was executed.
+    /// The status says whether the request was executed.
     GraphqlResponse,
-    /// Any well-formed request is answered with 200.
+    /// Every well-formed request gets 200.
     Json,
 }
 
 impl ResponseMedia {
-    /// What the client prefers; plain JSON where it does not care, nothing where it takes neither. Types of streams,
-    /// which clients list on every request, do not count.
+    /// The type that the client prefers: JSON if it has no preference, `None` if it accepts neither. Stream types are
+    /// ignored, since clients list them on every request.
     pub fn negotiate(accept: &AcceptHeader<'_>) -> Option<ResponseMedia> {
-        let (own, plain) = (accept.quality(GRAPHQL_RESPONSE), accept.quality(JSON));
-        if own == 0 && plain == 0 {
+        let (graphql, json) = (accept.quality(GRAPHQL_RESPONSE), accept.quality(JSON));
+        if graphql == 0 && json == 0 {
             return None;
         }
-        let named = accept.names_type(GRAPHQL_RESPONSE) && own >= plain;
-        Some(if named || plain == 0 { ResponseMedia::GraphqlResponse } else { ResponseMedia::Json })
+        let prefers_graphql = accept.names_type(GRAPHQL_RESPONSE) && graphql >= json;
+        Some(if prefers_graphql || json == 0 { ResponseMedia::GraphqlResponse } else { ResponseMedia::Json })
     }
 
     fn headers(self) -> HeaderMap {
@@ -54,7 +54,7 @@ impl ResponseMedia {
         }
     }
 
-    /// For a well-formed request that was not executed.
+    /// The status of a well-formed request that was not executed.
     fn rejection_status(self) -> StatusCode {
         match self {
             ResponseMedia::GraphqlResponse => StatusCode::BAD_REQUEST,
@@ -63,11 +63,11 @@ impl ResponseMedia {
     }
 }
 
-/// The answer to a query or a mutation.
-pub fn respond(reply: GraphqlReply, wanted: ResponseTransport) -> Response {
+/// The HTTP response to a query or a mutation.
+pub fn respond(reply: GraphqlReply, transport: ResponseTransport) -> Response {
     match reply {
         GraphqlReply::Executed(executed) => {
-            let mut response = match wanted {
+            let mut response = match transport {
                 ResponseTransport::Whole(media) => CacheableAt::mark_response(
                     executed.data_version,
                     json_response(StatusCode::OK, media, executed.body),
@@ -79,7 +79,7 @@ pub fn respond(reply: GraphqlReply, wanted: ResponseTransport) -> Response {
             }
             response
         }
-        GraphqlReply::Rejected(failures) => match wanted {
+        GraphqlReply::Rejected(failures) => match transport {
             ResponseTransport::Whole(media) => {
                 json_response(media.rejection_status(), media, rejection_body(&failures))
             }
@@ -90,7 +90,7 @@ pub fn respond(reply: GraphqlReply, wanted: ResponseTransport) -> Response {
     }
 }
 
-/// A response without `data`.
+/// The body of a response without `data`.
 pub fn rejection_body(failures: &[ResponseError]) -> Vec<u8> {
     let mut out = b"{\"errors\":".to_vec();
     response_error::write_errors(&mut out, failures);
@@ -106,8 +106,8 @@ fn json_response(status: StatusCode, media: ResponseMedia, body: Vec<u8>) -> Res
 }
 
 fn prepared_headers(media: &'static str) -> HeaderMap {
-    let own = [(CONTENT_TYPE, HeaderValue::from_static(media)), (VARY, ACCEPT.into())];
-    response_headers::with_defaults(HeaderMap::from_iter(own))
+    let headers = [(CONTENT_TYPE, HeaderValue::from_static(media)), (VARY, ACCEPT.into())];
+    response_headers::with_defaults(HeaderMap::from_iter(headers))
 }
 
 #[cfg(test)]
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_client_chooses_the_media_type() {
+    fn media_type_follows_accept() {
         let table = [
             (None, Some(ResponseMedia::Json)),
             (Some("*/*"), Some(ResponseMedia::Json)),

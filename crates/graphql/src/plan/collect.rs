@@ -1,17 +1,17 @@
-//! The fields of an object, merged by response key: fragments expanded, `@skip` and `@include` decided.
+//! Collects the fields of an object by response key: expands fragments and applies `@skip` and `@include`.
 
 use std::collections::HashSet;
 
-use apollo_compiler::ast;
 use apollo_compiler::executable::{DirectiveList, Field, Selection, SelectionSet};
-use apollo_compiler::{Name, Node};
+use apollo_compiler::{Name, Node, ast};
 use indexmap::IndexMap;
 
+use crate::document::rules;
 use crate::plan::roots::OperationPlanner;
 use crate::plan::shape::ResponseLabel;
 use crate::response_error::{DocumentLocation, ResponseError};
 
-/// All selections of one response key.
+/// All selections with one response key.
 pub struct FieldGroup<'a> {
     pub response_key: &'a Name,
     pub nodes: Vec<&'a Node<Field>>,
@@ -23,15 +23,15 @@ impl<'a> FieldGroup<'a> {
     }
 }
 
-/// The groups in order, and why they cannot be told if a condition is null.
+/// The groups in order, and the error of a null condition.
 pub fn collect_fields<'a>(
     planner: &mut OperationPlanner<'a>,
     type_name: &str,
     sets: impl IntoIterator<Item = &'a SelectionSet>,
 ) -> (Vec<FieldGroup<'a>>, Option<ResponseError>) {
-    let (groups, visited) = (IndexMap::new(), HashSet::new());
+    let (groups, visited_fragments) = (IndexMap::new(), HashSet::new());
     let mut collector =
-        FieldCollector { planner, type_name, groups, visited_fragments: visited, selection_error: None };
+        FieldCollector { planner, type_name, groups, visited_fragments, selection_error: None };
     for set in sets {
         collector.collect_set(set);
     }
@@ -51,11 +51,11 @@ struct FieldCollector<'p, 'a, 't> {
 impl<'a> FieldCollector<'_, 'a, '_> {
     fn collect_set(&mut self, set: &'a SelectionSet) {
         for selection in &set.selections {
-            // A fragment that is here already is not looked at again, its conditions neither.
-            let again = selection
+            // A fragment that was visited is skipped, including its conditions.
+            let visited = selection
                 .as_fragment_spread()
                 .is_some_and(|spread| self.visited_fragments.contains(&spread.fragment_name));
-            if again || !self.is_included(selection.directives()) {
+            if visited || !self.is_included(selection.directives()) {
                 continue;
             }
             match selection {
@@ -87,9 +87,9 @@ impl<'a> FieldCollector<'_, 'a, '_> {
                 "Fields \"{}\" conflict because they have differing arguments. Use different aliases on the fields to fetch both if this was intentional.",
                 field.response_key()
             );
-            let places = [field_location(self.planner, first), field_location(self.planner, field)];
-            let places: Vec<DocumentLocation> = places.into_iter().flatten().collect();
-            let failure = ResponseError::new("GRAPHQL_VALIDATION_FAILED", message).with_locations(&places);
+            let locations = [field_location(self.planner, first), field_location(self.planner, field)];
+            let locations: Vec<DocumentLocation> = locations.into_iter().flatten().collect();
+            let failure = ResponseError::new("GRAPHQL_VALIDATION_FAILED", message).with_locations(&locations);
             self.planner.conflict.get_or_insert(failure);
         }
         nodes.push(field);
@@ -109,10 +109,10 @@ impl<'a> FieldCollector<'_, 'a, '_> {
         let value = directives.get(name)?.specified_argument_by_name("if")?;
         let flag = self.flag_value(value);
         if flag.is_none() {
-            // A variable with a default may be given as null all the same.
+            // A client may send null for a nullable variable with a default.
             let message = "Argument \"if\" of non-null type \"Boolean!\" must not be null.";
-            let places = crate::document::rules::document_location(value, &self.planner.document.sources);
-            let failure = ResponseError::new("BAD_USER_INPUT", message).with_locations(places.as_slice());
+            let locations = rules::document_location(value, &self.planner.document.sources);
+            let failure = ResponseError::new("BAD_USER_INPUT", message).with_locations(locations.as_slice());
             self.selection_error.get_or_insert(failure);
         }
         flag
@@ -126,7 +126,7 @@ impl<'a> FieldCollector<'_, 'a, '_> {
     }
 }
 
-/// The label of a field; the type is the one it is selected on.
+/// The label of a field that is selected on `type_name`.
 pub fn field_label(planner: &OperationPlanner, type_name: &str, group: &FieldGroup) -> ResponseLabel {
     ResponseLabel {
         json_key: format!("\"{}\":", group.response_key).into_bytes(),
@@ -142,7 +142,7 @@ fn field_location(planner: &OperationPlanner, node: &Node<Field>) -> Option<Docu
     Some(DocumentLocation { line: at.line, column: at.column })
 }
 
-/// Validation holds that arguments agree, except that it does not compare the lengths of lists.
+/// Validation compares arguments, but not the lengths of lists in them.
 fn same_arguments(a: &Field, b: &Field) -> bool {
     a.arguments.iter().all(|argument| {
         let other = b.arguments.iter().find(|other| other.name == argument.name);

@@ -1,32 +1,33 @@
-//! Values written in a document, coerced as far as they are constant, and completed by a request's variables.
+//! Argument values of a document: constants are coerced once, variables are inserted for each request.
 
-use apollo_compiler::Schema;
 use apollo_compiler::ast::{self, InputValueDefinition, VariableDefinition};
-use apollo_compiler::schema::ExtendedType;
+use apollo_compiler::schema::{ExtendedType, InputObjectType};
+use apollo_compiler::{Name, Node, Schema};
 
-use crate::plan::variables::VariableValues;
 use trefoil_model::Value;
 use trefoil_model::error::{Error, Result};
 
-/// The arguments of a field, in the order of the schema.
+use crate::plan::variables::VariableValues;
+
+/// The arguments of a field, in the order of its definition.
 #[derive(Debug, Clone, Default)]
 pub struct FieldArguments(pub Vec<FieldArgument>);
 
 #[derive(Debug, Clone)]
 pub struct FieldArgument {
     pub name: String,
-    /// In the field's definition.
+    /// Its index in the field's definition.
     pub position: usize,
     pub required: bool,
     pub input: InputExpression,
     pub default: Option<Value>,
 }
 
-/// A value with holes for variables.
+/// A value that may contain variables.
 #[derive(Debug, Clone)]
 pub enum InputExpression {
     Constant(Value),
-    /// By position in the operation's definitions.
+    /// Index in the operation's variable definitions.
     Variable(usize),
     List {
         items: Vec<InputExpression>,
@@ -46,18 +47,19 @@ pub struct InputProperty {
 impl FieldArguments {
     pub fn read(
         schema: &Schema,
-        declared: &[VariableNode],
-        definitions: &[apollo_compiler::Node<InputValueDefinition>],
-        given: &[apollo_compiler::Node<ast::Argument>],
+        variable_definitions: &[VariableNode],
+        definitions: &[Node<InputValueDefinition>],
+        nodes: &[Node<ast::Argument>],
     ) -> FieldArguments {
         let mut arguments = Vec::new();
         for (position, definition) in definitions.iter().enumerate() {
             let default =
                 definition.default_value.as_ref().map(|value| constant_value(schema, &definition.ty, value));
-            let written = given.iter().find(|argument| argument.name == definition.name);
-            let input = match (written, &default) {
-                (Some(argument), _) => InputReader { schema, variable_definitions: declared }
-                    .read(&definition.ty, &argument.value),
+            let node = nodes.iter().find(|argument| argument.name == definition.name);
+            let input = match (node, &default) {
+                (Some(argument), _) => {
+                    InputReader { schema, variable_definitions }.read(&definition.ty, &argument.value)
+                }
                 (None, Some(default)) => InputExpression::Constant(default.clone()),
                 (None, None) => continue,
             };
@@ -71,7 +73,7 @@ impl FieldArguments {
         self.0.iter().any(|argument| argument.input.uses_variables())
     }
 
-    /// The values of a request by position in the definition; absent ones are left out.
+    /// The values of the arguments by position in the definition, without absent ones.
     pub fn values_by_position(&self, variables: &VariableValues) -> Result<Vec<(usize, Value)>> {
         self.values(variables)
             .map(|value| value.map(|(argument, value)| (argument.position, value)))
@@ -108,7 +110,7 @@ impl InputExpression {
         }
     }
 
-    /// Nothing when it is a variable that was not given.
+    /// `None` for an absent variable.
     fn resolve(&self, variables: &VariableValues) -> Result<Option<Value>> {
         Ok(match self {
             InputExpression::Constant(value) => Some(value.clone()),
@@ -150,13 +152,13 @@ impl InputProperty {
     }
 }
 
-pub type VariableNode = apollo_compiler::Node<VariableDefinition>;
+pub type VariableNode = Node<VariableDefinition>;
 
-/// A value without variables: a default of the schema or of a variable.
+/// A value without variables: the default of an argument, input field or variable.
 pub fn constant_value(schema: &Schema, ty: &ast::Type, value: &ast::Value) -> Value {
     match (InputReader { schema, variable_definitions: &[] }).read(ty, value) {
         InputExpression::Constant(value) => value,
-        // Validation refuses variables in constants.
+        // Validation rejects variables in constants.
         InputExpression::Variable(_) | InputExpression::List { .. } | InputExpression::Object(_) => {
             Value::Null
         }
@@ -179,7 +181,7 @@ impl InputReader<'_> {
                 let required = ty.item_type().is_non_null();
                 list_expression(items.iter().map(|item| self.read(ty.item_type(), item)).collect(), required)
             }
-            // One value stands for a list of one.
+            // A single value is coerced to a list of one.
             (true, None) => {
                 list_expression(vec![self.read(ty.item_type(), value)], ty.item_type().is_non_null())
             }
@@ -189,10 +191,10 @@ impl InputReader<'_> {
 
     fn read_named(&self, name: &str, value: &ast::Value) -> InputExpression {
         match (self.schema.types.get(name), value) {
-            (Some(ExtendedType::InputObject(definition)), ast::Value::Object(given)) => {
-                self.read_object(definition, given)
+            (Some(ExtendedType::InputObject(definition)), ast::Value::Object(fields)) => {
+                self.read_object(definition, fields)
             }
-            // An ID is text, however it is written.
+            // An ID may be written as an integer, but is a string.
             (_, ast::Value::Int(number)) if name == "ID" => {
                 InputExpression::Constant(Value::String(number.as_str().to_owned()))
             }
@@ -200,17 +202,17 @@ impl InputReader<'_> {
         }
     }
 
-    /// Properties in the order of the definition, as graphql-js gives them.
+    /// Properties in the order of the definition, as in graphql-js.
     fn read_object(
         &self,
-        definition: &apollo_compiler::schema::InputObjectType,
-        given: &[(apollo_compiler::Name, apollo_compiler::Node<ast::Value>)],
+        definition: &InputObjectType,
+        fields: &[(Name, Node<ast::Value>)],
     ) -> InputExpression {
         let mut properties = Vec::new();
         for (name, field) in &definition.fields {
             let default =
                 field.default_value.as_ref().map(|value| constant_value(self.schema, &field.ty, value));
-            let input = match (given.iter().find(|(key, _)| key == name), &default) {
+            let input = match (fields.iter().find(|(key, _)| key == name), &default) {
                 (Some((_, value)), _) => self.read(&field.ty, value),
                 (None, Some(default)) => InputExpression::Constant(default.clone()),
                 (None, None) => continue,
@@ -255,12 +257,12 @@ impl InputReader<'_> {
     }
 }
 
-/// The grammar of numbers is that of JSON.
+/// Numbers have the same grammar as in JSON.
 fn parse_number(digits: &str) -> InputExpression {
     InputExpression::Constant(Value::number(digits).unwrap_or(Value::Null))
 }
 
-/// Constant as a whole when all its parts are.
+/// A constant if all items are constants.
 fn list_expression(items: Vec<InputExpression>, required: bool) -> InputExpression {
     if items.iter().any(InputExpression::uses_variables) {
         return InputExpression::List { items, required };

@@ -1,8 +1,11 @@
-//! Plans an operation: root fields, object shapes, merged selections, arguments and variables.
+//! Plans an operation: root fields, object shapes, arguments and variables.
 
+// Root fields and the objects below them.
 pub(crate) mod collect;
-pub(crate) mod input;
 pub(crate) mod objects;
 pub(crate) mod roots;
 pub(crate) mod shape;
+
+// Arguments, with the places of variables in them, and the variables of a request.
+pub(crate) mod input;
 pub(crate) mod variables;

@@ -1,24 +1,26 @@
-//! Plans objects: for each field of a type, the slot it fills and where its value comes from.
+//! Plans object types: the slot and the source of each selected field.
 
 use std::sync::Arc;
 
 use apollo_compiler::ast::Type;
-use apollo_compiler::executable::Field as Node;
+use apollo_compiler::executable::Field;
 use apollo_compiler::schema::ExtendedType;
 
+use trefoil_engine::{Listing, arguments};
+use trefoil_model::error::Error;
+use trefoil_model::{FieldId, FieldKind, RecordTypeId};
+
 use crate::plan::collect::{FieldGroup, collect_fields, field_label};
+use crate::plan::input::FieldArguments;
 use crate::plan::roots::OperationPlanner;
 use crate::plan::shape::{
     AbstractShape, ChildRead, ConnectionEntries, ConnectionEntry, ConnectionField, ConnectionShape,
     EdgeField, FieldShape, FieldSource, LeafType, ObjectShape, OutputShape, PageInfoField, RecordReads,
     ValueSlot,
 };
-use trefoil_engine::{Listing, arguments};
-use trefoil_model::error::Error;
-use trefoil_model::{FieldId, FieldKind, RecordTypeId};
 
 impl<'a> OperationPlanner<'a> {
-    /// The shape of an object type; what the store must read for it goes into `reads`.
+    /// The shape of an object type; adds the columns and children that the store must read to `reads`.
     pub fn plan_object(
         &mut self,
         type_name: &str,
@@ -26,10 +28,10 @@ impl<'a> OperationPlanner<'a> {
         reads: &mut RecordReads,
     ) -> ObjectShape {
         let record = self.engine.model().find_record(type_name);
-        let (groups, broken) = collect_fields(self, type_name, group.selection_sets());
+        let (groups, selection_error) = collect_fields(self, type_name, group.selection_sets());
         let fields: Vec<FieldShape> =
             groups.iter().map(|group| self.plan_field(type_name, record, group, reads)).collect();
-        let whole = match record {
+        let parent_columns = match record {
             Some(record)
                 if fields.iter().any(|field| matches!(field.source, FieldSource::Resolver { .. })) =>
             {
@@ -37,19 +39,19 @@ impl<'a> OperationPlanner<'a> {
             }
             _ => Vec::new(),
         };
-        let live = fields.iter().any(FieldShape::uses_resolvers);
+        let uses_resolvers = fields.iter().any(FieldShape::uses_resolvers);
         ObjectShape {
             type_name: type_name.to_owned(),
             fields,
             record,
             reads: RecordReads::default(),
-            parent_columns: whole,
-            uses_resolvers: live,
-            selection_error: broken,
+            parent_columns,
+            uses_resolvers,
+            selection_error,
         }
     }
 
-    /// Resolvers are given all stored fields of their parent.
+    /// Reads all stored fields of a record, which resolvers get as their parent.
     fn read_stored_fields(&self, record: RecordTypeId, reads: &mut RecordReads) -> Vec<(usize, FieldId)> {
         let fields = self.engine.model().record(record).fields.iter().enumerate();
         let stored = fields.filter(|(_, field)| field.is_stored()).map(|(position, _)| FieldId(position));
@@ -74,7 +76,7 @@ impl<'a> OperationPlanner<'a> {
             };
         }
         let schema = &self.engine.model().schema;
-        // An implementing type may promise more than its interface does.
+        // An object type may declare a narrower type than its interface.
         let definition = schema.type_field(type_name, &first.name);
         let ty = definition.map_or_else(|_| first.definition.ty.clone(), |definition| definition.ty.clone());
         if let Some(resolver) = self.engine.registry().get(type_name, &first.name).cloned() {
@@ -87,21 +89,21 @@ impl<'a> OperationPlanner<'a> {
         }
         match record {
             Some(record) => {
-                let (slot, from) = self.plan_stored_field(record, first, &ty, group, reads);
-                FieldShape { label, slot, source: from }
+                let (slot, source) = self.plan_stored_field(record, first, &ty, group, reads);
+                FieldShape { label, slot, source }
             }
             None if type_name.starts_with("__") => {
-                let from = FieldSource::Introspection(self.read_arguments(first));
-                FieldShape { label, slot: self.plan_slot(&ty, group), source: from }
+                let source = FieldSource::Introspection(self.read_arguments(first));
+                FieldShape { label, slot: self.plan_slot(&ty, group), source }
             }
             None => FieldShape { label, slot: self.plan_slot(&ty, group), source: FieldSource::Property },
         }
     }
 
-    fn read_typed_arguments(&self, type_name: &str, field: &Node) -> crate::plan::input::FieldArguments {
+    fn read_typed_arguments(&self, type_name: &str, field: &Field) -> FieldArguments {
         let schema = &self.engine.model().schema;
         match schema.type_field(type_name, &field.name) {
-            Ok(definition) => crate::plan::input::FieldArguments::read(
+            Ok(definition) => FieldArguments::read(
                 schema,
                 self.variable_definitions,
                 &definition.arguments,
@@ -114,7 +116,7 @@ impl<'a> OperationPlanner<'a> {
     fn plan_stored_field(
         &mut self,
         record: RecordTypeId,
-        first: &'a Node,
+        first: &'a Field,
         ty: &Type,
         group: &FieldGroup<'a>,
         reads: &mut RecordReads,
@@ -133,8 +135,8 @@ impl<'a> OperationPlanner<'a> {
             | FieldKind::Enum(_)
             | FieldKind::Embedded(_)
             | FieldKind::List(_) => {
-                let from = FieldSource::Column { position: reads.add_column(id), kind: field.kind.clone() };
-                (self.plan_slot(ty, group), from)
+                let source = FieldSource::Column { position: reads.add_column(id), kind: field.kind.clone() };
+                (self.plan_slot(ty, group), source)
             }
             FieldKind::Reference { target, .. } => {
                 let object = self.plan_record(&model.record(*target).name, group);
@@ -163,15 +165,15 @@ impl<'a> OperationPlanner<'a> {
         (relation_slot(ty, object), FieldSource::Relation(position))
     }
 
-    /// Which of the related records, by the arguments of the relation field.
-    fn relation_listing(&mut self, target: RecordTypeId, field: &Node) -> Result<Listing, Error> {
-        let given = self.read_arguments(field);
-        self.single_use |= given.uses_variables();
-        let values = given.values_by_name(self.variables)?;
+    /// The listing of related records by the arguments of the relation field.
+    fn relation_listing(&mut self, target: RecordTypeId, field: &Field) -> Result<Listing, Error> {
+        let arguments = self.read_arguments(field);
+        self.single_use |= arguments.uses_variables();
+        let values = arguments.values_by_name(self.variables)?;
         arguments::listing_from_arguments(self.engine.model().record(target), self.engine.limits(), values)
     }
 
-    /// What fits in a place of this type.
+    /// The slot for a value of this type.
     pub fn plan_slot(&mut self, ty: &Type, group: &FieldGroup<'a>) -> ValueSlot {
         let required = ty.is_non_null();
         let output = match ty {
@@ -190,12 +192,13 @@ impl<'a> OperationPlanner<'a> {
             Some(ExtendedType::Interface(_) | ExtendedType::Union(_)) => {
                 let names = model.schema.types.iter().filter(|(_, ty)| ty.is_object()).map(|(name, _)| name);
                 let names = names.filter(|candidate| model.schema.is_subtype(name, candidate));
-                let possible: Vec<_> = names.map(|candidate| self.shared_object(candidate, group)).collect();
-                let live = possible.iter().any(|object| object.uses_resolvers);
+                let possible_types: Vec<_> =
+                    names.map(|candidate| self.shared_object(candidate, group)).collect();
+                let uses_resolvers = possible_types.iter().any(|object| object.uses_resolvers);
                 OutputShape::Abstract(Arc::new(AbstractShape {
                     name: name.to_owned(),
-                    possible_types: possible,
-                    uses_resolvers: live,
+                    possible_types,
+                    uses_resolvers,
                 }))
             }
             Some(ExtendedType::Enum(definition)) => OutputShape::Leaf(LeafType::Enum {
@@ -208,8 +211,7 @@ impl<'a> OperationPlanner<'a> {
         }
     }
 
-    /// The shape of a type that a resolver gives. Made once for the same selections, so that interfaces
-    /// within interfaces do not multiply.
+    /// The shape of a resolver's object. Shared for equal selections, so that nested interfaces do not multiply it.
     fn shared_object(&mut self, name: &str, group: &FieldGroup<'a>) -> Arc<ObjectShape> {
         let key = (name.to_owned(), group.nodes.iter().map(|node| &raw const ***node as usize).collect());
         if let Some(known) = self.objects.get(&key) {
@@ -225,16 +227,15 @@ impl<'a> OperationPlanner<'a> {
         object
     }
 
-    /// A Relay connection over the records of a type.
+    /// The shape of a Relay connection over the records of a type.
     pub fn plan_connection(
         &mut self,
         record: RecordTypeId,
         type_name: &str,
         group: &FieldGroup<'a>,
     ) -> ConnectionShape {
-        let (list, broken) = (Vec::new(), None);
         let mut connection = ConnectionShape {
-            entries: ConnectionEntries { list, selection_error: broken },
+            entries: ConnectionEntries { list: Vec::new(), selection_error: None },
             record,
             reads: RecordReads::default(),
             needs_total: false,
@@ -251,18 +252,18 @@ impl<'a> OperationPlanner<'a> {
         &mut self,
         type_name: &str,
         group: &FieldGroup<'a>,
-        mut holds: impl FnMut(&mut Self, &FieldGroup<'a>) -> T,
+        mut plan_field: impl FnMut(&mut Self, &FieldGroup<'a>) -> T,
     ) -> ConnectionEntries<T> {
-        let (groups, broken) = collect_fields(self, type_name, group.selection_sets());
+        let (groups, selection_error) = collect_fields(self, type_name, group.selection_sets());
         let list = groups.iter().map(|group| {
             let required = group.nodes[0].ty().is_non_null();
             ConnectionEntry {
                 label: field_label(self, type_name, group),
                 required,
-                field: holds(self, group),
+                field: plan_field(self, group),
             }
         });
-        ConnectionEntries { list: list.collect(), selection_error: broken }
+        ConnectionEntries { list: list.collect(), selection_error }
     }
 
     fn plan_connection_field(
@@ -323,7 +324,7 @@ impl<'a> OperationPlanner<'a> {
         group: &FieldGroup<'a>,
     ) -> ConnectionEntries<PageInfoField> {
         self.plan_entries(type_name, group, |_, group| {
-            let holds = match group.nodes[0].name.as_str() {
+            let field = match group.nodes[0].name.as_str() {
                 "__typename" => PageInfoField::Typename(format!("\"{type_name}\"").into_bytes()),
                 "hasNextPage" => PageInfoField::HasNextPage,
                 "hasPreviousPage" => PageInfoField::HasPreviousPage,
@@ -332,8 +333,8 @@ impl<'a> OperationPlanner<'a> {
                 name => PageInfoField::Missing(format!("no resolver for field `{type_name}.{name}`")),
             };
             connection.needs_cursors |=
-                matches!(holds, PageInfoField::StartCursor | PageInfoField::EndCursor);
-            holds
+                matches!(field, PageInfoField::StartCursor | PageInfoField::EndCursor);
+            field
         })
     }
 }

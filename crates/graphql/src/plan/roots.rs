@@ -1,39 +1,38 @@
-//! An operation as it is run: its root fields with what answers each, made once for a document and kept with it.
+//! The plan of an operation: its root fields and the source of each, made once and stored with the document.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use apollo_compiler::ExecutableDocument;
-use apollo_compiler::executable::{Field as Node, OperationType};
+use apollo_compiler::executable::{Field, Operation, OperationType};
 
-use crate::plan::collect::{FieldGroup, collect_fields, field_label};
-use crate::plan::input::{FieldArguments, VariableNode};
-use crate::plan::shape::{ConnectionShape, ObjectShape, RecordReads, ValueSlot};
-use crate::plan::variables::VariableValues;
-use crate::response_error::ResponseError;
 use trefoil_engine::{
     BuiltinOperation, Engine, OperationVerb, ResolverBinding, ResolverFn, ResultShape, Selection,
 };
 use trefoil_model::RootKind;
 
-use crate::plan::shape::{OutputShape, ResponseLabel};
+use crate::plan::collect::{FieldGroup, collect_fields, field_label};
+use crate::plan::input::{FieldArguments, VariableNode};
+use crate::plan::shape::{ConnectionShape, ObjectShape, OutputShape, RecordReads, ResponseLabel, ValueSlot};
+use crate::plan::variables::VariableValues;
+use crate::response_error::ResponseError;
 
 /// A planned operation.
 pub struct OperationPlan {
     pub kind: OperationType,
     pub roots: Vec<PlannedRoot>,
-    /// Arguments of relations depend on variables, so this plan fits one request only.
+    /// Arguments of relations depend on variables, so the plan is valid for one request only.
     pub single_use: bool,
-    /// A registered resolver answers something.
+    /// A field of the operation has a registered resolver.
     pub uses_resolvers: bool,
-    /// Its answer depends on the data alone and is dearer than to look whether they have changed.
+    /// The response depends on stored data only, and costs more than a check whether the data changed.
     pub cacheable: bool,
-    /// Why it cannot be told what is selected.
+    /// The error of a null `@skip` or `@include` condition at the root.
     pub selection_error: Option<ResponseError>,
-    /// Fields in it, fragments expanded: what it costs to keep.
+    /// Number of fields with fragments expanded, an estimate of the plan's memory.
     pub field_count: usize,
-    /// Bytes of the last answer: the next one is probably as long.
+    /// Size of the last response, used to allocate the next.
     pub last_response_bytes: AtomicUsize,
 }
 
@@ -43,7 +42,7 @@ pub struct PlannedRoot {
     pub action: RootAction,
 }
 
-/// What answers a root field.
+/// The source of a root field.
 pub enum RootAction {
     Typename(Vec<u8>),
     /// `__schema` or `__type`.
@@ -68,10 +67,10 @@ pub struct BuiltinRoot {
     pub selection: Arc<Selection>,
 }
 
-/// What a built-in operation's answer looks like.
+/// The result of a built-in operation.
 pub enum RootShape {
     Record(Arc<ObjectShape>),
-    /// The slot of an element.
+    /// With the slot of an element.
     List(ValueSlot, Arc<ObjectShape>),
     Connection(Arc<ConnectionShape>),
     Id,
@@ -98,28 +97,28 @@ impl PlannedRoot {
     }
 }
 
-/// Records that are looked up by their ids are not worth it: they are as quickly read, and there are many.
+/// Single records are not cached: reading them is as fast, and there are many.
 fn is_cacheable(roots: &[PlannedRoot]) -> bool {
-    let is_dear = |root: &PlannedRoot| match &root.action {
+    let is_expensive = |root: &PlannedRoot| match &root.action {
         RootAction::Builtin(root) => {
             root.builtin.verb == OperationVerb::List || !root.selection.children.is_empty()
         }
         RootAction::Introspection { .. } => true,
         RootAction::Typename(_) | RootAction::Registered { .. } | RootAction::Missing(_) => false,
     };
-    !roots.iter().any(PlannedRoot::uses_resolvers) && roots.iter().any(is_dear)
+    !roots.iter().any(PlannedRoot::uses_resolvers) && roots.iter().any(is_expensive)
 }
 
-/// What the planner works with; `variables` decide `@skip` and `@include` and the arguments of relations.
+/// The state of planning; `variables` are used for `@skip`, `@include` and arguments of relations.
 pub struct OperationPlanner<'a> {
     pub engine: &'a Engine,
     pub document: &'a ExecutableDocument,
     pub variable_definitions: &'a [VariableNode],
     pub variables: &'a VariableValues,
     pub single_use: bool,
-    /// Planned so far.
+    /// Number of fields planned so far.
     pub field_count: usize,
-    /// A disagreement that validation did not see.
+    /// Conflicting arguments that validation does not detect.
     pub conflict: Option<ResponseError>,
     pub objects: HashMap<(String, Vec<usize>), Arc<ObjectShape>>,
 }
@@ -128,7 +127,7 @@ impl OperationPlan {
     pub fn new(
         engine: &Engine,
         document: &ExecutableDocument,
-        operation: &apollo_compiler::executable::Operation,
+        operation: &Operation,
         variables: &VariableValues,
     ) -> Result<OperationPlan, ResponseError> {
         let mut planner = OperationPlanner {
@@ -142,7 +141,7 @@ impl OperationPlan {
             objects: HashMap::new(),
         };
         let type_name = operation.object_type();
-        let (groups, broken) = collect_fields(&mut planner, type_name, [&operation.selection_set]);
+        let (groups, selection_error) = collect_fields(&mut planner, type_name, [&operation.selection_set]);
         let roots: Vec<PlannedRoot> = groups
             .iter()
             .map(|group| planner.plan_root(operation.operation_type, type_name, group))
@@ -156,7 +155,7 @@ impl OperationPlan {
                 roots,
                 single_use: planner.single_use,
                 field_count: planner.field_count,
-                selection_error: broken,
+                selection_error,
                 last_response_bytes: AtomicUsize::new(0),
             }),
         }
@@ -166,7 +165,7 @@ impl OperationPlan {
 impl<'a> OperationPlanner<'a> {
     fn plan_root(&mut self, kind: OperationType, type_name: &str, group: &FieldGroup<'a>) -> PlannedRoot {
         let first = group.nodes[0];
-        let does = match first.name.as_str() {
+        let action = match first.name.as_str() {
             "__typename" => RootAction::Typename(format!("\"{type_name}\"").into_bytes()),
             "__schema" | "__type" => RootAction::Introspection {
                 arguments: self.read_arguments(first),
@@ -174,18 +173,14 @@ impl<'a> OperationPlanner<'a> {
             },
             name => self.plan_binding(kind, name, first, group),
         };
-        PlannedRoot {
-            label: field_label(self, type_name, group),
-            required: first.ty().is_non_null(),
-            action: does,
-        }
+        PlannedRoot { label: field_label(self, type_name, group), required: first.ty().is_non_null(), action }
     }
 
     fn plan_binding(
         &mut self,
         kind: OperationType,
         name: &str,
-        first: &Node,
+        first: &Field,
         group: &FieldGroup<'a>,
     ) -> RootAction {
         let kind = match kind {
@@ -213,18 +208,18 @@ impl<'a> OperationPlanner<'a> {
     fn plan_builtin(
         &mut self,
         builtin: Arc<BuiltinOperation>,
-        first: &Node,
+        first: &Field,
         group: &FieldGroup<'a>,
     ) -> BuiltinRoot {
-        let name = self.engine.model().record(builtin.record).name.clone();
-        let (gives, selection) = match builtin.result_shape {
+        let record_name = self.engine.model().record(builtin.record).name.clone();
+        let (shape, selection) = match builtin.result_shape {
             ResultShape::Record => {
-                let object = self.plan_record(&name, group);
+                let object = self.plan_record(&record_name, group);
                 let selection = object.reads.selection();
                 (RootShape::Record(object), selection)
             }
             ResultShape::List => {
-                let object = self.plan_record(&name, group);
+                let object = self.plan_record(&record_name, group);
                 let selection = object.reads.selection();
                 let required = first.ty().item_type().is_non_null();
                 (
@@ -245,15 +240,15 @@ impl<'a> OperationPlanner<'a> {
         };
         debug_assert!(builtin.result_shape != ResultShape::Connection || builtin.verb == OperationVerb::List);
         let arguments = self.read_arguments(first);
-        BuiltinRoot { builtin, record_name: name, arguments, shape: gives, selection: Arc::new(selection) }
+        BuiltinRoot { builtin, record_name, arguments, shape, selection: Arc::new(selection) }
     }
 
-    pub fn read_arguments(&self, field: &Node) -> FieldArguments {
+    pub fn read_arguments(&self, field: &Field) -> FieldArguments {
         let schema = &self.engine.model().schema;
         FieldArguments::read(schema, self.variable_definitions, &field.definition.arguments, &field.arguments)
     }
 
-    /// A record that the store reads whole, with its children.
+    /// The shape of a record that the store reads together with its children.
     pub fn plan_record(&mut self, name: &str, group: &FieldGroup<'a>) -> Arc<ObjectShape> {
         let mut reads = RecordReads::default();
         let object = self.plan_object(name, group, &mut reads);

@@ -1,49 +1,50 @@
-//! The shape of an answer, known before the request: what each object holds, in order, and where it comes from.
+//! The shape of a response as planned: the fields of each object in order, and the source of each value.
 
 use std::sync::Arc;
 
-use crate::plan::input::FieldArguments;
-use crate::response_error::{DocumentLocation, ResponseError};
 use trefoil_engine::{ChildSelection, Listing, ResolverFn, Selection};
 use trefoil_model::error::Error;
 use trefoil_model::{FieldId, FieldKind, RecordTypeId};
 
-/// What is selected of one object type: fields merged by response key, fragments expanded.
+use crate::plan::input::FieldArguments;
+use crate::response_error::{DocumentLocation, ResponseError};
+
+/// The selected fields of an object type, merged by response key and with fragments expanded.
 pub struct ObjectShape {
     pub type_name: String,
     pub fields: Vec<FieldShape>,
-    /// Set for record types …
+    /// Set for record types.
     pub record: Option<RecordTypeId>,
-    /// … with what the store reads, unless a connection reads it for all its lists …
+    /// The columns and children that the store reads; empty in a connection, which reads for all its lists.
     pub reads: RecordReads,
-    /// … and where in it all stored fields are, when a resolver wants them as its parent.
+    /// Column positions of all stored fields, if a resolver gets the record as its parent.
     pub parent_columns: Vec<(usize, FieldId)>,
-    /// A registered resolver answers something here or below.
+    /// A field here or below has a registered resolver.
     pub uses_resolvers: bool,
-    /// Why it cannot be told what is selected of it.
+    /// The error of a null `@skip` or `@include` condition.
     pub selection_error: Option<ResponseError>,
 }
 
-/// One key of an object.
+/// A field of an object.
 pub struct FieldShape {
     pub label: ResponseLabel,
     pub slot: ValueSlot,
     pub source: FieldSource,
 }
 
-/// How a field is called in the answer and in messages.
+/// The names of a field in the response and in messages.
 pub struct ResponseLabel {
-    /// `"name":`, escaped.
+    /// The response key as JSON, with the colon.
     pub json_key: Vec<u8>,
-    /// The response key, for paths.
+    /// The response key in error paths.
     pub response_key: String,
     pub type_name: String,
-    /// In the schema.
+    /// The field's name in the schema.
     pub name: String,
     pub locations: Vec<DocumentLocation>,
 }
 
-/// A place for a value: what fits and whether null does.
+/// The type of a value and whether it is non-null.
 pub struct ValueSlot {
     pub required: bool,
     pub output: OutputShape,
@@ -53,7 +54,7 @@ pub enum OutputShape {
     Leaf(LeafType),
     List(Box<ValueSlot>),
     Object(Arc<ObjectShape>),
-    /// An interface or a union, with the shape for each type it can be.
+    /// An interface or a union.
     Abstract(Arc<AbstractShape>),
 }
 
@@ -63,7 +64,7 @@ pub struct AbstractShape {
     pub uses_resolvers: bool,
 }
 
-/// How a scalar or enum value that a resolver gave is written.
+/// The serialisation of a scalar or enum value of a resolver.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LeafType {
     Int,
@@ -71,26 +72,26 @@ pub enum LeafType {
     String,
     Boolean,
     Id,
-    /// `Long` and `Decimal`: numbers that are written as text.
+    /// `Long` and `Decimal`: numbers serialised as strings.
     NumberAsText,
     Enum {
         name: String,
         values: Vec<String>,
     },
-    /// Any other scalar, as it is.
+    /// Any other scalar, serialised as plain JSON.
     Custom,
 }
 
-/// Where a field's value comes from.
+/// The source of a field's value.
 pub enum FieldSource {
-    /// The constant `__typename`, as JSON.
+    /// The type name as JSON.
     Typename(Vec<u8>),
     /// A column of the row.
     Column {
         position: usize,
         kind: FieldKind,
     },
-    /// Related records of the row, read along with it.
+    /// Related records, read together with the row; an index into its children.
     Relation(usize),
     /// A property of the parent value.
     Property,
@@ -98,15 +99,15 @@ pub enum FieldSource {
         resolver: ResolverFn,
         arguments: FieldArguments,
     },
-    /// The schema itself answers it.
+    /// A field of an introspection type.
     Introspection(FieldArguments),
-    /// Nothing answers it.
+    /// There is no resolver; the error message.
     Missing(String),
-    /// Its arguments ask for what cannot be.
+    /// The arguments are invalid.
     Invalid(Arc<Error>),
 }
 
-/// What is read of a record, by position.
+/// Columns and children to read of a record, by position.
 #[derive(Default)]
 pub struct RecordReads {
     pub columns: Vec<FieldId>,
@@ -120,7 +121,7 @@ pub struct ChildRead {
 }
 
 impl RecordReads {
-    /// The position of a column, added when it is new.
+    /// The position of a column, which is added if necessary.
     pub fn add_column(&mut self, field: FieldId) -> usize {
         self.columns.iter().position(|known| *known == field).unwrap_or_else(|| {
             self.columns.push(field);
@@ -160,25 +161,25 @@ impl FieldShape {
     }
 }
 
-/// A Relay connection over a list of records. All its lists are made of the same rows.
+/// A Relay connection over a list of records. `edges` and `nodes` are written from the same rows.
 pub struct ConnectionShape {
     pub entries: ConnectionEntries<ConnectionField>,
     pub record: RecordTypeId,
-    /// For the nodes of every list in it.
+    /// The columns and children for the nodes of all its lists.
     pub reads: RecordReads,
     pub needs_total: bool,
     pub needs_cursors: bool,
     pub uses_resolvers: bool,
 }
 
-/// What is selected of one of a connection's own objects.
+/// The selected fields of a connection, edge or page info object.
 pub struct ConnectionEntries<T> {
     pub list: Vec<ConnectionEntry<T>>,
-    /// Why it cannot be told.
+    /// The error of a null condition.
     pub selection_error: Option<ResponseError>,
 }
 
-/// One key of it.
+/// A field of such an object.
 pub struct ConnectionEntry<T> {
     pub label: ResponseLabel,
     pub required: bool,

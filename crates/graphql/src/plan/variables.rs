@@ -1,16 +1,17 @@
-//! The values of a request's variables, judged by the types that the operation declares.
+//! Coerces the variables of a request to the types that the operation declares.
 
 use apollo_compiler::Schema;
 use apollo_compiler::ast::Type;
-use apollo_compiler::schema::{ExtendedType, InputObjectType};
+use apollo_compiler::schema::{EnumType, ExtendedType, InputObjectType};
 
-use crate::plan::input;
-use crate::plan::input::VariableNode;
-use crate::response_error::{DocumentLocation, ResponseError};
 use trefoil_model::Value;
 use trefoil_model::naming::names;
 
-/// By position in the operation's definitions; absent ones are none.
+use crate::plan::input::{self, VariableNode};
+use crate::resolve::complete;
+use crate::response_error::{DocumentLocation, ResponseError};
+
+/// The variables of a request by position in the operation's definitions; `None` if absent.
 #[derive(Debug, Clone, Default)]
 pub struct VariableValues(Vec<Option<Value>>);
 
@@ -20,7 +21,7 @@ impl VariableValues {
     }
 }
 
-/// One variable, as the plan of an operation keeps it.
+/// A variable of an operation.
 #[derive(Debug)]
 pub struct DeclaredVariable {
     pub name: String,
@@ -29,17 +30,17 @@ pub struct DeclaredVariable {
     pub location: Option<DocumentLocation>,
 }
 
-/// Coerces what was given; every complaint is collected.
+/// Coerces all variables; returns all errors.
 pub fn coerce(
     schema: &Schema,
     declared: &[DeclaredVariable],
-    mut given: Vec<(String, Value)>,
+    mut inputs: Vec<(String, Value)>,
 ) -> Result<VariableValues, Vec<ResponseError>> {
     let mut values = Vec::with_capacity(declared.len());
     let mut failures = Vec::new();
     for variable in declared {
-        let position = given.iter().position(|(name, _)| *name == variable.name);
-        let value = position.map(|position| given.swap_remove(position).1);
+        let position = inputs.iter().position(|(name, _)| *name == variable.name);
+        let value = position.map(|position| inputs.swap_remove(position).1);
         match coerce_variable(schema, variable, value) {
             Ok(value) => values.push(value),
             Err(list) => failures.extend(list),
@@ -54,7 +55,7 @@ fn coerce_variable(
     value: Option<Value>,
 ) -> Result<Option<Value>, Vec<ResponseError>> {
     let ty = &variable.definition.ty;
-    let refuse = |message: String| {
+    let rejection = |message: String| {
         let failure = ResponseError::new("BAD_USER_INPUT", message);
         vec![failure.with_locations(variable.location.as_slice())]
     };
@@ -63,22 +64,22 @@ fn coerce_variable(
         None => match &variable.default {
             Some(default) => Ok(Some(default.clone())),
             None if ty.is_non_null() => {
-                Err(refuse(format!("Variable \"${name}\" of required type \"{ty}\" was not provided.")))
+                Err(rejection(format!("Variable \"${name}\" of required type \"{ty}\" was not provided.")))
             }
             None => Ok(None),
         },
         Some(Value::Null) if ty.is_non_null() => {
-            Err(refuse(format!("Variable \"${name}\" of non-null type \"{ty}\" must not be null.")))
+            Err(rejection(format!("Variable \"${name}\" of non-null type \"{ty}\" must not be null.")))
         }
         Some(value) => {
-            let mut judge = VariableCoercer { schema, name, path: Vec::new(), messages: Vec::new() };
-            let value = judge.coerce_value(ty, value);
-            if judge.messages.is_empty() {
+            let mut coercer = VariableCoercer { schema, name, path: Vec::new(), messages: Vec::new() };
+            let value = coercer.coerce_value(ty, value);
+            if coercer.messages.is_empty() {
                 return Ok(Some(value));
             }
-            let complaints = judge.messages.into_iter();
-            Err(complaints
-                .flat_map(|text| refuse(format!("Variable \"${name}\" got invalid value {text}")))
+            let messages = coercer.messages.into_iter();
+            Err(messages
+                .flat_map(|text| rejection(format!("Variable \"${name}\" got invalid value {text}")))
                 .collect())
         }
     }
@@ -104,7 +105,7 @@ impl VariableCoercer<'_> {
                 let items = items.map(|(i, item)| self.coerce_nested(format!("[{i}]"), ty.item_type(), item));
                 Value::List(items.collect())
             }
-            // One value stands for a list of one.
+            // A single value is coerced to a list of one.
             (true, single) => Value::List(vec![self.coerce_value(ty.item_type(), single)]),
             (false, single) => self.coerce_named(ty.inner_named_type(), single),
         }
@@ -167,7 +168,7 @@ impl VariableCoercer<'_> {
         if fits { value } else { self.report_type("Float", "non numeric value", &value) }
     }
 
-    fn coerce_enum(&mut self, definition: &apollo_compiler::schema::EnumType, value: Value) -> Value {
+    fn coerce_enum(&mut self, definition: &EnumType, value: Value) -> Value {
         let name = &definition.name;
         let Some(text) = value.as_str() else {
             let message =
@@ -184,14 +185,14 @@ impl VariableCoercer<'_> {
     }
 
     fn coerce_object(&mut self, definition: &InputObjectType, value: Value) -> Value {
-        let Value::Object(mut given) = value else {
+        let Value::Object(mut properties) = value else {
             let message = format!("Expected type \"{}\" to be an object.", definition.name);
             return self.report(&value, message);
         };
-        let mut fields = Vec::with_capacity(given.len());
+        let mut fields = Vec::with_capacity(properties.len());
         for (name, field) in &definition.fields {
-            let position = given.iter().position(|(key, _)| key == name.as_str());
-            match position.map(|position| given.remove(position).1) {
+            let position = properties.iter().position(|(key, _)| key == name.as_str());
+            match position.map(|position| properties.remove(position).1) {
                 Some(value) => {
                     let value = self.coerce_nested(format!(".{name}"), &field.ty, value);
                     fields.push((name.to_string(), value));
@@ -202,13 +203,13 @@ impl VariableCoercer<'_> {
                     None if field.ty.is_non_null() => {
                         let message =
                             format!("Field \"{name}\" of required type \"{}\" was not provided.", field.ty);
-                        self.report(&Value::Object(given.clone()), message);
+                        self.report(&Value::Object(properties.clone()), message);
                     }
                     None => {}
                 },
             }
         }
-        for (name, value) in given {
+        for (name, value) in properties {
             let known = definition.fields.keys().map(|name| name.as_str());
             let hint = names::nearest_name(&name, known).map(|name| format!(" Did you mean \"{name}\"?"));
             let hint = hint.unwrap_or_default();
@@ -234,7 +235,7 @@ impl VariableCoercer<'_> {
     }
 }
 
-/// The digits of a number that is an integer, though too long for 64 bits or written as `1.0`.
+/// The digits of an integer that is too long for 64 bits or written as `1.0`.
 fn integer_digits(text: &str) -> Option<String> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     if digits.bytes().all(|b| b.is_ascii_digit()) {
@@ -244,13 +245,13 @@ fn integer_digits(text: &str) -> Option<String> {
     (number.fract() == 0.0 && number.abs() < 9e15).then(|| (number as i64).to_string())
 }
 
-/// The value as JSON, cut where it gets long.
+/// The value as JSON, truncated.
 fn show_value(value: &Value) -> String {
-    const LONGEST: usize = 100;
+    const MAX_CHARS: usize = 100;
     let mut out = Vec::new();
-    crate::resolve::complete::write_json(&mut out, value);
+    complete::write_json(&mut out, value);
     let text = String::from_utf8_lossy(&out);
-    match text.char_indices().nth(LONGEST) {
+    match text.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.into_owned(),
     }

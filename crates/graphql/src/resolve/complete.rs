@@ -1,10 +1,11 @@
-//! Writes a leaf value that Rust code gave, as graphql-js serialises it for the declared type.
+//! Writes a leaf value of a resolver as graphql-js serialises it for the declared type.
+
+use trefoil_model::Value;
 
 use crate::plan::shape::LeafType;
 use crate::response_error;
-use trefoil_model::Value;
 
-/// Writes the value, or says why its type cannot represent it; then nothing was written.
+/// Writes the value. Writes nothing and returns the reason if the type cannot represent it.
 pub fn write_leaf(out: &mut Vec<u8>, leaf: &LeafType, value: &Value) -> Result<(), String> {
     match leaf {
         LeafType::Int => write_int(out, value),
@@ -31,7 +32,7 @@ fn write_int(out: &mut Vec<u8>, value: &Value) -> Result<(), String> {
     let number = match value {
         Value::Bool(flag) => f64::from(u8::from(*flag)),
         Value::Int(number) => *number as f64,
-        Value::Number(_) | Value::String(_) => readable(value)
+        Value::Number(_) | Value::String(_) => as_js_number(value)
             .ok_or_else(|| format!("Int cannot represent non-integer value: {}", show_json(value)))?,
         Value::Null | Value::List(_) | Value::Object(_) => f64::NAN,
     };
@@ -62,7 +63,7 @@ fn write_float(out: &mut Vec<u8>, value: &Value) -> Result<(), String> {
     Ok(())
 }
 
-fn readable(value: &Value) -> Option<f64> {
+fn as_js_number(value: &Value) -> Option<f64> {
     match value {
         Value::Number(text) => parse_js_number(text),
         Value::String(text) => parse_js_number(text),
@@ -70,7 +71,7 @@ fn readable(value: &Value) -> Option<f64> {
     }
 }
 
-/// A number as JavaScript reads text, the common forms of it.
+/// Parses text as JavaScript's `Number` does, in the common forms.
 fn parse_js_number(text: &str) -> Option<f64> {
     let trimmed = text.trim();
     let plain = trimmed.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'-' | b'+' | b'e' | b'E'));
@@ -125,7 +126,7 @@ fn write_number_as_text(out: &mut Vec<u8>, value: &Value) -> Result<(), String> 
     Ok(())
 }
 
-/// The value as JSON, as it is.
+/// Writes any value as JSON.
 pub fn write_json(out: &mut Vec<u8>, value: &Value) {
     match value {
         Value::Null => out.extend_from_slice(b"null"),

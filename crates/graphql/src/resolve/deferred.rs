@@ -1,31 +1,32 @@
-//! Sorts what resolvers gave into what is complete and which objects must be made, so that those are made together.
+//! Splits resolver results into complete values and objects still to be made, so that objects are made in batches.
 
 use std::sync::Arc;
 
-use crate::plan::shape::{ObjectShape, OutputShape, ValueSlot};
-use crate::resolve::tree::ResolvedTree;
 use trefoil_engine::{OwnedRow, Resolved};
 use trefoil_model::Value;
 
-/// A place that may still wait for objects.
+use crate::plan::shape::{ObjectShape, OutputShape, ValueSlot};
+use crate::resolve::tree::ResolvedTree;
+
+/// A resolver result that may refer to objects of a batch.
 pub enum DeferredValue {
     Complete(ResolvedTree),
     List(Vec<DeferredValue>),
-    /// The object with this number in this group.
+    /// The object `number` of group `group` in the batch.
     Object {
         group: usize,
         number: usize,
     },
 }
 
-/// What an object is to be made of.
+/// The source of an object that is still to be made.
 pub enum PendingObject {
     Record(i64),
     Row(OwnedRow),
     Value(Value),
 }
 
-/// Objects to make, by shape.
+/// Objects to make, grouped by shape.
 #[derive(Default)]
 pub struct ObjectBatch {
     pub groups: Vec<(Arc<ObjectShape>, Vec<PendingObject>)>,
@@ -70,7 +71,7 @@ impl ObjectBatch {
         }
     }
 
-    /// A value is complete unless some resolver answers a part of it.
+    /// Adds a value, which is complete unless a field in it has a resolver.
     pub fn add_value(&mut self, slot: &ValueSlot, value: Value) -> DeferredValue {
         if value.is_null() || !slot.uses_resolvers() {
             return DeferredValue::Complete(ResolvedTree::Value(value));
@@ -90,7 +91,7 @@ impl ObjectBatch {
         }
     }
 
-    /// Records that were read with their parent.
+    /// Adds records that were read together with their parent.
     pub fn add_rows(&mut self, slot: &ValueSlot, rows: &[OwnedRow]) -> DeferredValue {
         match &slot.output {
             OutputShape::Object(object) => match rows.first() {
@@ -106,28 +107,28 @@ impl ObjectBatch {
         }
     }
 
-    fn add_object(&mut self, object: &Arc<ObjectShape>, wanted: PendingObject) -> DeferredValue {
-        let known = self.groups.iter().position(|(shape, _)| Arc::ptr_eq(shape, object));
-        let group = known.unwrap_or_else(|| {
-            self.groups.push((object.clone(), Vec::new()));
+    fn add_object(&mut self, shape: &Arc<ObjectShape>, object: PendingObject) -> DeferredValue {
+        let existing = self.groups.iter().position(|(other, _)| Arc::ptr_eq(other, shape));
+        let group = existing.unwrap_or_else(|| {
+            self.groups.push((shape.clone(), Vec::new()));
             self.groups.len() - 1
         });
-        let wants = &mut self.groups[group].1;
-        wants.push(wanted);
-        DeferredValue::Object { group, number: wants.len() - 1 }
+        let objects = &mut self.groups[group].1;
+        objects.push(object);
+        DeferredValue::Object { group, number: objects.len() - 1 }
     }
 }
 
 impl DeferredValue {
-    /// The draft with its objects, each taken from where it was made.
-    pub fn into_tree(self, made: &mut [Vec<Option<ResolvedTree>>]) -> ResolvedTree {
+    /// The result with its objects taken out of `objects`.
+    pub fn into_tree(self, objects: &mut [Vec<Option<ResolvedTree>>]) -> ResolvedTree {
         match self {
             DeferredValue::Complete(tree) => tree,
             DeferredValue::List(items) => {
-                ResolvedTree::List(items.into_iter().map(|item| item.into_tree(made)).collect())
+                ResolvedTree::List(items.into_iter().map(|item| item.into_tree(objects)).collect())
             }
             DeferredValue::Object { group, number } => {
-                made[group][number].take().unwrap_or(ResolvedTree::Value(Value::Null))
+                objects[group][number].take().unwrap_or(ResolvedTree::Value(Value::Null))
             }
         }
     }

@@ -1,7 +1,10 @@
-//! Answers fields through registered resolvers, level by level and in batches.
+//! Resolves fields that have registered resolvers, level by level and in batches.
 
-pub(crate) mod complete;
+// The run and the work it defers to the next level.
 pub(crate) mod deferred;
-pub(crate) mod rows;
 pub(crate) mod run;
+
+// Its results: rows, values, and the tree that is written as JSON.
+pub(crate) mod complete;
+pub(crate) mod rows;
 pub(crate) mod tree;

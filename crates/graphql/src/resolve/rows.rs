@@ -1,29 +1,29 @@
-//! Keeps the rows of several operations of one call to the store, for fields that are resolved after it.
+//! Collects the rows of the store operations of one call, for resolvers that run after it.
 
 use std::sync::Arc;
 
 use trefoil_engine::{Operation, Outcome, OwnedRow, Row, RowSink, Selection};
 use trefoil_model::error::Result;
 
-/// One entry for each operation, by number.
+/// The rows of each operation, by its number.
 pub struct RootRowCollector {
     pub operations: Vec<OperationRows>,
 }
 
 pub struct OperationRows {
     selection: Arc<Selection>,
-    /// Cells beyond the selection: what cursors are made of.
+    /// Number of cells after the selection, from which cursors are made.
     cursor_cells: usize,
     pub rows: Vec<OwnedRow>,
     pub outcome: Option<Result<Outcome>>,
-    /// Refused before the store began; that is not told again.
+    /// It failed before the store started, so `reset` keeps its outcome.
     failed_early: bool,
 }
 
 impl RootRowCollector {
     pub fn new(operations: &[Result<Operation>]) -> RootRowCollector {
         let operations = operations.iter().map(|operation| {
-            let (selection, extra) = match operation {
+            let (selection, cursor_cells) = match operation {
                 Ok(Operation::List { listing, selection, .. }) => {
                     (selection.clone(), if listing.with_cursors { listing.sort_keys.len() + 1 } else { 0 })
                 }
@@ -36,13 +36,7 @@ impl RootRowCollector {
                 ) => (selection.clone(), 0),
                 Ok(Operation::PlainList(_)) | Err(_) => (Arc::default(), 0),
             };
-            OperationRows {
-                selection,
-                cursor_cells: extra,
-                rows: Vec::new(),
-                outcome: None,
-                failed_early: false,
-            }
+            OperationRows { selection, cursor_cells, rows: Vec::new(), outcome: None, failed_early: false }
         });
         RootRowCollector { operations: operations.collect() }
     }

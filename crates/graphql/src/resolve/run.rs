@@ -1,4 +1,4 @@
-//! Answers fields through registered resolvers: level by level, those of one level together, records loaded in batches.
+//! Runs registered resolvers level by level, those of one level concurrently, and loads records in batches.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -9,6 +9,14 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
 use tokio::sync::Semaphore;
 
+use trefoil_engine::{
+    Call, ComparisonOp, Condition, EngineRequest, JobResult, Listing, Operation, Outcome, OwnedRow, Resolved,
+    ResolverFn, Row, RowSink, downcast_sink,
+};
+use trefoil_model::error::{Error, Result};
+use trefoil_model::values::json_text;
+use trefoil_model::{CellValue, Value};
+
 use crate::execute::response::{PendingRoot, ResponseBuilder};
 use crate::execute::run::Execution;
 use crate::plan::input::FieldArguments;
@@ -17,18 +25,11 @@ use crate::plan::shape::{FieldShape, FieldSource, ObjectShape, ValueSlot};
 use crate::resolve::deferred::{DeferredValue, ObjectBatch, PendingObject};
 use crate::resolve::rows::RootRowCollector;
 use crate::resolve::tree::{NodeSource, ResolvedNode, ResolvedTree};
-use trefoil_engine::{
-    Call, ComparisonOp, Condition, EngineRequest, JobResult, Listing, Operation, OwnedRow, Resolved,
-    ResolverFn, Row, RowSink, downcast_sink,
-};
-use trefoil_model::error::{Error, Result};
-use trefoil_model::values::json_text;
-use trefoil_model::{CellValue, Value};
 
-/// Resolvers of one request that run at the same time.
+/// Maximum number of resolvers of one request that run concurrently.
 const MAX_CONCURRENT_RESOLVERS: usize = 32;
 
-/// An execution that registered resolvers have a part in.
+/// The execution of an operation that uses registered resolvers.
 pub struct ResolverExecution<'a> {
     execution: &'a Execution<'a>,
     permits: Semaphore,
@@ -39,13 +40,13 @@ impl<'a> ResolverExecution<'a> {
         ResolverExecution { execution, permits: Semaphore::new(MAX_CONCURRENT_RESOLVERS) }
     }
 
-    /// Queries are answered at once; the root fields of a mutation one after the other, the store's
-    /// neighbours in one call.
-    pub async fn run(&self, mut answering: ResponseBuilder) -> Result<ResponseBuilder> {
+    /// Runs the root fields of a query concurrently, those of a mutation in order; adjacent store operations of a
+    /// mutation are one call to the engine.
+    pub async fn run(&self, mut builder: ResponseBuilder) -> Result<ResponseBuilder> {
         let count = self.execution.plan.roots.len();
         if self.execution.plan.kind != OperationType::Mutation {
-            self.run_group(&mut answering, &(0..count).collect::<Vec<_>>()).await?;
-            return Ok(answering);
+            self.run_group(&mut builder, &(0..count).collect::<Vec<_>>()).await?;
+            return Ok(builder);
         }
         let mut next = 0;
         while next < count {
@@ -53,26 +54,26 @@ impl<'a> ResolverExecution<'a> {
             while !self.is_registered(next) && end < count && !self.is_registered(end) {
                 end += 1;
             }
-            self.run_group(&mut answering, &(next..end).collect::<Vec<_>>()).await?;
+            self.run_group(&mut builder, &(next..end).collect::<Vec<_>>()).await?;
             next = end;
         }
-        Ok(answering)
+        Ok(builder)
     }
 
     fn is_registered(&self, position: usize) -> bool {
         matches!(self.execution.plan.roots[position].action, RootAction::Registered { .. })
     }
 
-    async fn run_group(&self, answering: &mut ResponseBuilder, positions: &[usize]) -> Result<()> {
-        let (gathered, resolved) = futures_util::join!(
+    async fn run_group(&self, builder: &mut ResponseBuilder, positions: &[usize]) -> Result<()> {
+        let (records, resolved) = futures_util::join!(
             self.read_records(positions),
             join_all(positions.iter().map(|i| self.run_root_resolver(*i)))
         );
-        let (running, gathered) = gathered?;
-        answering.set_pending(running);
-        for (number, (rows, outcome)) in gathered.into_iter().enumerate() {
+        let (pending, records) = records?;
+        builder.set_pending(pending);
+        for (number, (rows, outcome)) in records.into_iter().enumerate() {
             for (row, nodes) in rows {
-                answering.write_record(number, &row, &mut |writer, object, path| match nodes
+                builder.write_record(number, &row, &mut |writer, object, path| match nodes
                     .iter()
                     .find(|node| Arc::ptr_eq(&node.shape, object))
                 {
@@ -80,13 +81,13 @@ impl<'a> ResolverExecution<'a> {
                     None => writer.write_row(object, &row, path),
                 });
             }
-            answering.finish_plan(number, outcome);
+            builder.finish_plan(number, outcome);
         }
         for (position, tree) in positions.iter().zip(resolved) {
             if let (Some(tree), RootAction::Registered { slot, .. }) =
                 (tree, &self.execution.plan.roots[*position].action)
             {
-                answering.write_root(*position, |writer, _, at| writer.write_tree(slot, &tree, at));
+                builder.write_root(*position, |writer, _, at| writer.write_tree(slot, &tree, at));
             }
         }
         Ok(())
@@ -102,20 +103,20 @@ impl<'a> ResolverExecution<'a> {
         self.complete_values(slot, vec![resolved]).await.pop()
     }
 
-    /// Runs the store's part; each record comes with a node for each shape it is shown in.
+    /// Runs the store operations. Each record is returned with a node for each shape in which it is written.
     async fn read_records(&self, positions: &[usize]) -> Result<(Vec<PendingRoot>, Vec<ResolvedRecords>)> {
-        let (operations, running) = self.execution.store_operations(|position| positions.contains(&position));
+        let (operations, pending) = self.execution.store_operations(|position| positions.contains(&position));
         if operations.is_empty() {
-            return Ok((running, Vec::new()));
+            return Ok((pending, Vec::new()));
         }
-        let answer = Box::new(RootRowCollector::new(&operations));
-        let done = match self.execution.engine.run(operations, EngineRequest::new(answer)).await? {
-            JobResult::Completed(answer) => downcast_sink::<RootRowCollector>(answer)?,
+        let sink = Box::new(RootRowCollector::new(&operations));
+        let collector = match self.execution.engine.run(operations, EngineRequest::new(sink)).await? {
+            JobResult::Completed(sink) => downcast_sink::<RootRowCollector>(sink)?,
             JobResult::Replayed(_) => return Err(Error::internal("a request without a key was replayed")),
         };
         let mut all = Vec::new();
-        for (running, collected) in running.iter().zip(done.operations) {
-            let shapes = self.record_shapes(running.root_position());
+        for (pending, collected) in pending.iter().zip(collector.operations) {
+            let shapes = self.record_shapes(pending.root_position());
             let columns = shapes.iter().map(|shape| {
                 self.resolve_objects(shape, collected.rows.iter().cloned().map(NodeSource::Row).collect())
             });
@@ -130,10 +131,10 @@ impl<'a> ResolverExecution<'a> {
                 collected.outcome.unwrap_or_else(|| Err(Error::internal("no outcome was told"))),
             ));
         }
-        Ok((running, all))
+        Ok((pending, all))
     }
 
-    /// The shapes that the records of a root field are written in.
+    /// The shapes in which the records of a root field are written.
     fn record_shapes(&self, position: usize) -> Vec<Arc<ObjectShape>> {
         let RootAction::Builtin(root) = &self.execution.plan.roots[position].action else {
             return Vec::new();
@@ -156,26 +157,26 @@ impl<'a> ResolverExecution<'a> {
         let _permit = self.permits.acquire().await.map_err(Error::internal)?;
         let call = Call { parent, arguments, actor: actor.clone(), engine: (*engine).clone() };
         let resolver = resolver.clone();
-        let running = async move { resolver(call).await };
-        match AssertUnwindSafe(running).catch_unwind().await {
+        let resolving = async move { resolver(call).await };
+        match AssertUnwindSafe(resolving).catch_unwind().await {
             Ok(resolved) => resolved,
             Err(panic) => Err(Error::internal(format!("a resolver panicked: {}", panic_message(&panic)))),
         }
     }
 
-    /// Nodes for many objects of one shape.
+    /// Resolves the fields of many objects of one shape.
     fn resolve_objects<'s>(
         &'s self,
         shape: &'s Arc<ObjectShape>,
         sources: Vec<NodeSource>,
     ) -> BoxFuture<'s, Vec<ResolvedNode>> {
         Box::pin(async move {
-            let live = shape
+            let with_resolvers = shape
                 .fields
                 .iter()
                 .enumerate()
                 .filter(|(_, field)| shape.uses_resolvers && field.uses_resolvers());
-            let columns = live.map(|(position, field)| {
+            let columns = with_resolvers.map(|(position, field)| {
                 let sources = &sources;
                 async move { (position, self.resolve_field(shape, field, sources).await) }
             });
@@ -193,7 +194,7 @@ impl<'a> ResolverExecution<'a> {
         })
     }
 
-    /// One field of many objects.
+    /// Resolves one field of many objects.
     async fn resolve_field(
         &self,
         shape: &ObjectShape,
@@ -246,7 +247,7 @@ impl<'a> ResolverExecution<'a> {
         }
     }
 
-    /// Related records that came with their parents.
+    /// Resolves related records, which were read together with their parents.
     async fn resolve_children(
         &self,
         field: &FieldShape,
@@ -254,7 +255,7 @@ impl<'a> ResolverExecution<'a> {
         sources: &[NodeSource],
     ) -> Vec<ResolvedTree> {
         let mut batch = ObjectBatch::default();
-        let drafts: Vec<DeferredValue> = sources
+        let values: Vec<DeferredValue> = sources
             .iter()
             .map(|source| match source {
                 NodeSource::Value(value) => {
@@ -263,45 +264,45 @@ impl<'a> ResolverExecution<'a> {
                 NodeSource::Row(row) => batch.add_rows(&field.slot, &row.children[position]),
             })
             .collect();
-        self.complete_deferred(batch, drafts).await
+        self.complete_deferred(batch, values).await
     }
 
-    /// What resolvers gave, held against the place it is for.
+    /// Completes resolver results for the type of `slot`.
     async fn complete_values(&self, slot: &ValueSlot, resolved: Vec<Result<Resolved>>) -> Vec<ResolvedTree> {
         let mut batch = ObjectBatch::default();
-        let drafts: Vec<DeferredValue> = resolved
+        let values: Vec<DeferredValue> = resolved
             .into_iter()
             .map(|resolved| match resolved {
                 Ok(resolved) => batch.add_resolved(slot, resolved),
                 Err(error) => DeferredValue::Complete(ResolvedTree::Failed(error)),
             })
             .collect();
-        self.complete_deferred(batch, drafts).await
+        self.complete_deferred(batch, values).await
     }
 
-    /// Makes the objects that drafts wait for, all of one shape at once.
-    async fn complete_deferred(&self, batch: ObjectBatch, drafts: Vec<DeferredValue>) -> Vec<ResolvedTree> {
-        let groups = batch.groups.into_iter().map(|(shape, wanted)| self.resolve_pending(shape, wanted));
-        let mut made: Vec<Vec<Option<ResolvedTree>>> = join_all(groups).await;
-        drafts.into_iter().map(|draft| draft.into_tree(&mut made)).collect()
+    /// Makes the objects of a batch, all of one shape together, and inserts them into the values.
+    async fn complete_deferred(&self, batch: ObjectBatch, values: Vec<DeferredValue>) -> Vec<ResolvedTree> {
+        let groups = batch.groups.into_iter().map(|(shape, objects)| self.resolve_pending(shape, objects));
+        let mut objects: Vec<Vec<Option<ResolvedTree>>> = join_all(groups).await;
+        values.into_iter().map(|value| value.into_tree(&mut objects)).collect()
     }
 
     async fn resolve_pending(
         &self,
         shape: Arc<ObjectShape>,
-        wanted: Vec<PendingObject>,
+        objects: Vec<PendingObject>,
     ) -> Vec<Option<ResolvedTree>> {
-        let ids: Vec<i64> = wanted.iter().filter_map(PendingObject::record_id).collect();
+        let ids: Vec<i64> = objects.iter().filter_map(PendingObject::record_id).collect();
         let records = match self.load_records(&shape, ids).await {
             Ok(records) => records,
             Err(error) => {
-                return wanted.iter().map(|_| Some(ResolvedTree::Failed(copy_error(&error)))).collect();
+                return objects.iter().map(|_| Some(ResolvedTree::Failed(copy_error(&error)))).collect();
             }
         };
         // A record that does not exist is null; the others are resolved together.
-        let sources: Vec<Option<NodeSource>> = wanted
+        let sources: Vec<Option<NodeSource>> = objects
             .into_iter()
-            .map(|wanted| match wanted {
+            .map(|object| match object {
                 PendingObject::Record(id) => records.get(&id).cloned().map(NodeSource::Row),
                 PendingObject::Row(row) => Some(NodeSource::Row(row)),
                 PendingObject::Value(value) => Some(NodeSource::Value(value)),
@@ -341,14 +342,14 @@ impl<'a> ResolverExecution<'a> {
     }
 }
 
-/// The records of one operation, each with its nodes, and how it ended.
-type ResolvedRecords = (Vec<(OwnedRow, Vec<ResolvedNode>)>, Result<trefoil_engine::Outcome>);
+/// The records of one operation, each with its nodes, and the outcome of the operation.
+type ResolvedRecords = (Vec<(OwnedRow, Vec<ResolvedNode>)>, Result<Outcome>);
 
 fn property_value(value: &Value, name: &str) -> Value {
     value.get(name).cloned().unwrap_or(Value::Null)
 }
 
-/// One failure that several places share.
+/// A copy of an error, for several fields that fail together.
 fn copy_error(error: &Error) -> Error {
     if let Some(cause) = error.cause() {
         return Error::Internal { cause: cause.clone() };

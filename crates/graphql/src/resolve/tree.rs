@@ -1,15 +1,16 @@
-//! What registered resolvers gave, kept until it is written.
+//! The results of registered resolvers, stored until the response is written.
 
 use std::sync::Arc;
 
-use crate::plan::shape::{AbstractShape, ObjectShape};
 use trefoil_engine::OwnedRow;
 use trefoil_model::Value;
 use trefoil_model::error::Error;
 
-/// A resolved place of the answer.
+use crate::plan::shape::{AbstractShape, ObjectShape};
+
+/// A resolved value of the response.
 pub enum ResolvedTree {
-    /// Completed as it is: nothing in it needs a resolver.
+    /// A value without further resolvers.
     Value(Value),
     Failed(Error),
     /// A value that the declared type cannot represent.
@@ -18,7 +19,7 @@ pub enum ResolvedTree {
     List(Vec<ResolvedTree>),
 }
 
-/// An object with those of its fields that resolvers answered.
+/// An object with its resolved fields.
 pub struct ResolvedNode {
     pub shape: Arc<ObjectShape>,
     pub source: NodeSource,
@@ -26,14 +27,14 @@ pub struct ResolvedNode {
     pub resolved: Vec<(usize, ResolvedTree)>,
 }
 
-/// What the other fields are read from.
+/// The source of the fields without a resolver.
 pub enum NodeSource {
     Row(OwnedRow),
     Value(Value),
 }
 
 impl AbstractShape {
-    /// The shape for the type that the value names.
+    /// The shape for the value's `__typename`.
     pub fn shape_for_value(&self, value: &Value) -> Result<&Arc<ObjectShape>, String> {
         match value.get("__typename") {
             Some(Value::String(name)) => self.shape_named(name),

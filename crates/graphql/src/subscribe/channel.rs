@@ -1,30 +1,30 @@
-//! All who asked the same under one schema: a change that they follow is found and encoded once for all of them.
+//! The channel of all subscribers with the same request under one schema: each event is found and encoded once.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use crate::GraphqlState;
-use crate::execute::run::{ExecutedResponse, Execution, ExecutionError};
-use crate::response_error;
-use crate::response_error::ResponseError;
-use crate::subscribe::registry::SubscriptionRegistry;
-use crate::subscribe::request::{PlannedSubscription, SubscriptionRequest};
-use crate::subscribe::{GraphqlService, SubscriptionEvent};
 use trefoil_engine::changes::{MemorySize, WorkItem};
 use trefoil_engine::{ChangeFeed, RecordChange};
 use trefoil_model::error::{Cause, Error, Result};
 
-/// When so many bytes of events are together, they go out before more are made.
+use crate::execute::run::{ExecutedResponse, Execution, ExecutionError};
+use crate::response_error::{self, ResponseError};
+use crate::service::{GraphqlService, GraphqlState};
+use crate::subscribe::event::SubscriptionEvent;
+use crate::subscribe::registry::SubscriptionRegistry;
+use crate::subscribe::request::{PlannedSubscription, SubscriptionRequest};
+
+/// A batch of events is delivered once it is larger than this.
 const MAX_BATCH_BYTES: usize = 1 << 20;
 
-/// Changes that concern nobody here are passed over without waking anyone, until there were so many …
+/// Changes that the filter does not match are skipped without waking subscribers, up to this number …
 const MAX_SKIPPED_CHANGES: i64 = 1_024;
-/// … or so much time has gone by: a place that is told must not grow old.
+/// … or for this long, so that the positions in heartbeats stay recent.
 const MAX_SILENCE: Duration = Duration::from_secs(5);
 
-/// How long it waits for a store that cannot be read.
+/// Pause before retrying when the store is unavailable.
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
 
 pub struct SubscriptionChannel {
@@ -34,18 +34,18 @@ pub struct SubscriptionChannel {
     state: Arc<GraphqlState>,
     request: SubscriptionRequest,
     planned: PlannedSubscription,
-    /// Those who wait at the end of the log, and from where on: whoever comes later waits with them.
+    /// The batch that waits at the end of the log, with its start; later subscribers share it.
     waiting_at_end: Mutex<Option<(i64, Weak<WorkItem<EventBatch>>)>>,
 }
 
-/// The events of a part of the log.
+/// The events of a range of the log.
 pub struct EventBatch {
     pub events: Vec<Arc<SubscriptionEvent>>,
-    /// There is nothing else up to here.
+    /// The last change number of the range.
     pub until: i64,
-    /// The name of that place.
+    /// The event id of `until`.
     pub id: Arc<str>,
-    /// Another schema is served: what follows is found there.
+    /// The schema was swapped: later events must be taken from a channel of the new one.
     pub schema_changed: bool,
 }
 
@@ -56,28 +56,28 @@ impl MemorySize for EventBatch {
 }
 
 impl SubscriptionChannel {
-    /// The channel for this request, planned when it is the first.
+    /// The channel of this request; planned if there is none yet.
     pub fn join(
-        face: &GraphqlService,
-        served: &Arc<GraphqlState>,
-        wanted: SubscriptionRequest,
+        service: &GraphqlService,
+        state: &Arc<GraphqlState>,
+        request: SubscriptionRequest,
     ) -> Result<Arc<SubscriptionChannel>, Vec<ResponseError>> {
-        let (key, own) = (wanted.shared_key(), wanted.actor_key());
-        let known = served.channels.get(&key).or_else(|| served.channels.get(&own));
-        if let Some(channel) = known {
+        let (shared_key, actor_key) = (request.shared_key(), request.actor_key());
+        let existing = state.channels.get(&shared_key).or_else(|| state.channels.get(&actor_key));
+        if let Some(channel) = existing {
             return Ok(channel);
         }
-        let planned = wanted.plan(served)?;
+        let planned = request.plan(state)?;
         let channel = SubscriptionChannel {
-            number: face.subscriptions.next_channel_number(),
-            key: if planned.plan.uses_resolvers { own } else { key },
-            service: face.clone(),
-            state: served.clone(),
-            request: wanted,
+            number: service.subscriptions.next_channel_number(),
+            key: if planned.plan.uses_resolvers { actor_key } else { shared_key },
+            service: service.clone(),
+            state: state.clone(),
+            request,
             planned,
             waiting_at_end: Mutex::default(),
         };
-        Ok(served.channels.insert(Arc::new(channel)))
+        Ok(state.channels.insert(Arc::new(channel)))
     }
 
     pub fn key(&self) -> &str {
@@ -100,32 +100,33 @@ impl SubscriptionChannel {
         self.state.engine.feed()
     }
 
-    /// What comes after this place. It may begin before it: who joins others on their way skips what they had.
-    pub fn events_after(self: &Arc<Self>, place: i64) -> Arc<WorkItem<EventBatch>> {
-        let mut live = self.waiting_at_end.lock().unwrap_or_else(PoisonError::into_inner);
-        let waiting = live.as_ref().and_then(|(from, flight)| Some((*from, unfinished(flight)?)));
-        if let Some((from, flight)) = &waiting
-            && *from <= place
+    /// The events after `position`. A shared batch may start earlier; the subscriber skips the events before `position`.
+    pub fn events_after(self: &Arc<Self>, position: i64) -> Arc<WorkItem<EventBatch>> {
+        let mut waiting_at_end = self.waiting_at_end.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = waiting_at_end.as_ref().and_then(|(from, batch)| Some((*from, unfinished(batch)?)));
+        if let Some((from, batch)) = &waiting
+            && *from <= position
         {
-            return flight.clone();
+            return batch.clone();
         }
         let channel = self.clone();
-        let flight =
-            self.registry().event_cache.join((self.number, place), move || channel.next_events(place));
-        if waiting.is_none() && place >= self.feed().known_head() {
-            *live = Some((place, Arc::downgrade(&flight)));
+        let batch =
+            self.registry().event_cache.join((self.number, position), move || channel.next_events(position));
+        if waiting.is_none() && position >= self.feed().known_head() {
+            *waiting_at_end = Some((position, Arc::downgrade(&batch)));
         }
-        flight
+        batch
     }
 
-    /// Whether others already wait further on, so that there is no need to wait beside them.
-    fn others_wait_ahead(&self, start: i64, place: i64) -> bool {
-        let live = self.waiting_at_end.lock().unwrap_or_else(PoisonError::into_inner);
-        live.as_ref()
-            .is_some_and(|(from, flight)| start < *from && *from <= place && unfinished(flight).is_some())
+    /// True if another batch already waits between `start` and `position`: then this one can end there.
+    fn others_wait_ahead(&self, start: i64, position: i64) -> bool {
+        let waiting_at_end = self.waiting_at_end.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting_at_end
+            .as_ref()
+            .is_some_and(|(from, batch)| start < *from && *from <= position && unfinished(batch).is_some())
     }
 
-    /// The next events, or word that another schema is served.
+    /// The next batch, or an empty one with `schema_changed` after a swap.
     async fn next_events(self: Arc<Self>, start: i64) -> Result<Arc<EventBatch>> {
         let mut swapped = self.registry().schema_swaps.subscribe();
         let is_current = Arc::ptr_eq(&self.service.state.load(), &self.state);
@@ -139,61 +140,56 @@ impl SubscriptionChannel {
         Ok(Arc::new(EventBatch { events: Vec::new(), until: start, id: "".into(), schema_changed: true }))
     }
 
-    /// Events that no reload came between: tables and images are all of one form.
+    /// A batch that no reload interrupted, so that tables and images have one form.
     async fn stable_events(&self, start: i64) -> Result<EventBatch> {
         loop {
-            let settled = self.feed().settled_generation().await;
+            let generation = self.feed().settled_generation().await;
             let events = self.collect_events(start).await?;
-            if self.feed().is_current(&settled) {
+            if self.feed().is_current(&generation) {
                 return Ok(events);
             }
         }
     }
 
     async fn collect_events(&self, start: i64) -> Result<EventBatch> {
-        let (mut list, mut until, mut bytes) = (Vec::new(), start, 0);
+        let (mut events, mut until, mut bytes) = (Vec::new(), start, 0);
         let mut deadline = None;
         loop {
             let next = self.feed().changes_after(until);
-            let stretch = match deadline {
+            let range = match deadline {
                 None => next.await?,
                 Some(deadline) => match timeout_at(deadline, next).await {
-                    Ok(stretch) => stretch?,
+                    Ok(range) => range?,
                     Err(_) => break,
                 },
             };
             deadline.get_or_insert_with(|| Instant::now() + MAX_SILENCE);
-            until = stretch.until;
-            for change in stretch.changes.iter().filter(|change| self.planned.filter.matches(change)) {
+            until = range.until;
+            for change in range.changes.iter().filter(|change| self.planned.filter.matches(change)) {
                 let event = self.encode_event(change).await?;
                 bytes += event.estimated_bytes();
-                list.push(Arc::new(event));
+                events.push(Arc::new(event));
                 if bytes > MAX_BATCH_BYTES {
                     until = change.number;
                     break;
                 }
             }
-            if !list.is_empty()
+            if !events.is_empty()
                 || until - start >= MAX_SKIPPED_CHANGES
                 || self.others_wait_ahead(start, until)
             {
                 break;
             }
         }
-        Ok(EventBatch {
-            id: self.feed().event_id(until).await?.into(),
-            events: list,
-            until,
-            schema_changed: false,
-        })
+        Ok(EventBatch { id: self.feed().event_id(until).await?.into(), events, until, schema_changed: false })
     }
 
     async fn encode_event(&self, change: &RecordChange) -> Result<SubscriptionEvent> {
         let id = self.feed().event_id(change.number).await?;
         let (mut body, causes) = self.execute_change(change).await;
-        // JSON that another program stored may be spread over lines, which would end a line of an event stream.
+        // JSON that another program stored may contain line breaks, which would end a line of an event stream.
         body.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
-        // Behind what there is, before the closing brace.
+        // Insert `extensions` before the closing brace.
         body.pop();
         body.extend_from_slice(b",\"extensions\":{\"eventId\":");
         response_error::write_json_string(&mut body, &id);
@@ -202,7 +198,7 @@ impl SubscriptionChannel {
         Ok(SubscriptionEvent::new(change.number, id.into(), &body, causes))
     }
 
-    /// The response to one change, and the causes of what failed in it. It waits for as long as the store is away.
+    /// The response to one change, and the causes of its errors. Retries while the store is unavailable.
     async fn execute_change(&self, change: &RecordChange) -> (Vec<u8>, Vec<Cause>) {
         loop {
             let execution = Execution {
@@ -221,7 +217,7 @@ impl SubscriptionChannel {
                     tokio::time::sleep(RETRY_PAUSE).await;
                     continue;
                 }
-                Err(refused) => Vec::from(refused),
+                Err(error) => Vec::from(error),
             };
             let mut body = b"{\"data\":null,\"errors\":".to_vec();
             response_error::write_errors(&mut body, &failures);
@@ -231,9 +227,9 @@ impl SubscriptionChannel {
     }
 }
 
-/// The flight, while it is under way.
-fn unfinished(flight: &Weak<WorkItem<EventBatch>>) -> Option<Arc<WorkItem<EventBatch>>> {
-    flight.upgrade().filter(|flight| !flight.is_done())
+/// The work item, unless it is done.
+fn unfinished(batch: &Weak<WorkItem<EventBatch>>) -> Option<Arc<WorkItem<EventBatch>>> {
+    batch.upgrade().filter(|batch| !batch.is_done())
 }
 
 impl Drop for SubscriptionChannel {

@@ -1,51 +1,52 @@
-//! One event of a subscription in the forms that transports send, each made once for all who get it.
+//! One event of a subscription in the encodings of all transports, each made once for all subscribers.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
-use crate::subscribe::{multipart, sse};
 use trefoil_http::errors::error_log::LogScope;
 use trefoil_model::error::Cause;
 
-/// Bytes of a part beside its payload.
+use crate::subscribe::{multipart, sse};
+
+/// Bytes of a multipart part without its payload.
 const PART_OVERHEAD: usize = 128;
 
-/// One answer.
+/// One response of a subscription.
 #[derive(Debug)]
 pub struct SubscriptionEvent {
     pub(crate) position: i64,
-    /// The change that it tells of.
+    /// The id of the change.
     pub id: Arc<str>,
-    /// The whole answer, `{"data":…,"extensions":{"eventId":…}}`: the same bytes for everyone who asked the same.
+    /// The whole response, `{"data":…,"extensions":{"eventId":…}}`.
     pub payload: Bytes,
-    /// As an event stream has it; the payload is a part of these bytes.
+    /// The block of an event stream; `payload` is a slice of it.
     sse_block: Bytes,
     multipart_part: OnceLock<Bytes>,
-    /// Of what failed in it …
+    /// The causes of its errors …
     causes: Vec<Cause>,
-    /// … which one of those who get it tells the log.
+    /// … and whether they were logged: only the first delivery logs them.
     logged: AtomicBool,
 }
 
 impl SubscriptionEvent {
-    pub fn new(number: i64, id: Arc<str>, payload: &[u8], causes: Vec<Cause>) -> SubscriptionEvent {
+    pub fn new(position: i64, id: Arc<str>, payload: &[u8], causes: Vec<Cause>) -> SubscriptionEvent {
         let payload = &*sse::one_line(payload);
-        let (block, start) = sse::event(&id, payload);
-        let payload = block.slice(start..start + payload.len());
+        let (sse_block, start) = sse::event(&id, payload);
+        let payload = sse_block.slice(start..start + payload.len());
         SubscriptionEvent {
-            position: number,
+            position,
             id,
             payload,
-            sse_block: block,
+            sse_block,
             multipart_part: OnceLock::new(),
             causes,
             logged: AtomicBool::new(false),
         }
     }
 
-    /// Tells the log what failed in it, under the request of the first whom it is sent to.
+    /// Logs the causes of its errors once, under the request of the first subscriber.
     pub fn log_causes(&self, scope: LogScope<'_>) {
         if !self.causes.is_empty() && !self.logged.swap(true, Ordering::Relaxed) {
             self.causes.iter().for_each(|cause| scope.cause_of_event(cause, Some(&self.id)));
@@ -62,7 +63,7 @@ impl SubscriptionEvent {
         self.multipart_part.get_or_init(|| multipart::event(&self.id, &self.payload)).clone()
     }
 
-    /// About the most bytes it will ever take: it is asked before anybody wants a part.
+    /// An upper estimate, since the multipart encoding is only made later.
     pub fn estimated_bytes(&self) -> usize {
         size_of::<SubscriptionEvent>()
             + self.id.len()
@@ -77,10 +78,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_weighs_what_it_will_take_in_every_form() {
+    fn estimated_bytes_cover_all_encodings() {
         let event = SubscriptionEvent::new(1, "0123456789abcdef-1".into(), &[b'x'; 10_000], Vec::new());
-        let weight = event.estimated_bytes();
-        assert!(weight >= event.sse_block().len() + event.multipart_part().len());
-        assert_eq!(weight, event.estimated_bytes());
+        let estimate = event.estimated_bytes();
+        assert!(estimate >= event.sse_block().len() + event.multipart_part().len());
+        assert_eq!(estimate, event.estimated_bytes());
     }
 }

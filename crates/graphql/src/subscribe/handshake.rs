@@ -1,4 +1,4 @@
-//! The HTTP request that becomes a WebSocket: whether it is one, what it offers, and the 101 that answers it.
+//! The WebSocket handshake: recognises the HTTP request, picks the subprotocol and makes the 101 response.
 
 use std::convert::Infallible;
 
@@ -14,21 +14,22 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use hyper::upgrade::OnUpgrade;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-use crate::subscribe::protocol;
 use trefoil_http::errors::problem::Problem;
 
-/// A request for a WebSocket; an `Upgrade` to anything else is none, and is ignored as HTTP allows.
+use crate::subscribe::protocol;
+
+/// A request for a WebSocket. An `Upgrade` to another protocol is ignored, as HTTP allows.
 pub struct WebSocketHandshake(());
 
-/// The handshake of a request, if it is one.
+/// The handshake of a request that asks for a WebSocket.
 pub struct OptionalHandshake(pub Option<WebSocketHandshake>);
 
-/// What is spoken from here on.
+/// The subprotocol of a WebSocket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subprotocol {
     GraphqlTransportWs,
-    /// The one that had the name `graphql-ws` before; it is taken up only to be closed, because browsers tell their
-    /// pages nothing about a handshake that failed, but the code and the reason of a close.
+    /// The older protocol named `graphql-ws`. The socket is opened only to be closed, because browsers show a page
+    /// the code and reason of a close but nothing of a failed handshake.
     Legacy,
     None,
 }
@@ -37,17 +38,17 @@ impl<S: Sync> FromRequestParts<S> for OptionalHandshake {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<OptionalHandshake, Infallible> {
-        let wanted = parts.method == Method::GET
+        let asks_upgrade = parts.method == Method::GET
             && header_lists(&parts.headers, &UPGRADE, "websocket")
             && header_lists(&parts.headers, &CONNECTION, "upgrade");
-        // hyper puts it in where the connection can become one.
-        let can_be = parts.extensions.get::<OnUpgrade>().is_some();
-        Ok(OptionalHandshake((wanted && can_be).then_some(WebSocketHandshake(()))))
+        // hyper inserts `OnUpgrade` if the connection can be upgraded.
+        let can_upgrade = parts.extensions.get::<OnUpgrade>().is_some();
+        Ok(OptionalHandshake((asks_upgrade && can_upgrade).then_some(WebSocketHandshake(()))))
     }
 }
 
 impl WebSocketHandshake {
-    /// The answer, and what is spoken after it.
+    /// The 101 response and the chosen subprotocol.
     pub fn accept(self, headers: &HeaderMap) -> Result<(Response, Subprotocol), Problem> {
         if headers.get(SEC_WEBSOCKET_VERSION).map(HeaderValue::as_bytes) != Some(b"13") {
             let detail = "a WebSocket of another version; 13 is the one spoken here";
@@ -97,5 +98,5 @@ impl Subprotocol {
 
 fn header_lists(headers: &HeaderMap, name: &HeaderName, item: &str) -> bool {
     let lines = headers.get_all(name).iter().filter_map(|line| line.to_str().ok());
-    lines.flat_map(|line| line.split(',')).any(|own| own.trim().eq_ignore_ascii_case(item))
+    lines.flat_map(|line| line.split(',')).any(|listed| listed.trim().eq_ignore_ascii_case(item))
 }

@@ -1,19 +1,25 @@
-//! Subscriptions: a request becomes a stream of answers, the same bytes for all who asked the same.
+//! Subscriptions: the change log as a stream of responses, encoded once for all subscribers with the same request.
 //!
-//! The transports below know nothing of the log, and [`Subscription`] nothing of transports.
+//! The transports know nothing of the change log, and [`Subscription`] knows nothing of transports.
 
+// From a request to shared events: the planned request, the channel of all subscribers with the same request, the
+// channels of a server.
 pub(crate) mod channel;
 pub(crate) mod event;
-pub(crate) mod handshake;
-pub(crate) mod multipart;
-pub(crate) mod operations;
-pub(crate) mod protocol;
 pub(crate) mod registry;
 pub(crate) mod request;
-pub(crate) mod socket;
+
+// Long-lived HTTP responses: event streams and multipart bodies.
+pub(crate) mod multipart;
 pub(crate) mod sse;
+pub(crate) mod stream_context;
 pub(crate) mod stream_response;
-pub(crate) mod streams;
+
+// WebSockets, from the handshake to the operations of one socket.
+pub(crate) mod handshake;
+pub(crate) mod operations;
+pub(crate) mod protocol;
+pub(crate) mod socket;
 pub(crate) mod websocket;
 
 use std::future::poll_fn;
@@ -22,81 +28,83 @@ use std::task::{Context, Poll, ready};
 
 use futures_util::FutureExt;
 
-pub use crate::subscribe::event::SubscriptionEvent;
-
-use crate::over_http::request::GraphqlRequest;
-use crate::response_error::ResponseError;
-use crate::subscribe::channel::{EventBatch, SubscriptionChannel};
-pub use crate::subscribe::registry::{ChannelMap, SubscriptionRegistry};
-use crate::subscribe::request::SubscriptionRequest;
-use crate::{GraphqlReply, GraphqlService, RequestContext};
 use trefoil_engine::changes::WorkFuture;
 use trefoil_http::errors::error_log::StreamEnd;
 use trefoil_model::error::Error;
 
-/// A subscription that has begun: its place in the log is fixed.
+use crate::over_http::request::GraphqlRequest;
+use crate::reply::{GraphqlReply, RequestContext};
+use crate::response_error::ResponseError;
+use crate::service::GraphqlService;
+use crate::subscribe::channel::{EventBatch, SubscriptionChannel};
+use crate::subscribe::request::SubscriptionRequest;
+
+pub use crate::subscribe::event::SubscriptionEvent;
+pub use crate::subscribe::registry::{ChannelMap, SubscriptionRegistry};
+
+/// An open subscription, at a position in the change log.
 pub struct Subscription {
     channel: Arc<SubscriptionChannel>,
-    /// Everything up to this number was delivered or was not asked for.
+    /// Number of the last change that was delivered or skipped.
     position: i64,
     last_event_id: Arc<str>,
-    /// What is being delivered, and which of it is next.
+    /// The batch that is being delivered, and the index of its next event.
     events: Option<(Arc<EventBatch>, usize)>,
-    /// Kept while waiting, so that whoever stops to wait for a moment finds it again.
+    /// Stored between polls, so that a dropped `next` loses nothing.
     pending_events: Option<WorkFuture<EventBatch>>,
 }
 
-/// What comes next.
+/// The next item of a subscription.
 pub enum SubscriptionStep {
     Event(Arc<SubscriptionEvent>),
-    /// It cannot go on: why, for the log, and what its client is told.
+    /// The subscription cannot continue: the reason for the log, and the errors for the client.
     Ended(StreamEnd, Vec<ResponseError>),
 }
 
 impl GraphqlService {
-    /// Begins at the place that `last` names, or now. The error is the answer to give instead, among it that of an
-    /// operation that is no subscription: it was carried out.
+    /// Opens a subscription after the event `last_event_id`, or at the current end of the log. `Err` is the reply to
+    /// send instead; an operation that is not a subscription is executed, and its reply is returned as `Err` too.
     pub async fn subscribe(
         &self,
-        asked: GraphqlRequest<'_>,
-        manner: RequestContext,
-        last: Option<&str>,
+        request: GraphqlRequest<'_>,
+        context: RequestContext,
+        last_event_id: Option<&str>,
     ) -> Result<Subscription, GraphqlReply> {
-        let served = self.state.load_full();
-        if !served.is_subscription(&asked) {
-            return Err(served.execute_request(asked, manner).await);
+        let state = self.state.load_full();
+        if !state.is_subscription(&request) {
+            return Err(state.execute_request(request, context).await);
         }
-        let wanted = SubscriptionRequest::new(asked, manner.actor);
-        let channel = SubscriptionChannel::join(self, &served, wanted).map_err(GraphqlReply::Rejected)?;
-        let feed = served.engine.feed();
-        let at = match last {
+        let request = SubscriptionRequest::new(request, context.actor);
+        let channel = SubscriptionChannel::join(self, &state, request).map_err(GraphqlReply::Rejected)?;
+        let feed = state.engine.feed();
+        let position = match last_event_id {
             Some(id) => feed.number_of_event(id).await,
             None => feed.last_change_number().await,
         };
-        let at = at.map_err(subscribe_error)?;
-        let id = feed.event_id(at).await.map_err(subscribe_error)?.into();
-        Ok(Subscription { channel, position: at, last_event_id: id, events: None, pending_events: None })
+        let position = position.map_err(subscribe_error)?;
+        let last_event_id = feed.event_id(position).await.map_err(subscribe_error)?.into();
+        Ok(Subscription { channel, position, last_event_id, events: None, pending_events: None })
     }
 
-    /// The name of the place where a subscription begun now starts.
+    /// The id of the last event in the log, after which a new subscription starts.
     pub async fn current_event_id(&self) -> Result<Arc<str>, Error> {
-        let served = self.state.load_full();
-        let feed = served.engine.feed();
+        let state = self.state.load_full();
+        let feed = state.engine.feed();
         Ok(feed.event_id(feed.last_change_number().await?).await?.into())
     }
 }
 
 fn subscribe_error(error: Error) -> GraphqlReply {
-    let is_request = matches!(error, Error::EventId { .. });
-    if is_request {
+    let is_request_error = matches!(error, Error::EventId { .. });
+    if is_request_error {
         GraphqlReply::Rejected(vec![ResponseError::from_error(&error)])
     } else {
         GraphqlReply::Failed(error)
     }
 }
 
-/// Why a subscription cannot go on under another schema.
-fn unfit(failures: &[ResponseError]) -> StreamEnd {
+/// The reason why a subscription is not valid under a new schema.
+fn schema_change_end(failures: &[ResponseError]) -> StreamEnd {
     match failures.iter().find_map(|failure| failure.cause.clone()) {
         Some(cause) => StreamEnd::Failed(Error::Internal { cause }),
         None => {
@@ -107,17 +115,17 @@ fn unfit(failures: &[ResponseError]) -> StreamEnd {
 }
 
 impl Subscription {
-    /// How far the log has been followed, whether or not anything of it was delivered: what a client comes back with.
+    /// The id of the current position, to which a client can return. It advances over skipped changes too.
     pub fn last_event_id(&self) -> &Arc<str> {
         &self.last_event_id
     }
 
-    /// The same as a number that grows, to compare.
+    /// The same position as a number that only grows.
     pub(crate) fn position(&self) -> i64 {
         self.position
     }
 
-    /// Waits for what comes next. May be dropped while waiting and called again; nothing is lost by that.
+    /// Waits for the next step. Cancel-safe.
     pub async fn next(&mut self) -> SubscriptionStep {
         poll_fn(|cx| self.poll_next(cx)).await
     }
@@ -137,7 +145,7 @@ impl Subscription {
                     if events.schema_changed
                         && let Err(failures) = self.rejoin()
                     {
-                        return Poll::Ready(SubscriptionStep::Ended(unfit(&failures), failures));
+                        return Poll::Ready(SubscriptionStep::Ended(schema_change_end(&failures), failures));
                     }
                     self.events = Some((events, 0));
                 }
@@ -149,7 +157,7 @@ impl Subscription {
         }
     }
 
-    /// The next of what is at hand. Who joined others on their way has had the first of it already.
+    /// The next event of the current batch. Events at or before `position` are skipped: a shared batch may start earlier.
     fn take_event(&mut self) -> Option<Arc<SubscriptionEvent>> {
         let (events, next) = self.events.as_mut()?;
         while let Some(event) = events.events.get(*next) {
@@ -166,11 +174,11 @@ impl Subscription {
         None
     }
 
-    /// The schema was exchanged: the same request goes on at its place under the new one, if it still fits.
+    /// Continues the same request at its position under the new schema, if it is still valid there.
     fn rejoin(&mut self) -> Result<(), Vec<ResponseError>> {
-        let face = self.channel.service().clone();
-        let served = face.state.load_full();
-        self.channel = SubscriptionChannel::join(&face, &served, self.channel.request().clone())?;
+        let service = self.channel.service().clone();
+        let state = service.state.load_full();
+        self.channel = SubscriptionChannel::join(&service, &state, self.channel.request().clone())?;
         Ok(())
     }
 }

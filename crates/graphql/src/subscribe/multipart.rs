@@ -1,21 +1,20 @@
-//! The words of `multipart/mixed;subscriptionSpec=1.0`, as Apollo's clients read them.
+//! Encoding of `multipart/mixed;subscriptionSpec=1.0`, as Apollo's clients read it.
 //!
-//! A client knows a part only by the boundary behind it, so each part ends with that at once. The place stands in a
-//! parameter of the part's content type: MIME has readers ignore parameters that they do not know, while a body with
-//! anything but `payload` and `errors` in it is an event to some clients, and a further header an error to others.
+//! A client recognises the end of a part by the boundary after it, so each part is sent with its closing boundary. The
+//! event id is a parameter of the part's content type: MIME readers ignore unknown parameters, while some clients take a
+//! body with keys other than `payload` and `errors` for an event, and others fail on an additional header.
 
 use bytes::Bytes;
 
 use crate::over_http::response;
-use crate::response_error;
-use crate::response_error::ResponseError;
+use crate::response_error::{self, ResponseError};
 
 pub const CONTENT_TYPE: &str = "multipart/mixed;boundary=\"graphql\";subscriptionSpec=1.0";
 
 const BOUNDARY: &[u8] = b"\r\n--graphql";
 const CLOSING: &[u8] = b"--\r\n";
 
-/// Before the first event: where it starts.
+/// The position before the first event.
 pub fn start(id: &str) -> Bytes {
     [BOUNDARY, &heartbeat(id)].concat().into()
 }
@@ -24,12 +23,12 @@ pub fn event(id: &str, payload: &[u8]) -> Bytes {
     encode_part(Some(id), &[b"{\"payload\":", payload, b"}"])
 }
 
-/// A heartbeat: an empty object, which clients pass over.
+/// An empty object, which clients ignore.
 pub fn heartbeat(id: &str) -> Bytes {
     encode_part(Some(id), &[b"{}"])
 }
 
-/// It cannot go on: what Apollo calls an error of the transport.
+/// The end of a stream that failed: a transport error in Apollo's terms.
 pub fn failure(failures: &[ResponseError]) -> Bytes {
     let mut errors = Vec::new();
     response_error::write_errors(&mut errors, failures);
@@ -37,14 +36,14 @@ pub fn failure(failures: &[ResponseError]) -> Bytes {
     [&part, CLOSING].concat().into()
 }
 
-/// It never began: errors of the request, as the answer to any other request has them.
+/// The whole body of a subscription that was rejected: request errors as in any other response.
 pub fn rejection(failures: &[ResponseError]) -> Bytes {
-    let answer = response::rejection_body(failures);
-    [BOUNDARY, &encode_part(None, &[b"{\"payload\":", &answer, b"}"]), CLOSING].concat().into()
+    let body = response::rejection_body(failures);
+    [BOUNDARY, &encode_part(None, &[b"{\"payload\":", &body, b"}"]), CLOSING].concat().into()
 }
 
 fn encode_part(id: Option<&str>, body: &[&[u8]]) -> Bytes {
-    let place = id.map(|id| format!("; last-event-id=\"{id}\"")).unwrap_or_default();
-    let head = format!("\r\ncontent-type: application/json; charset=utf-8{place}\r\n\r\n");
+    let parameter = id.map(|id| format!("; last-event-id=\"{id}\"")).unwrap_or_default();
+    let head = format!("\r\ncontent-type: application/json; charset=utf-8{parameter}\r\n\r\n");
     [head.as_bytes(), &body.concat(), BOUNDARY].concat().into()
 }

@@ -1,47 +1,47 @@
-//! The operations that run on one socket, each under the id its client gave it, all within the socket's one task.
+//! The operations of one WebSocket by their client-chosen ids, all polled within the socket's task.
 
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use crate::response_error::ResponseError;
-use crate::subscribe::event::SubscriptionEvent;
-use crate::subscribe::protocol;
-use crate::subscribe::protocol::SubscriptionPosition;
-use crate::subscribe::{Subscription, SubscriptionStep};
 use trefoil_http::errors::error_log::StreamEnd;
 use trefoil_http::monitoring::metrics::OpenSubscription;
 use trefoil_model::error::{Cause, Error};
 
-/// What became of a request.
+use crate::response_error::ResponseError;
+use crate::subscribe::event::SubscriptionEvent;
+use crate::subscribe::protocol::{self, SubscriptionPosition};
+use crate::subscribe::{Subscription, SubscriptionStep};
+
+/// The result of starting an operation.
 pub enum StartResult {
     Subscribed(Subscription, OpenSubscription),
-    /// A query or a mutation: its one answer, and the causes of what failed in it.
+    /// The response to a query or a mutation, and the causes of its errors.
     Response(Vec<u8>, Vec<Cause>),
     Rejected(Vec<ResponseError>),
 }
 
-/// What an operation has to say.
+/// A message of an operation to the client.
 pub enum OutgoingMessage {
-    /// With what stands before its payload, which is the same for all events of one operation.
+    /// An event with the message prefix of its operation.
     Event(Bytes, Arc<SubscriptionEvent>),
-    /// The only answer, and the end.
+    /// The only response of a query or a mutation; ends the operation.
     Response(Bytes, Vec<Cause>),
-    /// It never began.
+    /// The operation was rejected.
     Refused(Vec<ResponseError>),
-    /// It cannot go on.
+    /// The subscription cannot continue.
     Ended(StreamEnd, Vec<ResponseError>),
 }
 
 #[derive(Default)]
 pub struct SocketOperations {
     operations: Vec<SocketOperation>,
-    /// Who is asked first: nobody is left waiting because another always has something to say.
+    /// Index of the operation that is polled first: round-robin, so that a busy one does not starve the others.
     next_polled: usize,
 }
 
@@ -56,7 +56,7 @@ enum OperationState {
 }
 
 struct ActiveSubscription {
-    /// What stands before the payload of each event.
+    /// The start of each `next` message, up to its payload.
     message_prefix: Bytes,
     subscription: Subscription,
     stream_guard: OpenSubscription,
@@ -68,51 +68,51 @@ impl SocketOperations {
     }
 
     pub fn contains(&self, id: &str) -> bool {
-        self.operations.iter().any(|running| *running.id == *id)
+        self.operations.iter().any(|operation| *operation.id == *id)
     }
 
     pub fn start(&mut self, id: String, work: impl Future<Output = StartResult> + Send + 'static) {
-        let work = AssertUnwindSafe(work).catch_unwind().map(|begun| {
-            begun.unwrap_or_else(|_| {
+        let work = AssertUnwindSafe(work).catch_unwind().map(|result| {
+            result.unwrap_or_else(|_| {
                 StartResult::Rejected(vec![ResponseError::from_error(&Error::internal(
                     "a panic on a socket",
                 ))])
             })
         });
-        // Hardly any client has more than one at a time.
+        // Most clients run one operation at a time.
         self.operations.reserve_exact(1);
         self.operations
             .push(SocketOperation { id: id.into(), state: OperationState::Starting(work.boxed()) });
     }
 
-    /// An id that is not known may belong to an operation that ended meanwhile: that is no mistake.
+    /// Ignores an unknown id: the operation may just have ended.
     pub fn stop(&mut self, id: &str) {
-        self.operations.retain(|running| *running.id != *id);
+        self.operations.retain(|operation| *operation.id != *id);
     }
 
-    /// Waits until one of them has something to say; its last word ends it. May be dropped while waiting.
+    /// Waits for the next message of any operation. Cancel-safe.
     pub async fn next(&mut self) -> (Arc<str>, OutgoingMessage) {
         poll_fn(|cx| self.poll(cx)).await
     }
 
-    /// The same without waiting.
+    /// The next message, if there is one already.
     pub async fn try_next(&mut self) -> Option<(Arc<str>, OutgoingMessage)> {
         poll_fn(|cx| match self.poll(cx) {
-            Poll::Ready(said) => Poll::Ready(Some(said)),
+            Poll::Ready(message) => Poll::Ready(Some(message)),
             Poll::Pending => Poll::Ready(None),
         })
         .await
     }
 
-    /// The same while the server stops, until nothing is left to be answered: subscriptions end here and go on elsewhere,
-    /// but a mutation that has begun is to be told how it ended.
+    /// The next message while the server stops; `None` once no response is outstanding. Subscriptions end at once, since
+    /// clients resume them elsewhere, but queries and mutations that have started are answered.
     pub async fn drain_next(&mut self) -> Option<(Arc<str>, OutgoingMessage)> {
         poll_fn(|cx| {
             self.end_subscriptions();
-            let said = self.poll(cx);
+            let message = self.poll(cx);
             self.end_subscriptions();
-            match said {
-                Poll::Ready(said) => Poll::Ready(Some(said)),
+            match message {
+                Poll::Ready(message) => Poll::Ready(Some(message)),
                 Poll::Pending if self.operations.is_empty() => Poll::Ready(None),
                 Poll::Pending => Poll::Pending,
             }
@@ -121,33 +121,33 @@ impl SocketOperations {
     }
 
     fn end_subscriptions(&mut self) {
-        self.operations.retain(|running| matches!(running.state, OperationState::Starting(_)));
+        self.operations.retain(|operation| matches!(operation.state, OperationState::Starting(_)));
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<(Arc<str>, OutgoingMessage)> {
         let count = self.operations.len();
         for step in 0..count {
-            let at = (self.next_polled + step) % count;
-            let Poll::Ready(said) = self.operations[at].poll(cx) else { continue };
-            self.next_polled = at + 1;
-            let id = match said {
-                OutgoingMessage::Event(..) => self.operations[at].id.clone(),
+            let index = (self.next_polled + step) % count;
+            let Poll::Ready(message) = self.operations[index].poll(cx) else { continue };
+            self.next_polled = index + 1;
+            let id = match message {
+                OutgoingMessage::Event(..) => self.operations[index].id.clone(),
                 OutgoingMessage::Response(..) | OutgoingMessage::Refused(_) | OutgoingMessage::Ended(..) => {
-                    self.operations.remove(at).id
+                    self.operations.remove(index).id
                 }
             };
-            return Poll::Ready((id, said));
+            return Poll::Ready((id, message));
         }
         Poll::Pending
     }
 
-    /// How far each subscription has come. Nothing while one is beginning: a client might take the place of another for
-    /// that of this one, which is not among them.
+    /// The position of each subscription. Empty while an operation is starting: its position is still unknown, and a
+    /// client might use that of another subscription for it.
     pub fn positions(&self) -> Vec<SubscriptionPosition<'_>> {
-        if self.operations.iter().any(|running| matches!(running.state, OperationState::Starting(_))) {
+        if self.operations.iter().any(|operation| matches!(operation.state, OperationState::Starting(_))) {
             return Vec::new();
         }
-        let places = self.operations.iter().filter_map(|SocketOperation { id, state: work }| match work {
+        let positions = self.operations.iter().filter_map(|SocketOperation { id, state }| match state {
             OperationState::Subscribed(ActiveSubscription { subscription, .. }) => {
                 Some(SubscriptionPosition {
                     operation_id: id,
@@ -157,7 +157,7 @@ impl SocketOperations {
             }
             OperationState::Starting(_) => None,
         });
-        places.collect()
+        positions.collect()
     }
 }
 
@@ -165,23 +165,23 @@ impl SocketOperation {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<OutgoingMessage> {
         loop {
             match &mut self.state {
-                OperationState::Starting(work) => match std::task::ready!(work.poll_unpin(cx)) {
-                    StartResult::Response(answer, causes) => {
-                        return Poll::Ready(OutgoingMessage::Response(answer.into(), causes));
+                OperationState::Starting(work) => match ready!(work.poll_unpin(cx)) {
+                    StartResult::Response(body, causes) => {
+                        return Poll::Ready(OutgoingMessage::Response(body.into(), causes));
                     }
                     StartResult::Rejected(failures) => {
                         return Poll::Ready(OutgoingMessage::Refused(failures));
                     }
-                    StartResult::Subscribed(subscription, open) => {
-                        let head = protocol::next_prefix(&self.id).into();
+                    StartResult::Subscribed(subscription, stream_guard) => {
+                        let message_prefix = protocol::next_prefix(&self.id).into();
                         self.state = OperationState::Subscribed(ActiveSubscription {
-                            message_prefix: head,
+                            message_prefix,
                             subscription,
-                            stream_guard: open,
+                            stream_guard,
                         });
                     }
                 },
-                OperationState::Subscribed(following) => return following.poll(cx),
+                OperationState::Subscribed(active) => return active.poll(cx),
             }
         }
     }
@@ -189,7 +189,7 @@ impl SocketOperation {
 
 impl ActiveSubscription {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<OutgoingMessage> {
-        match std::task::ready!(self.subscription.poll_next(cx)) {
+        match ready!(self.subscription.poll_next(cx)) {
             SubscriptionStep::Event(event) => {
                 self.stream_guard.event_delivered();
                 Poll::Ready(OutgoingMessage::Event(self.message_prefix.clone(), event))

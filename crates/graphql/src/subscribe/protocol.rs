@@ -1,23 +1,22 @@
-//! The messages of `graphql-transport-ws` as text, both ways, and the codes a socket is closed with.
+//! The messages of `graphql-transport-ws`, parsed and encoded, and its close codes.
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::response_error;
-use crate::response_error::ResponseError;
+use crate::response_error::{self, ResponseError};
 
 pub const SUBPROTOCOL: &str = "graphql-transport-ws";
 
-/// Of the protocol before it, which took this name first.
+/// The older protocol of subscriptions-transport-ws, which used this name first.
 pub const LEGACY_SUBPROTOCOL: &str = "graphql-ws";
 
 /// A message that a client may send.
 #[derive(Debug)]
 pub enum IncomingMessage<'a> {
     Init,
-    /// With its payload as it was written, to be sent back.
+    /// With its payload as raw JSON, to be returned in the pong.
     Ping(Option<&'a str>),
     Pong,
     Subscribe {
@@ -29,7 +28,7 @@ pub enum IncomingMessage<'a> {
     },
 }
 
-/// Why a socket is closed.
+/// The code and reason with which a socket is closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SocketClose {
     pub code: u16,
@@ -37,12 +36,12 @@ pub struct SocketClose {
 }
 
 impl SocketClose {
-    /// A reason has room for 123 bytes.
-    const LONGEST: usize = 123;
+    /// Maximum length of a reason in bytes, by RFC 6455.
+    const MAX_REASON: usize = 123;
 
     pub fn new(code: u16, reason: impl Into<String>) -> SocketClose {
         let mut reason = reason.into();
-        let mut end = reason.len().min(SocketClose::LONGEST);
+        let mut end = reason.len().min(SocketClose::MAX_REASON);
         while !reason.is_char_boundary(end) {
             end -= 1;
         }
@@ -68,7 +67,7 @@ impl SocketClose {
 
     pub fn subscriber_exists(id: &str) -> SocketClose {
         const AROUND: usize = "Subscriber for  already exists".len();
-        let mut end = id.len().min(SocketClose::LONGEST - AROUND);
+        let mut end = id.len().min(SocketClose::MAX_REASON - AROUND);
         while !id.is_char_boundary(end) {
             end -= 1;
         }
@@ -90,7 +89,7 @@ struct MessageFields<'a> {
     payload: Option<&'a RawValue>,
 }
 
-/// Reads a message; the error is what the socket is closed with.
+/// Parses a message; the error closes the socket.
 pub fn parse_message(text: &str) -> Result<IncomingMessage<'_>, SocketClose> {
     if !text.trim_start().starts_with('{') {
         return Err(SocketClose::invalid_message("not a JSON object"));
@@ -126,7 +125,7 @@ fn object_text(raw: Option<&RawValue>) -> Option<&str> {
     raw.map(RawValue::get).filter(|text| text.starts_with('{'))
 }
 
-/// The payload that init, ping and pong may have.
+/// The optional payload of init, ping and pong.
 fn optional_payload<'a>(fields: &MessageFields<'a>, kind: &str) -> Result<Option<&'a str>, SocketClose> {
     match fields.payload.map(RawValue::get) {
         None | Some("null") => Ok(None),
@@ -142,11 +141,11 @@ fn operation_id<'a>(fields: &MessageFields<'a>, kind: &str) -> Result<Cow<'a, st
     })
 }
 
-/// Where a subscription begun now starts; nothing where that is not known.
-pub fn connection_ack(place: Option<&str>) -> Vec<u8> {
+/// With the id of the last event, if it is known: a new subscription starts after it.
+pub fn connection_ack(last_event_id: Option<&str>) -> Vec<u8> {
     with_payload(
         "connection_ack",
-        place.map(|place| format!("{{\"lastEventId\":{}}}", json_string(place))).as_deref(),
+        last_event_id.map(|id| format!("{{\"lastEventId\":{}}}", json_string(id))).as_deref(),
     )
 }
 
@@ -154,28 +153,27 @@ pub fn pong(payload: Option<&str>) -> Vec<u8> {
     with_payload("pong", payload)
 }
 
-/// Where one subscription of a socket stands.
+/// The position of one subscription of a socket.
 pub struct SubscriptionPosition<'a> {
     pub operation_id: &'a str,
     pub position: i64,
     pub event_id: &'a str,
 }
 
-/// The place of the one that is farthest behind, which is good for all of them, and those of the others by their ids
-/// where they differ from it.
-pub fn ping(places: &[SubscriptionPosition<'_>]) -> Vec<u8> {
-    let Some(least) = places.iter().min_by_key(|place| place.position) else {
+/// With the lowest position, from which all subscriptions can resume, and the differing positions by operation id.
+pub fn ping(positions: &[SubscriptionPosition<'_>]) -> Vec<u8> {
+    let Some(lowest) = positions.iter().min_by_key(|position| position.position) else {
         return with_payload("ping", None);
     };
-    let others = places.iter().filter(|place| place.position != least.position);
+    let others = positions.iter().filter(|position| position.position != lowest.position);
     let others: Vec<String> = others
-        .map(|place| format!("{}:{}", json_string(place.operation_id), json_string(place.event_id)))
+        .map(|position| format!("{}:{}", json_string(position.operation_id), json_string(position.event_id)))
         .collect();
     let others = match others.as_slice() {
         [] => String::new(),
         others => format!(",\"subscriptions\":{{{}}}", others.join(",")),
     };
-    with_payload("ping", Some(&format!("{{\"lastEventId\":{}{others}}}", json_string(least.event_id))))
+    with_payload("ping", Some(&format!("{{\"lastEventId\":{}{others}}}", json_string(lowest.event_id))))
 }
 
 fn with_payload(kind: &str, payload: Option<&str>) -> Vec<u8> {
@@ -186,7 +184,7 @@ fn with_payload(kind: &str, payload: Option<&str>) -> Vec<u8> {
     .into_bytes()
 }
 
-/// What stands before the payload of `next`; behind it is [`NEXT_END`].
+/// The start of a `next` message, up to its payload; [`NEXT_SUFFIX`] follows the payload.
 pub fn next_prefix(id: &str) -> Vec<u8> {
     format!("{{\"id\":{},\"type\":\"next\",\"payload\":", json_string(id)).into_bytes()
 }
@@ -213,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_message_is_told_why() {
+    fn invalid_messages_close_with_reason() {
         let table = [
             ("", "not a JSON object"),
             ("[]", "not a JSON object"),
@@ -234,15 +232,15 @@ mod tests {
             ("{\"type\":\"subscribe\",\"id\":\"1\"}", "`payload` of subscribe"),
             ("{\"type\":\"subscribe\",\"id\":\"1\",\"payload\":null}", "`payload` of subscribe"),
         ];
-        for (text, words) in table {
+        for (text, expected) in table {
             let close = parse_message(text).expect_err(text);
             assert_eq!(close.code, 4400, "{text}");
-            assert!(close.reason.contains(words), "{text}: {}", close.reason);
+            assert!(close.reason.contains(expected), "{text}: {}", close.reason);
         }
     }
 
     #[test]
-    fn reasons_fit_into_a_frame() {
+    fn close_reasons_fit_into_a_frame() {
         for length in [1, 90, 93, 94, 200] {
             let id = "ä".repeat(length);
             let close = SocketClose::subscriber_exists(&id);
@@ -257,12 +255,12 @@ mod tests {
     }
 
     #[test]
-    fn a_ping_tells_each_place_once() {
-        let ping = |places: &[(&'static str, i64, &'static str)]| {
-            let place = |&(subscription, number, id): &(&'static str, i64, &'static str)| {
+    fn ping_lists_each_position_once() {
+        let ping = |positions: &[(&'static str, i64, &'static str)]| {
+            let position = |&(subscription, number, id): &(&'static str, i64, &'static str)| {
                 SubscriptionPosition { operation_id: subscription, position: number, event_id: id }
             };
-            String::from_utf8(ping(&places.iter().map(place).collect::<Vec<_>>())).expect("text")
+            String::from_utf8(ping(&positions.iter().map(position).collect::<Vec<_>>())).expect("text")
         };
         assert_eq!(ping(&[]), r#"{"type":"ping"}"#);
         assert_eq!(

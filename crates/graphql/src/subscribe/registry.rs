@@ -1,4 +1,4 @@
-//! What all subscriptions of a server share: the events that are kept, the channels of a schema, and what is counted.
+//! State shared by all subscriptions of a server: the event cache, counters, and the channels of each schema.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,48 +7,49 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use prometheus_client::metrics::counter::Counter;
 use tokio::sync::watch;
 
-use crate::subscribe::channel::{EventBatch, SubscriptionChannel};
 use trefoil_engine::changes::SharedWork;
 
-/// One for a server; outlives reloads.
+use crate::subscribe::channel::{EventBatch, SubscriptionChannel};
+
+/// One per server; outlives reloads.
 pub struct SubscriptionRegistry {
-    /// Encoded events by channel and place.
+    /// Event batches by channel number and start position.
     pub(crate) event_cache: Arc<SharedWork<(u64, i64), EventBatch>>,
-    /// Told when another schema is served.
+    /// Notified when the schema is swapped.
     pub(crate) schema_swaps: watch::Sender<()>,
-    /// Events that were made, each for all who asked the same.
+    /// Events encoded, each once for all subscribers of its channel.
     pub encoded_events: Counter,
     channel_count: AtomicU64,
 }
 
 impl SubscriptionRegistry {
-    /// Keeps so many bytes of events for those who come later.
-    pub fn new(bytes: usize) -> SubscriptionRegistry {
+    /// Caches up to `cache_bytes` of events for late subscribers.
+    pub fn new(cache_bytes: usize) -> SubscriptionRegistry {
         SubscriptionRegistry {
-            event_cache: SharedWork::new(bytes),
+            event_cache: SharedWork::new(cache_bytes),
             schema_swaps: watch::Sender::new(()),
             encoded_events: Counter::default(),
             channel_count: AtomicU64::new(0),
         }
     }
 
-    /// A number that no other channel has.
+    /// A new unique channel number.
     pub(crate) fn next_channel_number(&self) -> u64 {
         self.channel_count.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Another schema is served from now on.
+    /// Wakes all channels of the former schema.
     pub fn schema_swapped(&self) {
         self.schema_swaps.send_replace(());
     }
 
-    /// Bytes of events that are kept.
+    /// Bytes of cached events.
     pub fn bytes(&self) -> usize {
         self.event_cache.bytes()
     }
 }
 
-/// The channels of one schema, by what was asked. One goes with its last subscriber.
+/// The channels of one schema by request key. A channel is dropped with its last subscriber.
 #[derive(Default)]
 pub struct ChannelMap(Mutex<HashMap<String, Weak<SubscriptionChannel>>>);
 
@@ -61,13 +62,13 @@ impl ChannelMap {
         self.lock().get(key)?.upgrade()
     }
 
-    /// The channel that is there, when somebody was quicker.
+    /// Adds the channel, or returns the one that was added first.
     pub(crate) fn insert(&self, channel: Arc<SubscriptionChannel>) -> Arc<SubscriptionChannel> {
         let mut channels = self.lock();
-        if let Some(known) = channels.get(channel.key()).and_then(Weak::upgrade) {
-            // Dropped only after the lock is free, which its end wants.
+        if let Some(existing) = channels.get(channel.key()).and_then(Weak::upgrade) {
+            // Release the lock before `channel` is dropped: its `Drop` takes the lock.
             drop(channels);
-            return known;
+            return existing;
         }
         channels.insert(channel.key().to_owned(), Arc::downgrade(&channel));
         channel

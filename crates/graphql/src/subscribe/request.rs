@@ -1,21 +1,22 @@
-//! A subscription request as it is kept to be planned again, and what its plan says of the one field it follows.
+//! A subscription request, stored so that it can be planned again after a reload, and its plan under one schema.
 
 use std::sync::Arc;
 
 use apollo_compiler::executable::OperationType;
 
-use crate::over_http::request::GraphqlRequest;
-use crate::plan::roots::{BuiltinRoot, OperationPlan, PlannedRoot, RootAction};
-use crate::plan::variables;
-use crate::plan::variables::VariableValues;
-use crate::resolve::complete;
-use crate::response_error::ResponseError;
-use crate::{ExecutionError, GraphqlState};
 use trefoil_engine::{Actor, ChangeFilter, OperationVerb};
 use trefoil_model::Value;
 use trefoil_model::error::PathSegment;
 
-/// What somebody asked to follow.
+use crate::execute::run::ExecutionError;
+use crate::over_http::request::GraphqlRequest;
+use crate::plan::roots::{BuiltinRoot, OperationPlan, PlannedRoot, RootAction};
+use crate::plan::variables::{self, VariableValues};
+use crate::resolve::complete;
+use crate::response_error::ResponseError;
+use crate::service::GraphqlState;
+
+/// A subscription request by one actor.
 #[derive(Debug, Clone)]
 pub struct SubscriptionRequest {
     query: String,
@@ -24,7 +25,7 @@ pub struct SubscriptionRequest {
     pub actor: Actor,
 }
 
-/// A request that can be followed under one schema.
+/// A subscription request planned under one schema.
 pub struct PlannedSubscription {
     pub plan: Arc<OperationPlan>,
     pub variables: VariableValues,
@@ -32,18 +33,18 @@ pub struct PlannedSubscription {
 }
 
 impl SubscriptionRequest {
-    pub fn new(asked: GraphqlRequest<'_>, actor: Actor) -> SubscriptionRequest {
-        let mut variables = asked.variables;
+    pub fn new(request: GraphqlRequest<'_>, actor: Actor) -> SubscriptionRequest {
+        let mut variables = request.variables;
         variables.sort_by(|(left, _), (right, _)| left.cmp(right));
         SubscriptionRequest {
-            query: asked.query.into_owned(),
-            operation_name: asked.operation_name.map(|name| name.into_owned()),
+            query: request.query.into_owned(),
+            operation_name: request.operation_name.map(|name| name.into_owned()),
             variables,
             actor,
         }
     }
 
-    /// Equal for two requests exactly when they ask the same, whoever asks.
+    /// Equal exactly for requests with the same query, operation name and variables, for any actor.
     pub fn shared_key(&self) -> String {
         let operation = self.operation_name.as_deref();
         let mut key = format!("{:?} {} {}", operation, self.query.len(), self.query).into_bytes();
@@ -51,35 +52,36 @@ impl SubscriptionRequest {
         String::from_utf8_lossy(&key).into_owned()
     }
 
-    /// The same for requests that Rust code has a part in: it may answer one client otherwise than another.
+    /// The key of requests that use registered resolvers, whose results may depend on the actor.
     pub fn actor_key(&self) -> String {
         format!("{:?} {}", self.actor, self.shared_key())
     }
 
-    pub fn plan(&self, served: &GraphqlState) -> Result<PlannedSubscription, Vec<ResponseError>> {
-        let verdict = served.document_cache.get_or_parse(&self.query, || served.parse_document(&self.query));
-        let document = verdict.as_ref().as_ref().map_err(Clone::clone)?;
-        let one = |failure: ResponseError| vec![failure];
-        let prepared = document.operation(self.operation_name.as_deref()).map_err(one)?;
+    pub fn plan(&self, state: &GraphqlState) -> Result<PlannedSubscription, Vec<ResponseError>> {
+        let parsed = state.document_cache.get_or_parse(&self.query, || state.parse_document(&self.query));
+        let document = parsed.as_ref().as_ref().map_err(Clone::clone)?;
+        let single = |failure: ResponseError| vec![failure];
+        let prepared = document.operation(self.operation_name.as_deref()).map_err(single)?;
         if prepared.operation_type() != OperationType::Subscription {
-            return Err(one(ResponseError::new(
+            return Err(single(ResponseError::new(
                 "OPERATION_RESOLUTION_FAILURE",
                 "the operation is no subscription",
             )));
         }
-        let schema = &served.engine.model().schema;
+        let schema = &state.engine.model().schema;
         let variables = variables::coerce(schema, &prepared.declared_variables, self.variables.clone())?;
-        let grown = |plan: &OperationPlan| served.document_cache.record_plan(&self.query, plan);
-        let plan = prepared.plan(&served.engine, &served.settings, &document.executable, &variables, grown);
-        let plan = plan.map_err(one)?;
-        let watch = change_filter(served, &plan, &variables).map_err(one)?;
-        Ok(PlannedSubscription { plan, variables, filter: watch })
+        let on_planned = |plan: &OperationPlan| state.document_cache.record_plan(&self.query, plan);
+        let plan =
+            prepared.plan(&state.engine, &state.settings, &document.executable, &variables, on_planned);
+        let plan = plan.map_err(single)?;
+        let filter = change_filter(state, &plan, &variables).map_err(single)?;
+        Ok(PlannedSubscription { plan, variables, filter })
     }
 }
 
-/// What the one root field follows, or why it cannot be followed.
+/// The filter for the changes of the one root field, or the reason why it cannot be subscribed to.
 fn change_filter(
-    served: &GraphqlState,
+    state: &GraphqlState,
     plan: &OperationPlan,
     variables: &VariableValues,
 ) -> Result<ChangeFilter, ResponseError> {
@@ -95,8 +97,9 @@ fn change_filter(
     let name = &root.label.name;
     match &root.action {
         RootAction::Builtin(builtin) => match builtin.builtin.verb {
-            OperationVerb::Subscribe(_) => builtin_filter(served, builtin, variables)
-                .map_err(|failure| with_root_location(root, failure)),
+            OperationVerb::Subscribe(_) => {
+                builtin_filter(state, builtin, variables).map_err(|failure| with_root_location(root, failure))
+            }
             OperationVerb::List
             | OperationVerb::Get
             | OperationVerb::Create
@@ -117,13 +120,13 @@ fn change_filter(
 }
 
 fn builtin_filter(
-    served: &GraphqlState,
+    state: &GraphqlState,
     root: &BuiltinRoot,
     variables: &VariableValues,
 ) -> Result<ChangeFilter, ResponseError> {
     let arguments = root.arguments.values_by_position(variables);
-    let watch = arguments.and_then(|values| root.builtin.change_filter(served.engine.model(), values));
-    watch.map_err(|error| ResponseError::from_error(&error))
+    let filter = arguments.and_then(|values| root.builtin.change_filter(state.engine.model(), values));
+    filter.map_err(|error| ResponseError::from_error(&error))
 }
 
 fn with_root_location(root: &PlannedRoot, failure: ResponseError) -> ResponseError {
@@ -133,8 +136,8 @@ fn with_root_location(root: &PlannedRoot, failure: ResponseError) -> ResponseErr
 }
 
 impl From<ExecutionError> for Vec<ResponseError> {
-    fn from(refused: ExecutionError) -> Self {
-        match refused {
+    fn from(error: ExecutionError) -> Self {
+        match error {
             ExecutionError::Request(failures) => failures,
             ExecutionError::Engine(error) => vec![ResponseError::from_error(&error)],
         }

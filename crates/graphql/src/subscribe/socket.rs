@@ -1,7 +1,7 @@
-//! The frames of a WebSocket: messages in within their limit, texts out of shared parts, one good-bye.
+//! Reads and writes the messages of one WebSocket.
 //!
-//! tungstenite reads and keeps the rules of frames. Texts are written past it, straight from the parts they consist of:
-//! its buffer would hold a copy of the longest message for as long as the socket lives, for every socket.
+//! tungstenite reads frames and checks them. Text messages are written past it, straight from their shared parts: its
+//! write buffer would hold a copy of the longest message for the life of each socket.
 
 use std::future::poll_fn;
 use std::time::Duration;
@@ -17,64 +17,65 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{self, Message, Utf8Bytes};
 
-use crate::subscribe::protocol::SocketClose;
 use trefoil_http::streaming::upgrade::ConnectionIo;
 use trefoil_http::streaming::wake_filter::WakeFilter;
 use trefoil_http::streaming::write_buffer::WriteBuffer;
 
-/// As much as is read at a time; clients say little.
+use crate::subscribe::protocol::SocketClose;
+
+/// Small, because clients send little.
 const READ_BUFFER_BYTES: usize = 1024;
 
-/// How long a client may take to answer a close before the line is cut.
+/// Time for the client to answer a close before the connection is dropped.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub struct MessageSocket {
     stream: WebSocketStream<Box<dyn ConnectionIo>>,
     max_message_bytes: usize,
-    /// Each event wakes the task, and asking the client then would cost as much as the event.
+    /// Skips reading unless the socket woke the task: events wake it too, and a read costs as much as an event.
     wake_filter: WakeFilter,
-    /// A pong of the WebSocket may be half written.
+    /// tungstenite may not have written its pong completely.
     pong_pending: bool,
     write_buffer: WriteBuffer,
 }
 
-/// What came from the client.
+/// A message from the client, or the end of its messages.
 #[derive(Debug)]
 pub enum ReceivedMessage {
     Text(Utf8Bytes),
-    /// A ping or pong of the WebSocket itself, which is answered already.
+    /// A ping or pong frame; tungstenite has answered it.
     Control,
-    /// It has said good-bye, or is gone.
+    /// The client closed the socket or is gone.
     Closed,
-    /// It breaks a rule.
+    /// The message violates the protocol or a limit.
     Invalid(SocketClose),
 }
 
-/// The line is dead.
+/// The connection is broken.
 #[derive(Debug)]
 pub struct SocketError;
 
 impl MessageSocket {
-    pub async fn new(line: Box<dyn ConnectionIo>, limit: usize) -> MessageSocket {
+    pub async fn new(io: Box<dyn ConnectionIo>, max_message_bytes: usize) -> MessageSocket {
         let config = WebSocketConfig::default()
             .read_buffer_size(READ_BUFFER_BYTES)
             .write_buffer_size(0)
-            .max_message_size(Some(limit))
-            .max_frame_size(Some(limit));
-        let stream = WebSocketStream::from_raw_socket(line, Role::Server, Some(config)).await;
+            .max_message_size(Some(max_message_bytes))
+            .max_frame_size(Some(max_message_bytes));
+        let stream = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
         MessageSocket {
             stream,
-            max_message_bytes: limit,
+            max_message_bytes,
             wake_filter: WakeFilter::default(),
             pong_pending: false,
             write_buffer: WriteBuffer::default(),
         }
     }
 
-    /// Waits for the next message. May be dropped while waiting.
+    /// Waits for the next message. Cancel-safe.
     pub async fn receive(&mut self) -> ReceivedMessage {
-        let MessageSocket { stream, wake_filter: bell, .. } = self;
-        match poll_fn(|cx| bell.poll_if_woken(cx, |cx| stream.poll_next_unpin(cx))).await {
+        let MessageSocket { stream, wake_filter, .. } = self;
+        match poll_fn(|cx| wake_filter.poll_if_woken(cx, |cx| stream.poll_next_unpin(cx))).await {
             None | Some(Ok(Message::Close(_))) => ReceivedMessage::Closed,
             Some(Ok(Message::Text(text))) => ReceivedMessage::Text(text),
             Some(Ok(Message::Binary(_))) => {
@@ -115,7 +116,7 @@ impl MessageSocket {
         }
     }
 
-    /// Puts one message that consists of these parts behind what is to be sent.
+    /// Appends a text message, made of these parts, to the write buffer.
     pub fn queue_text(&mut self, parts: [&Bytes; 3]) {
         let (header, size) = frame_header(parts.iter().map(|part| part.len()).sum());
         self.write_buffer.push_copy(&header[..size]);
@@ -126,7 +127,7 @@ impl MessageSocket {
         self.write_buffer.has_room()
     }
 
-    /// Sends it, and waits until the system has taken all of it.
+    /// Writes the whole buffer to the connection.
     pub async fn send(&mut self) -> Result<(), SocketError> {
         if std::mem::take(&mut self.pong_pending) {
             self.stream.flush().await.map_err(|_| SocketError)?;
@@ -134,39 +135,39 @@ impl MessageSocket {
         self.write_buffer.write_to(self.stream.get_mut()).await.map_err(|_| SocketError)
     }
 
-    /// Says why, gives the client a moment to answer, and lets go.
+    /// Sends a close frame and waits briefly for the client's answer.
     pub async fn close(mut self, close: &SocketClose) {
         let frame = CloseFrame { code: CloseCode::from(close.code), reason: close.reason.as_str().into() };
-        // After a broken rule nothing that follows can be understood.
-        let deaf = self.stream.is_terminated();
-        let farewell = async {
+        // After a protocol violation tungstenite cannot read on.
+        let terminated = self.stream.is_terminated();
+        let closing = async {
             if self.stream.close(Some(frame)).await.is_err() {
                 return;
             }
-            if deaf {
+            if terminated {
                 self.drain().await;
             } else {
                 while let Some(Ok(_)) = self.stream.next().await {}
             }
         };
-        let _ = timeout(CLOSE_TIMEOUT, farewell).await;
+        let _ = timeout(CLOSE_TIMEOUT, closing).await;
     }
 
-    /// After the good-bye of the client: answers it, if it is still there.
+    /// Answers the client's close frame, if the client is still there.
     pub async fn wait_for_close(mut self) {
         let _ = timeout(CLOSE_TIMEOUT, async { while let Some(Ok(_)) = self.stream.next().await {} }).await;
     }
 
-    /// Closing on unread bytes would destroy the reason on its way to the client.
+    /// Reads the remaining bytes: closing a connection with unread bytes resets it, and the close frame may be lost.
     async fn drain(&mut self) {
-        let line = self.stream.get_mut();
-        let _ = line.shutdown().await;
+        let io = self.stream.get_mut();
+        let _ = io.shutdown().await;
         let mut bytes = [0; 512];
-        while matches!(line.read(&mut bytes).await, Ok(1..)) {}
+        while matches!(io.read(&mut bytes).await, Ok(1..)) {}
     }
 }
 
-/// A whole text, unmasked as servers send; so many of the bytes.
+/// The header of an unfragmented, unmasked text frame, and its length.
 fn frame_header(length: usize) -> ([u8; 10], usize) {
     let mut header = [0; 10];
     header[0] = 0x81;

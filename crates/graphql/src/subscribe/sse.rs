@@ -1,4 +1,4 @@
-//! The words of `text/event-stream`, as graphql-sse in its distinct connections mode says them.
+//! Encoding of `text/event-stream`, by the distinct connections mode of graphql-sse.
 
 use std::borrow::Cow;
 
@@ -7,39 +7,39 @@ use bytes::Bytes;
 use crate::over_http::response;
 use crate::response_error::ResponseError;
 
-/// The data line is needed: browsers dispatch no event without one.
+/// The data line is required: browsers do not dispatch an event without one.
 const COMPLETE: &[u8] = b"event: complete\ndata:\n\n";
 
-/// Before the first event: where it starts.
+/// The position before the first event.
 pub fn start(id: &str) -> Bytes {
     format!("id: {id}\n\n").into()
 }
 
-/// The block of an event, and where in it the payload begins, which must be on [`one_line`].
+/// The block of an event and the offset of its payload, which must be on [`one_line`].
 pub fn event(id: &str, payload: &[u8]) -> (Bytes, usize) {
     let head = format!("event: next\nid: {id}\ndata: ");
     let block = [head.as_bytes(), payload, b"\n\n"].concat();
     (block.into(), head.len())
 }
 
-/// A comment, so that nobody in between takes the silence for death, and the place, so that a client whose filter
-/// matches nothing can still come back to where it was.
+/// A comment, so that proxies do not close an idle connection, and the position, so that a client whose filter matches
+/// nothing can still resume from it.
 pub fn heartbeat(id: &str) -> Bytes {
     format!(":\nid: {id}\n\n").into()
 }
 
-/// It cannot go on.
+/// The end of a stream that failed.
 pub fn failure(failures: &[ResponseError]) -> Bytes {
     single_event(&response::rejection_body(failures))
 }
 
-/// One answer and the end.
-pub fn single_event(answer: &[u8]) -> Bytes {
-    [b"event: next\ndata: ".as_slice(), &one_line(answer), b"\n\n", COMPLETE].concat().into()
+/// A single response and the end of the stream.
+pub fn single_event(response_body: &[u8]) -> Bytes {
+    [b"event: next\ndata: ".as_slice(), &one_line(response_body), b"\n\n", COMPLETE].concat().into()
 }
 
-/// JSON without line breaks, which would end the line that it stands on. We write none, but a JSON value is passed on as
-/// another program stored it. Within a text they are escaped, so that what is left is white space.
+/// JSON without line breaks, which would end the `data` line. Only JSON values stored by other programs contain any,
+/// and only as white space: within strings they are escaped.
 pub fn one_line(json: &[u8]) -> Cow<'_, [u8]> {
     let is_break = |byte: &u8| matches!(byte, b'\n' | b'\r');
     if !json.iter().any(is_break) {
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn line_breaks_of_others_do_not_end_a_line() {
+    fn line_breaks_in_json_become_spaces() {
         let single = single_event(b"{\r\n\"a\":\n\"\\n\"}");
         assert_eq!(single, &b"event: next\ndata: {  \"a\": \"\\n\"}\n\nevent: complete\ndata:\n\n"[..]);
     }

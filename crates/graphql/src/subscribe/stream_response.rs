@@ -1,4 +1,4 @@
-//! A subscription as the body of a response: events as they come, signs of life between them, an end when the server stops.
+//! A subscription as an HTTP response body: events, heartbeats between them, an end when the server stops.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -13,17 +13,17 @@ use http::header::{ACCEPT, CONTENT_TYPE, VARY};
 use http::{HeaderMap, HeaderValue};
 use tokio::time::Interval;
 
-use crate::over_http::negotiate::StreamTransport;
-use crate::response_error::ResponseError;
-use crate::subscribe::event::SubscriptionEvent;
-use crate::subscribe::streams::StreamContext;
-use crate::subscribe::{Subscription, SubscriptionStep, multipart, sse};
 use trefoil_http::errors::error_log::{LogScope, StreamEnd};
 use trefoil_http::monitoring::metrics::OpenSubscription;
 use trefoil_http::response_headers::RequestId;
 use trefoil_http::shutdown::DrainWaiter;
-use trefoil_http::streaming::response;
-use trefoil_http::streaming::response::LAST_EVENT_ID;
+use trefoil_http::streaming::response::{self, LAST_EVENT_ID};
+
+use crate::over_http::negotiate::StreamTransport;
+use crate::response_error::ResponseError;
+use crate::subscribe::event::SubscriptionEvent;
+use crate::subscribe::stream_context::StreamContext;
+use crate::subscribe::{Subscription, SubscriptionStep, multipart, sse};
 
 impl StreamTransport {
     pub const fn name(self) -> &'static str {
@@ -76,44 +76,44 @@ impl StreamTransport {
     }
 }
 
-/// Where a client comes back to by the header. It goes before what the request itself says: browsers write it when
-/// they come back to an address that stays the same.
+/// The `Last-Event-ID` header. It takes precedence over the request's own `lastEventId`: browsers set it when they
+/// reconnect to an unchanged URL.
 pub fn last_event_id(headers: &HeaderMap) -> Option<String> {
     response::last_event_id(headers).map(str::to_owned)
 }
 
-/// The answer to a subscription that has begun.
+/// The response with the events of an open subscription.
 pub fn respond(
     subscription: Subscription,
     transport: StreamTransport,
-    streams: &Arc<StreamContext>,
+    context: &Arc<StreamContext>,
     request: Option<&RequestId>,
 ) -> Response {
-    let place = HeaderValue::from_str(subscription.last_event_id());
-    let live = SubscriptionStream {
+    let event_id = HeaderValue::from_str(subscription.last_event_id());
+    let stream = SubscriptionStream {
         transport,
-        heartbeat: streams.heartbeat(),
-        drained: streams.shutdown.drain_waiter(),
-        stream_guard: streams.metrics.subscription_opened(transport.name()),
+        heartbeat: context.heartbeat(),
+        drained: context.shutdown.drain_waiter(),
+        stream_guard: context.metrics.subscription_opened(transport.name()),
         subscription,
         request: request.cloned(),
         phase: StreamPhase::Start,
     };
-    let mut response = response::long_lived(stream_headers(Body::from_stream(live), transport));
-    if let Ok(place) = place {
-        response.headers_mut().insert(LAST_EVENT_ID, place);
+    let mut response = response::long_lived(stream_headers(Body::from_stream(stream), transport));
+    if let Ok(event_id) = event_id {
+        response.headers_mut().insert(LAST_EVENT_ID, event_id);
     }
     response
 }
 
-/// The answer to one that cannot begin: in the stream, because browsers show nobody the body of any other answer.
+/// The response to a rejected subscription. The errors are in the stream, since an `EventSource` hides other bodies.
 pub fn reject(failures: &[ResponseError], transport: StreamTransport) -> Response {
     response::unbuffered(stream_headers(Body::from(transport.encode_rejection(failures)), transport))
 }
 
-/// One answer as a stream that ends with it.
-pub fn single_event(answer: &[u8]) -> Response {
-    response::unbuffered(stream_headers(Body::from(sse::single_event(answer)), StreamTransport::EventStream))
+/// An event stream with a single response.
+pub fn single_event(body: &[u8]) -> Response {
+    response::unbuffered(stream_headers(Body::from(sse::single_event(body)), StreamTransport::EventStream))
 }
 
 fn stream_headers(body: Body, transport: StreamTransport) -> Response {
@@ -127,7 +127,7 @@ fn stream_headers(body: Body, transport: StreamTransport) -> Response {
 struct SubscriptionStream {
     subscription: Subscription,
     transport: StreamTransport,
-    /// The request that opened it, for the log.
+    /// The request that opened the stream, for the log.
     request: Option<RequestId>,
     phase: StreamPhase,
     heartbeat: Interval,
@@ -159,8 +159,8 @@ impl Stream for SubscriptionStream {
             }
             StreamPhase::Running => {}
         }
-        let happened = ready!(self.poll_signal(cx));
-        Poll::Ready(self.encode_signal(happened).map(Ok))
+        let signal = ready!(self.poll_signal(cx));
+        Poll::Ready(self.encode_signal(signal).map(Ok))
     }
 }
 
@@ -175,8 +175,8 @@ impl SubscriptionStream {
         self.heartbeat.poll_tick(cx).map(|_| StreamSignal::Heartbeat)
     }
 
-    fn encode_signal(&mut self, happened: StreamSignal) -> Option<Bytes> {
-        match happened {
+    fn encode_signal(&mut self, signal: StreamSignal) -> Option<Bytes> {
+        match signal {
             StreamSignal::Step(SubscriptionStep::Event(event)) => {
                 self.stream_guard.event_delivered();
                 event.log_causes(LogScope::of(self.request.as_ref()));
@@ -189,8 +189,8 @@ impl SubscriptionStream {
                 self.end(&end);
                 Some(self.transport.encode_failure(&failures))
             }
-            // Without the word that ends it, which its client would take for the end of the subscription: a stream
-            // that merely breaks off is one to come back to, as after a crash.
+            // No `complete`: it would tell the client that the subscription is over. A stream that just breaks off
+            // makes it reconnect, as after a crash.
             StreamSignal::Drained => {
                 self.end(&StreamEnd::ServerStopping);
                 None

@@ -1,4 +1,4 @@
-//! One WebSocket that speaks `graphql-transport-ws`, from its first message to its close, in one task.
+//! One WebSocket session of `graphql-transport-ws`, from the first message to the close, in one task.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -13,17 +13,6 @@ use http::HeaderMap;
 use http::request::Parts;
 use tokio::time::{Interval, interval_at, timeout};
 
-use crate::over_http::request;
-use crate::over_http::request::{ParsedRequest, Unreadable};
-use crate::response_error;
-use crate::response_error::ResponseError;
-use crate::subscribe::handshake::{Subprotocol, WebSocketHandshake};
-use crate::subscribe::operations::{OutgoingMessage, SocketOperations, StartResult};
-use crate::subscribe::protocol;
-use crate::subscribe::protocol::{IncomingMessage, SocketClose};
-use crate::subscribe::socket::{MessageSocket, ReceivedMessage, SocketError};
-use crate::subscribe::streams::StreamContext;
-use crate::{GraphqlReply, GraphqlService, RequestContext};
 use trefoil_engine::Actor;
 use trefoil_http::client::ClientInfo;
 use trefoil_http::cross_origin;
@@ -33,7 +22,17 @@ use trefoil_http::rate_limit::ClientMeter;
 use trefoil_http::response_headers::RequestId;
 use trefoil_http::streaming::upgrade::ConnectionUpgrade;
 
-/// Who is at the other end.
+use crate::over_http::request::{self, ParsedRequest, RequestError};
+use crate::reply::{GraphqlReply, RequestContext};
+use crate::response_error::{self, ResponseError};
+use crate::service::GraphqlService;
+use crate::subscribe::handshake::{Subprotocol, WebSocketHandshake};
+use crate::subscribe::operations::{OutgoingMessage, SocketOperations, StartResult};
+use crate::subscribe::protocol::{self, IncomingMessage, SocketClose};
+use crate::subscribe::socket::{MessageSocket, ReceivedMessage, SocketError};
+use crate::subscribe::stream_context::StreamContext;
+
+/// The client of a socket.
 pub struct SocketClient {
     pub address: Option<IpAddr>,
     pub request_id: Option<RequestId>,
@@ -44,34 +43,34 @@ impl<S: Sync> FromRequestParts<S> for SocketClient {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<SocketClient, Infallible> {
-        let known = &parts.extensions;
+        let extensions = &parts.extensions;
         Ok(SocketClient {
-            address: known.get::<ClientInfo>().and_then(|client| client.address),
-            request_id: ClientInfo::request_of(known).cloned(),
-            rate_meter: known.get().cloned(),
+            address: extensions.get::<ClientInfo>().and_then(|client| client.address),
+            request_id: ClientInfo::request_of(extensions).cloned(),
+            rate_meter: extensions.get().cloned(),
         })
     }
 }
 
-/// Answers the request for a socket; what follows runs beside it, and the end of the process waits for it.
+/// Accepts the handshake. The session runs in its own task, which shutdown waits for.
 pub fn open(
-    face: &GraphqlService,
+    service: &GraphqlService,
     handshake: WebSocketHandshake,
     headers: &HeaderMap,
-    visitor: SocketClient,
+    client: SocketClient,
 ) -> Result<Response, Problem> {
-    let streams = face.stream_context.clone();
-    cross_origin::check_websocket_origin(headers, &streams.config.cors_origins)?;
+    let context = service.stream_context.clone();
+    cross_origin::check_websocket_origin(headers, &context.config.cors_origins)?;
     let (mut response, subprotocol) = handshake.accept(headers)?;
-    let (face, shutdown) = (face.clone(), streams.shutdown.clone());
-    response.extensions_mut().insert(ConnectionUpgrade::new(move |line| {
+    let (service, shutdown) = (service.clone(), context.shutdown.clone());
+    response.extensions_mut().insert(ConnectionUpgrade::new(move |io| {
         shutdown.clone().spawn(async move {
-            let served = async {
-                let socket = MessageSocket::new(line, streams.config.limits.socket_message).await;
-                serve(face, streams, socket, subprotocol, visitor).await;
+            let session = async {
+                let socket = MessageSocket::new(io, context.config.limits.socket_message).await;
+                serve(service, context, socket, subprotocol, client).await;
             };
             tokio::select! {
-                () = served => {}
+                () = session => {}
                 () = shutdown.wait_for_abort() => {}
             }
         });
@@ -80,14 +79,14 @@ pub fn open(
 }
 
 async fn serve(
-    face: GraphqlService,
-    streams: Arc<StreamContext>,
+    service: GraphqlService,
+    context: Arc<StreamContext>,
     socket: MessageSocket,
     subprotocol: Subprotocol,
-    visitor: SocketClient,
+    client: SocketClient,
 ) {
-    let began = Instant::now();
-    let mut session = SocketSession::new(face, streams, socket, visitor);
+    let started = Instant::now();
+    let mut session = SocketSession::new(service, context, socket, client);
     let shutdown = session.context.shutdown.clone();
     let end = match subprotocol {
         Subprotocol::GraphqlTransportWs => tokio::select! {
@@ -96,7 +95,7 @@ async fn serve(
         },
         Subprotocol::Legacy | Subprotocol::None => SessionEnd::Closed(SocketClose::not_acceptable()),
     };
-    session.log_end(&end, began);
+    session.log_end(&end, started);
     match end {
         SessionEnd::Closed(close) => session.socket.close(&close).await,
         SessionEnd::ClientGone => session.socket.wait_for_close().await,
@@ -111,9 +110,9 @@ struct SocketSession {
     client: SocketClient,
     acknowledged: bool,
     operations: SocketOperations,
-    /// Until the client is acknowledged, when that must have happened; then when the next heartbeat is due.
+    /// Before the client is acknowledged, the deadline for that; afterwards the heartbeat interval.
     timer: Interval,
-    /// A ping is on its way, and nothing has come since.
+    /// A ping was sent, and nothing was received since.
     ping_unanswered: bool,
 }
 
@@ -124,11 +123,11 @@ enum SessionSignal {
     TimerDue,
 }
 
-/// How it came to an end.
+/// How a session ended.
 enum SessionEnd {
     Closed(SocketClose),
     ClientGone,
-    /// The time for finishing is over.
+    /// Aborted, because the grace period of a shutdown is over.
     Cut,
 }
 
@@ -146,22 +145,22 @@ impl From<SocketClose> for SessionEnd {
 
 impl SocketSession {
     fn new(
-        face: GraphqlService,
-        streams: Arc<StreamContext>,
+        service: GraphqlService,
+        context: Arc<StreamContext>,
         socket: MessageSocket,
-        visitor: SocketClient,
+        client: SocketClient,
     ) -> SocketSession {
-        let wait = streams.config.limits.socket_init_timeout;
-        let due = interval_at(tokio::time::Instant::now() + wait, wait);
+        let init_timeout = context.config.limits.socket_init_timeout;
+        let timer = interval_at(tokio::time::Instant::now() + init_timeout, init_timeout);
         let operations = SocketOperations::default();
         SocketSession {
-            service: face,
-            context: streams,
+            service,
+            context,
             socket,
-            client: visitor,
+            client,
             acknowledged: false,
             operations,
-            timer: due,
+            timer,
             ping_unanswered: false,
         }
     }
@@ -169,35 +168,35 @@ impl SocketSession {
     async fn run(&mut self) -> SessionEnd {
         let mut drained = self.context.shutdown.drain_waiter();
         loop {
-            let SocketSession { socket, operations, timer: due, .. } = self;
-            // The client's words go first: after its `complete` nothing more may be sent.
-            let happened = tokio::select! {
+            let SocketSession { socket, operations, timer, .. } = self;
+            // Received messages go first: after a `complete` nothing more may be sent for that operation.
+            let signal = tokio::select! {
                 biased;
                 () = poll_fn(|cx| drained.poll(cx)) => SessionSignal::Drained,
                 received = socket.receive() => SessionSignal::Received(received),
-                (id, said) = operations.next() => SessionSignal::Outgoing(id, said),
-                _ = due.tick() => SessionSignal::TimerDue,
+                (id, message) = operations.next() => SessionSignal::Outgoing(id, message),
+                _ = timer.tick() => SessionSignal::TimerDue,
             };
-            if let Err(end) = self.handle_signal(happened).await {
+            if let Err(end) = self.handle_signal(signal).await {
                 return end;
             }
         }
     }
 
-    async fn handle_signal(&mut self, happened: SessionSignal) -> Result<(), SessionEnd> {
-        match happened {
+    async fn handle_signal(&mut self, signal: SessionSignal) -> Result<(), SessionEnd> {
+        match signal {
             SessionSignal::Drained => Err(self.finish_operations().await),
             SessionSignal::Received(received) => self.handle_received(received).await,
-            SessionSignal::Outgoing(id, said) => Ok(self.send_outgoing(&id, said).await?),
+            SessionSignal::Outgoing(id, message) => Ok(self.send_outgoing(&id, message).await?),
             SessionSignal::TimerDue => self.handle_timer().await,
         }
     }
 
     async fn finish_operations(&mut self) -> SessionEnd {
-        while let Some((id, said)) = self.operations.drain_next().await {
-            self.queue_outgoing(&id, said);
-            if let Err(broken) = self.socket.send().await {
-                return broken.into();
+        while let Some((id, message)) = self.operations.drain_next().await {
+            self.queue_outgoing(&id, message);
+            if let Err(error) = self.socket.send().await {
+                return error.into();
             }
         }
         SocketClose::going_away().into()
@@ -236,33 +235,33 @@ impl SocketSession {
     }
 
     async fn acknowledge(&mut self) -> Result<(), SessionEnd> {
-        // While the store is away nobody knows; a subscription would be refused, too.
-        let place = self.service.current_event_id().await.inspect_err(|error| {
+        // Unknown while the store is unavailable; subscriptions are refused then, too.
+        let last_event_id = self.service.current_event_id().await.inspect_err(|error| {
             error.cause().into_iter().for_each(|cause| self.scope(None).cause(cause));
         });
         self.acknowledged = true;
         self.timer = self.context.heartbeat();
-        Ok(self.send_message(protocol::connection_ack(place.ok().as_deref())).await?)
+        Ok(self.send_message(protocol::connection_ack(last_event_id.ok().as_deref())).await?)
     }
 
     async fn start_operation(&mut self, id: String, payload: &str) -> Result<(), SessionEnd> {
         let limits = &self.context.config.limits;
-        let admitted = self.check_limits().map_err(Unreadable::Refused);
+        let admitted = self.check_limits().map_err(RequestError::Refused);
         let request = match admitted.and_then(|()| request::parse_request(payload.as_bytes(), limits)) {
             Ok(request) => request.into_owned(),
-            Err(Unreadable::Malformed(problem)) => {
+            Err(RequestError::Malformed(problem)) => {
                 return Err(SocketClose::invalid_message(problem.detail).into());
             }
-            Err(Unreadable::Refused(problem)) => {
+            Err(RequestError::Refused(problem)) => {
                 let failure = ResponseError::new(&problem.code, problem.detail);
                 return Ok(self.send_message(protocol::error(&id, &[failure])).await?);
             }
         };
-        let (face, limit) = (self.service.clone(), limits.request_timeout);
+        let (service, limit) = (self.service.clone(), limits.request_timeout);
         let actor = Actor { address: self.client.address };
         self.operations.start(id, async move {
-            let answer = timeout(limit, start_or_execute(face, request, actor)).await;
-            answer.unwrap_or_else(|_| {
+            let response = timeout(limit, start_or_execute(service, request, actor)).await;
+            response.unwrap_or_else(|_| {
                 let message = format!("no answer within {limit:?} (limits.request-timeout)");
                 StartResult::Rejected(vec![ResponseError::new("TIMEOUT", message)])
             })
@@ -270,34 +269,34 @@ impl SocketSession {
         Ok(())
     }
 
-    /// Whether one more operation may run here.
+    /// An error if one more operation would exceed a limit.
     fn check_limits(&self) -> Result<(), Problem> {
-        let most = self.context.config.limits.socket_subscriptions;
-        if self.operations.len() >= most {
+        let limit = self.context.config.limits.socket_subscriptions;
+        if self.operations.len() >= limit {
             let detail =
-                format!("more than {most} operations at once on one socket (limits.socket-subscriptions)");
+                format!("more than {limit} operations at once on one socket (limits.socket-subscriptions)");
             return Err(Problem::bad_request("LIMIT_EXCEEDED", detail));
         }
         self.client.rate_meter.as_ref().map_or(Ok(()), ClientMeter::take_request)
     }
 
-    /// What others have to say at the same moment goes out with it.
-    async fn send_outgoing(&mut self, id: &str, said: OutgoingMessage) -> Result<(), SocketError> {
-        self.queue_outgoing(id, said);
+    /// Sends a message, together with those of other operations that are ready.
+    async fn send_outgoing(&mut self, id: &str, message: OutgoingMessage) -> Result<(), SocketError> {
+        self.queue_outgoing(id, message);
         while self.socket.has_room()
-            && let Some((id, said)) = self.operations.try_next().await
+            && let Some((id, message)) = self.operations.try_next().await
         {
-            self.queue_outgoing(&id, said);
+            self.queue_outgoing(&id, message);
         }
         self.socket.send().await
     }
 
-    fn queue_outgoing(&mut self, id: &str, said: OutgoingMessage) {
-        self.log(id, &said);
-        match said {
-            OutgoingMessage::Event(head, event) => self.queue_next(&head, &event.payload),
-            OutgoingMessage::Response(answer, _) => {
-                self.queue_next(&protocol::next_prefix(id).into(), &answer);
+    fn queue_outgoing(&mut self, id: &str, message: OutgoingMessage) {
+        self.log(id, &message);
+        match message {
+            OutgoingMessage::Event(prefix, event) => self.queue_next(&prefix, &event.payload),
+            OutgoingMessage::Response(response, _) => {
+                self.queue_next(&protocol::next_prefix(id).into(), &response);
                 self.queue_message(protocol::complete(id));
             }
             OutgoingMessage::Refused(failures) | OutgoingMessage::Ended(_, failures) => {
@@ -310,10 +309,10 @@ impl SocketSession {
         LogScope { request: self.client.request_id.as_ref(), operation }
     }
 
-    /// What an operation leaves in the log.
-    fn log(&self, id: &str, said: &OutgoingMessage) {
+    /// Logs the causes of errors in a message, and the end of a subscription.
+    fn log(&self, id: &str, message: &OutgoingMessage) {
         let scope = self.scope(Some(id));
-        match said {
+        match message {
             OutgoingMessage::Event(_, event) => event.log_causes(scope),
             OutgoingMessage::Response(_, causes) => causes.iter().for_each(|cause| scope.cause(cause)),
             OutgoingMessage::Refused(failures) => response_error::log_causes(failures, scope),
@@ -321,8 +320,8 @@ impl SocketSession {
         }
     }
 
-    fn queue_next(&mut self, head: &Bytes, payload: &Bytes) {
-        self.socket.queue_text([head, payload, &Bytes::from_static(protocol::NEXT_SUFFIX)]);
+    fn queue_next(&mut self, prefix: &Bytes, payload: &Bytes) {
+        self.socket.queue_text([prefix, payload, &Bytes::from_static(protocol::NEXT_SUFFIX)]);
     }
 
     fn queue_message(&mut self, message: Vec<u8>) {
@@ -334,7 +333,7 @@ impl SocketSession {
         self.socket.send().await
     }
 
-    /// A client that lets a whole interval pass without any word is not there.
+    /// Sends a ping, or ends the session if nothing was received for a whole interval.
     async fn handle_timer(&mut self) -> Result<(), SessionEnd> {
         let config = &self.context.config;
         if !self.acknowledged {
@@ -351,9 +350,9 @@ impl SocketSession {
         Ok(self.send_message(ping).await?)
     }
 
-    /// The request's own log line was written when it became a socket.
-    fn log_end(&self, end: &SessionEnd, began: Instant) {
-        let ms = (began.elapsed().as_secs_f64() * 1e6).round() / 1e3;
+    /// A log line of its own: that of the request was written at the upgrade.
+    fn log_end(&self, end: &SessionEnd, started: Instant) {
+        let ms = (started.elapsed().as_secs_f64() * 1e6).round() / 1e3;
         let request_id = self.client.request_id.as_ref().map(RequestId::as_str);
         let client = self.client.address.map(tracing::field::display);
         match end {
@@ -370,25 +369,25 @@ impl SocketSession {
 }
 
 async fn start_or_execute(
-    face: GraphqlService,
-    ParsedRequest { request: asked, last_event_id: last }: ParsedRequest<'static>,
+    service: GraphqlService,
+    ParsedRequest { request, last_event_id }: ParsedRequest<'static>,
     actor: Actor,
 ) -> StartResult {
-    let manner = RequestContext { actor, key: None, safe: false };
-    let _lease = face.gate.enter().await;
-    let served = face.state.load_full();
-    let reply = if served.is_subscription(&asked) {
-        match face.subscribe(asked, manner, last.as_deref()).await {
+    let context = RequestContext { actor, key: None, safe: false };
+    let _lease = service.gate.enter().await;
+    let state = service.state.load_full();
+    let reply = if state.is_subscription(&request) {
+        match service.subscribe(request, context, last_event_id.as_deref()).await {
             Ok(subscription) => {
                 return StartResult::Subscribed(
                     subscription,
-                    face.stream_context.metrics.subscription_opened("websocket"),
+                    service.stream_context.metrics.subscription_opened("websocket"),
                 );
             }
             Err(reply) => reply,
         }
     } else {
-        served.execute_request(asked, manner).await
+        state.execute_request(request, context).await
     };
     match reply {
         GraphqlReply::Executed(executed) => StartResult::Response(executed.body, executed.causes),

@@ -1,4 +1,4 @@
-//! What all open subscriptions share, whatever carries them: the settings, the count, and the news that the server stops.
+//! Configuration, metrics and shutdown signal that open subscriptions of all transports use.
 
 use tokio::time::Interval;
 

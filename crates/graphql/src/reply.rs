@@ -1,0 +1,41 @@
+//! The context and the result of one GraphQL request, independent of its transport.
+
+use trefoil_engine::{Actor, IdempotencyKey};
+use trefoil_http::errors::error_log::LogScope;
+use trefoil_model::error::Error;
+
+use crate::execute::run::ExecutedResponse;
+use crate::response_error::{self, ResponseError};
+
+/// The sender of a request and the conditions under which it runs.
+#[derive(Debug, Default)]
+pub struct RequestContext {
+    pub actor: Actor,
+    pub key: Option<IdempotencyKey>,
+    /// The request must not change anything: it is a GET, or comes from an origin that may only read.
+    pub safe: bool,
+}
+
+/// The result of a request.
+pub enum GraphqlReply {
+    Executed(ExecutedResponse),
+    /// Well-formed, but not executed.
+    Rejected(Vec<ResponseError>),
+    /// The store failed as a whole.
+    Failed(Error),
+    /// A mutation in a request that must not change anything.
+    PostRequired,
+}
+
+impl GraphqlReply {
+    /// Logs the causes of errors in the response. `Failed` is logged where it becomes a [`Problem`] response.
+    ///
+    /// [`Problem`]: trefoil_http::errors::problem::Problem
+    pub(crate) fn log_causes(&self, scope: LogScope<'_>) {
+        match self {
+            GraphqlReply::Executed(executed) => executed.causes.iter().for_each(|cause| scope.cause(cause)),
+            GraphqlReply::Rejected(errors) => response_error::log_causes(errors, scope),
+            GraphqlReply::Failed(_) | GraphqlReply::PostRequired => {}
+        }
+    }
+}

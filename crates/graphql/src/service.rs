@@ -1,0 +1,192 @@
+//! The GraphQL service: the state of the current schema, swapped on reload, and the execution of one request on it.
+
+use std::sync::Arc;
+
+use apollo_compiler::executable::OperationType;
+use arc_swap::ArcSwap;
+
+use trefoil_config::Config;
+use trefoil_engine::{Engine, SchemaGate};
+use trefoil_http::monitoring::metrics::Metrics;
+use trefoil_http::response_cache::ResponseCache;
+use trefoil_http::shutdown::Shutdown;
+
+use crate::document::cache::{DocumentCache, DocumentResult};
+use crate::document::parse::{GraphqlSettings, ParsedDocument};
+use crate::execute::run::{ExecutedResponse, Execution, ExecutionError};
+use crate::over_http::request::GraphqlRequest;
+use crate::plan::roots::OperationPlan;
+use crate::plan::variables;
+use crate::reply::{GraphqlReply, RequestContext};
+use crate::response_error::ResponseError;
+use crate::subscribe::stream_context::StreamContext;
+use crate::subscribe::{ChannelMap, SubscriptionRegistry};
+
+/// One schema with its document cache and subscription channels. Swapped as a whole on reload.
+pub struct GraphqlState {
+    pub(crate) engine: Engine,
+    pub(crate) document_cache: DocumentCache,
+    pub(crate) settings: GraphqlSettings,
+    pub(crate) response_cache: Option<Arc<ResponseCache>>,
+    pub(crate) channels: ChannelMap,
+}
+
+/// The GraphQL API of a server; outlives reloads.
+#[derive(Clone)]
+pub struct GraphqlService {
+    pub(crate) state: Arc<ArcSwap<GraphqlState>>,
+    /// Entered by every request before it loads `state`.
+    pub(crate) gate: SchemaGate,
+    pub(crate) graphiql_enabled: bool,
+    pub(crate) stream_context: Arc<StreamContext>,
+    pub(crate) subscriptions: Arc<SubscriptionRegistry>,
+}
+
+impl GraphqlState {
+    pub fn new(engine: Engine, config: &Config) -> GraphqlState {
+        let settings = GraphqlSettings { limits: config.limits.clone(), introspection: config.introspection };
+        GraphqlState {
+            engine,
+            document_cache: DocumentCache::new(settings.limits.document_cache),
+            settings,
+            response_cache: None,
+            channels: ChannelMap::default(),
+        }
+    }
+
+    /// Caches HTTP responses in `response_cache` for as long as they are exact.
+    pub fn with_response_cache(self, response_cache: Arc<ResponseCache>) -> GraphqlState {
+        GraphqlState { response_cache: Some(response_cache), ..self }
+    }
+
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Executes one request, independent of HTTP.
+    pub async fn execute_request(
+        &self,
+        request: GraphqlRequest<'_>,
+        context: RequestContext,
+    ) -> GraphqlReply {
+        let parsed = self.document_cache.get_or_parse(&request.query, || self.parse_document(&request.query));
+        let document = match parsed.as_ref() {
+            Ok(document) => document,
+            Err(errors) => return GraphqlReply::Rejected(errors.clone()),
+        };
+        match self.execute_document(document, request, context).await {
+            Ok(reply) => reply,
+            Err(ExecutionError::Request(errors)) => GraphqlReply::Rejected(errors),
+            Err(ExecutionError::Engine(error)) => GraphqlReply::Failed(error),
+        }
+    }
+
+    /// The open subscription requests; equal requests share one channel.
+    pub fn channels(&self) -> &ChannelMap {
+        &self.channels
+    }
+
+    /// True if the request is a valid subscription.
+    pub fn is_subscription(&self, request: &GraphqlRequest<'_>) -> bool {
+        // The text search spares nearly every other request the second look into the document cache.
+        request.query.contains("subscription")
+            && self
+                .document_cache
+                .get_or_parse(&request.query, || self.parse_document(&request.query))
+                .as_ref()
+                .as_ref()
+                .is_ok_and(|document| {
+                    let operation = document.operation(request.operation_name.as_deref());
+                    operation.is_ok_and(|operation| operation.operation_type() == OperationType::Subscription)
+                })
+    }
+
+    pub(crate) fn parse_document(&self, text: &str) -> DocumentResult {
+        ParsedDocument::parse(&self.engine, &self.settings, text)
+    }
+
+    async fn execute_document(
+        &self,
+        document: &ParsedDocument,
+        request: GraphqlRequest<'_>,
+        context: RequestContext,
+    ) -> Result<GraphqlReply, ExecutionError> {
+        let prepared = document.operation(request.operation_name.as_deref())?;
+        match prepared.operation_type() {
+            OperationType::Query => {}
+            OperationType::Mutation if context.safe => return Ok(GraphqlReply::PostRequired),
+            OperationType::Mutation => {}
+            OperationType::Subscription => return Err(needs_stream_transport().into()),
+        }
+        let (engine, schema) = (&self.engine, &self.engine.model().schema);
+        let variables = variables::coerce(schema, &prepared.declared_variables, request.variables)
+            .map_err(ExecutionError::Request)?;
+        let on_planned = |plan: &OperationPlan| self.document_cache.record_plan(&request.query, plan);
+        let plan = prepared.plan(engine, &self.settings, &document.executable, &variables, on_planned)?;
+        let RequestContext { actor, key, .. } = context;
+        // A repeated query is harmless: only mutations use the key.
+        let key = key.filter(|_| prepared.operation_type() == OperationType::Mutation);
+        let version_before = if plan.cacheable {
+            self.response_cache.as_ref().and_then(|cache| cache.data_version())
+        } else {
+            None
+        };
+        let execution = Execution { engine, plan, variables, key, actor, image: None };
+        let result = execution.run().await;
+        // A result that was overtaken by a reload is discarded, except that a committed write is reported.
+        let is_committed = prepared.operation_type() == OperationType::Mutation
+            && result.as_ref().is_ok_and(|executed| executed.error_free || executed.replayed);
+        if !is_committed {
+            engine.check_tables()?;
+        }
+        let executed = result?;
+        Ok(GraphqlReply::Executed(ExecutedResponse {
+            data_version: version_before.filter(|_| executed.error_free),
+            ..executed
+        }))
+    }
+}
+
+fn needs_stream_transport() -> ResponseError {
+    let message = "a subscription needs a transport that stays open";
+    ResponseError::new("SUBSCRIPTION_TRANSPORT", message)
+}
+
+impl GraphqlService {
+    pub fn new(state: GraphqlState, config: &Config) -> GraphqlService {
+        GraphqlService {
+            gate: state.engine.feed().gate().clone(),
+            state: Arc::new(ArcSwap::from_pointee(state)),
+            graphiql_enabled: config.graphiql,
+            subscriptions: Arc::new(SubscriptionRegistry::new(config.limits.event_cache / 2)),
+            stream_context: Arc::new(StreamContext::new(config, &Metrics::new(), &Shutdown::new())),
+        }
+    }
+
+    /// Counts subscriptions in `metrics` and ends them on `shutdown`.
+    pub fn with_shutdown(
+        mut self,
+        config: &Config,
+        metrics: &Metrics,
+        shutdown: &Shutdown,
+    ) -> GraphqlService {
+        self.stream_context = Arc::new(StreamContext::new(config, metrics, shutdown));
+        self
+    }
+
+    /// Replaces the state for all later requests. Subscriptions are planned again and go on if they are still valid.
+    pub fn swap(&self, state: GraphqlState) {
+        self.state.store(Arc::new(state));
+        self.subscriptions.schema_swapped();
+    }
+
+    /// The current state.
+    pub fn state(&self) -> Arc<GraphqlState> {
+        self.state.load_full()
+    }
+
+    /// The event cache and counters of all subscriptions.
+    pub fn subscriptions(&self) -> &Arc<SubscriptionRegistry> {
+        &self.subscriptions
+    }
+}

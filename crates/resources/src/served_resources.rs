@@ -1,0 +1,71 @@
+//! The collections and plain lists of one schema, found by path.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use trefoil_application::Manifest;
+use trefoil_engine::Engine;
+use trefoil_http::response_cache::ResponseCache;
+use trefoil_model::RecordTypeId;
+
+use crate::collection::{Collection, SubPath};
+use crate::plain_list::PlainListResource;
+
+/// The resources of one schema. Swapped as a whole on reload.
+pub struct ServedResources {
+    pub engine: Engine,
+    pub response_cache: Arc<ResponseCache>,
+    /// Identifies the store, since versions of another store mean nothing here.
+    pub store_id: String,
+    /// In the order of the schema.
+    pub collections: Vec<Collection>,
+    /// Index in `collections` by path.
+    by_path: HashMap<String, usize>,
+    /// Plain lists in the order of the manifest.
+    pub plain_lists: Vec<Arc<PlainListResource>>,
+}
+
+impl ServedResources {
+    pub fn new(
+        manifest: &Manifest,
+        engine: Engine,
+        response_cache: Arc<ResponseCache>,
+        store_id: &str,
+    ) -> ServedResources {
+        let records = engine.model().records.iter().enumerate();
+        let collections: Vec<Collection> = records
+            .map(|(position, record)| {
+                let settings = manifest.resources.iter().find(|resource| resource.collection == record.path);
+                Collection::new(&engine, store_id, RecordTypeId(position), settings)
+            })
+            .collect();
+        let paths = collections.iter().enumerate();
+        let by_path = paths.map(|(position, collection)| (collection.path.clone(), position)).collect();
+        let plain_lists =
+            manifest.plain_lists.iter().map(|list| Arc::new(PlainListResource::new(list))).collect();
+        ServedResources {
+            engine,
+            response_cache,
+            store_id: store_id.to_owned(),
+            collections,
+            by_path,
+            plain_lists,
+        }
+    }
+
+    /// The collection of a record type; every type has one.
+    pub fn collection(&self, record: RecordTypeId) -> &Collection {
+        &self.collections[record.0]
+    }
+
+    pub fn plain_list(&self, path: &str) -> Option<&Arc<PlainListResource>> {
+        self.plain_lists.iter().find(|list| list.path == path)
+    }
+
+    /// The collection and the sub-path of an exact path.
+    pub fn find_path<'s>(&'s self, path: &'s str) -> Option<(&'s Collection, SubPath<'s>)> {
+        let end = path.get(1..)?.find('/').map_or(path.len(), |at| at + 1);
+        let collection = &self.collections[*self.by_path.get(&path[..end])?];
+        Some((collection, collection.parse_sub_path(&path[end..])?))
+    }
+}
