@@ -1,11 +1,12 @@
 //! What is wrong with the views of an application, found before anybody opens a page.
 
-use crate::custom;
-use crate::views::{BUILT_IN_VIEWS, TemplateError, ViewTemplates};
 use trefoil_application::{App, EndpointReply};
 use trefoil_model::SourceFile;
 use trefoil_model::diagnostic::{Diagnostic, Severity};
 use trefoil_model::naming::names;
+
+use crate::custom;
+use crate::views::{BUILT_IN_VIEWS, TemplateError, ViewTemplates};
 
 const CODE: &str = "VIEW";
 

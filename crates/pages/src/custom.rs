@@ -4,12 +4,13 @@ use axum::response::{IntoResponse, Response};
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
 
-use crate::Pages;
-use crate::labels::path_heading;
-use crate::view::{PageHead, PageLink};
 use trefoil_application::{AllowedMethods, App, EndpointReply, TextEndpoint};
 use trefoil_http::errors::problem::{ErrorFormat, Problem};
 use trefoil_model::SourceFile;
+
+use crate::Pages;
+use crate::labels::path_heading;
+use crate::view::{PageHead, PageLink};
 
 impl Pages {
     /// The view `name` of the application; a built-in one needs what only its own pages have.

@@ -3,11 +3,12 @@
 use http::StatusCode;
 use http::header::RETRY_AFTER;
 
+use trefoil_http::errors::problem::Problem;
+use trefoil_resources::collection::Collection;
+
 use crate::Pages;
 use crate::view::{ApiExamples, ErrorView, PageHead, PageLink};
 use crate::views::ViewTemplates;
-use trefoil_http::errors::problem::Problem;
-use trefoil_resources::collection::Collection;
 
 impl Pages {
     /// Without the store: it may be what failed. `near` is the path that was perhaps meant, `again` the

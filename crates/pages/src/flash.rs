@@ -4,9 +4,10 @@ use axum::response::Response;
 use http::header::{COOKIE, HeaderName, SET_COOKIE};
 use http::{HeaderMap, HeaderValue};
 
+use trefoil_http::client::ClientInfo;
+
 use crate::Pages;
 use crate::view::{FlashView, PageLink};
-use trefoil_http::client::ClientInfo;
 
 const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 

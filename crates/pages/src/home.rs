@@ -7,11 +7,6 @@ use http::StatusCode;
 use http::header::HOST;
 use http::request::Parts;
 
-use crate::Pages;
-use crate::examples::page::{PageSubject, escape_brackets, shell_quote};
-use crate::multi_read::read_all;
-use crate::phrases::{MAX_COUNT, bounded_count};
-use crate::view::{HomeView, PageHead, PageLink, ResourceCard, ShellExample};
 use trefoil_application::{AllowedMethods, EndpointReply, Manifest};
 use trefoil_engine::{
     CountMode, ListSlice, Listing, Operation, OperationVerb, Outcome, ResolverBinding, ResultShape,
@@ -20,6 +15,12 @@ use trefoil_http::client::ClientInfo;
 use trefoil_http::errors::problem::Problem;
 use trefoil_model::{RecordTypeId, RootKind};
 use trefoil_resources::ServedResources;
+
+use crate::Pages;
+use crate::examples::page::{PageSubject, escape_brackets, shell_quote};
+use crate::multi_read::read_all;
+use crate::phrases::{MAX_COUNT, bounded_count};
+use crate::view::{HomeView, PageHead, PageLink, ResourceCard, ShellExample};
 
 /// The map is worth more than its counts: a store that does not answer by then is left out.
 const COUNT_TIMEOUT: Duration = Duration::from_secs(3);

@@ -1,8 +1,9 @@
 //! How a record type is spoken of on pages: its names, and which of its fields stands for the whole record.
 
-use crate::view::ResourceView;
 use trefoil_model::naming::names;
 use trefoil_model::{Field, FieldId, FieldKind, FieldRule, RecordType, Scalar};
+
+use crate::view::ResourceView;
 
 pub struct ResourceLabels {
     pub resource: ResourceView,

@@ -21,8 +21,6 @@ mod tests;
 mod view;
 pub mod views;
 
-pub use crate::check_views::check_views;
-
 use std::sync::{Arc, LazyLock};
 
 use axum::Router;
@@ -33,18 +31,21 @@ use http::HeaderMap;
 use minijinja::Value;
 use minijinja::value::Serde;
 
-use crate::detail::page::DetailLayout;
-use crate::labels::ResourceLabels;
-use crate::list::fragments::FragmentCache;
-use crate::record_reading::RecordReading;
-use crate::view::PageLink;
-use crate::views::ViewTemplates;
 use trefoil_application::App;
 use trefoil_config::Config;
 use trefoil_engine::Selection;
 use trefoil_http::assets::{AssetFolder, ICON_TYPE, SCRIPT_TYPE, STYLE_TYPE, StaticAsset, plain_asset};
 use trefoil_model::RecordTypeId;
 use trefoil_resources::ServedResources;
+
+use crate::detail::page::DetailLayout;
+use crate::labels::ResourceLabels;
+use crate::list::fragments::FragmentCache;
+use crate::record_reading::RecordReading;
+use crate::view::PageLink;
+use crate::views::ViewTemplates;
+
+pub use crate::check_views::check_views;
 
 static ASSET_FILES: [StaticAsset; 3] = [
     plain_asset!("{{css}}", "app", "css", STYLE_TYPE),

@@ -4,18 +4,6 @@ use axum::response::Response;
 use http::StatusCode;
 use http::request::Parts;
 
-use crate::Pages;
-use crate::examples::page::PageSubject;
-use crate::flash;
-use crate::flash::FlashKind;
-use crate::form::errors::capitalize;
-use crate::form::keys;
-use crate::labels::path_heading;
-use crate::multi_read::{TEXT_PREVIEW_BYTES, read_all};
-use crate::phrases::{counted_noun, cut_text, group_thousands};
-use crate::view::{
-    ControlView, EmptyView, FormView, IndexedValue, PageHead, PageLink, PagerView, PlainListView,
-};
 use trefoil_engine::{Outcome, PlainListAction};
 use trefoil_http::client::ClientInfo;
 use trefoil_http::errors::problem::Problem;
@@ -28,6 +16,18 @@ use trefoil_resources::plain_list::{
     PlainListResource, VALUE_CONTROL, cell_text, expected_versions, list_problem,
 };
 use trefoil_resources::write::see_other;
+
+use crate::Pages;
+use crate::examples::page::PageSubject;
+use crate::flash::{self, FlashKind};
+use crate::form::errors::capitalize;
+use crate::form::keys;
+use crate::labels::path_heading;
+use crate::multi_read::{TEXT_PREVIEW_BYTES, read_all};
+use crate::phrases::{counted_noun, cut_text, group_thousands};
+use crate::view::{
+    ControlView, EmptyView, FormView, IndexedValue, PageHead, PageLink, PagerView, PlainListView,
+};
 
 /// How many characters of a value are shown.
 const MAX_SHOWN: usize = 500;

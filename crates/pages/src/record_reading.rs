@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use trefoil_engine::{ChildSelection, Listing, OwnedRow, Selection};
+use trefoil_model::{CellValue, Field, FieldId, FieldKind, Model, RecordType, RecordTypeId};
+
 use crate::detail::display::{DisplaySize, display_cell, fit_text};
 use crate::labels::{ResourceLabels, field_label};
 use crate::view::{DisplayValue, LabelledValue};
-use trefoil_engine::{ChildSelection, Listing, OwnedRow, Selection};
-use trefoil_model::{CellValue, Field, FieldId, FieldKind, Model, RecordType, RecordTypeId};
 
 /// Some fields of a record type, ready to be read.
 #[derive(Debug)]

@@ -8,13 +8,13 @@ use minijinja::value::Serde;
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::Pages;
-use crate::flash;
-use crate::view::{PageHead, PageLink};
-use crate::views::{TemplateError, ViewTemplates};
 use trefoil_http::errors::problem::{ErrorFormat, Problem};
 use trefoil_http::etags;
 use trefoil_model::error::Cause;
+
+use crate::view::{PageHead, PageLink};
+use crate::views::{TemplateError, ViewTemplates};
+use crate::{Pages, flash};
 
 impl Pages {
     /// Shows `content` under `name` in the view `name.html`.

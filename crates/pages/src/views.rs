@@ -230,8 +230,9 @@ fn write_escaped(out: &mut Output, state: &mut State, value: &Value) -> Result<(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::tests::samples;
+
+    use super::*;
 
     fn over(files: &[(&str, &str)]) -> ViewTemplates {
         ViewTemplates::with_files(files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())))

@@ -4,8 +4,6 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, ETAG, LOCATION};
 
-use crate::read::close_rows;
-use crate::write::checked_operation;
 use trefoil_engine::{JobResult, Operation, downcast_sink};
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::negotiation::format::ResponseFormat;
@@ -18,6 +16,9 @@ use trefoil_resources::parsed_body::{RecordObject, merge_errors};
 use trefoil_resources::request::ResourceRequest;
 use trefoil_resources::row_writer::{RowEncoding, RowWriter, WrittenRecord};
 use trefoil_resources::write::{header_value, mark_replayed, write_problem};
+
+use crate::read::close_rows;
+use crate::write::checked_operation;
 
 pub async fn create_one(
     request: &ResourceRequest<'_>,

@@ -11,7 +11,6 @@ use futures_util::stream;
 use http::header::CONTENT_TYPE;
 use tokio::time::Interval;
 
-use crate::snapshot::ListSnapshot;
 use trefoil_engine::changes::{FeedGeneration, image_cell};
 use trefoil_engine::{ChangeBatch, ChangeFeed, ChangeKind, RecordChange, Row};
 use trefoil_http::client::ClientInfo;
@@ -28,6 +27,8 @@ use trefoil_model::error::{Error, Result};
 use trefoil_resources::list_query::{ListQuery, ParamSet};
 use trefoil_resources::record_shape::RecordShape;
 use trefoil_resources::request::ResourceRequest;
+
+use crate::snapshot::ListSnapshot;
 
 /// What every stream needs beside the records.
 #[derive(Clone)]

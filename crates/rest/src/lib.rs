@@ -19,15 +19,16 @@ use axum::Router;
 use axum::response::Response;
 use http::HeaderMap;
 
-pub use crate::create::{create_from_text, create_many, create_one};
-pub use crate::event_stream::StreamSettings;
-use crate::openapi::OpenApiDocument;
-pub use crate::read::{read_list, read_nested_list, read_nested_record, read_record};
-pub use crate::text_endpoints::TextPath;
-pub use crate::write::as_json_problem;
-pub use crate::write::{delete_record, json_problem, patch_record, replace_record};
 use trefoil_application::{App, Manifest};
 use trefoil_resources::ServedResources;
+
+use crate::openapi::OpenApiDocument;
+
+pub use crate::create::{create_from_text, create_many, create_one};
+pub use crate::event_stream::StreamSettings;
+pub use crate::read::{read_list, read_nested_list, read_nested_record, read_record};
+pub use crate::text_endpoints::TextPath;
+pub use crate::write::{as_json_problem, delete_record, json_problem, patch_record, replace_record};
 
 /// What one manifest and one schema declare, ready to be sent.
 pub struct RestState {

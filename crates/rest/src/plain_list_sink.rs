@@ -2,14 +2,14 @@
 
 use http::HeaderValue;
 
-use crate::text_endpoints::TEXT_PLAIN;
 use trefoil_engine::{Outcome, Row, RowSink};
 use trefoil_http::negotiation::accept::AcceptHeader;
 use trefoil_http::negotiation::format::{FormatChoice, OfferedFormats, ResponseFormat};
 use trefoil_model::error::{Error, Result};
 use trefoil_model::values::json_text;
-use trefoil_resources::plain_list;
-use trefoil_resources::plain_list::cell_text;
+use trefoil_resources::plain_list::{self, cell_text};
+
+use crate::text_endpoints::TEXT_PLAIN;
 
 /// The two forms of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,8 +9,6 @@ use http::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_MATCH, I
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
-use crate::plain_list_sink::{ListFormat, ListSink};
-use crate::text_endpoints::TEXT_PLAIN;
 use trefoil_engine::{
     Engine, JobResult, Outcome, PlainListAction, PlainListPosition, RowSink, downcast_sink,
 };
@@ -20,9 +18,11 @@ use trefoil_http::etags;
 use trefoil_http::negotiation::accept::AcceptHeader;
 use trefoil_http::response_cache::CacheableAt;
 use trefoil_model::error::Error;
-use trefoil_resources::plain_list;
-use trefoil_resources::plain_list::{PlainListResource, allowed_methods};
+use trefoil_resources::plain_list::{self, PlainListResource, allowed_methods};
 use trefoil_resources::{ServedResources, body_text};
+
+use crate::plain_list_sink::{ListFormat, ListSink};
+use crate::text_endpoints::TEXT_PLAIN;
 
 /// A list that is not longer goes out as one snapshot; of a longer one so much is held at a time.
 const PART_BYTES: usize = 1 << 20;

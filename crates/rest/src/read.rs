@@ -9,8 +9,6 @@ use http::HeaderValue;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, HeaderName, LINK};
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::event_stream::StreamSettings;
-use crate::event_stream::stream_changes;
 use trefoil_engine::cursor::CursorFormat;
 use trefoil_engine::{Condition, CountMode, Engine, ListSlice, Listing, Operation, Outcome, Selection};
 use trefoil_http::errors::problem::Problem;
@@ -24,6 +22,8 @@ use trefoil_resources::list_query::{ListQuery, ParamSet, query_problem};
 use trefoil_resources::record_shape::RecordShape;
 use trefoil_resources::request::{ResourceRequest, read_rows};
 use trefoil_resources::row_writer::{EncodedRows, RowEncoding, RowWriter};
+
+use crate::event_stream::{StreamSettings, stream_changes};
 
 const X_TOTAL_COUNT: HeaderName = HeaderName::from_static("x-total-count");
 

@@ -11,8 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use trefoil_application::{AllowedMethods, EndpointReply, TextEndpoint};
 use trefoil_http::errors::problem::{ErrorFormat, method_not_allowed};
 use trefoil_http::etags;
-use trefoil_http::response_headers;
-use trefoil_http::response_headers::RequestId;
+use trefoil_http::response_headers::{self, RequestId};
 
 pub const TEXT_PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 

@@ -6,21 +6,20 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, ETAG};
 
-use crate::merge_patch;
 use trefoil_engine::{IdempotencyKey, MissingFields, Operation};
 use trefoil_http::errors::problem::{ErrorFormat, Problem};
 use trefoil_http::negotiation::format::ResponseFormat;
 use trefoil_model::error::{Error, Result};
 use trefoil_model::values::coerce;
-use trefoil_resources::field_values;
-use trefoil_resources::field_values::{FieldValues, WriteMode};
+use trefoil_resources::field_values::{self, FieldValues, WriteMode};
 use trefoil_resources::list_query::ParamSet;
-use trefoil_resources::parsed_body;
-use trefoil_resources::parsed_body::RecordObject;
+use trefoil_resources::parsed_body::{self, RecordObject};
 use trefoil_resources::record_shape::RecordShape;
 use trefoil_resources::request::ResourceRequest;
 use trefoil_resources::row_writer::{RowEncoding, RowWriter};
 use trefoil_resources::write::{CompletedWrite, header_value, write_problem};
+
+use crate::merge_patch;
 
 /// How often a patch is merged anew because somebody else was quicker.
 const MERGE_ATTEMPTS: usize = 8;

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::multi_read;
-use crate::multi_read::read_all;
 use trefoil_engine::{ComparisonOp, Condition, Engine, ListSlice, Listing, Operation, OwnedRow, Selection};
 use trefoil_model::error::Result;
 use trefoil_model::{FieldId, FieldKind, Model, OnDelete, RecordTypeId, Value};
+
+use crate::multi_read::{self, read_all};
 
 /// Counted exactly up to here.
 pub const MAX_COUNTED: usize = 1_000;

@@ -4,14 +4,6 @@ use axum::response::Response;
 use http::StatusCode;
 use http::header::{IF_MATCH, IF_NONE_MATCH};
 
-use crate::Pages;
-use crate::delete::effects::{AffectedRecords, MAX_COUNTED, deletion_effects};
-use crate::examples::page::PageSubject;
-use crate::flash;
-use crate::flash::FlashKind;
-use crate::form::keys;
-use crate::multi_read::{TEXT_PREVIEW_BYTES, read_all};
-use crate::view::{DeleteView, EffectView, PageHead, PageLink};
 use trefoil_engine::{Operation, Selection};
 use trefoil_http::client::ClientInfo;
 use trefoil_http::errors::problem::Problem;
@@ -20,12 +12,20 @@ use trefoil_http::negotiation::format::{FormatChoice, PAGE_ONLY};
 use trefoil_model::OnDelete;
 use trefoil_model::error::Error;
 use trefoil_model::naming::{inflection, names};
-use trefoil_resources::form_input::FormInput;
+use trefoil_resources::body_text;
+use trefoil_resources::form_input::{self, FormInput};
 use trefoil_resources::list_query::ParamSet;
 use trefoil_resources::parsed_body::{BodyKind, ParsedBody};
 use trefoil_resources::request::ResourceRequest;
 use trefoil_resources::write::{IMPOSSIBLE_VERSION, see_other, write_problem};
-use trefoil_resources::{body_text, form_input};
+
+use crate::Pages;
+use crate::delete::effects::{AffectedRecords, MAX_COUNTED, deletion_effects};
+use crate::examples::page::PageSubject;
+use crate::flash::{self, FlashKind};
+use crate::form::keys;
+use crate::multi_read::{TEXT_PREVIEW_BYTES, read_all};
+use crate::view::{DeleteView, EffectView, PageHead, PageLink};
 
 impl Pages {
     pub async fn delete_page(&self, ask: &ResourceRequest<'_>, id: i64) -> Result<Response, Problem> {

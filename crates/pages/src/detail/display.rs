@@ -1,12 +1,13 @@
 //! A cell as people read it: times in words, addresses as links, JSON laid out.
 
-use crate::multi_read::TEXT_PREVIEW_BYTES;
-use crate::phrases::cut_text;
-use crate::view::{DisplayValue, LabelledValue};
 use trefoil_http::form_pairs::percent_encode;
 use trefoil_model::naming::names;
 use trefoil_model::values::json_text;
 use trefoil_model::{CellValue, Field, FieldKind, FieldRule, ListItem, Model, Scalar, Value};
+
+use crate::multi_read::TEXT_PREVIEW_BYTES;
+use crate::phrases::cut_text;
+use crate::view::{DisplayValue, LabelledValue};
 
 /// How much of a value is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

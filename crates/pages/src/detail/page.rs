@@ -5,6 +5,14 @@ use std::sync::Arc;
 use axum::response::Response;
 use http::StatusCode;
 
+use trefoil_engine::{ChildSelection, CountMode, ListSlice, Listing, Operation, Outcome, OwnedRow};
+use trefoil_http::errors::problem::Problem;
+use trefoil_model::naming::names;
+use trefoil_model::{FieldId, FieldKind, Model, RecordType, RecordTypeId};
+use trefoil_resources::collection::{NestedCollection, equals_id};
+use trefoil_resources::list_query::query_problem;
+use trefoil_resources::request::ResourceRequest;
+
 use crate::Pages;
 use crate::examples::page::PageSubject;
 use crate::labels::ResourceLabels;
@@ -13,13 +21,6 @@ use crate::multi_read::{FoundRows, read_all};
 use crate::phrases::{MAX_COUNT, bounded_count, counted_noun, group_thousands};
 use crate::record_reading::{RecordReading, record_name};
 use crate::view::{DetailView, PageHead, PageLink, RelatedView, TableView};
-use trefoil_engine::{ChildSelection, CountMode, ListSlice, Listing, Operation, Outcome, OwnedRow};
-use trefoil_http::errors::problem::Problem;
-use trefoil_model::naming::names;
-use trefoil_model::{FieldId, FieldKind, Model, RecordType, RecordTypeId};
-use trefoil_resources::collection::{NestedCollection, equals_id};
-use trefoil_resources::list_query::query_problem;
-use trefoil_resources::request::ResourceRequest;
 
 /// The first few of the records that refer to one, …
 const MAX_REFERRING: i64 = 5;

@@ -3,9 +3,6 @@
 use http::{Method, StatusCode, Uri};
 use serde_json::Value as Json;
 
-use crate::Pages;
-use crate::examples::page::{ExampleBuilder, escape_brackets, shell_quote};
-use crate::view::ApiExamples;
 use trefoil_engine::graphql_document::DocumentRequest;
 use trefoil_engine::{Listing, OperationVerb};
 use trefoil_http::errors::problem::Problem;
@@ -13,6 +10,10 @@ use trefoil_http::errors::render::ErrorContext;
 use trefoil_model::RecordTypeId;
 use trefoil_resources::ServedResources;
 use trefoil_resources::collection::{Collection, SubPath};
+
+use crate::Pages;
+use crate::examples::page::{ExampleBuilder, escape_brackets, shell_quote};
+use crate::view::ApiExamples;
 
 impl Pages {
     /// Made of the request's first line alone: the store may be what failed.

@@ -2,20 +2,20 @@
 
 use serde_json::{Map, Value as Json, json};
 
+use trefoil_engine::OperationVerb;
+use trefoil_engine::graphql_document::{DocumentRequest, is_expressible};
+use trefoil_http::form_pairs::FormPairs;
+use trefoil_model::error::Violation;
+use trefoil_model::values::{coerce, example_values};
+use trefoil_model::{Field, FieldId, FieldKind, RecordTypeId, Value};
+use trefoil_resources::control_tree::ControlNode;
+use trefoil_resources::form_input::{FormInput, concerns_field};
+
 use crate::examples::page::{EXAMPLES_TITLE, ExampleBuilder, shell_quote, with_missing_arguments};
 use crate::form::choices::ReferenceChoices;
 use crate::form::editable_record::EditableRecord;
 use crate::form::value_texts::value_node;
 use crate::view::ApiExamples;
-use trefoil_engine::OperationVerb;
-use trefoil_engine::graphql_document::{DocumentRequest, is_expressible};
-use trefoil_http::form_pairs::FormPairs;
-use trefoil_model::error::Violation;
-use trefoil_resources::control_tree::ControlNode;
-use trefoil_resources::form_input::{FormInput, concerns_field};
-
-use trefoil_model::values::{coerce, example_values};
-use trefoil_model::{Field, FieldId, FieldKind, RecordTypeId, Value};
 
 /// A form that somebody looks at.
 pub struct DisplayedForm<'d> {

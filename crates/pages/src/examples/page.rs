@@ -5,19 +5,18 @@ use http::request::Parts;
 use http::{StatusCode, Uri};
 use serde_json::Value as Json;
 
-use crate::Pages;
-use crate::view::{ApiExamples, GraphqlExample};
-use trefoil_engine::graphql_document;
-use trefoil_engine::graphql_document::{DocumentRequest, selection_text};
+use trefoil_engine::graphql_document::{self, DocumentRequest, selection_text};
 use trefoil_engine::{Listing, OperationVerb};
 use trefoil_http::client::ClientInfo;
-use trefoil_http::form_pairs;
-use trefoil_http::form_pairs::{FormPairs, percent_encode};
+use trefoil_http::form_pairs::{self, FormPairs, percent_encode};
 use trefoil_model::naming::names;
 use trefoil_model::{FieldKind, Model, RecordTypeId};
 use trefoil_resources::ServedResources;
 use trefoil_resources::collection::{Collection, NestedCollection, SubPath};
 use trefoil_resources::list_query::{ListQuery, ParamSet, api_value};
+
+use crate::Pages;
+use crate::view::{ApiExamples, GraphqlExample};
 
 pub const EXAMPLES_TITLE: &str = "Three ways to this page";
 

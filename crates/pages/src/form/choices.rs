@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::Pages;
-use crate::multi_read::{FoundRows, TEXT_PREVIEW_BYTES, read_all};
 use trefoil_engine::{ComparisonOp, Condition, ListSlice, Listing, Operation, OwnedRow, Selection};
 use trefoil_model::error::Result;
 use trefoil_model::{CellValue, Field, FieldId, FieldKind, Model, RecordTypeId, StoredValue, Value};
 use trefoil_resources::ServedResources;
 use trefoil_resources::form_input::FormInput;
+
+use crate::Pages;
+use crate::multi_read::{FoundRows, TEXT_PREVIEW_BYTES, read_all};
 
 /// So many are listed; of more, those that are looked for.
 pub const MAX_OPTIONS: usize = 50;

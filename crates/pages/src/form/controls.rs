@@ -2,15 +2,16 @@
 
 use std::collections::HashSet;
 
-use crate::form::choices::{MAX_OPTIONS, OfferedRecords, ReferenceChoices};
-use crate::form::value_texts::{MAX_EMBEDDED_DEPTH, MAX_GROUPS, is_local_datetime, json_node};
-use crate::labels::is_long_text;
-use crate::view::{ChoiceOption, ControlKind, ControlView, FindView, NameValue};
 use trefoil_model::naming::names::display_label;
 use trefoil_model::{Field, FieldId, FieldKind, FieldRule, ListItem, Model, RecordType, Scalar};
 use trefoil_resources::control_tree::ControlNode;
 use trefoil_resources::form_input::{ADD_CONTROL, FIND_CONTROL, FormInput, REMOVE_CONTROL};
 use trefoil_resources::typed_values::{ControlReader, JSON_CONTROL};
+
+use crate::form::choices::{MAX_OPTIONS, OfferedRecords, ReferenceChoices};
+use crate::form::value_texts::{MAX_EMBEDDED_DEPTH, MAX_GROUPS, is_local_datetime, json_node};
+use crate::labels::is_long_text;
+use crate::view::{ChoiceOption, ControlKind, ControlView, FindView, NameValue};
 
 /// More values than this are a list to open, not one to read.
 const MAX_RADIOS: usize = 5;

@@ -3,9 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::Pages;
-use crate::form::value_texts::value_node;
-use crate::multi_read::read_all;
 use trefoil_engine::{ChildSelection, ListSlice, Listing, Operation, OwnedRow, Selection};
 use trefoil_model::error::{Error, Result};
 use trefoil_model::values::json_text;
@@ -14,6 +11,10 @@ use trefoil_resources::field_values::FieldValues;
 use trefoil_resources::form_input::FormInput;
 use trefoil_resources::request::ResourceRequest;
 use trefoil_resources::typed_values::ControlReader;
+
+use crate::Pages;
+use crate::form::value_texts::value_node;
+use crate::multi_read::read_all;
 
 /// More links than this are not shown in a form, and stay as they are.
 const MAX_LINKS: usize = 1_000;

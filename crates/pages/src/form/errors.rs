@@ -1,8 +1,9 @@
 //! Puts each complaint beside the control it is about, and all of them into the summary.
 
-use crate::view::{ControlView, PageLink};
 use trefoil_model::error::{PathSegment, Violation};
 use trefoil_resources::typed_values::JSON_CONTROL;
+
+use crate::view::{ControlView, PageLink};
 
 /// Where a complaint leads that no control is to blame for.
 const PAGE_TOP: &str = "#main";

@@ -3,21 +3,21 @@
 use axum::response::Response;
 use http::StatusCode;
 
-use crate::Pages;
-use crate::examples::form::DisplayedForm;
-use crate::form::conflict::mark_differences;
-use crate::form::controls::ControlBuilder;
-use crate::form::editable_record::EditableRecord;
-use crate::form::errors;
-use crate::form::keys;
-use crate::form::value_texts::{MAX_EMBEDDED_DEPTH, value_node};
-use crate::view::{ConflictView, ControlView, FormView, PageHead, PageLink};
 use trefoil_http::errors::problem::Problem;
 use trefoil_model::error::Violation;
 use trefoil_model::{Field, FieldId, FieldKind, Model, RecordType};
 use trefoil_resources::control_tree::ControlNode;
 use trefoil_resources::form_input::FormInput;
 use trefoil_resources::request::ResourceRequest;
+
+use crate::Pages;
+use crate::examples::form::DisplayedForm;
+use crate::form::conflict::mark_differences;
+use crate::form::controls::ControlBuilder;
+use crate::form::editable_record::EditableRecord;
+use crate::form::value_texts::{MAX_EMBEDDED_DEPTH, value_node};
+use crate::form::{errors, keys};
+use crate::view::{ConflictView, ControlView, FormView, PageHead, PageLink};
 
 /// What a form page is made of.
 pub struct FormPage {

@@ -3,23 +3,22 @@
 use axum::response::Response;
 use http::header::{IF_MATCH, IF_NONE_MATCH};
 
-use crate::Pages;
-use crate::flash;
-use crate::flash::FlashKind;
-use crate::form::editable_record::EditableRecord;
-use crate::form::keys;
-use crate::form::page::{FormError, FormPage};
 use trefoil_engine::{MissingFields, Operation};
 use trefoil_http::client::ClientInfo;
 use trefoil_http::errors::problem::{ErrorFormat, Problem};
-use trefoil_http::form_pairs;
-use trefoil_http::form_pairs::FormPairs;
+use trefoil_http::form_pairs::{self, FormPairs};
 use trefoil_model::RecordType;
 use trefoil_model::error::{Error, Missing, Violation};
 use trefoil_resources::field_values::FieldValues;
 use trefoil_resources::form_input::{FormInput, FormValues, concerns_field};
 use trefoil_resources::request::ResourceRequest;
 use trefoil_resources::write::{IMPOSSIBLE_VERSION, see_other, write_problem};
+
+use crate::Pages;
+use crate::flash::{self, FlashKind};
+use crate::form::editable_record::EditableRecord;
+use crate::form::keys;
+use crate::form::page::{FormError, FormPage};
 
 impl Pages {
     /// What the query says is filled in already: `/orders/new?userId=1`.

@@ -8,14 +8,15 @@ use http::header::HOST;
 use minijinja::Value;
 use minijinja::value::Serde;
 
+use trefoil_engine::OwnedRow;
+use trefoil_http::client::ClientInfo;
+use trefoil_http::errors::problem::Problem;
+
 use crate::list::fragments::FragmentKey;
 use crate::list::page::ListPage;
 use crate::respond::{tagged_page, template_problem};
 use crate::view::TableRow;
 use crate::views::{ROW_PLACEHOLDER, TemplateError};
-use trefoil_engine::OwnedRow;
-use trefoil_http::client::ClientInfo;
-use trefoil_http::errors::problem::Problem;
 
 impl ListPage<'_> {
     /// What the whole page would be, rendered at once; a test compares the two.

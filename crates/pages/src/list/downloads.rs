@@ -1,8 +1,9 @@
 //! Where the rows of a list page are for programs: the same page, and all that matches, as CSV, NDJSON and JSON.
 
-use crate::view::{DownloadLinks, PageLink};
 use trefoil_model::RecordType;
 use trefoil_resources::list_query::{ExportExtent, ListQuery};
+
+use crate::view::{DownloadLinks, PageLink};
 
 /// JSON is of a part: all of a list is for what can be read line by line.
 const PAGE_FORMATS: [(&str, &str); 3] = [("CSV", "csv"), ("NDJSON", "ndjson"), ("JSON", "json")];

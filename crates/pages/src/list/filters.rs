@@ -1,19 +1,18 @@
 //! The search above a list: a control for each field that can be filtered by, as it is set.
 
-use crate::Pages;
-use crate::labels;
-use crate::list::table::is_number;
-use crate::multi_read::FoundRows;
-use crate::record_reading::record_name;
-use crate::view::{ChoiceOption, ControlKind, ControlView, NameValue, SearchView};
 use trefoil_engine::arguments::FilterOperator;
 use trefoil_engine::plan::is_text_kind;
 use trefoil_engine::{ComparisonOp, ListSlice, Listing, Operation};
 use trefoil_model::naming::names;
 use trefoil_model::{Field, FieldId, FieldKind, RecordType, RecordTypeId, Scalar};
 use trefoil_resources::ServedResources;
-use trefoil_resources::list_query;
-use trefoil_resources::list_query::{LIST_PARAMS, ListQuery};
+use trefoil_resources::list_query::{self, LIST_PARAMS, ListQuery};
+
+use crate::list::table::is_number;
+use crate::multi_read::FoundRows;
+use crate::record_reading::record_name;
+use crate::view::{ChoiceOption, ControlKind, ControlView, NameValue, SearchView};
+use crate::{Pages, labels};
 
 /// So many records are listed to choose from; where there are more, one is named by its id.
 const MAX_CHOICES: i64 = 50;

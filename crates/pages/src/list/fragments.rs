@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::multi_read::FoundRows;
 use trefoil_engine::OwnedRow;
 use trefoil_model::StoredValue;
+
+use crate::multi_read::FoundRows;
 
 /// Parts by what they are made from, so that none is ever out of date: a record that changed is another key.
 pub struct FragmentCache {

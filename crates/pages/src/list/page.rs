@@ -3,9 +3,12 @@
 use axum::response::Response;
 use http::StatusCode;
 
-use crate::Pages;
+use trefoil_engine::cursor::CursorFormat;
+use trefoil_engine::{ListSlice, OwnedRow};
+use trefoil_http::errors::problem::Problem;
+use trefoil_resources::request::ResourceRequest;
+
 use crate::examples::page::PageSubject;
-use crate::flash;
 use crate::list::downloads::{PageCoverage, download_links};
 use crate::list::filters::ListFilters;
 use crate::list::query::{ListRows, ListTarget};
@@ -14,10 +17,7 @@ use crate::multi_read::FoundRows;
 use crate::phrases::MAX_COUNT;
 use crate::record_reading::record_name;
 use crate::view::{DownloadLinks, EmptyView, ListView, PageHead, PageLink, PagerView, TableRow, TableView};
-use trefoil_engine::cursor::CursorFormat;
-use trefoil_engine::{ListSlice, OwnedRow};
-use trefoil_http::errors::problem::Problem;
-use trefoil_resources::request::ResourceRequest;
+use crate::{Pages, flash};
 
 pub struct ListPage<'l> {
     pub pages: &'l Pages,

@@ -4,11 +4,6 @@ use std::sync::Arc;
 
 use axum::response::Response;
 
-use crate::Pages;
-use crate::list::filters::ListFilters;
-use crate::list::page::ListPage;
-use crate::multi_read::{FoundRows, TEXT_PREVIEW_BYTES, read_all};
-use crate::phrases::MAX_COUNT;
 use trefoil_engine::{CountMode, Listing, Operation, Outcome, OwnedRow};
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::response_cache::CacheableAt;
@@ -17,6 +12,12 @@ use trefoil_model::{FieldId, RecordTypeId};
 use trefoil_resources::collection::{NestedCollection, equals_id};
 use trefoil_resources::list_query::{ListQuery, ParamSet, query_problem};
 use trefoil_resources::request::ResourceRequest;
+
+use crate::Pages;
+use crate::list::filters::ListFilters;
+use crate::list::page::ListPage;
+use crate::multi_read::{FoundRows, TEXT_PREVIEW_BYTES, read_all};
+use crate::phrases::MAX_COUNT;
 
 /// Which list a page is of.
 pub struct ListTarget {

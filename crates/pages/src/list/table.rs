@@ -1,15 +1,16 @@
 //! Records as the rows of a table, in lists and below the record that they belong to.
 
+use trefoil_engine::{ListSlice, OwnedRow};
+use trefoil_model::{FieldId, FieldKind, RecordType, RecordTypeId, Scalar};
+use trefoil_resources::ServedResources;
+use trefoil_resources::list_query::ListQuery;
+
 use crate::Pages;
 use crate::detail::display::{BRIEF_LENGTH, DisplaySize};
 use crate::labels::{field_label, noun_form};
 use crate::phrases::{bounded_count, counted_noun, cut_text, group_thousands};
 use crate::record_reading::RecordReading;
 use crate::view::{ColumnView, SortLink, TableRow};
-use trefoil_engine::{ListSlice, OwnedRow};
-use trefoil_model::{FieldId, FieldKind, RecordType, RecordTypeId, Scalar};
-use trefoil_resources::ServedResources;
-use trefoil_resources::list_query::ListQuery;
 
 /// A list as its table sees it.
 pub struct TableColumns<'a> {

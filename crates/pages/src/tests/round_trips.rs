@@ -2,14 +2,15 @@
 
 use proptest::prelude::*;
 
-use crate::form::choices::{OfferedRecords, ReferenceChoices};
-use crate::form::controls::ControlBuilder;
-use crate::form::editable_record::EditableRecord;
-use crate::view::{ControlKind, ControlView};
 use trefoil_http::form_pairs::FormPairs;
 use trefoil_model::values::{coerce, json_text};
 use trefoil_model::{FieldId, FieldKind, Model, RecordType, Scalar, SourceFile, Value, parse_schema};
 use trefoil_resources::form_input::FormInput;
+
+use crate::form::choices::{OfferedRecords, ReferenceChoices};
+use crate::form::controls::ControlBuilder;
+use crate::form::editable_record::EditableRecord;
+use crate::view::{ControlKind, ControlView};
 
 const SCHEMA: &str = r#"
 scalar Long  scalar Decimal  scalar Date  scalar DateTime  scalar UUID  scalar URL  scalar Email  scalar JSON

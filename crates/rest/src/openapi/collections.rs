@@ -2,15 +2,16 @@
 
 use serde_json::{Value as Json, json};
 
+use trefoil_engine::PlanLimits;
+use trefoil_model::values::example_values;
+use trefoil_model::{Model, RecordType, RecordTypeId};
+use trefoil_resources::collection::{Collection, inverse_relations};
+
 use crate::openapi::parameters;
 use crate::openapi::responses::{OperationResponses, ProblemFormat, header_references};
 use crate::openapi::schemas::{is_required, response_schema};
 use crate::openapi::unique_names::{UniqueNames, camel_case, pascal_case};
 use crate::openapi::values::schema_reference;
-use trefoil_engine::PlanLimits;
-use trefoil_model::values::example_values;
-use trefoil_model::{Model, RecordType, RecordTypeId};
-use trefoil_resources::collection::{Collection, inverse_relations};
 
 /// A path and its operations.
 pub type PathItem = (String, Json);

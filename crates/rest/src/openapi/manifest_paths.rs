@@ -2,12 +2,13 @@
 
 use serde_json::{Map, Value as Json, json};
 
+use trefoil_application::{AllowedMethods, EndpointReply, Manifest, PlainList, TextEndpoint};
+
 use crate::openapi::collections::PathItem;
 use crate::openapi::parameters;
 use crate::openapi::patterns::NOT_BLANK;
 use crate::openapi::responses::{OperationResponses, ProblemFormat, header_references};
 use crate::openapi::unique_names::{UniqueNames, pascal_case};
-use trefoil_application::{AllowedMethods, EndpointReply, Manifest, PlainList, TextEndpoint};
 
 /// The methods that the document has words for; an endpoint may take others.
 const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];

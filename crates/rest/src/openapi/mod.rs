@@ -19,12 +19,13 @@ use http::header::{CONTENT_TYPE, ETAG};
 use serde_json::{Map, Value as Json, json};
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::openapi::collections::{CollectionDescriber, OperationIds};
-use crate::openapi::unique_names::UniqueNames;
 use trefoil_application::Manifest;
 use trefoil_engine::Engine;
 use trefoil_http::etags;
 use trefoil_resources::ServedResources;
+
+use crate::openapi::collections::{CollectionDescriber, OperationIds};
+use crate::openapi::unique_names::UniqueNames;
 
 /// The document, ready to be sent.
 pub struct OpenApiDocument {

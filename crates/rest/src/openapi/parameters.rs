@@ -2,12 +2,13 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use crate::openapi::patterns::{ID_PATTERN, IDEMPOTENCY_KEY, NO_COMMA, NO_NUL};
-use crate::openapi::values::{ValueContext, field_schema, kind_schema};
 use trefoil_engine::PlanLimits;
 use trefoil_http::negotiation::format::FORMAT_NAMES;
 use trefoil_model::{Field, FieldKind, Model, RecordType, Scalar};
 use trefoil_resources::list_query::{LIST_PARAMS, operators_for};
+
+use crate::openapi::patterns::{ID_PATTERN, IDEMPOTENCY_KEY, NO_COMMA, NO_NUL};
+use crate::openapi::values::{ValueContext, field_schema, kind_schema};
 
 /// What any reading can be held to.
 pub const CONDITIONAL_HEADERS: [&str; 2] = ["If-Match", "If-None-Match"];

@@ -64,8 +64,9 @@ pub fn portable_pattern(source: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use regex::Regex;
+
+    use super::*;
 
     fn matches(pattern: &str, text: &str) -> bool {
         Regex::new(pattern).unwrap().is_match(text)

@@ -2,9 +2,10 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use crate::openapi::values::{ValueContext, field_schema, schema_reference};
 use trefoil_model::values::example_values;
 use trefoil_model::{EmbeddedType, EnumType, Field, FieldKind, Model, RecordType, ValueSource};
+
+use crate::openapi::values::{ValueContext, field_schema, schema_reference};
 
 /// No type of a schema has a dot in its name, so ours collide with none.
 pub const PROBLEM_SCHEMA: &str = "Problem.Details";

@@ -2,9 +2,11 @@
 
 use serde_json::{Value as Json, json};
 
-use crate::openapi::patterns;
-use crate::openapi::patterns::{DECIMAL, EMAIL, ID_PATTERN, NO_NUL, NOT_BLANK, NOT_NEGATIVE_ID, SHOWN_ID};
 use trefoil_model::{Field, FieldKind, FieldRule, ListItem, Scalar};
+
+use crate::openapi::patterns::{
+    self, DECIMAL, EMAIL, ID_PATTERN, NO_NUL, NOT_BLANK, NOT_NEGATIVE_ID, SHOWN_ID,
+};
 
 /// Where a value stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
