@@ -77,7 +77,8 @@ pub async fn create_many(
         JobResult::Replayed(bytes) => (WrittenRecord::from_replay(&bytes)?.bytes, true),
         JobResult::Completed(sink) => {
             let (written, outcomes) = downcast_sink::<RowWriter>(sink)?.finish();
-            let failures = outcomes.into_iter().filter_map(|(number, outcome)| Some((number, outcome.err()?)));
+            let failures =
+                outcomes.into_iter().filter_map(|(number, outcome)| Some((number, outcome.err()?)));
             let failures: Vec<_> = failures.collect();
             if !failures.is_empty() {
                 return Err(merge_errors(failures).into());

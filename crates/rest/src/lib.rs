@@ -1,16 +1,32 @@
-//! The REST face: records as JSON, plain lists, text endpoints, and the document that describes them.
+//! The REST API: records as JSON, CSV and NDJSON, change streams, plain lists, text endpoints, and the OpenAPI document that
+//! describes them all. The server crate routes a request here after content negotiation; functions take a
+//! [`trefoil_resources::request::ResourceRequest`] and return a response or a problem.
+
+// Records: GET, POST, PUT and DELETE, PATCH.
+mod read;
 
 mod create;
-mod event_stream;
-mod merge_patch;
-mod openapi;
-mod plain_list_sink;
-pub mod plain_lists;
-mod read;
-mod snapshot;
-mod swagger_ui;
-mod text_endpoints;
+
 mod write;
+
+mod merge_patch;
+
+// Change streams, and the list that they can begin with.
+mod event_stream;
+
+mod snapshot;
+
+// Declared in the manifest: text endpoints, and plain lists with their encoder.
+mod text_endpoints;
+
+pub mod plain_lists;
+
+mod plain_list_sink;
+
+// `/openapi.json`, and `/docs` to read it.
+mod openapi;
+
+mod swagger_ui;
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -30,7 +46,7 @@ pub use crate::read::{read_list, read_nested_list, read_nested_record, read_reco
 pub use crate::text_endpoints::TextPath;
 pub use crate::write::{as_json_problem, delete_record, json_problem, patch_record, replace_record};
 
-/// What one manifest and one schema declare, ready to be sent.
+/// The REST endpoints of one manifest and one schema, prepared at start-up or reload.
 pub struct RestState {
     pub streams: StreamSettings,
     pub text_paths: HashMap<String, TextPath>,
@@ -40,26 +56,26 @@ pub struct RestState {
 
 impl RestState {
     pub fn new(app: &App, streams: StreamSettings) -> RestState {
-        let mut texts: HashMap<String, TextPath> = HashMap::new();
+        let mut text_paths: HashMap<String, TextPath> = HashMap::new();
         for endpoint in &app.manifest.text_endpoints {
-            texts.entry(endpoint.path.clone()).or_default().add(endpoint);
+            text_paths.entry(endpoint.path.clone()).or_default().add(endpoint);
         }
-        RestState { streams, text_paths: texts, manifest: app.manifest.clone(), openapi: OnceLock::new() }
+        RestState { streams, text_paths, manifest: app.manifest.clone(), openapi: OnceLock::new() }
     }
 
-    /// `/openapi.json`; of the views that endpoints name, `views` are there.
+    /// The response at `/openapi.json`. `views` are the names of the views that exist.
     pub fn openapi_response(
         &self,
-        site: &ServedResources,
+        resources: &ServedResources,
         views: &[String],
         headers: &HeaderMap,
     ) -> Response {
-        let document = self.openapi.get_or_init(|| OpenApiDocument::new(&self.manifest, views, site));
+        let document = self.openapi.get_or_init(|| OpenApiDocument::new(&self.manifest, views, resources));
         document.respond(headers)
     }
 }
 
-/// `/docs`: the document for people.
+/// The routes of `/docs`, a page to read the OpenAPI document.
 pub fn docs_router() -> Router {
-    crate::swagger_ui::router()
+    swagger_ui::router()
 }

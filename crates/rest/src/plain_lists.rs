@@ -85,8 +85,10 @@ impl ListRequest<'_> {
         let headers = [(CONTENT_TYPE, format.content_type())];
         let response = match first.rest {
             None => CacheableAt::mark_response(data_version, (headers, first.bytes).into_response()),
-            Some(rest) => (headers, stream_parts(engine.clone(), self.list.clone(), format, first.bytes, rest))
-                .into_response(),
+            Some(rest) => {
+                (headers, stream_parts(engine.clone(), self.list.clone(), format, first.bytes, rest))
+                    .into_response()
+            }
         };
         Ok(self.with_list_headers(format, version, response))
     }
@@ -105,7 +107,8 @@ impl ListRequest<'_> {
         let body = body?;
         let value = body_text::body_text(self.headers(), &body)?;
         let message = format!("Added: {value}\n");
-        let action = PlainListAction::Append { value, expected: plain_list::expected_versions(self.headers()) };
+        let action =
+            PlainListAction::Append { value, expected: plain_list::expected_versions(self.headers()) };
         self.write(action, message, &body, StatusCode::CREATED).await
     }
 

@@ -147,13 +147,7 @@ fn list_reader(
     };
     let mut listing = Listing { with_cursors: true, ..query.listing.clone() };
     listing.conditions.extend(conditions);
-    ListReader {
-        engine: request.resources.engine.clone(),
-        record: target.record,
-        shape,
-        encoding,
-        listing,
-    }
+    ListReader { engine: request.resources.engine.clone(), record: target.record, shape, encoding, listing }
 }
 
 async fn list_response(

@@ -112,7 +112,8 @@ impl TextPath {
 impl PreparedText {
     fn new(text: &str, cache: Option<HeaderValue>) -> PreparedText {
         let etag = format!("\"{:016x}\"", xxh3_64(text.as_bytes()));
-        let own_headers = [(CONTENT_TYPE, TEXT_PLAIN), (ETAG, etag.parse().expect("hexadecimal digits in quotes"))];
+        let own_headers =
+            [(CONTENT_TYPE, TEXT_PLAIN), (ETAG, etag.parse().expect("hexadecimal digits in quotes"))];
         let cache = cache.map(|cache| (CACHE_CONTROL, cache));
         let headers = response_headers::with_defaults(own_headers.into_iter().chain(cache).collect());
         PreparedText { bytes: Bytes::from(text.to_owned()), etag, headers }

@@ -115,8 +115,7 @@ async fn apply_change(
     let (WriteMode::Replace(id) | WriteMode::Patch(id)) = mode else {
         return Err(Error::internal("a creation changes nothing").into());
     };
-    let change =
-        ChangeRequest { id, missing_fields, expected_version: request.expected_version(id).await? };
+    let change = ChangeRequest { id, missing_fields, expected_version: request.expected_version(id).await? };
     let (shape, key) = (response_shape(request)?, request.idempotency_key(bytes)?);
     let written = write_change(request, &change, mode, object, &shape, key).await;
     Ok(change_response(&written.map_err(write_problem)?, &shape))
@@ -184,7 +183,12 @@ struct ChangeRequest {
 }
 
 impl ChangeRequest {
-    fn operation(&self, request: &ResourceRequest<'_>, fields: FieldValues, shape: &RecordShape) -> Operation {
+    fn operation(
+        &self,
+        request: &ResourceRequest<'_>,
+        fields: FieldValues,
+        shape: &RecordShape,
+    ) -> Operation {
         Operation::Update {
             record: request.collection.record,
             id: self.id,
