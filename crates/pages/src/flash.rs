@@ -92,8 +92,8 @@ impl Pages {
             let list = self.site_view.nav.iter().find(|link| link.href == path)?;
             return Some(FlashView { text: format!("Added to {}.", list.label.to_lowercase()), link: None });
         }
-        let subject = self.labels.iter().find(|subject| subject.resource.path == path)?;
-        let (label, noun) = (&subject.resource.label, &subject.resource.noun);
+        let labels = self.labels.iter().find(|labels| labels.resource.path == path)?;
+        let (label, noun) = (&labels.resource.label, &labels.resource.noun);
         // What was changed is on the page that tells it.
         let link = (deed == FlashKind::Created)
             .then(|| PageLink { label: format!("View the new {noun}"), href: format!("{path}/{id}") });

@@ -26,13 +26,13 @@ use crate::view::{HomeView, PageHead, PageLink, ResourceCard, ShellExample};
 const COUNT_TIMEOUT: Duration = Duration::from_secs(3);
 
 impl Pages {
-    pub async fn home_page(&self, site: &ServedResources, head: &Parts) -> Result<Response, Problem> {
-        let counts = self.count_records(site).await;
+    pub async fn home_page(&self, resources: &ServedResources, head: &Parts) -> Result<Response, Problem> {
+        let counts = self.count_records(resources).await;
         let is_away = !counts.is_empty() && counts.iter().all(Option::is_none);
-        let cards = self.labels.iter().zip(counts).zip(&site.collections);
-        let cards = cards.map(|((subject, count), collection)| ResourceCard {
-            new: format!("{}/new", subject.resource.path),
-            resource: subject.resource.clone(),
+        let cards = self.labels.iter().zip(counts).zip(&resources.collections);
+        let cards = cards.map(|((labels, count), collection)| ResourceCard {
+            new: format!("{}/new", labels.resource.path),
+            resource: labels.resource.clone(),
             count: count.map_or("–".to_owned(), bounded_count),
             is_live: !collection.subscribed_changes.is_empty(),
         });
@@ -41,17 +41,17 @@ impl Pages {
             is_away,
             cards: cards.collect(),
             others: self.other_links.clone(),
-            tries: self.shell_examples(site, &request_origin(head)),
+            tries: self.shell_examples(resources, &request_origin(head)),
         };
         let mut frame = PageHead::new("Home", "", Vec::new());
         frame.crumbs.clear();
         frame.title.clone_from(&self.name);
-        frame.ways = Some(self.api_examples(site, head, PageSubject::Home));
+        frame.ways = Some(self.api_examples(resources, head, PageSubject::Home));
         self.page_response(&head.headers, StatusCode::OK, frame, "home", &home)
     }
 
     /// How many records of each type there are; nothing where the store is away.
-    async fn count_records(&self, site: &ServedResources) -> Vec<Option<u64>> {
+    async fn count_records(&self, resources: &ServedResources) -> Vec<Option<u64>> {
         let count = |position: usize| {
             let listing = Listing {
                 slice: ListSlice::First { first: 0, after: None },
@@ -62,7 +62,7 @@ impl Pages {
             Operation::List { record: RecordTypeId(position), listing, selection }
         };
         let operations = (0..self.labels.len()).map(count).collect();
-        let found = tokio::time::timeout(COUNT_TIMEOUT, read_all(&site.engine, operations, 0)).await;
+        let found = tokio::time::timeout(COUNT_TIMEOUT, read_all(&resources.engine, operations, 0)).await;
         let total = |outcome: &Outcome| {
             if let Outcome::Listed { total, .. } = outcome { *total } else { None }
         };
@@ -73,20 +73,20 @@ impl Pages {
     }
 
     /// A line for each face, made of what is here.
-    fn shell_examples(&self, site: &ServedResources, origin: &str) -> Vec<ShellExample> {
+    fn shell_examples(&self, resources: &ServedResources, origin: &str) -> Vec<ShellExample> {
         let line = |label: &str, text: String| ShellExample { label: label.to_owned(), text };
-        let query = example_query(site).unwrap_or_else(|| "{ __typename }".to_owned());
+        let query = example_query(resources).unwrap_or_else(|| "{ __typename }".to_owned());
         let mut tries = vec![line(
             "Ask GraphQL",
             format!(
                 "curl '{origin}/graphql' -H 'Content-Type: application/json' -d '{{\"query\":\"{query}\"}}'"
             ),
         )];
-        tries.extend(site.collections.first().map(|collection| {
+        tries.extend(resources.collections.first().map(|collection| {
             line("Read records as JSON", format!("curl '{origin}{}?fields=*&size=3'", collection.path))
         }));
         let address = |path: &str| shell_quote(&format!("{origin}{}", escape_brackets(path)));
-        tries.push(match (site.plain_lists.first(), self.other_links.first()) {
+        tries.push(match (resources.plain_lists.first(), self.other_links.first()) {
             (Some(list), _) => line("Add to a plain list", format!("curl {} -d 'milk'", address(&list.path))),
             (None, Some(text)) => line("Read a text", format!("curl {}", address(&text.href))),
             (None, None) => line("Read what REST serves", format!("curl '{origin}/openapi.json'")),
@@ -96,9 +96,9 @@ impl Pages {
 }
 
 /// The first list that the schema has a query for, with what its records are known by.
-fn example_query(site: &ServedResources) -> Option<String> {
-    let model = site.engine.model();
-    model.root_fields.iter().zip(site.engine.bindings()).find_map(|(root, binding)| match binding {
+fn example_query(resources: &ServedResources) -> Option<String> {
+    let model = resources.engine.model();
+    model.root_fields.iter().zip(resources.engine.bindings()).find_map(|(root, binding)| match binding {
         ResolverBinding::Builtin(builtin)
             if root.root_kind == RootKind::Query
                 && builtin.verb == OperationVerb::List

@@ -36,17 +36,18 @@ impl Pages {
     /// Never kept as the list is: two that send a form with one key are taken for one that sends it twice.
     pub async fn plain_list_page(
         &self,
-        site: &ServedResources,
+        resources: &ServedResources,
         list: &PlainListResource,
         head: &Parts,
     ) -> Result<Response, Problem> {
-        self.plain_list_with_form(site, list, head, StatusCode::OK, value_form(list, "", Vec::new())).await
+        self.plain_list_with_form(resources, list, head, StatusCode::OK, value_form(list, "", Vec::new()))
+            .await
     }
 
     /// What the form does. One that does not pass comes back with the page.
     pub async fn submit_value(
         &self,
-        site: &ServedResources,
+        resources: &ServedResources,
         list: &PlainListResource,
         head: &Parts,
         pairs: &FormPairs,
@@ -57,7 +58,7 @@ impl Pages {
         let value = sent(VALUE_CONTROL).unwrap_or_default();
         let key =
             keys::form_key(PlainListResource::idempotency_key(head, body)?, head, sent(KEY_CONTROL), pairs);
-        match keys::append_once(&site.engine, list, value, expected_versions(&head.headers), key).await {
+        match keys::append_once(&resources.engine, list, value, expected_versions(&head.headers), key).await {
             Ok(confirmed) => {
                 let mut response = confirmed.mark_response(see_other(&list.path));
                 flash::set_cookie(
@@ -72,7 +73,7 @@ impl Pages {
             Err(Error::Invalid(violations)) => {
                 let errors = violations.into_iter().map(|violation| capitalize(&violation.message)).collect();
                 let form = value_form(list, value, errors);
-                self.plain_list_with_form(site, list, head, StatusCode::BAD_REQUEST, form).await
+                self.plain_list_with_form(resources, list, head, StatusCode::BAD_REQUEST, form).await
             }
             Err(error) => Err(list_problem(error)),
         }
@@ -81,16 +82,16 @@ impl Pages {
     /// The page with this form on it.
     pub async fn plain_list_with_form(
         &self,
-        site: &ServedResources,
+        resources: &ServedResources,
         list: &PlainListResource,
         head: &Parts,
         status: StatusCode,
         form: FormView,
     ) -> Result<Response, Problem> {
-        let (page, size) = page_and_size(&head.uri, site.engine.limits())?;
+        let (page, size) = page_and_size(&head.uri, resources.engine.limits())?;
         let index = page.saturating_sub(1).saturating_mul(size);
         let read = list.operation(PlainListAction::Slice { index, count: size });
-        let found = read_all(&site.engine, vec![read], TEXT_PREVIEW_BYTES).await?.pop();
+        let found = read_all(&resources.engine, vec![read], TEXT_PREVIEW_BYTES).await?.pop();
         let Some((Outcome::PlainList { length, .. }, rows)) = found.map(|found| (found.outcome, found.rows))
         else {
             return Err(Error::internal("a plain list ended as something else").into());
@@ -103,7 +104,7 @@ impl Pages {
                 text: shorten(cell_text(row.cells[0].as_cell())),
             })
             .collect();
-        let is_usual = size == site.engine.limits().page_size;
+        let is_usual = size == resources.engine.limits().page_size;
         let address =
             if is_usual { format!("{}?", list.path) } else { format!("{}?size={size}&", list.path) };
         let last = length.unsigned_abs().div_ceil(size.unsigned_abs().max(1)) as i64;
@@ -116,7 +117,7 @@ impl Pages {
             form,
         };
         let mut frame = PageHead::new(content.heading.clone(), &list.path, Vec::new());
-        frame.ways = Some(self.api_examples(site, head, PageSubject::PlainList { path: &list.path }));
+        frame.ways = Some(self.api_examples(resources, head, PageSubject::PlainList { path: &list.path }));
         self.page_response(&head.headers, status, frame, "plain", &content)
     }
 }

@@ -31,11 +31,11 @@ impl RecordReading {
     /// These fields, all of them stored.
     pub fn new(
         model: &Model,
-        subjects: &[ResourceLabels],
+        all_labels: &[ResourceLabels],
         record: RecordTypeId,
         shown: &[FieldId],
     ) -> RecordReading {
-        let (owner, title) = (model.record(record), subjects[record.0].title_field);
+        let (owner, title) = (model.record(record), all_labels[record.0].title_field);
         let mut columns = vec![owner.id_field()];
         columns.extend(title);
         let (mut fields, mut children) = (Vec::new(), Vec::new());
@@ -46,7 +46,7 @@ impl RecordReading {
             });
             let from = match &owner.field(*field).kind {
                 FieldKind::Reference { target, .. } => {
-                    let selection = name_selection(model, subjects, *target);
+                    let selection = name_selection(model, all_labels, *target);
                     children.push(ChildSelection { field: *field, listing: Listing::default(), selection });
                     CellSource::Reference(column, children.len() - 1)
                 }
@@ -83,15 +83,15 @@ impl RecordReading {
     }
 
     /// A record's id and what it is called.
-    pub fn record_name(&self, subjects: &[ResourceLabels], row: &OwnedRow) -> (i64, String) {
-        record_name(&subjects[self.record.0], row, self.has_title)
+    pub fn record_name(&self, all_labels: &[ResourceLabels], row: &OwnedRow) -> (i64, String) {
+        record_name(&all_labels[self.record.0], row, self.has_title)
     }
 
     /// The fields of a row, but the one that is hidden.
     pub fn display_values(
         &self,
         model: &Model,
-        subjects: &[ResourceLabels],
+        all_labels: &[ResourceLabels],
         row: &OwnedRow,
         hidden: Option<FieldId>,
         room: DisplaySize,
@@ -106,7 +106,7 @@ impl RecordReading {
                 CellSource::Reference(column, child) => {
                     let found = row.children[*child].first();
                     display_reference(
-                        subjects,
+                        all_labels,
                         owner.field(*field),
                         row.cells[*column].as_cell(),
                         found,
@@ -120,24 +120,24 @@ impl RecordReading {
     pub fn labelled_values(
         &self,
         model: &Model,
-        subjects: &[ResourceLabels],
+        all_labels: &[ResourceLabels],
         row: &OwnedRow,
     ) -> Vec<LabelledValue> {
         let owner = model.record(self.record);
-        let labels = self.fields.iter().map(|(field, _)| field_label(owner.field(*field)));
-        let values = self.display_values(model, subjects, row, None, DisplaySize::Full);
-        labels.zip(values).map(|(label, value)| LabelledValue { label, value }).collect()
+        let field_labels = self.fields.iter().map(|(field, _)| field_label(owner.field(*field)));
+        let values = self.display_values(model, all_labels, row, None, DisplaySize::Full);
+        field_labels.zip(values).map(|(label, value)| LabelledValue { label, value }).collect()
     }
 }
 
 /// What is read of a record of which only the name is shown.
-pub fn name_selection(model: &Model, subjects: &[ResourceLabels], record: RecordTypeId) -> Selection {
-    let columns = std::iter::once(model.record(record).id_field()).chain(subjects[record.0].title_field);
+pub fn name_selection(model: &Model, all_labels: &[ResourceLabels], record: RecordTypeId) -> Selection {
+    let columns = std::iter::once(model.record(record).id_field()).chain(all_labels[record.0].title_field);
     Selection::new(columns.collect(), Vec::new())
 }
 
 /// The id and the name in a row whose first cells they are.
-pub fn record_name(subject: &ResourceLabels, row: &OwnedRow, has_title: bool) -> (i64, String) {
+pub fn record_name(labels: &ResourceLabels, row: &OwnedRow, has_title: bool) -> (i64, String) {
     let id = row.cells[0].as_cell().to_i64().unwrap_or_default();
     let title = match row.cells.get(1).map(|cell| cell.as_cell()) {
         Some(CellValue::Text(text)) if has_title => Some(text),
@@ -150,12 +150,12 @@ pub fn record_name(subject: &ResourceLabels, row: &OwnedRow, has_title: bool) ->
         )
         | None => None,
     };
-    (id, subject.record_name(id, title))
+    (id, labels.record_name(id, title))
 }
 
 /// The record that a reference leads to; one that another program has removed is still told by its number.
 fn display_reference(
-    subjects: &[ResourceLabels],
+    all_labels: &[ResourceLabels],
     field: &Field,
     cell: CellValue<'_>,
     found: Option<&OwnedRow>,
@@ -163,11 +163,11 @@ fn display_reference(
 ) -> DisplayValue {
     match (&field.kind, found, cell.to_i64()) {
         (FieldKind::Reference { target, .. }, Some(row), _) => {
-            let subject = &subjects[target.0];
-            let (id, text) = record_name(subject, row, subject.title_field.is_some());
+            let labels = &all_labels[target.0];
+            let (id, text) = record_name(labels, row, labels.title_field.is_some());
             let (text, is_cut) = fit_text(&text, room);
             let text = if is_cut { format!("{text}…") } else { text };
-            DisplayValue::Record { href: format!("{}/{id}", subject.resource.path), text }
+            DisplayValue::Record { href: format!("{}/{id}", labels.resource.path), text }
         }
         (_, None, Some(id)) => DisplayValue::Code { text: id.to_string() },
         (_, _, _) => DisplayValue::Nothing,

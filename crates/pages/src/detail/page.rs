@@ -50,14 +50,14 @@ enum RelationKind {
 impl DetailLayout {
     pub fn new(
         model: &Model,
-        subjects: &[ResourceLabels],
+        all_labels: &[ResourceLabels],
         readings: &[RecordReading],
         record: RecordTypeId,
     ) -> DetailLayout {
         let owner = model.record(record);
         let stored = owner.fields.iter().enumerate().filter(|(_, field)| field.is_stored());
         let stored: Vec<FieldId> = stored.map(|(i, _)| FieldId(i)).collect();
-        let reading = RecordReading::new(model, subjects, record, &stored);
+        let reading = RecordReading::new(model, all_labels, record, &stored);
         let (first, mut children) = (reading.reference_count(), Vec::new());
         let mut below = Vec::new();
         for (i, field) in owner.fields.iter().enumerate() {
@@ -89,7 +89,7 @@ impl DetailLayout {
     }
 
     /// The lists below are asked for with the record itself.
-    fn list_operations(&self, served: &Pages, id: i64) -> Vec<Operation> {
+    fn list_operations(&self, pages: &Pages, id: i64) -> Vec<Operation> {
         let list = |below: &RelatedList| match &below.kind {
             RelationKind::Linked { .. } => None,
             RelationKind::Referring { reference, .. } => {
@@ -99,7 +99,7 @@ impl DetailLayout {
                     count: CountMode::UpTo(MAX_COUNT),
                     ..Listing::default()
                 };
-                let selection = served.row_readings[below.record.0].selection.clone();
+                let selection = pages.row_readings[below.record.0].selection.clone();
                 Some(Operation::List { record: below.record, listing, selection })
             }
         };
@@ -113,78 +113,80 @@ fn linked_child(field: FieldId, first: i64, selection: trefoil_engine::Selection
 }
 
 impl Pages {
-    pub async fn detail_page(&self, ask: &ResourceRequest<'_>, id: i64) -> Result<Response, Problem> {
-        let record = ask.collection.record;
+    pub async fn detail_page(&self, request: &ResourceRequest<'_>, id: i64) -> Result<Response, Problem> {
+        let record = request.collection.record;
         let selection = self.detail_layouts[record.0].reading.selection.clone();
         let own = Operation::Get { record, id, selection };
-        let mut found = self.read_with_related(ask, record, id, vec![own]).await?;
+        let mut found = self.read_with_related(request, record, id, vec![own]).await?;
         let resource = &self.labels_of(record).resource;
         let crumbs = vec![PageLink { label: resource.plural.clone(), href: resource.path.clone() }];
-        self.detail_response(ask, record, id, found.remove(0), &found, crumbs)
+        self.detail_response(request, record, id, found.remove(0), &found, crumbs)
     }
 
     /// A record of another record's: its reference must lead there.
     pub async fn nested_detail_page(
         &self,
-        ask: &ResourceRequest<'_>,
+        request: &ResourceRequest<'_>,
         above: i64,
         nested: &NestedCollection,
         id: i64,
     ) -> Result<Response, Problem> {
-        let (record, parent) = (nested.record, ask.collection.record);
-        let conditions = vec![equals_id(self.id_field(ask, record), id), equals_id(nested.reference, above)];
+        let (record, parent) = (nested.record, request.collection.record);
+        let conditions =
+            vec![equals_id(self.id_field(request, record), id), equals_id(nested.reference, above)];
         let slice = ListSlice::First { first: 1, after: None };
         let listing = Listing { conditions, slice, ..Listing::default() };
         let selection = self.detail_layouts[record.0].reading.selection.clone();
         let own = Operation::List { record, listing, selection };
         let names = self.name_selections[parent.0].clone();
         let above_it = Operation::Get { record: parent, id: above, selection: names };
-        let mut found = self.read_with_related(ask, record, id, vec![own, above_it]).await?;
+        let mut found = self.read_with_related(request, record, id, vec![own, above_it]).await?;
         let (own, above_it) = (found.remove(0), found.remove(0));
-        let subject = self.labels_of(parent);
-        let row = above_it.rows.first().ok_or_else(|| ask.not_found(parent, above))?;
-        let (_, label) = record_name(subject, row, subject.title_field.is_some());
-        let href = format!("{}/{above}", subject.resource.path);
+        let labels = self.labels_of(parent);
+        let row = above_it.rows.first().ok_or_else(|| request.not_found(parent, above))?;
+        let (_, label) = record_name(labels, row, labels.title_field.is_some());
+        let href = format!("{}/{above}", labels.resource.path);
         let list = format!("{href}/{}", nested.segment);
         let crumbs = vec![
-            PageLink { label: subject.resource.plural.clone(), href: subject.resource.path.clone() },
+            PageLink { label: labels.resource.plural.clone(), href: labels.resource.path.clone() },
             PageLink { label, href },
             PageLink { label: self.labels_of(record).resource.plural.clone(), href: list },
         ];
-        self.detail_response(ask, record, id, own, &found, crumbs)
+        self.detail_response(request, record, id, own, &found, crumbs)
     }
 
-    fn id_field(&self, ask: &ResourceRequest<'_>, record: RecordTypeId) -> FieldId {
-        ask.resources.engine.model().record(record).id_field()
+    fn id_field(&self, request: &ResourceRequest<'_>, record: RecordTypeId) -> FieldId {
+        request.resources.engine.model().record(record).id_field()
     }
 
     /// What `operations` and the lists below the record find, of one snapshot. What does not exist is told first.
     async fn read_with_related(
         &self,
-        ask: &ResourceRequest<'_>,
+        request: &ResourceRequest<'_>,
         record: RecordTypeId,
         id: i64,
         mut operations: Vec<Operation>,
     ) -> Result<Vec<FoundRows>, Problem> {
         operations.extend(self.detail_layouts[record.0].list_operations(self, id));
-        let found = read_all(&ask.resources.engine, operations, usize::MAX).await.map_err(query_problem)?;
+        let found =
+            read_all(&request.resources.engine, operations, usize::MAX).await.map_err(query_problem)?;
         match found.first() {
             Some(own) if !own.rows.is_empty() => Ok(found),
-            Some(_) | None => Err(ask.not_found(record, id)),
+            Some(_) | None => Err(request.not_found(record, id)),
         }
     }
 
     fn detail_response(
         &self,
-        ask: &ResourceRequest<'_>,
+        request: &ResourceRequest<'_>,
         record: RecordTypeId,
         id: i64,
         own: FoundRows,
         below: &[FoundRows],
         crumbs: Vec<PageLink>,
     ) -> Result<Response, Problem> {
-        let (sheet, model) = (&self.detail_layouts[record.0], ask.resources.engine.model());
-        let row = own.rows.first().ok_or_else(|| ask.not_found(record, id))?;
+        let (sheet, model) = (&self.detail_layouts[record.0], request.resources.engine.model());
+        let row = own.rows.first().ok_or_else(|| request.not_found(record, id))?;
         let resource = self.labels_of(record).resource.clone();
         let (_, title) = sheet.reading.record_name(&self.labels, row);
         let version = row.cells[sheet.reading.selection.columns.len()].as_cell().to_i64();
@@ -192,18 +194,21 @@ impl Pages {
             edit: format!("{}/{id}/edit", resource.path),
             delete: format!("{}/{id}/delete", resource.path),
             fields: sheet.reading.labelled_values(model, &self.labels, row),
-            related: self.related_views(ask, sheet, id, row, below),
+            related: self.related_views(request, sheet, id, row, below),
             version: version.unwrap_or_default(),
             title: title.clone(),
             resource,
         };
-        let section = &self.labels_of(ask.collection.record).resource.path;
+        let section = &self.labels_of(request.collection.record).resource.path;
         let mut head = PageHead::new(title, section, crumbs);
-        let address = ask.head.uri.path();
-        head.ways =
-            Some(self.api_examples(ask.resources, ask.head, PageSubject::Record { record, id, address }));
-        Ok(ask.with_cache_headers(self.page_response(
-            ask.headers(),
+        let address = request.head.uri.path();
+        head.ways = Some(self.api_examples(
+            request.resources,
+            request.head,
+            PageSubject::Record { record, id, address },
+        ));
+        Ok(request.with_cache_headers(self.page_response(
+            request.headers(),
             StatusCode::OK,
             head,
             "detail",
@@ -213,7 +218,7 @@ impl Pages {
 
     fn related_views(
         &self,
-        ask: &ResourceRequest<'_>,
+        request: &ResourceRequest<'_>,
         sheet: &DetailLayout,
         id: i64,
         row: &OwnedRow,
@@ -230,50 +235,50 @@ impl Pages {
                     (&list.rows, listed_total(&list.outcome))
                 }
             };
-            Some(self.related_view(ask, sheet.reading.record, id, below, rows, total))
+            Some(self.related_view(request, sheet.reading.record, id, below, rows, total))
         });
         related.collect()
     }
 
     fn related_view(
         &self,
-        ask: &ResourceRequest<'_>,
+        request: &ResourceRequest<'_>,
         above: RecordTypeId,
         id: i64,
         below: &RelatedList,
         rows: &[OwnedRow],
         total: u64,
     ) -> RelatedView {
-        let subject = self.labels_of(below.record);
-        let (above, own) = (&self.labels_of(above).resource.path, &subject.resource.path);
+        let labels = self.labels_of(below.record);
+        let (above, own) = (&self.labels_of(above).resource.path, &labels.resource.path);
         let (href, new, hidden) = match &below.kind {
             RelationKind::Linked { .. } => (None, None, None),
             RelationKind::Referring { reference, segment } => (
                 Some(format!("{above}/{id}/{segment}")),
-                Some(self.new_record_url(ask.resources, below.record, Some((id, *reference)))),
+                Some(self.new_record_url(request.resources, below.record, Some((id, *reference)))),
                 Some(*reference),
             ),
         };
         let columns =
             TableColumns { record: below.record, hidden_field: hidden, path: href.as_deref().unwrap_or(own) };
         let table = TableView {
-            caption: related_caption(rows.len(), total, subject),
-            columns: self.column_views(ask.resources, &columns, None),
-            rows: rows.iter().map(|row| self.table_row(ask.resources, &columns, row)).collect(),
+            caption: related_caption(rows.len(), total, labels),
+            columns: self.column_views(request.resources, &columns, None),
+            rows: rows.iter().map(|row| self.table_row(request.resources, &columns, row)).collect(),
             live: None,
         };
-        let (label, noun) = (below.label.clone(), subject.resource.noun.clone());
+        let (label, noun) = (below.label.clone(), labels.resource.noun.clone());
         RelatedView { label, noun, count: bounded_count(total), href, new, table }
     }
 
     /// The form for a new record, which knows whose it is to be.
     pub fn new_record_url(
         &self,
-        site: &trefoil_resources::ServedResources,
+        resources: &trefoil_resources::ServedResources,
         record: RecordTypeId,
         above: Option<(i64, FieldId)>,
     ) -> String {
-        let owner: &RecordType = site.engine.model().record(record);
+        let owner: &RecordType = resources.engine.model().record(record);
         let new = format!("{}/new", self.labels_of(record).resource.path);
         match above {
             Some((id, field)) => format!("{new}?{}={id}", owner.field(field).input_name),
@@ -287,14 +292,14 @@ fn listed_total(outcome: &Outcome) -> u64 {
 }
 
 /// "The first 5 of 12 orders", "3 orders".
-fn related_caption(shown: usize, total: u64, subject: &ResourceLabels) -> String {
+fn related_caption(shown: usize, total: u64, labels: &ResourceLabels) -> String {
     if total > shown as u64 {
         return format!(
             "The first {} of {} {}",
             group_thousands(shown as u64),
             bounded_count(total),
-            subject.plural_noun
+            labels.plural_noun
         );
     }
-    counted_noun(total, &subject.resource.noun, &subject.plural_noun)
+    counted_noun(total, &labels.resource.noun, &labels.plural_noun)
 }

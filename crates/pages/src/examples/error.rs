@@ -19,11 +19,11 @@ impl Pages {
     /// Made of the request's first line alone: the store may be what failed.
     pub fn error_examples(
         &self,
-        site: &ServedResources,
+        resources: &ServedResources,
         problem: &Problem,
         asker: &ErrorContext,
     ) -> ApiExamples {
-        let guide = ExampleBuilder { pages: self, resources: site, origin: asker.origin() };
+        let guide = ExampleBuilder { pages: self, resources, origin: asker.origin() };
         guide.rejected_examples(problem.status, &asker.method, &asker.uri)
     }
 }

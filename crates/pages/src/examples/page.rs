@@ -53,11 +53,11 @@ pub enum PageSubject<'a> {
 impl Pages {
     pub fn api_examples(
         &self,
-        site: &ServedResources,
+        resources: &ServedResources,
         request: &Parts,
         about: PageSubject<'_>,
     ) -> ApiExamples {
-        let guide = self.example_builder(site, request);
+        let guide = self.example_builder(resources, request);
         match about {
             PageSubject::Home => guide.home_examples(),
             PageSubject::List { record, address } => guide.list_examples(record, address),
@@ -70,11 +70,15 @@ impl Pages {
         }
     }
 
-    pub fn example_builder<'g>(&'g self, site: &'g ServedResources, request: &Parts) -> ExampleBuilder<'g> {
+    pub fn example_builder<'g>(
+        &'g self,
+        resources: &'g ServedResources,
+        request: &Parts,
+    ) -> ExampleBuilder<'g> {
         let named = request.headers.get(HOST);
         let client = request.extensions.get::<ClientInfo>();
         let host = client.map_or_else(|| "http://localhost".to_owned(), |client| client.origin(named));
-        ExampleBuilder { pages: self, resources: site, origin: host }
+        ExampleBuilder { pages: self, resources, origin: host }
     }
 }
 

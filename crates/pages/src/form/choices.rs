@@ -40,11 +40,11 @@ pub type ReferenceChoices = HashMap<FieldId, OfferedRecords>;
 impl Pages {
     pub async fn reference_choices(
         &self,
-        site: &ServedResources,
+        resources: &ServedResources,
         record: RecordTypeId,
         filled: &FormInput,
     ) -> Result<ReferenceChoices> {
-        let model = site.engine.model();
+        let model = resources.engine.model();
         let fields = model.record(record).fields.iter().enumerate();
         let fields = fields.filter(|(_, field)| field.is_writable()).filter_map(|(position, field)| {
             let (FieldKind::Reference { target, .. } | FieldKind::Link { target, .. }) = &field.kind else {
@@ -62,7 +62,7 @@ impl Pages {
         if operations.is_empty() {
             return Ok(ReferenceChoices::new());
         }
-        let mut gathered = read_all(&site.engine, operations, TEXT_PREVIEW_BYTES).await?.into_iter();
+        let mut gathered = read_all(&resources.engine, operations, TEXT_PREVIEW_BYTES).await?.into_iter();
         let mut choices = ReferenceChoices::new();
         for (id, field, target) in fields {
             let (Some(first), Some(numbered)) = (gathered.next(), gathered.next()) else { break };

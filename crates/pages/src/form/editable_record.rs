@@ -30,23 +30,26 @@ impl Pages {
     /// None where there is no such record.
     pub async fn editable_record(
         &self,
-        ask: &ResourceRequest<'_>,
+        request: &ResourceRequest<'_>,
         id: i64,
     ) -> Result<Option<EditableRecord>> {
-        let (record, of) = (ask.record(), ask.collection.record);
+        let (record, of) = (request.record(), request.collection.record);
         let writable = || record.fields.iter().enumerate().filter(|(_, field)| field.is_writable());
         let columns: Vec<FieldId> =
             writable().filter(|(_, field)| field.is_stored()).map(|(i, _)| FieldId(i)).collect();
         let links = writable().filter(|(_, field)| matches!(field.kind, FieldKind::Link { .. }));
         let links: Vec<ChildSelection> =
-            links.map(|(i, _)| link_child(ask, FieldId(i))).collect::<Result<_>>()?;
+            links.map(|(i, _)| link_child(request, FieldId(i))).collect::<Result<_>>()?;
         let linked: Vec<FieldId> = links.iter().map(|child| child.field).collect();
         let title = self.labels_of(of).title_field;
         let selected = columns.iter().copied().chain(title).collect();
         let selection = Arc::new(Selection::new(selected, links).with_version());
-        let found =
-            read_all(&ask.resources.engine, vec![Operation::Get { record: of, id, selection }], usize::MAX)
-                .await?;
+        let found = read_all(
+            &request.resources.engine,
+            vec![Operation::Get { record: of, id, selection }],
+            usize::MAX,
+        )
+        .await?;
         let Some(row) = found.iter().flat_map(|found| &found.rows).next() else { return Ok(None) };
         let mut values: Vec<(FieldId, Value)> = Vec::new();
         for (field, cell) in columns.iter().zip(&row.cells) {
@@ -64,9 +67,9 @@ impl Pages {
     }
 }
 
-fn link_child(ask: &ResourceRequest<'_>, field: FieldId) -> Result<ChildSelection> {
-    let target = trefoil_engine::plan::relation_target(ask.record().field(field))?;
-    let id = ask.resources.engine.model().record(target).id_field();
+fn link_child(request: &ResourceRequest<'_>, field: FieldId) -> Result<ChildSelection> {
+    let target = trefoil_engine::plan::relation_target(request.record().field(field))?;
+    let id = request.resources.engine.model().record(target).id_field();
     let slice = ListSlice::First { first: MAX_LINKS as i64 + 1, after: None };
     let listing = Listing { slice, ..Listing::default() };
     Ok(ChildSelection { field, listing, selection: Selection::new(vec![id], Vec::new()) })

@@ -49,12 +49,12 @@ pub fn form_key(
 
 /// A browser that sends a form twice shows the answer to the second one, so that one waits for the first.
 pub async fn write_once(
-    ask: &ResourceRequest<'_>,
+    request: &ResourceRequest<'_>,
     operation: Operation,
     key: Option<IdempotencyKey>,
 ) -> Result<CompletedWrite> {
     for _ in 0..MAX_ATTEMPTS {
-        match ask.execute_write(operation.clone(), key.clone()).await {
+        match request.execute_write(operation.clone(), key.clone()).await {
             Err(Error::KeyInUse) => tokio::time::sleep(RETRY_PAUSE).await,
             done => return done,
         }

@@ -51,15 +51,20 @@ impl FormError {
 }
 
 impl Pages {
-    pub async fn form_page(&self, ask: &ResourceRequest<'_>, sheet: FormPage) -> Result<Response, Problem> {
-        let (model, record, of) = (ask.resources.engine.model(), ask.record(), ask.collection.record);
+    pub async fn form_page(
+        &self,
+        request: &ResourceRequest<'_>,
+        sheet: FormPage,
+    ) -> Result<Response, Problem> {
+        let (model, record, of) =
+            (request.resources.engine.model(), request.record(), request.collection.record);
         let FormPage { edited, input: mut filled, error: trouble } = sheet;
         fill_defaults(model, record, &mut filled, edited.is_none());
-        let choices = self.reference_choices(ask.resources, of, &filled).await?;
+        let choices = self.reference_choices(request.resources, of, &filled).await?;
         let maker = ControlBuilder::new(model, record, &choices);
         let mut controls = maker.build_controls(record, &filled);
         if let FormError::Stale(theirs) = &trouble {
-            let choices = self.reference_choices(ask.resources, of, theirs).await?;
+            let choices = self.reference_choices(request.resources, of, theirs).await?;
             mark_differences(
                 &mut controls,
                 &ControlBuilder::new(model, record, &choices).build_controls(record, theirs),
@@ -70,29 +75,30 @@ impl Pages {
             FormError::None | FormError::Stale(_) | FormError::Deleted => &[],
         };
         let complaints = errors::attach_errors(&mut controls, wrong);
-        let (form, above) = self.form_view(ask, edited.as_ref(), &filled, &trouble, (controls, complaints));
+        let (form, above) =
+            self.form_view(request, edited.as_ref(), &filled, &trouble, (controls, complaints));
         let here = if edited.is_some() { "Edit".to_owned() } else { form.heading.clone() };
         let mut head = PageHead::new(here, &self.labels_of(of).resource.path, above);
         head.title = form.heading.clone();
         let draft = DisplayedForm { input: &filled, violations: wrong, choices: &choices };
-        let guide = self.example_builder(ask.resources, ask.head);
+        let guide = self.example_builder(request.resources, request.head);
         head.ways = Some(match &edited {
             Some((id, kept)) => guide.update_examples(of, *id, kept, &draft),
             None => guide.create_examples(of, Some(&draft)),
         });
-        self.page_response(ask.headers(), trouble.status(), head, "form", &form)
+        self.page_response(request.headers(), trouble.status(), head, "form", &form)
     }
 
     /// The form, and the pages above it.
     fn form_view(
         &self,
-        ask: &ResourceRequest<'_>,
+        request: &ResourceRequest<'_>,
         edited: Option<&(i64, EditableRecord)>,
         filled: &FormInput,
         trouble: &FormError,
         (controls, complaints): (Vec<ControlView>, Vec<PageLink>),
     ) -> (FormView, Vec<PageLink>) {
-        let resource = &self.labels_of(ask.collection.record).resource;
+        let resource = &self.labels_of(request.collection.record).resource;
         let (noun, path) = (&resource.noun, &resource.path);
         let mut above = vec![PageLink { label: resource.plural.clone(), href: path.clone() }];
         let (heading, action, submit) = match edited {

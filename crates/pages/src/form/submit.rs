@@ -22,113 +22,119 @@ use crate::form::page::{FormError, FormPage};
 
 impl Pages {
     /// What the query says is filled in already: `/orders/new?userId=1`.
-    pub async fn new_form_page(&self, ask: &ResourceRequest<'_>) -> Result<Response, Problem> {
-        let mut given = form_pairs::parse_urlencoded(ask.head.uri.query().unwrap_or_default(), "the query")?;
+    pub async fn new_form_page(&self, request: &ResourceRequest<'_>) -> Result<Response, Problem> {
+        let mut given =
+            form_pairs::parse_urlencoded(request.head.uri.query().unwrap_or_default(), "the query")?;
         given.retain(|(_, value)| !value.is_empty());
-        let filled = FormInput::from_pairs(ask.record(), &given);
+        let filled = FormInput::from_pairs(request.record(), &given);
         self.form_page(
-            ask,
+            request,
             FormPage { edited: None, input: FormInput { version: None, ..filled }, error: FormError::None },
         )
         .await
     }
 
-    pub async fn edit_form_page(&self, ask: &ResourceRequest<'_>, id: i64) -> Result<Response, Problem> {
-        let Some(kept) = self.editable_record(ask, id).await? else {
-            return Err(ask.not_found(ask.collection.record, id));
+    pub async fn edit_form_page(&self, request: &ResourceRequest<'_>, id: i64) -> Result<Response, Problem> {
+        let Some(kept) = self.editable_record(request, id).await? else {
+            return Err(request.not_found(request.collection.record, id));
         };
-        let mut filled = kept.to_form_input(ask.resources.engine.model(), ask.record());
+        let mut filled = kept.to_form_input(request.resources.engine.model(), request.record());
         filled.version = Some(kept.version.to_string());
-        self.form_page(ask, FormPage { edited: Some((id, kept)), input: filled, error: FormError::None })
+        self.form_page(request, FormPage { edited: Some((id, kept)), input: filled, error: FormError::None })
             .await
     }
 
     pub async fn submit_new(
         &self,
-        ask: &ResourceRequest<'_>,
+        request: &ResourceRequest<'_>,
         pairs: &FormPairs,
         bytes: &[u8],
     ) -> Result<Response, Problem> {
-        self.try_create(ask, pairs, bytes).await.map_err(|problem| problem.with_format(ErrorFormat::Html))
+        self.try_create(request, pairs, bytes).await.map_err(|problem| problem.with_format(ErrorFormat::Html))
     }
 
     async fn try_create(
         &self,
-        ask: &ResourceRequest<'_>,
+        request: &ResourceRequest<'_>,
         pairs: &FormPairs,
         bytes: &[u8],
     ) -> Result<Response, Problem> {
-        let filled = FormInput::from_pairs(ask.record(), pairs);
+        let filled = FormInput::from_pairs(request.record(), pairs);
         if filled.button.is_some() {
-            return self.apply_button(ask, None, filled).await;
+            return self.apply_button(request, None, filled).await;
         }
-        let key = keys::form_key(ask.idempotency_key(bytes)?, ask.head, filled.key.as_deref(), pairs);
-        let meant = filled.read_values(ask.resources.engine.model(), ask.record());
-        let done = match checked_fields(ask, meant, MissingFields::Reset) {
+        let key = keys::form_key(request.idempotency_key(bytes)?, request.head, filled.key.as_deref(), pairs);
+        let meant = filled.read_values(request.resources.engine.model(), request.record());
+        let done = match checked_fields(request, meant, MissingFields::Reset) {
             Ok(fields) => {
-                keys::write_once(ask, ask.create_operation(fields, &ask.collection.full_shape.selection), key)
-                    .await
+                keys::write_once(
+                    request,
+                    request.create_operation(fields, &request.collection.full_shape.selection),
+                    key,
+                )
+                .await
             }
             Err(error) => Err(error),
         };
         match done {
             Ok(done) => {
-                let mut response = done.mark_replayed(see_other(&ask.collection.path));
-                set_flash(ask, &mut response, FlashKind::Created, done.written.id);
+                let mut response = done.mark_replayed(see_other(&request.collection.path));
+                set_flash(request, &mut response, FlashKind::Created, done.written.id);
                 Ok(response)
             }
-            Err(error) => self.form_with_errors(ask, None, filled, error).await,
+            Err(error) => self.form_with_errors(request, None, filled, error).await,
         }
     }
 
     pub async fn submit_edit(
         &self,
-        ask: &ResourceRequest<'_>,
+        request: &ResourceRequest<'_>,
         id: i64,
         pairs: &FormPairs,
         bytes: &[u8],
     ) -> Result<Response, Problem> {
-        self.try_replace(ask, id, pairs, bytes)
+        self.try_replace(request, id, pairs, bytes)
             .await
             .map_err(|problem| problem.with_format(ErrorFormat::Html))
     }
 
     async fn try_replace(
         &self,
-        ask: &ResourceRequest<'_>,
+        request: &ResourceRequest<'_>,
         id: i64,
         pairs: &FormPairs,
         bytes: &[u8],
     ) -> Result<Response, Problem> {
-        let filled = FormInput::from_pairs(ask.record(), pairs);
+        let filled = FormInput::from_pairs(request.record(), pairs);
         if filled.button.is_some() {
-            return self.apply_button(ask, Some(id), filled).await;
+            return self.apply_button(request, Some(id), filled).await;
         }
-        let key = keys::form_key(ask.idempotency_key(bytes)?, ask.head, filled.key.as_deref(), pairs);
-        let seen = OverwriteVersion::determine(ask, id, &filled).await?;
-        let meant = filled.read_values(ask.resources.engine.model(), ask.record());
-        let (meant, absent) = self.changed_values(ask, id, &seen, meant).await?;
+        let key = keys::form_key(request.idempotency_key(bytes)?, request.head, filled.key.as_deref(), pairs);
+        let seen = OverwriteVersion::determine(request, id, &filled).await?;
+        let meant = filled.read_values(request.resources.engine.model(), request.record());
+        let (meant, absent) = self.changed_values(request, id, &seen, meant).await?;
         let expected = seen.version();
-        let done = match checked_fields(ask, meant, absent) {
+        let done = match checked_fields(request, meant, absent) {
             Ok(fields) => {
-                keys::write_once(ask, ask.update_operation(id, fields, absent, expected), key).await
+                keys::write_once(request, request.update_operation(id, fields, absent, expected), key).await
             }
             Err(error) => Err(error),
         };
         match (done, seen) {
             (Ok(done), _) => {
-                let mut response = done.mark_replayed(see_other(&format!("{}/{id}", ask.collection.path)));
-                set_flash(ask, &mut response, FlashKind::Updated, id);
+                let mut response =
+                    done.mark_replayed(see_other(&format!("{}/{id}", request.collection.path)));
+                set_flash(request, &mut response, FlashKind::Updated, id);
                 Ok(response)
             }
             (Err(Error::Stale { .. }), OverwriteVersion::FromForm(_)) => {
-                self.form_with_conflict(ask, id, filled).await
+                self.form_with_conflict(request, id, filled).await
             }
             (Err(Error::NotFound { what: Missing::Record { .. } }), OverwriteVersion::FromForm(_)) => {
-                self.form_for_deleted(ask, filled).await
+                self.form_for_deleted(request, filled).await
             }
             (Err(error), OverwriteVersion::FromForm(_) | OverwriteVersion::FromHeaders(_)) => {
-                self.form_with_errors(ask, Some(id), filled, error).await
+                self.form_with_errors(request, Some(id), filled, error).await
             }
         }
     }
@@ -136,35 +142,35 @@ impl Pages {
     /// Where the form was made of the record as it still is, only what was changed in it is written.
     async fn changed_values(
         &self,
-        ask: &ResourceRequest<'_>,
+        request: &ResourceRequest<'_>,
         id: i64,
         seen: &OverwriteVersion,
         meant: FormValues,
     ) -> Result<(FormValues, MissingFields), Problem> {
         let OverwriteVersion::FromForm(version) = seen else { return Ok((meant, MissingFields::Reset)) };
-        let kept = self.editable_record(ask, id).await?.filter(|kept| kept.version == *version);
+        let kept = self.editable_record(request, id).await?.filter(|kept| kept.version == *version);
         let Some(kept) = kept else { return Ok((meant, MissingFields::Reset)) };
         let FormValues { fields, violations } = meant;
-        let fields = kept.changed_fields(ask.resources.engine.model(), ask.record(), fields);
+        let fields = kept.changed_fields(request.resources.engine.model(), request.record(), fields);
         Ok((FormValues { fields, violations }, MissingFields::Keep))
     }
 
     /// A button was pressed that only changes the form.
     async fn apply_button(
         &self,
-        ask: &ResourceRequest<'_>,
+        request: &ResourceRequest<'_>,
         id: Option<i64>,
         mut filled: FormInput,
     ) -> Result<Response, Problem> {
-        filled.apply_button(ask.record());
-        let of = self.edited_record(ask, id).await?;
-        self.form_page(ask, FormPage { edited: of, input: filled, error: FormError::None }).await
+        filled.apply_button(request.record());
+        let of = self.edited_record(request, id).await?;
+        self.form_page(request, FormPage { edited: of, input: filled, error: FormError::None }).await
     }
 
     /// The form with what is wrong with it; what is not the form's fault is an error page.
     async fn form_with_errors(
         &self,
-        ask: &ResourceRequest<'_>,
+        request: &ResourceRequest<'_>,
         id: Option<i64>,
         filled: FormInput,
         error: Error,
@@ -184,37 +190,37 @@ impl Pages {
             | Error::EventId { .. }
             | Error::Resolver { .. }) => return Err(write_problem(error)),
         };
-        let of = self.edited_record(ask, id).await?;
-        self.form_page(ask, FormPage { edited: of, input: filled.without_blank_groups(), error: trouble })
+        let of = self.edited_record(request, id).await?;
+        self.form_page(request, FormPage { edited: of, input: filled.without_blank_groups(), error: trouble })
             .await
     }
 
     /// The record that a form is about.
     async fn edited_record(
         &self,
-        ask: &ResourceRequest<'_>,
+        request: &ResourceRequest<'_>,
         id: Option<i64>,
     ) -> Result<Option<(i64, EditableRecord)>, Problem> {
         let Some(id) = id else { return Ok(None) };
-        let kept = self.editable_record(ask, id).await?;
-        let kept = kept.ok_or_else(|| ask.not_found(ask.collection.record, id))?;
+        let kept = self.editable_record(request, id).await?;
+        let kept = kept.ok_or_else(|| request.not_found(request.collection.record, id))?;
         Ok(Some((id, kept)))
     }
 
     async fn form_with_conflict(
         &self,
-        ask: &ResourceRequest<'_>,
+        request: &ResourceRequest<'_>,
         id: i64,
         mut filled: FormInput,
     ) -> Result<Response, Problem> {
-        let Some(kept) = self.editable_record(ask, id).await? else {
-            return self.form_for_deleted(ask, filled).await;
+        let Some(kept) = self.editable_record(request, id).await? else {
+            return self.form_for_deleted(request, filled).await;
         };
-        let theirs = kept.to_form_input(ask.resources.engine.model(), ask.record());
+        let theirs = kept.to_form_input(request.resources.engine.model(), request.record());
         filled.version = Some(kept.version.to_string());
         let trouble = FormError::Stale(Box::new(theirs));
         self.form_page(
-            ask,
+            request,
             FormPage { edited: Some((id, kept)), input: filled.without_blank_groups(), error: trouble },
         )
         .await
@@ -223,12 +229,12 @@ impl Pages {
     /// Somebody has deleted what is being edited: what was typed can still become a new record.
     async fn form_for_deleted(
         &self,
-        ask: &ResourceRequest<'_>,
+        request: &ResourceRequest<'_>,
         mut filled: FormInput,
     ) -> Result<Response, Problem> {
         filled.version = None;
         self.form_page(
-            ask,
+            request,
             FormPage { edited: None, input: filled.without_blank_groups(), error: FormError::Deleted },
         )
         .await
@@ -244,17 +250,17 @@ enum OverwriteVersion {
 
 impl OverwriteVersion {
     async fn determine(
-        ask: &ResourceRequest<'_>,
+        request: &ResourceRequest<'_>,
         id: i64,
         filled: &FormInput,
     ) -> Result<OverwriteVersion, Problem> {
-        let in_headers = [IF_MATCH, IF_NONE_MATCH].iter().any(|name| ask.headers().contains_key(name));
+        let in_headers = [IF_MATCH, IF_NONE_MATCH].iter().any(|name| request.headers().contains_key(name));
         match &filled.version {
             // What is no version is none that the record is at.
             Some(version) if !in_headers => {
                 Ok(OverwriteVersion::FromForm(version.trim().parse().unwrap_or(IMPOSSIBLE_VERSION)))
             }
-            Some(_) | None => Ok(OverwriteVersion::FromHeaders(ask.expected_version(id).await?)),
+            Some(_) | None => Ok(OverwriteVersion::FromHeaders(request.expected_version(id).await?)),
         }
     }
 
@@ -268,7 +274,7 @@ impl OverwriteVersion {
 
 /// The fields, if all that was typed stands for values; else everything that is wrong, in the order of the schema.
 fn checked_fields(
-    ask: &ResourceRequest<'_>,
+    request: &ResourceRequest<'_>,
     meant: FormValues,
     absent: MissingFields,
 ) -> Result<FieldValues, Error> {
@@ -276,7 +282,7 @@ fn checked_fields(
     if violations.is_empty() {
         return Ok(fields);
     }
-    let (record, selection) = (ask.collection.record, ask.collection.full_shape.selection.clone());
+    let (record, selection) = (request.collection.record, request.collection.full_shape.selection.clone());
     let operation = Operation::Update {
         record,
         id: 0,
@@ -285,10 +291,10 @@ fn checked_fields(
         expected_version: None,
         selection,
     };
-    let others = ask.resources.engine.violations(operation).into_iter();
+    let others = request.resources.engine.violations(operation).into_iter();
     let told = violations.clone();
     violations.extend(others.filter(|other| !told.iter().any(|known| same_field(known, other))));
-    violations.sort_by_key(|violation| field_position(ask.record(), violation));
+    violations.sort_by_key(|violation| field_position(request.record(), violation));
     Err(Error::Invalid(violations))
 }
 
@@ -301,6 +307,12 @@ fn field_position(record: &RecordType, violation: &Violation) -> usize {
     found.unwrap_or(record.fields.len())
 }
 
-fn set_flash(ask: &ResourceRequest<'_>, response: &mut Response, deed: FlashKind, id: i64) {
-    flash::set_cookie(response, ask.head.extensions.get::<ClientInfo>(), deed, &ask.collection.path, id);
+fn set_flash(request: &ResourceRequest<'_>, response: &mut Response, deed: FlashKind, id: i64) {
+    flash::set_cookie(
+        response,
+        request.head.extensions.get::<ClientInfo>(),
+        deed,
+        &request.collection.path,
+        id,
+    );
 }

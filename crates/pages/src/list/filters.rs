@@ -31,64 +31,69 @@ pub struct ListFilters<'a> {
 
 impl ListFilters<'_> {
     /// What the engine has against each filter, told apart by asking about one at a time.
-    pub fn check_filters(site: &ServedResources, record: RecordTypeId, query: &ListQuery) -> FilterErrors {
+    pub fn check_filters(
+        resources: &ServedResources,
+        record: RecordTypeId,
+        query: &ListQuery,
+    ) -> FilterErrors {
         let judged = query.filters().enumerate().flat_map(|(position, (condition, ..))| {
             let listing = Listing { conditions: vec![condition.clone()], ..Listing::default() };
             let operation = Operation::List { record, listing, selection: Default::default() };
-            let violations = site.engine.violations(operation).into_iter();
+            let violations = resources.engine.violations(operation).into_iter();
             violations.map(move |violation| (position, violation.message)).collect::<Vec<_>>()
         });
         judged.collect()
     }
 
-    fn record_type<'s>(&self, site: &'s ServedResources) -> &'s RecordType {
-        site.engine.model().record(self.record)
+    fn record_type<'s>(&self, resources: &'s ServedResources) -> &'s RecordType {
+        resources.engine.model().record(self.record)
     }
 
     fn filterable_fields<'s>(
         &self,
-        site: &'s ServedResources,
+        resources: &'s ServedResources,
     ) -> impl Iterator<Item = (FieldId, &'s Field)> + use<'s> {
         let hidden = self.hidden_field;
-        let fields = self.record_type(site).fields.iter().enumerate().map(|(i, field)| (FieldId(i), field));
+        let fields =
+            self.record_type(resources).fields.iter().enumerate().map(|(i, field)| (FieldId(i), field));
         fields
             .filter(move |(id, field)| field.is_stored() && field.kind.is_comparable() && Some(*id) != hidden)
     }
 
     /// The types whose records are listed to choose from, in the order of the fields that refer to them.
-    fn reference_targets(&self, site: &ServedResources) -> Vec<RecordTypeId> {
+    fn reference_targets(&self, resources: &ServedResources) -> Vec<RecordTypeId> {
         let target = |field: &Field| {
             if let FieldKind::Reference { target, .. } = field.kind { Some(target) } else { None }
         };
-        self.filterable_fields(site).filter_map(|(_, field)| target(field)).collect()
+        self.filterable_fields(resources).filter_map(|(_, field)| target(field)).collect()
     }
 
     /// What there is to choose from is asked for with the list itself.
-    pub fn choice_operations(&self, served: &Pages, site: &ServedResources) -> Vec<Operation> {
+    pub fn choice_operations(&self, pages: &Pages, resources: &ServedResources) -> Vec<Operation> {
         let list = |record: RecordTypeId| {
             let slice = ListSlice::First { first: MAX_CHOICES, after: None };
             let listing = Listing { slice, ..Listing::default() };
-            Operation::List { record, listing, selection: served.name_selections[record.0].clone() }
+            Operation::List { record, listing, selection: pages.name_selections[record.0].clone() }
         };
-        self.reference_targets(site).into_iter().map(list).collect()
+        self.reference_targets(resources).into_iter().map(list).collect()
     }
 
     /// `found` is what [`Filters::choices`] found.
     pub fn search_view(
         &self,
-        served: &Pages,
-        site: &ServedResources,
+        pages: &Pages,
+        resources: &ServedResources,
         action: &str,
         found: &[FoundRows],
     ) -> SearchView {
-        let targets = self.reference_targets(site);
+        let targets = self.reference_targets(resources);
         let mut choices =
-            targets.iter().zip(found).map(|(record, found)| record_choices(served, *record, found));
+            targets.iter().zip(found).map(|(record, found)| record_choices(pages, *record, found));
         let mut filters = Vec::new();
-        for (id, field) in self.filterable_fields(site) {
+        for (id, field) in self.filterable_fields(resources) {
             let is_reference = matches!(field.kind, FieldKind::Reference { .. });
             let options =
-                if is_reference { choices.next().flatten() } else { kind_choices(site, &field.kind) };
+                if is_reference { choices.next().flatten() } else { kind_choices(resources, &field.kind) };
             for (asks, position) in self.field_operators(id, field) {
                 filters.push(self.filter_control(field, asks, position, options.clone()));
             }
@@ -100,7 +105,7 @@ impl ListFilters<'_> {
         SearchView {
             action: action.to_owned(),
             has_texts: self
-                .record_type(site)
+                .record_type(resources)
                 .fields
                 .iter()
                 .any(|field| field.is_stored() && is_text_kind(&field.kind)),
@@ -273,11 +278,11 @@ fn boolean_choices(yes: &str, no: &str) -> Vec<ChoiceOption> {
 }
 
 /// What the kind of a field lets choose from.
-fn kind_choices(site: &ServedResources, kind: &FieldKind) -> Option<Vec<ChoiceOption>> {
+fn kind_choices(resources: &ServedResources, kind: &FieldKind) -> Option<Vec<ChoiceOption>> {
     match kind {
         FieldKind::Scalar(Scalar::Boolean) => Some(boolean_choices("Yes", "No")),
         FieldKind::Enum(name) => {
-            let values = site.engine.model().enums.get(name)?.values.iter();
+            let values = resources.engine.model().enums.get(name)?.values.iter();
             Some(
                 std::iter::once(any_choice())
                     .chain(values.map(|value| new_choice(value, &names::display_label(value))))
@@ -296,13 +301,13 @@ fn kind_choices(site: &ServedResources, kind: &FieldKind) -> Option<Vec<ChoiceOp
 }
 
 /// The records that can be chosen from, where they are few.
-fn record_choices(served: &Pages, record: RecordTypeId, found: &FoundRows) -> Option<Vec<ChoiceOption>> {
+fn record_choices(pages: &Pages, record: RecordTypeId, found: &FoundRows) -> Option<Vec<ChoiceOption>> {
     if matches!(found.outcome, trefoil_engine::Outcome::Listed { has_more: true, .. }) {
         return None;
     }
-    let subject = served.labels_of(record);
+    let labels = pages.labels_of(record);
     let choices = found.rows.iter().map(|row| {
-        let (id, name) = record_name(subject, row, subject.title_field.is_some());
+        let (id, name) = record_name(labels, row, labels.title_field.is_some());
         new_choice(&id.to_string(), &name)
     });
     Some(std::iter::once(any_choice()).chain(choices).collect())

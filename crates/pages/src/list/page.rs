@@ -33,21 +33,17 @@ pub struct ListPage<'l> {
 
 impl ListPage<'_> {
     pub fn response(&self) -> Result<Response, Problem> {
-        let (served, headers) = (self.pages, self.request.headers());
+        let (pages, headers) = (self.pages, self.request.headers());
         let is_plain = self.filters_are_valid() && flash::cookie_for_page(headers).is_none();
-        if is_plain && served.views().has_frames() {
+        if is_plain && pages.views().has_frames() {
             return self.cached_response();
         }
         let status = if self.filters_are_valid() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
         let columns = self.table_columns();
-        let rows = self
-            .rows
-            .rows
-            .iter()
-            .map(|row| served.table_row(self.request.resources, &columns, row))
-            .collect();
+        let rows =
+            self.rows.rows.iter().map(|row| pages.table_row(self.request.resources, &columns, row)).collect();
         let list = self.list_view(rows);
-        served.page_response(headers, status, self.page_head(&list), "list", &list)
+        pages.page_response(headers, status, self.page_head(&list), "list", &list)
     }
 
     fn filters_are_valid(&self) -> bool {
@@ -64,11 +60,11 @@ impl ListPage<'_> {
 
     /// What the template is given, with these rows.
     pub fn list_view(&self, rows: Vec<TableRow>) -> ListView {
-        let (served, site, place) = (self.pages, self.request.resources, self.target);
-        let search = self.filters.search_view(served, site, &place.path, &self.filter_choices);
+        let (pages, resources, place) = (self.pages, self.request.resources, self.target);
+        let search = self.filters.search_view(pages, resources, &place.path, &self.filter_choices);
         ListView {
-            resource: served.labels_of(place.record).resource.clone(),
-            new: served.new_record_url(site, place.record, place.parent),
+            resource: pages.labels_of(place.record).resource.clone(),
+            new: pages.new_record_url(resources, place.record, place.parent),
             empty: self.empty_view(&search.clear),
             table: self.table_view(rows),
             downloads: self.download_links(),
@@ -91,22 +87,22 @@ impl ListPage<'_> {
     }
 
     fn parent_link(&self, above: &OwnedRow) -> PageLink {
-        let subject = self.pages.labels_of(self.request.collection.record);
-        let (id, label) = record_name(subject, above, subject.title_field.is_some());
-        PageLink { label, href: format!("{}/{id}", subject.resource.path) }
+        let labels = self.pages.labels_of(self.request.collection.record);
+        let (id, label) = record_name(labels, above, labels.title_field.is_some());
+        PageLink { label, href: format!("{}/{id}", labels.resource.path) }
     }
 
     fn table_view(&self, rows: Vec<TableRow>) -> TableView {
-        let (served, site, record) = (self.pages, self.request.resources, self.target.record);
-        let (query, subject) = (self.filters.query, served.labels_of(record));
-        let nouns = (subject.resource.noun.as_str(), subject.plural_noun.as_str());
-        let is_live = !site.collection(record).subscribed_changes.is_empty();
+        let (pages, resources, record) = (self.pages, self.request.resources, self.target.record);
+        let (query, labels) = (self.filters.query, pages.labels_of(record));
+        let nouns = (labels.resource.noun.as_str(), labels.plural_noun.as_str());
+        let is_live = !resources.collection(record).subscribed_changes.is_empty();
         let (shown, total) = (self.rows.rows.len(), self.rows.total);
         TableView {
-            caption: table_caption(site.engine.model().record(record), nouns, query, shown, total),
-            columns: served.column_views(site, &self.table_columns(), Some(query)),
+            caption: table_caption(resources.engine.model().record(record), nouns, query, shown, total),
+            columns: pages.column_views(resources, &self.table_columns(), Some(query)),
             rows,
-            live: is_live.then(|| format!("{}?fields=id", subject.resource.path)),
+            live: is_live.then(|| format!("{}?fields=id", labels.resource.path)),
         }
     }
 

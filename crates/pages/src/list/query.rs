@@ -36,59 +36,59 @@ pub struct ListRows {
 }
 
 impl Pages {
-    pub async fn list_page(&self, ask: &ResourceRequest<'_>) -> Result<Response, Problem> {
-        let (record, path) = (ask.collection.record, ask.collection.path.clone());
-        self.target_list_page(ask, ListTarget { record, path, parent: None }).await
+    pub async fn list_page(&self, request: &ResourceRequest<'_>) -> Result<Response, Problem> {
+        let (record, path) = (request.collection.record, request.collection.path.clone());
+        self.target_list_page(request, ListTarget { record, path, parent: None }).await
     }
 
     /// The records that refer to one record, which must be there.
     pub async fn nested_list_page(
         &self,
-        ask: &ResourceRequest<'_>,
+        request: &ResourceRequest<'_>,
         above: i64,
         nested: &NestedCollection,
     ) -> Result<Response, Problem> {
-        let path = format!("{}/{above}/{}", ask.collection.path, nested.segment);
+        let path = format!("{}/{above}/{}", request.collection.path, nested.segment);
         let above = Some((above, nested.reference));
-        self.target_list_page(ask, ListTarget { record: nested.record, path, parent: above }).await
+        self.target_list_page(request, ListTarget { record: nested.record, path, parent: above }).await
     }
 
     async fn target_list_page(
         &self,
-        ask: &ResourceRequest<'_>,
+        request: &ResourceRequest<'_>,
         place: ListTarget,
     ) -> Result<Response, Problem> {
-        let (site, query) = (ask.resources, ask.parse_query(place.record, ParamSet::Page)?);
-        let wrong = ListFilters::check_filters(site, place.record, &query);
+        let (resources, query) = (request.resources, request.parse_query(place.record, ParamSet::Page)?);
+        let wrong = ListFilters::check_filters(resources, place.record, &query);
         let hidden = place.parent.map(|(_, field)| field);
         let filters =
             ListFilters { record: place.record, hidden_field: hidden, query: &query, errors: wrong };
-        let mut operations: Vec<Operation> = self.parent_operation(ask, &place).into_iter().collect();
-        operations.extend(filters.choice_operations(self, site));
+        let mut operations: Vec<Operation> = self.parent_operation(request, &place).into_iter().collect();
+        operations.extend(filters.choice_operations(self, resources));
         operations.extend(filters.errors.is_empty().then(|| self.list_operation(&place, &query)));
-        let before = site.response_cache.data_version();
+        let before = resources.response_cache.data_version();
         let mut found =
-            read_all(&site.engine, operations, TEXT_PREVIEW_BYTES).await.map_err(query_problem)?;
+            read_all(&resources.engine, operations, TEXT_PREVIEW_BYTES).await.map_err(query_problem)?;
         let rows = if filters.errors.is_empty() { list_rows(found.pop())? } else { ListRows::default() };
         let above = match place.parent {
-            Some((id, _)) => Some(expect_row(ask, id, found.remove(0))?),
+            Some((id, _)) => Some(expect_row(request, id, found.remove(0))?),
             None => None,
         };
         let listed = ListPage {
             pages: self,
-            request: ask,
+            request,
             target: &place,
             filters: &filters,
             parent_row: above,
             filter_choices: found,
             rows,
         };
-        Ok(CacheableAt::mark_response(before, ask.with_cache_headers(listed.response()?)))
+        Ok(CacheableAt::mark_response(before, request.with_cache_headers(listed.response()?)))
     }
 
     /// The record above is asked for with the list: that it is there, and what it is called.
-    fn parent_operation(&self, ask: &ResourceRequest<'_>, place: &ListTarget) -> Option<Operation> {
-        let record = ask.collection.record;
+    fn parent_operation(&self, request: &ResourceRequest<'_>, place: &ListTarget) -> Option<Operation> {
+        let record = request.collection.record;
         place.parent.map(|(id, _)| Operation::Get {
             record,
             id,
@@ -105,8 +105,8 @@ impl Pages {
     }
 }
 
-fn expect_row(ask: &ResourceRequest<'_>, id: i64, found: FoundRows) -> Result<OwnedRow, Problem> {
-    found.rows.into_iter().next().ok_or_else(|| ask.not_found(ask.collection.record, id))
+fn expect_row(request: &ResourceRequest<'_>, id: i64, found: FoundRows) -> Result<OwnedRow, Problem> {
+    found.rows.into_iter().next().ok_or_else(|| request.not_found(request.collection.record, id))
 }
 
 fn list_rows(found: Option<FoundRows>) -> Result<ListRows, Problem> {

@@ -26,8 +26,13 @@ impl Pages {
         &self.row_readings[record.0]
     }
 
-    pub fn table_row(&self, site: &ServedResources, columns: &TableColumns<'_>, row: &OwnedRow) -> TableRow {
-        let (reading, model) = (self.row_reading(columns.record), site.engine.model());
+    pub fn table_row(
+        &self,
+        resources: &ServedResources,
+        columns: &TableColumns<'_>,
+        row: &OwnedRow,
+    ) -> TableRow {
+        let (reading, model) = (self.row_reading(columns.record), resources.engine.model());
         let (id, title) = reading.record_name(&self.labels, row);
         let resource = &self.labels_of(columns.record).resource;
         TableRow {
@@ -42,23 +47,24 @@ impl Pages {
     /// The headings; links that sort where there is a query to sort.
     pub fn column_views(
         &self,
-        site: &ServedResources,
+        resources: &ServedResources,
         columns: &TableColumns<'_>,
         query: Option<&ListQuery>,
     ) -> Vec<ColumnView> {
-        let (record, subject) = (site.engine.model().record(columns.record), self.labels_of(columns.record));
+        let (record, labels) =
+            (resources.engine.model().record(columns.record), self.labels_of(columns.record));
         let column = |id: Option<FieldId>| {
             let field = id.map(|id| record.field(id));
             let sort = |id: FieldId| query.map(|query| sort_link(record, id, columns.path, query));
             ColumnView {
-                label: field.map_or(subject.resource.label.clone(), field_label),
+                label: field.map_or(labels.resource.label.clone(), field_label),
                 numeric: field.is_some_and(|field| is_number(&field.kind)),
                 sort: id.or(Some(record.id_field())).and_then(sort),
             }
         };
         let shown =
             self.row_reading(columns.record).fields().filter(|field| Some(*field) != columns.hidden_field);
-        std::iter::once(subject.title_field).chain(shown.map(Some)).map(column).collect()
+        std::iter::once(labels.title_field).chain(shown.map(Some)).map(column).collect()
     }
 }
 
