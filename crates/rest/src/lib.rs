@@ -2,30 +2,37 @@
 //! describes them all. The server crate routes a request here after content negotiation; functions take a
 //! [`trefoil_resources::request::ResourceRequest`] and return a response or a problem.
 
-// Records: GET, POST, PUT and DELETE, PATCH.
+// GET of records and lists.
 mod read;
 
+// POST of records.
 mod create;
 
+// PUT, PATCH and DELETE of a record.
 mod write;
 
+// PATCH inside embedded values and JSON.
 mod merge_patch;
 
-// Change streams, and the list that they can begin with.
+// Changes of a collection as server-sent events.
 mod event_stream;
 
+// The list that an event stream can begin with.
 mod snapshot;
 
-// Declared in the manifest: text endpoints, and plain lists with their encoder.
+// Fixed texts and views that the manifest declares.
 mod text_endpoints;
 
+// Lists of texts that the manifest declares.
 pub mod plain_lists;
 
+// Encoder of plain lists.
 mod plain_list_sink;
 
-// `/openapi.json`, and `/docs` to read it.
+// The OpenAPI document at `/openapi.json`.
 mod openapi;
 
+// Swagger UI at `/docs`.
 mod swagger_ui;
 
 use std::collections::HashMap;
