@@ -1,4 +1,4 @@
-//! Records as the rows of a table, in lists and below the record that they belong to.
+//! Records as table rows, in lists and on the detail page of a related record.
 
 use trefoil_engine::{ListSlice, OwnedRow};
 use trefoil_model::{FieldId, FieldKind, RecordType, RecordTypeId, Scalar};
@@ -12,12 +12,12 @@ use crate::phrases::{bounded_count, counted_noun, cut_text, group_thousands};
 use crate::record_reading::RecordReading;
 use crate::view::{ColumnView, SortLink, TableRow};
 
-/// A list as its table sees it.
+/// The table of a list.
 pub struct TableColumns<'a> {
     pub record: RecordTypeId,
-    /// All rows have the same here.
+    /// Not shown, because all rows have the same value.
     pub hidden_field: Option<FieldId>,
-    /// Where each record's page is: `/users`, `/users/1/orders`.
+    /// Path of the list, below which its records are: `/users`, `/users/1/orders`.
     pub path: &'a str,
 }
 
@@ -44,7 +44,7 @@ impl Pages {
         }
     }
 
-    /// The headings; links that sort where there is a query to sort.
+    /// The column headings, with links that sort if there is a query.
     pub fn column_views(
         &self,
         resources: &ServedResources,
@@ -62,22 +62,22 @@ impl Pages {
                 sort: id.or(Some(record.id_field())).and_then(sort),
             }
         };
-        let shown =
+        let fields =
             self.row_reading(columns.record).fields().filter(|field| Some(*field) != columns.hidden_field);
-        std::iter::once(labels.title_field).chain(shown.map(Some)).map(column).collect()
+        std::iter::once(labels.title_field).chain(fields.map(Some)).map(column).collect()
     }
 }
 
-/// Sorts by this field, or the other way round where that is so already.
+/// Link that sorts by the field, or reverses the order if the list is sorted by it.
 fn sort_link(record: &RecordType, id: FieldId, path: &str, query: &ListQuery) -> SortLink {
     let name = &record.field(id).input_name;
-    let first = query.listing.sort_keys.first().filter(|order| order.field == id);
-    let (now, word) = match first.map(|order| order.descending) {
+    let first = query.listing.sort_keys.first().filter(|key| key.field == id);
+    let (now, sort) = match first.map(|key| key.descending) {
         None => ("none", name.clone()),
         Some(false) => ("ascending", format!("-{name}")),
         Some(true) => ("descending", name.clone()),
     };
-    SortLink { href: query.sorted_url(path, &word), now }
+    SortLink { href: query.sorted_url(path, &sort), now }
 }
 
 pub fn is_number(kind: &FieldKind) -> bool {
@@ -131,9 +131,9 @@ pub fn table_caption(
 }
 
 fn order_phrase(record: &RecordType, query: &ListQuery) -> String {
-    let words = query.listing.sort_keys.iter().map(|order| {
-        let name = noun_form(&field_label(record.field(order.field)));
-        if order.descending { format!("{name} descending") } else { name }
+    let words = query.listing.sort_keys.iter().map(|key| {
+        let name = noun_form(&field_label(record.field(key.field)));
+        if key.descending { format!("{name} descending") } else { name }
     });
     let words: Vec<String> = words.collect();
     if words.is_empty() { "ID".to_owned() } else { words.join(", then ") }
