@@ -1,8 +1,8 @@
-//! Two versions of a form beside each other: what somebody else has saved, where it differs.
+//! Marks the controls of a form whose value was changed concurrently by someone else.
 
 use crate::view::{ControlKind, ControlView, DisplayValue, LabelledValue};
 
-/// Notes on each of `mine` what `theirs` says otherwise.
+/// Sets `theirs` on each control of `mine` that differs.
 pub fn mark_differences(mine: &mut [ControlView], theirs: &[ControlView]) {
     for control in mine {
         if let Some(other) = theirs.iter().find(|other| other.label == control.label) {
@@ -26,12 +26,12 @@ fn mark_difference(mine: &mut ControlView, theirs: &ControlView) {
     }
 }
 
-/// What a control says, as people read it.
+/// The value of a control, formatted for people.
 fn control_value(control: &ControlView) -> DisplayValue {
     let chosen = || control.options.iter().filter(|option| option.chosen && !option.value.is_empty());
     let text = |text: &str| match text {
         "" => DisplayValue::Nothing,
-        // Browsers have a habit of their own for the ends of lines.
+        // Browsers send lines with CRLF.
         text => DisplayValue::Text { text: text.replace("\r\n", "\n"), cut: false },
     };
     match control.kind {
