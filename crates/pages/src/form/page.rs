@@ -63,11 +63,11 @@ impl Pages {
         let choices = self.reference_choices(request.resources, record_type, &input).await?;
         let builder = ControlBuilder::new(model, record, &choices);
         let mut controls = builder.build_controls(record, &input);
-        if let FormError::Stale(theirs) = &error {
-            let choices = self.reference_choices(request.resources, record_type, theirs).await?;
+        if let FormError::Stale(saved) = &error {
+            let choices = self.reference_choices(request.resources, record_type, saved).await?;
             mark_differences(
                 &mut controls,
-                &ControlBuilder::new(model, record, &choices).build_controls(record, theirs),
+                &ControlBuilder::new(model, record, &choices).build_controls(record, saved),
             );
         }
         let violations = match &error {

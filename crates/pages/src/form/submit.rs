@@ -1,4 +1,4 @@
-//! Forms for new and changed records: how they are sent, and what becomes of them.
+//! Shows and submits forms for new and edited records.
 
 use axum::response::Response;
 use http::header::{IF_MATCH, IF_NONE_MATCH};
@@ -21,27 +21,26 @@ use crate::form::keys;
 use crate::form::page::{FormError, FormPage};
 
 impl Pages {
-    /// What the query says is filled in already: `/orders/new?userId=1`.
+    /// The form for a new record, filled from the query: `/orders/new?userId=1`.
     pub async fn new_form_page(&self, request: &ResourceRequest<'_>) -> Result<Response, Problem> {
-        let mut given =
+        let mut pairs =
             form_pairs::parse_urlencoded(request.head.uri.query().unwrap_or_default(), "the query")?;
-        given.retain(|(_, value)| !value.is_empty());
-        let filled = FormInput::from_pairs(request.record(), &given);
+        pairs.retain(|(_, value)| !value.is_empty());
+        let input = FormInput::from_pairs(request.record(), &pairs);
         self.form_page(
             request,
-            FormPage { edited: None, input: FormInput { version: None, ..filled }, error: FormError::None },
+            FormPage { edited: None, input: FormInput { version: None, ..input }, error: FormError::None },
         )
         .await
     }
 
     pub async fn edit_form_page(&self, request: &ResourceRequest<'_>, id: i64) -> Result<Response, Problem> {
-        let Some(kept) = self.editable_record(request, id).await? else {
+        let Some(stored) = self.editable_record(request, id).await? else {
             return Err(request.not_found(request.collection.record, id));
         };
-        let mut filled = kept.to_form_input(request.resources.engine.model(), request.record());
-        filled.version = Some(kept.version.to_string());
-        self.form_page(request, FormPage { edited: Some((id, kept)), input: filled, error: FormError::None })
-            .await
+        let mut input = stored.to_form_input(request.resources.engine.model(), request.record());
+        input.version = Some(stored.version.to_string());
+        self.form_page(request, FormPage { edited: Some((id, stored)), input, error: FormError::None }).await
     }
 
     pub async fn submit_new(
@@ -59,13 +58,13 @@ impl Pages {
         pairs: &FormPairs,
         bytes: &[u8],
     ) -> Result<Response, Problem> {
-        let filled = FormInput::from_pairs(request.record(), pairs);
-        if filled.button.is_some() {
-            return self.apply_button(request, None, filled).await;
+        let input = FormInput::from_pairs(request.record(), pairs);
+        if input.button.is_some() {
+            return self.apply_button(request, None, input).await;
         }
-        let key = keys::form_key(request.idempotency_key(bytes)?, request.head, filled.key.as_deref(), pairs);
-        let meant = filled.read_values(request.resources.engine.model(), request.record());
-        let done = match checked_fields(request, meant, MissingFields::Reset) {
+        let key = keys::form_key(request.idempotency_key(bytes)?, request.head, input.key.as_deref(), pairs);
+        let values = input.read_values(request.resources.engine.model(), request.record());
+        let result = match checked_fields(request, values, MissingFields::Reset) {
             Ok(fields) => {
                 keys::write_once(
                     request,
@@ -76,13 +75,13 @@ impl Pages {
             }
             Err(error) => Err(error),
         };
-        match done {
-            Ok(done) => {
-                let mut response = done.mark_replayed(see_other(&request.collection.path));
-                set_flash(request, &mut response, FlashKind::Created, done.written.id);
+        match result {
+            Ok(write) => {
+                let mut response = write.mark_replayed(see_other(&request.collection.path));
+                set_flash(request, &mut response, FlashKind::Created, write.written.id);
                 Ok(response)
             }
-            Err(error) => self.form_with_errors(request, None, filled, error).await,
+            Err(error) => self.form_with_errors(request, None, input, error).await,
         }
     }
 
@@ -105,77 +104,80 @@ impl Pages {
         pairs: &FormPairs,
         bytes: &[u8],
     ) -> Result<Response, Problem> {
-        let filled = FormInput::from_pairs(request.record(), pairs);
-        if filled.button.is_some() {
-            return self.apply_button(request, Some(id), filled).await;
+        let input = FormInput::from_pairs(request.record(), pairs);
+        if input.button.is_some() {
+            return self.apply_button(request, Some(id), input).await;
         }
-        let key = keys::form_key(request.idempotency_key(bytes)?, request.head, filled.key.as_deref(), pairs);
-        let seen = OverwriteVersion::determine(request, id, &filled).await?;
-        let meant = filled.read_values(request.resources.engine.model(), request.record());
-        let (meant, absent) = self.changed_values(request, id, &seen, meant).await?;
-        let expected = seen.version();
-        let done = match checked_fields(request, meant, absent) {
+        let key = keys::form_key(request.idempotency_key(bytes)?, request.head, input.key.as_deref(), pairs);
+        let overwrite = OverwriteVersion::determine(request, id, &input).await?;
+        let values = input.read_values(request.resources.engine.model(), request.record());
+        let (values, missing_fields) = self.changed_values(request, id, &overwrite, values).await?;
+        let expected = overwrite.version();
+        let result = match checked_fields(request, values, missing_fields) {
             Ok(fields) => {
-                keys::write_once(request, request.update_operation(id, fields, absent, expected), key).await
+                keys::write_once(request, request.update_operation(id, fields, missing_fields, expected), key)
+                    .await
             }
             Err(error) => Err(error),
         };
-        match (done, seen) {
-            (Ok(done), _) => {
+        match (result, overwrite) {
+            (Ok(write), _) => {
                 let mut response =
-                    done.mark_replayed(see_other(&format!("{}/{id}", request.collection.path)));
+                    write.mark_replayed(see_other(&format!("{}/{id}", request.collection.path)));
                 set_flash(request, &mut response, FlashKind::Updated, id);
                 Ok(response)
             }
             (Err(Error::Stale { .. }), OverwriteVersion::FromForm(_)) => {
-                self.form_with_conflict(request, id, filled).await
+                self.form_with_conflict(request, id, input).await
             }
             (Err(Error::NotFound { what: Missing::Record { .. } }), OverwriteVersion::FromForm(_)) => {
-                self.form_for_deleted(request, filled).await
+                self.form_for_deleted(request, input).await
             }
             (Err(error), OverwriteVersion::FromForm(_) | OverwriteVersion::FromHeaders(_)) => {
-                self.form_with_errors(request, Some(id), filled, error).await
+                self.form_with_errors(request, Some(id), input, error).await
             }
         }
     }
 
-    /// Where the form was made of the record as it still is, only what was changed in it is written.
+    /// If the record is still the one that the form was made of, only the changed fields are written.
     async fn changed_values(
         &self,
         request: &ResourceRequest<'_>,
         id: i64,
-        seen: &OverwriteVersion,
-        meant: FormValues,
+        overwrite: &OverwriteVersion,
+        values: FormValues,
     ) -> Result<(FormValues, MissingFields), Problem> {
-        let OverwriteVersion::FromForm(version) = seen else { return Ok((meant, MissingFields::Reset)) };
-        let kept = self.editable_record(request, id).await?.filter(|kept| kept.version == *version);
-        let Some(kept) = kept else { return Ok((meant, MissingFields::Reset)) };
-        let FormValues { fields, violations } = meant;
-        let fields = kept.changed_fields(request.resources.engine.model(), request.record(), fields);
+        let OverwriteVersion::FromForm(version) = overwrite else {
+            return Ok((values, MissingFields::Reset));
+        };
+        let stored = self.editable_record(request, id).await?.filter(|stored| stored.version == *version);
+        let Some(stored) = stored else { return Ok((values, MissingFields::Reset)) };
+        let FormValues { fields, violations } = values;
+        let fields = stored.changed_fields(request.resources.engine.model(), request.record(), fields);
         Ok((FormValues { fields, violations }, MissingFields::Keep))
     }
 
-    /// A button was pressed that only changes the form.
+    /// Handles a button that only changes the form.
     async fn apply_button(
         &self,
         request: &ResourceRequest<'_>,
         id: Option<i64>,
-        mut filled: FormInput,
+        mut input: FormInput,
     ) -> Result<Response, Problem> {
-        filled.apply_button(request.record());
-        let of = self.edited_record(request, id).await?;
-        self.form_page(request, FormPage { edited: of, input: filled, error: FormError::None }).await
+        input.apply_button(request.record());
+        let edited = self.edited_record(request, id).await?;
+        self.form_page(request, FormPage { edited, input, error: FormError::None }).await
     }
 
-    /// The form with what is wrong with it; what is not the form's fault is an error page.
+    /// The form with its errors; an error that the form did not cause becomes an error page.
     async fn form_with_errors(
         &self,
         request: &ResourceRequest<'_>,
         id: Option<i64>,
-        filled: FormInput,
+        input: FormInput,
         error: Error,
     ) -> Result<Response, Problem> {
-        let trouble = match error {
+        let error = match error {
             Error::Invalid(violations) => FormError::Invalid(violations),
             Error::Conflict(violations) => FormError::Taken(violations),
             error @ (Error::NotFound { .. }
@@ -190,61 +192,61 @@ impl Pages {
             | Error::EventId { .. }
             | Error::Resolver { .. }) => return Err(write_problem(error)),
         };
-        let of = self.edited_record(request, id).await?;
-        self.form_page(request, FormPage { edited: of, input: filled.without_blank_groups(), error: trouble })
-            .await
+        let edited = self.edited_record(request, id).await?;
+        self.form_page(request, FormPage { edited, input: input.without_blank_groups(), error }).await
     }
 
-    /// The record that a form is about.
+    /// The record that a form edits.
     async fn edited_record(
         &self,
         request: &ResourceRequest<'_>,
         id: Option<i64>,
     ) -> Result<Option<(i64, EditableRecord)>, Problem> {
         let Some(id) = id else { return Ok(None) };
-        let kept = self.editable_record(request, id).await?;
-        let kept = kept.ok_or_else(|| request.not_found(request.collection.record, id))?;
-        Ok(Some((id, kept)))
+        let stored = self.editable_record(request, id).await?;
+        let stored = stored.ok_or_else(|| request.not_found(request.collection.record, id))?;
+        Ok(Some((id, stored)))
     }
 
     async fn form_with_conflict(
         &self,
         request: &ResourceRequest<'_>,
         id: i64,
-        mut filled: FormInput,
+        mut input: FormInput,
     ) -> Result<Response, Problem> {
-        let Some(kept) = self.editable_record(request, id).await? else {
-            return self.form_for_deleted(request, filled).await;
+        let Some(stored) = self.editable_record(request, id).await? else {
+            return self.form_for_deleted(request, input).await;
         };
-        let theirs = kept.to_form_input(request.resources.engine.model(), request.record());
-        filled.version = Some(kept.version.to_string());
-        let trouble = FormError::Stale(Box::new(theirs));
+        let saved = stored.to_form_input(request.resources.engine.model(), request.record());
+        input.version = Some(stored.version.to_string());
+        let error = FormError::Stale(Box::new(saved));
         self.form_page(
             request,
-            FormPage { edited: Some((id, kept)), input: filled.without_blank_groups(), error: trouble },
+            FormPage { edited: Some((id, stored)), input: input.without_blank_groups(), error },
         )
         .await
     }
 
-    /// Somebody has deleted what is being edited: what was typed can still become a new record.
+    /// The form after someone else deleted the record: the input can be submitted as a new record.
     async fn form_for_deleted(
         &self,
         request: &ResourceRequest<'_>,
-        mut filled: FormInput,
+        mut input: FormInput,
     ) -> Result<Response, Problem> {
-        filled.version = None;
+        input.version = None;
         self.form_page(
             request,
-            FormPage { edited: None, input: filled.without_blank_groups(), error: FormError::Deleted },
+            FormPage { edited: None, input: input.without_blank_groups(), error: FormError::Deleted },
         )
         .await
     }
 }
 
-/// The version that a form may overwrite, and who named it.
+/// The version that a form may overwrite.
 enum OverwriteVersion {
-    /// `If-Match` and its kin, or nobody.
+    /// From `If-Match` or `If-None-Match`, if present.
     FromHeaders(Option<i64>),
+    /// From the hidden control of the form.
     FromForm(i64),
 }
 
@@ -252,11 +254,11 @@ impl OverwriteVersion {
     async fn determine(
         request: &ResourceRequest<'_>,
         id: i64,
-        filled: &FormInput,
+        input: &FormInput,
     ) -> Result<OverwriteVersion, Problem> {
         let in_headers = [IF_MATCH, IF_NONE_MATCH].iter().any(|name| request.headers().contains_key(name));
-        match &filled.version {
-            // What is no version is none that the record is at.
+        match &input.version {
+            // A malformed version matches no record.
             Some(version) if !in_headers => {
                 Ok(OverwriteVersion::FromForm(version.trim().parse().unwrap_or(IMPOSSIBLE_VERSION)))
             }
@@ -272,28 +274,22 @@ impl OverwriteVersion {
     }
 }
 
-/// The fields, if all that was typed stands for values; else everything that is wrong, in the order of the schema.
+/// The fields, or all violations in schema order if some text does not parse.
 fn checked_fields(
     request: &ResourceRequest<'_>,
-    meant: FormValues,
-    absent: MissingFields,
+    values: FormValues,
+    missing_fields: MissingFields,
 ) -> Result<FieldValues, Error> {
-    let FormValues { fields, mut violations } = meant;
+    let FormValues { fields, mut violations } = values;
     if violations.is_empty() {
         return Ok(fields);
     }
     let (record, selection) = (request.collection.record, request.collection.full_shape.selection.clone());
-    let operation = Operation::Update {
-        record,
-        id: 0,
-        fields,
-        missing_fields: absent,
-        expected_version: None,
-        selection,
-    };
+    let operation =
+        Operation::Update { record, id: 0, fields, missing_fields, expected_version: None, selection };
     let others = request.resources.engine.violations(operation).into_iter();
-    let told = violations.clone();
-    violations.extend(others.filter(|other| !told.iter().any(|known| same_field(known, other))));
+    let reported = violations.clone();
+    violations.extend(others.filter(|other| !reported.iter().any(|known| same_field(known, other))));
     violations.sort_by_key(|violation| field_position(request.record(), violation));
     Err(Error::Invalid(violations))
 }
@@ -307,11 +303,11 @@ fn field_position(record: &RecordType, violation: &Violation) -> usize {
     found.unwrap_or(record.fields.len())
 }
 
-fn set_flash(request: &ResourceRequest<'_>, response: &mut Response, deed: FlashKind, id: i64) {
+fn set_flash(request: &ResourceRequest<'_>, response: &mut Response, kind: FlashKind, id: i64) {
     flash::set_cookie(
         response,
         request.head.extensions.get::<ClientInfo>(),
-        deed,
+        kind,
         &request.collection.path,
         id,
     );
