@@ -19,7 +19,7 @@ impl Pages {
         collection: Option<&Collection>,
         near: Option<&str>,
         again: Option<String>,
-        ways: ApiExamples,
+        examples: ApiExamples,
         request_id: &str,
     ) -> String {
         let resource = collection.map(|collection| &self.labels_of(collection.record).resource);
@@ -30,7 +30,7 @@ impl Pages {
         let again = again.filter(|_| is_temporary(problem));
         let error = ErrorView { near, again, ..error_view(problem, request_id) };
         let mut head = PageHead::new(&error.title, &section, parent.into_iter().collect());
-        head.ways = Some(ways);
+        head.ways = Some(examples);
         match self.render_view(self.views(), &head, "error", &error) {
             Ok(html) => html,
             Err(broken) => {
@@ -85,7 +85,7 @@ fn title_and_detail(problem: &Problem) -> (&'static str, &str) {
     }
 }
 
-/// What the reader can do next.
+/// Advice on what to do next.
 fn advice(problem: &Problem) -> String {
     let retry_after = problem.headers.iter().find(|(name, _)| *name == RETRY_AFTER);
     let retry_after = retry_after.and_then(|(_, seconds)| seconds.to_str().ok());

@@ -14,7 +14,7 @@ const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 /// Long enough for a redirect, and too short to show an old message.
 const MAX_AGE_SECONDS: u32 = 30;
 
-/// What was done.
+/// The write that a message reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FlashKind {
     Created,
@@ -113,10 +113,10 @@ mod tests {
         assert_eq!(cookie_for_page(&headers("flash=")), Some(""));
         assert_eq!(cookie_for_page(&headers("aflash=x; flash")), None);
         assert_eq!(cookie_for_page(&HeaderMap::new()), None);
-        for (dest, is_told) in [("document", true), ("empty", false)] {
+        for (dest, is_shown) in [("document", true), ("empty", false)] {
             let mut headers = headers("flash=created.users.1");
             headers.insert(FETCH_DEST, HeaderValue::from_static(dest));
-            assert_eq!(cookie_for_page(&headers).is_some(), is_told, "{dest}");
+            assert_eq!(cookie_for_page(&headers).is_some(), is_shown, "{dest}");
         }
     }
 

@@ -443,7 +443,7 @@ pub struct ErrorView {
     pub title: String,
     pub detail: String,
     pub violations: Vec<String>,
-    /// What to do next.
+    /// Advice on what to do next.
     pub advice: String,
     /// A similar address that exists.
     pub near: Option<PageLink>,

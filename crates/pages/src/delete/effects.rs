@@ -55,9 +55,9 @@ pub async fn deletion_effects(
             if referring.on_delete == OnDelete::Cascade {
                 let known = deleted.entry(referring.owner).or_default();
                 referring.ids.retain(|id| !known.contains(id));
-                let room = (MAX_COUNTED + 1).saturating_sub(known.len());
-                known.extend(referring.ids.iter().take(room));
-                added.push((referring.owner, referring.ids.iter().copied().take(room).collect()));
+                let capacity = (MAX_COUNTED + 1).saturating_sub(known.len());
+                known.extend(referring.ids.iter().take(capacity));
+                added.push((referring.owner, referring.ids.iter().copied().take(capacity).collect()));
             }
             found.push(referring);
         }

@@ -252,7 +252,8 @@ proptest! {
         let form_values = submitted_input(&model, record, &stored_record).read_values(&model, record);
         for (id, value) in form_values.fields {
             let field = record.field(id);
-            let before = stored_record.values.iter().find(|(known, _)| *known == id).expect("it was shown").1.clone();
+            let before = stored_record.values.iter().find(|(known, _)| *known == id);
+            let before = before.expect("it was shown").1.clone();
             let coerced = |value: &Value| coerce::field(&model, field, value);
             if !matches!(field.kind, FieldKind::Link { .. }) {
                 prop_assert_eq!(coerced(&value), coerced(&before), "{}", field.name);
