@@ -1,40 +1,45 @@
-//! What is wrong with the views of an application, found before anybody opens a page.
+//! Diagnostics about the views of an application: broken, unused and missing ones.
 
-use crate::custom;
-use crate::views::{BUILT_IN_VIEWS, TemplateError, ViewTemplates};
+use std::ops::Range;
+
 use trefoil_application::{App, EndpointReply};
 use trefoil_model::SourceFile;
 use trefoil_model::diagnostic::{Diagnostic, Severity};
 use trefoil_model::naming::names;
 
+use crate::custom;
+use crate::views::{BUILT_IN_VIEWS, TemplateError, ViewTemplates};
+
 const CODE: &str = "VIEW";
 
-/// A view that does not compile is a mistake; one that nobody shows, or that is not there, a doubt.
+/// All diagnostics. A view that does not compile is an error; an unused or missing one is a warning.
 pub fn check_views(app: &App) -> Vec<Diagnostic> {
     let views = ViewTemplates::with_files(app.views.iter().map(custom::template_source));
     let broken = views.broken().map(|broken| template_diagnostic(app, broken));
-    let idle = app.views.iter().filter_map(|view| unused_view(app, view));
-    broken.chain(idle).chain(missing_views(app)).collect()
+    let unused = app.views.iter().filter_map(|view| unused_view(app, view));
+    broken.chain(unused).chain(missing_views(app)).collect()
 }
 
 fn template_diagnostic(app: &App, broken: &TemplateError) -> Diagnostic {
-    let found = Diagnostic::in_file(broken.file.clone(), CODE, broken.reason.clone());
+    let diagnostic = Diagnostic::in_file(broken.file.clone(), CODE, broken.reason.clone());
     let source = app.views.iter().find(|view| view.name == broken.file);
     match source.zip(broken.line) {
-        Some((source, line)) => found.with_span(&source.name, &source.text, line_span(&source.text, line)),
-        None => found,
+        Some((source, line)) => {
+            diagnostic.with_span(&source.name, &source.text, line_span(&source.text, line))
+        }
+        None => diagnostic,
     }
 }
 
-/// A line without the space around it; lines count from 1.
-fn line_span(text: &str, line: usize) -> std::ops::Range<usize> {
+/// The span of a line without surrounding white space; lines count from 1.
+fn line_span(text: &str, line: usize) -> Range<usize> {
     let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
     let line = text[start..].lines().next().unwrap_or_default();
     let indent = line.len() - line.trim_start().len();
     start + indent..start + indent + line.trim().len()
 }
 
-/// It replaces nothing, no endpoint names it and no other view takes it in.
+/// A warning if the view replaces no built-in one, no endpoint names it and no other view includes it.
 fn unused_view(app: &App, view: &SourceFile) -> Option<Diagnostic> {
     let (name, _) = custom::template_source(view);
     let known = || BUILT_IN_VIEWS.iter().map(|(name, _)| *name);
@@ -43,33 +48,33 @@ fn unused_view(app: &App, view: &SourceFile) -> Option<Diagnostic> {
         .manifest
         .text_endpoints
         .iter()
-        .any(|text| matches!(&text.reply, EndpointReply::View(shown) if shown == stem));
+        .any(|endpoint| matches!(&endpoint.reply, EndpointReply::View(shown) if shown == stem));
     let quoted = [format!("\"{name}\""), format!("'{name}'")];
-    let is_part = app.views.iter().any(|other| quoted.iter().any(|quoted| other.text.contains(quoted)));
-    if is_shown || is_part || known().any(|known| known == name) {
+    let is_included = app.views.iter().any(|other| quoted.iter().any(|quoted| other.text.contains(quoted)));
+    if is_shown || is_included || known().any(|known| known == name) {
         return None;
     }
     let message = format!("`{name}` replaces no built-in view, and nothing shows it");
-    let mut doubt =
+    let mut diagnostic =
         Diagnostic { file: view.name.clone(), ..Diagnostic::new(Severity::Warning, CODE, message) };
-    doubt.help(match names::nearest_name(&name, known()) {
+    diagnostic.help(match names::nearest_name(&name, known()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("a page of its own is declared by [[text]] with view = \"{stem}\""),
     });
-    Some(doubt)
+    Some(diagnostic)
 }
 
-/// Endpoints whose view is not there: each request for them fails.
+/// Warnings about endpoints whose view does not exist: each request to them fails.
 fn missing_views(app: &App) -> Vec<Diagnostic> {
-    let lost = app.manifest.text_endpoints.iter().filter_map(|text| match &text.reply {
+    let missing = app.manifest.text_endpoints.iter().filter_map(|endpoint| match &endpoint.reply {
         EndpointReply::View(name) if !app.has_view(name) => {
-            let message = format!("`{}` shows the view `{name}`, and there is no such view", text.path);
-            let found = Diagnostic::new(Severity::Warning, CODE, message);
-            let mut doubt = Diagnostic { file: "trefoil.toml".to_owned(), ..found };
-            doubt.help(format!("write views/{name}.html, or give the endpoint a `text`"));
-            Some(doubt)
+            let message = format!("`{}` shows the view `{name}`, and there is no such view", endpoint.path);
+            let diagnostic = Diagnostic::new(Severity::Warning, CODE, message);
+            let mut diagnostic = Diagnostic { file: "trefoil.toml".to_owned(), ..diagnostic };
+            diagnostic.help(format!("write views/{name}.html, or give the endpoint a `text`"));
+            Some(diagnostic)
         }
         EndpointReply::View(_) | EndpointReply::Text(_) => None,
     });
-    lost.collect()
+    missing.collect()
 }

@@ -1,43 +1,43 @@
-//! Pages that an application declares in `trefoil.toml`: a view of its own at a path of its own.
+//! Pages that an application declares in `trefoil.toml`: its own view at its own path.
 
 use axum::response::{IntoResponse, Response};
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
 
-use crate::Pages;
-use crate::labels::path_heading;
-use crate::view::{PageHead, PageLink};
 use trefoil_application::{AllowedMethods, App, EndpointReply, TextEndpoint};
 use trefoil_http::errors::problem::{ErrorFormat, Problem};
 use trefoil_model::SourceFile;
 
+use crate::Pages;
+use crate::labels::path_heading;
+use crate::view::{PageHead, PageLink};
+
 impl Pages {
-    /// The view `name` of the application; a built-in one needs what only its own pages have.
+    /// Renders the application's view `name`. Built-in views need data that only their own pages have.
     pub fn custom_page(&self, request: &Parts, name: &str) -> Response {
-        if !self.custom_views.iter().any(|own| own == name) {
+        if !self.custom_views.iter().any(|view| view == name) {
             return template_not_found(name).into_response();
         }
         let head = PageHead::new(view_title(name), request.uri.path(), Vec::new());
-        let reads = request.method == Method::GET || request.method == Method::HEAD;
-        let nothing = HeaderMap::new();
-        let headers = if reads { &request.headers } else { &nothing };
-        let shown = self.page_response(headers, StatusCode::OK, head, name, &());
-        shown.unwrap_or_else(IntoResponse::into_response)
+        let is_read = request.method == Method::GET || request.method == Method::HEAD;
+        let no_headers = HeaderMap::new();
+        let headers = if is_read { &request.headers } else { &no_headers };
+        let response = self.page_response(headers, StatusCode::OK, head, name, &());
+        response.unwrap_or_else(IntoResponse::into_response)
     }
 }
 
-/// The names of the application's own views.
 pub fn custom_view_names(app: &App) -> Vec<String> {
     app.view_names().map(str::to_owned).collect()
 }
 
-/// A view by the name that templates know it by, and its text.
+/// The template name and the text of a view.
 pub fn template_source(view: &SourceFile) -> (String, String) {
     let name = view.name.strip_prefix("views/").unwrap_or(&view.name);
     (name.to_owned(), view.text.clone())
 }
 
-/// The pages that one can go to, for the navigation.
+/// Navigation entries of the declared pages that respond to GET.
 pub fn navigation_links(app: &App) -> impl Iterator<Item = PageLink> {
     let link = |endpoint: &TextEndpoint| match &endpoint.reply {
         EndpointReply::View(name) if app.has_view(name) && is_readable(&endpoint.methods) => {

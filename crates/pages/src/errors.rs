@@ -1,47 +1,48 @@
-//! Errors as pages. They must render when a template or the store is broken, so the last resort needs neither.
+//! Error pages. They must render even if a template or the store is broken, so the last resort needs neither.
 
 use http::StatusCode;
 use http::header::RETRY_AFTER;
 
-use crate::Pages;
-use crate::view::{ApiExamples, ErrorView, PageHead, PageLink};
-use crate::views::ViewTemplates;
 use trefoil_http::errors::problem::Problem;
 use trefoil_resources::collection::Collection;
 
+use crate::Pages;
+use crate::view::{ApiExamples, ErrorView, PageHead, PageLink};
+use crate::views::ViewTemplates;
+
 impl Pages {
-    /// Without the store: it may be what failed. `near` is the path that was perhaps meant, `again` the
-    /// address that was asked for where that does nothing.
+    /// The error page, made without the store, which may have failed. `near` is a similar path that exists, `again` the
+    /// requested URL if requesting it has no side effect.
     pub fn error_page(
         &self,
         problem: &Problem,
         collection: Option<&Collection>,
         near: Option<&str>,
         again: Option<String>,
-        ways: ApiExamples,
+        examples: ApiExamples,
         request_id: &str,
     ) -> String {
         let resource = collection.map(|collection| &self.labels_of(collection.record).resource);
-        let above =
+        let parent =
             resource.map(|resource| PageLink { label: resource.plural.clone(), href: resource.path.clone() });
-        let section = above.as_ref().map_or_else(String::new, |above| above.href.clone());
+        let section = parent.as_ref().map_or_else(String::new, |parent| parent.href.clone());
         let near = near.map(|path| PageLink { label: path.to_owned(), href: path.to_owned() });
         let again = again.filter(|_| is_temporary(problem));
-        let failure = ErrorView { near, again, ..error_view(problem, request_id) };
-        let mut head = PageHead::new(&failure.title, &section, above.into_iter().collect());
-        head.ways = Some(ways);
-        match self.render_view(self.views(), &head, "error", &failure) {
+        let error = ErrorView { near, again, ..error_view(problem, request_id) };
+        let mut head = PageHead::new(&error.title, &section, parent.into_iter().collect());
+        head.ways = Some(examples);
+        match self.render_view(self.views(), &head, "error", &error) {
             Ok(html) => html,
             Err(broken) => {
                 tracing::error!(request_id, "an error cannot be shown by {broken}");
-                let built_in = self.render_view(ViewTemplates::built_in(), &head, "error", &failure);
-                built_in.unwrap_or_else(|_| bare_page(&failure))
+                let built_in = self.render_view(ViewTemplates::built_in(), &head, "error", &error);
+                built_in.unwrap_or_else(|_| bare_page(&error))
             }
         }
     }
 }
 
-/// For when everything else has failed.
+/// A page without any template.
 pub fn last_resort(problem: &Problem, request_id: &str) -> String {
     bare_page(&error_view(problem, request_id))
 }
@@ -60,9 +61,9 @@ fn error_view(problem: &Problem, request_id: &str) -> ErrorView {
     }
 }
 
-/// What happened, to somebody who knows nothing of HTTP and cannot change a setting; programs are told the rest.
+/// Title and detail for people who do not know HTTP and cannot change a setting: without names of limits.
 fn title_and_detail(problem: &Problem) -> (&'static str, &str) {
-    // `(limits.body)`
+    // Without a suffix such as `(limits.body)`.
     let plain = problem.detail.split(" (limits.").next().unwrap_or_default();
     match (problem.status, &*problem.code) {
         (StatusCode::BAD_REQUEST, _) => ("This cannot be read", plain),
@@ -84,16 +85,16 @@ fn title_and_detail(problem: &Problem) -> (&'static str, &str) {
     }
 }
 
-/// What to do next.
+/// Advice on what to do next.
 fn advice(problem: &Problem) -> String {
-    let wait = problem.headers.iter().find(|(name, _)| *name == RETRY_AFTER);
-    let wait = wait.and_then(|(_, seconds)| seconds.to_str().ok());
-    let again = match wait {
+    let retry_after = problem.headers.iter().find(|(name, _)| *name == RETRY_AFTER);
+    let retry_after = retry_after.and_then(|(_, seconds)| seconds.to_str().ok());
+    let retry = match retry_after {
         Some("1") => "Try again in a second.".to_owned(),
         Some(seconds) => format!("Try again in {seconds} seconds."),
         None => "Try again in a moment.".to_owned(),
     };
-    let words = match problem.status {
+    let text = match problem.status {
         StatusCode::BAD_REQUEST => "Check the address and what was typed, then try again.",
         StatusCode::FORBIDDEN => "Open the page on this site and send it from there.",
         StatusCode::NOT_FOUND => "Check the address, or look for it from the home page.",
@@ -108,36 +109,36 @@ fn advice(problem: &Problem) -> String {
         StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => {
             "Delete the cookies of this site, or shorten the address."
         }
-        _ if is_temporary(problem) => return again,
+        _ if is_temporary(problem) => return retry,
         status if status.is_server_error() => {
             "Try again later. If this keeps happening, tell whoever runs this server the request id below."
         }
         _ => "Go back and try again.",
     };
-    words.to_owned()
+    text.to_owned()
 }
 
-/// It is over by itself.
+/// True if the error passes by itself.
 fn is_temporary(problem: &Problem) -> bool {
     matches!(problem.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE)
 }
 
-/// Details are parts of sentences to programs; people get a whole one.
+/// A detail as a sentence: with a capital and a full stop.
 fn full_sentence(detail: &str) -> String {
     let mut letters = detail.chars();
-    let begun: String = match letters.next() {
+    let sentence: String = match letters.next() {
         Some(first) => first.to_uppercase().chain(letters).collect(),
         None => String::new(),
     };
-    if begun.is_empty() || begun.ends_with(['.', '!', '?', ':']) { begun } else { begun + "." }
+    if sentence.is_empty() || sentence.ends_with(['.', '!', '?', ':']) { sentence } else { sentence + "." }
 }
 
-/// Needs nothing that could be broken.
-fn bare_page(failure: &ErrorView) -> String {
-    let title = escape_html(&format!("{} {}", failure.status, failure.title));
-    let (detail, advice) = (escape_html(&failure.detail), escape_html(&failure.advice));
+/// The page without a template, which could be broken.
+fn bare_page(error: &ErrorView) -> String {
+    let title = escape_html(&format!("{} {}", error.status, error.title));
+    let (detail, advice) = (escape_html(&error.detail), escape_html(&error.advice));
     let mut rows = String::new();
-    for violation in &failure.violations {
+    for violation in &error.violations {
         rows.push_str(&format!("<li>{}</li>\n", escape_html(violation)));
     }
     let list = if rows.is_empty() { rows } else { format!("<ul>\n{rows}</ul>\n") };
@@ -146,23 +147,23 @@ fn bare_page(failure: &ErrorView) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n</head>\n\
          <body>\n<main>\n<h1>{title}</h1>\n<p>{detail}</p>\n{list}<p>{advice}</p>\n\
          <p><small>Request id: <code>{}</code></small></p>\n<p><a href=\"/\">Home</a></p>\n</main>\n</body>\n</html>\n",
-        escape_html(&failure.request_id)
+        escape_html(&error.request_id)
     )
 }
 
 fn escape_html(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
+    let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
-            c => safe.push(c),
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            c => escaped.push(c),
         }
     }
-    safe
+    escaped
 }
 
 #[cfg(test)]
@@ -170,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_resort_says_all_of_it_and_escapes() {
+    fn bare_page_is_complete_and_escaped() {
         let failure = ErrorView {
             status: 500,
             title: "Internal Server Error".to_owned(),

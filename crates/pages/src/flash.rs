@@ -1,24 +1,26 @@
-//! What was done just now, told on the next page: a cookie with a code, never with text, read once and cleared.
+//! Flash messages: a cookie that tells the next page what was done, by a code and never by text, and is cleared there.
 
 use axum::response::Response;
 use http::header::{COOKIE, HeaderName, SET_COOKIE};
 use http::{HeaderMap, HeaderValue};
 
+use trefoil_http::client::ClientInfo;
+
 use crate::Pages;
 use crate::view::{FlashView, PageLink};
-use trefoil_http::client::ClientInfo;
 
 const FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// Long enough for a redirect, and too short to be told an hour later.
+/// Long enough for a redirect, and too short to show an old message.
 const MAX_AGE_SECONDS: u32 = 30;
 
+/// The write that a message reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FlashKind {
     Created,
     Updated,
     Deleted,
-    /// To a plain list.
+    /// Added to a plain list.
     Added,
 }
 
@@ -36,36 +38,36 @@ impl FlashKind {
     }
 }
 
-/// Tells on the next page that something was done to the record `id` at `path`; `id` is an index in a plain list.
+/// Sets the cookie for the record `id` at `path`. For a plain list `id` has no meaning.
 pub fn set_cookie(
     response: &mut Response,
     client: Option<&ClientInfo>,
-    deed: FlashKind,
+    kind: FlashKind,
     path: &str,
     id: i64,
 ) {
     let name = path.trim_start_matches('/');
-    // A cookie takes no other letters; whose path has some is told nothing.
+    // Cookies allow no other characters: without a message for such a path.
     if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_/~".contains(&byte)) {
         return;
     }
     let secure = if client.is_some_and(|client| client.secure) { "; Secure" } else { "" };
     let cookie = format!(
         "flash={}.{name}.{id}; Path=/; Max-Age={MAX_AGE_SECONDS}; HttpOnly; SameSite=Lax{secure}",
-        deed.code()
+        kind.code()
     );
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {
         response.headers_mut().append(SET_COOKIE, cookie);
     }
 }
 
-/// The cookie is told of no more.
+/// Clears the cookie after its message was shown.
 pub fn clear_cookie(headers: &mut HeaderMap) {
     headers.append(SET_COOKIE, HeaderValue::from_static("flash=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax"));
 }
 
-/// The content of the cookie, whatever it is. A script that reads a page in the background shows nobody what was done:
-/// the cookie is for the page that the browser goes to.
+/// The value of the cookie, unless a script fetches the page in the background: the message is for the page that the
+/// browser navigates to.
 pub fn cookie_for_page(headers: &HeaderMap) -> Option<&str> {
     if headers.get(FETCH_DEST).is_some_and(|dest| dest != "document") {
         return None;
@@ -73,30 +75,30 @@ pub fn cookie_for_page(headers: &HeaderMap) -> Option<&str> {
     cookie_value(headers)
 }
 
-/// The content of the cookie, whoever asks.
+/// The value of the cookie.
 pub fn cookie_value(headers: &HeaderMap) -> Option<&str> {
     let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(';')).find_map(|cookie| cookie.trim().strip_prefix("flash="))
 }
 
 impl Pages {
-    /// What a code means; nothing where it is none of ours.
+    /// The message for a code; `None` if the code is not valid here.
     pub fn flash_view(&self, code: &str) -> Option<FlashView> {
-        let (deed, rest) = code.split_once('.')?;
+        let (kind, rest) = code.split_once('.')?;
         let (name, id) = rest.rsplit_once('.')?;
-        let deed = FlashKind::ALL.into_iter().find(|known| known.code() == deed)?;
+        let kind = FlashKind::ALL.into_iter().find(|known| known.code() == kind)?;
         let id: i64 = id.parse().ok()?;
         let path = format!("/{name}");
-        if deed == FlashKind::Added {
+        if kind == FlashKind::Added {
             let list = self.site_view.nav.iter().find(|link| link.href == path)?;
             return Some(FlashView { text: format!("Added to {}.", list.label.to_lowercase()), link: None });
         }
-        let subject = self.labels.iter().find(|subject| subject.resource.path == path)?;
-        let (label, noun) = (&subject.resource.label, &subject.resource.noun);
-        // What was changed is on the page that tells it.
-        let link = (deed == FlashKind::Created)
+        let labels = self.labels.iter().find(|labels| labels.resource.path == path)?;
+        let (label, noun) = (&labels.resource.label, &labels.resource.noun);
+        // A changed record is on the page that shows the message.
+        let link = (kind == FlashKind::Created)
             .then(|| PageLink { label: format!("View the new {noun}"), href: format!("{path}/{id}") });
-        Some(FlashView { text: format!("{label} {}.", deed.code()), link })
+        Some(FlashView { text: format!("{label} {}.", kind.code()), link })
     }
 }
 
@@ -105,21 +107,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cookie_is_found_among_others() {
+    fn flash_cookie_is_found_among_others() {
         let headers = |line: &'static str| HeaderMap::from_iter([(COOKIE, HeaderValue::from_static(line))]);
         assert_eq!(cookie_for_page(&headers("a=b; flash=created.users.1; c=d")), Some("created.users.1"));
         assert_eq!(cookie_for_page(&headers("flash=")), Some(""));
         assert_eq!(cookie_for_page(&headers("aflash=x; flash")), None);
         assert_eq!(cookie_for_page(&HeaderMap::new()), None);
-        for (dest, is_told) in [("document", true), ("empty", false)] {
+        for (dest, is_shown) in [("document", true), ("empty", false)] {
             let mut headers = headers("flash=created.users.1");
             headers.insert(FETCH_DEST, HeaderValue::from_static(dest));
-            assert_eq!(cookie_for_page(&headers).is_some(), is_told, "{dest}");
+            assert_eq!(cookie_for_page(&headers).is_some(), is_shown, "{dest}");
         }
     }
 
     #[test]
-    fn the_cookie_says_no_more_than_it_must() {
+    fn flash_cookie_has_code_and_safe_path() {
         let mut response = Response::default();
         set_cookie(&mut response, None, FlashKind::Created, "/users", 12);
         set_cookie(&mut response, None, FlashKind::Created, "/us;ers", 12);

@@ -1,4 +1,4 @@
-//! The start page: a map of the application.
+//! The start page: record types with counts, other links, shell examples.
 
 use std::time::Duration;
 
@@ -7,11 +7,6 @@ use http::StatusCode;
 use http::header::HOST;
 use http::request::Parts;
 
-use crate::Pages;
-use crate::examples::page::{PageSubject, escape_brackets, shell_quote};
-use crate::multi_read::read_all;
-use crate::phrases::{MAX_COUNT, bounded_count};
-use crate::view::{HomeView, PageHead, PageLink, ResourceCard, ShellExample};
 use trefoil_application::{AllowedMethods, EndpointReply, Manifest};
 use trefoil_engine::{
     CountMode, ListSlice, Listing, Operation, OperationVerb, Outcome, ResolverBinding, ResultShape,
@@ -21,17 +16,24 @@ use trefoil_http::errors::problem::Problem;
 use trefoil_model::{RecordTypeId, RootKind};
 use trefoil_resources::ServedResources;
 
-/// The map is worth more than its counts: a store that does not answer by then is left out.
+use crate::Pages;
+use crate::examples::page::{PageSubject, escape_brackets, shell_quote};
+use crate::labels::title_field;
+use crate::multi_read::read_all;
+use crate::phrases::{MAX_COUNT, bounded_count};
+use crate::view::{HomeView, PageHead, PageLink, ResourceCard, ShellExample};
+
+/// The page is shown without counts if the store does not answer within this time.
 const COUNT_TIMEOUT: Duration = Duration::from_secs(3);
 
 impl Pages {
-    pub async fn home_page(&self, site: &ServedResources, head: &Parts) -> Result<Response, Problem> {
-        let counts = self.count_records(site).await;
+    pub async fn home_page(&self, resources: &ServedResources, head: &Parts) -> Result<Response, Problem> {
+        let counts = self.count_records(resources).await;
         let is_away = !counts.is_empty() && counts.iter().all(Option::is_none);
-        let cards = self.labels.iter().zip(counts).zip(&site.collections);
-        let cards = cards.map(|((subject, count), collection)| ResourceCard {
-            new: format!("{}/new", subject.resource.path),
-            resource: subject.resource.clone(),
+        let cards = self.labels.iter().zip(counts).zip(&resources.collections);
+        let cards = cards.map(|((labels, count), collection)| ResourceCard {
+            new: format!("{}/new", labels.resource.path),
+            resource: labels.resource.clone(),
             count: count.map_or("–".to_owned(), bounded_count),
             is_live: !collection.subscribed_changes.is_empty(),
         });
@@ -40,17 +42,17 @@ impl Pages {
             is_away,
             cards: cards.collect(),
             others: self.other_links.clone(),
-            tries: self.shell_examples(site, &request_origin(head)),
+            tries: self.shell_examples(resources, &request_origin(head)),
         };
-        let mut frame = PageHead::new("Home", "", Vec::new());
-        frame.crumbs.clear();
-        frame.title.clone_from(&self.name);
-        frame.ways = Some(self.api_examples(site, head, PageSubject::Home));
-        self.page_response(&head.headers, StatusCode::OK, frame, "home", &home)
+        let mut page_head = PageHead::new("Home", "", Vec::new());
+        page_head.crumbs.clear();
+        page_head.title.clone_from(&self.name);
+        page_head.ways = Some(self.api_examples(resources, head, PageSubject::Home));
+        self.page_response(&head.headers, StatusCode::OK, page_head, "home", &home)
     }
 
-    /// How many records of each type there are; nothing where the store is away.
-    async fn count_records(&self, site: &ServedResources) -> Vec<Option<u64>> {
+    /// Number of records of each type; `None` if the store does not answer.
+    async fn count_records(&self, resources: &ServedResources) -> Vec<Option<u64>> {
         let count = |position: usize| {
             let listing = Listing {
                 slice: ListSlice::First { first: 0, after: None },
@@ -61,7 +63,7 @@ impl Pages {
             Operation::List { record: RecordTypeId(position), listing, selection }
         };
         let operations = (0..self.labels.len()).map(count).collect();
-        let found = tokio::time::timeout(COUNT_TIMEOUT, read_all(&site.engine, operations, 0)).await;
+        let found = tokio::time::timeout(COUNT_TIMEOUT, read_all(&resources.engine, operations, 0)).await;
         let total = |outcome: &Outcome| {
             if let Outcome::Listed { total, .. } = outcome { *total } else { None }
         };
@@ -71,33 +73,33 @@ impl Pages {
         }
     }
 
-    /// A line for each face, made of what is here.
-    fn shell_examples(&self, site: &ServedResources, origin: &str) -> Vec<ShellExample> {
+    /// A shell command for each API, with a path that exists here.
+    fn shell_examples(&self, resources: &ServedResources, origin: &str) -> Vec<ShellExample> {
         let line = |label: &str, text: String| ShellExample { label: label.to_owned(), text };
-        let query = example_query(site).unwrap_or_else(|| "{ __typename }".to_owned());
-        let mut tries = vec![line(
+        let query = example_query(resources).unwrap_or_else(|| "{ __typename }".to_owned());
+        let mut examples = vec![line(
             "Ask GraphQL",
             format!(
                 "curl '{origin}/graphql' -H 'Content-Type: application/json' -d '{{\"query\":\"{query}\"}}'"
             ),
         )];
-        tries.extend(site.collections.first().map(|collection| {
+        examples.extend(resources.collections.first().map(|collection| {
             line("Read records as JSON", format!("curl '{origin}{}?fields=*&size=3'", collection.path))
         }));
         let address = |path: &str| shell_quote(&format!("{origin}{}", escape_brackets(path)));
-        tries.push(match (site.plain_lists.first(), self.other_links.first()) {
+        examples.push(match (resources.plain_lists.first(), self.other_links.first()) {
             (Some(list), _) => line("Add to a plain list", format!("curl {} -d 'milk'", address(&list.path))),
             (None, Some(text)) => line("Read a text", format!("curl {}", address(&text.href))),
             (None, None) => line("Read what REST serves", format!("curl '{origin}/openapi.json'")),
         });
-        tries
+        examples
     }
 }
 
-/// The first list that the schema has a query for, with what its records are known by.
-fn example_query(site: &ServedResources) -> Option<String> {
-    let model = site.engine.model();
-    model.root_fields.iter().zip(site.engine.bindings()).find_map(|(root, binding)| match binding {
+/// The first list query of the schema, selecting id and title.
+fn example_query(resources: &ServedResources) -> Option<String> {
+    let model = resources.engine.model();
+    model.root_fields.iter().zip(resources.engine.bindings()).find_map(|(root, binding)| match binding {
         ResolverBinding::Builtin(builtin)
             if root.root_kind == RootKind::Query
                 && builtin.verb == OperationVerb::List
@@ -105,14 +107,14 @@ fn example_query(site: &ServedResources) -> Option<String> {
                 && !root.arguments.iter().any(|argument| argument.ty.is_required()) =>
         {
             let record = model.record(builtin.record);
-            let title = crate::labels::title_field(record).map(|id| format!(" {}", record.field(id).name));
+            let title = title_field(record).map(|id| format!(" {}", record.field(id).name));
             Some(format!("{{ {} {{ id{} }} }}", root.name, title.unwrap_or_default()))
         }
         ResolverBinding::Builtin(_) | ResolverBinding::Registered(_) | ResolverBinding::Missing(_) => None,
     })
 }
 
-/// By which address we were reached, if it can stand between quotes of a shell.
+/// The origin of the request, if it is safe inside shell quotes.
 fn request_origin(head: &Parts) -> String {
     let origin = head.extensions.get::<ClientInfo>().map(|client| client.origin(head.headers.get(HOST)));
     let is_plain =
@@ -120,15 +122,15 @@ fn request_origin(head: &Parts) -> String {
     origin.filter(is_plain).unwrap_or_else(|| "http://localhost:8080".to_owned())
 }
 
-/// Plain lists, and texts that can be opened.
+/// Links to plain lists, and to text endpoints that respond to GET.
 pub fn other_links(manifest: &Manifest) -> Vec<PageLink> {
     let lists = manifest.plain_lists.iter().map(|list| &list.path);
     let texts = manifest.text_endpoints.iter().filter(|text| {
-        let opens = match &text.methods {
+        let responds_to_get = match &text.methods {
             AllowedMethods::Any => true,
             AllowedMethods::Only(methods) => methods.iter().any(|method| method == "GET"),
         };
-        opens && matches!(text.reply, EndpointReply::Text(_))
+        responds_to_get && matches!(text.reply, EndpointReply::Text(_))
     });
     let paths = lists.chain(texts.map(|text| &text.path));
     paths.map(|path| PageLink { label: path.clone(), href: path.clone() }).collect()

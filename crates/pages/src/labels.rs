@@ -1,18 +1,20 @@
-//! How a record type is spoken of on pages: its names, and which of its fields stands for the whole record.
+//! Names for people: of record types and fields, and which field is the title of a record.
 
-use crate::view::ResourceView;
 use trefoil_model::naming::names;
 use trefoil_model::{Field, FieldId, FieldKind, FieldRule, RecordType, Scalar};
 
+use crate::view::ResourceView;
+
+/// The names of a record type.
 pub struct ResourceLabels {
     pub resource: ResourceView,
     /// "order lines", within a sentence.
     pub plural_noun: String,
-    /// The text that people know a record by; records without one go by their number.
+    /// The field that names a record; without one, records are named by their id.
     pub title_field: Option<FieldId>,
 }
 
-/// Names that title fields have, the best first.
+/// Names of title fields, best first.
 const TITLE_NAMES: [&str; 6] = ["title", "name", "label", "subject", "item", "email"];
 
 impl ResourceLabels {
@@ -31,7 +33,7 @@ impl ResourceLabels {
         }
     }
 
-    /// What a record is called: "Ada Lovelace", or "Order 7" where it has no name of its own.
+    /// The name of a record: "Ada Lovelace", or "Order 7" if its title is empty or missing.
     pub fn record_name(&self, id: i64, title: Option<&str>) -> String {
         match title.map(str::trim).filter(|title| !title.is_empty()) {
             Some(title) => title.to_owned(),
@@ -40,16 +42,17 @@ impl ResourceLabels {
     }
 }
 
+/// The title field: a text with one of [`TITLE_NAMES`], or else the first text.
 pub fn title_field(record: &RecordType) -> Option<FieldId> {
-    let is_text = |field: &trefoil_model::Field| {
+    let is_text = |field: &Field| {
         matches!(field.kind, FieldKind::Scalar(Scalar::String | Scalar::Email)) && field.is_stored()
     };
-    let named =
+    let by_name =
         TITLE_NAMES.iter().find_map(|name| record.find_field(name).filter(|id| is_text(record.field(*id))));
-    named.or_else(|| record.fields.iter().position(is_text).map(FieldId))
+    by_name.or_else(|| record.fields.iter().position(is_text).map(FieldId))
 }
 
-/// Texts with such names are likely to be long.
+/// Last words of field names whose texts are likely to be long.
 const LONG_TEXT_NAMES: [&str; 11] = [
     "body",
     "description",
@@ -64,24 +67,23 @@ const LONG_TEXT_NAMES: [&str; 11] = [
     "remarks",
 ];
 
-/// From here on a text that may be so long gets room.
+/// A text field that allows more characters than this is a long one.
 const LONG_TEXT_LENGTH: u64 = 200;
 
-/// Whether a field is for texts of more than a line.
+/// True if the field is likely to hold more than one line.
 pub fn is_long_text(field: &Field) -> bool {
     let words = names::display_label(&field.name).to_lowercase();
-    let is_named = words.split(' ').next_back().is_some_and(|word| LONG_TEXT_NAMES.contains(&word));
-    let is_roomy = |rule: &FieldRule| matches!(rule, FieldRule::Length { max: Some(max), .. } if *max > LONG_TEXT_LENGTH);
+    let has_long_name = words.split(' ').next_back().is_some_and(|word| LONG_TEXT_NAMES.contains(&word));
+    let allows_long = |rule: &FieldRule| matches!(rule, FieldRule::Length { max: Some(max), .. } if *max > LONG_TEXT_LENGTH);
     let is_text = field.kind == FieldKind::Scalar(Scalar::String);
-    is_text && (is_named || field.rules.iter().any(is_roomy))
+    is_text && (has_long_name || field.rules.iter().any(allows_long))
 }
 
-/// What a field is called.
 pub fn field_label(field: &Field) -> String {
     if field.kind == FieldKind::Id { "ID".to_owned() } else { names::display_label(&field.name) }
 }
 
-/// A label within a sentence: "order line" for "Order line". A label that begins with two capitals is a name.
+/// A label within a sentence: "order line" for "Order line". A label with two leading capitals is an acronym and stays.
 pub fn noun_form(label: &str) -> String {
     let mut letters = label.chars();
     match (letters.next(), letters.next()) {
@@ -101,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_become_headings() {
+    fn path_heading_replaces_hyphens() {
         assert_eq!(path_heading("order-lines"), "Order lines");
         assert_eq!(path_heading("users"), "Users");
     }

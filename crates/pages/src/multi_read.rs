@@ -1,4 +1,6 @@
-//! One look at the store for all that a page shows: the rows of several operations from one snapshot.
+//! Several read operations in one snapshot, with the rows of each.
+
+use std::sync::Arc;
 
 use trefoil_engine::{
     Engine, EngineRequest, JobResult, Operation, Outcome, OwnedRow, Row, RowSink, Selection, downcast_sink,
@@ -6,40 +8,38 @@ use trefoil_engine::{
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{CellValue, StoredValue};
 
-/// What one operation found.
+/// The rows and the outcome of one operation.
 #[derive(Debug)]
 pub struct FoundRows {
     pub rows: Vec<OwnedRow>,
     pub outcome: Outcome,
 }
 
-/// How much of a text is kept where a part of it is shown: more than any table shows, and never a whole book.
+/// Texts are cut to this length where only their beginning is shown: more than any table shows.
 pub const TEXT_PREVIEW_BYTES: usize = 2_048;
 
-/// Runs operations that only read. Of each text no more than `texts` bytes are kept.
-pub async fn read_all(engine: &Engine, operations: Vec<Operation>, texts: usize) -> Result<Vec<FoundRows>> {
-    let shapes = operations.iter().map(row_layout).collect();
+/// Runs read operations in one snapshot. Texts are cut to `max_text_bytes`.
+pub async fn read_all(
+    engine: &Engine,
+    operations: Vec<Operation>,
+    max_text_bytes: usize,
+) -> Result<Vec<FoundRows>> {
+    let row_layouts = operations.iter().map(row_layout).collect();
     let rows = operations.iter().map(|_| Vec::new()).collect();
-    let answer = MultiReadSink {
-        row_layouts: shapes,
-        max_text_bytes: texts,
-        rows,
-        outcomes: Vec::new(),
-        early_outcomes: 0,
-    };
+    let sink = MultiReadSink { row_layouts, max_text_bytes, rows, outcomes: Vec::new(), early_outcomes: 0 };
     let operations = operations.into_iter().map(Ok).collect();
-    match engine.run(operations, EngineRequest::new(Box::new(answer))).await? {
-        JobResult::Completed(answer) => downcast_sink::<MultiReadSink>(answer)?.finish(),
+    match engine.run(operations, EngineRequest::new(Box::new(sink))).await? {
+        JobResult::Completed(sink) => downcast_sink::<MultiReadSink>(sink)?.finish(),
         JobResult::Replayed(_) => Err(Error::internal("a look without a key was replayed")),
     }
 }
 
-/// What a row of an operation has, and how many cells behind its columns: the version and what a cursor is made of.
-fn row_layout(operation: &Operation) -> (std::sync::Arc<Selection>, usize) {
+/// The selection of an operation, and the number of cells after its columns: the version and the cells of a cursor.
+fn row_layout(operation: &Operation) -> (Arc<Selection>, usize) {
     match operation {
         Operation::List { selection, listing, .. } => {
-            let cursor = if listing.with_cursors { listing.sort_keys.len() + 1 } else { 0 };
-            (selection.clone(), cursor + usize::from(selection.includes_version))
+            let cursor_cells = if listing.with_cursors { listing.sort_keys.len() + 1 } else { 0 };
+            (selection.clone(), cursor_cells + usize::from(selection.includes_version))
         }
         Operation::Get { selection, .. }
         | Operation::Create { selection, .. }
@@ -48,18 +48,18 @@ fn row_layout(operation: &Operation) -> (std::sync::Arc<Selection>, usize) {
         | Operation::ReadImage { selection, .. } => {
             (selection.clone(), usize::from(selection.includes_version))
         }
-        // A text and nothing else.
-        Operation::PlainList(_) => (std::sync::Arc::default(), 1),
+        // One text per row.
+        Operation::PlainList(_) => (Arc::default(), 1),
     }
 }
 
 struct MultiReadSink {
-    row_layouts: Vec<(std::sync::Arc<Selection>, usize)>,
+    row_layouts: Vec<(Arc<Selection>, usize)>,
     max_text_bytes: usize,
-    /// Of each operation.
+    /// By operation.
     rows: Vec<Vec<OwnedRow>>,
     outcomes: Vec<(usize, Result<Outcome>)>,
-    /// How many outcomes were told before the store began.
+    /// Number of outcomes known before the store began.
     early_outcomes: usize,
 }
 
@@ -95,12 +95,12 @@ impl RowSink for MultiReadSink {
     }
 }
 
-fn copy_row(row: &dyn Row, selection: &Selection, extra: usize, texts: usize) -> OwnedRow {
+fn copy_row(row: &dyn Row, selection: &Selection, extra: usize, max_text_bytes: usize) -> OwnedRow {
     let columns = selection.columns.len();
     let cells = (0..columns + extra).map(|i| match row.cell(i) {
-        // What a cursor is made of must stay whole.
+        // The cells of a cursor must stay whole.
         CellValue::Text(text) if i < columns => {
-            StoredValue::Text(text[..text.floor_char_boundary(texts)].to_owned())
+            StoredValue::Text(text[..text.floor_char_boundary(max_text_bytes)].to_owned())
         }
         cell @ (CellValue::Null
         | CellValue::Int(_)
@@ -110,9 +110,9 @@ fn copy_row(row: &dyn Row, selection: &Selection, extra: usize, texts: usize) ->
     });
     let children = selection.children.iter().enumerate().map(|(i, child)| {
         let mut rows = Vec::new();
-        // Other records are only ever rows and names.
+        // Child records are only shown as table rows and names.
         row.each_child(i, &mut |row| {
-            rows.push(copy_row(row, &child.selection, 0, texts.min(TEXT_PREVIEW_BYTES)))
+            rows.push(copy_row(row, &child.selection, 0, max_text_bytes.min(TEXT_PREVIEW_BYTES)))
         });
         rows
     });

@@ -1,8 +1,8 @@
-//! Numbers and texts as sentences of pages have them: grouped digits, plurals, long texts cut.
+//! Numbers and texts in sentences: grouped digits, plurals, shortened texts.
 
 pub use trefoil_model::values::thousands::group_thousands;
 
-/// Counts go no further than this: beyond it a list is "more than" so many, whatever its length.
+/// Records are counted up to this number; a longer list has "more than 1,000".
 pub const MAX_COUNT: u32 = 1_000;
 
 /// "1 user", "2 users".
@@ -10,21 +10,21 @@ pub fn counted_noun(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", group_thousands(number), if number == 1 { one } else { many })
 }
 
-/// A count that went no further than [`MOST_COUNTED`]: "12", "more than 1,000".
+/// A count that stopped after [`MAX_COUNT`]: "12", "more than 1,000".
 pub fn bounded_count(total: u64) -> String {
-    let most = u64::from(MAX_COUNT);
-    if total > most { format!("more than {}", group_thousands(most)) } else { group_thousands(total) }
+    let max = u64::from(MAX_COUNT);
+    if total > max { format!("more than {}", group_thousands(max)) } else { group_thousands(total) }
 }
 
-/// A text is cut at the end of a word, if one ends no further than this before.
+/// A text is cut at the end of a word if one ends within this distance.
 const WORD_END_DISTANCE: usize = 15;
 
-/// About the first so many characters, where there are more.
-pub fn cut_text(text: &str, most: usize) -> Option<&str> {
-    let (end, next) = text.char_indices().nth(most)?;
+/// The first `max` characters or a little less; `None` if the text is not longer.
+pub fn cut_text(text: &str, max: usize) -> Option<&str> {
+    let (end, next) = text.char_indices().nth(max)?;
     let start = &text[..end];
-    let near = start.char_indices().rev().take(WORD_END_DISTANCE).find(|(_, letter)| letter.is_whitespace());
-    let end = near.filter(|_| !next.is_whitespace()).map_or(end, |(at, _)| at);
+    let word_end = start.char_indices().rev().take(WORD_END_DISTANCE).find(|(_, c)| c.is_whitespace());
+    let end = word_end.filter(|_| !next.is_whitespace()).map_or(end, |(at, _)| at);
     let whole_words = start[..end].trim_end();
     Some(if whole_words.is_empty() { start } else { whole_words })
 }
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_in_sentences() {
+    fn counts_are_grouped_and_bounded() {
         assert_eq!(counted_noun(1, "user", "users"), "1 user");
         assert_eq!(counted_noun(1_001, "user", "users"), "1,001 users");
         assert_eq!(
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_cut_between_words_or_characters() {
+    fn cut_text_prefers_word_ends() {
         assert_eq!(cut_text("Grüße", 5), None);
         assert_eq!(cut_text("Grüße", 3), Some("Grü"));
         assert_eq!(cut_text("ab cd", 3), Some("ab"));

@@ -1,21 +1,9 @@
-//! A plain list as a page: its values by index, a part at a time, and the form that adds one.
+//! The page of a plain list: its values by index, in parts, and the form that adds one.
 
 use axum::response::Response;
 use http::StatusCode;
 use http::request::Parts;
 
-use crate::Pages;
-use crate::examples::page::PageSubject;
-use crate::flash;
-use crate::flash::FlashKind;
-use crate::form::errors::capitalize;
-use crate::form::keys;
-use crate::labels::path_heading;
-use crate::multi_read::{TEXT_PREVIEW_BYTES, read_all};
-use crate::phrases::{counted_noun, cut_text, group_thousands};
-use crate::view::{
-    ControlView, EmptyView, FormView, IndexedValue, PageHead, PageLink, PagerView, PlainListView,
-};
 use trefoil_engine::{Outcome, PlainListAction};
 use trefoil_http::client::ClientInfo;
 use trefoil_http::errors::problem::Problem;
@@ -29,35 +17,54 @@ use trefoil_resources::plain_list::{
 };
 use trefoil_resources::write::see_other;
 
-/// How many characters of a value are shown.
-const MAX_SHOWN: usize = 500;
+use crate::Pages;
+use crate::examples::page::PageSubject;
+use crate::flash::{self, FlashKind};
+use crate::form::errors::capitalize;
+use crate::form::keys;
+use crate::labels::path_heading;
+use crate::multi_read::{TEXT_PREVIEW_BYTES, read_all};
+use crate::phrases::{counted_noun, cut_text, group_thousands};
+use crate::view::{
+    ControlView, EmptyView, FormView, IndexedValue, PageHead, PageLink, PagerView, PlainListView,
+};
+
+/// Characters of a value that are shown.
+const MAX_DISPLAY_LENGTH: usize = 500;
 
 impl Pages {
-    /// Never kept as the list is: two that send a form with one key are taken for one that sends it twice.
+    /// The page of the list. It is not cached, because each form needs its own key: two people who send a form with the
+    /// same key count as one person who sends it twice.
     pub async fn plain_list_page(
         &self,
-        site: &ServedResources,
+        resources: &ServedResources,
         list: &PlainListResource,
         head: &Parts,
     ) -> Result<Response, Problem> {
-        self.plain_list_with_form(site, list, head, StatusCode::OK, value_form(list, "", Vec::new())).await
+        self.plain_list_with_form(resources, list, head, StatusCode::OK, value_form(list, "", Vec::new()))
+            .await
     }
 
-    /// What the form does. One that does not pass comes back with the page.
+    /// Appends the value of the form. Invalid input is shown again with its errors.
     pub async fn submit_value(
         &self,
-        site: &ServedResources,
+        resources: &ServedResources,
         list: &PlainListResource,
         head: &Parts,
         pairs: &FormPairs,
         body: &[u8],
     ) -> Result<Response, Problem> {
-        let sent =
-            |wanted: &str| pairs.iter().rev().find(|(name, _)| name == wanted).map(|(_, text)| text.as_str());
-        let value = sent(VALUE_CONTROL).unwrap_or_default();
-        let key =
-            keys::form_key(PlainListResource::idempotency_key(head, body)?, head, sent(KEY_CONTROL), pairs);
-        match keys::append_once(&site.engine, list, value, expected_versions(&head.headers), key).await {
+        let last_value = |control: &str| {
+            pairs.iter().rev().find(|(name, _)| name == control).map(|(_, text)| text.as_str())
+        };
+        let value = last_value(VALUE_CONTROL).unwrap_or_default();
+        let key = keys::form_key(
+            PlainListResource::idempotency_key(head, body)?,
+            head,
+            last_value(KEY_CONTROL),
+            pairs,
+        );
+        match keys::append_once(&resources.engine, list, value, expected_versions(&head.headers), key).await {
             Ok(confirmed) => {
                 let mut response = confirmed.mark_response(see_other(&list.path));
                 flash::set_cookie(
@@ -72,25 +79,25 @@ impl Pages {
             Err(Error::Invalid(violations)) => {
                 let errors = violations.into_iter().map(|violation| capitalize(&violation.message)).collect();
                 let form = value_form(list, value, errors);
-                self.plain_list_with_form(site, list, head, StatusCode::BAD_REQUEST, form).await
+                self.plain_list_with_form(resources, list, head, StatusCode::BAD_REQUEST, form).await
             }
             Err(error) => Err(list_problem(error)),
         }
     }
 
-    /// The page with this form on it.
+    /// The page with this form.
     pub async fn plain_list_with_form(
         &self,
-        site: &ServedResources,
+        resources: &ServedResources,
         list: &PlainListResource,
         head: &Parts,
         status: StatusCode,
         form: FormView,
     ) -> Result<Response, Problem> {
-        let (page, size) = page_and_size(&head.uri, site.engine.limits())?;
+        let (page, size) = page_and_size(&head.uri, resources.engine.limits())?;
         let index = page.saturating_sub(1).saturating_mul(size);
         let read = list.operation(PlainListAction::Slice { index, count: size });
-        let found = read_all(&site.engine, vec![read], TEXT_PREVIEW_BYTES).await?.pop();
+        let found = read_all(&resources.engine, vec![read], TEXT_PREVIEW_BYTES).await?.pop();
         let Some((Outcome::PlainList { length, .. }, rows)) = found.map(|found| (found.outcome, found.rows))
         else {
             return Err(Error::internal("a plain list ended as something else").into());
@@ -103,32 +110,33 @@ impl Pages {
                 text: shorten(cell_text(row.cells[0].as_cell())),
             })
             .collect();
-        let is_usual = size == site.engine.limits().page_size;
-        let address =
-            if is_usual { format!("{}?", list.path) } else { format!("{}?size={size}&", list.path) };
+        let is_default_size = size == resources.engine.limits().page_size;
+        let base_url =
+            if is_default_size { format!("{}?", list.path) } else { format!("{}?size={size}&", list.path) };
         let last = length.unsigned_abs().div_ceil(size.unsigned_abs().max(1)) as i64;
         let content = PlainListView {
             heading: path_heading(&list.name),
             caption: values_caption(index, values.len(), length),
-            empty: empty_view(&address, page, last),
-            pager: pager_view(&address, page, last),
+            empty: empty_view(&base_url, page, last),
+            pager: pager_view(&base_url, page, last),
             values,
             form,
         };
-        let mut frame = PageHead::new(content.heading.clone(), &list.path, Vec::new());
-        frame.ways = Some(self.api_examples(site, head, PageSubject::PlainList { path: &list.path }));
-        self.page_response(&head.headers, status, frame, "plain", &content)
+        let mut page_head = PageHead::new(content.heading.clone(), &list.path, Vec::new());
+        page_head.ways =
+            Some(self.api_examples(resources, head, PageSubject::PlainList { path: &list.path }));
+        self.page_response(&head.headers, status, page_head, "plain", &content)
     }
 }
 
 fn shorten(text: &str) -> String {
-    match cut_text(text, MAX_SHOWN) {
+    match cut_text(text, MAX_DISPLAY_LENGTH) {
         Some(part) => format!("{part}…"),
         None => text.to_owned(),
     }
 }
 
-/// The form that adds a value: what was typed, and what is wrong with it.
+/// The form that adds a value, with the typed text and its errors.
 pub fn value_form(list: &PlainListResource, typed: &str, errors: Vec<String>) -> FormView {
     let complaints =
         errors.iter().map(|error| PageLink { label: error.clone(), href: format!("#f-{VALUE_CONTROL}") });
@@ -155,37 +163,37 @@ pub fn value_form(list: &PlainListResource, typed: &str, errors: Vec<String>) ->
 }
 
 fn values_caption(index: i64, shown: usize, length: i64) -> String {
-    let all = counted_noun(length.unsigned_abs(), "value", "values");
+    let total = counted_noun(length.unsigned_abs(), "value", "values");
     match shown as u64 {
-        0 => all,
+        0 => total,
         shown => {
             let first = index.unsigned_abs() + 1;
-            format!("{} to {} of {all}", group_thousands(first), group_thousands(first + shown - 1))
+            format!("{} to {} of {total}", group_thousands(first), group_thousands(first + shown - 1))
         }
     }
 }
 
-/// Why there are no values on this page, and the way out; the form that adds one is on the page itself.
-fn empty_view(address: &str, page: i64, last: i64) -> Option<EmptyView> {
+/// Explains why the page has no values, with a link elsewhere. An empty list needs no link: the form is on the page.
+fn empty_view(base_url: &str, page: i64, last: i64) -> Option<EmptyView> {
     let (label, href) = match last {
         _ if page <= last => return None,
         0 => return Some(EmptyView { text: "No values yet.".to_owned(), link: None, is_beyond: false }),
-        1 => ("To the list", address.trim_end_matches(['?', '&']).to_owned()),
-        last => ("To the last page", format!("{address}page={last}")),
+        1 => ("To the list", base_url.trim_end_matches(['?', '&']).to_owned()),
+        last => ("To the last page", format!("{base_url}page={last}")),
     };
     let text = format!("There is nothing on page {page}: the list ends before it.");
     Some(EmptyView { text, link: Some(PageLink { label: label.to_owned(), href }), is_beyond: true })
 }
 
-/// `address` is the page's, up to where its number goes.
-fn pager_view(address: &str, page: i64, last: i64) -> PagerView {
+/// `base_url` is the URL of the list, ready for the page parameter.
+fn pager_view(base_url: &str, page: i64, last: i64) -> PagerView {
     if page > last {
         return PagerView::default();
     }
-    let at = |page: i64| format!("{address}page={page}");
+    let page_url = |page: i64| format!("{base_url}page={page}");
     PagerView {
-        previous: (page > 1).then(|| at(page - 1)),
-        next: (page < last).then(|| at(page + 1)),
+        previous: (page > 1).then(|| page_url(page - 1)),
+        next: (page < last).then(|| page_url(page + 1)),
         text: format!(
             "Page {} of {}",
             group_thousands(page.unsigned_abs()),

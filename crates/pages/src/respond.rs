@@ -1,4 +1,4 @@
-//! A page on its way out: the view filled in, with the headers that every page has.
+//! Rendered pages as responses: template context, flash message, tag and headers.
 
 use axum::response::{IntoResponse, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, VARY};
@@ -8,16 +8,16 @@ use minijinja::value::Serde;
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::Pages;
-use crate::flash;
-use crate::view::{PageHead, PageLink};
-use crate::views::{TemplateError, ViewTemplates};
 use trefoil_http::errors::problem::{ErrorFormat, Problem};
 use trefoil_http::etags;
 use trefoil_model::error::Cause;
 
+use crate::view::{PageHead, PageLink};
+use crate::views::{TemplateError, ViewTemplates};
+use crate::{Pages, flash};
+
 impl Pages {
-    /// Shows `content` under `name` in the view `name.html`.
+    /// Renders `content`, under the name `name`, with the view `name.html`.
     pub fn page_response(
         &self,
         headers: &HeaderMap,
@@ -53,7 +53,7 @@ impl Pages {
     }
 
     pub fn template_context(&self, head: &PageHead, name: &str, content: &impl Serialize) -> Value {
-        // The later one of a name counts: a view of the application's own may be called like a part of the frame.
+        // The last of equal names wins: an application's own view may be called `site` or `head`.
         Value::from_pairs([
             (name, Value::from(Serde(content))),
             ("site", self.site_value.clone()),
@@ -66,7 +66,7 @@ fn html_response(status: StatusCode, html: String) -> Response {
     (status, [(CONTENT_TYPE, "text/html; charset=utf-8"), (VARY, "accept")], html).into_response()
 }
 
-/// A page that succeeds has a tag: of its bytes, so that it is exact whatever changed.
+/// A successful page, tagged with a hash of its bytes, so that any change alters the tag.
 pub fn tagged_page(headers: &HeaderMap, html: String) -> Result<Response, Problem> {
     let tag = format!("\"{:032x}\"", xxh3_128(html.as_bytes()));
     etags::check_if_match(headers, Some(&tag))?;
@@ -77,16 +77,16 @@ pub fn tagged_page(headers: &HeaderMap, html: String) -> Result<Response, Proble
 }
 
 impl PageHead {
-    /// A page below the start page; `section` is its entry in the navigation.
-    pub fn new(here: impl Into<String>, section: &str, above: Vec<PageLink>) -> PageHead {
+    /// The head of a page below the start page; `section` is its navigation entry.
+    pub fn new(here: impl Into<String>, section: &str, parents: Vec<PageLink>) -> PageHead {
         let here = here.into();
         let home = PageLink { label: "Home".to_owned(), href: "/".to_owned() };
-        let crumbs = std::iter::once(home).chain(above).collect();
+        let crumbs = std::iter::once(home).chain(parents).collect();
         PageHead { title: here.clone(), crumbs, here, section: section.to_owned(), flash: None, ways: None }
     }
 }
 
-/// Whoever wrote the view reads it here; the log has it too, with the request's id.
+/// The template error as a response, for the author of the view. It is also logged with the request id.
 pub fn template_problem(broken: TemplateError) -> Problem {
     let detail = format!("the template is broken: {broken}");
     let problem = Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "TEMPLATE_BROKEN", detail.as_str());

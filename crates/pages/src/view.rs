@@ -1,18 +1,18 @@
-//! What templates are given: plain data with every label, link and message ready, so that a view only lays out.
+//! The data that templates receive: labels, links and messages are ready, so that a template only lays out.
 
 use serde::Serialize;
 
-/// What every template sees beside its own data.
+/// `site` in every template.
 #[derive(Debug, Clone, Serialize)]
 pub struct SiteView {
     pub name: String,
-    /// Record types and plain lists that have a page, in the order of the schema.
+    /// Record types and plain lists with a page, in the order of the schema, then the application's own pages.
     pub nav: Vec<PageLink>,
-    /// The style sheet, the script and the icon, at addresses that change with their content.
+    /// URLs of the style sheet, the script and the icon, which change with their content.
     pub css: String,
     pub js: String,
     pub icon: String,
-    /// Whether browsers are shown GraphiQL.
+    /// True if GraphiQL is enabled.
     pub graphiql: bool,
 }
 
@@ -22,55 +22,56 @@ pub struct PageLink {
     pub href: String,
 }
 
-/// The frame around the content: `head` in templates.
+/// `head` in every template: everything around the content.
 #[derive(Debug, Clone, Serialize)]
 pub struct PageHead {
-    /// Of the window; the layout adds the name of the site, the form "Error: " where it complains.
+    /// Title of the window. The layout adds the name of the site, and forms with errors add "Error: ".
     pub title: String,
-    /// From the start page down to the page above this one.
+    /// From the start page down to the parent of this page.
     pub crumbs: Vec<PageLink>,
     /// The last crumb: this page.
     pub here: String,
-    /// The entry of the navigation that this page belongs to: its `href`, empty where there is none.
+    /// `href` of the navigation entry that this page belongs to; empty if none.
     pub section: String,
     pub flash: Option<FlashView>,
+    /// The same request in GraphQL, REST and HTML.
     pub ways: Option<ApiExamples>,
 }
 
-/// What was done just now, told once.
+/// The message after a write, shown once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FlashView {
-    /// "User created."; before the link, if there is one.
+    /// "User created.", followed by the link if there is one.
     pub text: String,
     pub link: Option<PageLink>,
 }
 
-/// The same thing on the three faces.
+/// The same request in GraphQL, REST and HTML.
 #[derive(Debug, Clone, Serialize)]
 pub struct ApiExamples {
-    /// Of what: "Three ways to this page".
+    /// "Three ways to this page".
     pub title: String,
     pub graphql: GraphqlExample,
-    /// A line for a shell: the REST call. Comments may be above it.
+    /// Shell command with the REST call, perhaps after comment lines.
     pub rest: String,
-    /// A line for a shell: what a browser sends. Comments may be above it.
+    /// Shell command with the request of a browser, perhaps after comment lines.
     pub page: String,
 }
 
 #[derive(Debug, Clone, Serialize)]
 pub struct GraphqlExample {
     pub text: String,
-    /// Opens it in GraphiQL, ready to run; none where there is no GraphiQL.
+    /// URL that opens the operation in GraphiQL; `None` if GraphiQL is disabled.
     pub run: Option<String>,
 }
 
-/// A value as people read it.
+/// A value formatted for people.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum DisplayValue {
     /// Null.
     Nothing,
-    /// `cut` where it goes on beyond what is shown.
+    /// `cut` if only the beginning is shown.
     Text {
         text: String,
         cut: bool,
@@ -81,31 +82,31 @@ pub enum DisplayValue {
     Truth {
         yes: bool,
     },
-    /// An enum's value, and its place among the values, which gives it its colour.
+    /// An enum value. `tone` is its position among the values and determines its colour.
     Choice {
         text: String,
         tone: usize,
     },
-    /// `datetime` for programs, `text` for people.
+    /// A date or time: `datetime` in ISO format, `text` for people.
     Time {
         datetime: String,
         text: String,
     },
-    /// An address on the web or of a mailbox.
+    /// A web or email address.
     Address {
         href: String,
         text: String,
     },
-    /// Another record.
+    /// A link to another record.
     Record {
         href: String,
         text: String,
     },
-    /// What is read letter by letter: ids, UUIDs.
+    /// An id or UUID.
     Code {
         text: String,
     },
-    /// JSON, laid out over lines.
+    /// Indented JSON.
     Json {
         text: String,
     },
@@ -123,7 +124,7 @@ pub struct LabelledValue {
     pub value: DisplayValue,
 }
 
-/// A record type as its pages speak of it.
+/// The names of a record type on its pages.
 #[derive(Debug, Clone, Serialize)]
 pub struct ResourceView {
     /// "Order line".
@@ -145,15 +146,15 @@ pub struct ListView {
     pub search: SearchView,
     pub table: TableView,
     pub pager: PagerView,
-    /// The rows for programs: of this page, and of all pages where there are more.
+    /// Downloads of this page and, if there are more, of all pages.
     pub downloads: Vec<DownloadLinks>,
-    /// Why there are no rows, where there are none.
+    /// Explains why there are no rows; `None` if there are rows.
     pub empty: Option<EmptyView>,
-    /// The record that this is a part of, for `/users/1/orders`.
+    /// The parent record of a nested list such as `/users/1/orders`.
     pub parent: Option<PageLink>,
 }
 
-/// Some rows of a list in each form that they can be had in.
+/// Links to the same rows in each download format.
 #[derive(Debug, Serialize)]
 pub struct DownloadLinks {
     /// "This page".
@@ -165,13 +166,13 @@ pub struct DownloadLinks {
 pub struct SearchView {
     pub action: String,
     pub q: String,
-    /// Whether there are texts to search in.
+    /// True if the record type has text fields to search in.
     pub has_texts: bool,
     pub filters: Vec<ControlView>,
-    /// How many filters are set, the search included.
+    /// Number of active filters, including the search.
     pub active: usize,
     pub clear: String,
-    /// Goes along unseen: sort and size.
+    /// Hidden inputs: sort and size.
     pub hidden: Vec<NameValue>,
 }
 
@@ -185,10 +186,10 @@ pub struct NameValue {
 pub struct TableView {
     /// "1 to 20 of 42 users, by name".
     pub caption: String,
-    /// The first is the record's title, which is a link.
+    /// The first column is the title of the record, a link.
     pub columns: Vec<ColumnView>,
     pub rows: Vec<TableRow>,
-    /// Where changes are told, for lists that update by themselves.
+    /// URL of the event stream, for lists that update by themselves.
     pub live: Option<String>,
 }
 
@@ -201,20 +202,20 @@ pub struct ColumnView {
 
 #[derive(Debug, Serialize)]
 pub struct SortLink {
-    /// Sorts by this, or the other way round.
+    /// Sorts by this column, or reverses the order.
     pub href: String,
-    /// `ascending`, `descending` or `none`, as `aria-sort` has it.
+    /// Value of `aria-sort`: `ascending`, `descending` or `none`.
     pub now: &'static str,
 }
 
 #[derive(Debug, Default, Serialize)]
 pub struct TableRow {
-    /// `users-1`, the same for the same record in every list.
+    /// `users-1`: identifies the record in every list.
     pub key: String,
     pub title: String,
     pub href: String,
     pub edit: String,
-    /// Under the columns but the first.
+    /// The cells after the first column.
     pub cells: Vec<DisplayValue>,
 }
 
@@ -229,9 +230,9 @@ pub struct PagerView {
 #[derive(Debug, Serialize)]
 pub struct EmptyView {
     pub text: String,
-    /// The way out, where it is not on this page.
+    /// Where to go instead, if the page itself has no such link.
     pub link: Option<PageLink>,
-    /// The list ends before this page.
+    /// True if the list ends before this page.
     pub is_beyond: bool,
 }
 
@@ -247,44 +248,44 @@ pub struct DetailView {
     pub version: i64,
 }
 
-/// Records that refer to the one that is shown.
+/// Records related to the displayed one.
 #[derive(Debug, Serialize)]
 pub struct RelatedView {
     pub label: String,
-    /// "order line": what one of them is called.
+    /// "order line".
     pub noun: String,
     /// "3", "more than 1,000".
     pub count: String,
-    /// All of them, where they have a list.
+    /// URL of the list of all of them, if there is one.
     pub href: Option<String>,
     pub new: Option<String>,
-    /// The first few.
+    /// The first few records.
     pub table: TableView,
 }
 
-/// `form.html`: `form` in the template; new and edit alike, and a form that did not pass.
+/// `form.html`: `form` in the template, for new and edited records, also when the input was rejected.
 #[derive(Debug, Serialize)]
 pub struct FormView {
     pub heading: String,
     pub action: String,
-    /// What the button says: "Create user".
+    /// Label of the button: "Create user".
     pub submit: String,
     pub cancel: String,
-    /// `-key`: pressing the button twice is one write.
+    /// `-key`: makes a double submit one write.
     pub key: String,
-    /// `-version`: what is overwritten is what was seen.
+    /// `-version`: the version that the form may overwrite.
     pub version: Option<i64>,
     pub controls: Vec<ControlView>,
-    /// What is wrong, for the summary at the top; each leads to its control.
+    /// Error summary at the top; each entry links to its control.
     pub complaints: Vec<PageLink>,
     pub conflict: Option<ConflictView>,
 }
 
-/// Somebody else was quicker.
+/// A concurrent change by someone else.
 #[derive(Debug, Serialize)]
 pub struct ConflictView {
     pub text: String,
-    /// Leaves the record as the other one left it.
+    /// Link that keeps the version of the other person.
     pub theirs: PageLink,
 }
 
@@ -292,39 +293,39 @@ pub struct ConflictView {
 pub struct ControlView {
     pub kind: ControlKind,
     pub name: String,
-    /// Of the element: `f-name`.
+    /// Id of the element: `f-name`.
     pub id: String,
     pub label: String,
     /// From the description in the schema.
     pub hint: Option<String>,
     pub optional: bool,
-    /// As typed, also when it does not parse. A date or time that its control could not show whole (a
-    /// fraction of more than three digits) needs `ControlKind::Text`, or it would be lost.
+    /// As typed, even if it does not parse. A date or time that the browser's control cannot show in full (a
+    /// fraction of more than three digits) needs `ControlKind::Text`, or the browser would drop it.
     pub value: String,
-    /// For choices, all that is offered, the blank one ("Any", "None") too; for a reference, what can be
-    /// referred to.
+    /// The options of a choice, including the blank one ("Any", "None"), or the records that a reference can
+    /// point to.
     pub options: Vec<ChoiceOption>,
     pub errors: Vec<String>,
-    /// What somebody else has put here meanwhile, where it differs.
+    /// The value saved concurrently by someone else, if it differs.
     pub theirs: Option<DisplayValue>,
     pub autocomplete: Option<&'static str>,
     pub inputmode: Option<&'static str>,
-    /// Inside of an embedded value, or of each of several.
+    /// The controls of an embedded value, or the groups of a list of them.
     pub children: Vec<ControlView>,
-    /// The button that asks for one more group.
+    /// The button that adds a group.
     pub more: Option<NameValue>,
-    /// On one of several groups: the button that takes it away.
+    /// The button that removes this group.
     pub less: Option<NameValue>,
     pub find: Option<FindView>,
 }
 
-/// Looks for something to refer to, where there is too much to list.
+/// A search among the records that a reference can point to, if there are too many to list.
 #[derive(Debug, Clone, Serialize)]
 pub struct FindView {
-    /// The text to look for: name and value of its control.
+    /// Name and value of the text control.
     pub name: String,
     pub value: String,
-    /// The name and value of the button that looks.
+    /// Name and value of the button that searches.
     pub button: NameValue,
     /// "More than 50 users match; showing the first 50".
     pub note: String,
@@ -336,15 +337,15 @@ pub enum ControlKind {
     #[default]
     Text,
     Textarea,
-    /// Several lines for a program.
+    /// Several lines of JSON.
     Json,
     Email,
     Url,
     Date,
     DateTime,
-    /// A number typed as text.
+    /// A number in a text input.
     Number,
-    /// `Boolean!`: a hidden `false` goes before the box.
+    /// `Boolean!`: a hidden `false` is sent before the box.
     Checkbox,
     Radios,
     Select,
@@ -352,7 +353,7 @@ pub enum ControlKind {
     Checkboxes,
     /// An embedded value: `children` are its fields.
     Group,
-    /// A list of embedded values: `children` are groups, with a button for one more.
+    /// A list of embedded values: `children` are groups, with a button that adds one.
     Groups,
 }
 
@@ -371,12 +372,12 @@ pub struct DeleteView {
     pub action: String,
     pub key: String,
     pub version: i64,
-    /// Back to the record.
+    /// URL of the record, to cancel.
     pub keep: String,
     /// "Delete user and 3 orders".
     pub submit: String,
     pub effects: Vec<EffectView>,
-    /// Something must go first.
+    /// True if other records must be deleted first.
     pub blocked: bool,
 }
 
@@ -391,9 +392,9 @@ pub struct EffectView {
 /// `home.html`: `home` in the template.
 #[derive(Debug, Serialize)]
 pub struct HomeView {
-    /// Of the schema.
+    /// Description of the schema.
     pub description: Option<String>,
-    /// The store does not answer, so nothing is counted.
+    /// True if the store does not answer, so that nothing is counted.
     pub is_away: bool,
     pub cards: Vec<ResourceCard>,
     /// Plain lists and text endpoints.
@@ -401,7 +402,7 @@ pub struct HomeView {
     pub tries: Vec<ShellExample>,
 }
 
-/// A line for a shell that works as it is.
+/// A shell command that works as it is.
 #[derive(Debug, Serialize)]
 pub struct ShellExample {
     /// "Ask GraphQL".
@@ -423,7 +424,7 @@ pub struct PlainListView {
     pub heading: String,
     pub caption: String,
     pub values: Vec<IndexedValue>,
-    /// Where there are no values to show.
+    /// Explains why there are no values; `None` if there are values.
     pub empty: Option<EmptyView>,
     pub pager: PagerView,
     pub form: FormView,
@@ -442,11 +443,11 @@ pub struct ErrorView {
     pub title: String,
     pub detail: String,
     pub violations: Vec<String>,
-    /// What to do next.
+    /// Advice on what to do next.
     pub advice: String,
-    /// The address that was perhaps meant.
+    /// A similar address that exists.
     pub near: Option<PageLink>,
-    /// The address of this page, where loading it again may help and does nothing else.
+    /// URL of this page, if loading it again may help and has no side effect.
     pub again: Option<String>,
     pub request_id: String,
 }

@@ -1,4 +1,4 @@
-//! Templates: the built-in ones, an application's own over them, compiled once when they are loaded.
+//! Compiled templates: the built-in ones, and an application's own over them.
 
 use std::collections::BTreeMap;
 use std::error::Error as _;
@@ -14,7 +14,7 @@ macro_rules! built_in {
     ($($name:literal),* $(,)?) => { &[$(($name, include_str!(concat!("templates/", $name)))),*] };
 }
 
-/// Name and text of each. Those that begin with an underscore are parts of others.
+/// Name and text of each built-in template. Names with a leading underscore are included by others.
 pub const BUILT_IN_VIEWS: &[(&str, &str)] = built_in![
     "layout.html",
     "home.html",
@@ -36,31 +36,31 @@ pub const BUILT_IN_VIEWS: &[(&str, &str)] = built_in![
     "_ways.html",
 ];
 
-/// A view that replaces a built-in one can extend it all the same: `{% extends "trefoil/list.html" %}`.
+/// Lets a view that replaces a built-in one extend it: `{% extends "trefoil/list.html" %}`.
 const BUILT_IN_PREFIX: &str = "trefoil/";
 
-/// What stands in for a view that could not be compiled: it fails wherever the view is reached.
+/// Replaces a view that does not compile: fails wherever the view is used.
 const BROKEN_STAND_IN: &str = "{{ broken_view() }}";
 
-/// All templates of an application. Whatever a view does, a value is escaped when it is printed.
+/// All templates of an application. Every printed value is escaped, whatever a view does.
 pub struct ViewTemplates {
     environment: Environment<'static>,
-    /// The application's own that could not be compiled, by name.
+    /// Views of the application that do not compile, by name.
     broken: BTreeMap<String, TemplateError>,
-    /// The application's own, by name.
+    /// Names of the application's views.
     custom_names: Vec<String>,
-    /// The same with [`HOLE`] in place of each row. None where the application lays anything out itself: its views may
-    /// do with rows whatever they like.
+    /// The same with [`ROW_PLACEHOLDER`] in place of each row. `None` if the application replaces a built-in view, which
+    /// may then use rows in any way.
     frame_templates: Option<Environment<'static>>,
 }
 
-/// Where a row belongs in a frame. Printed values never have it, whoever wrote them: [`escape`] sees to that.
+/// Marks the place of a row in a frame. Printed values never contain it: `write_escaped` replaces it.
 pub const ROW_PLACEHOLDER: char = '\0';
 
-/// What is wrong with a view, and where.
+/// An error in a view, with its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemplateError {
-    /// As the application's folder has it: `views/list.html`; a built-in one has its bare name.
+    /// Path in the application folder, such as `views/list.html`, or the name of a built-in view.
     pub file: String,
     pub line: Option<usize>,
     pub reason: String,
@@ -78,13 +78,13 @@ impl fmt::Display for TemplateError {
 static BUILT_IN_TEMPLATES: LazyLock<ViewTemplates> = LazyLock::new(|| ViewTemplates::with_files([]));
 
 impl ViewTemplates {
-    /// The built-in ones alone, which also show errors where the application's own are the error.
+    /// The built-in templates alone. They also show the errors that the application's own views cause.
     pub fn built_in() -> &'static ViewTemplates {
         &BUILT_IN_TEMPLATES
     }
 
-    /// The application's files, name and text, over the built-in ones. One that cannot be compiled takes nothing with
-    /// it but the pages that need it.
+    /// The application's files, name and text, over the built-in ones. A file that does not compile breaks only the
+    /// pages that use it.
     pub fn with_files(files: impl IntoIterator<Item = (String, String)>) -> ViewTemplates {
         let mut views = ViewTemplates {
             environment: environment(),
@@ -106,8 +106,8 @@ impl ViewTemplates {
                 views.broken.insert(name, views.locate_error(&error));
             }
         }
-        let is_own = |(name, _): &(&str, &str)| views.custom_names.iter().any(|own| own == name);
-        if !BUILT_IN_VIEWS.iter().any(is_own) {
+        let is_replaced = |(name, _): &(&str, &str)| views.custom_names.iter().any(|custom| custom == name);
+        if !BUILT_IN_VIEWS.iter().any(is_replaced) {
             let mut frames = views.environment.clone();
             frames.add_template_owned("_row.html", ROW_PLACEHOLDER.to_string()).expect("one letter compiles");
             views.frame_templates = Some(frames);
@@ -115,12 +115,12 @@ impl ViewTemplates {
         views
     }
 
-    /// Whether rows and what is around them can be rendered apart.
+    /// True if rows and the frame around them can be rendered separately.
     pub fn has_frames(&self) -> bool {
         self.frame_templates.is_some()
     }
 
-    /// What could not be compiled.
+    /// The views that do not compile.
     pub fn broken(&self) -> impl Iterator<Item = &TemplateError> {
         self.broken.values()
     }
@@ -133,7 +133,7 @@ impl ViewTemplates {
         self.render_in(&self.environment, name, Value::from(Serde(context)))
     }
 
-    /// The same with holes for the rows, where there are frames.
+    /// Renders with placeholders for the rows, if there are frame templates.
     pub fn render_frame(&self, name: &str, context: Value) -> Result<String, TemplateError> {
         self.render_in(self.frame_templates.as_ref().unwrap_or(&self.environment), name, context)
     }
@@ -148,7 +148,7 @@ impl ViewTemplates {
         template.and_then(|template| template.render(context)).map_err(|error| self.locate_error(&error))
     }
 
-    /// The innermost place that is known: where an included view fails, the one that includes it is well.
+    /// The innermost known place: if an included view fails, the including one is not at fault.
     fn locate_error(&self, error: &Error) -> TemplateError {
         let mut innermost = error;
         let mut next = error.source();
@@ -161,7 +161,7 @@ impl ViewTemplates {
         if let Some(broken) = self.broken.get(name) {
             return broken.clone();
         }
-        let file = match self.custom_names.iter().any(|own| own == name) {
+        let file = match self.custom_names.iter().any(|custom| custom == name) {
             true => format!("views/{name}"),
             false => name.to_owned(),
         };
@@ -181,7 +181,7 @@ fn environment() -> Environment<'static> {
     let mut environment = Environment::new();
     let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
     environment.set_syntax(syntax.expect("the usual delimiters"));
-    // Macros hand on what they made as escaped already only where escaping is on.
+    // Macros mark their output as escaped only where escaping is on.
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_formatter(write_escaped);
@@ -191,11 +191,11 @@ fn environment() -> Environment<'static> {
     environment
 }
 
-/// As the built-in formatter, but slashes stay readable, null is nothing, `{% autoescape false %}` has no effect,
-/// and U+0000, which HTML has no place for, is the sign for what cannot be shown.
+/// Like the built-in formatter, except that slashes are not escaped, null prints nothing, `{% autoescape false %}` has no
+/// effect, and U+0000, which HTML does not allow, becomes the replacement character.
 fn write_escaped(out: &mut Output, state: &mut State, value: &Value) -> Result<(), Error> {
     if value.is_undefined() {
-        // Decides by the environment's strictness.
+        // Fails if the environment is strict.
         return minijinja::escape_formatter(out, state, value);
     }
     if value.is_none() {
@@ -213,9 +213,9 @@ fn write_escaped(out: &mut Output, state: &mut State, value: &Value) -> Result<(
         return Ok(out.write_str(text)?);
     }
     let mut rest = text;
-    while let Some(at) = rest.find(['&', '<', '>', '"', '\'', '\0']) {
-        out.write_str(&rest[..at])?;
-        out.write_str(match rest.as_bytes()[at] {
+    while let Some(position) = rest.find(['&', '<', '>', '"', '\'', '\0']) {
+        out.write_str(&rest[..position])?;
+        out.write_str(match rest.as_bytes()[position] {
             b'&' => "&amp;",
             b'<' => "&lt;",
             b'>' => "&gt;",
@@ -223,7 +223,7 @@ fn write_escaped(out: &mut Output, state: &mut State, value: &Value) -> Result<(
             b'\0' => "\u{fffd}",
             _ => "&#39;",
         })?;
-        rest = &rest[at + 1..];
+        rest = &rest[position + 1..];
     }
     Ok(out.write_str(rest)?)
 }
@@ -231,21 +231,22 @@ fn write_escaped(out: &mut Output, state: &mut State, value: &Value) -> Result<(
 #[cfg(test)]
 mod tests {
     use super::*;
+
     use crate::tests::samples;
 
-    fn over(files: &[(&str, &str)]) -> ViewTemplates {
+    fn views_with(files: &[(&str, &str)]) -> ViewTemplates {
         ViewTemplates::with_files(files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())))
     }
 
-    fn page(views: &ViewTemplates, wanted: &str) -> Result<String, TemplateError> {
+    fn page(views: &ViewTemplates, sample: &str) -> Result<String, TemplateError> {
         let mut pages = samples::all_pages().into_iter();
-        let (_, template, context) = pages.find(|(name, ..)| *name == wanted).expect("a sample");
+        let (_, template, context) = pages.find(|(name, ..)| *name == sample).expect("a sample");
         views.render(template, context)
     }
 
     #[test]
-    fn a_view_that_cannot_be_compiled_names_its_place_and_leaves_other_pages_alone() {
-        let views = over(&[("list.html", "<h1>\n{% if list %}\n</h1>")]);
+    fn compile_error_names_place_and_spares_other_pages() {
+        let views = views_with(&[("list.html", "<h1>\n{% if list %}\n</h1>")]);
         let broken = page(&views, "list").expect_err("broken");
         assert_eq!((broken.file.as_str(), broken.line), ("views/list.html", Some(3)), "{broken}");
         assert!(broken.to_string().starts_with("views/list.html:3: syntax error: "), "{broken}");
@@ -254,42 +255,43 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_part_is_blamed_on_every_page_that_needs_it() {
-        let views = over(&[("_table.html", "\n{% macro table( %}"), ("layout.html", "fine")]);
+    fn broken_include_breaks_pages_that_use_it() {
+        let views = views_with(&[("_table.html", "\n{% macro table( %}"), ("layout.html", "fine")]);
         assert_eq!(page(&views, "home").as_deref(), Ok("fine"));
-        let views = over(&[("_table.html", "\n{% macro table( %}")]);
+        let views = views_with(&[("_table.html", "\n{% macro table( %}")]);
         let broken = page(&views, "list").expect_err("broken");
         assert_eq!((broken.file.as_str(), broken.line), ("views/_table.html", Some(2)), "{broken}");
         assert!(page(&views, "form").is_ok());
     }
 
     #[test]
-    fn what_a_view_asks_in_vain_for_is_named() {
-        let views = over(&[("_pager.html", "{% macro pager(pager) %}\n\n{{ pager.nxet }}{% endmacro %}")]);
+    fn undefined_variable_is_named() {
+        let views =
+            views_with(&[("_pager.html", "{% macro pager(pager) %}\n\n{{ pager.nxet }}{% endmacro %}")]);
         let broken = page(&views, "list").expect_err("broken");
         assert_eq!(broken.to_string(), "views/_pager.html:3: undefined value: `pager.nxet` is undefined");
         assert!(page(ViewTemplates::built_in(), "list").is_ok());
     }
 
     #[test]
-    fn a_view_may_extend_what_it_replaces() {
+    fn view_can_extend_the_one_it_replaces() {
         let text = "{% extends \"trefoil/list.html\" %}{% block search %}<p>no search</p>{% endblock %}";
-        let views = over(&[("list.html", text), ("about.html", "{% extends \"layout.html\" %}")]);
+        let views = views_with(&[("list.html", text), ("about.html", "{% extends \"layout.html\" %}")]);
         let html = page(&views, "list").expect("renders");
         assert!(html.contains("<p>no search</p>") && html.contains("<table>") && !html.contains("<search>"));
         assert!(views.contains("about.html") && !views.contains("contact.html"));
-        assert!(!views.has_frames() && !over(&[("_row.html", "")]).has_frames());
-        assert!(over(&[("about.html", "")]).has_frames());
+        assert!(!views.has_frames() && !views_with(&[("_row.html", "")]).has_frames());
+        assert!(views_with(&[("about.html", "")]).has_frames());
     }
 
     #[test]
-    fn no_view_can_forget_to_escape() {
-        let views = over(&[(
+    fn values_are_always_escaped() {
+        let views = views_with(&[(
             "home.html",
             "{% autoescape false %}{{ '<' ~ site.name }}{% endautoescape %}{{ none }}",
         )]);
         assert_eq!(page(&views, "home").as_deref(), Ok("&lt;Sample Resource API"));
-        let views = over(&[("home.html", "{{ 'a\0b' }}")]);
+        let views = views_with(&[("home.html", "{{ 'a\0b' }}")]);
         assert_eq!(page(&views, "home").as_deref(), Ok("a\u{fffd}b"));
     }
 }

@@ -1,11 +1,9 @@
-//! Records that are created: from a JSON object, many at once, or from nothing but a text.
+//! POST to a collection: creates one record, many records at once, or one record from plain text.
 
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, ETAG, LOCATION};
 
-use crate::read::close_rows;
-use crate::write::checked_operation;
 use trefoil_engine::{JobResult, Operation, downcast_sink};
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::negotiation::format::ResponseFormat;
@@ -19,6 +17,10 @@ use trefoil_resources::request::ResourceRequest;
 use trefoil_resources::row_writer::{RowEncoding, RowWriter, WrittenRecord};
 use trefoil_resources::write::{header_value, mark_replayed, write_problem};
 
+use crate::read::close_rows;
+use crate::write::checked_operation;
+
+/// Creates one record and responds with it.
 pub async fn create_one(
     request: &ResourceRequest<'_>,
     object: RecordObject,
@@ -29,7 +31,7 @@ pub async fn create_one(
     let operation = checked_operation(request, object, WriteMode::Create, |fields| {
         request.create_operation(fields, &shape.selection)
     });
-    let done = request
+    let write = request
         .write_one(
             operation,
             RowWriter::new(&shape, RowEncoding::SingleObject),
@@ -37,17 +39,17 @@ pub async fn create_one(
         )
         .await
         .map_err(write_problem)?;
-    let location = format!("{}/{}", request.collection.path, done.written.id);
-    let tag = shape.etag(done.written.version);
+    let location = format!("{}/{}", request.collection.path, write.written.id);
+    let tag = shape.etag(write.written.version);
     let headers = [
         (CONTENT_TYPE, ResponseFormat::Json.content_type()),
         (LOCATION, header_value(&location)),
         (ETAG, header_value(&tag)),
     ];
-    Ok(done.mark_replayed((StatusCode::CREATED, headers, done.written.bytes.clone()).into_response()))
+    Ok(write.mark_replayed((StatusCode::CREATED, headers, write.written.bytes.clone()).into_response()))
 }
 
-/// All or none; the answer is the records in the order they were sent.
+/// Creates all records or none. The response lists them in the order they were sent.
 pub async fn create_many(
     request: &ResourceRequest<'_>,
     objects: Vec<Result<RecordObject>>,
@@ -56,31 +58,32 @@ pub async fn create_many(
     let query = request.parse_query(request.collection.record, ParamSet::Fields)?;
     let shape = request.selected_shape(request.collection, &query);
     let key = request.idempotency_key(bytes)?;
-    let mut wrong = 0;
-    let judge = |object: Result<RecordObject>| {
-        if wrong == coerce::MAX_VIOLATIONS {
+    let mut invalid_count = 0;
+    let check = |object: Result<RecordObject>| {
+        if invalid_count == coerce::MAX_VIOLATIONS {
             return Err(Error::Cancelled);
         }
-        let judged = object.and_then(|object| {
+        let checked = object.and_then(|object| {
             checked_operation(request, object, WriteMode::Create, |fields| {
                 request.create_operation(fields, &shape.selection)
             })
         });
-        wrong += usize::from(judged.is_err());
-        judged
+        invalid_count += usize::from(checked.is_err());
+        checked
     };
-    let operations: Vec<Result<Operation>> = objects.into_iter().map(judge).collect();
+    let operations: Vec<Result<Operation>> = objects.into_iter().map(check).collect();
     let rows = RowWriter::new(&shape, RowEncoding::Array);
     let (bytes, replayed) = match request.run_atomically(operations, rows, key).await? {
         JobResult::Replayed(bytes) => (WrittenRecord::from_replay(&bytes)?.bytes, true),
-        JobResult::Completed(answer) => {
-            let (read, outcomes) = downcast_sink::<RowWriter>(answer)?.finish();
-            let failures = outcomes.into_iter().filter_map(|(number, end)| Some((number, end.err()?)));
+        JobResult::Completed(sink) => {
+            let (written, outcomes) = downcast_sink::<RowWriter>(sink)?.finish();
+            let failures =
+                outcomes.into_iter().filter_map(|(number, outcome)| Some((number, outcome.err()?)));
             let failures: Vec<_> = failures.collect();
             if !failures.is_empty() {
                 return Err(merge_errors(failures).into());
             }
-            (read.bytes, false)
+            (written.bytes, false)
         }
     };
     let headers = [(CONTENT_TYPE, ResponseFormat::Json.content_type())];
@@ -88,6 +91,7 @@ pub async fn create_many(
     Ok(mark_replayed(response, replayed))
 }
 
+/// Creates a record from a plain text body, where the collection is declared as a list of texts.
 pub async fn create_from_text(
     request: &ResourceRequest<'_>,
     text: String,
@@ -96,17 +100,17 @@ pub async fn create_from_text(
     let Some(texts) = &request.collection.texts else {
         return Err(Problem::from_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
     };
-    let said = format!("Added: {text}\n");
+    let message = format!("Added: {text}\n");
     let blank = texts.list.blank_fields.iter().map(|field| (*field, Value::from("")));
     let fields = std::iter::once((texts.list.field, Value::from(text))).chain(blank).collect();
     let operation = request.create_operation(fields, &request.collection.full_shape.selection);
-    let done =
+    let write =
         request.execute_write(operation, request.idempotency_key(bytes)?).await.map_err(write_problem)?;
-    let location = format!("{}/{}", request.collection.path, done.written.id);
+    let location = format!("{}/{}", request.collection.path, write.written.id);
     let headers = [
         (CONTENT_TYPE, ResponseFormat::TextLines.content_type()),
         (LOCATION, header_value(&location)),
-        (ETAG, header_value(&request.collection.full_shape.etag(done.written.version))),
+        (ETAG, header_value(&request.collection.full_shape.etag(write.written.version))),
     ];
-    Ok(done.mark_replayed((StatusCode::CREATED, headers, said).into_response()))
+    Ok(write.mark_replayed((StatusCode::CREATED, headers, message).into_response()))
 }

@@ -1,4 +1,4 @@
-//! The live stream of a collection: what the schema subscribes to, from where a client left off, after a snapshot if it wants.
+//! The server-sent event stream of a collection: its changes, resumable by `Last-Event-ID`, after a snapshot on request.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -11,7 +11,6 @@ use futures_util::stream;
 use http::header::CONTENT_TYPE;
 use tokio::time::Interval;
 
-use crate::snapshot::ListSnapshot;
 use trefoil_engine::changes::{FeedGeneration, image_cell};
 use trefoil_engine::{ChangeBatch, ChangeFeed, ChangeKind, RecordChange, Row};
 use trefoil_http::client::ClientInfo;
@@ -23,13 +22,15 @@ use trefoil_http::negotiation::format::ResponseFormat;
 use trefoil_http::response_headers::RequestId;
 use trefoil_http::shutdown::{DrainWaiter, Shutdown};
 use trefoil_http::streaming::response;
-use trefoil_model::CellValue;
 use trefoil_model::error::{Error, Result};
+use trefoil_model::{CellValue, FieldId};
 use trefoil_resources::list_query::{ListQuery, ParamSet};
 use trefoil_resources::record_shape::RecordShape;
 use trefoil_resources::request::ResourceRequest;
 
-/// What every stream needs beside the records.
+use crate::snapshot::ListSnapshot;
+
+/// Settings and services shared by all change streams.
 #[derive(Clone)]
 pub struct StreamSettings {
     pub heartbeat: Duration,
@@ -37,16 +38,17 @@ pub struct StreamSettings {
     pub shutdown: Shutdown,
 }
 
+/// Responds with an event stream of the collection's changes.
 pub async fn stream_changes(
     request: &ResourceRequest<'_>,
     streams: &StreamSettings,
 ) -> Result<Response, Problem> {
     let query = request.parse_query(request.collection.record, ParamSet::Stream)?;
     etags::check_if_match(request.headers(), None)?;
-    let live = open_stream(request, &query, streams).await?;
-    let body = stream::unfold(live, async |mut live| {
-        let bytes = live.next().await?;
-        Some((Ok::<_, Infallible>(Bytes::from(bytes)), live))
+    let changes = open_stream(request, &query, streams).await?;
+    let body = stream::unfold(changes, async |mut changes| {
+        let bytes = changes.next().await?;
+        Some((Ok::<_, Infallible>(Bytes::from(bytes)), changes))
     });
     let headers = [(CONTENT_TYPE, ResponseFormat::EventStream.content_type())];
     Ok(response::long_lived(
@@ -61,26 +63,26 @@ async fn open_stream(
 ) -> Result<ChangeStream> {
     let engine = &request.resources.engine;
     let feed = engine.feed();
-    let settled = feed.settled_generation().await;
-    let last = response::last_event_id(request.headers());
-    let (at, reset) = match last {
+    let generation = feed.settled_generation().await;
+    let last_id = response::last_event_id(request.headers());
+    let (position, reset) = match last_id {
         None => (feed.last_change_number().await?, None),
         Some(id) => match feed.number_of_event(id).await {
-            Ok(place) => (place, None),
+            Ok(number) => (number, None),
             Err(error @ Error::EventId { .. }) => (feed.last_change_number().await?, Some(error)),
             Err(error) => return Err(error),
         },
     };
     let shape = request.selected_shape(request.collection, query);
     let record = engine.model().record(request.collection.record);
-    let column = |id: &trefoil_model::FieldId| record.field(*id).column.clone();
-    let begins = last.is_none() || reset.is_some();
-    let snapshot = (query.snapshot && begins)
+    let column = |id: &FieldId| record.field(*id).column.clone();
+    let starts_anew = last_id.is_none() || reset.is_some();
+    let snapshot = (query.snapshot && starts_anew)
         .then(|| ListSnapshot::new(engine.clone(), request.collection.record, shape.clone()));
     Ok(ChangeStream {
         feed: feed.clone(),
-        generation: settled,
-        position: at,
+        generation,
+        position,
         resource: record.name.clone(),
         change_kinds: request.collection.subscribed_changes.clone(),
         columns: shape.selection.columns.iter().map(column).collect(),
@@ -94,28 +96,29 @@ async fn open_stream(
     })
 }
 
-/// One client that follows.
+/// The change stream of one client.
 struct ChangeStream {
     feed: ChangeFeed,
-    /// A reload ends the stream: its client comes back to the new schema with the last id.
+    /// A schema reload ends the stream. The client reconnects to the new schema with its last event id.
     generation: FeedGeneration,
+    /// Number of the last change sent or skipped.
     position: i64,
     resource: String,
     change_kinds: Vec<ChangeKind>,
-    /// Of the shape's fields.
+    /// Columns of the shape's fields.
     columns: Vec<String>,
     shape: Arc<RecordShape>,
     phase: ChangeStreamPhase,
     snapshot: Option<ListSnapshot>,
     heartbeat: Interval,
     drained: DrainWaiter,
-    /// The request that opened it, for the log.
+    /// The request that opened the stream, for the log.
     request: Option<RequestId>,
     stream_guard: OpenSubscription,
 }
 
 enum ChangeStreamPhase {
-    /// What the client came back with is gone: it must begin anew.
+    /// The client's last event id is no longer in the log: it must start anew.
     Reset(Error),
     Start,
     Running,
@@ -129,10 +132,10 @@ enum ChangeStreamSignal {
 }
 
 impl ChangeStream {
-    /// The next bytes that go out, or the end, which the log is told.
+    /// The next bytes to send. None at the end of the stream, which is logged.
     async fn next(&mut self) -> Option<Vec<u8>> {
         match self.step().await {
-            Ok(out) => out,
+            Ok(bytes) => bytes,
             Err(end) => {
                 LogScope::of(self.request.as_ref()).stream_ended("rest", &end);
                 match end {
@@ -157,55 +160,55 @@ impl ChangeStream {
                 ChangeStreamPhase::Start => return Ok(Some(self.start().await?)),
                 ChangeStreamPhase::Running => {}
             }
-            let out = match self.next_signal().await {
+            let bytes = match self.next_signal().await {
                 ChangeStreamSignal::Drained => return Err(StreamEnd::ServerStopping),
-                // Says where the client is, so that one for whom there is nothing can come back all the same.
+                // The id lets a client resume here even if none of the changes concerned it.
                 ChangeStreamSignal::Heartbeat => {
                     format!(":\nid: {}\n\n", self.feed.event_id(self.position).await?).into_bytes()
                 }
-                ChangeStreamSignal::Changes(stretch) => self.encode_changes(&*stretch?).await?,
+                ChangeStreamSignal::Changes(batch) => self.encode_changes(&*batch?).await?,
             };
             if !self.feed.is_current(&self.generation) {
                 return Err(StreamEnd::SchemaChanged);
             }
             self.phase = ChangeStreamPhase::Running;
-            if !out.is_empty() {
-                return Ok(Some(out));
+            if !bytes.is_empty() {
+                return Ok(Some(bytes));
             }
         }
     }
 
-    /// The snapshot a part at a time, and then where the live stream starts. A client that is cut off before knows no
-    /// id and begins anew.
+    /// Sends the snapshot part by part, then the id at which the live stream starts. A client disconnected before that
+    /// has no event id and starts anew.
     async fn start(&mut self) -> Result<Vec<u8>> {
         if let Some(snapshot) = self.snapshot.as_mut().filter(|snapshot| !snapshot.is_complete()) {
             let part = snapshot.read_part(&self.feed, self.position).await?;
             self.phase = ChangeStreamPhase::Start;
-            // An empty list has no part to show.
+            // The part of an empty list is empty: go on to the live stream at once.
             if !part.is_empty() {
                 return Ok(part);
             }
         }
         self.phase = ChangeStreamPhase::Running;
         let id = self.feed.event_id(self.position).await?;
-        let told = if self.snapshot.is_some() { "event: live\ndata: {}\n" } else { "" };
-        Ok(format!("{told}id: {id}\n\n").into_bytes())
+        let live_event = if self.snapshot.is_some() { "event: live\ndata: {}\n" } else { "" };
+        Ok(format!("{live_event}id: {id}\n\n").into_bytes())
     }
 
     async fn next_signal(&mut self) -> ChangeStreamSignal {
-        let ChangeStream { feed, position: at, heartbeat: beat, drained, .. } = self;
+        let ChangeStream { feed, position, heartbeat, drained, .. } = self;
         tokio::select! {
             biased;
             () = poll_fn(|cx| drained.poll(cx)) => ChangeStreamSignal::Drained,
-            // Before changes, which could be of other records all the time.
-            _ = beat.tick() => ChangeStreamSignal::Heartbeat,
-            stretch = feed.changes_after(*at) => ChangeStreamSignal::Changes(stretch),
+            // Before changes: a constant flow of changes to other records must not hold it back.
+            _ = heartbeat.tick() => ChangeStreamSignal::Heartbeat,
+            batch = feed.changes_after(*position) => ChangeStreamSignal::Changes(batch),
         }
     }
 
-    async fn encode_changes(&mut self, stretch: &ChangeBatch) -> Result<Vec<u8>> {
+    async fn encode_changes(&mut self, batch: &ChangeBatch) -> Result<Vec<u8>> {
         let mut out = Vec::new();
-        for change in stretch.changes.iter().filter(|change| self.is_relevant(change)) {
+        for change in batch.changes.iter().filter(|change| self.is_relevant(change)) {
             let head = format!(
                 "event: {}\nid: {}\ndata: ",
                 change.kind.name(),
@@ -216,7 +219,7 @@ impl ChangeStream {
             out.extend_from_slice(b"\n\n");
             self.stream_guard.event_delivered();
         }
-        self.position = stretch.until;
+        self.position = batch.until;
         if let Some(snapshot) = &mut self.snapshot {
             snapshot.forget_up_to(self.position);
         }
@@ -224,17 +227,17 @@ impl ChangeStream {
     }
 
     fn is_relevant(&self, change: &RecordChange) -> bool {
-        let shown = self.snapshot.as_ref().is_some_and(|snapshot| snapshot.includes(change));
-        change.type_name == self.resource && self.change_kinds.contains(&change.kind) && !shown
+        let is_in_snapshot = self.snapshot.as_ref().is_some_and(|snapshot| snapshot.includes(change));
+        change.type_name == self.resource && self.change_kinds.contains(&change.kind) && !is_in_snapshot
     }
 }
 
 fn reset_event(error: &Error) -> Vec<u8> {
-    let told = serde_json::json!({ "code": error.code(), "message": error.to_string() });
-    format!("event: reset\ndata: {told}\n\n").into_bytes()
+    let data = serde_json::json!({ "code": error.code(), "message": error.to_string() });
+    format!("event: reset\ndata: {data}\n\n").into_bytes()
 }
 
-/// The record as a change left it, or as it was when it was deleted.
+/// The record after a change, or as it was before its deletion.
 struct ChangeRow<'a> {
     columns: &'a [String],
     change: &'a RecordChange,

@@ -1,16 +1,39 @@
-//! The REST face: records as JSON, plain lists, text endpoints, and the document that describes them.
+//! The REST API: records as JSON, CSV and NDJSON, change streams, plain lists, text endpoints, and the OpenAPI document that
+//! describes them all. The server crate routes a request here after content negotiation; functions take a
+//! [`trefoil_resources::request::ResourceRequest`] and return a response or a problem.
 
-mod create;
-mod event_stream;
-mod merge_patch;
-mod openapi;
-mod plain_list_sink;
-pub mod plain_lists;
+// GET of records and lists.
 mod read;
-mod snapshot;
-mod swagger_ui;
-mod text_endpoints;
+
+// POST of records.
+mod create;
+
+// PUT, PATCH and DELETE of a record.
 mod write;
+
+// PATCH inside embedded values and JSON.
+mod merge_patch;
+
+// Changes of a collection as server-sent events.
+mod event_stream;
+
+// The list that an event stream can begin with.
+mod snapshot;
+
+// Fixed texts and views that the manifest declares.
+mod text_endpoints;
+
+// Lists of texts that the manifest declares.
+pub mod plain_lists;
+
+// Encoder of plain lists.
+mod plain_list_sink;
+
+// The OpenAPI document at `/openapi.json`.
+mod openapi;
+
+// Swagger UI at `/docs`.
+mod swagger_ui;
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -19,17 +42,18 @@ use axum::Router;
 use axum::response::Response;
 use http::HeaderMap;
 
-pub use crate::create::{create_from_text, create_many, create_one};
-pub use crate::event_stream::StreamSettings;
-use crate::openapi::OpenApiDocument;
-pub use crate::read::{read_list, read_nested_list, read_nested_record, read_record};
-pub use crate::text_endpoints::TextPath;
-pub use crate::write::as_json_problem;
-pub use crate::write::{delete_record, json_problem, patch_record, replace_record};
 use trefoil_application::{App, Manifest};
 use trefoil_resources::ServedResources;
 
-/// What one manifest and one schema declare, ready to be sent.
+use crate::openapi::OpenApiDocument;
+
+pub use crate::create::{create_from_text, create_many, create_one};
+pub use crate::event_stream::StreamSettings;
+pub use crate::read::{read_list, read_nested_list, read_nested_record, read_record};
+pub use crate::text_endpoints::TextPath;
+pub use crate::write::{as_json_problem, delete_record, json_problem, patch_record, replace_record};
+
+/// The REST endpoints of one manifest and one schema, prepared at start-up or reload.
 pub struct RestState {
     pub streams: StreamSettings,
     pub text_paths: HashMap<String, TextPath>,
@@ -39,26 +63,26 @@ pub struct RestState {
 
 impl RestState {
     pub fn new(app: &App, streams: StreamSettings) -> RestState {
-        let mut texts: HashMap<String, TextPath> = HashMap::new();
+        let mut text_paths: HashMap<String, TextPath> = HashMap::new();
         for endpoint in &app.manifest.text_endpoints {
-            texts.entry(endpoint.path.clone()).or_default().add(endpoint);
+            text_paths.entry(endpoint.path.clone()).or_default().add(endpoint);
         }
-        RestState { streams, text_paths: texts, manifest: app.manifest.clone(), openapi: OnceLock::new() }
+        RestState { streams, text_paths, manifest: app.manifest.clone(), openapi: OnceLock::new() }
     }
 
-    /// `/openapi.json`; of the views that endpoints name, `views` are there.
+    /// The response at `/openapi.json`. `views` are the names of the views that exist.
     pub fn openapi_response(
         &self,
-        site: &ServedResources,
+        resources: &ServedResources,
         views: &[String],
         headers: &HeaderMap,
     ) -> Response {
-        let document = self.openapi.get_or_init(|| OpenApiDocument::new(&self.manifest, views, site));
+        let document = self.openapi.get_or_init(|| OpenApiDocument::new(&self.manifest, views, resources));
         document.respond(headers)
     }
 }
 
-/// `/docs`: the document for people.
+/// The routes of `/docs`, a page to read the OpenAPI document.
 pub fn docs_router() -> Router {
-    crate::swagger_ui::router()
+    swagger_ui::router()
 }

@@ -1,18 +1,18 @@
-//! JSON Merge Patch (RFC 7396) where it reaches inside a field: embedded values and JSON.
+//! JSON Merge Patch (RFC 7396) inside a field: embedded values and JSON.
 
 use trefoil_engine::{Row, Selection};
 use trefoil_model::values::json_text;
 use trefoil_model::{FieldId, FieldKind, RecordType, Scalar, Value};
 use trefoil_resources::parsed_body::RecordObject;
 
-/// Whether any field is given an object that is to be merged with what is there.
+/// True if any field is set to an object that must be merged with the stored value.
 pub fn needs_merge(record: &RecordType, object: &RecordObject) -> bool {
     object
         .iter()
         .any(|(name, value)| matches!(value, Value::Object(_)) && mergeable_field(record, name).is_some())
 }
 
-/// The field of this name that has an inside.
+/// The field of this name, if its value can be an object to merge into.
 fn mergeable_field(record: &RecordType, name: &str) -> Option<FieldId> {
     record.find_input_field(name).filter(|id| is_mergeable(&record.field(*id).kind))
 }
@@ -31,7 +31,7 @@ fn is_mergeable(kind: &FieldKind) -> bool {
     }
 }
 
-/// The fields as they will be; `row` is the record as it is.
+/// The fields to write: the patch merged with the stored record in `row`.
 pub fn merge_fields(
     record: &RecordType,
     selection: &Selection,
@@ -39,11 +39,11 @@ pub fn merge_fields(
     object: RecordObject,
 ) -> RecordObject {
     let merged = object.into_iter().map(|(name, value)| {
-        let at = mergeable_field(record, &name)
+        let found = mergeable_field(record, &name)
             .and_then(|id| Some((id, selection.columns.iter().position(|column| *column == id)?)));
-        let value = match at {
-            Some((id, at)) => {
-                merge_value(json_text::cell_to_value(&record.field(id).kind, row.cell(at)), value)
+        let value = match found {
+            Some((id, column)) => {
+                merge_value(json_text::cell_to_value(&record.field(id).kind, row.cell(column)), value)
             }
             None => value,
         };
@@ -52,7 +52,7 @@ pub fn merge_fields(
     merged.collect()
 }
 
-/// A null takes a member away, an object goes into it, anything else takes its place.
+/// In a patch, null removes a member, an object is merged into it, any other value replaces it.
 fn merge_value(target: Value, patch: Value) -> Value {
     let Value::Object(changes) = patch else { return patch };
     let mut members = match target {
@@ -65,13 +65,13 @@ fn merge_value(target: Value, patch: Value) -> Value {
         | Value::List(_) => Vec::new(),
     };
     for (name, change) in changes {
-        let at = members.iter().position(|(known, _)| *known == name);
-        match (at, change.is_null()) {
-            (Some(at), true) => drop(members.remove(at)),
+        let position = members.iter().position(|(known, _)| *known == name);
+        match (position, change.is_null()) {
+            (Some(position), true) => drop(members.remove(position)),
             (None, true) => {}
-            (Some(at), false) => {
-                let old = std::mem::replace(&mut members[at].1, Value::Null);
-                members[at].1 = merge_value(old, change);
+            (Some(position), false) => {
+                let old = std::mem::replace(&mut members[position].1, Value::Null);
+                members[position].1 = merge_value(old, change);
             }
             (None, false) => members.push((name, merge_value(Value::Null, change))),
         }
@@ -85,7 +85,7 @@ mod tests {
 
     /// The examples of RFC 7396, appendix A.
     #[test]
-    fn as_the_standard_shows_it() {
+    fn merges_rfc_7396_examples() {
         let table = [
             (r#"{"a":"b"}"#, r#"{"a":"c"}"#, r#"{"a":"c"}"#),
             (r#"{"a":"b"}"#, r#"{"b":"c"}"#, r#"{"a":"b","b":"c"}"#),

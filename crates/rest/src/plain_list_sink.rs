@@ -1,17 +1,17 @@
-//! What a plain list is read as: its values as JSON or lines.
+//! `ListSink`, which encodes the values of a plain list as JSON or lines while they are read.
 
 use http::HeaderValue;
 
-use crate::text_endpoints::TEXT_PLAIN;
 use trefoil_engine::{Outcome, Row, RowSink};
 use trefoil_http::negotiation::accept::AcceptHeader;
 use trefoil_http::negotiation::format::{FormatChoice, OfferedFormats, ResponseFormat};
 use trefoil_model::error::{Error, Result};
 use trefoil_model::values::json_text;
-use trefoil_resources::plain_list;
-use trefoil_resources::plain_list::cell_text;
+use trefoil_resources::plain_list::{self, cell_text};
 
-/// The two forms of a list.
+use crate::text_endpoints::TEXT_PLAIN;
+
+/// The formats of a plain list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListFormat {
     Json,
@@ -19,7 +19,7 @@ pub enum ListFormat {
 }
 
 impl ListFormat {
-    /// Lines only where they are preferred; a list that has no page is never refused.
+    /// Lines only where `Accept` prefers them, JSON otherwise: a list without a page never responds 406.
     pub fn negotiate(offers: OfferedFormats, accept: &AcceptHeader<'_>) -> ListFormat {
         match offers.choose(accept, FormatChoice::Unspecified) {
             Some(ResponseFormat::TextLines) => ListFormat::Lines,
@@ -49,18 +49,18 @@ impl ListFormat {
     }
 }
 
-/// Writes values down while they are read.
+/// Encodes values while they are read.
 pub struct ListSink {
-    form: ListFormat,
-    /// Nothing of the list was read before.
+    format: ListFormat,
+    /// True for the part that begins the list.
     is_first_part: bool,
     out: Vec<u8>,
     outcome: Option<Result<Outcome>>,
 }
 
 impl ListSink {
-    pub fn new(form: ListFormat, first: bool) -> ListSink {
-        ListSink { form, is_first_part: first, out: Vec::new(), outcome: None }
+    pub fn new(format: ListFormat, is_first_part: bool) -> ListSink {
+        ListSink { format, is_first_part, out: Vec::new(), outcome: None }
     }
 
     pub fn finish(self) -> Result<(Vec<u8>, Outcome)> {
@@ -73,7 +73,7 @@ impl ListSink {
 impl RowSink for ListSink {
     fn row(&mut self, _plan: usize, row: &dyn Row) {
         let value = cell_text(row.cell(0));
-        match self.form {
+        match self.format {
             ListFormat::Json => {
                 self.out.push(if self.is_first_part && self.out.is_empty() { b'[' } else { b',' });
                 json_text::write_text(&mut self.out, value);
@@ -86,7 +86,7 @@ impl RowSink for ListSink {
     }
 
     fn finish_plan(&mut self, _plan: usize, outcome: Result<Outcome>) {
-        if let (ListFormat::Json, Ok(Outcome::PlainList { remaining: None, .. })) = (self.form, &outcome) {
+        if let (ListFormat::Json, Ok(Outcome::PlainList { remaining: None, .. })) = (self.format, &outcome) {
             if self.is_first_part && self.out.is_empty() {
                 self.out.push(b'[');
             }

@@ -1,4 +1,4 @@
-//! Plain lists over HTTP: read whole as JSON or lines, written a value at a time, told apart by version.
+//! Plain lists over HTTP: read whole as JSON or lines, written one value at a time, versioned by `ETag`.
 
 use std::sync::Arc;
 
@@ -9,10 +9,8 @@ use http::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_MATCH, I
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
-use crate::plain_list_sink::{ListFormat, ListSink};
-use crate::text_endpoints::TEXT_PLAIN;
 use trefoil_engine::{
-    Engine, JobResult, Outcome, PlainListAction, PlainListPosition, RowSink, downcast_sink,
+    Engine, EngineRequest, JobResult, Outcome, PlainListAction, PlainListPosition, RowSink, downcast_sink,
 };
 use trefoil_http::compression::MIN_COMPRESSED_BYTES;
 use trefoil_http::errors::problem::{ErrorFormat, Problem, method_not_allowed};
@@ -20,37 +18,39 @@ use trefoil_http::etags;
 use trefoil_http::negotiation::accept::AcceptHeader;
 use trefoil_http::response_cache::CacheableAt;
 use trefoil_model::error::Error;
-use trefoil_resources::plain_list;
-use trefoil_resources::plain_list::{PlainListResource, allowed_methods};
+use trefoil_resources::plain_list::{self, PlainListResource, allowed_methods};
 use trefoil_resources::{ServedResources, body_text};
 
-/// A list that is not longer goes out as one snapshot; of a longer one so much is held at a time.
+use crate::plain_list_sink::{ListFormat, ListSink};
+use crate::text_endpoints::TEXT_PLAIN;
+
+/// A list of at most this size is sent as one snapshot. A longer one is streamed in parts of this size.
 const PART_BYTES: usize = 1 << 20;
 
-/// Answers at the list's own path, or, with an index, at one of its values'.
+/// Responds at the path of the list or, with an index, at the path of one value.
 pub async fn respond(
-    site: &ServedResources,
+    resources: &ServedResources,
     list: &Arc<PlainListResource>,
     index: Option<&str>,
     head: &Parts,
     body: ReceivedBody,
 ) -> Response {
-    let asked = ListRequest { resources: site, list, head };
-    let answered = match (&head.method, index) {
-        (&Method::GET | &Method::HEAD, None) => asked.read().await,
-        (&Method::POST, None) => asked.append(body).await,
-        (&Method::PUT, Some(index)) => asked.replace(index, body).await,
-        (&Method::DELETE, Some(index)) => asked.remove(index).await,
+    let request = ListRequest { resources, list, head };
+    let result = match (&head.method, index) {
+        (&Method::GET | &Method::HEAD, None) => request.read().await,
+        (&Method::POST, None) => request.append(body).await,
+        (&Method::PUT, Some(index)) => request.replace(index, body).await,
+        (&Method::DELETE, Some(index)) => request.remove(index).await,
         (&Method::OPTIONS, _) => {
             Ok((StatusCode::NO_CONTENT, [(ALLOW, allowed_methods(index))]).into_response())
         }
         (_, _) => Err(method_not_allowed(allowed_methods(index))),
     };
-    let response = answered.unwrap_or_else(|problem| problem.with_format(ErrorFormat::Text).into_response());
-    with_etag(&site.engine, list, response).await
+    let response = result.unwrap_or_else(|problem| problem.with_format(ErrorFormat::Text).into_response());
+    with_etag(&resources.engine, list, response).await
 }
 
-/// A body, as far as it came.
+/// A request body, or the problem met while receiving it.
 type ReceivedBody = Result<Bytes, Problem>;
 
 struct ListRequest<'a> {
@@ -65,35 +65,38 @@ impl ListRequest<'_> {
     }
 
     async fn read(&self) -> Result<Response, Problem> {
-        let (engine, before) = (&self.resources.engine, self.resources.response_cache.data_version());
-        let form =
+        let (engine, data_version) = (&self.resources.engine, self.resources.response_cache.data_version());
+        let format =
             ListFormat::negotiate(self.list.offered_formats(), &AcceptHeader::from_headers(self.headers()));
         if self.headers().contains_key(IF_NONE_MATCH) || self.headers().contains_key(IF_MATCH) {
-            // So much tells whether it would be packed, and so its tag. A store weighs more than is written down.
-            let glance = read_part(engine, self.list, form, None, 4 * MIN_COMPRESSED_BYTES).await?;
-            etags::check_if_match(self.headers(), Some(&form.etag(glance.version)))?;
-            let glance = self.with_list_headers(form, glance.version, glance.bytes.into_response());
-            let glance = etags::not_modified_if_known(self.headers(), glance);
-            if glance.status() == StatusCode::NOT_MODIFIED {
-                return Ok(glance);
+            // The first bytes tell whether the response would be compressed, which is part of its tag. The factor is
+            // there because the store counts more bytes per value than are encoded.
+            let preview = read_part(engine, self.list, format, None, 4 * MIN_COMPRESSED_BYTES).await?;
+            etags::check_if_match(self.headers(), Some(&format.etag(preview.version)))?;
+            let preview = self.with_list_headers(format, preview.version, preview.bytes.into_response());
+            let preview = etags::not_modified_if_known(self.headers(), preview);
+            if preview.status() == StatusCode::NOT_MODIFIED {
+                return Ok(preview);
             }
         }
-        let first = read_part(engine, self.list, form, None, PART_BYTES).await?;
+        let first = read_part(engine, self.list, format, None, PART_BYTES).await?;
         let version = first.version;
-        etags::check_if_match(self.headers(), Some(&form.etag(version)))?;
-        let media = [(CONTENT_TYPE, form.content_type())];
+        etags::check_if_match(self.headers(), Some(&format.etag(version)))?;
+        let headers = [(CONTENT_TYPE, format.content_type())];
         let response = match first.rest {
-            None => CacheableAt::mark_response(before, (media, first.bytes).into_response()),
-            Some(rest) => (media, stream_parts(engine.clone(), self.list.clone(), form, first.bytes, rest))
-                .into_response(),
+            None => CacheableAt::mark_response(data_version, (headers, first.bytes).into_response()),
+            Some(rest) => {
+                (headers, stream_parts(engine.clone(), self.list.clone(), format, first.bytes, rest))
+                    .into_response()
+            }
         };
-        Ok(self.with_list_headers(form, version, response))
+        Ok(self.with_list_headers(format, version, response))
     }
 
-    fn with_list_headers(&self, form: ListFormat, version: i64, mut response: Response) -> Response {
+    fn with_list_headers(&self, format: ListFormat, version: i64, mut response: Response) -> Response {
         let headers = response.headers_mut();
         headers.insert(VARY, ACCEPT.into());
-        headers.insert(ETAG, header_value(&form.etag(version)));
+        headers.insert(ETAG, header_value(&format.etag(version)));
         if let Some(cache) = &self.list.cache_control {
             headers.insert(CACHE_CONTROL, cache.clone());
         }
@@ -103,49 +106,50 @@ impl ListRequest<'_> {
     async fn append(&self, body: ReceivedBody) -> Result<Response, Problem> {
         let body = body?;
         let value = body_text::body_text(self.headers(), &body)?;
-        let said = format!("Added: {value}\n");
-        let act = PlainListAction::Append { value, expected: plain_list::expected_versions(self.headers()) };
-        self.write(act, said, &body, StatusCode::CREATED).await
+        let message = format!("Added: {value}\n");
+        let action =
+            PlainListAction::Append { value, expected: plain_list::expected_versions(self.headers()) };
+        self.write(action, message, &body, StatusCode::CREATED).await
     }
 
     async fn replace(&self, index: &str, body: ReceivedBody) -> Result<Response, Problem> {
         let (index, body) = (self.parse_index(index)?, body?);
         let value = body_text::body_text(self.headers(), &body)?;
-        let said = format!("Index {index} is now: {value}\n");
-        let act = PlainListAction::Replace {
+        let message = format!("Index {index} is now: {value}\n");
+        let action = PlainListAction::Replace {
             index,
             value,
             expected: plain_list::expected_versions(self.headers()),
         };
-        self.write(act, said, &body, StatusCode::OK).await
+        self.write(action, message, &body, StatusCode::OK).await
     }
 
     async fn remove(&self, index: &str) -> Result<Response, Problem> {
-        let act = PlainListAction::Remove {
+        let action = PlainListAction::Remove {
             index: self.parse_index(index)?,
             expected: plain_list::expected_versions(self.headers()),
         };
-        self.write(act, "Removed: ".to_owned(), b"", StatusCode::OK).await
+        self.write(action, "Removed: ".to_owned(), b"", StatusCode::OK).await
     }
 
     async fn write(
         &self,
-        act: PlainListAction,
-        said: String,
+        action: PlainListAction,
+        message: String,
         body: &[u8],
         status: StatusCode,
     ) -> Result<Response, Problem> {
         let key = PlainListResource::idempotency_key(self.head, body)?;
         let confirmed = self
             .list
-            .write(&self.resources.engine, act, said, key)
+            .write(&self.resources.engine, action, message, key)
             .await
             .map_err(plain_list::list_problem)?;
         let response = (status, [(CONTENT_TYPE, TEXT_PLAIN)], confirmed.text.clone()).into_response();
         Ok(confirmed.mark_response(response))
     }
 
-    /// An integer of any length is an index, if not one of this list.
+    /// An integer of any length is an index, though perhaps not one of this list: 404 instead of 400.
     fn parse_index(&self, text: &str) -> Result<i64, Problem> {
         let digits = text.strip_prefix('-').unwrap_or(text);
         if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
@@ -156,7 +160,7 @@ impl ListRequest<'_> {
     }
 }
 
-/// Every answer tells the version; one that has not is about the list as it is now.
+/// Adds the `ETag` of the current version to a response that has none: every response carries a version.
 pub async fn with_etag(engine: &Engine, list: &PlainListResource, mut response: Response) -> Response {
     if !response.headers().contains_key(ETAG)
         && let Ok(version) = read_version(engine, list).await
@@ -176,7 +180,7 @@ async fn read_version(engine: &Engine, list: &PlainListResource) -> Result<i64, 
         .version)
 }
 
-/// Some of a list, encoded.
+/// An encoded part of a list.
 struct ListPart {
     bytes: Vec<u8>,
     version: i64,
@@ -186,25 +190,25 @@ struct ListPart {
 async fn read_part(
     engine: &Engine,
     list: &PlainListResource,
-    form: ListFormat,
+    format: ListFormat,
     from: Option<PlainListPosition>,
-    bytes: usize,
+    max_bytes: usize,
 ) -> Result<ListPart, Error> {
-    let reading = ListSink::new(form, from.is_none());
-    run_list_operation(engine, list, PlainListAction::Read { from, max_bytes: bytes }, reading).await
+    let sink = ListSink::new(format, from.is_none());
+    run_list_operation(engine, list, PlainListAction::Read { from, max_bytes }, sink).await
 }
 
 async fn run_list_operation(
     engine: &Engine,
     list: &PlainListResource,
-    act: PlainListAction,
-    reading: ListSink,
+    action: PlainListAction,
+    sink: ListSink,
 ) -> Result<ListPart, Error> {
-    let answer: Box<dyn RowSink> = Box::new(reading);
-    let request = trefoil_engine::EngineRequest::new(answer);
-    match engine.run(vec![Ok(list.operation(act))], request).await? {
-        JobResult::Completed(answer) => {
-            let (bytes, outcome) = downcast_sink::<ListSink>(answer)?.finish()?;
+    let sink: Box<dyn RowSink> = Box::new(sink);
+    let request = EngineRequest::new(sink);
+    match engine.run(vec![Ok(list.operation(action))], request).await? {
+        JobResult::Completed(sink) => {
+            let (bytes, outcome) = downcast_sink::<ListSink>(sink)?.finish()?;
             match outcome {
                 Outcome::PlainList { version, remaining: rest, .. } => Ok(ListPart { bytes, version, rest }),
                 other @ (Outcome::Found
@@ -219,11 +223,11 @@ async fn run_list_operation(
     }
 }
 
-/// The first part and then the others, each read when the client has taken the one before.
+/// The first part, then the others, each read after the client has taken the previous one.
 fn stream_parts(
     engine: Engine,
     list: Arc<PlainListResource>,
-    form: ListFormat,
+    format: ListFormat,
     first: Vec<u8>,
     rest: PlainListPosition,
 ) -> Body {
@@ -231,7 +235,7 @@ fn stream_parts(
         let (engine, list) = (engine.clone(), list.clone());
         async move {
             let Some(from) = from else { return Ok(None) };
-            let part = read_part(&engine, &list, form, Some(from), PART_BYTES).await?;
+            let part = read_part(&engine, &list, format, Some(from), PART_BYTES).await?;
             Ok::<_, Error>(Some((part.bytes, part.rest)))
         }
     });

@@ -1,4 +1,4 @@
-//! Records that are read: one, a part of a list, or all of them streamed.
+//! GET of a record and of lists: in pages, whole, or streamed.
 
 use std::sync::Arc;
 
@@ -9,8 +9,6 @@ use http::HeaderValue;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, HeaderName, LINK};
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::event_stream::StreamSettings;
-use crate::event_stream::stream_changes;
 use trefoil_engine::cursor::CursorFormat;
 use trefoil_engine::{Condition, CountMode, Engine, ListSlice, Listing, Operation, Outcome, Selection};
 use trefoil_http::errors::problem::Problem;
@@ -25,9 +23,11 @@ use trefoil_resources::record_shape::RecordShape;
 use trefoil_resources::request::{ResourceRequest, read_rows};
 use trefoil_resources::row_writer::{EncodedRows, RowEncoding, RowWriter};
 
+use crate::event_stream::{StreamSettings, stream_changes};
+
 const X_TOTAL_COUNT: HeaderName = HeaderName::from_static("x-total-count");
 
-/// How many records are read at once of a list that is streamed: about so many bytes, as the last part tells.
+/// Target size of a part of a streamed list. The size of the last part determines how many records the next one reads.
 const PART_BYTES: usize = 256 << 10;
 const MIN_PART_ROWS: i64 = 16;
 const MAX_PART_ROWS: i64 = 4_096;
@@ -43,17 +43,17 @@ pub async fn read_record(request: &ResourceRequest<'_>, id: i64) -> Result<Respo
     record_response(request, record, id, &shape, read)
 }
 
-/// A record of another record's: its reference must lead there.
+/// A record below another one, to which its reference must point.
 pub async fn read_nested_record(
     request: &ResourceRequest<'_>,
-    above: i64,
+    parent_id: i64,
     nested: &NestedCollection,
     id: i64,
 ) -> Result<Response, Problem> {
     let target = request.resources.collection(nested.record);
     let shape = record_shape(request, target)?;
     let own = request.resources.engine.model().record(nested.record).id_field();
-    let conditions = vec![equals_id(own, id), equals_id(nested.reference, above)];
+    let conditions = vec![equals_id(own, id), equals_id(nested.reference, parent_id)];
     let slice = ListSlice::First { first: 1, after: None };
     let listing = Listing { conditions, slice, ..Listing::default() };
     let operation = Operation::List { record: nested.record, listing, selection: shape.selection.clone() };
@@ -83,54 +83,54 @@ fn record_response(
     tagged_response(request, shape.etag(version), ResponseFormat::Json, read.bytes)
 }
 
-/// The bytes, or nothing but the news that the client has them.
+/// The bytes with their tag, or 304 if the client has them.
 fn tagged_response(
     request: &ResourceRequest<'_>,
     tag: String,
-    wanted: ResponseFormat,
+    format: ResponseFormat,
     bytes: Vec<u8>,
 ) -> Result<Response, Problem> {
     etags::check_if_match(request.headers(), Some(&tag))?;
     let tag = HeaderValue::from_str(&tag).expect("a tag is visible ASCII");
-    let response = ([(CONTENT_TYPE, wanted.content_type()), (ETAG, tag)], bytes).into_response();
+    let response = ([(CONTENT_TYPE, format.content_type()), (ETAG, tag)], bytes).into_response();
     Ok(etags::not_modified_if_known(request.headers(), request.with_negotiated_headers(response)))
 }
 
 pub async fn read_list(
     request: &ResourceRequest<'_>,
-    wanted: ResponseFormat,
+    format: ResponseFormat,
     streams: &StreamSettings,
 ) -> Result<Response, Problem> {
-    if wanted == ResponseFormat::EventStream {
+    if format == ResponseFormat::EventStream {
         return stream_changes(request, streams).await;
     }
     let query = request.parse_query(request.collection.record, ParamSet::List)?;
-    let reading = list_reader(request, request.collection, &query, wanted, Vec::new());
-    list_response(request, &request.collection.path, query, wanted, reading, None).await
+    let reader = list_reader(request, request.collection, &query, format, Vec::new());
+    list_response(request, &request.collection.path, query, format, reader, None).await
 }
 
-/// The records that refer to one record, which must be there.
+/// The records that refer to one record; 404 if that does not exist.
 pub async fn read_nested_list(
     request: &ResourceRequest<'_>,
-    above: i64,
+    parent_id: i64,
     nested: &NestedCollection,
-    wanted: ResponseFormat,
+    format: ResponseFormat,
 ) -> Result<Response, Problem> {
     let query = request.parse_query(nested.record, ParamSet::List)?;
     let target = request.resources.collection(nested.record);
-    let reading = list_reader(request, target, &query, wanted, vec![equals_id(nested.reference, above)]);
-    let path = format!("{}/{above}/{}", request.collection.path, nested.segment);
-    list_response(request, &path, query, wanted, reading, Some(above)).await
+    let reader = list_reader(request, target, &query, format, vec![equals_id(nested.reference, parent_id)]);
+    let path = format!("{}/{parent_id}/{}", request.collection.path, nested.segment);
+    list_response(request, &path, query, format, reader, Some(parent_id)).await
 }
 
 fn list_reader(
     request: &ResourceRequest<'_>,
     target: &Collection,
     query: &ListQuery,
-    wanted: ResponseFormat,
+    format: ResponseFormat,
     conditions: Vec<Condition>,
 ) -> ListReader {
-    let (form, shape) = match (wanted, &target.texts) {
+    let (encoding, shape) = match (format, &target.texts) {
         (ResponseFormat::Ndjson, _) => (RowEncoding::Ndjson, request.selected_shape(target, query)),
         (ResponseFormat::Csv, _) => (RowEncoding::Csv, request.selected_shape(target, query)),
         (ResponseFormat::TextLines, Some(texts)) => (RowEncoding::TextLines, texts.shape.clone()),
@@ -147,67 +147,60 @@ fn list_reader(
     };
     let mut listing = Listing { with_cursors: true, ..query.listing.clone() };
     listing.conditions.extend(conditions);
-    ListReader {
-        engine: request.resources.engine.clone(),
-        record: target.record,
-        shape,
-        encoding: form,
-        listing,
-    }
+    ListReader { engine: request.resources.engine.clone(), record: target.record, shape, encoding, listing }
 }
 
 async fn list_response(
     request: &ResourceRequest<'_>,
     path: &str,
     query: ListQuery,
-    wanted: ResponseFormat,
-    mut reading: ListReader,
-    above: Option<i64>,
+    format: ResponseFormat,
+    mut reader: ListReader,
+    parent_id: Option<i64>,
 ) -> Result<Response, Problem> {
-    let record = reading.record;
-    let is_whole = reading.encoding != RowEncoding::Array && !query.is_sliced;
+    let record = reader.record;
+    let is_whole = reader.encoding != RowEncoding::Array && !query.is_sliced;
     if is_whole {
-        reading.listing.slice = ListSlice::First { first: 1_000, after: None };
+        reader.listing.slice = ListSlice::First { first: 1_000, after: None };
     }
-    let id = above;
-    let above = above.map(|id| Operation::Get {
+    let parent = parent_id.map(|id| Operation::Get {
         record: request.collection.record,
         id,
         selection: Arc::new(Selection::new(vec![request.record().id_field()], Vec::new())),
     });
-    let before = request.resources.response_cache.data_version();
+    let data_version = request.resources.response_cache.data_version();
     let model = request.resources.engine.model();
-    let first = reading.read_part(above, false).await;
+    let first = reader.read_part(parent, false).await;
     let (first, outcomes) =
         first.map_err(|error| query.filter_problem(model, model.record(record), error))?;
-    if let (Some(id), Some(Outcome::NotFound)) = (id, outcomes.first()) {
+    if let (Some(id), Some(Outcome::NotFound)) = (parent_id, outcomes.first()) {
         return Err(request.not_found(request.collection.record, id));
     }
-    let Some(Outcome::Listed { has_more: more, total }) = outcomes.last() else {
+    let Some(Outcome::Listed { has_more, total }) = outcomes.last() else {
         return Err(Error::internal(format!("a list ended as {outcomes:?}")).into());
     };
-    let (more, total) = (*more, *total);
-    let mut response = if is_whole && more {
+    let (has_more, total) = (*has_more, *total);
+    let mut response = if is_whole && has_more {
         etags::check_if_match(request.headers(), None)?;
         request.with_negotiated_headers(
-            ([(CONTENT_TYPE, wanted.content_type())], reading.stream_body(first)).into_response(),
+            ([(CONTENT_TYPE, format.content_type())], reader.stream_body(first)).into_response(),
         )
     } else {
-        let next = first.last_cursor.as_deref().filter(|_| more);
+        let next = first.last_cursor.as_deref().filter(|_| has_more);
         let links = (!is_whole).then(|| query.link_header(path, next, total));
-        let bytes = reading.close(first.bytes);
-        let tag = list_etag(wanted, &bytes, links.as_deref(), total);
-        let mut response = tagged_response(request, tag, wanted, bytes)?;
+        let bytes = reader.close(first.bytes);
+        let tag = list_etag(format, &bytes, links.as_deref(), total);
+        let mut response = tagged_response(request, tag, format, bytes)?;
         let links = links.and_then(|links| HeaderValue::from_str(&links).ok());
         response.headers_mut().extend(links.map(|links| (LINK, links)));
-        CacheableAt::mark_response(before, response)
+        CacheableAt::mark_response(data_version, response)
     };
     response.headers_mut().extend(query.format.and_then(|format| attachment_header(request, record, format)));
     response.headers_mut().extend(total.map(|total| (X_TOTAL_COUNT, HeaderValue::from(total))));
     Ok(response)
 }
 
-/// What a browser is to call a list that it was led to by a link, where it cannot show it.
+/// The file name for a list in a format that browsers download instead of showing.
 fn attachment_header(
     request: &ResourceRequest<'_>,
     record: RecordTypeId,
@@ -226,19 +219,20 @@ fn attachment_header(
     Some((CONTENT_DISPOSITION, value))
 }
 
-/// Of everything that the answer says, so that it is exact whatever changed; two forms of an empty list differ too.
-fn list_etag(wanted: ResponseFormat, bytes: &[u8], links: Option<&str>, total: Option<u64>) -> String {
+/// Hash of everything in the response, so that any change alters it. The content type is included because an empty list
+/// has the same bytes in several formats.
+fn list_etag(format: ResponseFormat, bytes: &[u8], links: Option<&str>, total: Option<u64>) -> String {
     let mut hash = Xxh3::new();
-    hash.update(wanted.content_type().as_bytes());
+    hash.update(format.content_type().as_bytes());
     hash.update(bytes);
     hash.update(links.unwrap_or_default().as_bytes());
     hash.update(&total.unwrap_or_default().to_le_bytes());
     format!("\"{:032x}\"", hash.digest128())
 }
 
-/// Ends what rows have begun.
-pub fn close_rows(form: RowEncoding, mut bytes: Vec<u8>) -> Vec<u8> {
-    match form {
+/// Adds the end of the encoding after the rows.
+pub fn close_rows(encoding: RowEncoding, mut bytes: Vec<u8>) -> Vec<u8> {
+    match encoding {
         RowEncoding::Array | RowEncoding::TextArray => {
             if bytes.is_empty() {
                 bytes.push(b'[');
@@ -254,7 +248,7 @@ pub fn close_rows(form: RowEncoding, mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// A list while it is read.
+/// Reads and encodes a list.
 struct ListReader {
     engine: Engine,
     record: RecordTypeId,
@@ -264,7 +258,7 @@ struct ListReader {
 }
 
 impl ListReader {
-    /// A list that was read to the end of its part. A table without rows still says what its columns are.
+    /// The bytes of a finished part. A CSV table without rows still has its header.
     fn close(&self, mut bytes: Vec<u8>) -> Vec<u8> {
         if self.encoding == RowEncoding::Csv && bytes.is_empty() {
             self.shape.write_csv_header(&mut bytes);
@@ -272,38 +266,38 @@ impl ListReader {
         close_rows(self.encoding, bytes)
     }
 
-    /// The part that the listing asks for now; `above` is asked with the first.
+    /// Reads the current slice of the listing; `parent` is read together with the first.
     async fn read_part(
         &self,
-        above: Option<Operation>,
+        parent: Option<Operation>,
         continued: bool,
     ) -> Result<(EncodedRows, Vec<Outcome>)> {
-        let from = usize::from(above.is_some());
+        let first_shown = usize::from(parent.is_some());
         let format = CursorFormat::of(self.engine.model().record(self.record), &self.listing.sort_keys);
         let rows = RowWriter::new(&self.shape, self.encoding)
-            .show_from(from)
+            .show_from(first_shown)
             .with_cursors(format)
             .continued(continued);
         let selection = self.shape.selection.clone();
         let list = Operation::List { record: self.record, listing: self.listing.clone(), selection };
-        read_rows(&self.engine, above.into_iter().chain([list]).collect(), rows).await
+        read_rows(&self.engine, parent.into_iter().chain([list]).collect(), rows).await
     }
 
-    /// The first part and then the others, each read when the client has taken the one before: what goes away stops
-    /// being read, and memory holds one part. Each part is read as the records are then.
+    /// The first part, then the others, each read after the client has taken the previous one: reading stops when the
+    /// client disconnects, and memory holds one part. Parts are read at different times, each with the records of then.
     fn stream_body(mut self, first: EncodedRows) -> Body {
         self.listing.count = CountMode::Skip;
-        let form = self.encoding;
+        let encoding = self.encoding;
         let next = self.next_slice(&first);
         let others = stream::try_unfold(Some((self, next)), |state| async move {
-            let Some((mut reading, slice)) = state else { return Ok::<_, Error>(None) };
-            reading.listing.slice = slice;
-            let (read, outcomes) = reading.read_part(None, true).await?;
-            let more = matches!(outcomes.last(), Some(Outcome::Listed { has_more: true, .. }));
-            let next = reading.next_slice(&read);
-            Ok(Some((read.bytes, more.then_some((reading, next)))))
+            let Some((mut reader, slice)) = state else { return Ok::<_, Error>(None) };
+            reader.listing.slice = slice;
+            let (read, outcomes) = reader.read_part(None, true).await?;
+            let has_more = matches!(outcomes.last(), Some(Outcome::Listed { has_more: true, .. }));
+            let next = reader.next_slice(&read);
+            Ok(Some((read.bytes, has_more.then_some((reader, next)))))
         });
-        let end = match form {
+        let end = match encoding {
             RowEncoding::Array | RowEncoding::TextArray => b"]".to_vec(),
             RowEncoding::SingleObject
             | RowEncoding::Ndjson
@@ -317,9 +311,9 @@ impl ListReader {
 
     fn next_slice(&self, read: &EncodedRows) -> ListSlice {
         let rows = i64::try_from(read.row_count).unwrap_or(MAX_PART_ROWS).max(1);
-        let each = (read.bytes.len() as i64 / rows).max(1);
+        let row_bytes = (read.bytes.len() as i64 / rows).max(1);
         ListSlice::First {
-            first: (PART_BYTES as i64 / each).clamp(MIN_PART_ROWS, MAX_PART_ROWS),
+            first: (PART_BYTES as i64 / row_bytes).clamp(MIN_PART_ROWS, MAX_PART_ROWS),
             after: read.last_cursor.clone(),
         }
     }

@@ -1,4 +1,4 @@
-//! A list on its way to becoming live: read in parts while changes go on, and which of those the parts already show.
+//! The list at the start of a change stream: read in parts while changes go on, with a record of which changes it includes.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,33 +11,33 @@ use trefoil_resources::record_shape::RecordShape;
 use trefoil_resources::request::read_rows;
 use trefoil_resources::row_writer::{RowEncoding, RowWriter};
 
-/// Records of one part: it is read at once and held in memory.
+/// Records per part: a part is read in one go and held in memory.
 const PART_ROWS: i64 = 500;
 
+/// A list being read in parts, and the changes that the parts include.
 pub struct ListSnapshot {
     engine: Engine,
     record: RecordTypeId,
     shape: Arc<RecordShape>,
-    /// Where the next part begins; none when there is no next one.
+    /// Cursor at which the next part starts (inner `None`: at the beginning); `None` after the last part.
     next_cursor: Option<Option<String>>,
-    /// For each part the last id in it, and a change up to which it shows all.
+    /// For each part, its last id and the number of a change up to which it includes all.
     parts: Vec<(i64, i64)>,
-    /// Later changes that the parts show all the same: they were made while a part was read.
+    /// Later changes that the parts include too, because they were made while a part was read.
     included_changes: HashSet<i64>,
-    /// Behind this change everything is news.
+    /// All changes after this one are missing from the snapshot.
     until: i64,
 }
 
 impl ListSnapshot {
     pub fn new(engine: Engine, record: RecordTypeId, shape: Arc<RecordShape>) -> ListSnapshot {
-        let (parts, shown) = (Vec::new(), HashSet::new());
         ListSnapshot {
             engine,
             record,
             shape,
             next_cursor: Some(None),
-            parts,
-            included_changes: shown,
+            parts: Vec::new(),
+            included_changes: HashSet::new(),
             until: 0,
         }
     }
@@ -46,7 +46,7 @@ impl ListSnapshot {
         self.next_cursor.is_none()
     }
 
-    /// The next records, each an event. The stream starts at `start`, which is before all of it.
+    /// The next records, one event each. `start` is the change at which the stream begins, before the first part.
     pub async fn read_part(&mut self, feed: &ChangeFeed, start: i64) -> Result<Vec<u8>> {
         let Some(after) = self.next_cursor.take() else { return Ok(Vec::new()) };
         let before = if after.is_none() { start } else { feed.last_change_number().await? };
@@ -56,16 +56,16 @@ impl ListSnapshot {
         let format = CursorFormat::of(self.engine.model().record(self.record), &[]);
         let rows = RowWriter::new(&self.shape, RowEncoding::Events).with_cursors(format).with_versions();
         let (read, outcomes) = read_rows(&self.engine, vec![list], rows).await?;
-        let more = matches!(outcomes.last(), Some(Outcome::Listed { has_more: true, .. }));
-        let first = self.parts.last().map_or(i64::MIN, |(last, _)| *last);
-        let last = read.versions.last().filter(|_| more).map_or(i64::MAX, |(id, _)| *id);
+        let has_more = matches!(outcomes.last(), Some(Outcome::Listed { has_more: true, .. }));
+        let previous_last = self.parts.last().map_or(i64::MIN, |(last, _)| *last);
+        let last = read.versions.last().filter(|_| has_more).map_or(i64::MAX, |(id, _)| *id);
         self.parts.push((last, before));
-        self.note_changes(feed, before, (first, last), &read.versions).await?;
-        self.next_cursor = more.then_some(read.last_cursor);
+        self.note_changes(feed, before, (previous_last, last), &read.versions).await?;
+        self.next_cursor = has_more.then_some(read.last_cursor);
         Ok(read.bytes)
     }
 
-    /// Looks which changes came while the part was read, and which of them it has.
+    /// Finds the changes made while the part was read, and remembers those that it includes.
     async fn note_changes(
         &mut self,
         feed: &ChangeFeed,
@@ -75,33 +75,33 @@ impl ListSnapshot {
     ) -> Result<()> {
         self.until = feed.last_change_number().await?;
         let resource = self.engine.model().record(self.record).name.clone();
-        let mut at = before;
-        while at < self.until {
-            let stretch = feed.changes_after(at).await?;
-            let own = stretch.changes.iter().filter(|change| change.type_name == resource);
+        let mut position = before;
+        while position < self.until {
+            let batch = feed.changes_after(position).await?;
+            let own = batch.changes.iter().filter(|change| change.type_name == resource);
             for change in own.filter(|change| ids.0 < change.record_id && change.record_id <= ids.1) {
                 let row = rows.binary_search_by_key(&change.record_id, |(id, _)| *id);
-                let has =
+                let is_included =
                     row.is_ok_and(|row| rows[row].1 >= change.version) && change.kind != ChangeKind::Deleted;
-                if has {
+                if is_included {
                     self.included_changes.insert(change.number);
                 }
             }
-            at = stretch.until;
+            position = batch.until;
         }
         Ok(())
     }
 
-    /// Whether the client has seen this change in the snapshot.
+    /// True if the snapshot includes this change.
     pub fn includes(&self, change: &RecordChange) -> bool {
         let part = self.parts.iter().find(|(last, _)| change.record_id <= *last);
         part.is_some_and(|(_, before)| change.number <= *before)
             || self.included_changes.contains(&change.number)
     }
 
-    /// The stream has come to here: what lies behind the snapshot need not be remembered.
-    pub fn forget_up_to(&mut self, at: i64) {
-        if at >= self.until {
+    /// Frees the memory of included changes once the stream has passed the end of the snapshot.
+    pub fn forget_up_to(&mut self, position: i64) {
+        if position >= self.until {
             self.parts.clear();
             self.included_changes.clear();
         }

@@ -1,4 +1,4 @@
-//! `/docs`: Swagger UI on `/openapi.json`; nothing of it comes from elsewhere.
+//! `/docs`: Swagger UI on `/openapi.json`, with all its files embedded.
 
 use std::sync::LazyLock;
 
@@ -26,7 +26,7 @@ static FILES: [StaticAsset; 4] = [
 
 static ASSETS: LazyLock<AssetFolder> = LazyLock::new(|| AssetFolder::new("/_/docs/", &FILES));
 
-/// The page with the addresses of its files filled in.
+/// The page with the URLs of its files filled in.
 static PAGE: LazyLock<String> = LazyLock::new(|| ASSETS.fill_placeholders(include_str!("assets/docs.html")));
 
 static PAGE_ETAG: LazyLock<String> = LazyLock::new(|| format!("\"{:032x}\"", xxh3_128(PAGE.as_bytes())));
@@ -36,14 +36,14 @@ pub fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
 }
 
 async fn page(headers: HeaderMap) -> Result<Response, Problem> {
-    let wanted = PAGE_ONLY.negotiate(&headers, FormatChoice::Unspecified)?;
+    let format = PAGE_ONLY.negotiate(&headers, FormatChoice::Unspecified)?;
     etags::check_if_match(&headers, Some(&PAGE_ETAG))?;
-    let told = [
-        (CONTENT_TYPE, wanted.content_type()),
+    let response_headers = [
+        (CONTENT_TYPE, format.content_type()),
         (VARY, ACCEPT.into()),
         (ETAG, HeaderValue::from_static(&PAGE_ETAG)),
     ];
-    Ok(etags::not_modified_if_known(&headers, (told, PAGE.as_str()).into_response()))
+    Ok(etags::not_modified_if_known(&headers, (response_headers, PAGE.as_str()).into_response()))
 }
 
 async fn file(Path(name): Path<String>, headers: HeaderMap) -> Result<Response, Problem> {
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_placeholder_is_filled_and_nothing_comes_from_elsewhere() {
+    fn page_has_no_placeholders_and_no_external_urls() {
         assert!(!PAGE.contains("{{"), "{}", *PAGE);
         assert!(!PAGE.contains("://"), "{}", *PAGE);
         assert_eq!(PAGE.matches("/_/docs/").count(), ASSETS.count());

@@ -1,4 +1,4 @@
-//! Text endpoints: bytes prepared at the start, sent as they stand to whatever method they are declared for.
+//! Text endpoints: fixed texts and views, prepared at start-up and sent for the methods they are declared for.
 
 use std::io::Write;
 
@@ -11,15 +11,14 @@ use xxhash_rust::xxh3::xxh3_64;
 use trefoil_application::{AllowedMethods, EndpointReply, TextEndpoint};
 use trefoil_http::errors::problem::{ErrorFormat, method_not_allowed};
 use trefoil_http::etags;
-use trefoil_http::response_headers;
-use trefoil_http::response_headers::RequestId;
+use trefoil_http::response_headers::{self, RequestId};
 
 pub const TEXT_PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
-/// What a path with any method at all says to OPTIONS: the methods that people have heard of.
+/// The methods listed in `Allow` for a path that accepts any method.
 const KNOWN_METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"];
 
-/// Everything at one path: an answer, or several for different methods.
+/// All replies at one path, each for its own methods.
 #[derive(Default)]
 pub struct TextPath {
     replies: Vec<PreparedReply>,
@@ -49,11 +48,11 @@ impl TextPath {
             EndpointReply::Text(text) => ReplyContent::Text(PreparedText::new(text, cache)),
             EndpointReply::View(name) => ReplyContent::View { name: name.clone(), cache },
         };
-        let (methods, print) = (endpoint.methods.clone(), endpoint.print.clone());
-        self.replies.push(PreparedReply { methods, content, printed_line: print });
+        let (methods, printed_line) = (endpoint.methods.clone(), endpoint.print.clone());
+        self.replies.push(PreparedReply { methods, content, printed_line });
     }
 
-    /// `view` shows the view of a name.
+    /// The response to a request; `view` renders the view of a name.
     pub async fn respond(
         &self,
         method: &Method,
@@ -62,7 +61,7 @@ impl TextPath {
         view: impl Fn(&str) -> Response,
     ) -> Response {
         let mut response = match self.reply_for(method) {
-            Some(prepared) => prepared.respond(method, headers, request, view).await,
+            Some(reply) => reply.respond(method, headers, request, view).await,
             None if method == Method::OPTIONS => StatusCode::NO_CONTENT.into_response(),
             None => {
                 return method_not_allowed(&self.allowed_methods())
@@ -78,25 +77,25 @@ impl TextPath {
         response
     }
 
-    /// The same, where it is a text and nothing is printed.
+    /// The same without waiting: for a text with no line to print.
     pub fn respond_immediately(&self, method: &Method, headers: &HeaderMap) -> Option<Response> {
-        let prepared = self.reply_for(method).filter(|prepared| prepared.printed_line.is_none())?;
-        match &prepared.content {
+        let reply = self.reply_for(method).filter(|reply| reply.printed_line.is_none())?;
+        match &reply.content {
             ReplyContent::Text(text) if method != Method::OPTIONS => Some(text.respond(method, headers)),
             ReplyContent::Text(_) | ReplyContent::View { .. } => None,
         }
     }
 
-    /// HEAD follows GET unless it has an answer of its own.
+    /// The reply for a method. HEAD falls back to the reply of GET.
     fn reply_for(&self, method: &Method) -> Option<&PreparedReply> {
-        let takes = |method: &str| self.replies.iter().find(|prepared| prepared.accepts(method));
-        takes(method.as_str()).or_else(|| if method == Method::HEAD { takes("GET") } else { None })
+        let find_reply = |method: &str| self.replies.iter().find(|reply| reply.accepts(method));
+        find_reply(method.as_str()).or_else(|| if method == Method::HEAD { find_reply("GET") } else { None })
     }
 
     fn allowed_methods(&self) -> String {
         let mut allowed: Vec<&str> = Vec::new();
-        for prepared in &self.replies {
-            match &prepared.methods {
+        for reply in &self.replies {
+            match &reply.methods {
                 AllowedMethods::Any => allowed.extend(KNOWN_METHODS),
                 AllowedMethods::Only(methods) => allowed.extend(methods.iter().map(String::as_str)),
             }
@@ -112,21 +111,22 @@ impl TextPath {
 
 impl PreparedText {
     fn new(text: &str, cache: Option<HeaderValue>) -> PreparedText {
-        let tag = format!("\"{:016x}\"", xxh3_64(text.as_bytes()));
-        let own = [(CONTENT_TYPE, TEXT_PLAIN), (ETAG, tag.parse().expect("hexadecimal digits in quotes"))];
+        let etag = format!("\"{:016x}\"", xxh3_64(text.as_bytes()));
+        let own_headers =
+            [(CONTENT_TYPE, TEXT_PLAIN), (ETAG, etag.parse().expect("hexadecimal digits in quotes"))];
         let cache = cache.map(|cache| (CACHE_CONTROL, cache));
-        let headers = response_headers::with_defaults(own.into_iter().chain(cache).collect());
-        PreparedText { bytes: Bytes::from(text.to_owned()), etag: tag, headers }
+        let headers = response_headers::with_defaults(own_headers.into_iter().chain(cache).collect());
+        PreparedText { bytes: Bytes::from(text.to_owned()), etag, headers }
     }
 
-    fn respond(&self, method: &Method, asking: &HeaderMap) -> Response {
+    fn respond(&self, method: &Method, headers: &HeaderMap) -> Response {
         let is_read = method == Method::GET || method == Method::HEAD;
-        if is_read && let Err(problem) = etags::check_if_match(asking, Some(&self.etag)) {
+        if is_read && let Err(problem) = etags::check_if_match(headers, Some(&self.etag)) {
             return problem.with_format(ErrorFormat::Text).into_response();
         }
         let mut response = Response::new(Body::from(self.bytes.clone()));
         *response.headers_mut() = self.headers.clone();
-        if is_read { etags::not_modified_if_known(asking, response) } else { response }
+        if is_read { etags::not_modified_if_known(headers, response) } else { response }
     }
 }
 
@@ -134,7 +134,7 @@ impl PreparedReply {
     fn accepts(&self, method: &str) -> bool {
         match &self.methods {
             AllowedMethods::Any => true,
-            AllowedMethods::Only(methods) => methods.iter().any(|one| one == method),
+            AllowedMethods::Only(methods) => methods.iter().any(|allowed| allowed == method),
         }
     }
 
@@ -155,16 +155,17 @@ impl PreparedReply {
     }
 }
 
-/// Neither a failure nor a page that says what it has for one reader alone is what was declared to be kept.
+/// Adds the declared `Cache-Control`, unless the response is a server error or has its own, as a page rendered for one
+/// visitor does.
 fn with_cache_control(mut response: Response, cache: Option<&HeaderValue>) -> Response {
-    let is_passing = response.status().is_server_error() || response.headers().contains_key(CACHE_CONTROL);
-    if let Some(cache) = cache.filter(|_| !is_passing) {
+    let is_exempt = response.status().is_server_error() || response.headers().contains_key(CACHE_CONTROL);
+    if let Some(cache) = cache.filter(|_| !is_exempt) {
         response.headers_mut().insert(CACHE_CONTROL, cache.clone());
     }
     response
 }
 
-/// One line on standard output. On a thread that may wait: nobody promises that the other end reads.
+/// Prints one line to standard output, on a blocking thread: the reader of the pipe may be slow.
 async fn print_line(line: String, request: Option<&RequestId>) {
     let written = tokio::task::spawn_blocking(move || {
         let mut out = std::io::stdout().lock();

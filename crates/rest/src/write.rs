@@ -1,4 +1,4 @@
-//! Records that are replaced, patched and deleted, safely against lost updates and retries.
+//! PUT, PATCH and DELETE of a record, protected against lost updates and safe to retry.
 
 use std::sync::Arc;
 
@@ -6,26 +6,25 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, ETAG};
 
-use crate::merge_patch;
 use trefoil_engine::{IdempotencyKey, MissingFields, Operation};
 use trefoil_http::errors::problem::{ErrorFormat, Problem};
 use trefoil_http::negotiation::format::ResponseFormat;
 use trefoil_model::error::{Error, Result};
 use trefoil_model::values::coerce;
-use trefoil_resources::field_values;
-use trefoil_resources::field_values::{FieldValues, WriteMode};
+use trefoil_resources::field_values::{self, FieldValues, WriteMode};
 use trefoil_resources::list_query::ParamSet;
-use trefoil_resources::parsed_body;
-use trefoil_resources::parsed_body::RecordObject;
+use trefoil_resources::parsed_body::{self, RecordObject};
 use trefoil_resources::record_shape::RecordShape;
 use trefoil_resources::request::ResourceRequest;
 use trefoil_resources::row_writer::{RowEncoding, RowWriter};
 use trefoil_resources::write::{CompletedWrite, header_value, write_problem};
 
-/// How often a patch is merged anew because somebody else was quicker.
+use crate::merge_patch;
+
+/// Attempts at merging a patch while concurrent writes change the record in between.
 const MERGE_ATTEMPTS: usize = 8;
 
-/// PUT, and POST to a record: both overwrite the whole of it.
+/// PUT and POST to a record: both replace all of it.
 pub async fn replace_record(
     request: &ResourceRequest<'_>,
     id: i64,
@@ -43,43 +42,44 @@ pub async fn patch_record(
     object: RecordObject,
     bytes: &[u8],
 ) -> Result<Response, Problem> {
-    let deed = WriteMode::Patch(id);
     let patched = if merge_patch::needs_merge(request.record(), &object) {
         merge_patch(request, id, object, bytes).await
     } else {
-        apply_change(request, deed, object, MissingFields::Keep, bytes).await
+        apply_change(request, WriteMode::Patch(id), object, MissingFields::Keep, bytes).await
     };
     patched.map_err(|problem| json_problem(request, bytes, problem))
 }
 
-/// Why a body of JSON is refused, with the names that are in it.
+/// The problem with a JSON body, worded with the field names as the client sent them.
 pub fn json_problem(request: &ResourceRequest<'_>, bytes: &[u8], problem: Problem) -> Problem {
     as_json_problem(parsed_body::with_sent_names(request.record(), bytes, problem))
 }
 
-/// A patch of what is inside a field depends on what is there: merged with it, and written only over that.
+/// Patches inside fields: the patch is merged with the stored record and written only over the version it was merged
+/// with.
 async fn merge_patch(
     request: &ResourceRequest<'_>,
     id: i64,
     object: RecordObject,
     bytes: &[u8],
 ) -> Result<Response, Problem> {
-    let (key, shape) = (request.idempotency_key(bytes)?, wanted_shape(request)?);
-    // Merged with what is there by now it could be one that cannot be carried out any more.
+    let (key, shape) = (request.idempotency_key(bytes)?, response_shape(request)?);
+    // Replay an answered idempotency key before merging: against today's record the same patch may produce a
+    // different write or fail.
     if let Some(key) = &key
-        && let Some(kept) = request.resources.engine.replay(key).await?
+        && let Some(stored) = request.resources.engine.replay(key).await?
     {
-        return Ok(changed_to(&CompletedWrite::replayed(&kept)?, &shape));
+        return Ok(change_response(&CompletedWrite::replayed(&stored)?, &shape));
     }
     let expected = request.expected_version(id).await?;
-    let mut tries = 1;
-    let done = loop {
+    let mut attempts = 1;
+    let written = loop {
         match merge_patch_once(request, id, object.clone(), expected, &shape, key.clone()).await {
-            Err(Error::Stale { .. }) if expected.is_none() && tries < MERGE_ATTEMPTS => tries += 1,
-            done => break done,
+            Err(Error::Stale { .. }) if expected.is_none() && attempts < MERGE_ATTEMPTS => attempts += 1,
+            written => break written,
         }
     };
-    Ok(changed_to(&done.map_err(write_problem)?, &shape))
+    Ok(change_response(&written.map_err(write_problem)?, &shape))
 }
 
 async fn merge_patch_once(
@@ -107,23 +107,22 @@ async fn merge_patch_once(
 
 async fn apply_change(
     request: &ResourceRequest<'_>,
-    deed: WriteMode,
+    mode: WriteMode,
     object: RecordObject,
-    absent: MissingFields,
+    missing_fields: MissingFields,
     bytes: &[u8],
 ) -> Result<Response, Problem> {
-    let (WriteMode::Replace(id) | WriteMode::Patch(id)) = deed else {
+    let (WriteMode::Replace(id) | WriteMode::Patch(id)) = mode else {
         return Err(Error::internal("a creation changes nothing").into());
     };
-    let change =
-        ChangeRequest { id, missing_fields: absent, expected_version: request.expected_version(id).await? };
-    let (shape, key) = (wanted_shape(request)?, request.idempotency_key(bytes)?);
-    let done = write_change(request, &change, deed, object, &shape, key).await;
-    Ok(changed_to(&done.map_err(write_problem)?, &shape))
+    let change = ChangeRequest { id, missing_fields, expected_version: request.expected_version(id).await? };
+    let (shape, key) = (response_shape(request)?, request.idempotency_key(bytes)?);
+    let written = write_change(request, &change, mode, object, &shape, key).await;
+    Ok(change_response(&written.map_err(write_problem)?, &shape))
 }
 
-/// The fields that the answer to a change has.
-fn wanted_shape(request: &ResourceRequest<'_>) -> Result<Arc<RecordShape>, Problem> {
+/// The fields of the response to a change.
+fn response_shape(request: &ResourceRequest<'_>) -> Result<Arc<RecordShape>, Problem> {
     let query = request.parse_query(request.collection.record, ParamSet::Fields)?;
     Ok(request.selected_shape(request.collection, &query))
 }
@@ -131,52 +130,52 @@ fn wanted_shape(request: &ResourceRequest<'_>) -> Result<Arc<RecordShape>, Probl
 async fn write_change(
     request: &ResourceRequest<'_>,
     change: &ChangeRequest,
-    deed: WriteMode,
+    mode: WriteMode,
     object: RecordObject,
     shape: &Arc<RecordShape>,
     key: Option<IdempotencyKey>,
 ) -> Result<CompletedWrite> {
     let operation =
-        checked_operation(request, object, deed, |fields| change.operation(request, fields, shape));
+        checked_operation(request, object, mode, |fields| change.operation(request, fields, shape));
     request.write_one(operation, RowWriter::new(shape, RowEncoding::SingleObject), key).await
 }
 
-/// For clients that take nothing but JSON: nothing is left to show.
+/// DELETE by a client that accepts nothing but JSON: 204.
 pub async fn delete_record(request: &ResourceRequest<'_>, id: i64) -> Result<Response, Problem> {
     request.parse_query(request.collection.record, ParamSet::Empty)?;
     let expected = request.expected_version(id).await?;
-    let done =
+    let written =
         request.execute_write(request.delete_operation(id, expected), request.idempotency_key(b"")?).await;
-    Ok(done.map_err(write_problem)?.mark_replayed(StatusCode::NO_CONTENT.into_response()))
+    Ok(written.map_err(write_problem)?.mark_replayed(StatusCode::NO_CONTENT.into_response()))
 }
 
-/// The operation that an object asks for, or what is wrong with its names and its values.
+/// The operation for an object, or all violations of its names and values.
 pub fn checked_operation(
     request: &ResourceRequest<'_>,
     object: RecordObject,
-    deed: WriteMode,
+    mode: WriteMode,
     operation: impl FnOnce(FieldValues) -> Operation,
 ) -> Result<Operation> {
-    let (fields, mut violations) = field_values::resolve_object(request.record(), object, deed);
+    let (fields, mut violations) = field_values::resolve_object(request.record(), object, mode);
     let operation = operation(fields);
     if violations.is_empty() {
         return Ok(operation);
     }
-    // Where no more names were read, what looks absent may only be unread.
+    // At the limit the remaining names were not read, so that a field may look missing without being so.
     if violations.len() < coerce::MAX_VIOLATIONS {
         violations.extend(request.resources.engine.violations(operation));
     }
     Err(Error::Invalid(violations))
 }
 
-/// The record as a change left it.
-fn changed_to(done: &CompletedWrite, shape: &RecordShape) -> Response {
-    let tag = shape.etag(done.written.version);
+/// The response with the changed record.
+fn change_response(write: &CompletedWrite, shape: &RecordShape) -> Response {
+    let tag = shape.etag(write.written.version);
     let headers = [(CONTENT_TYPE, ResponseFormat::Json.content_type()), (ETAG, header_value(&tag))];
-    done.mark_replayed((headers, done.written.bytes.clone()).into_response())
+    write.mark_replayed((headers, write.written.bytes.clone()).into_response())
 }
 
-/// What is to happen to a record, but for its fields.
+/// A change to a record, without its fields.
 struct ChangeRequest {
     id: i64,
     missing_fields: MissingFields,
@@ -184,9 +183,14 @@ struct ChangeRequest {
 }
 
 impl ChangeRequest {
-    fn operation(&self, ask: &ResourceRequest<'_>, fields: FieldValues, shape: &RecordShape) -> Operation {
+    fn operation(
+        &self,
+        request: &ResourceRequest<'_>,
+        fields: FieldValues,
+        shape: &RecordShape,
+    ) -> Operation {
         Operation::Update {
-            record: ask.collection.record,
+            record: request.collection.record,
             id: self.id,
             fields,
             missing_fields: self.missing_fields,
@@ -196,7 +200,7 @@ impl ChangeRequest {
     }
 }
 
-/// Whoever sends JSON reads it.
+/// Formats the problem as JSON, since the client sent JSON.
 pub fn as_json_problem(problem: Problem) -> Problem {
     problem.with_format(ErrorFormat::Json)
 }

@@ -1,4 +1,4 @@
-// Makes pages nicer; every page works with this file absent.
+// Enhancements; every page works without this file.
 {
   const $ = (selector, within = document) => within.querySelector(selector)
   const all = (selector, within = document) => [...within.querySelectorAll(selector)]
@@ -10,10 +10,10 @@
     copy.onclick = () => navigator.clipboard.writeText(pre.textContent).then(() => tell('Copied'), () => tell('Not allowed'))
   }
 
-  // The return key finds, here also what was found before.
+  // The return key in a search field searches, even for the same text again.
   for (const find of all('.find')) find.onkeydown = ({ key }) => { if (key === 'Enter') { $('button', find).click(); return false } }
 
-  // A list that updates by itself: this page is read again and merged in, so that nothing a person reads moves.
+  // A list that updates by itself: the page is fetched again and merged, so that no visible row moves.
   const list = $('[data-live]')
   if (list) {
     const status = $('.live'), note = $('.fresh')
@@ -22,8 +22,8 @@
     const say = (element, html) => { if (element.innerHTML !== html) element.innerHTML = html }
     const marked = (element) => { element.classList.add('is-fresh'); return element }
 
-    // What comes after the last row is added, what comes between only told. A row that is missing at an end where the
-    // list goes on may be on another page now. What has the focus stays as it is until the focus leaves it.
+    // New rows after the last one are added; new rows in between are only announced. A row missing at an end where the
+    // list continues may be on another page now. A row with the focus stays as it is until it loses the focus.
     const merge = (fresh) => {
       const now = all('tbody tr:not(.is-gone)', list), then = all('tbody tr', fresh)
       const isKnown = ({ id }) => document.getElementById(id), found = ({ id }) => fresh.getElementById(id)
@@ -60,7 +60,7 @@
       isReading = false
     }
 
-    // Only while the tab is seen: a browser has six connections to a server for all tabs together.
+    // Only while the tab is visible: a browser has six connections to a server for all tabs together.
     const close = (why) => {
       source?.close()
       source = null

@@ -1,34 +1,34 @@
-//! What else a deletion would do: records that go with it, that lose what they refer to, or that forbid it.
+//! The records that a deletion affects: deleted too, set to null, or preventing it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::multi_read;
-use crate::multi_read::read_all;
 use trefoil_engine::{ComparisonOp, Condition, Engine, ListSlice, Listing, Operation, OwnedRow, Selection};
 use trefoil_model::error::Result;
 use trefoil_model::{FieldId, FieldKind, Model, OnDelete, RecordTypeId, Value};
 
-/// Counted exactly up to here.
+use crate::multi_read::{self, read_all};
+
+/// Affected records are counted exactly up to this number.
 pub const MAX_COUNTED: usize = 1_000;
 
-/// Further away is not looked: a chain of so many types is longer than any that people follow.
+/// Maximum length of a chain of references that is followed.
 const MAX_ROUNDS: usize = 16;
 
-/// What happens to some records of one type.
+/// Records of one type that a deletion affects by one reference.
 #[derive(Debug, PartialEq, Eq)]
 pub struct AffectedRecords {
     pub record: RecordTypeId,
     /// The reference by which they are affected.
     pub field: FieldId,
     pub on_delete: OnDelete,
-    /// One more than [`MOST`] where there are more.
+    /// [`MAX_COUNTED`] + 1 if there are more.
     pub count: usize,
-    /// They refer to the record itself, and not to what goes with it.
+    /// True if they refer to the record itself, and not to one that is deleted with it.
     pub is_direct: bool,
 }
 
-/// The records found by one reference.
+/// The records that refer to deleted ones by one reference.
 struct ReferringRecords {
     owner: RecordTypeId,
     field: FieldId,
@@ -37,75 +37,69 @@ struct ReferringRecords {
     is_direct: bool,
 }
 
-/// Which records are affected when this one is deleted. The store decides when it is; this tells beforehand.
+/// The records affected if this one is deleted: a forecast, since the store decides at the time of deletion.
 pub async fn deletion_effects(
     engine: &Engine,
     record: RecordTypeId,
     id: i64,
 ) -> Result<Vec<AffectedRecords>> {
-    let mut doomed: HashMap<RecordTypeId, Vec<i64>> = HashMap::from([(record, vec![id])]);
+    let mut deleted: HashMap<RecordTypeId, Vec<i64>> = HashMap::from([(record, vec![id])]);
     let mut next = vec![(record, vec![id])];
     let mut found: Vec<ReferringRecords> = Vec::new();
     for round in 0..MAX_ROUNDS {
         if next.is_empty() {
             break;
         }
-        let mut further: Vec<(RecordTypeId, Vec<i64>)> = Vec::new();
-        for mut referrers in find_referring(engine, std::mem::take(&mut next), round == 0).await? {
-            if referrers.on_delete == OnDelete::Cascade {
-                let known = doomed.entry(referrers.owner).or_default();
-                referrers.ids.retain(|id| !known.contains(id));
-                let room = (MAX_COUNTED + 1).saturating_sub(known.len());
-                known.extend(referrers.ids.iter().take(room));
-                further.push((referrers.owner, referrers.ids.iter().copied().take(room).collect()));
+        let mut added: Vec<(RecordTypeId, Vec<i64>)> = Vec::new();
+        for mut referring in find_referring(engine, std::mem::take(&mut next), round == 0).await? {
+            if referring.on_delete == OnDelete::Cascade {
+                let known = deleted.entry(referring.owner).or_default();
+                referring.ids.retain(|id| !known.contains(id));
+                let capacity = (MAX_COUNTED + 1).saturating_sub(known.len());
+                known.extend(referring.ids.iter().take(capacity));
+                added.push((referring.owner, referring.ids.iter().copied().take(capacity).collect()));
             }
-            found.push(referrers);
+            found.push(referring);
         }
-        further.retain(|(_, ids)| !ids.is_empty());
-        next = further;
+        added.retain(|(_, ids)| !ids.is_empty());
+        next = added;
     }
-    Ok(summarize(found, &doomed))
+    Ok(summarize(found, &deleted))
 }
 
-/// Who refers to these.
+/// The records that refer to these.
 async fn find_referring(
     engine: &Engine,
-    doomed: Vec<(RecordTypeId, Vec<i64>)>,
-    direct: bool,
+    deleted: Vec<(RecordTypeId, Vec<i64>)>,
+    is_direct: bool,
 ) -> Result<Vec<ReferringRecords>> {
     let model = engine.model();
     let (mut found, mut operations) = (Vec::new(), Vec::new());
-    for (target, ids) in doomed {
-        for (owner, field, fate) in references_to(model, target) {
+    for (target, ids) in deleted {
+        for (owner, field, on_delete) in references_to(model, target) {
             operations.push(referring_operation(model, owner, field, &ids));
-            found.push(ReferringRecords {
-                owner,
-                field,
-                on_delete: fate,
-                ids: Vec::new(),
-                is_direct: direct,
-            });
+            found.push(ReferringRecords { owner, field, on_delete, ids: Vec::new(), is_direct });
         }
     }
     if operations.is_empty() {
         return Ok(found);
     }
-    for (found, seen) in
+    for (found, rows_found) in
         found.iter_mut().zip(read_all(engine, operations, multi_read::TEXT_PREVIEW_BYTES).await?)
     {
-        found.ids = seen.rows.iter().filter_map(row_id).collect();
+        found.ids = rows_found.rows.iter().filter_map(row_id).collect();
     }
     Ok(found)
 }
 
 fn references_to(
     model: &Model,
-    wanted: RecordTypeId,
+    target_type: RecordTypeId,
 ) -> impl Iterator<Item = (RecordTypeId, FieldId, OnDelete)> {
     model.records.iter().enumerate().flat_map(move |(owner, record)| {
         let fields = record.fields.iter().enumerate();
         fields.filter_map(move |(position, field)| match field.kind {
-            FieldKind::Reference { target, on_delete } if target == wanted => {
+            FieldKind::Reference { target, on_delete } if target == target_type => {
                 Some((RecordTypeId(owner), FieldId(position), on_delete))
             }
             FieldKind::Reference { .. }
@@ -134,13 +128,16 @@ fn row_id(row: &OwnedRow) -> Option<i64> {
     row.cells.first()?.as_cell().to_i64()
 }
 
-/// One entry for each reference; what goes itself neither forbids anything nor loses anything.
-fn summarize(found: Vec<ReferringRecords>, doomed: &HashMap<RecordTypeId, Vec<i64>>) -> Vec<AffectedRecords> {
+/// One entry per reference. Records that are deleted themselves neither prevent the deletion nor lose a value.
+fn summarize(
+    found: Vec<ReferringRecords>,
+    deleted: &HashMap<RecordTypeId, Vec<i64>>,
+) -> Vec<AffectedRecords> {
     let mut affected: Vec<AffectedRecords> = Vec::new();
-    for ReferringRecords { owner, field, on_delete: fate, mut ids, is_direct: direct } in found {
-        if fate != OnDelete::Cascade {
-            let goes = |id: &i64| doomed.get(&owner).is_some_and(|doomed| doomed.contains(id));
-            ids.retain(|id| !goes(id));
+    for ReferringRecords { owner, field, on_delete, mut ids, is_direct } in found {
+        if on_delete != OnDelete::Cascade {
+            let is_deleted = |id: &i64| deleted.get(&owner).is_some_and(|ids| ids.contains(id));
+            ids.retain(|id| !is_deleted(id));
         }
         let known = affected.iter_mut().find(|known| known.record == owner && known.field == field);
         match known {
@@ -148,9 +145,9 @@ fn summarize(found: Vec<ReferringRecords>, doomed: &HashMap<RecordTypeId, Vec<i6
             None => affected.push(AffectedRecords {
                 record: owner,
                 field,
-                on_delete: fate,
+                on_delete,
                 count: ids.len(),
-                is_direct: direct,
+                is_direct,
             }),
         }
     }

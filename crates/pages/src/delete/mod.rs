@@ -1,4 +1,7 @@
-//! Deleting a record: the page that asks, and what else is affected.
+//! Deletion of a record from a page.
 
-pub(crate) mod effects;
+// The confirmation page and its form.
 pub(crate) mod page;
+
+// The other records that a deletion affects.
+pub(crate) mod effects;

@@ -1,17 +1,9 @@
-//! Deleting: a page that says what else is affected, and the deed.
+//! The page that confirms a deletion, with its effects on other records, and the deletion itself.
 
 use axum::response::Response;
 use http::StatusCode;
 use http::header::{IF_MATCH, IF_NONE_MATCH};
 
-use crate::Pages;
-use crate::delete::effects::{AffectedRecords, MAX_COUNTED, deletion_effects};
-use crate::examples::page::PageSubject;
-use crate::flash;
-use crate::flash::FlashKind;
-use crate::form::keys;
-use crate::multi_read::{TEXT_PREVIEW_BYTES, read_all};
-use crate::view::{DeleteView, EffectView, PageHead, PageLink};
 use trefoil_engine::{Operation, Selection};
 use trefoil_http::client::ClientInfo;
 use trefoil_http::errors::problem::Problem;
@@ -20,105 +12,120 @@ use trefoil_http::negotiation::format::{FormatChoice, PAGE_ONLY};
 use trefoil_model::OnDelete;
 use trefoil_model::error::Error;
 use trefoil_model::naming::{inflection, names};
-use trefoil_resources::form_input::FormInput;
+use trefoil_resources::body_text;
+use trefoil_resources::form_input::{self, FormInput};
 use trefoil_resources::list_query::ParamSet;
 use trefoil_resources::parsed_body::{BodyKind, ParsedBody};
 use trefoil_resources::request::ResourceRequest;
 use trefoil_resources::write::{IMPOSSIBLE_VERSION, see_other, write_problem};
-use trefoil_resources::{body_text, form_input};
+
+use crate::Pages;
+use crate::delete::effects::{AffectedRecords, MAX_COUNTED, deletion_effects};
+use crate::examples::page::PageSubject;
+use crate::flash::{self, FlashKind};
+use crate::form::keys;
+use crate::multi_read::{TEXT_PREVIEW_BYTES, read_all};
+use crate::view::{DeleteView, EffectView, PageHead, PageLink};
 
 impl Pages {
-    pub async fn delete_page(&self, ask: &ResourceRequest<'_>, id: i64) -> Result<Response, Problem> {
-        self.confirmation_page(ask, id, StatusCode::OK, Vec::new()).await
+    pub async fn delete_page(&self, request: &ResourceRequest<'_>, id: i64) -> Result<Response, Problem> {
+        self.confirmation_page(request, id, StatusCode::OK, Vec::new()).await
     }
 
-    /// DELETE from a client that takes more than JSON.
-    pub async fn delete_record(&self, ask: &ResourceRequest<'_>, id: i64) -> Result<Response, Problem> {
-        ask.parse_query(ask.collection.record, ParamSet::Empty)?;
-        let expected = ask.expected_version(id).await?;
-        let done = ask.execute_write(ask.delete_operation(id, expected), ask.idempotency_key(b"")?).await;
-        let done = done.map_err(write_problem)?;
-        Ok(done.mark_replayed(see_other(&ask.collection.path)))
+    /// DELETE by a client that accepts more than JSON.
+    pub async fn delete_record(&self, request: &ResourceRequest<'_>, id: i64) -> Result<Response, Problem> {
+        request.parse_query(request.collection.record, ParamSet::Empty)?;
+        let expected = request.expected_version(id).await?;
+        let write = request
+            .execute_write(request.delete_operation(id, expected), request.idempotency_key(b"")?)
+            .await;
+        let write = write.map_err(write_problem)?;
+        Ok(write.mark_replayed(see_other(&request.collection.path)))
     }
 
     pub async fn submit_delete(
         &self,
-        ask: &ResourceRequest<'_>,
+        request: &ResourceRequest<'_>,
         id: i64,
         bytes: &[u8],
     ) -> Result<Response, Problem> {
-        let pairs = sent_pairs(ask, bytes)?;
-        let filled = FormInput::from_pairs(ask.record(), &pairs);
-        let key = keys::form_key(ask.idempotency_key(bytes)?, ask.head, filled.key.as_deref(), &pairs);
-        let in_headers = [IF_MATCH, IF_NONE_MATCH].iter().any(|name| ask.headers().contains_key(name));
-        let expected = match &filled.version {
+        let pairs = sent_pairs(request, bytes)?;
+        let input = FormInput::from_pairs(request.record(), &pairs);
+        let key = keys::form_key(request.idempotency_key(bytes)?, request.head, input.key.as_deref(), &pairs);
+        let in_headers = [IF_MATCH, IF_NONE_MATCH].iter().any(|name| request.headers().contains_key(name));
+        let expected = match &input.version {
             Some(version) if !in_headers => Some(version.trim().parse().unwrap_or(IMPOSSIBLE_VERSION)),
-            Some(_) | None => ask.expected_version(id).await?,
+            Some(_) | None => request.expected_version(id).await?,
         };
-        let takes_page = PAGE_ONLY.negotiate(ask.headers(), FormatChoice::Unspecified).is_ok();
-        match keys::write_once(ask, ask.delete_operation(id, expected), key).await {
-            Ok(done) => {
+        let accepts_html = PAGE_ONLY.negotiate(request.headers(), FormatChoice::Unspecified).is_ok();
+        match keys::write_once(request, request.delete_operation(id, expected), key).await {
+            Ok(write) => {
                 let (mut response, client) =
-                    (done.mark_replayed(see_other(&ask.collection.path)), request_client(ask));
-                flash::set_cookie(&mut response, client, FlashKind::Deleted, &ask.collection.path, id);
+                    (write.mark_replayed(see_other(&request.collection.path)), request_client(request));
+                flash::set_cookie(&mut response, client, FlashKind::Deleted, &request.collection.path, id);
                 Ok(response)
             }
-            Err(Error::Conflict(violations)) if takes_page => {
-                let why = violations.into_iter().map(|violation| violation.message).collect();
-                self.confirmation_page(ask, id, StatusCode::CONFLICT, why).await
+            Err(Error::Conflict(violations)) if accepts_html => {
+                let reasons = violations.into_iter().map(|violation| violation.message).collect();
+                self.confirmation_page(request, id, StatusCode::CONFLICT, reasons).await
             }
-            Err(Error::Stale { .. }) if !in_headers && takes_page => {
-                let noun = &self.labels_of(ask.collection.record).resource.noun;
-                let why = format!("This {noun} was changed meanwhile: look at it again before you delete it");
-                self.confirmation_page(ask, id, StatusCode::CONFLICT, vec![why]).await
+            Err(Error::Stale { .. }) if !in_headers && accepts_html => {
+                let noun = &self.labels_of(request.collection.record).resource.noun;
+                let reason =
+                    format!("This {noun} was changed meanwhile: look at it again before you delete it");
+                self.confirmation_page(request, id, StatusCode::CONFLICT, vec![reason]).await
             }
             Err(error) => Err(write_problem(error)),
         }
     }
 
-    /// The page that asks; `why` it does so again.
+    /// The confirmation page; `reasons` say why a deletion failed.
     async fn confirmation_page(
         &self,
-        ask: &ResourceRequest<'_>,
+        request: &ResourceRequest<'_>,
         id: i64,
         status: StatusCode,
-        why: Vec<String>,
+        reasons: Vec<String>,
     ) -> Result<Response, Problem> {
-        let (record, engine) = (ask.collection.record, &ask.resources.engine);
+        let (record, engine) = (request.collection.record, &request.resources.engine);
         let titles = Selection::clone(&self.title_selection(engine.model(), record)).with_version();
         let operation = Operation::Get { record, id, selection: titles.into() };
         let found = read_all(engine, vec![operation], TEXT_PREVIEW_BYTES).await.map_err(write_problem)?;
         let row =
-            found.iter().flat_map(|found| &found.rows).next().ok_or_else(|| ask.not_found(record, id))?;
-        let (_, title) = self.row_title(record, row).ok_or_else(|| ask.not_found(record, id))?;
+            found.iter().flat_map(|found| &found.rows).next().ok_or_else(|| request.not_found(record, id))?;
+        let (_, title) = self.row_title(record, row).ok_or_else(|| request.not_found(record, id))?;
         let version = row.cells.last().and_then(|cell| cell.as_cell().to_i64()).unwrap_or(IMPOSSIBLE_VERSION);
         let affected = deletion_effects(engine, record, id).await.map_err(write_problem)?;
         let resource = self.labels_of(record).resource.clone();
         let keep = format!("{}/{id}", resource.path);
-        let mut told: Vec<EffectView> =
-            affected.iter().map(|affected| self.effect_view(ask, id, affected)).collect();
-        let blocked = told.iter().any(|effect| effect.blocks);
-        // What the store refused and is not seen any more, or is no matter of references.
+        let mut effects: Vec<EffectView> =
+            affected.iter().map(|affected| self.effect_view(request, id, affected)).collect();
+        let blocked = effects.iter().any(|effect| effect.blocks);
+        // Reasons of the store that are not visible as effects: no longer true, or not about references.
         if !blocked {
-            told.extend(why.into_iter().map(|text| EffectView { text, href: keep.clone(), blocks: false }));
+            effects.extend(reasons.into_iter().map(|text| EffectView {
+                text,
+                href: keep.clone(),
+                blocks: false,
+            }));
         }
-        let above = vec![
+        let parents = vec![
             PageLink { label: resource.plural.clone(), href: resource.path.clone() },
             PageLink { label: title.clone(), href: keep.clone() },
         ];
-        let mut head = PageHead::new("Delete", &resource.path, above);
+        let mut head = PageHead::new("Delete", &resource.path, parents);
         head.title = format!("Delete {title}");
-        head.ways = Some(self.api_examples(ask.resources, ask.head, PageSubject::Delete { record, id }));
+        head.ways =
+            Some(self.api_examples(request.resources, request.head, PageSubject::Delete { record, id }));
         let submit = self.submit_label(&resource.noun, &affected);
         let (action, key) = (format!("{keep}/delete"), keys::new_key());
-        let delete =
-            DeleteView { resource, title, action, key, version, keep, submit, effects: told, blocked };
-        self.page_response(ask.headers(), status, head, "delete", &delete)
+        let delete = DeleteView { resource, title, action, key, version, keep, submit, effects, blocked };
+        self.page_response(request.headers(), status, head, "delete", &delete)
     }
 
-    fn effect_view(&self, ask: &ResourceRequest<'_>, id: i64, affected: &AffectedRecords) -> EffectView {
+    fn effect_view(&self, request: &ResourceRequest<'_>, id: i64, affected: &AffectedRecords) -> EffectView {
         let resource = &self.labels_of(affected.record).resource;
-        let field = ask.resources.engine.model().record(affected.record).field(affected.field);
+        let field = request.resources.engine.model().record(affected.record).field(affected.field);
         let (many, one) = (affected_count(&resource.noun, affected.count), affected.count == 1);
         let label = names::display_label(&field.name).to_lowercase();
         let text = match (affected.on_delete, one) {
@@ -137,12 +144,12 @@ impl Pages {
     }
 
     fn submit_label(&self, noun: &str, affected: &[AffectedRecords]) -> String {
-        let mut going = affected.iter().filter(|affected| affected.on_delete == OnDelete::Cascade);
-        match (going.next(), going.next()) {
+        let mut deleted = affected.iter().filter(|affected| affected.on_delete == OnDelete::Cascade);
+        match (deleted.next(), deleted.next()) {
             (None, _) => format!("Delete {noun}"),
             (Some(only), None) => {
-                let also = affected_count(&self.labels_of(only.record).resource.noun, only.count);
-                format!("Delete {noun} and {}", also.replacen("More", "more", 1))
+                let other_records = affected_count(&self.labels_of(only.record).resource.noun, only.count);
+                format!("Delete {noun} and {}", other_records.replacen("More", "more", 1))
             }
             (Some(_), Some(_)) => format!("Delete {noun} and all that goes with it"),
         }
@@ -157,19 +164,19 @@ fn affected_count(noun: &str, count: usize) -> String {
     }
 }
 
-/// The hidden fields, where the body is a form; any other body says nothing.
-fn sent_pairs(ask: &ResourceRequest<'_>, bytes: &[u8]) -> Result<FormPairs, Problem> {
-    let essence = body_text::media_type(ask.headers());
-    if !["application/x-www-form-urlencoded", "multipart/form-data"].contains(&essence.as_str()) {
+/// The pairs of a form body; none for any other body.
+fn sent_pairs(request: &ResourceRequest<'_>, bytes: &[u8]) -> Result<FormPairs, Problem> {
+    let media_type = body_text::media_type(request.headers());
+    if !["application/x-www-form-urlencoded", "multipart/form-data"].contains(&media_type.as_str()) {
         return Ok(FormPairs::new());
     }
-    let is_field = |name: &str| form_input::control_field(ask.record(), name).is_some();
-    match BodyKind::Record.parse(ask.headers(), bytes, is_field)? {
+    let is_field = |name: &str| form_input::control_field(request.record(), name).is_some();
+    match BodyKind::Record.parse(request.headers(), bytes, is_field)? {
         ParsedBody::Form(pairs) => Ok(pairs),
         ParsedBody::Record(_) | ParsedBody::Records(_) | ParsedBody::Text(_) => Ok(FormPairs::new()),
     }
 }
 
-fn request_client<'a>(ask: &'a ResourceRequest<'_>) -> Option<&'a ClientInfo> {
-    ask.head.extensions.get::<ClientInfo>()
+fn request_client<'a>(request: &'a ResourceRequest<'_>) -> Option<&'a ClientInfo> {
+    request.head.extensions.get::<ClientInfo>()
 }

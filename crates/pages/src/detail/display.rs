@@ -1,50 +1,50 @@
-//! A cell as people read it: times in words, addresses as links, JSON laid out.
+//! Cell values formatted for people: times in words, addresses as links, JSON indented.
 
-use crate::multi_read::TEXT_PREVIEW_BYTES;
-use crate::phrases::cut_text;
-use crate::view::{DisplayValue, LabelledValue};
 use trefoil_http::form_pairs::percent_encode;
 use trefoil_model::naming::names;
 use trefoil_model::values::json_text;
 use trefoil_model::{CellValue, Field, FieldKind, FieldRule, ListItem, Model, Scalar, Value};
 
-/// How much of a value is shown.
+use crate::multi_read::TEXT_PREVIEW_BYTES;
+use crate::phrases::cut_text;
+use crate::view::{DisplayValue, LabelledValue};
+
+/// The space for a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DisplaySize {
-    /// A cell of a table.
+    /// A table cell.
     Brief,
     /// The page of the record.
     Full,
 }
 
-/// How many characters of a text a table has room for.
+/// Characters of a text in a table.
 pub const BRIEF_LENGTH: usize = 80;
 
-/// Values further inside of each other than this are laid out as JSON: a type may hold its own kind, and a template
-/// goes only so deep.
+/// Values nested deeper than this are shown as JSON: types may be recursive, and the nesting of templates is limited.
 const MAX_DEPTH: usize = 16;
 
-/// A field's value. What another program wrote and the field cannot hold is nothing.
-pub fn display_cell(model: &Model, field: &Field, cell: CellValue<'_>, room: DisplaySize) -> DisplayValue {
+/// The value of a field. A value that another program wrote and the field cannot hold is shown as nothing.
+pub fn display_cell(model: &Model, field: &Field, cell: CellValue<'_>, size: DisplaySize) -> DisplayValue {
     let is_email = field.rules.iter().any(|rule| matches!(rule, FieldRule::Email));
     let mut text = Vec::new();
     let Ok(()) = json_text::write_cell(&mut text, &field.kind, cell) else { return DisplayValue::Nothing };
     match (&field.kind, cell) {
         (_, CellValue::Null | CellValue::Unreadable) => DisplayValue::Nothing,
-        (FieldKind::Scalar(Scalar::String), CellValue::Text(text)) if is_email => display_email(text, room),
+        (FieldKind::Scalar(Scalar::String), CellValue::Text(text)) if is_email => display_email(text, size),
         (kind, _) => match serde_json::from_slice(&text) {
-            Ok(value) => display_json(model, kind, &value, room, 0),
+            Ok(value) => display_json(model, kind, &value, size, 0),
             Err(_) => DisplayValue::Nothing,
         },
     }
 }
 
-/// A value in the form that every face shows it in.
+/// A value in the JSON form that GraphQL and REST use too.
 fn display_json(
     model: &Model,
     kind: &FieldKind,
     value: &Value,
-    room: DisplaySize,
+    size: DisplaySize,
     depth: usize,
 ) -> DisplayValue {
     match (kind, value) {
@@ -53,13 +53,13 @@ fn display_json(
         (FieldKind::List(_) | FieldKind::Embedded(_), value) if depth == MAX_DEPTH => {
             DisplayValue::Json { text: pretty_json(value) }
         }
-        (FieldKind::Scalar(scalar), value) => display_scalar(*scalar, value, room),
+        (FieldKind::Scalar(scalar), value) => display_scalar(*scalar, value, size),
         (FieldKind::Enum(name), Value::String(text)) => display_enum(model, name, text),
         (FieldKind::Id | FieldKind::Reference { .. }, Value::String(text)) => {
             DisplayValue::Code { text: text.clone() }
         }
-        (FieldKind::List(item), Value::List(items)) => display_list(model, item, items, room, depth),
-        (FieldKind::Embedded(name), Value::Object(_)) => display_embedded(model, name, value, room, depth),
+        (FieldKind::List(item), Value::List(items)) => display_list(model, item, items, size, depth),
+        (FieldKind::Embedded(name), Value::Object(_)) => display_embedded(model, name, value, size, depth),
         (
             FieldKind::Id
             | FieldKind::Enum(_)
@@ -74,7 +74,7 @@ fn display_json(
     }
 }
 
-fn display_scalar(scalar: Scalar, value: &Value, room: DisplaySize) -> DisplayValue {
+fn display_scalar(scalar: Scalar, value: &Value, size: DisplaySize) -> DisplayValue {
     match (scalar, value) {
         (Scalar::Boolean, Value::Bool(yes)) => DisplayValue::Truth { yes: *yes },
         (Scalar::Int | Scalar::Float, Value::Int(number)) => {
@@ -84,10 +84,10 @@ fn display_scalar(scalar: Scalar, value: &Value, room: DisplaySize) -> DisplayVa
             DisplayValue::Number { text: number.to_string() }
         }
         (Scalar::Long | Scalar::Decimal, Value::String(text)) => DisplayValue::Number { text: text.clone() },
-        (Scalar::String, Value::String(text)) => display_text(text, room),
+        (Scalar::String, Value::String(text)) => display_text(text, size),
         (Scalar::Id | Scalar::Uuid, Value::String(text)) => DisplayValue::Code { text: text.clone() },
-        (Scalar::Email, Value::String(text)) => display_email(text, room),
-        (Scalar::Url, Value::String(text)) => display_url(text, room),
+        (Scalar::Email, Value::String(text)) => display_email(text, size),
+        (Scalar::Url, Value::String(text)) => display_url(text, size),
         (Scalar::Date, Value::String(text)) => display_time(text, format_day(text)),
         (Scalar::DateTime, Value::String(text)) => display_time(text, format_datetime(text)),
         (
@@ -109,37 +109,37 @@ fn display_scalar(scalar: Scalar, value: &Value, room: DisplaySize) -> DisplayVa
     }
 }
 
-fn display_text(text: &str, room: DisplaySize) -> DisplayValue {
-    let (text, is_cut) = fit_text(text, room);
+fn display_text(text: &str, size: DisplaySize) -> DisplayValue {
+    let (text, is_cut) = fit_text(text, size);
     DisplayValue::Text { text, cut: is_cut }
 }
 
-/// As much of it as there is room for, and whether there is more.
-pub fn fit_text(text: &str, room: DisplaySize) -> (String, bool) {
-    match (room, cut_text(text, BRIEF_LENGTH)) {
+/// The part of the text that fits, and whether it was cut.
+pub fn fit_text(text: &str, size: DisplaySize) -> (String, bool) {
+    match (size, cut_text(text, BRIEF_LENGTH)) {
         (DisplaySize::Brief, Some(part)) => (part.to_owned(), true),
         (DisplaySize::Brief | DisplaySize::Full, _) => (text.to_owned(), false),
     }
 }
 
-fn display_email(text: &str, room: DisplaySize) -> DisplayValue {
+fn display_email(text: &str, size: DisplaySize) -> DisplayValue {
     match text.rsplit_once('@') {
         Some((name, host)) if !name.is_empty() && !host.is_empty() => {
             let href = format!("mailto:{}@{}", percent_encode(name), percent_encode(host));
-            DisplayValue::Address { href, text: fit_text(text, room).0 }
+            DisplayValue::Address { href, text: fit_text(text, size).0 }
         }
-        Some(_) | None => display_text(text, room),
+        Some(_) | None => display_text(text, size),
     }
 }
 
-/// Other schemes than the web's are read, not followed: `javascript:` is one.
-fn display_url(text: &str, room: DisplaySize) -> DisplayValue {
+/// Only web URLs become links: others, such as `javascript:`, may be dangerous.
+fn display_url(text: &str, size: DisplaySize) -> DisplayValue {
     let scheme = text.split(':').next().unwrap_or_default();
-    let is_webs = scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http");
-    // A table was perhaps not given all of it.
-    match is_webs && (room == DisplaySize::Full || text.len() < TEXT_PREVIEW_BYTES) {
-        true => DisplayValue::Address { href: text.to_owned(), text: fit_text(text, room).0 },
-        false => display_text(text, room),
+    let is_web = scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http");
+    // For a table the URL may have been cut when it was read.
+    match is_web && (size == DisplaySize::Full || text.len() < TEXT_PREVIEW_BYTES) {
+        true => DisplayValue::Address { href: text.to_owned(), text: fit_text(text, size).0 },
+        false => display_text(text, size),
     }
 }
 
@@ -153,10 +153,10 @@ fn display_list(
     model: &Model,
     item: &ListItem,
     items: &[Value],
-    room: DisplaySize,
+    size: DisplaySize,
     depth: usize,
 ) -> DisplayValue {
-    let items = items.iter().map(|value| display_json(model, &item.kind, value, room, depth + 1));
+    let items = items.iter().map(|value| display_json(model, &item.kind, value, size, depth + 1));
     DisplayValue::List { items: items.collect() }
 }
 
@@ -164,13 +164,13 @@ fn display_embedded(
     model: &Model,
     name: &str,
     object: &Value,
-    room: DisplaySize,
+    size: DisplaySize,
     depth: usize,
 ) -> DisplayValue {
     let fields = model.embedded.get(name).map_or(&[][..], |known| &known.fields);
     let fields = fields.iter().map(|field| {
         let value = object.get(&field.name).unwrap_or(&Value::Null);
-        let value = display_json(model, &field.kind, value, room, depth + 1);
+        let value = display_json(model, &field.kind, value, size, depth + 1);
         LabelledValue { label: names::display_label(&field.name), value }
     });
     DisplayValue::Object { fields: fields.collect() }
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_in_words() {
+    fn times_are_formatted_in_words() {
         assert_eq!(format_day("2026-11-16").as_deref(), Some("16 Nov 2026"));
         assert_eq!(format_day("0099-01-02").as_deref(), Some("2 Jan 99"));
         assert_eq!(format_day("2026-13-01"), None);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn only_addresses_of_the_web_and_of_mailboxes_can_be_followed() {
+    fn only_web_and_mail_addresses_become_links() {
         let text = |text: &str| DisplayValue::Text { text: text.into(), cut: false };
         assert_eq!(display_url("javascript:alert(1)", DisplaySize::Full), text("javascript:alert(1)"));
         let href = |shown| if let DisplayValue::Address { href, .. } = shown { Some(href) } else { None };
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_has_room_for_a_part() {
+    fn long_text_is_cut_in_tables() {
         let long = "x".repeat(100);
         assert_eq!(
             display_text(&long, DisplaySize::Brief),

@@ -1,4 +1,7 @@
-//! One record with everything it holds and what refers to it.
+//! The page of one record, with its fields and related records.
 
-pub(crate) mod display;
+// The page.
 pub(crate) mod page;
+
+// Values formatted for people.
+pub(crate) mod display;

@@ -1,9 +1,20 @@
-//! One record with everything it says and what refers to it.
+//! The detail page of a record: its fields, the records that refer to it and those linked with it.
 
 use std::sync::Arc;
 
 use axum::response::Response;
 use http::StatusCode;
+
+use trefoil_engine::{
+    ChildSelection, CountMode, ListSlice, Listing, Operation, Outcome, OwnedRow, Selection,
+};
+use trefoil_http::errors::problem::Problem;
+use trefoil_model::naming::names;
+use trefoil_model::{FieldId, FieldKind, Model, RecordType, RecordTypeId};
+use trefoil_resources::ServedResources;
+use trefoil_resources::collection::{NestedCollection, equals_id};
+use trefoil_resources::list_query::query_problem;
+use trefoil_resources::request::ResourceRequest;
 
 use crate::Pages;
 use crate::examples::page::PageSubject;
@@ -13,26 +24,20 @@ use crate::multi_read::{FoundRows, read_all};
 use crate::phrases::{MAX_COUNT, bounded_count, counted_noun, group_thousands};
 use crate::record_reading::{RecordReading, record_name};
 use crate::view::{DetailView, PageHead, PageLink, RelatedView, TableView};
-use trefoil_engine::{ChildSelection, CountMode, ListSlice, Listing, Operation, Outcome, OwnedRow};
-use trefoil_http::errors::problem::Problem;
-use trefoil_model::naming::names;
-use trefoil_model::{FieldId, FieldKind, Model, RecordType, RecordTypeId};
-use trefoil_resources::collection::{NestedCollection, equals_id};
-use trefoil_resources::list_query::query_problem;
-use trefoil_resources::request::ResourceRequest;
 
-/// The first few of the records that refer to one, …
+/// Number of referring records shown.
 const MAX_REFERRING: i64 = 5;
-/// … and of those that it is linked with, which have no list of their own.
+
+/// Number of linked records shown: more, since they have no list page of their own.
 const MAX_LINKED: i64 = 50;
 
-/// What a record's page reads, and the lists below it.
+/// The fields of a detail page and the lists below them.
 pub struct DetailLayout {
     reading: RecordReading,
     related_lists: Vec<RelatedList>,
 }
 
-/// Records of one kind that belong to the one that is shown.
+/// A list of related records.
 struct RelatedList {
     label: String,
     record: RecordTypeId,
@@ -40,37 +45,36 @@ struct RelatedList {
 }
 
 enum RelationKind {
-    /// They refer to it by this field; the segment leads to all of them.
+    /// Records that refer to the displayed one by this field; their list is at the segment.
     Referring { reference: FieldId, segment: String },
-    /// They are its children at this position, and at the next their ids alone, to be counted.
+    /// Linked records: children at this position. The children at the next position are ids alone, for the count.
     Linked { child: usize },
 }
 
 impl DetailLayout {
     pub fn new(
         model: &Model,
-        subjects: &[ResourceLabels],
+        all_labels: &[ResourceLabels],
         readings: &[RecordReading],
         record: RecordTypeId,
     ) -> DetailLayout {
         let owner = model.record(record);
         let stored = owner.fields.iter().enumerate().filter(|(_, field)| field.is_stored());
         let stored: Vec<FieldId> = stored.map(|(i, _)| FieldId(i)).collect();
-        let reading = RecordReading::new(model, subjects, record, &stored);
-        let (first, mut children) = (reading.reference_count(), Vec::new());
-        let mut below = Vec::new();
+        let reading = RecordReading::new(model, all_labels, record, &stored);
+        let (reference_count, mut children) = (reading.reference_count(), Vec::new());
+        let mut related_lists = Vec::new();
         for (i, field) in owner.fields.iter().enumerate() {
             let (record, kind) = match &field.kind {
-                FieldKind::Inverse { target: of, field: reference } => {
+                FieldKind::Inverse { target, field: reference } => {
                     let segment = names::path_segment(&field.name);
-                    (*of, RelationKind::Referring { reference: *reference, segment })
+                    (*target, RelationKind::Referring { reference: *reference, segment })
                 }
                 FieldKind::Link { target, .. } => {
-                    let child = first + children.len();
+                    let child = reference_count + children.len();
                     let rows = Arc::unwrap_or_clone(readings[target.0].selection.clone());
                     children.push(linked_child(FieldId(i), MAX_LINKED, rows));
-                    let ids =
-                        trefoil_engine::Selection::new(vec![model.record(*target).id_field()], Vec::new());
+                    let ids = Selection::new(vec![model.record(*target).id_field()], Vec::new());
                     children.push(linked_child(FieldId(i), i64::from(MAX_COUNT) + 1, ids));
                     (*target, RelationKind::Linked { child })
                 }
@@ -82,14 +86,14 @@ impl DetailLayout {
                 | FieldKind::Reference { .. }
                 | FieldKind::Unstored => continue,
             };
-            below.push(RelatedList { label: names::display_label(&field.name), record, kind });
+            related_lists.push(RelatedList { label: names::display_label(&field.name), record, kind });
         }
-        DetailLayout { reading: reading.with_children(children), related_lists: below }
+        DetailLayout { reading: reading.with_children(children), related_lists }
     }
 
-    /// The lists below are asked for with the record itself.
-    fn list_operations(&self, served: &Pages, id: i64) -> Vec<Operation> {
-        let list = |below: &RelatedList| match &below.kind {
+    /// The operations for referring records, read together with the record itself.
+    fn list_operations(&self, pages: &Pages, id: i64) -> Vec<Operation> {
+        let list = |related: &RelatedList| match &related.kind {
             RelationKind::Linked { .. } => None,
             RelationKind::Referring { reference, .. } => {
                 let listing = Listing {
@@ -98,111 +102,116 @@ impl DetailLayout {
                     count: CountMode::UpTo(MAX_COUNT),
                     ..Listing::default()
                 };
-                let selection = served.row_readings[below.record.0].selection.clone();
-                Some(Operation::List { record: below.record, listing, selection })
+                let selection = pages.row_readings[related.record.0].selection.clone();
+                Some(Operation::List { record: related.record, listing, selection })
             }
         };
         self.related_lists.iter().filter_map(list).collect()
     }
 }
 
-fn linked_child(field: FieldId, first: i64, selection: trefoil_engine::Selection) -> ChildSelection {
+fn linked_child(field: FieldId, first: i64, selection: Selection) -> ChildSelection {
     let listing = Listing { slice: ListSlice::First { first, after: None }, ..Listing::default() };
     ChildSelection { field, listing, selection }
 }
 
 impl Pages {
-    pub async fn detail_page(&self, ask: &ResourceRequest<'_>, id: i64) -> Result<Response, Problem> {
-        let record = ask.collection.record;
+    pub async fn detail_page(&self, request: &ResourceRequest<'_>, id: i64) -> Result<Response, Problem> {
+        let record = request.collection.record;
         let selection = self.detail_layouts[record.0].reading.selection.clone();
-        let own = Operation::Get { record, id, selection };
-        let mut found = self.read_with_related(ask, record, id, vec![own]).await?;
+        let get = Operation::Get { record, id, selection };
+        let mut found = self.read_with_related(request, record, id, vec![get]).await?;
         let resource = &self.labels_of(record).resource;
         let crumbs = vec![PageLink { label: resource.plural.clone(), href: resource.path.clone() }];
-        self.detail_response(ask, record, id, found.remove(0), &found, crumbs)
+        self.detail_response(request, record, id, found.remove(0), &found, crumbs)
     }
 
-    /// A record of another record's: its reference must lead there.
+    /// A record below another one, to which its reference must point.
     pub async fn nested_detail_page(
         &self,
-        ask: &ResourceRequest<'_>,
-        above: i64,
+        request: &ResourceRequest<'_>,
+        parent_id: i64,
         nested: &NestedCollection,
         id: i64,
     ) -> Result<Response, Problem> {
-        let (record, parent) = (nested.record, ask.collection.record);
-        let conditions = vec![equals_id(self.id_field(ask, record), id), equals_id(nested.reference, above)];
+        let (record, parent_type) = (nested.record, request.collection.record);
+        let conditions =
+            vec![equals_id(self.id_field(request, record), id), equals_id(nested.reference, parent_id)];
         let slice = ListSlice::First { first: 1, after: None };
         let listing = Listing { conditions, slice, ..Listing::default() };
         let selection = self.detail_layouts[record.0].reading.selection.clone();
         let own = Operation::List { record, listing, selection };
-        let names = self.name_selections[parent.0].clone();
-        let above_it = Operation::Get { record: parent, id: above, selection: names };
-        let mut found = self.read_with_related(ask, record, id, vec![own, above_it]).await?;
-        let (own, above_it) = (found.remove(0), found.remove(0));
-        let subject = self.labels_of(parent);
-        let row = above_it.rows.first().ok_or_else(|| ask.not_found(parent, above))?;
-        let (_, label) = record_name(subject, row, subject.title_field.is_some());
-        let href = format!("{}/{above}", subject.resource.path);
+        let names = self.name_selections[parent_type.0].clone();
+        let parent = Operation::Get { record: parent_type, id: parent_id, selection: names };
+        let mut found = self.read_with_related(request, record, id, vec![own, parent]).await?;
+        let (own, parent) = (found.remove(0), found.remove(0));
+        let labels = self.labels_of(parent_type);
+        let row = parent.rows.first().ok_or_else(|| request.not_found(parent_type, parent_id))?;
+        let (_, label) = record_name(labels, row, labels.title_field.is_some());
+        let href = format!("{}/{parent_id}", labels.resource.path);
         let list = format!("{href}/{}", nested.segment);
         let crumbs = vec![
-            PageLink { label: subject.resource.plural.clone(), href: subject.resource.path.clone() },
+            PageLink { label: labels.resource.plural.clone(), href: labels.resource.path.clone() },
             PageLink { label, href },
             PageLink { label: self.labels_of(record).resource.plural.clone(), href: list },
         ];
-        self.detail_response(ask, record, id, own, &found, crumbs)
+        self.detail_response(request, record, id, own, &found, crumbs)
     }
 
-    fn id_field(&self, ask: &ResourceRequest<'_>, record: RecordTypeId) -> FieldId {
-        ask.resources.engine.model().record(record).id_field()
+    fn id_field(&self, request: &ResourceRequest<'_>, record: RecordTypeId) -> FieldId {
+        request.resources.engine.model().record(record).id_field()
     }
 
-    /// What `operations` and the lists below the record find, of one snapshot. What does not exist is told first.
+    /// Reads `operations` and the related lists in one snapshot. 404 if the first operation finds nothing.
     async fn read_with_related(
         &self,
-        ask: &ResourceRequest<'_>,
+        request: &ResourceRequest<'_>,
         record: RecordTypeId,
         id: i64,
         mut operations: Vec<Operation>,
     ) -> Result<Vec<FoundRows>, Problem> {
         operations.extend(self.detail_layouts[record.0].list_operations(self, id));
-        let found = read_all(&ask.resources.engine, operations, usize::MAX).await.map_err(query_problem)?;
+        let found =
+            read_all(&request.resources.engine, operations, usize::MAX).await.map_err(query_problem)?;
         match found.first() {
             Some(own) if !own.rows.is_empty() => Ok(found),
-            Some(_) | None => Err(ask.not_found(record, id)),
+            Some(_) | None => Err(request.not_found(record, id)),
         }
     }
 
     fn detail_response(
         &self,
-        ask: &ResourceRequest<'_>,
+        request: &ResourceRequest<'_>,
         record: RecordTypeId,
         id: i64,
-        own: FoundRows,
-        below: &[FoundRows],
+        record_rows: FoundRows,
+        related_rows: &[FoundRows],
         crumbs: Vec<PageLink>,
     ) -> Result<Response, Problem> {
-        let (sheet, model) = (&self.detail_layouts[record.0], ask.resources.engine.model());
-        let row = own.rows.first().ok_or_else(|| ask.not_found(record, id))?;
+        let (layout, model) = (&self.detail_layouts[record.0], request.resources.engine.model());
+        let row = record_rows.rows.first().ok_or_else(|| request.not_found(record, id))?;
         let resource = self.labels_of(record).resource.clone();
-        let (_, title) = sheet.reading.record_name(&self.labels, row);
-        let version = row.cells[sheet.reading.selection.columns.len()].as_cell().to_i64();
+        let (_, title) = layout.reading.record_name(&self.labels, row);
+        let version = row.cells[layout.reading.selection.columns.len()].as_cell().to_i64();
         let detail = DetailView {
             edit: format!("{}/{id}/edit", resource.path),
             delete: format!("{}/{id}/delete", resource.path),
-            fields: sheet.reading.labelled_values(model, &self.labels, row),
-            related: self.related_views(ask, sheet, id, row, below),
+            fields: layout.reading.labelled_values(model, &self.labels, row),
+            related: self.related_views(request, layout, id, row, related_rows),
             version: version.unwrap_or_default(),
             title: title.clone(),
             resource,
         };
-        let section = &self.labels_of(ask.collection.record).resource.path;
+        let section = &self.labels_of(request.collection.record).resource.path;
         let mut head = PageHead::new(title, section, crumbs);
-        let address = ask.head.uri.path();
-        head.ways =
-            Some(self.api_examples(ask.resources, ask.head, PageSubject::Record { record, id, address }));
-        Ok(ask.with_cache_headers(self.page_response(
-            ask.headers(),
+        let address = request.head.uri.path();
+        head.ways = Some(self.api_examples(
+            request.resources,
+            request.head,
+            PageSubject::Record { record, id, address },
+        ));
+        Ok(request.with_cache_headers(self.page_response(
+            request.headers(),
             StatusCode::OK,
             head,
             "detail",
@@ -212,15 +221,15 @@ impl Pages {
 
     fn related_views(
         &self,
-        ask: &ResourceRequest<'_>,
-        sheet: &DetailLayout,
+        request: &ResourceRequest<'_>,
+        layout: &DetailLayout,
         id: i64,
         row: &OwnedRow,
         found: &[FoundRows],
     ) -> Vec<RelatedView> {
         let mut lists = found.iter();
-        let related = sheet.related_lists.iter().filter_map(|below| {
-            let (rows, total): (&[OwnedRow], u64) = match &below.kind {
+        let related = layout.related_lists.iter().filter_map(|related| {
+            let (rows, total): (&[OwnedRow], u64) = match &related.kind {
                 RelationKind::Linked { child } => {
                     (&row.children[*child], row.children[*child + 1].len() as u64)
                 }
@@ -229,52 +238,55 @@ impl Pages {
                     (&list.rows, listed_total(&list.outcome))
                 }
             };
-            Some(self.related_view(ask, sheet.reading.record, id, below, rows, total))
+            Some(self.related_view(request, layout.reading.record, id, related, rows, total))
         });
         related.collect()
     }
 
     fn related_view(
         &self,
-        ask: &ResourceRequest<'_>,
-        above: RecordTypeId,
+        request: &ResourceRequest<'_>,
+        parent: RecordTypeId,
         id: i64,
-        below: &RelatedList,
+        related: &RelatedList,
         rows: &[OwnedRow],
         total: u64,
     ) -> RelatedView {
-        let subject = self.labels_of(below.record);
-        let (above, own) = (&self.labels_of(above).resource.path, &subject.resource.path);
-        let (href, new, hidden) = match &below.kind {
+        let labels = self.labels_of(related.record);
+        let (parent_path, own_path) = (&self.labels_of(parent).resource.path, &labels.resource.path);
+        let (href, new, hidden) = match &related.kind {
             RelationKind::Linked { .. } => (None, None, None),
             RelationKind::Referring { reference, segment } => (
-                Some(format!("{above}/{id}/{segment}")),
-                Some(self.new_record_url(ask.resources, below.record, Some((id, *reference)))),
+                Some(format!("{parent_path}/{id}/{segment}")),
+                Some(self.new_record_url(request.resources, related.record, Some((id, *reference)))),
                 Some(*reference),
             ),
         };
-        let columns =
-            TableColumns { record: below.record, hidden_field: hidden, path: href.as_deref().unwrap_or(own) };
+        let columns = TableColumns {
+            record: related.record,
+            hidden_field: hidden,
+            path: href.as_deref().unwrap_or(own_path),
+        };
         let table = TableView {
-            caption: related_caption(rows.len(), total, subject),
-            columns: self.column_views(ask.resources, &columns, None),
-            rows: rows.iter().map(|row| self.table_row(ask.resources, &columns, row)).collect(),
+            caption: related_caption(rows.len(), total, labels),
+            columns: self.column_views(request.resources, &columns, None),
+            rows: rows.iter().map(|row| self.table_row(request.resources, &columns, row)).collect(),
             live: None,
         };
-        let (label, noun) = (below.label.clone(), subject.resource.noun.clone());
+        let (label, noun) = (related.label.clone(), labels.resource.noun.clone());
         RelatedView { label, noun, count: bounded_count(total), href, new, table }
     }
 
-    /// The form for a new record, which knows whose it is to be.
+    /// URL of the form for a new record, with the reference to its parent filled in.
     pub fn new_record_url(
         &self,
-        site: &trefoil_resources::ServedResources,
+        resources: &ServedResources,
         record: RecordTypeId,
-        above: Option<(i64, FieldId)>,
+        parent: Option<(i64, FieldId)>,
     ) -> String {
-        let owner: &RecordType = site.engine.model().record(record);
+        let owner: &RecordType = resources.engine.model().record(record);
         let new = format!("{}/new", self.labels_of(record).resource.path);
-        match above {
+        match parent {
             Some((id, field)) => format!("{new}?{}={id}", owner.field(field).input_name),
             None => new,
         }
@@ -286,14 +298,14 @@ fn listed_total(outcome: &Outcome) -> u64 {
 }
 
 /// "The first 5 of 12 orders", "3 orders".
-fn related_caption(shown: usize, total: u64, subject: &ResourceLabels) -> String {
+fn related_caption(shown: usize, total: u64, labels: &ResourceLabels) -> String {
     if total > shown as u64 {
         return format!(
             "The first {} of {} {}",
             group_thousands(shown as u64),
             bounded_count(total),
-            subject.plural_noun
+            labels.plural_noun
         );
     }
-    counted_noun(total, &subject.resource.noun, &subject.plural_noun)
+    counted_noun(total, &labels.resource.noun, &labels.plural_noun)
 }

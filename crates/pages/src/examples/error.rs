@@ -1,11 +1,8 @@
-//! "Three ways" where nothing was shown or done: what was asked, said so that it can be asked again.
+//! API examples on error pages: the rejected request, so that it can be repeated.
 
 use http::{Method, StatusCode, Uri};
 use serde_json::Value as Json;
 
-use crate::Pages;
-use crate::examples::page::{ExampleBuilder, escape_brackets, shell_quote};
-use crate::view::ApiExamples;
 use trefoil_engine::graphql_document::DocumentRequest;
 use trefoil_engine::{Listing, OperationVerb};
 use trefoil_http::errors::problem::Problem;
@@ -14,25 +11,29 @@ use trefoil_model::RecordTypeId;
 use trefoil_resources::ServedResources;
 use trefoil_resources::collection::{Collection, SubPath};
 
+use crate::Pages;
+use crate::examples::page::{ExampleBuilder, escape_brackets, shell_quote};
+use crate::view::ApiExamples;
+
 impl Pages {
-    /// Made of the request's first line alone: the store may be what failed.
+    /// The examples, made of method and URL alone, since the store may have failed.
     pub fn error_examples(
         &self,
-        site: &ServedResources,
+        resources: &ServedResources,
         problem: &Problem,
-        asker: &ErrorContext,
+        context: &ErrorContext,
     ) -> ApiExamples {
-        let guide = ExampleBuilder { pages: self, resources: site, origin: asker.origin() };
-        guide.rejected_examples(problem.status, &asker.method, &asker.uri)
+        let builder = ExampleBuilder { pages: self, resources, origin: context.origin() };
+        builder.rejected_examples(problem.status, &context.method, &context.uri)
     }
 }
 
 impl ExampleBuilder<'_> {
-    /// What was to be created or deleted is said as such. What was to overwrite a record is not known any more, and
-    /// made-up values would do harm there: that record is asked for.
+    /// Examples that create or delete for a rejected creation or deletion. A rejected replacement becomes examples that
+    /// read the record: the submitted values are unknown here, and invented ones would do harm.
     pub fn rejected_examples(&self, status: StatusCode, method: &Method, uri: &Uri) -> ApiExamples {
         let found = self.resources.find_path(uri.path());
-        let ways = match (found, method) {
+        let examples = match (found, method) {
             _ if status == StatusCode::METHOD_NOT_ALLOWED => None,
             (Some((collection, SubPath::New)), &Method::GET | &Method::HEAD)
             | (Some((collection, SubPath::List)), &Method::POST) => {
@@ -44,26 +45,26 @@ impl ExampleBuilder<'_> {
             }
             (Some(_) | None, _) => None,
         };
-        let mut ways = ways.unwrap_or_else(|| self.repeat_examples(found, uri));
+        let mut examples = examples.unwrap_or_else(|| self.repeat_examples(found, uri));
         if status == StatusCode::METHOD_NOT_ALLOWED {
-            let address = shell_quote(&format!("{}{}", self.origin, escape_brackets(request_address(uri))));
-            let line =
-                |media: &str| format!("curl -i -X {} -H 'Accept: {media}' {address}", shell_method(method));
-            (ways.rest, ways.page) = (line("application/json"), line("text/html"));
+            let url = shell_quote(&format!("{}{}", self.origin, escape_brackets(request_address(uri))));
+            let command =
+                |media: &str| format!("curl -i -X {} -H 'Accept: {media}' {url}", shell_method(method));
+            (examples.rest, examples.page) = (command("application/json"), command("text/html"));
         }
-        ApiExamples { title: "Three ways to ask for this".to_owned(), ..ways }
+        ApiExamples { title: "Three ways to ask for this".to_owned(), ..examples }
     }
 
     fn repeat_examples(&self, found: Option<(&Collection, SubPath<'_>)>, uri: &Uri) -> ApiExamples {
         let address = request_address(uri);
-        let Some((collection, below)) = found else {
+        let Some((collection, sub_path)) = found else {
             return self.read_examples(None, address, address);
         };
         let (record, path) = (collection.record, &collection.path);
-        match below {
+        match sub_path {
             SubPath::List | SubPath::New => self.read_examples(self.list_operation(record), address, address),
             SubPath::Record(id) => self.read_examples(self.get_operation(record, id), address, address),
-            // A form has no JSON; what it is about has.
+            // A form has no JSON representation, but its record does.
             SubPath::Edit(id) | SubPath::Delete(id) => {
                 self.read_examples(self.get_operation(record, id), &format!("{path}/{id}"), address)
             }
@@ -79,14 +80,14 @@ impl ExampleBuilder<'_> {
 
     pub fn list_operation(&self, record: RecordTypeId) -> Option<String> {
         let (values, listing) = (Json::Null, Listing::default());
-        let wanted = DocumentRequest {
+        let document = DocumentRequest {
             record,
             verb: OperationVerb::List,
             id: 0,
             values: &values,
             listing: Some(&listing),
         };
-        self.operation_text(&wanted)
+        self.operation_text(&document)
     }
 
     pub fn get_operation(&self, record: RecordTypeId, id: &str) -> Option<String> {
@@ -99,7 +100,7 @@ impl ExampleBuilder<'_> {
                 values: &values,
                 listing: None,
             }),
-            // What is no id can be no argument: the list has all that are.
+            // A malformed id cannot be an argument: show the list instead.
             Err(_) => self.list_operation(record),
         }
     }
@@ -109,7 +110,7 @@ fn request_address(uri: &Uri) -> &str {
     uri.path_and_query().map_or_else(|| uri.path(), |address| address.as_str())
 }
 
-/// A method may have any name.
+/// The method, quoted if it is not plain.
 fn shell_method(method: &Method) -> String {
     let is_plain = method.as_str().bytes().all(|letter| letter.is_ascii_alphanumeric());
     if is_plain { method.to_string() } else { shell_quote(method.as_str()) }

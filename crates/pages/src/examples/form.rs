@@ -1,75 +1,76 @@
-//! "Three ways" of a form: what is typed in it, and where that is missing or wrong what was kept, or made up.
+//! API examples on forms: the typed values, completed by stored or generated ones where they are missing or invalid.
 
 use serde_json::{Map, Value as Json, json};
+
+use trefoil_engine::OperationVerb;
+use trefoil_engine::graphql_document::{DocumentRequest, is_expressible};
+use trefoil_fake::fake_value;
+use trefoil_http::form_pairs::FormPairs;
+use trefoil_model::error::Violation;
+use trefoil_model::values::{coerce, example_values};
+use trefoil_model::{Field, FieldId, FieldKind, RecordTypeId, Value};
+use trefoil_resources::control_tree::ControlNode;
+use trefoil_resources::form_input::{FormInput, concerns_field};
 
 use crate::examples::page::{EXAMPLES_TITLE, ExampleBuilder, shell_quote, with_missing_arguments};
 use crate::form::choices::ReferenceChoices;
 use crate::form::editable_record::EditableRecord;
 use crate::form::value_texts::value_node;
 use crate::view::ApiExamples;
-use trefoil_engine::OperationVerb;
-use trefoil_engine::graphql_document::{DocumentRequest, is_expressible};
-use trefoil_http::form_pairs::FormPairs;
-use trefoil_model::error::Violation;
-use trefoil_resources::control_tree::ControlNode;
-use trefoil_resources::form_input::{FormInput, concerns_field};
 
-use trefoil_model::values::{coerce, example_values};
-use trefoil_model::{Field, FieldId, FieldKind, RecordTypeId, Value};
-
-/// A form that somebody looks at.
+/// A form as it is displayed.
 pub struct DisplayedForm<'d> {
     pub input: &'d FormInput,
     pub violations: &'d [Violation],
     pub choices: &'d ReferenceChoices,
 }
 
-/// What is written, and what a reader must know about it.
+/// The values of an example, and remarks for the reader.
 struct ExampleBody {
     values: Json,
     remarks: Vec<String>,
 }
 
 impl ExampleBuilder<'_> {
-    /// Without a draft nothing is known but the schema.
-    pub fn create_examples(&self, record: RecordTypeId, draft: Option<&DisplayedForm<'_>>) -> ApiExamples {
-        let typed = draft.map(|draft| self.typed_values(record, draft)).unwrap_or_default();
-        // What must differ between records does so between the ways, and from one look at the page to the next.
+    /// Examples that create a record. Without a form they are made of the schema alone.
+    pub fn create_examples(&self, record: RecordTypeId, form: Option<&DisplayedForm<'_>>) -> ApiExamples {
+        let typed = form.map(|form| self.typed_values(record, form)).unwrap_or_default();
+        // Unique values differ between the three examples, and each time the page is shown.
         let first = (uuid::Uuid::new_v4().as_u128() % 300_000) as i64 * 3;
-        let bodies = [0, 1, 2].map(|way| self.create_body(record, draft, &typed, (first, way)));
+        let bodies = [0, 1, 2].map(|number| self.create_body(record, form, &typed, (first, number)));
         self.write_examples(OperationVerb::Create, record, 0, &bodies)
     }
 
     fn create_body(
         &self,
         record: RecordTypeId,
-        draft: Option<&DisplayedForm<'_>>,
+        form: Option<&DisplayedForm<'_>>,
         typed: &[(FieldId, Value)],
-        numbers: (i64, i64),
+        seed: (i64, i64),
     ) -> ExampleBody {
         let mut body = ExampleBody { values: json!({}), remarks: Vec::new() };
         for (id, field) in self.writable_fields(record) {
-            let said = typed.iter().find(|(of, value)| *of == id && !value.is_null());
-            let value = match (said, &field.kind) {
+            let typed_value = typed.iter().find(|(known, value)| *known == id && !value.is_null());
+            let value = match (typed_value, &field.kind) {
                 (Some((_, value)), _) => Some(self.response_value(field, value)),
                 (None, FieldKind::Reference { target, .. }) if field.required => {
-                    let offered = draft.and_then(|draft| draft.choices.get(&id));
+                    let offered = form.and_then(|form| form.choices.get(&id));
                     let known = offered.map_or(&[][..], |offered| &offered.options);
-                    // No two may refer to the same where that must be unique.
-                    let place = if field.unique { numbers.1 as usize } else { 0 };
+                    // A unique reference needs another record in each example.
+                    let position = if field.unique { seed.1 as usize } else { 0 };
                     if field.unique {
                         let (plural, name) = (&self.pages.labels_of(*target).plural_noun, &field.input_name);
                         body.remarks
                             .push(format!("{name} must be the id of one of the {plural} that none has yet."));
                     }
                     if known.is_empty() {
-                        let is_sought = offered.is_none_or(|offered| !offered.search.trim().is_empty());
-                        body.remarks.push(self.missing_reference_remark(*target, field, is_sought));
+                        let is_search = offered.is_none_or(|offered| !offered.search.trim().is_empty());
+                        body.remarks.push(self.missing_reference_remark(*target, field, is_search));
                     }
-                    let found = known.get(place).or(known.first()).map(|(id, _)| json!(id.to_string()));
+                    let found = known.get(position).or(known.first()).map(|(id, _)| json!(id.to_string()));
                     found.or_else(|| example_values::example_value(self.model(), field))
                 }
-                (None, _) => self.example_value(record, field, numbers),
+                (None, _) => self.example_value(record, field, seed),
             };
             match value {
                 Some(value) => body.values[&field.input_name] = value,
@@ -83,53 +84,59 @@ impl ExampleBuilder<'_> {
         body
     }
 
-    /// Why a reference leads nowhere.
-    fn missing_reference_remark(&self, target: RecordTypeId, field: &Field, is_sought: bool) -> String {
+    /// Explains why no record is known for a reference.
+    fn missing_reference_remark(&self, target: RecordTypeId, field: &Field, is_search: bool) -> String {
         let (plural, name) = (&self.pages.labels_of(target).plural_noun, &field.input_name);
-        if is_sought {
+        if is_search {
             format!("{name} must be the id of one of the {plural}, and none of them is known here.")
         } else {
             format!("There are no {plural} yet: create one first. Its id goes into {name}.")
         }
     }
 
-    /// The examples are the same on every page; what must be unique may not be.
-    fn example_value(&self, record: RecordTypeId, field: &Field, (first, way): (i64, i64)) -> Option<Json> {
+    /// An example value: always the same, except for unique fields.
+    fn example_value(
+        &self,
+        record: RecordTypeId,
+        field: &Field,
+        (first, number): (i64, i64),
+    ) -> Option<Json> {
         if matches!(field.kind, FieldKind::Link { .. }) {
             return Some(json!([]));
         }
-        let of = self.model().record(record);
+        let record_type = self.model().record(record);
         let fake = |number| {
-            Some(self.response_value(field, &trefoil_fake::fake_value(self.model(), of, field, number)?))
+            let value = fake_value(self.model(), record_type, field, number)?;
+            Some(self.response_value(field, &value))
         };
         if field.unique {
-            // A small number fits where a large one is out of range.
-            let found = fake(first + way).or_else(|| fake(way + 1));
+            // A small number if the large one is out of range.
+            let found = fake(first + number).or_else(|| fake(number + 1));
             return found.or_else(|| example_values::example_value(self.model(), field));
         }
         example_values::example_value(self.model(), field).or_else(|| fake(1))
     }
 
-    /// GraphQL keeps what it is not given, and the others overwrite everything.
+    /// Examples that update a record. They have all fields, because REST and forms replace the whole record.
     pub fn update_examples(
         &self,
         record: RecordTypeId,
         id: i64,
-        kept: &EditableRecord,
-        draft: &DisplayedForm<'_>,
+        stored: &EditableRecord,
+        form: &DisplayedForm<'_>,
     ) -> ApiExamples {
-        let (model, typed) = (self.model(), self.typed_values(record, draft));
+        let (model, typed) = (self.model(), self.typed_values(record, form));
         let mut values = Map::new();
-        for (of, field) in self.writable_fields(record) {
+        for (field_id, field) in self.writable_fields(record) {
             let found = |values: &[(FieldId, Value)]| {
-                values.iter().find(|(known, _)| *known == of).map(|(_, value)| value.clone())
+                values.iter().find(|(known, _)| *known == field_id).map(|(_, value)| value.clone())
             };
             let is_link = matches!(field.kind, FieldKind::Link { .. });
             let passes = |value: &Value| is_link || coerce::field(model, field, value).is_ok();
-            let value = found(&typed).or_else(|| found(&kept.values).filter(passes));
+            let value = found(&typed).or_else(|| found(&stored.values).filter(passes));
             let value = match value {
                 Some(value) => Some(self.response_value(field, &value)),
-                // More of them than a form shows stay as they are.
+                // Too many links for the form: they stay as they are.
                 None if is_link => None,
                 None => self.example_value(record, field, (id, 0)).or(Some(Json::Null)),
             };
@@ -145,22 +152,22 @@ impl ExampleBuilder<'_> {
         fields.filter(|(_, field)| field.is_writable()).map(|(position, field)| (FieldId(position), field))
     }
 
-    /// What was typed, as far as it passes and leads to what there is: a way that leads to a refusal is none.
-    fn typed_values(&self, record: RecordTypeId, draft: &DisplayedForm<'_>) -> Vec<(FieldId, Value)> {
+    /// The typed values that are valid and refer to existing records, so that the examples succeed.
+    fn typed_values(&self, record: RecordTypeId, form: &DisplayedForm<'_>) -> Vec<(FieldId, Value)> {
         let (model, record) = (self.model(), self.model().record(record));
         let is_known = |field: FieldId, id: i64| {
-            let offered = draft.choices.get(&field).map_or(&[][..], |offered| &offered.options);
+            let offered = form.choices.get(&field).map_or(&[][..], |offered| &offered.options);
             offered.iter().any(|(known, _)| *known == id)
         };
-        let mut typed = draft.input.read_values(model, record).fields;
+        let mut typed = form.input.read_values(model, record).fields;
         typed.retain(|(id, value)| {
             let field = record.field(*id);
             let passes = match &field.kind {
                 FieldKind::Link { .. } => coerce::link_ids(field, value)
                     .is_ok_and(|linked| linked.into_iter().all(|linked| is_known(*id, linked))),
                 FieldKind::Reference { .. } => {
-                    let leads = value.as_i64().is_none_or(|target| is_known(*id, target));
-                    leads && coerce::field(model, field, value).is_ok()
+                    let target_exists = value.as_i64().is_none_or(|target| is_known(*id, target));
+                    target_exists && coerce::field(model, field, value).is_ok()
                 }
                 FieldKind::Id
                 | FieldKind::Scalar(_)
@@ -170,12 +177,12 @@ impl ExampleBuilder<'_> {
                 | FieldKind::Inverse { .. }
                 | FieldKind::Unstored => coerce::field(model, field, value).is_ok(),
             };
-            passes && !draft.violations.iter().any(|violation| concerns_field(violation, &field.input_name))
+            passes && !form.violations.iter().any(|violation| concerns_field(violation, &field.input_name))
         });
         typed
     }
 
-    /// As an answer writes it.
+    /// The value as in a response.
     fn response_value(&self, field: &Field, value: &Value) -> Json {
         let ids = |value: &Value| value.as_i64().map(|id| json!(id.to_string()));
         match value {
@@ -200,7 +207,7 @@ impl ExampleBuilder<'_> {
         id: i64,
         bodies: &[ExampleBody; 3],
     ) -> ApiExamples {
-        let [by_graphql, by_rest, by_form] = bodies;
+        let [graphql_body, rest_body, form_body] = bodies;
         let (method, path) = match verb {
             OperationVerb::Update => (" -X PUT", format!("{}/{id}", self.collection_path(record))),
             OperationVerb::Create
@@ -211,48 +218,48 @@ impl ExampleBuilder<'_> {
         };
         let url = shell_quote(&format!("{}{path}", self.origin));
         let mut controls = String::new();
-        for (name, text) in self.form_pairs(record, &by_form.values) {
+        for (name, text) in self.form_pairs(record, &form_body.values) {
             controls.push_str(&format!(" --data-urlencode {}", shell_quote(&format!("{name}={text}"))));
         }
         let controls = if controls.is_empty() { " -d ''".to_owned() } else { controls };
-        let sent = shell_quote(&by_rest.values.to_string());
+        let payload = shell_quote(&rest_body.values.to_string());
         let media = "-H 'Accept: application/json' -H 'Content-Type: application/json'";
-        let graphql = self.write_operation(verb, record, id, &by_graphql.values);
+        let graphql = self.write_operation(verb, record, id, &graphql_body.values);
         ApiExamples {
             title: EXAMPLES_TITLE.to_owned(),
-            graphql: self.graphql_example(by_graphql.with_remarks(&graphql)),
-            rest: by_rest.with_remarks(&format!("curl{method} {media} -d {sent} {url}")),
-            page: by_form.with_remarks(&format!("curl -i{controls} {url}")),
+            graphql: self.graphql_example(graphql_body.with_remarks(&graphql)),
+            rest: rest_body.with_remarks(&format!("curl{method} {media} -d {payload} {url}")),
+            page: form_body.with_remarks(&format!("curl -i{controls} {url}")),
         }
     }
 
     fn write_operation(&self, verb: OperationVerb, record: RecordTypeId, id: i64, values: &Json) -> String {
-        let (said, unsaid): (Map<String, Json>, Map<String, Json>) = values
+        let (expressible, inexpressible): (Map<String, Json>, Map<String, Json>) = values
             .as_object()
             .into_iter()
             .flatten()
             .map(|(name, value)| (name.clone(), value.clone()))
             .partition(|(_, value)| is_expressible(value));
-        let said = Json::Object(said);
-        let wanted = DocumentRequest { record, verb, id, values: &said, listing: None };
-        let Some(text) = self.operation_text(&wanted) else {
+        let expressible = Json::Object(expressible);
+        let document = DocumentRequest { record, verb, id, values: &expressible, listing: None };
+        let Some(text) = self.operation_text(&document) else {
             return self.fallback_operation(record, (verb == OperationVerb::Update).then_some(id));
         };
-        let text = with_missing_arguments(&wanted.unexpressed_parts(&self.resources.engine), text);
-        let unsaid: Vec<&str> = unsaid.keys().map(String::as_str).collect();
-        if unsaid.is_empty() {
+        let text = with_missing_arguments(&document.unexpressed_parts(&self.resources.engine), text);
+        let inexpressible: Vec<&str> = inexpressible.keys().map(String::as_str).collect();
+        if inexpressible.is_empty() {
             return text;
         }
-        format!("# GraphQL cannot write the names that are inside of: {}\n{text}", unsaid.join(", "))
+        format!("# GraphQL cannot write the names that are inside of: {}\n{text}", inexpressible.join(", "))
     }
 
-    /// The control that says of a field that nothing is in it, where one is needed: without any, links stay as they are,
-    /// the default is meant, and a list is missing.
+    /// The control that makes a field empty, if one is needed: without any control, links stay as they are, a default
+    /// applies, and a list is missing.
     fn empty_control(&self, field: &Field) -> Option<String> {
         let name = &field.input_name;
         match &field.kind {
-            FieldKind::Embedded(of) if field.required => {
-                let inner = self.model().embedded.get(of)?.fields.first()?;
+            FieldKind::Embedded(type_name) if field.required => {
+                let inner = self.model().embedded.get(type_name)?.fields.first()?;
                 Some(format!("{name}.{}", inner.name))
             }
             FieldKind::Link { .. } | FieldKind::List(_) => Some(name.clone()),
@@ -266,7 +273,7 @@ impl ExampleBuilder<'_> {
         }
     }
 
-    /// The controls of a form that says this.
+    /// The form pairs for these values.
     fn form_pairs(&self, record: RecordTypeId, values: &Json) -> FormPairs {
         let mut pairs = FormPairs::new();
         for field in &self.model().record(record).fields {
@@ -285,7 +292,7 @@ impl ExampleBuilder<'_> {
 }
 
 impl ExampleBody {
-    /// With the remarks as comments, which GraphQL and shells write alike.
+    /// The text after the remarks as comments, which have the same syntax in GraphQL and shells.
     fn with_remarks(&self, text: &str) -> String {
         let remarks: String = self.remarks.iter().map(|remark| format!("# {remark}\n")).collect();
         format!("{remarks}{text}")
@@ -294,7 +301,7 @@ impl ExampleBody {
 
 fn flatten_node(pairs: &mut FormPairs, name: String, node: &ControlNode) {
     pairs.extend(node.texts.iter().map(|text| (name.clone(), text.clone())));
-    for (segment, below) in &node.children {
-        flatten_node(pairs, format!("{name}.{segment}"), below);
+    for (segment, child) in &node.children {
+        flatten_node(pairs, format!("{name}.{segment}"), child);
     }
 }

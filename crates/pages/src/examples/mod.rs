@@ -1,5 +1,10 @@
-//! The API examples below a page: the same request in GraphQL, REST and HTML.
+//! API examples below a page: the same request in GraphQL, REST and HTML.
 
-pub(crate) mod error;
-pub(crate) mod form;
+// Pages that show or delete something.
 pub(crate) mod page;
+
+// Forms.
+pub(crate) mod form;
+
+// Error pages.
+pub(crate) mod error;

@@ -1,35 +1,34 @@
-//! "Three ways": the GraphQL operation, the REST call and the browser's request that show or do the same.
+//! `ExampleBuilder`: the GraphQL operation, the REST call and the browser's request equivalent to a page.
 
 use http::header::HOST;
 use http::request::Parts;
 use http::{StatusCode, Uri};
 use serde_json::Value as Json;
 
-use crate::Pages;
-use crate::view::{ApiExamples, GraphqlExample};
-use trefoil_engine::graphql_document;
-use trefoil_engine::graphql_document::{DocumentRequest, selection_text};
+use trefoil_engine::graphql_document::{self, DocumentRequest, selection_text};
 use trefoil_engine::{Listing, OperationVerb};
 use trefoil_http::client::ClientInfo;
-use trefoil_http::form_pairs;
-use trefoil_http::form_pairs::{FormPairs, percent_encode};
+use trefoil_http::form_pairs::{self, FormPairs, percent_encode};
 use trefoil_model::naming::names;
 use trefoil_model::{FieldKind, Model, RecordTypeId};
 use trefoil_resources::ServedResources;
 use trefoil_resources::collection::{Collection, NestedCollection, SubPath};
 use trefoil_resources::list_query::{ListQuery, ParamSet, api_value};
 
+use crate::Pages;
+use crate::view::{ApiExamples, GraphqlExample};
+
 pub const EXAMPLES_TITLE: &str = "Three ways to this page";
 
-/// Where nothing of the schema is meant: it is answered wherever GraphQL is.
+/// For a page without an operation in the schema; valid with any schema.
 pub const NO_OPERATION: &str = "# No operation of the schema stands for this address.\n{ __typename }\n";
 
-/// What a page is about.
+/// The subject of a page.
 #[derive(Debug, Clone, Copy)]
 pub enum PageSubject<'a> {
-    /// The map of everything: the first thing on it.
+    /// The start page: examples for the first record type.
     Home,
-    /// A list of records: the address it has, with its query.
+    /// A list of records, with the URL of the page.
     List {
         record: RecordTypeId,
         address: &'a str,
@@ -43,9 +42,8 @@ pub enum PageSubject<'a> {
         record: RecordTypeId,
         id: i64,
     },
-    /// What cannot be shown.
+    /// A rejected request.
     Rejected,
-    /// A plain list.
     PlainList {
         path: &'a str,
     },
@@ -54,36 +52,40 @@ pub enum PageSubject<'a> {
 impl Pages {
     pub fn api_examples(
         &self,
-        site: &ServedResources,
+        resources: &ServedResources,
         request: &Parts,
-        about: PageSubject<'_>,
+        subject: PageSubject<'_>,
     ) -> ApiExamples {
-        let guide = self.example_builder(site, request);
-        match about {
-            PageSubject::Home => guide.home_examples(),
-            PageSubject::List { record, address } => guide.list_examples(record, address),
-            PageSubject::Record { record, id, address } => guide.record_examples(record, id, address),
-            PageSubject::Delete { record, id } => guide.delete_examples(record, id),
+        let builder = self.example_builder(resources, request);
+        match subject {
+            PageSubject::Home => builder.home_examples(),
+            PageSubject::List { record, address } => builder.list_examples(record, address),
+            PageSubject::Record { record, id, address } => builder.record_examples(record, id, address),
+            PageSubject::Delete { record, id } => builder.delete_examples(record, id),
             PageSubject::Rejected => {
-                guide.rejected_examples(StatusCode::BAD_REQUEST, &request.method, &request.uri)
+                builder.rejected_examples(StatusCode::BAD_REQUEST, &request.method, &request.uri)
             }
-            PageSubject::PlainList { path } => guide.read_examples(None, path, path),
+            PageSubject::PlainList { path } => builder.read_examples(None, path, path),
         }
     }
 
-    pub fn example_builder<'g>(&'g self, site: &'g ServedResources, request: &Parts) -> ExampleBuilder<'g> {
-        let named = request.headers.get(HOST);
+    pub fn example_builder<'g>(
+        &'g self,
+        resources: &'g ServedResources,
+        request: &Parts,
+    ) -> ExampleBuilder<'g> {
+        let host = request.headers.get(HOST);
         let client = request.extensions.get::<ClientInfo>();
-        let host = client.map_or_else(|| "http://localhost".to_owned(), |client| client.origin(named));
-        ExampleBuilder { pages: self, resources: site, origin: host }
+        let origin = client.map_or_else(|| "http://localhost".to_owned(), |client| client.origin(host));
+        ExampleBuilder { pages: self, resources, origin }
     }
 }
 
-/// Knows where it all is.
+/// Builds the examples of one application.
 pub struct ExampleBuilder<'g> {
     pub pages: &'g Pages,
     pub resources: &'g ServedResources,
-    /// With its scheme: `https://shop.example`.
+    /// Scheme and host: `https://shop.example`.
     pub origin: String,
 }
 
@@ -96,7 +98,7 @@ impl ExampleBuilder<'_> {
         &self.resources.collection(record).path
     }
 
-    /// The stored fields; of a record that is referred to, what people know it by.
+    /// Selects the stored fields, and id and title of referenced records.
     fn selection_text(&self, record: RecordTypeId) -> String {
         let related = |target: RecordTypeId| {
             let title = self.pages.labels_of(target).title_field;
@@ -106,8 +108,8 @@ impl ExampleBuilder<'_> {
         selection_text(self.model(), &self.model().record(record).fields, &related)
     }
 
-    pub fn operation_text(&self, wanted: &DocumentRequest<'_>) -> Option<String> {
-        wanted.render(&self.resources.engine, &self.selection_text(wanted.record))
+    pub fn operation_text(&self, document: &DocumentRequest<'_>) -> Option<String> {
+        document.render(&self.resources.engine, &self.selection_text(document.record))
     }
 
     fn home_examples(&self) -> ApiExamples {
@@ -122,74 +124,74 @@ impl ExampleBuilder<'_> {
 
     fn list_examples(&self, record: RecordTypeId, address: &str) -> ApiExamples {
         let (path, query) = address.split_once('?').unwrap_or((address, ""));
-        let (engine, known) = (&self.resources.engine, self.api_query(record, query));
-        let uri = format!("/?{known}").parse::<Uri>().unwrap_or_default();
-        let read = ListQuery::parse(&uri, engine.model().record(record), engine.limits(), ParamSet::List);
-        let listing = read.map(|query| query.listing).unwrap_or_default();
+        let (engine, api_query) = (&self.resources.engine, self.api_query(record, query));
+        let uri = format!("/?{api_query}").parse::<Uri>().unwrap_or_default();
+        let parsed = ListQuery::parse(&uri, engine.model().record(record), engine.limits(), ParamSet::List);
+        let listing = parsed.map(|query| query.listing).unwrap_or_default();
         let text = match self.resources.find_path(path) {
-            Some((above, SubPath::Nested(id, nested))) => {
-                self.nested_operation(above.record, id, nested, &listing)
+            Some((parent, SubPath::Nested(id, nested))) => {
+                self.nested_operation(parent.record, id, nested, &listing)
             }
             Some(_) | None => {
                 let values = Json::Null;
-                let wanted = DocumentRequest {
+                let document = DocumentRequest {
                     record,
                     verb: OperationVerb::List,
                     id: 0,
                     values: &values,
                     listing: Some(&listing),
                 };
-                self.operation_text(&wanted)
-                    .map(|text| with_missing_arguments(&wanted.unexpressed_parts(engine), text))
+                self.operation_text(&document)
+                    .map(|text| with_missing_arguments(&document.unexpressed_parts(engine), text))
             }
         };
-        let is_texts =
+        let is_text_list =
             self.resources.collection(record).texts.is_some() && path == self.collection_path(record);
-        let chosen = if is_texts { "fields=%2A" } else { "" };
-        let query: Vec<&str> = [chosen, &known].into_iter().filter(|part| !part.is_empty()).collect();
+        let fields = if is_text_list { "fields=%2A" } else { "" };
+        let query: Vec<&str> = [fields, &api_query].into_iter().filter(|part| !part.is_empty()).collect();
         let json = if query.is_empty() { path.to_owned() } else { format!("{path}?{}", query.join("&")) };
         self.read_examples(text, &json, address)
     }
 
-    /// What JSON takes of a page's query: pages ignore what they do not know, and name the page beside a cursor.
+    /// The parameters of a page's query that REST accepts: pages ignore unknown ones, and have a page number beside a cursor.
     fn api_query(&self, record: RecordTypeId, query: &str) -> String {
         let engine = &self.resources.engine;
-        let given: FormPairs = form_pairs::parse_urlencoded(query, "the query").unwrap_or_default();
-        let goes_on = given.iter().any(|(name, value)| name == "after" && !value.is_empty());
-        let taken = given.iter().filter(|(name, value)| {
-            let alone = format!("/?{}={}", percent_encode(name), percent_encode(value))
+        let pairs: FormPairs = form_pairs::parse_urlencoded(query, "the query").unwrap_or_default();
+        let has_cursor = pairs.iter().any(|(name, value)| name == "after" && !value.is_empty());
+        let accepted = pairs.iter().filter(|(name, value)| {
+            let uri = format!("/?{}={}", percent_encode(name), percent_encode(value))
                 .parse::<Uri>()
                 .unwrap_or_default();
-            let is_spare = value.is_empty() || name == "fields" || (goes_on && name == "page");
+            let is_ignored = value.is_empty() || name == "fields" || (has_cursor && name == "page");
             let record = engine.model().record(record);
-            !is_spare && ListQuery::parse(&alone, record, engine.limits(), ParamSet::List).is_ok()
+            !is_ignored && ListQuery::parse(&uri, record, engine.limits(), ParamSet::List).is_ok()
         });
         let record = engine.model().record(record);
-        let taken = taken.map(|(name, value)| {
+        let accepted = accepted.map(|(name, value)| {
             format!("{}={}", percent_encode(name), percent_encode(&api_value(record, name, value)))
         });
-        taken.collect::<Vec<_>>().join("&")
+        accepted.collect::<Vec<_>>().join("&")
     }
 
-    /// The list inside of the record above it.
+    /// The operation for a list nested in its parent record.
     pub fn nested_operation(
         &self,
-        above: RecordTypeId,
+        parent: RecordTypeId,
         id: &str,
         nested: &NestedCollection,
         listing: &Listing,
     ) -> Option<String> {
-        let owner = self.model().record(above);
-        let is_it = |kind: &FieldKind| matches!(kind, FieldKind::Inverse { target, field } if *target == nested.record && *field == nested.reference);
+        let owner = self.model().record(parent);
+        let is_relation = |kind: &FieldKind| matches!(kind, FieldKind::Inverse { target, field } if *target == nested.record && *field == nested.reference);
         let field = owner
             .fields
             .iter()
-            .find(|field| is_it(&field.kind) && names::path_segment(&field.name) == nested.segment)?;
-        let inside = format!("id {} {{ {} }}", field.name, self.selection_text(nested.record));
+            .find(|field| is_relation(&field.kind) && names::path_segment(&field.name) == nested.segment)?;
+        let selection = format!("id {} {{ {} }}", field.name, self.selection_text(nested.record));
         let (values, id) = (Json::Null, id.parse().ok()?);
-        let wanted =
-            DocumentRequest { record: above, verb: OperationVerb::Get, id, values: &values, listing: None };
-        let text = wanted.render(&self.resources.engine, &inside)?;
+        let document =
+            DocumentRequest { record: parent, verb: OperationVerb::Get, id, values: &values, listing: None };
+        let text = document.render(&self.resources.engine, &selection)?;
         Some(with_missing_arguments(
             &graphql_document::unexpressed_listing_parts(self.model().record(nested.record), listing, |_| {
                 false
@@ -200,47 +202,48 @@ impl ExampleBuilder<'_> {
 
     fn record_examples(&self, record: RecordTypeId, id: i64, address: &str) -> ApiExamples {
         let values = Json::Null;
-        let wanted = DocumentRequest { record, verb: OperationVerb::Get, id, values: &values, listing: None };
+        let document =
+            DocumentRequest { record, verb: OperationVerb::Get, id, values: &values, listing: None };
         let path = address.split_once('?').map_or(address, |(path, _)| path);
-        self.read_examples(self.operation_text(&wanted), path, address)
+        self.read_examples(self.operation_text(&document), path, address)
     }
 
-    /// Without a text there is no operation for it.
+    /// Examples of a read. `text` is the operation; `None` if the schema has none.
     pub fn read_examples(&self, text: Option<String>, json: &str, page: &str) -> ApiExamples {
-        let host = &self.origin;
+        let origin = &self.origin;
         ApiExamples {
             title: EXAMPLES_TITLE.to_owned(),
             graphql: self.graphql_example(text.unwrap_or_else(|| NO_OPERATION.to_owned())),
             rest: format!(
                 "curl -H 'Accept: application/json' {}",
-                shell_quote(&format!("{host}{}", escape_brackets(json)))
+                shell_quote(&format!("{origin}{}", escape_brackets(json)))
             ),
             page: format!(
                 "curl -H 'Accept: text/html' {}",
-                shell_quote(&format!("{host}{}", escape_brackets(page)))
+                shell_quote(&format!("{origin}{}", escape_brackets(page)))
             ),
         }
     }
 
     pub fn delete_examples(&self, record: RecordTypeId, id: i64) -> ApiExamples {
         let values = Json::Null;
-        let wanted =
+        let document =
             DocumentRequest { record, verb: OperationVerb::Delete, id, values: &values, listing: None };
         let url = format!("{}{}/{id}", self.origin, self.collection_path(record));
         ApiExamples {
             title: EXAMPLES_TITLE.to_owned(),
             graphql: self.graphql_example(
-                self.operation_text(&wanted).unwrap_or_else(|| self.fallback_operation(record, Some(id))),
+                self.operation_text(&document).unwrap_or_else(|| self.fallback_operation(record, Some(id))),
             ),
             rest: format!("curl -i -X DELETE -H 'Accept: application/json' {}", shell_quote(&url)),
             page: format!("curl -i -X POST {}", shell_quote(&format!("{url}/delete"))),
         }
     }
 
-    /// Where no operation writes: what is to be written to is read.
+    /// If the schema has no operation for a write: one that reads the record or the list.
     pub fn fallback_operation(&self, record: RecordTypeId, id: Option<i64>) -> String {
-        let one = id.and_then(|id| self.get_operation(record, &id.to_string()));
-        let text = one.or_else(|| self.list_operation(record));
+        let get = id.and_then(|id| self.get_operation(record, &id.to_string()));
+        let text = get.or_else(|| self.list_operation(record));
         let remark = "# No operation of the schema can be given here. This one reads what it is about.\n";
         text.map_or_else(|| NO_OPERATION.to_owned(), |text| format!("{remark}{text}"))
     }
@@ -251,22 +254,22 @@ impl ExampleBuilder<'_> {
     }
 }
 
-/// Says what of the page the operation cannot say.
-pub fn with_missing_arguments(unsaid: &[String], text: String) -> String {
-    if unsaid.is_empty() {
+/// Adds a comment on the parts of the page that the operation cannot express.
+pub fn with_missing_arguments(missing: &[String], text: String) -> String {
+    if missing.is_empty() {
         text
     } else {
-        format!("# The schema gives no argument for: {}\n{text}", unsaid.join(", "))
+        format!("# The schema gives no argument for: {}\n{text}", missing.join(", "))
     }
 }
 
-/// One address to curl, which takes brackets and braces for many.
+/// Escapes brackets and braces, which curl expands to several URLs.
 pub fn escape_brackets(address: &str) -> String {
     let table = [('[', "%5B"), (']', "%5D"), ('{', "%7B"), ('}', "%7D")];
-    table.iter().fold(address.to_owned(), |address, (letter, spelled)| address.replace(*letter, spelled))
+    table.iter().fold(address.to_owned(), |address, (letter, escaped)| address.replace(*letter, escaped))
 }
 
-/// One word to a POSIX shell, whatever is in it.
+/// Quotes a text as one word of a POSIX shell.
 pub fn shell_quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
@@ -276,11 +279,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shell_reads_one_word() {
+    fn shell_quote_makes_one_word() {
         for text in ["", "plain", "it's", "$(reboot) `x` \"y\" \\ !z", "a\nb", "';'"] {
             let line = format!("printf %s {}", shell_quote(text));
-            let told = std::process::Command::new("sh").args(["-c", &line]).output().expect("a shell");
-            assert_eq!(String::from_utf8_lossy(&told.stdout), text, "{line}");
+            let output = std::process::Command::new("sh").args(["-c", &line]).output().expect("a shell");
+            assert_eq!(String::from_utf8_lossy(&output.stdout), text, "{line}");
         }
     }
 }

@@ -1,36 +1,37 @@
-//! What the references and links of a form can lead to: the first few records, those that are chosen, and what was looked for.
+//! The records that the references and links of a form offer: the first few, the chosen ones and search results.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::Pages;
-use crate::multi_read::{FoundRows, TEXT_PREVIEW_BYTES, read_all};
 use trefoil_engine::{ComparisonOp, Condition, ListSlice, Listing, Operation, OwnedRow, Selection};
 use trefoil_model::error::Result;
 use trefoil_model::{CellValue, Field, FieldId, FieldKind, Model, RecordTypeId, StoredValue, Value};
 use trefoil_resources::ServedResources;
 use trefoil_resources::form_input::FormInput;
 
-/// So many are listed; of more, those that are looked for.
+use crate::Pages;
+use crate::multi_read::{FoundRows, TEXT_PREVIEW_BYTES, read_all};
+
+/// Records listed by a control; others are found by searching.
 pub const MAX_OPTIONS: usize = 50;
 
-/// So many ids are looked up by number, whatever was typed.
+/// Chosen ids that are looked up, however many were typed.
 const MAX_CHOSEN: usize = 1_000;
 
-/// Longer titles are cut: a choice is one line.
+/// Longer titles are cut, to fit on one line.
 const MAX_TITLE_LENGTH: usize = 80;
 
-/// What one reference or link can lead to.
+/// The records that one reference or link offers.
 #[derive(Debug, Default)]
 pub struct OfferedRecords {
     pub options: Vec<(i64, String)>,
-    /// There are others.
+    /// True if there are other records.
     pub has_more: bool,
-    /// What was looked for.
+    /// The search text.
     pub search: String,
-    /// How many were found by it, where that is known.
+    /// Number of records listed or found, without the chosen ones.
     pub found_count: usize,
-    /// Of the type that it leads to: "users".
+    /// Plural of the target type: "users".
     pub plural: String,
 }
 
@@ -39,11 +40,11 @@ pub type ReferenceChoices = HashMap<FieldId, OfferedRecords>;
 impl Pages {
     pub async fn reference_choices(
         &self,
-        site: &ServedResources,
+        resources: &ServedResources,
         record: RecordTypeId,
-        filled: &FormInput,
+        input: &FormInput,
     ) -> Result<ReferenceChoices> {
-        let model = site.engine.model();
+        let model = resources.engine.model();
         let fields = model.record(record).fields.iter().enumerate();
         let fields = fields.filter(|(_, field)| field.is_writable()).filter_map(|(position, field)| {
             let (FieldKind::Reference { target, .. } | FieldKind::Link { target, .. }) = &field.kind else {
@@ -54,26 +55,26 @@ impl Pages {
         let fields: Vec<(FieldId, &Field, RecordTypeId)> = fields.collect();
         let mut operations = Vec::new();
         for (id, field, target) in &fields {
-            let sought = filled.searches.get(&field.input_name).map_or("", |text| text.trim());
-            operations.push(self.first_records(model, *target, sought));
-            operations.push(self.records_by_id(model, *target, chosen_ids(filled, *id, sought)));
+            let search = input.searches.get(&field.input_name).map_or("", |text| text.trim());
+            operations.push(self.first_records(model, *target, search));
+            operations.push(self.records_by_id(model, *target, chosen_ids(input, *id, search)));
         }
         if operations.is_empty() {
             return Ok(ReferenceChoices::new());
         }
-        let mut gathered = read_all(&site.engine, operations, TEXT_PREVIEW_BYTES).await?.into_iter();
+        let mut results = read_all(&resources.engine, operations, TEXT_PREVIEW_BYTES).await?.into_iter();
         let mut choices = ReferenceChoices::new();
         for (id, field, target) in fields {
-            let (Some(first), Some(numbered)) = (gathered.next(), gathered.next()) else { break };
-            let sought = filled.searches.get(&field.input_name).cloned().unwrap_or_default();
-            choices.insert(id, self.offered_records(target, first, numbered, sought));
+            let (Some(first), Some(by_id)) = (results.next(), results.next()) else { break };
+            let search = input.searches.get(&field.input_name).cloned().unwrap_or_default();
+            choices.insert(id, self.offered_records(target, first, by_id, search));
         }
         Ok(choices)
     }
 
-    /// In the order of ids: any other would have to look at all of them.
-    fn first_records(&self, model: &Model, target: RecordTypeId, sought: &str) -> Operation {
-        let search = Some(sought.to_owned()).filter(|sought| !sought.is_empty() && !sought.contains('\0'));
+    /// Ordered by id: any other order would have to read all records.
+    fn first_records(&self, model: &Model, target: RecordTypeId, search: &str) -> Operation {
+        let search = Some(search.to_owned()).filter(|search| !search.is_empty() && !search.contains('\0'));
         let slice = ListSlice::First { first: MAX_OPTIONS as i64 + 1, after: None };
         let listing = Listing { search, slice, ..Listing::default() };
         Operation::List { record: target, listing, selection: self.title_selection(model, target) }
@@ -87,7 +88,7 @@ impl Pages {
         Operation::List { record: target, listing, selection: self.title_selection(model, target) }
     }
 
-    /// The id and, where there is one, the title of each record.
+    /// Selects the id and the title, if the type has one.
     pub fn title_selection(&self, model: &Model, record: RecordTypeId) -> Arc<Selection> {
         let id = model.record(record).id_field();
         let columns = std::iter::once(id).chain(self.labels_of(record).title_field).collect();
@@ -98,34 +99,34 @@ impl Pages {
         &self,
         target: RecordTypeId,
         first: FoundRows,
-        numbered: FoundRows,
-        sought: String,
+        by_id: FoundRows,
+        search: String,
     ) -> OfferedRecords {
-        let more = first.rows.len() > MAX_OPTIONS;
-        let found = first.rows.len().min(MAX_OPTIONS);
+        let has_more = first.rows.len() > MAX_OPTIONS;
+        let found_count = first.rows.len().min(MAX_OPTIONS);
         let mut options: Vec<(i64, String)> = Vec::new();
-        for row in first.rows.iter().take(MAX_OPTIONS).chain(&numbered.rows) {
+        for row in first.rows.iter().take(MAX_OPTIONS).chain(&by_id.rows) {
             if let Some((id, title)) = self.row_title(target, row)
                 && !options.iter().any(|(known, _)| *known == id)
             {
                 options.push((id, title));
             }
         }
-        if !more {
+        if !has_more {
             options.sort_by_cached_key(|(_, title)| title.to_lowercase());
         }
         disambiguate(&mut options);
         let plural = self.labels_of(target).resource.plural.to_lowercase();
         OfferedRecords {
             options,
-            has_more: more || !sought.trim().is_empty(),
-            search: sought,
-            found_count: found,
+            has_more: has_more || !search.trim().is_empty(),
+            search,
+            found_count,
             plural,
         }
     }
 
-    /// What a row of [`Served::titles`] says.
+    /// Id and name in a row of [`Pages::title_selection`].
     pub fn row_title(&self, record: RecordTypeId, row: &OwnedRow) -> Option<(i64, String)> {
         let id = row.cells.first()?.as_cell().to_i64()?;
         let title = row.cells.get(1).map_or(CellValue::Null, StoredValue::as_cell);
@@ -134,20 +135,20 @@ impl Pages {
     }
 }
 
-/// The ids that are chosen now, and one that was looked for by number.
-fn chosen_ids(filled: &FormInput, field: FieldId, sought: &str) -> Vec<i64> {
-    let texts = filled.nodes.get(&field).into_iter().flat_map(|node| &node.texts);
+/// The chosen ids, and the search text if it is an id.
+fn chosen_ids(input: &FormInput, field: FieldId, search: &str) -> Vec<i64> {
+    let texts = input.nodes.get(&field).into_iter().flat_map(|node| &node.texts);
     let ids = texts.flat_map(|text| text.lines()).filter_map(|line| line.trim().parse().ok());
-    ids.chain(sought.parse().ok()).take(MAX_CHOSEN).collect()
+    ids.chain(search.parse().ok()).take(MAX_CHOSEN).collect()
 }
 
-/// Two records with one title go by their numbers as well.
+/// Adds the id to titles that several records share.
 fn disambiguate(options: &mut [(i64, String)]) {
-    let mut times: HashMap<String, usize> = HashMap::new();
+    let mut counts: HashMap<String, usize> = HashMap::new();
     for (_, title) in options.iter() {
-        *times.entry(title.clone()).or_default() += 1;
+        *counts.entry(title.clone()).or_default() += 1;
     }
-    for (id, title) in options.iter_mut().filter(|(_, title)| times[title] > 1) {
+    for (id, title) in options.iter_mut().filter(|(_, title)| counts[title] > 1) {
         *title = format!("{title} ({id})");
     }
 }

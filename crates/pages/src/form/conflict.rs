@@ -1,37 +1,34 @@
-//! Two versions of a form beside each other: what somebody else has saved, where it differs.
+//! Marks the controls of a form whose value was changed concurrently by someone else.
 
 use crate::view::{ControlKind, ControlView, DisplayValue, LabelledValue};
 
-/// Notes on each of `mine` what `theirs` says otherwise.
-pub fn mark_differences(mine: &mut [ControlView], theirs: &[ControlView]) {
+/// Sets `theirs` on each control of `mine` whose value differs from the saved one.
+pub fn mark_differences(mine: &mut [ControlView], saved: &[ControlView]) {
     for control in mine {
-        if let Some(other) = theirs.iter().find(|other| other.label == control.label) {
+        if let Some(other) = saved.iter().find(|other| other.label == control.label) {
             mark_difference(control, other);
         }
     }
 }
 
-fn mark_difference(mine: &mut ControlView, theirs: &ControlView) {
+fn mark_difference(mine: &mut ControlView, saved: &ControlView) {
     let is_group = matches!(mine.kind, ControlKind::Group | ControlKind::Groups);
-    if is_group && mine.kind == theirs.kind && mine.children.len() == theirs.children.len() {
-        mine.children
-            .iter_mut()
-            .zip(&theirs.children)
-            .for_each(|(mine, theirs)| mark_difference(mine, theirs));
+    if is_group && mine.kind == saved.kind && mine.children.len() == saved.children.len() {
+        mine.children.iter_mut().zip(&saved.children).for_each(|(mine, saved)| mark_difference(mine, saved));
         return;
     }
-    let (own, other) = (control_value(mine), control_value(theirs));
+    let (own, other) = (control_value(mine), control_value(saved));
     if own != other {
         mine.theirs = Some(other);
     }
 }
 
-/// What a control says, as people read it.
+/// The value of a control, formatted for people.
 fn control_value(control: &ControlView) -> DisplayValue {
     let chosen = || control.options.iter().filter(|option| option.chosen && !option.value.is_empty());
     let text = |text: &str| match text {
         "" => DisplayValue::Nothing,
-        // Browsers have a habit of their own for the ends of lines.
+        // Browsers send lines with CRLF.
         text => DisplayValue::Text { text: text.replace("\r\n", "\n"), cut: false },
     };
     match control.kind {

@@ -1,58 +1,59 @@
-//! The control of a field: which kind suits its type, and what it holds.
+//! `ControlBuilder`: the control of each field, with the kind that suits its type and value.
 
 use std::collections::HashSet;
 
-use crate::form::choices::{MAX_OPTIONS, OfferedRecords, ReferenceChoices};
-use crate::form::value_texts::{MAX_EMBEDDED_DEPTH, MAX_GROUPS, is_local_datetime, json_node};
-use crate::labels::is_long_text;
-use crate::view::{ChoiceOption, ControlKind, ControlView, FindView, NameValue};
 use trefoil_model::naming::names::display_label;
 use trefoil_model::{Field, FieldId, FieldKind, FieldRule, ListItem, Model, RecordType, Scalar};
 use trefoil_resources::control_tree::ControlNode;
 use trefoil_resources::form_input::{ADD_CONTROL, FIND_CONTROL, FormInput, REMOVE_CONTROL};
 use trefoil_resources::typed_values::{ControlReader, JSON_CONTROL};
 
-/// More values than this are a list to open, not one to read.
+use crate::form::choices::{MAX_OPTIONS, OfferedRecords, ReferenceChoices};
+use crate::form::value_texts::{MAX_EMBEDDED_DEPTH, MAX_GROUPS, is_local_datetime, json_node};
+use crate::labels::is_long_text;
+use crate::view::{ChoiceOption, ControlKind, ControlView, FindView, NameValue};
+
+/// An enum with more values is a select box.
 const MAX_RADIOS: usize = 5;
 
-/// More records than these are not shown by name.
+/// With more chosen records than this a link shows ids, one per line, instead of names.
 const MAX_CHECKBOXES: usize = 200;
 
-/// Makes the controls of one form.
+/// Builds the controls of one form.
 pub struct ControlBuilder<'a> {
     pub model: &'a Model,
     pub choices: &'a ReferenceChoices,
-    /// The record is somebody: its name is what browsers may know.
+    /// The record is a person: browsers may autocomplete the name.
     is_person: bool,
 }
 
-/// Where a control stands.
+/// The place of a control in a form.
 #[derive(Clone, Copy)]
 struct ControlPosition<'a> {
-    /// Its name, with those of the values around it.
+    /// Full name, including the enclosing values.
     name: &'a str,
-    /// How many embedded values are around it.
+    /// Number of enclosing embedded values.
     depth: usize,
-    /// What is around it need not be there, so it must be possible to leave this alone.
+    /// True if an enclosing value is optional, so that this control can be left empty.
     may_be_absent: bool,
 }
 
 impl<'a> ControlBuilder<'a> {
     pub fn new(model: &'a Model, record: &RecordType, choices: &'a ReferenceChoices) -> ControlBuilder<'a> {
-        let person = record.fields.iter().any(|field| is_email(field) || field.name == "email");
-        ControlBuilder { model, choices, is_person: person }
+        let is_person = record.fields.iter().any(|field| is_email(field) || field.name == "email");
+        ControlBuilder { model, choices, is_person }
     }
 
-    /// One for every field that people fill in, as the schema orders them.
-    pub fn build_controls(&self, record: &RecordType, filled: &FormInput) -> Vec<ControlView> {
+    /// A control for every writable field, in schema order.
+    pub fn build_controls(&self, record: &RecordType, input: &FormInput) -> Vec<ControlView> {
         let blank = ControlNode::default();
         let fields = record.fields.iter().enumerate();
         let fields =
-            fields.filter(|(i, field)| field.is_writable() && !filled.hidden_fields.contains(&FieldId(*i)));
-        let controls = fields.map(|(position, field)| {
-            let node = filled.nodes.get(&FieldId(position)).unwrap_or(&blank);
-            let place = ControlPosition { name: &field.input_name, depth: 0, may_be_absent: false };
-            match (&field.kind, self.choices.get(&FieldId(position))) {
+            fields.filter(|(i, field)| field.is_writable() && !input.hidden_fields.contains(&FieldId(*i)));
+        let controls = fields.map(|(index, field)| {
+            let node = input.nodes.get(&FieldId(index)).unwrap_or(&blank);
+            let position = ControlPosition { name: &field.input_name, depth: 0, may_be_absent: false };
+            match (&field.kind, self.choices.get(&FieldId(index))) {
                 (FieldKind::Reference { .. }, Some(offered)) => reference_control(field, node, offered),
                 (FieldKind::Link { .. }, Some(offered)) => link_control(field, node, offered),
                 (
@@ -66,31 +67,31 @@ impl<'a> ControlBuilder<'a> {
                     | FieldKind::Link { .. }
                     | FieldKind::Unstored,
                     _,
-                ) => self.build_control(field, node, place),
+                ) => self.build_control(field, node, position),
             }
         });
         controls.collect()
     }
 
-    fn build_control(&self, field: &Field, node: &ControlNode, place: ControlPosition<'_>) -> ControlView {
-        let control = ControlView { value: node.last_text().to_owned(), ..base_control(field, place.name) };
+    fn build_control(&self, field: &Field, node: &ControlNode, position: ControlPosition<'_>) -> ControlView {
+        let control =
+            ControlView { value: node.last_text().to_owned(), ..base_control(field, position.name) };
         match &field.kind {
-            FieldKind::Scalar(Scalar::Boolean) => boolean_control(field, control, place),
+            FieldKind::Scalar(Scalar::Boolean) => boolean_control(field, control, position),
             FieldKind::Scalar(scalar) => self.scalar_control(field, *scalar, control),
             FieldKind::Enum(name) => {
                 let values = self.model.enums.get(name).map(|found| found.values.as_slice());
-                enum_control(values.unwrap_or_default(), control, place)
+                enum_control(values.unwrap_or_default(), control, position)
             }
-            FieldKind::Embedded(name) if place.depth < MAX_EMBEDDED_DEPTH && !is_json_text(node) => {
-                let open = place.may_be_absent || !field.required;
-                let children =
-                    self.child_controls(name, node, ControlPosition { may_be_absent: open, ..place });
+            FieldKind::Embedded(name) if position.depth < MAX_EMBEDDED_DEPTH && !is_json_text(node) => {
+                let may_be_absent = position.may_be_absent || !field.required;
+                let children = self.child_controls(name, node, ControlPosition { may_be_absent, ..position });
                 ControlView { kind: ControlKind::Group, children, ..control }
             }
             FieldKind::Embedded(_) => {
                 with_hint(ControlView { kind: ControlKind::Json, ..control }, JSON_HINT)
             }
-            FieldKind::List(item) => self.list_control(field, item, node, control, place),
+            FieldKind::List(item) => self.list_control(field, item, node, control, position),
             FieldKind::Id
             | FieldKind::Reference { .. }
             | FieldKind::Inverse { .. }
@@ -123,9 +124,9 @@ impl<'a> ControlBuilder<'a> {
                 (ControlKind::Text, None, "")
             }
         };
-        // One line would lose the others.
-        let is_cut = kind != ControlKind::Json && value.contains(['\n', '\r']);
-        let kind = if is_cut { ControlKind::Textarea } else { kind };
+        // A single-line input would drop the other lines.
+        let is_multiline = kind != ControlKind::Json && value.contains(['\n', '\r']);
+        let kind = if is_multiline { ControlKind::Textarea } else { kind };
         with_hint(ControlView { kind, inputmode, autocomplete, ..control }, hint)
     }
 
@@ -139,14 +140,19 @@ impl<'a> ControlBuilder<'a> {
         }
     }
 
-    fn child_controls(&self, name: &str, node: &ControlNode, place: ControlPosition<'_>) -> Vec<ControlView> {
+    fn child_controls(
+        &self,
+        name: &str,
+        node: &ControlNode,
+        position: ControlPosition<'_>,
+    ) -> Vec<ControlView> {
         let fields = self.model.embedded.get(name).map(|found| found.fields.as_slice()).unwrap_or_default();
         let blank = ControlNode::default();
-        let kept = fields.iter().filter(|field| field.kind != FieldKind::Unstored);
-        let children = kept.map(|field| {
-            let name = format!("{}.{}", place.name, field.name);
-            let place = ControlPosition { name: &name, depth: place.depth + 1, ..place };
-            self.build_control(field, node.child(&field.name).unwrap_or(&blank), place)
+        let stored = fields.iter().filter(|field| field.kind != FieldKind::Unstored);
+        let children = stored.map(|field| {
+            let name = format!("{}.{}", position.name, field.name);
+            let position = ControlPosition { name: &name, depth: position.depth + 1, ..position };
+            self.build_control(field, node.child(&field.name).unwrap_or(&blank), position)
         });
         children.collect()
     }
@@ -157,7 +163,7 @@ impl<'a> ControlBuilder<'a> {
         item: &ListItem,
         node: &ControlNode,
         control: ControlView,
-        place: ControlPosition<'_>,
+        position: ControlPosition<'_>,
     ) -> ControlView {
         if node.child(JSON_CONTROL).is_some() || matches!(item.kind, FieldKind::List(_)) {
             return json_control(node, control);
@@ -174,12 +180,12 @@ impl<'a> ControlBuilder<'a> {
                 let options = enum_choices(values.unwrap_or_default(), &chosen);
                 ControlView { kind: ControlKind::Checkboxes, value: String::new(), options, ..control }
             }
-            FieldKind::Embedded(name) if place.depth < MAX_EMBEDDED_DEPTH && !is_json_text(node) => {
+            FieldKind::Embedded(name) if position.depth < MAX_EMBEDDED_DEPTH && !is_json_text(node) => {
                 if node.numbered_children().len() > MAX_GROUPS {
                     let value = ControlReader::new(self.model).read_field(field, node);
                     return json_control(&json_node(&value), control);
                 }
-                self.groups_control(name, node, control, place)
+                self.groups_control(name, node, control, position)
             }
             FieldKind::Embedded(_) | FieldKind::Scalar(Scalar::Json) => {
                 with_hint(ControlView { kind: ControlKind::Json, ..lines }, "JSON, one value a line.")
@@ -194,13 +200,13 @@ impl<'a> ControlBuilder<'a> {
         }
     }
 
-    /// A blank one where there is none: it means nothing until something is typed.
+    /// Groups for the items, or a blank group if there are none: it is ignored until something is typed.
     fn groups_control(
         &self,
         name: &str,
         node: &ControlNode,
         control: ControlView,
-        place: ControlPosition<'_>,
+        position: ControlPosition<'_>,
     ) -> ControlView {
         let blank = ControlNode::default();
         let mut items = node.numbered_children();
@@ -208,19 +214,20 @@ impl<'a> ControlBuilder<'a> {
             items.push(&blank);
         }
         let groups = items.into_iter().enumerate().map(|(number, item)| {
-            let name_of_group = format!("{}.{number}", place.name);
-            let inside = ControlPosition { name: &name_of_group, depth: place.depth, may_be_absent: true };
+            let group_name = format!("{}.{number}", position.name);
+            let group_position =
+                ControlPosition { name: &group_name, depth: position.depth, may_be_absent: true };
             ControlView {
                 kind: ControlKind::Group,
-                id: control_id(&name_of_group),
+                id: control_id(&group_name),
                 label: format!("{} {}", display_label(name), number + 1),
-                children: self.child_controls(name, item, inside),
-                less: Some(NameValue { name: REMOVE_CONTROL.to_owned(), value: name_of_group.clone() }),
-                name: name_of_group,
+                children: self.child_controls(name, item, group_position),
+                less: Some(NameValue { name: REMOVE_CONTROL.to_owned(), value: group_name.clone() }),
+                name: group_name,
                 ..ControlView::default()
             }
         });
-        let more = Some(NameValue { name: ADD_CONTROL.to_owned(), value: place.name.to_owned() });
+        let more = Some(NameValue { name: ADD_CONTROL.to_owned(), value: position.name.to_owned() });
         ControlView {
             kind: ControlKind::Groups,
             value: String::new(),
@@ -239,7 +246,7 @@ fn base_control(field: &Field, name: &str) -> ControlView {
         id: control_id(name),
         label: display_label(&field.name),
         hint: field.description.clone(),
-        // A list of records is never null; none of them is a choice like any other.
+        // Links are never null, and choosing no record is valid.
         optional: !field.required || matches!(field.kind, FieldKind::Link { .. }),
         ..ControlView::default()
     }
@@ -249,17 +256,17 @@ fn control_id(name: &str) -> String {
     format!("f-{}", name.replace('.', "-"))
 }
 
-/// What the schema says comes first.
+/// Adds a hint after the description of the schema.
 fn with_hint(control: ControlView, more: &str) -> ControlView {
     let hint = match (control.hint, more) {
         (hint, "") => hint,
         (None, more) => Some(more.to_owned()),
-        (Some(said), more) => Some(format!("{said} {more}")),
+        (Some(hint), more) => Some(format!("{hint} {more}")),
     };
     ControlView { hint, ..control }
 }
 
-/// One text for a value that has controls for its parts: somebody wrote JSON.
+/// True if a value with several controls was submitted as one text, which is JSON.
 fn is_json_text(node: &ControlNode) -> bool {
     node.children.is_empty() && !node.is_blank()
 }
@@ -285,28 +292,29 @@ fn is_email(field: &Field) -> bool {
     rule || field.kind == FieldKind::Scalar(Scalar::Email)
 }
 
-/// Browsers change what does not look like an address when they show it.
+/// True if the text is printable ASCII: browsers change other texts in URL and email inputs.
 fn is_printable(value: &str) -> bool {
     value.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 fn is_date(value: &str) -> bool {
-    let shape = b"0000-00-00";
-    let fits =
-        |(byte, wanted): (u8, &u8)| if *wanted == b'0' { byte.is_ascii_digit() } else { byte == *wanted };
-    value.len() == shape.len() && value.bytes().zip(shape).all(fits)
+    let pattern = b"0000-00-00";
+    let fits = |(byte, expected): (u8, &u8)| {
+        if *expected == b'0' { byte.is_ascii_digit() } else { byte == *expected }
+    };
+    value.len() == pattern.len() && value.bytes().zip(pattern).all(fits)
 }
 
-/// Never below zero: keyboards for digits alone have no minus.
+/// True if the field has a minimum of at least zero: numeric keyboards have no minus.
 fn is_non_negative(field: &Field) -> bool {
-    let counted =
+    let is_bound =
         |rule: &FieldRule| matches!(rule, FieldRule::Range { min: Some(min), .. } if !min.starts_with('-'));
-    field.rules.iter().any(counted)
+    field.rules.iter().any(is_bound)
 }
 
-fn boolean_control(field: &Field, control: ControlView, place: ControlPosition<'_>) -> ControlView {
+fn boolean_control(field: &Field, control: ControlView, position: ControlPosition<'_>) -> ControlView {
     let value = if control.value == "on" { "true".to_owned() } else { control.value.clone() };
-    if field.required && !place.may_be_absent {
+    if field.required && !position.may_be_absent {
         return ControlView { kind: ControlKind::Checkbox, value, ..control };
     }
     let choice = |text: &str, label: &str| ChoiceOption {
@@ -318,40 +326,40 @@ fn boolean_control(field: &Field, control: ControlView, place: ControlPosition<'
     ControlView { kind: ControlKind::Select, options: with_typed_choice(options, &value), ..control }
 }
 
-fn enum_control(values: &[String], control: ControlView, place: ControlPosition<'_>) -> ControlView {
-    let optional = control.optional || place.may_be_absent;
-    let few = values.len() <= MAX_RADIOS && !place.may_be_absent;
+fn enum_control(values: &[String], control: ControlView, position: ControlPosition<'_>) -> ControlView {
+    let optional = control.optional || position.may_be_absent;
+    let is_short = values.len() <= MAX_RADIOS && !position.may_be_absent;
     let mut options = enum_choices(values, &[control.value.as_str()]);
-    let nothing = control.value.is_empty();
-    if optional || (!few && nothing) {
+    let is_blank = control.value.is_empty();
+    if optional || (!is_short && is_blank) {
         let label = if optional { "Not set" } else { "Choose one" };
-        options.insert(0, ChoiceOption { value: String::new(), label: label.to_owned(), chosen: nothing });
+        options.insert(0, ChoiceOption { value: String::new(), label: label.to_owned(), chosen: is_blank });
     }
-    let kind = if few { ControlKind::Radios } else { ControlKind::Select };
+    let kind = if is_short { ControlKind::Radios } else { ControlKind::Select };
     ControlView { kind, options, ..control }
 }
 
-/// The values of an enum; one that is chosen and none of them stays what it is.
+/// The values of an enum, and chosen texts that are not among them.
 fn enum_choices(values: &[String], chosen: &[&str]) -> Vec<ChoiceOption> {
     let options = values.iter().map(|value| (value.clone(), display_label(value)));
     build_choices(options, chosen)
 }
 
-/// All that can be chosen, and then what is chosen and none of them; sets, because a form can name very many.
+/// The options, then chosen texts that are not among them. With sets, because a form can have very many.
 fn build_choices(options: impl Iterator<Item = (String, String)>, chosen: &[&str]) -> Vec<ChoiceOption> {
-    let ticked: HashSet<&str> = chosen.iter().copied().collect();
+    let chosen_set: HashSet<&str> = chosen.iter().copied().collect();
     let mut known = HashSet::new();
     let mut choices: Vec<ChoiceOption> = Vec::new();
     for (value, label) in options {
         known.insert(value.clone());
-        choices.push(ChoiceOption { chosen: ticked.contains(value.as_str()), value, label });
+        choices.push(ChoiceOption { chosen: chosen_set.contains(value.as_str()), value, label });
     }
     let others = chosen.iter().filter(|text| !text.is_empty() && known.insert((**text).to_owned()));
     choices.extend(others.map(|text| typed_choice(text)));
     choices
 }
 
-/// What was typed by hand and is no choice is one all the same: it is for the engine to refuse it.
+/// Adds a typed text that is not an option, for the engine to reject.
 fn with_typed_choice(mut options: Vec<ChoiceOption>, text: &str) -> Vec<ChoiceOption> {
     if !text.is_empty() && !options.iter().any(|option| option.value == text) {
         options.push(typed_choice(text));
@@ -378,7 +386,7 @@ fn reference_control(field: &Field, node: &ControlNode, offered: &OfferedRecords
     ControlView { kind: ControlKind::Select, options, value, find, ..control }
 }
 
-/// Ticks, with what is ticked first where not all are listed; or ids one a line where too many are ticked.
+/// Checkboxes, the chosen first if not all records are listed; or ids, one per line, if too many are chosen.
 fn link_control(field: &Field, node: &ControlNode, offered: &OfferedRecords) -> ControlView {
     let control = base_control(field, &field.input_name);
     let chosen: Vec<&str> = node.texts.iter().flat_map(|text| text.lines()).map(str::trim).collect();
@@ -400,12 +408,12 @@ fn record_choices(offered: &OfferedRecords, chosen: &[&str]) -> Vec<ChoiceOption
 }
 
 fn find_view(name: &str, offered: &OfferedRecords) -> FindView {
-    let (plural, sought) = (&offered.plural, offered.search.trim());
-    let note = match (sought.is_empty(), offered.found_count) {
+    let (plural, search) = (&offered.plural, offered.search.trim());
+    let note = match (search.is_empty(), offered.found_count) {
         (true, _) => format!("Only the first {MAX_OPTIONS} {plural} are listed. Use Find for the others."),
-        (false, 0) => format!("No {plural} have \u{201c}{sought}\u{201d} in them."),
+        (false, 0) => format!("No {plural} have \u{201c}{search}\u{201d} in them."),
         (false, MAX_OPTIONS) => {
-            format!("The first {MAX_OPTIONS} {plural} with \u{201c}{sought}\u{201d} in them.")
+            format!("The first {MAX_OPTIONS} {plural} with \u{201c}{search}\u{201d} in them.")
         }
         (false, 1) => "One was found.".to_owned(),
         (false, found) => format!("{found} were found."),
@@ -423,7 +431,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_chosen_is_among_the_choices_once() {
+    fn chosen_values_appear_once() {
         let values = ["1", "2"].map(|value| (value.to_owned(), format!("Number {value}")));
         let found = build_choices(values.into_iter(), &["", "2", "x", "2", "x"]);
         let found: Vec<(&str, &str, bool)> =
@@ -431,9 +439,9 @@ mod tests {
         assert_eq!(found, [("1", "Number 1", false), ("2", "Number 2", true), ("x", "x", true)]);
     }
 
-    /// Each is looked for among the others by its hash: one by one this would take minutes.
+    /// A linear search for each would take minutes.
     #[test]
-    fn very_many_can_be_chosen() {
+    fn many_chosen_values_are_fast() {
         let texts: Vec<String> = (0..200_000).map(|number| format!("a{number}")).collect();
         let chosen: Vec<&str> = texts.iter().map(String::as_str).collect();
         assert_eq!(build_choices(std::iter::empty(), &chosen).len(), texts.len());

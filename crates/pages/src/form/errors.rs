@@ -1,18 +1,19 @@
-//! Puts each complaint beside the control it is about, and all of them into the summary.
+//! Places each violation beside its control and in the summary of a form.
 
-use crate::view::{ControlView, PageLink};
 use trefoil_model::error::{PathSegment, Violation};
 use trefoil_resources::typed_values::JSON_CONTROL;
 
-/// Where a complaint leads that no control is to blame for.
+use crate::view::{ControlView, PageLink};
+
+/// Link target of a violation without a control.
 const PAGE_TOP: &str = "#main";
 
-/// The summary; each entry leads to its control.
+/// Attaches violations to controls and returns the summary; each entry links to its control.
 pub fn attach_errors(controls: &mut [ControlView], violations: &[Violation]) -> Vec<PageLink> {
     violations.iter().map(|violation| attach_error(controls, violation)).collect()
 }
 
-/// The nearest control around what is wrong: a line of a list has none of its own.
+/// Attaches to the nearest enclosing control: a line of a list has none of its own.
 fn attach_error(controls: &mut [ControlView], violation: &Violation) -> PageLink {
     let (path, message) = (&violation.path, capitalize(&violation.message));
     for end in (1..=path.len()).rev() {
@@ -28,10 +29,10 @@ fn attach_error(controls: &mut [ControlView], violation: &Violation) -> PageLink
     PageLink { label: message, href: PAGE_TOP.to_owned() }
 }
 
-/// A message that stands for itself: some go on after other words elsewhere.
+/// The message with a capital letter, to stand alone.
 pub fn capitalize(message: &str) -> String {
-    let mut letters = message.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+    let mut characters = message.chars();
+    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }
 
 fn dotted_name(path: &[PathSegment]) -> String {
@@ -44,14 +45,14 @@ fn dotted_name(path: &[PathSegment]) -> String {
 
 fn find_control<'c>(controls: &'c mut [ControlView], name: &str) -> Option<&'c mut ControlView> {
     for control in controls {
-        let own = control
+        let control_name = control
             .name
             .strip_suffix(JSON_CONTROL)
             .map_or(control.name.as_str(), |name| name.trim_end_matches('.'));
-        if own == name {
+        if control_name == name {
             return Some(control);
         }
-        if name.strip_prefix(own).is_some_and(|rest| rest.starts_with('.')) {
+        if name.strip_prefix(control_name).is_some_and(|rest| rest.starts_with('.')) {
             return find_control(&mut control.children, name);
         }
     }
@@ -67,23 +68,23 @@ mod tests {
     }
 
     #[test]
-    fn each_complaint_finds_the_nearest_control() {
+    fn violations_attach_to_nearest_control() {
         let lines = control("lines", vec![control("lines.0", vec![control("lines.0.price", vec![])])]);
         let mut controls = [control("name", vec![]), lines, control("tags._json", vec![])];
-        let at = |path: &[PathSegment], message: &str| Violation {
+        let violation = |path: &[PathSegment], message: &str| Violation {
             path: path.to_vec(),
             code: "X",
             message: message.into(),
         };
         let field = |name: &str| PathSegment::Field(name.to_owned());
         let violations = [
-            at(&[field("name")], "a"),
-            at(&[field("lines"), PathSegment::Index(0), field("price")], "b"),
-            at(&[field("lines"), PathSegment::Index(0), field("other")], "c"),
-            at(&[field("lines"), PathSegment::Index(7)], "d"),
-            at(&[field("tags"), PathSegment::Index(2)], "e"),
-            at(&[field("gone")], "f"),
-            at(&[], "g"),
+            violation(&[field("name")], "a"),
+            violation(&[field("lines"), PathSegment::Index(0), field("price")], "b"),
+            violation(&[field("lines"), PathSegment::Index(0), field("other")], "c"),
+            violation(&[field("lines"), PathSegment::Index(7)], "d"),
+            violation(&[field("tags"), PathSegment::Index(2)], "e"),
+            violation(&[field("gone")], "f"),
+            violation(&[], "g"),
         ];
         let links = attach_errors(&mut controls, &violations);
         let hrefs: Vec<&str> = links.iter().map(|link| link.href.as_str()).collect();

@@ -1,4 +1,4 @@
-//! The keys of forms: a button that is pressed twice is one write.
+//! Idempotency keys of forms, which make a double submit one write.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use trefoil_resources::write::CompletedWrite;
 
 const MAX_KEY_LENGTH: usize = 64;
 
-/// How long the second press waits for the first one's answer, and how often it asks.
+/// How often and at which interval a second submit asks for the result of the first.
 const MAX_ATTEMPTS: u32 = 200;
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
@@ -24,45 +24,47 @@ pub fn new_key() -> String {
     uuid::Uuid::new_v4().to_string()
 }
 
-/// The header's key, or one of the form's own and all that it says: what was changed and is sent again is another form.
+/// The key of the header, or one made of the form's own key and its content: a form that was changed and sent again is
+/// another write.
 pub fn form_key(
-    named: Option<IdempotencyKey>,
+    header_key: Option<IdempotencyKey>,
     head: &Parts,
-    own: Option<&str>,
+    form_key: Option<&str>,
     pairs: &FormPairs,
 ) -> Option<IdempotencyKey> {
-    if named.is_some() {
-        return named;
+    if header_key.is_some() {
+        return header_key;
     }
-    let own = own.filter(|own| {
-        (1..=MAX_KEY_LENGTH).contains(&own.len()) && own.bytes().all(|b| b.is_ascii_graphic())
+    let form_key = form_key.filter(|key| {
+        (1..=MAX_KEY_LENGTH).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic())
     })?;
     let mut hash = Xxh3::new();
     hash.update(format!("{} {}", head.method, head.uri.path()).as_bytes());
-    // By the return key or by the button: it is the same form.
+    // Submitting by the return key or by the button makes no difference.
     for (name, text) in pairs.iter().filter(|(name, _)| name != ENTER_CONTROL) {
         hash.update(format!("\n{} {} {name}={text}", name.len(), text.len()).as_bytes());
     }
     let fingerprint = hash.digest128();
-    Some(IdempotencyKey { key: format!("form {own} {fingerprint:032x}"), fingerprint })
+    Some(IdempotencyKey { key: format!("form {form_key} {fingerprint:032x}"), fingerprint })
 }
 
-/// A browser that sends a form twice shows the answer to the second one, so that one waits for the first.
+/// Runs the write, waiting while another request with the same key runs: after a double submit the browser shows the
+/// response to the second request, which must be the result of the first.
 pub async fn write_once(
-    ask: &ResourceRequest<'_>,
+    request: &ResourceRequest<'_>,
     operation: Operation,
     key: Option<IdempotencyKey>,
 ) -> Result<CompletedWrite> {
     for _ in 0..MAX_ATTEMPTS {
-        match ask.execute_write(operation.clone(), key.clone()).await {
+        match request.execute_write(operation.clone(), key.clone()).await {
             Err(Error::KeyInUse) => tokio::time::sleep(RETRY_PAUSE).await,
-            done => return done,
+            result => return result,
         }
     }
     Err(Error::KeyInUse)
 }
 
-/// The same for a plain list.
+/// The same for a value appended to a plain list.
 pub async fn append_once(
     engine: &Engine,
     list: &PlainListResource,
@@ -71,10 +73,10 @@ pub async fn append_once(
     key: Option<IdempotencyKey>,
 ) -> Result<ConfirmedWrite> {
     for _ in 0..MAX_ATTEMPTS {
-        let act = PlainListAction::Append { value: value.to_owned(), expected: expected.clone() };
-        match list.write(engine, act, String::new(), key.clone()).await {
+        let action = PlainListAction::Append { value: value.to_owned(), expected: expected.clone() };
+        match list.write(engine, action, String::new(), key.clone()).await {
             Err(Error::KeyInUse) => tokio::time::sleep(RETRY_PAUSE).await,
-            done => return done,
+            result => return result,
         }
     }
     Err(Error::KeyInUse)
@@ -85,19 +87,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_same_form_has_the_same_key() {
+    fn form_key_depends_on_content() {
         let (head, ()) = http::Request::post("/users").body(()).expect("a request").into_parts();
-        let of = |own: &str, pairs: &[(&str, &str)]| {
+        let key_of = |key: &str, pairs: &[(&str, &str)]| {
             let pairs: FormPairs = pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
-            form_key(None, &head, Some(own), &pairs)
+            form_key(None, &head, Some(key), &pairs)
         };
-        assert_eq!(of("k", &[("a", "b")]), of("k", &[("a", "b")]));
-        assert_eq!(of("k", &[("a", "b")]), of("k", &[("-enter", ""), ("a", "b")]));
-        assert_ne!(of("k", &[("a", "b")]), of("k", &[("a", "c")]));
-        assert_ne!(of("k", &[("a", "b")]), of("l", &[("a", "b")]));
-        assert_ne!(of("k", &[("a", "b\n1 1 c=d")]), of("k", &[("a", "b"), ("c", "d")]));
+        assert_eq!(key_of("k", &[("a", "b")]), key_of("k", &[("a", "b")]));
+        assert_eq!(key_of("k", &[("a", "b")]), key_of("k", &[("-enter", ""), ("a", "b")]));
+        assert_ne!(key_of("k", &[("a", "b")]), key_of("k", &[("a", "c")]));
+        assert_ne!(key_of("k", &[("a", "b")]), key_of("l", &[("a", "b")]));
+        assert_ne!(key_of("k", &[("a", "b\n1 1 c=d")]), key_of("k", &[("a", "b"), ("c", "d")]));
         for odd in ["", " ", "ü", &"x".repeat(65)] {
-            assert_eq!(of(odd, &[]), None, "{odd}");
+            assert_eq!(key_of(odd, &[]), None, "{odd}");
         }
     }
 }

@@ -1,11 +1,28 @@
-//! Forms for new and edited records: controls, values, errors, conflicts and double-submit keys.
+//! Forms for new and edited records.
 
-pub(crate) mod choices;
-pub(crate) mod conflict;
-pub(crate) mod controls;
-pub(crate) mod editable_record;
-pub(crate) mod errors;
-pub(crate) mod keys;
-pub(crate) mod page;
+// Requests: showing and submitting a form.
 pub(crate) mod submit;
+
+// The page with the form.
+pub(crate) mod page;
+
+// The control of each field.
+pub(crate) mod controls;
+
+// The records that references and links offer.
+pub(crate) mod choices;
+
+// A stored record, and what a form changes in it.
+pub(crate) mod editable_record;
+
+// Stored values as the texts of controls.
 pub(crate) mod value_texts;
+
+// Errors beside controls and in the summary.
+pub(crate) mod errors;
+
+// Values saved concurrently, shown beside one's own.
+pub(crate) mod conflict;
+
+// Keys that make a double submit one write.
+pub(crate) mod keys;

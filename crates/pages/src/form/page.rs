@@ -1,17 +1,8 @@
-//! A form laid out: its controls with what they hold, what is wrong with them, and what to press.
+//! The page with a form: controls, errors, conflict, and API examples of its input.
 
 use axum::response::Response;
 use http::StatusCode;
 
-use crate::Pages;
-use crate::examples::form::DisplayedForm;
-use crate::form::conflict::mark_differences;
-use crate::form::controls::ControlBuilder;
-use crate::form::editable_record::EditableRecord;
-use crate::form::errors;
-use crate::form::keys;
-use crate::form::value_texts::{MAX_EMBEDDED_DEPTH, value_node};
-use crate::view::{ConflictView, ControlView, FormView, PageHead, PageLink};
 use trefoil_http::errors::problem::Problem;
 use trefoil_model::error::Violation;
 use trefoil_model::{Field, FieldId, FieldKind, Model, RecordType};
@@ -19,23 +10,32 @@ use trefoil_resources::control_tree::ControlNode;
 use trefoil_resources::form_input::FormInput;
 use trefoil_resources::request::ResourceRequest;
 
-/// What a form page is made of.
+use crate::Pages;
+use crate::examples::form::DisplayedForm;
+use crate::form::conflict::mark_differences;
+use crate::form::controls::ControlBuilder;
+use crate::form::editable_record::EditableRecord;
+use crate::form::value_texts::{MAX_EMBEDDED_DEPTH, value_node};
+use crate::form::{errors, keys};
+use crate::view::{ConflictView, ControlView, FormView, PageHead, PageLink};
+
+/// The content of a form page.
 pub struct FormPage {
-    /// The record that is edited; none where a new one is to be made.
+    /// Id and stored record that is edited; `None` for a new record.
     pub edited: Option<(i64, EditableRecord)>,
     pub input: FormInput,
     pub error: FormError,
 }
 
-/// Why a form came back.
+/// The reason why a form is shown again.
 pub enum FormError {
     None,
     Invalid(Vec<Violation>),
-    /// By another record.
+    /// A unique value is taken by another record.
     Taken(Vec<Violation>),
-    /// Somebody else has saved this meanwhile.
+    /// Someone else saved the record meanwhile, with these values.
     Stale(Box<FormInput>),
-    /// Somebody else has deleted the record.
+    /// Someone else deleted the record.
     Deleted,
 }
 
@@ -51,72 +51,78 @@ impl FormError {
 }
 
 impl Pages {
-    pub async fn form_page(&self, ask: &ResourceRequest<'_>, sheet: FormPage) -> Result<Response, Problem> {
-        let (model, record, of) = (ask.resources.engine.model(), ask.record(), ask.collection.record);
-        let FormPage { edited, input: mut filled, error: trouble } = sheet;
-        fill_defaults(model, record, &mut filled, edited.is_none());
-        let choices = self.reference_choices(ask.resources, of, &filled).await?;
-        let maker = ControlBuilder::new(model, record, &choices);
-        let mut controls = maker.build_controls(record, &filled);
-        if let FormError::Stale(theirs) = &trouble {
-            let choices = self.reference_choices(ask.resources, of, theirs).await?;
+    pub async fn form_page(
+        &self,
+        request: &ResourceRequest<'_>,
+        page: FormPage,
+    ) -> Result<Response, Problem> {
+        let (model, record, record_type) =
+            (request.resources.engine.model(), request.record(), request.collection.record);
+        let FormPage { edited, mut input, error } = page;
+        fill_defaults(model, record, &mut input, edited.is_none());
+        let choices = self.reference_choices(request.resources, record_type, &input).await?;
+        let builder = ControlBuilder::new(model, record, &choices);
+        let mut controls = builder.build_controls(record, &input);
+        if let FormError::Stale(saved) = &error {
+            let choices = self.reference_choices(request.resources, record_type, saved).await?;
             mark_differences(
                 &mut controls,
-                &ControlBuilder::new(model, record, &choices).build_controls(record, theirs),
+                &ControlBuilder::new(model, record, &choices).build_controls(record, saved),
             );
         }
-        let wrong = match &trouble {
+        let violations = match &error {
             FormError::Invalid(violations) | FormError::Taken(violations) => violations.as_slice(),
             FormError::None | FormError::Stale(_) | FormError::Deleted => &[],
         };
-        let complaints = errors::attach_errors(&mut controls, wrong);
-        let (form, above) = self.form_view(ask, edited.as_ref(), &filled, &trouble, (controls, complaints));
+        let complaints = errors::attach_errors(&mut controls, violations);
+        let (form, parents) =
+            self.form_view(request, edited.as_ref(), &input, &error, (controls, complaints));
         let here = if edited.is_some() { "Edit".to_owned() } else { form.heading.clone() };
-        let mut head = PageHead::new(here, &self.labels_of(of).resource.path, above);
+        let mut head = PageHead::new(here, &self.labels_of(record_type).resource.path, parents);
         head.title = form.heading.clone();
-        let draft = DisplayedForm { input: &filled, violations: wrong, choices: &choices };
-        let guide = self.example_builder(ask.resources, ask.head);
+        let displayed = DisplayedForm { input: &input, violations, choices: &choices };
+        let examples = self.example_builder(request.resources, request.head);
         head.ways = Some(match &edited {
-            Some((id, kept)) => guide.update_examples(of, *id, kept, &draft),
-            None => guide.create_examples(of, Some(&draft)),
+            Some((id, stored)) => examples.update_examples(record_type, *id, stored, &displayed),
+            None => examples.create_examples(record_type, Some(&displayed)),
         });
-        self.page_response(ask.headers(), trouble.status(), head, "form", &form)
+        self.page_response(request.headers(), error.status(), head, "form", &form)
     }
 
-    /// The form, and the pages above it.
+    /// The form, and links to its parent pages.
     fn form_view(
         &self,
-        ask: &ResourceRequest<'_>,
+        request: &ResourceRequest<'_>,
         edited: Option<&(i64, EditableRecord)>,
-        filled: &FormInput,
-        trouble: &FormError,
+        input: &FormInput,
+        error: &FormError,
         (controls, complaints): (Vec<ControlView>, Vec<PageLink>),
     ) -> (FormView, Vec<PageLink>) {
-        let resource = &self.labels_of(ask.collection.record).resource;
+        let resource = &self.labels_of(request.collection.record).resource;
         let (noun, path) = (&resource.noun, &resource.path);
-        let mut above = vec![PageLink { label: resource.plural.clone(), href: path.clone() }];
+        let mut parents = vec![PageLink { label: resource.plural.clone(), href: path.clone() }];
         let (heading, action, submit) = match edited {
             None => (format!("New {noun}"), path.clone(), format!("Create {noun}")),
             Some((id, EditableRecord { title, .. })) => {
                 let own = format!("{path}/{id}");
-                above.push(PageLink { label: title.clone(), href: own.clone() });
+                parents.push(PageLink { label: title.clone(), href: own.clone() });
                 (format!("Edit {title}"), own, format!("Save {noun}"))
             }
         };
-        let cancel = above.last().map_or_else(|| path.clone(), |link| link.href.clone());
-        let conflict = self::conflict_view(noun, trouble, &above);
+        let cancel = parents.last().map_or_else(|| path.clone(), |link| link.href.clone());
+        let conflict = conflict_view(noun, error, &parents);
         let submit =
-            if matches!(trouble, FormError::Stale(_)) { "Save mine anyway".to_owned() } else { submit };
-        let version = filled.version.as_ref().and_then(|version| version.trim().parse().ok());
+            if matches!(error, FormError::Stale(_)) { "Save mine anyway".to_owned() } else { submit };
+        let version = input.version.as_ref().and_then(|version| version.trim().parse().ok());
         let key = keys::new_key();
         let form = FormView { heading, action, submit, cancel, key, version, controls, complaints, conflict };
-        (form, above)
+        (form, parents)
     }
 }
 
-fn conflict_view(noun: &str, trouble: &FormError, above: &[PageLink]) -> Option<ConflictView> {
-    let href = above.last().map(|link| link.href.clone()).unwrap_or_default();
-    match trouble {
+fn conflict_view(noun: &str, error: &FormError, parents: &[PageLink]) -> Option<ConflictView> {
+    let href = parents.last().map(|link| link.href.clone()).unwrap_or_default();
+    match error {
         FormError::None | FormError::Invalid(_) | FormError::Taken(_) => None,
         FormError::Stale(_) => Some(ConflictView {
             text: format!(
@@ -135,25 +141,25 @@ fn conflict_view(noun: &str, trouble: &FormError, above: &[PageLink]) -> Option<
     }
 }
 
-/// What was not filled in shows its default. A link of a record that is not shown stays as it is, so its control must
-/// not appear: sent back blank it would unlink all.
-fn fill_defaults(model: &Model, record: &RecordType, filled: &mut FormInput, is_new: bool) {
+/// Fills empty controls with defaults. A link field of an edited record that is not in the input has too many records to
+/// show: its control is hidden, because a blank one would remove all links.
+fn fill_defaults(model: &Model, record: &RecordType, input: &mut FormInput, is_new: bool) {
     for (position, field) in record.fields.iter().enumerate() {
         let id = FieldId(position);
-        if !field.is_writable() || filled.nodes.contains_key(&id) {
+        if !field.is_writable() || input.nodes.contains_key(&id) {
             continue;
         }
         if matches!(field.kind, FieldKind::Link { .. }) {
             if !is_new {
-                filled.hidden_fields.push(id);
+                input.hidden_fields.push(id);
             }
         } else if let Some(node) = default_node(model, field, 0) {
-            filled.nodes.insert(id, node);
+            input.nodes.insert(id, node);
         }
     }
 }
 
-/// A value that must be there shows the defaults inside of it.
+/// The default of a field; for a required embedded value, the defaults of its fields.
 fn default_node(model: &Model, field: &Field, depth: usize) -> Option<ControlNode> {
     if let Some(default) = &field.default {
         return Some(value_node(model, &field.kind, default, depth));

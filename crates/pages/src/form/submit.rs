@@ -1,19 +1,12 @@
-//! Forms for new and changed records: how they are sent, and what becomes of them.
+//! Shows and submits forms for new and edited records.
 
 use axum::response::Response;
 use http::header::{IF_MATCH, IF_NONE_MATCH};
 
-use crate::Pages;
-use crate::flash;
-use crate::flash::FlashKind;
-use crate::form::editable_record::EditableRecord;
-use crate::form::keys;
-use crate::form::page::{FormError, FormPage};
 use trefoil_engine::{MissingFields, Operation};
 use trefoil_http::client::ClientInfo;
 use trefoil_http::errors::problem::{ErrorFormat, Problem};
-use trefoil_http::form_pairs;
-use trefoil_http::form_pairs::FormPairs;
+use trefoil_http::form_pairs::{self, FormPairs};
 use trefoil_model::RecordType;
 use trefoil_model::error::{Error, Missing, Violation};
 use trefoil_resources::field_values::FieldValues;
@@ -21,156 +14,170 @@ use trefoil_resources::form_input::{FormInput, FormValues, concerns_field};
 use trefoil_resources::request::ResourceRequest;
 use trefoil_resources::write::{IMPOSSIBLE_VERSION, see_other, write_problem};
 
+use crate::Pages;
+use crate::flash::{self, FlashKind};
+use crate::form::editable_record::EditableRecord;
+use crate::form::keys;
+use crate::form::page::{FormError, FormPage};
+
 impl Pages {
-    /// What the query says is filled in already: `/orders/new?userId=1`.
-    pub async fn new_form_page(&self, ask: &ResourceRequest<'_>) -> Result<Response, Problem> {
-        let mut given = form_pairs::parse_urlencoded(ask.head.uri.query().unwrap_or_default(), "the query")?;
-        given.retain(|(_, value)| !value.is_empty());
-        let filled = FormInput::from_pairs(ask.record(), &given);
+    /// The form for a new record, filled from the query: `/orders/new?userId=1`.
+    pub async fn new_form_page(&self, request: &ResourceRequest<'_>) -> Result<Response, Problem> {
+        let mut pairs =
+            form_pairs::parse_urlencoded(request.head.uri.query().unwrap_or_default(), "the query")?;
+        pairs.retain(|(_, value)| !value.is_empty());
+        let input = FormInput::from_pairs(request.record(), &pairs);
         self.form_page(
-            ask,
-            FormPage { edited: None, input: FormInput { version: None, ..filled }, error: FormError::None },
+            request,
+            FormPage { edited: None, input: FormInput { version: None, ..input }, error: FormError::None },
         )
         .await
     }
 
-    pub async fn edit_form_page(&self, ask: &ResourceRequest<'_>, id: i64) -> Result<Response, Problem> {
-        let Some(kept) = self.editable_record(ask, id).await? else {
-            return Err(ask.not_found(ask.collection.record, id));
+    pub async fn edit_form_page(&self, request: &ResourceRequest<'_>, id: i64) -> Result<Response, Problem> {
+        let Some(stored) = self.editable_record(request, id).await? else {
+            return Err(request.not_found(request.collection.record, id));
         };
-        let mut filled = kept.to_form_input(ask.resources.engine.model(), ask.record());
-        filled.version = Some(kept.version.to_string());
-        self.form_page(ask, FormPage { edited: Some((id, kept)), input: filled, error: FormError::None })
-            .await
+        let mut input = stored.to_form_input(request.resources.engine.model(), request.record());
+        input.version = Some(stored.version.to_string());
+        self.form_page(request, FormPage { edited: Some((id, stored)), input, error: FormError::None }).await
     }
 
     pub async fn submit_new(
         &self,
-        ask: &ResourceRequest<'_>,
+        request: &ResourceRequest<'_>,
         pairs: &FormPairs,
         bytes: &[u8],
     ) -> Result<Response, Problem> {
-        self.try_create(ask, pairs, bytes).await.map_err(|problem| problem.with_format(ErrorFormat::Html))
+        self.try_create(request, pairs, bytes).await.map_err(|problem| problem.with_format(ErrorFormat::Html))
     }
 
     async fn try_create(
         &self,
-        ask: &ResourceRequest<'_>,
+        request: &ResourceRequest<'_>,
         pairs: &FormPairs,
         bytes: &[u8],
     ) -> Result<Response, Problem> {
-        let filled = FormInput::from_pairs(ask.record(), pairs);
-        if filled.button.is_some() {
-            return self.apply_button(ask, None, filled).await;
+        let input = FormInput::from_pairs(request.record(), pairs);
+        if input.button.is_some() {
+            return self.apply_button(request, None, input).await;
         }
-        let key = keys::form_key(ask.idempotency_key(bytes)?, ask.head, filled.key.as_deref(), pairs);
-        let meant = filled.read_values(ask.resources.engine.model(), ask.record());
-        let done = match checked_fields(ask, meant, MissingFields::Reset) {
+        let key = keys::form_key(request.idempotency_key(bytes)?, request.head, input.key.as_deref(), pairs);
+        let values = input.read_values(request.resources.engine.model(), request.record());
+        let result = match checked_fields(request, values, MissingFields::Reset) {
             Ok(fields) => {
-                keys::write_once(ask, ask.create_operation(fields, &ask.collection.full_shape.selection), key)
-                    .await
+                keys::write_once(
+                    request,
+                    request.create_operation(fields, &request.collection.full_shape.selection),
+                    key,
+                )
+                .await
             }
             Err(error) => Err(error),
         };
-        match done {
-            Ok(done) => {
-                let mut response = done.mark_replayed(see_other(&ask.collection.path));
-                set_flash(ask, &mut response, FlashKind::Created, done.written.id);
+        match result {
+            Ok(write) => {
+                let mut response = write.mark_replayed(see_other(&request.collection.path));
+                set_flash(request, &mut response, FlashKind::Created, write.written.id);
                 Ok(response)
             }
-            Err(error) => self.form_with_errors(ask, None, filled, error).await,
+            Err(error) => self.form_with_errors(request, None, input, error).await,
         }
     }
 
     pub async fn submit_edit(
         &self,
-        ask: &ResourceRequest<'_>,
+        request: &ResourceRequest<'_>,
         id: i64,
         pairs: &FormPairs,
         bytes: &[u8],
     ) -> Result<Response, Problem> {
-        self.try_replace(ask, id, pairs, bytes)
+        self.try_replace(request, id, pairs, bytes)
             .await
             .map_err(|problem| problem.with_format(ErrorFormat::Html))
     }
 
     async fn try_replace(
         &self,
-        ask: &ResourceRequest<'_>,
+        request: &ResourceRequest<'_>,
         id: i64,
         pairs: &FormPairs,
         bytes: &[u8],
     ) -> Result<Response, Problem> {
-        let filled = FormInput::from_pairs(ask.record(), pairs);
-        if filled.button.is_some() {
-            return self.apply_button(ask, Some(id), filled).await;
+        let input = FormInput::from_pairs(request.record(), pairs);
+        if input.button.is_some() {
+            return self.apply_button(request, Some(id), input).await;
         }
-        let key = keys::form_key(ask.idempotency_key(bytes)?, ask.head, filled.key.as_deref(), pairs);
-        let seen = OverwriteVersion::determine(ask, id, &filled).await?;
-        let meant = filled.read_values(ask.resources.engine.model(), ask.record());
-        let (meant, absent) = self.changed_values(ask, id, &seen, meant).await?;
-        let expected = seen.version();
-        let done = match checked_fields(ask, meant, absent) {
+        let key = keys::form_key(request.idempotency_key(bytes)?, request.head, input.key.as_deref(), pairs);
+        let overwrite = OverwriteVersion::determine(request, id, &input).await?;
+        let values = input.read_values(request.resources.engine.model(), request.record());
+        let (values, missing_fields) = self.changed_values(request, id, &overwrite, values).await?;
+        let expected = overwrite.version();
+        let result = match checked_fields(request, values, missing_fields) {
             Ok(fields) => {
-                keys::write_once(ask, ask.update_operation(id, fields, absent, expected), key).await
+                keys::write_once(request, request.update_operation(id, fields, missing_fields, expected), key)
+                    .await
             }
             Err(error) => Err(error),
         };
-        match (done, seen) {
-            (Ok(done), _) => {
-                let mut response = done.mark_replayed(see_other(&format!("{}/{id}", ask.collection.path)));
-                set_flash(ask, &mut response, FlashKind::Updated, id);
+        match (result, overwrite) {
+            (Ok(write), _) => {
+                let mut response =
+                    write.mark_replayed(see_other(&format!("{}/{id}", request.collection.path)));
+                set_flash(request, &mut response, FlashKind::Updated, id);
                 Ok(response)
             }
             (Err(Error::Stale { .. }), OverwriteVersion::FromForm(_)) => {
-                self.form_with_conflict(ask, id, filled).await
+                self.form_with_conflict(request, id, input).await
             }
             (Err(Error::NotFound { what: Missing::Record { .. } }), OverwriteVersion::FromForm(_)) => {
-                self.form_for_deleted(ask, filled).await
+                self.form_for_deleted(request, input).await
             }
             (Err(error), OverwriteVersion::FromForm(_) | OverwriteVersion::FromHeaders(_)) => {
-                self.form_with_errors(ask, Some(id), filled, error).await
+                self.form_with_errors(request, Some(id), input, error).await
             }
         }
     }
 
-    /// Where the form was made of the record as it still is, only what was changed in it is written.
+    /// If the record is still the one that the form was made of, only the changed fields are written.
     async fn changed_values(
         &self,
-        ask: &ResourceRequest<'_>,
+        request: &ResourceRequest<'_>,
         id: i64,
-        seen: &OverwriteVersion,
-        meant: FormValues,
+        overwrite: &OverwriteVersion,
+        values: FormValues,
     ) -> Result<(FormValues, MissingFields), Problem> {
-        let OverwriteVersion::FromForm(version) = seen else { return Ok((meant, MissingFields::Reset)) };
-        let kept = self.editable_record(ask, id).await?.filter(|kept| kept.version == *version);
-        let Some(kept) = kept else { return Ok((meant, MissingFields::Reset)) };
-        let FormValues { fields, violations } = meant;
-        let fields = kept.changed_fields(ask.resources.engine.model(), ask.record(), fields);
+        let OverwriteVersion::FromForm(version) = overwrite else {
+            return Ok((values, MissingFields::Reset));
+        };
+        let stored = self.editable_record(request, id).await?.filter(|stored| stored.version == *version);
+        let Some(stored) = stored else { return Ok((values, MissingFields::Reset)) };
+        let FormValues { fields, violations } = values;
+        let fields = stored.changed_fields(request.resources.engine.model(), request.record(), fields);
         Ok((FormValues { fields, violations }, MissingFields::Keep))
     }
 
-    /// A button was pressed that only changes the form.
+    /// Handles a button that only changes the form.
     async fn apply_button(
         &self,
-        ask: &ResourceRequest<'_>,
+        request: &ResourceRequest<'_>,
         id: Option<i64>,
-        mut filled: FormInput,
+        mut input: FormInput,
     ) -> Result<Response, Problem> {
-        filled.apply_button(ask.record());
-        let of = self.edited_record(ask, id).await?;
-        self.form_page(ask, FormPage { edited: of, input: filled, error: FormError::None }).await
+        input.apply_button(request.record());
+        let edited = self.edited_record(request, id).await?;
+        self.form_page(request, FormPage { edited, input, error: FormError::None }).await
     }
 
-    /// The form with what is wrong with it; what is not the form's fault is an error page.
+    /// The form with its errors; an error that the form did not cause becomes an error page.
     async fn form_with_errors(
         &self,
-        ask: &ResourceRequest<'_>,
+        request: &ResourceRequest<'_>,
         id: Option<i64>,
-        filled: FormInput,
+        input: FormInput,
         error: Error,
     ) -> Result<Response, Problem> {
-        let trouble = match error {
+        let error = match error {
             Error::Invalid(violations) => FormError::Invalid(violations),
             Error::Conflict(violations) => FormError::Taken(violations),
             error @ (Error::NotFound { .. }
@@ -185,77 +192,77 @@ impl Pages {
             | Error::EventId { .. }
             | Error::Resolver { .. }) => return Err(write_problem(error)),
         };
-        let of = self.edited_record(ask, id).await?;
-        self.form_page(ask, FormPage { edited: of, input: filled.without_blank_groups(), error: trouble })
-            .await
+        let edited = self.edited_record(request, id).await?;
+        self.form_page(request, FormPage { edited, input: input.without_blank_groups(), error }).await
     }
 
-    /// The record that a form is about.
+    /// The record that a form edits.
     async fn edited_record(
         &self,
-        ask: &ResourceRequest<'_>,
+        request: &ResourceRequest<'_>,
         id: Option<i64>,
     ) -> Result<Option<(i64, EditableRecord)>, Problem> {
         let Some(id) = id else { return Ok(None) };
-        let kept = self.editable_record(ask, id).await?;
-        let kept = kept.ok_or_else(|| ask.not_found(ask.collection.record, id))?;
-        Ok(Some((id, kept)))
+        let stored = self.editable_record(request, id).await?;
+        let stored = stored.ok_or_else(|| request.not_found(request.collection.record, id))?;
+        Ok(Some((id, stored)))
     }
 
     async fn form_with_conflict(
         &self,
-        ask: &ResourceRequest<'_>,
+        request: &ResourceRequest<'_>,
         id: i64,
-        mut filled: FormInput,
+        mut input: FormInput,
     ) -> Result<Response, Problem> {
-        let Some(kept) = self.editable_record(ask, id).await? else {
-            return self.form_for_deleted(ask, filled).await;
+        let Some(stored) = self.editable_record(request, id).await? else {
+            return self.form_for_deleted(request, input).await;
         };
-        let theirs = kept.to_form_input(ask.resources.engine.model(), ask.record());
-        filled.version = Some(kept.version.to_string());
-        let trouble = FormError::Stale(Box::new(theirs));
+        let saved = stored.to_form_input(request.resources.engine.model(), request.record());
+        input.version = Some(stored.version.to_string());
+        let error = FormError::Stale(Box::new(saved));
         self.form_page(
-            ask,
-            FormPage { edited: Some((id, kept)), input: filled.without_blank_groups(), error: trouble },
+            request,
+            FormPage { edited: Some((id, stored)), input: input.without_blank_groups(), error },
         )
         .await
     }
 
-    /// Somebody has deleted what is being edited: what was typed can still become a new record.
+    /// The form after someone else deleted the record: the input can be submitted as a new record.
     async fn form_for_deleted(
         &self,
-        ask: &ResourceRequest<'_>,
-        mut filled: FormInput,
+        request: &ResourceRequest<'_>,
+        mut input: FormInput,
     ) -> Result<Response, Problem> {
-        filled.version = None;
+        input.version = None;
         self.form_page(
-            ask,
-            FormPage { edited: None, input: filled.without_blank_groups(), error: FormError::Deleted },
+            request,
+            FormPage { edited: None, input: input.without_blank_groups(), error: FormError::Deleted },
         )
         .await
     }
 }
 
-/// The version that a form may overwrite, and who named it.
+/// The version that a form may overwrite.
 enum OverwriteVersion {
-    /// `If-Match` and its kin, or nobody.
+    /// From `If-Match` or `If-None-Match`, if present.
     FromHeaders(Option<i64>),
+    /// From the hidden control of the form.
     FromForm(i64),
 }
 
 impl OverwriteVersion {
     async fn determine(
-        ask: &ResourceRequest<'_>,
+        request: &ResourceRequest<'_>,
         id: i64,
-        filled: &FormInput,
+        input: &FormInput,
     ) -> Result<OverwriteVersion, Problem> {
-        let in_headers = [IF_MATCH, IF_NONE_MATCH].iter().any(|name| ask.headers().contains_key(name));
-        match &filled.version {
-            // What is no version is none that the record is at.
+        let in_headers = [IF_MATCH, IF_NONE_MATCH].iter().any(|name| request.headers().contains_key(name));
+        match &input.version {
+            // A malformed version matches no record.
             Some(version) if !in_headers => {
                 Ok(OverwriteVersion::FromForm(version.trim().parse().unwrap_or(IMPOSSIBLE_VERSION)))
             }
-            Some(_) | None => Ok(OverwriteVersion::FromHeaders(ask.expected_version(id).await?)),
+            Some(_) | None => Ok(OverwriteVersion::FromHeaders(request.expected_version(id).await?)),
         }
     }
 
@@ -267,29 +274,23 @@ impl OverwriteVersion {
     }
 }
 
-/// The fields, if all that was typed stands for values; else everything that is wrong, in the order of the schema.
+/// The fields, or all violations in schema order if some text does not parse.
 fn checked_fields(
-    ask: &ResourceRequest<'_>,
-    meant: FormValues,
-    absent: MissingFields,
+    request: &ResourceRequest<'_>,
+    values: FormValues,
+    missing_fields: MissingFields,
 ) -> Result<FieldValues, Error> {
-    let FormValues { fields, mut violations } = meant;
+    let FormValues { fields, mut violations } = values;
     if violations.is_empty() {
         return Ok(fields);
     }
-    let (record, selection) = (ask.collection.record, ask.collection.full_shape.selection.clone());
-    let operation = Operation::Update {
-        record,
-        id: 0,
-        fields,
-        missing_fields: absent,
-        expected_version: None,
-        selection,
-    };
-    let others = ask.resources.engine.violations(operation).into_iter();
-    let told = violations.clone();
-    violations.extend(others.filter(|other| !told.iter().any(|known| same_field(known, other))));
-    violations.sort_by_key(|violation| field_position(ask.record(), violation));
+    let (record, selection) = (request.collection.record, request.collection.full_shape.selection.clone());
+    let operation =
+        Operation::Update { record, id: 0, fields, missing_fields, expected_version: None, selection };
+    let others = request.resources.engine.violations(operation).into_iter();
+    let reported = violations.clone();
+    violations.extend(others.filter(|other| !reported.iter().any(|known| same_field(known, other))));
+    violations.sort_by_key(|violation| field_position(request.record(), violation));
     Err(Error::Invalid(violations))
 }
 
@@ -302,6 +303,12 @@ fn field_position(record: &RecordType, violation: &Violation) -> usize {
     found.unwrap_or(record.fields.len())
 }
 
-fn set_flash(ask: &ResourceRequest<'_>, response: &mut Response, deed: FlashKind, id: i64) {
-    flash::set_cookie(response, ask.head.extensions.get::<ClientInfo>(), deed, &ask.collection.path, id);
+fn set_flash(request: &ResourceRequest<'_>, response: &mut Response, kind: FlashKind, id: i64) {
+    flash::set_cookie(
+        response,
+        request.head.extensions.get::<ClientInfo>(),
+        kind,
+        &request.collection.path,
+        id,
+    );
 }

@@ -1,4 +1,4 @@
-//! A kept value as its control shows it: the texts that, sent back as they are, mean the same.
+//! Stored values as control texts that mean the same value when submitted unchanged.
 
 use serde_json::Value as Json;
 
@@ -6,13 +6,13 @@ use trefoil_model::{FieldKind, ListItem, Model, Scalar, Value};
 use trefoil_resources::control_tree::ControlNode;
 use trefoil_resources::typed_values::JSON_CONTROL;
 
-/// Embedded values further inside of each other than this are one text of JSON: they may hold their own kind.
+/// Embedded values nested deeper than this are shown as JSON, because types may be recursive.
 pub const MAX_EMBEDDED_DEPTH: usize = 3;
 
-/// A list of more embedded values than this is one text of JSON.
+/// A longer list of embedded values is shown as JSON.
 pub const MAX_GROUPS: usize = 50;
 
-/// `depth` counts the embedded values around this one.
+/// The control texts of a value; `depth` is the number of embedded values around it.
 pub fn value_node(model: &Model, kind: &FieldKind, value: &Value, depth: usize) -> ControlNode {
     match (kind, value) {
         (_, Value::Null) => ControlNode::default(),
@@ -53,7 +53,7 @@ fn embedded_node(model: &Model, name: &str, value: &Value, depth: usize) -> Cont
     node
 }
 
-/// Groups, ticks or lines; JSON where those would not bring back the same values.
+/// Groups, checkboxes or lines; JSON if those would not reproduce the list.
 fn list_node(model: &Model, item: &ListItem, items: &[Value], depth: usize) -> ControlNode {
     let node = match &item.kind {
         FieldKind::Embedded(_) if depth < MAX_EMBEDDED_DEPTH && items.len() <= MAX_GROUPS => {
@@ -64,10 +64,11 @@ fn list_node(model: &Model, item: &ListItem, items: &[Value], depth: usize) -> C
         FieldKind::Enum(name) if !items.contains(&Value::Null) => {
             let texts: Vec<String> = items.iter().map(plain_text).collect();
             let values = model.enums.get(name).map(|found| found.values.as_slice()).unwrap_or_default();
-            let places: Vec<_> =
+            let positions: Vec<_> =
                 texts.iter().map(|text| values.iter().position(|value| value == text)).collect();
-            // Ticks come back in the order of the schema and each once.
-            let in_order = places.iter().all(Option::is_some) && places.is_sorted_by(|one, next| one < next);
+            // Checkboxes are submitted in schema order and without duplicates.
+            let in_order =
+                positions.iter().all(Option::is_some) && positions.is_sorted_by(|one, next| one < next);
             Some(if in_order {
                 ControlNode { texts, ..ControlNode::default() }
             } else {
@@ -92,7 +93,7 @@ fn list_node(model: &Model, item: &ListItem, items: &[Value], depth: usize) -> C
     node.unwrap_or_else(|| json_node(&Value::List(items.to_vec())))
 }
 
-/// A list as one text of JSON.
+/// A list as JSON text.
 pub fn json_node(value: &Value) -> ControlNode {
     let mut node = ControlNode::default();
     node.children.insert(JSON_CONTROL.to_owned(), ControlNode::from_text(json_text(value)));
@@ -110,7 +111,7 @@ fn plain_text(value: &Value) -> String {
     }
 }
 
-/// Laid out over lines.
+/// Indented JSON.
 fn json_text(value: &Value) -> String {
     serde_json::to_string_pretty(&to_json(value)).unwrap_or_default()
 }
@@ -120,7 +121,7 @@ fn to_json(value: &Value) -> Json {
         Value::Null => Json::Null,
         Value::Bool(flag) => Json::Bool(*flag),
         Value::Int(number) => Json::from(*number),
-        // Digits survive: numbers are kept as they were written.
+        // Keeps the digits as they were written.
         Value::Number(number) => number.to_json(),
         Value::String(text) => Json::from(text.as_str()),
         Value::List(items) => items.iter().map(to_json).collect(),
@@ -130,23 +131,24 @@ fn to_json(value: &Value) -> Json {
     }
 }
 
-/// A time without its zone, which is UTC, and as short as browsers write it. One that is finer than their control
-/// keeps its zone and is shown as text.
+/// A time without its zone, which is UTC, and as short as browsers write it. A time with more digits than the browser's
+/// control supports keeps its zone and is shown as text.
 fn local_datetime(text: &str) -> String {
-    let Some(bare) = text.strip_suffix('Z') else { return text.to_owned() };
-    match bare.len() {
-        19 => bare.strip_suffix(":00").unwrap_or(bare).to_owned(),
-        0..=23 => bare.to_owned(),
+    let Some(local) = text.strip_suffix('Z') else { return text.to_owned() };
+    match local.len() {
+        19 => local.strip_suffix(":00").unwrap_or(local).to_owned(),
+        0..=23 => local.to_owned(),
         _ => text.to_owned(),
     }
 }
 
-/// Whether a text is a time that the control for times shows whole.
+/// True if the text is a time that the browser's control can show in full.
 pub fn is_local_datetime(text: &str) -> bool {
-    let shape = b"0000-00-00T00:00:00.000";
-    let fits =
-        |(byte, wanted): (u8, &u8)| if *wanted == b'0' { byte.is_ascii_digit() } else { byte == *wanted };
-    [16, 19, 21, 22, 23].contains(&text.len()) && text.bytes().zip(shape).all(fits)
+    let pattern = b"0000-00-00T00:00:00.000";
+    let fits = |(byte, expected): (u8, &u8)| {
+        if *expected == b'0' { byte.is_ascii_digit() } else { byte == *expected }
+    };
+    [16, 19, 21, 22, 23].contains(&text.len()) && text.bytes().zip(pattern).all(fits)
 }
 
 #[cfg(test)]
@@ -154,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_shown_as_browsers_write_them() {
+    fn times_match_browser_format() {
         let table = [
             ("2026-03-01T09:30:00Z", "2026-03-01T09:30", true),
             ("2026-03-01T00:00:00Z", "2026-03-01T00:00", true),
@@ -162,8 +164,8 @@ mod tests {
             ("2026-03-01T09:30:15.25Z", "2026-03-01T09:30:15.25", true),
             ("2026-03-01T09:30:15.123456Z", "2026-03-01T09:30:15.123456Z", false),
         ];
-        for (kept, shown, fits) in table {
-            assert_eq!(local_datetime(kept), shown);
+        for (stored, shown, fits) in table {
+            assert_eq!(local_datetime(stored), shown);
             assert_eq!(is_local_datetime(shown), fits, "{shown}");
         }
         assert!(

@@ -1,4 +1,4 @@
-//! A list page put together from parts: the frame that its address has, with its rows filled in.
+//! Assembles a list page from cached fragments: the frame for its URL, with the rows filled in.
 
 use std::cell::LazyCell;
 use std::sync::Arc;
@@ -8,21 +8,22 @@ use http::header::HOST;
 use minijinja::Value;
 use minijinja::value::Serde;
 
+use trefoil_engine::OwnedRow;
+use trefoil_http::client::ClientInfo;
+use trefoil_http::errors::problem::Problem;
+
 use crate::list::fragments::FragmentKey;
 use crate::list::page::ListPage;
 use crate::respond::{tagged_page, template_problem};
 use crate::view::TableRow;
 use crate::views::{ROW_PLACEHOLDER, TemplateError};
-use trefoil_engine::OwnedRow;
-use trefoil_http::client::ClientInfo;
-use trefoil_http::errors::problem::Problem;
 
 impl ListPage<'_> {
-    /// What the whole page would be, rendered at once; a test compares the two.
+    /// The same bytes as rendering the whole page at once, which a test compares.
     pub fn cached_response(&self) -> Result<Response, Problem> {
-        let parts = &self.pages.fragments;
+        let fragments = &self.pages.fragments;
         let frame =
-            parts.get_or_render(&self.frame_key(), || self.render_frame()).map_err(template_problem)?;
+            fragments.get_or_render(&self.frame_key(), || self.render_frame()).map_err(template_problem)?;
         let Some((before, after)) = frame.split_once(ROW_PLACEHOLDER) else {
             return tagged_page(self.request.headers(), frame.to_string());
         };
@@ -37,47 +38,47 @@ impl ListPage<'_> {
     fn render_rows(&self) -> Result<Vec<Arc<str>>, TemplateError> {
         let width = self.pages.row_readings[self.target.record.0].selection.columns.len();
         let table = LazyCell::new(|| self.row_table());
-        let mut from = FragmentKey::default();
-        let start = from.add_text("row").add_text(&self.target.path).byte_length();
+        let mut key = FragmentKey::default();
+        let start = key.add_text("row").add_text(&self.target.path).byte_length();
         let mut rows = Vec::with_capacity(self.rows.rows.len());
         for row in &self.rows.rows {
-            // Behind the columns stands what is only read for the way to the next page.
-            from.truncate(start).add_cells(&row.cells[..width]).add_children(row);
-            rows.push(self.pages.fragments.get_or_render(&from, || self.render_row(row, &table))?);
+            // The cells after the columns are only for the cursor of the next page.
+            key.truncate(start).add_cells(&row.cells[..width]).add_children(row);
+            rows.push(self.pages.fragments.get_or_render(&key, || self.render_row(row, &table))?);
         }
         Ok(rows)
     }
 
-    /// All that the page around the rows depends on, within one application and its views.
+    /// Everything that the frame depends on, within one application and its views.
     fn frame_key(&self) -> FragmentKey {
         let (head, rows) = (self.request.head, &self.rows);
-        let mut from = FragmentKey::default();
+        let mut key = FragmentKey::default();
         let origin = head.extensions.get::<ClientInfo>().map(|client| client.origin(head.headers.get(HOST)));
-        from.add_text("frame").add_text(&origin.unwrap_or_default()).add_text(self.address());
-        if let Some(above) = &self.parent_row {
-            from.add_row(above);
+        key.add_text("frame").add_text(&origin.unwrap_or_default()).add_text(self.address());
+        if let Some(parent_row) = &self.parent_row {
+            key.add_row(parent_row);
         }
         for found in &self.filter_choices {
-            from.add_found_rows(found);
+            key.add_found_rows(found);
         }
-        from.add_number(rows.rows.len())
+        key.add_number(rows.rows.len())
             .add_number(rows.total as usize)
             .add_number(usize::from(rows.has_more));
-        // The way to the next page is made of the last row.
+        // The link to the next page has the cursor of the last row.
         if let Some(last) = rows.rows.last().filter(|_| rows.has_more) {
-            from.add_cells(&last.cells[last.cells.len() - self.filters.query.listing.sort_keys.len() - 1..]);
+            key.add_cells(&last.cells[last.cells.len() - self.filters.query.listing.sort_keys.len() - 1..]);
         }
-        from
+        key
     }
 
     fn render_frame(&self) -> Result<String, TemplateError> {
-        let stand_in = self.rows.rows.first().map(|_| TableRow::default());
-        let list = self.list_view(stand_in.into_iter().collect());
+        let placeholder = self.rows.rows.first().map(|_| TableRow::default());
+        let list = self.list_view(placeholder.into_iter().collect());
         let context = self.pages.template_context(&self.page_head(&list), "list", &list);
         self.pages.views().render_frame("list.html", context)
     }
 
-    /// As much of the table as a row may look at.
+    /// The part of the table that the template of a row can see.
     fn row_table(&self) -> Value {
         let columns = self.pages.column_views(self.request.resources, &self.table_columns(), None);
         Value::from_pairs([("columns", Value::from(Serde(columns)))])

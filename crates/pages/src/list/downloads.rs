@@ -1,14 +1,15 @@
-//! Where the rows of a list page are for programs: the same page, and all that matches, as CSV, NDJSON and JSON.
+//! Download links of a list page: this page and all pages, as CSV, NDJSON and JSON.
 
-use crate::view::{DownloadLinks, PageLink};
 use trefoil_model::RecordType;
 use trefoil_resources::list_query::{ExportExtent, ListQuery};
 
-/// JSON is of a part: all of a list is for what can be read line by line.
+use crate::view::{DownloadLinks, PageLink};
+
+/// JSON only for a page: a whole list is offered in formats that can be read line by line.
 const PAGE_FORMATS: [(&str, &str); 3] = [("CSV", "csv"), ("NDJSON", "ndjson"), ("JSON", "json")];
 const ALL_FORMATS: [(&str, &str); 2] = [("CSV", "csv"), ("NDJSON", "ndjson")];
 
-/// How much of the list is on the page.
+/// The part of the list that is on the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageCoverage {
     Nothing,
@@ -20,7 +21,7 @@ pub fn download_links(
     record: &RecordType,
     path: &str,
     query: &ListQuery,
-    on_page: PageCoverage,
+    coverage: PageCoverage,
 ) -> Vec<DownloadLinks> {
     let download = |label: &str, extent: ExportExtent, formats: &[(&str, &str)]| {
         let link = |(label, format): &(&str, &str)| PageLink {
@@ -29,7 +30,7 @@ pub fn download_links(
         };
         DownloadLinks { label: label.to_owned(), links: formats.iter().map(link).collect() }
     };
-    match on_page {
+    match coverage {
         PageCoverage::Nothing => Vec::new(),
         PageCoverage::All => vec![download("This list", ExportExtent::Page, &PAGE_FORMATS)],
         PageCoverage::Part => {

@@ -1,152 +1,157 @@
-//! The search above a list: a control for each field that can be filtered by, as it is set.
+//! The search form above a list: a control for each filterable field, with its current value.
 
-use crate::Pages;
-use crate::labels;
+use trefoil_engine::arguments::FilterOperator;
+use trefoil_engine::plan::is_text_kind;
+use trefoil_engine::{ComparisonOp, ListSlice, Listing, Operation, Outcome};
+use trefoil_http::form_pairs::percent_encode;
+use trefoil_model::naming::names;
+use trefoil_model::{Field, FieldId, FieldKind, RecordType, RecordTypeId, Scalar};
+use trefoil_resources::ServedResources;
+use trefoil_resources::list_query::{self, LIST_PARAMS, ListQuery};
+
 use crate::list::table::is_number;
 use crate::multi_read::FoundRows;
 use crate::record_reading::record_name;
 use crate::view::{ChoiceOption, ControlKind, ControlView, NameValue, SearchView};
-use trefoil_engine::arguments::FilterOperator;
-use trefoil_engine::plan::is_text_kind;
-use trefoil_engine::{ComparisonOp, ListSlice, Listing, Operation};
-use trefoil_model::naming::names;
-use trefoil_model::{Field, FieldId, FieldKind, RecordType, RecordTypeId, Scalar};
-use trefoil_resources::ServedResources;
-use trefoil_resources::list_query;
-use trefoil_resources::list_query::{LIST_PARAMS, ListQuery};
+use crate::{Pages, labels};
 
-/// So many records are listed to choose from; where there are more, one is named by its id.
+/// A reference filter offers this many records; if there are more, it takes an id instead.
 const MAX_CHOICES: i64 = 50;
 
-/// Why a filter cannot be read: its place among the query's, and what to say.
+/// Errors by position of the filter in the query.
 pub type FilterErrors = Vec<(usize, String)>;
 
 /// The filters of one list.
 pub struct ListFilters<'a> {
     pub record: RecordTypeId,
-    /// The field that the list is a part by.
+    /// The reference to the parent, in a nested list.
     pub hidden_field: Option<FieldId>,
     pub query: &'a ListQuery,
     pub errors: FilterErrors,
 }
 
 impl ListFilters<'_> {
-    /// What the engine has against each filter, told apart by asking about one at a time.
-    pub fn check_filters(site: &ServedResources, record: RecordTypeId, query: &ListQuery) -> FilterErrors {
-        let judged = query.filters().enumerate().flat_map(|(position, (condition, ..))| {
+    /// Validates each filter by itself, so that errors can be attributed.
+    pub fn check_filters(
+        resources: &ServedResources,
+        record: RecordTypeId,
+        query: &ListQuery,
+    ) -> FilterErrors {
+        let errors = query.filters().enumerate().flat_map(|(position, (condition, ..))| {
             let listing = Listing { conditions: vec![condition.clone()], ..Listing::default() };
             let operation = Operation::List { record, listing, selection: Default::default() };
-            let violations = site.engine.violations(operation).into_iter();
+            let violations = resources.engine.violations(operation).into_iter();
             violations.map(move |violation| (position, violation.message)).collect::<Vec<_>>()
         });
-        judged.collect()
+        errors.collect()
     }
 
-    fn record_type<'s>(&self, site: &'s ServedResources) -> &'s RecordType {
-        site.engine.model().record(self.record)
+    fn record_type<'s>(&self, resources: &'s ServedResources) -> &'s RecordType {
+        resources.engine.model().record(self.record)
     }
 
     fn filterable_fields<'s>(
         &self,
-        site: &'s ServedResources,
+        resources: &'s ServedResources,
     ) -> impl Iterator<Item = (FieldId, &'s Field)> + use<'s> {
         let hidden = self.hidden_field;
-        let fields = self.record_type(site).fields.iter().enumerate().map(|(i, field)| (FieldId(i), field));
+        let fields =
+            self.record_type(resources).fields.iter().enumerate().map(|(i, field)| (FieldId(i), field));
         fields
             .filter(move |(id, field)| field.is_stored() && field.kind.is_comparable() && Some(*id) != hidden)
     }
 
-    /// The types whose records are listed to choose from, in the order of the fields that refer to them.
-    fn reference_targets(&self, site: &ServedResources) -> Vec<RecordTypeId> {
+    /// The targets of reference filters, in field order.
+    fn reference_targets(&self, resources: &ServedResources) -> Vec<RecordTypeId> {
         let target = |field: &Field| {
             if let FieldKind::Reference { target, .. } = field.kind { Some(target) } else { None }
         };
-        self.filterable_fields(site).filter_map(|(_, field)| target(field)).collect()
+        self.filterable_fields(resources).filter_map(|(_, field)| target(field)).collect()
     }
 
-    /// What there is to choose from is asked for with the list itself.
-    pub fn choice_operations(&self, served: &Pages, site: &ServedResources) -> Vec<Operation> {
+    /// Operations for the records that reference filters offer, read together with the list itself.
+    pub fn choice_operations(&self, pages: &Pages, resources: &ServedResources) -> Vec<Operation> {
         let list = |record: RecordTypeId| {
             let slice = ListSlice::First { first: MAX_CHOICES, after: None };
             let listing = Listing { slice, ..Listing::default() };
-            Operation::List { record, listing, selection: served.name_selections[record.0].clone() }
+            Operation::List { record, listing, selection: pages.name_selections[record.0].clone() }
         };
-        self.reference_targets(site).into_iter().map(list).collect()
+        self.reference_targets(resources).into_iter().map(list).collect()
     }
 
-    /// `found` is what [`Filters::choices`] found.
+    /// `found` are the results of [`ListFilters::choice_operations`].
     pub fn search_view(
         &self,
-        served: &Pages,
-        site: &ServedResources,
+        pages: &Pages,
+        resources: &ServedResources,
         action: &str,
         found: &[FoundRows],
     ) -> SearchView {
-        let targets = self.reference_targets(site);
+        let targets = self.reference_targets(resources);
         let mut choices =
-            targets.iter().zip(found).map(|(record, found)| record_choices(served, *record, found));
+            targets.iter().zip(found).map(|(record, found)| record_choices(pages, *record, found));
         let mut filters = Vec::new();
-        for (id, field) in self.filterable_fields(site) {
+        for (id, field) in self.filterable_fields(resources) {
             let is_reference = matches!(field.kind, FieldKind::Reference { .. });
             let options =
-                if is_reference { choices.next().flatten() } else { kind_choices(site, &field.kind) };
-            for (asks, position) in self.field_operators(id, field) {
-                filters.push(self.filter_control(field, asks, position, options.clone()));
+                if is_reference { choices.next().flatten() } else { kind_choices(resources, &field.kind) };
+            for (operator, position) in self.field_operators(id, field) {
+                filters.push(self.filter_control(field, operator, position, options.clone()));
             }
         }
-        let given = |word: &str| self.query.param(word).unwrap_or_default().to_owned();
-        let kept = ["sort", "size"].map(|name| NameValue { name: name.to_owned(), value: given(name) });
-        let kept: Vec<NameValue> = kept.into_iter().filter(|pair| !pair.value.is_empty()).collect();
-        let q = given("q");
+        let param = |name: &str| self.query.param(name).unwrap_or_default().to_owned();
+        let hidden = ["sort", "size"].map(|name| NameValue { name: name.to_owned(), value: param(name) });
+        let hidden: Vec<NameValue> = hidden.into_iter().filter(|pair| !pair.value.is_empty()).collect();
+        let q = param("q");
         SearchView {
             action: action.to_owned(),
             has_texts: self
-                .record_type(site)
+                .record_type(resources)
                 .fields
                 .iter()
                 .any(|field| field.is_stored() && is_text_kind(&field.kind)),
             active: self.query.filters().count() + usize::from(!q.is_empty()),
-            clear: clear_url(action, &kept),
+            clear: clear_url(action, &hidden),
             q,
             filters,
-            hidden: kept,
+            hidden,
         }
     }
 
-    /// Which controls a field has: the usual ones, and one for whatever else is asked; each with the place of the
-    /// filter that it shows.
+    /// The operators of a field that get a control: the default ones and those in the query, each with the position of
+    /// the filter that it shows.
     fn field_operators(&self, id: FieldId, field: &Field) -> Vec<(FilterOperator, Option<usize>)> {
-        let given = self.query.filters().enumerate().filter(|(_, (condition, ..))| condition.field == id);
-        let given = given
+        let active = self.query.filters().enumerate().filter(|(_, (condition, ..))| condition.field == id);
+        let active = active
             .filter_map(|(position, (_, name, _))| Some((position, list_query::split_operator(name)?.1)));
-        let given: Vec<(usize, FilterOperator)> = given.collect();
-        let usual = default_operators(&field.kind).iter().map(|op| {
-            let asks = FilterOperator::Compare(*op);
-            let found = given.iter().rev().find(|(_, given)| *given == asks);
-            (asks, found.map(|(position, _)| *position))
+        let active: Vec<(usize, FilterOperator)> = active.collect();
+        let defaults = default_operators(&field.kind).iter().map(|op| {
+            let operator = FilterOperator::Compare(*op);
+            let found = active.iter().rev().find(|(_, active)| *active == operator);
+            (operator, found.map(|(position, _)| *position))
         });
-        let mut asked: Vec<(FilterOperator, Option<usize>)> = usual.collect();
-        for (position, asks) in &given {
-            if !asked.iter().any(|(known, _)| known == asks) {
-                asked.push((*asks, Some(*position)));
+        let mut operators: Vec<(FilterOperator, Option<usize>)> = defaults.collect();
+        for (position, operator) in &active {
+            if !operators.iter().any(|(known, _)| known == operator) {
+                operators.push((*operator, Some(*position)));
             }
         }
-        asked
+        operators
     }
 
     fn filter_control(
         &self,
         field: &Field,
-        asks: FilterOperator,
+        operator: FilterOperator,
         position: Option<usize>,
         options: Option<Vec<ChoiceOption>>,
     ) -> ControlView {
-        let given = position.and_then(|position| self.query.filters().nth(position));
-        let value = given.map_or(String::new(), |(_, _, text)| text.to_owned());
-        let name = parameter_name(field, asks);
-        let errors = self.errors.iter().filter(|(wrong, _)| Some(*wrong) == position);
+        let filter = position.and_then(|position| self.query.filters().nth(position));
+        let value = filter.map_or(String::new(), |(_, _, text)| text.to_owned());
+        let name = parameter_name(field, operator);
+        let errors = self.errors.iter().filter(|(filter, _)| Some(*filter) == position);
         let errors: Vec<String> = errors.map(|(_, message)| message.clone()).collect();
-        let options = match asks {
+        let options = match operator {
             FilterOperator::IsNull => Some(boolean_choices("Not set", "Set")),
             FilterOperator::Compare(ComparisonOp::Eq | ComparisonOp::Ne) => options,
             FilterOperator::Compare(
@@ -158,17 +163,17 @@ impl ListFilters<'_> {
                 | ComparisonOp::In,
             ) => None,
         };
-        // What is chosen must be among what there is to choose.
+        // Without a select box if the current value is not among the options.
         let options = options.filter(|options| options.iter().any(|option| option.value == value));
         let kind =
-            if options.is_some() { ControlKind::Select } else { control_kind(&field.kind, asks, &value) };
+            if options.is_some() { ControlKind::Select } else { control_kind(&field.kind, operator, &value) };
         let mut options = options.unwrap_or_default();
         options.iter_mut().for_each(|option| option.chosen = option.value == value);
         ControlView {
             kind,
             id: format!("filter-{}", name.replace('.', "-")),
             name,
-            label: filter_label(field, asks, kind),
+            label: filter_label(field, operator, kind),
             value,
             options,
             errors,
@@ -178,14 +183,13 @@ impl ListFilters<'_> {
     }
 }
 
-fn clear_url(action: &str, kept: &[NameValue]) -> String {
-    use trefoil_http::form_pairs::percent_encode;
-    let kept: Vec<String> =
-        kept.iter().map(|pair| format!("{}={}", pair.name, percent_encode(&pair.value))).collect();
-    if kept.is_empty() { action.to_owned() } else { format!("{action}?{}", kept.join("&")) }
+fn clear_url(action: &str, parameters: &[NameValue]) -> String {
+    let parameters: Vec<String> =
+        parameters.iter().map(|pair| format!("{}={}", pair.name, percent_encode(&pair.value))).collect();
+    if parameters.is_empty() { action.to_owned() } else { format!("{action}?{}", parameters.join("&")) }
 }
 
-/// How a field is filtered by.
+/// The operators that a field of this kind always offers.
 fn default_operators(kind: &FieldKind) -> &'static [ComparisonOp] {
     match kind {
         FieldKind::Scalar(Scalar::String | Scalar::Id | Scalar::Url | Scalar::Email) => {
@@ -207,20 +211,20 @@ fn default_operators(kind: &FieldKind) -> &'static [ComparisonOp] {
     }
 }
 
-/// `price.gte`; plain `price` for equality, unless that is a word of the list itself.
-fn parameter_name(field: &Field, asks: FilterOperator) -> String {
+/// `price.gte`; plain `price` for equality, unless that is a parameter of the list itself.
+fn parameter_name(field: &Field, operator: FilterOperator) -> String {
     let name = &field.input_name;
-    match asks {
+    match operator {
         FilterOperator::Compare(ComparisonOp::Eq) if !LIST_PARAMS.contains(&name.as_str()) => name.clone(),
-        FilterOperator::Compare(_) | FilterOperator::IsNull => format!("{name}.{}", asks.name()),
+        FilterOperator::Compare(_) | FilterOperator::IsNull => format!("{name}.{}", operator.name()),
     }
 }
 
-fn filter_label(field: &Field, asks: FilterOperator, kind: ControlKind) -> String {
+fn filter_label(field: &Field, operator: FilterOperator, kind: ControlKind) -> String {
     let label = labels::field_label(field);
     let is_plain = kind == ControlKind::Select || matches!(field.kind, FieldKind::Scalar(Scalar::Uuid));
     let is_id = matches!(field.kind, FieldKind::Reference { .. }) && kind != ControlKind::Select;
-    match asks {
+    match operator {
         FilterOperator::Compare(ComparisonOp::Eq) if is_id => format!("{label} ID"),
         FilterOperator::Compare(ComparisonOp::Eq) if is_plain => label,
         FilterOperator::Compare(ComparisonOp::Eq) | FilterOperator::IsNull => format!("{label} is"),
@@ -234,11 +238,11 @@ fn filter_label(field: &Field, asks: FilterOperator, kind: ControlKind) -> Strin
     }
 }
 
-/// A control of the browser is only taken for what it can show: it would lose anything else.
-fn control_kind(kind: &FieldKind, asks: FilterOperator, value: &str) -> ControlKind {
+/// A specialised control only for values that it can show: browsers drop others.
+fn control_kind(kind: &FieldKind, operator: FilterOperator, value: &str) -> ControlKind {
     let is_day =
         value.is_empty() || (value.len() == 10 && value.bytes().all(|b| b.is_ascii_digit() || b == b'-'));
-    let is_list = asks == FilterOperator::Compare(ComparisonOp::In);
+    let is_list = operator == FilterOperator::Compare(ComparisonOp::In);
     match kind {
         FieldKind::Scalar(Scalar::Date | Scalar::DateTime) if !is_list && is_day => ControlKind::Date,
         FieldKind::Reference { .. } if !is_list => ControlKind::Number,
@@ -273,12 +277,12 @@ fn boolean_choices(yes: &str, no: &str) -> Vec<ChoiceOption> {
     vec![any_choice(), new_choice("true", yes), new_choice("false", no)]
 }
 
-/// What the kind of a field lets choose from.
-fn kind_choices(site: &ServedResources, kind: &FieldKind) -> Option<Vec<ChoiceOption>> {
+/// The options of a boolean or an enum.
+fn kind_choices(resources: &ServedResources, kind: &FieldKind) -> Option<Vec<ChoiceOption>> {
     match kind {
         FieldKind::Scalar(Scalar::Boolean) => Some(boolean_choices("Yes", "No")),
         FieldKind::Enum(name) => {
-            let values = site.engine.model().enums.get(name)?.values.iter();
+            let values = resources.engine.model().enums.get(name)?.values.iter();
             Some(
                 std::iter::once(any_choice())
                     .chain(values.map(|value| new_choice(value, &names::display_label(value))))
@@ -296,14 +300,14 @@ fn kind_choices(site: &ServedResources, kind: &FieldKind) -> Option<Vec<ChoiceOp
     }
 }
 
-/// The records that can be chosen from, where they are few.
-fn record_choices(served: &Pages, record: RecordTypeId, found: &FoundRows) -> Option<Vec<ChoiceOption>> {
-    if matches!(found.outcome, trefoil_engine::Outcome::Listed { has_more: true, .. }) {
+/// The options of a reference; `None` if there are too many.
+fn record_choices(pages: &Pages, record: RecordTypeId, found: &FoundRows) -> Option<Vec<ChoiceOption>> {
+    if matches!(found.outcome, Outcome::Listed { has_more: true, .. }) {
         return None;
     }
-    let subject = served.labels_of(record);
+    let labels = pages.labels_of(record);
     let choices = found.rows.iter().map(|row| {
-        let (id, name) = record_name(subject, row, subject.title_field.is_some());
+        let (id, name) = record_name(labels, row, labels.title_field.is_some());
         new_choice(&id.to_string(), &name)
     });
     Some(std::iter::once(any_choice()).chain(choices).collect())

@@ -1,17 +1,18 @@
-//! Parts of list pages that were made before, each under all that it was made from: rows, and the frames around them.
+//! `FragmentCache`: rendered rows and frames of list pages, keyed by everything they were rendered from.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::multi_read::FoundRows;
 use trefoil_engine::OwnedRow;
 use trefoil_model::StoredValue;
 
-/// Parts by what they are made from, so that none is ever out of date: a record that changed is another key.
+use crate::multi_read::FoundRows;
+
+/// Rendered fragments by their input, so that none is ever stale: a changed record has another key.
 pub struct FragmentCache {
-    /// How many bytes are kept; then all are forgotten and those in use come back by themselves.
+    /// At this size the cache is emptied; fragments in use return by themselves.
     max_bytes: usize,
     fragments: Mutex<CachedFragments>,
 }
@@ -19,7 +20,7 @@ pub struct FragmentCache {
 #[derive(Default)]
 struct CachedFragments {
     bytes: usize,
-    /// By a hash of what they are made from, which is asked for every row of every page; two that share one replace
+    /// By a hash of the key, which is fast to look up for every row of every page. Two keys with the same hash replace
     /// each other.
     by_hash: HashMap<u64, CachedFragment>,
 }
@@ -35,48 +36,48 @@ impl CachedFragment {
     }
 }
 
-/// What a part takes up beside its bytes, about.
+/// Approximate memory of a fragment besides its bytes.
 const FRAGMENT_OVERHEAD: usize = 96;
 
 impl FragmentCache {
-    pub fn new(most: usize) -> FragmentCache {
-        FragmentCache { max_bytes: most, fragments: Mutex::default() }
+    pub fn new(max_bytes: usize) -> FragmentCache {
+        FragmentCache { max_bytes, fragments: Mutex::default() }
     }
 
-    /// The part that is made from this; `make` makes it where it is not there.
+    /// The fragment with this key; `render` makes it if it is not cached.
     pub fn get_or_render<E>(
         &self,
-        from: &FragmentKey,
-        make: impl FnOnce() -> Result<String, E>,
+        key: &FragmentKey,
+        render: impl FnOnce() -> Result<String, E>,
     ) -> Result<Arc<str>, E> {
-        let kept = || self.fragments.lock().unwrap_or_else(PoisonError::into_inner);
-        let hash = xxh3_64(&from.0);
-        if let Some(part) = kept().by_hash.get(&hash).filter(|part| part.key == *from) {
-            return Ok(part.html.clone());
+        let lock = || self.fragments.lock().unwrap_or_else(PoisonError::into_inner);
+        let hash = xxh3_64(&key.0);
+        if let Some(fragment) = lock().by_hash.get(&hash).filter(|fragment| fragment.key == *key) {
+            return Ok(fragment.html.clone());
         }
-        let html: Arc<str> = make()?.into();
-        kept().insert(self.max_bytes, hash, CachedFragment { key: from.clone(), html: html.clone() });
+        let html: Arc<str> = render()?.into();
+        lock().insert(self.max_bytes, hash, CachedFragment { key: key.clone(), html: html.clone() });
         Ok(html)
     }
 }
 
 impl CachedFragments {
-    fn insert(&mut self, most: usize, hash: u64, part: CachedFragment) {
-        let bytes = part.byte_size();
-        if bytes > most {
+    fn insert(&mut self, max_bytes: usize, hash: u64, fragment: CachedFragment) {
+        let bytes = fragment.byte_size();
+        if bytes > max_bytes {
             return;
         }
-        if self.bytes + bytes > most {
+        if self.bytes + bytes > max_bytes {
             *self = CachedFragments::default();
         }
         self.bytes += bytes;
-        if let Some(replaced) = self.by_hash.insert(hash, part) {
+        if let Some(replaced) = self.by_hash.insert(hash, fragment) {
             self.bytes -= replaced.byte_size();
         }
     }
 }
 
-/// Spelled as bytes, so that two parts that are made from equal bytes are equal.
+/// The input of a fragment, encoded as bytes: equal keys mean equal fragments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FragmentKey(Vec<u8>);
 
@@ -115,7 +116,7 @@ impl FragmentKey {
         self
     }
 
-    /// All that an operation found.
+    /// Rows and outcome of an operation.
     pub fn add_found_rows(&mut self, found: &FoundRows) -> &mut Self {
         self.add_number(found.rows.len());
         for row in &found.rows {
@@ -128,7 +129,7 @@ impl FragmentKey {
         self.0.len()
     }
 
-    /// Goes back to where it was so long.
+    /// Shortens the key to this length.
     pub fn truncate(&mut self, length: usize) -> &mut Self {
         self.0.truncate(length);
         self
@@ -144,56 +145,56 @@ impl FragmentKey {
 mod tests {
     use super::*;
 
-    fn from(number: usize) -> FragmentKey {
-        let mut from = FragmentKey::default();
-        from.add_number(number);
-        from
+    fn key(number: usize) -> FragmentKey {
+        let mut key = FragmentKey::default();
+        key.add_number(number);
+        key
     }
 
     #[test]
-    fn a_part_is_made_once_and_never_more_is_kept_than_may_be() {
-        let parts = FragmentCache::new(10_000);
-        let made = std::cell::Cell::new(0);
-        let part = |number: usize, length: usize| {
-            let make = || {
-                made.set(made.get() + 1);
+    fn fragments_are_rendered_once_within_size_limit() {
+        let cache = FragmentCache::new(10_000);
+        let render_count = std::cell::Cell::new(0);
+        let fragment = |number: usize, length: usize| {
+            let render = || {
+                render_count.set(render_count.get() + 1);
                 Ok::<_, ()>(format!("{number}{}", "x".repeat(length)))
             };
-            let part = parts.get_or_render(&from(number), make).expect("made");
-            let kept = parts.fragments.lock().expect("nobody panicked");
-            let sum: usize = kept.by_hash.values().map(CachedFragment::byte_size).sum();
-            assert!(kept.bytes == sum && sum <= 10_000, "{sum}");
-            assert!(part.starts_with(&number.to_string()) && part.len() > length);
+            let fragment = cache.get_or_render(&key(number), render).expect("made");
+            let cached = cache.fragments.lock().expect("nobody panicked");
+            let sum: usize = cached.by_hash.values().map(CachedFragment::byte_size).sum();
+            assert!(cached.bytes == sum && sum <= 10_000, "{sum}");
+            assert!(fragment.starts_with(&number.to_string()) && fragment.len() > length);
         };
-        (0..500).for_each(|number| part(number % 5, 100));
-        assert_eq!(made.get(), 5);
-        (10..500).for_each(|number| part(number, 300));
-        assert_eq!(made.get(), 5 + 490);
-        let before = made.get();
-        part(1_000, 20_000);
-        part(1_000, 20_000);
-        assert_eq!(made.get(), before + 2, "what is too large is made each time");
+        (0..500).for_each(|number| fragment(number % 5, 100));
+        assert_eq!(render_count.get(), 5);
+        (10..500).for_each(|number| fragment(number, 300));
+        assert_eq!(render_count.get(), 5 + 490);
+        let before = render_count.get();
+        fragment(1_000, 20_000);
+        fragment(1_000, 20_000);
+        assert_eq!(render_count.get(), before + 2, "what is too large is made each time");
     }
 
     #[test]
-    fn of_two_that_share_a_hash_each_is_its_own() {
-        let parts = FragmentCache::new(10_000);
-        let make = |number: usize| {
-            parts.get_or_render(&from(number), || Ok::<_, ()>(number.to_string())).expect("made")
+    fn hash_collision_returns_right_fragment() {
+        let cache = FragmentCache::new(10_000);
+        let render = |number: usize| {
+            cache.get_or_render(&key(number), || Ok::<_, ()>(number.to_string())).expect("made")
         };
-        make(1);
-        let mut kept = parts.fragments.lock().expect("nobody panicked");
-        let one = kept.by_hash.remove(&xxh3_64(&from(1).0)).expect("kept");
-        kept.by_hash.insert(xxh3_64(&from(2).0), one);
-        drop(kept);
-        assert_eq!((&*make(2), &*make(2), &*make(1)), ("2", "2", "1"));
-        let kept = parts.fragments.lock().expect("nobody panicked");
-        assert_eq!(kept.bytes, kept.by_hash.values().map(CachedFragment::byte_size).sum::<usize>());
+        render(1);
+        let mut cached = cache.fragments.lock().expect("nobody panicked");
+        let one = cached.by_hash.remove(&xxh3_64(&key(1).0)).expect("kept");
+        cached.by_hash.insert(xxh3_64(&key(2).0), one);
+        drop(cached);
+        assert_eq!((&*render(2), &*render(2), &*render(1)), ("2", "2", "1"));
+        let cached = cache.fragments.lock().expect("nobody panicked");
+        assert_eq!(cached.bytes, cached.by_hash.values().map(CachedFragment::byte_size).sum::<usize>());
     }
 
     #[test]
-    fn cells_are_told_apart() {
-        let of = |cells: &[StoredValue]| FragmentKey::default().add_cells(cells).clone();
+    fn different_cells_have_different_keys() {
+        let key_of = |cells: &[StoredValue]| FragmentKey::default().add_cells(cells).clone();
         let text = |text: &str| StoredValue::Text(text.to_owned());
         let table = [
             vec![StoredValue::Null, StoredValue::Null],
@@ -205,9 +206,9 @@ mod tests {
             vec![text("ab"), text("c")],
             vec![text("n"), StoredValue::Null],
         ];
-        for (at, one) in table.iter().enumerate() {
-            for (other, two) in table.iter().enumerate() {
-                assert_eq!(of(one) == of(two), at == other, "{one:?} {two:?}");
+        for (first, one) in table.iter().enumerate() {
+            for (second, two) in table.iter().enumerate() {
+                assert_eq!(key_of(one) == key_of(two), first == second, "{one:?} {two:?}");
             }
         }
     }

@@ -1,9 +1,22 @@
-//! The list of a record type: its query, table, filters, downloads and cached fragments.
+//! The list page of a record type.
 
-pub(crate) mod cached;
-pub(crate) mod downloads;
-pub(crate) mod filters;
-pub(crate) mod fragments;
-pub(crate) mod page;
+// The operations behind the page.
 pub(crate) mod query;
+
+// The page: search, table, pager.
+pub(crate) mod page;
+
+// The search form above the table.
+pub(crate) mod filters;
+
+// Rows and columns, also used by detail pages.
 pub(crate) mod table;
+
+// Links to CSV, NDJSON and JSON.
+pub(crate) mod downloads;
+
+// The page assembled from cached fragments.
+pub(crate) mod cached;
+
+// The cache of fragments.
+pub(crate) mod fragments;

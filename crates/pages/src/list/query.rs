@@ -1,14 +1,9 @@
-//! The list of a record type: what its page asks the store for.
+//! Reads everything that a list page shows: parent record, filter choices and rows, in one snapshot.
 
 use std::sync::Arc;
 
 use axum::response::Response;
 
-use crate::Pages;
-use crate::list::filters::ListFilters;
-use crate::list::page::ListPage;
-use crate::multi_read::{FoundRows, TEXT_PREVIEW_BYTES, read_all};
-use crate::phrases::MAX_COUNT;
 use trefoil_engine::{CountMode, Listing, Operation, Outcome, OwnedRow};
 use trefoil_http::errors::problem::Problem;
 use trefoil_http::response_cache::CacheableAt;
@@ -18,15 +13,21 @@ use trefoil_resources::collection::{NestedCollection, equals_id};
 use trefoil_resources::list_query::{ListQuery, ParamSet, query_problem};
 use trefoil_resources::request::ResourceRequest;
 
-/// Which list a page is of.
+use crate::Pages;
+use crate::list::filters::ListFilters;
+use crate::list::page::ListPage;
+use crate::multi_read::{FoundRows, TEXT_PREVIEW_BYTES, read_all};
+use crate::phrases::MAX_COUNT;
+
+/// The list that a page shows.
 pub struct ListTarget {
     pub record: RecordTypeId,
     pub path: String,
-    /// The record that it is a part of, and the field that says so.
+    /// Id of the parent record, and the field that refers to it.
     pub parent: Option<(i64, FieldId)>,
 }
 
-/// What a list found.
+/// The rows of a list.
 #[derive(Default)]
 pub struct ListRows {
     pub rows: Vec<OwnedRow>,
@@ -35,83 +36,82 @@ pub struct ListRows {
 }
 
 impl Pages {
-    pub async fn list_page(&self, ask: &ResourceRequest<'_>) -> Result<Response, Problem> {
-        let (record, path) = (ask.collection.record, ask.collection.path.clone());
-        self.target_list_page(ask, ListTarget { record, path, parent: None }).await
+    pub async fn list_page(&self, request: &ResourceRequest<'_>) -> Result<Response, Problem> {
+        let (record, path) = (request.collection.record, request.collection.path.clone());
+        self.target_list_page(request, ListTarget { record, path, parent: None }).await
     }
 
-    /// The records that refer to one record, which must be there.
+    /// The records that refer to one record; 404 if that does not exist.
     pub async fn nested_list_page(
         &self,
-        ask: &ResourceRequest<'_>,
-        above: i64,
+        request: &ResourceRequest<'_>,
+        parent_id: i64,
         nested: &NestedCollection,
     ) -> Result<Response, Problem> {
-        let path = format!("{}/{above}/{}", ask.collection.path, nested.segment);
-        let above = Some((above, nested.reference));
-        self.target_list_page(ask, ListTarget { record: nested.record, path, parent: above }).await
+        let path = format!("{}/{parent_id}/{}", request.collection.path, nested.segment);
+        let parent = Some((parent_id, nested.reference));
+        self.target_list_page(request, ListTarget { record: nested.record, path, parent }).await
     }
 
     async fn target_list_page(
         &self,
-        ask: &ResourceRequest<'_>,
-        place: ListTarget,
+        request: &ResourceRequest<'_>,
+        target: ListTarget,
     ) -> Result<Response, Problem> {
-        let (site, query) = (ask.resources, ask.parse_query(place.record, ParamSet::Page)?);
-        let wrong = ListFilters::check_filters(site, place.record, &query);
-        let hidden = place.parent.map(|(_, field)| field);
-        let filters =
-            ListFilters { record: place.record, hidden_field: hidden, query: &query, errors: wrong };
-        let mut operations: Vec<Operation> = self.parent_operation(ask, &place).into_iter().collect();
-        operations.extend(filters.choice_operations(self, site));
-        operations.extend(filters.errors.is_empty().then(|| self.list_operation(&place, &query)));
-        let before = site.response_cache.data_version();
+        let (resources, query) = (request.resources, request.parse_query(target.record, ParamSet::Page)?);
+        let errors = ListFilters::check_filters(resources, target.record, &query);
+        let hidden_field = target.parent.map(|(_, field)| field);
+        let filters = ListFilters { record: target.record, hidden_field, query: &query, errors };
+        let mut operations: Vec<Operation> = self.parent_operation(request, &target).into_iter().collect();
+        operations.extend(filters.choice_operations(self, resources));
+        operations.extend(filters.errors.is_empty().then(|| self.list_operation(&target, &query)));
+        let data_version = resources.response_cache.data_version();
         let mut found =
-            read_all(&site.engine, operations, TEXT_PREVIEW_BYTES).await.map_err(query_problem)?;
+            read_all(&resources.engine, operations, TEXT_PREVIEW_BYTES).await.map_err(query_problem)?;
         let rows = if filters.errors.is_empty() { list_rows(found.pop())? } else { ListRows::default() };
-        let above = match place.parent {
-            Some((id, _)) => Some(expect_row(ask, id, found.remove(0))?),
+        let parent_row = match target.parent {
+            Some((id, _)) => Some(expect_row(request, id, found.remove(0))?),
             None => None,
         };
-        let listed = ListPage {
+        let page = ListPage {
             pages: self,
-            request: ask,
-            target: &place,
+            request,
+            target: &target,
             filters: &filters,
-            parent_row: above,
+            parent_row,
             filter_choices: found,
             rows,
         };
-        Ok(CacheableAt::mark_response(before, ask.with_cache_headers(listed.response()?)))
+        Ok(CacheableAt::mark_response(data_version, request.with_cache_headers(page.response()?)))
     }
 
-    /// The record above is asked for with the list: that it is there, and what it is called.
-    fn parent_operation(&self, ask: &ResourceRequest<'_>, place: &ListTarget) -> Option<Operation> {
-        let record = ask.collection.record;
-        place.parent.map(|(id, _)| Operation::Get {
+    /// Reads the name of the parent record together with the list, to check that it exists.
+    fn parent_operation(&self, request: &ResourceRequest<'_>, target: &ListTarget) -> Option<Operation> {
+        let record = request.collection.record;
+        target.parent.map(|(id, _)| Operation::Get {
             record,
             id,
             selection: self.name_selections[record.0].clone(),
         })
     }
 
-    fn list_operation(&self, place: &ListTarget, query: &ListQuery) -> Operation {
+    fn list_operation(&self, target: &ListTarget, query: &ListQuery) -> Operation {
         let mut listing =
             Listing { with_cursors: true, count: CountMode::UpTo(MAX_COUNT), ..query.listing.clone() };
-        listing.conditions.extend(place.parent.map(|(id, field)| equals_id(field, id)));
-        let selection = Arc::clone(&self.row_readings[place.record.0].selection);
-        Operation::List { record: place.record, listing, selection }
+        listing.conditions.extend(target.parent.map(|(id, field)| equals_id(field, id)));
+        let selection = Arc::clone(&self.row_readings[target.record.0].selection);
+        Operation::List { record: target.record, listing, selection }
     }
 }
 
-fn expect_row(ask: &ResourceRequest<'_>, id: i64, found: FoundRows) -> Result<OwnedRow, Problem> {
-    found.rows.into_iter().next().ok_or_else(|| ask.not_found(ask.collection.record, id))
+fn expect_row(request: &ResourceRequest<'_>, id: i64, found: FoundRows) -> Result<OwnedRow, Problem> {
+    found.rows.into_iter().next().ok_or_else(|| request.not_found(request.collection.record, id))
 }
 
 fn list_rows(found: Option<FoundRows>) -> Result<ListRows, Problem> {
     match found {
-        Some(FoundRows { rows, outcome: Outcome::Listed { has_more: more, total } }) => {
-            Ok(ListRows { rows, has_more: more, total: total.unwrap_or_default() })
+        Some(FoundRows { rows, outcome: Outcome::Listed { has_more, total } }) => {
+            Ok(ListRows { rows, has_more, total: total.unwrap_or_default() })
         }
         other => Err(Error::internal(format!("a list ended as {other:?}")).into()),
     }

@@ -1,4 +1,9 @@
-//! Records as the rows of a table, in lists and below the record that they belong to.
+//! Records as table rows, in lists and on the detail page of a related record.
+
+use trefoil_engine::{ListSlice, OwnedRow};
+use trefoil_model::{FieldId, FieldKind, RecordType, RecordTypeId, Scalar};
+use trefoil_resources::ServedResources;
+use trefoil_resources::list_query::ListQuery;
 
 use crate::Pages;
 use crate::detail::display::{BRIEF_LENGTH, DisplaySize};
@@ -6,17 +11,13 @@ use crate::labels::{field_label, noun_form};
 use crate::phrases::{bounded_count, counted_noun, cut_text, group_thousands};
 use crate::record_reading::RecordReading;
 use crate::view::{ColumnView, SortLink, TableRow};
-use trefoil_engine::{ListSlice, OwnedRow};
-use trefoil_model::{FieldId, FieldKind, RecordType, RecordTypeId, Scalar};
-use trefoil_resources::ServedResources;
-use trefoil_resources::list_query::ListQuery;
 
-/// A list as its table sees it.
+/// The table of a list.
 pub struct TableColumns<'a> {
     pub record: RecordTypeId,
-    /// All rows have the same here.
+    /// Not shown, because all rows have the same value.
     pub hidden_field: Option<FieldId>,
-    /// Where each record's page is: `/users`, `/users/1/orders`.
+    /// Path of the list, below which its records are: `/users`, `/users/1/orders`.
     pub path: &'a str,
 }
 
@@ -25,8 +26,13 @@ impl Pages {
         &self.row_readings[record.0]
     }
 
-    pub fn table_row(&self, site: &ServedResources, columns: &TableColumns<'_>, row: &OwnedRow) -> TableRow {
-        let (reading, model) = (self.row_reading(columns.record), site.engine.model());
+    pub fn table_row(
+        &self,
+        resources: &ServedResources,
+        columns: &TableColumns<'_>,
+        row: &OwnedRow,
+    ) -> TableRow {
+        let (reading, model) = (self.row_reading(columns.record), resources.engine.model());
         let (id, title) = reading.record_name(&self.labels, row);
         let resource = &self.labels_of(columns.record).resource;
         TableRow {
@@ -38,39 +44,40 @@ impl Pages {
         }
     }
 
-    /// The headings; links that sort where there is a query to sort.
+    /// The column headings, with links that sort if there is a query.
     pub fn column_views(
         &self,
-        site: &ServedResources,
+        resources: &ServedResources,
         columns: &TableColumns<'_>,
         query: Option<&ListQuery>,
     ) -> Vec<ColumnView> {
-        let (record, subject) = (site.engine.model().record(columns.record), self.labels_of(columns.record));
+        let (record, labels) =
+            (resources.engine.model().record(columns.record), self.labels_of(columns.record));
         let column = |id: Option<FieldId>| {
             let field = id.map(|id| record.field(id));
             let sort = |id: FieldId| query.map(|query| sort_link(record, id, columns.path, query));
             ColumnView {
-                label: field.map_or(subject.resource.label.clone(), field_label),
+                label: field.map_or(labels.resource.label.clone(), field_label),
                 numeric: field.is_some_and(|field| is_number(&field.kind)),
                 sort: id.or(Some(record.id_field())).and_then(sort),
             }
         };
-        let shown =
+        let fields =
             self.row_reading(columns.record).fields().filter(|field| Some(*field) != columns.hidden_field);
-        std::iter::once(subject.title_field).chain(shown.map(Some)).map(column).collect()
+        std::iter::once(labels.title_field).chain(fields.map(Some)).map(column).collect()
     }
 }
 
-/// Sorts by this field, or the other way round where that is so already.
+/// Link that sorts by the field, or reverses the order if the list is sorted by it.
 fn sort_link(record: &RecordType, id: FieldId, path: &str, query: &ListQuery) -> SortLink {
     let name = &record.field(id).input_name;
-    let first = query.listing.sort_keys.first().filter(|order| order.field == id);
-    let (now, word) = match first.map(|order| order.descending) {
+    let first = query.listing.sort_keys.first().filter(|key| key.field == id);
+    let (now, sort) = match first.map(|key| key.descending) {
         None => ("none", name.clone()),
         Some(false) => ("ascending", format!("-{name}")),
         Some(true) => ("descending", name.clone()),
     };
-    SortLink { href: query.sorted_url(path, &word), now }
+    SortLink { href: query.sorted_url(path, &sort), now }
 }
 
 pub fn is_number(kind: &FieldKind) -> bool {
@@ -124,9 +131,9 @@ pub fn table_caption(
 }
 
 fn order_phrase(record: &RecordType, query: &ListQuery) -> String {
-    let words = query.listing.sort_keys.iter().map(|order| {
-        let name = noun_form(&field_label(record.field(order.field)));
-        if order.descending { format!("{name} descending") } else { name }
+    let words = query.listing.sort_keys.iter().map(|key| {
+        let name = noun_form(&field_label(record.field(key.field)));
+        if key.descending { format!("{name} descending") } else { name }
     });
     let words: Vec<String> = words.collect();
     if words.is_empty() { "ID".to_owned() } else { words.join(", then ") }

@@ -1,6 +1,8 @@
-//! Sample data for every template, and tests that render templates and send forms back.
+//! Tests of templates and forms, with sample data for every template.
 
-pub(crate) mod rendered;
-pub(crate) mod round_trips;
+mod rendered;
+mod round_trips;
+
+// Sample data.
 pub(crate) mod sample_forms;
 pub(crate) mod samples;

@@ -1,4 +1,4 @@
-//! Every template rendered with full and with empty data: nothing is undefined, everything is escaped.
+//! Tests that render every template with full and empty data: nothing is undefined, everything is escaped.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use crate::views::{BUILT_IN_VIEWS, ROW_PLACEHOLDER, ViewTemplates};
 
 const HOSTILE: &str = "<i id=\"x\" class='y'>&amp;";
 
-/// What templates compare, and so must stay as it is.
+/// Values that templates compare, which must not change.
 const UNESCAPED_KEYS: [&str; 2] = ["kind", "now"];
 
-/// The same data, and at the end of every text what would do harm if it were not escaped.
+/// The same data with markup at the end of every text.
 fn hostile(key: &str, value: &Value) -> Value {
     let member = |name: Value| {
         let inner = value.get_item(&name).expect("a member");
@@ -46,9 +46,12 @@ fn every_template_renders_full_and_empty() {
             assert!(!html.contains(left), "{name} has {left}: {html}");
         }
     }
-    let shown = all_pages().iter().map(|(_, template, _)| *template).collect::<BTreeSet<_>>();
+    let rendered = all_pages().iter().map(|(_, template, _)| *template).collect::<BTreeSet<_>>();
     let pages = BUILT_IN_VIEWS.iter().map(|(name, _)| *name).filter(|name| !name.starts_with('_'));
-    assert_eq!(pages.filter(|name| *name != "layout.html").filter(|name| !shown.contains(name)).count(), 0);
+    assert_eq!(
+        pages.filter(|name| *name != "layout.html").filter(|name| !rendered.contains(name)).count(),
+        0
+    );
 }
 
 #[test]
@@ -63,7 +66,7 @@ fn every_text_is_escaped() {
 }
 
 #[test]
-fn a_frame_filled_with_its_rows_is_the_whole_page() {
+fn frame_with_rows_equals_whole_page() {
     let views = ViewTemplates::built_in();
     let (_, template, context) = all_pages().into_iter().find(|(name, ..)| *name == "list").expect("a list");
     let table = context.get_attr("list").and_then(|list| list.get_attr("table")).expect("a table");
@@ -74,14 +77,14 @@ fn a_frame_filled_with_its_rows_is_the_whole_page() {
     let rows = table.get_attr("rows").and_then(|rows| rows.try_iter()).expect("rows");
     let rows: Vec<String> = rows.map(row).collect();
     let frame = views.render_frame(template, context.clone()).expect("renders");
-    let holes = ROW_PLACEHOLDER.to_string().repeat(rows.len());
-    assert!(rows.len() > 1 && frame.contains(&holes), "{frame:?}");
+    let placeholders = ROW_PLACEHOLDER.to_string().repeat(rows.len());
+    assert!(rows.len() > 1 && frame.contains(&placeholders), "{frame:?}");
     let whole = views.render(template, context).expect("renders");
-    assert_eq!(frame.replace(&holes, &rows.concat()), whole);
+    assert_eq!(frame.replace(&placeholders, &rows.concat()), whole);
 }
 
 #[test]
-fn nothing_is_inline_and_nothing_comes_from_elsewhere() {
+fn templates_have_no_inline_code_or_external_urls() {
     for (name, text) in BUILT_IN_VIEWS {
         let code = text.replace("(\"https://\")", "").replace("(\"http://\")", "");
         for wrong in ["|safe", "| safe", "autoescape", "style=", "<style", " on", "://"] {
@@ -99,15 +102,15 @@ fn nothing_is_inline_and_nothing_comes_from_elsewhere() {
 }
 
 #[test]
-fn what_was_typed_keeps_its_first_line() {
+fn textarea_keeps_leading_newline() {
     let form = all_pages().into_iter().find(|(name, ..)| *name == "form").expect("a form").2;
     let html = ViewTemplates::built_in().render("form.html", form).expect("renders");
-    // A reader drops the first line end in a text area, so there is one more.
+    // Browsers drop the first newline of a textarea, so the template adds one.
     assert!(html.contains("dir=\"auto\">\n\nHandle with care.</textarea>"), "{html}");
 }
 
 #[test]
-fn an_address_of_another_scheme_is_no_link() {
+fn unsafe_url_scheme_is_not_a_link() {
     let detail = all_pages().into_iter().find(|(name, ..)| *name == "detail").expect("a detail").2;
     let html = ViewTemplates::built_in().render("detail.html", detail).expect("renders");
     assert!(html.contains("href=\"mailto:ada@example.com\"") && !html.contains("javascript:"), "{html}");

@@ -1,15 +1,18 @@
-//! Whatever a record holds: its form, sent back as a browser sends it and with nothing touched, changes nothing.
+//! Property tests: the form of any record, submitted untouched as a browser does, changes nothing.
 
 use proptest::prelude::*;
+
+use trefoil_http::form_pairs::FormPairs;
+use trefoil_model::values::{coerce, json_text};
+use trefoil_model::{
+    FieldId, FieldKind, Model, RecordType, Scalar, SourceFile, StoredValue, Value, parse_schema,
+};
+use trefoil_resources::form_input::FormInput;
 
 use crate::form::choices::{OfferedRecords, ReferenceChoices};
 use crate::form::controls::ControlBuilder;
 use crate::form::editable_record::EditableRecord;
 use crate::view::{ControlKind, ControlView};
-use trefoil_http::form_pairs::FormPairs;
-use trefoil_model::values::{coerce, json_text};
-use trefoil_model::{FieldId, FieldKind, Model, RecordType, Scalar, SourceFile, Value, parse_schema};
-use trefoil_resources::form_input::FormInput;
 
 const SCHEMA: &str = r#"
 scalar Long  scalar Decimal  scalar Date  scalar DateTime  scalar UUID  scalar URL  scalar Email  scalar JSON
@@ -36,10 +39,10 @@ fn model() -> Model {
     parse_schema(&files, &[]).expect("the schema is right").0
 }
 
-/// Values by chance, the same for the same seed.
+/// Pseudo-random values, the same for the same seed.
 struct RandomValues {
     state: u64,
-    /// Only what a control shows whole: no blank texts and no empty lists, no ends of lines but `\n`.
+    /// Only values that controls can show in full: no blank texts, no empty lists, no line ends but `\n`.
     tame: bool,
 }
 
@@ -132,7 +135,7 @@ impl RandomValues {
                 )
             }
             FieldKind::List(item) => {
-                // Now and then more than there are groups for.
+                // Sometimes more items than a form has groups for.
                 let length = match (self.number_below(40), self.tame) {
                     (0, _) if depth == 0 => 60,
                     (_, true) => 1 + self.number_below(3),
@@ -152,7 +155,7 @@ impl RandomValues {
         }
     }
 
-    /// A record as it is kept and shown.
+    /// A record as it is stored and read.
     fn record(&mut self, model: &Model, record: &RecordType) -> EditableRecord {
         let mut values = Vec::new();
         for (position, field) in record.fields.iter().enumerate().filter(|(_, field)| field.is_writable()) {
@@ -163,8 +166,7 @@ impl RandomValues {
                 continue;
             }
             let stored = coerce::type_only(model, field, &value);
-            let stored =
-                if none { trefoil_model::StoredValue::Null } else { stored.expect("a value of its kind") };
+            let stored = if none { StoredValue::Null } else { stored.expect("a value of its kind") };
             values.push((FieldId(position), json_text::cell_to_value(&field.kind, stored.as_cell())));
         }
         EditableRecord { version: 1, title: "Thing".into(), values }
@@ -183,7 +185,7 @@ fn choices(record: &RecordType) -> ReferenceChoices {
         .collect()
 }
 
-/// What a browser sends for these controls when nothing was touched.
+/// The pairs that a browser submits for untouched controls.
 fn browser_pairs(controls: &[ControlView], pairs: &mut FormPairs) {
     for control in controls {
         let mut push = |text: &str| pairs.push((control.name.clone(), text.to_owned()));
@@ -220,11 +222,11 @@ fn browser_pairs(controls: &[ControlView], pairs: &mut FormPairs) {
     }
 }
 
-/// The form of a record, there and back.
-fn sent_back(model: &Model, record: &RecordType, kept: &EditableRecord) -> FormInput {
+/// The form of a record, rendered and submitted.
+fn submitted_input(model: &Model, record: &RecordType, stored_record: &EditableRecord) -> FormInput {
     let choices = choices(record);
     let controls = ControlBuilder::new(model, record, &choices)
-        .build_controls(record, &kept.to_form_input(model, record));
+        .build_controls(record, &stored_record.to_form_input(model, record));
     let mut pairs = FormPairs::new();
     browser_pairs(&controls, &mut pairs);
     FormInput::from_pairs(record, &pairs)
@@ -232,28 +234,29 @@ fn sent_back(model: &Model, record: &RecordType, kept: &EditableRecord) -> FormI
 
 proptest! {
     #[test]
-    fn what_nobody_touched_stays(seed in any::<u64>()) {
+    fn untouched_form_changes_nothing(seed in any::<u64>()) {
         let model = model();
         let record = model.record(model.find_record("Thing").expect("the type"));
-        let kept = RandomValues { state: seed, tame: false }.record(&model, record);
-        let meant = sent_back(&model, record, &kept).read_values(&model, record);
-        prop_assert_eq!(&meant.violations, &[]);
-        prop_assert_eq!(kept.changed_fields(&model, record, meant.fields), vec![]);
+        let stored_record = RandomValues { state: seed, tame: false }.record(&model, record);
+        let form_values = submitted_input(&model, record, &stored_record).read_values(&model, record);
+        prop_assert_eq!(&form_values.violations, &[]);
+        prop_assert_eq!(stored_record.changed_fields(&model, record, form_values.fields), vec![]);
     }
 
-    /// Also for whoever does not know what was there before.
+    /// Even without a comparison with the stored record.
     #[test]
-    fn what_a_control_shows_whole_means_the_same(seed in any::<u64>()) {
+    fn fully_shown_values_are_submitted_unchanged(seed in any::<u64>()) {
         let model = model();
         let record = model.record(model.find_record("Thing").expect("the type"));
-        let kept = RandomValues { state: seed, tame: true }.record(&model, record);
-        let meant = sent_back(&model, record, &kept).read_values(&model, record);
-        for (id, value) in meant.fields {
+        let stored_record = RandomValues { state: seed, tame: true }.record(&model, record);
+        let form_values = submitted_input(&model, record, &stored_record).read_values(&model, record);
+        for (id, value) in form_values.fields {
             let field = record.field(id);
-            let before = kept.values.iter().find(|(known, _)| *known == id).expect("it was shown").1.clone();
-            let keep = |value: &Value| coerce::field(&model, field, value);
+            let before = stored_record.values.iter().find(|(known, _)| *known == id);
+            let before = before.expect("it was shown").1.clone();
+            let coerced = |value: &Value| coerce::field(&model, field, value);
             if !matches!(field.kind, FieldKind::Link { .. }) {
-                prop_assert_eq!(keep(&value), keep(&before), "{}", field.name);
+                prop_assert_eq!(coerced(&value), coerced(&before), "{}", field.name);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Forms for tests to render: a control of every kind, with and without complaints, and a conflict.
+//! Sample forms: a control of every kind, with and without errors, and a conflict.
 
 use crate::tests::samples::{choices, control, link, pair, text};
 use crate::view::*;
@@ -13,22 +13,22 @@ fn controls() -> Vec<ControlView> {
     };
     let street = control(Kind::Text, "street", "12 St James's Square");
     let city = ControlView { optional: true, ..control(Kind::Text, "city", "") };
-    let group = |at: usize| ControlView {
-        id: format!("f-lines-{at}"),
-        label: format!("Line {at}"),
+    let group = |number: usize| ControlView {
+        id: format!("f-lines-{number}"),
+        label: format!("Line {number}"),
         children: vec![
             ControlView {
-                id: format!("f-lines-{at}-text"),
+                id: format!("f-lines-{number}-text"),
                 label: "Text".to_owned(),
-                ..control(Kind::Text, &format!("lines.{at}.text"), "wheel")
+                ..control(Kind::Text, &format!("lines.{number}.text"), "wheel")
             },
             ControlView {
-                id: format!("f-lines-{at}-count"),
+                id: format!("f-lines-{number}-count"),
                 label: "Count".to_owned(),
-                ..control(Kind::Number, &format!("lines.{at}.count"), "4")
+                ..control(Kind::Number, &format!("lines.{number}.count"), "4")
             },
         ],
-        less: Some(pair("_less", &format!("lines.{at}"))),
+        less: Some(pair("_less", &format!("lines.{number}"))),
         ..control(Kind::Group, "lines", "")
     };
     vec![

@@ -1,4 +1,4 @@
-//! Data for every template, full and empty, as tests render it.
+//! Sample data for every template, full and empty.
 
 use minijinja::Value;
 use minijinja::value::Serde;
@@ -101,10 +101,10 @@ pub fn control(kind: ControlKind, name: &str, value: &str) -> ControlView {
 pub fn choices(chosen: usize) -> Vec<ChoiceOption> {
     let labels = ["New", "Paid", "Shipped", "Cancelled"].iter().enumerate();
     labels
-        .map(|(at, label)| ChoiceOption {
+        .map(|(index, label)| ChoiceOption {
             value: label.to_uppercase(),
             label: (*label).to_owned(),
-            chosen: at == chosen,
+            chosen: index == chosen,
         })
         .collect()
 }
@@ -118,16 +118,16 @@ fn column(label: &str, numeric: bool, now: &'static str) -> ColumnView {
 }
 
 fn table() -> TableView {
-    let row = |at: usize, title: &str, quantity: &str, status: DisplayValue| TableRow {
-        key: format!("orders-{at}"),
+    let row = |id: usize, title: &str, quantity: &str, status: DisplayValue| TableRow {
+        key: format!("orders-{id}"),
         title: title.to_owned(),
-        href: format!("/orders/{at}"),
-        edit: format!("/orders/{at}/edit"),
+        href: format!("/orders/{id}"),
+        edit: format!("/orders/{id}/edit"),
         cells: vec![
             DisplayValue::Record { href: "/users/1".to_owned(), text: "Ada Lovelace".to_owned() },
             number(quantity),
             status,
-            if at.is_multiple_of(3) { DisplayValue::Nothing } else { time() },
+            if id.is_multiple_of(3) { DisplayValue::Nothing } else { time() },
         ],
     };
     TableView {
@@ -292,7 +292,7 @@ fn blocked() -> DeleteView {
     DeleteView { effects: vec![effect], blocked: true, ..delete() }
 }
 
-fn attempt(label: &str, text: &str) -> ShellExample {
+fn shell_example(label: &str, text: &str) -> ShellExample {
     ShellExample { label: label.to_owned(), text: text.to_owned() }
 }
 
@@ -322,12 +322,12 @@ fn home() -> HomeView {
         cards: cards.map(card).into(),
         others: vec![link("/items", "/items"), link("/samples", "/samples"), link("/hello", "/hello")],
         tries: vec![
-            attempt(
+            shell_example(
                 "Ask GraphQL",
                 "curl localhost:8080/graphql -d '{\"query\":\"{ getAllUsers { name } }\"}'",
             ),
-            attempt("Ask REST", "curl -s localhost:8080/users/1 -H 'Accept: application/json'"),
-            attempt("Send a form", "curl -i localhost:8080/users -d name=Ada -d email=ada@example.com"),
+            shell_example("Ask REST", "curl -s localhost:8080/users/1 -H 'Accept: application/json'"),
+            shell_example("Send a form", "curl -i localhost:8080/users -d name=Ada -d email=ada@example.com"),
         ],
     }
 }
@@ -368,7 +368,7 @@ fn error() -> ErrorView {
     }
 }
 
-/// A page of every kind: what it is, its template, what that is given.
+/// A page of every kind: name, template and context.
 pub fn all_pages() -> Vec<(&'static str, &'static str, Value)> {
     fn page(key: &'static str, head: PageHead, data: impl Serialize) -> Value {
         let parts = [

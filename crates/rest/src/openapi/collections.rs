@@ -1,21 +1,22 @@
-//! The operations of a collection and its records: what each method takes, gives and leads to.
+//! The OpenAPI operations of a collection and its records: parameters, bodies, responses and links of each method.
 
 use serde_json::{Value as Json, json};
 
-use crate::openapi::parameters;
-use crate::openapi::responses::{OperationResponses, ProblemFormat, header_references};
-use crate::openapi::schemas::{is_required, response_schema};
-use crate::openapi::unique_names::{UniqueNames, camel_case, pascal_case};
-use crate::openapi::values::schema_reference;
 use trefoil_engine::PlanLimits;
 use trefoil_model::values::example_values;
 use trefoil_model::{Model, RecordType, RecordTypeId};
 use trefoil_resources::collection::{Collection, inverse_relations};
 
+use crate::openapi::parameters;
+use crate::openapi::responses::{OperationResponses, ProblemFormat, header_references};
+use crate::openapi::schemas::{is_required, response_schema};
+use crate::openapi::unique_names::{UniqueNames, camel_case, pascal_case};
+use crate::openapi::values::{ValueContext, field_schema, schema_reference};
+
 /// A path and its operations.
 pub type PathItem = (String, Json);
 
-/// One collection while it is described.
+/// Describes one collection.
 pub struct CollectionDescriber<'d> {
     pub model: &'d Model,
     pub limits: &'d PlanLimits,
@@ -23,7 +24,7 @@ pub struct CollectionDescriber<'d> {
     pub ids: &'d OperationIds,
 }
 
-/// The operations that others lead to, by record type.
+/// The ids of operations that links point to, by record type.
 pub struct OperationIds(Vec<RecordOperationIds>);
 
 struct RecordOperationIds {
@@ -36,7 +37,7 @@ struct RecordOperationIds {
 
 impl OperationIds {
     pub fn new(model: &Model, names: &mut UniqueNames) -> OperationIds {
-        let of_type = |record: &RecordType| RecordOperationIds {
+        let record_ids = |record: &RecordType| RecordOperationIds {
             get: names.reserve(&format!("get{}", record.name)),
             replace: names.reserve(&format!("replace{}", record.name)),
             patch: names.reserve(&format!("update{}", record.name)),
@@ -45,7 +46,7 @@ impl OperationIds {
                 .map(|(segment, ..)| names.reserve(&format!("list{}{}", record.name, pascal_case(&segment))))
                 .collect(),
         };
-        OperationIds(model.records.iter().map(of_type).collect())
+        OperationIds(model.records.iter().map(record_ids).collect())
     }
 
     fn for_record(&self, record: RecordTypeId) -> &RecordOperationIds {
@@ -96,8 +97,8 @@ impl CollectionDescriber<'_> {
                 }),
             ),
         ];
-        for (position, (segment, of, _)) in inverse_relations(self.record()).enumerate() {
-            items.extend(self.nested_items(names, position, &segment, of));
+        for (position, (segment, target, _)) in inverse_relations(self.record()).enumerate() {
+            items.extend(self.nested_items(names, position, &segment, target));
         }
         items
     }
@@ -146,18 +147,18 @@ impl CollectionDescriber<'_> {
     }
 
     fn list_description(&self, is_live: bool) -> String {
-        let mut said = "The part of the list that was asked for.".to_owned();
+        let mut text = "The part of the list that was asked for.".to_owned();
         if let Some(texts) = &self.collection.texts {
             let field = &self.record().field(texts.list.field).name;
-            said = format!(
+            text = format!(
                 "The `{field}` of each, all of them unless `page`, `size` or `after` is given; objects where `fields` is."
             );
         }
-        said.push_str(" `application/x-ndjson` is every record that matches, one a line, and `text/csv` a table of them; both are streamed, and a part where `page`, `size` or `after` is given.");
+        text.push_str(" `application/x-ndjson` is every record that matches, one a line, and `text/csv` a table of them; both are streamed, and a part where `page`, `size` or `after` is given.");
         if is_live {
-            said.push_str(" `text/event-stream` is the live stream; it takes `fields` and `snapshot` alone.");
+            text.push_str(" `text/event-stream` is the live stream; it takes `fields` and `snapshot` alone.");
         }
-        said
+        text
     }
 
     fn plural_name(&self) -> &str {
@@ -174,25 +175,22 @@ impl CollectionDescriber<'_> {
         let new = schema_reference(&format!("{name}.New"));
         let mut json = vec![new, many.clone()];
         let mut content = json!({ "application/json": {}, "application/x-ndjson": { "schema": many } });
-        let shown = json!({ "anyOf": [
+        let schema = json!({ "anyOf": [
             schema_reference(name), schema_reference(&format!("{name}.Part")), { "type": "array", "items": response_schema(record) },
         ] });
-        let mut answer = json!({ "application/json": { "schema": shown } });
+        let mut response_content = json!({ "application/json": { "schema": schema } });
         if let Some(texts) = &self.collection.texts {
-            let text = crate::openapi::values::field_schema(
-                record.field(texts.list.field),
-                crate::openapi::values::ValueContext::Form,
-            );
+            let text = field_schema(record.field(texts.list.field), ValueContext::Form);
             json.push(text.clone());
             content["text/plain"] = json!({ "schema": text });
-            answer["text/plain"] = json!({ "schema": { "type": "string" } });
+            response_content["text/plain"] = json!({ "schema": { "type": "string" } });
         }
         content["application/json"]["schema"] = json!({ "anyOf": json });
         self.add_example(&mut content["application/json"], "New");
         add_form_content(&mut content, name);
         let created = json!({
             "description": "Made. The record, or, where an array or lines were sent, the records in the same order.",
-            "content": answer, "headers": header_references(&["Location", "ETag", "Idempotency-Replayed"]),
+            "content": response_content, "headers": header_references(&["Location", "ETag", "Idempotency-Replayed"]),
             "links": self.record_links("$response.body#/id"),
         });
         let responses = OperationResponses::new(ProblemFormat::Negotiated)
@@ -210,7 +208,7 @@ impl CollectionDescriber<'_> {
         operation
     }
 
-    /// The document's own example stands beside `anyOf`, where tools would not look for it.
+    /// Adds an example to the media type: tools do not find the one of a schema inside `anyOf`.
     fn add_example(&self, media: &mut Json, form: &str) {
         let fields = &self.record().fields;
         let example = match form {
@@ -222,17 +220,17 @@ impl CollectionDescriber<'_> {
         }
     }
 
-    /// Where one can go with the id of a record.
+    /// Links to the operations that take the id of a record.
     fn record_links(&self, id: &str) -> Json {
         let ids = self.ids.for_record(self.collection.record);
-        let guarded = |operation: &str| {
+        let with_if_match = |operation: &str| {
             let mut link = self.operation_link(operation, id);
             link["parameters"]["header.If-Match"] = "$response.header.ETag".into();
             link
         };
         let mut links = json!({
-            "get": self.operation_link(&ids.get, id), "replace": guarded(&ids.replace),
-            "update": guarded(&ids.patch), "delete": self.operation_link(&ids.delete, id),
+            "get": self.operation_link(&ids.get, id), "replace": with_if_match(&ids.replace),
+            "update": with_if_match(&ids.patch), "delete": self.operation_link(&ids.delete, id),
         });
         for ((segment, ..), nested) in inverse_relations(self.record()).zip(&ids.nested) {
             links[&format!("list-{segment}")] = self.operation_link(nested, id);
@@ -247,10 +245,10 @@ impl CollectionDescriber<'_> {
 
     fn get_operation(&self) -> Json {
         let links = self.record_links("$request.path.id");
-        let mut shown = self.record_response("The record.", &["ETag!"], links);
-        shown["content"]["text/html"] = page_content();
+        let mut response = self.record_response("The record.", &["ETag!"], links);
+        response["content"]["text/html"] = page_content();
         let responses = OperationResponses::new(ProblemFormat::Negotiated)
-            .add(200, shown)
+            .add(200, response)
             .for_reading()
             .add_problems(&[400, 404, 406]);
         let mut parameters = vec![parameters::fields_parameter(self.record())];
@@ -277,7 +275,7 @@ impl CollectionDescriber<'_> {
             .for_body()
     }
 
-    /// PUT, and POST to a record, do the same.
+    /// The operation of PUT and of POST to a record, which do the same.
     fn replace_operation(&self, id: &str) -> Json {
         let (record, name) = (self.record(), &self.record().name);
         let mut content =
@@ -336,17 +334,17 @@ impl CollectionDescriber<'_> {
         self.operation(&names.reserve(&format!("delete{name}ByForm")), summary, parameters.into(), responses)
     }
 
-    /// A page with a form, for people alone. What stands in the query fills its controls.
-    fn form_page_operation(&self, names: &mut UniqueNames, what: &str, summary: &str) -> Json {
+    /// The operation of a page with a form. Query parameters fill its controls.
+    fn form_page_operation(&self, names: &mut UniqueNames, kind: &str, summary: &str) -> Json {
         let name = &self.record().name;
         let ok = json!({ "description": "The page.", "content": { "text/html": page_content() }, "headers": header_references(&["ETag"]) });
-        let refused: &[u16] = if what == "new" { &[400, 406] } else { &[400, 404, 406] };
+        let problems: &[u16] = if kind == "new" { &[400, 406] } else { &[400, 404, 406] };
         let responses = OperationResponses::new(ProblemFormat::Negotiated)
             .add(200, ok)
             .for_reading()
-            .add_problems(refused);
-        let article = if what == "new" { "" } else { "one " };
-        let id = names.reserve(&format!("{what}{name}Page"));
+            .add_problems(problems);
+        let article = if kind == "new" { "" } else { "one " };
+        let id = names.reserve(&format!("{kind}{name}Page"));
         let parameters = parameters::CONDITIONAL_HEADERS.map(parameters::parameter_reference);
         self.operation(&id, format!("{summary} {article}{name}"), parameters.into(), responses)
     }
@@ -356,33 +354,33 @@ impl CollectionDescriber<'_> {
         names: &mut UniqueNames,
         position: usize,
         segment: &str,
-        of: RecordTypeId,
+        target: RecordTypeId,
     ) -> Vec<PathItem> {
-        let (above, below) = (self.record(), self.model.record(of));
+        let (parent, child) = (self.record(), self.model.record(target));
         let list_id = &self.ids.for_record(self.collection.record).nested[position];
-        let one_id = names.reserve(&format!("get{}{}", above.name, pascal_case(segment)));
-        let inner = format!("{}Id", camel_case(&below.name));
+        let one_id = names.reserve(&format!("get{}{}", parent.name, pascal_case(segment)));
+        let child_id = format!("{}Id", camel_case(&child.name));
         let path = format!("{}/{{id}}/{segment}", self.collection.path);
 
-        let mut parameters = parameters::list_parameters(below, self.limits);
+        let mut parameters = parameters::list_parameters(child, self.limits);
         parameters.extend(parameters::CONDITIONAL_HEADERS.map(parameters::parameter_reference));
         let first = json!({ "operationId": one_id, "parameters": {
-            "id": "$request.path.id", &inner: "$response.body#/0/id",
+            "id": "$request.path.id", &child_id: "$response.body#/0/id",
         } });
         let ok = json!({
-            "description": "The part of the list that was asked for.", "content": list_content(below),
+            "description": "The part of the list that was asked for.", "content": list_content(child),
             "headers": header_references(&["ETag", "Link", "X-Total-Count", "Content-Disposition"]), "links": { "first": first },
         });
         let responses = OperationResponses::new(ProblemFormat::Negotiated)
             .add(200, ok)
             .for_reading()
             .add_problems(&[400, 404, 406]);
-        let summary = format!("The {segment} of one {}", above.name);
+        let summary = format!("The {segment} of one {}", parent.name);
         let list = self.operation(list_id, summary, parameters, responses);
 
         let content =
-            json!({ "application/json": { "schema": response_schema(below) }, "text/html": page_content() });
-        let links = json!({ "get": self.operation_link(&self.ids.for_record(of).get, &format!("$request.path.{inner}")) });
+            json!({ "application/json": { "schema": response_schema(child) }, "text/html": page_content() });
+        let links = json!({ "get": self.operation_link(&self.ids.for_record(target).get, &format!("$request.path.{child_id}")) });
         let ok = json!({
             "description": "The record.", "content": content, "headers": header_references(&["ETag!"]), "links": links,
         });
@@ -390,15 +388,15 @@ impl CollectionDescriber<'_> {
             .add(200, ok)
             .for_reading()
             .add_problems(&[400, 404, 406]);
-        let summary = format!("One of the {segment} of one {}", above.name);
-        let mut parameters = vec![parameters::fields_parameter(below)];
+        let summary = format!("One of the {segment} of one {}", parent.name);
+        let mut parameters = vec![parameters::fields_parameter(child)];
         parameters.extend(parameters::CONDITIONAL_HEADERS.map(parameters::parameter_reference));
         let one = self.operation(&one_id, summary, parameters, responses);
         vec![
             (path.clone(), json!({ "parameters": [parameters::id_parameter("id")], "get": list })),
             (
-                format!("{path}/{{{inner}}}"),
-                json!({ "parameters": [parameters::id_parameter("id"), parameters::id_parameter(&inner)], "get": one }),
+                format!("{path}/{{{child_id}}}"),
+                json!({ "parameters": [parameters::id_parameter("id"), parameters::id_parameter(&child_id)], "get": one }),
             ),
         ]
     }
@@ -412,7 +410,7 @@ fn list_content(record: &RecordType) -> Json {
     })
 }
 
-/// A page is for people; what is in it is no contract.
+/// The content of a page: its HTML is not part of the contract.
 fn page_content() -> Json {
     json!({ "schema": { "type": "string" } })
 }

@@ -1,21 +1,22 @@
-//! The operations of what `trefoil.toml` declares: text endpoints and plain lists.
+//! The OpenAPI operations of text endpoints and plain lists, which `trefoil.toml` declares.
 
 use serde_json::{Map, Value as Json, json};
+
+use trefoil_application::{AllowedMethods, EndpointReply, Manifest, PlainList, TextEndpoint};
 
 use crate::openapi::collections::PathItem;
 use crate::openapi::parameters;
 use crate::openapi::patterns::NOT_BLANK;
 use crate::openapi::responses::{OperationResponses, ProblemFormat, header_references};
 use crate::openapi::unique_names::{UniqueNames, pascal_case};
-use trefoil_application::{AllowedMethods, EndpointReply, Manifest, PlainList, TextEndpoint};
 
-/// The methods that the document has words for; an endpoint may take others.
+/// The methods that OpenAPI knows; an endpoint may accept others.
 const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
 
 const TEXTS_TAG: &str = "Texts";
 const LISTS_TAG: &str = "Lists";
 
-/// Of all text endpoints; several may share a path. Of the views they name, `views` are there.
+/// The paths of all text endpoints, several of which may share a path. `views` are the names of the views that exist.
 pub fn text_paths(manifest: &Manifest, views: &[String], names: &mut UniqueNames) -> Vec<PathItem> {
     let mut items: Vec<(String, Map<String, Json>)> = Vec::new();
     for endpoint in &manifest.text_endpoints {
@@ -34,7 +35,7 @@ pub fn text_paths(manifest: &Manifest, views: &[String], names: &mut UniqueNames
 fn accepts_method(methods: &AllowedMethods, method: &str) -> bool {
     match methods {
         AllowedMethods::Any => true,
-        AllowedMethods::Only(methods) => methods.iter().any(|one| one.eq_ignore_ascii_case(method)),
+        AllowedMethods::Only(methods) => methods.iter().any(|allowed| allowed.eq_ignore_ascii_case(method)),
     }
 }
 
@@ -50,7 +51,7 @@ fn text_operation(views: &[String], endpoint: &TextEndpoint, method: &str, names
         if method == "options" {
             ok["headers"]["Allow"] = json!({ "$ref": "#/components/headers/Allow.Always" });
         }
-        // What only asks for the head gets no more.
+        // A response to HEAD has no content.
         if method != "head" {
             ok["content"] = json!({ "text/plain": { "schema": { "type": "string" }, "example": text } });
         }
@@ -108,9 +109,9 @@ fn read_operation(list: &PlainList, name: &str, names: &mut UniqueNames) -> Json
         content["text/html"] = json!({ "schema": { "type": "string" } });
     }
     let ok = json!({ "description": "Every value, in order.", "content": content, "headers": header_references(&["ETag!"]) });
-    let refused: &[u16] = if list.page { &[406] } else { &[] };
+    let problems: &[u16] = if list.page { &[406] } else { &[] };
     let responses =
-        OperationResponses::new(problem_format(list)).add(200, ok).for_reading().add_problems(refused);
+        OperationResponses::new(problem_format(list)).add(200, ok).for_reading().add_problems(problems);
     list_operation(
         names.reserve(&format!("get{name}")),
         "All values",
@@ -119,7 +120,7 @@ fn read_operation(list: &PlainList, name: &str, names: &mut UniqueNames) -> Json
     )
 }
 
-/// JSON that is no object and no array is text as it stands.
+/// The body of a value. JSON other than objects and arrays is taken as text.
 fn value_body() -> Json {
     let json = json!({ "type": ["string", "number", "boolean", "null"], "pattern": NOT_BLANK });
     json!({
@@ -130,17 +131,17 @@ fn value_body() -> Json {
 
 const WRITE_PARAMETERS: [&str; 3] = ["If-Match", "If-None-Match", "Idempotency-Key"];
 
-/// How refusals are said at the list itself; below it they are always texts.
+/// The format of problems at the list itself; below it they are always text.
 fn problem_format(list: &PlainList) -> ProblemFormat {
     if list.page { ProblemFormat::PlainList } else { ProblemFormat::Text }
 }
 
-fn write_responses(voice: ProblemFormat, status: u16, description: &str) -> OperationResponses {
+fn write_responses(problem_format: ProblemFormat, status: u16, description: &str) -> OperationResponses {
     let ok = json!({
         "description": description, "headers": header_references(&["ETag!", "Idempotency-Replayed"]),
         "content": { "text/plain": { "schema": { "type": "string" } } },
     });
-    OperationResponses::new(voice).add(status, ok).for_writing()
+    OperationResponses::new(problem_format).add(status, ok).for_writing()
 }
 
 fn append_operation(list: &PlainList, name: &str, names: &mut UniqueNames) -> Json {
@@ -188,7 +189,7 @@ fn remove_operation(name: &str, names: &mut UniqueNames) -> Json {
     )
 }
 
-/// What the groups of operations are called, as far as there are any.
+/// The tags of lists and texts, if the manifest has any.
 pub fn manifest_tags(manifest: &Manifest) -> Vec<Json> {
     let mut tags = Vec::new();
     if !manifest.plain_lists.is_empty() {

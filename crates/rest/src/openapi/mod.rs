@@ -1,14 +1,18 @@
-//! `/openapi.json`: what this face serves, described from the schema and the manifest when it is first asked for, and
-//! kept as bytes.
+//! `/openapi.json`: the OpenAPI document, built from schema and manifest on the first request and cached as bytes.
 
-pub(crate) mod collections;
-pub(crate) mod manifest_paths;
-pub(crate) mod parameters;
-pub(crate) mod patterns;
-pub(crate) mod responses;
-pub(crate) mod schemas;
-pub(crate) mod unique_names;
-pub(crate) mod values;
+// Operations: of record collections, of the manifest, and their ids.
+mod collections;
+mod manifest_paths;
+mod unique_names;
+
+// Components that operations refer to.
+mod parameters;
+mod responses;
+mod schemas;
+
+// JSON Schema of single values.
+mod patterns;
+mod values;
 
 use std::collections::HashSet;
 
@@ -19,50 +23,54 @@ use http::header::{CONTENT_TYPE, ETAG};
 use serde_json::{Map, Value as Json, json};
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::openapi::collections::{CollectionDescriber, OperationIds};
-use crate::openapi::unique_names::UniqueNames;
 use trefoil_application::Manifest;
 use trefoil_engine::Engine;
 use trefoil_http::etags;
 use trefoil_resources::ServedResources;
 
-/// The document, ready to be sent.
+use crate::openapi::collections::{CollectionDescriber, OperationIds};
+use crate::openapi::unique_names::UniqueNames;
+
+/// The serialized document.
 pub struct OpenApiDocument {
     bytes: Bytes,
     etag: String,
 }
 
 impl OpenApiDocument {
-    /// Of the views that endpoints name, `views` are there.
-    pub fn new(manifest: &Manifest, views: &[String], site: &ServedResources) -> OpenApiDocument {
-        let bytes = Bytes::from(build_document(manifest, views, site).to_string());
-        let tag = format!("\"{:032x}\"", xxh3_128(&bytes));
-        OpenApiDocument { bytes, etag: tag }
+    /// `views` are the names of the views that exist: endpoints may name others.
+    pub fn new(manifest: &Manifest, views: &[String], resources: &ServedResources) -> OpenApiDocument {
+        let bytes = Bytes::from(build_document(manifest, views, resources).to_string());
+        let etag = format!("\"{:032x}\"", xxh3_128(&bytes));
+        OpenApiDocument { bytes, etag }
     }
 
     pub fn respond(&self, headers: &HeaderMap) -> Response {
         if let Err(problem) = etags::check_if_match(headers, Some(&self.etag)) {
             return problem.into_response();
         }
-        let told = [(CONTENT_TYPE, "application/json; charset=utf-8"), (ETAG, &self.etag)];
-        etags::not_modified_if_known(headers, (told, Body::from(self.bytes.clone())).into_response())
+        let response_headers = [(CONTENT_TYPE, "application/json; charset=utf-8"), (ETAG, &self.etag)];
+        etags::not_modified_if_known(
+            headers,
+            (response_headers, Body::from(self.bytes.clone())).into_response(),
+        )
     }
 }
 
-fn build_document(manifest: &Manifest, views: &[String], site: &ServedResources) -> Json {
-    let engine = &site.engine;
+fn build_document(manifest: &Manifest, views: &[String], resources: &ServedResources) -> Json {
+    let engine = &resources.engine;
     let (model, limits) = (engine.model(), engine.limits());
     let mut names = UniqueNames::default();
     let ids = OperationIds::new(model, &mut names);
     let mut paths = Map::new();
-    for collection in &site.collections {
-        let described = CollectionDescriber { model, limits, collection, ids: &ids };
-        paths.extend(described.path_items(&mut names));
+    for collection in &resources.collections {
+        let describer = CollectionDescriber { model, limits, collection, ids: &ids };
+        paths.extend(describer.path_items(&mut names));
     }
     for list in &manifest.plain_lists {
-        paths.extend(crate::openapi::manifest_paths::list_paths(list, &mut names));
+        paths.extend(manifest_paths::list_paths(list, &mut names));
     }
-    paths.extend(crate::openapi::manifest_paths::text_paths(manifest, views, &mut names));
+    paths.extend(manifest_paths::text_paths(manifest, views, &mut names));
     let mut document = json!({
         "openapi": "3.1.0",
         "info": info(manifest),
@@ -70,17 +78,17 @@ fn build_document(manifest: &Manifest, views: &[String], site: &ServedResources)
         "tags": tag_list(manifest, engine),
         "paths": paths,
         "components": {
-            "schemas": crate::openapi::schemas::all_schemas(model),
-            "parameters": crate::openapi::parameters::all_parameters(model, limits),
-            "responses": crate::openapi::responses::all_responses(),
-            "headers": crate::openapi::responses::all_headers(),
+            "schemas": schemas::all_schemas(model),
+            "parameters": parameters::all_parameters(model, limits),
+            "responses": responses::all_responses(),
+            "headers": responses::all_headers(),
         },
     });
     while drop_unused_components(&mut document) {}
     document
 }
 
-/// Takes away the components that nothing refers to; says whether there were some, since others may be left alone by them.
+/// Removes components without references. True if there were any: removing them may leave others without references.
 fn drop_unused_components(document: &mut Json) -> bool {
     let mut used = HashSet::new();
     collect_references(document, &mut used);
@@ -106,14 +114,14 @@ fn collect_references(value: &Json, found: &mut HashSet<String>) {
     }
 }
 
-/// The version is the server's: what an application folder says has none of its own.
+/// Title, version and description. The version is that of the server, since applications have none.
 fn info(manifest: &Manifest) -> Json {
-    let said =
+    let description =
         "JSON is asked for with `Accept: application/json`; HEAD follows GET, and OPTIONS tells `Allow`.";
     json!({
         "title": manifest.name.as_deref().unwrap_or("Trefoil"),
         "version": env!("CARGO_PKG_VERSION"),
-        "description": said,
+        "description": description,
     })
 }
 
@@ -122,5 +130,5 @@ fn tag_list(manifest: &Manifest, engine: &Engine) -> Vec<Json> {
         Some(description) => json!({ "name": record.name, "description": description }),
         None => json!({ "name": record.name }),
     });
-    records.chain(crate::openapi::manifest_paths::manifest_tags(manifest)).collect()
+    records.chain(manifest_paths::manifest_tags(manifest)).collect()
 }

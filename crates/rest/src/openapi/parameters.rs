@@ -1,15 +1,16 @@
-//! The parameters of the document: ids in paths, headers of conditions and retries, everything behind the `?` of a list.
+//! The OpenAPI parameters: ids in paths, conditional and idempotency headers, the query parameters of lists.
 
 use serde_json::{Map, Value as Json, json};
 
-use crate::openapi::patterns::{ID_PATTERN, IDEMPOTENCY_KEY, NO_COMMA, NO_NUL};
-use crate::openapi::values::{ValueContext, field_schema, kind_schema};
 use trefoil_engine::PlanLimits;
 use trefoil_http::negotiation::format::FORMAT_NAMES;
 use trefoil_model::{Field, FieldKind, Model, RecordType, Scalar};
 use trefoil_resources::list_query::{LIST_PARAMS, operators_for};
 
-/// What any reading can be held to.
+use crate::openapi::patterns::{ID_PATTERN, IDEMPOTENCY_KEY, NO_COMMA, NO_NUL};
+use crate::openapi::values::{ValueContext, field_schema, kind_schema};
+
+/// Headers of every read.
 pub const CONDITIONAL_HEADERS: [&str; 2] = ["If-Match", "If-None-Match"];
 
 pub fn parameter_reference(name: &str) -> Json {
@@ -30,7 +31,7 @@ pub fn index_parameter() -> Json {
     })
 }
 
-/// What operations of all kinds refer to.
+/// Parameters shared by all kinds of operations.
 pub fn shared_parameters() -> Map<String, Json> {
     let header = |name: &str, description: &str, schema: Json| {
         let parameter = json!({ "name": name, "in": "header", "description": description, "schema": schema });
@@ -64,7 +65,7 @@ pub fn shared_parameters() -> Map<String, Json> {
     ])
 }
 
-/// What the lists of one type take, as components: `Product.price.gte`.
+/// The query parameters of lists of one type, as components: `Product.price.gte`.
 pub fn type_parameters(record: &RecordType, limits: &PlanLimits) -> Map<String, Json> {
     let mut parameters = Map::new();
     let mut add = |parameter: Json| {
@@ -81,7 +82,7 @@ pub fn type_parameters(record: &RecordType, limits: &PlanLimits) -> Map<String, 
     parameters
 }
 
-/// References to all that a list takes.
+/// References to the query parameters of a list.
 pub fn list_parameters(record: &RecordType, limits: &PlanLimits) -> Vec<Json> {
     type_parameters(record, limits).keys().map(|name| parameter_reference(name)).collect()
 }
@@ -93,9 +94,9 @@ pub fn fields_parameter(record: &RecordType) -> Json {
 fn query_parameters(record: &RecordType, limits: &PlanLimits) -> [Json; 8] {
     let stored = record.fields.iter().filter(|field| field.is_stored());
     let names: Vec<&str> = stored.map(|field| field.input_name.as_str()).chain(["*"]).collect();
-    let sorted = record.fields.iter().filter(|field| field.kind.is_comparable());
+    let sortable = record.fields.iter().filter(|field| field.kind.is_comparable());
     let orders: Vec<String> =
-        sorted.flat_map(|field| [field.input_name.clone(), format!("-{}", field.input_name)]).collect();
+        sortable.flat_map(|field| [field.input_name.clone(), format!("-{}", field.input_name)]).collect();
     let query = |name: &str, description: &str, schema: Json| json!({ "name": name, "in": "query", "description": description, "schema": schema });
     let list = |name: &str, description: &str, values: Json| {
         let items = json!({ "type": "string", "enum": values });
@@ -150,7 +151,7 @@ fn filter_parameter(field: &Field, op: Option<&str>) -> Json {
     };
     let description = format!("`{}` {meaning}.", field.input_name);
     let schema = match op {
-        // A part of an address need not be one.
+        // A part of a URL or an email address need not be a valid one.
         Some("contains") => text_schema(),
         Some("null") => json!({ "type": "boolean" }),
         Some(_) | None => field_schema(field, ValueContext::Query),
@@ -159,7 +160,7 @@ fn filter_parameter(field: &Field, op: Option<&str>) -> Json {
         return json!({ "name": name, "in": "query", "description": description, "schema": schema });
     }
     let items = match field.kind {
-        // A comma ends an element.
+        // Elements are separated by commas.
         FieldKind::Scalar(Scalar::String | Scalar::Id) => json!({ "type": "string", "pattern": NO_COMMA }),
         FieldKind::Scalar(Scalar::Url) => json!({ "type": "string", "format": "uri", "pattern": NO_COMMA }),
         FieldKind::Id
@@ -178,7 +179,7 @@ fn filter_parameter(field: &Field, op: Option<&str>) -> Json {
     })
 }
 
-/// Everything that is referred to.
+/// All parameters, as components.
 pub fn all_parameters(model: &Model, limits: &PlanLimits) -> Map<String, Json> {
     let mut parameters = shared_parameters();
     for record in &model.records {

@@ -1,7 +1,7 @@
-//! Regular expressions of the document, in the syntax that ECMAScript, Python and Rust share.
+//! Regular expressions of the OpenAPI document, in the syntax that ECMAScript, Python and Rust share.
 
-/// What is not above the greatest of 64 bits, digit by digit.
-macro_rules! up_to_the_last {
+/// Integers from 0 to `i64::MAX`, digit by digit.
+macro_rules! up_to_i64_max {
     () => {
         concat!(
             "[0-8]?[0-9]{1,18}|9[0-1][0-9]{17}|92[0-1][0-9]{16}|922[0-2][0-9]{15}|9223[0-2][0-9]{14}",
@@ -13,38 +13,38 @@ macro_rules! up_to_the_last {
     };
 }
 
-/// A 64-bit integer as text; below zero there is one more.
-pub const ID_PATTERN: &str = concat!("^(-?(", up_to_the_last!(), ")|-9223372036854775808)$");
+/// A 64-bit integer as text. The negative range has one more number.
+pub const ID_PATTERN: &str = concat!("^(-?(", up_to_i64_max!(), ")|-9223372036854775808)$");
 
-pub const NOT_NEGATIVE_ID: &str = concat!("^(", up_to_the_last!(), ")$");
+pub const NOT_NEGATIVE_ID: &str = concat!("^(", up_to_i64_max!(), ")$");
 
-/// How one is shown: here the last few count too.
+/// A 64-bit integer in a response. It need not exclude the numbers above the maximum, which the server never sends.
 pub const SHOWN_ID: &str = "^-?[0-9]{1,19}$";
 
 pub const NO_NUL: &str = r"^[^\u0000]*$";
 
-/// Of what stands between commas.
+/// An element of a list separated by commas.
 pub const NO_COMMA: &str = r"^[^\u0000,]*$";
 
-/// Some letter that is no white space, as Unicode has it: `\s` is another set in each language.
+/// At least one character that is not Unicode white space. Spelled out, because `\s` differs between languages.
 pub const NOT_BLANK: &str = concat!(
     r"^[^\u0000]*[^\u0000\u0009-\u000D\u0020\u0085\u00A0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000]",
     r"[^\u0000]*$"
 );
 
-/// As the HTML Standard has it for `<input type=email>`.
+/// An email address as the HTML Standard defines it for `<input type=email>`.
 pub const EMAIL: &str = concat!(
     r"^[a-zA-Z0-9.!#$%&'*+/=?^_`{|}~-]+@[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?",
     r"(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)*$"
 );
 
-/// How a decimal is shown.
+/// A decimal in a response.
 pub const PLAIN_DECIMAL: &str = r"-?[0-9]+(\.[0-9]+)?";
 
-/// How one may be given.
+/// A decimal in a request.
 pub const DECIMAL: &str = r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,2})?";
 
-/// What an `Idempotency-Key` may be.
+/// A valid `Idempotency-Key`.
 pub const IDEMPOTENCY_KEY: &str = r"^[!-~]([\u0009 -~]{0,253}[!-~])?$";
 
 pub fn anchored(expression: &str) -> String {
@@ -55,24 +55,25 @@ pub fn unsigned(expression: &str) -> &str {
     expression.strip_prefix("-?").unwrap_or(expression)
 }
 
-/// The expression of a `@pattern` for others to use, unless it has what only Rust's syntax knows.
+/// The anchored expression of a `@pattern`, unless it uses syntax that only Rust knows.
 pub fn portable_pattern(source: &str) -> Option<String> {
-    const OURS: [&str; 9] = ["(?i", "(?s", "(?m", "(?x", "(?P", r"\p", r"\A", r"\z", "[["];
-    let is_ours = OURS.iter().any(|piece| source.contains(piece)) || source.contains("&&");
-    (!is_ours).then(|| format!("^(?:{source})$"))
+    const RUST_ONLY: [&str; 9] = ["(?i", "(?s", "(?m", "(?x", "(?P", r"\p", r"\A", r"\z", "[["];
+    let is_rust_only = RUST_ONLY.iter().any(|syntax| source.contains(syntax)) || source.contains("&&");
+    (!is_rust_only).then(|| format!("^(?:{source})$"))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use regex::Regex;
+
+    use super::*;
 
     fn matches(pattern: &str, text: &str) -> bool {
         Regex::new(pattern).unwrap().is_match(text)
     }
 
     #[test]
-    fn blank_is_what_the_rule_calls_blank() {
+    fn not_blank_matches_unicode_white_space() {
         for c in (0..=0x3100).filter_map(char::from_u32) {
             let text = c.to_string();
             let passes = !text.trim().is_empty() && c != '\0';
@@ -82,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_64_bit_integers() {
+    fn id_pattern_matches_64_bit_integers() {
         let steps = || (0..19).map(|power| 10_i128.pow(power));
         let last = i128::from(i64::MAX);
         for good in steps().map(|step| last - step).chain([last, 0, -1, 17, -last, -last - 1]) {
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_others_can_read_is_passed_on() {
+    fn rust_only_patterns_are_not_portable() {
         assert_eq!(portable_pattern("[A-Z]{2}").as_deref(), Some("^(?:[A-Z]{2})$"));
         assert_eq!(portable_pattern(r"\p{Lu}+"), None);
         assert_eq!(portable_pattern("(?i)abc"), None);

@@ -1,22 +1,22 @@
-//! The answers of the document that many operations share: refusals in each voice, and the headers that answers carry.
+//! The OpenAPI responses that operations share: problems in each format, and response headers.
 
 use serde_json::{Map, Value as Json, json};
 
 use crate::openapi::schemas::PROBLEM_SCHEMA;
 use crate::openapi::values;
 
-/// How refusals are said at an address.
+/// The format of problems at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProblemFormat {
-    /// As `Accept` asks.
+    /// By `Accept`.
     Negotiated,
-    /// The same, of a plain list.
+    /// By `Accept`, at a plain list, whose problems carry an `ETag`.
     PlainList,
     /// Text, whatever `Accept` says.
     Text,
 }
 
-/// The refusals: status, name, what it means.
+/// Problems: status, component name, description.
 const PROBLEMS: [(u16, &str, &str); 14] = [
     (400, "Invalid", "Malformed or invalid; every mistake is told."),
     (403, "CrossSite", "A page of another site made a browser send this write."),
@@ -42,19 +42,19 @@ const PROBLEMS: [(u16, &str, &str); 14] = [
     (503, "Unavailable", "The store cannot be reached, or the server is stopping."),
 ];
 
-/// What any request can meet.
+/// Problems of any request.
 const ALWAYS_POSSIBLE: [u16; 6] = [408, 413, 429, 431, 500, 503];
 
-/// What a write can meet besides …
+/// Further problems of a write.
 const WRITE_STATUSES: [u16; 4] = [403, 409, 412, 422];
-/// … and one that has a body.
+/// Further problem of a write with a body.
 const UNSUPPORTED_MEDIA: u16 = 415;
 
 pub fn all_responses() -> Map<String, Json> {
     let mut responses = Map::new();
     for (status, name, description) in PROBLEMS {
-        for voice in [ProblemFormat::Negotiated, ProblemFormat::PlainList, ProblemFormat::Text] {
-            responses.insert(component_name(name, voice), problem_response(status, description, voice));
+        for format in [ProblemFormat::Negotiated, ProblemFormat::PlainList, ProblemFormat::Text] {
+            responses.insert(component_name(name, format), problem_response(status, description, format));
         }
     }
     responses.insert(
@@ -64,16 +64,16 @@ pub fn all_responses() -> Map<String, Json> {
     responses
 }
 
-fn component_name(name: &str, voice: ProblemFormat) -> String {
-    match voice {
+fn component_name(name: &str, format: ProblemFormat) -> String {
+    match format {
         ProblemFormat::Negotiated => name.to_owned(),
         ProblemFormat::PlainList => format!("{name}.List"),
         ProblemFormat::Text => format!("{name}.Text"),
     }
 }
 
-fn problem_response(status: u16, description: &str, voice: ProblemFormat) -> Json {
-    let mut names = match (status, voice) {
+fn problem_response(status: u16, description: &str, format: ProblemFormat) -> Json {
+    let mut names = match (status, format) {
         (409, _) => vec!["Retry-After"],
         (415, ProblemFormat::Negotiated | ProblemFormat::PlainList) => {
             vec!["Accept-Post", "Accept-Patch", "Accept-Encoding"]
@@ -82,12 +82,12 @@ fn problem_response(status: u16, description: &str, voice: ProblemFormat) -> Jso
         (429 | 503, _) => vec!["Retry-After!"],
         (_, _) => Vec::new(),
     };
-    // A plain list tells its version with whatever it answers.
-    if voice != ProblemFormat::Negotiated && [400, 404, 406, 409, 412, 415, 422].contains(&status) {
+    // Every response of a plain list carries its version.
+    if format != ProblemFormat::Negotiated && [400, 404, 406, 409, 412, 415, 422].contains(&status) {
         names.push("ETag");
     }
     let text = json!({ "schema": { "type": "string" } });
-    let content = match voice {
+    let content = match format {
         ProblemFormat::Negotiated | ProblemFormat::PlainList => json!({
             "application/problem+json": { "schema": values::schema_reference(PROBLEM_SCHEMA) },
             "text/plain": text,
@@ -98,7 +98,7 @@ fn problem_response(status: u16, description: &str, voice: ProblemFormat) -> Jso
     json!({ "description": description, "headers": header_references(&names), "content": content })
 }
 
-/// References to headers; one with `!` behind its name is always there. Every answer has some more.
+/// References to these headers and to those of every response. A `!` after a name marks a header that is always present.
 pub fn header_references(names: &[&str]) -> Json {
     let mut headers = Map::new();
     for name in names.iter().chain(&["X-Request-Id!", "RateLimit", "RateLimit-Policy"]) {
@@ -111,7 +111,7 @@ pub fn header_references(names: &[&str]) -> Json {
 
 pub fn all_headers() -> Map<String, Json> {
     let text = || json!({ "type": "string" });
-    let whole = || json!({ "type": "integer", "minimum": 0 });
+    let non_negative = || json!({ "type": "integer", "minimum": 0 });
     let table = [
         ("ETag", "Changes whenever the content does; for `If-Match` and `If-None-Match`.", text()),
         (
@@ -124,7 +124,7 @@ pub fn all_headers() -> Map<String, Json> {
             "Where the `first`, `prev`, `next` and `last` part of the list is, as far as it is known.",
             text(),
         ),
-        ("X-Total-Count", "How many match, where `count=true` asks.", whole()),
+        ("X-Total-Count", "How many match, where `count=true` asks.", non_negative()),
         ("Retry-After", "Try again after so many seconds.", json!({ "type": "integer", "minimum": 1 })),
         (
             "Idempotency-Replayed",
@@ -153,15 +153,15 @@ pub fn all_headers() -> Map<String, Json> {
     headers
 }
 
-/// The answers of one operation.
+/// Collects the responses of one operation.
 pub struct OperationResponses {
     problem_format: ProblemFormat,
     responses: Map<String, Json>,
 }
 
 impl OperationResponses {
-    pub fn new(voice: ProblemFormat) -> OperationResponses {
-        OperationResponses { problem_format: voice, responses: Map::new() }
+    pub fn new(problem_format: ProblemFormat) -> OperationResponses {
+        OperationResponses { problem_format, responses: Map::new() }
     }
 
     pub fn add(mut self, status: u16, response: Json) -> OperationResponses {
@@ -169,7 +169,7 @@ impl OperationResponses {
         self
     }
 
-    /// Success and nothing to say.
+    /// Adds a successful response without content.
     pub fn add_empty(self, status: u16, description: &str, names: &[&str]) -> OperationResponses {
         self.add(status, json!({ "description": description, "headers": header_references(names) }))
     }
@@ -186,7 +186,7 @@ impl OperationResponses {
         self
     }
 
-    /// Of a reading: what can be held to a tag.
+    /// Adds the responses to the conditional headers of a read.
     pub fn for_reading(self) -> OperationResponses {
         self.not_modified().add_problems(&[412])
     }
@@ -195,15 +195,15 @@ impl OperationResponses {
         self.add_problems(&WRITE_STATUSES)
     }
 
-    /// A write with a body.
+    /// Adds the problems of a write with a body.
     pub fn for_body(self) -> OperationResponses {
         self.for_writing().add_problems(&[UNSUPPORTED_MEDIA])
     }
 
-    /// With what any request can meet, in the order of statuses.
+    /// The responses, with the problems of any request, ordered by status.
     pub fn finish(self) -> Json {
-        let mut found: Vec<_> = self.add_problems(&ALWAYS_POSSIBLE).responses.into_iter().collect();
-        found.sort_by(|(a, _), (b, _)| a.cmp(b));
-        Json::Object(found.into_iter().collect())
+        let mut responses: Vec<_> = self.add_problems(&ALWAYS_POSSIBLE).responses.into_iter().collect();
+        responses.sort_by(|(a, _), (b, _)| a.cmp(b));
+        Json::Object(responses.into_iter().collect())
     }
 }

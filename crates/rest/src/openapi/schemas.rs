@@ -1,12 +1,13 @@
-//! The schemas of the document: each type of the model as it is shown, given, patched and typed into a form.
+//! The OpenAPI schemas: each type of the model in responses, creations, replacements, patches and forms.
 
 use serde_json::{Map, Value as Json, json};
 
-use crate::openapi::values::{ValueContext, field_schema, schema_reference};
 use trefoil_model::values::example_values;
 use trefoil_model::{EmbeddedType, EnumType, Field, FieldKind, Model, RecordType, ValueSource};
 
-/// No type of a schema has a dot in its name, so ours collide with none.
+use crate::openapi::values::{ValueContext, field_schema, make_nullable, schema_reference};
+
+/// GraphQL type names have no dot, so this one and those with a suffix collide with none.
 pub const PROBLEM_SCHEMA: &str = "Problem.Details";
 
 pub fn all_schemas(model: &Model) -> Map<String, Json> {
@@ -25,14 +26,14 @@ pub fn all_schemas(model: &Model) -> Map<String, Json> {
         schemas.insert(format!("{}.New", embedded.name), embedded_schema(embedded, ValueContext::Body));
         schemas.insert(format!("{}.Patch", embedded.name), embedded_schema(embedded, ValueContext::Patch));
     }
-    for choice in model.enums.values() {
-        schemas.insert(choice.name.clone(), enum_schema(choice));
+    for enum_type in model.enums.values() {
+        schemas.insert(enum_type.name.clone(), enum_schema(enum_type));
     }
     schemas.insert(PROBLEM_SCHEMA.to_owned(), problem_schema());
     schemas
 }
 
-/// A record in an answer: all of it, or what `fields` asks for.
+/// A record in a response: all of it, or the fields that the `fields` parameter selects.
 pub fn response_schema(record: &RecordType) -> Json {
     json!({ "anyOf": [schema_reference(&record.name), schema_reference(&format!("{}.Part", record.name))] })
 }
@@ -59,11 +60,11 @@ fn writable_fields(record: &RecordType) -> impl Iterator<Item = &Field> {
     record.fields.iter().filter(|field| field.is_writable())
 }
 
-fn named_schema(field: &Field, side: ValueContext) -> (String, Json) {
-    (field.input_name.clone(), field_schema(field, side))
+fn named_schema(field: &Field, context: ValueContext) -> (String, Json) {
+    (field.input_name.clone(), field_schema(field, context))
 }
 
-/// Must be in a body that makes a record.
+/// True if a body that creates a record must have the field.
 pub fn is_required(field: &Field) -> bool {
     field.is_writable()
         && field.required
@@ -108,20 +109,20 @@ fn new_schema(model: &Model, record: &RecordType) -> Json {
     with_description(schema, &format!("A new {}.", record.name))
 }
 
-/// What GET gave can be sent back: what only the server fills may be there.
+/// The body of PUT. It may have the fields that only the server fills, so that a response of GET can be sent back.
 fn whole_schema(record: &RecordType) -> Json {
-    let given = record.fields.iter().filter(|field| field.is_writable() || field.is_stored());
-    let given = given.map(|field| echoed_schema(field, ValueContext::Body));
+    let fields = record.fields.iter().filter(|field| field.is_writable() || field.is_stored());
+    let properties = fields.map(|field| echoed_schema(field, ValueContext::Body));
     let required =
         writable_fields(record).filter(|field| is_required(field)).map(|field| field.input_name.as_str());
-    let schema = object_schema(given, required.collect());
-    let said = "The whole {}: what is left out becomes null or its default. What only the server fills may be \
+    let schema = object_schema(properties, required.collect());
+    let description = "The whole {}: what is left out becomes null or its default. What only the server fills may be \
                 there and is ignored; `id`, if given, is the path's.";
-    with_description(schema, &said.replace("{}", &record.name))
+    with_description(schema, &description.replace("{}", &record.name))
 }
 
-fn echoed_schema(field: &Field, side: ValueContext) -> (String, Json) {
-    let (name, mut schema) = named_schema(field, side);
+fn echoed_schema(field: &Field, context: ValueContext) -> (String, Json) {
+    let (name, mut schema) = named_schema(field, context);
     if !field.is_writable() {
         schema["readOnly"] = true.into();
     }
@@ -129,16 +130,17 @@ fn echoed_schema(field: &Field, side: ValueContext) -> (String, Json) {
 }
 
 fn patch_schema(model: &Model, record: &RecordType) -> Json {
-    let given = record.fields.iter().filter(|field| field.is_writable() || field.kind == FieldKind::Id);
-    let mut schema = object_schema(given.map(|field| echoed_schema(field, ValueContext::Patch)), Vec::new());
+    let fields = record.fields.iter().filter(|field| field.is_writable() || field.kind == FieldKind::Id);
+    let mut schema = object_schema(fields.map(|field| echoed_schema(field, ValueContext::Patch)), Vec::new());
     if let Some(example) = example_values::example_patch(model, &record.fields) {
         schema["examples"] = json!([example]);
     }
-    let said = "Changes to one {}: what is left out stays, null empties; `id`, if given, is the path's.";
-    with_description(schema, &said.replace("{}", &record.name))
+    let description =
+        "Changes to one {}: what is left out stays, null empties; `id`, if given, is the path's.";
+    with_description(schema, &description.replace("{}", &record.name))
 }
 
-/// Forms send more than is asked for, and nobody minds.
+/// The body of a form, which may have other controls too: they are ignored.
 fn form_schema(record: &RecordType) -> Json {
     let required =
         writable_fields(record).filter(|field| is_required(field)).map(|field| field.input_name.as_str());
@@ -153,29 +155,29 @@ fn form_schema(record: &RecordType) -> Json {
     )
 }
 
-fn embedded_schema(embedded: &EmbeddedType, side: ValueContext) -> Json {
+fn embedded_schema(embedded: &EmbeddedType, context: ValueContext) -> Json {
     let fields = || embedded.fields.iter().filter(|field| field.kind != FieldKind::Unstored);
-    let needed = |field: &&Field| {
+    let is_needed = |field: &&Field| {
         field.required && field.default.is_none() && field.value_source == ValueSource::Client
     };
-    let required = match side {
-        ValueContext::Body => fields().filter(needed).map(|field| field.name.as_str()).collect(),
+    let required = match context {
+        ValueContext::Body => fields().filter(is_needed).map(|field| field.name.as_str()).collect(),
         ValueContext::Response | ValueContext::Patch | ValueContext::Form | ValueContext::Query => Vec::new(),
     };
     let properties = fields().map(|field| {
-        let mut schema = field_schema(field, side);
-        // In a patch null takes a member away, so that its default comes back.
-        if side == ValueContext::Patch && field.required && field.default.is_some() {
-            crate::openapi::values::make_nullable(&mut schema);
+        let mut schema = field_schema(field, context);
+        // In a patch null removes a member, which brings back its default.
+        if context == ValueContext::Patch && field.required && field.default.is_some() {
+            make_nullable(&mut schema);
         }
         (field.name.clone(), schema)
     });
     object_schema(properties, required)
 }
 
-fn enum_schema(choice: &EnumType) -> Json {
-    let schema = json!({ "type": "string", "enum": choice.values });
-    match &choice.description {
+fn enum_schema(enum_type: &EnumType) -> Json {
+    let schema = json!({ "type": "string", "enum": enum_type.values });
+    match &enum_type.description {
         Some(description) => with_description(schema, description),
         None => schema,
     }

@@ -1,14 +1,15 @@
-//! What operations are called in the document: each by a name of its own, made of types and paths.
+//! Unique operation ids, made of type names and paths.
 
 use std::collections::HashSet;
 
 use heck::{ToLowerCamelCase, ToUpperCamelCase};
 
+/// The names in use.
 #[derive(Default)]
 pub struct UniqueNames(HashSet<String>);
 
 impl UniqueNames {
-    /// The name, or, where something else has it, one like it.
+    /// The name or, if it is taken, the name with a number.
     pub fn reserve(&mut self, name: &str) -> String {
         let numbered = (2..).map(|number| format!("{name}{number}"));
         let mut names = std::iter::once(name.to_owned()).chain(numbered);
@@ -33,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_name_is_given_twice() {
+    fn names_are_unique() {
         let mut names = UniqueNames::default();
         assert_eq!(
             ["getA", "getA", "getB", "getA"].map(|name| names.reserve(name)),

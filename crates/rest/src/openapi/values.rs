@@ -1,42 +1,44 @@
-//! What the value of a field looks like in JSON Schema: as answers show it, bodies give it, forms and queries spell it.
+//! The JSON Schema of a field's value in responses, bodies, patches, forms and queries.
 
 use serde_json::{Value as Json, json};
 
-use crate::openapi::patterns;
-use crate::openapi::patterns::{DECIMAL, EMAIL, ID_PATTERN, NO_NUL, NOT_BLANK, NOT_NEGATIVE_ID, SHOWN_ID};
 use trefoil_model::{Field, FieldKind, FieldRule, ListItem, Scalar};
 
-/// Where a value stands.
+use crate::openapi::patterns::{
+    self, DECIMAL, EMAIL, ID_PATTERN, NO_NUL, NOT_BLANK, NOT_NEGATIVE_ID, SHOWN_ID,
+};
+
+/// Where a value appears.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueContext {
-    /// In an answer.
+    /// In a response.
     Response,
-    /// In a JSON body that makes or overwrites a record.
+    /// In a JSON body that creates or replaces a record.
     Body,
     /// In a merge patch.
     Patch,
-    /// In a control of a form, where everything is text.
+    /// In a form control, where everything is text.
     Form,
-    /// Behind the `?`.
+    /// In the query.
     Query,
 }
 
-/// A component by its name.
+/// A reference to a schema component.
 pub fn schema_reference(name: &str) -> Json {
     json!({ "$ref": format!("#/components/schemas/{name}") })
 }
 
-/// What one field holds, with everything that the schema says of it.
-pub fn field_schema(field: &Field, side: ValueContext) -> Json {
-    let mut schema = kind_schema(&field.kind, side);
-    match side {
-        // What was kept before a rule came is shown all the same.
+/// The schema of a field, with its rules, description and default.
+pub fn field_schema(field: &Field, context: ValueContext) -> Json {
+    let mut schema = kind_schema(&field.kind, context);
+    match context {
+        // Values stored before a rule was added are shown all the same.
         ValueContext::Response | ValueContext::Query => {}
         ValueContext::Body | ValueContext::Patch | ValueContext::Form => add_rules(&mut schema, field),
     }
-    // No links are no records on the other side, however that is said.
+    // For links null, absent and an empty list mean the same.
     let is_optional = !field.required || matches!(field.kind, FieldKind::Link { .. });
-    match side {
+    match context {
         ValueContext::Response | ValueContext::Body | ValueContext::Patch if is_optional => {
             make_nullable(&mut schema)
         }
@@ -47,49 +49,49 @@ pub fn field_schema(field: &Field, side: ValueContext) -> Json {
         | ValueContext::Form
         | ValueContext::Query => {}
     }
-    if let Some(description) = field.description.as_ref().filter(|_| side != ValueContext::Query) {
+    if let Some(description) = field.description.as_ref().filter(|_| context != ValueContext::Query) {
         schema["description"] = description.as_str().into();
     }
-    if let (ValueContext::Body | ValueContext::Form, Some(default)) = (side, &field.default) {
+    if let (ValueContext::Body | ValueContext::Form, Some(default)) = (context, &field.default) {
         schema["default"] = default.to_json();
     }
     schema
 }
 
-pub fn kind_schema(kind: &FieldKind, side: ValueContext) -> Json {
+pub fn kind_schema(kind: &FieldKind, context: ValueContext) -> Json {
     match kind {
-        FieldKind::Id | FieldKind::Reference { .. } => id_schema(side),
-        FieldKind::Scalar(scalar) => scalar_schema(*scalar, side),
+        FieldKind::Id | FieldKind::Reference { .. } => id_schema(context),
+        FieldKind::Scalar(scalar) => scalar_schema(*scalar, context),
         FieldKind::Enum(name) => schema_reference(name),
-        FieldKind::Embedded(name) => match side {
+        FieldKind::Embedded(name) => match context {
             ValueContext::Response | ValueContext::Query => schema_reference(name),
             ValueContext::Body => schema_reference(&format!("{name}.New")),
             ValueContext::Patch => schema_reference(&format!("{name}.Patch")),
             ValueContext::Form => json!({ "type": "string", "contentMediaType": "application/json" }),
         },
-        FieldKind::List(item) => list_schema(item, side),
-        FieldKind::Link { .. } => json!({ "type": "array", "items": id_schema(side) }),
+        FieldKind::List(item) => list_schema(item, context),
+        FieldKind::Link { .. } => json!({ "type": "array", "items": id_schema(context) }),
         FieldKind::Inverse { .. } | FieldKind::Unstored => json!({}),
     }
 }
 
-fn list_schema(item: &ListItem, side: ValueContext) -> Json {
-    let within = match side {
-        // A list is replaced as a whole.
+fn list_schema(item: &ListItem, context: ValueContext) -> Json {
+    let item_context = match context {
+        // A patch replaces a list as a whole.
         ValueContext::Patch => ValueContext::Body,
         ValueContext::Form => return json!({ "type": "string", "description": "One element a line." }),
-        ValueContext::Response | ValueContext::Body | ValueContext::Query => side,
+        ValueContext::Response | ValueContext::Body | ValueContext::Query => context,
     };
-    let mut items = kind_schema(&item.kind, within);
+    let mut items = kind_schema(&item.kind, item_context);
     if !item.required {
         make_nullable(&mut items);
     }
     json!({ "type": "array", "items": items })
 }
 
-/// A 64-bit number: text, so that no client rounds it. Bodies may write it as a number too.
-fn id_schema(side: ValueContext) -> Json {
-    match side {
+/// A 64-bit integer: text, so that no client rounds it. Bodies may have a number instead.
+fn id_schema(context: ValueContext) -> Json {
+    match context {
         ValueContext::Body | ValueContext::Patch => json!({
             "type": ["string", "integer"], "pattern": ID_PATTERN, "minimum": i64::MIN, "maximum": i64::MAX,
         }),
@@ -98,12 +100,12 @@ fn id_schema(side: ValueContext) -> Json {
     }
 }
 
-fn scalar_schema(scalar: Scalar, side: ValueContext) -> Json {
-    let is_shown = side == ValueContext::Response;
+fn scalar_schema(scalar: Scalar, context: ValueContext) -> Json {
+    let is_response = context == ValueContext::Response;
     match scalar {
-        Scalar::String if is_shown => json!({ "type": "string" }),
+        Scalar::String if is_response => json!({ "type": "string" }),
         Scalar::String => json!({ "type": "string", "pattern": NO_NUL }),
-        Scalar::Id => match side {
+        Scalar::Id => match context {
             ValueContext::Body | ValueContext::Patch => json!({
                 "type": ["string", "integer"], "pattern": NO_NUL, "minimum": i64::MIN, "maximum": i64::MAX,
             }),
@@ -115,8 +117,8 @@ fn scalar_schema(scalar: Scalar, side: ValueContext) -> Json {
         }
         Scalar::Float => json!({ "type": "number", "format": "double" }),
         Scalar::Boolean => json!({ "type": "boolean" }),
-        Scalar::Long => id_schema(side),
-        Scalar::Decimal => match side {
+        Scalar::Long => id_schema(context),
+        Scalar::Decimal => match context {
             ValueContext::Response => {
                 json!({ "type": "string", "pattern": patterns::anchored(patterns::PLAIN_DECIMAL) })
             }
@@ -131,17 +133,17 @@ fn scalar_schema(scalar: Scalar, side: ValueContext) -> Json {
         Scalar::DateTime => json!({ "type": "string", "format": "date-time" }),
         Scalar::Uuid => json!({ "type": "string", "format": "uuid" }),
         Scalar::Url => json!({ "type": "string", "format": "uri" }),
-        // No `format`: that of RFC 5321 is another than that of browsers, which is ours.
-        Scalar::Email if is_shown => json!({ "type": "string" }),
+        // Without `format: email`, which means RFC 5321: Trefoil accepts what browsers accept.
+        Scalar::Email if is_response => json!({ "type": "string" }),
         Scalar::Email => json!({ "type": "string", "pattern": EMAIL }),
-        Scalar::Json if side == ValueContext::Form => {
+        Scalar::Json if context == ValueContext::Form => {
             json!({ "type": "string", "contentMediaType": "application/json" })
         }
         Scalar::Json => json!({ "description": "Any JSON." }),
     }
 }
 
-/// The rules of a field, as far as JSON Schema has words for them; the rest is said in words.
+/// Adds the rules of a field as JSON Schema keywords, or as description where there is no keyword.
 fn add_rules(schema: &mut Json, field: &Field) {
     let mut patterns: Vec<String> =
         schema.get("pattern").and_then(Json::as_str).map(str::to_owned).into_iter().collect();
@@ -179,7 +181,7 @@ fn add_rules(schema: &mut Json, field: &Field) {
     }
 }
 
-/// Bounds hold for numbers; of a number that is written as text, JSON Schema can bound no more than the sign.
+/// Adds bounds, which apply to numbers. For numbers written as text JSON Schema can only restrict the sign.
 fn add_range(schema: &mut Json, patterns: &mut [String], min: Option<&str>, max: Option<&str>) {
     let number = |text: &str| serde_json::from_str::<serde_json::Number>(text).ok().map(Json::Number);
     for (name, bound) in [("minimum", min), ("maximum", max)] {
@@ -210,7 +212,7 @@ pub fn make_nullable(schema: &mut Json) {
     }
 }
 
-/// A control that is left blank is null.
+/// Also allows the empty text: a blank control means null.
 fn make_blankable(schema: &mut Json) {
     let is_text = schema.get("type") == Some(&json!("string")) && schema.get("minLength").is_none();
     let is_free = schema.get("pattern").is_none_or(|pattern| pattern == NO_NUL);

@@ -1,0 +1,28 @@
+//! The style sheet, script and icon of pages, at URLs that change with their content.
+
+use std::sync::LazyLock;
+
+use axum::Router;
+use axum::extract::Path;
+use axum::response::IntoResponse;
+use axum::routing::get;
+use http::HeaderMap;
+
+use trefoil_http::assets::{AssetFolder, ICON_TYPE, SCRIPT_TYPE, STYLE_TYPE, StaticAsset, plain_asset};
+
+static ASSET_FILES: [StaticAsset; 3] = [
+    plain_asset!("{{css}}", "app", "css", STYLE_TYPE),
+    plain_asset!("{{js}}", "live", "js", SCRIPT_TYPE),
+    plain_asset!("{{icon}}", "icon", "svg", ICON_TYPE),
+];
+
+pub(crate) static ASSETS: LazyLock<AssetFolder> =
+    LazyLock::new(|| AssetFolder::new("/_/pages/", &ASSET_FILES));
+
+/// The routes of the assets.
+pub fn asset_router() -> Router {
+    let file = async |Path(name): Path<String>, headers: HeaderMap| {
+        ASSETS.respond(&name, &headers).map_err(IntoResponse::into_response)
+    };
+    Router::new().route("/_/pages/{name}", get(file))
+}
