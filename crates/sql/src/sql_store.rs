@@ -7,14 +7,15 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
-use crate::migrate::{MigrateError, MigrationMode, MigrationReport};
-use crate::{PostgresStore, SqliteOptions, SqliteStore, postgres};
 use trefoil_engine::{
     BulkTransaction, ChangeKind, ChangeLog, DataVersion, IdempotencyKey, JobResult, LogReadLimits,
     RecordChange, Store, StoreJob,
 };
 use trefoil_model::error::Result;
 use trefoil_model::{Model, RecordTypeId};
+
+use crate::migrate::{MigrateError, MigrationMode, MigrationReport};
+use crate::{PostgresStore, SqliteOptions, SqliteStore, postgres};
 
 pub enum SqlStore {
     Sqlite(Box<SqliteStore>),

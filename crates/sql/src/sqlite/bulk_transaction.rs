@@ -5,6 +5,10 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 
+use trefoil_engine::{BulkTransaction, DanglingReference, RowSink, StoreJob};
+use trefoil_model::error::Result;
+use trefoil_model::{Model, RecordTypeId};
+
 use crate::sqlite::error::store_error;
 use crate::sqlite::session::{SqliteSession, bind_parameters, read_cell};
 use crate::sqlite::writer::run_each;
@@ -13,9 +17,6 @@ use crate::statements::compile::Program;
 use crate::statements::dangling_references::dangling_queries;
 use crate::statements::dialect::Dialect;
 use crate::statements::select::SqlParameter;
-use trefoil_engine::{BulkTransaction, DanglingReference, RowSink, StoreJob};
-use trefoil_model::error::Result;
-use trefoil_model::{Model, RecordTypeId};
 
 /// What the transaction is asked to do next.
 enum BulkCommand {

@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::change_log::{parse_change_kind, parse_epochs};
-use crate::sqlite::session::SqliteSession;
 use trefoil_engine::changes::parse_image;
 use trefoil_engine::{ChangeLog, LogReadLimits, RecordChange, RecordImage};
 use trefoil_model::StoredValue;
 use trefoil_model::error::Result;
+
+use crate::change_log::{parse_change_kind, parse_epochs};
+use crate::sqlite::session::SqliteSession;
 
 /// One statement, and so one snapshot. The sequence counts on when all rows are gone.
 const READ_LOG: &str = "SELECT (SELECT value FROM trefoil_meta WHERE key = 'epochs'), \

@@ -2,12 +2,13 @@
 
 use rusqlite::ffi;
 
+use trefoil_engine::plan::PlanAction;
+use trefoil_model::Model;
+
 use crate::sqlite::error::{SqliteError, extended_code};
 use crate::sqlite::session::SqliteSession;
 use crate::statements::constraint_errors::{BrokenConstraint, ConstraintProbe};
 use crate::statements::dialect::Dialect;
-use trefoil_engine::plan::PlanAction;
-use trefoil_model::Model;
 
 /// The fault of a plan whose statement failed.
 pub fn explain_error(

@@ -4,9 +4,10 @@ use std::sync::{Mutex, PoisonError};
 
 use rusqlite::Connection;
 
+use trefoil_engine::DataVersion;
+
 use crate::sqlite::SharedState;
 use crate::sqlite::connect::{ConnectionRole, connect};
-use trefoil_engine::DataVersion;
 
 const READ_DATA_VERSION: &str = "PRAGMA data_version";
 

@@ -1,5 +1,10 @@
 //! Runs the programs that read: flat ones row by row, nested ones a thousand parents at a time.
 
+use trefoil_engine::plan::{PlanAction, PlannedChild, PlannedListing, PlannedSelection};
+use trefoil_engine::{Outcome, Plan, Row};
+use trefoil_model::CellValue;
+use trefoil_model::error::Error;
+
 use crate::sqlite::error::SqliteError;
 use crate::sqlite::plain_lists;
 use crate::sqlite::session::{SqliteRow, SqliteSession, bind_parameters, read_cell};
@@ -9,10 +14,6 @@ use crate::statements::select::{
     ChildBranch, SelectLevel, SqlParameter, child_parameters, count_parameters, has_limit_or_offset,
     listing_parameters, total_from_rows,
 };
-use trefoil_engine::plan::{PlanAction, PlannedChild, PlannedListing, PlannedSelection};
-use trefoil_engine::{Outcome, Plan, Row};
-use trefoil_model::CellValue;
-use trefoil_model::error::Error;
 
 type RowVisitor<'v> = &'v mut dyn FnMut(&dyn Row);
 

@@ -1,5 +1,10 @@
 //! Runs the programs that write, inside a transaction that someone else began.
 
+use trefoil_engine::plan::{PlanAction, PlannedSelection};
+use trefoil_engine::{Outcome, Plan, Row};
+use trefoil_model::Model;
+use trefoil_model::error::Error;
+
 use crate::sqlite::constraint_errors::explain_error;
 use crate::sqlite::error::SqliteError;
 use crate::sqlite::execute_read;
@@ -9,10 +14,6 @@ use crate::statements::row_batch::RowTree;
 use crate::statements::select::{SelectLevel, SqlParameter};
 use crate::statements::write::LinkStatements;
 use crate::statements::write_parts::{WriteParts, write_parts};
-use trefoil_engine::plan::{PlanAction, PlannedSelection};
-use trefoil_engine::{Outcome, Plan, Row};
-use trefoil_model::Model;
-use trefoil_model::error::Error;
 
 type RowVisitor<'v> = &'v mut dyn FnMut(&dyn Row);
 

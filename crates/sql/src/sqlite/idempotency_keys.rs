@@ -6,9 +6,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rusqlite::OptionalExtension;
 
-use crate::sqlite::session::SqliteSession;
 use trefoil_engine::IdempotencyKey;
 use trefoil_model::error::{Error, Result};
+
+use crate::sqlite::session::SqliteSession;
 
 /// How long an answer is kept under its key, in seconds.
 pub const KEY_LIFETIME_SECONDS: i64 = 24 * 60 * 60;

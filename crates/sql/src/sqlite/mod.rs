@@ -27,6 +27,13 @@ use futures_util::future::BoxFuture;
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use trefoil_engine::{
+    BulkTransaction, ChangeKind, ChangeLog, DataVersion, IdempotencyKey, JobResult, LogReadLimits,
+    RecordChange, Store, StoreJob,
+};
+use trefoil_model::error::{Error, Result};
+use trefoil_model::{Model, RecordTypeId};
+
 use crate::migrate;
 use crate::migrate::{MigrateError, MigrationMode, MigrationReport};
 use crate::sqlite::connect::{ConnectionRole, SqliteLocation, connect};
@@ -40,12 +47,6 @@ use crate::sqlite::session::SqliteSession;
 use crate::sqlite::writer::{WriterMessage, WriterThread};
 use crate::statements::compile::{Program, ProgramCache};
 use crate::statements::dialect::Dialect;
-use trefoil_engine::{
-    BulkTransaction, ChangeKind, ChangeLog, DataVersion, IdempotencyKey, JobResult, LogReadLimits,
-    RecordChange, Store, StoreJob,
-};
-use trefoil_model::error::{Error, Result};
-use trefoil_model::{Model, RecordTypeId};
 
 /// How a store is run.
 #[derive(Debug, Clone)]

@@ -7,12 +7,13 @@
 
 use rusqlite::Connection;
 
-use crate::sqlite::session::{SqliteSession, bind_parameters, read_cell};
-use crate::statements::select::SqlParameter;
 use trefoil_engine::plain_list::{ExpectedVersions, VersionMatch};
 use trefoil_engine::{Outcome, PlainListAction, PlainListOperation, PlainListPosition, Row};
 use trefoil_model::CellValue;
 use trefoil_model::error::{Error, Result};
+
+use crate::sqlite::session::{SqliteSession, bind_parameters, read_cell};
+use crate::statements::select::SqlParameter;
 
 /// How many positions make a block, and how many blocks make one of the next level.
 const FAN_OUT: i64 = 64;

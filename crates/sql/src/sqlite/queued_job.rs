@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use crate::sqlite::idempotency_keys::KeyGuard;
-use crate::statements::compile::Program;
 use trefoil_engine::{JobResult, StoreJob};
 use trefoil_model::error::{Error, Result};
+
+use crate::sqlite::idempotency_keys::KeyGuard;
+use crate::statements::compile::Program;
 
 /// A job with the programs of its plans.
 pub struct QueuedJob {

@@ -10,6 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::mpsc::{self, error::TrySendError};
 
+use trefoil_engine::{JobResult, StoreJob};
+use trefoil_model::error::{Error, Result};
+
 use crate::sqlite::SharedState;
 use crate::sqlite::error::{is_locked, is_single_page_error, locked, store_error};
 use crate::sqlite::queued_job::{JobCompletion, QueuedJob, catch_panic};
@@ -18,8 +21,6 @@ use crate::sqlite::readers::ReaderPool;
 use crate::sqlite::session::SqliteSession;
 use crate::sqlite::writer::WriterMessage;
 use crate::statements::compile::Program;
-use trefoil_engine::{JobResult, StoreJob};
-use trefoil_model::error::{Error, Result};
 
 /// As many as share a snapshot: the thread that runs them does nothing else meanwhile.
 const MAX_BATCH: usize = 128;

@@ -5,6 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rusqlite::Connection;
 use tokio::sync::mpsc;
 
+use trefoil_engine::StoreJob;
+use trefoil_model::error::Error;
+
 use crate::sqlite::connect::{ConnectionRole, connect};
 use crate::sqlite::error::{SqliteError, needs_new_connection, store_error};
 use crate::sqlite::queued_job::{JobCompletion, QueuedJob, catch_panic};
@@ -12,8 +15,6 @@ use crate::sqlite::session::SqliteSession;
 use crate::sqlite::writer::WriterMessage;
 use crate::sqlite::{SharedState, execute_read};
 use crate::statements::compile::Program;
-use trefoil_engine::StoreJob;
-use trefoil_model::error::Error;
 
 /// How many steps of SQLite's machine lie between two looks at whether the job is still wanted.
 const CANCEL_CHECK_STEPS: i32 = 4_000;

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rusqlite::types::{ToSql, ToSqlOutput, Value, ValueRef};
 use rusqlite::{CachedStatement, Connection, Statement};
 
-use crate::statements::row_batch::visit_key_row;
-use crate::statements::select::{ChildBranch, SelectLevel, SqlParameter};
 use trefoil_engine::Row;
 use trefoil_model::{CellValue, StoredValue};
+
+use crate::statements::row_batch::visit_key_row;
+use crate::statements::select::{ChildBranch, SelectLevel, SqlParameter};
 
 /// A borrowed connection that counts what it runs.
 #[derive(Clone, Copy)]

@@ -5,6 +5,9 @@ use std::sync::Arc;
 use rusqlite::Connection;
 use tokio::sync::mpsc;
 
+use trefoil_engine::{Outcome, StoreJob};
+use trefoil_model::error::Error;
+
 use crate::sqlite::connect::{ConnectionRole, connect};
 use crate::sqlite::error::{SqliteError, needs_new_connection, store_error};
 use crate::sqlite::idempotency_keys;
@@ -14,8 +17,6 @@ use crate::sqlite::queued_job::{JobCompletion, QueuedJob, catch_panic};
 use crate::sqlite::session::SqliteSession;
 use crate::sqlite::{SharedState, execute_write, readers};
 use crate::statements::compile::Program;
-use trefoil_engine::{Outcome, StoreJob};
-use trefoil_model::error::Error;
 
 /// How many jobs share one transaction.
 const MAX_BATCH: usize = 256;

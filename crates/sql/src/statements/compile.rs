@@ -5,14 +5,15 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::statements::dialect::Dialect;
-use crate::statements::select::{SelectBuilder, SelectLevel, has_limit_or_offset};
-use crate::statements::write;
-use crate::statements::write::{LinkStatements, SequenceStatements};
 use trefoil_engine::plan::{PlanAction, PlannedListing, PlannedSelection};
 use trefoil_engine::{CountMode, Plan};
 use trefoil_model::error::Result;
 use trefoil_model::{FieldId, Model};
+
+use crate::statements::dialect::Dialect;
+use crate::statements::select::{SelectBuilder, SelectLevel, has_limit_or_offset};
+use crate::statements::write;
+use crate::statements::write::{LinkStatements, SequenceStatements};
 
 /// How many programs are kept; then all are forgotten and those in use come back by themselves.
 const MAX_PROGRAMS: usize = 4_096;

@@ -2,9 +2,6 @@
 //!
 //! Pure: which questions to put to the database, and what their answers mean.
 
-use crate::statements::dialect::{Dialect, ValueComparison};
-use crate::statements::select::SqlParameter;
-use crate::statements::write_parts::{WriteParts, write_parts};
 use trefoil_engine::plan::PlanAction;
 use trefoil_model::error::{Error, PathSegment, Violation};
 use trefoil_model::naming::inflection;
@@ -12,6 +9,10 @@ use trefoil_model::naming::names::display_label;
 use trefoil_model::{
     CellValue, Field, FieldId, FieldKind, Model, OnDelete, RecordType, RecordTypeId, StoredValue,
 };
+
+use crate::statements::dialect::{Dialect, ValueComparison};
+use crate::statements::select::SqlParameter;
+use crate::statements::write_parts::{WriteParts, write_parts};
 
 /// Which kind of constraint broke.
 #[derive(Debug, Clone, PartialEq, Eq)]

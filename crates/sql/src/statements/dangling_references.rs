@@ -1,7 +1,8 @@
 //! The questions that find references and links which lead to nothing.
 
-use crate::statements::dialect::Dialect;
 use trefoil_model::{FieldId, FieldKind, Model, RecordTypeId};
+
+use crate::statements::dialect::Dialect;
 
 /// One field of a record type that leads to others.
 #[derive(Debug)]

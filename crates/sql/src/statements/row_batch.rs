@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use crate::statements::select::{ChildBranch, SelectLevel};
 use trefoil_engine::changes::image_cell;
 use trefoil_engine::{RecordImage, Row};
 use trefoil_model::CellValue;
+
+use crate::statements::select::{ChildBranch, SelectLevel};
 
 /// How many parents one statement finds the children of …
 pub const MAX_PARENTS: usize = 1_000;

@@ -4,12 +4,13 @@
 //! come before them. In the text, `t` is the record's table, `l` a link table, `p` a parent, and `o` the
 //! record's table again where `t` only chooses from it.
 
-use crate::statements::dialect::{Dialect, ValueComparison};
 use trefoil_engine::cursor::{CursorPosition, CursorValue};
 use trefoil_engine::plan::{PlannedChild, PlannedListing, PlannedSelection, Predicate, is_text_kind};
 use trefoil_engine::{ComparisonOp, CountMode, SortKey};
 use trefoil_model::error::Result;
 use trefoil_model::{CellValue, Field, FieldId, FieldKind, Model, RecordType, RecordTypeId, StoredValue};
+
+use crate::statements::dialect::{Dialect, ValueComparison};
 
 /// One level of a selection and everything below it.
 #[derive(Debug)]

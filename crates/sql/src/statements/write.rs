@@ -1,9 +1,10 @@
 //! The statements that create, change and delete records, and those that replace their links.
 
-use crate::statements::dialect::Dialect;
-use crate::statements::select::SelectLevel;
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{Field, FieldId, FieldKind, RecordType};
+
+use crate::statements::dialect::Dialect;
+use crate::statements::select::SelectLevel;
 
 /// Replaces the records that one record is linked with. Each has the record's id as first parameter and the
 /// list of the others as second.

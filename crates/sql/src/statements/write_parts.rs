@@ -1,10 +1,11 @@
 //! What a plan writes, whatever its kind, and in which order its statements take it.
 
-use crate::statements::select::SqlParameter;
 use trefoil_engine::Outcome;
 use trefoil_engine::plan::PlanAction;
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{FieldId, RecordTypeId, StoredValue};
+
+use crate::statements::select::SqlParameter;
 
 pub struct WriteParts<'a> {
     /// Absent where it is of a plain list.

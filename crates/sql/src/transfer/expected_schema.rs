@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use trefoil_engine::ChangeKind;
+use trefoil_model::{Model, RecordTypeId};
+
 use crate::migrate::{StoredModel, transfer_tables};
 use crate::transfer::TransferError;
 use crate::transfer::store_handle::StoreHandle;
-use trefoil_engine::ChangeKind;
-use trefoil_model::{Model, RecordTypeId};
 
 pub struct ExpectedSchema {
     model: Arc<Model>,

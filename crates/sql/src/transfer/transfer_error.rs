@@ -3,8 +3,9 @@
 use std::fmt;
 use std::path::Path;
 
-use crate::migrate::MigrateError;
 use trefoil_model::error::Error;
+
+use crate::migrate::MigrateError;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TransferError(pub String);
