@@ -2,17 +2,14 @@
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use rusqlite::OptionalExtension;
 
 use trefoil_engine::IdempotencyKey;
 use trefoil_model::error::{Error, Result};
 
+use crate::idempotency_key::{KEY_LIFETIME_SECONDS, KeyStatus, fingerprint_text, unix_seconds};
 use crate::sqlite::session::SqliteSession;
-
-/// How long an answer is kept under its key, in seconds.
-pub const KEY_LIFETIME_SECONDS: i64 = 24 * 60 * 60;
 
 /// The keys whose requests are running in this process.
 #[derive(Debug, Clone, Default)]
@@ -39,28 +36,6 @@ impl RunningKeys {
 impl Drop for KeyGuard {
     fn drop(&mut self) {
         self.running.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
-    }
-}
-
-/// What is known of a key.
-#[derive(Debug, PartialEq, Eq)]
-pub enum KeyStatus {
-    /// The first request that carries it.
-    New,
-    /// The same request was answered like this.
-    Answered(Vec<u8>),
-    /// Another request has it.
-    UsedByOther,
-}
-
-impl KeyStatus {
-    /// What is to be given again, if anything.
-    pub fn into_replay(self) -> Result<Option<Vec<u8>>> {
-        match self {
-            KeyStatus::New => Ok(None),
-            KeyStatus::Answered(bytes) => Ok(Some(bytes)),
-            KeyStatus::UsedByOther => Err(Error::KeyReused),
-        }
     }
 }
 
@@ -94,12 +69,4 @@ pub fn store_answer(
 pub fn prune_keys(session: &SqliteSession<'_>, at_most: usize) -> rusqlite::Result<usize> {
     let sql = "DELETE FROM trefoil_keys WHERE key IN (SELECT key FROM trefoil_keys WHERE at <= ?1 LIMIT ?2)";
     session.prepare(sql)?.execute((unix_seconds() - KEY_LIFETIME_SECONDS, at_most as i64))
-}
-
-pub fn fingerprint_text(key: &IdempotencyKey) -> String {
-    format!("{:032x}", key.fingerprint)
-}
-
-pub fn unix_seconds() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64)
 }

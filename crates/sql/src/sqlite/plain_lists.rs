@@ -7,11 +7,12 @@
 
 use rusqlite::Connection;
 
-use trefoil_engine::plain_list::{ExpectedVersions, VersionMatch};
+use trefoil_engine::plain_list::ExpectedVersions;
 use trefoil_engine::{Outcome, PlainListAction, PlainListOperation, PlainListPosition, Row};
 use trefoil_model::CellValue;
-use trefoil_model::error::{Error, Result};
+use trefoil_model::error::Result;
 
+use crate::plain_list::{ListHead, ListValueRow, index_not_found, list_not_found, value_bytes};
 use crate::sqlite::session::{SqliteSession, bind_parameters, read_cell};
 use crate::statements::select::SqlParameter;
 
@@ -126,49 +127,6 @@ pub fn run_list_action(
         }
         Ok(rest) => Ok(Ok(list.head.outcome(rest))),
     }
-}
-
-/// What is known of a list as a whole.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ListHead {
-    pub id: i64,
-    pub version: i64,
-    pub length: i64,
-    /// Greater than every position so far.
-    pub next_position: i64,
-}
-
-impl ListHead {
-    pub fn outcome(self, rest: Option<PlainListPosition>) -> Outcome {
-        Outcome::PlainList { version: self.version, length: self.length, remaining: rest }
-    }
-
-    pub fn check_version(&self, expected: &ExpectedVersions) -> Result<()> {
-        let found = self.version;
-        let (versions, fits) = match expected {
-            Some(VersionMatch::AnyOf(versions)) => (versions, versions.contains(&found)),
-            Some(VersionMatch::NoneOf(versions)) => (versions, !versions.contains(&found)),
-            None => return Ok(()),
-        };
-        if fits {
-            Ok(())
-        } else {
-            Err(Error::Stale { expected: versions.first().copied().unwrap_or(0), found })
-        }
-    }
-
-    /// Whether there is a value with so many before it.
-    pub fn check_index(&self, list: &str, index: i64) -> Result<()> {
-        if (0..self.length).contains(&index) { Ok(()) } else { Err(index_not_found(list, index)) }
-    }
-}
-
-pub(crate) fn list_not_found(list: &str) -> Error {
-    Error::not_found(format!("the list /{list}"))
-}
-
-pub(crate) fn index_not_found(list: &str, index: i64) -> Error {
-    Error::not_found(format!("index {index} of /{list}"))
 }
 
 fn read_head(session: SqliteSession<'_>, name: &str) -> rusqlite::Result<Option<ListHead>> {
@@ -334,23 +292,4 @@ struct CountedBlock {
     last: i64,
     count: i64,
     index: i64,
-}
-
-/// With what it costs to write down around it.
-pub(crate) fn value_bytes(value: CellValue<'_>) -> usize {
-    match value {
-        CellValue::Text(text) => text.len() + 4,
-        CellValue::Null | CellValue::Int(_) | CellValue::Real(_) | CellValue::Unreadable => 4,
-    }
-}
-
-/// A row of one cell.
-pub(crate) struct ListValueRow<'a>(pub CellValue<'a>);
-
-impl Row for ListValueRow<'_> {
-    fn cell(&self, _column: usize) -> CellValue<'_> {
-        self.0
-    }
-
-    fn each_child(&self, _child: usize, _visit: &mut dyn FnMut(&dyn Row)) {}
 }

@@ -1,6 +1,5 @@
 //! A job on its way through the store: what it needs, whether it is still wanted, and where its answer goes.
 
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -9,6 +8,7 @@ use tokio::sync::oneshot;
 use trefoil_engine::{JobResult, StoreJob};
 use trefoil_model::error::{Error, Result};
 
+use crate::job_completion::{JobCompletion, panic_message};
 use crate::sqlite::idempotency_keys::KeyGuard;
 use crate::statements::compile::Program;
 
@@ -19,14 +19,6 @@ pub struct QueuedJob {
     /// Keeps the idempotency key taken.
     key_guard: Option<KeyGuard>,
     reply: oneshot::Sender<Result<JobResult>>,
-}
-
-/// How a job ended, before it is told to anyone.
-#[derive(Debug)]
-pub enum JobCompletion {
-    Completed,
-    Replayed(Vec<u8>),
-    Refused(Error),
 }
 
 impl QueuedJob {
@@ -60,25 +52,14 @@ impl QueuedJob {
     }
 
     /// Tells whoever waits. The key is free again before they can know, so that they may use it at once.
-    pub fn send_reply(self, verdict: JobCompletion) {
+    pub fn send_reply(self, completion: JobCompletion) {
         drop(self.key_guard);
-        let done = match verdict {
-            JobCompletion::Completed => Ok(JobResult::Completed(self.job.sink)),
-            JobCompletion::Replayed(bytes) => Ok(JobResult::Replayed(bytes)),
-            JobCompletion::Refused(error) => Err(error),
-        };
         // Nobody waits any more: what was done stays done.
-        let _ = self.reply.send(done);
+        let _ = self.reply.send(completion.into_result(self.job.sink));
     }
 }
 
 /// Runs what may panic because others wrote it: whoever takes the rows. The thread goes on.
 pub fn catch_panic<T>(run: impl FnOnce() -> T) -> Result<T> {
     catch_unwind(AssertUnwindSafe(run)).map_err(|panic| Error::internal(panic_message(panic.as_ref())))
-}
-
-/// What a panic said.
-pub fn panic_message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
-    format!("a job panicked: {}", text.unwrap_or("no message"))
 }

@@ -13,9 +13,10 @@ use tokio::sync::mpsc::{self, error::TrySendError};
 use trefoil_engine::{JobResult, StoreJob};
 use trefoil_model::error::{Error, Result};
 
+use crate::job_completion::JobCompletion;
 use crate::sqlite::SharedState;
 use crate::sqlite::error::{is_locked, is_single_page_error, locked, store_error};
-use crate::sqlite::queued_job::{JobCompletion, QueuedJob, catch_panic};
+use crate::sqlite::queued_job::{QueuedJob, catch_panic};
 use crate::sqlite::readers;
 use crate::sqlite::readers::ReaderPool;
 use crate::sqlite::session::SqliteSession;

@@ -8,9 +8,10 @@ use tokio::sync::mpsc;
 use trefoil_engine::StoreJob;
 use trefoil_model::error::Error;
 
+use crate::job_completion::JobCompletion;
 use crate::sqlite::connect::{ConnectionRole, connect};
 use crate::sqlite::error::{SqliteError, needs_new_connection, store_error};
-use crate::sqlite::queued_job::{JobCompletion, QueuedJob, catch_panic};
+use crate::sqlite::queued_job::{QueuedJob, catch_panic};
 use crate::sqlite::session::SqliteSession;
 use crate::sqlite::writer::WriterMessage;
 use crate::sqlite::{SharedState, execute_read};

@@ -8,12 +8,13 @@ use tokio::sync::mpsc;
 use trefoil_engine::{Outcome, StoreJob};
 use trefoil_model::error::Error;
 
+use crate::idempotency_key::KeyStatus;
+use crate::job_completion::JobCompletion;
 use crate::sqlite::connect::{ConnectionRole, connect};
 use crate::sqlite::error::{SqliteError, needs_new_connection, store_error};
 use crate::sqlite::idempotency_keys;
-use crate::sqlite::idempotency_keys::KeyStatus;
 use crate::sqlite::prune::PruneSchedule;
-use crate::sqlite::queued_job::{JobCompletion, QueuedJob, catch_panic};
+use crate::sqlite::queued_job::{QueuedJob, catch_panic};
 use crate::sqlite::session::SqliteSession;
 use crate::sqlite::{SharedState, execute_write, readers};
 use crate::statements::compile::Program;
