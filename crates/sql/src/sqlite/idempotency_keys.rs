@@ -1,4 +1,4 @@
-//! Idempotency keys: which are being worked on, and what was answered under those of the last day.
+//! Idempotency keys in SQLite: those of running requests in memory, stored responses in `trefoil_keys`.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,11 +11,11 @@ use trefoil_model::error::{Error, Result};
 use crate::idempotency_key::{KEY_LIFETIME_SECONDS, KeyStatus, fingerprint_text, unix_seconds};
 use crate::sqlite::session::SqliteSession;
 
-/// The keys whose requests are running in this process.
+/// The keys of requests that are running in this process.
 #[derive(Debug, Clone, Default)]
 pub struct RunningKeys(Arc<Mutex<HashSet<String>>>);
 
-/// A key that is being worked on, until this is dropped.
+/// Holds a key as running until dropped.
 #[derive(Debug)]
 pub struct KeyGuard {
     running: RunningKeys,
@@ -23,9 +23,10 @@ pub struct KeyGuard {
 }
 
 impl RunningKeys {
+    /// Fails if a request with this key is running.
     pub fn try_enter(&self, key: &str) -> Result<KeyGuard> {
-        let entered = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_owned());
-        if entered {
+        let is_new = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_owned());
+        if is_new {
             Ok(KeyGuard { running: self.clone(), key: key.to_owned() })
         } else {
             Err(Error::KeyInUse)
@@ -54,7 +55,7 @@ pub fn find_key(session: &SqliteSession<'_>, key: &IdempotencyKey) -> rusqlite::
     })
 }
 
-/// An expired answer under the same key gives way.
+/// Replaces an expired response under the same key.
 pub fn store_answer(
     session: &SqliteSession<'_>,
     key: &IdempotencyKey,
@@ -65,8 +66,8 @@ pub fn store_answer(
     Ok(())
 }
 
-/// Forgets expired keys, at most so many; says how many they were.
-pub fn prune_keys(session: &SqliteSession<'_>, at_most: usize) -> rusqlite::Result<usize> {
+/// Deletes up to `limit` expired keys and returns their number.
+pub fn prune_keys(session: &SqliteSession<'_>, limit: usize) -> rusqlite::Result<usize> {
     let sql = "DELETE FROM trefoil_keys WHERE key IN (SELECT key FROM trefoil_keys WHERE at <= ?1 LIMIT ?2)";
-    session.prepare(sql)?.execute((unix_seconds() - KEY_LIFETIME_SECONDS, at_most as i64))
+    session.prepare(sql)?.execute((unix_seconds() - KEY_LIFETIME_SECONDS, limit as i64))
 }

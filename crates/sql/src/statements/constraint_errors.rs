@@ -134,7 +134,7 @@ fn unique_probes<'a>(
     let owner = model.record(record);
     let mut queries = Vec::new();
     for (position, field) in owner.fields.iter().enumerate() {
-        let value = values.iter().find(|(id, _)| field.unique && *id == FieldId(position));
+        let value = values.iter().find(|(field_id, _)| field.unique && *field_id == FieldId(position));
         let message = format!("{} is already taken", display_label(&field.name));
         let meaning = ProbeMeaning::ValueTaken(Violation::new(&field.input_name, "UNIQUE", message));
         if table == owner.table && field.is_stored() && columns.contains(&field.column) {
