@@ -12,7 +12,7 @@ use trefoil_model::{Model, RecordTypeId};
 use crate::sqlite::error::store_error;
 use crate::sqlite::session::{SqliteSession, bind_parameters, read_cell};
 use crate::sqlite::writer::run_each;
-use crate::sqlite::{SharedState, SqliteStore, closed_error, writer_call};
+use crate::sqlite::{SharedState, SqliteStore, call_message, closed_error};
 use crate::statements::compile::Program;
 use crate::statements::dangling_references::dangling_queries;
 use crate::statements::dialect::Dialect;
@@ -45,7 +45,7 @@ impl SqliteStore {
             run_bulk_transaction(&shared, shared.session(connection), &model, begun, command_queue);
         };
         // The reply to this message comes at the end of the transaction and is not awaited.
-        self.send_to_writer(writer_call(work).0).await?;
+        self.send_to_writer(call_message(work).0).await?;
         wait_begun.await.map_err(|_| closed_error())??;
         Ok(Box::new(SqliteBulkTransaction { store: self, commands }))
     }

@@ -50,7 +50,7 @@ use crate::sqlite::queued_job::QueuedJob;
 use crate::sqlite::read_batcher::ReadBatcher;
 use crate::sqlite::readers::{ReaderPool, is_inline_read, run_reader};
 use crate::sqlite::session::SqliteSession;
-use crate::sqlite::writer::{WriterMessage, WriterThread};
+use crate::sqlite::writer::{ThreadMessage, WriterThread};
 use crate::statements::compile::{Program, ProgramCache};
 use crate::statements::dialect::Dialect;
 
@@ -79,9 +79,9 @@ pub struct SqliteStore {
     version_probe: DataVersionProbe,
     running_keys: RunningKeys,
     /// `None` only while being dropped.
-    write_queue: Option<mpsc::Sender<WriterMessage>>,
+    write_queue: Option<mpsc::Sender<ThreadMessage>>,
     /// `None` also for a store in memory, where the only connection is the writer's.
-    read_queue: Option<mpsc::Sender<WriterMessage>>,
+    read_queue: Option<mpsc::Sender<ThreadMessage>>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -158,7 +158,7 @@ impl SqliteStore {
         &self,
         call: impl FnOnce(&mut Connection) -> T + Send + 'static,
     ) -> Result<T> {
-        let (message, result) = writer_call(call);
+        let (message, result) = call_message(call);
         self.send_to_writer(message).await?;
         let result = result.await.map_err(|_| panic_error());
         self.shared.commits.send_replace(());
@@ -181,13 +181,13 @@ impl SqliteStore {
         .unwrap_or_else(|error| Err(MigrateError::Database(error.to_string())))
     }
 
-    async fn send_to_writer(&self, message: WriterMessage) -> Result<()> {
+    async fn send_to_writer(&self, message: ThreadMessage) -> Result<()> {
         let queue = self.write_queue.as_ref().ok_or_else(closed_error)?;
         queue.send(message).await.map_err(|_| closed_error())
     }
 
     /// Sends a message to the reader threads or, for a store in memory, to the writer.
-    async fn send_to_reader(&self, message: WriterMessage) -> Result<()> {
+    async fn send_to_reader(&self, message: ThreadMessage) -> Result<()> {
         match &self.read_queue {
             Some(queue) => queue.send(message).await.map_err(|_| closed_error()),
             None => self.send_to_writer(message).await,
@@ -206,7 +206,7 @@ impl SqliteStore {
             }
         }
         let shared = self.shared.clone();
-        let (message, result) = writer_call(move |connection| query(shared.session(connection)));
+        let (message, result) = call_message(move |connection| query(shared.session(connection)));
         self.send_to_reader(message).await?;
         // A reader thread drops the reply channel if the file cannot be opened.
         let no_reply = |_| if self.read_queue.is_some() { locked() } else { closed_error() };
@@ -218,7 +218,7 @@ impl SqliteStore {
             return self.read_batcher.run(&self.reader_pool, &self.shared, queue, job, programs).await;
         }
         let (queued, result) = QueuedJob::new(job, programs, None);
-        self.send_to_reader(WriterMessage::Job(Box::new(queued))).await?;
+        self.send_to_reader(ThreadMessage::Job(Box::new(queued))).await?;
         result.await.map_err(|_| closed_error())?
     }
 
@@ -226,7 +226,7 @@ impl SqliteStore {
         let key_guard =
             job.idempotency_key.as_ref().map(|key| self.running_keys.try_enter(&key.key)).transpose()?;
         let (queued, result) = QueuedJob::new(job, programs, key_guard);
-        self.send_to_writer(WriterMessage::Job(Box::new(queued))).await?;
+        self.send_to_writer(ThreadMessage::Job(Box::new(queued))).await?;
         result.await.map_err(|_| closed_error())?
     }
 }
@@ -310,13 +310,13 @@ fn spawn_thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<Join
 }
 
 /// A message that runs `call`, and the receiver of its result.
-fn writer_call<T: Send + 'static>(
+fn call_message<T: Send + 'static>(
     call: impl FnOnce(&mut Connection) -> T + Send + 'static,
-) -> (WriterMessage, oneshot::Receiver<T>) {
+) -> (ThreadMessage, oneshot::Receiver<T>) {
     let (reply, result) = oneshot::channel();
     // If the caller is gone, the work stays done.
     let call = move |connection: &mut Connection| drop(reply.send(call(connection)));
-    (WriterMessage::Call(Box::new(call)), result)
+    (ThreadMessage::Call(Box::new(call)), result)
 }
 
 fn panic_error() -> Error {

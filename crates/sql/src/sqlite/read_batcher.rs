@@ -19,7 +19,7 @@ use crate::sqlite::error::{is_locked, is_single_page_error, locked, store_error}
 use crate::sqlite::queued_job::{QueuedJob, catch_panic};
 use crate::sqlite::readers::{self, ReaderPool};
 use crate::sqlite::session::SqliteSession;
-use crate::sqlite::writer::WriterMessage;
+use crate::sqlite::writer::ThreadMessage;
 use crate::statements::compile::Program;
 
 /// Maximum number of look-ups in one snapshot: the thread that runs them does nothing else meanwhile.
@@ -39,7 +39,7 @@ impl ReadBatcher {
         &self,
         pool: &ReaderPool,
         shared: &SharedState,
-        readers: &mpsc::Sender<WriterMessage>,
+        readers: &mpsc::Sender<ThreadMessage>,
         job: StoreJob,
         programs: Vec<Arc<Program>>,
     ) -> Result<JobResult> {
@@ -99,10 +99,10 @@ fn run_batch(pool: &ReaderPool, shared: &SharedState, batch: Vec<QueuedJob>) -> 
 }
 
 /// Passes a job to the reader threads, which may wait. Does not await: the task with the batch may be dropped at any time.
-fn hand_over(readers: &mpsc::Sender<WriterMessage>, queued: QueuedJob) {
+fn hand_over(readers: &mpsc::Sender<ThreadMessage>, queued: QueuedJob) {
     if let Err(TrySendError::Full(message) | TrySendError::Closed(message)) =
-        readers.try_send(WriterMessage::Job(Box::new(queued)))
-        && let WriterMessage::Job(queued) = message
+        readers.try_send(ThreadMessage::Job(Box::new(queued)))
+        && let ThreadMessage::Job(queued) = message
     {
         queued.send_reply(JobCompletion::Refused(locked()));
     }

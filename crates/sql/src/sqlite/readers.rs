@@ -13,7 +13,7 @@ use crate::sqlite::connect::{ConnectionRole, connect};
 use crate::sqlite::error::{SqliteError, needs_new_connection, store_error};
 use crate::sqlite::queued_job::{QueuedJob, catch_panic};
 use crate::sqlite::session::SqliteSession;
-use crate::sqlite::writer::WriterMessage;
+use crate::sqlite::writer::ThreadMessage;
 use crate::sqlite::{SharedState, execute_read};
 use crate::statements::compile::Program;
 
@@ -119,7 +119,7 @@ pub fn run_job(connection: &mut Connection, shared: &SharedState, mut queued: Qu
 }
 
 /// A reader thread: runs messages from the queue until it is closed.
-pub fn run_reader(shared: &SharedState, queue: &Mutex<mpsc::Receiver<WriterMessage>>) {
+pub fn run_reader(shared: &SharedState, queue: &Mutex<mpsc::Receiver<ThreadMessage>>) {
     let mut idle = None;
     while let Some(message) = next_message(queue) {
         let connection = idle
@@ -131,23 +131,23 @@ pub fn run_reader(shared: &SharedState, queue: &Mutex<mpsc::Receiver<WriterMessa
                     idle = Some(connection);
                 }
             }
-            (Err(error), WriterMessage::Job(queued)) => {
+            (Err(error), ThreadMessage::Job(queued)) => {
                 queued.send_reply(JobCompletion::Refused(store_error(&error)))
             }
             // The caller notices that its reply channel is dropped.
-            (Err(error), WriterMessage::Call(_)) => tracing::warn!(%error, "the database cannot be opened"),
+            (Err(error), ThreadMessage::Call(_)) => tracing::warn!(%error, "the database cannot be opened"),
         }
     }
 }
 
 /// Returns whether the connection is still usable.
-fn run_message(connection: &mut Connection, shared: &SharedState, message: WriterMessage) -> bool {
+fn run_message(connection: &mut Connection, shared: &SharedState, message: ThreadMessage) -> bool {
     match message {
-        WriterMessage::Job(queued) => run_job(connection, shared, *queued),
-        WriterMessage::Call(call) => catch_panic(|| call(connection)).is_ok() && connection.is_autocommit(),
+        ThreadMessage::Job(queued) => run_job(connection, shared, *queued),
+        ThreadMessage::Call(call) => catch_panic(|| call(connection)).is_ok() && connection.is_autocommit(),
     }
 }
 
-fn next_message(queue: &Mutex<mpsc::Receiver<WriterMessage>>) -> Option<WriterMessage> {
+fn next_message(queue: &Mutex<mpsc::Receiver<ThreadMessage>>) -> Option<ThreadMessage> {
     queue.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv()
 }

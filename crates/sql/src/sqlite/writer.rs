@@ -22,7 +22,7 @@ use crate::statements::compile::Program;
 const MAX_BATCH: usize = 256;
 
 /// A message to the writer thread or to a reader thread.
-pub enum WriterMessage {
+pub enum ThreadMessage {
     Job(Box<QueuedJob>),
     /// Anything else that needs the connection: migration, bulk write, a look-up that has to wait.
     Call(Box<dyn FnOnce(&mut Connection) + Send>),
@@ -59,14 +59,14 @@ impl<'s> WriterThread<'s> {
     }
 
     /// Runs messages until the queue is closed.
-    pub fn run(mut self, mut queue: mpsc::Receiver<WriterMessage>) {
+    pub fn run(mut self, mut queue: mpsc::Receiver<ThreadMessage>) {
         while let Some(first) = queue.blocking_recv() {
             let mut next = Some(first);
             let mut batch = Vec::new();
             while let Some(message) = next.take() {
                 match message {
-                    WriterMessage::Job(queued) if queued.writes() => batch.push(*queued),
-                    other @ (WriterMessage::Job(_) | WriterMessage::Call(_)) => {
+                    ThreadMessage::Job(queued) if queued.writes() => batch.push(*queued),
+                    other @ (ThreadMessage::Job(_) | ThreadMessage::Call(_)) => {
                         self.write_batch(std::mem::take(&mut batch));
                         self.run_other(other);
                         break;
@@ -81,13 +81,13 @@ impl<'s> WriterThread<'s> {
     }
 
     /// Runs a call or a read; only stores in memory send their reads here.
-    fn run_other(&mut self, message: WriterMessage) {
+    fn run_other(&mut self, message: ThreadMessage) {
         self.renew_connection();
         match message {
-            WriterMessage::Job(queued) => {
+            ThreadMessage::Job(queued) => {
                 self.needs_renewal |= !readers::run_job(&mut self.connection, self.shared, *queued)
             }
-            WriterMessage::Call(call) => {
+            ThreadMessage::Call(call) => {
                 // The caller of a call that panicked notices that its reply channel is dropped. The call may have
                 // left the connection with other settings.
                 self.needs_renewal |= catch_panic(|| call(&mut self.connection)).is_err();
