@@ -8,7 +8,7 @@ use trefoil_model::error::{Error, Result};
 /// How long a response is stored under its key.
 pub const KEY_LIFETIME_SECONDS: i64 = 24 * 60 * 60;
 
-/// What the store knows about a key.
+/// The state of a key in the store.
 #[derive(Debug, PartialEq, Eq)]
 pub enum KeyStatus {
     /// Not seen before, or expired.

@@ -5,7 +5,7 @@ pub(crate) mod connect;
 pub(crate) mod error;
 pub(crate) mod session;
 
-// The threads that run jobs, and what they have in their queues.
+// The threads that run jobs, and their queues.
 pub(crate) mod queued_job;
 pub(crate) mod read_batcher;
 pub(crate) mod readers;

@@ -13,7 +13,7 @@ pub struct LinkStatements {
     pub add: String,
 }
 
-/// Advances the id sequence of a table past an id that the caller chose, which it would assign again otherwise.
+/// Advances the id sequence of a table past an id that the caller chose; otherwise it would assign that id again.
 #[derive(Debug)]
 pub struct SequenceStatements {
     /// Returns a row if the sequence is behind the id, its only parameter.

@@ -160,11 +160,11 @@ pub fn read_label(path: &Path) -> Option<(String, BackupLabel)> {
 }
 
 fn refuse_other_file(path: &Path, store_id: &str) -> Result<(), TransferError> {
-    let what = match read_label(path) {
+    let kind = match read_label(path) {
         Some((id, _)) if id == store_id => return Ok(()),
         None if !path.exists() => return Ok(()),
         Some(_) => "a backup of another store",
         None => "no backup",
     };
-    Err(TransferError::for_path(path, format!("this file is there already and is {what}: name another one")))
+    Err(TransferError::for_path(path, format!("this file is there already and is {kind}: name another one")))
 }

@@ -123,7 +123,7 @@ async fn count_rows(store: &StoreHandle, tables: &[CopiedTable]) -> Result<u64, 
     Ok(rows)
 }
 
-/// Fails unless the digests of what was read and written are equal.
+/// Fails unless the digests of the source and the copy are equal.
 pub fn compare_digests(read: &[TableDigest], written: &[TableDigest]) -> Result<(), TransferError> {
     for (read, written) in read.iter().zip(written) {
         if read.table != written.table || read.rows != written.rows {

@@ -4,7 +4,7 @@
 //! with a digest of what was written. [`store_handle`] is one side of a copy, on either database; [`store_metadata`]
 //! goes along with the rows. [`backup`], [`restore`] and [`move_store`](mod@move_store) are built on these.
 
-// What the commands name and get back.
+// The arguments and errors of the commands.
 pub(crate) mod expected_schema;
 pub(crate) mod store_location;
 pub(crate) mod transfer_error;

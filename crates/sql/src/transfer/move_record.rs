@@ -1,5 +1,4 @@
-//! The record of a move in both stores: a store that was moved away takes no more writes, and one that a move has not
-//! finished is not served.
+//! The record of a move in both of its stores, by which only the one that is live takes writes and is served.
 
 use std::collections::BTreeMap;
 
