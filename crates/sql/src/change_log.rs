@@ -1,4 +1,4 @@
-//! What both stores write in their change log as text, read back.
+//! Parses the texts of the change log that are the same in both stores: epochs and kinds of change.
 
 use trefoil_engine::{ChangeKind, LogEpoch};
 use trefoil_model::error::{Error, Result};
@@ -9,15 +9,15 @@ struct StoredEpoch {
     after: i64,
 }
 
-/// The epochs that `trefoil_meta` tells of.
+/// Parses the `epochs` entry of `trefoil_meta`.
 pub fn parse_epochs(text: Option<&str>) -> Result<Vec<LogEpoch>> {
     let text = text.ok_or_else(|| Error::internal("trefoil_meta has no epochs"))?;
-    let written: Vec<StoredEpoch> = serde_json::from_str(text).map_err(Error::internal)?;
-    Ok(written.into_iter().map(|StoredEpoch { tag, after }| LogEpoch { tag, after }).collect())
+    let stored: Vec<StoredEpoch> = serde_json::from_str(text).map_err(Error::internal)?;
+    Ok(stored.into_iter().map(|StoredEpoch { tag, after }| LogEpoch { tag, after }).collect())
 }
 
-/// What is none of the three words was not written by a trigger of ours; the number counts all the same.
+/// An unknown name was not written by our triggers; the change still counts, as an update.
 pub fn parse_change_kind(name: &str) -> ChangeKind {
-    let all = [ChangeKind::Created, ChangeKind::Updated, ChangeKind::Deleted];
-    all.into_iter().find(|deed| deed.name() == name).unwrap_or(ChangeKind::Updated)
+    let kinds = [ChangeKind::Created, ChangeKind::Updated, ChangeKind::Deleted];
+    kinds.into_iter().find(|kind| kind.name() == name).unwrap_or(ChangeKind::Updated)
 }

@@ -1,4 +1,4 @@
-//! One server per data folder: a lock on `trefoil.lock` that the system itself releases when the process ends.
+//! The lock on a data folder: a file lock on `trefoil.lock`, which the system releases when the process ends.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::Path;
@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use trefoil_model::error::{Error, Result};
 
-/// Held for as long as the server may touch the folder.
+/// Exclusive use of a data folder, until dropped.
 #[derive(Debug)]
 pub struct DataLock {
     _file: File,
 }
 
 impl DataLock {
-    /// Takes the folder for this process, or says that another has it.
+    /// Locks the folder, or fails if another process has it.
     pub fn acquire(folder: &Path) -> Result<DataLock> {
         DataLock::try_acquire(folder)?.ok_or_else(|| Error::Unavailable {
             reason: format!("another server or command is using the data folder {}", folder.display()),
@@ -21,7 +21,7 @@ impl DataLock {
         })
     }
 
-    /// `None` where another process has it.
+    /// Locks the folder; `None` if another process has it.
     pub fn try_acquire(folder: &Path) -> Result<Option<DataLock>> {
         let path = folder.join("trefoil.lock");
         let unusable = |error: std::io::Error| Error::Unavailable {
@@ -43,7 +43,7 @@ mod tests {
     use super::DataLock;
 
     #[test]
-    fn a_folder_has_one_owner_at_a_time() {
+    fn folder_lock_is_exclusive() {
         let folder = tempfile::tempdir().expect("a folder");
         let first = DataLock::acquire(folder.path()).expect("the folder is free");
         let refused = DataLock::acquire(folder.path()).expect_err("refused").to_string();
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_folder_is_named() {
+    fn missing_folder_is_named() {
         let refused =
             DataLock::acquire(std::path::Path::new("/nowhere/at/all")).expect_err("refused").to_string();
         assert!(refused.contains("/nowhere/at/all"), "{refused}");

@@ -1,16 +1,28 @@
-//! How records are kept in an SQL database: plans become statements, statements become rows.
+//! The stores: records, plain lists and their change log in SQLite or PostgreSQL.
 //!
-//! Pure, in this order: [`dialect`] (what differs between databases), [`select`] and [`write`]
-//! (statements), [`compile`] (a plan's program, made once per shape), [`batch`] (rows that must outlive
-//! their statement). [`sqlite`] and [`postgres`] run programs.
+//! The engine hands over plans; this crate turns them into SQL statements, runs them and passes the rows to the engine.
+//! The server uses [`SqlStore`] as its [`trefoil_engine::Store`]; the commands also use [`migrate`] to bring tables to a
+//! new schema and [`transfer`] to back up, restore and move whole stores.
 
+// SQL text for plans, without a database.
+pub mod statements;
+
+// Types and rules that both stores share.
 mod change_log;
-mod data_lock;
-pub mod migrate;
+mod idempotency_key;
+mod job_completion;
+mod plain_list;
+
+// The two stores, and the enum of both that the server uses.
 pub mod postgres;
 mod sql_store;
 mod sqlite;
-pub mod statements;
+
+// Brings the tables of a store to a new schema.
+pub mod migrate;
+
+// Backup, restore and move of whole stores; the lock on a data folder.
+mod data_lock;
 pub mod transfer;
 
 pub use crate::data_lock::DataLock;

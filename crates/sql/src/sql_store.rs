@@ -1,4 +1,4 @@
-//! The store that a server was told to use, whichever kind it is.
+//! The store of a server: either SQLite or PostgreSQL, as its settings say.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,8 +7,6 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
-use crate::migrate::{MigrateError, MigrationMode, MigrationReport};
-use crate::{PostgresStore, SqliteOptions, SqliteStore, postgres};
 use trefoil_engine::{
     BulkTransaction, ChangeKind, ChangeLog, DataVersion, IdempotencyKey, JobResult, LogReadLimits,
     RecordChange, Store, StoreJob,
@@ -16,18 +14,21 @@ use trefoil_engine::{
 use trefoil_model::error::Result;
 use trefoil_model::{Model, RecordTypeId};
 
+use crate::migrate::{MigrateError, MigrationMode, MigrationReport};
+use crate::{PostgresStore, SqliteOptions, SqliteStore, postgres};
+
 pub enum SqlStore {
     Sqlite(Box<SqliteStore>),
     Postgres(PostgresStore),
 }
 
 impl SqlStore {
-    /// A file, or memory where none is named.
+    /// Opens the SQLite file at `path`, or a database in memory.
     pub fn open_sqlite(path: Option<&Path>, options: SqliteOptions) -> Result<SqlStore> {
         SqliteStore::open(path, options).map(|store| SqlStore::Sqlite(Box::new(store)))
     }
 
-    /// The error is a line for whoever starts the server.
+    /// The error is one line for the person who starts the server.
     pub async fn open_postgres(options: postgres::PostgresOptions) -> Result<SqlStore, String> {
         PostgresStore::open(options).await.map(SqlStore::Postgres)
     }
@@ -46,8 +47,8 @@ impl SqlStore {
         }
     }
 
-    /// The turn to bring seeds in, if others could be at it too. Held until they are in; whether they are wanted is
-    /// asked again with it in hand.
+    /// The lock that keeps other nodes from seeding at the same time; `None` where no other node can exist. Hold it until
+    /// the seeds are in, and check again under it whether seeding is needed.
     pub async fn lock_seeding(&self) -> Result<Option<postgres::SeedLock>, MigrateError> {
         match self {
             SqlStore::Sqlite(_) => Ok(None),
@@ -55,10 +56,10 @@ impl SqlStore {
         }
     }
 
-    /// Every seed is in: a store that is emptied later is not seeded again.
+    /// Records that seeding is complete, so that a store that is emptied later is not seeded again.
     pub async fn mark_seeded(&self) -> Result<(), MigrateError> {
         match self {
-            // An id that was given says so by itself.
+            // The id counters of the tables already say so.
             SqlStore::Sqlite(_) => Ok(()),
             SqlStore::Postgres(store) => store.mark_seeded().await,
         }

@@ -3,9 +3,9 @@
 use tokio_postgres::types::ToSql;
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::idempotency_key::{KEY_LIFETIME_SECONDS, KeyStatus, fingerprint_text, unix_seconds};
 use crate::postgres::error::PostgresError;
 use crate::postgres::session::PostgresSession;
-use crate::sqlite::idempotency_keys::{KEY_LIFETIME_SECONDS, KeyStatus, fingerprint_text, unix_seconds};
 use crate::statements::select::SqlParameter;
 use trefoil_engine::IdempotencyKey;
 

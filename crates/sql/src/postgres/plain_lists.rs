@@ -2,10 +2,10 @@
 
 use std::sync::LazyLock;
 
+use crate::plain_list::{ListHead, ListValueRow, index_not_found, list_not_found, value_bytes};
 use crate::postgres::error::PostgresError;
 use crate::postgres::execute_read::RowVisitor;
 use crate::postgres::session::{PostgresSession, read_cell};
-use crate::sqlite::plain_lists::{ListHead, ListValueRow, index_not_found, list_not_found, value_bytes};
 use crate::statements::select::SqlParameter;
 use trefoil_engine::plain_list::ExpectedVersions;
 use trefoil_engine::{Outcome, PlainListAction, PlainListOperation, PlainListPosition};

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use tokio_postgres::Error as PgError;
 
+use crate::idempotency_key;
 use crate::postgres::change_log;
 use crate::postgres::connections::connection::PgConnection;
 use crate::postgres::connections::manager::ConnectionManager;
 use crate::postgres::error::PostgresError;
-use crate::sqlite::idempotency_keys;
 use trefoil_model::error::Result;
 
 /// How many rows of each kind go in one step.
@@ -82,7 +82,7 @@ async fn prune_step(link: &PgConnection, keep: LogRetention) -> Result<bool, PgE
         client.batch_execute("ROLLBACK").await?;
         return Ok(false);
     }
-    let expired = idempotency_keys::unix_seconds() - idempotency_keys::KEY_LIFETIME_SECONDS;
+    let expired = idempotency_key::unix_seconds() - idempotency_key::KEY_LIFETIME_SECONDS;
     let keys = client.execute(&link.prepare(DELETE_KEYS).await?, &[&expired, &STEP_ROWS]).await?;
     let statement = link.prepare(DELETE_CHANGES).await?;
     let row = client.query_one(&statement, &[&keep.min_changes, &keep.min_seconds, &STEP_ROWS]).await?;

@@ -12,6 +12,8 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::join;
 
+use crate::idempotency_key::KeyStatus;
+use crate::job_completion::{JobCompletion, panic_message};
 use crate::postgres::PostgresStore;
 use crate::postgres::cancellation::until_cancelled;
 use crate::postgres::constraint_errors::explain_error;
@@ -20,8 +22,6 @@ use crate::postgres::session::PostgresSession;
 use crate::postgres::{
     PgConnection, PooledConnection, atomic_batch, execute_read, execute_write, idempotency_keys, short_reads,
 };
-use crate::sqlite::idempotency_keys::KeyStatus;
-use crate::sqlite::queued_job::panic_message;
 use crate::statements::compile::{Program, ProgramCache};
 use crate::statements::dialect::Dialect;
 use trefoil_engine::{CancelFlag, IdempotencyKey, JobResult, Outcome, Plan, StoreJob};
@@ -47,13 +47,6 @@ impl ExecutionState {
     pub fn statement_count(&self) -> u64 {
         self.statement_count.load(Ordering::Relaxed)
     }
-}
-
-/// How a job ended, before it is told to anyone.
-enum JobCompletion {
-    Completed,
-    Replayed(Vec<u8>),
-    Refused(Error),
 }
 
 impl PostgresStore {

@@ -1,23 +1,24 @@
-//! A long write on SQLite: one transaction on the writer's thread, which takes batch after batch until its commit.
+//! A bulk write on SQLite: one transaction on the writer's thread that runs batch after batch until its commit.
 
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::sqlite::error::store_error;
-use crate::sqlite::session::{SqliteSession, bind_parameters, read_cell};
-use crate::sqlite::writer::run_each;
-use crate::sqlite::{SharedState, SqliteStore, closed_error, writer_call};
-use crate::statements::compile::Program;
-use crate::statements::dangling_references::dangling_queries;
-use crate::statements::dialect::Dialect;
-use crate::statements::select::SqlParameter;
 use trefoil_engine::{BulkTransaction, DanglingReference, RowSink, StoreJob};
 use trefoil_model::error::Result;
 use trefoil_model::{Model, RecordTypeId};
 
-/// What the transaction is asked to do next.
+use crate::sqlite::error::store_error;
+use crate::sqlite::session::{SqliteSession, bind_parameters, read_cell};
+use crate::sqlite::writer::run_each;
+use crate::sqlite::{SharedState, SqliteStore, call_message, closed_error};
+use crate::statements::compile::Program;
+use crate::statements::dangling_references::dangling_queries;
+use crate::statements::dialect::Dialect;
+use crate::statements::select::SqlParameter;
+
+/// A command to the transaction, with the channel for its reply.
 enum BulkCommand {
     Run(Box<StoreJob>, Vec<Arc<Program>>, ReplySender<Box<dyn RowSink>>),
     FindDangling(RecordTypeId, Vec<i64>, ReplySender<Vec<DanglingReference>>),
@@ -26,7 +27,7 @@ enum BulkCommand {
 
 type ReplySender<T> = oneshot::Sender<Result<T>>;
 
-/// Holds the transaction open; without it nobody can ask any more, and the transaction is rolled back.
+/// Holds the transaction open; dropping it closes the channel, and the transaction is rolled back.
 pub struct SqliteBulkTransaction<'s> {
     store: &'s SqliteStore,
     commands: mpsc::Sender<BulkCommand>,
@@ -37,37 +38,37 @@ impl SqliteStore {
         &self,
         model: &Arc<Model>,
     ) -> Result<Box<dyn BulkTransaction + '_>> {
-        let (next, asked) = mpsc::channel(1);
-        let (begun, begins) = oneshot::channel();
+        let (commands, command_queue) = mpsc::channel(1);
+        let (begun, wait_begun) = oneshot::channel();
         let (shared, model) = (self.shared.clone(), model.clone());
         let work = move |connection: &mut rusqlite::Connection| {
-            run_bulk_transaction(&shared, shared.session(connection), &model, begun, asked);
+            run_bulk_transaction(&shared, shared.session(connection), &model, begun, command_queue);
         };
-        // The answer to the message is that all is over; nobody waits for it.
-        self.send_to_writer(writer_call(work).0).await?;
-        begins.await.map_err(|_| closed_error())??;
-        Ok(Box::new(SqliteBulkTransaction { store: self, commands: next }))
+        // The reply to this message comes at the end of the transaction and is not awaited.
+        self.send_to_writer(call_message(work).0).await?;
+        wait_begun.await.map_err(|_| closed_error())??;
+        Ok(Box::new(SqliteBulkTransaction { store: self, commands }))
     }
 }
 
-/// Works until the commit, a failure of the store, or until nobody can ask any more. What is then open is rolled back.
+/// Runs commands until the commit, an error of the store, or the end of the channel. An open transaction is rolled back.
 fn run_bulk_transaction(
     shared: &SharedState,
     session: SqliteSession<'_>,
     model: &Model,
     begun: ReplySender<()>,
-    mut asked: mpsc::Receiver<BulkCommand>,
+    mut commands: mpsc::Receiver<BulkCommand>,
 ) {
-    // Nothing of value is then in the journal: when the disk fills up, all of it goes with what was not committed.
+    // Empties the WAL first: if the disk fills up, it then holds nothing but the uncommitted transaction.
     let _ = session.connection.query_row("PRAGMA wal_checkpoint", [], |_| Ok(()));
     let begin = session
         .execute_control("BEGIN IMMEDIATE")
         .and_then(|()| session.connection.execute_batch("PRAGMA defer_foreign_keys = ON"));
     let is_open = begin.is_ok();
-    // Nobody waits any more: then nobody asks either.
+    // If the receiver is gone, so is the sender of commands, and the loop ends.
     let _ = begun.send(begin.map_err(|error| store_error(&error)));
-    while is_open && let Some(next) = asked.blocking_recv() {
-        let goes_on = match next {
+    while is_open && let Some(command) = commands.blocking_recv() {
+        let is_usable = match command {
             BulkCommand::Run(mut job, programs, reply) => {
                 let run = run_each(session, &mut job, &programs);
                 send_reply(reply, run.map(|()| job.sink))
@@ -84,16 +85,16 @@ fn run_bulk_transaction(
                 false
             }
         };
-        if !goes_on {
+        if !is_usable {
             return;
         }
     }
 }
 
-/// Says whether the transaction is still of use.
-fn send_reply<T>(reply: ReplySender<T>, done: rusqlite::Result<T>) -> bool {
-    let is_sound = done.is_ok();
-    reply.send(done.map_err(|error| store_error(&error))).is_ok() && is_sound
+/// Returns whether the transaction is still usable.
+fn send_reply<T>(reply: ReplySender<T>, result: rusqlite::Result<T>) -> bool {
+    let is_ok = result.is_ok();
+    reply.send(result.map_err(|error| store_error(&error))).is_ok() && is_ok
 }
 
 fn find_dangling_references(
@@ -103,13 +104,13 @@ fn find_dangling_references(
     ids: &[i64],
 ) -> rusqlite::Result<Vec<DanglingReference>> {
     let mut found = Vec::new();
-    for question in dangling_queries(Dialect::Sqlite, model, record) {
-        let mut statement = session.prepare(&question.sql)?;
+    for query in dangling_queries(Dialect::Sqlite, model, record) {
+        let mut statement = session.prepare(&query.sql)?;
         bind_parameters(&mut statement, &[SqlParameter::Integers(ids)])?;
         let mut rows = statement.raw_query();
         while let Some(row) = rows.next()? {
-            if let (Some(id), Some(missing)) = (read_cell(row, 0).to_i64(), read_cell(row, 1).to_i64()) {
-                found.push(DanglingReference { id, field: question.field, missing_id: missing });
+            if let (Some(id), Some(missing_id)) = (read_cell(row, 0).to_i64(), read_cell(row, 1).to_i64()) {
+                found.push(DanglingReference { id, field: query.field, missing_id });
             }
         }
     }
@@ -117,10 +118,10 @@ fn find_dangling_references(
 }
 
 impl SqliteBulkTransaction<'_> {
-    async fn send_command<T>(&self, next: impl FnOnce(ReplySender<T>) -> BulkCommand) -> Result<T> {
-        let (reply, answered) = oneshot::channel();
-        self.commands.send(next(reply)).await.map_err(|_| closed_error())?;
-        answered.await.map_err(|_| closed_error())?
+    async fn send_command<T>(&self, command: impl FnOnce(ReplySender<T>) -> BulkCommand) -> Result<T> {
+        let (reply, response) = oneshot::channel();
+        self.commands.send(command(reply)).await.map_err(|_| closed_error())?;
+        response.await.map_err(|_| closed_error())?
     }
 }
 

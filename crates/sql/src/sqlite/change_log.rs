@@ -1,16 +1,17 @@
-//! The change log in SQLite: where it ends, what of it is gone, and a part of it.
+//! Reads the change log in SQLite: its state, and a range of changes.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::change_log::{parse_change_kind, parse_epochs};
-use crate::sqlite::session::SqliteSession;
 use trefoil_engine::changes::parse_image;
 use trefoil_engine::{ChangeLog, LogReadLimits, RecordChange, RecordImage};
 use trefoil_model::StoredValue;
 use trefoil_model::error::Result;
 
-/// One statement, and so one snapshot. The sequence counts on when all rows are gone.
+use crate::change_log::{parse_change_kind, parse_epochs};
+use crate::sqlite::session::SqliteSession;
+
+/// One statement, hence one snapshot. The sequence survives the deletion of all rows.
 const READ_LOG: &str = "SELECT (SELECT value FROM trefoil_meta WHERE key = 'epochs'), \
                    (SELECT value FROM trefoil_meta WHERE key = 'forgotten'), \
                    (SELECT seq FROM sqlite_sequence WHERE name = 'trefoil_changes')";
@@ -18,15 +19,15 @@ const READ_LOG: &str = "SELECT (SELECT value FROM trefoil_meta WHERE key = 'epoc
 const READ_CHANGES: &str = "SELECT number, resource, deed, record, version, image FROM trefoil_changes \
                        WHERE number > ?1 AND number <= ?2 ORDER BY number LIMIT ?3";
 
-/// The outer failure is the store's, the inner one that what it holds makes no sense.
+/// The outer error is SQLite's; the inner one means that the stored text is invalid.
 pub fn read_log(session: SqliteSession<'_>) -> rusqlite::Result<Result<ChangeLog>> {
     let row = session.prepare(READ_LOG)?.query_row((), |row| {
         Ok((row.get::<_, Option<String>>(0)?, row.get::<_, Option<String>>(1)?, row.get(2)?))
     });
-    let (tags, forgotten, last): (_, _, Option<i64>) = row?;
-    Ok(parse_epochs(tags.as_deref()).map(|epochs| ChangeLog {
+    let (epochs, pruned_until, last): (_, _, Option<i64>) = row?;
+    Ok(parse_epochs(epochs.as_deref()).map(|epochs| ChangeLog {
         epochs,
-        pruned_until: forgotten.and_then(|text| text.parse().ok()).unwrap_or(0),
+        pruned_until: pruned_until.and_then(|text| text.parse().ok()).unwrap_or(0),
         last_number: last.unwrap_or(0),
     }))
 }
@@ -43,37 +44,37 @@ pub fn read_changes(
     while let Some(row) = rows.next()?
         && bytes < limits.bytes
     {
-        let written = row.get_ref(5)?.as_bytes_or_null()?.unwrap_or_default();
-        bytes += written.len();
+        let image = row.get_ref(5)?.as_bytes_or_null()?.unwrap_or_default();
+        bytes += image.len();
         changes.push(RecordChange {
             number: row.get(0)?,
             type_name: row.get(1)?,
             kind: parse_change_kind(row.get_ref(2)?.as_str()?),
             record_id: row.get(3)?,
             version: row.get(4)?,
-            image: parse_stored_image(written),
+            image: parse_stored_image(image),
         });
     }
     Ok(changes)
 }
 
-/// SQLite takes any bytes for text, and so another program's mistake ends up in the log. It must not hold up everyone who
-/// follows: what cannot be read is null, as a blob is to the trigger that writes the image.
-fn parse_stored_image(written: &[u8]) -> RecordImage {
-    let text = String::from_utf8_lossy(written);
+/// SQLite accepts any bytes as text, so another program can put invalid UTF-8 into the log. That must not stop the feed:
+/// such values are left out, which means null, as blobs are by the trigger that writes the image.
+fn parse_stored_image(stored: &[u8]) -> RecordImage {
+    let text = String::from_utf8_lossy(stored);
     let image = parse_image(&text);
-    let is_spoiled =
+    let is_invalid =
         |value: &StoredValue| matches!(value, StoredValue::Text(text) if text.contains('\u{fffd}'));
     match text {
         Cow::Borrowed(_) => image,
         Cow::Owned(_) => {
-            let sound = image.iter().filter(|(_, value)| !is_spoiled(value));
-            Arc::new(sound.cloned().collect())
+            let valid = image.iter().filter(|(_, value)| !is_invalid(value));
+            Arc::new(valid.cloned().collect())
         }
     }
 }
 
-/// Notes, in the transaction that removed them, up to which number changes are gone.
+/// Stores the number up to which changes are deleted, in the transaction that deleted them.
 pub fn record_pruned(session: SqliteSession<'_>, number: i64) -> rusqlite::Result<()> {
     let sql = "INSERT INTO trefoil_meta (key, value) VALUES ('forgotten', ?1) \
                ON CONFLICT (key) DO UPDATE SET value = max(CAST(value AS INTEGER), ?1)";

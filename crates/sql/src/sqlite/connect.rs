@@ -1,4 +1,4 @@
-//! Opens connections: durability, limits, and the functions that queries use and the schema never does.
+//! Opens connections: durability, limits, and the SQL functions for queries, which the schema must not use.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,14 +11,12 @@ use rusqlite::{Connection, OpenFlags};
 use crate::sqlite::SqliteOptions;
 use crate::statements::decimal_key;
 
-/// Where the database is.
 #[derive(Debug, Clone)]
 pub enum SqliteLocation {
     Memory,
     File(PathBuf),
 }
 
-/// What a connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionRole {
     Writer,
@@ -26,13 +24,13 @@ pub enum ConnectionRole {
 }
 
 pub fn connect(
-    place: &SqliteLocation,
+    location: &SqliteLocation,
     role: ConnectionRole,
     options: &SqliteOptions,
 ) -> rusqlite::Result<Connection> {
-    let connection = match place {
+    let connection = match location {
         SqliteLocation::Memory => Connection::open_in_memory()?,
-        // No URI: a folder's name may hold any character.
+        // Not a URI: the path may contain any character.
         SqliteLocation::File(path) => Connection::open_with_flags(
             path,
             OpenFlags::SQLITE_OPEN_READ_WRITE
@@ -42,7 +40,7 @@ pub fn connect(
     };
     connection.busy_timeout(options.busy_timeout)?;
     connection.set_prepared_statement_cache_capacity(512);
-    // A plan that depended on the values, as of a LIMIT, would be made anew at each run.
+    // Otherwise a query plan that depends on bound values, such as a LIMIT, is made again at each run.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     set_pragma(&connection, "foreign_keys", "ON")?;
     set_pragma(&connection, "cache_size", &format!("-{}", options.cache_kib))?;
@@ -59,7 +57,7 @@ pub fn connect(
     Ok(connection)
 }
 
-/// Some pragmas answer with a row, some with none.
+/// Some pragmas return a row, others none.
 fn set_pragma(connection: &Connection, name: &str, value: &str) -> rusqlite::Result<()> {
     match connection.pragma_update_and_check(None, name, value, |_| Ok(())) {
         Err(rusqlite::Error::QueryReturnedNoRows) => Ok(()),
@@ -89,7 +87,7 @@ fn real_function(context: &Context<'_>) -> rusqlite::Result<Option<f64>> {
 }
 
 impl SqliteOptions {
-    /// For connections that are used on threads of the runtime: a lock is an error there, never a wait.
+    /// For connections used on threads of the async runtime, where a lock is an error and never a wait.
     pub(crate) fn without_waiting(&self) -> SqliteOptions {
         SqliteOptions { busy_timeout: Duration::ZERO, ..self.clone() }
     }
@@ -115,7 +113,7 @@ mod tests {
     use rusqlite::StatementStatus;
 
     #[test]
-    fn another_value_is_no_reason_to_plan_a_statement_anew() {
+    fn other_values_do_not_reprepare_statements() {
         let connection = connect(&SqliteLocation::Memory, ConnectionRole::Writer, &SqliteOptions::default())
             .expect("a connection");
         connection.execute_batch("CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT)").expect("a table");

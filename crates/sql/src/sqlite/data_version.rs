@@ -1,12 +1,13 @@
-//! Sees every commit to the file, whoever made it: a connection that never writes and is asked for `data_version`.
+//! Detects every commit to the file, also of other programs: `data_version` on a connection that never writes.
 
 use std::sync::{Mutex, PoisonError};
 
 use rusqlite::Connection;
 
+use trefoil_engine::DataVersion;
+
 use crate::sqlite::SharedState;
 use crate::sqlite::connect::{ConnectionRole, connect};
-use trefoil_engine::DataVersion;
 
 const READ_DATA_VERSION: &str = "PRAGMA data_version";
 
@@ -16,20 +17,20 @@ pub struct DataVersionProbe(Mutex<ProbeConnection>);
 #[derive(Default)]
 struct ProbeConnection {
     connection: Option<Connection>,
-    /// Versions of two connections cannot be compared.
+    /// Part of the version, because the versions of two connections cannot be compared.
     connection_number: i64,
 }
 
 impl DataVersionProbe {
-    /// Nothing when it cannot be told; then nobody may rely on what was before.
+    /// `None` if it cannot be read; the caller must then assume that the data changed.
     pub fn data_version(&self, shared: &SharedState) -> Option<DataVersion> {
-        let mut seat = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let seen = seat.read_version(shared);
-        if let Err(error) = &seen {
+        let mut probe = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let version = probe.read_version(shared);
+        if let Err(error) = &version {
             tracing::debug!(%error, "the state of the data cannot be told");
-            seat.connection = None;
+            probe.connection = None;
         }
-        seen.ok()
+        version.ok()
     }
 }
 
@@ -39,7 +40,7 @@ impl ProbeConnection {
             Some(connection) => connection,
             none => {
                 self.connection_number += 1;
-                // It is asked on threads that must not wait; not to be able to tell is an answer too.
+                // Called on threads that must not wait; to fail is acceptable.
                 let options = shared.options.without_waiting();
                 none.insert(connect(&shared.location, ConnectionRole::Reader, &options)?)
             }

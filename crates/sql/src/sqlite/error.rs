@@ -1,4 +1,4 @@
-//! SQLite's result codes and what each means: one plan failed, or the store cannot do anything now.
+//! Classifies SQLite's result codes: the failure of one plan, or of the store as a whole.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use rusqlite::ffi;
 
 use trefoil_model::error::{Error, chain};
 
-/// Why a plan was not carried out.
+/// Why a plan was not executed.
 #[derive(Debug)]
 pub enum SqliteError {
-    /// This plan alone; its statement is undone, the transaction stands.
+    /// Only this plan failed; its statement is undone and the transaction continues.
     Plan(Error),
-    /// The store itself; the transaction may already be gone.
+    /// The store failed; the transaction may already be rolled back.
     Store(rusqlite::Error),
 }
 
@@ -42,7 +42,7 @@ impl From<rusqlite::Error> for SqliteError {
     }
 }
 
-/// The code without its details; 0 for faults that SQLite had no part in.
+/// The primary result code; 0 for errors that do not come from SQLite.
 fn primary_code(error: &rusqlite::Error) -> i32 {
     extended_code(error) & 0xff
 }
@@ -51,17 +51,17 @@ pub fn extended_code(error: &rusqlite::Error) -> i32 {
     error.sqlite_error().map_or(0, |error| error.extended_code)
 }
 
-/// What a caller is told when another program's lock lasts for too long.
+/// The error for the caller if another program holds a lock for too long.
 pub fn locked() -> Error {
     let reason = "the database is locked by another program".to_owned();
     Error::Unavailable { reason, retry_after: Duration::from_secs(1) }
 }
 
-/// What a caller is told when the store itself failed.
+/// The error for the caller if the store failed.
 pub fn store_error(error: &rusqlite::Error) -> Error {
     let (reason, seconds) = match primary_code(error) {
         ffi::SQLITE_INTERRUPT => return Error::Cancelled,
-        // The index of the journal needs room too, however little is written.
+        // The index of the WAL needs space too, however little is written.
         ffi::SQLITE_IOERR if extended_code(error) == ffi::SQLITE_IOERR_SHMSIZE => ("the disk is full", 5),
         ffi::SQLITE_FULL => ("the disk is full", 5),
         ffi::SQLITE_IOERR => ("the disk reports an error", 5),
@@ -74,12 +74,12 @@ pub fn store_error(error: &rusqlite::Error) -> Error {
     Error::Unavailable { reason: reason.to_owned(), retry_after: Duration::from_secs(seconds) }
 }
 
-/// Whether another connection or program holds a lock that it would have to be waited for.
+/// True if another connection or program holds a lock.
 pub fn is_locked(error: &rusqlite::Error) -> bool {
     primary_code(error) == ffi::SQLITE_BUSY
 }
 
-/// Whether the connection may be the cause, so that a new one is worth a try.
+/// True if the connection may be the cause, so that a new one is worth a try.
 pub fn needs_new_connection(error: &rusqlite::Error) -> bool {
     matches!(
         primary_code(error),
@@ -93,7 +93,7 @@ pub fn needs_new_connection(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// Whether others, who read other pages, may fare better. A lock, for one, would make each of them wait in turn.
+/// True if jobs that read other pages may succeed. Not for a lock: each of them would wait for it in turn.
 pub fn is_single_page_error(error: &rusqlite::Error) -> bool {
     matches!(primary_code(error), ffi::SQLITE_CORRUPT | ffi::SQLITE_IOERR)
 }

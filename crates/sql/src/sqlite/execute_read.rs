@@ -1,4 +1,9 @@
-//! Runs the programs that read: flat ones row by row, nested ones a thousand parents at a time.
+//! Executes programs that read: flat ones row by row, nested ones in batches of parents.
+
+use trefoil_engine::plan::{PlanAction, PlannedChild, PlannedListing, PlannedSelection};
+use trefoil_engine::{Outcome, Plan, Row};
+use trefoil_model::CellValue;
+use trefoil_model::error::Error;
 
 use crate::sqlite::error::SqliteError;
 use crate::sqlite::plain_lists;
@@ -9,10 +14,6 @@ use crate::statements::select::{
     ChildBranch, SelectLevel, SqlParameter, child_parameters, count_parameters, has_limit_or_offset,
     listing_parameters, total_from_rows,
 };
-use trefoil_engine::plan::{PlanAction, PlannedChild, PlannedListing, PlannedSelection};
-use trefoil_engine::{Outcome, Plan, Row};
-use trefoil_model::CellValue;
-use trefoil_model::error::Error;
 
 type RowVisitor<'v> = &'v mut dyn FnMut(&dyn Row);
 
@@ -41,8 +42,8 @@ pub fn execute_read(
         (PlanAction::List { listing, selection, .. }, Program::List { level, count }) => {
             Ok(read_list(session, level, count.as_deref(), listing, selection, visit)?)
         }
-        (PlanAction::PlainList(asked), Program::PlainList) => {
-            Ok(plain_lists::run_list_action(session, asked, visit)??)
+        (PlanAction::PlainList(operation), Program::PlainList) => {
+            Ok(plain_lists::run_list_action(session, operation, visit)??)
         }
         (action, _) => Err(Error::internal(format!("a program that is not for {action:?}")).into()),
     }
@@ -52,39 +53,38 @@ fn read_list(
     session: SqliteSession<'_>,
     level: &SelectLevel,
     count: Option<&str>,
-    bounds: &PlannedListing,
-    chosen: &PlannedSelection,
+    listing: &PlannedListing,
+    selection: &PlannedSelection,
     visit: RowVisitor<'_>,
 ) -> rusqlite::Result<Outcome> {
-    let mut bound = Vec::new();
-    listing_parameters(bounds, &mut bound);
-    if has_limit_or_offset(bounds) {
-        // One more than asked for tells whether there is more.
-        let limit = bounds.limit.unwrap_or(i64::MAX).saturating_add(1);
-        bound.extend([limit, bounds.offset].map(|number| SqlParameter::Cell(CellValue::Int(number))));
+    let mut parameters = Vec::new();
+    listing_parameters(listing, &mut parameters);
+    if has_limit_or_offset(listing) {
+        // One row beyond the limit shows whether there are more.
+        let limit = listing.limit.unwrap_or(i64::MAX).saturating_add(1);
+        parameters.extend([limit, listing.offset].map(|number| SqlParameter::Cell(CellValue::Int(number))));
     }
-    let given = read_rows(session, level, chosen, &bound, bounds.limit, visit)?;
-    let told = total_from_rows(bounds, given.count, given.has_more);
-    let total =
-        count.map(|sql| told.map_or_else(|| self::count_rows(session, sql, bounds), Ok)).transpose()?;
-    Ok(Outcome::Listed { has_more: given.has_more, total })
+    let read = read_rows(session, level, selection, &parameters, listing.limit, visit)?;
+    let known = total_from_rows(listing, read.count, read.has_more);
+    let total = count.map(|sql| known.map_or_else(|| count_rows(session, sql, listing), Ok)).transpose()?;
+    Ok(Outcome::Listed { has_more: read.has_more, total })
 }
 
-fn count_rows(session: SqliteSession<'_>, sql: &str, bounds: &PlannedListing) -> rusqlite::Result<u64> {
-    Ok(session.query_integer(sql, &count_parameters(bounds))?.unwrap_or(0).unsigned_abs())
+fn count_rows(session: SqliteSession<'_>, sql: &str, listing: &PlannedListing) -> rusqlite::Result<u64> {
+    Ok(session.query_integer(sql, &count_parameters(listing))?.unwrap_or(0).unsigned_abs())
 }
 
-/// What became of a statement's rows.
+/// The result of reading the rows of a statement.
 struct RowsRead {
     count: i64,
-    /// There was a row beyond the limit.
+    /// True if there was a row beyond the limit.
     has_more: bool,
 }
 
 fn read_rows(
     session: SqliteSession<'_>,
     level: &SelectLevel,
-    chosen: &PlannedSelection,
+    selection: &PlannedSelection,
     parameters: &[SqlParameter<'_>],
     limit: Option<i64>,
     visit: RowVisitor<'_>,
@@ -93,14 +93,14 @@ fn read_rows(
     let mut statement = session.prepare(&level.sql)?;
     bind_parameters(&mut statement, parameters)?;
     let mut rows = statement.raw_query();
-    let mut given = RowsRead { count: 0, has_more: false };
+    let mut read = RowsRead { count: 0, has_more: false };
     let mut batch = RowBatch::new(level.width);
     while let Some(row) = rows.next()? {
-        if given.count == limit {
-            given.has_more = true;
+        if read.count == limit {
+            read.has_more = true;
             break;
         }
-        given.count += 1;
+        read.count += 1;
         if flat {
             visit(&SqliteRow { row, level });
             continue;
@@ -108,36 +108,40 @@ fn read_rows(
         batch.push_row((0..level.width).map(|column| read_cell(row, column)));
         if batch.row_count() == MAX_PARENTS || batch.text_bytes() >= MAX_BATCH_BYTES {
             let full = std::mem::replace(&mut batch, RowBatch::new(level.width));
-            attach_children(session, level, chosen, full)?.visit_rows(visit);
+            attach_children(session, level, selection, full)?.visit_rows(visit);
         }
     }
     if batch.row_count() > 0 {
-        attach_children(session, level, chosen, batch)?.visit_rows(visit);
+        attach_children(session, level, selection, batch)?.visit_rows(visit);
     }
-    Ok(given)
+    Ok(read)
 }
 
-/// One record with everything below it, or nothing.
+/// One record with its children, if it exists.
 pub fn read_tree<'p>(
     session: SqliteSession<'_>,
     level: &'p SelectLevel,
-    chosen: &'p PlannedSelection,
+    selection: &'p PlannedSelection,
     id: i64,
 ) -> rusqlite::Result<Option<RowTree<'p>>> {
     let mut batch = RowBatch::new(level.width);
     read_into_batch(session, level, &[SqlParameter::Cell(CellValue::Int(id))], &mut batch)?;
-    if batch.row_count() == 0 { Ok(None) } else { attach_children(session, level, chosen, batch).map(Some) }
+    if batch.row_count() == 0 {
+        Ok(None)
+    } else {
+        attach_children(session, level, selection, batch).map(Some)
+    }
 }
 
-/// Finds everything below these rows.
+/// Reads the children of these rows, on all levels.
 fn attach_children<'p>(
     session: SqliteSession<'_>,
     level: &'p SelectLevel,
-    chosen: &'p PlannedSelection,
+    selection: &'p PlannedSelection,
     rows: RowBatch,
 ) -> rusqlite::Result<RowTree<'p>> {
     let mut tree = RowTree::new(level, rows);
-    for (branch, child) in level.branches.iter().zip(&chosen.children) {
+    for (branch, child) in level.branches.iter().zip(&selection.children) {
         match branch {
             ChildBranch::KeyOnly { .. } => tree.attach_key_only(),
             ChildBranch::Rows { column, level } => {
@@ -156,8 +160,8 @@ fn read_children(
     keys: &[i64],
 ) -> rusqlite::Result<RowBatch> {
     let mut batch = RowBatch::new(level.width);
-    for some in keys.chunks(MAX_PARENTS) {
-        read_into_batch(session, level, &child_parameters(&child.listing, some), &mut batch)?;
+    for keys in keys.chunks(MAX_PARENTS) {
+        read_into_batch(session, level, &child_parameters(&child.listing, keys), &mut batch)?;
     }
     Ok(batch)
 }

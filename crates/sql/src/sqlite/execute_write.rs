@@ -1,33 +1,34 @@
-//! Runs the programs that write, inside a transaction that someone else began.
+//! Executes programs that write, inside the caller's transaction.
+
+use trefoil_engine::plan::{PlanAction, PlannedSelection};
+use trefoil_engine::{Outcome, Plan, Row};
+use trefoil_model::Model;
+use trefoil_model::error::Error;
 
 use crate::sqlite::constraint_errors::explain_error;
 use crate::sqlite::error::SqliteError;
-use crate::sqlite::execute_read;
+use crate::sqlite::execute_read::{execute_read, read_tree};
 use crate::sqlite::session::SqliteSession;
 use crate::statements::compile::Program;
 use crate::statements::row_batch::RowTree;
 use crate::statements::select::{SelectLevel, SqlParameter};
 use crate::statements::write::LinkStatements;
 use crate::statements::write_parts::{WriteParts, write_parts};
-use trefoil_engine::plan::{PlanAction, PlannedSelection};
-use trefoil_engine::{Outcome, Plan, Row};
-use trefoil_model::Model;
-use trefoil_model::error::Error;
 
 type RowVisitor<'v> = &'v mut dyn FnMut(&dyn Row);
 
-/// Whether a failure could leave a part of it done: SQLite undoes a failed statement, not the one before it. A reading
-/// that fails is taken for a failure of the store, which undoes all.
+/// True if a failure could leave a part of the program done: SQLite undoes a failed statement, not the one before it.
+/// A failed read counts as a failure of the store, which rolls back everything.
 pub fn needs_savepoint(program: &Program) -> bool {
     match program {
         Program::Create { links, .. } | Program::Update { links, .. } => !links.is_empty(),
         Program::Get(_) | Program::List { .. } | Program::Delete { .. } => false,
-        // One statement writes; triggers are a part of it.
+        // Only one statement writes; its triggers are part of it.
         Program::PlainList => false,
     }
 }
 
-/// Rows are visited only when the plan has succeeded as a whole.
+/// Rows are visited only after the whole plan has succeeded.
 pub fn execute_write(
     session: SqliteSession<'_>,
     model: &Model,
@@ -35,24 +36,24 @@ pub fn execute_write(
     program: &Program,
     visit: RowVisitor<'_>,
 ) -> Result<Outcome, SqliteError> {
-    let (read, chosen) = match (&plan.action, program) {
-        (PlanAction::Create { selection, .. }, Program::Create { read_level: read, .. })
-        | (PlanAction::Update { selection, .. }, Program::Update { read_level: read, .. })
-        | (PlanAction::Delete { selection, .. }, Program::Delete { read_level: read, .. }) => {
-            (read, selection)
+    let (level, selection) = match (&plan.action, program) {
+        (PlanAction::Create { selection, .. }, Program::Create { read_level: level, .. })
+        | (PlanAction::Update { selection, .. }, Program::Update { read_level: level, .. })
+        | (PlanAction::Delete { selection, .. }, Program::Delete { read_level: level, .. }) => {
+            (level, selection)
         }
-        _ => return execute_read::execute_read(session, plan, program, visit),
+        _ => return execute_read(session, plan, program, visit),
     };
-    let change = SqliteWrite { session, model, action: &plan.action, level: read, selection: chosen };
+    let write = SqliteWrite { session, model, action: &plan.action, level, selection };
     match program {
-        Program::Create { insert, links, .. } => change.create(insert, links, visit),
-        Program::Update { update: Some(update), version_query: version, links, .. } => {
-            change.update(update, version, links, visit)
+        Program::Create { insert, links, .. } => write.create(insert, links, visit),
+        Program::Update { update: Some(update), version_query, links, .. } => {
+            write.update(update, version_query, links, visit)
         }
-        Program::Update { update: None, .. } => change.read_unchanged(visit),
-        Program::Delete { delete, version_query: version, .. } => change.delete(delete, version, visit),
+        Program::Update { update: None, .. } => write.read_unchanged(visit),
+        Program::Delete { delete, version_query, .. } => write.delete(delete, version_query, visit),
         Program::Get(_) | Program::List { .. } | Program::PlainList => {
-            execute_read::execute_read(session, plan, program, visit)
+            execute_read(session, plan, program, visit)
         }
     }
 }
@@ -73,10 +74,10 @@ impl SqliteWrite<'_> {
         visit: RowVisitor<'_>,
     ) -> Result<Outcome, SqliteError> {
         let parts = write_parts(self.action);
-        let bound: Vec<_> =
+        let parameters: Vec<_> =
             parts.id.map(SqlParameter::integer).into_iter().chain(parts.value_parameters()).collect();
-        if self.execute(insert, &bound)? == 0 {
-            // Another program's trigger ignored it, and may have done something else instead.
+        if self.execute(insert, &parameters)? == 0 {
+            // A trigger of another program ignored it, and may have done something else instead.
             return Err(SqliteError::Store(rusqlite::Error::StatementChangedRows(0)));
         }
         let id = self.session.connection.last_insert_rowid();
@@ -90,73 +91,78 @@ impl SqliteWrite<'_> {
     fn update(
         &self,
         update: &str,
-        version: &str,
+        version_query: &str,
         links: &[LinkStatements],
         visit: RowVisitor<'_>,
     ) -> Result<Outcome, SqliteError> {
         let parts = write_parts(self.action);
-        let bound: Vec<_> = parts.value_parameters().chain(parts.identity_parameters()).collect();
+        let parameters: Vec<_> = parts.value_parameters().chain(parts.identity_parameters()).collect();
         let Some(id) = parts.id else { return Ok(Outcome::NotFound) };
-        if self.execute(update, &bound)? == 0 {
-            return Ok(parts.no_match_outcome(self.read_version(version, id)?)?);
+        if self.execute(update, &parameters)? == 0 {
+            return Ok(parts.no_match_outcome(self.read_version(version_query, id)?)?);
         }
         for (statements, (_, others)) in links.iter().zip(parts.links) {
-            let bound = [SqlParameter::integer(id), SqlParameter::Integers(others)];
-            self.execute(&statements.remove, &bound)?;
-            self.execute(&statements.add, &bound)?;
+            let parameters = [SqlParameter::integer(id), SqlParameter::Integers(others)];
+            self.execute(&statements.remove, &parameters)?;
+            self.execute(&statements.add, &parameters)?;
         }
         let version = self.visit_written(id, visit)?;
         Ok(Outcome::Updated { id, version })
     }
 
-    /// An update that names no field: the record as it is, if it is at the expected version.
+    /// An update without fields: reads the record, if it has the expected version.
     fn read_unchanged(&self, visit: RowVisitor<'_>) -> Result<Outcome, SqliteError> {
-        let WriteParts { id: Some(id), expected_version: expected, .. } = write_parts(self.action) else {
+        let WriteParts { id: Some(id), expected_version, .. } = write_parts(self.action) else {
             return Ok(Outcome::NotFound);
         };
         let Some((record, found)) = self.read_record(id)? else { return Ok(Outcome::NotFound) };
-        if let Some(expected) = expected.filter(|expected| *expected != found) {
+        if let Some(expected) = expected_version.filter(|expected| *expected != found) {
             return Err(Error::Stale { expected, found }.into());
         }
         record.visit_rows(visit);
         Ok(Outcome::Updated { id, version: found })
     }
 
-    fn delete(&self, delete: &str, version: &str, visit: RowVisitor<'_>) -> Result<Outcome, SqliteError> {
+    fn delete(
+        &self,
+        delete: &str,
+        version_query: &str,
+        visit: RowVisitor<'_>,
+    ) -> Result<Outcome, SqliteError> {
         let parts = write_parts(self.action);
         let Some(id) = parts.id else { return Ok(Outcome::NotFound) };
-        let before = execute_read::read_tree(self.session, self.level, self.selection, id)?;
-        let Some(before) = before else { return Ok(Outcome::NotFound) };
-        let bound: Vec<_> = parts.identity_parameters().collect();
-        if self.execute(delete, &bound)? == 0 {
-            return Ok(parts.no_match_outcome(self.read_version(version, id)?)?);
+        let record = read_tree(self.session, self.level, self.selection, id)?;
+        let Some(record) = record else { return Ok(Outcome::NotFound) };
+        let parameters: Vec<_> = parts.identity_parameters().collect();
+        if self.execute(delete, &parameters)? == 0 {
+            return Ok(parts.no_match_outcome(self.read_version(version_query, id)?)?);
         }
-        before.visit_rows(visit);
+        record.visit_rows(visit);
         Ok(Outcome::Deleted { id })
     }
 
-    /// How many records it changed.
-    fn execute(&self, sql: &str, bound: &[SqlParameter<'_>]) -> Result<usize, SqliteError> {
-        let run = self.session.execute(sql, bound);
+    /// Returns the number of changed rows.
+    fn execute(&self, sql: &str, parameters: &[SqlParameter<'_>]) -> Result<usize, SqliteError> {
+        let run = self.session.execute(sql, parameters);
         run.map_err(|error| explain_error(self.session, self.model, self.action, error))
     }
 
-    /// The version of a record, if there is one.
+    /// The version of a record, if it exists.
     fn read_version(&self, sql: &str, id: i64) -> rusqlite::Result<Option<i64>> {
         self.session.query_integer(sql, &[SqlParameter::integer(id)])
     }
 
-    /// What is asked of a record, and its version.
+    /// The selection of a record, and its version.
     fn read_record(&self, id: i64) -> rusqlite::Result<Option<(RowTree<'_>, i64)>> {
-        let record = execute_read::read_tree(self.session, self.level, self.selection, id)?;
+        let record = read_tree(self.session, self.level, self.selection, id)?;
         Ok(record.and_then(|record| {
             let version = record.rows().cell(0, self.level.width - 1).to_i64()?;
             Some((record, version))
         }))
     }
 
-    /// Hands out what was written, as it now stands: a RETURNING would build a table of its own for one row. Where it
-    /// cannot be read, or a trigger took it away again, nothing of it is kept: that is what a fault of the store means.
+    /// Reads the written record and visits it; a RETURNING would build a table of its own for one row. If it cannot be
+    /// read, or a trigger deleted it, that is an error of the store, so that the write is rolled back.
     fn visit_written(&self, id: i64, visit: RowVisitor<'_>) -> Result<i64, SqliteError> {
         let read = self.read_record(id).and_then(|read| read.ok_or(rusqlite::Error::QueryReturnedNoRows));
         let (record, version) = read.map_err(SqliteError::Store)?;

@@ -1,23 +1,21 @@
-//! Idempotency keys: which are being worked on, and what was answered under those of the last day.
+//! Idempotency keys in SQLite: those of running requests in memory, stored responses in `trefoil_keys`.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use rusqlite::OptionalExtension;
 
-use crate::sqlite::session::SqliteSession;
 use trefoil_engine::IdempotencyKey;
 use trefoil_model::error::{Error, Result};
 
-/// How long an answer is kept under its key, in seconds.
-pub const KEY_LIFETIME_SECONDS: i64 = 24 * 60 * 60;
+use crate::idempotency_key::{KEY_LIFETIME_SECONDS, KeyStatus, fingerprint_text, unix_seconds};
+use crate::sqlite::session::SqliteSession;
 
-/// The keys whose requests are running in this process.
+/// The keys of requests that are running in this process.
 #[derive(Debug, Clone, Default)]
 pub struct RunningKeys(Arc<Mutex<HashSet<String>>>);
 
-/// A key that is being worked on, until this is dropped.
+/// Holds a key as running until dropped.
 #[derive(Debug)]
 pub struct KeyGuard {
     running: RunningKeys,
@@ -25,9 +23,10 @@ pub struct KeyGuard {
 }
 
 impl RunningKeys {
+    /// Fails if a request with this key is running.
     pub fn try_enter(&self, key: &str) -> Result<KeyGuard> {
-        let entered = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_owned());
-        if entered {
+        let is_new = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_owned());
+        if is_new {
             Ok(KeyGuard { running: self.clone(), key: key.to_owned() })
         } else {
             Err(Error::KeyInUse)
@@ -38,28 +37,6 @@ impl RunningKeys {
 impl Drop for KeyGuard {
     fn drop(&mut self) {
         self.running.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
-    }
-}
-
-/// What is known of a key.
-#[derive(Debug, PartialEq, Eq)]
-pub enum KeyStatus {
-    /// The first request that carries it.
-    New,
-    /// The same request was answered like this.
-    Answered(Vec<u8>),
-    /// Another request has it.
-    UsedByOther,
-}
-
-impl KeyStatus {
-    /// What is to be given again, if anything.
-    pub fn into_replay(self) -> Result<Option<Vec<u8>>> {
-        match self {
-            KeyStatus::New => Ok(None),
-            KeyStatus::Answered(bytes) => Ok(Some(bytes)),
-            KeyStatus::UsedByOther => Err(Error::KeyReused),
-        }
     }
 }
 
@@ -78,7 +55,7 @@ pub fn find_key(session: &SqliteSession<'_>, key: &IdempotencyKey) -> rusqlite::
     })
 }
 
-/// An expired answer under the same key gives way.
+/// Replaces an expired response under the same key.
 pub fn store_answer(
     session: &SqliteSession<'_>,
     key: &IdempotencyKey,
@@ -89,16 +66,8 @@ pub fn store_answer(
     Ok(())
 }
 
-/// Forgets expired keys, at most so many; says how many they were.
-pub fn prune_keys(session: &SqliteSession<'_>, at_most: usize) -> rusqlite::Result<usize> {
+/// Deletes up to `limit` expired keys and returns their number.
+pub fn prune_keys(session: &SqliteSession<'_>, limit: usize) -> rusqlite::Result<usize> {
     let sql = "DELETE FROM trefoil_keys WHERE key IN (SELECT key FROM trefoil_keys WHERE at <= ?1 LIMIT ?2)";
-    session.prepare(sql)?.execute((unix_seconds() - KEY_LIFETIME_SECONDS, at_most as i64))
-}
-
-pub fn fingerprint_text(key: &IdempotencyKey) -> String {
-    format!("{:032x}", key.fingerprint)
-}
-
-pub fn unix_seconds() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64)
+    session.prepare(sql)?.execute((unix_seconds() - KEY_LIFETIME_SECONDS, limit as i64))
 }

@@ -1,21 +1,28 @@
-//! Records in an SQLite database: many readers, one writer, nothing acknowledged that is not on disk.
+//! The SQLite store: many readers, one writer, and no write acknowledged before it is on disk.
 
-pub(crate) mod bulk_transaction;
-pub(crate) mod change_log;
+// Connections, and the sessions that run statements on them.
 pub(crate) mod connect;
-pub(crate) mod constraint_errors;
-pub(crate) mod data_version;
 pub(crate) mod error;
-pub(crate) mod execute_read;
-pub(crate) mod execute_write;
-pub(crate) mod idempotency_keys;
-pub(crate) mod plain_lists;
-pub(crate) mod prune;
+pub(crate) mod session;
+
+// The threads that run jobs, and their queues.
 pub(crate) mod queued_job;
 pub(crate) mod read_batcher;
 pub(crate) mod readers;
-pub(crate) mod session;
 pub(crate) mod writer;
+
+// Execution of programs.
+pub(crate) mod constraint_errors;
+pub(crate) mod execute_read;
+pub(crate) mod execute_write;
+pub(crate) mod plain_lists;
+
+// Long transactions, idempotency keys, the change log and its limits.
+pub(crate) mod bulk_transaction;
+pub(crate) mod change_log;
+pub(crate) mod data_version;
+pub(crate) mod idempotency_keys;
+pub(crate) mod prune;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,19 +34,6 @@ use futures_util::future::BoxFuture;
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::migrate;
-use crate::migrate::{MigrateError, MigrationMode, MigrationReport};
-use crate::sqlite::connect::{ConnectionRole, SqliteLocation, connect};
-use crate::sqlite::data_version::DataVersionProbe;
-use crate::sqlite::error::{is_locked, locked, store_error};
-use crate::sqlite::idempotency_keys::RunningKeys;
-use crate::sqlite::queued_job::QueuedJob;
-use crate::sqlite::read_batcher::ReadBatcher;
-use crate::sqlite::readers::ReaderPool;
-use crate::sqlite::session::SqliteSession;
-use crate::sqlite::writer::{WriterMessage, WriterThread};
-use crate::statements::compile::{Program, ProgramCache};
-use crate::statements::dialect::Dialect;
 use trefoil_engine::{
     BulkTransaction, ChangeKind, ChangeLog, DataVersion, IdempotencyKey, JobResult, LogReadLimits,
     RecordChange, Store, StoreJob,
@@ -47,43 +41,57 @@ use trefoil_engine::{
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{Model, RecordTypeId};
 
-/// How a store is run.
+use crate::migrate::{self, MigrateError, MigrationMode, MigrationReport};
+use crate::sqlite::connect::{ConnectionRole, SqliteLocation, connect};
+use crate::sqlite::data_version::DataVersionProbe;
+use crate::sqlite::error::{is_locked, locked, store_error};
+use crate::sqlite::idempotency_keys::RunningKeys;
+use crate::sqlite::queued_job::QueuedJob;
+use crate::sqlite::read_batcher::ReadBatcher;
+use crate::sqlite::readers::{ReaderPool, is_inline_read, run_reader};
+use crate::sqlite::session::SqliteSession;
+use crate::sqlite::writer::{ThreadMessage, WriterThread};
+use crate::statements::compile::{Program, ProgramCache};
+use crate::statements::dialect::Dialect;
+
+/// Settings of an SQLite store.
 #[derive(Debug, Clone)]
 pub struct SqliteOptions {
-    /// Threads that read.
+    /// Number of reader threads.
     pub reader_threads: usize,
-    /// Page cache of each connection.
+    /// Page cache of each connection, in KiB.
     pub cache_kib: usize,
-    /// How long another program's lock is waited for.
+    /// How long to wait for a lock of another program.
     pub busy_timeout: Duration,
-    /// How many jobs may wait before those who bring more have to.
+    /// Number of queued jobs at which callers have to wait.
     pub queue_length: usize,
-    /// The change log keeps at least so many changes …
+    /// Number of changes that the change log keeps at least.
     pub keep_changes: u64,
-    /// … and all that are younger than this.
+    /// Age up to which the change log keeps all changes.
     pub keep_changes_for: Duration,
 }
 
-/// A store in one SQLite file, or in memory. Dropping it finishes what waits and closes the file.
+/// A store in one SQLite file, or in memory. Dropping it finishes queued jobs and closes the file.
 pub struct SqliteStore {
     shared: Arc<SharedState>,
     reader_pool: ReaderPool,
     read_batcher: ReadBatcher,
     version_probe: DataVersionProbe,
     running_keys: RunningKeys,
-    /// `None` only while being dropped, and, for readers, in memory: there the writer's connection is the store.
-    write_queue: Option<mpsc::Sender<WriterMessage>>,
-    read_queue: Option<mpsc::Sender<WriterMessage>>,
+    /// `None` only while being dropped.
+    write_queue: Option<mpsc::Sender<ThreadMessage>>,
+    /// `None` also for a store in memory, where the only connection is the writer's.
+    read_queue: Option<mpsc::Sender<ThreadMessage>>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What all threads know.
+/// State shared by all threads.
 pub(crate) struct SharedState {
     location: SqliteLocation,
     options: SqliteOptions,
     programs: ProgramCache,
     statement_count: AtomicU64,
-    /// Told of every commit that may have been logged.
+    /// Notified of every commit that may have logged changes.
     commits: watch::Sender<()>,
 }
 
@@ -101,67 +109,60 @@ impl SharedState {
 }
 
 impl SqliteStore {
-    /// Opens the file, or a store in memory, and starts the threads. Tables are the migration's business.
+    /// Opens the file, or a store in memory, and starts the threads. Tables are created by [`SqliteStore::migrate`].
     pub fn open(path: Option<&Path>, options: SqliteOptions) -> Result<SqliteStore> {
-        let place = path.map_or(SqliteLocation::Memory, |path| SqliteLocation::File(path.to_owned()));
-        let programs = ProgramCache::new(Dialect::Sqlite);
-        let (statements, stirred) = (AtomicU64::new(0), watch::Sender::new(()));
+        let location = path.map_or(SqliteLocation::Memory, |path| SqliteLocation::File(path.to_owned()));
         let shared = Arc::new(SharedState {
-            location: place,
+            location,
             options,
-            programs,
-            statement_count: statements,
-            commits: stirred,
+            programs: ProgramCache::new(Dialect::Sqlite),
+            statement_count: AtomicU64::new(0),
+            commits: watch::Sender::new(()),
         });
         let writer = connect(&shared.location, ConnectionRole::Writer, &shared.options)
             .map_err(|error| store_error(&error))?;
-        let (write, jobs) = mpsc::channel(shared.options.queue_length.max(1));
-        let owned = shared.clone();
+        let (write_queue, jobs) = mpsc::channel(shared.options.queue_length.max(1));
+        let writer_state = shared.clone();
         let mut threads =
-            vec![spawn_thread("trefoil-writer", move || WriterThread::new(&owned, writer).run(jobs))?];
-        let mut read = None;
+            vec![spawn_thread("trefoil-writer", move || WriterThread::new(&writer_state, writer).run(jobs))?];
+        let mut read_queue = None;
         if shared.is_on_disk() {
-            let (send, jobs) = mpsc::channel(shared.options.queue_length.max(1));
+            let (queue, jobs) = mpsc::channel(shared.options.queue_length.max(1));
             let jobs = Arc::new(Mutex::new(jobs));
             for _ in 0..shared.options.reader_threads.max(1) {
                 let (shared, jobs) = (shared.clone(), jobs.clone());
-                threads.push(spawn_thread("trefoil-reader", move || {
-                    crate::sqlite::readers::run_reader(&shared, &jobs)
-                })?);
+                threads.push(spawn_thread("trefoil-reader", move || run_reader(&shared, &jobs))?);
             }
-            read = Some(send);
+            read_queue = Some(queue);
         }
-        let (pool, gather, witness) =
-            (ReaderPool::default(), ReadBatcher::new(), DataVersionProbe::default());
-        let running = RunningKeys::default();
         Ok(SqliteStore {
             shared,
-            reader_pool: pool,
-            read_batcher: gather,
-            version_probe: witness,
-            running_keys: running,
-            write_queue: Some(write),
-            read_queue: read,
+            reader_pool: ReaderPool::default(),
+            read_batcher: ReadBatcher::new(),
+            version_probe: DataVersionProbe::default(),
+            running_keys: RunningKeys::default(),
+            write_queue: Some(write_queue),
+            read_queue,
             threads,
         })
     }
 
-    /// Statements run so far, transaction control aside.
+    /// Number of statements run so far, without transaction control.
     pub fn statement_count(&self) -> u64 {
         self.shared.statement_count.load(Ordering::Relaxed)
     }
 
-    /// Runs something of one's own on the only connection that writes, between two transactions. What it
-    /// leaves open is rolled back. What was sent is run to its end, whether or not somebody still waits for it.
+    /// Runs `call` on the writer's connection, between two transactions. A transaction that it leaves open is rolled back.
+    /// Once sent it runs to its end, even if the returned future is dropped.
     pub async fn run_on_writer<T: Send + 'static>(
         &self,
         call: impl FnOnce(&mut Connection) -> T + Send + 'static,
     ) -> Result<T> {
-        let (message, answered) = writer_call(call);
+        let (message, result) = call_message(call);
         self.send_to_writer(message).await?;
-        let called = answered.await.map_err(|_| panic_error());
+        let result = result.await.map_err(|_| panic_error());
         self.shared.commits.send_replace(());
-        called
+        result
     }
 
     /// Brings the tables to the model and these plain lists, as far as `mode` allows, between two transactions.
@@ -180,55 +181,53 @@ impl SqliteStore {
         .unwrap_or_else(|error| Err(MigrateError::Database(error.to_string())))
     }
 
-    async fn send_to_writer(&self, message: WriterMessage) -> Result<()> {
+    async fn send_to_writer(&self, message: ThreadMessage) -> Result<()> {
         let queue = self.write_queue.as_ref().ok_or_else(closed_error)?;
         queue.send(message).await.map_err(|_| closed_error())
     }
 
-    /// To the threads that read, or, in memory, to the one that writes.
-    async fn send_reading(&self, message: WriterMessage) -> Result<()> {
+    /// Sends a message to the reader threads or, for a store in memory, to the writer.
+    async fn send_to_reader(&self, message: ThreadMessage) -> Result<()> {
         match &self.read_queue {
             Some(queue) => queue.send(message).await.map_err(|_| closed_error()),
             None => self.send_to_writer(message).await,
         }
     }
 
-    /// Looks something up: on the caller's own thread if nothing has to be waited for, else on one that may wait.
+    /// Runs a look-up on the caller's thread or, if that would have to wait for a lock, on a reader thread.
     async fn look_up<T: Send + 'static>(
         &self,
-        look: impl Fn(SqliteSession<'_>) -> rusqlite::Result<T> + Send + 'static,
+        query: impl Fn(SqliteSession<'_>) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T> {
         if self.read_queue.is_some() {
-            match self.reader_pool.with_connection(&self.shared, &look) {
+            match self.reader_pool.with_connection(&self.shared, &query) {
                 Err(error) if is_locked(&error) => {}
                 found => return found.map_err(|error| store_error(&error)),
             }
         }
         let shared = self.shared.clone();
-        let (message, answered) = writer_call(move |connection| look(shared.session(connection)));
-        self.send_reading(message).await?;
-        // A thread that reads answers nothing when the file cannot even be opened.
-        let unanswered = |_| if self.read_queue.is_some() { locked() } else { closed_error() };
-        answered.await.map_err(unanswered)?.map_err(|error| store_error(&error))
+        let (message, result) = call_message(move |connection| query(shared.session(connection)));
+        self.send_to_reader(message).await?;
+        // A reader thread drops the reply channel if the file cannot be opened.
+        let no_reply = |_| if self.read_queue.is_some() { locked() } else { closed_error() };
+        result.await.map_err(no_reply)?.map_err(|error| store_error(&error))
     }
 
     async fn run_read(&self, job: StoreJob, programs: Vec<Arc<Program>>) -> Result<JobResult> {
-        if let Some(queue) =
-            self.read_queue.as_ref().filter(|_| crate::sqlite::readers::is_inline_read(&programs))
-        {
+        if let Some(queue) = self.read_queue.as_ref().filter(|_| is_inline_read(&programs)) {
             return self.read_batcher.run(&self.reader_pool, &self.shared, queue, job, programs).await;
         }
-        let (ticket, answered) = QueuedJob::new(job, programs, None);
-        self.send_reading(WriterMessage::Job(Box::new(ticket))).await?;
-        answered.await.map_err(|_| closed_error())?
+        let (queued, result) = QueuedJob::new(job, programs, None);
+        self.send_to_reader(ThreadMessage::Job(Box::new(queued))).await?;
+        result.await.map_err(|_| closed_error())?
     }
 
     async fn run_write(&self, job: StoreJob, programs: Vec<Arc<Program>>) -> Result<JobResult> {
-        let in_use =
+        let key_guard =
             job.idempotency_key.as_ref().map(|key| self.running_keys.try_enter(&key.key)).transpose()?;
-        let (ticket, answered) = QueuedJob::new(job, programs, in_use);
-        self.send_to_writer(WriterMessage::Job(Box::new(ticket))).await?;
-        answered.await.map_err(|_| closed_error())?
+        let (queued, result) = QueuedJob::new(job, programs, key_guard);
+        self.send_to_writer(ThreadMessage::Job(Box::new(queued))).await?;
+        result.await.map_err(|_| closed_error())?
     }
 }
 
@@ -249,9 +248,9 @@ impl Store for SqliteStore {
 
     fn replay<'s>(&'s self, key: &'s IdempotencyKey) -> BoxFuture<'s, Result<Option<Vec<u8>>>> {
         Box::pin(async move {
-            let _in_use = self.running_keys.try_enter(&key.key)?;
-            let wanted = key.clone();
-            self.look_up(move |session| idempotency_keys::find_key(&session, &wanted)).await?.into_replay()
+            let _guard = self.running_keys.try_enter(&key.key)?;
+            let key = key.clone();
+            self.look_up(move |session| idempotency_keys::find_key(&session, &key)).await?.into_replay()
         })
     }
 
@@ -261,8 +260,8 @@ impl Store for SqliteStore {
     }
 
     fn ping(&self) -> BoxFuture<'_, Result<()>> {
-        const LOOK: &str = "SELECT count(*) FROM sqlite_schema";
-        Box::pin(self.look_up(|session| session.query_integer(LOOK, &[]).map(drop)))
+        const READ_SCHEMA: &str = "SELECT count(*) FROM sqlite_schema";
+        Box::pin(self.look_up(|session| session.query_integer(READ_SCHEMA, &[]).map(drop)))
     }
 
     fn data_version(&self) -> Option<DataVersion> {
@@ -270,7 +269,7 @@ impl Store for SqliteStore {
     }
 
     fn change_log(&self) -> BoxFuture<'_, Result<ChangeLog>> {
-        Box::pin(async { self.look_up(crate::sqlite::change_log::read_log).await? })
+        Box::pin(async { self.look_up(change_log::read_log).await? })
     }
 
     fn read_changes(
@@ -279,11 +278,7 @@ impl Store for SqliteStore {
         until: i64,
         limits: LogReadLimits,
     ) -> BoxFuture<'_, Result<Vec<RecordChange>>> {
-        Box::pin(
-            self.look_up(move |session| {
-                crate::sqlite::change_log::read_changes(session, after, until, limits)
-            }),
-        )
+        Box::pin(self.look_up(move |session| change_log::read_changes(session, after, until, limits)))
     }
 
     fn commits(&self) -> watch::Receiver<()> {
@@ -305,7 +300,7 @@ impl Drop for SqliteStore {
     }
 }
 
-/// What an error means, for whoever runs a command.
+/// The text of an error, for commands.
 pub(crate) fn error_message(error: &rusqlite::Error) -> String {
     store_error(error).full_text()
 }
@@ -314,13 +309,14 @@ fn spawn_thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<Join
     std::thread::Builder::new().name(name.to_owned()).spawn(work).map_err(Error::internal)
 }
 
-fn writer_call<T: Send + 'static>(
+/// A message that runs `call`, and the receiver of its result.
+fn call_message<T: Send + 'static>(
     call: impl FnOnce(&mut Connection) -> T + Send + 'static,
-) -> (WriterMessage, oneshot::Receiver<T>) {
-    let (reply, answered) = oneshot::channel();
-    // Nobody waits any more: what was done stays done.
+) -> (ThreadMessage, oneshot::Receiver<T>) {
+    let (reply, result) = oneshot::channel();
+    // If the caller is gone, the work stays done.
     let call = move |connection: &mut Connection| drop(reply.send(call(connection)));
-    (WriterMessage::Call(Box::new(call)), answered)
+    (ThreadMessage::Call(Box::new(call)), result)
 }
 
 fn panic_error() -> Error {

@@ -1,25 +1,27 @@
-//! The plain lists: where the value at an index is, found in a few steps however long the list.
+//! Plain lists in SQLite: their tables and triggers, and how the value at an index is found in a long list.
 //!
-//! A value has a position that is never given twice; its index is how many values lie before it. Above the positions
-//! stand counts: how many values are in each block of 64 positions, of 64 blocks, and of 64 of those. So an index is
-//! found by adding up at most 64 counts a level, and a write changes one count a level. Triggers keep the counts and
-//! the version, so that a value written by another program is in its place like any other.
+//! Every value has a position that is never used twice; its index is the number of values before it. Counts are stored
+//! on three levels: values per block of 64 positions, per 64 blocks, and per 64 of those. An index is found by adding up
+//! at most 64 counts per level, and a write changes one count per level. Triggers maintain the counts and the version,
+//! so that values written by other programs are counted too.
 
 use rusqlite::Connection;
 
-use crate::sqlite::session::{SqliteSession, bind_parameters, read_cell};
-use crate::statements::select::SqlParameter;
-use trefoil_engine::plain_list::{ExpectedVersions, VersionMatch};
+use trefoil_engine::plain_list::ExpectedVersions;
 use trefoil_engine::{Outcome, PlainListAction, PlainListOperation, PlainListPosition, Row};
 use trefoil_model::CellValue;
-use trefoil_model::error::{Error, Result};
+use trefoil_model::error::Result;
 
-/// How many positions make a block, and how many blocks make one of the next level.
+use crate::plain_list::{ListHead, ListValueRow, index_not_found, list_not_found, value_bytes};
+use crate::sqlite::session::{SqliteSession, bind_parameters, read_cell};
+use crate::statements::select::SqlParameter;
+
+/// Number of positions in a block, and of blocks in a block of the next level.
 const FAN_OUT: i64 = 64;
-/// The level at which all blocks are looked through: each stands for 64 × 64 × 64 positions.
+/// The level whose blocks are all scanned: each covers 64 × 64 × 64 positions.
 const TOP_LEVEL: i64 = 3;
 
-/// A version begins at the time of its list, so that a store made anew never gives a tag that an older one gave.
+/// A version starts at the time at which its list is created, so that a new store never repeats an old ETag.
 const TABLES: &str = r#"
 CREATE TABLE IF NOT EXISTS "trefoil_lists" (
   "id" INTEGER PRIMARY KEY,
@@ -43,7 +45,7 @@ CREATE TABLE IF NOT EXISTS "trefoil_list_counts" (
 ) WITHOUT ROWID;
 "#;
 
-/// What keeps counts and versions.
+/// Maintain counts and versions.
 const TRIGGERS: &str = r#"
 CREATE TRIGGER IF NOT EXISTS "trefoil_list_place" BEFORE INSERT ON "trefoil_list_values"
 WHEN EXISTS (SELECT 1 FROM "trefoil_list_values" WHERE "list" = NEW."list" AND "position" = NEW."position")
@@ -79,12 +81,12 @@ WHEN NEW."count" = 0 BEGIN
 END;
 "#;
 
-/// The tables alone, for values that are copied together with their counts.
+/// Creates the tables without triggers, for values that are copied together with their counts.
 pub fn create_tables(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(TABLES)
 }
 
-/// Makes the tables and the lists that are missing. What is there stays, whether it is still declared or not.
+/// Creates missing tables, triggers and lists. Existing lists stay, declared or not.
 pub fn create_lists(connection: &Connection, names: &[String]) -> rusqlite::Result<()> {
     create_tables(connection)?;
     connection.execute_batch(TRIGGERS)?;
@@ -92,25 +94,25 @@ pub fn create_lists(connection: &Connection, names: &[String]) -> rusqlite::Resu
     names.iter().try_for_each(|name| connection.execute(sql, [name]).map(drop))
 }
 
-/// No list ever had a value.
+/// True if no list ever had a value.
 pub fn are_unused(connection: &Connection) -> rusqlite::Result<bool> {
     let sql = "SELECT NOT EXISTS (SELECT 1 FROM trefoil_lists WHERE next <> 0 OR length <> 0)";
     connection.query_row(sql, [], |row| row.get(0))
 }
 
-/// The outer failure is the store's, the inner one the plan's own.
+/// The outer error is the store's, the inner one the plan's.
 pub fn run_list_action(
     session: SqliteSession<'_>,
-    asked: &PlainListOperation,
+    operation: &PlainListOperation,
     visit: &mut dyn FnMut(&dyn Row),
 ) -> rusqlite::Result<Result<Outcome>> {
-    let Some(head) = read_head(session, &asked.list)? else {
-        return Ok(Err(list_not_found(&asked.list)));
+    let Some(head) = read_head(session, &operation.list)? else {
+        return Ok(Err(list_not_found(&operation.list)));
     };
-    let list = SqliteList { session, name: &asked.list, head };
-    let outcome = match &asked.action {
+    let list = SqliteList { session, name: &operation.list, head };
+    let outcome = match &operation.action {
         PlainListAction::ReadVersion => Ok(None),
-        PlainListAction::Read { from, max_bytes: bytes } => Ok(list.read(*from, *bytes, visit)?),
+        PlainListAction::Read { from, max_bytes } => Ok(list.read(*from, *max_bytes, visit)?),
         PlainListAction::Slice { index, count } => Ok(list.slice(*index, *count, visit).map(|()| None)?),
         PlainListAction::Append { value, expected } => list.append(value, expected)?.map(|()| None),
         PlainListAction::Replace { index, value, expected } => {
@@ -120,54 +122,11 @@ pub fn run_list_action(
     };
     match outcome {
         Err(error) => Ok(Err(error)),
-        Ok(rest) if asked.action.is_write() => {
-            Ok(Ok(self::read_head(session, &asked.list)?.unwrap_or(list.head).outcome(rest)))
+        Ok(remaining) if operation.action.is_write() => {
+            Ok(Ok(read_head(session, &operation.list)?.unwrap_or(list.head).outcome(remaining)))
         }
-        Ok(rest) => Ok(Ok(list.head.outcome(rest))),
+        Ok(remaining) => Ok(Ok(list.head.outcome(remaining))),
     }
-}
-
-/// What is known of a list as a whole.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ListHead {
-    pub id: i64,
-    pub version: i64,
-    pub length: i64,
-    /// Greater than every position so far.
-    pub next_position: i64,
-}
-
-impl ListHead {
-    pub fn outcome(self, rest: Option<PlainListPosition>) -> Outcome {
-        Outcome::PlainList { version: self.version, length: self.length, remaining: rest }
-    }
-
-    pub fn check_version(&self, expected: &ExpectedVersions) -> Result<()> {
-        let found = self.version;
-        let (versions, fits) = match expected {
-            Some(VersionMatch::AnyOf(versions)) => (versions, versions.contains(&found)),
-            Some(VersionMatch::NoneOf(versions)) => (versions, !versions.contains(&found)),
-            None => return Ok(()),
-        };
-        if fits {
-            Ok(())
-        } else {
-            Err(Error::Stale { expected: versions.first().copied().unwrap_or(0), found })
-        }
-    }
-
-    /// Whether there is a value with so many before it.
-    pub fn check_index(&self, list: &str, index: i64) -> Result<()> {
-        if (0..self.length).contains(&index) { Ok(()) } else { Err(index_not_found(list, index)) }
-    }
-}
-
-pub(crate) fn list_not_found(list: &str) -> Error {
-    Error::not_found(format!("the list /{list}"))
-}
-
-pub(crate) fn index_not_found(list: &str, index: i64) -> Error {
-    Error::not_found(format!("index {index} of /{list}"))
 }
 
 fn read_head(session: SqliteSession<'_>, name: &str) -> rusqlite::Result<Option<ListHead>> {
@@ -190,11 +149,11 @@ struct SqliteList<'s> {
 }
 
 impl SqliteList<'_> {
-    /// Hands out values until they weigh enough; says where to go on.
+    /// Visits values until they have `max_bytes`; returns where to continue.
     fn read(
         &self,
         from: Option<PlainListPosition>,
-        bytes: usize,
+        max_bytes: usize,
         visit: &mut dyn FnMut(&dyn Row),
     ) -> rusqlite::Result<Option<PlainListPosition>> {
         let PlainListPosition { after, until } =
@@ -204,12 +163,12 @@ impl SqliteList<'_> {
         let mut statement = self.session.prepare(sql)?;
         bind_parameters(&mut statement, &[self.head.id, after, until].map(SqlParameter::integer))?;
         let mut rows = statement.raw_query();
-        let mut weight = 0;
+        let mut bytes = 0;
         while let Some(row) = rows.next()? {
             let value = read_cell(row, 0);
-            weight += value_bytes(value);
+            bytes += value_bytes(value);
             visit(&ListValueRow(value));
-            if weight >= bytes {
+            if bytes >= max_bytes {
                 return Ok(Some(PlainListPosition { after: row.get(1)?, until }));
             }
         }
@@ -234,12 +193,12 @@ impl SqliteList<'_> {
             return Ok(Err(stale));
         }
         let sql = "INSERT INTO trefoil_list_values (list, position, value) VALUES (?1, ?2, ?3)";
-        let bound = [
+        let parameters = [
             SqlParameter::integer(self.head.id),
             SqlParameter::integer(self.head.next_position),
             SqlParameter::Cell(CellValue::Text(value)),
         ];
-        self.session.execute(sql, &bound).map(|_| Ok(()))
+        self.session.execute(sql, &parameters).map(|_| Ok(()))
     }
 
     fn replace(&self, index: i64, value: &str, expected: &ExpectedVersions) -> rusqlite::Result<Result<()>> {
@@ -250,12 +209,12 @@ impl SqliteList<'_> {
             return Ok(Err(index_not_found(self.name, index)));
         };
         let sql = "UPDATE trefoil_list_values SET value = ?3 WHERE list = ?1 AND position = ?2";
-        let bound = [
+        let parameters = [
             SqlParameter::integer(self.head.id),
             SqlParameter::integer(position),
             SqlParameter::Cell(CellValue::Text(value)),
         ];
-        self.session.execute(sql, &bound).map(|_| Ok(()))
+        self.session.execute(sql, &parameters).map(|_| Ok(()))
     }
 
     fn remove(
@@ -280,18 +239,18 @@ impl SqliteList<'_> {
         Ok(Ok(()))
     }
 
-    /// The position of the value with so many before it.
+    /// The position of the value at `index`.
     fn position_at(&self, index: i64) -> rusqlite::Result<Option<i64>> {
         if !(0..self.head.length).contains(&index) {
             return Ok(None);
         }
         let mut found = CountedBlock { first: i64::MIN, last: i64::MAX, count: self.head.length, index };
         for level in (1..=TOP_LEVEL).rev() {
-            let Some(below) = self.find_block(level, &found)? else { return Ok(None) };
-            found = below;
+            let Some(block) = self.find_block(level, &found)? else { return Ok(None) };
+            found = block;
         }
-        let behind = found.count - 1 - found.index;
-        let (order, skip) = if behind < found.index { ("DESC", behind) } else { ("ASC", found.index) };
+        let after = found.count - 1 - found.index;
+        let (order, skip) = if after < found.index { ("DESC", after) } else { ("ASC", found.index) };
         let sql = format!(
             "SELECT position FROM trefoil_list_values \
              WHERE list = ?1 AND position BETWEEN ?2 AND ?3 ORDER BY position {order} LIMIT 1 OFFSET ?4"
@@ -300,10 +259,10 @@ impl SqliteList<'_> {
             .query_integer(&sql, &[self.head.id, found.first, found.last, skip].map(SqlParameter::integer))
     }
 
-    /// The block of this level that holds the value, looked for from the nearer end.
+    /// The block of this level with the value, searched from the nearer end.
     fn find_block(&self, level: i64, within: &CountedBlock) -> rusqlite::Result<Option<CountedBlock>> {
-        let behind = within.count - 1 - within.index;
-        let (order, mut left) = if behind < within.index { ("DESC", behind) } else { ("ASC", within.index) };
+        let after = within.count - 1 - within.index;
+        let (order, mut skip) = if after < within.index { ("DESC", after) } else { ("ASC", within.index) };
         let sql = format!(
             "SELECT block, count FROM trefoil_list_counts \
              WHERE list = ?1 AND level = ?2 AND block BETWEEN ?3 AND ?4 ORDER BY block {order}"
@@ -316,40 +275,21 @@ impl SqliteList<'_> {
         let mut rows = statement.raw_query();
         while let Some(row) = rows.next()? {
             let (block, count): (i64, i64) = (row.get(0)?, row.get(1)?);
-            if left < count {
-                let index = if order == "DESC" { count - 1 - left } else { left };
+            if skip < count {
+                let index = if order == "DESC" { count - 1 - skip } else { skip };
                 let first = block * FAN_OUT;
                 return Ok(Some(CountedBlock { first, last: first + FAN_OUT - 1, count, index }));
             }
-            left -= count;
+            skip -= count;
         }
         Ok(None)
     }
 }
 
-/// Some of a list: where it begins and ends one level below, how many values it has, which of them is looked for.
+/// A part of a list: its first and last block one level below, its number of values, and the index to find within it.
 struct CountedBlock {
     first: i64,
     last: i64,
     count: i64,
     index: i64,
-}
-
-/// With what it costs to write down around it.
-pub(crate) fn value_bytes(value: CellValue<'_>) -> usize {
-    match value {
-        CellValue::Text(text) => text.len() + 4,
-        CellValue::Null | CellValue::Int(_) | CellValue::Real(_) | CellValue::Unreadable => 4,
-    }
-}
-
-/// A row of one cell.
-pub(crate) struct ListValueRow<'a>(pub CellValue<'a>);
-
-impl Row for ListValueRow<'_> {
-    fn cell(&self, _column: usize) -> CellValue<'_> {
-        self.0
-    }
-
-    fn each_child(&self, _child: usize, _visit: &mut dyn FnMut(&dyn Row)) {}
 }

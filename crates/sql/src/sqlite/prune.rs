@@ -1,15 +1,13 @@
-//! Forgets what need not be kept any longer, a little at a time and after the writers were answered.
+//! Deletes expired idempotency keys and old changes, a step at a time and after the jobs of a batch got their results.
 
 use std::time::{Duration, Instant};
 
-use crate::sqlite::SqliteOptions;
-use crate::sqlite::change_log;
-use crate::sqlite::idempotency_keys;
 use crate::sqlite::session::SqliteSession;
+use crate::sqlite::{SqliteOptions, change_log, idempotency_keys};
 
-/// How many rows of each kind go in one step; more than the keys of one shared commit.
+/// Rows of each kind deleted in one step; more than the keys of one batch of writes.
 const STEP_ROWS: usize = 1_000;
-/// How long nothing is looked for once nothing more was found.
+/// Pause after a step that found less than that.
 const PRUNE_INTERVAL: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Default)]
@@ -18,7 +16,7 @@ pub struct PruneSchedule {
 }
 
 impl PruneSchedule {
-    /// Does one step when it is time. A failure is no one's but the store's and is tried again later.
+    /// Runs one step if it is due. After an error it is tried again later.
     pub fn prune_if_due(
         &mut self,
         session: SqliteSession<'_>,
@@ -39,8 +37,8 @@ impl PruneSchedule {
     }
 }
 
-/// A change goes when it is neither among the last so many nor younger than so long. Numbers are never given
-/// twice, not even when all rows are gone: the table counts on by itself.
+/// Deletes changes that are neither among the last `keep_changes` nor younger than `keep_changes_for`. Numbers are never
+/// reused, even if all rows are deleted: the column is AUTOINCREMENT.
 fn prune_changes(session: SqliteSession<'_>, options: &SqliteOptions) -> rusqlite::Result<usize> {
     let sql = "DELETE FROM trefoil_changes WHERE number <= (SELECT max(number) FROM trefoil_changes) - ?1 \
                AND at < strftime('%Y-%m-%dT%H:%M:%S', 'now', ?2) \
@@ -48,10 +46,10 @@ fn prune_changes(session: SqliteSession<'_>, options: &SqliteOptions) -> rusqlit
     let keep = i64::try_from(options.keep_changes).unwrap_or(i64::MAX);
     let age = format!("-{} seconds", options.keep_changes_for.as_secs());
     let mut statement = session.prepare(sql)?;
-    let gone = statement.query_map((keep, age, STEP_ROWS as i64), |row| row.get(0))?;
-    let gone = gone.collect::<rusqlite::Result<Vec<i64>>>()?;
-    if let Some(last) = gone.iter().max() {
+    let deleted = statement.query_map((keep, age, STEP_ROWS as i64), |row| row.get(0))?;
+    let deleted = deleted.collect::<rusqlite::Result<Vec<i64>>>()?;
+    if let Some(last) = deleted.iter().max() {
         change_log::record_pruned(session, *last)?;
     }
-    Ok(gone.len())
+    Ok(deleted.len())
 }

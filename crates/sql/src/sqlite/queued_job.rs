@@ -1,53 +1,46 @@
-//! A job on its way through the store: what it needs, whether it is still wanted, and where its answer goes.
+//! A job in a queue of the store, with its programs and the channel for its result.
 
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use crate::sqlite::idempotency_keys::KeyGuard;
-use crate::statements::compile::Program;
 use trefoil_engine::{JobResult, StoreJob};
 use trefoil_model::error::{Error, Result};
+
+use crate::job_completion::{JobCompletion, panic_message};
+use crate::sqlite::idempotency_keys::KeyGuard;
+use crate::statements::compile::Program;
 
 /// A job with the programs of its plans.
 pub struct QueuedJob {
     pub job: StoreJob,
     pub programs: Vec<Arc<Program>>,
-    /// Keeps the idempotency key taken.
+    /// Holds the idempotency key as running.
     key_guard: Option<KeyGuard>,
     reply: oneshot::Sender<Result<JobResult>>,
-}
-
-/// How a job ended, before it is told to anyone.
-#[derive(Debug)]
-pub enum JobCompletion {
-    Completed,
-    Replayed(Vec<u8>),
-    Refused(Error),
 }
 
 impl QueuedJob {
     pub fn new(
         job: StoreJob,
         programs: Vec<Arc<Program>>,
-        in_use: Option<KeyGuard>,
+        key_guard: Option<KeyGuard>,
     ) -> (QueuedJob, oneshot::Receiver<Result<JobResult>>) {
-        let (reply, answered) = oneshot::channel();
-        (QueuedJob { job, programs, key_guard: in_use, reply }, answered)
+        let (reply, result) = oneshot::channel();
+        (QueuedJob { job, programs, key_guard, reply }, result)
     }
 
     pub fn writes(&self) -> bool {
         self.job.plans.iter().any(|(_, plan)| plan.is_write())
     }
 
-    /// Whether somebody still waits for it.
+    /// True unless it was cancelled or its caller is gone.
     pub fn is_wanted(&self) -> bool {
         !self.job.cancel_flag.is_cancelled() && !self.reply.is_closed()
     }
 
-    /// The same job as if it had never been run; gone when even that panics.
+    /// Resets the sink so that the job can run again; `None` if that panics, which ends the job.
     pub fn reset_for_retry(mut self) -> Option<QueuedJob> {
         match catch_panic(|| self.job.sink.reset()) {
             Ok(()) => Some(self),
@@ -58,26 +51,15 @@ impl QueuedJob {
         }
     }
 
-    /// Tells whoever waits. The key is free again before they can know, so that they may use it at once.
-    pub fn send_reply(self, verdict: JobCompletion) {
+    /// Sends the result to the caller. The key is released first, so that the caller can use it again at once.
+    pub fn send_reply(self, completion: JobCompletion) {
         drop(self.key_guard);
-        let done = match verdict {
-            JobCompletion::Completed => Ok(JobResult::Completed(self.job.sink)),
-            JobCompletion::Replayed(bytes) => Ok(JobResult::Replayed(bytes)),
-            JobCompletion::Refused(error) => Err(error),
-        };
-        // Nobody waits any more: what was done stays done.
-        let _ = self.reply.send(done);
+        // If the caller is gone, the work stays done.
+        let _ = self.reply.send(completion.into_result(self.job.sink));
     }
 }
 
-/// Runs what may panic because others wrote it: whoever takes the rows. The thread goes on.
+/// Runs code that calls a sink, which may panic; the thread continues.
 pub fn catch_panic<T>(run: impl FnOnce() -> T) -> Result<T> {
     catch_unwind(AssertUnwindSafe(run)).map_err(|panic| Error::internal(panic_message(panic.as_ref())))
-}
-
-/// What a panic said.
-pub fn panic_message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
-    format!("a job panicked: {}", text.unwrap_or("no message"))
 }

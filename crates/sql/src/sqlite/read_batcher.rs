@@ -1,8 +1,8 @@
-//! Look-ups of requests that come together share one snapshot, because to take one costs more than to look up.
+//! Batches concurrent look-ups into one snapshot, because taking a snapshot costs more than a look-up.
 //!
-//! Whoever has a look-up puts it down and lets the others that are ready put down theirs; the first that comes to its
-//! turn again runs them all. The snapshot is taken after the last was put down, so nobody is told of an older state
-//! than if it had asked alone.
+//! A task queues its look-up and yields, so that other ready tasks can queue theirs; the first task that runs again
+//! executes the whole queue. The snapshot is taken after the last look-up was queued, so no result is older than it
+//! would be alone.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,21 +10,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::mpsc::{self, error::TrySendError};
 
-use crate::sqlite::SharedState;
-use crate::sqlite::error::{is_locked, is_single_page_error, locked, store_error};
-use crate::sqlite::queued_job::{JobCompletion, QueuedJob, catch_panic};
-use crate::sqlite::readers;
-use crate::sqlite::readers::ReaderPool;
-use crate::sqlite::session::SqliteSession;
-use crate::sqlite::writer::WriterMessage;
-use crate::statements::compile::Program;
 use trefoil_engine::{JobResult, StoreJob};
 use trefoil_model::error::{Error, Result};
 
-/// As many as share a snapshot: the thread that runs them does nothing else meanwhile.
+use crate::job_completion::JobCompletion;
+use crate::sqlite::SharedState;
+use crate::sqlite::error::{is_locked, is_single_page_error, locked, store_error};
+use crate::sqlite::queued_job::{QueuedJob, catch_panic};
+use crate::sqlite::readers::{self, ReaderPool};
+use crate::sqlite::session::SqliteSession;
+use crate::sqlite::writer::ThreadMessage;
+use crate::statements::compile::Program;
+
+/// Maximum number of look-ups in one snapshot: the thread that runs them does nothing else meanwhile.
 const MAX_BATCH: usize = 128;
 
-/// Threads meet only by accident: whom another thread answers must be woken across.
+/// More queues than threads usually, so that each has its own: waking a task of another thread costs more.
 const SHARDS: usize = 16;
 
 pub struct ReadBatcher(Box<[Mutex<Vec<QueuedJob>>]>);
@@ -38,96 +39,96 @@ impl ReadBatcher {
         &self,
         pool: &ReaderPool,
         shared: &SharedState,
-        readers: &mpsc::Sender<WriterMessage>,
+        readers: &mpsc::Sender<ThreadMessage>,
         job: StoreJob,
         programs: Vec<Arc<Program>>,
     ) -> Result<JobResult> {
-        let (ticket, answered) = QueuedJob::new(job, programs, None);
-        let waiting = &self.0[own_shard()];
+        let (queued, result) = QueuedJob::new(job, programs, None);
+        let queue = &self.0[shard_of_thread()];
         let is_full = {
-            let mut waiting = lock_queue(waiting);
-            waiting.push(ticket);
-            waiting.len() >= MAX_BATCH
+            let mut jobs = lock_queue(queue);
+            jobs.push(queued);
+            jobs.len() >= MAX_BATCH
         };
         if !is_full {
             tokio::task::yield_now().await;
         }
-        let together = std::mem::take(&mut *lock_queue(waiting));
-        if !together.is_empty() {
-            run_batch(pool, shared, together).into_iter().for_each(|ticket| hand_over(readers, ticket));
+        let batch = std::mem::take(&mut *lock_queue(queue));
+        if !batch.is_empty() {
+            run_batch(pool, shared, batch).into_iter().for_each(|queued| hand_over(readers, queued));
         }
-        answered.await.map_err(|_| Error::internal("a look-up was lost"))?
+        result.await.map_err(|_| Error::internal("a look-up was lost"))?
     }
 }
 
-fn lock_queue(waiting: &Mutex<Vec<QueuedJob>>) -> MutexGuard<'_, Vec<QueuedJob>> {
-    waiting.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock_queue(queue: &Mutex<Vec<QueuedJob>>) -> MutexGuard<'_, Vec<QueuedJob>> {
+    queue.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn own_shard() -> usize {
+fn shard_of_thread() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(0);
     thread_local!(static OWN: Cell<usize> = Cell::new(THREADS.fetch_add(1, Ordering::Relaxed) % SHARDS));
     OWN.with(Cell::get)
 }
 
-/// Gives back those that would have to wait for a lock: this thread must not.
-fn run_batch(pool: &ReaderPool, shared: &SharedState, together: Vec<QueuedJob>) -> Vec<QueuedJob> {
-    let (mut left, mut locked_out) = (together.into_iter(), Vec::new());
+/// Runs the batch and returns the jobs that would have to wait for a lock, which this thread must not.
+fn run_batch(pool: &ReaderPool, shared: &SharedState, batch: Vec<QueuedJob>) -> Vec<QueuedJob> {
+    let (mut left, mut blocked) = (batch.into_iter(), Vec::new());
     while let before @ 1.. = left.len() {
         let run = pool.with_connection(shared, |session| {
-            let snapshot = before > 1;
-            if snapshot {
+            let is_shared = before > 1;
+            if is_shared {
                 session.execute_control("BEGIN")?;
             }
-            for ticket in left.by_ref() {
-                answer_job(session, ticket, &mut locked_out)?;
+            for queued in left.by_ref() {
+                run_job(session, queued, &mut blocked)?;
             }
-            if snapshot { session.execute_control("ROLLBACK") } else { Ok(()) }
+            if is_shared { session.execute_control("ROLLBACK") } else { Ok(()) }
         });
         match run {
             Ok(()) => {}
-            Err(error) if is_locked(&error) => locked_out.extend(left.by_ref()),
+            Err(error) if is_locked(&error) => blocked.extend(left.by_ref()),
             Err(error) if left.len() == before || !is_single_page_error(&error) => {
                 left.by_ref()
-                    .for_each(|ticket| ticket.send_reply(JobCompletion::Refused(store_error(&error))));
+                    .for_each(|queued| queued.send_reply(JobCompletion::Refused(store_error(&error))));
             }
             Err(_) => {}
         }
     }
-    locked_out
+    blocked
 }
 
-/// To the threads that may wait. Not awaited: whoever carries the look-ups of others may be gone at any moment.
-fn hand_over(readers: &mpsc::Sender<WriterMessage>, ticket: QueuedJob) {
+/// Passes a job to the reader threads, which may wait. Does not await: the task with the batch may be dropped at any time.
+fn hand_over(readers: &mpsc::Sender<ThreadMessage>, queued: QueuedJob) {
     if let Err(TrySendError::Full(message) | TrySendError::Closed(message)) =
-        readers.try_send(WriterMessage::Job(Box::new(ticket)))
-        && let WriterMessage::Job(ticket) = message
+        readers.try_send(ThreadMessage::Job(Box::new(queued)))
+        && let ThreadMessage::Job(queued) = message
     {
-        ticket.send_reply(JobCompletion::Refused(locked()));
+        queued.send_reply(JobCompletion::Refused(locked()));
     }
 }
 
-/// After an error the snapshot may be gone, so whoever is left needs another.
-fn answer_job(
+/// Runs one job and sends its result. After an error the snapshot may be gone, and the rest of the batch needs another.
+fn run_job(
     session: SqliteSession<'_>,
-    mut ticket: QueuedJob,
-    locked_out: &mut Vec<QueuedJob>,
+    mut queued: QueuedJob,
+    blocked: &mut Vec<QueuedJob>,
 ) -> rusqlite::Result<()> {
-    if !ticket.is_wanted() {
-        ticket.send_reply(JobCompletion::Refused(Error::Cancelled));
+    if !queued.is_wanted() {
+        queued.send_reply(JobCompletion::Refused(Error::Cancelled));
         return Ok(());
     }
-    match catch_panic(|| readers::run_plans(session, &mut ticket.job, &ticket.programs)) {
-        Ok(Ok(())) => ticket.send_reply(JobCompletion::Completed),
+    match catch_panic(|| readers::run_plans(session, &mut queued.job, &queued.programs)) {
+        Ok(Ok(())) => queued.send_reply(JobCompletion::Completed),
         Ok(Err(error)) if is_locked(&error) => {
-            locked_out.extend(ticket.reset_for_retry());
+            blocked.extend(queued.reset_for_retry());
             return Err(error);
         }
         Ok(Err(error)) => {
-            ticket.send_reply(JobCompletion::Refused(store_error(&error)));
+            queued.send_reply(JobCompletion::Refused(store_error(&error)));
             return Err(error);
         }
-        Err(panic) => ticket.send_reply(JobCompletion::Refused(panic)),
+        Err(panic) => queued.send_reply(JobCompletion::Refused(panic)),
     }
     Ok(())
 }

@@ -1,27 +1,29 @@
-//! Reading: inline for what one look-up answers, on threads of their own for everything that may take a while.
+//! Runs reads: look-ups on the caller's thread, everything that may take longer on reader threads.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::Connection;
 use tokio::sync::mpsc;
 
-use crate::sqlite::connect::{ConnectionRole, connect};
-use crate::sqlite::error::{SqliteError, needs_new_connection, store_error};
-use crate::sqlite::queued_job::{JobCompletion, QueuedJob, catch_panic};
-use crate::sqlite::session::SqliteSession;
-use crate::sqlite::writer::WriterMessage;
-use crate::sqlite::{SharedState, execute_read};
-use crate::statements::compile::Program;
 use trefoil_engine::StoreJob;
 use trefoil_model::error::Error;
 
-/// How many steps of SQLite's machine lie between two looks at whether the job is still wanted.
+use crate::job_completion::JobCompletion;
+use crate::sqlite::connect::{ConnectionRole, connect};
+use crate::sqlite::error::{SqliteError, needs_new_connection, store_error};
+use crate::sqlite::queued_job::{QueuedJob, catch_panic};
+use crate::sqlite::session::SqliteSession;
+use crate::sqlite::writer::ThreadMessage;
+use crate::sqlite::{SharedState, execute_read};
+use crate::statements::compile::Program;
+
+/// Steps of SQLite's virtual machine between two checks of the cancel flag.
 const CANCEL_CHECK_STEPS: i32 = 4_000;
-/// How many look-ups a job may have and still be run inline.
+/// Maximum number of look-ups in a job that runs on the caller's thread.
 const MAX_INLINE_PLANS: usize = 16;
 
-/// Connections for reading on the caller's own thread. As many as there are such threads at most, because
-/// nobody waits while holding one: not for a lock either, which is an error at once (see [`is_locked`]).
+/// Connections for reading on the caller's thread. There are at most as many as such threads, because no task waits
+/// while it holds one: a lock is an error at once (see [`is_locked`]).
 ///
 /// [`is_locked`]: crate::sqlite::error::is_locked
 #[derive(Default)]
@@ -38,7 +40,7 @@ impl ReaderPool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
     }
 
-    /// Runs `read` on one of the connections; one that is no longer sound is not kept.
+    /// Runs `read` on one of the connections, which is returned to the pool unless it is broken.
     pub fn with_connection<T>(
         &self,
         shared: &SharedState,
@@ -53,7 +55,7 @@ impl ReaderPool {
     }
 }
 
-/// Whether a thread of its own would cost more than the job.
+/// True if handing the job to a reader thread would cost more than running it.
 pub fn is_inline_read(programs: &[Arc<Program>]) -> bool {
     let is_look_up = |program: &Arc<Program>| match &**program {
         Program::Get(level) => level.is_flat(),
@@ -72,10 +74,10 @@ pub fn run_plans(
     job: &mut StoreJob,
     programs: &[Arc<Program>],
 ) -> rusqlite::Result<()> {
-    let one = matches!(programs, [program] if program.is_one_statement());
-    // Others may share theirs.
-    let own = !one && session.connection.is_autocommit();
-    if own {
+    let is_one_statement = matches!(programs, [program] if program.is_one_statement());
+    // A batch of look-ups already has a transaction.
+    let own_snapshot = !is_one_statement && session.connection.is_autocommit();
+    if own_snapshot {
         session.execute_control("BEGIN")?;
     }
     let mut result = Ok(());
@@ -89,63 +91,63 @@ pub fn run_plans(
             }
         }
     }
-    if own && !session.connection.is_autocommit() {
+    if own_snapshot && !session.connection.is_autocommit() {
         session.execute_control("ROLLBACK")?;
     }
     result
 }
 
-/// Runs a job for as long as it is wanted, and answers it. Says whether the connection is still sound.
-pub fn run_job(connection: &mut Connection, shared: &SharedState, mut ticket: QueuedJob) -> bool {
-    if !ticket.is_wanted() {
-        ticket.send_reply(JobCompletion::Refused(Error::Cancelled));
+/// Runs a job until it is cancelled and sends its result. Returns whether the connection is still usable.
+pub fn run_job(connection: &mut Connection, shared: &SharedState, mut queued: QueuedJob) -> bool {
+    if !queued.is_wanted() {
+        queued.send_reply(JobCompletion::Refused(Error::Cancelled));
         return true;
     }
-    let cancel = ticket.job.cancel_flag.clone();
-    let watched =
+    let cancel = queued.job.cancel_flag.clone();
+    let is_watched =
         connection.progress_handler(CANCEL_CHECK_STEPS, Some(move || cancel.is_cancelled())).is_ok();
-    let result = catch_panic(|| run_plans(shared.session(connection), &mut ticket.job, &ticket.programs));
-    let unwatched = connection.progress_handler(0, None::<fn() -> bool>).is_ok();
-    let (verdict, sound) = match result {
+    let result = catch_panic(|| run_plans(shared.session(connection), &mut queued.job, &queued.programs));
+    let is_unwatched = connection.progress_handler(0, None::<fn() -> bool>).is_ok();
+    let (completion, is_usable) = match result {
         Ok(Ok(())) => (JobCompletion::Completed, true),
         Ok(Err(error)) => (JobCompletion::Refused(store_error(&error)), !needs_new_connection(&error)),
         Err(panic) => (JobCompletion::Refused(panic), true),
     };
-    ticket.send_reply(verdict);
-    let ended = connection.is_autocommit() || connection.execute_batch("ROLLBACK").is_ok();
-    watched && unwatched && sound && ended
+    queued.send_reply(completion);
+    let has_ended = connection.is_autocommit() || connection.execute_batch("ROLLBACK").is_ok();
+    is_watched && is_unwatched && is_usable && has_ended
 }
 
-/// One reader thread: takes the next job whenever it is idle, until nobody can send any more.
-pub fn run_reader(shared: &SharedState, queue: &Mutex<mpsc::Receiver<WriterMessage>>) {
+/// A reader thread: runs messages from the queue until it is closed.
+pub fn run_reader(shared: &SharedState, queue: &Mutex<mpsc::Receiver<ThreadMessage>>) {
     let mut idle = None;
-    while let Some(message) = next_job(queue) {
-        let opened = idle
+    while let Some(message) = next_message(queue) {
+        let connection = idle
             .take()
             .map_or_else(|| connect(&shared.location, ConnectionRole::Reader, &shared.options), Ok);
-        match (opened, message) {
+        match (connection, message) {
             (Ok(mut connection), message) => {
-                if carry_out(&mut connection, shared, message) {
+                if run_message(&mut connection, shared, message) {
                     idle = Some(connection);
                 }
             }
-            (Err(error), WriterMessage::Job(ticket)) => {
-                ticket.send_reply(JobCompletion::Refused(store_error(&error)))
+            (Err(error), ThreadMessage::Job(queued)) => {
+                queued.send_reply(JobCompletion::Refused(store_error(&error)))
             }
-            // Whoever waits learns it by getting no answer.
-            (Err(error), WriterMessage::Call(_)) => tracing::warn!(%error, "the database cannot be opened"),
+            // The caller notices that its reply channel is dropped.
+            (Err(error), ThreadMessage::Call(_)) => tracing::warn!(%error, "the database cannot be opened"),
         }
     }
 }
 
-/// Says whether the connection is still sound.
-fn carry_out(connection: &mut Connection, shared: &SharedState, message: WriterMessage) -> bool {
+/// Returns whether the connection is still usable.
+fn run_message(connection: &mut Connection, shared: &SharedState, message: ThreadMessage) -> bool {
     match message {
-        WriterMessage::Job(ticket) => run_job(connection, shared, *ticket),
-        WriterMessage::Call(call) => catch_panic(|| call(connection)).is_ok() && connection.is_autocommit(),
+        ThreadMessage::Job(queued) => run_job(connection, shared, *queued),
+        ThreadMessage::Call(call) => catch_panic(|| call(connection)).is_ok() && connection.is_autocommit(),
     }
 }
 
-fn next_job(queue: &Mutex<mpsc::Receiver<WriterMessage>>) -> Option<WriterMessage> {
+fn next_message(queue: &Mutex<mpsc::Receiver<ThreadMessage>>) -> Option<ThreadMessage> {
     queue.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv()
 }

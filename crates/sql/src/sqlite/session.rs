@@ -1,16 +1,17 @@
-//! A connection as programs see it: cached statements, bound parameters, rows as cells.
+//! A borrowed connection for programs: cached statements, bound parameters, rows as cells.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rusqlite::types::{ToSql, ToSqlOutput, Value, ValueRef};
 use rusqlite::{CachedStatement, Connection, Statement};
 
-use crate::statements::row_batch::visit_key_row;
-use crate::statements::select::{ChildBranch, SelectLevel, SqlParameter};
 use trefoil_engine::Row;
 use trefoil_model::{CellValue, StoredValue};
 
-/// A borrowed connection that counts what it runs.
+use crate::statements::row_batch::visit_key_row;
+use crate::statements::select::{ChildBranch, SelectLevel, SqlParameter};
+
+/// A borrowed connection that counts its statements.
 #[derive(Clone, Copy)]
 pub struct SqliteSession<'c> {
     pub connection: &'c Connection,
@@ -23,7 +24,7 @@ impl<'c> SqliteSession<'c> {
         self.connection.prepare_cached(sql)
     }
 
-    /// Runs a statement that gives no rows: `BEGIN`, `COMMIT`, `SAVEPOINT` …
+    /// Runs a statement without rows, not counted: `BEGIN`, `COMMIT`, `SAVEPOINT` …
     pub fn execute_control(&self, sql: &str) -> rusqlite::Result<()> {
         self.connection.prepare_cached(sql)?.raw_execute().map(drop)
     }
@@ -34,7 +35,7 @@ impl<'c> SqliteSession<'c> {
         statement.raw_execute()
     }
 
-    /// The first column of the first row, where it is an integer.
+    /// The first column of the first row, if it is an integer.
     pub fn query_integer(&self, sql: &str, parameters: &[SqlParameter<'_>]) -> rusqlite::Result<Option<i64>> {
         let mut statement = self.prepare(sql)?;
         bind_parameters(&mut statement, parameters)?;
@@ -88,7 +89,7 @@ fn json_array(items: impl Iterator<Item = serde_json::Value>) -> ToSqlOutput<'st
     ToSqlOutput::Owned(Value::Text(serde_json::Value::from_iter(items).to_string()))
 }
 
-/// Reals are texts in it, because they must survive to the last bit.
+/// Reals become texts, to be exact to the last bit.
 fn json_item(value: &StoredValue) -> serde_json::Value {
     match value {
         StoredValue::Null => serde_json::Value::Null,
@@ -110,7 +111,7 @@ pub fn read_cell<'r>(row: &'r rusqlite::Row<'_>, column: usize) -> CellValue<'r>
     }
 }
 
-/// A row while the statement stands on it. Only for flat levels.
+/// The current row of a statement. Only for flat levels.
 pub struct SqliteRow<'r> {
     pub row: &'r rusqlite::Row<'r>,
     pub level: &'r SelectLevel,

@@ -1,48 +1,49 @@
-//! The one thread that writes: it takes what waits, runs it in one transaction and answers when that is on disk.
+//! The writer thread: runs the queued jobs in one transaction and sends their results once it is on disk.
 
 use std::sync::Arc;
 
 use rusqlite::Connection;
 use tokio::sync::mpsc;
 
-use crate::sqlite::connect::{ConnectionRole, connect};
-use crate::sqlite::error::{SqliteError, needs_new_connection, store_error};
-use crate::sqlite::idempotency_keys;
-use crate::sqlite::idempotency_keys::KeyStatus;
-use crate::sqlite::prune::PruneSchedule;
-use crate::sqlite::queued_job::{JobCompletion, QueuedJob, catch_panic};
-use crate::sqlite::session::SqliteSession;
-use crate::sqlite::{SharedState, execute_write, readers};
-use crate::statements::compile::Program;
 use trefoil_engine::{Outcome, StoreJob};
 use trefoil_model::error::Error;
 
-/// How many jobs share one transaction.
+use crate::idempotency_key::KeyStatus;
+use crate::job_completion::JobCompletion;
+use crate::sqlite::connect::{ConnectionRole, connect};
+use crate::sqlite::error::{SqliteError, needs_new_connection, store_error};
+use crate::sqlite::prune::PruneSchedule;
+use crate::sqlite::queued_job::{QueuedJob, catch_panic};
+use crate::sqlite::session::SqliteSession;
+use crate::sqlite::{SharedState, execute_write, idempotency_keys, readers};
+use crate::statements::compile::Program;
+
+/// Maximum number of jobs in one transaction.
 const MAX_BATCH: usize = 256;
 
-/// What the thread is asked to do.
-pub enum WriterMessage {
+/// A message to the writer thread or to a reader thread.
+pub enum ThreadMessage {
     Job(Box<QueuedJob>),
-    /// Anything else that needs the connection: migration, backup, a look whether it is there.
+    /// Anything else that needs the connection: migration, bulk write, a look-up that has to wait.
     Call(Box<dyn FnOnce(&mut Connection) + Send>),
 }
 
 pub struct WriterThread<'s> {
     shared: &'s SharedState,
     connection: Connection,
-    /// The connection is suspect; the next job gets a new one.
+    /// The connection may be broken; the next job gets a new one.
     needs_renewal: bool,
-    /// The last jobs could not be written.
+    /// The last batch could not be written.
     last_write_failed: bool,
     prune_schedule: PruneSchedule,
 }
 
-/// Why a transaction did not come to its end. Nothing of it happened.
+/// Why a transaction was rolled back.
 enum TransactionError {
-    /// It could not even begin.
+    /// It could not begin.
     NotBegun(rusqlite::Error),
     Store(rusqlite::Error),
-    /// The job at this position panicked.
+    /// The job at this index panicked.
     Panicked(usize, Error),
 }
 
@@ -57,50 +58,50 @@ impl<'s> WriterThread<'s> {
         }
     }
 
-    /// Works until nobody can send any more.
-    pub fn run(mut self, mut queue: mpsc::Receiver<WriterMessage>) {
+    /// Runs messages until the queue is closed.
+    pub fn run(mut self, mut queue: mpsc::Receiver<ThreadMessage>) {
         while let Some(first) = queue.blocking_recv() {
             let mut next = Some(first);
-            let mut together = Vec::new();
+            let mut batch = Vec::new();
             while let Some(message) = next.take() {
                 match message {
-                    WriterMessage::Job(ticket) if ticket.writes() => together.push(*ticket),
-                    other @ (WriterMessage::Job(_) | WriterMessage::Call(_)) => {
-                        self.write_batch(std::mem::take(&mut together));
+                    ThreadMessage::Job(queued) if queued.writes() => batch.push(*queued),
+                    other @ (ThreadMessage::Job(_) | ThreadMessage::Call(_)) => {
+                        self.write_batch(std::mem::take(&mut batch));
                         self.run_other(other);
                         break;
                     }
                 }
-                if together.len() < MAX_BATCH {
+                if batch.len() < MAX_BATCH {
                     next = queue.try_recv().ok();
                 }
             }
-            self.write_batch(together);
+            self.write_batch(batch);
         }
     }
 
-    /// What is no write: only stores in memory send their reads here.
-    fn run_other(&mut self, message: WriterMessage) {
+    /// Runs a call or a read; only stores in memory send their reads here.
+    fn run_other(&mut self, message: ThreadMessage) {
         self.renew_connection();
         match message {
-            WriterMessage::Job(ticket) => {
-                self.needs_renewal |= !readers::run_job(&mut self.connection, self.shared, *ticket)
+            ThreadMessage::Job(queued) => {
+                self.needs_renewal |= !readers::run_job(&mut self.connection, self.shared, *queued)
             }
-            WriterMessage::Call(call) => {
-                // Whoever waits for a call that panicked learns it by getting no answer. It may have left the
-                // connection with other settings.
+            ThreadMessage::Call(call) => {
+                // The caller of a call that panicked notices that its reply channel is dropped. The call may have
+                // left the connection with other settings.
                 self.needs_renewal |= catch_panic(|| call(&mut self.connection)).is_err();
                 self.roll_back();
             }
         }
     }
 
-    fn write_batch(&mut self, tickets: Vec<QueuedJob>) {
-        if tickets.is_empty() {
+    fn write_batch(&mut self, batch: Vec<QueuedJob>) {
+        if batch.is_empty() {
             return;
         }
         self.last_write_failed = false;
-        self.commit_batch(tickets);
+        self.commit_batch(batch);
         if !self.last_write_failed {
             self.prune_expired();
         }
@@ -114,63 +115,66 @@ impl<'s> WriterThread<'s> {
         }
     }
 
-    /// Commits the jobs together that somebody still waits for.
-    fn commit_batch(&mut self, tickets: Vec<QueuedJob>) {
-        let (mut tickets, unwanted): (Vec<_>, Vec<_>) = tickets.into_iter().partition(QueuedJob::is_wanted);
-        unwanted.into_iter().for_each(|ticket| ticket.send_reply(JobCompletion::Refused(Error::Cancelled)));
-        if tickets.is_empty() {
+    /// Commits the jobs whose callers still wait in one transaction.
+    fn commit_batch(&mut self, batch: Vec<QueuedJob>) {
+        let (mut batch, cancelled): (Vec<_>, Vec<_>) = batch.into_iter().partition(QueuedJob::is_wanted);
+        cancelled.into_iter().for_each(|queued| queued.send_reply(JobCompletion::Refused(Error::Cancelled)));
+        if batch.is_empty() {
             return;
         }
         self.renew_connection();
-        match self.run_transaction(&mut tickets) {
-            Ok(verdicts) => {
+        match self.run_transaction(&mut batch) {
+            Ok(completions) => {
                 self.shared.commits.send_replace(());
-                tickets.into_iter().zip(verdicts).for_each(|(ticket, verdict)| ticket.send_reply(verdict));
+                batch
+                    .into_iter()
+                    .zip(completions)
+                    .for_each(|(queued, completion)| queued.send_reply(completion));
             }
-            Err(broken) => {
+            Err(error) => {
                 self.roll_back();
-                self.retry_batch(tickets, broken);
+                self.retry_batch(batch, error);
             }
         }
     }
 
-    /// Nothing of the jobs happened: those that others spoilt it for get another try.
-    fn retry_batch(&mut self, mut tickets: Vec<QueuedJob>, broken: TransactionError) {
-        match broken {
-            TransactionError::Panicked(at, error) => {
-                tickets.remove(at).send_reply(JobCompletion::Refused(error));
-                self.commit_batch(tickets.into_iter().filter_map(QueuedJob::reset_for_retry).collect());
+    /// After a rollback: runs the jobs again that did not cause the failure.
+    fn retry_batch(&mut self, mut batch: Vec<QueuedJob>, error: TransactionError) {
+        match error {
+            TransactionError::Panicked(index, error) => {
+                batch.remove(index).send_reply(JobCompletion::Refused(error));
+                self.commit_batch(batch.into_iter().filter_map(QueuedJob::reset_for_retry).collect());
             }
-            TransactionError::Store(error) if tickets.len() > 1 => {
-                tracing::warn!(%error, jobs = tickets.len(), "a shared commit failed; trying each job alone");
+            TransactionError::Store(error) if batch.len() > 1 => {
+                tracing::warn!(%error, jobs = batch.len(), "a shared commit failed; trying each job alone");
                 self.needs_renewal |= needs_new_connection(&error);
-                tickets
+                batch
                     .into_iter()
                     .filter_map(QueuedJob::reset_for_retry)
-                    .for_each(|ticket| self.commit_batch(vec![ticket]));
+                    .for_each(|queued| self.commit_batch(vec![queued]));
             }
             TransactionError::Store(error) | TransactionError::NotBegun(error) => {
-                tracing::warn!(%error, jobs = tickets.len(), "the store took no write");
+                tracing::warn!(%error, jobs = batch.len(), "the store took no write");
                 self.needs_renewal |= needs_new_connection(&error);
                 self.last_write_failed = true;
-                tickets
+                batch
                     .into_iter()
-                    .for_each(|ticket| ticket.send_reply(JobCompletion::Refused(store_error(&error))));
+                    .for_each(|queued| queued.send_reply(JobCompletion::Refused(store_error(&error))));
             }
         }
     }
 
-    fn run_transaction(&self, tickets: &mut [QueuedJob]) -> Result<Vec<JobCompletion>, TransactionError> {
+    fn run_transaction(&self, batch: &mut [QueuedJob]) -> Result<Vec<JobCompletion>, TransactionError> {
         let session = self.shared.session(&self.connection);
         session.execute_control("BEGIN IMMEDIATE").map_err(TransactionError::NotBegun)?;
-        let mut verdicts = Vec::with_capacity(tickets.len());
-        for (i, ticket) in tickets.iter_mut().enumerate() {
-            let run = catch_panic(|| run_job(session, ticket))
+        let mut completions = Vec::with_capacity(batch.len());
+        for (i, queued) in batch.iter_mut().enumerate() {
+            let run = catch_panic(|| run_job(session, queued))
                 .map_err(|panic| TransactionError::Panicked(i, panic))?;
-            verdicts.push(run.map_err(TransactionError::Store)?);
+            completions.push(run.map_err(TransactionError::Store)?);
         }
         session.execute_control("COMMIT").map_err(TransactionError::Store)?;
-        Ok(verdicts)
+        Ok(completions)
     }
 
     fn roll_back(&mut self) {
@@ -179,7 +183,7 @@ impl<'s> WriterThread<'s> {
         }
     }
 
-    /// Replaces a suspect connection. A store in memory lives in its connection and has no other.
+    /// Replaces a broken connection. A store in memory lives in its connection and keeps it.
     fn renew_connection(&mut self) {
         if self.needs_renewal && self.shared.is_on_disk() {
             match connect(&self.shared.location, ConnectionRole::Writer, &self.shared.options) {
@@ -190,29 +194,29 @@ impl<'s> WriterThread<'s> {
     }
 }
 
-/// Runs one job within the transaction, under its idempotency key where it has one.
-fn run_job(session: SqliteSession<'_>, ticket: &mut QueuedJob) -> rusqlite::Result<JobCompletion> {
-    if let Some(key) = &ticket.job.idempotency_key {
+/// Runs one job within the transaction, under its idempotency key if it has one.
+fn run_job(session: SqliteSession<'_>, queued: &mut QueuedJob) -> rusqlite::Result<JobCompletion> {
+    if let Some(key) = &queued.job.idempotency_key {
         match idempotency_keys::find_key(&session, key)? {
             KeyStatus::New => {}
             KeyStatus::Answered(bytes) => return Ok(JobCompletion::Replayed(bytes)),
             KeyStatus::UsedByOther => return Ok(JobCompletion::Refused(Error::KeyReused)),
         }
     }
-    if ticket.job.atomic {
-        run_atomic(session, ticket)?
+    if queued.job.atomic {
+        run_atomic(session, queued)?
     } else {
-        run_each(session, &mut ticket.job, &ticket.programs)?
+        run_each(session, &mut queued.job, &queued.programs)?
     }
-    if let Some(key) = &ticket.job.idempotency_key
-        && let Some(bytes) = ticket.job.sink.bytes_to_replay()
+    if let Some(key) = &queued.job.idempotency_key
+        && let Some(bytes) = queued.job.sink.bytes_to_replay()
     {
         idempotency_keys::store_answer(&session, key, &bytes)?;
     }
     Ok(JobCompletion::Completed)
 }
 
-/// Each plan its own unit: one that fails leaves the others standing.
+/// Runs each plan on its own: one that fails does not undo the others.
 pub fn run_each(
     session: SqliteSession<'_>,
     job: &mut StoreJob,
@@ -232,18 +236,18 @@ pub fn run_each(
     Ok(())
 }
 
-/// All plans one unit. When one fails, the answer forgets the others and is told of each.
-fn run_atomic(session: SqliteSession<'_>, ticket: &mut QueuedJob) -> rusqlite::Result<()> {
+/// Runs all plans as one unit: if one fails, all are undone and the failure is reported for each.
+fn run_atomic(session: SqliteSession<'_>, queued: &mut QueuedJob) -> rusqlite::Result<()> {
     session.execute_control("SAVEPOINT plan")?;
-    for i in 0..ticket.job.plans.len() {
-        match run_plan(session, &mut ticket.job, i, &ticket.programs[i])? {
+    for i in 0..queued.job.plans.len() {
+        match run_plan(session, &mut queued.job, i, &queued.programs[i])? {
             Ok(outcome) => {
-                let number = ticket.job.plans[i].0;
-                ticket.job.sink.finish_plan(number, Ok(outcome));
+                let number = queued.job.plans[i].0;
+                queued.job.sink.finish_plan(number, Ok(outcome));
             }
             Err(error) => {
                 end_savepoint(session, false)?;
-                ticket.job.report_rolled_back(i, error);
+                queued.job.report_rolled_back(i, error);
                 return Ok(());
             }
         }
@@ -251,14 +255,14 @@ fn run_atomic(session: SqliteSession<'_>, ticket: &mut QueuedJob) -> rusqlite::R
     end_savepoint(session, true)
 }
 
-fn end_savepoint(session: SqliteSession<'_>, keep: bool) -> rusqlite::Result<()> {
-    if !keep {
+fn end_savepoint(session: SqliteSession<'_>, succeeded: bool) -> rusqlite::Result<()> {
+    if !succeeded {
         session.execute_control("ROLLBACK TO plan")?;
     }
     session.execute_control("RELEASE plan")
 }
 
-/// The outer failure is the store's, the inner one the plan's own.
+/// The outer error is the store's, the inner one the plan's.
 fn run_plan(
     session: SqliteSession<'_>,
     job: &mut StoreJob,

@@ -1,20 +1,20 @@
-//! A plan's program: the statements it needs, made once for all plans of the same shape.
+//! Compiles a plan into its program, the statements it needs, once for all plans of the same shape.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::statements::dialect::Dialect;
-use crate::statements::select::{SelectBuilder, SelectLevel, has_limit_or_offset};
-use crate::statements::write;
-use crate::statements::write::{LinkStatements, SequenceStatements};
 use trefoil_engine::plan::{PlanAction, PlannedListing, PlannedSelection};
 use trefoil_engine::{CountMode, Plan};
 use trefoil_model::error::Result;
 use trefoil_model::{FieldId, Model};
 
-/// How many programs are kept; then all are forgotten and those in use come back by themselves.
+use crate::statements::dialect::Dialect;
+use crate::statements::select::{SelectBuilder, SelectLevel, has_limit_or_offset};
+use crate::statements::write::{self, LinkStatements, SequenceStatements};
+
+/// Number of programs at which the cache is cleared; those in use are compiled again.
 const MAX_PROGRAMS: usize = 4_096;
 
 /// The statements of a plan.
@@ -26,14 +26,14 @@ pub enum Program {
         count: Option<String>,
     },
     Create {
-        /// Where the id is chosen and the database does not count on from it by itself.
+        /// Present if the caller chooses the id and the database does not advance its sequence by itself.
         sequence: Option<SequenceStatements>,
         insert: String,
         links: Vec<LinkStatements>,
         read_level: SelectLevel,
     },
     Update {
-        /// `None` when nothing is to change.
+        /// `None` if the plan changes nothing.
         update: Option<String>,
         version_query: String,
         links: Vec<LinkStatements>,
@@ -44,12 +44,12 @@ pub enum Program {
         version_query: String,
         read_level: SelectLevel,
     },
-    /// Of a plain list: its statements are the same for all.
+    /// An action on a plain list; its statements do not depend on the plan.
     PlainList,
 }
 
 impl Program {
-    /// Whether it is one statement, and so a snapshot by itself.
+    /// True if it is one statement, which sees one snapshot without a transaction.
     pub fn is_one_statement(&self) -> bool {
         match self {
             Program::Get(level) | Program::List { level, count: None } => level.is_flat(),
@@ -62,7 +62,7 @@ impl Program {
     }
 }
 
-/// Pure: what [`Programs`] keeps.
+/// Compiles one plan, without the cache.
 pub fn compile_plan(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Program> {
     let selects = SelectBuilder { dialect, model };
     Ok(match &plan.action {
@@ -75,47 +75,37 @@ pub fn compile_plan(dialect: Dialect, model: &Model, plan: &Plan) -> Result<Prog
         },
         PlanAction::Create { record, id, values, links, selection } => {
             let owner = model.record(*record);
-            let read = selects.written_record(*record, selection)?;
+            let read_level = selects.written_record(*record, selection)?;
             let insert = write::insert_sql(
                 dialect,
                 owner,
                 id.is_some(),
                 &field_ids(values),
-                read.returning_columns(),
+                read_level.returning_columns(),
                 1,
             );
             let links =
                 field_ids(links).into_iter().map(|id| write::link_statements(dialect, owner.field(id)));
-            let counter = id.and_then(|_| write::sequence_statements(dialect, owner));
-            Program::Create {
-                sequence: counter,
-                insert,
-                links: links.collect::<Result<_>>()?,
-                read_level: read,
-            }
+            let sequence = id.and_then(|_| write::sequence_statements(dialect, owner));
+            Program::Create { sequence, insert, links: links.collect::<Result<_>>()?, read_level }
         }
         PlanAction::Update { record, values, links, expected_version, selection, .. } => {
             let owner = model.record(*record);
-            let read = selects.written_record(*record, selection)?;
+            let read_level = selects.written_record(*record, selection)?;
             let changes = !(values.is_empty() && links.is_empty());
             let update = changes.then(|| {
-                write::update_sql(dialect, owner, &field_ids(values), expected_version.is_some(), &read)
+                write::update_sql(dialect, owner, &field_ids(values), expected_version.is_some(), &read_level)
             });
             let links =
                 field_ids(links).into_iter().map(|id| write::link_statements(dialect, owner.field(id)));
-            let version = write::version_sql(dialect, owner);
-            Program::Update {
-                update,
-                version_query: version,
-                links: links.collect::<Result<_>>()?,
-                read_level: read,
-            }
+            let version_query = write::version_sql(dialect, owner);
+            Program::Update { update, version_query, links: links.collect::<Result<_>>()?, read_level }
         }
         PlanAction::Delete { record, expected_version, selection, .. } => {
             let owner = model.record(*record);
-            let read = selects.record_by_id(*record, selection)?;
-            let delete = write::delete_sql(dialect, owner, expected_version.is_some(), &read);
-            Program::Delete { delete, version_query: write::version_sql(dialect, owner), read_level: read }
+            let read_level = selects.record_by_id(*record, selection)?;
+            let delete = write::delete_sql(dialect, owner, expected_version.is_some(), &read_level);
+            Program::Delete { delete, version_query: write::version_sql(dialect, owner), read_level }
         }
         PlanAction::PlainList(_) => Program::PlainList,
     })
@@ -125,7 +115,7 @@ fn field_ids<T>(values: &[(FieldId, T)]) -> Vec<FieldId> {
     values.iter().map(|(field, _)| *field).collect()
 }
 
-/// The programs of the model in use, by the shape of their plans.
+/// The programs of the current model, by the shape of their plans.
 #[derive(Debug)]
 pub struct ProgramCache {
     dialect: Dialect,
@@ -134,9 +124,9 @@ pub struct ProgramCache {
 
 #[derive(Debug, Default)]
 struct CachedPrograms {
-    /// Held, so that no later model can be at the same address.
+    /// Held so that no later model can have the same address.
     model: Option<Arc<Model>>,
-    /// By shape, which is a hash already.
+    /// By shape, which already is a hash.
     programs: BTreeMap<u128, Arc<Program>>,
 }
 
@@ -147,21 +137,21 @@ impl ProgramCache {
 
     pub fn get_or_compile(&self, model: &Arc<Model>, plan: &Plan) -> Result<Arc<Program>> {
         let shape = shape_hash(&plan.action);
-        let kept = self.cached.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(program) = kept.get(model, shape) {
+        let cached = self.cached.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(program) = cached.get(model, shape) {
             return Ok(program);
         }
-        drop(kept);
+        drop(cached);
         let program = Arc::new(compile_plan(self.dialect, model, plan)?);
-        let mut kept = self.cached.write().unwrap_or_else(PoisonError::into_inner);
-        kept.put(model, shape, program.clone());
+        let mut cached = self.cached.write().unwrap_or_else(PoisonError::into_inner);
+        cached.put(model, shape, program.clone());
         Ok(program)
     }
 }
 
 impl CachedPrograms {
     fn is_for_model(&self, model: &Arc<Model>) -> bool {
-        self.model.as_ref().is_some_and(|known| Arc::ptr_eq(known, model))
+        self.model.as_ref().is_some_and(|cached| Arc::ptr_eq(cached, model))
     }
 
     fn get(&self, model: &Arc<Model>, shape: u128) -> Option<Arc<Program>> {
@@ -177,11 +167,11 @@ impl CachedPrograms {
     }
 }
 
-/// Equal for two plans of a model exactly when [`compile`] makes the same of them.
+/// Equal for two plans of a model exactly if [`compile_plan`] returns the same program for both.
 fn shape_hash(action: &PlanAction) -> u128 {
     let mut shape = ShapeBytes(Vec::new());
     match action {
-        // There is nothing more to it than the selection, which is of one record type.
+        // The program depends on the selection alone, which belongs to one record type.
         PlanAction::Get { selection, .. } | PlanAction::ReadImage { selection, .. } => {
             return selection.statement_shape;
         }
@@ -210,7 +200,7 @@ fn shape_hash(action: &PlanAction) -> u128 {
     xxh3_128(&shape.0)
 }
 
-/// Bytes that spell a shape; every list is preceded by its length.
+/// The bytes of a shape; every list is preceded by its length.
 struct ShapeBytes(Vec<u8>);
 
 impl ShapeBytes {
@@ -233,26 +223,26 @@ impl ShapeBytes {
         values.iter().for_each(|(field, _)| self.push_number(field.0));
     }
 
-    fn push_listing(&mut self, bounds: &PlannedListing) {
-        self.push_number(bounds.predicates.len());
-        for test in &bounds.predicates {
-            test.statement_shape().into_iter().for_each(|number| self.push_number(number));
+    fn push_listing(&mut self, listing: &PlannedListing) {
+        self.push_number(listing.predicates.len());
+        for predicate in &listing.predicates {
+            predicate.statement_shape().into_iter().for_each(|number| self.push_number(number));
         }
-        self.push_number(bounds.sort_keys.len());
-        for order in &bounds.sort_keys {
-            self.push_number(order.field.0);
-            self.push_flag(order.descending);
+        self.push_number(listing.sort_keys.len());
+        for key in &listing.sort_keys {
+            self.push_number(key.field.0);
+            self.push_flag(key.descending);
         }
-        for flag in [has_limit_or_offset(bounds), bounds.with_cursors] {
+        for flag in [has_limit_or_offset(listing), listing.with_cursors] {
             self.push_flag(flag);
         }
-        self.push_number(match bounds.count {
+        self.push_number(match listing.count {
             CountMode::Skip => 0,
             CountMode::Exact => 1,
             CountMode::UpTo(_) => 2,
         });
-        match &bounds.after {
-            Some(seen) => self.0.extend(seen.statement_shape()),
+        match &listing.after {
+            Some(position) => self.0.extend(position.statement_shape()),
             None => self.0.push(0),
         }
     }

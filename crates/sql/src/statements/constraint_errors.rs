@@ -1,10 +1,7 @@
-//! Which value broke a constraint, asked after the fact: the database names columns, people name fields.
+//! Finds out which field broke a constraint: the queries to run after the failure, and what their results mean.
 //!
-//! Pure: which questions to put to the database, and what their answers mean.
+//! The database names columns at best; clients know fields.
 
-use crate::statements::dialect::{Dialect, ValueComparison};
-use crate::statements::select::SqlParameter;
-use crate::statements::write_parts::{WriteParts, write_parts};
 use trefoil_engine::plan::PlanAction;
 use trefoil_model::error::{Error, PathSegment, Violation};
 use trefoil_model::naming::inflection;
@@ -13,10 +10,14 @@ use trefoil_model::{
     CellValue, Field, FieldId, FieldKind, Model, OnDelete, RecordType, RecordTypeId, StoredValue,
 };
 
-/// Which kind of constraint broke.
+use crate::statements::dialect::{Dialect, ValueComparison};
+use crate::statements::select::SqlParameter;
+use crate::statements::write_parts::{WriteParts, write_parts};
+
+/// The kind of constraint that was violated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BrokenConstraint {
-    /// Of these columns of this table, as far as the database names them.
+    /// On these columns of this table, as far as the database names them.
     Unique {
         table: String,
         columns: Vec<String>,
@@ -24,34 +25,34 @@ pub enum BrokenConstraint {
     Reference,
 }
 
-/// What to ask: round after round until one of them finds something.
+/// The queries to run, round by round until one of them finds a violation.
 pub struct ConstraintProbe<'a> {
     pub rounds: Vec<Vec<ProbeQuery<'a>>>,
-    /// What to say when none does.
+    /// Reported if no round finds one.
     fallback: Option<Violation>,
     make_error: fn(Vec<Violation>) -> Error,
 }
 
-/// A question whose answer is integers.
+/// A query that returns integers.
 pub struct ProbeQuery<'a> {
-    /// `None` where the answer is known beforehand.
+    /// `None` if the violation is known without a query.
     pub sql: Option<String>,
     pub parameters: Vec<SqlParameter<'a>>,
     meaning: ProbeMeaning<'a>,
 }
 
-/// What is wrong, given the integers of the answer.
+/// How the integers of a result become violations.
 enum ProbeMeaning<'a> {
-    /// This, if there is one.
+    /// Any row means this violation.
     ValueTaken(Violation),
-    /// They are ids of this field that do not exist.
+    /// Each is an id in this field that does not exist.
     TargetMissing { field: &'a Field, target: &'a RecordType, ids: &'a [i64] },
-    /// The first says how many refer.
+    /// The first is the number of referring records.
     StillReferenced { referrer: &'a RecordType, target: String },
 }
 
 impl<'a> ConstraintProbe<'a> {
-    /// `None` where a plan of this kind cannot have broken it.
+    /// `None` if a plan of this kind cannot violate the constraint.
     pub fn new(
         dialect: Dialect,
         model: &'a Model,
@@ -93,7 +94,7 @@ impl<'a> ConstraintProbe<'a> {
         }
     }
 
-    /// The complaint that the findings make; `None` when nothing was found and nothing can be said.
+    /// The error for these violations; `None` if there are none and there is no fallback.
     pub fn into_error(self, mut found: Vec<Violation>) -> Option<Error> {
         if found.is_empty() {
             found.extend(self.fallback);
@@ -103,26 +104,26 @@ impl<'a> ConstraintProbe<'a> {
 }
 
 impl ProbeQuery<'_> {
-    pub fn violations(&self, answer: &[i64]) -> Vec<Violation> {
+    pub fn violations(&self, integers: &[i64]) -> Vec<Violation> {
         match &self.meaning {
             ProbeMeaning::ValueTaken(violation) => {
-                let taken = self.sql.is_none() || !answer.is_empty();
+                let taken = self.sql.is_none() || !integers.is_empty();
                 taken.then(|| violation.clone()).into_iter().collect()
             }
             ProbeMeaning::TargetMissing { field, target, ids } => {
-                let dangling = ids.iter().enumerate().filter(|(_, id)| answer.contains(id));
-                dangling.map(|(i, id)| missing_target(field, target, i, *id)).collect()
+                let missing = ids.iter().enumerate().filter(|(_, id)| integers.contains(id));
+                missing.map(|(i, id)| missing_target(field, target, i, *id)).collect()
             }
             ProbeMeaning::StillReferenced { referrer, target } => {
-                let count = answer.first().copied().unwrap_or(0);
+                let count = integers.first().copied().unwrap_or(0);
                 (count > 0).then(|| still_referenced(count, referrer, target)).into_iter().collect()
             }
         }
     }
 }
 
-/// Every value that another record has. The database stops at the first and names its columns, which tells of
-/// other programs' indexes too; of an index on an expression it names none.
+/// Queries for every value that another record has. The database stops at the first violation. It names the columns,
+/// also for indexes of other programs, but not for an index on an expression.
 fn unique_probes<'a>(
     dialect: Dialect,
     model: &'a Model,
@@ -131,24 +132,24 @@ fn unique_probes<'a>(
 ) -> Vec<ProbeQuery<'a>> {
     let WriteParts { record: Some(record), id, values, .. } = write_parts(action) else { return Vec::new() };
     let owner = model.record(record);
-    let mut questions = Vec::new();
+    let mut queries = Vec::new();
     for (position, field) in owner.fields.iter().enumerate() {
-        let value = values.iter().find(|(given, _)| field.unique && *given == FieldId(position));
+        let value = values.iter().find(|(field_id, _)| field.unique && *field_id == FieldId(position));
         let message = format!("{} is already taken", display_label(&field.name));
         let meaning = ProbeMeaning::ValueTaken(Violation::new(&field.input_name, "UNIQUE", message));
         if table == owner.table && field.is_stored() && columns.contains(&field.column) {
-            questions.push(ProbeQuery { sql: None, parameters: Vec::new(), meaning });
+            queries.push(ProbeQuery { sql: None, parameters: Vec::new(), meaning });
         } else if let Some((_, value)) = value {
-            let own = SqlParameter::Cell(id.map_or(CellValue::Null, CellValue::Int));
-            let bound = vec![SqlParameter::Cell(value.as_cell()), own];
-            questions.push(ProbeQuery {
+            let own_id = SqlParameter::Cell(id.map_or(CellValue::Null, CellValue::Int));
+            let parameters = vec![SqlParameter::Cell(value.as_cell()), own_id];
+            queries.push(ProbeQuery {
                 sql: Some(value_taken_sql(dialect, owner, field)),
-                parameters: bound,
+                parameters,
                 meaning,
             });
         }
     }
-    questions
+    queries
 }
 
 fn value_taken_sql(dialect: Dialect, owner: &RecordType, field: &Field) -> String {
@@ -160,7 +161,7 @@ fn value_taken_sql(dialect: Dialect, owner: &RecordType, field: &Field) -> Strin
     format!("SELECT 1 FROM {table} WHERE {column} = {value} AND {other} LIMIT 1")
 }
 
-/// Every reference and link to a record that does not exist.
+/// Queries for references and links to records that do not exist.
 fn reference_probes<'a>(dialect: Dialect, model: &'a Model, action: &'a PlanAction) -> Vec<ProbeQuery<'a>> {
     let WriteParts { record: Some(record), values, links, .. } = write_parts(action) else {
         return Vec::new();
@@ -171,21 +172,21 @@ fn reference_probes<'a>(dialect: Dialect, model: &'a Model, action: &'a PlanActi
         StoredValue::Null | StoredValue::Real(_) | StoredValue::Text(_) => None,
     });
     let links = links.iter().map(|(field, ids)| (*field, ids.as_slice()));
-    let mut questions = Vec::new();
+    let mut queries = Vec::new();
     for (field, ids) in references.chain(links) {
         let field = owner.field(field);
         let (FieldKind::Reference { target, .. } | FieldKind::Link { target, .. }) = &field.kind else {
             continue;
         };
         let target = model.record(*target);
-        let (given, table) =
+        let (values, table) =
             (dialect.integer_table(&dialect.parameter_mark(1), "v"), dialect.quote_name(&target.table));
         let found = format!("SELECT 1 FROM {table} AS t WHERE t.\"id\" = v.value");
-        let sql = format!("SELECT v.value FROM {given} WHERE NOT EXISTS ({found})");
+        let sql = format!("SELECT v.value FROM {values} WHERE NOT EXISTS ({found})");
         let meaning = ProbeMeaning::TargetMissing { field, target, ids };
-        questions.push(ProbeQuery { sql: Some(sql), parameters: vec![SqlParameter::Integers(ids)], meaning });
+        queries.push(ProbeQuery { sql: Some(sql), parameters: vec![SqlParameter::Integers(ids)], meaning });
     }
-    questions
+    queries
 }
 
 fn missing_target(field: &Field, target: &RecordType, position: usize, id: i64) -> Violation {
@@ -198,8 +199,8 @@ fn missing_target(field: &Field, target: &RecordType, position: usize, id: i64) 
     Violation { path, ..violation }
 }
 
-/// Who still refers to a record, or, where nobody does, to what would be deleted along with it. Further than
-/// once through each type is not looked, nor into other programs' tables: those are not named.
+/// Queries for the records that still refer to a record or, in later rounds, to what would be deleted along with it.
+/// Each type is visited once; tables of other programs are not searched.
 fn referrer_probes<'a>(
     dialect: Dialect,
     model: &'a Model,
@@ -207,26 +208,26 @@ fn referrer_probes<'a>(
     id: i64,
     target: &str,
 ) -> Vec<Vec<ProbeQuery<'a>>> {
-    let mut doomed = vec![(record, format!("({})", dialect.parameter_mark(1)))];
+    let mut deleted = vec![(record, format!("({})", dialect.parameter_mark(1)))];
     let mut seen = vec![record];
     let mut rounds = Vec::new();
-    while !doomed.is_empty() {
+    while !deleted.is_empty() {
         let mut round = Vec::new();
-        for (owner, field, on_delete, ids) in incoming_references(model, &std::mem::take(&mut doomed)) {
+        for (owner, field, on_delete, ids) in incoming_references(model, &std::mem::take(&mut deleted)) {
             let referrer = model.record(owner);
             let table = dialect.quote_name(&referrer.table);
-            let those = format!("FROM {table} WHERE {} IN {ids}", dialect.quote_name(&field.column));
+            let from = format!("FROM {table} WHERE {} IN {ids}", dialect.quote_name(&field.column));
             match on_delete {
                 OnDelete::SetNull => {}
                 OnDelete::Cascade if seen.contains(&owner) => {}
                 OnDelete::Cascade => {
                     seen.push(owner);
-                    doomed.push((owner, format!("(SELECT \"id\" {those})")));
+                    deleted.push((owner, format!("(SELECT \"id\" {from})")));
                 }
                 OnDelete::Refuse => {
-                    // What refers to itself does not keep itself.
+                    // A record that refers to itself may be deleted.
                     let others = format!("NOT ({} AND \"id\" IN {ids})", is_self_reference(owner, field));
-                    let sql = Some(format!("SELECT count(*) {those} AND {others}"));
+                    let sql = Some(format!("SELECT count(*) {from} AND {others}"));
                     let meaning = ProbeMeaning::StillReferenced { referrer, target: target.to_owned() };
                     round.push(ProbeQuery { sql, parameters: vec![SqlParameter::integer(id)], meaning });
                 }
@@ -237,23 +238,23 @@ fn referrer_probes<'a>(
     rounds
 }
 
-/// Whether a reference leads to its own type.
+/// True if the reference leads to its own type.
 fn is_self_reference(owner: RecordTypeId, field: &Field) -> bool {
     matches!(field.kind, FieldKind::Reference { target, .. } if target == owner)
 }
 
 type IncomingReference<'m> = (RecordTypeId, &'m Field, OnDelete, String);
 
-/// Every reference to one of these types, with the ids of the records in question.
+/// Every reference to one of these types, with the SQL for the ids of the records to be deleted.
 fn incoming_references<'m>(
     model: &'m Model,
-    doomed: &[(RecordTypeId, String)],
+    deleted: &[(RecordTypeId, String)],
 ) -> Vec<IncomingReference<'m>> {
     let mut references = Vec::new();
     for (owner, record) in model.records.iter().enumerate() {
         for field in &record.fields {
             let FieldKind::Reference { target, on_delete } = &field.kind else { continue };
-            let ids = doomed.iter().filter(|(record, _)| record == target);
+            let ids = deleted.iter().filter(|(record, _)| record == target);
             references.extend(ids.map(|(_, ids)| (RecordTypeId(owner), field, *on_delete, ids.clone())));
         }
     }
@@ -261,9 +262,9 @@ fn incoming_references<'m>(
 }
 
 fn still_referenced(count: i64, referrer: &RecordType, target: &str) -> Violation {
-    let many = inflection::counted_noun(&type_label(referrer), count.unsigned_abs());
+    let referrers = inflection::counted_noun(&type_label(referrer), count.unsigned_abs());
     let verb = if count == 1 { "refers" } else { "refer" };
-    Violation::new("id", "REFERENCED", format!("{many} still {verb} to this {target}"))
+    Violation::new("id", "REFERENCED", format!("{referrers} still {verb} to this {target}"))
 }
 
 /// A type's name in running text: `order line` for `OrderLine`.

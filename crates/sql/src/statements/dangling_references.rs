@@ -1,20 +1,22 @@
-//! The questions that find references and links which lead to nothing.
+//! Queries that find references and links to records that do not exist.
 
-use crate::statements::dialect::Dialect;
 use trefoil_model::{FieldId, FieldKind, Model, RecordTypeId};
 
-/// One field of a record type that leads to others.
+use crate::statements::dialect::Dialect;
+
+/// The query for one reference or link field.
 #[derive(Debug)]
 pub struct DanglingQuery {
     pub field: FieldId,
-    /// Of the records whose ids are the only parameter: the id of each with a loose end, and what is missing.
+    /// The only parameter is a list of ids. Each row is the id of such a record and the missing id it refers to.
     pub sql: String,
 }
 
+/// One query for each reference or link field of a record type.
 pub fn dangling_queries(dialect: Dialect, model: &Model, record: RecordTypeId) -> Vec<DanglingQuery> {
     let owner = model.record(record);
-    let given = dialect.integer_table(&dialect.parameter_mark(1), "v");
-    let fields = owner.fields.iter().enumerate().filter_map(|(position, field)| {
+    let ids = dialect.integer_table(&dialect.parameter_mark(1), "v");
+    let queries = owner.fields.iter().enumerate().filter_map(|(position, field)| {
         let (table, own, other, target) = match &field.kind {
             FieldKind::Reference { target, .. } => (&owner.table, "id", &field.column, target),
             FieldKind::Link { target, table, own_column, other_column } => {
@@ -31,11 +33,11 @@ pub fn dangling_queries(dialect: Dialect, model: &Model, record: RecordTypeId) -
         let [table, own, other] = [table, own, other].map(|name| dialect.quote_name(name));
         let target = dialect.quote_name(&model.record(*target).table);
         let sql = format!(
-            "SELECT t.{own}, t.{other} FROM {given} JOIN {table} AS t ON t.{own} = v.value \
+            "SELECT t.{own}, t.{other} FROM {ids} JOIN {table} AS t ON t.{own} = v.value \
              WHERE t.{other} IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {target} AS r WHERE r.\"id\" = t.{other}) \
              ORDER BY 1, 2"
         );
         Some(DanglingQuery { field: FieldId(position), sql })
     });
-    fields.collect()
+    queries.collect()
 }

@@ -1,17 +1,17 @@
-//! Every textual difference between the SQL of one database and another, and nothing else.
+//! Every textual difference between the SQL of SQLite and PostgreSQL, and nothing else.
 
 use std::borrow::Cow;
 
 use trefoil_model::{Field, FieldKind, RecordType, Scalar};
 
-/// Whose SQL is written.
+/// The database that the SQL is written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
     Sqlite,
     Postgres,
 }
 
-/// How the values of a field compare, where that is not how the database compares their column.
+/// How the values of a field compare, if not as the database compares their column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueComparison {
     Plain,
@@ -49,7 +49,7 @@ impl ValueComparison {
     }
 }
 
-/// How a column is asked for, so that its cell is what [`trefoil_model::Stored`] says.
+/// How a column is selected, so that its cell is as [`trefoil_model::StoredValue`] says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ColumnReading {
     Plain,
@@ -85,7 +85,7 @@ impl ColumnReading {
 }
 
 impl Dialect {
-    /// A name as an identifier. Schema names hold no quotes; doubled all the same.
+    /// A name as a quoted identifier. Schema names hold no quotes; they are doubled anyway.
     pub fn quote_name(self, name: &str) -> String {
         format!("\"{}\"", name.replace('"', "\"\""))
     }
@@ -98,7 +98,7 @@ impl Dialect {
         }
     }
 
-    /// A text whose parameters are written `?1`, `?2` …, and which has no other question mark.
+    /// Translates SQL whose parameters are written `?1`, `?2` … and which has no other question mark.
     pub fn translate_parameters(self, sql: &str) -> Cow<'_, str> {
         match self {
             Dialect::Sqlite => Cow::Borrowed(sql),
@@ -106,7 +106,7 @@ impl Dialect {
         }
     }
 
-    /// What a statement gives of a record's quoted column; `from` is what stands before its name.
+    /// The expression that selects a quoted column of a record; `from` is its prefix, such as `t.`.
     pub fn read_column(self, owner: &RecordType, from: &str, column: &str) -> String {
         let value = format!("{from}{column}");
         let field =
@@ -120,22 +120,22 @@ impl Dialect {
         }
     }
 
-    /// [`Dialect::read`] of several columns.
+    /// [`Dialect::read_column`] of several columns.
     pub fn read_columns(self, owner: &RecordType, from: &str, columns: &[String]) -> String {
         columns.iter().map(|column| self.read_column(owner, from, column)).collect::<Vec<_>>().join(", ")
     }
 
-    /// What orders values: by code point for text, exactly for decimals.
+    /// The expression to sort by: text by code point, decimals exactly.
     pub fn sort_key(self, comparison: ValueComparison, value: &str) -> String {
         match (self, comparison) {
             (Dialect::Sqlite, ValueComparison::Decimal) => format!("trefoil_decimal_key({value})"),
             (Dialect::Sqlite, ValueComparison::Plain | ValueComparison::Real)
-            // Its text columns are COLLATE "C", its numeric is exact.
+            // PostgreSQL: text columns are COLLATE "C", and numeric is exact.
             | (Dialect::Postgres, ValueComparison::Plain | ValueComparison::Real | ValueComparison::Decimal) => value.to_owned(),
         }
     }
 
-    /// What two equal values have in common; unique indexes are made of the same expression.
+    /// An expression that is the same for equal values; unique indexes use it too.
     pub fn equality_key(self, comparison: ValueComparison, value: &str) -> String {
         match (self, comparison) {
             (Dialect::Sqlite, ValueComparison::Decimal) => {
@@ -157,7 +157,7 @@ impl Dialect {
         }
     }
 
-    /// The opposite of [`Dialect::same`].
+    /// The opposite of [`Dialect::null_safe_equal`].
     pub fn null_safe_different(self, left: &str, right: &str) -> String {
         match self {
             Dialect::Sqlite => format!("{left} IS NOT {right}"),
@@ -165,7 +165,7 @@ impl Dialect {
         }
     }
 
-    /// Text within text, case as written.
+    /// Case-sensitive substring search.
     pub fn contains(self, text: &str, part: &str) -> String {
         match self {
             Dialect::Sqlite => format!("instr({text}, {part}) > 0"),
@@ -173,25 +173,25 @@ impl Dialect {
         }
     }
 
-    /// Text within text: ASCII letters of the one in either case, of the other small.
+    /// Substring search that ignores the case of ASCII letters; `part` is lower-cased already.
     pub fn contains_lowercase(self, text: &str, part: &str) -> String {
         match self {
-            // Both fold ASCII alone: SQLite always, PostgreSQL by this collation.
+            // Both fold ASCII only: SQLite always, PostgreSQL with this collation.
             Dialect::Sqlite => format!("instr(lower({text}), {part}) > 0"),
             Dialect::Postgres => format!("strpos(lower({text} COLLATE \"C\"), {part}) > 0"),
         }
     }
 
-    /// Text of which some part fits a pattern of [`trefoil_engine`]'s search.
+    /// True if some part of the text matches a search pattern of [`trefoil_engine`].
     pub fn matches_pattern(self, text: &str, pattern: &str) -> String {
         match self {
             Dialect::Sqlite => format!("{text} GLOB '*' || {pattern} || '*'"),
-            // An extended expression: in it a backslash between brackets is one.
+            // `(?e)`: an extended regular expression, in which a backslash between brackets is literal.
             Dialect::Postgres => format!("{text} ~ ('(?e)' || replace({pattern}, '^', E'\\\\^'))"),
         }
     }
 
-    /// Behind every text that anyone writes and that begins with this one: no character is greater than the last.
+    /// Sorts after every text with this prefix: the prefix and the greatest code point.
     pub fn prefix_upper_bound(self, text: &str) -> String {
         match self {
             Dialect::Sqlite => format!("({text} || char(1114111))"),
@@ -199,24 +199,24 @@ impl Dialect {
         }
     }
 
-    /// Whether a value is in a list that is one parameter.
+    /// True if the value is in a list that is one parameter.
     pub fn is_in_list(self, comparison: ValueComparison, value: &str, list: &str) -> String {
         match self {
             Dialect::Sqlite => {
                 let item = match comparison {
                     ValueComparison::Plain => "value".to_owned(),
-                    // SQLite's own reading of a number's text may be off by the last bit.
+                    // SQLite's own conversion of text to a number may be off by the last bit.
                     ValueComparison::Real => "trefoil_real(value)".to_owned(),
                     ValueComparison::Decimal => self.equality_key(comparison, "value"),
                 };
                 format!("{} IN (SELECT {item} FROM json_each({list}))", self.equality_key(comparison, value))
             }
-            // The parameter is then an array of the column's own type.
+            // The parameter then is an array of the column's type.
             Dialect::Postgres => format!("{value} = ANY ({list})"),
         }
     }
 
-    /// Whether an integer is not in a list that is one parameter.
+    /// True if an integer is not in a list that is one parameter.
     pub fn is_not_in_list(self, value: &str, list: &str) -> String {
         match self {
             Dialect::Sqlite => format!("{value} NOT IN (SELECT value FROM json_each({list}))"),
@@ -224,7 +224,7 @@ impl Dialect {
         }
     }
 
-    /// The integers of a list that is one parameter, as a table of the one column `value`.
+    /// The integers of a list that is one parameter, as a table with one column, `value`.
     pub fn integer_table(self, list: &str, alias: &str) -> String {
         match self {
             Dialect::Sqlite => format!("json_each({list}) AS {alias}"),
@@ -232,8 +232,8 @@ impl Dialect {
         }
     }
 
-    /// A FROM clause in which every parent `p` meets those records `o` of its own that a query of their ids
-    /// chooses: a limit then ends each parent's search early, which numbering all of its records would not.
+    /// A FROM clause that joins every parent `p` with the records `o` whose ids the query `ids` selects for it. A limit
+    /// in `ids` ends the search of each parent early, which a window function over all its records would not.
     pub fn first_rows_per_parent(self, keys: &str, table: &str, ids: &str) -> String {
         let (parents, table) = (self.integer_table(keys, "p"), self.quote_name(table));
         match self {
@@ -244,12 +244,12 @@ impl Dialect {
         }
     }
 
-    /// How many rows a table has, no more than `most`.
+    /// Counts the rows of a table, up to `most`.
     pub fn count_up_to(self, table: &str, most: &str) -> String {
         let table = self.quote_name(table);
         match self {
-            // A table is counted by its pages, ten times as fast as row by row; so a short one is, which its highest id
-            // tells, and a long one is only looked into.
+            // count(*) of a whole table goes by pages, ten times as fast as row by row. It is used for short tables,
+            // recognised by their highest id; in a long one only the row at the limit is looked up.
             Dialect::Sqlite => format!(
                 "SELECT CASE WHEN (SELECT max(\"id\") FROM {table}) > 2 * {most} \
                  AND EXISTS (SELECT 1 FROM {table} LIMIT 1 OFFSET {most} - 1) \

@@ -1,11 +1,21 @@
-//! SQL text for plans, pure: the dialects, select and write statements, programs compiled from plans, and what broken constraints mean.
+//! SQL text for plans, without a database: everything here is pure.
 
-pub mod compile;
-pub(crate) mod constraint_errors;
-pub(crate) mod dangling_references;
+// The differences between the databases.
 pub(crate) mod decimal_key;
 pub mod dialect;
-pub(crate) mod row_batch;
+
+// The statements that read and write records.
 pub mod select;
+mod where_clause;
 pub(crate) mod write;
 pub(crate) mod write_parts;
+
+// The statements of a plan, compiled once per shape.
+pub mod compile;
+
+// The rows of a selection with its children.
+pub(crate) mod row_batch;
+
+// The queries that explain a broken constraint.
+pub(crate) mod constraint_errors;
+pub(crate) mod dangling_references;

@@ -1,18 +1,19 @@
-//! Rows that must outlive the statement that read them, and the tree they make with their children.
+//! Rows copied out of their statement, and the tree they form with their children.
 
 use std::ops::Range;
 
-use crate::statements::select::{ChildBranch, SelectLevel};
 use trefoil_engine::changes::image_cell;
 use trefoil_engine::{RecordImage, Row};
 use trefoil_model::CellValue;
 
-/// How many parents one statement finds the children of …
+use crate::statements::select::{ChildBranch, SelectLevel};
+
+/// Maximum number of parents whose children one statement reads.
 pub const MAX_PARENTS: usize = 1_000;
-/// … unless their own texts already weigh this much.
+/// Bytes of text at which a batch of parents is full, even with fewer rows.
 pub const MAX_BATCH_BYTES: usize = 4 << 20;
 
-/// Rows of equal width in two allocations: their cells, and one arena of text.
+/// Rows of equal width in two allocations: the cells, and one buffer with all text.
 #[derive(Debug, Default)]
 pub struct RowBatch {
     width: usize,
@@ -20,7 +21,7 @@ pub struct RowBatch {
     text: String,
 }
 
-/// A cell whose text is a place in the arena.
+/// A cell whose text is a range of the buffer.
 #[derive(Debug, Clone, Copy)]
 enum PackedCell {
     Null,
@@ -35,7 +36,7 @@ impl RowBatch {
         RowBatch { width, ..RowBatch::default() }
     }
 
-    /// The one row that a change's image tells for this level.
+    /// One row for this level, from the image of a change.
     pub fn from_image(level: &SelectLevel, image: &RecordImage) -> RowBatch {
         let mut batch = RowBatch::new(level.width);
         batch.push_row(level.column_names.iter().map(|name| image_cell(image, name)));
@@ -59,7 +60,7 @@ impl RowBatch {
     }
 
     fn pack_text(&mut self, text: &str) -> PackedCell {
-        // No database we speak to hands out a text of 4 GiB.
+        // Neither database returns a text of 4 GiB.
         let Ok(length) = u32::try_from(text.len()) else { return PackedCell::Unreadable };
         let start = self.text.len() as u64;
         self.text.push_str(text);
@@ -70,7 +71,7 @@ impl RowBatch {
         self.cells.len().checked_div(self.width).unwrap_or(0)
     }
 
-    /// Bytes of text kept.
+    /// Bytes of text in the buffer.
     pub fn text_bytes(&self) -> usize {
         self.text.len()
     }
@@ -88,7 +89,7 @@ impl RowBatch {
         }
     }
 
-    /// The integers in a column, ascending, each once. What else another program put there leads nowhere.
+    /// The integers in a column, ascending, without duplicates. Other values, written by other programs, match no record.
     pub fn distinct_integers(&self, column: usize) -> Vec<i64> {
         let mut keys: Vec<i64> =
             (0..self.row_count()).filter_map(|row| self.integer_at(row, column)).collect();
@@ -110,7 +111,7 @@ impl RowBatch {
 pub struct RowTree<'p> {
     level: &'p SelectLevel,
     rows: RowBatch,
-    /// In the order of the level's branches; `None` for those that the row itself answers.
+    /// In the order of the level's branches; `None` for [`ChildBranch::KeyOnly`].
     children: Vec<Option<ChildRows<'p>>>,
 }
 
@@ -118,7 +119,7 @@ pub struct RowTree<'p> {
 #[derive(Debug)]
 struct ChildRows<'p> {
     tree: RowTree<'p>,
-    /// For each parent row, which rows of `tree` are its own.
+    /// For each parent row, the rows of `tree` that belong to it.
     ranges: Vec<Range<usize>>,
 }
 
@@ -131,21 +132,21 @@ impl<'p> RowTree<'p> {
         &self.rows
     }
 
-    /// Adds the next branch: one that needs no rows …
+    /// Adds the next branch, a [`ChildBranch::KeyOnly`].
     pub fn attach_key_only(&mut self) {
         self.children.push(None);
     }
 
-    /// … or one with rows, which come in the order of the key they share with their parent.
+    /// Adds the next branch, with rows sorted by the key they share with their parent's `column`.
     pub fn attach_children(&mut self, column: usize, tree: RowTree<'p>) {
-        let runs = key_ranges(&tree);
-        let of = (0..self.rows.row_count()).map(|row| {
+        let key_ranges = key_ranges(&tree);
+        let ranges = (0..self.rows.row_count()).map(|row| {
             let key = self.rows.integer_at(row, column)?;
-            let at = runs.binary_search_by_key(&key, |run| run.0).ok()?;
-            Some(runs[at].1.clone())
+            let index = key_ranges.binary_search_by_key(&key, |range| range.0).ok()?;
+            Some(key_ranges[index].1.clone())
         });
-        let of = of.map(Option::unwrap_or_default).collect();
-        self.children.push(Some(ChildRows { tree, ranges: of }));
+        let ranges = ranges.map(Option::unwrap_or_default).collect();
+        self.children.push(Some(ChildRows { tree, ranges }));
     }
 
     pub fn visit_rows(&self, visit: &mut dyn FnMut(&dyn Row)) {
@@ -153,17 +154,17 @@ impl<'p> RowTree<'p> {
     }
 }
 
-/// Which rows belong to which key, by ascending key.
+/// The rows of each key, by ascending key.
 fn key_ranges(tree: &RowTree<'_>) -> Vec<(i64, Range<usize>)> {
-    let mut runs: Vec<(i64, Range<usize>)> = Vec::new();
+    let mut ranges: Vec<(i64, Range<usize>)> = Vec::new();
     for row in 0..tree.rows.row_count() {
         let Some(key) = tree.rows.integer_at(row, tree.level.parent_key) else { continue };
-        match runs.last_mut() {
+        match ranges.last_mut() {
             Some((last, range)) if *last == key => range.end = row + 1,
-            _ => runs.push((key, row..row + 1)),
+            _ => ranges.push((key, row..row + 1)),
         }
     }
-    runs
+    ranges
 }
 
 struct TreeRow<'t, 'p> {
@@ -181,15 +182,17 @@ impl Row for TreeRow<'_, '_> {
             (ChildBranch::KeyOnly { column }, _) => {
                 visit_key_row(self.tree.rows.cell(self.row, *column), visit)
             }
-            (ChildBranch::Rows { .. }, Some(below)) => {
-                below.ranges[self.row].clone().for_each(|row| visit(&TreeRow { tree: &below.tree, row }));
+            (ChildBranch::Rows { .. }, Some(children)) => {
+                children.ranges[self.row]
+                    .clone()
+                    .for_each(|row| visit(&TreeRow { tree: &children.tree, row }));
             }
             (ChildBranch::Rows { .. }, None) => {}
         }
     }
 }
 
-/// Visits the record of which nothing but the id is asked, which its parent's column already tells.
+/// Visits a record of which only the id is selected, taken from its parent's column.
 pub fn visit_key_row(key: CellValue<'_>, visit: &mut dyn FnMut(&dyn Row)) {
     match key {
         CellValue::Int(_) => visit(&KeyRow(key)),

@@ -1,30 +1,30 @@
-//! The statements that create, change and delete records, and those that replace their links.
+//! The statements that create, update and delete records and replace their links.
 
-use crate::statements::dialect::Dialect;
-use crate::statements::select::SelectLevel;
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{Field, FieldId, FieldKind, RecordType};
 
-/// Replaces the records that one record is linked with. Each has the record's id as first parameter and the
-/// list of the others as second.
+use crate::statements::dialect::Dialect;
+use crate::statements::select::SelectLevel;
+
+/// Replaces the links of one record. The parameters of each are the record's id and the list of linked ids.
 #[derive(Debug)]
 pub struct LinkStatements {
     pub remove: String,
     pub add: String,
 }
 
-/// Moves the counter of a table's ids beyond one that was chosen; it would give that id a second time otherwise.
+/// Advances the id sequence of a table past an id that the caller chose; otherwise it would assign that id again.
 #[derive(Debug)]
 pub struct SequenceStatements {
-    /// Whether the id, the only parameter, is beyond it.
+    /// Returns a row if the sequence is behind the id, its only parameter.
     pub is_behind: String,
-    /// Taken before the record is created, so that nobody draws an id meanwhile: the counter can only be set.
+    /// Run before the record is created, so that no id is assigned meanwhile: a sequence can be set, not raised.
     pub lock: String,
-    /// To the id, the only parameter, unless it is there already.
+    /// Sets the sequence to the id, its only parameter, unless it is past it.
     pub advance: String,
 }
 
-/// `None` where the database sees to it by itself.
+/// `None` if the database advances the sequence by itself.
 pub fn sequence_statements(dialect: Dialect, record: &RecordType) -> Option<SequenceStatements> {
     match dialect {
         Dialect::Sqlite => None,
@@ -42,20 +42,20 @@ pub fn sequence_statements(dialect: Dialect, record: &RecordType) -> Option<Sequ
     }
 }
 
-/// Parameters: of each record the id where it is chosen, then the values. PostgreSQL gives a row for each, in their order:
-/// the columns that are `shown`, the id and the version.
+/// Parameters: for each record the id, if the caller chooses it, then the values. On PostgreSQL it returns one row per
+/// record, in order: the columns in `returned`, the id and the version.
 pub fn insert_sql(
     dialect: Dialect,
     record: &RecordType,
     chosen_id: bool,
     fields: &[FieldId],
-    shown: &[String],
+    returned: &[String],
     records: usize,
 ) -> String {
     let id = chosen_id.then(|| dialect.quote_name("id"));
     let columns: Vec<String> = id.into_iter().chain(quoted_columns(dialect, record, fields)).collect();
     let table = dialect.quote_name(&record.table);
-    let returning = returning_clause(dialect, record, shown);
+    let returning = returning_clause(dialect, record, returned);
     if columns.is_empty() {
         return format!("INSERT INTO {table} DEFAULT VALUES{returning}");
     }
@@ -69,13 +69,13 @@ pub fn insert_sql(
     format!("INSERT INTO {table} ({}) VALUES {}{returning}", columns.join(", "), rows.join(", "))
 }
 
-/// Parameters: the values, the id, and the expected version where there is one.
+/// Parameters: the values, the id, and the expected version if there is one.
 pub fn update_sql(
     dialect: Dialect,
     record: &RecordType,
     fields: &[FieldId],
-    checked: bool,
-    read: &SelectLevel,
+    check_version: bool,
+    read_level: &SelectLevel,
 ) -> String {
     let mut sets: Vec<String> = quoted_columns(dialect, record, fields)
         .enumerate()
@@ -83,22 +83,27 @@ pub fn update_sql(
         .collect();
     sets.push("\"_version\" = \"_version\" + 1".to_owned());
     let table = dialect.quote_name(&record.table);
-    let condition = identity_condition(dialect, fields.len() + 1, checked);
-    let returning = returning_clause(dialect, record, read.returning_columns());
+    let condition = identity_condition(dialect, fields.len() + 1, check_version);
+    let returning = returning_clause(dialect, record, read_level.returning_columns());
     format!("UPDATE {table} SET {} WHERE {condition}{returning}", sets.join(", "))
 }
 
-/// Parameters: the id, and the expected version where there is one.
-pub fn delete_sql(dialect: Dialect, record: &RecordType, checked: bool, read: &SelectLevel) -> String {
+/// Parameters: the id, and the expected version if there is one.
+pub fn delete_sql(
+    dialect: Dialect,
+    record: &RecordType,
+    check_version: bool,
+    read_level: &SelectLevel,
+) -> String {
     let table = dialect.quote_name(&record.table);
     let (condition, returning) = (
-        identity_condition(dialect, 1, checked),
-        returning_clause(dialect, record, read.returning_columns()),
+        identity_condition(dialect, 1, check_version),
+        returning_clause(dialect, record, read_level.returning_columns()),
     );
     format!("DELETE FROM {table} WHERE {condition}{returning}")
 }
 
-/// The version of the record whose id is the parameter.
+/// Selects the version of the record whose id is the parameter.
 pub fn version_sql(dialect: Dialect, record: &RecordType) -> String {
     let (table, id) = (dialect.quote_name(&record.table), dialect.parameter_mark(1));
     format!("SELECT \"_version\" FROM {table} WHERE \"id\" = {id}")
@@ -110,10 +115,10 @@ pub fn link_statements(dialect: Dialect, field: &Field) -> Result<LinkStatements
     };
     let [table, own, other] = [table, own_column, other_column].map(|name| dialect.quote_name(name));
     let (id, list) = (dialect.parameter_mark(1), dialect.parameter_mark(2));
-    let (others, kept) = (dialect.integer_table(&list, "v"), dialect.is_not_in_list(&other, &list));
+    let (others, is_removed) = (dialect.integer_table(&list, "v"), dialect.is_not_in_list(&other, &list));
     Ok(LinkStatements {
-        remove: format!("DELETE FROM {table} WHERE {own} = {id} AND {kept}"),
-        // `WHERE true` tells SQLite's parser that ON CONFLICT is no join condition.
+        remove: format!("DELETE FROM {table} WHERE {own} = {id} AND {is_removed}"),
+        // Without `WHERE true` SQLite's parser takes ON CONFLICT for a join condition.
         add: format!(
             "INSERT INTO {table} ({own}, {other}) SELECT CAST({id} AS bigint), v.value FROM {others} \
              WHERE true ON CONFLICT DO NOTHING"
@@ -129,19 +134,19 @@ fn quoted_columns<'a>(
     fields.iter().map(move |field| dialect.quote_name(&record.field(*field).column))
 }
 
-fn identity_condition(dialect: Dialect, number: usize, checked: bool) -> String {
+fn identity_condition(dialect: Dialect, number: usize, check_version: bool) -> String {
     let id = format!("\"id\" = {}", dialect.parameter_mark(number));
-    if checked { format!("{id} AND \"_version\" = {}", dialect.parameter_mark(number + 1)) } else { id }
+    if check_version { format!("{id} AND \"_version\" = {}", dialect.parameter_mark(number + 1)) } else { id }
 }
 
-/// The id and the version always come last. It saves PostgreSQL a round trip; SQLite is asked again, which costs less.
-fn returning_clause(dialect: Dialect, record: &RecordType, shown: &[String]) -> String {
+/// The id and the version always come last. It saves a round trip on PostgreSQL; on SQLite another query costs less.
+fn returning_clause(dialect: Dialect, record: &RecordType, returned: &[String]) -> String {
     match dialect {
         Dialect::Sqlite => String::new(),
         Dialect::Postgres => {
-            let shown = shown.iter().map(|column| dialect.read_column(record, "", column));
+            let columns = returned.iter().map(|column| dialect.read_column(record, "", column));
             let own = ["id", "_version"].map(|column| dialect.quote_name(column));
-            format!(" RETURNING {}", shown.chain(own).collect::<Vec<_>>().join(", "))
+            format!(" RETURNING {}", columns.chain(own).collect::<Vec<_>>().join(", "))
         }
     }
 }

@@ -1,15 +1,16 @@
-//! What a plan writes, whatever its kind, and in which order its statements take it.
+//! The parts of a plan that its write statements bind as parameters, for any kind of plan.
 
-use crate::statements::select::SqlParameter;
 use trefoil_engine::Outcome;
 use trefoil_engine::plan::PlanAction;
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{FieldId, RecordTypeId, StoredValue};
 
+use crate::statements::select::SqlParameter;
+
 pub struct WriteParts<'a> {
-    /// Absent where it is of a plain list.
+    /// `None` for an action on a plain list.
     pub record: Option<RecordTypeId>,
-    /// Absent where the store chooses it.
+    /// `None` if the store assigns it.
     pub id: Option<i64>,
     pub expected_version: Option<i64>,
     pub values: &'a [(FieldId, StoredValue)],
@@ -17,7 +18,7 @@ pub struct WriteParts<'a> {
 }
 
 impl WriteParts<'_> {
-    /// What it means that a statement found no record, when its version is this: there is none, or it is at another.
+    /// The outcome if a statement matched no record: not found, or `found` is another version than expected.
     pub fn no_match_outcome(&self, found: Option<i64>) -> Result<Outcome> {
         match (found, self.expected_version) {
             (Some(found), Some(expected)) => Err(Error::Stale { expected, found }),
@@ -27,7 +28,7 @@ impl WriteParts<'_> {
 }
 
 pub fn write_parts(action: &PlanAction) -> WriteParts<'_> {
-    let (record, id, expected) = match action {
+    let (record, id, expected_version) = match action {
         PlanAction::Create { record, id, .. } => (Some(*record), *id, None),
         PlanAction::Update { record, id, expected_version, .. }
         | PlanAction::Delete { record, id, expected_version, .. } => {
@@ -47,16 +48,15 @@ pub fn write_parts(action: &PlanAction) -> WriteParts<'_> {
         | PlanAction::ReadImage { .. }
         | PlanAction::PlainList(_) => (&[][..], &[][..]),
     };
-    WriteParts { record, id, expected_version: expected, values, links }
+    WriteParts { record, id, expected_version, values, links }
 }
 
 impl<'a> WriteParts<'a> {
-    /// The values.
     pub fn value_parameters(&self) -> impl Iterator<Item = SqlParameter<'a>> + use<'a> {
         self.values.iter().map(|(_, value)| SqlParameter::Cell(value.as_cell()))
     }
 
-    /// The id, and the version where one is expected.
+    /// The id, and the expected version if there is one.
     pub fn identity_parameters(&self) -> impl Iterator<Item = SqlParameter<'a>> + use<'a> {
         self.id
             .into_iter()

@@ -1,11 +1,11 @@
-//! What a copy consists of: tables with their columns in the order of their keys, and what their rows sum up to.
+//! The tables of a copy with their columns, the values in their rows, and digests of tables.
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::migrate::{LinkTable, StoredModel, StoredTable, StoredType};
+use crate::migrate::{LinkTable, StoredModel, StoredTable, StoredType, quote_name};
 
-/// One value on its way.
+/// A value that is copied.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CopiedValue {
     Null,
@@ -20,9 +20,9 @@ pub type CopiedRow = Vec<CopiedValue>;
 /// A table that is copied.
 #[derive(Debug, Clone)]
 pub struct CopiedTable {
-    pub table: String,
+    pub name: String,
     pub columns: Vec<CopiedColumn>,
-    /// So many of the first columns are the key.
+    /// Number of columns, from the first, that are the key.
     pub key_columns: usize,
 }
 
@@ -34,18 +34,18 @@ pub struct CopiedColumn {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum CopiedType {
-    /// What a field of a record may hold.
+    /// The type of a record's field.
     Stored(StoredType),
     Bytes,
 }
 
-/// The log and what goes with it, by the names of its columns.
+/// The table of the change log.
 pub const CHANGES_TABLE: &str = "trefoil_changes";
 
-/// Everything of a store but what it knows of itself, what is referred to first.
-pub fn copied_tables(shape: &StoredModel) -> Vec<CopiedTable> {
-    let records = shape.tables.iter().map(record_table);
-    let links = shape.links.iter().map(link_table);
+/// All tables of a store except `trefoil_meta`, referenced tables first.
+pub fn copied_tables(stored_model: &StoredModel) -> Vec<CopiedTable> {
+    let records = stored_model.tables.iter().map(record_table);
+    let links = stored_model.links.iter().map(link_table);
     let (int, text) = ("Long", "String");
     let lists = CopiedTable::new(
         "trefoil_lists",
@@ -67,7 +67,7 @@ pub fn copied_tables(shape: &StoredModel) -> Vec<CopiedTable> {
         .collect()
 }
 
-/// Changes, known by their number or, before they have one, by their place.
+/// A table of changes; the key is their number or, before they have one, their sequence.
 pub fn changes_table(key: &str, table: &str) -> CopiedTable {
     let (int, text) = ("Long", "String");
     CopiedTable::new(
@@ -86,12 +86,12 @@ pub fn changes_table(key: &str, table: &str) -> CopiedTable {
 }
 
 fn record_table(table: &StoredTable) -> CopiedTable {
-    let mut section = CopiedTable::new(&table.table, 1, &[("id", "Long"), ("_version", "Long")]);
-    section.columns.extend(table.columns.iter().map(|column| CopiedColumn {
+    let mut copied = CopiedTable::new(&table.table, 1, &[("id", "Long"), ("_version", "Long")]);
+    copied.columns.extend(table.columns.iter().map(|column| CopiedColumn {
         name: column.column.clone(),
         value_type: CopiedType::Stored(column.form.clone()),
     }));
-    section
+    copied
 }
 
 fn link_table(link: &LinkTable) -> CopiedTable {
@@ -99,44 +99,52 @@ fn link_table(link: &LinkTable) -> CopiedTable {
 }
 
 impl CopiedTable {
-    fn new(table: &str, key: usize, columns: &[(&str, &str)]) -> CopiedTable {
-        let column = |(name, scalar): &(&str, &str)| CopiedColumn {
-            name: (*name).to_owned(),
+    fn new(name: &str, key_columns: usize, columns: &[(&str, &str)]) -> CopiedTable {
+        let column = |(column, scalar): &(&str, &str)| CopiedColumn {
+            name: (*column).to_owned(),
             value_type: CopiedType::Stored(StoredType::Scalar((*scalar).to_owned())),
         };
-        CopiedTable {
-            table: table.to_owned(),
-            columns: columns.iter().map(column).collect(),
-            key_columns: key,
-        }
+        CopiedTable { name: name.to_owned(), columns: columns.iter().map(column).collect(), key_columns }
+    }
+
+    /// The query for a page of rows. It is the same on both databases, which compare row values column by column.
+    pub fn page_sql(&self, columns: &[String], has_after: bool, limit: usize) -> String {
+        let keys: Vec<String> =
+            self.columns[..self.key_columns].iter().map(|column| quote_name(&column.name)).collect();
+        let marks: Vec<String> = (1..=self.key_columns).map(|number| format!("${number}")).collect();
+        let keys = keys.join(", ");
+        let condition =
+            if has_after { format!("WHERE ({keys}) > ({}) ", marks.join(", ")) } else { String::new() };
+        let name = quote_name(&self.name);
+        format!("SELECT {} FROM {name} {condition}ORDER BY {keys} LIMIT {limit}", columns.join(", "))
     }
 }
 
-/// What the rows of a table come to.
+/// Number and hash of the rows of a table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableDigest {
     pub table: String,
     pub rows: u64,
-    /// Of every value, in the order of the key.
+    /// Hash of all values, in the order of the key.
     pub hash: String,
 }
 
-/// A sum in the making.
+/// Computes a [`TableDigest`] row by row.
 pub struct DigestBuilder {
     table: String,
     rows: u64,
     hash: Xxh3,
-    /// Which columns are the same whatever case they are written in.
+    /// For each column, whether case is ignored.
     caseless: Vec<bool>,
 }
 
 impl DigestBuilder {
-    pub fn new(section: &CopiedTable) -> DigestBuilder {
+    pub fn new(table: &CopiedTable) -> DigestBuilder {
         let is_uuid = |column: &CopiedColumn| {
             column.value_type == CopiedType::Stored(StoredType::Scalar("UUID".to_owned()))
         };
-        let caseless = section.columns.iter().map(is_uuid).collect();
-        DigestBuilder { table: section.table.clone(), rows: 0, hash: Xxh3::new(), caseless }
+        let caseless = table.columns.iter().map(is_uuid).collect();
+        DigestBuilder { table: table.name.clone(), rows: 0, hash: Xxh3::new(), caseless }
     }
 
     pub fn add_row(&mut self, row: &[CopiedValue]) {
@@ -146,7 +154,7 @@ impl DigestBuilder {
             match value {
                 CopiedValue::Null => hash_value(hash, 0, &[]),
                 CopiedValue::Int(number) => hash_value(hash, 1, &number.to_le_bytes()),
-                // SQLite keeps a zero without its sign.
+                // SQLite stores zero without its sign.
                 CopiedValue::Real(number) => hash_value(hash, 2, &(number + 0.0).to_bits().to_le_bytes()),
                 CopiedValue::Text(text) if *caseless => hash_value(hash, 3, text.to_lowercase().as_bytes()),
                 CopiedValue::Text(text) => hash_value(hash, 3, text.as_bytes()),
@@ -160,7 +168,7 @@ impl DigestBuilder {
     }
 }
 
-/// With its kind and its length, so that no two rows look alike.
+/// Hashes a value with its kind and length, so that different rows never have the same bytes.
 fn hash_value(hash: &mut Xxh3, kind: u8, bytes: &[u8]) {
     hash.update(&[kind]);
     hash.update(&(bytes.len() as u64).to_le_bytes());

@@ -1,4 +1,4 @@
-//! Copies every row of a store, sums up what was read, and holds what was written against it.
+//! Copies all rows of a store, computes digests of stores, and compares them.
 
 use crate::transfer::copied_table::{
     CopiedRow, CopiedTable, CopiedValue, DigestBuilder, TableDigest, copied_tables,
@@ -7,10 +7,11 @@ use crate::transfer::store_handle::StoreHandle;
 use crate::transfer::store_metadata::StoreMetadata;
 use crate::transfer::{TransferError, TransferProgress};
 
-/// Bytes of rows that are held at once, about.
+/// Approximate size of a page of rows in memory.
 const PAGE_BYTES: usize = 4 << 20;
-/// Rows of the first page, when nobody knows yet how long they are; and of any page at most.
+/// Rows in the first page, before the size of rows is known.
 const FIRST_PAGE_ROWS: usize = 32;
+/// Maximum number of rows in a page.
 const MAX_PAGE_ROWS: usize = 5_000;
 
 /// The rows of a table, a page at a time.
@@ -23,14 +24,8 @@ struct TablePages<'a> {
 }
 
 impl<'a> TablePages<'a> {
-    fn new(end: &'a StoreHandle, section: &'a CopiedTable) -> TablePages<'a> {
-        TablePages {
-            store: end,
-            table: section,
-            after: CopiedRow::new(),
-            limit: FIRST_PAGE_ROWS,
-            is_finished: false,
-        }
+    fn new(store: &'a StoreHandle, table: &'a CopiedTable) -> TablePages<'a> {
+        TablePages { store, table, after: CopiedRow::new(), limit: FIRST_PAGE_ROWS, is_finished: false }
     }
 
     async fn next_page(&mut self) -> Result<Option<Vec<CopiedRow>>, TransferError> {
@@ -41,9 +36,9 @@ impl<'a> TablePages<'a> {
         self.is_finished = rows.len() < self.limit;
         if let Some(last) = rows.last() {
             self.after = last[..self.table.key_columns].to_vec();
-            let weight: usize = rows.iter().flatten().map(value_bytes).sum();
+            let bytes: usize = rows.iter().flatten().map(value_bytes).sum();
             self.limit =
-                (PAGE_BYTES / (weight / rows.len()).max(1)).clamp(1, MAX_PAGE_ROWS.min(self.limit * 8));
+                (PAGE_BYTES / (bytes / rows.len()).max(1)).clamp(1, MAX_PAGE_ROWS.min(self.limit * 8));
         }
         Ok(Some(rows).filter(|rows| !rows.is_empty()))
     }
@@ -58,77 +53,77 @@ fn value_bytes(value: &CopiedValue) -> usize {
         }
 }
 
-/// Hands every row of a table on, a page at a time.
+/// Visits all rows of a table, a page at a time.
 pub async fn for_each_page(
-    end: &StoreHandle,
-    section: &CopiedTable,
+    store: &StoreHandle,
+    table: &CopiedTable,
     mut visit: impl AsyncFnMut(Vec<CopiedRow>) -> Result<(), TransferError>,
 ) -> Result<(), TransferError> {
-    let mut pages = TablePages::new(end, section);
+    let mut pages = TablePages::new(store, table);
     while let Some(rows) = pages.next_page().await? {
         visit(rows).await?;
     }
     Ok(())
 }
 
-/// Makes a store of `facts` in `to`, which has none, with every row of `from`. Both are in a transaction.
+/// Creates the store of `metadata` in `to`, which must be empty, with all rows of `from`. Both are in a transaction.
 pub async fn copy_store(
     from: &StoreHandle,
     to: &StoreHandle,
-    facts: &StoreMetadata,
+    metadata: &StoreMetadata,
     progress: &mut dyn TransferProgress,
 ) -> Result<Vec<TableDigest>, TransferError> {
-    let sections = copied_tables(&facts.stored_model);
-    to.create_tables(&facts.stored_model).await?;
-    progress.begin("copying", "rows", count_rows(from, &sections).await?);
-    let mut sums = Vec::new();
-    for section in &sections {
-        let (mut summing, mut sink) = (DigestBuilder::new(section), to.open_table_writer(section).await?);
-        let mut pages = TablePages::new(from, section);
+    let tables = copied_tables(&metadata.stored_model);
+    to.create_tables(&metadata.stored_model).await?;
+    progress.begin("copying", "rows", count_rows(from, &tables).await?);
+    let mut digests = Vec::new();
+    for table in &tables {
+        let (mut digest, mut writer) = (DigestBuilder::new(table), to.open_table_writer(table).await?);
+        let mut pages = TablePages::new(from, table);
         while let Some(rows) = pages.next_page().await? {
-            rows.iter().for_each(|row| summing.add_row(row));
-            sink.write_rows(&rows).await?;
+            rows.iter().for_each(|row| digest.add_row(row));
+            writer.write_rows(&rows).await?;
             progress.advance(rows.len() as u64);
         }
-        sink.finish().await?;
-        sums.push(summing.finish());
+        writer.finish().await?;
+        digests.push(digest.finish());
     }
     progress.begin("making indexes and triggers", "", 0);
-    to.finish_tables(&facts.stored_model).await?;
-    facts.write(to).await?;
-    Ok(sums)
+    to.finish_tables(&metadata.stored_model).await?;
+    metadata.write(to).await?;
+    Ok(digests)
 }
 
-/// What the rows of a store sum up to, table by table.
+/// The digests of all tables of a store.
 pub async fn digest_store(
-    end: &StoreHandle,
-    facts: &StoreMetadata,
+    store: &StoreHandle,
+    metadata: &StoreMetadata,
     progress: &mut dyn TransferProgress,
 ) -> Result<Vec<TableDigest>, TransferError> {
-    let sections = copied_tables(&facts.stored_model);
-    progress.begin("verifying", "rows", count_rows(end, &sections).await?);
-    let mut sums = Vec::new();
-    for section in &sections {
-        let mut summing = DigestBuilder::new(section);
-        let mut pages = TablePages::new(end, section);
+    let tables = copied_tables(&metadata.stored_model);
+    progress.begin("verifying", "rows", count_rows(store, &tables).await?);
+    let mut digests = Vec::new();
+    for table in &tables {
+        let mut digest = DigestBuilder::new(table);
+        let mut pages = TablePages::new(store, table);
         while let Some(rows) = pages.next_page().await? {
-            rows.iter().for_each(|row| summing.add_row(row));
+            rows.iter().for_each(|row| digest.add_row(row));
             progress.advance(rows.len() as u64);
         }
-        sums.push(summing.finish());
+        digests.push(digest.finish());
     }
-    Ok(sums)
+    Ok(digests)
 }
 
-async fn count_rows(end: &StoreHandle, sections: &[CopiedTable]) -> Result<u64, TransferError> {
+async fn count_rows(store: &StoreHandle, tables: &[CopiedTable]) -> Result<u64, TransferError> {
     let mut rows = 0;
-    for section in sections {
-        rows += end.count_rows(section).await?;
+    for table in tables {
+        rows += store.count_rows(table).await?;
     }
     Ok(rows)
 }
 
-/// What was written is what was read.
+/// Fails unless the digests of the source and the copy are equal.
 pub fn compare_digests(read: &[TableDigest], written: &[TableDigest]) -> Result<(), TransferError> {
     for (read, written) in read.iter().zip(written) {
         if read.table != written.table || read.rows != written.rows {
@@ -145,9 +140,9 @@ pub fn compare_digests(read: &[TableDigest], written: &[TableDigest]) -> Result<
     if read.len() == written.len() { Ok(()) } else { Err(TransferError("tables are missing".to_owned())) }
 }
 
-/// How many records there are, in the words of a report.
-pub fn count_records(facts: &StoreMetadata, sums: &[TableDigest]) -> u64 {
+/// Total number of records, without links, lists and changes.
+pub fn count_records(metadata: &StoreMetadata, digests: &[TableDigest]) -> u64 {
     let is_record =
-        |sum: &&TableDigest| facts.stored_model.tables.iter().any(|table| table.table == sum.table);
-    sums.iter().filter(is_record).map(|sum| sum.rows).sum()
+        |digest: &&TableDigest| metadata.stored_model.tables.iter().any(|table| table.table == digest.table);
+    digests.iter().filter(is_record).map(|digest| digest.rows).sum()
 }

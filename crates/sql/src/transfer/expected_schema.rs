@@ -1,29 +1,30 @@
-//! What the application that a command was given expects of a store, and whether it could be served from one.
+//! The schema of the application that a command was given, and whether a store fits it.
 
 use std::sync::Arc;
+
+use trefoil_engine::ChangeKind;
+use trefoil_model::{Model, RecordTypeId};
 
 use crate::migrate::{StoredModel, transfer_tables};
 use crate::transfer::TransferError;
 use crate::transfer::store_handle::StoreHandle;
-use trefoil_engine::ChangeKind;
-use trefoil_model::{Model, RecordTypeId};
 
 pub struct ExpectedSchema {
     model: Arc<Model>,
     stored_model: StoredModel,
     name: String,
-    /// Its folder as a command takes it.
+    /// The folder of the application, as a command-line argument.
     folder: Option<String>,
 }
 
 impl ExpectedSchema {
-    /// `logged` says which deeds go to the change log.
+    /// `logged` lists the changes that go to the change log.
     pub fn new(model: Arc<Model>, logged: &[(RecordTypeId, ChangeKind)]) -> ExpectedSchema {
-        let shape = StoredModel::from_model(&model, logged);
-        ExpectedSchema { model, stored_model: shape, name: String::new(), folder: None }
+        let stored_model = StoredModel::from_model(&model, logged);
+        ExpectedSchema { model, stored_model, name: String::new(), folder: None }
     }
 
-    /// What messages call it, and the folder that stands in the commands they tell of.
+    /// Sets the name for messages, and the folder for the commands that messages suggest.
     pub fn called(self, name: &str, folder: Option<String>) -> ExpectedSchema {
         ExpectedSchema { name: name.to_owned(), folder, ..self }
     }
@@ -32,35 +33,35 @@ impl ExpectedSchema {
         &self.name
     }
 
-    /// What a start would refuse to do to the store, a line each.
-    pub async fn unfit(&self, end: &StoreHandle) -> Result<String, TransferError> {
-        let ExpectedSchema { model, stored_model: shape, .. } = self;
-        let unfit = match end {
+    /// The migration steps that a server would refuse at its start, one per line.
+    pub async fn refused_steps(&self, store: &StoreHandle) -> Result<String, TransferError> {
+        let ExpectedSchema { model, stored_model, .. } = self;
+        let steps = match store {
             StoreHandle::Sqlite(connection) => {
-                transfer_tables::unsafe_sqlite_steps(connection, model, shape)?
+                transfer_tables::unsafe_sqlite_steps(connection, model, stored_model)?
             }
             StoreHandle::Postgres(client) => {
-                transfer_tables::unsafe_postgres_steps(client, model, shape).await?
+                transfer_tables::unsafe_postgres_steps(client, model, stored_model).await?
             }
         };
-        Ok(unfit.iter().map(|step| format!("  {step}\n")).collect())
+        Ok(steps.iter().map(|step| format!("  {step}\n")).collect())
     }
 
-    /// As a start would judge the store; whatever does not fit is named, and then `way_on`, which is given the command
-    /// that tells more.
+    /// Fails if a server would refuse to start on the store. The message lists the refused steps and ends with the
+    /// `advice`, a function of the command that shows more.
     pub async fn refuse_unfit_store(
         &self,
-        end: &StoreHandle,
-        way_on: fn(&str) -> String,
+        store: &StoreHandle,
+        advice: fn(&str) -> String,
     ) -> Result<(), TransferError> {
-        let steps = self.unfit(end).await?;
+        let steps = self.refused_steps(store).await?;
         if steps.is_empty() {
             return Ok(());
         }
         let folder = self.folder.as_ref().map(|folder| format!(" {folder}")).unwrap_or_default();
-        let way_on = way_on(&format!("trefoil migrate{folder} --plan"));
+        let advice = advice(&format!("trefoil migrate{folder} --plan"));
         Err(TransferError(format!(
-            "this application cannot be served from this store, and nothing was changed:\n{steps}{way_on}"
+            "this application cannot be served from this store, and nothing was changed:\n{steps}{advice}"
         )))
     }
 }

@@ -1,24 +1,31 @@
-//! Takes whole stores from one place to another: aside, back, and over to the other kind of database.
+//! Copies whole stores: backup, restore, and moving between SQLite and PostgreSQL.
 //!
-//! A store is read in [`section`]s, each a table in the order of its key, and what is read is summed up; what was
-//! written is read again and must sum up to the same. [`end`] is one side of a copy, on either database. Above them
-//! stand [`backup`], [`restore`] and [`moving`]. What a store knows of itself ([`facts`]) goes with the rows.
+//! A store is read table by table in the order of the key ([`copied_table`]), and a digest of what was read is compared
+//! with a digest of what was written. [`store_handle`] is one side of a copy, on either database; [`store_metadata`]
+//! goes along with the rows. [`backup`], [`restore`] and [`move_store`](mod@move_store) are built on these.
 
-pub mod backup;
-pub(crate) mod copied_table;
-pub(crate) mod copy;
-pub(crate) mod examine_store;
+// The arguments and errors of the commands.
 pub(crate) mod expected_schema;
-pub(crate) mod move_record;
-pub(crate) mod move_store;
-pub(crate) mod partial_file;
+pub(crate) mod store_location;
+pub(crate) mod transfer_error;
+
+// One side of a copy, and the tables and metadata that are copied.
+pub(crate) mod copied_table;
 pub(crate) mod postgres;
-pub mod restore;
 pub(crate) mod sqlite;
 pub(crate) mod store_handle;
-pub(crate) mod store_location;
 pub(crate) mod store_metadata;
-pub(crate) mod transfer_error;
+
+// Copying and comparing, and the file that a copy is written to.
+pub(crate) mod copy;
+pub(crate) mod partial_file;
+
+// The commands.
+pub mod backup;
+pub(crate) mod examine_store;
+pub(crate) mod move_record;
+pub(crate) mod move_store;
+pub mod restore;
 
 pub use crate::transfer::backup::{BackupLabel, BackupResult, back_up_store, read_label};
 pub use crate::transfer::copied_table::TableDigest;
@@ -33,15 +40,15 @@ pub use crate::transfer::store_location::StoreLocation;
 pub use crate::transfer::store_metadata::last_ids;
 pub use crate::transfer::transfer_error::TransferError;
 
-/// Told how far the work is.
+/// Receives the progress of a transfer.
 pub trait TransferProgress {
-    /// Something of so many rows (or pages of a file) begins; of nothing that is counted where there are none.
+    /// A task begins, of `total` rows (or pages of a file); `total` is 0 if nothing is counted.
     fn begin(&mut self, task: &'static str, unit: &'static str, total: u64);
-    /// So many more are done.
+    /// `done` more units are done.
     fn advance(&mut self, done: u64);
 }
 
-/// Nobody looks.
+/// Ignores the progress.
 impl TransferProgress for () {
     fn begin(&mut self, _task: &'static str, _unit: &'static str, _total: u64) {}
     fn advance(&mut self, _done: u64) {}

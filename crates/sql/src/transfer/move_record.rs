@@ -1,5 +1,4 @@
-//! Whether a store is the live one: one that was moved away says where it went and takes no more writes, and one that is
-//! still arriving is not served.
+//! The record of a move in both of its stores, by which only the one that is live takes writes and is served.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +7,19 @@ use serde::{Deserialize, Serialize};
 use crate::migrate::{MigrateError, StoredModel, quote_name, quote_text};
 use crate::transfer::TransferError;
 use crate::transfer::store_handle::StoreHandle;
+use crate::transfer::store_metadata::random_tag;
 
-/// The keys in `trefoil_meta`.
+/// Key in `trefoil_meta` of a store that was moved away.
 pub const MOVED_KEY: &str = "moved";
+/// Key in `trefoil_meta` of a store that a move is still writing.
 pub const ARRIVING_KEY: &str = "arriving";
-/// The token of the move by which the store came where it is.
-pub const CAME_KEY: &str = "came";
+/// Key in `trefoil_meta` with the token of the finished move that made the store.
+pub const MOVE_TOKEN_KEY: &str = "came";
 
-/// What both sides of a move have on record; the token tells that they belong together.
+/// Stored in both stores of a move, with the same token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MoveRecord {
-    /// The other side, without a password.
+    /// Location of the other store, without a password.
     pub other: String,
     pub token: String,
     pub at: String,
@@ -27,7 +28,7 @@ pub struct MoveRecord {
 impl MoveRecord {
     pub fn begin(other: &str) -> MoveRecord {
         let at = jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M:%S UTC").to_string();
-        MoveRecord { other: other.to_owned(), token: crate::transfer::store_metadata::random_tag(), at }
+        MoveRecord { other: other.to_owned(), token: random_tag(), at }
     }
 
     pub fn to_json(&self) -> String {
@@ -39,38 +40,38 @@ impl MoveRecord {
     }
 }
 
-/// A store that is not to be served. `text` gives what is on record under a key.
+/// Fails if the store must not be served. `read_meta` returns the value of a key in `trefoil_meta`.
 pub fn refuse_moved_store(
-    record: impl Fn(&str) -> Result<Option<String>, MigrateError>,
+    read_meta: impl Fn(&str) -> Result<Option<String>, MigrateError>,
 ) -> Result<(), MigrateError> {
-    let passage = |text: String| serde_json::from_str::<MoveRecord>(&text).ok();
-    if let Some(text) = record(MOVED_KEY)? {
-        let (to, at) = passage(text).map_or_else(Default::default, |passage| (passage.other, passage.at));
+    let parse = |text: String| serde_json::from_str::<MoveRecord>(&text).ok();
+    if let Some(text) = read_meta(MOVED_KEY)? {
+        let (to, at) = parse(text).map_or_else(Default::default, |record| (record.other, record.at));
         return Err(MigrateError::Moved { to, at });
     }
-    if let Some(text) = record(ARRIVING_KEY)? {
-        let from = passage(text).map(|passage| passage.other).unwrap_or_default();
+    if let Some(text) = read_meta(ARRIVING_KEY)? {
+        let from = parse(text).map(|record| record.other).unwrap_or_default();
         return Err(MigrateError::IncompleteMove { from });
     }
     Ok(())
 }
 
-/// From the end of the transaction on nobody writes here any more, whatever program it is.
+/// Adds triggers that, once committed, refuse every write to the store, also of other programs.
 pub async fn close_store(
-    end: &StoreHandle,
-    shape: &StoredModel,
-    passage: &MoveRecord,
+    store: &StoreHandle,
+    stored_model: &StoredModel,
+    record: &MoveRecord,
 ) -> Result<(), TransferError> {
-    end.put_meta(MOVED_KEY, &passage.to_json()).await?;
-    let why = quote_text(&format!("this store was moved to {}", passage.other));
-    for table in shape.table_names().chain(["trefoil_list_values"]) {
-        match end {
+    store.put_meta(MOVED_KEY, &record.to_json()).await?;
+    let message = quote_text(&format!("this store was moved to {}", record.other));
+    for table in stored_model.table_names().chain(["trefoil_list_values"]) {
+        match store {
             StoreHandle::Sqlite(connection) => {
-                for deed in ["INSERT", "UPDATE", "DELETE"] {
-                    let name = quote_name(&format!("trefoil_moved_{table}_{}", deed.to_lowercase()));
+                for event in ["INSERT", "UPDATE", "DELETE"] {
+                    let name = quote_name(&format!("trefoil_moved_{table}_{}", event.to_lowercase()));
                     let table = quote_name(table);
                     connection.execute_batch(&format!(
-                        "CREATE TRIGGER {name} BEFORE {deed} ON {table} BEGIN SELECT RAISE(ABORT, {why}); END"
+                        "CREATE TRIGGER {name} BEFORE {event} ON {table} BEGIN SELECT RAISE(ABORT, {message}); END"
                     ))?;
                 }
             }
@@ -79,7 +80,7 @@ pub async fn close_store(
                 client
                     .batch_execute(&format!(
                         "CREATE TRIGGER \"trefoil_moved\" BEFORE INSERT OR UPDATE OR DELETE ON {table} \
-                         FOR EACH STATEMENT EXECUTE FUNCTION \"trefoil_refuse\"({why})"
+                         FOR EACH STATEMENT EXECUTE FUNCTION \"trefoil_refuse\"({message})"
                     ))
                     .await?;
             }
@@ -88,12 +89,12 @@ pub async fn close_store(
     Ok(())
 }
 
-/// Undoes [`close`]; nothing is on record of a move any more.
-pub async fn reopen_store(end: &StoreHandle, shape: &StoredModel) -> Result<(), TransferError> {
-    for key in [MOVED_KEY, ARRIVING_KEY, CAME_KEY] {
-        end.remove_meta(key).await?;
+/// Undoes [`close_store`] and removes all records of moves.
+pub async fn reopen_store(store: &StoreHandle, stored_model: &StoredModel) -> Result<(), TransferError> {
+    for key in [MOVED_KEY, ARRIVING_KEY, MOVE_TOKEN_KEY] {
+        store.remove_meta(key).await?;
     }
-    match end {
+    match store {
         StoreHandle::Sqlite(connection) => {
             let sql = "SELECT name FROM sqlite_master WHERE type = 'trigger' AND name LIKE 'trefoil!_moved!_%' ESCAPE '!'";
             let mut statement = connection.prepare(sql)?;
@@ -103,7 +104,7 @@ pub async fn reopen_store(end: &StoreHandle, shape: &StoredModel) -> Result<(), 
             }
         }
         StoreHandle::Postgres(client) => {
-            for table in shape.table_names().chain(["trefoil_list_values"]) {
+            for table in stored_model.table_names().chain(["trefoil_list_values"]) {
                 let table = quote_name(table);
                 client.batch_execute(&format!("DROP TRIGGER IF EXISTS \"trefoil_moved\" ON {table}")).await?;
             }

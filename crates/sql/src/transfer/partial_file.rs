@@ -1,73 +1,74 @@
-//! The file of a store or a backup in the making, and how it takes the place of one that others may have open.
+//! The temporary file in which a store or backup is written, and how it replaces a file that others may have open.
 
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rusqlite::Connection;
+use rusqlite::{Connection, ErrorCode};
+
+use trefoil_files::AtomicReplacement;
 
 use crate::transfer::{TransferError, sqlite};
 
 const JOURNALS: [&str; 3] = ["-journal", "-wal", "-shm"];
 
-/// A file that is being written beside the one it is to become, with nothing of SQLite's beside it.
-pub struct PartialStoreFile(trefoil_files::AtomicReplacement);
+/// A temporary file beside the one it will become, without journals of SQLite.
+pub struct PartialStoreFile(AtomicReplacement);
 
 impl PartialStoreFile {
-    /// `NAME.partial`; what an interrupted command left there goes.
+    /// Creates `NAME.partial`; the leftover of an interrupted command is deleted.
     pub fn create_beside(path: &Path) -> Result<PartialStoreFile, TransferError> {
         let partial = PartialStoreFile(
-            trefoil_files::AtomicReplacement::create_file(path)
-                .map_err(|error| TransferError::for_path(path, error))?,
+            AtomicReplacement::create_file(path).map_err(|error| TransferError::for_path(path, error))?,
         );
         remove_journals(partial.path())?;
         Ok(partial)
     }
 
-    /// What an interrupted command left there, as it is. None where another may still be writing it.
+    /// Opens the leftover of an interrupted command. `None` if there is none or another command may still write it.
     pub fn open_leftover(path: &Path) -> Result<Option<PartialStoreFile>, TransferError> {
-        let left = trefoil_files::AtomicReplacement::open_leftover(path)
-            .map_err(|error| TransferError::for_path(path, error))?;
-        Ok(left.map(PartialStoreFile))
+        let leftover =
+            AtomicReplacement::open_leftover(path).map_err(|error| TransferError::for_path(path, error))?;
+        Ok(leftover.map(PartialStoreFile))
     }
 
     pub fn path(&self) -> &Path {
         &self.0.partial_path
     }
 
-    /// On the disk, and from then on under its own name.
+    /// Syncs the file to disk and renames it to `path`.
     pub fn publish(mut self, path: &Path) -> Result<(), TransferError> {
         self.0.commit().map_err(|error| TransferError::for_path(path, error))
     }
 
-    /// The same for the file of a store: whoever still has the old one open keeps it from being replaced.
+    /// Replaces the file of a store; fails if another program has the old file open.
     pub fn replace_store(self, path: &Path) -> Result<(), TransferError> {
-        let _held = lock_old_file(path)?;
+        let _lock = lock_old_file(path)?;
         self.publish(path)
     }
 }
 
 impl Drop for PartialStoreFile {
     fn drop(&mut self) {
-        // From then on the name is free for another command.
+        // Once it is committed, another command may use the name.
         if self.0.is_committed {
             return;
         }
         for suffix in JOURNALS {
-            // What cannot be removed now goes when the command is run again.
+            // A file that cannot be removed now is removed when the command runs again.
             let _ = fs::remove_file(with_suffix(self.path(), suffix));
         }
     }
 }
 
-/// Takes the old file for good: its journal is worked in, so that the new file does not find it. A file that is
-/// none of SQLite's has no readers, and its journal goes with it.
+/// Locks the old file and checkpoints its journal, which must not be applied to the new file. A file that is not
+/// SQLite's has no readers; its journals are deleted.
 fn lock_old_file(path: &Path) -> Result<Option<Connection>, TransferError> {
     if !path.exists() {
         remove_journals(path)?;
         return Ok(None);
     }
-    let taken = || -> Result<Connection, TransferError> {
+    let lock = || -> Result<Connection, TransferError> {
         let connection = sqlite::open_file(path)?;
         connection.pragma_update_and_check(None, "locking_mode", "EXCLUSIVE", |_| Ok(()))?;
         let mode: String =
@@ -78,9 +79,9 @@ fn lock_old_file(path: &Path) -> Result<Option<Connection>, TransferError> {
         connection.execute_batch("BEGIN EXCLUSIVE")?;
         Ok(connection)
     };
-    match taken() {
+    match lock() {
         Ok(connection) => Ok(Some(connection)),
-        Err(failed) if is_sqlite(path) => Err(failed),
+        Err(error) if is_sqlite(path) => Err(error),
         Err(_) => {
             remove_journals(path)?;
             Ok(None)
@@ -88,29 +89,30 @@ fn lock_old_file(path: &Path) -> Result<Option<Connection>, TransferError> {
     }
 }
 
-/// Whether SQLite can read it at all.
+/// True unless SQLite says that the file is not a database or is corrupt.
 fn is_sqlite(path: &Path) -> bool {
-    let looked = Connection::open(path)
+    let result = Connection::open(path)
         .and_then(|connection| connection.query_row("SELECT count(*) FROM sqlite_master", [], |_| Ok(())));
-    match looked {
+    match result {
         Ok(()) => true,
-        Err(error) => !matches!(
-            error.sqlite_error_code(),
-            Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt)
-        ),
+        Err(error) => {
+            !matches!(error.sqlite_error_code(), Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt))
+        }
     }
 }
 
-fn remove_journals(of: &Path) -> Result<(), TransferError> {
-    JOURNALS.iter().map(|suffix| with_suffix(of, suffix)).try_for_each(|path| match fs::remove_file(&path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(TransferError::for_path(&path, error))
+fn remove_journals(database: &Path) -> Result<(), TransferError> {
+    JOURNALS.iter().map(|suffix| with_suffix(database, suffix)).try_for_each(|path| {
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(TransferError::for_path(&path, error))
+            }
+            Ok(()) | Err(_) => Ok(()),
         }
-        Ok(()) | Err(_) => Ok(()),
     })
 }
 
-/// The same path with something behind its name.
+/// The path with a suffix added to its file name.
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
@@ -122,21 +124,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_journal_goes_with_its_file_and_with_no_other() {
+    fn journals_are_removed_with_their_file() {
         let folder = tempfile::tempdir().unwrap();
-        let place = folder.path().join("x");
+        let path = folder.path().join("x");
         let journal = folder.path().join("x.partial-journal");
-        let made = || {
-            let partial = PartialStoreFile::create_beside(&place).unwrap();
+        let create = || {
+            let partial = PartialStoreFile::create_beside(&path).unwrap();
             fs::write(&journal, "").unwrap();
             partial
         };
-        drop(made());
+        drop(create());
         assert!(!journal.exists());
-        made().publish(&place).unwrap();
+        create().publish(&path).unwrap();
         assert!(journal.exists(), "by now another command may have made it");
         fs::write(folder.path().join("x.partial"), "half").unwrap();
-        drop(PartialStoreFile::open_leftover(&place).unwrap());
+        drop(PartialStoreFile::open_leftover(&path).unwrap());
         assert!(!journal.exists());
     }
 }

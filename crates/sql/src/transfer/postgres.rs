@@ -1,4 +1,4 @@
-//! The PostgreSQL side of a copy: pages of rows, COPY, sequences, and who else is using the store.
+//! The PostgreSQL side of a copy: pages of rows, COPY, sequences, and locking out servers.
 
 use std::error::Error as StdError;
 use std::fmt::Write as _;
@@ -15,9 +15,8 @@ use crate::migrate::quote_name;
 use crate::postgres::SERVING_LOCK;
 use crate::transfer::TransferError;
 use crate::transfer::copied_table::{CopiedRow, CopiedTable, CopiedType, CopiedValue};
-use crate::transfer::sqlite::page_sql;
 
-/// What a long copy must not be ended by, nor lost by: the store that it is of may be closed right after its commit.
+/// Session settings for a long copy: no timeouts, and a durable commit, because the source may be closed right after it.
 const NO_TIMEOUTS: &str = "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; \
                          SET lock_timeout = '10s'; SET client_min_messages = warning; SET synchronous_commit = on";
 
@@ -25,11 +24,11 @@ pub async fn disable_timeouts(client: &Client) -> Result<(), TransferError> {
     Ok(client.batch_execute(NO_TIMEOUTS).await?)
 }
 
-/// How often a lock is asked for, with pauses between: PostgreSQL may notice a little later than we that a server has ended.
+/// Attempts to get the lock: PostgreSQL may notice the end of a server later than we do.
 const MAX_LOCK_TRIES: u32 = 10;
 const LOCK_RETRY_DELAY: Duration = Duration::from_millis(300);
 
-/// Keeps servers out until the session ends. Those that are there hold the lock too, but share it.
+/// Locks out servers until the session ends. Running servers hold the same lock in shared mode.
 pub async fn lock_out_servers(client: &Client) -> Result<(), TransferError> {
     let lock = format!("SELECT pg_try_advisory_lock({SERVING_LOCK})");
     for _ in 0..MAX_LOCK_TRIES {
@@ -43,26 +42,26 @@ pub async fn lock_out_servers(client: &Client) -> Result<(), TransferError> {
 
 pub async fn read_page(
     client: &Client,
-    section: &CopiedTable,
+    table: &CopiedTable,
     after: &[CopiedValue],
     limit: usize,
 ) -> Result<Vec<CopiedRow>, TransferError> {
-    let columns: Vec<String> = section
+    let columns: Vec<String> = table
         .columns
         .iter()
         .map(|column| match &column.value_type {
-            CopiedType::Stored(form) => read_expression(form, &quote_name(&column.name)),
+            CopiedType::Stored(stored_type) => read_expression(stored_type, &quote_name(&column.name)),
             CopiedType::Bytes => quote_name(&column.name),
         })
         .collect();
-    let sql = page_sql(section, &columns, !after.is_empty(), limit);
-    let bound: Vec<KeyParameter<'_>> = after.iter().map(KeyParameter).collect();
-    let bound: Vec<&(dyn ToSql + Sync)> = bound.iter().map(|one| one as _).collect();
-    let rows = client.query(&sql, &bound).await?;
-    let read = |row: &tokio_postgres::Row| -> Result<CopiedRow, TransferError> {
-        (0..columns.len()).map(|at| Ok(row.try_get::<_, DecodedValue>(at)?.0)).collect()
+    let sql = table.page_sql(&columns, !after.is_empty(), limit);
+    let keys: Vec<KeyParameter<'_>> = after.iter().map(KeyParameter).collect();
+    let parameters: Vec<&(dyn ToSql + Sync)> = keys.iter().map(|key| key as _).collect();
+    let rows = client.query(&sql, &parameters).await?;
+    let decode = |row: &tokio_postgres::Row| -> Result<CopiedRow, TransferError> {
+        (0..columns.len()).map(|column| Ok(row.try_get::<_, DecodedValue>(column)?.0)).collect()
     };
-    rows.iter().map(read).collect()
+    rows.iter().map(decode).collect()
 }
 
 struct DecodedValue(CopiedValue);
@@ -87,7 +86,7 @@ impl<'a> FromSql<'a> for DecodedValue {
     }
 }
 
-/// A key, as text: the server knows of which type it is.
+/// A key in text format, so that the server converts it to the type of the column.
 #[derive(Debug)]
 struct KeyParameter<'a>(&'a CopiedValue);
 
@@ -113,24 +112,24 @@ impl ToSql for KeyParameter<'_> {
     to_sql_checked!();
 }
 
-/// The rows of one table on their way into it.
+/// Writes the rows of one table with COPY.
 pub struct CopyWriter {
     sink: Pin<Box<CopyInSink<Bytes>>>,
     table: String,
 }
 
 impl CopyWriter {
-    pub async fn begin(client: &Client, section: &CopiedTable) -> Result<CopyWriter, TransferError> {
-        let columns: Vec<String> = section.columns.iter().map(|column| quote_name(&column.name)).collect();
-        let sql = format!("COPY {} ({}) FROM STDIN", quote_name(&section.table), columns.join(", "));
-        Ok(CopyWriter { sink: Box::pin(client.copy_in(&sql).await?), table: section.table.clone() })
+    pub async fn begin(client: &Client, table: &CopiedTable) -> Result<CopyWriter, TransferError> {
+        let columns: Vec<String> = table.columns.iter().map(|column| quote_name(&column.name)).collect();
+        let sql = format!("COPY {} ({}) FROM STDIN", quote_name(&table.name), columns.join(", "));
+        Ok(CopyWriter { sink: Box::pin(client.copy_in(&sql).await?), table: table.name.clone() })
     }
 
     pub async fn write_rows(&mut self, rows: &[CopiedRow]) -> Result<(), TransferError> {
         let mut out = BytesMut::new();
         for row in rows {
-            for (at, value) in row.iter().enumerate() {
-                if at > 0 {
+            for (column, value) in row.iter().enumerate() {
+                if column > 0 {
                     out.extend_from_slice(b"\t");
                 }
                 write_copy_value(&mut out, value);
@@ -142,15 +141,16 @@ impl CopyWriter {
     }
 
     pub async fn finish(mut self) -> Result<(), TransferError> {
-        let done = self.sink.as_mut().finish().await;
-        done.map(drop)
+        let result = self.sink.as_mut().finish().await;
+        result
+            .map(drop)
             .map_err(|error| TransferError::from(error).with_context(format_args!("writing {}", self.table)))
     }
 }
 
-/// In the text format of COPY.
+/// Writes a value in the text format of COPY.
 fn write_copy_value(out: &mut BytesMut, value: &CopiedValue) {
-    // Writing to memory does not fail.
+    // Writing to memory cannot fail.
     let _ = match value {
         CopiedValue::Null => out.write_str("\\N"),
         CopiedValue::Int(number) => write!(out, "{number}"),
@@ -174,7 +174,7 @@ fn write_copy_value(out: &mut BytesMut, value: &CopiedValue) {
     };
 }
 
-/// The last id that a table has given.
+/// The last id that a table has assigned.
 pub async fn last_id(client: &Client, table: &str) -> Result<i64, TransferError> {
     let sql = "SELECT coalesce(pg_sequence_last_value(pg_get_serial_sequence($1, 'id')::regclass), 0)";
     Ok(client.query_one(sql, &[&quote_name(table)]).await?.try_get(0)?)
@@ -203,29 +203,29 @@ pub async fn set_counters(
     Ok(())
 }
 
-/// Gives every change its number that can be seen now.
+/// Numbers all changes that are visible now.
 pub async fn number_changes(client: &Client) -> Result<(), TransferError> {
-    let waits = "SELECT EXISTS (SELECT FROM \"trefoil_unnumbered\")";
-    while client.query_one(waits, &[]).await?.try_get(0)? {
+    let has_unnumbered = "SELECT EXISTS (SELECT FROM \"trefoil_unnumbered\")";
+    while client.query_one(has_unnumbered, &[]).await?.try_get(0)? {
         client.batch_execute("SELECT \"trefoil_number_changes\"(true)").await?;
     }
     Ok(())
 }
 
-/// Takes a store out of the database, all tables at once since they refer to each other. What other programs have made
-/// of them keeps them there and is named.
+/// Drops the tables and functions of a store, all tables at once because they refer to each other. Fails, naming them,
+/// if objects of other programs depend on them.
 pub async fn drop_store(client: &Client, tables: &[String]) -> Result<(), TransferError> {
-    let ours = "(SELECT oid FROM pg_namespace WHERE nspname = current_schema())";
+    let schema = "(SELECT oid FROM pg_namespace WHERE nspname = current_schema())";
     let sql = format!(
-        "SELECT string_agg(quote_ident(relname), ', ') FROM pg_class WHERE relnamespace = {ours} \
+        "SELECT string_agg(quote_ident(relname), ', ') FROM pg_class WHERE relnamespace = {schema} \
          AND relkind = 'r' AND (relname = ANY ($1) OR relname LIKE 'trefoil!_%' ESCAPE '!')"
     );
-    let named: Option<String> = client.query_one(&sql, &[&tables]).await?.try_get(0)?;
-    if let Some(named) = named {
-        client.batch_execute(&format!("DROP TABLE {named}")).await?;
+    let names: Option<String> = client.query_one(&sql, &[&tables]).await?.try_get(0)?;
+    if let Some(names) = names {
+        client.batch_execute(&format!("DROP TABLE {names}")).await?;
     }
     let sql = format!(
-        "SELECT string_agg(oid::regprocedure::text, ', ') FROM pg_proc WHERE pronamespace = {ours} \
+        "SELECT string_agg(oid::regprocedure::text, ', ') FROM pg_proc WHERE pronamespace = {schema} \
          AND proname LIKE 'trefoil!_%' ESCAPE '!'"
     );
     let functions: Option<String> = client.query_one(&sql, &[]).await?.try_get(0)?;

@@ -1,8 +1,13 @@
-//! Brings a backup back, into either database: all of it or nothing, and with a new epoch of change ids.
+//! Restores a backup into either database, completely or not at all, with a new epoch of change ids.
 
+use std::fmt::Display;
 use std::path::Path;
 
+use tokio_postgres::Client;
+
 use crate::DataLock;
+use crate::migrate::postgres::lock_migration;
+use crate::postgres::connect_for_maintenance;
 use crate::transfer::backup::BackupLabel;
 use crate::transfer::copied_table::TableDigest;
 use crate::transfer::copy::{compare_digests, copy_store, count_records, digest_store};
@@ -13,8 +18,8 @@ use crate::transfer::{
     ExpectedSchema, StoreLocation, TransferError, TransferProgress, move_record, postgres, sqlite,
 };
 
-/// What to do with a store that the schema has left behind.
-fn way_on(command: &str) -> String {
+/// The advice for a store that does not fit the schema.
+fn advice(command: &str) -> String {
     format!("if it is the right one, restore it elsewhere (--data, --database) and see `{command}`")
 }
 
@@ -22,14 +27,14 @@ fn way_on(command: &str) -> String {
 pub struct RestoreResult {
     pub records: u64,
     pub rows: u64,
-    /// When the backup was begun, if it says so.
+    /// Time at which the backup began; `None` if the file is not a backup.
     pub at: Option<String>,
-    /// It is not the store that was put aside: that may live on elsewhere.
+    /// True if it is not the store that was backed up, which may be in use elsewhere.
     pub is_new_store: bool,
 }
 
-/// Puts the store in `file`, a backup or another store's file, into `to`. Nothing gives way to what the application
-/// could not be served from.
+/// Copies the store in `file`, a backup or the file of a store, into `to`. An existing store is not replaced with one
+/// that the application could not be served from.
 pub async fn restore_store(
     file: &Path,
     to: &StoreLocation,
@@ -39,63 +44,64 @@ pub async fn restore_store(
 ) -> Result<RestoreResult, TransferError> {
     let source = sqlite::open_read_only(file).or_else(|_| sqlite::open_file(file))?;
     source.execute_batch("BEGIN")?;
-    sqlite::check_integrity(&source).map_err(|failed| TransferError::for_path(file, failed))?;
+    sqlite::check_integrity(&source).map_err(|error| TransferError::for_path(file, error))?;
     let source = StoreHandle::Sqlite(source);
-    let facts = StoreMetadata::read(&source).await.map_err(|failed| TransferError::for_path(file, failed))?;
-    let mut facts =
-        facts.ok_or_else(|| TransferError::for_path(file, "this is no backup: there is no store in it"))?;
+    let metadata =
+        StoreMetadata::read(&source).await.map_err(|error| TransferError::for_path(file, error))?;
+    let mut metadata = metadata
+        .ok_or_else(|| TransferError::for_path(file, "this is no backup: there is no store in it"))?;
     let label: Option<BackupLabel> =
-        facts.meta.get(BACKUP_KEY).and_then(|text| serde_json::from_str(text).ok());
-    let read = digest_store(&source, &facts, progress).await?;
+        metadata.meta.get(BACKUP_KEY).and_then(|text| serde_json::from_str(text).ok());
+    let read = digest_store(&source, &metadata, progress).await?;
     if let Some(label) = &label {
         compare_digests(&label.sums, &read)
-            .map_err(|failed| TransferError::for_path(file, format!("the backup is damaged: {failed}")))?;
+            .map_err(|error| TransferError::for_path(file, format!("the backup is damaged: {error}")))?;
     }
-    let verdict = match overwrite {
+    let may_overwrite = match overwrite {
         true => Some(
             application
-                .refuse_unfit_store(&source, way_on)
+                .refuse_unfit_store(&source, advice)
                 .await
-                .map_err(|failed| TransferError::for_path(file, failed)),
+                .map_err(|error| TransferError::for_path(file, error)),
         ),
         false => None,
     };
-    let backed_up = facts.store_id().to_owned();
-    facts.begin_epoch(label.as_ref().map_or(facts.last_change, |label| label.sure))?;
+    let backup_id = metadata.store_id().to_owned();
+    metadata.begin_epoch(label.as_ref().map_or(metadata.last_change, |label| label.sure))?;
     match to {
         StoreLocation::File(path) => {
-            restore_into_file(&source, path, &mut facts, &read, verdict, progress).await?
+            restore_into_file(&source, path, &mut metadata, &read, may_overwrite, progress).await?
         }
         StoreLocation::Postgres(url) => {
-            let client = crate::postgres::connect_for_maintenance(url).await.map_err(TransferError)?;
-            restore_into_postgres(&source, client, &mut facts, &read, verdict, progress).await?;
+            let client = connect_for_maintenance(url).await.map_err(TransferError)?;
+            restore_into_postgres(&source, client, &mut metadata, &read, may_overwrite, progress).await?;
         }
     }
-    let (records, rows) = (count_records(&facts, &read), read.iter().map(|sum| sum.rows).sum());
-    let is_another = facts.store_id() != backed_up;
-    Ok(RestoreResult { records, rows, at: label.map(|label| label.at), is_new_store: is_another })
+    let (records, rows) = (count_records(&metadata, &read), read.iter().map(|digest| digest.rows).sum());
+    let is_new_store = metadata.store_id() != backup_id;
+    Ok(RestoreResult { records, rows, at: label.map(|label| label.at), is_new_store })
 }
 
 async fn restore_into_file(
     source: &StoreHandle,
     path: &Path,
-    facts: &mut StoreMetadata,
+    metadata: &mut StoreMetadata,
     read: &[TableDigest],
-    verdict: Option<Result<(), TransferError>>,
+    may_overwrite: Option<Result<(), TransferError>>,
     progress: &mut dyn TransferProgress,
 ) -> Result<(), TransferError> {
     let _lock = lock_data_folder(path)?;
-    check_replaceable(read_file_metadata(path).await, facts, verdict, path.display())?;
+    check_replaceable(read_file_metadata(path).await, metadata, may_overwrite, path.display())?;
     let partial = PartialStoreFile::create_beside(path)?;
-    let written = write_file(source, &partial, facts, read, progress).await;
-    written.map_err(|failed| failed.with_context(path.display()))?;
+    let written = write_file(source, &partial, metadata, read, progress).await;
+    written.map_err(|error| error.with_context(path.display()))?;
     partial.replace_store(path)
 }
 
 async fn write_file(
     source: &StoreHandle,
     partial: &PartialStoreFile,
-    facts: &StoreMetadata,
+    metadata: &StoreMetadata,
     read: &[TableDigest],
     progress: &mut dyn TransferProgress,
 ) -> Result<(), TransferError> {
@@ -106,64 +112,65 @@ async fn write_file(
     sqlite::copy_file(connection, &mut target, progress)?;
     drop(target);
     let target = StoreHandle::Sqlite(sqlite::open_exclusive(partial.path())?);
-    compare_digests(read, &digest_store(&target, facts, progress).await?)?;
-    move_record::reopen_store(&target, &facts.stored_model).await?;
+    compare_digests(read, &digest_store(&target, metadata, progress).await?)?;
+    move_record::reopen_store(&target, &metadata.stored_model).await?;
     target.remove_meta(BACKUP_KEY).await?;
-    facts.write(&target).await?;
+    metadata.write(&target).await?;
     bump_list_versions(&target).await
 }
 
 async fn restore_into_postgres(
     source: &StoreHandle,
-    client: tokio_postgres::Client,
-    facts: &mut StoreMetadata,
+    client: Client,
+    metadata: &mut StoreMetadata,
     read: &[TableDigest],
-    verdict: Option<Result<(), TransferError>>,
+    may_overwrite: Option<Result<(), TransferError>>,
     progress: &mut dyn TransferProgress,
 ) -> Result<(), TransferError> {
-    let target =
-        begin_replacement(client, |found| check_replaceable(Ok(found), facts, verdict, "the database"))
-            .await?;
-    copy_store(source, &target, facts, progress).await?;
-    compare_digests(read, &digest_store(&target, facts, progress).await?)?;
+    let target = begin_replacement(client, |existing| {
+        check_replaceable(Ok(existing), metadata, may_overwrite, "the database")
+    })
+    .await?;
+    copy_store(source, &target, metadata, progress).await?;
+    compare_digests(read, &digest_store(&target, metadata, progress).await?)?;
     bump_list_versions(&target).await?;
     target.execute_batch("COMMIT").await
 }
 
-/// Whether what is there may go; if so, what is restored knows which ids were given. There is no verdict where nobody has
-/// said that anything may.
+/// Fails unless the existing store may be replaced; takes over its id counters. `may_overwrite` is `None` without
+/// `--overwrite`, else whether the backup fits the application.
 fn check_replaceable(
-    found: Result<Option<StoreMetadata>, TransferError>,
-    facts: &mut StoreMetadata,
-    verdict: Option<Result<(), TransferError>>,
-    place: impl std::fmt::Display,
+    existing: Result<Option<StoreMetadata>, TransferError>,
+    metadata: &mut StoreMetadata,
+    may_overwrite: Option<Result<(), TransferError>>,
+    location: impl Display,
 ) -> Result<(), TransferError> {
-    facts.replace_store(found.as_ref().ok().and_then(Option::as_ref));
-    refuse_used(found, place).or_else(|refused| verdict.unwrap_or(Err(refused)))
+    metadata.replace_store(existing.as_ref().ok().and_then(Option::as_ref));
+    refuse_used(existing, location).or_else(|refused| may_overwrite.unwrap_or(Err(refused)))
 }
 
-/// A transaction on a database in which a new store can be made: no server is there, and the old store, if `agreed`
-/// lets it go, is gone once it is committed.
+/// Begins a transaction in which a new store can be created: servers are locked out, and the old store, if `check`
+/// allows it, is dropped.
 pub async fn begin_replacement(
-    client: tokio_postgres::Client,
-    agreed: impl FnOnce(Option<StoreMetadata>) -> Result<(), TransferError>,
+    client: Client,
+    check: impl FnOnce(Option<StoreMetadata>) -> Result<(), TransferError>,
 ) -> Result<StoreHandle, TransferError> {
     postgres::disable_timeouts(&client).await?;
     postgres::lock_out_servers(&client).await?;
     client.batch_execute("BEGIN").await?;
-    crate::migrate::postgres::lock_migration(&client).await?;
-    let end = StoreHandle::Postgres(client);
-    let found = StoreMetadata::read(&end).await?;
+    lock_migration(&client).await?;
+    let store = StoreHandle::Postgres(client);
+    let existing = StoreMetadata::read(&store).await?;
     let tables: Option<Vec<String>> =
-        found.as_ref().map(|facts| facts.stored_model.table_names().map(str::to_owned).collect());
-    agreed(found)?;
-    if let (Some(tables), StoreHandle::Postgres(client)) = (tables, &end) {
+        existing.as_ref().map(|metadata| metadata.stored_model.table_names().map(str::to_owned).collect());
+    check(existing)?;
+    if let (Some(tables), StoreHandle::Postgres(client)) = (tables, &store) {
         postgres::drop_store(client, &tables).await?;
     }
-    Ok(end)
+    Ok(store)
 }
 
-/// What is in the file of a store; an error where that cannot be told.
+/// The metadata of the store in a file; an error if it cannot be read.
 pub async fn read_file_metadata(path: &Path) -> Result<Option<StoreMetadata>, TransferError> {
     if !path.exists() {
         return Ok(None);
@@ -171,28 +178,29 @@ pub async fn read_file_metadata(path: &Path) -> Result<Option<StoreMetadata>, Tr
     StoreMetadata::read(&StoreHandle::Sqlite(sqlite::open_file(path)?)).await
 }
 
+/// Fails if a store has records or cannot be read.
 pub fn refuse_used(
-    found: Result<Option<StoreMetadata>, TransferError>,
-    place: impl std::fmt::Display,
+    existing: Result<Option<StoreMetadata>, TransferError>,
+    location: impl Display,
 ) -> Result<(), TransferError> {
-    let what = match found {
+    let reason = match existing {
         Ok(None) => return Ok(()),
-        Ok(Some(facts)) if !facts.is_used => return Ok(()),
+        Ok(Some(metadata)) if !metadata.is_used => return Ok(()),
         Ok(Some(_)) => "there is a store with records already".to_owned(),
-        Err(failed) => format!("what is there cannot be read ({failed})"),
+        Err(error) => format!("what is there cannot be read ({error})"),
     };
-    Err(TransferError(format!("{place}: {what}; --overwrite replaces it")))
+    Err(TransferError(format!("{location}: {reason}; --overwrite replaces it")))
 }
 
-/// One command or server at a time.
+/// Locks the folder of the file against other commands and servers.
 pub fn lock_data_folder(path: &Path) -> Result<DataLock, TransferError> {
     Ok(DataLock::acquire(path.parent().unwrap_or(Path::new(".")))?)
 }
 
-/// A version tells what a list is like, also to those who saw one that is no more.
-async fn bump_list_versions(end: &StoreHandle) -> Result<(), TransferError> {
+/// Raises the versions of all lists: clients may know a later version than that of the backup.
+async fn bump_list_versions(store: &StoreHandle) -> Result<(), TransferError> {
     let now = jiff::Timestamp::now().as_microsecond();
-    end.execute_batch(&format!(
+    store.execute_batch(&format!(
         "UPDATE \"trefoil_lists\" SET \"version\" = CASE WHEN \"version\" < {now} THEN {now} ELSE \"version\" + 1 END"
     ))
     .await

@@ -13,36 +13,34 @@ use crate::migrate::quote_name;
 use crate::transfer::copied_table::{CHANGES_TABLE, CopiedRow, CopiedTable, CopiedValue};
 use crate::transfer::{TransferError, TransferProgress};
 
-/// How long another program's lock is waited for.
+/// How long to wait for a lock of another program.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
-/// Pages of a file that are copied between two signs of life.
+/// Pages of a file copied between two progress reports.
 const PAGES_PER_STEP: i32 = 1_000;
 
-/// A store or a backup that is there.
+/// Opens an existing store or backup.
 pub fn open_file(path: &Path) -> Result<Connection, TransferError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    open_with(path, flags)
-        .map_err(|failed| TransferError::for_path(path, open_failure(path).unwrap_or(failed)))
+    open_with(path, flags).map_err(|error| TransferError::for_path(path, open_failure(path).unwrap_or(error)))
 }
 
-/// Something that is only looked at; it may lie where nobody can write.
+/// Opens a file read-only; its folder may be read-only too.
 pub fn open_read_only(path: &Path) -> Result<Connection, TransferError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    open_with(path, flags)
-        .map_err(|failed| TransferError::for_path(path, open_failure(path).unwrap_or(failed)))
+    open_with(path, flags).map_err(|error| TransferError::for_path(path, open_failure(path).unwrap_or(error)))
 }
 
-/// What the system has to say of a file that SQLite cannot open. Asked only then: closing a file takes SQLite's locks on
-/// it away.
+/// The system's reason why a file cannot be opened. Only called after SQLite has failed: closing a file releases the
+/// process's locks on it, including SQLite's.
 fn open_failure(path: &Path) -> Option<TransferError> {
-    let why = match path.metadata() {
+    let reason = match path.metadata() {
         Ok(found) if found.is_file() => File::open(path).err()?.to_string(),
         Ok(found) if found.is_dir() => "this is a folder; name a file".to_owned(),
         Ok(_) => "this is no file".to_owned(),
         Err(error) if error.kind() == ErrorKind::NotFound => "there is no such file".to_owned(),
         Err(error) => error.to_string(),
     };
-    Some(TransferError(why))
+    Some(TransferError(reason))
 }
 
 fn open_with(path: &Path, flags: OpenFlags) -> Result<Connection, TransferError> {
@@ -53,12 +51,12 @@ fn open_with(path: &Path, flags: OpenFlags) -> Result<Connection, TransferError>
     connection.busy_timeout(LOCK_TIMEOUT)?;
     connection.pragma_update(None, "foreign_keys", false)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
-    // The first look at the file tells whether it is one of SQLite's.
+    // Fails if the file is not a database.
     connection.query_row("SELECT count(*) FROM sqlite_master", [], |_| Ok(()))?;
     Ok(connection)
 }
 
-/// A new file that nobody knows of yet: what becomes of it in a power cut is no matter.
+/// Creates a temporary file, fast and without durability: after a power cut it is not used.
 pub fn create_file(path: &Path) -> Result<Connection, TransferError> {
     let connection =
         Connection::open(path).map_err(|error| TransferError::from(error).with_context(path.display()))?;
@@ -69,34 +67,34 @@ pub fn create_file(path: &Path) -> Result<Connection, TransferError> {
     Ok(connection)
 }
 
-/// The only one that has this file: nothing is beside it when it is closed.
+/// Opens a file without WAL, so that no journals remain beside it when it is closed.
 pub fn open_exclusive(path: &Path) -> Result<Connection, TransferError> {
     let connection = open_file(path)?;
     connection.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))?;
     Ok(connection)
 }
 
-/// Everything in the file behind `from`, as its transaction sees it: what other programs have put there too.
+/// Copies the whole database of `from` as its transaction sees it, including tables of other programs.
 pub fn copy_file(
     from: &Connection,
     to: &mut Connection,
     progress: &mut dyn TransferProgress,
 ) -> Result<(), TransferError> {
     let backup = Backup::new(from, to)?;
-    let (mut left, mut begun) = (None, Instant::now());
+    let (mut remaining, mut last_progress) = (None, Instant::now());
     loop {
         let step = backup.step(PAGES_PER_STEP)?;
         let now = backup.progress();
-        if left.is_none() {
+        if remaining.is_none() {
             progress.begin("copying", "pages", u64::try_from(now.pagecount).unwrap_or(0));
-            left = Some(now.pagecount);
+            remaining = Some(now.pagecount);
         }
-        progress.advance(u64::try_from(left.unwrap_or(0) - now.remaining).unwrap_or(0));
-        left = Some(now.remaining);
+        progress.advance(u64::try_from(remaining.unwrap_or(0) - now.remaining).unwrap_or(0));
+        remaining = Some(now.remaining);
         match step {
             StepResult::Done => return Ok(()),
-            StepResult::More => begun = Instant::now(),
-            StepResult::Busy | StepResult::Locked if begun.elapsed() < LOCK_TIMEOUT => {
+            StepResult::More => last_progress = Instant::now(),
+            StepResult::Busy | StepResult::Locked if last_progress.elapsed() < LOCK_TIMEOUT => {
                 std::thread::sleep(Duration::from_millis(20));
             }
             StepResult::Busy | StepResult::Locked => {
@@ -111,56 +109,49 @@ pub fn copy_file(
     }
 }
 
-/// Whether the file is sound, in SQLite's own words.
+/// Fails with SQLite's message if the file is damaged.
 pub fn check_integrity(connection: &Connection) -> Result<(), TransferError> {
-    let said: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
-    if said != "ok" {
-        return Err(TransferError(format!("the file is damaged: {said}")));
+    let message: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
+    if message != "ok" {
+        return Err(TransferError(format!("the file is damaged: {message}")));
     }
     Ok(())
 }
 
 pub fn read_page(
     connection: &Connection,
-    section: &CopiedTable,
+    table: &CopiedTable,
     after: &[CopiedValue],
     limit: usize,
 ) -> Result<Vec<CopiedRow>, TransferError> {
-    let columns: Vec<String> = section.columns.iter().map(|column| quote_name(&column.name)).collect();
-    let sql = page_sql(section, &columns, !after.is_empty(), limit);
+    let columns: Vec<String> = table.columns.iter().map(|column| quote_name(&column.name)).collect();
+    let sql = table.page_sql(&columns, !after.is_empty(), limit);
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query(params_from_iter(after))?;
     let mut page = Vec::new();
     while let Some(row) = rows.next()? {
-        let cells = (0..columns.len()).map(|at| copied_value(section, at, row.get_ref(at)?));
+        let cells = (0..columns.len()).map(|column| copied_value(table, column, row.get_ref(column)?));
         let cells: Result<CopiedRow, TransferError> = cells.collect();
         let key = || row.get_ref(0).map_or_else(|_| String::new(), key_text);
-        page.push(cells.map_err(|failed| failed.with_context(key()))?);
+        page.push(cells.map_err(|error| error.with_context(key()))?);
     }
     Ok(page)
 }
 
-/// The same on both databases: row values compare in the order of their parts.
-pub fn page_sql(section: &CopiedTable, columns: &[String], goes_on: bool, limit: usize) -> String {
-    let keys: Vec<String> =
-        section.columns[..section.key_columns].iter().map(|one| quote_name(&one.name)).collect();
-    let marks: Vec<String> = (1..=section.key_columns).map(|number| format!("${number}")).collect();
-    let keys = keys.join(", ");
-    let beyond = if goes_on { format!("WHERE ({keys}) > ({}) ", marks.join(", ")) } else { String::new() };
-    let table = quote_name(&section.table);
-    format!("SELECT {} FROM {table} {beyond}ORDER BY {keys} LIMIT {limit}", columns.join(", "))
-}
-
-fn copied_value(section: &CopiedTable, at: usize, value: ValueRef<'_>) -> Result<CopiedValue, TransferError> {
-    let column = &section.columns[at].name;
+fn copied_value(
+    table: &CopiedTable,
+    column: usize,
+    value: ValueRef<'_>,
+) -> Result<CopiedValue, TransferError> {
+    let column = &table.columns[column].name;
     Ok(match value {
         ValueRef::Null => CopiedValue::Null,
         ValueRef::Integer(number) => CopiedValue::Int(number),
         ValueRef::Real(number) => CopiedValue::Real(number),
         ValueRef::Text(bytes) => match std::str::from_utf8(bytes) {
             Ok(text) => CopiedValue::Text(text.to_owned()),
-            // What another program spoilt is in the log for good, and must not keep the store where it is.
-            Err(_) if section.table == CHANGES_TABLE => {
+            // Invalid text of another program stays in the log for ever, and must not prevent copying the store.
+            Err(_) if table.name == CHANGES_TABLE => {
                 CopiedValue::Text(String::from_utf8_lossy(bytes).into_owned())
             }
             Err(_) => return Err(TransferError(format!("the text in {column} is not UTF-8"))),
@@ -179,12 +170,12 @@ fn key_text(value: ValueRef<'_>) -> String {
 
 pub fn prepare_insert<'c>(
     connection: &'c Connection,
-    section: &CopiedTable,
+    table: &CopiedTable,
 ) -> Result<Statement<'c>, TransferError> {
-    let columns: Vec<String> = section.columns.iter().map(|column| quote_name(&column.name)).collect();
+    let columns: Vec<String> = table.columns.iter().map(|column| quote_name(&column.name)).collect();
     let marks: Vec<String> = (1..=columns.len()).map(|number| format!("?{number}")).collect();
-    let (table, columns, marks) = (quote_name(&section.table), columns.join(", "), marks.join(", "));
-    Ok(connection.prepare(&format!("INSERT INTO {table} ({columns}) VALUES ({marks})"))?)
+    let (name, columns, marks) = (quote_name(&table.name), columns.join(", "), marks.join(", "));
+    Ok(connection.prepare(&format!("INSERT INTO {name} ({columns}) VALUES ({marks})"))?)
 }
 
 pub fn insert_rows(statement: &mut Statement<'_>, rows: &[CopiedRow]) -> rusqlite::Result<()> {
@@ -196,7 +187,7 @@ impl ToSql for CopiedValue {
         Ok(ToSqlOutput::Borrowed(match self {
             CopiedValue::Null => ValueRef::Null,
             CopiedValue::Int(number) => ValueRef::Integer(*number),
-            // SQLite has no such number and would keep null.
+            // SQLite would store NaN as null.
             CopiedValue::Real(number) if number.is_nan() => {
                 return Ok(ToSqlOutput::Owned(Value::Text("NaN".to_owned())));
             }
@@ -207,7 +198,7 @@ impl ToSql for CopiedValue {
     }
 }
 
-/// The last id that a table has given.
+/// The last id that a table has assigned.
 pub fn last_id(connection: &Connection, table: &str) -> rusqlite::Result<i64> {
     let sql = "SELECT seq FROM sqlite_sequence WHERE name = ?1";
     Ok(connection.query_row(sql, [table], |row| row.get(0)).optional()?.unwrap_or(0))

@@ -1,4 +1,4 @@
-//! One side of a copy: a store that is read from or written to, in a transaction, whichever database it is in.
+//! One side of a copy: an open store in either database, which is read or written in a transaction.
 
 use std::collections::BTreeMap;
 
@@ -6,6 +6,7 @@ use rusqlite::Connection;
 use tokio_postgres::Client;
 
 use crate::migrate::{StoredModel, transfer_tables};
+use crate::postgres::connect_for_maintenance;
 use crate::transfer::copied_table::{CopiedRow, CopiedTable, CopiedValue};
 use crate::transfer::{StoreLocation, TransferError, postgres, sqlite};
 
@@ -15,32 +16,32 @@ pub enum StoreHandle {
 }
 
 impl StoreHandle {
-    /// The store that is there.
-    pub async fn open(place: &StoreLocation) -> Result<StoreHandle, TransferError> {
-        Ok(match place {
+    /// Opens an existing store.
+    pub async fn open(location: &StoreLocation) -> Result<StoreHandle, TransferError> {
+        Ok(match location {
             StoreLocation::File(path) => StoreHandle::Sqlite(sqlite::open_file(path)?),
-            StoreLocation::Postgres(url) => StoreHandle::Postgres(
-                crate::postgres::connect_for_maintenance(url).await.map_err(TransferError)?,
-            ),
+            StoreLocation::Postgres(url) => {
+                StoreHandle::Postgres(connect_for_maintenance(url).await.map_err(TransferError)?)
+            }
         })
     }
 
-    /// Rows behind `after` in the order of the key.
+    /// Up to `limit` rows after the key `after`, in the order of the key.
     pub async fn read_page(
         &self,
-        section: &CopiedTable,
+        table: &CopiedTable,
         after: &[CopiedValue],
         limit: usize,
     ) -> Result<Vec<CopiedRow>, TransferError> {
-        let read = match self {
-            StoreHandle::Sqlite(connection) => sqlite::read_page(connection, section, after, limit),
-            StoreHandle::Postgres(client) => postgres::read_page(client, section, after, limit).await,
+        let rows = match self {
+            StoreHandle::Sqlite(connection) => sqlite::read_page(connection, table, after, limit),
+            StoreHandle::Postgres(client) => postgres::read_page(client, table, after, limit).await,
         };
-        read.map_err(|failed| failed.with_context(format_args!("reading {}", section.table)))
+        rows.map_err(|error| error.with_context(format_args!("reading {}", table.name)))
     }
 
-    pub async fn count_rows(&self, section: &CopiedTable) -> Result<u64, TransferError> {
-        let sql = format!("SELECT count(*) FROM \"{}\"", section.table.replace('"', "\"\""));
+    pub async fn count_rows(&self, table: &CopiedTable) -> Result<u64, TransferError> {
+        let sql = format!("SELECT count(*) FROM \"{}\"", table.name.replace('"', "\"\""));
         let count: i64 = match self {
             StoreHandle::Sqlite(connection) => connection.query_row(&sql, [], |row| row.get(0))?,
             StoreHandle::Postgres(client) => client.query_one(&sql, &[]).await?.try_get(0)?,
@@ -50,19 +51,19 @@ impl StoreHandle {
 
     pub async fn open_table_writer<'e>(
         &'e self,
-        section: &CopiedTable,
+        table: &CopiedTable,
     ) -> Result<TableWriter<'e>, TransferError> {
         Ok(match self {
             StoreHandle::Sqlite(connection) => {
-                TableWriter::Sqlite(sqlite::prepare_insert(connection, section)?)
+                TableWriter::Sqlite(sqlite::prepare_insert(connection, table)?)
             }
             StoreHandle::Postgres(client) => {
-                TableWriter::Postgres(postgres::CopyWriter::begin(client, section).await?)
+                TableWriter::Postgres(postgres::CopyWriter::begin(client, table).await?)
             }
         })
     }
 
-    /// Statements without an answer.
+    /// Runs statements without results.
     pub async fn execute_batch(&self, sql: &str) -> Result<(), TransferError> {
         match self {
             StoreHandle::Sqlite(connection) => connection.execute_batch(sql)?,
@@ -71,25 +72,33 @@ impl StoreHandle {
         Ok(())
     }
 
-    /// Tables of this shape with nothing beside them.
-    pub async fn create_tables(&self, shape: &StoredModel) -> Result<(), TransferError> {
+    /// Creates the tables without indexes, references and triggers.
+    pub async fn create_tables(&self, stored_model: &StoredModel) -> Result<(), TransferError> {
         match self {
-            StoreHandle::Sqlite(connection) => transfer_tables::create_sqlite_tables(connection, shape)?,
-            StoreHandle::Postgres(client) => transfer_tables::create_postgres_tables(client, shape).await?,
+            StoreHandle::Sqlite(connection) => {
+                transfer_tables::create_sqlite_tables(connection, stored_model)?
+            }
+            StoreHandle::Postgres(client) => {
+                transfer_tables::create_postgres_tables(client, stored_model).await?
+            }
         }
         Ok(())
     }
 
-    /// Indexes, references and triggers, once the rows are in.
-    pub async fn finish_tables(&self, shape: &StoredModel) -> Result<(), TransferError> {
+    /// Adds indexes, references and triggers, after the rows.
+    pub async fn finish_tables(&self, stored_model: &StoredModel) -> Result<(), TransferError> {
         match self {
-            StoreHandle::Sqlite(connection) => transfer_tables::finish_sqlite_tables(connection, shape)?,
-            StoreHandle::Postgres(client) => transfer_tables::finish_postgres_tables(client, shape).await?,
+            StoreHandle::Sqlite(connection) => {
+                transfer_tables::finish_sqlite_tables(connection, stored_model)?
+            }
+            StoreHandle::Postgres(client) => {
+                transfer_tables::finish_postgres_tables(client, stored_model).await?
+            }
         }
         Ok(())
     }
 
-    /// Whether there is a store at all.
+    /// True if the database contains a store.
     pub async fn is_store(&self) -> Result<bool, TransferError> {
         Ok(match self {
             StoreHandle::Sqlite(connection) => {
@@ -103,7 +112,7 @@ impl StoreHandle {
         })
     }
 
-    /// What the store has on record about itself.
+    /// All entries of `trefoil_meta`.
     pub async fn read_meta(&self) -> Result<BTreeMap<String, String>, TransferError> {
         let sql = "SELECT \"key\", \"value\" FROM \"trefoil_meta\"";
         match self {
@@ -138,10 +147,10 @@ impl StoreHandle {
         Ok(())
     }
 
-    /// The last id that each table of records has given.
-    pub async fn id_counters(&self, shape: &StoredModel) -> Result<Vec<(String, i64)>, TransferError> {
+    /// The last id that each table of records has assigned.
+    pub async fn id_counters(&self, stored_model: &StoredModel) -> Result<Vec<(String, i64)>, TransferError> {
         let mut counters = Vec::new();
-        for table in &shape.tables {
+        for table in &stored_model.tables {
             let last = match self {
                 StoreHandle::Sqlite(connection) => sqlite::last_id(connection, &table.table)?,
                 StoreHandle::Postgres(client) => postgres::last_id(client, &table.table).await?,
@@ -167,7 +176,7 @@ impl StoreHandle {
         }
     }
 
-    /// Ids and numbers go on behind these.
+    /// Sets the last ids and the last change number.
     pub async fn set_counters(
         &self,
         counters: &[(String, i64)],
@@ -185,7 +194,7 @@ impl StoreHandle {
     }
 }
 
-/// Takes the rows of one table.
+/// Writes the rows of one table.
 pub enum TableWriter<'e> {
     Sqlite(rusqlite::Statement<'e>),
     Postgres(postgres::CopyWriter),
@@ -195,14 +204,14 @@ impl TableWriter<'_> {
     pub async fn write_rows(&mut self, rows: &[CopiedRow]) -> Result<(), TransferError> {
         match self {
             TableWriter::Sqlite(statement) => Ok(sqlite::insert_rows(statement, rows)?),
-            TableWriter::Postgres(copying) => copying.write_rows(rows).await,
+            TableWriter::Postgres(writer) => writer.write_rows(rows).await,
         }
     }
 
     pub async fn finish(self) -> Result<(), TransferError> {
         match self {
             TableWriter::Sqlite(_) => Ok(()),
-            TableWriter::Postgres(copying) => copying.finish().await,
+            TableWriter::Postgres(writer) => writer.finish().await,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Where a whole store is, as commands name it.
+//! The location of a store, as commands name it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ pub enum StoreLocation {
     Postgres(PostgresUrl),
 }
 
-/// As `--to` takes it, but for a password.
+/// As an argument of `--to`, without the password.
 impl fmt::Display for StoreLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -24,7 +24,7 @@ impl fmt::Display for StoreLocation {
     }
 }
 
-/// From the root on, so that it means the same from everywhere.
+/// The absolute path, also of a folder that does not exist.
 fn absolute_path(path: &Path) -> PathBuf {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     std::fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())

@@ -1,21 +1,22 @@
-//! What a store knows of itself and takes along: its shape, its epochs, and how far ids and numbers have come.
+//! The metadata that is copied with a store: its model, the epochs of its change log, and its counters.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::migrate::{STORE_FORMAT, StoredModel};
-use crate::transfer::move_record::{ARRIVING_KEY, CAME_KEY, MOVED_KEY};
+use crate::migrate::{MigrateError, STORE_FORMAT, StoredModel};
+use crate::transfer::move_record::{ARRIVING_KEY, MOVE_TOKEN_KEY, MOVED_KEY};
 use crate::transfer::store_handle::StoreHandle;
 use crate::transfer::{StoreLocation, TransferError};
 
-/// On record about one store in one place, and so not taken along.
+/// Keys of `trefoil_meta` that belong to a store in one location and are not copied.
 const LOCAL_KEYS: [&str; 8] =
-    ["numbering", "seeding", "pruning", "seeded", MOVED_KEY, ARRIVING_KEY, CAME_KEY, BACKUP_KEY];
-/// Which store it is, and the one at the beginning of those that it was restored from.
+    ["numbering", "seeding", "pruning", "seeded", MOVED_KEY, ARRIVING_KEY, MOVE_TOKEN_KEY, BACKUP_KEY];
+/// Key with the id of the store.
 pub const STORE_KEY: &str = "store";
+/// Key with the id of the store from which it was first restored.
 const LINEAGE_KEY: &str = "line";
-/// What a backup says about itself.
+/// Key with the label of a backup.
 pub const BACKUP_KEY: &str = "backup";
 
 pub struct StoreMetadata {
@@ -25,11 +26,11 @@ pub struct StoreMetadata {
     pub id_counters: Vec<(String, i64)>,
     /// The number of the last change.
     pub last_change: i64,
-    /// Something was ever kept.
+    /// True if the store ever had data.
     pub is_used: bool,
 }
 
-/// As `trefoil_meta` has it.
+/// An epoch as stored in `trefoil_meta`.
 #[derive(Serialize, Deserialize)]
 struct EpochRecord {
     tag: String,
@@ -37,44 +38,45 @@ struct EpochRecord {
 }
 
 impl StoreMetadata {
-    /// None where there is no store.
-    pub async fn read(end: &StoreHandle) -> Result<Option<StoreMetadata>, TransferError> {
-        if !end.is_store().await? {
+    /// Reads the metadata; `None` if there is no store.
+    pub async fn read(store: &StoreHandle) -> Result<Option<StoreMetadata>, TransferError> {
+        if !store.is_store().await? {
             return Ok(None);
         }
-        let meta = end.read_meta().await?;
+        let meta = store.read_meta().await?;
         let format = meta.get("format").and_then(|text| text.parse::<u32>().ok());
         let damaged = |what: &str| TransferError(format!("the store is damaged: {what}"));
         match format {
             None => return Err(damaged("trefoil_meta tells no format")),
             Some(found) if found > STORE_FORMAT => {
-                return Err(crate::migrate::MigrateError::NewerStore { found }.into());
+                return Err(MigrateError::NewerStore { found }.into());
             }
             Some(_) => {}
         }
         let model = meta.get("model").ok_or_else(|| damaged("trefoil_meta has no model"))?;
-        let shape: StoredModel = serde_json::from_str(model)
+        let stored_model: StoredModel = serde_json::from_str(model)
             .map_err(|error| damaged(&format!("the shape on record cannot be read ({error})")))?;
-        let (counters, last_change) = (end.id_counters(&shape).await?, end.last_change().await?);
-        let has_values = end.has_list_values().await?;
+        let (id_counters, last_change) =
+            (store.id_counters(&stored_model).await?, store.last_change().await?);
+        let has_values = store.has_list_values().await?;
         let is_used = has_values
             || last_change > 0
             || meta.contains_key("seeded")
-            || counters.iter().any(|(_, last)| *last > 0);
-        Ok(Some(StoreMetadata { stored_model: shape, meta, id_counters: counters, last_change, is_used }))
+            || id_counters.iter().any(|(_, last)| *last > 0);
+        Ok(Some(StoreMetadata { stored_model, meta, id_counters, last_change, is_used }))
     }
 
-    /// Which store it is, wherever it moves.
+    /// The id of the store, which a move does not change.
     pub fn store_id(&self) -> &str {
         self.meta.get(STORE_KEY).map_or("", String::as_str)
     }
 
-    /// Which store it was once restored from, by however many steps.
+    /// The id of the store from which it was first restored, over any number of restores.
     fn lineage_id(&self) -> &str {
         self.meta.get(LINEAGE_KEY).map_or(self.store_id(), String::as_str)
     }
 
-    /// From the next change on, ids carry a new name. Those up to `sure` lead where they led.
+    /// Begins a new epoch of change ids after `sure`. Ids up to it stay valid.
     pub fn begin_epoch(&mut self, sure: i64) -> Result<(), TransferError> {
         let text = self.meta.get("epochs").map_or("[]", String::as_str);
         let epochs = serde_json::from_str::<Vec<EpochRecord>>(text);
@@ -87,45 +89,48 @@ impl StoreMetadata {
         Ok(())
     }
 
-    /// Of a backup that is restored. In the place of a store of the same line it goes on as that one, and ids that were
-    /// given since are given to nobody else. Elsewhere, and where that one lives on elsewhere, it is another store than
-    /// the one that was put aside, with backups of its own.
-    pub fn replace_store(&mut self, gone: Option<&StoreMetadata>) {
-        let line = self.lineage_id().to_owned();
-        let gone = gone.filter(|gone| gone.lineage_id() == line);
-        let ended =
-            gone.filter(|gone| ![MOVED_KEY, ARRIVING_KEY].iter().any(|mark| gone.meta.contains_key(*mark)));
-        let new = || uuid::Uuid::new_v4().simple().to_string();
-        self.meta.insert(STORE_KEY.to_owned(), ended.map_or_else(new, |gone| gone.store_id().to_owned()));
-        self.meta.insert(LINEAGE_KEY.to_owned(), line);
-        let Some(gone) = gone else { return };
+    /// Adapts the metadata of a backup to the store that it replaces. If that has the same lineage, the backup continues
+    /// it: it keeps its id, and ids assigned since the backup are not assigned again. If it does not, or was moved and is
+    /// in use elsewhere, the backup becomes a new store with backups of its own.
+    pub fn replace_store(&mut self, replaced: Option<&StoreMetadata>) {
+        let lineage = self.lineage_id().to_owned();
+        let replaced = replaced.filter(|replaced| replaced.lineage_id() == lineage);
+        let continued = replaced
+            .filter(|replaced| ![MOVED_KEY, ARRIVING_KEY].iter().any(|key| replaced.meta.contains_key(*key)));
+        let new_id = || uuid::Uuid::new_v4().simple().to_string();
+        self.meta.insert(
+            STORE_KEY.to_owned(),
+            continued.map_or_else(new_id, |replaced| replaced.store_id().to_owned()),
+        );
+        self.meta.insert(LINEAGE_KEY.to_owned(), lineage);
+        let Some(replaced) = replaced else { return };
         for (table, last) in &mut self.id_counters {
-            let given = gone.id_counters.iter().find(|(name, _)| name == table);
-            *last = given.map_or(*last, |(_, given)| (*last).max(*given));
+            let assigned = replaced.id_counters.iter().find(|(name, _)| name == table);
+            *last = assigned.map_or(*last, |(_, assigned)| (*last).max(*assigned));
         }
     }
 
-    /// Puts them on record in a store that has the rows already.
-    pub async fn write(&self, end: &StoreHandle) -> Result<(), TransferError> {
+    /// Writes the metadata into a store that already has the rows.
+    pub async fn write(&self, store: &StoreHandle) -> Result<(), TransferError> {
         for (key, value) in self.meta.iter().filter(|(key, _)| !LOCAL_KEYS.contains(&key.as_str())) {
-            end.put_meta(key, value).await?;
+            store.put_meta(key, value).await?;
         }
-        if let (StoreHandle::Postgres(_), true) = (end, self.is_used) {
-            end.put_meta("seeded", "yes").await?;
+        if let (StoreHandle::Postgres(_), true) = (store, self.is_used) {
+            store.put_meta("seeded", "yes").await?;
         }
-        end.set_counters(&self.id_counters, self.last_change).await
+        store.set_counters(&self.id_counters, self.last_change).await
     }
 }
 
 /// The last id of each table of records.
-pub async fn last_ids(place: &StoreLocation) -> Result<Vec<(String, i64)>, TransferError> {
-    let facts = StoreMetadata::read(&StoreHandle::open(place).await?).await?;
-    facts
-        .map(|facts| facts.id_counters)
-        .ok_or_else(|| TransferError(format!("{place}: there is no store yet")))
+pub async fn last_ids(location: &StoreLocation) -> Result<Vec<(String, i64)>, TransferError> {
+    let metadata = StoreMetadata::read(&StoreHandle::open(location).await?).await?;
+    metadata
+        .map(|metadata| metadata.id_counters)
+        .ok_or_else(|| TransferError(format!("{location}: there is no store yet")))
 }
 
-/// Eight characters that nobody had before.
+/// Eight random hexadecimal digits.
 pub fn random_tag() -> String {
     uuid::Uuid::new_v4().simple().to_string()[..8].to_owned()
 }

@@ -1,23 +1,28 @@
-//! Why a whole store could not be copied, as a line for whoever runs the command.
+//! The error of a transfer: a message for the person who runs the command.
 
+use std::error::Error as StdError;
 use std::fmt;
 use std::path::Path;
 
-use crate::migrate::MigrateError;
+use tokio_postgres::error::SqlState;
+
 use trefoil_model::error::Error;
+
+use crate::migrate::MigrateError;
+use crate::sqlite::error_message;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TransferError(pub String);
 
 impl TransferError {
-    /// Something about a file or a folder.
-    pub fn for_path(path: &Path, why: impl fmt::Display) -> TransferError {
-        TransferError(format!("{}: {why}", path.display()))
+    /// An error about a file or folder.
+    pub fn for_path(path: &Path, reason: impl fmt::Display) -> TransferError {
+        TransferError(format!("{}: {reason}", path.display()))
     }
 
-    /// The same, with what was being done before it.
-    pub fn with_context(self, what: impl fmt::Display) -> TransferError {
-        TransferError(format!("{what}: {}", self.0))
+    /// Puts a context before the message.
+    pub fn with_context(self, context: impl fmt::Display) -> TransferError {
+        TransferError(format!("{context}: {}", self.0))
     }
 }
 
@@ -27,27 +32,30 @@ impl fmt::Display for TransferError {
     }
 }
 
-impl std::error::Error for TransferError {}
+impl StdError for TransferError {}
 
 impl From<rusqlite::Error> for TransferError {
     fn from(error: rusqlite::Error) -> Self {
-        TransferError(crate::sqlite::error_message(&error))
+        TransferError(error_message(&error))
     }
 }
 
-/// With its details and, where rows are copied, the line and the column that it is about.
+/// Includes the detail and, for COPY, the line and column.
 impl From<tokio_postgres::Error> for TransferError {
     fn from(error: tokio_postgres::Error) -> Self {
-        let Some(said) = error.as_db_error() else {
-            let cause = std::error::Error::source(&error).map(|cause| format!(" ({cause})"));
+        let Some(database_error) = error.as_db_error() else {
+            let cause = error.source().map(|cause| format!(" ({cause})"));
             return TransferError(format!("{error}{}", cause.unwrap_or_default()));
         };
-        if error.code() == Some(&tokio_postgres::error::SqlState::LOCK_NOT_AVAILABLE) {
-            let line = "waited in vain for a lock: end other programs' open transactions and run it again";
-            return TransferError(line.to_owned());
+        if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) {
+            let message = "waited in vain for a lock: end other programs' open transactions and run it again";
+            return TransferError(message.to_owned());
         }
-        let parts = [said.detail(), said.where_()].into_iter().flatten().map(|part| format!("; {part}"));
-        TransferError(format!("{}{}", said.message(), parts.collect::<String>()))
+        let parts = [database_error.detail(), database_error.where_()]
+            .into_iter()
+            .flatten()
+            .map(|part| format!("; {part}"));
+        TransferError(format!("{}{}", database_error.message(), parts.collect::<String>()))
     }
 }
 
