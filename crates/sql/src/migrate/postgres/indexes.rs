@@ -73,7 +73,7 @@ pub fn sync_indexes(
 /// Locks all tables of missing indexes at once. Locking each only when its index is created could end in a deadlock
 /// after a long build.
 fn lock_tables(database: &PostgresMigration, missing: &[&RequiredIndex]) -> Result<(), MigrateError> {
-    let tables: BTreeSet<String> = missing.iter().map(|index| quote_name(&index.index.table)).collect();
+    let tables: BTreeSet<String> = missing.iter().map(|required| quote_name(&required.index.table)).collect();
     if tables.is_empty() {
         return Ok(());
     }
@@ -97,16 +97,12 @@ impl<'d> IndexDifference<'d> {
         old: Option<&StoredModel>,
         new: &StoredModel,
     ) -> IndexDifference<'d> {
-        let current: Vec<&TableIndex> =
-            required.iter().filter_map(|required_index| required_index.find_in(found)).collect();
+        let current: Vec<&TableIndex> = required.iter().filter_map(|index| index.find_in(found)).collect();
         let ours: Vec<String> = old.into_iter().chain([new]).flat_map(all_names).collect();
-        let mut obsolete: Vec<&TableIndex> = found
-            .iter()
-            .filter(|required_index| ours.contains(&required_index.name) && !current.contains(required_index))
-            .collect();
+        let mut obsolete: Vec<&TableIndex> =
+            found.iter().filter(|index| ours.contains(&index.name) && !current.contains(index)).collect();
         let (mut renamed, mut missing) = (Vec::new(), Vec::new());
-        for required_index in required.iter().filter(|required_index| required_index.find_in(found).is_none())
-        {
+        for required_index in required.iter().filter(|index| index.find_in(found).is_none()) {
             let find_same = |candidate: &TableIndex| {
                 obsolete.iter().position(|found_index| found_index.is_same_index(candidate))
             };
@@ -136,7 +132,7 @@ pub fn index_rebuilds(
         (find_indexes(database)?, required_indexes(new), required_indexes(old));
     let missing = IndexDifference::compute(&found, &required_now, Some(old), new).missing;
     let was_required =
-        |index: &&RequiredIndex| required_before.iter().any(|other| other.index.is_same_index(&index.index));
+        |now: &&RequiredIndex| required_before.iter().any(|before| before.index.is_same_index(&now.index));
     let rebuilt = missing.into_iter().filter(was_required);
     Ok(rebuilt
         .map(|index| format!("{} made anew; meanwhile writes wait, reads do not", index.description))

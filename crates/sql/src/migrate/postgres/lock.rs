@@ -20,8 +20,8 @@ const LOCK_ID: &str = "hashtextextended('trefoil ' || current_schema(), 0)";
 /// Locks out other migrations until the transaction ends. The row lock is for servers where advisory locks have no
 /// effect; it needs an existing store.
 pub async fn lock_migration(transaction: &impl GenericClient) -> Result<(), MigrateError> {
-    let session_timeout = "SELECT setting::bigint FROM pg_settings WHERE name = 'lock_timeout'";
-    let session_timeout: i64 = transaction.query_one(session_timeout, &[]).await?.get(0);
+    let sql = "SELECT setting::bigint FROM pg_settings WHERE name = 'lock_timeout'";
+    let session_timeout: i64 = transaction.query_one(sql, &[]).await?.get(0);
     let set_timeout = |milliseconds: i64| format!("SET LOCAL lock_timeout = {milliseconds}");
     transaction.batch_execute(&set_timeout(session_timeout.max(MIGRATION_TIMEOUT_MS))).await?;
     transaction.batch_execute(&format!("SELECT pg_advisory_xact_lock({LOCK_ID})")).await?;

@@ -29,8 +29,8 @@ use crate::migrate::{MigrateError, MigrationMode, MigrationReport, run_migration
 /// Brings a database to the tables of `model`, as [`crate::migrate::migrate_sqlite`] does on SQLite. The client must not
 /// be in a transaction or used elsewhere meanwhile.
 ///
-/// Nodes that start together migrate one after the other. Each is told to seed until one has seeded and called
-/// [`mark_seeded`], so the caller has to ensure that only one does.
+/// Nodes that start together migrate one after the other. Each report asks for seeds until one node has seeded
+/// and called [`mark_seeded`], so the caller has to ensure that only one does.
 pub async fn migrate_postgres(
     client: &mut Client,
     model: &Arc<Model>,
