@@ -1,24 +1,26 @@
-//! The way of one column's values from the old shape to the new one, in the table and in the log's images.
+//! Converts the values of one column from the old model to the new one, in its table and in the change log.
 
 use std::collections::HashMap;
+
+use trefoil_model::{Field, Model, StoredValue};
 
 use crate::migrate::MigrateError;
 use crate::migrate::migration_database::MigrationDatabase;
 use crate::migrate::model_pairs::{ModelPairs, TablePair};
 use crate::migrate::stored_model::{ColumnDefault, StoredColumn, StoredTable};
 use crate::migrate::value_converter::{ConvertedValue, ValueConverter, referenced_ids};
-use trefoil_model::{Field, Model, StoredValue};
 
+/// The conversion of one column's values.
 pub struct ColumnConversion<'a> {
     converter: Option<ValueConverter<'a>>,
-    /// In place of a value that is missing or does not fit.
+    /// Replaces a value that is null or cannot be converted.
     replacement: StoredValue,
 }
 
 impl<'a> ColumnConversion<'a> {
-    /// For after the tables got their new names.
+    /// Must be called after the tables got their new names.
     pub fn new(
-        host: &dyn MigrationDatabase,
+        database: &dyn MigrationDatabase,
         model: &'a Model,
         pairs: &ModelPairs<'a>,
         pair: &TablePair<'a>,
@@ -32,15 +34,14 @@ impl<'a> ColumnConversion<'a> {
                 field: model_field(model, pairs, pair.old, new),
                 old_type: &old.form,
                 new_type: &new.form,
-                valid_ids: referenced_ids(host, &new.form, &renamed_tables(pairs))?,
+                valid_ids: referenced_ids(database, &new.form, &renamed_tables(pairs))?,
             }),
         };
-        // Null, unless the field is required.
-        let stand_in = if new.required { default_value(host, new)? } else { StoredValue::Null };
-        Ok(ColumnConversion { converter, replacement: stand_in })
+        let replacement = if new.required { default_value(database, new)? } else { StoredValue::Null };
+        Ok(ColumnConversion { converter, replacement })
     }
 
-    /// Whether values that are there become others.
+    /// True if values other than null may change.
     pub fn converts(&self) -> bool {
         self.converter.is_some()
     }
@@ -57,19 +58,19 @@ impl<'a> ColumnConversion<'a> {
     }
 }
 
-/// Whether the values of a column are others under the new shape.
+/// True if the values of a column may have to change for the new model.
 pub fn changes_values(pairs: &ModelPairs<'_>, old: &StoredColumn, new: &StoredColumn) -> bool {
     !pairs.is_same_type(&old.form, &new.form) || pairs.is_narrowed(&old.form, &new.form)
 }
 
-/// Where the records of each type are after the renames.
+/// The table of each record type after the renames.
 fn renamed_tables<'a>(pairs: &ModelPairs<'a>) -> HashMap<&'a str, &'a str> {
     pairs.new.tables.iter().map(|table| (table.name.as_str(), table.table.as_str())).collect()
 }
 
-/// What a record gets that was there before the column.
+/// The value of a new column in records that exist already.
 pub fn default_value(
-    host: &dyn MigrationDatabase,
+    database: &dyn MigrationDatabase,
     column: &StoredColumn,
 ) -> Result<StoredValue, MigrateError> {
     Ok(match &column.default {
@@ -78,13 +79,13 @@ pub fn default_value(
         ColumnDefault::Real(number) => StoredValue::Real(*number),
         ColumnDefault::Text(text) => StoredValue::Text(text.clone()),
         ColumnDefault::Created | ColumnDefault::Updated => {
-            let rows = host.query(&format!("SELECT {}", host.ddl_dialect().now), &[])?;
+            let rows = database.query(&format!("SELECT {}", database.ddl_dialect().now), &[])?;
             rows.into_iter().flatten().next().unwrap_or(StoredValue::Null)
         }
     })
 }
 
-/// The field of the model that a column of the new shape stands for; `table` is the old one.
+/// The model's field of a column of the new model; `table` is the old table.
 pub fn model_field<'a>(
     model: &'a Model,
     pairs: &ModelPairs<'_>,

@@ -1,11 +1,11 @@
-//! The text that creates tables and indexes, out of the pieces that each database spells its own way.
+//! SQL that creates tables and indexes, in the dialect of each database.
 
 use crate::migrate::migration_database::DdlDialect;
 use crate::migrate::stored_model::{
     DeleteAction, LinkSide, LinkTable, StoredColumn, StoredIndex, StoredModel, StoredTable, StoredType,
 };
 
-/// Something with a name, and the statement that makes it.
+/// The name of an index or trigger and the statement that creates it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectDefinition {
     pub name: String,
@@ -20,29 +20,29 @@ pub fn quote_text(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// `called` is the table's name for now: a table may be built under another one.
+/// The statement that creates `table` as `name`, which may be a temporary name.
 pub fn create_table_sql(
-    spelling: &DdlDialect,
+    dialect: &DdlDialect,
     model: &StoredModel,
     table: &StoredTable,
-    called: &str,
+    name: &str,
 ) -> String {
-    let mut lines = vec![spelling.id_column.to_owned()];
-    lines.extend(table.columns.iter().map(|column| self::column_definition(spelling, model, column)));
-    lines.push(spelling.version_column.to_owned());
-    format!("CREATE TABLE {} (\n  {}\n)", quote_name(called), lines.join(",\n  "))
+    let mut lines = vec![dialect.id_column.to_owned()];
+    lines.extend(table.columns.iter().map(|column| column_definition(dialect, model, column)));
+    lines.push(dialect.version_column.to_owned());
+    format!("CREATE TABLE {} (\n  {}\n)", quote_name(name), lines.join(",\n  "))
 }
 
-pub fn column_definition(spelling: &DdlDialect, model: &StoredModel, column: &StoredColumn) -> String {
-    let mut line = format!("{} {}", quote_name(&column.column), (spelling.column_type)(&column.form));
+pub fn column_definition(dialect: &DdlDialect, model: &StoredModel, column: &StoredColumn) -> String {
+    let mut line = format!("{} {}", quote_name(&column.column), (dialect.column_type)(&column.form));
     if column.required {
         line += " NOT NULL";
     }
-    if let Some(value) = (spelling.default_value)(column) {
+    if let Some(value) = (dialect.default_value)(column) {
         line += &format!(" DEFAULT {value}");
     }
     match &column.form {
-        StoredType::Reference { to, on_delete } if spelling.inline_references => {
+        StoredType::Reference { to, on_delete } if dialect.inline_references => {
             line += &references_clause(model, to, *on_delete);
         }
         StoredType::Reference { .. }
@@ -54,7 +54,7 @@ pub fn column_definition(spelling: &DdlDialect, model: &StoredModel, column: &St
     line
 }
 
-/// ` REFERENCES "users"("id") ON DELETE CASCADE`
+/// The clause of a foreign key: ` REFERENCES "users"("id") ON DELETE CASCADE`
 pub fn references_clause(model: &StoredModel, to: &str, on_delete: DeleteAction) -> String {
     let table = &model.table(to).expect("references lead to record types of the same model").table;
     let action = match on_delete {
@@ -65,24 +65,24 @@ pub fn references_clause(model: &StoredModel, to: &str, on_delete: DeleteAction)
     format!(" REFERENCES {}(\"id\") ON DELETE {action}", quote_name(table))
 }
 
-pub fn create_link_sql(spelling: &DdlDialect, model: &StoredModel, link: &LinkTable, called: &str) -> String {
+pub fn create_link_sql(dialect: &DdlDialect, model: &StoredModel, link: &LinkTable, name: &str) -> String {
     let side = |side: &LinkSide| {
         let references = references_clause(model, &side.to, DeleteAction::Cascade);
-        format!("{} {} NOT NULL{references}", quote_name(&side.column), spelling.id_type)
+        format!("{} {} NOT NULL{references}", quote_name(&side.column), dialect.id_type)
     };
     format!(
         "CREATE TABLE {} (\n  {},\n  {},\n  PRIMARY KEY ({}, {})\n){}",
-        quote_name(called),
+        quote_name(name),
         side(&link.first),
         side(&link.second),
         quote_name(&link.first.column),
         quote_name(&link.second.column),
-        spelling.link_table_suffix,
+        dialect.link_table_suffix,
     )
 }
 
-pub fn index_definition(spelling: &DdlDialect, table: &StoredTable, index: &StoredIndex) -> ObjectDefinition {
-    let terms: Vec<_> = index.columns.iter().map(|column| index_term(spelling, table, column)).collect();
+pub fn index_definition(dialect: &DdlDialect, table: &StoredTable, index: &StoredIndex) -> ObjectDefinition {
+    let terms: Vec<_> = index.columns.iter().map(|column| index_term(dialect, table, column)).collect();
     let unique = if index.unique { "UNIQUE " } else { "" };
     let sql = format!(
         "CREATE {unique}INDEX {} ON {} ({})",
@@ -93,12 +93,12 @@ pub fn index_definition(spelling: &DdlDialect, table: &StoredTable, index: &Stor
     ObjectDefinition { name: index.name.clone(), sql }
 }
 
-pub fn index_term(spelling: &DdlDialect, table: &StoredTable, column: &str) -> String {
+pub fn index_term(dialect: &DdlDialect, table: &StoredTable, column: &str) -> String {
     let name = quote_name(column);
-    table.column(column).map_or_else(|| name.clone(), |found| (spelling.equality_key)(&found.form, &name))
+    table.column(column).map_or_else(|| name.clone(), |found| (dialect.equality_key)(&found.form, &name))
 }
 
-/// The index of a link table, as if it were one of a record's table.
+/// The definition of a link table's index.
 pub fn link_index_definition(link: &LinkTable) -> ObjectDefinition {
     let name = link.index.clone();
     let columns = format!("{}, {}", quote_name(&link.second.column), quote_name(&link.first.column));

@@ -1,11 +1,11 @@
-//! What has to change to get from one stored shape to another: pure, and without a look at the rows.
+//! Lists the changes between two stored models, without reading any rows.
 
 use crate::migrate::model_pairs::{LinkPair, ModelPairs, TablePair, delete_action};
 use crate::migrate::stored_model::{
     LinkTable, LoggedChanges, StoredColumn, StoredIndex, StoredModel, StoredTable,
 };
 
-/// One change, and what it is about: `User.email`, `User`.
+/// One change and its subject: `User.email`, `User`.
 #[derive(Debug, PartialEq)]
 pub struct ModelChange<'a> {
     pub subject: String,
@@ -32,17 +32,17 @@ pub enum ChangeDetail<'a> {
     RenamedField {
         old: &'a StoredColumn,
     },
-    /// The same field, which earlier versions kept under another name.
+    /// The same field, whose column had another name in earlier versions.
     RenamedColumn {
         new: &'a StoredColumn,
     },
-    /// Another type, whose values look otherwise.
+    /// A type whose values are stored in another form.
     ChangedType {
         table: &'a StoredTable,
         old: &'a StoredColumn,
         new: &'a StoredColumn,
     },
-    /// The same type, but an enum or an embedded type no longer allows all it did.
+    /// The same type, but an enum or embedded type allows fewer values than before.
     Narrowed {
         table: &'a StoredTable,
         old: &'a StoredColumn,
@@ -60,7 +60,7 @@ pub enum ChangeDetail<'a> {
     ChangedOnDelete {
         new: &'a StoredColumn,
     },
-    /// `old` is the column of a unique index as it is now, if it is there yet.
+    /// `old` and `new` are the first column of the index; `old` is `None` if the column is new.
     NewIndex {
         table: &'a StoredTable,
         index: &'a StoredIndex,
@@ -116,7 +116,7 @@ pub fn diff_models<'a>(pairs: &ModelPairs<'a>) -> Vec<ModelChange<'a>> {
 
 fn diff_table<'a>(pairs: &ModelPairs<'a>, pair: &TablePair<'a>, changes: &mut Vec<ModelChange<'a>>) {
     let TablePair { old, new, .. } = *pair;
-    let mut add = |subject: String, what| changes.push(ModelChange { subject, detail: what });
+    let mut add = |subject: String, detail| changes.push(ModelChange { subject, detail });
     let name = |field: &str| format!("{}.{field}", new.name);
     if old.name != new.name {
         add(new.name.clone(), ChangeDetail::RenamedType { old });
@@ -124,17 +124,17 @@ fn diff_table<'a>(pairs: &ModelPairs<'a>, pair: &TablePair<'a>, changes: &mut Ve
     for column in &pair.new_columns {
         add(name(&column.field), ChangeDetail::NewField { table: old, new: column });
     }
-    for (was, now) in &pair.columns {
-        for what in diff_column(pairs, old, was, now) {
-            add(name(&now.field), what);
+    for (old_column, new_column) in &pair.columns {
+        for detail in diff_column(pairs, old, old_column, new_column) {
+            add(name(&new_column.field), detail);
         }
     }
     for column in &pair.removed_columns {
-        // The type may have a new name, but the field is only known by that of the old schema.
+        // A removed field is named by its type's old name: the new type never had it.
         add(format!("{}.{}", old.name, column.field), ChangeDetail::RemovedField { table: old, old: column });
     }
-    for what in diff_indexes(pair) {
-        add(new.name.clone(), what);
+    for detail in diff_indexes(pair) {
+        add(new.name.clone(), detail);
     }
     if old.logged != new.logged {
         add(new.name.clone(), ChangeDetail::ChangedLogging { from: old.logged, to: new.logged });
@@ -172,37 +172,45 @@ fn diff_column<'a>(
     list
 }
 
-/// Indexes are the same when they index the same columns, whatever their names.
+/// Compares indexes by their columns, whatever their names.
 fn diff_indexes<'a>(pair: &TablePair<'a>) -> Vec<ChangeDetail<'a>> {
-    let was = |new: &str| pair.columns.iter().find(|(_, now)| now.column == new).map(|(old, _)| *old);
+    let old_column =
+        |new: &str| pair.columns.iter().find(|(_, new_column)| new_column.column == new).map(|(old, _)| *old);
     let same = |old: &StoredIndex, new: &StoredIndex| {
-        let columns = new.columns.iter().map(|column| was(column).map(|old| old.column.as_str()));
+        let columns = new.columns.iter().map(|column| old_column(column).map(|old| old.column.as_str()));
         old.unique == new.unique && columns.eq(old.columns.iter().map(|column| Some(column.as_str())))
     };
-    let fresh = pair.new.indexes.iter().filter(|new| pair.old.indexes.iter().all(|old| !same(old, new)));
-    // What goes with its columns needs no word of its own.
-    let gone_column = |column: &String| pair.removed_columns.iter().any(|gone| gone.column == *column);
-    let gone = pair.old.indexes.iter().filter(|old| {
-        pair.new.indexes.iter().all(|new| !same(old, new)) && !old.columns.iter().any(gone_column)
+    let added = pair.new.indexes.iter().filter(|new| pair.old.indexes.iter().all(|old| !same(old, new)));
+    // An index that is dropped with its column is not listed.
+    let is_removed_column =
+        |column: &String| pair.removed_columns.iter().any(|removed| removed.column == *column);
+    let removed = pair.old.indexes.iter().filter(|old| {
+        pair.new.indexes.iter().all(|new| !same(old, new)) && !old.columns.iter().any(is_removed_column)
     });
-    let fresh = fresh.map(|index| {
+    let added = added.map(|index| {
         let single = index.columns.first().map_or("", String::as_str);
-        ChangeDetail::NewIndex { table: pair.old, index, old: was(single), new: pair.new.column(single) }
+        ChangeDetail::NewIndex {
+            table: pair.old,
+            index,
+            old: old_column(single),
+            new: pair.new.column(single),
+        }
     });
-    fresh.chain(gone.map(|index| ChangeDetail::RemovedIndex { index })).collect()
+    added.chain(removed.map(|index| ChangeDetail::RemovedIndex { index })).collect()
 }
 
-/// Whether a link table has to be built anew, under the same or another name.
+/// True if a link table needs another name or other columns.
 pub fn needs_link_rebuild(pair: &LinkPair<'_>) -> bool {
     let sides = |link: &LinkTable| (link.first.column.clone(), link.second.column.clone());
     pair.old.table != pair.new.table || pair.swapped || sides(pair.old) != sides(pair.new)
 }
 
-/// A link is called by a field that shows it, if possible one of a type that stays.
-fn link_change<'a>(link: &LinkTable, what: ChangeDetail<'a>, new: &StoredModel) -> ModelChange<'a> {
+/// A change to a link, named by a field that shows it, preferably of a type of the new model.
+fn link_change<'a>(link: &LinkTable, detail: ChangeDetail<'a>, new: &StoredModel) -> ModelChange<'a> {
     let sides = [&link.first, &link.second];
-    let shown = || sides.into_iter().filter_map(|side| side.field.as_ref().map(|field| (&side.to, field)));
-    let found = shown().find(|(ty, _)| new.table(ty).is_some()).or_else(|| shown().next());
-    let subject = found.map_or_else(|| link.table.clone(), |(ty, field)| format!("{ty}.{field}"));
-    ModelChange { subject, detail: what }
+    let fields = || sides.into_iter().filter_map(|side| side.field.as_ref().map(|field| (&side.to, field)));
+    let found = fields().find(|(type_name, _)| new.table(type_name).is_some()).or_else(|| fields().next());
+    let subject =
+        found.map_or_else(|| link.table.clone(), |(type_name, field)| format!("{type_name}.{field}"));
+    ModelChange { subject, detail }
 }

@@ -1,48 +1,49 @@
-//! What a migration asks of the database it runs on; everything else about it is the same on all of them.
+//! The trait for the parts of a migration that differ between databases.
+
+use trefoil_model::{Model, StoredValue};
 
 use crate::migrate::MigrateError;
 use crate::migrate::model_pairs::{LinkPair, ModelPairs, TablePair};
 use crate::migrate::stored_model::{StoredColumn, StoredModel, StoredType};
-use trefoil_model::{Model, StoredValue};
 
 /// A database inside the transaction of one migration.
 pub trait MigrationDatabase {
     fn ddl_dialect(&self) -> &'static DdlDialect;
 
-    /// Statements without parameters and without an answer.
+    /// Runs statements that take no parameters and return no rows.
     fn execute_batch(&self, sql: &str) -> Result<(), MigrateError>;
 
-    /// Parameters are `$1`, `$2` …, first named in this order. What no field can hold comes as null.
+    /// Parameters are `$1`, `$2` …, first named in this order. Values that no field can hold are read as null.
     fn query(&self, sql: &str, parameters: &[StoredValue]) -> Result<Vec<Vec<StoredValue>>, MigrateError>;
 
-    /// Tables and views.
+    /// The names of all tables and views.
     fn relations(&self) -> Result<Vec<String>, MigrateError>;
 
-    /// The columns of a table; none where there is no table.
+    /// The columns of a table; empty if there is no such table.
     fn column_names(&self, table: &str) -> Result<Vec<String>, MigrateError>;
 
-    /// No record was ever kept: the start that made the tables may have ended before its seeds were in.
-    fn is_unused(&self, shape: &StoredModel) -> Result<bool, MigrateError>;
+    /// True if no record was ever stored: the start that created the tables may have ended before it seeded them.
+    fn is_unused(&self, stored_model: &StoredModel) -> Result<bool, MigrateError>;
 
-    /// Makes the plain lists that are missing; says whether none ever had a value.
+    /// Creates the plain lists that are missing. True if no list ever had a value.
     fn create_lists(&self, names: &[String]) -> Result<bool, MigrateError>;
 
-    /// The tables of the plain lists, without what keeps their counts.
+    /// Creates the tables of the plain lists, without the triggers that maintain their counts.
     fn create_list_tables(&self) -> Result<(), MigrateError>;
 
-    /// The tables that every store has.
+    /// Creates the tables that every store has.
     fn create_bookkeeping_tables(&self) -> Result<(), MigrateError>;
 
-    /// Keeps others from writing where rows are about to be judged and changed.
+    /// Locks out other writers of the tables whose rows are about to be checked and changed.
     fn lock_tables(&self, pairs: &ModelPairs<'_>) -> Result<(), MigrateError>;
 
-    /// Before anything is renamed.
+    /// Called before anything is renamed.
     fn begin_change(&self, pairs: &ModelPairs<'_>) -> Result<(), MigrateError>;
 
-    /// After everything is renamed and before tables go.
+    /// Called after everything is renamed and before tables are dropped.
     fn begin_replacing(&self, pairs: &ModelPairs<'_>) -> Result<(), MigrateError>;
 
-    /// Gives a table the columns of its new shape; tables and columns have their new names by now.
+    /// Changes the columns of a table to the new ones. Tables and columns already have their new names.
     fn alter_table(
         &self,
         model: &Model,
@@ -50,7 +51,7 @@ pub trait MigrationDatabase {
         pair: &TablePair<'_>,
     ) -> Result<(), MigrateError>;
 
-    /// Takes the pairs of a link to a table of the new shape that is called `temporary`.
+    /// Moves the pairs of a link to a table with the new definition, named `temporary`.
     fn rebuild_link(
         &self,
         pairs: &ModelPairs<'_>,
@@ -58,47 +59,49 @@ pub trait MigrationDatabase {
         temporary: &str,
     ) -> Result<(), MigrateError>;
 
-    /// Replaces images in the log, by their numbers.
+    /// Replaces images in the change log, by change number.
     fn update_images(&self, images: &[(i64, String)]) -> Result<(), MigrateError>;
 
-    /// What `settle` would make anew though both shapes have it, in words; only what takes long is worth telling.
+    /// Describes the indexes that [`Self::sync_objects`] would rebuild although both models have them. Only work that
+    /// takes long is reported.
     fn index_rebuilds(&self, _old: &StoredModel, _new: &StoredModel) -> Result<Vec<String>, MigrateError> {
         Ok(Vec::new())
     }
 
-    /// Indexes, references and triggers as the shape wants them, whatever is there.
+    /// Brings indexes, foreign keys and triggers to those of `new`, whatever exists.
     fn sync_objects(&self, old: Option<&StoredModel>, new: &StoredModel) -> Result<(), MigrateError>;
 }
 
-/// What definitions look like.
+/// How a database spells its definitions.
 pub struct DdlDialect {
     /// The whole definitions of `id` and `_version`.
     pub id_column: &'static str,
     pub version_column: &'static str,
     /// The type of a column that holds an id.
     pub id_type: &'static str,
-    /// What ends the definition of a link table.
+    /// Ends the definition of a link table.
     pub link_table_suffix: &'static str,
-    /// The time, as text in the stored form.
+    /// An expression for the current time, as text in the stored form.
     pub now: &'static str,
-    /// Whether a column's definition says what it refers to. Where not, `settle` adds it once all tables are there.
+    /// True if a column's definition includes its foreign key. Otherwise
+    /// [`MigrationDatabase::sync_objects`] adds it once all tables exist.
     pub inline_references: bool,
     pub column_type: fn(&StoredType) -> &'static str,
     /// The default as an expression.
     pub default_value: fn(&StoredColumn) -> Option<String>,
-    /// A column's value in the stored form; the name is quoted.
+    /// An expression for a column's value in the stored form, from the quoted column name.
     pub read_expression: fn(&StoredType, &str) -> String,
-    /// What two equal values have in common; the name is quoted.
+    /// An expression that is the same for equal values, from the quoted column name.
     pub equality_key: fn(&StoredType, &str) -> String,
 }
 
-/// How many rows are looked at together.
+/// Rows read in one query of [`for_each_page`].
 const PAGE_ROWS: usize = 1_000;
 
-/// Runs a query that ends in a condition over all of its rows, a page at a time in the order of `key`, which it
-/// selects first.
+/// Visits all rows of a query, a page at a time in the order of `key`. The query selects `key` first and ends in a
+/// condition.
 pub fn for_each_page(
-    host: &dyn MigrationDatabase,
+    database: &dyn MigrationDatabase,
     query: &str,
     key: &str,
     mut visit: impl FnMut(Vec<Vec<StoredValue>>) -> Result<(), MigrateError>,
@@ -106,7 +109,7 @@ pub fn for_each_page(
     let sql = format!("{query} AND \"{key}\" > $1 ORDER BY \"{key}\" LIMIT {PAGE_ROWS}");
     let mut last = i64::MIN;
     loop {
-        let rows = host.query(&sql, &[StoredValue::Int(last)])?;
+        let rows = database.query(&sql, &[StoredValue::Int(last)])?;
         match rows.last().and_then(|row| row.first()) {
             Some(StoredValue::Int(key)) => last = *key,
             Some(StoredValue::Null | StoredValue::Real(_) | StoredValue::Text(_)) | None => return Ok(()),

@@ -1,157 +1,174 @@
-//! Brings a database to the shape of the model, or says why not and what to do.
+//! Brings a database to the tables of a model, or reports why it cannot and what to do.
 //!
-//! The shape of the model ([`shape`]) is compared with the one on record in the store: [`pair`] finds what
-//! continues what, [`diff`] lists the changes, [`survey`] judges them by the rows, [`apply`] makes them.
+//! A [`StoredModel`] describes the tables of a model and is recorded in the store. A migration pairs the
+//! recorded one with the new one ([`model_pairs`]), lists the changes ([`diff`]), decides by the rows which
+//! of them are safe ([`step_planner`]) and applies them ([`apply`]).
 //!
-//! All of that is the same on every database. What is not, a [`host`] does: [`sqlite`] and [`postgres`].
+//! All of that is the same on every database. [`migration_database`] is the trait for what differs;
+//! [`sqlite`] and [`postgres`] implement it.
 
-pub(crate) mod apply;
-pub(crate) mod column_conversion;
-pub(crate) mod ddl;
-pub(crate) mod diff;
-pub(crate) mod log_images;
-pub(crate) mod migration_database;
-pub(crate) mod model_pairs;
-pub(crate) mod phrases;
-pub mod postgres;
-pub(crate) mod report;
-pub(crate) mod sqlite;
-pub(crate) mod step_planner;
+// From two models to a list of steps.
 pub(crate) mod stored_model;
-pub(crate) mod transfer_tables;
+
+pub(crate) mod model_pairs;
+
+pub(crate) mod diff;
+
+pub(crate) mod step_planner;
+
+pub(crate) mod report;
+
+// The texts of the steps.
+pub(crate) mod phrases;
+
+// Applying the steps.
+pub(crate) mod apply;
+
+pub(crate) mod ddl;
+
 pub(crate) mod value_converter;
 
-use crate::transfer::refuse_elsewhere;
+pub(crate) mod column_conversion;
+
+pub(crate) mod log_images;
+
+// The databases.
+pub(crate) mod migration_database;
+
+pub mod postgres;
+pub(crate) mod sqlite;
+
+// Tables for rows that are copied from another store.
+pub(crate) mod transfer_tables;
+
 use trefoil_model::naming::names;
 use trefoil_model::{Model, StoredValue};
 
 pub use crate::migrate::apply::STORE_FORMAT;
 pub(crate) use crate::migrate::ddl::{quote_name, quote_text};
+use crate::migrate::migration_database::MigrationDatabase;
+use crate::migrate::model_pairs::ModelPairs;
 pub use crate::migrate::report::{MigrateError, MigrationReport};
 pub use crate::migrate::sqlite::migrate_sqlite;
+use crate::migrate::step_planner::StepPlanner;
 pub use crate::migrate::step_planner::{PlannedStep, StepSafety};
 pub use crate::migrate::stored_model::StoredModel;
 pub(crate) use crate::migrate::stored_model::{LinkTable, StoredTable, StoredType};
+use crate::transfer::refuse_elsewhere;
 
-use crate::migrate::migration_database::MigrationDatabase;
-use crate::migrate::model_pairs::ModelPairs;
-use crate::migrate::step_planner::StepPlanner;
-
-/// How far [`prepare`] may go.
+/// How far a migration may go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MigrationMode {
-    /// Create an empty store; of an existing one change only what neither loses nor doubts data.
+    /// Create a missing store; apply only the safe steps to an existing one.
     Start,
     /// Write nothing.
     Plan,
-    /// Everything that fits, and these losses: `User.email`, `User`.
+    /// Apply all steps that are possible. Data is lost only of the names in `allow_drop`: `User.email`, `User`.
     Apply { allow_drop: Vec<String> },
 }
 
-/// Everything, inside the transaction of `host`.
+/// Runs the migration inside the transaction of `database`.
 fn run_migration(
-    host: &dyn MigrationDatabase,
+    database: &dyn MigrationDatabase,
     model: &Model,
-    shape: &StoredModel,
+    stored_model: &StoredModel,
     lists: &[String],
     mode: &MigrationMode,
 ) -> Result<MigrationReport, MigrateError> {
-    let mut report = match store_format(host)? {
-        None => create_store(host, model, shape, mode),
+    let mut report = match store_format(database)? {
+        None => create_store(database, model, stored_model, mode),
         Some(found) if found > STORE_FORMAT => Err(MigrateError::NewerStore { found }),
         Some(_) => {
-            refuse_elsewhere(|key| find_meta(host, key))?;
-            migrate_store(host, model, shape, mode)
+            refuse_elsewhere(|key| find_meta(database, key))?;
+            migrate_store(database, model, stored_model, mode)
         }
     }?;
     if report.is_applied {
-        report.needs_seed &= host.create_lists(lists)?;
+        report.needs_seed &= database.create_lists(lists)?;
     }
     Ok(report)
 }
 
-/// The format of the store, if there is one.
-fn store_format(host: &dyn MigrationDatabase) -> Result<Option<u32>, MigrateError> {
-    if !host.relations()?.iter().any(|name| name == "trefoil_meta") {
+/// The format of the store; `None` if there is no store.
+fn store_format(database: &dyn MigrationDatabase) -> Result<Option<u32>, MigrateError> {
+    if !database.relations()?.iter().any(|name| name == "trefoil_meta") {
         return Ok(None);
     }
-    let text = require_meta(host, "format")?;
+    let text = require_meta(database, "format")?;
     let number = text.parse().map_err(|_| MigrateError::Damaged(format!("its format is {text:?}")))?;
     Ok(Some(number))
 }
 
-fn require_meta(host: &dyn MigrationDatabase, key: &str) -> Result<String, MigrateError> {
-    find_meta(host, key)?.ok_or_else(|| MigrateError::Damaged(format!("trefoil_meta has no {key:?}")))
+fn require_meta(database: &dyn MigrationDatabase, key: &str) -> Result<String, MigrateError> {
+    find_meta(database, key)?.ok_or_else(|| MigrateError::Damaged(format!("trefoil_meta has no {key:?}")))
 }
 
-fn find_meta(host: &dyn MigrationDatabase, key: &str) -> Result<Option<String>, MigrateError> {
+fn find_meta(database: &dyn MigrationDatabase, key: &str) -> Result<Option<String>, MigrateError> {
     let sql = "SELECT \"value\" FROM \"trefoil_meta\" WHERE \"key\" = $1";
-    let found = host.query(sql, &[StoredValue::Text(key.to_owned())])?;
+    let found = database.query(sql, &[StoredValue::Text(key.to_owned())])?;
     Ok(found.into_iter().flatten().find_map(|value| match value {
         StoredValue::Text(text) => Some(text),
         StoredValue::Null | StoredValue::Int(_) | StoredValue::Real(_) => None,
     }))
 }
 
-/// A new store, beside whatever else is in the database. Only a start makes one, since seeds follow it.
+/// Creates a store beside the other tables of the database. Only a start does so, since it also seeds the store.
 fn create_store(
-    host: &dyn MigrationDatabase,
+    database: &dyn MigrationDatabase,
     model: &Model,
-    shape: &StoredModel,
+    stored_model: &StoredModel,
     mode: &MigrationMode,
 ) -> Result<MigrationReport, MigrateError> {
-    refuse_taken_names(host, shape)?;
-    let nothing = StoredModel::default();
-    let steps = plan_steps(host, model, &ModelPairs::match_models(&nothing, shape))?;
-    let done = match mode {
+    refuse_taken_names(database, stored_model)?;
+    let empty = StoredModel::default();
+    let steps = plan_steps(database, model, &ModelPairs::match_models(&empty, stored_model))?;
+    let is_applied = match mode {
         MigrationMode::Plan => false,
         MigrationMode::Apply { allow_drop } => {
             refuse_unknown_drops(&steps, allow_drop)?;
             false
         }
         MigrationMode::Start => {
-            crate::migrate::apply::create_all(host, shape)?;
+            apply::create_all(database, stored_model)?;
             true
         }
     };
-    Ok(MigrationReport { steps, index_rebuilds: Vec::new(), needs_seed: true, is_applied: done })
+    Ok(MigrationReport { steps, index_rebuilds: Vec::new(), needs_seed: true, is_applied })
 }
 
-fn refuse_taken_names(host: &dyn MigrationDatabase, shape: &StoredModel) -> Result<(), MigrateError> {
+fn refuse_taken_names(
+    database: &dyn MigrationDatabase,
+    stored_model: &StoredModel,
+) -> Result<(), MigrateError> {
     let is_ours = |name: &String| {
         name.to_lowercase().starts_with("trefoil_")
-            || shape.table_names().any(|table| table.eq_ignore_ascii_case(name))
+            || stored_model.table_names().any(|table| table.eq_ignore_ascii_case(name))
     };
-    let taken: Vec<String> = host.relations()?.into_iter().filter(is_ours).collect();
+    let taken: Vec<String> = database.relations()?.into_iter().filter(is_ours).collect();
     if taken.is_empty() { Ok(()) } else { Err(MigrateError::NamesTaken(taken)) }
 }
 
-/// An existing store.
+/// Plans the steps of an existing store and applies them if `mode` allows all of them.
 fn migrate_store(
-    host: &dyn MigrationDatabase,
+    database: &dyn MigrationDatabase,
     model: &Model,
-    shape: &StoredModel,
+    stored_model: &StoredModel,
     mode: &MigrationMode,
 ) -> Result<MigrationReport, MigrateError> {
-    let old: StoredModel = serde_json::from_str(&require_meta(host, "model")?)
+    let old: StoredModel = serde_json::from_str(&require_meta(database, "model")?)
         .map_err(|error| MigrateError::Damaged(format!("the shape on record cannot be read ({error})")))?;
-    if let Some(what) = missing_object(host, &old)? {
-        return Err(MigrateError::Damaged(what));
+    if let Some(missing) = missing_object(database, &old)? {
+        return Err(MigrateError::Damaged(missing));
     }
-    let pairs = ModelPairs::match_models(&old, shape);
-    if *mode != MigrationMode::Plan && !crate::migrate::diff::diff_models(&pairs).is_empty() {
-        host.lock_tables(&pairs)?;
+    let pairs = ModelPairs::match_models(&old, stored_model);
+    if *mode != MigrationMode::Plan && !diff::diff_models(&pairs).is_empty() {
+        database.lock_tables(&pairs)?;
     }
-    let steps = plan_steps(host, model, &pairs)?;
-    let renewed = host.index_rebuilds(&old, shape)?;
+    let steps = plan_steps(database, model, &pairs)?;
+    let index_rebuilds = database.index_rebuilds(&old, stored_model)?;
     match mode {
         MigrationMode::Plan => {
-            return Ok(MigrationReport {
-                steps,
-                index_rebuilds: renewed,
-                needs_seed: false,
-                is_applied: false,
-            });
+            return Ok(MigrationReport { steps, index_rebuilds, needs_seed: false, is_applied: false });
         }
         MigrationMode::Start => {
             refuse_steps(&steps, |step| step.safety == StepSafety::Safe, MigrateError::NeedsMigration)?
@@ -161,33 +178,36 @@ fn migrate_store(
             refuse_steps(&steps, |step| is_step_allowed(step, allow_drop), MigrateError::Refused)?;
         }
     }
-    renewed.iter().for_each(|line| tracing::info!("{line}"));
+    index_rebuilds.iter().for_each(|line| tracing::info!("{line}"));
     if steps.is_empty() {
-        crate::migrate::apply::sync_and_record(host, Some(&old), shape)?;
+        apply::sync_and_record(database, Some(&old), stored_model)?;
     } else {
-        crate::migrate::apply::apply_changes(host, model, &pairs)?;
+        apply::apply_changes(database, model, &pairs)?;
     }
     Ok(MigrationReport {
         steps,
-        index_rebuilds: renewed,
-        needs_seed: host.is_unused(shape)?,
+        index_rebuilds,
+        needs_seed: database.is_unused(stored_model)?,
         is_applied: true,
     })
 }
 
-/// What a start would refuse to do to an existing store.
+/// The steps of an existing store that a start would refuse.
 fn unsafe_steps(
-    host: &dyn MigrationDatabase,
+    database: &dyn MigrationDatabase,
     model: &Model,
-    shape: &StoredModel,
+    stored_model: &StoredModel,
 ) -> Result<Vec<PlannedStep>, MigrateError> {
-    let mut steps = migrate_store(host, model, shape, &MigrationMode::Plan)?.steps;
+    let mut steps = migrate_store(database, model, stored_model, &MigrationMode::Plan)?.steps;
     steps.retain(|step| step.safety != StepSafety::Safe);
     Ok(steps)
 }
 
-/// The first thing that is missing of a shape, in words.
-fn missing_object(host: &dyn MigrationDatabase, model: &StoredModel) -> Result<Option<String>, MigrateError> {
+/// Describes the first table or column of the model that the database lacks.
+fn missing_object(
+    database: &dyn MigrationDatabase,
+    model: &StoredModel,
+) -> Result<Option<String>, MigrateError> {
     let tables = model.tables.iter().map(|table| {
         let own = ["id", "_version"].into_iter();
         let columns = table.columns.iter().map(|column| column.column.as_str());
@@ -196,13 +216,13 @@ fn missing_object(host: &dyn MigrationDatabase, model: &StoredModel) -> Result<O
     let links =
         model.links.iter().map(|link| (link.table.as_str(), vec![&*link.first.column, &*link.second.column]));
     let bookkeeping = [("trefoil_changes", vec![]), ("trefoil_keys", vec![])].into_iter();
-    for (table, wanted) in bookkeeping.chain(tables).chain(links) {
-        let found = host.column_names(table)?;
+    for (table, required) in bookkeeping.chain(tables).chain(links) {
+        let found = database.column_names(table)?;
         if found.is_empty() {
             return Ok(Some(format!("the table {table} is missing")));
         }
         let is_there = |column: &&str| found.iter().any(|name| name.eq_ignore_ascii_case(column));
-        if let Some(column) = wanted.into_iter().find(|column| !is_there(column)) {
+        if let Some(column) = required.into_iter().find(|column| !is_there(column)) {
             return Ok(Some(format!("the table {table} has no column {column}")));
         }
     }
@@ -210,17 +230,17 @@ fn missing_object(host: &dyn MigrationDatabase, model: &StoredModel) -> Result<O
 }
 
 fn plan_steps(
-    host: &dyn MigrationDatabase,
+    database: &dyn MigrationDatabase,
     model: &Model,
     pairs: &ModelPairs<'_>,
 ) -> Result<Vec<PlannedStep>, MigrateError> {
-    StepPlanner { database: host, model, pairs }.plan_steps(&crate::migrate::diff::diff_models(pairs))
+    StepPlanner { database, model, pairs }.plan_steps(&diff::diff_models(pairs))
 }
 
 fn is_step_allowed(step: &PlannedStep, allow_drop: &[String]) -> bool {
     match &step.safety {
         StepSafety::Safe | StepSafety::NeedsApply => true,
-        StepSafety::LosesData { subject: what } => allow_drop.contains(what),
+        StepSafety::LosesData { subject } => allow_drop.contains(subject),
         StepSafety::Blocked { .. } => false,
     }
 }
@@ -234,9 +254,9 @@ fn refuse_steps(
     if refused.is_empty() { Ok(()) } else { Err(error(refused)) }
 }
 
-/// A name that is misspelt must not pass for one that is agreed to.
+/// Refuses names of `--allow-drop` that match no step: a misspelt name is an error.
 fn refuse_unknown_drops(steps: &[PlannedStep], allow_drop: &[String]) -> Result<(), MigrateError> {
-    let known: Vec<&str> = crate::migrate::report::droppable_names(steps).collect();
+    let known: Vec<&str> = report::droppable_names(steps).collect();
     match allow_drop.iter().find(|name| !known.contains(&name.as_str())) {
         None => Ok(()),
         Some(name) => {

@@ -1,11 +1,10 @@
-//! Which table, column and link of the new shape continues which of the old one: by name, else by
-//! `@renamedFrom`.
+//! Matches the tables, columns and links of two stored models: by name, else by `@renamedFrom`.
 
 use crate::migrate::stored_model::{
     DeleteAction, LinkSide, LinkTable, StoredColumn, StoredModel, StoredTable, StoredType,
 };
 
-/// Both shapes, sorted into what stays, what is new and what is gone.
+/// The matched, new and removed tables and links of two stored models.
 pub struct ModelPairs<'a> {
     pub old: &'a StoredModel,
     pub new: &'a StoredModel,
@@ -17,6 +16,7 @@ pub struct ModelPairs<'a> {
     pub removed_links: Vec<&'a LinkTable>,
 }
 
+/// A table of the old model and its successor in the new one.
 pub struct TablePair<'a> {
     pub old: &'a StoredTable,
     pub new: &'a StoredTable,
@@ -25,10 +25,11 @@ pub struct TablePair<'a> {
     pub removed_columns: Vec<&'a StoredColumn>,
 }
 
+/// A link table of the old model and its successor in the new one.
 pub struct LinkPair<'a> {
     pub old: &'a LinkTable,
     pub new: &'a LinkTable,
-    /// The old first side is the new second one.
+    /// True if the old first side is the new second one.
     pub swapped: bool,
 }
 
@@ -44,13 +45,13 @@ impl<'a> LinkPair<'a> {
 
 impl<'a> ModelPairs<'a> {
     pub fn match_models(old: &'a StoredModel, new: &'a StoredModel) -> Self {
-        let (tables, new_tables, gone_tables) =
+        let (tables, new_tables, removed_tables) =
             match_items(&old.tables, &new.tables, |old, new, pass| match pass {
                 MatchPass::ByName => old.name == new.name,
                 MatchPass::ByRename => new.renamed_from.as_ref() == Some(&old.name),
             });
         let tables: Vec<_> = tables.into_iter().map(|(old, new)| TablePair::match_tables(old, new)).collect();
-        let (links, new_links, gone_links) =
+        let (links, new_links, removed_links) =
             match_items(&old.links, &new.links, |old, new, pass| match pass {
                 MatchPass::ByName => old.table == new.table && match_link(&tables, old, new).is_some(),
                 MatchPass::ByRename => {
@@ -62,33 +63,24 @@ impl<'a> ModelPairs<'a> {
             LinkPair { old, new, swapped }
         });
         let links = links.collect();
-        ModelPairs {
-            old,
-            new,
-            tables,
-            new_tables,
-            removed_tables: gone_tables,
-            links,
-            new_links,
-            removed_links: gone_links,
-        }
+        ModelPairs { old, new, tables, new_tables, removed_tables, links, new_links, removed_links }
     }
 
-    /// The tables of removed types, by the names they have until they are dropped: one gives way where
-    /// another takes its name.
+    /// The tables of removed types, each with the name it has until it is dropped: a temporary one if a new
+    /// table takes its name.
     pub fn removed_names(&self) -> impl Iterator<Item = (&str, String)> {
-        temporary_names(self.removed_tables.iter().map(|gone| gone.table.as_str()), |name| {
+        temporary_names(self.removed_tables.iter().map(|removed| removed.table.as_str()), |name| {
             self.new.table_names().any(|new| new.eq_ignore_ascii_case(name))
         })
     }
 
-    /// What a record type of the old shape is called in the new one.
+    /// The name in the new model of a record type of the old one.
     pub fn new_name(&self, old: &str) -> Option<&'a str> {
         new_name(&self.tables, old)
     }
 
-    /// Whether values of one form stand in the store as values of the other do, but for the members of
-    /// enums and embedded types.
+    /// True if values of both types are stored alike, apart from the values of enums and the members of
+    /// embedded types.
     pub fn is_same_type(&self, old: &StoredType, new: &StoredType) -> bool {
         match (old, new) {
             (StoredType::Scalar(old), StoredType::Scalar(new)) => old == new,
@@ -111,7 +103,7 @@ impl<'a> ModelPairs<'a> {
         }
     }
 
-    /// For two of [`Self::same_form`]: whether a value of the old one may be none of the new one.
+    /// For types that pass [`Self::is_same_type`]: true if a value of the old type may be invalid in the new one.
     pub fn is_narrowed(&self, old: &StoredType, new: &StoredType) -> bool {
         self.is_narrowed_within(old, new, &mut Vec::new())
     }
@@ -124,13 +116,14 @@ impl<'a> ModelPairs<'a> {
     ) -> bool {
         match (old, new) {
             (StoredType::Enum(old), StoredType::Enum(new)) => {
-                let kept = self.new.enums.get(new);
+                let allowed = self.new.enums.get(new);
                 let values = self.old.enums.get(old).into_iter().flatten();
-                values.into_iter().any(|value| kept.is_none_or(|kept| !kept.contains(value)))
+                values.into_iter().any(|value| allowed.is_none_or(|allowed| !allowed.contains(value)))
             }
-            (StoredType::List { item: old, required: was }, StoredType::List { item: new, required }) => {
-                (*required && !*was) || self.is_narrowed_within(old, new, seen)
-            }
+            (
+                StoredType::List { item: old, required: was_required },
+                StoredType::List { item: new, required },
+            ) => (*required && !*was_required) || self.is_narrowed_within(old, new, seen),
             (StoredType::Embedded(old), StoredType::Embedded(new)) => {
                 // An embedded type may contain itself.
                 let pair = (old.clone(), new.clone());
@@ -148,34 +141,35 @@ impl<'a> ModelPairs<'a> {
     fn is_embedded_narrowed(&self, old: &str, new: &str, seen: &mut Vec<(String, String)>) -> bool {
         let old = self.old.embedded.get(old).map_or(&[][..], Vec::as_slice);
         let new = self.new.embedded.get(new).map_or(&[][..], Vec::as_slice);
-        let gone = old.iter().any(|part| new.iter().all(|other| other.name != part.name));
-        gone || new.iter().any(|part| match old.iter().find(|other| other.name == part.name) {
-            None => part.required,
-            Some(was) => {
-                (part.required && !was.required)
-                    || !self.is_same_type(&was.form, &part.form)
-                    || self.is_narrowed_within(&was.form, &part.form, seen)
-            }
-        })
+        let removed = old.iter().any(|member| new.iter().all(|other| other.name != member.name));
+        removed
+            || new.iter().any(|member| match old.iter().find(|other| other.name == member.name) {
+                None => member.required,
+                Some(old_member) => {
+                    (member.required && !old_member.required)
+                        || !self.is_same_type(&old_member.form, &member.form)
+                        || self.is_narrowed_within(&old_member.form, &member.form, seen)
+                }
+            })
     }
 }
 
 impl<'a> TablePair<'a> {
     fn match_tables(old: &'a StoredTable, new: &'a StoredTable) -> Self {
-        let (columns, new_columns, gone_columns) =
+        let (columns, new_columns, removed_columns) =
             match_items(&old.columns, &new.columns, |old, new, pass| match pass {
                 MatchPass::ByName => old.field == new.field,
                 MatchPass::ByRename => new.renamed_from.as_ref() == Some(&old.field),
             });
-        TablePair { old, new, columns, new_columns, removed_columns: gone_columns }
+        TablePair { old, new, columns, new_columns, removed_columns }
     }
 }
 
 impl TablePair<'_> {
-    /// The columns of the old table that the new one has not, by the names they have while it is rebuilt:
-    /// one gives way where another takes its name.
+    /// The removed columns, each with the name it has while the table is changed: a temporary one if a new
+    /// column takes its name.
     pub fn removed_names(&self) -> impl Iterator<Item = (&str, String)> {
-        temporary_names(self.removed_columns.iter().map(|gone| gone.column.as_str()), |name| {
+        temporary_names(self.removed_columns.iter().map(|removed| removed.column.as_str()), |name| {
             self.new.columns.iter().any(|new| new.column.eq_ignore_ascii_case(name))
         })
     }
@@ -185,14 +179,14 @@ fn temporary_names<'n>(
     names: impl Iterator<Item = &'n str>,
     is_taken: impl Fn(&str) -> bool,
 ) -> impl Iterator<Item = (&'n str, String)> {
-    names.enumerate().map(move |(at, name)| {
-        (name, if is_taken(name) { format!("trefoil_gone_{at}") } else { name.to_owned() })
+    names.enumerate().map(move |(number, name)| {
+        (name, if is_taken(name) { format!("trefoil_gone_{number}") } else { name.to_owned() })
     })
 }
 
-/// What deleting the target does, where a form is a reference.
-pub fn delete_action(form: &StoredType) -> Option<DeleteAction> {
-    match form {
+/// The action when the target of a reference is deleted; `None` if the type is not a reference.
+pub fn delete_action(stored_type: &StoredType) -> Option<DeleteAction> {
+    match stored_type {
         StoredType::Reference { on_delete, .. } => Some(*on_delete),
         StoredType::Scalar(_) | StoredType::Enum(_) | StoredType::Embedded(_) | StoredType::List { .. } => {
             None
@@ -203,54 +197,61 @@ pub fn delete_action(form: &StoredType) -> Option<DeleteAction> {
 #[derive(Clone, Copy)]
 enum MatchPass {
     ByName,
-    /// Only among those that found no partner by name: after the rename is done, `@renamedFrom` may
-    /// stay in the schema and means nothing more.
+    /// Only among items without a match by name: after the rename, `@renamedFrom` may stay in the schema
+    /// and has no effect.
     ByRename,
 }
 
+/// Pairs, new items and removed items.
 type MatchedItems<'a, T> = (Vec<(&'a T, &'a T)>, Vec<&'a T>, Vec<&'a T>);
 
-/// Pairs, new ones and gone ones, each in its own order.
+/// The pairs, the new items and the removed items, each in the order of its input.
 fn match_items<'a, T>(
     old: &'a [T],
     new: &'a [T],
-    partners: impl Fn(&T, &T, MatchPass) -> bool,
+    is_match: impl Fn(&T, &T, MatchPass) -> bool,
 ) -> MatchedItems<'a, T> {
-    let mut partner: Vec<Option<usize>> = vec![None; new.len()];
+    let mut matches: Vec<Option<usize>> = vec![None; new.len()];
     for pass in [MatchPass::ByName, MatchPass::ByRename] {
-        for (at, one) in new.iter().enumerate() {
-            if partner[at].is_none() {
-                let free = |candidate: &usize| !partner.contains(&Some(*candidate));
-                partner[at] = (0..old.len()).filter(free).find(|&other| partners(&old[other], one, pass));
+        for (position, item) in new.iter().enumerate() {
+            if matches[position].is_none() {
+                let is_free = |candidate: &usize| !matches.contains(&Some(*candidate));
+                matches[position] =
+                    (0..old.len()).filter(is_free).find(|&other| is_match(&old[other], item, pass));
             }
         }
     }
-    let pairs = partner.iter().zip(new).filter_map(|(found, one)| found.map(|found| (&old[found], one)));
-    let fresh = partner.iter().zip(new).filter(|(found, _)| found.is_none()).map(|(_, one)| one);
-    let gone = old.iter().enumerate().filter(|(at, _)| !partner.contains(&Some(*at))).map(|(_, one)| one);
-    (pairs.collect(), fresh.collect(), gone.collect())
+    let pairs = matches.iter().zip(new).filter_map(|(found, item)| found.map(|found| (&old[found], item)));
+    let added = matches.iter().zip(new).filter(|(found, _)| found.is_none()).map(|(_, item)| item);
+    let removed = old
+        .iter()
+        .enumerate()
+        .filter(|(position, _)| !matches.contains(&Some(*position)))
+        .map(|(_, item)| item);
+    (pairs.collect(), added.collect(), removed.collect())
 }
 
 fn new_name<'a>(tables: &[TablePair<'a>], old: &str) -> Option<&'a str> {
     tables.iter().find(|pair| pair.old.name == old).map(|pair| pair.new.name.as_str())
 }
 
-/// How one link table holds the relation of another.
+/// How a link table of the old model matches one of the new model.
 struct LinkMatch {
     swapped: bool,
-    /// A field that shows it has the same name on both, and not only the types are the same.
+    /// True if a field that shows the link has the same name in both models, not only the types match.
     by_field: bool,
 }
 
 fn match_link(tables: &[TablePair<'_>], old: &LinkTable, new: &LinkTable) -> Option<LinkMatch> {
-    let same = |old: &LinkSide, new: &LinkSide| new_name(tables, &old.to) == Some(new.to.as_str());
-    let shown = |old: &LinkSide, new: &LinkSide| {
+    let is_same_type = |old: &LinkSide, new: &LinkSide| new_name(tables, &old.to) == Some(new.to.as_str());
+    let is_same_field = |old: &LinkSide, new: &LinkSide| {
         old.field.is_some() && (old.field == new.field || old.field == new.renamed_from)
     };
     let found = [(&new.first, &new.second, false), (&new.second, &new.first, true)].into_iter().filter_map(
         |(first, second, swapped)| {
-            let by_field = shown(&old.first, first) || shown(&old.second, second);
-            (same(&old.first, first) && same(&old.second, second)).then_some(LinkMatch { swapped, by_field })
+            let by_field = is_same_field(&old.first, first) || is_same_field(&old.second, second);
+            (is_same_type(&old.first, first) && is_same_type(&old.second, second))
+                .then_some(LinkMatch { swapped, by_field })
         },
     );
     found.max_by_key(|found| (found.by_field, !found.swapped))

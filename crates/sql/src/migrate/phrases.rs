@@ -1,11 +1,12 @@
-//! The phrases a plan is made of.
+//! Phrases that describe the steps of a migration.
+
+use trefoil_model::values::thousands::group_thousands;
 
 use crate::migrate::model_pairs;
 use crate::migrate::stored_model::{ColumnDefault, DeleteAction, LoggedChanges, StoredIndex, StoredType};
-use trefoil_model::values::thousands::group_thousands;
 
-pub fn describe_default(fill: &ColumnDefault) -> Option<String> {
-    match fill {
+pub fn describe_default(default: &ColumnDefault) -> Option<String> {
+    match default {
         ColumnDefault::Nothing => None,
         ColumnDefault::Int(number) => Some(number.to_string()),
         ColumnDefault::Real(number) => Some(number.to_string()),
@@ -14,8 +15,8 @@ pub fn describe_default(fill: &ColumnDefault) -> Option<String> {
     }
 }
 
-pub fn describe_on_delete(form: &StoredType) -> &'static str {
-    match model_pairs::delete_action(form) {
+pub fn describe_on_delete(stored_type: &StoredType) -> &'static str {
+    match model_pairs::delete_action(stored_type) {
         Some(DeleteAction::Cascade) => "is now deleted together with what it refers to",
         Some(DeleteAction::SetNull) => "becomes null when what it refers to is deleted",
         Some(DeleteAction::Refuse) | None => "now keeps what it refers to from being deleted",
@@ -28,8 +29,8 @@ pub fn describe_index(index: &StoredIndex) -> String {
 }
 
 pub fn describe_logging(logged: LoggedChanges) -> String {
-    let deeds = [(logged.created, "created"), (logged.updated, "updated"), (logged.deleted, "deleted")];
-    let names: Vec<_> = deeds.into_iter().filter(|(on, _)| *on).map(|(_, name)| name).collect();
+    let kinds = [(logged.created, "created"), (logged.updated, "updated"), (logged.deleted, "deleted")];
+    let names: Vec<_> = kinds.into_iter().filter(|(is_logged, _)| *is_logged).map(|(_, name)| name).collect();
     match names.is_empty() {
         true => "its changes are no longer logged".to_owned(),
         false => format!("these changes are logged: {}", names.join(", ")),

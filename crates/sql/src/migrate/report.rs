@@ -1,28 +1,31 @@
-//! What [`crate::migrate::prepare`] has to say, in the words a person at a terminal reads.
+//! The result of a migration and its errors, with their texts for the terminal.
 
 use std::fmt;
 
 use crate::migrate::apply::STORE_FORMAT;
 use crate::migrate::step_planner::{PlannedStep, StepSafety};
 
+/// The steps of a migration, planned or applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MigrationReport {
     pub steps: Vec<PlannedStep>,
-    /// What the schema has no part in and still takes its time, a line each: an index as this version wants it.
+    /// Indexes that this version defines differently and has to rebuild, a line each. They are not a change of the
+    /// schema but take time.
     pub index_rebuilds: Vec<String>,
-    /// The store never held a record, so seeds are due.
+    /// True if the store never held a record, so that it is to be seeded.
     pub needs_seed: bool,
-    /// The steps were taken and are not only planned.
+    /// True if the steps were applied, false if they are only planned.
     pub is_applied: bool,
 }
 
+/// Why a migration was not applied.
 #[derive(Debug)]
 pub enum MigrateError {
-    /// The schema does not fit the data without a word from someone. Nothing was changed.
+    /// Some steps need consent before the schema fits the data. Nothing was changed.
     NeedsMigration(Vec<PlannedStep>),
-    /// `--apply` was not enough for these. Nothing was changed.
+    /// Steps that `--apply` and the given `--allow-drop` do not cover. Nothing was changed.
     Refused(Vec<PlannedStep>),
-    /// `--allow-drop` with a name that nothing would be lost of.
+    /// `--allow-drop` names something that would not lose data.
     UnknownDrop {
         name: String,
         nearest: Option<String>,
@@ -31,26 +34,26 @@ pub enum MigrateError {
     NewerStore {
         found: u32,
     },
-    /// The records live elsewhere by now.
+    /// The records were moved to another store.
     Moved {
         to: String,
         at: String,
     },
-    /// A move into this store was begun and not finished.
+    /// A move into this store was not finished.
     IncompleteMove {
         from: String,
     },
-    /// Another program's tables stand where ours would.
+    /// Tables of another program have names that the store needs.
     NamesTaken(Vec<String>),
-    /// Something of ours is not as we left it.
+    /// The store's own tables are not as they were left.
     Damaged(String),
-    /// Others have locked what is to be changed: these, as far as it can be told.
+    /// Other sessions have locked the tables; lists those that may hold the locks.
     Locked(Vec<String>),
     Database(String),
 }
 
 impl MigrationReport {
-    /// One line a step, then how to go on. `app` is the application folder to name in the command.
+    /// One line per step, then what to do next. `app` is the application folder to name in the command.
     pub fn to_text(&self, app: Option<&str>) -> String {
         if self.steps.is_empty() && self.index_rebuilds.is_empty() {
             return "Nothing to do: the store fits the schema.\n".to_owned();
@@ -59,13 +62,13 @@ impl MigrationReport {
             true => self.steps.iter().map(PlannedStep::done_line).collect(),
             false => self.steps.iter().map(|step| format!("{step}\n")).collect(),
         };
-        let lines = self.index_rebuilds.iter().fold(lines, |lines, renewed| lines + renewed + "\n");
-        let way_on = match (self.is_applied, self.needs_seed) {
+        let lines = self.index_rebuilds.iter().fold(lines, |lines, line| lines + line + "\n");
+        let next = match (self.is_applied, self.needs_seed) {
             (true, _) => "Done.".to_owned(),
             (false, true) => "The store is empty: the next start makes all of this.".to_owned(),
             (false, false) => next_action(&self.steps, app),
         };
-        format!("{lines}\n{way_on}\n")
+        format!("{lines}\n{next}\n")
     }
 }
 
@@ -79,17 +82,17 @@ fn next_action(steps: &[PlannedStep], app: Option<&str>) -> String {
     format!("To apply: {}", apply_command(steps, app))
 }
 
-/// `trefoil migrate my-app --apply --allow-drop User.email`
+/// The command that applies the steps: `trefoil migrate my-app --apply --allow-drop User.email`
 fn apply_command(steps: &[PlannedStep], app: Option<&str>) -> String {
     let app = app.map(|folder| format!(" {folder}")).unwrap_or_default();
-    let losses = droppable_names(steps).map(|what| format!(" --allow-drop {what}"));
+    let losses = droppable_names(steps).map(|name| format!(" --allow-drop {name}"));
     format!("trefoil migrate{app} --apply{}", losses.collect::<String>())
 }
 
 /// The names that `--allow-drop` takes.
 pub fn droppable_names(steps: &[PlannedStep]) -> impl Iterator<Item = &str> {
     steps.iter().filter_map(|step| match &step.safety {
-        StepSafety::LosesData { subject: what } => Some(what.as_str()),
+        StepSafety::LosesData { subject } => Some(subject.as_str()),
         StepSafety::Safe | StepSafety::NeedsApply | StepSafety::Blocked { .. } => None,
     })
 }
@@ -101,15 +104,15 @@ impl From<rusqlite::Error> for MigrateError {
 }
 
 impl MigrateError {
-    /// In words; `app` is the application folder to name in the commands that it tells of.
+    /// The message; `app` is the application folder to name in its commands.
     pub fn text(&self, app: Option<&str>) -> String {
-        struct Words<'a>(&'a MigrateError, Option<&'a str>);
-        impl fmt::Display for Words<'_> {
+        struct ErrorText<'a>(&'a MigrateError, Option<&'a str>);
+        impl fmt::Display for ErrorText<'_> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 self.0.write(f, self.1)
             }
         }
-        Words(self, app).to_string()
+        ErrorText(self, app).to_string()
     }
 
     fn write(&self, f: &mut fmt::Formatter<'_>, app: Option<&str>) -> fmt::Result {
@@ -169,7 +172,7 @@ impl fmt::Display for MigrateError {
     }
 }
 
-/// The steps that do not go by themselves.
+/// Writes the steps that need consent or are impossible.
 fn write_unsafe_steps(f: &mut fmt::Formatter<'_>, steps: &[PlannedStep]) -> fmt::Result {
     steps.iter().filter(|step| step.safety != StepSafety::Safe).try_for_each(|step| writeln!(f, "  {step}"))
 }

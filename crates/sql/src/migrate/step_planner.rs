@@ -1,46 +1,45 @@
-//! Judges changes by the rows that are there: how many are concerned, what is lost, what cannot be done.
+//! Plans a step for each change, from the stored rows: how many are affected, what is lost, what is impossible.
 
 use std::collections::HashMap;
 use std::fmt;
 
-use crate::migrate::MigrateError;
-use crate::migrate::column_conversion::model_field;
-use crate::migrate::ddl;
-use crate::migrate::ddl::quote_name;
-use crate::migrate::diff::{ChangeDetail, ModelChange};
-use crate::migrate::migration_database::{MigrationDatabase, for_each_page};
-use crate::migrate::model_pairs::ModelPairs;
-use crate::migrate::phrases;
-use crate::migrate::phrases::{count_nouns, count_records, count_values};
-use crate::migrate::stored_model::{ColumnDefault, StoredColumn, StoredIndex, StoredTable};
-use crate::migrate::value_converter::{ConvertedValue, ValueConverter, referenced_ids};
 use trefoil_model::values::thousands::group_thousands;
 use trefoil_model::{Model, StoredValue};
 
-/// One change as a person reads it.
+use crate::migrate::MigrateError;
+use crate::migrate::column_conversion::model_field;
+use crate::migrate::ddl::{self, quote_name};
+use crate::migrate::diff::{ChangeDetail, ModelChange};
+use crate::migrate::migration_database::{MigrationDatabase, for_each_page};
+use crate::migrate::model_pairs::ModelPairs;
+use crate::migrate::phrases::{self, count_nouns, count_records, count_values};
+use crate::migrate::stored_model::{ColumnDefault, StoredColumn, StoredIndex, StoredTable};
+use crate::migrate::value_converter::{ConvertedValue, ValueConverter, referenced_ids};
+
+/// One change, described for the person who applies it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedStep {
-    /// What it is about: `User.email`, `User`.
+    /// The field or type: `User.email`, `User`.
     pub subject: String,
-    /// What happens, to how many records.
+    /// The change and the number of records it affects.
     pub description: String,
     pub safety: StepSafety,
 }
 
-/// Who has to agree to a step.
+/// The consent that a step needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StepSafety {
-    /// Nobody: it is done at start.
+    /// None: the step is applied at start.
     Safe,
-    /// Whoever runs `trefoil migrate --apply`.
+    /// `trefoil migrate --apply`.
     NeedsApply,
-    /// Whoever also says `--allow-drop` and this name.
+    /// `--apply` with `--allow-drop` and this name.
     LosesData { subject: String },
-    /// The records do not allow it; here is the way out.
+    /// The step is impossible with the stored records; `remedy` tells what to change.
     Blocked { remedy: String },
 }
 
-/// The model, both shapes and the rows.
+/// Plans the steps of one migration.
 pub struct StepPlanner<'a> {
     pub database: &'a dyn MigrationDatabase,
     pub model: &'a Model,
@@ -107,8 +106,8 @@ impl StepPlanner<'_> {
         new: &StoredColumn,
     ) -> Result<(String, StepSafety), MigrateError> {
         let rows = self.row_count(&table.table)?;
-        let what = if new.required { "new required field" } else { "new field" };
-        let intro = format!("{what}, {}", new.form);
+        let kind = if new.required { "new required field" } else { "new field" };
+        let intro = format!("{kind}, {}", new.form);
         Ok(match phrases::describe_default(&new.default) {
             Some(words) => (format!("{intro}; {words} in {}", count_records(rows)), StepSafety::Safe),
             None if !new.required => (format!("{intro}; null in {}", count_records(rows)), StepSafety::Safe),
@@ -116,9 +115,9 @@ impl StepPlanner<'_> {
                 (format!("{intro}, without a default; there are no records"), StepSafety::NeedsApply)
             }
             None => {
-                let way_out = "give it a @default, or make it nullable until every record has a value";
+                let remedy = "give it a @default, or make it nullable until every record has a value";
                 let text = format!("{intro}, without a default; no value for {}", count_records(rows));
-                (text, StepSafety::Blocked { remedy: way_out.to_owned() })
+                (text, StepSafety::Blocked { remedy: remedy.to_owned() })
             }
         })
     }
@@ -130,11 +129,11 @@ impl StepPlanner<'_> {
         old: &StoredColumn,
         new: &StoredColumn,
     ) -> Result<(String, StepSafety), MigrateError> {
-        let found = self.check_conversion(table, old, new)?;
+        let fit = self.check_conversion(table, old, new)?;
         let intro = format!("{} becomes {}; ", old.form, new.form);
-        Ok(match found.loss(new) {
-            None => (format!("{intro}converted: {}", count_values(found.all)), StepSafety::NeedsApply),
-            Some(doubt) => (intro + &doubt.description, doubt.safety(subject, new)),
+        Ok(match fit.loss(new) {
+            None => (format!("{intro}converted: {}", count_values(fit.all)), StepSafety::NeedsApply),
+            Some(loss) => (intro + &loss.description, loss.safety(subject, new)),
         })
     }
 
@@ -145,11 +144,11 @@ impl StepPlanner<'_> {
         old: &StoredColumn,
         new: &StoredColumn,
     ) -> Result<(String, StepSafety), MigrateError> {
-        let found = self.check_conversion(table, old, new)?;
+        let fit = self.check_conversion(table, old, new)?;
         let intro = format!("{} allows less than before; ", new.form);
-        Ok(match found.loss(new) {
-            None => (format!("{intro}still fit: {}", count_values(found.all)), StepSafety::Safe),
-            Some(doubt) => (intro + &doubt.description, doubt.safety(subject, new)),
+        Ok(match fit.loss(new) {
+            None => (format!("{intro}still fit: {}", count_values(fit.all)), StepSafety::Safe),
+            Some(loss) => (intro + &loss.description, loss.safety(subject, new)),
         })
     }
 
@@ -167,9 +166,9 @@ impl StepPlanner<'_> {
                 StepSafety::NeedsApply,
             ),
             None => {
-                let way_out = "give these records a value, or the field a @default";
+                let remedy = "give these records a value, or the field a @default";
                 let text = format!("now required; no value in {}", count_records(empty));
-                (text, StepSafety::Blocked { remedy: way_out.to_owned() })
+                (text, StepSafety::Blocked { remedy: remedy.to_owned() })
             }
         })
     }
@@ -182,7 +181,7 @@ impl StepPlanner<'_> {
         new: Option<&StoredColumn>,
     ) -> Result<(String, StepSafety), MigrateError> {
         let intro = format!("new {}", phrases::describe_index(index));
-        let doubles = match (old, new) {
+        let duplicates = match (old, new) {
             _ if !index.unique => 0,
             (Some(old), _) => self.duplicate_count(table, old)?,
             (None, Some(new)) if phrases::describe_default(&new.default).is_some() => {
@@ -190,12 +189,12 @@ impl StepPlanner<'_> {
             }
             (None, Some(_) | None) => 0,
         };
-        if doubles <= 0 {
+        if duplicates <= 0 {
             return Ok((intro, StepSafety::Safe));
         }
-        let way_out = "change these records so that every value is there once".to_owned();
-        let text = format!("{intro}; repeated: {}", count_values(doubles));
-        Ok((text, StepSafety::Blocked { remedy: way_out }))
+        let remedy = "change these records so that every value is there once".to_owned();
+        let text = format!("{intro}; repeated: {}", count_values(duplicates));
+        Ok((text, StepSafety::Blocked { remedy }))
     }
 
     fn check_conversion(
@@ -245,7 +244,7 @@ impl StepPlanner<'_> {
         ))
     }
 
-    /// How many records would have to change for every value to be there once.
+    /// The number of records that would have to change for every value to be unique.
     fn duplicate_count(&self, table: &StoredTable, column: &StoredColumn) -> Result<i64, MigrateError> {
         let term = ddl::index_term(self.database.ddl_dialect(), table, &column.column);
         self.query_count(&format!(
@@ -262,7 +261,7 @@ impl StepPlanner<'_> {
     }
 }
 
-/// How the values of a column fit another type.
+/// The number of a column's values by their fit to another type.
 #[derive(Default)]
 struct ConversionFit {
     all: i64,
@@ -270,6 +269,7 @@ struct ConversionFit {
     unfit: i64,
 }
 
+/// The values that a conversion loses.
 struct ConversionLoss {
     description: String,
     unfit: i64,
@@ -281,12 +281,12 @@ impl ConversionFit {
         if self.unfit > 0 {
             let (all, unfit) =
                 (group_thousands(self.all.unsigned_abs()), group_thousands(self.unfit.unsigned_abs()));
-            let instead = match phrases::describe_default(&new.default) {
+            let replacement = match phrases::describe_default(&new.default) {
                 Some(words) if new.required => format!(", to become {words}"),
                 None if new.required => String::new(),
                 Some(_) | None => ", to become null".to_owned(),
             };
-            words.push(format!("do not fit: {unfit} of {all} values{instead}"));
+            words.push(format!("do not fit: {unfit} of {all} values{replacement}"));
         }
         if self.trimmed > 0 {
             words.push(format!(
@@ -301,16 +301,15 @@ impl ConversionFit {
 impl ConversionLoss {
     fn safety(&self, subject: &str, new: &StoredColumn) -> StepSafety {
         if self.unfit > 0 && new.required && new.default == ColumnDefault::Nothing {
-            let way_out =
-                "change these values, or make the field nullable or give it a @default to lose them";
-            return StepSafety::Blocked { remedy: way_out.to_owned() };
+            let remedy = "change these values, or make the field nullable or give it a @default to lose them";
+            return StepSafety::Blocked { remedy: remedy.to_owned() };
         }
         StepSafety::LosesData { subject: subject.to_owned() }
     }
 }
 
 impl PlannedStep {
-    /// The line about it once it is done.
+    /// The line that reports the applied step.
     pub fn done_line(&self) -> String {
         format!("{}: {}\n", self.subject, self.description)
     }
@@ -322,10 +321,10 @@ impl fmt::Display for PlannedStep {
         match &self.safety {
             StepSafety::Safe => Ok(()),
             StepSafety::NeedsApply => f.write_str("  [needs --apply]"),
-            StepSafety::LosesData { subject: what } => {
-                write!(f, "  [LOSS: needs --apply --allow-drop {what}]")
+            StepSafety::LosesData { subject } => {
+                write!(f, "  [LOSS: needs --apply --allow-drop {subject}]")
             }
-            StepSafety::Blocked { remedy: way_out } => write!(f, "  [NOT POSSIBLE: {way_out}]"),
+            StepSafety::Blocked { remedy } => write!(f, "  [NOT POSSIBLE: {remedy}]"),
         }
     }
 }

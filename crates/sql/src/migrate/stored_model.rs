@@ -1,5 +1,4 @@
-//! The shape in which a [`Model`] is stored, as plain data: kept in the store itself, so that the next
-//! start can tell what has changed since.
+//! The tables of a [`Model`] as plain data, recorded in the store so that the next start can find what changed.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -13,7 +12,7 @@ use trefoil_model::{
     StoredValue, ValueSource,
 };
 
-/// Everything about a model that shows in the database.
+/// The parts of a model that affect the database.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct StoredModel {
     pub tables: Vec<StoredTable>,
@@ -24,16 +23,16 @@ pub struct StoredModel {
     pub embedded: BTreeMap<String, Vec<EmbeddedField>>,
 }
 
-/// The table of one record type; `id` and `_version` go without saying.
+/// The table of one record type. Every table also has `id` and `_version`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StoredTable {
-    /// The record type.
+    /// The name of the record type.
     pub name: String,
     pub table: String,
     pub columns: Vec<StoredColumn>,
     pub indexes: Vec<StoredIndex>,
     pub logged: LoggedChanges,
-    /// What the schema says about the past is no part of the shape.
+    /// From `@renamedFrom`; not recorded, since it does not describe the table.
     #[serde(skip)]
     pub renamed_from: Option<String>,
 }
@@ -49,7 +48,7 @@ pub struct StoredColumn {
     pub renamed_from: Option<String>,
 }
 
-/// What a column holds, spelled by `Display` as a person would: `Decimal`, `enum OrderStatus`, `[String!]`.
+/// The type of a column. `Display` writes it for people: `Decimal`, `enum OrderStatus`, `[String!]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum StoredType {
@@ -77,7 +76,7 @@ pub enum DeleteAction {
     SetNull,
 }
 
-/// What a row gets that says nothing about a column.
+/// The value of a column in a new row that does not set it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ColumnDefault {
@@ -86,9 +85,9 @@ pub enum ColumnDefault {
     Int(i64),
     Real(f64),
     Text(String),
-    /// The time of its creation.
+    /// The time of the record's creation.
     Created,
-    /// The time of its last change.
+    /// The time of the record's last change.
     Updated,
 }
 
@@ -111,7 +110,7 @@ pub struct StoredIndex {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkTable {
     pub table: String,
-    /// The side whose type stands first in the schema.
+    /// The side whose type comes first in the schema.
     pub first: LinkSide,
     pub second: LinkSide,
     /// The index that finds pairs by their second side.
@@ -120,16 +119,16 @@ pub struct LinkTable {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkSide {
-    /// The record type that the column refers to …
+    /// The record type that the column refers to.
     pub to: String,
-    /// … and the field of that type which shows the other side, if it has one.
+    /// The field of that type that shows the other side, if it has one.
     pub field: Option<String>,
     pub column: String,
     #[serde(skip)]
     pub renamed_from: Option<String>,
 }
 
-/// Which deeds on a type are written to the change log.
+/// The kinds of changes to a record type that are written to the change log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LoggedChanges {
     pub created: bool,
@@ -197,17 +196,17 @@ impl StoredTable {
 
 impl LoggedChanges {
     fn for_record(record: RecordTypeId, logged: &[(RecordTypeId, ChangeKind)]) -> Self {
-        let has = |deed| logged.contains(&(record, deed));
+        let is_logged = |kind| logged.contains(&(record, kind));
         LoggedChanges {
-            created: has(ChangeKind::Created),
-            updated: has(ChangeKind::Updated),
-            deleted: has(ChangeKind::Deleted),
+            created: is_logged(ChangeKind::Created),
+            updated: is_logged(ChangeKind::Updated),
+            deleted: is_logged(ChangeKind::Deleted),
         }
     }
 }
 
 fn stored_columns(model: &Model, record: &RecordType) -> Vec<StoredColumn> {
-    let kept = record.fields.iter().filter_map(|field| {
+    let columns = record.fields.iter().filter_map(|field| {
         let form = stored_type(model, &field.kind)?;
         (field.is_stored() && field.value_source != ValueSource::RecordVersion).then(|| StoredColumn {
             field: field.name.clone(),
@@ -218,15 +217,15 @@ fn stored_columns(model: &Model, record: &RecordType) -> Vec<StoredColumn> {
             renamed_from: field.renamed_from.clone(),
         })
     });
-    kept.collect()
+    columns.collect()
 }
 
 fn embedded_fields(model: &Model, embedded: &EmbeddedType) -> Vec<EmbeddedField> {
-    let kept = embedded.fields.iter().filter_map(|field| {
+    let fields = embedded.fields.iter().filter_map(|field| {
         let form = stored_type(model, &field.kind)?;
         Some(EmbeddedField { name: field.name.clone(), form, required: field.required })
     });
-    kept.collect()
+    fields.collect()
 }
 
 fn stored_type(model: &Model, kind: &FieldKind) -> Option<StoredType> {
@@ -258,7 +257,7 @@ fn column_default(model: &Model, field: &Field) -> ColumnDefault {
         ValueSource::Client | ValueSource::RecordVersion => {}
     }
     match field.default.as_ref().map(|default| coerce::field(model, field, default)) {
-        // A default that breaks a rule is a mistake of the schema, which `parse` reports.
+        // A default that breaks a rule is an error in the schema, which its parser reports.
         None | Some(Err(_) | Ok(StoredValue::Null)) => ColumnDefault::Nothing,
         Some(Ok(StoredValue::Int(number))) => ColumnDefault::Int(number),
         Some(Ok(StoredValue::Real(number))) => ColumnDefault::Real(number),
@@ -266,18 +265,18 @@ fn column_default(model: &Model, field: &Field) -> ColumnDefault {
     }
 }
 
-/// Those of `@unique`, then of references, then of `@index`; the same columns are never indexed twice.
+/// The indexes of `@unique`, then of references, then of `@index`, without duplicates of the same columns.
 fn stored_indexes(record: &RecordType, names: &mut UsedNames) -> Vec<StoredIndex> {
     let column = |field: &FieldId| record.field(*field).column.clone();
     let stored = || record.fields.iter().filter(|field| field.is_stored());
     let unique = stored().filter(|field| field.unique && field.kind != FieldKind::Id);
     let references = stored().filter(|field| matches!(field.kind, FieldKind::Reference { .. }));
-    let wanted = unique
+    let required = unique
         .map(|field| (vec![field.column.clone()], true))
         .chain(references.map(|field| (vec![field.column.clone()], false)))
         .chain(record.indexes.iter().map(|fields| (fields.iter().map(column).collect(), false)));
     let mut list: Vec<StoredIndex> = Vec::new();
-    for (columns, unique) in wanted {
+    for (columns, unique) in required {
         if list.iter().all(|index| index.columns != columns) {
             let suffix = if unique { "unique" } else { "index" };
             let name = names.take_name(format!("{}_{}_{suffix}", record.table, columns.join("_")));
@@ -287,16 +286,16 @@ fn stored_indexes(record: &RecordType, names: &mut UsedNames) -> Vec<StoredIndex
     list
 }
 
-/// Each link table once, though both of its sides may show it.
+/// All link tables, each once even if fields on both sides show it.
 fn link_tables(model: &Model) -> Vec<LinkTable> {
     let mut list: Vec<LinkTable> = Vec::new();
     for record in &model.records {
         for field in &record.fields {
             let FieldKind::Link { target, table, own_column, other_column } = &field.kind else { continue };
-            let shown = |side: &LinkSide| side.to == record.name && side.column == *own_column;
+            let is_own_side = |side: &LinkSide| side.to == record.name && side.column == *own_column;
             match list.iter_mut().find(|link| link.table == *table) {
                 Some(link) => {
-                    let side = if shown(&link.first) { &mut link.first } else { &mut link.second };
+                    let side = if is_own_side(&link.first) { &mut link.first } else { &mut link.second };
                     side.field = Some(field.name.clone());
                     side.renamed_from = field.renamed_from.clone();
                 }
@@ -322,15 +321,16 @@ fn link_tables(model: &Model) -> Vec<LinkTable> {
     list
 }
 
-/// Names in use. Tables and indexes share one space, and case does not tell names apart.
+/// Names in use. Tables and indexes share one namespace, and case does not distinguish names.
 #[derive(Default)]
 struct UsedNames(HashSet<String>);
 
 impl UsedNames {
-    /// `order_line_no_index` can be wanted by `order_line(no)` and by `order(line_no)`.
-    fn take_name(&mut self, wanted: String) -> String {
-        let numbered = (2..).map(|number| format!("{wanted}_{number}"));
-        let mut candidates = std::iter::once(wanted.clone()).chain(numbered);
+    /// Reserves `preferred`, or else the name with a number: both `order_line(no)` and `order(line_no)` prefer
+    /// `order_line_no_index`.
+    fn take_name(&mut self, preferred: String) -> String {
+        let numbered = (2..).map(|number| format!("{preferred}_{number}"));
+        let mut candidates = std::iter::once(preferred.clone()).chain(numbered);
         candidates.find(|name| self.0.insert(name.to_lowercase())).expect("numbers do not run out")
     }
 }

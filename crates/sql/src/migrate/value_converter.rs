@@ -1,19 +1,20 @@
-//! Stored values of one type as values of another: defaults, and what a changed field type keeps.
+//! Converts stored values from one field type to another.
 
 use std::collections::{HashMap, HashSet};
+
+use trefoil_model::values::{coerce, decimal};
+use trefoil_model::{Field, Model, StoredValue, Value};
 
 use crate::migrate::MigrateError;
 use crate::migrate::ddl::quote_name;
 use crate::migrate::migration_database::{MigrationDatabase, for_each_page};
 use crate::migrate::stored_model::{StoredModel, StoredType};
-use trefoil_model::values::{coerce, decimal};
-use trefoil_model::{Field, Model, StoredValue, Value};
 
-/// What is left of a value.
+/// The result of converting a value.
 #[derive(Debug, PartialEq)]
 pub enum ConvertedValue {
     Kept(StoredValue),
-    /// All but members that its embedded type no longer has.
+    /// The value without the members that its embedded type no longer has.
     Trimmed(StoredValue),
     Unfit,
 }
@@ -29,31 +30,31 @@ pub struct ValueConverter<'a> {
     pub valid_ids: HashSet<i64>,
 }
 
-/// The records that a column may refer to. `tables` says where those of each type are just now.
+/// The ids that a column may refer to. `tables` is the current table of each record type.
 pub fn referenced_ids(
-    host: &dyn MigrationDatabase,
-    form: &StoredType,
+    database: &dyn MigrationDatabase,
+    stored_type: &StoredType,
     tables: &HashMap<&str, &str>,
 ) -> Result<HashSet<i64>, MigrateError> {
-    let StoredType::Reference { to, .. } = form else { return Ok(HashSet::new()) };
+    let StoredType::Reference { to, .. } = stored_type else { return Ok(HashSet::new()) };
     let Some(table) = tables.get(to.as_str()) else { return Ok(HashSet::new()) };
-    let mut found = HashSet::new();
-    for_each_page(host, &format!("SELECT \"id\" FROM {} WHERE true", quote_name(table)), "id", |rows| {
-        found.extend(rows.iter().filter_map(|row| match row.first() {
+    let mut ids = HashSet::new();
+    for_each_page(database, &format!("SELECT \"id\" FROM {} WHERE true", quote_name(table)), "id", |rows| {
+        ids.extend(rows.iter().filter_map(|row| match row.first() {
             Some(StoredValue::Int(id)) => Some(*id),
             Some(StoredValue::Null | StoredValue::Real(_) | StoredValue::Text(_)) | None => None,
         }));
         Ok(())
     })?;
-    Ok(found)
+    Ok(ids)
 }
 
 impl ValueConverter<'_> {
-    /// `value` is not null.
+    /// Converts a value other than null.
     pub fn convert(&self, value: &StoredValue) -> ConvertedValue {
         let Some(value) = self.read_value(value) else { return ConvertedValue::Unfit };
         let trimmed = self.trim(&value, self.new_type);
-        match candidate_values(&trimmed).find_map(|reading| self.coerce(&reading)) {
+        match candidate_values(&trimmed).find_map(|candidate| self.coerce(&candidate)) {
             Some(stored) if self.target_exists(&stored) => {
                 if trimmed == value {
                     ConvertedValue::Kept(stored)
@@ -80,7 +81,8 @@ impl ValueConverter<'_> {
     }
 
     fn read_text(&self, text: &str) -> Option<Value> {
-        let day = *self.old_type == scalar_type("Date") && *self.new_type == scalar_type("DateTime");
+        let is_date_to_time =
+            *self.old_type == scalar_type("Date") && *self.new_type == scalar_type("DateTime");
         match self.old_type {
             _ if *self.new_type == scalar_type("String") && self.old_is_json() => {
                 Some(Value::String(text.to_owned()))
@@ -90,7 +92,7 @@ impl ValueConverter<'_> {
                 "JSON" => Some(parse_json(text)?),
                 "Decimal" => Some(number_value(text)),
                 "DateTime" => Some(Value::String(client_time(text))),
-                _ if day => Some(Value::String(format!("{text}T00:00:00Z"))),
+                _ if is_date_to_time => Some(Value::String(format!("{text}T00:00:00Z"))),
                 _ => Some(Value::String(text.to_owned())),
             },
             StoredType::Enum(_) | StoredType::Reference { .. } => Some(Value::String(text.to_owned())),
@@ -102,19 +104,19 @@ impl ValueConverter<'_> {
             || *self.old_type == scalar_type("JSON")
     }
 
-    /// Without the members of embedded values that the new shape does not know.
-    fn trim(&self, value: &Value, form: &StoredType) -> Value {
-        match (value, form) {
+    /// The value without members that the new embedded types do not have.
+    fn trim(&self, value: &Value, stored_type: &StoredType) -> Value {
+        match (value, stored_type) {
             (Value::List(items), StoredType::List { item, .. }) => {
                 Value::List(items.iter().map(|value| self.trim(value, item)).collect())
             }
-            (Value::Object(members), StoredType::Embedded(name)) => {
-                let parts = self.stored_model.embedded.get(name).map_or(&[][..], Vec::as_slice);
-                let kept = members.iter().filter_map(|(key, value)| {
-                    let part = parts.iter().find(|part| part.name == *key)?;
-                    Some((key.clone(), self.trim(value, &part.form)))
+            (Value::Object(all_members), StoredType::Embedded(name)) => {
+                let fields = self.stored_model.embedded.get(name).map_or(&[][..], Vec::as_slice);
+                let members = all_members.iter().filter_map(|(key, value)| {
+                    let field = fields.iter().find(|field| field.name == *key)?;
+                    Some((key.clone(), self.trim(value, &field.form)))
                 });
-                Value::Object(kept.collect())
+                Value::Object(members.collect())
             }
             (value, _) => value.clone(),
         }
@@ -123,7 +125,7 @@ impl ValueConverter<'_> {
     fn coerce(&self, value: &Value) -> Option<StoredValue> {
         let stored = coerce::type_only(self.model, self.field, value).ok()?;
         match &stored {
-            // A number that would come back as another one has not been kept.
+            // A number that is not stored exactly does not count as converted.
             StoredValue::Real(number) => same_number(&number.to_string(), value).then_some(stored),
             StoredValue::Null => None,
             StoredValue::Int(_) | StoredValue::Text(_) => Some(stored),
@@ -145,22 +147,22 @@ impl ValueConverter<'_> {
     }
 }
 
-/// A value as it is, as text, as a number, and each of these as the only one of a list.
+/// The value as it is, as text, as a literal, and each of these as a list of one.
 fn candidate_values(value: &Value) -> impl Iterator<Item = Value> {
     let plain = [value.clone(), map_items(value, as_text), map_items(value, as_literal)];
-    let lists = plain.clone().map(|reading| Value::List(vec![reading]));
+    let lists = plain.clone().map(|value| Value::List(vec![value]));
     plain.into_iter().chain(lists)
 }
 
-fn map_items(value: &Value, reading: fn(&Value) -> Value) -> Value {
+fn map_items(value: &Value, map: fn(&Value) -> Value) -> Value {
     match value {
-        Value::List(items) => Value::List(items.iter().map(|item| map_items(item, reading)).collect()),
+        Value::List(items) => Value::List(items.iter().map(|item| map_items(item, map)).collect()),
         Value::Null
         | Value::Bool(_)
         | Value::Int(_)
         | Value::Number(_)
         | Value::String(_)
-        | Value::Object(_) => reading(value),
+        | Value::Object(_) => map(value),
     }
 }
 
@@ -173,7 +175,7 @@ fn as_text(value: &Value) -> Value {
     }
 }
 
-/// Text that spells a number or a truth value.
+/// Text that spells a number or a boolean as that value, and whole numbers as integers.
 fn as_literal(value: &Value) -> Value {
     match value {
         Value::String(text) => match parse_json(text) {

@@ -1,6 +1,10 @@
-//! New records that are one unit, on PostgreSQL: neighbours of one shape in one statement, since each costs a round trip.
+//! Runs an atomic batch on PostgreSQL, with consecutive creates of the same kind in one statement to save round trips.
 
 use std::sync::Arc;
+
+use trefoil_engine::plan::PlanAction;
+use trefoil_engine::{Outcome, Plan, RowSink, StoreJob};
+use trefoil_model::{FieldId, Model};
 
 use crate::postgres::bulk_insert::statement_chunks;
 use crate::postgres::error::PostgresError;
@@ -13,41 +17,38 @@ use crate::statements::row_batch::RowBatch;
 use crate::statements::select::{SelectLevel, SqlParameter};
 use crate::statements::write;
 use crate::statements::write_parts::write_parts;
-use trefoil_engine::plan::PlanAction;
-use trefoil_engine::{Outcome, Plan, RowSink, StoreJob};
-use trefoil_model::{FieldId, Model};
 
-/// Every plan, and the answer is told of each. Of what fails, all is to be undone.
+/// Runs all plans and reports each to the sink. After a failure the caller must roll back all of them.
 pub async fn run_atomic_batch(
     session: PostgresSession<'_>,
     job: &mut StoreJob,
     programs: &[Arc<Program>],
 ) -> Result<(), PostgresError> {
-    let StoreJob { model, plans, sink: answer, .. } = job;
+    let StoreJob { model, plans, sink, .. } = job;
     let mut rest = plans.as_slice();
-    for alike in programs.chunk_by(Arc::ptr_eq) {
-        let (these, others) = rest.split_at(alike.len());
-        rest = others;
-        let width = these.first().map_or(0, |(_, plan)| write_parts(&plan.action).values.len());
-        match insert_level(&alike[0]) {
-            Some(read) if width > 0 => {
-                for part in statement_chunks(these, width) {
-                    insert_plans(session, model, part, read, answer.as_mut()).await?;
+    for same_programs in programs.chunk_by(Arc::ptr_eq) {
+        let (same_plans, following) = rest.split_at(same_programs.len());
+        rest = following;
+        let width = same_plans.first().map_or(0, |(_, plan)| write_parts(&plan.action).values.len());
+        match insert_level(&same_programs[0]) {
+            Some(read_level) if width > 0 => {
+                for chunk in statement_chunks(same_plans, width) {
+                    insert_plans(session, model, chunk, read_level, sink.as_mut()).await?;
                 }
             }
-            Some(_) | None => run_one_by_one(session, these, &alike[0], answer.as_mut()).await?,
+            Some(_) | None => run_one_by_one(session, same_plans, &same_programs[0], sink.as_mut()).await?,
         }
     }
     Ok(())
 }
 
-/// What is shown of a new record, where its row tells all of it and nothing but the row is written.
+/// The level to return of a create that writes a single row and selects only from it; `None` for other programs.
 fn insert_level(program: &Program) -> Option<&SelectLevel> {
     match program {
-        Program::Create { sequence: None, links, read_level: read, .. }
-            if links.is_empty() && read.is_flat() =>
+        Program::Create { sequence: None, links, read_level, .. }
+            if links.is_empty() && read_level.is_flat() =>
         {
-            Some(read)
+            Some(read_level)
         }
         Program::Create { .. }
         | Program::Update { .. }
@@ -62,12 +63,12 @@ async fn run_one_by_one(
     session: PostgresSession<'_>,
     plans: &[(usize, Plan)],
     program: &Program,
-    answer: &mut dyn RowSink,
+    sink: &mut dyn RowSink,
 ) -> Result<(), PostgresError> {
     for (number, plan) in plans {
         let outcome =
-            execute_write::execute_write(session, plan, program, &mut |row| answer.row(*number, row)).await?;
-        answer.finish_plan(*number, Ok(outcome));
+            execute_write::execute_write(session, plan, program, &mut |row| sink.row(*number, row)).await?;
+        sink.finish_plan(*number, Ok(outcome));
     }
     Ok(())
 }
@@ -76,8 +77,8 @@ async fn insert_plans(
     session: PostgresSession<'_>,
     model: &Model,
     plans: &[(usize, Plan)],
-    read: &SelectLevel,
-    answer: &mut dyn RowSink,
+    read_level: &SelectLevel,
+    sink: &mut dyn RowSink,
 ) -> Result<(), PostgresError> {
     let Some((_, Plan { action: PlanAction::Create { record, values, selection, .. }, .. })) = plans.first()
     else {
@@ -85,30 +86,38 @@ async fn insert_plans(
     };
     let fields: Vec<FieldId> = values.iter().map(|(field, _)| *field).collect();
     let record = model.record(*record);
-    let sql =
-        write::insert_sql(Dialect::Postgres, record, false, &fields, read.returning_columns(), plans.len());
-    let bound: Vec<_> =
+    let sql = write::insert_sql(
+        Dialect::Postgres,
+        record,
+        false,
+        &fields,
+        read_level.returning_columns(),
+        plans.len(),
+    );
+    let parameters: Vec<_> =
         plans.iter().flat_map(|(_, plan)| write_parts(&plan.action).value_parameters()).collect();
-    let made = insert_returning(session, &sql, &bound, read.columns.len()).await?;
-    if made.len() != plans.len() {
+    let created = insert_returning(session, &sql, &parameters, read_level.columns.len()).await?;
+    if created.len() != plans.len() {
         return Err(internal_error("an insert returned another number of rows than it was given"));
     }
-    for ((number, _), (outcome, row)) in plans.iter().zip(made) {
-        attach_children(session, read, selection, row).await?.visit_rows(&mut |row| answer.row(*number, row));
-        answer.finish_plan(*number, Ok(outcome));
+    for ((number, _), (outcome, row)) in plans.iter().zip(created) {
+        attach_children(session, read_level, selection, row)
+            .await?
+            .visit_rows(&mut |row| sink.row(*number, row));
+        sink.finish_plan(*number, Ok(outcome));
     }
     Ok(())
 }
 
-/// What became of each record, and its row: so many columns, the id and the version.
+/// The outcome and row of each record. The statement returns `columns` columns, the id and the version.
 async fn insert_returning(
     session: PostgresSession<'_>,
     sql: &str,
-    bound: &[SqlParameter<'_>],
+    parameters: &[SqlParameter<'_>],
     columns: usize,
 ) -> Result<Vec<(Outcome, RowBatch)>, PostgresError> {
-    let mut rows = session.query(sql, bound).await?;
-    let mut made = Vec::new();
+    let mut rows = session.query(sql, parameters).await?;
+    let mut created = Vec::new();
     while let Some(row) = rows.next_row().await? {
         let (Some(id), Some(version)) =
             (read_cell(&row, columns).to_i64(), read_cell(&row, columns + 1).to_i64())
@@ -117,7 +126,7 @@ async fn insert_returning(
         };
         let mut batch = RowBatch::new(columns + 2);
         batch.push_row((0..columns + 2).map(|column| read_cell(&row, column)));
-        made.push((Outcome::Created { id, version }, batch));
+        created.push((Outcome::Created { id, version }, batch));
     }
-    Ok(made)
+    Ok(created)
 }

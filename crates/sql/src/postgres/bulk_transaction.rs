@@ -1,13 +1,21 @@
-//! A long write on PostgreSQL: one transaction on a connection of its own, with references looked at in the end.
+//! Imports on PostgreSQL: one transaction on a pooled connection, with references checked at its end.
 //!
-//! A batch goes in a few statements, sent one behind the other. Only when the database refuses one of them is the batch
-//! halved, again and again, to find out which plan it was.
+//! A batch runs as a few pipelined statements. Only if the database refuses one of them is the batch halved, repeatedly,
+//! to find the plan at fault.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, join_all};
+
+use trefoil_engine::plan::PlanAction;
+use trefoil_engine::{
+    BulkTransaction, CancelFlag, DanglingReference, Outcome, PlainListAction, PlainListOperation, Plan,
+    RowSink, StoreJob,
+};
+use trefoil_model::error::{Error, Result, Violation};
+use trefoil_model::{CellValue, FieldKind, Model, RecordTypeId};
 
 use crate::migrate::postgres::MARK_SEEDED;
 use crate::postgres::bulk_insert::{BulkInsert, selects_anything};
@@ -19,34 +27,27 @@ use crate::statements::compile::Program;
 use crate::statements::dangling_references::dangling_queries;
 use crate::statements::dialect::Dialect;
 use crate::statements::select::SqlParameter;
-use trefoil_engine::plan::PlanAction;
-use trefoil_engine::{
-    BulkTransaction, CancelFlag, DanglingReference, Outcome, PlainListAction, PlainListOperation, Plan,
-    RowSink, StoreJob,
-};
-use trefoil_model::error::{Error, Result, Violation};
-use trefoil_model::{CellValue, FieldKind, Model, RecordTypeId};
 
-/// Whoever brings the batches may be slow: a pipe that waits for a person. Tables that were empty when the first batch
-/// came are not when the last does, and no plan is made anew meanwhile: each has to look things up by their keys.
+/// No idle timeout, since the source of the batches may be slow, such as a pipe. Query plans are made when the tables
+/// are still empty and kept until the last batch, so they must use indexes.
 const BEGIN_BULK_TRANSACTION: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
                      SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL enable_seqscan = off; \
                      SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; \
                      SET CONSTRAINTS ALL DEFERRED";
 
-/// PostgreSQL takes a table for as empty as it was when it was last cleaned up, after an import that was killed perhaps,
-/// however much comes into it: any index is then as good as the right one, and is walked from end to end for each row.
+/// PostgreSQL plans by the row count of the last vacuum, however many rows are inserted since. If that was about none,
+/// such as after a killed import, the planner may choose a wrong index and scan all of it for each row.
 const HAS_STALE_STATISTICS: &str =
     "SELECT count(*) FROM pg_class WHERE oid = to_regclass($1) AND reltuples >= 0 AND reltuples < relpages";
 
-/// Dropped before its commit, its connection is closed and so nothing of it happened.
+/// An open import. Dropping it before the commit closes its connection and so rolls back.
 pub struct PostgresBulkTransaction<'s> {
     store: &'s PostgresStore,
     model: Arc<Model>,
-    /// `None` once it is over.
+    /// `None` after the commit.
     connection: Option<PooledConnection>,
     cancel: CancelFlag,
-    /// How many batches of each type there were.
+    /// The number of batches of each record type so far.
     batch_counts: HashMap<RecordTypeId, u32>,
 }
 
@@ -55,42 +56,46 @@ impl PostgresStore {
         &self,
         model: Arc<Model>,
     ) -> Result<Box<dyn BulkTransaction + '_>> {
-        let own = self.connections.acquire_pooled().await?;
-        let long = PostgresBulkTransaction {
+        let connection = self.connections.acquire_pooled().await?;
+        let transaction = PostgresBulkTransaction {
             store: self,
             model,
-            connection: Some(own),
+            connection: Some(connection),
             cancel: CancelFlag::default(),
             batch_counts: HashMap::new(),
         };
-        long.session()?.execute_control(BEGIN_BULK_TRANSACTION).await.map_err(PostgresError::into_error)?;
-        Ok(Box::new(long))
+        transaction
+            .session()?
+            .execute_control(BEGIN_BULK_TRANSACTION)
+            .await
+            .map_err(PostgresError::into_error)?;
+        Ok(Box::new(transaction))
     }
 }
 
 impl PostgresBulkTransaction<'_> {
     fn session(&self) -> Result<PostgresSession<'_>> {
-        let own = self.connection.as_ref().ok_or_else(|| Error::internal("the long write is over"))?;
-        Ok(self.store.session_on(own, &self.cancel))
+        let connection = self.connection.as_ref().ok_or_else(|| Error::internal("the long write is over"))?;
+        Ok(self.store.session_on(connection, &self.cancel))
     }
 
     async fn run_batch(&self, job: &mut StoreJob) -> Result<(), PostgresError> {
         let session = self.session()?;
-        let mut waiting = vec![Range { start: 0, end: job.plans.len() }];
-        while let Some(some) = waiting.pop() {
-            if let Some(outcomes) = self.try_batch(session, &job.plans[some.clone()]).await? {
-                for ((number, _), outcome) in job.plans[some].iter().zip(outcomes) {
+        let mut pending = vec![Range { start: 0, end: job.plans.len() }];
+        while let Some(range) = pending.pop() {
+            if let Some(outcomes) = self.try_batch(session, &job.plans[range.clone()]).await? {
+                for ((number, _), outcome) in job.plans[range].iter().zip(outcomes) {
                     job.sink.finish_plan(*number, Ok(outcome));
                 }
-            } else if some.len() > 1 {
-                let middle = some.start + some.len() / 2;
-                // The last comes first out.
-                waiting.extend([middle..some.end, some.start..middle]);
+            } else if range.len() > 1 {
+                let middle = range.start + range.len() / 2;
+                // A stack: the first half is pushed last.
+                pending.extend([middle..range.end, range.start..middle]);
             } else {
-                let (number, plan) = &job.plans[some.start];
+                let (number, plan) = &job.plans[range.start];
                 let (number, program) = (*number, self.store.program_for(&job.model, plan)?);
                 session.execute_control("SAVEPOINT plan").await?;
-                let outcome = run_plan(session, job, some.start, &program).await?;
+                let outcome = run_plan(session, job, range.start, &program).await?;
                 job.sink.finish_plan(number, outcome);
                 session.execute_control("RELEASE plan").await?;
             }
@@ -98,16 +103,16 @@ impl PostgresBulkTransaction<'_> {
         Ok(())
     }
 
-    /// How each plan ended, where all of them go together and none was refused; otherwise nothing happened.
+    /// The outcome of each plan if all of them ran as one batch; `None`, with nothing changed, if that is not possible.
     async fn try_batch(
         &self,
         session: PostgresSession<'_>,
         plans: &[(usize, Plan)],
     ) -> Result<Option<Vec<Outcome>>, PostgresError> {
         let plans: Vec<&Plan> = plans.iter().map(|(_, plan)| plan).collect();
-        let Some(work) = BatchWork::from_plans(self.store, &self.model, &plans)? else { return Ok(None) };
+        let Some(batch) = BatchWork::from_plans(self.store, &self.model, &plans)? else { return Ok(None) };
         session.execute_control("SAVEPOINT plan").await?;
-        match work.run(session, &self.model, &plans).await {
+        match batch.run(session, &self.model, &plans).await {
             Ok(outcomes) => {
                 session.execute_control("RELEASE plan").await?;
                 Ok(Some(outcomes))
@@ -117,19 +122,20 @@ impl PostgresBulkTransaction<'_> {
                 Ok(None)
             }
             Err(
-                fault @ (PostgresError::Retryable(_)
+                error @ (PostgresError::Retryable(_)
                 | PostgresError::ConnectionLost(_)
                 | PostgresError::Locked(_)
                 | PostgresError::Store(_)),
-            ) => Err(fault),
+            ) => Err(error),
         }
     }
 
-    /// Has the tables of what came looked at anew, as often as there is twice as much as before, where it is needed. Where
-    /// somebody else is at it, the next time.
+    /// Analyzes the written tables with stale statistics each time their number of batches has doubled. Tables that are
+    /// locked are left for the next time.
     async fn analyze_tables(&mut self, plans: &[(usize, Plan)]) -> Result<(), PostgresError> {
-        let came: BTreeSet<RecordTypeId> = plans.iter().filter_map(|(_, plan)| written_type(plan)).collect();
-        for record in came {
+        let written: BTreeSet<RecordTypeId> =
+            plans.iter().filter_map(|(_, plan)| written_type(plan)).collect();
+        for record in written {
             let batches = self.batch_counts.entry(record).or_default();
             *batches += 1;
             if !batches.is_power_of_two() {
@@ -157,12 +163,13 @@ impl PostgresBulkTransaction<'_> {
     ) -> Result<Vec<DanglingReference>, PostgresError> {
         let session = self.session()?;
         let mut found = Vec::new();
-        for question in dangling_queries(Dialect::Postgres, &self.model, record) {
-            let mut rows = session.query(&question.sql, &[SqlParameter::Integers(ids)]).await?;
+        for query in dangling_queries(Dialect::Postgres, &self.model, record) {
+            let mut rows = session.query(&query.sql, &[SqlParameter::Integers(ids)]).await?;
             while let Some(row) = rows.next_row().await? {
-                if let (Some(id), Some(missing)) = (read_cell(&row, 0).to_i64(), read_cell(&row, 1).to_i64())
+                if let (Some(id), Some(missing_id)) =
+                    (read_cell(&row, 0).to_i64(), read_cell(&row, 1).to_i64())
                 {
-                    found.push(DanglingReference { id, field: question.field, missing_id: missing });
+                    found.push(DanglingReference { id, field: query.field, missing_id });
                 }
             }
         }
@@ -172,25 +179,25 @@ impl PostgresBulkTransaction<'_> {
     async fn commit_transaction(&mut self) -> Result<(), PostgresError> {
         let session = self.session()?;
         session.execute_control("SET CONSTRAINTS ALL IMMEDIATE").await.map_err(dangling_reference_error)?;
-        // What was brought in is not to be seeded into.
+        // A store with imported records must not be seeded.
         session.execute_control(MARK_SEEDED).await?;
         session.execute_control("COMMIT").await.map_err(PostgresError::outcome_unknown_if_lost)?;
-        if let Some(own) = self.connection.take() {
-            own.release();
+        if let Some(connection) = self.connection.take() {
+            connection.release();
         }
         self.store.signal_commit();
         Ok(())
     }
 }
 
-/// What goes in a few statements.
+/// A batch that runs as a few statements.
 enum BatchWork<'p> {
     Append(&'p str, Vec<&'p str>),
     Records { inserts: Option<BulkInsert<'p>>, updates: Vec<(&'p Plan, Arc<Program>)> },
 }
 
 impl<'p> BatchWork<'p> {
-    /// `None` where the plans are of several kinds, need more than a statement each, or show what they wrote.
+    /// `None` if the plans are of several kinds, need more than one statement each, or select what they wrote.
     fn from_plans(
         store: &PostgresStore,
         model: &Arc<Model>,
@@ -199,26 +206,25 @@ impl<'p> BatchWork<'p> {
         if let Some((list, values)) = list_appends(plans) {
             return Ok(Some(BatchWork::Append(list, values)));
         }
-        let (new, changed): (Vec<&Plan>, Vec<&Plan>) = plans.iter().partition(|plan| is_create(plan));
-        let mut known = Vec::with_capacity(changed.len());
-        for plan in changed {
+        let (creates, updates): (Vec<&Plan>, Vec<&Plan>) = plans.iter().partition(|plan| is_create(plan));
+        let mut compiled = Vec::with_capacity(updates.len());
+        for plan in updates {
             let program = store.program_for(model, plan)?;
-            let shows_nothing =
+            let selects_nothing =
                 matches!(&plan.action, PlanAction::Update { selection, .. } if !selects_anything(selection));
-            if !shows_nothing || execute_write::single_statement(&program).is_none() {
+            if !selects_nothing || execute_write::single_statement(&program).is_none() {
                 return Ok(None);
             }
-            known.push((plan, program));
+            compiled.push((plan, program));
         }
-        let all = BulkInsert::from_plans(&new);
-        let fits = all.is_some() || (new.is_empty() && !known.is_empty());
-        Ok(fits.then_some(BatchWork::Records { inserts: all, updates: known }))
+        let inserts = BulkInsert::from_plans(&creates);
+        let is_batch = inserts.is_some() || (creates.is_empty() && !compiled.is_empty());
+        Ok(is_batch.then_some(BatchWork::Records { inserts, updates: compiled }))
     }
 
-    /// New records first. What goes in this order goes in the order of the plans too: updates are of records that an
-    /// import has just found (`upsert::By`), never of one that is new in the same batch, a record that comes early can
-    /// take a unique value but free none, and references are looked at in the end. What does not go is halved until it is
-    /// in the order of the plans.
+    /// Inserts first, then updates. If that succeeds, the order of the plans would too: an import updates only records
+    /// that existed before the batch, an early insert can take a unique value but not free one, and references are
+    /// checked at the end. If it fails, the batch is halved until it runs in the order of the plans.
     async fn run(
         &self,
         session: PostgresSession<'_>,
@@ -230,22 +236,22 @@ impl<'p> BatchWork<'p> {
                 let outcome = plain_lists::append_values(session, list, values).await?;
                 Ok(vec![outcome; plans.len()])
             }
-            BatchWork::Records { inserts: new, updates: known } => {
-                let made = match new {
-                    Some(all) => run_inserts(session, model, all).await?,
+            BatchWork::Records { inserts, updates } => {
+                let created = match inserts {
+                    Some(inserts) => run_inserts(session, model, inserts).await?,
                     None => Vec::new(),
                 };
-                let (mut made, mut changed) =
-                    (made.into_iter(), run_updates(session, known).await?.into_iter());
-                let ended = |plan: &&Plan| if is_create(plan) { made.next() } else { changed.next() };
-                let outcomes: Option<Vec<Outcome>> = plans.iter().map(ended).collect();
+                let (mut created, mut updated) =
+                    (created.into_iter(), run_updates(session, updates).await?.into_iter());
+                let outcome = |plan: &&Plan| if is_create(plan) { created.next() } else { updated.next() };
+                let outcomes: Option<Vec<Outcome>> = plans.iter().map(outcome).collect();
                 outcomes.ok_or_else(|| internal_error("the database told nothing of a plan"))
             }
         }
     }
 }
 
-/// The type of a record that is made or changed.
+/// The record type that a plan creates or updates.
 fn written_type(plan: &Plan) -> Option<RecordTypeId> {
     let (PlanAction::Create { record, .. } | PlanAction::Update { record, .. }) = plan.action else {
         return None;
@@ -253,7 +259,7 @@ fn written_type(plan: &Plan) -> Option<RecordTypeId> {
     Some(record)
 }
 
-/// What is written where a record of this type is.
+/// The tables that are written with a record of this type.
 fn written_tables(model: &Model, record: RecordTypeId) -> impl Iterator<Item = &str> {
     let record = model.record(record);
     let links = record.fields.iter().filter_map(|field| {
@@ -267,23 +273,23 @@ fn is_create(plan: &Plan) -> bool {
     matches!(plan.action, PlanAction::Create { .. })
 }
 
-/// Each its own statement, sent without waiting for the one before.
+/// Runs the updates as pipelined statements, one each.
 async fn run_updates(
     session: PostgresSession<'_>,
-    known: &[(&Plan, Arc<Program>)],
+    updates: &[(&Plan, Arc<Program>)],
 ) -> Result<Vec<Outcome>, PostgresError> {
-    for sql in known.iter().filter_map(|(_, program)| execute_write::single_statement(program)) {
+    for sql in updates.iter().filter_map(|(_, program)| execute_write::single_statement(program)) {
         session.prepare(sql).await?;
     }
-    let one = async |(plan, program): &(&Plan, Arc<Program>)| {
+    let run_update = async |(plan, program): &(&Plan, Arc<Program>)| {
         execute_write::execute_write(session, plan, program, &mut |_| ()).await
     };
-    join_all(known.iter().map(one)).await.into_iter().collect()
+    join_all(updates.iter().map(run_update)).await.into_iter().collect()
 }
 
-/// The values, where nothing is asked but to append to one list.
+/// The list and the values if all plans append to the same plain list.
 fn list_appends<'p>(plans: &[&'p Plan]) -> Option<(&'p str, Vec<&'p str>)> {
-    let mut lists = plans.iter().map(|plan| match &plan.action {
+    let mut appends = plans.iter().map(|plan| match &plan.action {
         PlanAction::PlainList(PlainListOperation {
             list,
             action: PlainListAction::Append { value, expected: None },
@@ -296,10 +302,10 @@ fn list_appends<'p>(plans: &[&'p Plan]) -> Option<(&'p str, Vec<&'p str>)> {
         | PlanAction::Delete { .. }
         | PlanAction::ReadImage { .. } => None,
     });
-    let (list, first) = lists.next()??;
+    let (list, first) = appends.next()??;
     let mut values = vec![first];
-    for one in lists {
-        let (other, value) = one?;
+    for append in appends {
+        let (other, value) = append?;
         if other != list {
             return None;
         }
@@ -311,36 +317,36 @@ fn list_appends<'p>(plans: &[&'p Plan]) -> Option<(&'p str, Vec<&'p str>)> {
 async fn run_inserts(
     session: PostgresSession<'_>,
     model: &Model,
-    all: &BulkInsert<'_>,
+    inserts: &BulkInsert<'_>,
 ) -> Result<Vec<Outcome>, PostgresError> {
-    let owner = model.record(all.record);
-    if let Some((sql, greatest)) = all.sequence_statement(owner) {
+    let owner = model.record(inserts.record);
+    if let Some((sql, greatest)) = inserts.sequence_statement(owner) {
         session.query_integer(&sql, &[SqlParameter::integer(greatest)]).await?;
     }
-    let mut made = Vec::with_capacity(all.rows.len());
-    for part in all.statement_rows() {
+    let mut created = Vec::with_capacity(inserts.rows.len());
+    for chunk in inserts.statement_rows() {
         let mut rows = session
-            .query(&all.insert_statement(owner, part.len()), &BulkInsert::row_parameters(part))
+            .query(&inserts.insert_statement(owner, chunk.len()), &BulkInsert::row_parameters(chunk))
             .await?;
         while let Some(row) = rows.next_row().await? {
             let (Some(id), Some(version)) = (read_cell(&row, 0).to_i64(), read_cell(&row, 1).to_i64()) else {
                 return Err(internal_error("a record has no readable id or version"));
             };
-            made.push((id, version));
+            created.push((id, version));
         }
     }
-    if made.len() != all.rows.len() {
+    if created.len() != inserts.rows.len() {
         return Err(internal_error("an insert returned another number of rows than it was given"));
     }
-    let ids: Vec<i64> = made.iter().map(|(id, _)| *id).collect();
-    for (sql, own, others) in all.link_statements(model, &ids) {
+    let ids: Vec<i64> = created.iter().map(|(id, _)| *id).collect();
+    for (sql, own, others) in inserts.link_statements(model, &ids) {
         session.execute(&sql, &[SqlParameter::Integers(&own), SqlParameter::Integers(&others)]).await?;
     }
-    Ok(made.into_iter().map(|(id, version)| Outcome::Created { id, version }).collect())
+    Ok(created.into_iter().map(|(id, version)| Outcome::Created { id, version }).collect())
 }
 
-fn dangling_reference_error(fault: PostgresError) -> PostgresError {
-    match fault {
+fn dangling_reference_error(error: PostgresError) -> PostgresError {
+    match error {
         PostgresError::Refused(error) if error.code().is_some_and(|code| code.code() == "23503") => {
             let message = "a reference leads to a record that is not there".to_owned();
             PostgresError::Plan(Error::Invalid(vec![Violation {
@@ -349,12 +355,12 @@ fn dangling_reference_error(fault: PostgresError) -> PostgresError {
                 message,
             }]))
         }
-        fault @ (PostgresError::Plan(_)
+        error @ (PostgresError::Plan(_)
         | PostgresError::Refused(_)
         | PostgresError::Retryable(_)
         | PostgresError::ConnectionLost(_)
         | PostgresError::Locked(_)
-        | PostgresError::Store(_)) => fault,
+        | PostgresError::Store(_)) => error,
     }
 }
 

@@ -1,6 +1,10 @@
-//! Runs the programs that read on PostgreSQL: flat ones row by row, nested ones a thousand parents at a time.
+//! Runs programs that read on PostgreSQL: flat ones row by row, nested ones up to [`MAX_PARENTS`] parents at a time.
 
 use futures_util::future::{BoxFuture, try_join_all};
+
+use trefoil_engine::plan::{PlanAction, PlannedChild, PlannedListing, PlannedSelection};
+use trefoil_engine::{Outcome, Plan, Row};
+use trefoil_model::error::Error;
 
 use crate::postgres::error::PostgresError;
 use crate::postgres::plain_lists;
@@ -11,13 +15,11 @@ use crate::statements::select::{
     ChildBranch, SelectLevel, SqlParameter, child_parameters, count_parameters, has_limit_or_offset,
     listing_parameters, total_from_rows,
 };
-use trefoil_engine::plan::{PlanAction, PlannedChild, PlannedListing, PlannedSelection};
-use trefoil_engine::{Outcome, Plan, Row};
-use trefoil_model::error::Error;
 
-/// How many rows a cursor is asked for first, before it is known what they weigh.
+/// The number of rows of the first FETCH, before their size is known.
 const FIRST_FETCH: usize = 100;
 
+/// Receives the rows of a plan.
 pub type RowVisitor<'v> = &'v mut (dyn FnMut(&dyn Row) + Send);
 
 pub async fn execute_read(
@@ -41,14 +43,14 @@ pub async fn execute_read(
                 .visit_rows(visit);
             Ok(Outcome::Found)
         }
-        (PlanAction::PlainList(asked), Program::PlainList) => {
-            plain_lists::run_list_action(session, asked, visit).await
+        (PlanAction::PlainList(operation), Program::PlainList) => {
+            plain_lists::run_list_action(session, operation, visit).await
         }
         (action, _) => Err(Error::internal(format!("a program that is not for {action:?}")).into()),
     }
 }
 
-/// Answers what a change tells by itself, without any connection; says whether it did.
+/// Answers a read from the image of a change, without a connection; false if the image is not enough.
 pub fn read_image(plan: &Plan, program: &Program, visit: RowVisitor<'_>) -> bool {
     match (&plan.action, program) {
         (PlanAction::ReadImage { image, .. }, Program::Get(level)) if level.is_flat() => {
@@ -65,45 +67,45 @@ async fn read_list(
     session: PostgresSession<'_>,
     level: &SelectLevel,
     count: Option<&str>,
-    bounds: &PlannedListing,
-    chosen: &PlannedSelection,
+    listing: &PlannedListing,
+    selection: &PlannedSelection,
     visit: RowVisitor<'_>,
 ) -> Result<Outcome, PostgresError> {
-    let mut bound = Vec::new();
-    listing_parameters(bounds, &mut bound);
-    if has_limit_or_offset(bounds) {
-        // One more than asked for tells whether there is more.
-        let limit = bounds.limit.unwrap_or(i64::MAX).saturating_add(1);
-        bound.extend([limit, bounds.offset].map(SqlParameter::integer));
+    let mut parameters = Vec::new();
+    listing_parameters(listing, &mut parameters);
+    if has_limit_or_offset(listing) {
+        // One more than the limit shows whether there are more.
+        let limit = listing.limit.unwrap_or(i64::MAX).saturating_add(1);
+        parameters.extend([limit, listing.offset].map(SqlParameter::integer));
     }
-    let given = read_rows(session, level, chosen, &bound, bounds.limit, visit).await?;
-    let total = match (count, total_from_rows(bounds, given.count, given.has_more)) {
-        (Some(_), Some(told)) => Some(told),
-        (Some(sql), None) => Some(self::count_rows(session, sql, bounds).await?),
+    let rows_read = read_rows(session, level, selection, &parameters, listing.limit, visit).await?;
+    let total = match (count, total_from_rows(listing, rows_read.count, rows_read.has_more)) {
+        (Some(_), Some(total)) => Some(total),
+        (Some(sql), None) => Some(count_rows(session, sql, listing).await?),
         (None, _) => None,
     };
-    Ok(Outcome::Listed { has_more: given.has_more, total })
+    Ok(Outcome::Listed { has_more: rows_read.has_more, total })
 }
 
 async fn count_rows(
     session: PostgresSession<'_>,
     sql: &str,
-    bounds: &PlannedListing,
+    listing: &PlannedListing,
 ) -> Result<u64, PostgresError> {
-    Ok(session.query_integer(sql, &count_parameters(bounds)).await?.unwrap_or(0).unsigned_abs())
+    Ok(session.query_integer(sql, &count_parameters(listing)).await?.unwrap_or(0).unsigned_abs())
 }
 
-/// What became of a statement's rows.
+/// The rows that a statement gave.
 struct RowsRead {
     count: i64,
-    /// There was a row beyond the limit.
+    /// True if there was a row beyond the limit.
     has_more: bool,
 }
 
 async fn read_rows(
     session: PostgresSession<'_>,
     level: &SelectLevel,
-    chosen: &PlannedSelection,
+    selection: &PlannedSelection,
     parameters: &[SqlParameter<'_>],
     limit: Option<i64>,
     visit: RowVisitor<'_>,
@@ -114,22 +116,22 @@ async fn read_rows(
     }
     if limit < MAX_PARENTS as i64 {
         let mut batch = RowBatch::new(level.width);
-        let given = {
+        let rows_read = {
             let mut rows = session.query(&level.sql, parameters).await?;
-            let mut given = RowsRead { count: 0, has_more: false };
+            let mut rows_read = RowsRead { count: 0, has_more: false };
             while let Some(row) = rows.next_row().await? {
-                given.has_more = given.count == limit;
-                if !given.has_more {
-                    given.count += 1;
+                rows_read.has_more = rows_read.count == limit;
+                if !rows_read.has_more {
+                    rows_read.count += 1;
                     batch.push_row((0..level.width).map(|column| read_cell(&row, column)));
                 }
             }
-            given
+            rows_read
         };
-        attach_children(session, level, chosen, batch).await?.visit_rows(visit);
-        return Ok(given);
+        attach_children(session, level, selection, batch).await?.visit_rows(visit);
+        return Ok(rows_read);
     }
-    read_nested(session, level, chosen, parameters, limit, visit).await
+    read_nested(session, level, selection, parameters, limit, visit).await
 }
 
 async fn read_flat(
@@ -139,71 +141,71 @@ async fn read_flat(
     limit: i64,
     visit: RowVisitor<'_>,
 ) -> Result<RowsRead, PostgresError> {
-    let mut given = RowsRead { count: 0, has_more: false };
+    let mut rows_read = RowsRead { count: 0, has_more: false };
     let mut rows = session.query(&level.sql, parameters).await?;
     while let Some(row) = rows.next_row().await? {
-        // The statement gives one more than the limit at most.
-        given.has_more = given.count == limit;
-        if !given.has_more {
-            given.count += 1;
+        // The statement returns at most one row more than the limit.
+        rows_read.has_more = rows_read.count == limit;
+        if !rows_read.has_more {
+            rows_read.count += 1;
             visit(&PostgresRow { row: &row, level });
         }
     }
-    Ok(given)
+    Ok(rows_read)
 }
 
-/// A list of any length by a cursor: the connection cannot look for children while it still gives parents.
+/// Reads a list of any length through a cursor, since the children cannot be read while the parents are streaming.
 async fn read_nested(
     session: PostgresSession<'_>,
     level: &SelectLevel,
-    chosen: &PlannedSelection,
+    selection: &PlannedSelection,
     parameters: &[SqlParameter<'_>],
     limit: i64,
     visit: RowVisitor<'_>,
 ) -> Result<RowsRead, PostgresError> {
     session.execute(&format!("DECLARE trefoil_rows NO SCROLL CURSOR FOR {}", level.sql), parameters).await?;
-    let mut given = RowsRead { count: 0, has_more: false };
+    let mut rows_read = RowsRead { count: 0, has_more: false };
     let mut batch = RowBatch::new(level.width);
-    let mut fetch = FIRST_FETCH;
+    let mut next_fetch = FIRST_FETCH;
     loop {
-        let asked = fetch.min(MAX_PARENTS - batch.row_count());
+        let fetch_size = next_fetch.min(MAX_PARENTS - batch.row_count());
         let (before, mut found) = (batch.row_count(), 0);
-        let mut rows = session.fetch(&format!("FETCH {asked} FROM trefoil_rows")).await?;
+        let mut rows = session.fetch(&format!("FETCH {fetch_size} FROM trefoil_rows")).await?;
         while let Some(row) = rows.next_row().await? {
             found += 1;
-            given.has_more = given.count == limit;
-            if !given.has_more {
-                given.count += 1;
+            rows_read.has_more = rows_read.count == limit;
+            if !rows_read.has_more {
+                rows_read.count += 1;
                 batch.push_row((0..level.width).map(|column| read_cell(&row, column)));
             }
         }
-        let is_end = found < asked || given.has_more;
-        fetch = next_fetch_size(&batch);
+        let is_end = found < fetch_size || rows_read.has_more;
+        next_fetch = next_fetch_size(&batch);
         if batch.row_count() == MAX_PARENTS
             || batch.text_bytes() >= MAX_BATCH_BYTES
             || (is_end && before + found > 0)
         {
             let full = std::mem::replace(&mut batch, RowBatch::new(level.width));
-            attach_children(session, level, chosen, full).await?.visit_rows(visit);
+            attach_children(session, level, selection, full).await?.visit_rows(visit);
         }
         if is_end {
             session.execute_control("CLOSE trefoil_rows").await?;
-            return Ok(given);
+            return Ok(rows_read);
         }
     }
 }
 
-/// As many rows as would weigh enough, judged by those that are there.
+/// The number of rows that would fill a batch, estimated from those read so far.
 fn next_fetch_size(batch: &RowBatch) -> usize {
-    let each = batch.text_bytes() / batch.row_count().max(1);
-    (MAX_BATCH_BYTES / each.max(1)).clamp(1, MAX_PARENTS)
+    let row_bytes = batch.text_bytes() / batch.row_count().max(1);
+    (MAX_BATCH_BYTES / row_bytes.max(1)).clamp(1, MAX_PARENTS)
 }
 
-/// One record with everything below it, or nothing.
+/// Reads one record with all its children; `None` if there is no record.
 pub async fn read_tree<'p>(
     session: PostgresSession<'_>,
     level: &'p SelectLevel,
-    chosen: &'p PlannedSelection,
+    selection: &'p PlannedSelection,
     id: i64,
 ) -> Result<Option<RowTree<'p>>, PostgresError> {
     let mut batch = RowBatch::new(level.width);
@@ -211,35 +213,35 @@ pub async fn read_tree<'p>(
     if batch.row_count() == 0 {
         Ok(None)
     } else {
-        attach_children(session, level, chosen, batch).await.map(Some)
+        attach_children(session, level, selection, batch).await.map(Some)
     }
 }
 
-/// Finds everything below these rows; the statements of one level travel together.
+/// Reads all children of these rows; the statements of one level are pipelined.
 pub fn attach_children<'f, 'p: 'f>(
     session: PostgresSession<'f>,
     level: &'p SelectLevel,
-    chosen: &'p PlannedSelection,
+    selection: &'p PlannedSelection,
     rows: RowBatch,
 ) -> BoxFuture<'f, Result<RowTree<'p>, PostgresError>> {
     Box::pin(async move {
         let mut tree = RowTree::new(level, rows);
-        let below = level.branches.iter().zip(&chosen.children).map(|(branch, child)| match branch {
+        let branches = level.branches.iter().zip(&selection.children).map(|(branch, child)| match branch {
             ChildBranch::KeyOnly { .. } => None,
             ChildBranch::Rows { column, level } => {
                 Some((*column, level, child, tree.rows().distinct_integers(*column)))
             }
         });
-        let below: Vec<_> = below.collect();
-        let grown = below.into_iter().map(|branch| async move {
+        let branches: Vec<_> = branches.collect();
+        let subtrees = branches.into_iter().map(|branch| async move {
             let Some((column, level, child, keys)) = branch else { return Ok::<_, PostgresError>(None) };
             let rows = read_children(session, level, child, &keys).await?;
             Ok(Some((column, attach_children(session, level, &child.selection, rows).await?)))
         });
-        for branch in try_join_all(grown).await? {
+        for branch in try_join_all(subtrees).await? {
             match branch {
                 None => tree.attach_key_only(),
-                Some((column, below)) => tree.attach_children(column, below),
+                Some((column, branches)) => tree.attach_children(column, branches),
             }
         }
         Ok(tree)
@@ -253,8 +255,8 @@ async fn read_children(
     keys: &[i64],
 ) -> Result<RowBatch, PostgresError> {
     let mut batch = RowBatch::new(level.width);
-    for some in keys.chunks(MAX_PARENTS) {
-        read_into_batch(session, level, &child_parameters(&child.listing, some), &mut batch).await?;
+    for chunk in keys.chunks(MAX_PARENTS) {
+        read_into_batch(session, level, &child_parameters(&child.listing, chunk), &mut batch).await?;
     }
     Ok(batch)
 }

@@ -1,33 +1,33 @@
-//! Runs the programs that write on PostgreSQL, by themselves or inside a transaction that someone else began.
+//! Runs programs that write on PostgreSQL, as single statements or inside the caller's transaction.
+
+use trefoil_engine::plan::{PlanAction, PlannedSelection};
+use trefoil_engine::{Outcome, Plan};
+use trefoil_model::CellValue;
+use trefoil_model::error::Error;
 
 use crate::postgres::error::PostgresError;
-use crate::postgres::execute_read;
-use crate::postgres::execute_read::{RowVisitor, attach_children, read_tree};
+use crate::postgres::execute_read::{self, RowVisitor, attach_children, read_tree};
 use crate::postgres::session::{PostgresSession, internal_error, read_cell};
 use crate::statements::compile::Program;
 use crate::statements::row_batch::RowBatch;
 use crate::statements::select::{SelectLevel, SqlParameter};
 use crate::statements::write::{LinkStatements, SequenceStatements};
 use crate::statements::write_parts::{WriteParts, write_parts};
-use trefoil_engine::plan::{PlanAction, PlannedSelection};
-use trefoil_engine::{Outcome, Plan};
-use trefoil_model::CellValue;
-use trefoil_model::error::Error;
 
-/// The statement, where the plan is nothing else: it then needs no transaction around it.
+/// The statement of a program that has only one and therefore needs no transaction.
 pub fn single_statement(program: &Program) -> Option<&str> {
     match program {
-        Program::Create { sequence: None, insert, links, read_level: read }
-            if links.is_empty() && read.is_flat() =>
+        Program::Create { sequence: None, insert, links, read_level }
+            if links.is_empty() && read_level.is_flat() =>
         {
             Some(insert)
         }
-        Program::Update { update: Some(update), links, read_level: read, .. }
-            if links.is_empty() && read.is_flat() =>
+        Program::Update { update: Some(update), links, read_level, .. }
+            if links.is_empty() && read_level.is_flat() =>
         {
             Some(update)
         }
-        Program::Delete { delete, read_level: read, .. } if read.is_flat() => Some(delete),
+        Program::Delete { delete, read_level, .. } if read_level.is_flat() => Some(delete),
         Program::Create { .. }
         | Program::Update { .. }
         | Program::Delete { .. }
@@ -37,39 +37,40 @@ pub fn single_statement(program: &Program) -> Option<&str> {
     }
 }
 
-/// Rows are visited only when the plan has succeeded as a whole.
+/// Runs a plan that reads or writes. Rows are visited only after the whole plan has succeeded.
 pub async fn execute_write(
     session: PostgresSession<'_>,
     plan: &Plan,
     program: &Program,
     visit: RowVisitor<'_>,
 ) -> Result<Outcome, PostgresError> {
-    let (read, chosen) = match (&plan.action, program) {
-        (PlanAction::Create { selection, .. }, Program::Create { read_level: read, .. })
-        | (PlanAction::Update { selection, .. }, Program::Update { read_level: read, .. })
-        | (PlanAction::Delete { selection, .. }, Program::Delete { read_level: read, .. }) => {
-            (read, selection)
+    let (read_level, selection) = match (&plan.action, program) {
+        (PlanAction::Create { selection, .. }, Program::Create { read_level, .. })
+        | (PlanAction::Update { selection, .. }, Program::Update { read_level, .. })
+        | (PlanAction::Delete { selection, .. }, Program::Delete { read_level, .. }) => {
+            (read_level, selection)
         }
         _ => return execute_read::execute_read(session, plan, program, visit).await,
     };
-    let change = PostgresWrite { session, action: &plan.action, level: read, selection: chosen };
+    let write = PostgresWrite { session, action: &plan.action, level: read_level, selection };
     match program {
-        Program::Create { sequence: counter, insert, links, .. } => {
-            change.create(counter.as_ref(), insert, links, visit).await
+        Program::Create { sequence, insert, links, .. } => {
+            write.create(sequence.as_ref(), insert, links, visit).await
         }
-        Program::Update { update: Some(update), version_query: version, links, .. } => {
-            change.update(update, version, links, visit).await
+        Program::Update { update: Some(update), version_query, links, .. } => {
+            write.update(update, version_query, links, visit).await
         }
-        Program::Update { update: None, version_query: version, .. } => {
-            change.read_unchanged(version, visit).await
+        Program::Update { update: None, version_query, .. } => {
+            write.read_unchanged(version_query, visit).await
         }
-        Program::Delete { delete, version_query: version, .. } => change.delete(delete, version, visit).await,
+        Program::Delete { delete, version_query, .. } => write.delete(delete, version_query, visit).await,
         Program::Get(_) | Program::List { .. } | Program::PlainList => {
             execute_read::execute_read(session, plan, program, visit).await
         }
     }
 }
 
+/// A plan that writes and the level that selects its result.
 struct PostgresWrite<'a> {
     session: PostgresSession<'a>,
     action: &'a PlanAction,
@@ -80,21 +81,21 @@ struct PostgresWrite<'a> {
 impl PostgresWrite<'_> {
     async fn create(
         &self,
-        counter: Option<&SequenceStatements>,
+        sequence: Option<&SequenceStatements>,
         insert: &str,
         links: &[LinkStatements],
         visit: RowVisitor<'_>,
     ) -> Result<Outcome, PostgresError> {
         let parts = write_parts(self.action);
-        let behind = self.lock_lagging_sequence(counter, parts.id).await?;
-        let bound: Vec<_> =
+        let lagging = self.lock_lagging_sequence(sequence, parts.id).await?;
+        let parameters: Vec<_> =
             parts.id.map(SqlParameter::integer).into_iter().chain(parts.value_parameters()).collect();
-        let Some(written) = self.execute_returning(insert, &bound).await? else {
+        let Some(written) = self.execute_returning(insert, &parameters).await? else {
             return Err(internal_error("an insert returned no row"));
         };
         let (id, version) = (written.id, written.version);
-        if let Some(counter) = behind {
-            self.session.execute(&counter.advance, &[SqlParameter::integer(id)]).await?;
+        if let Some(sequence) = lagging {
+            self.session.execute(&sequence.advance, &[SqlParameter::integer(id)]).await?;
         }
         for (statements, (_, others)) in links.iter().zip(parts.links) {
             self.execute_link(&statements.add, id, others).await?;
@@ -103,31 +104,31 @@ impl PostgresWrite<'_> {
         Ok(Outcome::Created { id, version })
     }
 
-    /// The counter, if it has to follow the chosen id; then nobody else draws an id until the transaction ends.
+    /// The sequence if it has to be advanced past the chosen id, locked against other writers until the transaction ends.
     async fn lock_lagging_sequence<'c>(
         &self,
-        counter: Option<&'c SequenceStatements>,
+        sequence: Option<&'c SequenceStatements>,
         id: Option<i64>,
     ) -> Result<Option<&'c SequenceStatements>, PostgresError> {
-        let (Some(counter), Some(id)) = (counter, id) else { return Ok(None) };
-        if self.session.query_integer(&counter.is_behind, &[SqlParameter::integer(id)]).await?.is_none() {
+        let (Some(sequence), Some(id)) = (sequence, id) else { return Ok(None) };
+        if self.session.query_integer(&sequence.is_behind, &[SqlParameter::integer(id)]).await?.is_none() {
             return Ok(None);
         }
-        self.session.execute_control(&counter.lock).await?;
-        Ok(Some(counter))
+        self.session.execute_control(&sequence.lock).await?;
+        Ok(Some(sequence))
     }
 
     async fn update(
         &self,
         update: &str,
-        version: &str,
+        version_query: &str,
         links: &[LinkStatements],
         visit: RowVisitor<'_>,
     ) -> Result<Outcome, PostgresError> {
         let parts = write_parts(self.action);
-        let bound: Vec<_> = parts.value_parameters().chain(parts.identity_parameters()).collect();
-        let Some(written) = self.execute_returning(update, &bound).await? else {
-            return self.missing_outcome(version).await;
+        let parameters: Vec<_> = parts.value_parameters().chain(parts.identity_parameters()).collect();
+        let Some(written) = self.execute_returning(update, &parameters).await? else {
+            return self.missing_outcome(version_query).await;
         };
         let (id, version) = (written.id, written.version);
         for (statements, (_, others)) in links.iter().zip(parts.links) {
@@ -138,12 +139,17 @@ impl PostgresWrite<'_> {
         Ok(Outcome::Updated { id, version })
     }
 
-    /// An update that names no field: the record as it is, if it is at the expected version.
-    async fn read_unchanged(&self, version: &str, visit: RowVisitor<'_>) -> Result<Outcome, PostgresError> {
+    /// An update without values: reads the record if it has the expected version.
+    async fn read_unchanged(
+        &self,
+        version_query: &str,
+        visit: RowVisitor<'_>,
+    ) -> Result<Outcome, PostgresError> {
         let WriteParts { id: Some(id), expected_version: expected, .. } = write_parts(self.action) else {
             return Ok(Outcome::NotFound);
         };
-        let Some(found) = self.session.query_integer(version, &[SqlParameter::integer(id)]).await? else {
+        let Some(found) = self.session.query_integer(version_query, &[SqlParameter::integer(id)]).await?
+        else {
             return Ok(Outcome::NotFound);
         };
         if let Some(expected) = expected.filter(|expected| *expected != found) {
@@ -158,22 +164,22 @@ impl PostgresWrite<'_> {
     async fn delete(
         &self,
         delete: &str,
-        version: &str,
+        version_query: &str,
         visit: RowVisitor<'_>,
     ) -> Result<Outcome, PostgresError> {
         let parts = write_parts(self.action);
         let before = match parts.id {
             Some(id) if !self.level.is_flat() => {
-                // From here on nobody adds to what is shown and goes along with it.
-                let lock = format!("{version} FOR UPDATE");
+                // From here on, other sessions cannot add records that are deleted along with this one and would be shown.
+                let lock = format!("{version_query} FOR UPDATE");
                 self.session.query_integer(&lock, &[SqlParameter::integer(id)]).await?;
                 read_tree(self.session, self.level, self.selection, id).await?
             }
             _ => None,
         };
-        let bound: Vec<_> = parts.identity_parameters().collect();
-        let Some(written) = self.execute_returning(delete, &bound).await? else {
-            return self.missing_outcome(version).await;
+        let parameters: Vec<_> = parts.identity_parameters().collect();
+        let Some(written) = self.execute_returning(delete, &parameters).await? else {
+            return self.missing_outcome(version_query).await;
         };
         let id = written.id;
         match before {
@@ -185,23 +191,23 @@ impl PostgresWrite<'_> {
         Ok(Outcome::Deleted { id })
     }
 
-    /// Runs a statement for one record to its very end, which by itself is the commit.
+    /// Runs a statement for one record to its end, which commits it if there is no transaction.
     async fn execute_returning(
         &self,
         sql: &str,
-        bound: &[SqlParameter<'_>],
+        parameters: &[SqlParameter<'_>],
     ) -> Result<Option<WrittenRow>, PostgresError> {
-        let own = if self.level.is_flat() { self.level.columns.len() } else { 0 };
-        let width = own + 2;
+        let column_count = if self.level.is_flat() { self.level.columns.len() } else { 0 };
+        let width = column_count + 2;
         let mut batch = RowBatch::new(width);
-        let mut rows = self.session.query(sql, bound).await?;
+        let mut rows = self.session.query(sql, parameters).await?;
         while let Some(row) = rows.next_row().await? {
             batch.push_row((0..width).map(|column| read_cell(&row, column)));
         }
         if batch.row_count() == 0 {
             return Ok(None);
         }
-        match (batch.cell(0, own), batch.cell(0, own + 1)) {
+        match (batch.cell(0, column_count), batch.cell(0, column_count + 1)) {
             (CellValue::Int(id), CellValue::Int(version)) => {
                 Ok(Some(WrittenRow { id, version, rows: batch }))
             }
@@ -216,7 +222,7 @@ impl PostgresWrite<'_> {
             .map(drop)
     }
 
-    /// Hands out what was written: from the returned row, or, with children, read again.
+    /// Visits the written record: the returned row, or the record read again if children are selected.
     async fn visit_written(&self, written: WrittenRow, visit: RowVisitor<'_>) -> Result<(), PostgresError> {
         let tree = if self.level.is_flat() {
             Some(attach_children(self.session, self.level, self.selection, written.rows).await?)
@@ -229,12 +235,13 @@ impl PostgresWrite<'_> {
         Ok(())
     }
 
-    /// Why a statement found no record: there is none, or it is at another version.
-    async fn missing_outcome(&self, version: &str) -> Result<Outcome, PostgresError> {
+    /// The outcome of a statement that matched no record: not found, or stale if it has another version.
+    async fn missing_outcome(&self, version_query: &str) -> Result<Outcome, PostgresError> {
         let parts = write_parts(self.action);
         let Some(id) = parts.id else { return Ok(Outcome::NotFound) };
-        Ok(parts
-            .no_match_outcome(self.session.query_integer(version, &[SqlParameter::integer(id)]).await?)?)
+        Ok(parts.no_match_outcome(
+            self.session.query_integer(version_query, &[SqlParameter::integer(id)]).await?,
+        )?)
     }
 }
 

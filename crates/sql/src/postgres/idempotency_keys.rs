@@ -1,31 +1,33 @@
-//! Idempotency keys on PostgreSQL: one that is being worked on is locked, on whichever node that is.
+//! Idempotency keys on PostgreSQL. A key in use is locked across all nodes.
 
 use tokio_postgres::types::ToSql;
 use xxhash_rust::xxh3::xxh3_64;
+
+use trefoil_engine::IdempotencyKey;
 
 use crate::idempotency_key::{KEY_LIFETIME_SECONDS, KeyStatus, fingerprint_text, unix_seconds};
 use crate::postgres::error::PostgresError;
 use crate::postgres::session::PostgresSession;
 use crate::statements::select::SqlParameter;
-use trefoil_engine::IdempotencyKey;
 
-/// Takes the key for this transaction, or says that another has it. Two keys with one hash would at worst be told
-/// to try again later.
+/// Locks the key for this transaction; false if another transaction holds it. If two keys share a hash, one of them is
+/// asked to retry at worst.
 pub async fn try_lock_key(session: PostgresSession<'_>, key: &IdempotencyKey) -> Result<bool, PostgresError> {
     let hash = xxh3_64(key.key.as_bytes()).cast_signed();
-    let entered =
+    let locked =
         session.query_integer("SELECT pg_try_advisory_xact_lock($1)", &[SqlParameter::integer(hash)]).await?;
-    Ok(entered == Some(1))
+    Ok(locked == Some(1))
 }
 
+/// Looks up the stored answer of a key.
 pub async fn find_key(
     session: PostgresSession<'_>,
     key: &IdempotencyKey,
 ) -> Result<KeyStatus, PostgresError> {
     let sql = "SELECT fingerprint, answer FROM trefoil_keys WHERE key = $1 AND at > $2";
     let statement = session.prepare(sql).await?;
-    let bound: [&(dyn ToSql + Sync); 2] = [&key.key, &(unix_seconds() - KEY_LIFETIME_SECONDS)];
-    let found = session.connection.client().query_opt(&statement, &bound).await;
+    let parameters: [&(dyn ToSql + Sync); 2] = [&key.key, &(unix_seconds() - KEY_LIFETIME_SECONDS)];
+    let found = session.connection.client().query_opt(&statement, &parameters).await;
     let Some(row) = found.map_err(|error| session.classify_error(error))? else { return Ok(KeyStatus::New) };
     let fingerprint: &str = row.try_get(0)?;
     Ok(if fingerprint == fingerprint_text(key) {
@@ -35,7 +37,7 @@ pub async fn find_key(
     })
 }
 
-/// An expired answer under the same key gives way.
+/// Stores the answer of a key, replacing an expired one.
 pub async fn store_answer(
     session: PostgresSession<'_>,
     key: &IdempotencyKey,
@@ -45,7 +47,7 @@ pub async fn store_answer(
                ON CONFLICT (key) DO UPDATE SET fingerprint = excluded.fingerprint, \
                answer = excluded.answer, at = excluded.at";
     let statement = session.prepare(sql).await?;
-    let bound: [&(dyn ToSql + Sync); 4] = [&key.key, &fingerprint_text(key), &answer, &unix_seconds()];
-    let kept = session.connection.client().execute(&statement, &bound).await;
-    kept.map(drop).map_err(|error| session.classify_error(error))
+    let parameters: [&(dyn ToSql + Sync); 4] = [&key.key, &fingerprint_text(key), &answer, &unix_seconds()];
+    let result = session.connection.client().execute(&statement, &parameters).await;
+    result.map(drop).map_err(|error| session.classify_error(error))
 }

@@ -1,40 +1,40 @@
-//! Records in a PostgreSQL database that any number of nodes share.
+//! The store on PostgreSQL; any number of nodes may share one database.
 
-pub(crate) mod atomic_batch;
-pub(crate) mod bulk_insert;
-pub(crate) mod bulk_transaction;
-pub(crate) mod cancellation;
-pub(crate) mod change_log;
+// Connections, and statements on them.
 pub(crate) mod connections;
-pub(crate) mod constraint_errors;
 pub(crate) mod error;
+pub(crate) mod session;
+
+// Running jobs.
+pub(crate) mod cancellation;
 pub(crate) mod execute_read;
 pub(crate) mod execute_write;
-pub(crate) mod idempotency_keys;
-pub(crate) mod notify;
-pub(crate) mod plain_lists;
-pub(crate) mod prune;
 pub(crate) mod run_job;
-pub(crate) mod session;
 pub(crate) mod short_reads;
+
+// Parts of jobs.
+pub(crate) mod atomic_batch;
+pub(crate) mod constraint_errors;
+pub(crate) mod idempotency_keys;
+pub(crate) mod plain_lists;
+
+// Imports.
+pub(crate) mod bulk_insert;
+pub(crate) mod bulk_transaction;
+
+// The change log.
+pub(crate) mod change_log;
+pub(crate) mod notify;
+pub(crate) mod prune;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use tokio::sync::watch as news;
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-pub use crate::postgres::connections::connection::PgConnection;
-pub use crate::postgres::connections::manager::ConnectionManager;
-pub use crate::postgres::connections::pool::PooledConnection;
-
-use crate::migrate;
-use crate::migrate::{MigrateError, MigrationMode, MigrationReport};
-use crate::postgres::notify::ChangeNotifier;
-use crate::postgres::prune::LogRetention;
-use crate::postgres::run_job::ExecutionState;
-use trefoil_config::PostgresUrl;
+use trefoil_config::{PostgresUrl, TlsMode};
 use trefoil_engine::{
     BulkTransaction, ChangeKind, ChangeLog, DataVersion, IdempotencyKey, JobResult, LogReadLimits,
     RecordChange, Store, StoreJob,
@@ -42,26 +42,37 @@ use trefoil_engine::{
 use trefoil_model::error::Result;
 use trefoil_model::{Model, RecordTypeId};
 
-/// What nodes listen to and announce on.
+use crate::migrate;
+use crate::migrate::{MigrateError, MigrationMode, MigrationReport};
+use crate::postgres::connections::connect::{ConnectTarget, ConnectionPurpose, RawConnection};
+use crate::postgres::connections::connect_error::{database_unreachable, error_message};
+pub use crate::postgres::connections::connection::PgConnection;
+pub use crate::postgres::connections::manager::ConnectionManager;
+pub use crate::postgres::connections::pool::PooledConnection;
+use crate::postgres::notify::ChangeNotifier;
+use crate::postgres::prune::LogRetention;
+use crate::postgres::run_job::ExecutionState;
+
+/// The channel of NOTIFY by which nodes announce changes.
 const NOTIFY_CHANNEL: &str = "trefoil_changes";
-/// The lock that every node shares for as long as it serves, so that nobody moves or replaces the store meanwhile.
+/// The advisory lock that every serving node shares, so that the store is not moved or replaced meanwhile.
 pub(crate) const SERVING_LOCK: &str = "hashtextextended('trefoil serving ' || current_schema(), 0)";
-/// A shared connection that gives no sign of life within this is as good as none for whoever asks.
+/// A shared connection that does not answer a ping within this time counts as unreachable.
 const PING_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How a store on PostgreSQL is run.
+/// The options of a store on PostgreSQL.
 #[derive(Debug, Clone)]
 pub struct PostgresOptions {
     pub url: PostgresUrl,
-    /// Own connections at most, beside the shared ones.
+    /// The maximum number of pooled connections, in addition to the shared ones.
     pub pool_size: usize,
-    /// How long one of them is waited for.
+    /// How long to wait for a pooled connection.
     pub acquire_timeout: Duration,
-    /// Nodes wake each other by LISTEN and NOTIFY; else they look often.
+    /// Nodes wake each other by LISTEN and NOTIFY; otherwise they poll frequently.
     pub notify: bool,
-    /// The change log keeps at least so many changes …
+    /// The minimum number of changes that the log keeps.
     pub keep_changes: u64,
-    /// … and all that are younger than this.
+    /// The minimum time that the log keeps a change.
     pub keep_changes_for: Duration,
 }
 
@@ -78,63 +89,61 @@ impl PostgresOptions {
     }
 }
 
-/// The turn to bring seeds in, over when it is dropped.
+/// The lock for seeding, released when dropped.
 pub struct SeedLock {
-    _session: crate::postgres::connections::connect::RawConnection,
+    _session: RawConnection,
 }
 
-/// A row of its own: the migration's lock is taken while this one is held.
+/// Locks a row of its own, since the migration's lock is taken while this one is held.
 const LOCK_SEEDING: [&str; 2] = [
     "INSERT INTO trefoil_meta (key, value) VALUES ('seeding', '') ON CONFLICT DO NOTHING",
     "BEGIN; SET LOCAL lock_timeout = '60s'; SELECT 1 FROM trefoil_meta WHERE key = 'seeding' FOR UPDATE",
 ];
 
-/// A connection for a command that copies a whole store; the error is a line for whoever runs it.
+/// A connection for a command that copies a whole store. The error is one line for its user.
 pub(crate) async fn connect_for_maintenance(url: &PostgresUrl) -> Result<tokio_postgres::Client, String> {
-    let session = crate::postgres::connections::connect::ConnectTarget::new(url)?
-        .connect(crate::postgres::connections::connect::ConnectionPurpose::Maintenance, |_| {})
-        .await;
-    session.map(|session| session.client).map_err(|trouble| trouble.message)
+    let connection = ConnectTarget::new(url)?.connect(ConnectionPurpose::Maintenance, |_| {}).await;
+    connection.map(|connection| connection.client).map_err(|error| error.message)
 }
 
 /// A store in a PostgreSQL database. Dropping it closes its connections.
 pub struct PostgresStore {
     connections: Arc<ConnectionManager>,
     execution: ExecutionState,
-    commits: news::Sender<()>,
-    /// None in polling mode.
+    commits: watch::Sender<()>,
+    /// `None` in polling mode.
     notifier: Option<ChangeNotifier>,
     retention: LogRetention,
     prune_task: AbortHandle,
 }
 
 impl PostgresStore {
-    /// Connects; the error is a line for whoever starts the server. Tables are the migration's business.
+    /// Connects without touching any tables. The error is one line for the operator.
     pub async fn open(options: PostgresOptions) -> Result<PostgresStore, String> {
-        let stirred = news::Sender::new(());
-        if !options.url.is_local() && options.url.tls == trefoil_config::TlsMode::Prefer {
+        let commits = watch::Sender::new(());
+        if !options.url.is_local() && options.url.tls == TlsMode::Prefer {
             tracing::warn!(
                 "nothing proves that the database is who it says: sslmode=verify-full checks its certificate"
             );
         }
-        let links = Arc::new(ConnectionManager::open(&options, stirred.clone()).await?);
-        let herald = options.notify.then(|| ChangeNotifier::start(links.clone()));
-        let keep = LogRetention {
+        let connections = Arc::new(ConnectionManager::open(&options, commits.clone()).await?);
+        let notifier = options.notify.then(|| ChangeNotifier::start(connections.clone()));
+        let retention = LogRetention {
             min_changes: i64::try_from(options.keep_changes).unwrap_or(i64::MAX),
             min_seconds: options.keep_changes_for.as_secs_f64(),
         };
-        let pruning = tokio::spawn(crate::postgres::prune::run_pruning(links.clone(), keep)).abort_handle();
+        let prune_task = tokio::spawn(prune::run_pruning(connections.clone(), retention)).abort_handle();
         Ok(PostgresStore {
-            connections: links,
+            connections,
             execution: ExecutionState::default(),
-            commits: stirred,
-            notifier: herald,
-            retention: keep,
-            prune_task: pruning,
+            commits,
+            notifier,
+            retention,
+            prune_task,
         })
     }
 
-    /// Brings the tables to the model and these plain lists, as far as `mode` allows, in one transaction.
+    /// Brings the tables to the model and these plain lists as far as `mode` allows, in one transaction.
     pub async fn migrate(
         &self,
         model: &Arc<Model>,
@@ -142,40 +151,38 @@ impl PostgresStore {
         lists: &[String],
         mode: MigrationMode,
     ) -> Result<MigrationReport, MigrateError> {
-        let session = self.connections.connect_for_maintenance().await;
-        let mut session = session.map_err(|trouble| MigrateError::Database(trouble.message))?;
-        migrate::postgres::migrate_postgres(&mut session.client, model, logged, lists, mode).await
+        let connection = self.connections.connect_for_maintenance().await;
+        let mut connection = connection.map_err(|error| MigrateError::Database(error.message))?;
+        migrate::postgres::migrate_postgres(&mut connection.client, model, logged, lists, mode).await
     }
 
-    /// Waits until no other node brings seeds in; none begins while the answer is held.
+    /// Waits until no other node is seeding; none begins while the returned lock is held.
     pub async fn lock_seeding(&self) -> Result<SeedLock, MigrateError> {
-        let session = self
+        let connection = self
             .connections
             .connect_for_maintenance()
             .await
-            .map_err(|trouble| MigrateError::Database(trouble.message))?;
+            .map_err(|error| MigrateError::Database(error.message))?;
         for sql in LOCK_SEEDING {
-            let done = session.client.batch_execute(sql).await;
-            done.map_err(|error| {
-                MigrateError::Database(crate::postgres::connections::connect_error::error_message(&error))
-            })?;
+            let result = connection.client.batch_execute(sql).await;
+            result.map_err(|error| MigrateError::Database(error_message(&error)))?;
         }
-        Ok(SeedLock { _session: session })
+        Ok(SeedLock { _session: connection })
     }
 
-    /// Records that the seeds are in.
+    /// Records that the store was seeded.
     pub async fn mark_seeded(&self) -> Result<(), MigrateError> {
-        let link = self
+        let connection = self
             .connections
             .shared_connection()
             .map_err(|error| MigrateError::Database(error.to_string()))?;
-        migrate::postgres::mark_seeded(link.client()).await
+        migrate::postgres::mark_seeded(connection.client()).await
     }
 
-    /// Forgets now what need not be kept any longer; else that is done every few seconds. Of several nodes at it, one
-    /// does the work.
+    /// Deletes expired changes and keys now; a background task does so every few seconds. If several nodes try, one does
+    /// the work.
     pub async fn prune_now(&self) -> Result<()> {
-        crate::postgres::prune::prune_all(&self.connections, self.retention).await
+        prune::prune_all(&self.connections, self.retention).await
     }
 
     /// All connections to the database.
@@ -183,24 +190,24 @@ impl PostgresStore {
         &self.connections
     }
 
-    /// Statements run so far for jobs, transaction control aside.
+    /// The number of statements run for jobs so far, without transaction control.
     pub fn statement_count(&self) -> u64 {
         self.execution.statement_count()
     }
 
-    /// Something logged was committed here: followers in this process look at once, those on other nodes soon.
+    /// Called after a commit with logged changes: wakes followers in this process now and those on other nodes soon.
     fn signal_commit(&self) {
         self.commits.send_replace(());
-        if let Some(herald) = &self.notifier {
-            herald.notify();
+        if let Some(notifier) = &self.notifier {
+            notifier.notify();
         }
     }
 
     async fn ping_shared(&self) -> Result<()> {
-        let link = self.connections.shared_connection()?;
-        match tokio::time::timeout(PING_TIMEOUT, link.client().check_connection()).await {
+        let connection = self.connections.shared_connection()?;
+        match tokio::time::timeout(PING_TIMEOUT, connection.client().check_connection()).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) | Err(_) => Err(crate::postgres::connections::connect_error::database_unreachable()),
+            Ok(Err(_)) | Err(_) => Err(database_unreachable()),
         }
     }
 }
@@ -211,7 +218,7 @@ impl Store for PostgresStore {
     }
 
     fn replay<'s>(&'s self, key: &'s IdempotencyKey) -> BoxFuture<'s, Result<Option<Vec<u8>>>> {
-        Box::pin(self.kept_under(key))
+        Box::pin(self.find_replay(key))
     }
 
     fn begin_bulk_write(&self, model: &Arc<Model>) -> BoxFuture<'_, Result<Box<dyn BulkTransaction + '_>>> {
@@ -222,13 +229,13 @@ impl Store for PostgresStore {
         Box::pin(self.ping_shared())
     }
 
-    /// A question to the database would cost about what most answers cost.
+    /// None: asking the database would cost about as much as most reads.
     fn data_version(&self) -> Option<DataVersion> {
         None
     }
 
     fn change_log(&self) -> BoxFuture<'_, Result<ChangeLog>> {
-        Box::pin(async { crate::postgres::change_log::read_log(&*self.connections.log_connection()?).await })
+        Box::pin(async { change_log::read_log(&*self.connections.log_connection()?).await })
     }
 
     fn read_changes(
@@ -238,17 +245,11 @@ impl Store for PostgresStore {
         limits: LogReadLimits,
     ) -> BoxFuture<'_, Result<Vec<RecordChange>>> {
         Box::pin(async move {
-            crate::postgres::change_log::read_changes(
-                &*self.connections.log_connection()?,
-                after,
-                until,
-                limits,
-            )
-            .await
+            change_log::read_changes(&*self.connections.log_connection()?, after, until, limits).await
         })
     }
 
-    fn commits(&self) -> news::Receiver<()> {
+    fn commits(&self) -> watch::Receiver<()> {
         self.commits.subscribe()
     }
 

@@ -1,4 +1,4 @@
-//! Tells other nodes that something was logged: after the commit, outside of it, and not more often than they can use.
+//! Notifies other nodes of logged changes, after the commit and at a limited rate.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,20 +9,21 @@ use tokio::task::AbortHandle;
 use crate::postgres::NOTIFY_CHANNEL;
 use crate::postgres::connections::manager::ConnectionManager;
 
-/// NOTIFY takes one lock of the whole server at its commit, so a burst of changes is announced once.
+/// The pause between notifications. NOTIFY takes a server-wide lock at its commit, so a burst of changes is announced
+/// once.
 const NOTIFY_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Announces for as long as it exists.
+/// A task that sends notifications until this is dropped.
 pub struct ChangeNotifier {
     pending: Arc<Notify>,
     task: AbortHandle,
 }
 
 impl ChangeNotifier {
-    pub fn start(links: Arc<ConnectionManager>) -> ChangeNotifier {
-        let due = Arc::new(Notify::new());
-        let task = tokio::spawn(run_notifier(links, due.clone())).abort_handle();
-        ChangeNotifier { pending: due, task }
+    pub fn start(connections: Arc<ConnectionManager>) -> ChangeNotifier {
+        let pending = Arc::new(Notify::new());
+        let task = tokio::spawn(run_notifier(connections, pending.clone())).abort_handle();
+        ChangeNotifier { pending, task }
     }
 
     pub fn notify(&self) {
@@ -36,14 +37,14 @@ impl Drop for ChangeNotifier {
     }
 }
 
-async fn run_notifier(links: Arc<ConnectionManager>, due: Arc<Notify>) {
-    // It tells of what is committed already and must not wait for a sync of its own.
+async fn run_notifier(connections: Arc<ConnectionManager>, pending: Arc<Notify>) {
+    // The changes are committed already, so the notification need not wait for the disk.
     let sql = format!("SET LOCAL synchronous_commit TO off; NOTIFY {NOTIFY_CHANNEL}");
     loop {
-        due.notified().await;
-        // One that is lost only costs time: everybody looks for himself every second.
-        if let Ok(link) = links.log_connection()
-            && let Err(error) = link.client().batch_execute(&sql).await
+        pending.notified().await;
+        // A lost notification only costs time: every node polls each second.
+        if let Ok(connection) = connections.log_connection()
+            && let Err(error) = connection.client().batch_execute(&sql).await
         {
             tracing::debug!("other nodes are not told of a change: {error}");
         }

@@ -1,26 +1,27 @@
-//! The plain lists on PostgreSQL: whoever changes one holds its head, so that every index is of one state of it.
+//! Plain lists on PostgreSQL. A writer locks the list's head row, so that an index refers to one state of the list.
 
 use std::sync::LazyLock;
+
+use trefoil_engine::plain_list::ExpectedVersions;
+use trefoil_engine::{Outcome, PlainListAction, PlainListOperation, PlainListPosition};
+use trefoil_model::{CellValue, StoredValue};
 
 use crate::plain_list::{ListHead, ListValueRow, index_not_found, list_not_found, value_bytes};
 use crate::postgres::error::PostgresError;
 use crate::postgres::execute_read::RowVisitor;
 use crate::postgres::session::{PostgresSession, read_cell};
 use crate::statements::select::SqlParameter;
-use trefoil_engine::plain_list::ExpectedVersions;
-use trefoil_engine::{Outcome, PlainListAction, PlainListOperation, PlainListPosition};
-use trefoil_model::{CellValue, StoredValue};
 
-/// What a value is taken to weigh before one was seen.
+/// The assumed size of a value before one is read.
 const ASSUMED_VALUE_BYTES: usize = 256;
-/// How many values are read at once, before it is known what they weigh, and at most.
+/// The maximum number of values in the first query, before their size is known, and in later ones.
 const FIRST_PAGE_ROWS: i64 = 256;
 const MAX_PAGE_ROWS: i64 = 10_000;
 
 const READ_HEAD: &str = "SELECT id, version, length, next FROM trefoil_lists WHERE name = $1";
 
-/// Finds the position of the value of list $1 with $2 values before it: on each level the block that holds it, looked
-/// for from the nearer end and no further, so that a long list costs little more than a short one.
+/// Finds the position of the value of list $1 with $2 values before it. On each level it searches for the block of the
+/// value from the nearer end and stops there, so that a long list costs little more than a short one.
 static FIND_POSITION: LazyLock<String> = LazyLock::new(|| {
     let level = |name: &str, above: &str, level: i64, within: &str| {
         let [near, far] = [ListEnd::First, ListEnd::Last].map(|end| end.block_query(above, level, within));
@@ -40,7 +41,7 @@ static FIND_POSITION: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// From which end of a part of the list a value is looked for. A part has `count` values, `rest` of them before it.
+/// The end of a part of the list from which a value is searched. The part has `count` values, `rest` of them before it.
 #[derive(Clone, Copy)]
 enum ListEnd {
     First,
@@ -55,7 +56,7 @@ impl ListEnd {
         }
     }
 
-    /// Whether it is the nearer end, and how many values lie between it and the one that is looked for.
+    /// Expressions: whether this is the nearer end, and the number of values between it and the searched one.
     fn distance(self, part: &str) -> (String, String) {
         match self {
             ListEnd::First => (format!("2 * {part}.rest <= {part}.count"), format!("{part}.rest")),
@@ -66,25 +67,25 @@ impl ListEnd {
     }
 
     fn block_query(self, above: &str, level: i64, within: &str) -> String {
-        let (order, (is_nearer, between)) = (self.sql_direction(), self.distance(above));
+        let (order, (is_nearer, distance)) = (self.sql_direction(), self.distance(above));
         let rest = match self {
-            ListEnd::First => format!("{between} - passed"),
-            ListEnd::Last => format!("count - 1 - ({between} - passed)"),
+            ListEnd::First => format!("{distance} - passed"),
+            ListEnd::Last => format!("count - 1 - ({distance} - passed)"),
         };
         format!(
             "(SELECT block, count, {rest} AS rest FROM (\
              SELECT block, count, CAST(sum(count) OVER (ORDER BY block {order} ROWS UNBOUNDED PRECEDING) AS bigint) \
              - count AS passed FROM trefoil_list_counts WHERE list = $1 AND level = {level} {within}) AS c \
-             WHERE {is_nearer} AND {between} < passed + count ORDER BY block {order} LIMIT 1)"
+             WHERE {is_nearer} AND {distance} < passed + count ORDER BY block {order} LIMIT 1)"
         )
     }
 
     fn value_query(self) -> String {
-        let (order, (is_nearer, between)) = (self.sql_direction(), self.distance("first"));
+        let (order, (is_nearer, distance)) = (self.sql_direction(), self.distance("first"));
         format!(
             "(SELECT position FROM trefoil_list_values WHERE {is_nearer} AND list = $1 \
              AND position BETWEEN first.block * 64 AND first.block * 64 + 63 \
-             ORDER BY position {order} OFFSET {between} LIMIT 1)"
+             ORDER BY position {order} OFFSET {distance} LIMIT 1)"
         )
     }
 }
@@ -107,20 +108,20 @@ static REMOVE_VALUE: LazyLock<String> = LazyLock::new(|| {
     format!("DELETE FROM trefoil_list_values WHERE list = $1 AND position = ({position}) RETURNING value")
 });
 
-/// Inside a transaction, unless nothing but a look is asked.
+/// Runs one operation on a list, inside a transaction if it writes.
 pub async fn run_list_action(
     session: PostgresSession<'_>,
-    asked: &PlainListOperation,
+    operation: &PlainListOperation,
     visit: RowVisitor<'_>,
 ) -> Result<Outcome, PostgresError> {
-    let writes = asked.action.is_write();
-    let Some(head) = read_head(session, &asked.list, writes).await? else {
-        return Err(list_not_found(&asked.list).into());
+    let writes = operation.action.is_write();
+    let Some(head) = read_head(session, &operation.list, writes).await? else {
+        return Err(list_not_found(&operation.list).into());
     };
-    let list = PostgresList { session, name: &asked.list, head };
-    let rest = match &asked.action {
+    let list = PostgresList { session, name: &operation.list, head };
+    let next = match &operation.action {
         PlainListAction::ReadVersion => None,
-        PlainListAction::Read { from, max_bytes: bytes } => list.read(*from, *bytes, visit).await?,
+        PlainListAction::Read { from, max_bytes } => list.read(*from, *max_bytes, visit).await?,
         PlainListAction::Slice { index, count } => list.slice(*index, *count, visit).await.map(|()| None)?,
         PlainListAction::Append { value, expected } => list.append(value, expected).await.map(|()| None)?,
         PlainListAction::Replace { index, value, expected } => {
@@ -131,13 +132,13 @@ pub async fn run_list_action(
         }
     };
     let head = match writes {
-        true => self::read_head(session, &asked.list, false).await?.unwrap_or(head),
+        true => read_head(session, &operation.list, false).await?.unwrap_or(head),
         false => head,
     };
-    Ok(head.outcome(rest))
+    Ok(head.outcome(next))
 }
 
-/// Appends many values at once, in their order; tells how the list is with them.
+/// Appends values in order; returns the state of the list after them.
 pub async fn append_values(
     session: PostgresSession<'_>,
     name: &str,
@@ -151,7 +152,7 @@ pub async fn append_values(
         values.iter().map(|value| StoredValue::Text((*value).to_owned())).collect();
     let [list, next] = [head.id, head.next_position].map(SqlParameter::integer);
     session.execute(sql, &[list, next, SqlParameter::List(&values)]).await?;
-    Ok(self::read_head(session, name, false).await?.unwrap_or(head).outcome(None))
+    Ok(read_head(session, name, false).await?.unwrap_or(head).outcome(None))
 }
 
 async fn read_head(
@@ -159,7 +160,7 @@ async fn read_head(
     name: &str,
     locked: bool,
 ) -> Result<Option<ListHead>, PostgresError> {
-    // Once nobody else is changing the list.
+    // Waits until no other session is changing the list.
     static LOCKED: LazyLock<String> = LazyLock::new(|| format!("{READ_HEAD} FOR UPDATE"));
     let sql = if locked { &LOCKED } else { READ_HEAD };
     let mut rows = session.query(sql, &[SqlParameter::Cell(CellValue::Text(name))]).await?;
@@ -172,6 +173,7 @@ async fn read_head(
     Ok(head)
 }
 
+/// A list and its head row.
 struct PostgresList<'s> {
     session: PostgresSession<'s>,
     name: &'s str,
@@ -179,43 +181,46 @@ struct PostgresList<'s> {
 }
 
 impl PostgresList<'_> {
-    /// Hands out values until they weigh enough; says where to go on.
+    /// Visits values up to about `bytes`; returns the position to continue from, if there is more.
     async fn read(
         &self,
         from: Option<PlainListPosition>,
-        bytes: usize,
+        max_bytes: usize,
         visit: RowVisitor<'_>,
     ) -> Result<Option<PlainListPosition>, PostgresError> {
         let PlainListPosition { mut after, until } =
             from.unwrap_or(PlainListPosition { after: i64::MIN, until: self.head.next_position });
         let sql = "SELECT value, position FROM trefoil_list_values \
                    WHERE list = $1 AND position > $2 AND position < $3 ORDER BY position LIMIT $4";
-        let (mut weight, mut seen) = (0, 0);
-        let mut most =
-            i64::try_from(bytes / ASSUMED_VALUE_BYTES).unwrap_or(FIRST_PAGE_ROWS).clamp(1, FIRST_PAGE_ROWS);
+        let (mut read_bytes, mut read_count) = (0, 0);
+        let mut page_rows = i64::try_from(max_bytes / ASSUMED_VALUE_BYTES)
+            .unwrap_or(FIRST_PAGE_ROWS)
+            .clamp(1, FIRST_PAGE_ROWS);
         loop {
             let mut found = 0;
-            let bound = [self.head.id, after, until, most].map(SqlParameter::integer);
-            let mut rows = self.session.query(sql, &bound).await?;
+            let parameters = [self.head.id, after, until, page_rows].map(SqlParameter::integer);
+            let mut rows = self.session.query(sql, &parameters).await?;
             while let Some(row) = rows.next_row().await? {
                 found += 1;
-                if weight >= bytes {
+                if read_bytes >= max_bytes {
                     continue;
                 }
                 let value = read_cell(&row, 0);
-                weight += value_bytes(value);
+                read_bytes += value_bytes(value);
                 visit(&ListValueRow(value));
                 after = read_cell(&row, 1).to_i64().unwrap_or(after);
-                seen += 1;
+                read_count += 1;
             }
-            if weight >= bytes {
+            if read_bytes >= max_bytes {
                 return Ok(Some(PlainListPosition { after, until }));
             }
-            if found < most {
+            if found < page_rows {
                 return Ok(None);
             }
-            let each = (weight / seen).max(1);
-            most = i64::try_from((bytes - weight) / each).unwrap_or(MAX_PAGE_ROWS).clamp(1, MAX_PAGE_ROWS);
+            let value_size = (read_bytes / read_count).max(1);
+            page_rows = i64::try_from((max_bytes - read_bytes) / value_size)
+                .unwrap_or(MAX_PAGE_ROWS)
+                .clamp(1, MAX_PAGE_ROWS);
         }
     }
 
@@ -223,8 +228,8 @@ impl PostgresList<'_> {
         if self.head.check_index(self.name, index).is_err() {
             return Ok(());
         }
-        let bound = [self.head.id, index, count].map(SqlParameter::integer);
-        let mut rows = self.session.query(&READ_SLICE, &bound).await?;
+        let parameters = [self.head.id, index, count].map(SqlParameter::integer);
+        let mut rows = self.session.query(&READ_SLICE, &parameters).await?;
         while let Some(row) = rows.next_row().await? {
             visit(&ListValueRow(read_cell(&row, 0)));
         }
@@ -244,9 +249,9 @@ impl PostgresList<'_> {
         value: &str,
         expected: &ExpectedVersions,
     ) -> Result<(), PostgresError> {
-        let [list, at] = self.checked_position(index, expected)?;
-        let bound = [list, at, SqlParameter::Cell(CellValue::Text(value))];
-        self.check_found(index, self.session.execute(&REPLACE_VALUE, &bound).await?)
+        let [list, position] = self.checked_position(index, expected)?;
+        let parameters = [list, position, SqlParameter::Cell(CellValue::Text(value))];
+        self.check_found(index, self.session.execute(&REPLACE_VALUE, &parameters).await?)
     }
 
     async fn remove(
@@ -264,12 +269,12 @@ impl PostgresList<'_> {
         self.check_found(index, removed)
     }
 
-    /// Where the counts lead to no value, nothing was done, whatever the length says.
+    /// Fails if no value was changed: the counts led to no value, whatever the length is.
     fn check_found(&self, index: i64, changed: u64) -> Result<(), PostgresError> {
         if changed == 0 { Err(index_not_found(self.name, index).into()) } else { Ok(()) }
     }
 
-    /// What finds a value that is there, if the list is as expected.
+    /// The parameters that find a value, after checking the list's version and the index.
     fn checked_position(
         &self,
         index: i64,

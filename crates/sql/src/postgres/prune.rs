@@ -1,23 +1,24 @@
-//! Forgets changes and keys that need not be kept any longer, on one node at a time.
+//! Deletes expired changes and idempotency keys, on one node at a time.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_postgres::Error as PgError;
 
+use trefoil_model::error::Result;
+
 use crate::idempotency_key;
 use crate::postgres::change_log;
 use crate::postgres::connections::connection::PgConnection;
 use crate::postgres::connections::manager::ConnectionManager;
 use crate::postgres::error::PostgresError;
-use trefoil_model::error::Result;
 
-/// How many rows of each kind go in one step.
+/// The maximum number of rows of each table deleted in one step.
 const STEP_ROWS: i64 = 1_000;
-/// How long nothing is looked for once nothing more was found.
+/// The pause between two runs.
 const PRUNE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Nodes take turns by this row. One that finds it taken leaves the work to the other.
+/// The row that nodes lock to prune. A node that finds it locked leaves the work to the other.
 const INSERT_PRUNE_LOCK: &str =
     "INSERT INTO trefoil_meta (key, value) VALUES ('pruning', '') ON CONFLICT DO NOTHING";
 const TAKE_PRUNE_LOCK: &str = "SELECT 1 FROM trefoil_meta WHERE key = 'pruning' FOR UPDATE SKIP LOCKED";
@@ -25,8 +26,8 @@ const TAKE_PRUNE_LOCK: &str = "SELECT 1 FROM trefoil_meta WHERE key = 'pruning' 
 const DELETE_KEYS: &str = "DELETE FROM trefoil_keys WHERE key IN \
                     (SELECT key FROM trefoil_keys WHERE at <= $1 LIMIT $2)";
 
-/// A change goes when it is neither among the last so many nor younger than so long, and everything before it goes too:
-/// a late commit may have given a younger change the smaller number.
+/// Deletes the changes that are neither among the last $1 nor younger than $2 seconds, up to the first change to keep:
+/// after a late commit a younger change may have a smaller number.
 const DELETE_CHANGES: &str = "WITH first AS ( \
                          SELECT number, at FROM trefoil_changes \
                          WHERE number <= (SELECT max(number) FROM trefoil_changes) - $1 \
@@ -41,55 +42,58 @@ const DELETE_CHANGES: &str = "WITH first AS ( \
 const RECORD_PRUNED: &str = "INSERT INTO trefoil_meta (key, value) VALUES ('forgotten', $1::text) ON CONFLICT (key) \
                       DO UPDATE SET value = greatest(trefoil_meta.value::bigint, excluded.value::bigint)::text";
 
-/// How long the log is kept at least.
+/// How much of the change log is kept at least.
 #[derive(Debug, Clone, Copy)]
 pub struct LogRetention {
     pub min_changes: i64,
     pub min_seconds: f64,
 }
 
-/// Forgets for as long as the store is open. A failure is the store's alone and is tried again later.
-pub async fn run_pruning(links: Arc<ConnectionManager>, keep: LogRetention) {
+/// Prunes at intervals for as long as the store is open. A failure is logged and retried at the next run.
+pub async fn run_pruning(connections: Arc<ConnectionManager>, retention: LogRetention) {
     loop {
-        // First: whoever only looks at a store opens it for less than this and must change nothing.
+        // Sleeps first: commands that only read a store open it for less than this and must not change it.
         tokio::time::sleep(PRUNE_INTERVAL).await;
-        if let Err(why) = prune_all(&links, keep).await {
-            tracing::debug!("old changes and keys are not removed: {why}");
+        if let Err(error) = prune_all(&connections, retention).await {
+            tracing::debug!("old changes and keys are not removed: {error}");
         }
     }
 }
 
-/// Everything that need not be kept now, a step at a time. What has no number yet gets it first: while nobody follows
-/// the log nobody else asks for that, and it would wait and grow for ever.
-pub async fn prune_all(links: &ConnectionManager, keep: LogRetention) -> Result<()> {
-    change_log::read_log(&*links.log_connection()?).await?;
+/// Deletes everything that has expired, a step at a time. Numbers new changes first: without followers nothing else
+/// does, and the unnumbered changes would grow without bound.
+pub async fn prune_all(connections: &ConnectionManager, retention: LogRetention) -> Result<()> {
+    change_log::read_log(&*connections.log_connection()?).await?;
     loop {
-        let own = links.acquire_pooled().await?;
-        let more = prune_step(&own, keep).await.map_err(|error| PostgresError::from(error).into_error())?;
-        own.release();
+        let connection = connections.acquire_pooled().await?;
+        let more = prune_step(&connection, retention)
+            .await
+            .map_err(|error| PostgresError::from(error).into_error())?;
+        connection.release();
         if !more {
             return Ok(());
         }
     }
 }
 
-/// Whether there may be more to do.
-async fn prune_step(link: &PgConnection, keep: LogRetention) -> Result<bool, PgError> {
-    let client = link.client();
+/// Runs one step; true if there may be more to delete.
+async fn prune_step(connection: &PgConnection, retention: LogRetention) -> Result<bool, PgError> {
+    let client = connection.client();
     client.batch_execute(INSERT_PRUNE_LOCK).await?;
     client.batch_execute("BEGIN").await?;
-    if client.query_opt(&link.prepare(TAKE_PRUNE_LOCK).await?, &[]).await?.is_none() {
+    if client.query_opt(&connection.prepare(TAKE_PRUNE_LOCK).await?, &[]).await?.is_none() {
         client.batch_execute("ROLLBACK").await?;
         return Ok(false);
     }
     let expired = idempotency_key::unix_seconds() - idempotency_key::KEY_LIFETIME_SECONDS;
-    let keys = client.execute(&link.prepare(DELETE_KEYS).await?, &[&expired, &STEP_ROWS]).await?;
-    let statement = link.prepare(DELETE_CHANGES).await?;
-    let row = client.query_one(&statement, &[&keep.min_changes, &keep.min_seconds, &STEP_ROWS]).await?;
-    let (gone, last): (i64, Option<i64>) = (row.try_get(0)?, row.try_get(1)?);
+    let keys = client.execute(&connection.prepare(DELETE_KEYS).await?, &[&expired, &STEP_ROWS]).await?;
+    let statement = connection.prepare(DELETE_CHANGES).await?;
+    let row =
+        client.query_one(&statement, &[&retention.min_changes, &retention.min_seconds, &STEP_ROWS]).await?;
+    let (deleted, last): (i64, Option<i64>) = (row.try_get(0)?, row.try_get(1)?);
     if let Some(last) = last {
-        client.execute(&link.prepare(RECORD_PRUNED).await?, &[&last.to_string()]).await?;
+        client.execute(&connection.prepare(RECORD_PRUNED).await?, &[&last.to_string()]).await?;
     }
     client.batch_execute("COMMIT").await?;
-    Ok(gone == STEP_ROWS || i64::try_from(keys) == Ok(STEP_ROWS))
+    Ok(deleted == STEP_ROWS || i64::try_from(keys) == Ok(STEP_ROWS))
 }

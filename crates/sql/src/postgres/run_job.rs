@@ -1,8 +1,8 @@
-//! Carries out a job on PostgreSQL: on which kind of connection, in what kind of transaction, and how often.
+//! Runs a job on PostgreSQL: chooses the connection and the transaction, and retries.
 //!
-//! What one look-up or one statement does goes over a shared connection and is its own transaction; everything else
-//! has a connection of its own. When the caller goes away, a statement on a shared connection comes to its end by
-//! itself; a transaction is cancelled and rolled back.
+//! A short read or a single statement runs on a shared connection without a transaction; everything else on a pooled
+//! one. When the caller goes away, a statement on a shared connection runs to its end, and a transaction is cancelled
+//! and rolled back.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -12,26 +12,27 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::join;
 
+use trefoil_engine::{CancelFlag, IdempotencyKey, JobResult, Outcome, Plan, StoreJob};
+use trefoil_model::Model;
+use trefoil_model::error::{Error, Result};
+
 use crate::idempotency_key::KeyStatus;
 use crate::job_completion::{JobCompletion, panic_message};
-use crate::postgres::PostgresStore;
 use crate::postgres::cancellation::until_cancelled;
 use crate::postgres::constraint_errors::explain_error;
 use crate::postgres::error::{PostgresError, refused_error};
 use crate::postgres::session::PostgresSession;
 use crate::postgres::{
-    PgConnection, PooledConnection, atomic_batch, execute_read, execute_write, idempotency_keys, short_reads,
+    PgConnection, PooledConnection, PostgresStore, atomic_batch, execute_read, execute_write,
+    idempotency_keys, short_reads,
 };
 use crate::statements::compile::{Program, ProgramCache};
 use crate::statements::dialect::Dialect;
-use trefoil_engine::{CancelFlag, IdempotencyKey, JobResult, Outcome, Plan, StoreJob};
-use trefoil_model::Model;
-use trefoil_model::error::{Error, Result};
 
-/// How often a job is begun that only others, or a lost connection, kept from its end.
+/// The maximum number of attempts after transient errors and lost connections.
 const MAX_ATTEMPTS: u32 = 5;
 
-/// What running plans keeps between requests: programs by shape, and how many statements there were.
+/// The state kept between jobs: compiled programs and the statement count.
 pub struct ExecutionState {
     programs: ProgramCache,
     statement_count: AtomicU64,
@@ -54,9 +55,9 @@ impl PostgresStore {
         job.cancel_flag.check()?;
         let programs = job.plans.iter().map(|(_, plan)| self.program_for(&job.model, plan));
         let programs = programs.collect::<Result<Vec<_>>>()?;
-        // Whoever takes the rows may panic. A connection left in the middle of something is closed.
-        let run = AssertUnwindSafe(self.run_with_retries(&mut job, &programs)).catch_unwind().await;
-        match run.unwrap_or_else(|panic| Err(Error::internal(panic_message(panic.as_ref()))))? {
+        // The sink may panic. The connection is then closed if it is in use.
+        let result = AssertUnwindSafe(self.run_with_retries(&mut job, &programs)).catch_unwind().await;
+        match result.unwrap_or_else(|panic| Err(Error::internal(panic_message(panic.as_ref()))))? {
             JobCompletion::Completed => Ok(JobResult::Completed(job.sink)),
             JobCompletion::Replayed(bytes) => Ok(JobResult::Replayed(bytes)),
             JobCompletion::Refused(error) => Err(error),
@@ -67,13 +68,13 @@ impl PostgresStore {
         let writes = job.plans.iter().any(|(_, plan)| plan.is_write());
         let mut attempt = 1;
         loop {
-            let run =
+            let result =
                 if writes { self.run_write(job, programs).await } else { self.run_read(job, programs).await };
-            match run {
-                Ok(verdict) => return Ok(verdict),
+            match result {
+                Ok(completion) => return Ok(completion),
                 Err(PostgresError::Retryable(_) | PostgresError::ConnectionLost(_))
                     if attempt < MAX_ATTEMPTS => {}
-                Err(fault) => return Err(fault.into_error()),
+                Err(error) => return Err(error.into_error()),
             }
             job.sink.reset();
             tokio::time::sleep(retry_delay(attempt)).await;
@@ -81,25 +82,26 @@ impl PostgresStore {
         }
     }
 
-    pub(crate) async fn kept_under(&self, key: &IdempotencyKey) -> Result<Option<Vec<u8>>> {
+    /// The stored answer of an idempotency key, if there is one.
+    pub(crate) async fn find_replay(&self, key: &IdempotencyKey) -> Result<Option<Vec<u8>>> {
         let mut attempt = 1;
         loop {
-            match self.look_under(key).await {
-                Ok(known) => return known.into_replay(),
+            match self.find_locked_key(key).await {
+                Ok(status) => return status.into_replay(),
                 Err(PostgresError::Retryable(_) | PostgresError::ConnectionLost(_))
                     if attempt < MAX_ATTEMPTS => {}
-                Err(fault) => return Err(fault.into_error()),
+                Err(error) => return Err(error.into_error()),
             }
             tokio::time::sleep(retry_delay(attempt)).await;
             attempt += 1;
         }
     }
 
-    /// Whether it is in use is asked first: whoever had it before that has committed what the second statement sees.
-    async fn look_under(&self, key: &IdempotencyKey) -> Result<KeyStatus, PostgresError> {
-        let (cancel, link) =
+    /// Tries the lock before reading: a job that held the key before has then committed what the second statement reads.
+    async fn find_locked_key(&self, key: &IdempotencyKey) -> Result<KeyStatus, PostgresError> {
+        let (cancel, connection) =
             (CancelFlag::default(), self.connections.shared_connection().map_err(PostgresError::Store)?);
-        let session = self.session_on(&link, &cancel);
+        let session = self.session_on(&connection, &cancel);
         if !idempotency_keys::try_lock_key(session, key).await? {
             return Err(PostgresError::Plan(Error::KeyInUse));
         }
@@ -112,10 +114,10 @@ impl PostgresStore {
 
     pub(crate) fn session_on<'l>(
         &'l self,
-        link: &'l PgConnection,
+        connection: &'l PgConnection,
         cancel: &'l CancelFlag,
     ) -> PostgresSession<'l> {
-        PostgresSession { connection: link, statement_count: &self.execution.statement_count, cancel }
+        PostgresSession { connection, statement_count: &self.execution.statement_count, cancel }
     }
 
     async fn run_read(
@@ -131,22 +133,23 @@ impl PostgresStore {
             return Ok(JobCompletion::Completed);
         }
         if short_reads::is_short_read(job, programs) {
-            let link = self.connections.shared_connection().map_err(PostgresError::Store)?;
-            return read_plans(self.session_on(&link, &cancel), job, programs, SavepointMode::Off).await;
+            let connection = self.connections.shared_connection().map_err(PostgresError::Store)?;
+            return read_plans(self.session_on(&connection, &cancel), job, programs, SavepointMode::Off)
+                .await;
         }
-        let own = self.acquire_connection(&cancel).await?;
-        let session = self.session_on(&own, &cancel);
-        let mut run =
+        let connection = self.acquire_connection(&cancel).await?;
+        let session = self.session_on(&connection, &cancel);
+        let mut result =
             until_cancelled(&cancel, read_snapshot(session, job, programs, SavepointMode::Off)).await;
-        if let (Err(PostgresError::Refused(_)), [_, _, ..]) = (&run, programs) {
-            // Which of the plans it is, and what the others give, is only known with savepoints.
+        if let (Err(PostgresError::Refused(_)), [_, _, ..]) = (&result, programs) {
+            // Only with savepoints can the refused plan be told from the others.
             session.execute_control("ROLLBACK").await?;
             job.sink.reset();
-            run =
+            result =
                 until_cancelled(&cancel, read_snapshot(session, job, programs, SavepointMode::PerPlan)).await;
         }
-        reset_connection(session, &run).await.then(|| own.release());
-        run
+        reset_connection(session, &result).await.then(|| connection.release());
+        result
     }
 
     async fn acquire_connection(&self, cancel: &CancelFlag) -> Result<PooledConnection, PostgresError> {
@@ -161,51 +164,51 @@ impl PostgresStore {
         job: &mut StoreJob,
         programs: &[Arc<Program>],
     ) -> Result<JobCompletion, PostgresError> {
-        let verdict = match programs {
+        let completion = match programs {
             [program]
                 if job.idempotency_key.is_none() && execute_write::single_statement(program).is_some() =>
             {
                 match self.write_single_statement(job, program).await {
-                    // Whoever waits long does so where nobody waits behind.
+                    // Waits for the lock on a pooled connection, where no other caller queues behind.
                     Err(PostgresError::Locked(_)) => self.write_in_transaction(job, programs).await,
-                    run => run,
+                    result => result,
                 }
             }
             _ => self.write_in_transaction(job, programs).await,
         }?;
-        if let JobCompletion::Completed = verdict {
+        if let JobCompletion::Completed = completion {
             self.signal_commit();
         }
-        Ok(verdict)
+        Ok(completion)
     }
 
-    /// One statement, which is its own transaction.
+    /// Runs a program of one statement, which is its own transaction.
     async fn write_single_statement(
         &self,
         job: &mut StoreJob,
         program: &Program,
     ) -> Result<JobCompletion, PostgresError> {
-        // Once sent it cannot be taken back.
-        let sent = CancelFlag::default();
-        let link = self.connections.shared_connection().map_err(PostgresError::Store)?;
-        let session = self.session_on(&link, &sent);
+        // A statement on a shared connection cannot be cancelled.
+        let no_cancel = CancelFlag::default();
+        let connection = self.connections.shared_connection().map_err(PostgresError::Store)?;
+        let session = self.session_on(&connection, &no_cancel);
         session.prepare(execute_write::single_statement(program).unwrap_or_default()).await?;
         let (number, plan) = &job.plans[0];
-        let run =
+        let result =
             execute_write::execute_write(session, plan, program, &mut |row| job.sink.row(*number, row)).await;
-        let outcome = match run.map_err(PostgresError::outcome_unknown_if_lost) {
+        let outcome = match result.map_err(PostgresError::outcome_unknown_if_lost) {
             Ok(outcome) => Ok(outcome),
             Err(PostgresError::Plan(error)) => Err(error),
             Err(PostgresError::Refused(error)) => {
                 Err(explain_error(session, &job.model, &plan.action, &error).await?)
             }
             Err(
-                fault @ (PostgresError::Retryable(_)
+                error @ (PostgresError::Retryable(_)
                 | PostgresError::ConnectionLost(_)
                 | PostgresError::Locked(_)
                 | PostgresError::Store(_)),
             ) => {
-                return Err(fault);
+                return Err(error);
             }
         };
         job.sink.finish_plan(*number, outcome);
@@ -218,11 +221,11 @@ impl PostgresStore {
         programs: &[Arc<Program>],
     ) -> Result<JobCompletion, PostgresError> {
         let cancel = job.cancel_flag.clone();
-        let own = self.acquire_connection(&cancel).await?;
-        let session = self.session_on(&own, &cancel);
-        let mut run = until_cancelled(&cancel, run_transaction(session, job, programs)).await;
-        if let Ok(verdict) = &run {
-            let end = match verdict {
+        let connection = self.acquire_connection(&cancel).await?;
+        let session = self.session_on(&connection, &cancel);
+        let mut result = until_cancelled(&cancel, run_transaction(session, job, programs)).await;
+        if let Ok(completion) = &result {
+            let end = match completion {
                 JobCompletion::Completed => {
                     session.execute_control("COMMIT").await.map_err(PostgresError::outcome_unknown_if_lost)
                 }
@@ -230,16 +233,19 @@ impl PostgresStore {
                     session.execute_control("ROLLBACK").await
                 }
             };
-            run = end.and(run);
+            result = end.and(result);
         }
-        reset_connection(session, &run).await.then(|| own.release());
-        run
+        reset_connection(session, &result).await.then(|| connection.release());
+        result
     }
 }
 
-/// Whether the connection can serve others: nothing runs on it any more, and no transaction is open.
-async fn reset_connection(session: PostgresSession<'_>, run: &Result<JobCompletion, PostgresError>) -> bool {
-    match run {
+/// Rolls back after an error; true if the connection can be released: nothing is running and no transaction is open.
+async fn reset_connection(
+    session: PostgresSession<'_>,
+    result: &Result<JobCompletion, PostgresError>,
+) -> bool {
+    match result {
         Ok(_) => true,
         Err(PostgresError::ConnectionLost(_) | PostgresError::Store(Error::Cancelled)) => false,
         Err(
@@ -252,71 +258,71 @@ async fn reset_connection(session: PostgresSession<'_>, run: &Result<JobCompleti
     }
 }
 
-/// What a plan that the database refuses may cost the others of its job.
+/// Whether each plan of a job has its own savepoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SavepointMode {
-    /// The transaction: everything is to be run again.
+    /// A refused plan ends the transaction, and the job has to run again.
     Off,
     PerPlan,
 }
 
-/// Some milliseconds, more each time and never the same for two that met.
+/// Some milliseconds, doubling with each attempt, with jitter so that jobs that collided do not collide again.
 fn retry_delay(attempt: u32) -> Duration {
-    let chance = uuid::Uuid::new_v4().as_u64_pair().0 % 1_000;
-    Duration::from_micros((1_000 << attempt) * (500 + chance) / 1_000)
+    let jitter = uuid::Uuid::new_v4().as_u64_pair().0 % 1_000;
+    Duration::from_micros((1_000 << attempt) * (500 + jitter) / 1_000)
 }
 
-/// Reads in one snapshot, which a single statement is by itself.
+/// Reads in one snapshot: a single statement, or a transaction of repeatable reads.
 async fn read_snapshot(
     session: PostgresSession<'_>,
     job: &mut StoreJob,
     programs: &[Arc<Program>],
-    care: SavepointMode,
+    savepoints: SavepointMode,
 ) -> Result<JobCompletion, PostgresError> {
     if let [program] = programs
         && program.is_one_statement()
     {
-        return read_plans(session, job, programs, care).await;
+        return read_plans(session, job, programs, savepoints).await;
     }
     let begin = session.execute_control("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
-    // Sent together: the one is before the other on the way, and nothing is written that its failure could spoil.
-    let (begun, verdict) = join(begin, read_plans(session, job, programs, care)).await;
+    // Pipelined: the server runs BEGIN first, and if it fails, nothing is written that this could harm.
+    let (begun, completion) = join(begin, read_plans(session, job, programs, savepoints)).await;
     begun?;
-    let verdict = verdict?;
-    // Nobody needs its answer. Whoever has the connection next sends behind it.
+    let completion = completion?;
+    // The answer is not needed. The next statements on the connection are sent after it.
     let _ = session.execute_control("COMMIT").now_or_never();
-    Ok(verdict)
+    Ok(completion)
 }
 
 async fn read_plans(
     session: PostgresSession<'_>,
     job: &mut StoreJob,
     programs: &[Arc<Program>],
-    care: SavepointMode,
+    savepoints: SavepointMode,
 ) -> Result<JobCompletion, PostgresError> {
     for ((number, plan), program) in job.plans.iter().zip(programs) {
-        if care == SavepointMode::PerPlan {
+        if savepoints == SavepointMode::PerPlan {
             session.execute_control("SAVEPOINT plan").await?;
         }
-        let run =
+        let result =
             execute_read::execute_read(session, plan, program, &mut |row| job.sink.row(*number, row)).await;
-        let outcome = match run {
+        let outcome = match result {
             Ok(outcome) => Ok(outcome),
             Err(PostgresError::Plan(error)) => Err(error),
-            Err(PostgresError::Refused(error)) if care == SavepointMode::PerPlan => {
+            Err(PostgresError::Refused(error)) if savepoints == SavepointMode::PerPlan => {
                 session.execute_control("ROLLBACK TO plan").await?;
                 Err(refused_error(&error))
             }
-            // Its transaction is over, and nothing else is in it.
+            // The transaction has failed, but this plan is all of it.
             Err(PostgresError::Refused(error)) if programs.len() == 1 => Err(refused_error(&error)),
-            Err(fault) => return Err(fault),
+            Err(error) => return Err(error),
         };
         job.sink.finish_plan(*number, outcome);
     }
     Ok(JobCompletion::Completed)
 }
 
-/// Everything up to the commit, under the idempotency key where there is one.
+/// Runs the job up to the commit, under its idempotency key if it has one.
 async fn run_transaction(
     session: PostgresSession<'_>,
     job: &mut StoreJob,
@@ -336,7 +342,7 @@ async fn run_transaction(
                 KeyStatus::Answered(bytes) => return Ok(JobCompletion::Replayed(bytes)),
                 KeyStatus::UsedByOther => return Ok(JobCompletion::Refused(Error::KeyReused)),
             }
-            // Not before: going back to it would give the key free.
+            // After the lock: rolling back to the savepoint would otherwise release the key.
             session.execute_control("SAVEPOINT plan").await?;
         }
     }
@@ -353,7 +359,7 @@ async fn run_transaction(
     Ok(JobCompletion::Completed)
 }
 
-/// Each plan its own unit: one that fails leaves the others standing. The savepoint of the first is there already.
+/// Runs each plan separately: a failed plan does not affect the others. The savepoint of the first already exists.
 async fn run_each(
     session: PostgresSession<'_>,
     job: &mut StoreJob,
@@ -369,8 +375,8 @@ async fn run_each(
     Ok(())
 }
 
-/// All plans one unit. When one fails, the answer forgets the others and is told of each; which it was is only known when
-/// they run one by one.
+/// Runs all plans or none. If the batch fails, the plans run one by one to find the one at fault, and all are reported
+/// as rolled back.
 async fn run_atomic(
     session: PostgresSession<'_>,
     job: &mut StoreJob,
@@ -381,14 +387,14 @@ async fn run_atomic(
             Err(PostgresError::Plan(_) | PostgresError::Refused(_)) => {
                 session.execute_control("ROLLBACK TO plan").await?
             }
-            end @ (Ok(())
+            result @ (Ok(())
             | Err(
                 PostgresError::Retryable(_)
                 | PostgresError::ConnectionLost(_)
                 | PostgresError::Locked(_)
                 | PostgresError::Store(_),
             )) => {
-                return end;
+                return result;
             }
         }
         job.sink.reset();
@@ -405,7 +411,7 @@ async fn run_atomic(
     Ok(())
 }
 
-/// The outer failure is the store's, the inner one the plan's own: then the savepoint was gone back to.
+/// Runs one plan. The outer error is the store's; the inner one is the plan's, which was rolled back to its savepoint.
 pub(crate) async fn run_plan(
     session: PostgresSession<'_>,
     job: &mut StoreJob,
@@ -424,10 +430,10 @@ pub(crate) async fn run_plan(
             explain_error(session, &job.model, &plan.action, &error).await.map(Err)
         }
         Err(
-            fault @ (PostgresError::Retryable(_)
+            error @ (PostgresError::Retryable(_)
             | PostgresError::ConnectionLost(_)
             | PostgresError::Locked(_)
             | PostgresError::Store(_)),
-        ) => Err(fault),
+        ) => Err(error),
     }
 }

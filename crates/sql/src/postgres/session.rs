@@ -1,4 +1,4 @@
-//! A connection as programs see it: prepared statements, parameters as text, rows as cells.
+//! Runs prepared statements on a connection, with parameters as text and rows as cells.
 
 use std::error::Error as StdError;
 use std::fmt::Write;
@@ -8,18 +8,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::{BufMut, BytesMut};
 use futures_util::StreamExt;
 use tokio_postgres::types::{Format, FromSql, IsNull, ToSql, Type, to_sql_checked};
-use tokio_postgres::{RowStream, Statement};
+use tokio_postgres::{Row as PgRow, RowStream, Statement};
+
+use trefoil_engine::{CancelFlag, Row};
+use trefoil_model::error::Error;
+use trefoil_model::{CellValue, StoredValue};
 
 use crate::postgres::PgConnection;
 use crate::postgres::connections::connection::ReadPause;
 use crate::postgres::error::PostgresError;
 use crate::statements::row_batch::visit_key_row;
 use crate::statements::select::{ChildBranch, SelectLevel, SqlParameter};
-use trefoil_engine::{CancelFlag, Row};
-use trefoil_model::error::Error;
-use trefoil_model::{CellValue, StoredValue};
 
-/// A borrowed connection that counts what it runs, for a job that may be cancelled.
+/// A borrowed connection for one job, which counts statements and checks for cancellation.
 #[derive(Clone, Copy)]
 pub struct PostgresSession<'l> {
     pub connection: &'l PgConnection,
@@ -48,10 +49,10 @@ impl PostgresSession<'_> {
         })
     }
 
-    /// Rows of a statement that cannot be prepared beforehand, because what it gives depends on a cursor.
+    /// The rows of a FETCH, which cannot be prepared because its columns depend on the cursor.
     pub async fn fetch(&self, sql: &str) -> Result<SessionRows<'_>, PostgresError> {
-        let none = std::iter::empty::<(&(dyn ToSql + Sync), Type)>();
-        let rows = self.connection.client().query_typed_raw(sql, none).await;
+        let no_parameters = std::iter::empty::<(&(dyn ToSql + Sync), Type)>();
+        let rows = self.connection.client().query_typed_raw(sql, no_parameters).await;
         Ok(SessionRows {
             session: self,
             stream: Box::pin(rows.map_err(|error| self.classify_error(error))?),
@@ -59,12 +60,12 @@ impl PostgresSession<'_> {
         })
     }
 
-    /// Runs statements that give no rows and take no parameters: `BEGIN`, `COMMIT`, `SAVEPOINT` …
+    /// Runs statements without rows and parameters: `BEGIN`, `COMMIT`, `SAVEPOINT` …
     pub async fn execute_control(&self, sql: &str) -> Result<(), PostgresError> {
         self.connection.client().batch_execute(sql).await.map_err(|error| self.classify_error(error))
     }
 
-    /// How many rows it changed.
+    /// Runs a statement and returns the number of rows it changed.
     pub async fn execute(&self, sql: &str, parameters: &[SqlParameter<'_>]) -> Result<u64, PostgresError> {
         let mut rows = self.query(sql, parameters).await?;
         while rows.next_row().await?.is_some() {}
@@ -98,16 +99,16 @@ impl PostgresSession<'_> {
     }
 }
 
-/// What a statement gives, row by row, for as long as somebody wants it.
+/// The rows of a statement, until the job is cancelled.
 pub struct SessionRows<'s> {
     session: &'s PostgresSession<'s>,
     stream: Pin<Box<RowStream>>,
-    /// From a row until the next is asked for.
+    /// Held from a row until the next one is requested.
     pause: Option<ReadPause<'s>>,
 }
 
 impl SessionRows<'_> {
-    pub async fn next_row(&mut self) -> Result<Option<tokio_postgres::Row>, PostgresError> {
+    pub async fn next_row(&mut self) -> Result<Option<PgRow>, PostgresError> {
         self.session.cancel.check().map_err(PostgresError::Store)?;
         self.pause = None;
         let row = self.stream.next().await.transpose().map_err(|error| self.session.classify_error(error))?;
@@ -116,7 +117,7 @@ impl SessionRows<'_> {
     }
 }
 
-/// Text in every case: the server knows of which type each parameter is and reads it so.
+/// A parameter, always sent as text: the server knows its type and parses it.
 #[derive(Debug)]
 struct PostgresParameter<'a>(&'a SqlParameter<'a>);
 
@@ -149,14 +150,14 @@ impl ToSql for PostgresParameter<'_> {
 fn write_array<T>(
     out: &mut BytesMut,
     items: impl Iterator<Item = T>,
-    spell: impl Fn(&mut BytesMut, T) -> std::fmt::Result,
+    write_item: impl Fn(&mut BytesMut, T) -> std::fmt::Result,
 ) -> std::fmt::Result {
     out.put_u8(b'{');
     for (i, item) in items.enumerate() {
         if i > 0 {
             out.put_u8(b',');
         }
-        spell(out, item)?;
+        write_item(out, item)?;
     }
     out.put_u8(b'}');
     Ok(())
@@ -181,7 +182,7 @@ fn write_array_item(out: &mut BytesMut, value: &StoredValue) -> std::fmt::Result
     }
 }
 
-/// What the statements ask for is of one of these types; see [`crate::statements::dialect::Dialect::read`].
+/// A decoded cell. Statements select only these types, see [`Dialect::read_column`](crate::statements::dialect::Dialect::read_column).
 struct DecodedCell<'a>(CellValue<'a>);
 
 impl<'a> FromSql<'a> for DecodedCell<'a> {
@@ -205,13 +206,13 @@ impl<'a> FromSql<'a> for DecodedCell<'a> {
     }
 }
 
-pub fn read_cell(row: &tokio_postgres::Row, column: usize) -> CellValue<'_> {
-    row.try_get::<_, DecodedCell<'_>>(column).map_or(CellValue::Unreadable, |read| read.0)
+pub fn read_cell(row: &PgRow, column: usize) -> CellValue<'_> {
+    row.try_get::<_, DecodedCell<'_>>(column).map_or(CellValue::Unreadable, |cell| cell.0)
 }
 
-/// A row as it came. Only for flat levels.
+/// A row of a flat level.
 pub struct PostgresRow<'r> {
-    pub row: &'r tokio_postgres::Row,
+    pub row: &'r PgRow,
     pub level: &'r SelectLevel,
 }
 
@@ -228,7 +229,7 @@ impl Row for PostgresRow<'_> {
     }
 }
 
-/// An error that is the store's own and nothing of the plan's.
+/// An internal error of the store, not of the plan.
 pub fn internal_error(cause: &str) -> PostgresError {
     PostgresError::Store(Error::internal(cause))
 }

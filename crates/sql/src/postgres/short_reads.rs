@@ -1,17 +1,18 @@
-//! Which reads are so short that nobody minds waiting behind them on a shared connection.
+//! Decides which reads are short enough for a shared connection, where other statements queue behind them.
 
 use std::sync::Arc;
 
-use crate::statements::compile::Program;
 use trefoil_engine::plan::{PlanAction, PlannedListing, Predicate};
 use trefoil_engine::{ComparisonOp, PlainListAction, StoreJob};
 use trefoil_model::{FieldId, FieldKind, RecordType};
 
-/// The longest list, and how far out, that an index gives in a moment.
+use crate::statements::compile::Program;
+
+/// The longest list and the largest offset that count as short.
 const MAX_ROWS: i64 = 100;
 const MAX_OFFSET: i64 = 1_000;
 
-/// Whether a job is one statement that an index answers. Everything else could hold up others.
+/// True if a job is one statement that an index answers. Other reads could delay those of other callers.
 pub fn is_short_read(job: &StoreJob, programs: &[Arc<Program>]) -> bool {
     let ([(_, plan)], [program]) = (job.plans.as_slice(), programs) else { return false };
     match &plan.action {
@@ -19,7 +20,7 @@ pub fn is_short_read(job: &StoreJob, programs: &[Arc<Program>]) -> bool {
         PlanAction::List { record, listing, .. } => {
             program.is_one_statement() && is_short_list(job.model.record(*record), listing)
         }
-        PlanAction::PlainList(asked) => asked.action == PlainListAction::ReadVersion,
+        PlanAction::PlainList(operation) => operation.action == PlainListAction::ReadVersion,
         PlanAction::Create { .. }
         | PlanAction::Update { .. }
         | PlanAction::Delete { .. }
@@ -27,18 +28,21 @@ pub fn is_short_read(job: &StoreJob, programs: &[Arc<Program>]) -> bool {
     }
 }
 
-fn is_short_list(owner: &RecordType, bounds: &PlannedListing) -> bool {
-    let few = bounds.limit.is_some_and(|limit| limit <= MAX_ROWS) && bounds.offset <= MAX_OFFSET;
-    let in_order = bounds.sort_keys.first().is_none_or(|order| {
-        // Nulls are last both ways, which an index gives in one direction only.
-        let backwards = order.descending && !owner.field(order.field).required;
-        has_index(owner, order.field) && !(backwards && owner.field(order.field).kind != FieldKind::Id)
+fn is_short_list(owner: &RecordType, listing: &PlannedListing) -> bool {
+    let is_small = listing.limit.is_some_and(|limit| limit <= MAX_ROWS) && listing.offset <= MAX_OFFSET;
+    let is_index_order = listing.sort_keys.first().is_none_or(|key| {
+        // Nulls come last in both directions, which an index provides in one only.
+        let is_descending_nullable = key.descending && !owner.field(key.field).required;
+        has_index(owner, key.field)
+            && !(is_descending_nullable && owner.field(key.field).kind != FieldKind::Id)
     });
-    few && in_order && bounds.predicates.iter().all(|test| is_indexed_predicate(owner, test))
+    is_small
+        && is_index_order
+        && listing.predicates.iter().all(|predicate| is_indexed_predicate(owner, predicate))
 }
 
-fn is_indexed_predicate(owner: &RecordType, test: &Predicate) -> bool {
-    match test {
+fn is_indexed_predicate(owner: &RecordType, predicate: &Predicate) -> bool {
+    match predicate {
         Predicate::Compare { op: ComparisonOp::Contains | ComparisonOp::Ne, .. }
         | Predicate::NotNull { .. }
         | Predicate::Search { .. }
@@ -61,7 +65,8 @@ fn is_indexed_predicate(owner: &RecordType, test: &Predicate) -> bool {
 }
 
 fn has_index(owner: &RecordType, field: FieldId) -> bool {
-    let found = owner.field(field);
-    let by_itself = found.unique || matches!(found.kind, FieldKind::Id | FieldKind::Reference { .. });
-    by_itself || owner.indexes.iter().any(|fields| fields.first() == Some(&field))
+    let definition = owner.field(field);
+    let is_always_indexed =
+        definition.unique || matches!(definition.kind, FieldKind::Id | FieldKind::Reference { .. });
+    is_always_indexed || owner.indexes.iter().any(|fields| fields.first() == Some(&field))
 }

@@ -1,4 +1,6 @@
-//! Changes the columns of a table where it stands: no row is touched one by one, so no trigger of anyone sees it.
+//! Changes the columns of a table with ALTER TABLE, which fires no row triggers, neither ours nor other programs'.
+
+use trefoil_model::{Model, StoredValue};
 
 use crate::migrate::MigrateError;
 use crate::migrate::apply::{rename_column, rename_table};
@@ -10,40 +12,39 @@ use crate::migrate::postgres::catalog::foreign_objects;
 use crate::migrate::postgres::ddl::POSTGRES_DDL;
 use crate::migrate::postgres::{PostgresMigration, indexes};
 use crate::migrate::stored_model::StoredColumn;
-use trefoil_model::{Model, StoredValue};
 
-/// Where converted values wait until their column takes them, by functions that have its row type as a parameter only
-/// in order to go when it goes.
+/// The table that holds converted values until ALTER COLUMN … USING reads them through functions. Those have its row
+/// type as a parameter only so that they are dropped with it.
 const STAGING_TABLE: &str = "trefoil_converted";
 
 pub fn alter_table(
-    host: &PostgresMigration,
+    database: &PostgresMigration,
     model: &Model,
     pairs: &ModelPairs<'_>,
     pair: &TablePair<'_>,
 ) -> Result<(), MigrateError> {
-    refuse_foreign_objects(host, pair)?;
-    let conversions = StagedColumn::stage_all(host, model, pairs, pair)?;
-    drop_affected_indexes(host, pair, &conversions)?;
+    refuse_foreign_objects(database, pair)?;
+    let staged = StagedColumn::stage_all(database, model, pairs, pair)?;
+    drop_affected_indexes(database, pair, &staged)?;
     let mut first = Vec::new();
     let mut actions: Vec<String> =
         pair.removed_names().map(|(_, name)| format!("DROP COLUMN {}", quote_name(&name))).collect();
-    for (at, (old, new)) in pair.columns.iter().enumerate() {
+    for (position, (old, new)) in pair.columns.iter().enumerate() {
         let name = quote_name(&new.column);
-        let using = match conversions.iter().find(|one| one.column_index == at) {
-            Some(conversion) => Some(conversion.value_expression()),
-            None => fill_expression(host, pair, old, new)?,
+        let using = match staged.iter().find(|column| column.column_index == position) {
+            Some(column) => Some(column.value_expression()),
+            None => fill_expression(database, pair, old, new)?,
         };
         if old.default != new.default || using.is_some() {
-            // The old default may be none of the new type.
+            // The old default may not be valid for the new type.
             first.push(format!("ALTER {name} DROP DEFAULT"));
             actions.extend(
                 (POSTGRES_DDL.default_value)(new).map(|value| format!("ALTER {name} SET DEFAULT {value}")),
             );
         }
         if let Some(value) = using {
-            let ty = (POSTGRES_DDL.column_type)(&new.form);
-            actions.push(format!("ALTER {name} TYPE {ty} USING {value}::{ty}"));
+            let column_type = (POSTGRES_DDL.column_type)(&new.form);
+            actions.push(format!("ALTER {name} TYPE {column_type} USING {value}::{column_type}"));
         }
         match (old.required, new.required) {
             (false, true) => actions.push(format!("ALTER {name} SET NOT NULL")),
@@ -55,21 +56,25 @@ pub fn alter_table(
         |new: &&StoredColumn| format!("ADD COLUMN {}", column_definition(&POSTGRES_DDL, pairs.new, new));
     actions.extend(pair.new_columns.iter().map(added));
     for actions in [first, actions].iter().filter(|actions| !actions.is_empty()) {
-        host.execute_batch(&format!("ALTER TABLE {} {}", quote_name(&pair.new.table), actions.join(", ")))?;
+        database.execute_batch(&format!(
+            "ALTER TABLE {} {}",
+            quote_name(&pair.new.table),
+            actions.join(", ")
+        ))?;
     }
-    if conversions.is_empty() {
+    if staged.is_empty() {
         Ok(())
     } else {
-        host.execute_batch(&format!("DROP TABLE {STAGING_TABLE} CASCADE"))
+        database.execute_batch(&format!("DROP TABLE {STAGING_TABLE} CASCADE"))
     }
 }
 
-/// PostgreSQL drops what is on a column together with it, whoever put it there.
-fn refuse_foreign_objects(host: &PostgresMigration, pair: &TablePair<'_>) -> Result<(), MigrateError> {
+/// Refuses to drop columns that other programs' objects depend on, which PostgreSQL would drop as well.
+fn refuse_foreign_objects(database: &PostgresMigration, pair: &TablePair<'_>) -> Result<(), MigrateError> {
     let ours: Vec<String> = pair.old.indexes.iter().flat_map(indexes::possible_names).collect();
     let table = &pair.new.table;
     for (_, column) in pair.removed_names() {
-        if let Some(part) = foreign_objects(host, table, &column, &ours)?.first() {
+        if let Some(part) = foreign_objects(database, table, &column, &ours)?.first() {
             return Err(MigrateError::Database(format!(
                 "{part}, which another program has put on {table}, is in the way"
             )));
@@ -78,9 +83,9 @@ fn refuse_foreign_objects(host: &PostgresMigration, pair: &TablePair<'_>) -> Res
     Ok(())
 }
 
-/// A required column without a value in some records takes its default there.
+/// The expression that fills nulls of a newly required column with its default; `None` if there is nothing to fill.
 fn fill_expression(
-    host: &PostgresMigration,
+    database: &PostgresMigration,
     pair: &TablePair<'_>,
     old: &StoredColumn,
     new: &StoredColumn,
@@ -89,75 +94,75 @@ fn fill_expression(
         return Ok(None);
     };
     let (name, table) = (quote_name(&new.column), quote_name(&pair.new.table));
-    let empty = host.query(&format!("SELECT 1 FROM {table} WHERE {name} IS NULL LIMIT 1"), &[])?;
+    let empty = database.query(&format!("SELECT 1 FROM {table} WHERE {name} IS NULL LIMIT 1"), &[])?;
     Ok((!empty.is_empty()).then(|| format!("coalesce({name}, {value})")))
 }
 
-/// A column whose values become others.
+/// A column whose converted values are in the staging table.
 struct StagedColumn {
-    /// Which of the pair's columns.
+    /// The position among the pair's columns.
     column_index: usize,
 }
 
 impl StagedColumn {
     fn stage_all(
-        host: &PostgresMigration,
+        database: &PostgresMigration,
         model: &Model,
         pairs: &ModelPairs<'_>,
         pair: &TablePair<'_>,
     ) -> Result<Vec<StagedColumn>, MigrateError> {
         let changing =
             pair.columns.iter().enumerate().filter(|(_, (old, new))| changes_values(pairs, old, new));
-        let mut passages = Vec::new();
-        for (at, (old, new)) in changing {
-            passages.push((at, ColumnConversion::new(host, model, pairs, pair, (old, new))?));
+        let mut conversions = Vec::new();
+        for (position, (old, new)) in changing {
+            conversions.push((position, ColumnConversion::new(database, model, pairs, pair, (old, new))?));
         }
-        if passages.is_empty() {
+        if conversions.is_empty() {
             return Ok(Vec::new());
         }
-        let columns: String = passages.iter().map(|(at, _)| format!(", c{at} text")).collect();
-        host.execute_batch(&format!(
+        let columns: String = conversions.iter().map(|(position, _)| format!(", c{position} text")).collect();
+        database.execute_batch(&format!(
             "CREATE UNLOGGED TABLE {STAGING_TABLE} (id bigint PRIMARY KEY{columns})"
         ))?;
-        let differing = stage_values(host, pair, &passages, &columns)?;
-        let mut list = Vec::new();
-        for at in passages.into_iter().map(|(at, _)| at) {
-            let (old, new) = pair.columns[at];
-            // Where only fewer values are allowed than before, all that are there may be allowed still.
+        let differing = stage_values(database, pair, &conversions, &columns)?;
+        let mut staged = Vec::new();
+        for position in conversions.into_iter().map(|(position, _)| position) {
+            let (old, new) = pair.columns[position];
+            // If the type only allows fewer values, all stored ones may still be valid.
             if (POSTGRES_DDL.column_type)(&old.form) != (POSTGRES_DDL.column_type)(&new.form)
-                || differing.contains(&at)
+                || differing.contains(&position)
             {
-                host.execute_batch(&format!(
-                    "CREATE FUNCTION {STAGING_TABLE}_{at}({STAGING_TABLE}, bigint) RETURNS text LANGUAGE sql STABLE AS \
-                     'SELECT c{at} FROM {schema}.{STAGING_TABLE} WHERE id = $2'",
-                    schema = host.schema.replace('\'', "''")
+                database.execute_batch(&format!(
+                    "CREATE FUNCTION {STAGING_TABLE}_{position}({STAGING_TABLE}, bigint) RETURNS text LANGUAGE sql STABLE AS \
+                     'SELECT c{position} FROM {schema}.{STAGING_TABLE} WHERE id = $2'",
+                    schema = database.schema.replace('\'', "''")
                 ))?;
-                list.push(StagedColumn { column_index: at });
+                staged.push(StagedColumn { column_index: position });
             }
         }
-        if list.is_empty() {
-            host.execute_batch(&format!("DROP TABLE {STAGING_TABLE}"))?;
+        if staged.is_empty() {
+            database.execute_batch(&format!("DROP TABLE {STAGING_TABLE}"))?;
         }
-        Ok(list)
+        Ok(staged)
     }
 
-    /// An expression; a subquery may not stand there.
+    /// The converted value of a row. A function call, since USING does not allow a subquery.
     fn value_expression(&self) -> String {
         format!("{STAGING_TABLE}_{}(NULL, \"id\")", self.column_index)
     }
 }
 
-/// Puts every converted value beside its record's id; says which columns have values that are not what they were.
+/// Writes all converted values to the staging table; returns the columns in which at least one value changed.
 fn stage_values(
-    host: &PostgresMigration,
+    database: &PostgresMigration,
     pair: &TablePair<'_>,
-    passages: &[(usize, ColumnConversion<'_>)],
+    conversions: &[(usize, ColumnConversion<'_>)],
     columns: &str,
 ) -> Result<Vec<usize>, MigrateError> {
-    let read: String = passages
+    let read: String = conversions
         .iter()
-        .map(|(at, _)| {
-            let (old, new) = pair.columns[*at];
+        .map(|(position, _)| {
+            let (old, new) = pair.columns[*position];
             format!(", {}", (POSTGRES_DDL.read_expression)(&old.form, &quote_name(&new.column)))
         })
         .collect();
@@ -166,27 +171,27 @@ fn stage_values(
         "INSERT INTO {STAGING_TABLE} SELECT * FROM json_to_recordset($1::json) AS r(id bigint{columns})"
     );
     let mut differing = Vec::new();
-    for_each_page(host, &query, "id", |rows| {
+    for_each_page(database, &query, "id", |rows| {
         let mut page = Vec::with_capacity(rows.len());
         for row in rows {
             let mut cells = row.into_iter();
             let mut member = serde_json::Map::new();
             member.insert("id".to_owned(), to_json_text(cells.next().unwrap_or(StoredValue::Null)));
-            for ((at, passage), value) in passages.iter().zip(cells) {
-                let passed = passage.convert(value.clone());
-                if passed != value && !differing.contains(at) {
-                    differing.push(*at);
+            for ((position, conversion), value) in conversions.iter().zip(cells) {
+                let converted = conversion.convert(value.clone());
+                if converted != value && !differing.contains(position) {
+                    differing.push(*position);
                 }
-                member.insert(format!("c{at}"), to_json_text(passed));
+                member.insert(format!("c{position}"), to_json_text(converted));
             }
             page.push(serde_json::Value::Object(member));
         }
-        host.query(&write, &[StoredValue::Text(serde_json::Value::Array(page).to_string())]).map(drop)
+        database.query(&write, &[StoredValue::Text(serde_json::Value::Array(page).to_string())]).map(drop)
     })?;
     Ok(differing)
 }
 
-/// As the text of a column of any type.
+/// The value as JSON text, which PostgreSQL casts to any column type.
 fn to_json_text(value: StoredValue) -> serde_json::Value {
     match value {
         StoredValue::Null => serde_json::Value::Null,
@@ -196,49 +201,50 @@ fn to_json_text(value: StoredValue) -> serde_json::Value {
     }
 }
 
-/// Not every type has an index; `settle` makes those anew that are wanted still.
+/// Drops the indexes of converted columns, since not every type can be indexed. `sync_objects` creates those of the new
+/// model again.
 fn drop_affected_indexes(
-    host: &PostgresMigration,
+    database: &PostgresMigration,
     pair: &TablePair<'_>,
-    conversions: &[StagedColumn],
+    staged: &[StagedColumn],
 ) -> Result<(), MigrateError> {
-    let converted = |column: &String| {
-        conversions
+    let is_converted = |column: &String| {
+        staged
             .iter()
             .any(|one| pair.columns.get(one.column_index).is_some_and(|(old, _)| old.column == *column))
     };
-    let outdated = pair.old.indexes.iter().filter(|index| index.columns.iter().any(converted));
+    let outdated = pair.old.indexes.iter().filter(|index| index.columns.iter().any(is_converted));
     let mut names: Vec<String> = outdated.flat_map(indexes::possible_names).collect();
     if !names.is_empty() {
-        names.extend(indexes::obsolete_names(host, &pair.new.table)?);
+        names.extend(indexes::obsolete_names(database, &pair.new.table)?);
     }
-    indexes::drop_indexes(host, &names)
+    indexes::drop_indexes(database, &names)
 }
 
-/// Through names that nobody has: the two columns may change places.
+/// Renames the columns through temporary names, since they may be swapped.
 pub fn rebuild_link(
-    host: &PostgresMigration,
+    database: &PostgresMigration,
     pair: &LinkPair<'_>,
     temporary: &str,
 ) -> Result<(), MigrateError> {
-    rename_table(host, &pair.old.table, temporary)?;
+    rename_table(database, &pair.old.table, temporary)?;
     let (first, second) = pair.old_sides();
     let sides = [(first, &pair.new.first), (second, &pair.new.second)];
-    for (at, (old, _)) in sides.iter().enumerate() {
-        rename_column(host, temporary, &old.column, &format!("trefoil_moving_{at}"))?;
+    for (position, (old, _)) in sides.iter().enumerate() {
+        rename_column(database, temporary, &old.column, &format!("trefoil_moving_{position}"))?;
     }
-    for (at, (_, new)) in sides.iter().enumerate() {
-        rename_column(host, temporary, &format!("trefoil_moving_{at}"), &new.column)?;
+    for (position, (_, new)) in sides.iter().enumerate() {
+        rename_column(database, temporary, &format!("trefoil_moving_{position}"), &new.column)?;
     }
     if !pair.swapped {
         return Ok(());
     }
     let key = "SELECT conname FROM pg_constraint WHERE conrelid = $1::regclass AND contype = 'p'";
     let table = quote_name(temporary);
-    for name in host.query_texts(key, &[&table])?.into_iter().flatten() {
+    for name in database.query_texts(key, &[&table])?.into_iter().flatten() {
         let key =
             [&pair.new.first.column, &pair.new.second.column].map(|column| quote_name(column)).join(", ");
-        host.execute_batch(&format!(
+        database.execute_batch(&format!(
             "ALTER TABLE {table} DROP CONSTRAINT {}, ADD PRIMARY KEY ({key})",
             quote_name(&name)
         ))?;

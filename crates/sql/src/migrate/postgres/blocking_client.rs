@@ -1,24 +1,27 @@
-//! Lets the migration, which is plain code that waits, ask a client that is not: questions go through a channel to
-//! the task that has the client.
+//! A blocking client for the migration, which is not async: queries go through a channel to the task that owns the
+//! async client.
 
 use std::error::Error as StdError;
 
 use bytes::BytesMut;
 use tokio::sync::{mpsc, oneshot};
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{Format, IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Error, GenericClient, Row};
 
-use crate::migrate::MigrateError;
 use trefoil_model::StoredValue;
+
+use crate::migrate::MigrateError;
 
 type StoredRows = Vec<Vec<StoredValue>>;
 
-/// The end that asks, on a thread of its own.
+/// Sends queries from a blocking thread.
 pub struct BlockingClient(mpsc::Sender<QueryRequest>);
 
+/// A query and the channel for its result.
 pub struct QueryRequest {
     sql: String,
-    /// `None` for statements in a batch, which have no answer.
+    /// `None` for a batch of statements, which returns no rows.
     parameters: Option<Vec<StoredValue>>,
     reply: oneshot::Sender<Result<StoredRows, MigrateError>>,
 }
@@ -29,25 +32,24 @@ pub fn client_channel() -> (BlockingClient, mpsc::Receiver<QueryRequest>) {
 }
 
 impl BlockingClient {
-    /// Waits on the caller's thread, which must be none of the runtime's.
+    /// Runs the query and blocks the calling thread, which must not be a thread of the runtime.
     pub fn query(&self, sql: &str, parameters: Option<&[StoredValue]>) -> Result<StoredRows, MigrateError> {
-        let (answer, answered) = oneshot::channel();
-        let gone = || MigrateError::Database("the migration was broken off".to_owned());
-        let question =
-            QueryRequest { sql: sql.to_owned(), parameters: parameters.map(<[_]>::to_vec), reply: answer };
-        self.0.blocking_send(question).map_err(|_| gone())?;
-        answered.blocking_recv().unwrap_or_else(|_| Err(gone()))
+        let (reply, receiver) = oneshot::channel();
+        let aborted = || MigrateError::Database("the migration was broken off".to_owned());
+        let request = QueryRequest { sql: sql.to_owned(), parameters: parameters.map(<[_]>::to_vec), reply };
+        self.0.blocking_send(request).map_err(|_| aborted())?;
+        receiver.blocking_recv().unwrap_or_else(|_| Err(aborted()))
     }
 }
 
 impl QueryRequest {
     pub async fn execute(self, client: &impl GenericClient) {
-        let answer = match &self.parameters {
+        let result = match &self.parameters {
             None => client.batch_execute(&self.sql).await.map(|()| Vec::new()).map_err(Into::into),
             Some(parameters) => query_rows(client, &self.sql, parameters).await,
         };
-        // Nobody waits any more when the migration has panicked, which its task reports.
-        let _ = self.reply.send(answer);
+        // The receiver is gone if the migration panicked, which its task reports.
+        let _ = self.reply.send(result);
     }
 }
 
@@ -57,27 +59,29 @@ async fn query_rows(
     parameters: &[StoredValue],
 ) -> Result<StoredRows, MigrateError> {
     let bound: Vec<TextParameter<'_>> = parameters.iter().map(TextParameter).collect();
-    let bound: Vec<&(dyn ToSql + Sync)> = bound.iter().map(|one| one as _).collect();
+    let bound: Vec<&(dyn ToSql + Sync)> = bound.iter().map(|parameter| parameter as _).collect();
     client.query(sql, &bound).await?.iter().map(stored_row).collect()
 }
 
 fn stored_row(row: &Row) -> Result<Vec<StoredValue>, MigrateError> {
-    let cells = row.columns().iter().enumerate().map(|(at, column)| {
+    let cells = row.columns().iter().enumerate().map(|(position, column)| {
         Ok(match *column.type_() {
-            Type::BOOL => row.try_get::<_, Option<bool>>(at)?.map(|flag| StoredValue::Int(i64::from(flag))),
-            Type::INT4 => {
-                row.try_get::<_, Option<i32>>(at)?.map(|number| StoredValue::Int(i64::from(number)))
+            Type::BOOL => {
+                row.try_get::<_, Option<bool>>(position)?.map(|flag| StoredValue::Int(i64::from(flag)))
             }
-            Type::INT8 => row.try_get::<_, Option<i64>>(at)?.map(StoredValue::Int),
-            Type::FLOAT8 => row.try_get::<_, Option<f64>>(at)?.map(StoredValue::Real),
-            _ => row.try_get::<_, Option<String>>(at)?.map(StoredValue::Text),
+            Type::INT4 => {
+                row.try_get::<_, Option<i32>>(position)?.map(|number| StoredValue::Int(i64::from(number)))
+            }
+            Type::INT8 => row.try_get::<_, Option<i64>>(position)?.map(StoredValue::Int),
+            Type::FLOAT8 => row.try_get::<_, Option<f64>>(position)?.map(StoredValue::Real),
+            _ => row.try_get::<_, Option<String>>(position)?.map(StoredValue::Text),
         }
         .unwrap_or(StoredValue::Null))
     });
     cells.collect()
 }
 
-/// A parameter whose type the server finds out.
+/// A parameter sent as text, whose type the server infers.
 #[derive(Debug)]
 struct TextParameter<'a>(&'a StoredValue);
 
@@ -105,11 +109,11 @@ impl ToSql for TextParameter<'_> {
 
 impl From<Error> for MigrateError {
     fn from(error: Error) -> Self {
-        let Some(said) = error.as_db_error() else { return MigrateError::Database(error.to_string()) };
-        if error.code() == Some(&tokio_postgres::error::SqlState::LOCK_NOT_AVAILABLE) {
+        let Some(db_error) = error.as_db_error() else { return MigrateError::Database(error.to_string()) };
+        if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) {
             return MigrateError::Locked(Vec::new());
         }
-        let detail = said.detail().map(|detail| format!(" ({detail})")).unwrap_or_default();
-        MigrateError::Database(format!("{}{detail}", said.message()))
+        let detail = db_error.detail().map(|detail| format!(" ({detail})")).unwrap_or_default();
+        MigrateError::Database(format!("{}{detail}", db_error.message()))
     }
 }

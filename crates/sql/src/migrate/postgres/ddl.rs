@@ -15,12 +15,12 @@ pub const POSTGRES_DDL: DdlDialect = DdlDialect {
     column_type,
     default_value,
     read_expression,
-    // Numeric values are equal whatever zeros end them.
+    // numeric compares by value, regardless of trailing zeros.
     equality_key: |_, name| name.to_owned(),
 };
 
-/// What every store has, whatever the schema. A change is written to `trefoil_unnumbered` in the transaction of its
-/// record, with a place taken while that is locked, and moves to `trefoil_changes` when it is numbered.
+/// The tables of every store, whatever the schema. A change is written to `trefoil_unnumbered` in the transaction of
+/// its record, with a sequence value drawn while the record is locked, and moves to `trefoil_changes` when numbered.
 pub const BOOKKEEPING: &str = r#"
 CREATE TABLE "trefoil_meta" ("key" text COLLATE "C" PRIMARY KEY, "value" text COLLATE "C" NOT NULL);
 CREATE SEQUENCE "trefoil_sequence";
@@ -53,13 +53,13 @@ CREATE INDEX "trefoil_keys_at_index" ON "trefoil_keys" ("at");
 INSERT INTO "trefoil_meta" ("key", "value") VALUES ('numbering', '0');
 "#;
 
-/// So many changes are numbered in one step at least, where so many wait: after a step of fewer there was nothing more.
-/// One step for all could take longer than a statement may, and would then never come to its end.
+/// Changes numbered in one step: a step that numbers fewer was the last. Numbering all in one step could exceed the
+/// statement timeout each time and never succeed.
 pub const NUMBERING_STEP: i64 = 10_000;
 
-/// Numbers the changes that can be seen, in the order of their places and a step at a time, and gives the last number
-/// there is. One caller at a time, by a lock on the row that holds that number; another gets null at once, or waits if
-/// it says so. A change that is committed later is numbered later, so none is ever passed over.
+/// Numbers one step of the visible changes in the order of their sequence values; returns the last number. A lock on
+/// the row of that number admits one caller at a time; another gets null at once, or waits if `wait` is set. A change
+/// that is committed later gets a later number, so readers never miss one.
 pub fn numbering_function() -> SqlFunction {
     SqlFunction {
         name: "trefoil_number_changes".to_owned(),
@@ -99,8 +99,8 @@ END
     }
 }
 
-fn column_type(form: &StoredType) -> &'static str {
-    match form {
+fn column_type(stored_type: &StoredType) -> &'static str {
+    match stored_type {
         StoredType::Scalar(name) => match name.as_str() {
             "Int" => "integer",
             "Long" => "bigint",
@@ -110,7 +110,7 @@ fn column_type(form: &StoredType) -> &'static str {
             "Date" => "date",
             "DateTime" => "timestamptz",
             "UUID" => "uuid",
-            // Not jsonb: the text must come back as it was written.
+            // Not jsonb, which does not preserve the text.
             "JSON" => "json",
             _ => "text COLLATE \"C\"",
         },
@@ -129,17 +129,17 @@ fn default_value(column: &StoredColumn) -> Option<String> {
         ColumnDefault::Int(number) => Some(number.to_string()),
         ColumnDefault::Real(number) => Some(format!("{number:?}")),
         ColumnDefault::Text(value) => Some(quote_text(value)),
-        // The same for all rows of a statement, so that a new column needs no rewriting of the table.
+        // The same for all rows of a statement, so that adding a column does not rewrite the table.
         ColumnDefault::Created | ColumnDefault::Updated => Some("statement_timestamp()".to_owned()),
     }
 }
 
-fn read_expression(form: &StoredType, value: &str) -> String {
-    match form {
+fn read_expression(stored_type: &StoredType, value: &str) -> String {
+    match stored_type {
         StoredType::Scalar(name) => match name.as_str() {
             "Boolean" => format!("{value}::integer"),
             "Decimal" | "UUID" | "JSON" => format!("{value}::text"),
-            // Whatever the DateStyle and the time zone of the session.
+            // Independent of the session's DateStyle and time zone.
             "Date" => format!("to_char({value}, 'YYYY-MM-DD')"),
             "DateTime" => {
                 format!("to_char({value} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')")

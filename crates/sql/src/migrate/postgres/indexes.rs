@@ -1,7 +1,7 @@
-//! The indexes on PostgreSQL: what is there, what is wanted, and the way from the one to the other while others read on.
+//! Brings the indexes on PostgreSQL to those of the new model while other sessions keep reading.
 //!
-//! Writers wait while an index is made, and readers too where one is dropped, until the transaction ends. So one that has
-//! had its day is renamed, for which nobody waits, and dropped once the migration is over.
+//! Until the transaction ends, creating an index blocks writers and dropping one blocks readers too. An obsolete index
+//! is therefore only renamed, which blocks neither, and dropped after the migration.
 
 use std::collections::BTreeSet;
 
@@ -13,79 +13,79 @@ use crate::migrate::migration_database::MigrationDatabase;
 use crate::migrate::phrases;
 use crate::migrate::postgres::PostgresMigration;
 use crate::migrate::postgres::catalog::{SCHEMA_OID, shorten_name};
-use crate::migrate::stored_model;
-use crate::migrate::stored_model::{LinkTable, StoredModel, StoredTable};
+use crate::migrate::stored_model::{LinkTable, StoredIndex, StoredModel, StoredTable};
 
-/// What the names of indexes that are to be dropped begin with.
+/// The name prefix of indexes that are to be dropped.
 const OBSOLETE_PREFIX: &str = "trefoil_gone_";
 
-/// How long a table is waited for to drop one, in milliseconds; whoever comes meanwhile waits behind.
+/// Milliseconds to wait for a table to drop an index; other sessions queue behind the wait.
 const DROP_TIMEOUT_MS: i64 = 1_000;
 
-/// The comment of an index that stands in for another.
+/// The comment that marks a fallback index.
 const FALLBACK_COMMENT: &str = "without the id: some value is so long that both do not fit";
 
-/// An index of plain columns.
+/// An index on columns of a table.
 #[derive(Debug, PartialEq)]
 struct TableIndex {
     name: String,
     table: String,
     unique: bool,
     columns: Vec<String>,
-    /// It is there because one that ends in the id cannot be made.
+    /// True if it was created because an index that ends in the id was not possible.
     is_fallback: bool,
 }
 
+/// An index of the model, and the one to create if some value is too long for it.
 struct RequiredIndex {
     index: TableIndex,
     fallback: Option<TableIndex>,
-    /// In words.
+    /// The record type and the columns.
     description: String,
 }
 
-/// Makes what is missing, and gives the names of those that must be dropped before the transaction ends: what was unique
-/// may not be any more. An index whose columns stay is renamed where its name is to be another one.
+/// Renames and creates indexes; returns the names of those that must be dropped before the transaction ends, because
+/// they would still enforce uniqueness.
 pub fn sync_indexes(
-    host: &PostgresMigration,
+    database: &PostgresMigration,
     old: Option<&StoredModel>,
     new: &StoredModel,
 ) -> Result<Vec<String>, MigrateError> {
-    let (found, wanted) = (find_indexes(host)?, required_indexes(new));
-    let IndexDifference { obsolete: spare, renamed: moved, missing } =
-        IndexDifference::compute(&found, &wanted, old, new);
-    let mut doomed = Vec::new();
-    for one in spare {
+    let (found, required) = (find_indexes(database)?, required_indexes(new));
+    let IndexDifference { obsolete, renamed, missing } =
+        IndexDifference::compute(&found, &required, old, new);
+    let mut to_drop = Vec::new();
+    for index in obsolete {
         let name = format!("{OBSOLETE_PREFIX}{}", uuid::Uuid::new_v4().simple());
-        rename_index(host, &one.name, &name)?;
-        doomed.extend(one.unique.then_some(name));
+        rename_index(database, &index.name, &name)?;
+        to_drop.extend(index.unique.then_some(name));
     }
-    for (at, (from, _)) in moved.iter().enumerate() {
-        rename_index(host, &from.name, &format!("trefoil_moving_{at}"))?;
+    for (position, (from, _)) in renamed.iter().enumerate() {
+        rename_index(database, &from.name, &format!("trefoil_moving_{position}"))?;
     }
-    for (at, (_, to)) in moved.iter().enumerate() {
-        rename_index(host, &format!("trefoil_moving_{at}"), &to.name)?;
+    for (position, (_, to)) in renamed.iter().enumerate() {
+        rename_index(database, &format!("trefoil_moving_{position}"), &to.name)?;
     }
-    lock_tables(host, &missing)?;
-    missing.into_iter().try_for_each(|one| host.execute_batch(&one.create_sql()))?;
-    Ok(doomed)
+    lock_tables(database, &missing)?;
+    missing.into_iter().try_for_each(|index| database.execute_batch(&index.create_sql()))?;
+    Ok(to_drop)
 }
 
-/// All tables whose writers will have to wait at once: to come to the next one after a long while could be for nothing,
-/// where somebody who has it waits for the one before.
-fn lock_tables(host: &PostgresMigration, missing: &[&RequiredIndex]) -> Result<(), MigrateError> {
-    let tables: BTreeSet<String> = missing.iter().map(|one| quote_name(&one.index.table)).collect();
+/// Locks all tables of missing indexes at once. Locking each only when its index is created could end in a deadlock
+/// after a long build.
+fn lock_tables(database: &PostgresMigration, missing: &[&RequiredIndex]) -> Result<(), MigrateError> {
+    let tables: BTreeSet<String> = missing.iter().map(|required| quote_name(&required.index.table)).collect();
     if tables.is_empty() {
         return Ok(());
     }
     let tables: Vec<String> = tables.into_iter().collect();
-    host.execute_batch(&format!("LOCK TABLE {} IN SHARE MODE", tables.join(", ")))
+    database.execute_batch(&format!("LOCK TABLE {} IN SHARE MODE", tables.join(", ")))
 }
 
-/// From the indexes that are there to those that are wanted.
+/// The difference between the existing and the required indexes.
 struct IndexDifference<'d> {
-    /// Ours, and wanted no more.
+    /// Our indexes that are no longer required.
     obsolete: Vec<&'d TableIndex>,
-    /// There under another name.
+    /// Existing indexes with their new definition, which differs in the name only.
     renamed: Vec<(&'d TableIndex, &'d TableIndex)>,
     missing: Vec<&'d RequiredIndex>,
 }
@@ -93,50 +93,53 @@ struct IndexDifference<'d> {
 impl<'d> IndexDifference<'d> {
     fn compute(
         found: &'d [TableIndex],
-        wanted: &'d [RequiredIndex],
+        required: &'d [RequiredIndex],
         old: Option<&StoredModel>,
         new: &StoredModel,
     ) -> IndexDifference<'d> {
-        let kept: Vec<&TableIndex> = wanted.iter().filter_map(|one| one.find_in(found)).collect();
+        let current: Vec<&TableIndex> = required.iter().filter_map(|index| index.find_in(found)).collect();
         let ours: Vec<String> = old.into_iter().chain([new]).flat_map(all_names).collect();
-        let mut spare: Vec<&TableIndex> =
-            found.iter().filter(|one| ours.contains(&one.name) && !kept.contains(one)).collect();
-        let (mut moved, mut missing) = (Vec::new(), Vec::new());
-        for one in wanted.iter().filter(|one| one.find_in(found).is_none()) {
-            let like = |form: &TableIndex| spare.iter().position(|other| other.is_same_index(form));
-            match one.candidates().find_map(|form| Some((like(form)?, form))) {
-                Some((at, form)) => moved.push((spare.remove(at), form)),
-                None => missing.push(one),
+        let mut obsolete: Vec<&TableIndex> =
+            found.iter().filter(|index| ours.contains(&index.name) && !current.contains(index)).collect();
+        let (mut renamed, mut missing) = (Vec::new(), Vec::new());
+        for required_index in required.iter().filter(|index| index.find_in(found).is_none()) {
+            let find_same = |candidate: &TableIndex| {
+                obsolete.iter().position(|found_index| found_index.is_same_index(candidate))
+            };
+            match required_index.candidates().find_map(|candidate| Some((find_same(candidate)?, candidate))) {
+                Some((position, candidate)) => renamed.push((obsolete.remove(position), candidate)),
+                None => missing.push(required_index),
             }
         }
-        IndexDifference { obsolete: spare, renamed: moved, missing }
+        IndexDifference { obsolete, renamed, missing }
     }
 }
 
-pub fn drop_indexes(host: &PostgresMigration, names: &[String]) -> Result<(), MigrateError> {
+pub fn drop_indexes(database: &PostgresMigration, names: &[String]) -> Result<(), MigrateError> {
     names
         .iter()
-        .try_for_each(|name| host.execute_batch(&format!("DROP INDEX IF EXISTS {}", quote_name(name))))
+        .try_for_each(|name| database.execute_batch(&format!("DROP INDEX IF EXISTS {}", quote_name(name))))
 }
 
-/// What of the old shape stays in the new one and has to be made all the same, in words: an earlier version, or someone
-/// else, has left it otherwise.
+/// Describes the indexes of both models that have to be rebuilt, because an earlier version or another program left
+/// them different.
 pub fn index_rebuilds(
-    host: &PostgresMigration,
+    database: &PostgresMigration,
     old: &StoredModel,
     new: &StoredModel,
 ) -> Result<Vec<String>, MigrateError> {
-    let (found, wanted_now, wanted_before) =
-        (find_indexes(host)?, required_indexes(new), required_indexes(old));
-    let missing = IndexDifference::compute(&found, &wanted_now, Some(old), new).missing;
-    let was = |one: &&RequiredIndex| wanted_before.iter().any(|other| other.index.is_same_index(&one.index));
-    let again = missing.into_iter().filter(was);
-    Ok(again
-        .map(|one| format!("{} made anew; meanwhile writes wait, reads do not", one.description))
+    let (found, required_now, required_before) =
+        (find_indexes(database)?, required_indexes(new), required_indexes(old));
+    let missing = IndexDifference::compute(&found, &required_now, Some(old), new).missing;
+    let was_required =
+        |now: &&RequiredIndex| required_before.iter().any(|before| before.index.is_same_index(&now.index));
+    let rebuilt = missing.into_iter().filter(was_required);
+    Ok(rebuilt
+        .map(|index| format!("{} made anew; meanwhile writes wait, reads do not", index.description))
         .collect())
 }
 
-/// Each in a transaction of its own. One whose table is used for too long stays for a later start.
+/// Drops obsolete indexes, each in its own transaction. If a table stays locked, its indexes are left for a later start.
 pub async fn drop_obsolete(client: &mut Client) -> Result<(), tokio_postgres::Error> {
     let sql = format!(
         "SELECT i.relname::text, t.relname::text FROM pg_class i \
@@ -144,11 +147,11 @@ pub async fn drop_obsolete(client: &mut Client) -> Result<(), tokio_postgres::Er
          WHERE i.relnamespace = {SCHEMA_OID} AND {}",
         is_obsolete_sql("i.relname")
     );
-    let mut used: Vec<String> = Vec::new();
+    let mut locked_tables: Vec<String> = Vec::new();
     for row in client.query(&sql, &[]).await? {
         let (name, table): (&str, &str) = (row.get(0), row.get(1));
-        // Readers have waited behind us once.
-        if used.iter().any(|known| known == table) {
+        // Readers of this table have queued behind our wait once already.
+        if locked_tables.iter().any(|locked| locked == table) {
             continue;
         }
         let transaction = client.transaction().await?;
@@ -157,8 +160,9 @@ pub async fn drop_obsolete(client: &mut Client) -> Result<(), tokio_postgres::Er
         match transaction.batch_execute(&sql).await {
             Ok(()) => transaction.commit().await?,
             Err(error) => {
-                let cause =
-                    error.as_db_error().map_or_else(|| error.to_string(), |told| told.message().to_owned());
+                let cause = error
+                    .as_db_error()
+                    .map_or_else(|| error.to_string(), |db_error| db_error.message().to_owned());
                 tracing::warn!(
                     index = name,
                     table,
@@ -166,29 +170,29 @@ pub async fn drop_obsolete(client: &mut Client) -> Result<(), tokio_postgres::Er
                     "an index that is not needed any more could not be dropped; the next start tries again"
                 );
                 transaction.rollback().await?;
-                used.push(table.to_owned());
+                locked_tables.push(table.to_owned());
             }
         }
     }
     Ok(())
 }
 
-/// What an index of a table may be called.
-pub fn possible_names(index: &stored_model::StoredIndex) -> [String; 2] {
+/// The names that an index may have.
+pub fn possible_names(index: &StoredIndex) -> [String; 2] {
     [shorten_name(&index.name), name_with_id(&index.name)]
 }
 
-/// Whether the index of this name, an expression, is to be dropped.
+/// A condition: the index whose name the expression `name` gives is obsolete.
 pub fn is_obsolete_sql(name: &str) -> String {
     format!("starts_with({name}::text, '{OBSOLETE_PREFIX}')")
 }
 
-/// Those of a table that are to be dropped.
-pub fn obsolete_names(host: &PostgresMigration, table: &str) -> Result<Vec<String>, MigrateError> {
-    let found = find_indexes(host)?
+/// The obsolete indexes of a table.
+pub fn obsolete_names(database: &PostgresMigration, table: &str) -> Result<Vec<String>, MigrateError> {
+    let found = find_indexes(database)?
         .into_iter()
-        .filter(|one| one.table == table && one.name.starts_with(OBSOLETE_PREFIX));
-    Ok(found.map(|one| one.name).collect())
+        .filter(|index| index.table == table && index.name.starts_with(OBSOLETE_PREFIX));
+    Ok(found.map(|index| index.name).collect())
 }
 
 fn all_names(model: &StoredModel) -> Vec<String> {
@@ -196,16 +200,17 @@ fn all_names(model: &StoredModel) -> Vec<String> {
     tables.chain(model.links.iter().map(|link| shorten_name(&link.index))).collect()
 }
 
-/// Another name than without the id, so that a version that knows nothing of ids leaves it alone.
+/// The name of an index that ends in the id. It differs from the plain name so that an older version, which does not
+/// add the id, leaves it alone.
 fn name_with_id(name: &str) -> String {
     shorten_name(&format!("{name}_by_id"))
 }
 
-fn rename_index(host: &PostgresMigration, from: &str, to: &str) -> Result<(), MigrateError> {
-    host.execute_batch(&format!("ALTER INDEX {} RENAME TO {}", quote_name(from), quote_name(to)))
+fn rename_index(database: &PostgresMigration, from: &str, to: &str) -> Result<(), MigrateError> {
+    database.execute_batch(&format!("ALTER INDEX {} RENAME TO {}", quote_name(from), quote_name(to)))
 }
 
-fn find_indexes(host: &PostgresMigration) -> Result<Vec<TableIndex>, MigrateError> {
+fn find_indexes(database: &PostgresMigration) -> Result<Vec<TableIndex>, MigrateError> {
     let sql = format!(
         "SELECT i.relname, t.relname, x.indisunique::text, \
          CASE WHEN x.indpred IS NULL AND x.indexprs IS NULL AND x.indisvalid THEN \
@@ -216,7 +221,7 @@ fn find_indexes(host: &PostgresMigration) -> Result<Vec<TableIndex>, MigrateErro
          FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_class t ON t.oid = x.indrelid \
          WHERE i.relnamespace = {SCHEMA_OID}"
     );
-    let rows = host.query_texts(&sql, &[])?;
+    let rows = database.query_texts(&sql, &[])?;
     let index = |row: Vec<String>| TableIndex {
         name: row[0].clone(),
         table: row[1].clone(),
@@ -228,29 +233,29 @@ fn find_indexes(host: &PostgresMigration) -> Result<Vec<TableIndex>, MigrateErro
 }
 
 fn required_indexes(model: &StoredModel) -> Vec<RequiredIndex> {
-    let of = |table: &StoredTable| {
+    let table_indexes = |table: &StoredTable| {
         table.indexes.iter().map(|index| RequiredIndex::for_index(table, index)).collect::<Vec<_>>()
     };
-    let tables = model.tables.iter().flat_map(of);
+    let tables = model.tables.iter().flat_map(table_indexes);
     tables.chain(model.links.iter().map(RequiredIndex::for_link)).collect()
 }
 
 impl RequiredIndex {
-    /// Lists are in the order of ids, which SQLite's indexes end in by themselves. Without it, a plan made for all values
-    /// walks the whole table in search of a rare one.
-    fn for_index(table: &StoredTable, index: &stored_model::StoredIndex) -> RequiredIndex {
-        let bare = TableIndex {
+    /// Ends the index in the id, since lists are ordered by id; on SQLite every index ends in it. Without the id, a
+    /// generic query plan scans the whole table for a rare value.
+    fn for_index(table: &StoredTable, index: &StoredIndex) -> RequiredIndex {
+        let plain = TableIndex {
             name: shorten_name(&index.name),
             table: table.table.clone(),
             unique: index.unique,
             columns: index.columns.clone(),
             is_fallback: false,
         };
-        let what = format!("{}: {}", table.name, phrases::describe_index(index));
+        let description = format!("{}: {}", table.name, phrases::describe_index(index));
         if index.unique || index.columns.iter().any(|column| column == "id") {
-            return RequiredIndex { index: bare, fallback: None, description: what };
+            return RequiredIndex { index: plain, fallback: None, description };
         }
-        let whole = TableIndex {
+        let with_id = TableIndex {
             name: name_with_id(&index.name),
             table: table.table.clone(),
             unique: false,
@@ -258,9 +263,9 @@ impl RequiredIndex {
             is_fallback: false,
         };
         RequiredIndex {
-            index: whole,
-            fallback: Some(TableIndex { is_fallback: true, ..bare }),
-            description: what,
+            index: with_id,
+            fallback: Some(TableIndex { is_fallback: true, ..plain }),
+            description,
         }
     }
 
@@ -272,8 +277,8 @@ impl RequiredIndex {
             columns: vec![link.second.column.clone(), link.first.column.clone()],
             is_fallback: false,
         };
-        let what = format!("{}: index on {}", link.table, index.columns.join(", "));
-        RequiredIndex { index, fallback: None, description: what }
+        let description = format!("{}: index on {}", link.table, index.columns.join(", "));
+        RequiredIndex { index, fallback: None, description }
     }
 
     fn candidates(&self) -> impl Iterator<Item = &TableIndex> {
@@ -281,10 +286,11 @@ impl RequiredIndex {
     }
 
     fn find_in<'f>(&self, found: &'f [TableIndex]) -> Option<&'f TableIndex> {
-        self.candidates().find_map(|form| found.iter().find(|other| *other == form))
+        self.candidates().find_map(|candidate| found.iter().find(|other| *other == candidate))
     }
 
-    /// A value of nearly all that an index holds leaves no room for the id. It was taken before, so it has to go on.
+    /// Creates the index, or the fallback if a value is so long that the id does not fit: such a value was valid before
+    /// indexes ended in the id.
     fn create_sql(&self) -> String {
         let made = self.index.create_sql();
         let Some(other) = &self.fallback else { return made };

@@ -1,4 +1,4 @@
-//! The plain lists' tables on PostgreSQL: as `sql/lists.rs` describes them, kept by the same triggers.
+//! The tables and triggers of plain lists on PostgreSQL, the same as `sqlite/plain_lists.rs` describes.
 
 use crate::migrate::ddl::quote_text;
 use crate::migrate::postgres::catalog::{SqlFunction, SqlTrigger};
@@ -26,7 +26,7 @@ CREATE TABLE IF NOT EXISTS "trefoil_list_counts" (
 );
 "#;
 
-/// Each takes the list's own row first, so that writers of one list come one after the other.
+/// The trigger functions. Each locks the list's row first, so that writers of a list take turns.
 pub fn list_functions() -> Vec<SqlFunction> {
     let added = r#"
 BEGIN
@@ -83,8 +83,8 @@ pub fn list_triggers() -> Vec<SqlTrigger> {
         trigger("truncate", &truncated),
         trigger(
             "added",
-            // Once for all values of a statement: within one transaction every change of a count leaves a row behind that
-            // the next one has to pass.
+            // Once per statement: every update of a count leaves a dead row that later updates in the same transaction
+            // have to skip.
             "AFTER INSERT ON {table} REFERENCING NEW TABLE AS added FOR EACH STATEMENT \
              EXECUTE FUNCTION {schema}.\"trefoil_list_added\"()",
         ),

@@ -1,4 +1,4 @@
-//! One migration at a time, and nobody writes where one works; nothing waits for ever for an open transaction.
+//! The locks of a migration: against other migrations and against writers, each with a timeout.
 
 use tokio_postgres::{Client, GenericClient};
 
@@ -9,42 +9,45 @@ use crate::migrate::model_pairs::{ModelPairs, TablePair, delete_action};
 use crate::migrate::postgres::PostgresMigration;
 use crate::migrate::stored_model::StoredColumn;
 
-/// How long another node's migration is waited for, in milliseconds: as long as it may well take.
+/// Milliseconds to wait for the migration of another node: as long as one may take.
 const MIGRATION_TIMEOUT_MS: i64 = 60_000;
-/// How long a table that others use is waited for. The session's own `lock_timeout` counts instead where it has one.
+/// Milliseconds to wait for a table, unless the session has its own `lock_timeout`.
 const TABLE_TIMEOUT_MS: i64 = 10_000;
 
-/// The lock's number: of this schema of this database.
+/// The number of the advisory lock, which belongs to the schema.
 const LOCK_ID: &str = "hashtextextended('trefoil ' || current_schema(), 0)";
 
-/// Until the transaction ends. Where advisory locks lock nothing, the row does, once there is one.
+/// Locks out other migrations until the transaction ends. The row lock is for servers where advisory locks have no
+/// effect; it needs an existing store.
 pub async fn lock_migration(transaction: &impl GenericClient) -> Result<(), MigrateError> {
-    let own = "SELECT setting::bigint FROM pg_settings WHERE name = 'lock_timeout'";
-    let own: i64 = transaction.query_one(own, &[]).await?.get(0);
-    let wait = |time: i64| format!("SET LOCAL lock_timeout = {time}");
-    transaction.batch_execute(&wait(own.max(MIGRATION_TIMEOUT_MS))).await?;
+    let sql = "SELECT setting::bigint FROM pg_settings WHERE name = 'lock_timeout'";
+    let session_timeout: i64 = transaction.query_one(sql, &[]).await?.get(0);
+    let set_timeout = |milliseconds: i64| format!("SET LOCAL lock_timeout = {milliseconds}");
+    transaction.batch_execute(&set_timeout(session_timeout.max(MIGRATION_TIMEOUT_MS))).await?;
     transaction.batch_execute(&format!("SELECT pg_advisory_xact_lock({LOCK_ID})")).await?;
-    let there = "SELECT to_regclass(quote_ident(current_schema()) || '.trefoil_meta') IS NOT NULL";
-    if transaction.query_one(there, &[]).await?.get(0) {
-        let row = "SELECT 1 FROM \"trefoil_meta\" WHERE \"key\" = 'format' FOR UPDATE";
-        transaction.batch_execute(row).await?;
+    let has_store = "SELECT to_regclass(quote_ident(current_schema()) || '.trefoil_meta') IS NOT NULL";
+    if transaction.query_one(has_store, &[]).await?.get(0) {
+        let lock_row = "SELECT 1 FROM \"trefoil_meta\" WHERE \"key\" = 'format' FOR UPDATE";
+        transaction.batch_execute(lock_row).await?;
     }
-    Ok(transaction.batch_execute(&wait(if own == 0 { TABLE_TIMEOUT_MS } else { own })).await?)
+    Ok(transaction
+        .batch_execute(&set_timeout(if session_timeout == 0 { TABLE_TIMEOUT_MS } else { session_timeout }))
+        .await?)
 }
 
-/// Locks the tables that change, readers out only where their columns do.
-pub fn lock_tables(host: &PostgresMigration, pairs: &ModelPairs<'_>) -> Result<(), MigrateError> {
+/// Locks the tables that change: against writers, and against readers too if their columns change.
+pub fn lock_tables(database: &PostgresMigration, pairs: &ModelPairs<'_>) -> Result<(), MigrateError> {
     let changed = |pair: &&TablePair<'_>| pair.old != pair.new;
-    let (mut whole, mut writes) = (Vec::new(), Vec::new());
+    let (mut exclusive, mut writes) = (Vec::new(), Vec::new());
     for pair in pairs.tables.iter().filter(changed) {
-        if is_altered(pair) { &mut whole } else { &mut writes }.push(quote_name(&pair.old.table));
+        if is_altered(pair) { &mut exclusive } else { &mut writes }.push(quote_name(&pair.old.table));
     }
-    whole.extend(pairs.removed_tables.iter().map(|gone| quote_name(&gone.table)));
-    whole.extend(pairs.removed_links.iter().map(|gone| quote_name(&gone.table)));
-    for (mut tables, mode) in [(whole, "ACCESS EXCLUSIVE"), (writes, "SHARE ROW EXCLUSIVE")] {
+    exclusive.extend(pairs.removed_tables.iter().map(|removed| quote_name(&removed.table)));
+    exclusive.extend(pairs.removed_links.iter().map(|removed| quote_name(&removed.table)));
+    for (mut tables, mode) in [(exclusive, "ACCESS EXCLUSIVE"), (writes, "SHARE ROW EXCLUSIVE")] {
         tables.sort();
         if !tables.is_empty() {
-            host.execute_batch(&format!("LOCK TABLE {} IN {mode} MODE", tables.join(", ")))?;
+            database.execute_batch(&format!("LOCK TABLE {} IN {mode} MODE", tables.join(", ")))?;
         }
     }
     Ok(())
@@ -62,7 +65,7 @@ fn is_altered(pair: &TablePair<'_>) -> bool {
         || !pair.columns.iter().all(|(old, new)| same(old, new))
 }
 
-/// Who may be in the way, oldest transaction first: whoever holds a lock on anything in this schema.
+/// Describes the sessions that hold locks in this schema, oldest transaction first.
 pub async fn lock_holders(client: &Client) -> Vec<String> {
     let sql = "SELECT 'process ' || a.pid || ' (' || concat_ws(', ', nullif(a.application_name, ''), \
                'user ' || a.usename, a.state, 'since ' || to_char(a.xact_start, 'YYYY-MM-DD HH24:MI:SS TZ')) || ')' \

@@ -10,7 +10,7 @@ pub fn shared_functions() -> Vec<SqlFunction> {
     vec![refuse_function(), count_version_function(), pass_id_function()]
 }
 
-/// The functions of one table; `sequence` is the one that gives its ids.
+/// The functions of one table; `sequence` is the sequence of its ids.
 pub fn table_functions(table: &StoredTable, sequence: &str) -> Vec<SqlFunction> {
     let mut list = vec![created_function(table, sequence)];
     list.extend(version_function(table));
@@ -23,14 +23,14 @@ pub fn table_functions(table: &StoredTable, sequence: &str) -> Vec<SqlFunction> 
     list
 }
 
-/// A trigger's name need not be unique beyond its table.
+/// The triggers of one table. Their names are the same on every table.
 pub fn table_triggers(table: &StoredTable) -> Vec<SqlTrigger> {
-    let own = |deed: &str, when: &str| {
-        trigger(table, deed, when, "FOR EACH ROW", &table_function_name(table, deed), "")
+    let own = |kind: &str, when: &str| {
+        trigger(table, kind, when, "FOR EACH ROW", &table_function_name(table, kind), "")
     };
     let version = version_function(table).unwrap_or_else(count_version_function).name;
     let mut list = vec![
-        // Links, subscribers and caches know a record by its id.
+        // Links, subscribers and caches refer to records by id.
         trigger(
             table,
             "id",
@@ -39,7 +39,7 @@ pub fn table_triggers(table: &StoredTable) -> Vec<SqlTrigger> {
             "trefoil_refuse",
             "the id of a record never changes",
         ),
-        // What Trefoil's own updates do by themselves: count the version up and keep `@updatedAt` true.
+        // Increments the version and sets `@updatedAt` for updates by other programs; Trefoil's own statements do both.
         trigger(
             table,
             "version",
@@ -72,7 +72,7 @@ fn trigger(
     purpose: &str,
     when: &str,
     rows: &str,
-    calls: &str,
+    function: &str,
     argument: &str,
 ) -> SqlTrigger {
     let argument = if argument.is_empty() { String::new() } else { quote_text(argument) };
@@ -81,7 +81,7 @@ fn trigger(
         name: format!("trefoil_{purpose}"),
         definition: format!(
             "{when} ON {{table}} {rows} EXECUTE FUNCTION {{schema}}.{}({argument})",
-            quote_name(calls)
+            quote_name(function)
         ),
     }
 }
@@ -97,11 +97,11 @@ fn count_version_function() -> SqlFunction {
     SqlFunction::for_trigger("trefoil_count_version", body)
 }
 
-/// Only of tables that have a field which is to follow each change.
+/// The function of the version trigger if the table has `@updatedAt` fields.
 fn version_function(table: &StoredTable) -> Option<SqlFunction> {
-    let followed = || table.columns.iter().filter(|column| column.default == ColumnDefault::Updated);
-    followed().next()?;
-    let sets: String = followed()
+    let updated_columns = || table.columns.iter().filter(|column| column.default == ColumnDefault::Updated);
+    updated_columns().next()?;
+    let sets: String = updated_columns()
         .map(|column| {
             let name = quote_name(&column.column);
             format!(
@@ -113,8 +113,8 @@ fn version_function(table: &StoredTable) -> Option<SqlFunction> {
     Some(SqlFunction::for_trigger(&table_function_name(table, "version"), &body))
 }
 
-/// Whether an id was chosen is asked here and not in the trigger's condition, which would be read anew for every
-/// statement: 2 us an insert instead of 7.
+/// The function of the insert trigger. It checks for an id chosen by the client itself: a WHEN condition on the trigger
+/// would be parsed for every statement, which costs 7 µs an insert instead of 2.
 fn created_function(table: &StoredTable, sequence: &str) -> SqlFunction {
     let sequence = quote_text(sequence);
     let pass = format!(
@@ -125,8 +125,8 @@ fn created_function(table: &StoredTable, sequence: &str) -> SqlFunction {
     table_function(table, "created", &format!("{pass}{log}"))
 }
 
-/// After a record with an id that somebody chose, ids go on behind it. Only forward, and one at a time: a sequence that
-/// is set cannot say where it was. A short way is gone step by step, since others may take ids meanwhile.
+/// Advances the sequence past an id that a client chose. Never backwards, and under a lock, since `setval` does not
+/// compare with the current value. A short distance is covered by `nextval`, since others may draw ids meanwhile.
 fn pass_id_function() -> SqlFunction {
     let body = r#"
 DECLARE last bigint;
@@ -154,31 +154,31 @@ fn table_function_name(table: &StoredTable, purpose: &str) -> String {
     shorten_name(&format!("trefoil_{}_{purpose}", table.table))
 }
 
-/// What a trigger does after the deed.
+/// A trigger function that runs after the change.
 fn table_function(table: &StoredTable, purpose: &str, statements: &str) -> SqlFunction {
     let body = format!("\nBEGIN\n{statements}  RETURN NULL;\nEND\n");
     SqlFunction::for_trigger(&table_function_name(table, purpose), &body)
 }
 
-/// Writes a change with the place it takes in the order of all, while the record is still locked.
-fn log_statement(table: &StoredTable, deed: &str, row: &str) -> String {
+/// The statement that logs a change, with a sequence value drawn while the record is still locked.
+fn log_statement(table: &StoredTable, kind: &str, row: &str) -> String {
     let typed = |column: &StoredColumn| {
         format!("{} {}", quote_name(&column.column), (POSTGRES_DDL.column_type)(&column.form))
     };
-    // A session that ran the function knows the types of its columns; it only learns of others when the text differs.
+    // Sessions cache the column types of a function until its text changes, so the text contains them.
     let types = table.columns.iter().map(typed).collect::<Vec<_>>().join(", ");
     let columns = ["resource", "deed", "record", "version", "at", "image"].map(quote_name).join(", ");
     format!(
         "  -- {types}\n  INSERT INTO {{schema}}.\"trefoil_unnumbered\" ({columns})\n  \
-         SELECT {}, '{deed}', i.\"id\", i.\"_version\", clock_timestamp(), row_to_json(i.*)\n  \
+         SELECT {}, '{kind}', i.\"id\", i.\"_version\", clock_timestamp(), row_to_json(i.*)\n  \
          FROM (SELECT {}) AS i;\n",
         quote_text(&table.name),
         image_columns(table, row)
     )
 }
 
-/// The record's columns in the stored form. Values that no field can hold are null: another program's write must not
-/// fail for them here, where they did not fail in the table.
+/// The record's columns in the stored form. Values that no field can hold become null: a write of another program that
+/// the table accepts must not fail in the trigger.
 fn image_columns(table: &StoredTable, row: &str) -> String {
     let own = ["id", "_version"].map(|name| format!("{row}.{0} AS {0}", quote_name(name)));
     let columns = table.columns.iter().map(|column| image_value(row, column));
@@ -189,9 +189,9 @@ fn image_value(row: &str, column: &StoredColumn) -> String {
     let name = quote_name(&column.column);
     let value = format!("{row}.{name}");
     let read = (POSTGRES_DDL.read_expression)(&column.form, &value);
-    let may_be_no_number = [StoredType::Scalar("Float".to_owned()), StoredType::Scalar("Decimal".to_owned())];
-    match may_be_no_number.contains(&column.form) {
-        // What is infinite, or not a number, is not so far from itself.
+    let non_finite_types = [StoredType::Scalar("Float".to_owned()), StoredType::Scalar("Decimal".to_owned())];
+    match non_finite_types.contains(&column.form) {
+        // The difference is not 0 for infinity and NaN.
         true => format!("CASE WHEN {value} - {value} = 0 THEN {read} END AS {name}"),
         false => format!("{read} AS {name}"),
     }

@@ -1,4 +1,4 @@
-//! What SQLite says it has: tables, columns, indexes and triggers, ours and other programs'.
+//! Reads tables, columns, indexes and triggers from SQLite's catalog and brings ours up to date.
 
 use std::collections::HashMap;
 
@@ -7,20 +7,19 @@ use rusqlite::Connection;
 use crate::migrate::ddl::{ObjectDefinition, quote_name, quote_text};
 use crate::migrate::stored_model::StoredModel;
 
-/// A column as another program added it.
+/// A column of a table and its definition.
 pub struct FoundColumn {
     pub name: String,
     pub definition: String,
 }
 
-/// Tables and views.
+/// The names of all tables and views.
 pub fn relations(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     let sql = "SELECT name FROM sqlite_master \
                WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite!_%' ESCAPE '!'";
     connection.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
 }
 
-/// All columns of a table.
 pub fn find_columns(connection: &Connection, table: &str) -> rusqlite::Result<Vec<FoundColumn>> {
     let mut statement =
         connection.prepare("SELECT name, type, \"notnull\", dflt_value FROM pragma_table_info(?1)")?;
@@ -34,7 +33,7 @@ pub fn find_columns(connection: &Connection, table: &str) -> rusqlite::Result<Ve
     found.collect()
 }
 
-/// The text of what other programs have put on a table and would go with it.
+/// Indexes and triggers of other programs on a table, which dropping the table would lose.
 pub fn foreign_objects(
     connection: &Connection,
     table: &str,
@@ -46,10 +45,10 @@ pub fn foreign_objects(
     let found =
         statement.query_map([table], |row| Ok(ObjectDefinition { name: row.get(0)?, sql: row.get(1)? }))?;
     let found: Vec<ObjectDefinition> = found.collect::<rusqlite::Result<_>>()?;
-    Ok(found.into_iter().filter(|part| !ours.contains(&part.name.as_str())).collect())
+    Ok(found.into_iter().filter(|object| !ours.contains(&object.name.as_str())).collect())
 }
 
-/// Takes our triggers off the tables of a shape.
+/// Drops our triggers on the tables of the model.
 pub fn drop_triggers(connection: &Connection, model: &StoredModel) -> rusqlite::Result<()> {
     sync_triggers(connection, model, &[])
 }
@@ -57,7 +56,7 @@ pub fn drop_triggers(connection: &Connection, model: &StoredModel) -> rusqlite::
 pub fn sync_triggers(
     connection: &Connection,
     model: &StoredModel,
-    wanted: &[ObjectDefinition],
+    required: &[ObjectDefinition],
 ) -> rusqlite::Result<()> {
     let tables: Vec<String> = model.table_names().map(quote_text).collect();
     let found = find_definitions(
@@ -68,42 +67,45 @@ pub fn sync_triggers(
         ),
     )?;
     let outdated: Vec<&str> = found.keys().map(String::as_str).collect();
-    sync_objects(connection, "TRIGGER", &found, &outdated, wanted)
+    sync_objects(connection, "TRIGGER", &found, &outdated, required)
 }
 
 pub fn sync_indexes(
     connection: &Connection,
     old: &[&str],
-    wanted: &[ObjectDefinition],
+    required: &[ObjectDefinition],
 ) -> rusqlite::Result<()> {
     sync_objects(
         connection,
         "INDEX",
         &find_definitions(connection, "type = 'index' AND sql IS NOT NULL")?,
         old,
-        wanted,
+        required,
     )
 }
 
-/// Keeps what is there word for word, drops what is `outdated` and makes the rest.
+/// Keeps objects whose definition is identical, drops `outdated` ones and creates the rest.
 fn sync_objects(
     connection: &Connection,
     kind: &str,
     found: &HashMap<String, String>,
     outdated: &[&str],
-    wanted: &[ObjectDefinition],
+    required: &[ObjectDefinition],
 ) -> rusqlite::Result<()> {
-    let is_kept = |name: &str| wanted.iter().any(|one| one.name == name && found.get(name) == Some(&one.sql));
-    let replaced = wanted.iter().map(|one| one.name.as_str()).filter(|name| found.contains_key(*name));
-    let mut gone: Vec<&str> =
+    let is_kept = |name: &str| {
+        required.iter().any(|object| object.name == name && found.get(name) == Some(&object.sql))
+    };
+    let replaced =
+        required.iter().map(|object| object.name.as_str()).filter(|name| found.contains_key(*name));
+    let mut dropped: Vec<&str> =
         outdated.iter().copied().chain(replaced).filter(|name| !is_kept(name)).collect();
-    gone.sort_unstable();
-    gone.dedup();
-    for name in gone {
+    dropped.sort_unstable();
+    dropped.dedup();
+    for name in dropped {
         connection.execute_batch(&format!("DROP {kind} IF EXISTS {}", quote_name(name)))?;
     }
-    for one in wanted.iter().filter(|one| !is_kept(&one.name)) {
-        connection.execute_batch(&one.sql)?;
+    for object in required.iter().filter(|object| !is_kept(&object.name)) {
+        connection.execute_batch(&object.sql)?;
     }
     Ok(())
 }
@@ -114,7 +116,7 @@ fn find_definitions(connection: &Connection, condition: &str) -> rusqlite::Resul
     statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
 }
 
-/// How many rows of a table refer to nothing.
+/// The number of dangling references in a table.
 pub fn count_dangling(connection: &Connection, table: &str) -> rusqlite::Result<i64> {
     let sql = format!("SELECT count(*) FROM pragma_foreign_key_check({})", quote_text(table));
     connection.query_row(&sql, [], |row| row.get(0))

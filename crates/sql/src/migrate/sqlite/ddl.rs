@@ -5,13 +5,13 @@ use crate::migrate::migration_database::DdlDialect;
 use crate::migrate::stored_model::{ColumnDefault, StoredColumn, StoredTable, StoredType};
 use crate::statements::dialect::{Dialect, ValueComparison};
 
-/// Arguments that `json_object` takes on every SQLite are 100; a pair for each column.
+/// `json_object` takes at least 100 arguments on every SQLite; each column needs two.
 const COLUMNS_PER_CALL: usize = 40;
 
-/// Text order is time order: always six digits of a second, as `DateTime` is stored.
+/// The current time with six digits of a second, as `DateTime` is stored, so that text order is time order.
 const NOW: &str = "strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')";
 
-/// What every store has, whatever the schema.
+/// The tables of every store, whatever the schema.
 pub const BOOKKEEPING: &str = r#"
 CREATE TABLE "trefoil_meta" ("key" TEXT PRIMARY KEY, "value" TEXT NOT NULL);
 CREATE TABLE "trefoil_changes" (
@@ -52,8 +52,8 @@ fn default_value(column: &StoredColumn) -> Option<String> {
     }
 }
 
-fn column_type(form: &StoredType) -> &'static str {
-    match form {
+fn column_type(stored_type: &StoredType) -> &'static str {
+    match stored_type {
         StoredType::Scalar(name) => match name.as_str() {
             "Int" | "Long" | "Boolean" => "INTEGER",
             "Float" => "REAL",
@@ -64,9 +64,9 @@ fn column_type(form: &StoredType) -> &'static str {
     }
 }
 
-/// Decimals are equal by value, not by how many zeros end them: `1.50` is `1.5`.
-fn equality_key(form: &StoredType, name: &str) -> String {
-    match form {
+/// Decimals are compared by value, regardless of trailing zeros: `1.50` equals `1.5`.
+fn equality_key(stored_type: &StoredType, name: &str) -> String {
+    match stored_type {
         StoredType::Scalar(scalar) if scalar == "Decimal" => {
             Dialect::Sqlite.equality_key(ValueComparison::Decimal, name)
         }
@@ -78,25 +78,25 @@ fn equality_key(form: &StoredType, name: &str) -> String {
     }
 }
 
-/// The triggers of a table. Their names begin with `trefoil_`, so that they are told from other programs'.
+/// The triggers of a table. The prefix `trefoil_` distinguishes them from those of other programs.
 ///
-/// Deliberately absent: one before each insert that notices `INSERT OR REPLACE`. SQLite fires no delete
+/// Deliberately without a trigger before inserts that detects `INSERT OR REPLACE`. SQLite fires no delete
 /// triggers for it unless `recursive_triggers` is on, so the record counts as created again, at version 1;
-/// to notice it would cost every insert as much again.
+/// detecting it would double the cost of every insert.
 pub fn table_triggers(table: &StoredTable) -> Vec<ObjectDefinition> {
     let mut list = vec![id_trigger(table), version_trigger(table)];
-    let logging = |deed: &str, row: &str, when: &str| {
+    let logging = |kind: &str, row: &str, when: &str| {
         let columns = ["resource", "deed", "record", "version", "at", "image"].map(quote_name).join(", ");
         let (resource, image) = (quote_text(&table.name), image_expression(table, row));
-        let values = format!("{resource}, '{deed}', {row}.\"id\", {row}.\"_version\", {NOW}, {image}");
+        let values = format!("{resource}, '{kind}', {row}.\"id\", {row}.\"_version\", {NOW}, {image}");
         let body = format!("INSERT INTO \"trefoil_changes\" ({columns}) VALUES ({values})");
-        trigger(table, deed, when, &body)
+        trigger(table, kind, when, &body)
     };
     if table.logged.created {
         list.push(logging("created", "NEW", "AFTER INSERT ON {table}"));
     }
-    // Whoever writes, exactly one update of a record changes its version: our own statement, or the one
-    // that the version trigger adds to another program's.
+    // Exactly one update of a record changes its version: our own statement, or the one that the version
+    // trigger adds to another program's statement.
     if table.logged.updated {
         list.push(logging(
             "updated",
@@ -110,13 +110,13 @@ pub fn table_triggers(table: &StoredTable) -> Vec<ObjectDefinition> {
     list
 }
 
-/// Links, subscribers and caches know a record by its id.
+/// Refuses to change an id: links, subscribers and caches refer to records by id.
 fn id_trigger(table: &StoredTable) -> ObjectDefinition {
     let when = "BEFORE UPDATE OF \"id\" ON {table} WHEN NEW.\"id\" IS NOT OLD.\"id\"";
     trigger(table, "id", when, "SELECT RAISE(ABORT, 'the id of a record never changes')")
 }
 
-/// What Trefoil's own updates do by themselves: count the version up and keep `@updatedAt` true.
+/// Increments the version and sets `@updatedAt` for updates by other programs; Trefoil's own statements do both.
 fn version_trigger(table: &StoredTable) -> ObjectDefinition {
     let mut sets = vec!["\"_version\" = \"_version\" + 1".to_owned()];
     for column in table.columns.iter().filter(|column| column.default == ColumnDefault::Updated) {
@@ -136,12 +136,13 @@ fn trigger(table: &StoredTable, purpose: &str, when: &str, body: &str) -> Object
     ObjectDefinition { name, sql }
 }
 
-/// The record as a JSON object of its columns. Values that no field can hold are null: another program's
-/// write must not fail for them here, where they did not fail in the table.
+/// The record as a JSON object of its columns. Values that no field can hold become null: a write of another
+/// program that the table accepts must not fail in the trigger.
 fn image_expression(table: &StoredTable, row: &str) -> String {
     let own = [("id", None), ("_version", None)].into_iter();
     let columns = own.chain(table.columns.iter().map(|column| (column.column.as_str(), Some(&column.form))));
-    let pairs: Vec<_> = columns.map(|(name, form)| (name, image_value(row, name, form))).collect();
+    let pairs: Vec<_> =
+        columns.map(|(name, stored_type)| (name, image_value(row, name, stored_type))).collect();
     let mut groups = pairs.chunks(COLUMNS_PER_CALL);
     let list = |group: &[(&str, String)], prefix: &str| {
         let pairs: Vec<_> = group.iter().map(|(name, value)| format!("'{prefix}{name}', {value}")).collect();
@@ -151,11 +152,11 @@ fn image_expression(table: &StoredTable, row: &str) -> String {
     groups.fold(first, |object, group| format!("json_set({object}, {})", list(group, "$.")))
 }
 
-fn image_value(row: &str, column: &str, form: Option<&StoredType>) -> String {
+fn image_value(row: &str, column: &str, stored_type: Option<&StoredType>) -> String {
     let value = format!("{row}.{}", quote_name(column));
-    match form.map(column_type) {
+    match stored_type.map(column_type) {
         None => value,
-        // SQLite before 3.43 writes 15 digits of a number, which is not all of it.
+        // SQLite before 3.43 writes only 15 digits of a number, which loses precision.
         Some("REAL") => {
             let is_finite = format!("typeof({value}) = 'real' AND abs({value}) < 9e999");
             format!("CASE WHEN {is_finite} THEN json(printf('%!.17g', {value})) END")

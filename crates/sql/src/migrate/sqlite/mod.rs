@@ -1,4 +1,4 @@
-//! Migration on SQLite, which adds columns in place and replaces a table for everything else.
+//! Migration on SQLite: adds columns in place and rebuilds a table for every other change.
 
 pub(crate) mod catalog;
 pub(crate) mod ddl;
@@ -8,6 +8,9 @@ use rusqlite::config::DbConfig;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ToSql, TransactionBehavior, params, params_from_iter};
 
+use trefoil_engine::ChangeKind;
+use trefoil_model::{Model, RecordTypeId, StoredValue};
+
 use crate::migrate::ddl::{
     ObjectDefinition, column_definition, create_link_sql, index_definition, link_index_definition, quote_name,
 };
@@ -15,15 +18,12 @@ use crate::migrate::migration_database::{DdlDialect, MigrationDatabase};
 use crate::migrate::model_pairs::{LinkPair, ModelPairs, TablePair, delete_action};
 use crate::migrate::sqlite::ddl::{BOOKKEEPING, SQLITE_DDL};
 use crate::migrate::stored_model::{ColumnDefault, StoredColumn, StoredModel};
-use crate::migrate::{MigrateError, MigrationMode, MigrationReport, apply};
+use crate::migrate::{MigrateError, MigrationMode, MigrationReport, apply, run_migration};
 use crate::sqlite::plain_lists;
-use trefoil_engine::ChangeKind;
-use trefoil_model::{Model, RecordTypeId, StoredValue};
 
-/// Brings the database behind `connection` to the shape of `model`, within what `mode` allows: all of it
-/// or nothing. `logged` says which deeds go to the change log, `lists` which plain lists there are; one that is
-/// there and not named keeps its values. After a `Database` error the connection is
-/// not fit for use.
+/// Brings a database to the tables of `model` as far as `mode` allows, in one transaction. `logged` are the
+/// changes to log, `lists` the names of the plain lists; an existing list that is not named keeps its values.
+/// After a `Database` error the connection must not be used.
 pub fn migrate_sqlite(
     connection: &mut Connection,
     model: &Model,
@@ -31,14 +31,14 @@ pub fn migrate_sqlite(
     lists: &[String],
     mode: MigrationMode,
 ) -> Result<MigrationReport, MigrateError> {
-    let shape = StoredModel::from_model(model, logged);
+    let stored_model = StoredModel::from_model(model, logged);
     // Replacing a table must not cascade, and foreign keys cannot be switched inside a transaction.
     let enforced: bool = connection.pragma_query_value(None, "foreign_keys", |row| row.get(0))?;
     connection.pragma_update(None, "foreign_keys", false)?;
-    // A quoted column that is gone would pass for text in another program's index.
+    // Otherwise a quoted name of a dropped column would be read as text in another program's index.
     let lenient = connection.db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
-    let report = migrate_in_transaction(connection, model, &shape, lists, &mode);
+    let report = migrate_in_transaction(connection, model, &stored_model, lists, &mode);
     connection.pragma_update(None, "legacy_alter_table", false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, lenient)?;
     connection.pragma_update(None, "foreign_keys", enforced)?;
@@ -48,7 +48,7 @@ pub fn migrate_sqlite(
 fn migrate_in_transaction(
     connection: &mut Connection,
     model: &Model,
-    shape: &StoredModel,
+    stored_model: &StoredModel,
     lists: &[String],
     mode: &MigrationMode,
 ) -> Result<MigrationReport, MigrateError> {
@@ -57,12 +57,12 @@ fn migrate_in_transaction(
         MigrationMode::Start | MigrationMode::Apply { .. } => TransactionBehavior::Immediate,
     };
     let transaction = connection.transaction_with_behavior(behavior)?;
-    let report = crate::migrate::run_migration(&SqliteMigration(&transaction), model, shape, lists, mode)?;
+    let report = run_migration(&SqliteMigration(&transaction), model, stored_model, lists, mode)?;
     transaction.commit()?;
     Ok(report)
 }
 
-/// Foreign keys are off.
+/// A connection in the transaction of a migration, with foreign keys off.
 pub struct SqliteMigration<'c>(pub(crate) &'c Connection);
 
 impl MigrationDatabase for SqliteMigration<'_> {
@@ -77,27 +77,25 @@ impl MigrationDatabase for SqliteMigration<'_> {
     fn query(&self, sql: &str, parameters: &[StoredValue]) -> Result<Vec<Vec<StoredValue>>, MigrateError> {
         let mut statement = self.0.prepare(sql)?;
         let width = statement.column_count();
-        let read =
-            |row: &rusqlite::Row<'_>| (0..width).map(|at| row.get_ref(at).map(from_value_ref)).collect();
+        let read = |row: &rusqlite::Row<'_>| {
+            (0..width).map(|column| row.get_ref(column).map(from_value_ref)).collect()
+        };
         let rows = statement.query_map(params_from_iter(parameters.iter().map(StoredParameter)), read)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     fn relations(&self) -> Result<Vec<String>, MigrateError> {
-        Ok(crate::migrate::sqlite::catalog::relations(self.0)?)
+        Ok(catalog::relations(self.0)?)
     }
 
     fn column_names(&self, table: &str) -> Result<Vec<String>, MigrateError> {
-        Ok(crate::migrate::sqlite::catalog::find_columns(self.0, table)?
-            .into_iter()
-            .map(|found| found.name)
-            .collect())
+        Ok(catalog::find_columns(self.0, table)?.into_iter().map(|found| found.name).collect())
     }
 
-    fn is_unused(&self, shape: &StoredModel) -> Result<bool, MigrateError> {
-        let mut given = self.0.prepare("SELECT 1 FROM sqlite_sequence WHERE name = ?1 AND seq > 0")?;
-        for table in shape.table_names() {
-            if given.exists([table])? {
+    fn is_unused(&self, stored_model: &StoredModel) -> Result<bool, MigrateError> {
+        let mut has_ids = self.0.prepare("SELECT 1 FROM sqlite_sequence WHERE name = ?1 AND seq > 0")?;
+        for table in stored_model.table_names() {
+            if has_ids.exists([table])? {
                 return Ok(false);
             }
         }
@@ -117,17 +115,17 @@ impl MigrationDatabase for SqliteMigration<'_> {
         self.execute_batch(BOOKKEEPING)
     }
 
-    /// The transaction is the only one that writes.
+    /// Nothing to lock: the transaction is the only writer.
     fn lock_tables(&self, _pairs: &ModelPairs<'_>) -> Result<(), MigrateError> {
         Ok(())
     }
 
-    /// No trigger of ours may see rows being copied.
+    /// Drops our triggers, which must not fire for copied rows.
     fn begin_change(&self, pairs: &ModelPairs<'_>) -> Result<(), MigrateError> {
-        Ok(crate::migrate::sqlite::catalog::drop_triggers(self.0, pairs.old)?)
+        Ok(catalog::drop_triggers(self.0, pairs.old)?)
     }
 
-    /// From here on names in other tables, views and triggers stay as they are while tables are replaced.
+    /// From here on, renaming a table does not change names in other tables, views and triggers.
     fn begin_replacing(&self, _pairs: &ModelPairs<'_>) -> Result<(), MigrateError> {
         Ok(self.0.pragma_update(None, "legacy_alter_table", true)?)
     }
@@ -139,7 +137,7 @@ impl MigrationDatabase for SqliteMigration<'_> {
         pair: &TablePair<'_>,
     ) -> Result<(), MigrateError> {
         if needs_rebuild(pairs, pair) {
-            return crate::migrate::sqlite::rebuild::rebuild_table(self, model, pairs, pair);
+            return rebuild::rebuild_table(self, model, pairs, pair);
         }
         let table = quote_name(&pair.new.table);
         pair.new_columns.iter().try_for_each(|new| {
@@ -170,27 +168,26 @@ impl MigrationDatabase for SqliteMigration<'_> {
 
     fn update_images(&self, images: &[(i64, String)]) -> Result<(), MigrateError> {
         let sql = "UPDATE \"trefoil_changes\" SET \"image\" = ?2 WHERE \"number\" = ?1";
-        let mut writing = self.0.prepare_cached(sql)?;
+        let mut update = self.0.prepare_cached(sql)?;
         for (number, image) in images {
-            writing.execute(params![number, image])?;
+            update.execute(params![number, image])?;
         }
         Ok(())
     }
 
     fn sync_objects(&self, old: Option<&StoredModel>, new: &StoredModel) -> Result<(), MigrateError> {
-        let of_table = |table| move |one| index_definition(&SQLITE_DDL, table, one);
-        let tables = new.tables.iter().flat_map(|table| table.indexes.iter().map(of_table(table)));
+        let definition = |table| move |index| index_definition(&SQLITE_DDL, table, index);
+        let tables = new.tables.iter().flat_map(|table| table.indexes.iter().map(definition(table)));
         let indexes: Vec<ObjectDefinition> =
             tables.chain(new.links.iter().map(link_index_definition)).collect();
         let outdated: Vec<&str> = old.into_iter().flat_map(StoredModel::index_names).collect();
-        crate::migrate::sqlite::catalog::sync_indexes(self.0, &outdated, &indexes)?;
-        let triggers: Vec<ObjectDefinition> =
-            new.tables.iter().flat_map(crate::migrate::sqlite::ddl::table_triggers).collect();
-        Ok(crate::migrate::sqlite::catalog::sync_triggers(self.0, new, &triggers)?)
+        catalog::sync_indexes(self.0, &outdated, &indexes)?;
+        let triggers: Vec<ObjectDefinition> = new.tables.iter().flat_map(ddl::table_triggers).collect();
+        Ok(catalog::sync_triggers(self.0, new, &triggers)?)
     }
 }
 
-/// SQLite can add most columns to a table and nothing else.
+/// True unless the only changes are columns that SQLite can add in place.
 fn needs_rebuild(pairs: &ModelPairs<'_>, pair: &TablePair<'_>) -> bool {
     let addable = |new: &StoredColumn| match new.default {
         ColumnDefault::Created | ColumnDefault::Updated => false,
@@ -209,7 +206,7 @@ fn needs_rebuild(pairs: &ModelPairs<'_>, pair: &TablePair<'_>) -> bool {
         || !pair.columns.iter().all(|(old, new)| same(old, new))
 }
 
-/// A value to bind.
+/// A stored value as a statement parameter.
 struct StoredParameter<'a>(&'a StoredValue);
 
 impl ToSql for StoredParameter<'_> {

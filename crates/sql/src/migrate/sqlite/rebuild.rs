@@ -1,45 +1,45 @@
-//! Replaces a table by one of another definition, row by row: ids, versions and the highest id ever
-//! given stay, and so does what other programs have put on the table.
+//! Replaces a table by one with another definition, row by row. Ids, versions, the highest id ever assigned and
+//! the indexes and triggers of other programs are preserved.
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, params};
 
+use trefoil_model::Model;
+
 use crate::migrate::MigrateError;
 use crate::migrate::apply::{drop_table, rename_table};
 use crate::migrate::column_conversion::ColumnConversion;
-use crate::migrate::ddl;
-use crate::migrate::ddl::{ObjectDefinition, quote_name};
+use crate::migrate::ddl::{self, ObjectDefinition, quote_name};
 use crate::migrate::migration_database::MigrationDatabase;
 use crate::migrate::model_pairs::{ModelPairs, TablePair};
-use crate::migrate::sqlite::catalog;
-use crate::migrate::sqlite::catalog::FoundColumn;
+use crate::migrate::sqlite::catalog::{self, FoundColumn};
 use crate::migrate::sqlite::ddl::SQLITE_DDL;
 use crate::migrate::sqlite::{SqliteMigration, as_value_ref, from_value_ref};
-use trefoil_model::Model;
 
+/// The temporary name of the new table.
 const REBUILT: &str = "trefoil_rebuilt";
 
-/// Tables and columns have their new names by now.
+/// Rebuilds a table. Tables and columns already have their new names.
 pub fn rebuild_table(
-    host: &SqliteMigration<'_>,
+    database: &SqliteMigration<'_>,
     model: &Model,
     pairs: &ModelPairs<'_>,
     pair: &TablePair<'_>,
 ) -> Result<(), MigrateError> {
-    let (connection, name) = (host.0, &pair.new.table);
+    let (connection, name) = (database.0, &pair.new.table);
     let dangling = catalog::count_dangling(connection, name)?;
     let highest = highest_id(connection, name)?;
     let ours: Vec<&str> = pair.old.indexes.iter().map(|index| index.name.as_str()).collect();
     let foreign = catalog::foreign_objects(connection, name, &ours)?;
-    host.execute_batch(&ddl::create_table_sql(&SQLITE_DDL, pairs.new, pair.new, REBUILT))?;
+    database.execute_batch(&ddl::create_table_sql(&SQLITE_DDL, pairs.new, pair.new, REBUILT))?;
     let extras = add_foreign_columns(connection, pair)?;
-    copy_rows(host, model, pairs, pair, &extras)?;
-    drop_table(host, name)?;
-    rename_table(host, REBUILT, name)?;
+    copy_rows(database, model, pairs, pair, &extras)?;
+    drop_table(database, name)?;
+    rename_table(database, REBUILT, name)?;
     restore_highest_id(connection, name, highest)?;
-    for part in foreign {
-        connection.execute_batch(&part.sql).map_err(|error| {
-            let ObjectDefinition { name: part, .. } = &part;
+    for object in foreign {
+        connection.execute_batch(&object.sql).map_err(|error| {
+            let ObjectDefinition { name: part, .. } = &object;
             MigrateError::Database(format!(
                 "{part}, which another program has put on {name}, is in the way ({error})"
             ))
@@ -48,12 +48,12 @@ pub fn rebuild_table(
     refuse_dangling(connection, name, dangling)
 }
 
-/// Columns that another program added are none of ours to drop.
+/// Adds the columns of other programs to the new table, since they are not ours to drop.
 fn add_foreign_columns(connection: &Connection, pair: &TablePair<'_>) -> rusqlite::Result<Vec<FoundColumn>> {
-    let gone = pair.removed_names().map(|(_, name)| name);
+    let removed = pair.removed_names().map(|(_, name)| name);
     let kept = pair.columns.iter().map(|(_, new)| new.column.clone());
     let own = ["id", "_version"].map(str::to_owned).into_iter();
-    let known: Vec<String> = own.chain(gone).chain(kept).collect();
+    let known: Vec<String> = own.chain(removed).chain(kept).collect();
     let mut extras = catalog::find_columns(connection, &pair.new.table)?;
     extras.retain(|extra| !known.iter().any(|name| name.eq_ignore_ascii_case(&extra.name)));
     for extra in &extras {
@@ -62,40 +62,41 @@ fn add_foreign_columns(connection: &Connection, pair: &TablePair<'_>) -> rusqlit
     Ok(extras)
 }
 
-/// Every row, with the values of changed columns converted. New columns are left to their defaults.
+/// Copies every row with the values of changed columns converted. New columns get their defaults.
 fn copy_rows(
-    host: &SqliteMigration<'_>,
+    database: &SqliteMigration<'_>,
     model: &Model,
     pairs: &ModelPairs<'_>,
     pair: &TablePair<'_>,
     extras: &[FoundColumn],
 ) -> Result<(), MigrateError> {
-    let passages: Vec<ColumnConversion<'_>> = pair
+    let conversions: Vec<ColumnConversion<'_>> = pair
         .columns
         .iter()
-        .map(|(old, new)| ColumnConversion::new(host, model, pairs, pair, (old, new)))
+        .map(|(old, new)| ColumnConversion::new(database, model, pairs, pair, (old, new)))
         .collect::<Result<_, _>>()?;
     let own = pair.columns.iter().map(|(_, new)| new.column.as_str()).chain(["id", "_version"]);
     let names: Vec<String> =
         own.chain(extras.iter().map(|extra| extra.name.as_str())).map(quote_name).collect();
     let (list, marks) = (names.join(", "), vec!["?"; names.len()].join(", "));
-    let read = format!("SELECT {list} FROM {} ORDER BY \"id\"", quote_name(&pair.new.table));
-    let mut reading = host.0.prepare(&read)?;
-    let mut writing = host.0.prepare(&format!("INSERT INTO {REBUILT} ({list}) VALUES ({marks})"))?;
-    let mut rows = reading.query([])?;
+    let query = format!("SELECT {list} FROM {} ORDER BY \"id\"", quote_name(&pair.new.table));
+    let mut select = database.0.prepare(&query)?;
+    let mut insert = database.0.prepare(&format!("INSERT INTO {REBUILT} ({list}) VALUES ({marks})"))?;
+    let mut rows = select.query([])?;
     while let Some(row) = rows.next()? {
-        for at in 0..names.len() {
-            let value = row.get_ref(at)?;
-            match passages.get(at) {
-                Some(passage) if passage.converts() || value == ValueRef::Null => {
-                    let passed = passage.convert(from_value_ref(value));
-                    writing.raw_bind_parameter(at + 1, ToSqlOutput::Borrowed(as_value_ref(&passed)))?;
+        for position in 0..names.len() {
+            let value = row.get_ref(position)?;
+            match conversions.get(position) {
+                Some(conversion) if conversion.converts() || value == ValueRef::Null => {
+                    let converted = conversion.convert(from_value_ref(value));
+                    insert
+                        .raw_bind_parameter(position + 1, ToSqlOutput::Borrowed(as_value_ref(&converted)))?;
                 }
-                // As it was, though no field could hold it.
-                Some(_) | None => writing.raw_bind_parameter(at + 1, ToSqlOutput::Borrowed(value))?,
+                // Unchanged, even if no field could hold it.
+                Some(_) | None => insert.raw_bind_parameter(position + 1, ToSqlOutput::Borrowed(value))?,
             }
         }
-        writing.raw_execute()?;
+        insert.raw_execute()?;
     }
     Ok(())
 }
@@ -105,7 +106,7 @@ fn highest_id(connection: &Connection, table: &str) -> rusqlite::Result<Option<i
     connection.query_row(sql, [table], |row| row.get(0)).optional()
 }
 
-/// The id of a deleted record is never given again, though no row tells of it.
+/// Keeps the ids of deleted records from being assigned again.
 fn restore_highest_id(connection: &Connection, table: &str, highest: Option<i64>) -> rusqlite::Result<()> {
     let Some(highest) = highest else { return Ok(()) };
     connection.execute("DELETE FROM sqlite_sequence WHERE name = ?1", [table])?;
@@ -113,8 +114,8 @@ fn restore_highest_id(connection: &Connection, table: &str, highest: Option<i64>
     Ok(())
 }
 
-/// Foreign keys are off while tables are replaced, so they are checked here. What was wrong before, by
-/// the hand of a program that does not enforce them, does not count.
+/// Checks references, since foreign keys are off while tables are replaced. References that dangled before,
+/// because another program does not enforce them, do not count.
 fn refuse_dangling(connection: &Connection, table: &str, before: i64) -> Result<(), MigrateError> {
     let after = catalog::count_dangling(connection, table)?;
     if after > before {

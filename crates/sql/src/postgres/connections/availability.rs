@@ -1,11 +1,11 @@
-//! Whether the database is there, told to the log once when it goes and once when it comes back.
+//! Logs each outage of the database once when it begins and once when it ends.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use crate::postgres::connections::connect_error::ConnectError;
 
-/// Counts the shared connections that stand.
+/// Counts the open shared connections.
 #[derive(Default)]
 pub struct DatabaseAvailability(Mutex<AvailabilityState>);
 
@@ -17,7 +17,7 @@ struct AvailabilityState {
 
 struct DatabaseOutage {
     since: Instant,
-    /// A restart's first words are that a connection was closed; what is worth telling comes with the next try.
+    /// Logged at the first failed attempt to reconnect: a lost connection alone may be a restart.
     is_logged: bool,
 }
 
@@ -40,14 +40,14 @@ impl DatabaseAvailability {
         }
     }
 
-    pub fn connect_failed(&self, trouble: &ConnectError) {
-        if let Some(away) = self.lock_state().outage.as_mut().filter(|away| !away.is_logged) {
-            away.is_logged = true;
-            tracing::error!(reason = trouble.message, "the database is away; trying again until it is back");
+    pub fn connect_failed(&self, error: &ConnectError) {
+        if let Some(outage) = self.lock_state().outage.as_mut().filter(|outage| !outage.is_logged) {
+            outage.is_logged = true;
+            tracing::error!(reason = error.message, "the database is away; trying again until it is back");
         }
     }
 
-    fn lock_state(&self) -> std::sync::MutexGuard<'_, AvailabilityState> {
+    fn lock_state(&self) -> MutexGuard<'_, AvailabilityState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! Makes connections to one PostgreSQL database: hosts in turn, within a time, with the same settings on each.
+//! Opens connections to one PostgreSQL database: tries the hosts in turn, each with a timeout, and sets up the session.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,48 +9,50 @@ use tokio_postgres::config::{SslMode, TargetSessionAttrs};
 use tokio_postgres::{AsyncMessage, Client, Config, Notification, SimpleQueryMessage};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::postgres::connections::connect_error::{ConnectError, error_message};
-use crate::postgres::connections::tls;
 use trefoil_config::{PostgresUrl, TlsMode};
 
-/// For each host, from the first byte to a session that can be used.
+use crate::postgres::connections::connect_error::{ConnectError, error_message};
+use crate::postgres::connections::tls;
+
+/// The time for each host, from the first byte to a usable session.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// A server that takes no bytes for so long is gone, whatever the system's own patience is.
+/// A server that acknowledges no bytes for this time is gone, whatever the system's own timeout is.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
-/// One that works off a batch reads nothing meanwhile. Silence of another kind is found by the watch.
+/// The same for connections whose server may be busy with a batch and not read meanwhile. Lost connections are detected
+/// by `liveness` sooner.
 const LONG_SEND_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Where this machine's PostgreSQL has its socket when nothing else is said.
+/// The folders of the local server's socket, used if the URL names no host.
 const SOCKET_FOLDERS: [&str; 2] = ["/run/postgresql", "/var/run/postgresql"];
 
-/// What is the same on every session, whatever the database's own defaults are: values are read as text.
-/// A single statement sees what is committed when it begins, and numbering what is committed when it has its lock.
+/// Settings of every session, whatever the defaults of the database: values are read as text. Read committed, so that
+/// a statement sees what is committed when it begins, and numbering what is committed when it has its lock.
 const SESSION_SETTINGS: &str = "SET TimeZone = 'UTC'; SET DateStyle = 'ISO, YMD'; SET client_encoding = 'UTF8'; \
                        SET default_transaction_isolation = 'read committed'; \
                        SELECT pg_backend_pid()";
 
-/// What is set only where nobody has set it for the database, the role or in the address. A setting that the engine
-/// does not have is passed over.
+/// Timeouts that are set unless the database, the role or the URL sets them. Settings that the server does not know are
+/// skipped.
 const SESSION_TIMEOUTS: &str = "SELECT set_config(name, value, false) FROM (VALUES \
                       ('lock_timeout', $2), ('idle_in_transaction_session_timeout', '60s'), \
                       ('statement_timeout', $1)) AS wanted (name, value) \
                       WHERE current_setting(name, true) = '0'";
 
-/// What a connection is for.
+/// The use of a connection, which determines its timeouts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionPurpose {
-    /// Single statements of everyone. They cannot be cancelled one by one, so each ends by itself.
+    /// Single statements of many callers. They cannot be cancelled individually, so each has a timeout.
     Shared,
-    /// Numbering, reading and announcing changes.
+    /// Numbers, reads and announces changes.
     ChangeLog,
-    /// One caller's transactions and streams. They end when the caller does.
+    /// Transactions and streams of one caller, which end with the caller.
     Pooled,
-    /// Migration and inquiries: nothing bounds what they do.
+    /// Migrations and lookups, without timeouts.
     Maintenance,
 }
 
 impl ConnectionPurpose {
-    /// How long what was sent may wait to be taken.
+    /// How long sent bytes may stay unacknowledged.
     fn send_timeout(self) -> Duration {
         match self {
             ConnectionPurpose::Shared | ConnectionPurpose::ChangeLog => SEND_TIMEOUT,
@@ -59,21 +61,21 @@ impl ConnectionPurpose {
     }
 }
 
-/// One database, as often as it is connected to.
+/// The address and TLS settings of a database.
 pub struct ConnectTarget {
-    /// One for each host.
+    /// One configuration per host.
     hosts: Vec<Config>,
     tls: MakeRustlsConnect,
     connect_timeout: Duration,
-    /// The address without its password.
+    /// The URL without its password.
     display_url: String,
 }
 
-/// A session, and the task that moves its bytes; the task ends with the reason why the connection did.
+/// A client and the task that drives its connection. The task returns the reason why the connection ended.
 pub struct RawConnection {
     pub client: Client,
     pub driver: JoinHandle<String>,
-    /// The server's process; none where nobody says.
+    /// The server's process id; `None` if it is unknown.
     pub pid: Option<i32>,
 }
 
@@ -87,11 +89,12 @@ impl ConnectTarget {
             let socket = SOCKET_FOLDERS.into_iter().find(|folder| Path::new(folder).is_dir());
             hosts.push(connect_config(url, socket.unwrap_or("localhost"), None)?);
         }
-        let patience = hosts.iter().find_map(Config::get_connect_timeout).copied().unwrap_or(CONNECT_TIMEOUT);
+        let connect_timeout =
+            hosts.iter().find_map(Config::get_connect_timeout).copied().unwrap_or(CONNECT_TIMEOUT);
         Ok(ConnectTarget {
             hosts,
             tls: tls::tls_connector(url)?,
-            connect_timeout: patience,
+            connect_timeout,
             display_url: url.to_string(),
         })
     }
@@ -100,29 +103,30 @@ impl ConnectTarget {
         self.tls.clone()
     }
 
-    /// The first host that takes us. What it tells by NOTIFY goes to `heard`.
+    /// Connects to the first host that accepts. Notifications go to `on_notification`.
     pub async fn connect(
         &self,
         purpose: ConnectionPurpose,
-        heard: impl Fn(Notification) + Clone + Send + 'static,
+        on_notification: impl Fn(Notification) + Clone + Send + 'static,
     ) -> Result<RawConnection, ConnectError> {
-        let mut troubles = Vec::new();
+        let mut errors = Vec::new();
         for host in &self.hosts {
-            let one = self.connect_to(host, purpose, heard.clone());
-            let late = |_| ConnectError::transient(format!("no answer within {:?}", self.connect_timeout));
-            match tokio::time::timeout(self.connect_timeout, one).await.map_err(late).flatten() {
+            let attempt = self.connect_to(host, purpose, on_notification.clone());
+            let timed_out =
+                |_| ConnectError::transient(format!("no answer within {:?}", self.connect_timeout));
+            match tokio::time::timeout(self.connect_timeout, attempt).await.map_err(timed_out).flatten() {
                 Ok(session) => return Ok(session),
-                Err(trouble) => troubles.push(trouble),
+                Err(error) => errors.push(error),
             }
         }
-        let is_lasting = troubles.iter().all(|trouble| trouble.is_permanent);
-        let is_answer = troubles.iter().any(|trouble| trouble.is_server_reply);
-        let mut all: Vec<String> = troubles.into_iter().map(|trouble| trouble.message).collect();
-        all.dedup();
+        let is_permanent = errors.iter().all(|error| error.is_permanent);
+        let is_server_reply = errors.iter().any(|error| error.is_server_reply);
+        let mut messages: Vec<String> = errors.into_iter().map(|error| error.message).collect();
+        messages.dedup();
         Err(ConnectError {
-            message: format!("{}: {}", self.display_url, all.join("; ")),
-            is_permanent: is_lasting,
-            is_server_reply: is_answer,
+            message: format!("{}: {}", self.display_url, messages.join("; ")),
+            is_permanent,
+            is_server_reply,
         })
     }
 
@@ -130,7 +134,7 @@ impl ConnectTarget {
         &self,
         host: &Config,
         purpose: ConnectionPurpose,
-        heard: impl Fn(Notification) + Send + 'static,
+        on_notification: impl Fn(Notification) + Send + 'static,
     ) -> Result<RawConnection, ConnectError> {
         let mut host = host.clone();
         host.tcp_user_timeout(purpose.send_timeout());
@@ -139,20 +143,20 @@ impl ConnectTarget {
         let driver = tokio::spawn(async move {
             loop {
                 match poll_fn(|context| connection.poll_message(context)).await {
-                    Some(Ok(AsyncMessage::Notification(notification))) => heard(notification),
+                    Some(Ok(AsyncMessage::Notification(notification))) => on_notification(notification),
                     Some(Ok(_)) => {}
                     Some(Err(error)) => return error_message(&error),
                     None => return "closed".to_owned(),
                 }
             }
         });
-        let abort = DriverGuard(Some(driver));
+        let guard = DriverGuard(Some(driver));
         let pid = configure_session(&client, purpose).await.map_err(|error| ConnectError::from(&error))?;
-        Ok(RawConnection { client, driver: abort.into_handle(), pid })
+        Ok(RawConnection { client, driver: guard.into_handle(), pid })
     }
 }
 
-/// A session that is not finished in time must not stay open.
+/// Aborts the driver if the session is not set up in time, so that the connection does not stay open.
 struct DriverGuard(Option<JoinHandle<String>>);
 
 impl DriverGuard {
@@ -173,27 +177,27 @@ async fn configure_session(
     client: &Client,
     purpose: ConnectionPurpose,
 ) -> Result<Option<i32>, tokio_postgres::Error> {
-    let answers = client.simple_query(SESSION_SETTINGS).await?;
-    let pid = answers.iter().find_map(|answer| {
-        let SimpleQueryMessage::Row(row) = answer else { return None };
+    let messages = client.simple_query(SESSION_SETTINGS).await?;
+    let pid = messages.iter().find_map(|message| {
+        let SimpleQueryMessage::Row(row) = message else { return None };
         row.get(0)?.parse().ok()
     });
-    let (longest, locked) = match purpose {
-        // Others wait behind whoever waits here; who needs longer goes on with a connection of its own.
+    let (statement_timeout, lock_timeout) = match purpose {
+        // Other callers queue behind a lock wait here; a write that waits longer moves to a pooled connection.
         ConnectionPurpose::Shared => ("30s", "250ms"),
         ConnectionPurpose::ChangeLog => ("30s", "5s"),
         ConnectionPurpose::Pooled => ("0", "5s"),
         ConnectionPurpose::Maintenance => return Ok(pid),
     };
-    client.query(SESSION_TIMEOUTS, &[&longest, &locked]).await?;
+    client.query(SESSION_TIMEOUTS, &[&statement_timeout, &lock_timeout]).await?;
     Ok(pid)
 }
 
 fn connect_config(url: &PostgresUrl, host: &str, port: Option<u16>) -> Result<Config, String> {
-    let quoted = |text: &str| format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"));
-    let others: Vec<String> =
-        url.driver_parameters.iter().map(|(name, value)| format!("{name}={}", quoted(value))).collect();
-    let mut config: Config = others.join(" ").parse().map_err(|error| error_message(&error))?;
+    let quote = |text: &str| format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"));
+    let parameters: Vec<String> =
+        url.driver_parameters.iter().map(|(name, value)| format!("{name}={}", quote(value))).collect();
+    let mut config: Config = parameters.join(" ").parse().map_err(|error| error_message(&error))?;
     config.host(host).port(port.unwrap_or(5432));
     if let Some(user) = &url.user {
         config.user(user);
@@ -208,7 +212,7 @@ fn connect_config(url: &PostgresUrl, host: &str, port: Option<u16>) -> Result<Co
         config.application_name("trefoil");
     }
     if !url.driver_parameters.iter().any(|(name, _)| *name == "target_session_attrs") {
-        // A standby takes no writes; among several hosts this finds the one that does.
+        // A standby accepts no writes; among several hosts this finds the primary.
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
     }
     config.ssl_mode(match url.tls {

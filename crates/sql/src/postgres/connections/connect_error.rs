@@ -1,4 +1,4 @@
-//! Why a connection to PostgreSQL was not had or was lost, in words, and whether trying again can help.
+//! Errors of connecting to PostgreSQL: their messages and whether a retry can help.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -9,20 +9,20 @@ use tokio_postgres::error::SqlState;
 
 use trefoil_model::error::Error;
 
-/// Why a connection was not had.
+/// Why a connection could not be opened.
 #[derive(Debug, Clone)]
 pub struct ConnectError {
-    /// For the operator: addresses may be in it, the password never is.
+    /// For the operator: may contain addresses, never the password.
     pub message: String,
-    /// Waiting does not help: the password, the name of the database or a certificate is wrong.
+    /// A retry does not help: the password, the database name or a certificate is wrong.
     pub is_permanent: bool,
-    /// The server itself said so: it is there.
+    /// The error came from the server, which is therefore reachable.
     pub is_server_reply: bool,
 }
 
 impl ConnectError {
-    pub fn transient(words: impl Into<String>) -> ConnectError {
-        ConnectError { message: words.into(), is_permanent: false, is_server_reply: false }
+    pub fn transient(message: impl Into<String>) -> ConnectError {
+        ConnectError { message: message.into(), is_permanent: false, is_server_reply: false }
     }
 }
 
@@ -46,25 +46,25 @@ fn is_permanent_error(error: &PgError) -> bool {
         ]
         .contains(code);
     }
-    // The driver keeps the kind of its errors to itself; their first words are all there is to go by.
-    let kind = error.to_string();
-    let is_tls = kind == "error performing TLS handshake" && !is_io_error(error);
-    is_tls || kind == "authentication error" || kind == "invalid configuration"
+    // The driver does not expose the kind of its errors, only their text.
+    let text = error.to_string();
+    let is_tls = text == "error performing TLS handshake" && !is_io_error(error);
+    is_tls || text == "authentication error" || text == "invalid configuration"
 }
 
-/// The connection broke, rather than that somebody refused something.
+/// True if the connection broke, false if TLS was refused.
 fn is_io_error(error: &PgError) -> bool {
     let io = error.source().and_then(|source| source.downcast_ref::<std::io::Error>());
     io.is_some_and(|io| io.get_ref().is_none_or(|inner| !inner.is::<rustls::Error>()))
 }
 
-/// The error as one line: what the server said, or what became of the connection.
+/// The error as one line: the server's message or the cause of the lost connection.
 pub fn error_message(error: &PgError) -> String {
     if let Some(error) = error.as_db_error() {
         return error.message().to_owned();
     }
-    if let Some(refused) = certificate_error(error) {
-        return format!("the server's certificate is refused: {refused}");
+    if let Some(cause) = certificate_error(error) {
+        return format!("the server's certificate is refused: {cause}");
     }
     match error.source() {
         Some(cause) => cause.to_string(),
@@ -74,15 +74,15 @@ pub fn error_message(error: &PgError) -> String {
 
 fn certificate_error(error: &PgError) -> Option<String> {
     let io = error.source()?.downcast_ref::<std::io::Error>()?;
-    let rustls::Error::InvalidCertificate(why) = io.get_ref()?.downcast_ref()? else { return None };
-    // The latter when another authority goes by the same name.
-    if matches!(why, CertificateError::UnknownIssuer | CertificateError::BadSignature) {
+    let rustls::Error::InvalidCertificate(cause) = io.get_ref()?.downcast_ref()? else { return None };
+    // BadSignature: another authority has the same name.
+    if matches!(cause, CertificateError::UnknownIssuer | CertificateError::BadSignature) {
         return Some("nobody who is trusted has signed it (sslrootcert=FILE names others)".to_owned());
     }
-    Some(why.to_string())
+    Some(cause.to_string())
 }
 
-/// What a caller is told: nothing of addresses or users.
+/// The error for callers, without addresses or users.
 pub fn database_unreachable() -> Error {
     unavailable("the database cannot be reached".to_owned())
 }

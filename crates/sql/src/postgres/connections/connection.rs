@@ -1,8 +1,8 @@
-//! One connection to PostgreSQL: its client, the statements prepared on it, and how it ends.
+//! One connection to PostgreSQL with its prepared statements.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio_postgres::{Client, Error, Statement};
@@ -10,11 +10,11 @@ use tokio_postgres::{Client, Error, Statement};
 use crate::postgres::connections::connect::RawConnection;
 use crate::postgres::error::PostgresError;
 
-/// Statements kept prepared on one connection; the one unused for longest gives way.
+/// The maximum number of prepared statements on one connection; the least recently used one is evicted.
 const MAX_STATEMENTS: usize = 512;
 
-/// One connection. A shared one runs single statements of many callers at once, pipelined: it must never see
-/// BEGIN, because what others send in between would be inside.
+/// One connection. A shared one pipelines single statements of many callers, so it must never run BEGIN: the
+/// statements of other callers would become part of the transaction.
 pub struct PgConnection {
     client: Client,
     statements: Mutex<StatementCache>,
@@ -24,7 +24,7 @@ pub struct PgConnection {
     paused_readers: AtomicUsize,
 }
 
-/// Somebody looks at a row and reads nothing meanwhile, for as long as this is held.
+/// Marks that a caller processes a row and does not read from the connection while this exists.
 pub struct ReadPause<'l>(&'l AtomicUsize);
 
 impl Drop for ReadPause<'_> {
@@ -35,16 +35,16 @@ impl Drop for ReadPause<'_> {
 
 #[derive(Default)]
 struct StatementCache {
-    /// With the time of the last use.
+    /// By SQL text, with the `use_count` of the last use.
     entries: HashMap<Box<str>, (Statement, u64)>,
     use_count: u64,
 }
 
 impl PgConnection {
-    /// The connection, and the task that ends when it does.
-    pub(crate) fn from_raw(session: RawConnection) -> (Arc<PgConnection>, JoinHandle<String>) {
-        let RawConnection { client, driver, pid } = session;
-        let (statements, is_late, pauses) = Default::default();
+    /// The connection and its driver task, which ends with it.
+    pub(crate) fn from_raw(raw: RawConnection) -> (Arc<PgConnection>, JoinHandle<String>) {
+        let RawConnection { client, driver, pid } = raw;
+        let (statements, is_late, paused_readers) = Default::default();
         (
             Arc::new(PgConnection {
                 client,
@@ -52,23 +52,23 @@ impl PgConnection {
                 driver: driver.abort_handle(),
                 pid,
                 is_late,
-                paused_readers: pauses,
+                paused_readers,
             }),
             driver,
         )
     }
 
-    /// Ends the connection at once. Whoever waits for an answer on it gets an error.
+    /// Closes the connection at once. Pending statements fail.
     pub(crate) fn close(&self) {
         self.driver.abort();
     }
 
-    /// The server's process that serves this connection.
+    /// The server's process id of this connection.
     pub(crate) fn pid(&self) -> Option<i32> {
         self.pid
     }
 
-    /// The server was asked for a sign of life and has not given it yet.
+    /// True while the server has not answered a liveness probe in time.
     pub(crate) fn is_late(&self) -> bool {
         self.is_late.load(Ordering::Relaxed)
     }
@@ -77,7 +77,7 @@ impl PgConnection {
         self.is_late.store(is_late, Ordering::Relaxed);
     }
 
-    /// What the server sends now waits on our side until the pause is over.
+    /// Marks that nothing is read from the connection until the pause is dropped.
     pub(crate) fn pause_reading(&self) -> ReadPause<'_> {
         self.paused_readers.fetch_add(1, Ordering::Relaxed);
         ReadPause(&self.paused_readers)
@@ -91,7 +91,7 @@ impl PgConnection {
         &self.client
     }
 
-    /// The statement, prepared when it is first asked for.
+    /// The prepared statement, prepared at its first use.
     pub async fn prepare(&self, sql: &str) -> Result<Statement, Error> {
         if let Some(statement) = self.lock_statements().get(sql) {
             return Ok(statement);
@@ -101,8 +101,8 @@ impl PgConnection {
         Ok(statement)
     }
 
-    /// What an error on this connection means. Where tables have changed under what is prepared, or a pooler has lost
-    /// it, it is forgotten, so that the next try prepares anew.
+    /// Classifies an error on this connection. If prepared statements became invalid, because a table changed or a pooler
+    /// lost them, they are forgotten so that a retry prepares them again.
     pub(crate) fn classify_error(&self, error: Error) -> PostgresError {
         if let Some("0A000" | "26000") = error.code().map(|code| code.code()) {
             self.forget_statements();
@@ -114,7 +114,7 @@ impl PgConnection {
         *self.lock_statements() = StatementCache::default();
     }
 
-    fn lock_statements(&self) -> std::sync::MutexGuard<'_, StatementCache> {
+    fn lock_statements(&self) -> MutexGuard<'_, StatementCache> {
         self.statements.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! Notices a connection that nobody answers on any more within seconds, where the network itself says nothing.
+//! Detects within seconds a connection whose server no longer answers, even if the network reports no error.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -8,67 +8,70 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::postgres::connections::connect::{ConnectTarget, ConnectionPurpose};
 use crate::postgres::connections::connection::PgConnection;
 
-/// How often a sign of life is asked for.
+/// The pause between two probes.
 const PROBE_INTERVAL: Duration = Duration::from_secs(2);
-/// How late it may be before somebody else is asked about it.
+/// How late an answer may be before the server is asked about it on another connection.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long that takes at most. A server that nobody can connect to in this time is gone for all of us.
+/// The time for that lookup. A server that accepts no connection within it counts as gone.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(4);
-/// Where nobody can be asked: longer than any statement on a shared connection may run.
+/// The time to wait if the lookup gives no answer: longer than any statement on a shared connection may run.
 const UNKNOWN_TIMEOUT: Duration = Duration::from_secs(35);
 
-/// Whether the server can be asked what its process for a connection is doing. A pooler hides it.
+/// Whether `pg_stat_activity` shows the state of a connection. A pooler hides it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ActivityLookup {
     Available,
     Hidden,
 }
 
-/// Watches over a connection until it is closed or nobody has it any more.
+/// Probes a connection until it is closed or dropped, and closes it if it does not answer.
 pub async fn watch_connection(
-    link: Weak<PgConnection>,
+    connection: Weak<PgConnection>,
     target: Arc<ConnectTarget>,
     purpose: ConnectionPurpose,
-    inquiries: ActivityLookup,
+    activity_lookup: ActivityLookup,
 ) {
     loop {
         sleep(PROBE_INTERVAL).await;
-        let Some(link) = link.upgrade() else { return };
-        if link.client().is_closed() {
+        let Some(connection) = connection.upgrade() else { return };
+        if connection.client().is_closed() {
             return;
         }
-        if !is_alive(&link, &target, purpose, inquiries).await {
-            tracing::debug!(pid = link.pid(), "a connection to the database does not answer and is closed");
-            link.close();
+        if !is_alive(&connection, &target, purpose, activity_lookup).await {
+            tracing::debug!(
+                pid = connection.pid(),
+                "a connection to the database does not answer and is closed"
+            );
+            connection.close();
             return;
         }
-        link.set_late(false);
+        connection.set_late(false);
     }
 }
 
-/// Any answer is a sign of life, an error too. It comes after the answers to what was sent before, so a slow statement
-/// delays it; whether it is that, or nobody is there, only another connection can tell. While a row is looked at on
-/// our side nothing is read, so nothing is to be told from that.
+/// Probes the connection once. Any answer counts, even an error. The answer is queued behind those of earlier
+/// statements, so a slow one delays it; only another connection can tell that from a lost server. While reading is
+/// paused, a missing answer means nothing.
 async fn is_alive(
-    link: &PgConnection,
+    connection: &PgConnection,
     target: &ConnectTarget,
     purpose: ConnectionPurpose,
-    inquiries: ActivityLookup,
+    activity_lookup: ActivityLookup,
 ) -> bool {
-    let mut asked = Instant::now();
-    let mut sign = std::pin::pin!(link.client().check_connection());
-    while timeout(PROBE_TIMEOUT, &mut sign).await.is_err() {
-        if link.is_reading_paused() {
-            asked = Instant::now();
+    let mut waiting_since = Instant::now();
+    let mut probe = std::pin::pin!(connection.client().check_connection());
+    while timeout(PROBE_TIMEOUT, &mut probe).await.is_err() {
+        if connection.is_reading_paused() {
+            waiting_since = Instant::now();
             continue;
         }
-        link.set_late(true);
-        let inquiry = timeout(LOOKUP_TIMEOUT, look_up_backend(link, target, purpose, inquiries));
+        connection.set_late(true);
+        let lookup = timeout(LOOKUP_TIMEOUT, look_up_backend(connection, target, purpose, activity_lookup));
         tokio::select! {
-            _ = &mut sign => return true,
-            verdict = inquiry => match verdict.unwrap_or(BackendState::Gone) {
+            _ = &mut probe => return true,
+            state = lookup => match state.unwrap_or(BackendState::Gone) {
                 BackendState::Working => {}
-                BackendState::Unknown if asked.elapsed() < UNKNOWN_TIMEOUT => {}
+                BackendState::Unknown if waiting_since.elapsed() < UNKNOWN_TIMEOUT => {}
                 BackendState::Unknown | BackendState::Gone => return false,
             },
         }
@@ -76,37 +79,37 @@ async fn is_alive(
     true
 }
 
-/// What another connection tells of a late one.
+/// The state of a late connection, looked up on another one.
 enum BackendState {
-    /// The server is at work for it.
+    /// The server is running a statement of it.
     Working,
-    /// The server is not at work for it, or nobody can connect any more.
+    /// The server is not running a statement of it, or accepts no connections.
     Gone,
-    /// The server is there, but does not tell.
+    /// The server is reachable but does not show the state.
     Unknown,
 }
 
 async fn look_up_backend(
-    link: &PgConnection,
+    connection: &PgConnection,
     target: &ConnectTarget,
     purpose: ConnectionPurpose,
-    inquiries: ActivityLookup,
+    activity_lookup: ActivityLookup,
 ) -> BackendState {
-    let session = match target.connect(ConnectionPurpose::Maintenance, |_| {}).await {
-        Ok(session) => session,
-        // It takes no more connections, perhaps.
-        Err(trouble) if trouble.is_server_reply => return BackendState::Unknown,
+    let other = match target.connect(ConnectionPurpose::Maintenance, |_| {}).await {
+        Ok(other) => other,
+        // The server replied, for example that it has no connections left.
+        Err(error) if error.is_server_reply => return BackendState::Unknown,
         Err(_) => return BackendState::Gone,
     };
-    let (ActivityLookup::Available, Some(pid)) = (inquiries, link.pid()) else {
+    let (ActivityLookup::Available, Some(pid)) = (activity_lookup, connection.pid()) else {
         return BackendState::Unknown;
     };
-    // A process that cannot get rid of its answer has a reader that does not read. For a stream of one's own that is
-    // a slow client's right; on a shared connection it means that the answer goes nowhere.
+    // ClientWrite: the process waits for its reader. A slow client of a pooled connection may cause that; on a shared
+    // connection it means that the answer does not arrive.
     let sql = "SELECT state = 'active' AND ($2 OR wait_event IS DISTINCT FROM 'ClientWrite') \
                FROM pg_stat_activity WHERE pid = $1";
     let may_stall = purpose == ConnectionPurpose::Pooled;
-    match session.client.query_opt(sql, &[&pid, &may_stall]).await {
+    match other.client.query_opt(sql, &[&pid, &may_stall]).await {
         Ok(Some(row)) if row.get::<_, Option<bool>>(0) == Some(true) => BackendState::Working,
         Ok(_) => BackendState::Gone,
         Err(_) => BackendState::Unknown,

@@ -1,21 +1,21 @@
-//! Connections of one's own: bounded in number, taken for a transaction or a stream, given back clean or not at all.
+//! A bounded pool of connections, each used by one caller for a transaction or a stream.
 
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use trefoil_model::error::Result;
+
 use crate::postgres::connections::connect::{ConnectTarget, ConnectionPurpose};
 use crate::postgres::connections::connect_error::{database_unreachable, unavailable};
 use crate::postgres::connections::connection::PgConnection;
-use crate::postgres::connections::liveness;
-use crate::postgres::connections::liveness::ActivityLookup;
-use trefoil_model::error::Result;
+use crate::postgres::connections::liveness::{self, ActivityLookup};
 
-/// An own connection that nobody wanted for so long is closed.
+/// A connection that is idle for this time is closed.
 const MAX_IDLE_TIME: Duration = Duration::from_secs(60);
-/// How long a server is given to hear that a query is no longer wanted.
+/// The time to deliver the cancellation of a query to the server.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub struct ConnectionPool {
@@ -24,81 +24,75 @@ pub struct ConnectionPool {
     size: usize,
     acquire_timeout: Duration,
     permits: Arc<Semaphore>,
-    /// The one used last is at the end and goes first.
+    /// The most recently used one is at the end and is taken first.
     idle: Mutex<Vec<(Arc<PgConnection>, Instant)>>,
 }
 
 impl ConnectionPool {
     pub fn new(
         target: Arc<ConnectTarget>,
-        inquiries: ActivityLookup,
+        activity_lookup: ActivityLookup,
         size: usize,
-        patience: Duration,
+        acquire_timeout: Duration,
     ) -> ConnectionPool {
         let permits = Arc::new(Semaphore::new(size));
-        ConnectionPool {
-            target,
-            activity_lookup: inquiries,
-            size,
-            acquire_timeout: patience,
-            permits,
-            idle: Mutex::default(),
-        }
+        ConnectionPool { target, activity_lookup, size, acquire_timeout, permits, idle: Mutex::default() }
     }
 
     pub async fn acquire(self: &Arc<ConnectionPool>) -> Result<PooledConnection> {
         let permit = tokio::time::timeout(self.acquire_timeout, self.permits.clone().acquire_owned()).await;
         let permit = permit.map_err(|_| {
-            let (size, patience) = (self.size, self.acquire_timeout);
+            let (size, acquire_timeout) = (self.size, self.acquire_timeout);
             unavailable(format!(
-                "all {size} connections to the database were busy for {patience:?} (database-connections)"
+                "all {size} connections to the database were busy for {acquire_timeout:?} (database-connections)"
             ))
         })?;
         let permit = permit.map_err(|_| database_unreachable())?;
-        let link = match self.pop_idle() {
-            Some(link) => link,
+        let connection = match self.pop_idle() {
+            Some(connection) => connection,
             None => self.open_connection().await?,
         };
-        Ok(PooledConnection { lease: Some(PoolLease { connection: link, permit }), pool: self.clone() })
+        Ok(PooledConnection { lease: Some(PoolLease { connection, permit }), pool: self.clone() })
     }
 
     fn pop_idle(&self) -> Option<Arc<PgConnection>> {
         let mut idle = self.lock_idle();
         std::iter::from_fn(|| idle.pop())
-            .map(|(link, _)| link)
-            .find(|link| !link.client().is_closed() && !link.is_late())
+            .map(|(connection, _)| connection)
+            .find(|connection| !connection.client().is_closed() && !connection.is_late())
     }
 
     async fn open_connection(&self) -> Result<Arc<PgConnection>> {
-        let session = self.target.connect(ConnectionPurpose::Pooled, |_| {}).await.map_err(|trouble| {
-            tracing::debug!("no further connection to the database: {}", trouble.message);
+        let session = self.target.connect(ConnectionPurpose::Pooled, |_| {}).await.map_err(|error| {
+            tracing::debug!("no further connection to the database: {}", error.message);
             database_unreachable()
         })?;
-        let (link, _) = PgConnection::from_raw(session);
-        let (weak, target) = (Arc::downgrade(&link), self.target.clone());
+        let (connection, _) = PgConnection::from_raw(session);
+        let (weak, target) = (Arc::downgrade(&connection), self.target.clone());
         tokio::spawn(liveness::watch_connection(
             weak,
             target,
             ConnectionPurpose::Pooled,
             self.activity_lookup,
         ));
-        Ok(link)
+        Ok(connection)
     }
 
-    /// Closes what is closed already or was not wanted for long.
+    /// Removes connections that are lost or were idle for long.
     pub fn remove_stale(&self) {
-        self.lock_idle()
-            .retain(|(link, since)| !link.client().is_closed() && since.elapsed() < MAX_IDLE_TIME);
+        self.lock_idle().retain(|(connection, since)| {
+            !connection.client().is_closed() && since.elapsed() < MAX_IDLE_TIME
+        });
     }
 
-    fn lock_idle(&self) -> std::sync::MutexGuard<'_, Vec<(Arc<PgConnection>, Instant)>> {
+    fn lock_idle(&self) -> MutexGuard<'_, Vec<(Arc<PgConnection>, Instant)>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A connection of one's own. Dropped without [`Own::finished`], what runs on it is cancelled and it is closed.
+/// A connection taken from the pool. Dropping it without [`Self::release`] cancels its query and closes it.
 pub struct PooledConnection {
-    /// `None` only while it is given back.
+    /// `None` only after it is returned.
     lease: Option<PoolLease>,
     pool: Arc<ConnectionPool>,
 }
@@ -109,11 +103,11 @@ struct PoolLease {
 }
 
 impl PooledConnection {
-    /// Nothing runs and no transaction is open: the connection can serve others.
+    /// Returns the connection to the pool. Nothing may be running on it and no transaction may be open.
     pub fn release(mut self) {
-        if let Some(PoolLease { connection: link, permit }) = self.lease.take() {
-            if !link.client().is_closed() {
-                self.pool.lock_idle().push((link, Instant::now()));
+        if let Some(PoolLease { connection, permit }) = self.lease.take() {
+            if !connection.client().is_closed() {
+                self.pool.lock_idle().push((connection, Instant::now()));
             }
             drop(permit);
         }
@@ -130,18 +124,21 @@ impl Deref for PooledConnection {
 
 impl Drop for PooledConnection {
     fn drop(&mut self) {
-        let Some(PoolLease { connection: link, permit }) = self.lease.take() else { return };
+        let Some(PoolLease { connection, permit }) = self.lease.take() else { return };
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-            link.close();
+            connection.close();
             return;
         };
         let tls = self.pool.target.tls();
         runtime.spawn(async move {
-            if !link.client().is_closed() {
-                // Closing alone would let the query run on until it has something to say.
-                let _ = tokio::time::timeout(CANCEL_TIMEOUT, link.client().cancel_token().cancel_query(tls))
-                    .await;
-                link.close();
+            if !connection.client().is_closed() {
+                // Without the cancellation the query would run on until it sends rows.
+                let _ = tokio::time::timeout(
+                    CANCEL_TIMEOUT,
+                    connection.client().cancel_token().cancel_query(tls),
+                )
+                .await;
+                connection.close();
             }
             drop(permit);
         });

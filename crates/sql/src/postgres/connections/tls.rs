@@ -1,4 +1,4 @@
-//! How the server's certificate is checked, by what the database's address asks for.
+//! Verifies the server's certificate as the `sslmode` of the URL demands.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,21 +15,22 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use trefoil_config::{PostgresUrl, TlsMode};
 
-/// The side of TLS that this process is on. Files are read here, once.
+/// The TLS connector for a URL. Reads the certificate files once.
 pub fn tls_connector(url: &PostgresUrl) -> Result<MakeRustlsConnect, String> {
     let provider = Arc::new(ring::default_provider());
-    let names = match url.tls {
+    let name_check = match url.tls {
         TlsMode::Disable | TlsMode::Prefer => None,
         TlsMode::VerifyCa => Some(NameCheck::AnyName),
         TlsMode::Require | TlsMode::VerifyFull => Some(NameCheck::HostName),
     };
-    let trust = match names {
+    let trust = match name_check {
         None => CertificateTrust::AnyCertificate,
-        Some(names) => {
+        Some(name_check) => {
             let (certificates, roots) = load_roots(url.root_certificates.as_deref())?;
-            let chain = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone());
-            let chain = chain.build().map_err(|error| format!("TLS: {error}"))?;
-            CertificateTrust::Signed { chain_verifier: chain, certificates, name_check: names }
+            let chain_verifier =
+                WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone());
+            let chain_verifier = chain_verifier.build().map_err(|error| format!("TLS: {error}"))?;
+            CertificateTrust::Signed { chain_verifier, certificates, name_check }
         }
     };
     let verifier = CertificateVerifier { trust, provider: provider.clone() };
@@ -42,7 +43,7 @@ pub fn tls_connector(url: &PostgresUrl) -> Result<MakeRustlsConnect, String> {
     Ok(MakeRustlsConnect::new(config))
 }
 
-/// Who may sign: the named file's certificates, or the system's. The file's are also given one by one.
+/// The trusted root certificates: those of the file, also as a list, or else those of the system.
 fn load_roots(file: Option<&Path>) -> Result<(Vec<CertificateDer<'static>>, RootCertStore), String> {
     let mut store = RootCertStore::empty();
     let Some(file) = file else {
@@ -52,14 +53,15 @@ fn load_roots(file: Option<&Path>) -> Result<(Vec<CertificateDer<'static>>, Root
         }
         return Ok((Vec::new(), store));
     };
-    let wrong = |why: String| format!("sslrootcert {}: {why}", file.display());
-    let read = CertificateDer::pem_file_iter(file).map_err(|error| wrong(error.to_string()))?;
-    let certificates: Vec<_> = read.collect::<Result<_, _>>().map_err(|error| wrong(error.to_string()))?;
+    let file_error = |reason: String| format!("sslrootcert {}: {reason}", file.display());
+    let read = CertificateDer::pem_file_iter(file).map_err(|error| file_error(error.to_string()))?;
+    let certificates: Vec<_> =
+        read.collect::<Result<_, _>>().map_err(|error| file_error(error.to_string()))?;
     for certificate in &certificates {
-        store.add(certificate.clone()).map_err(|error| wrong(error.to_string()))?;
+        store.add(certificate.clone()).map_err(|error| file_error(error.to_string()))?;
     }
     if certificates.is_empty() {
-        Err(wrong("holds no certificate".to_owned()))
+        Err(file_error("holds no certificate".to_owned()))
     } else {
         Ok((certificates, store))
     }
@@ -81,7 +83,7 @@ enum CertificateTrust {
     },
 }
 
-/// Which names a certificate may be for.
+/// Whether the certificate must name the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NameCheck {
     AnyName,
@@ -97,21 +99,22 @@ impl ServerCertVerifier for CertificateVerifier {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let CertificateTrust::Signed { chain_verifier: chain, certificates, name_check: names } = &self.trust
-        else {
+        let CertificateTrust::Signed { chain_verifier, certificates, name_check } = &self.trust else {
             return Ok(ServerCertVerified::assertion());
         };
-        // A server that signed its own: the file then holds that very certificate, which no chain leads to.
-        let judged = if certificates.contains(end_entity) {
+        // A self-signed certificate is in the file itself and has no chain.
+        let verified = if certificates.contains(end_entity) {
             verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)
         } else {
-            chain.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now).map(drop)
+            chain_verifier
+                .verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+                .map(drop)
         };
-        match judged {
-            // The name is looked at last, so everything else is right.
+        match verified {
+            // The name is checked last, so everything else is valid.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-            )) if *names == NameCheck::AnyName => Ok(ServerCertVerified::assertion()),
+            )) if *name_check == NameCheck::AnyName => Ok(ServerCertVerified::assertion()),
             Ok(()) => Ok(ServerCertVerified::assertion()),
             Err(error) => Err(error),
         }
