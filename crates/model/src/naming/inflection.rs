@@ -45,12 +45,15 @@ const US_PLURAL_ENDINGS: &[&str] = &["buses", "cuses", "nuses", "puses", "ruses"
 /// The plural of a lower-case word, or of the last of several words. A plural stays as it is.
 pub fn plural(words: &str) -> String {
     let (start, last) = split_last_word(words);
-    let replace_ending = |removed: usize, ending: &str| format!("{start}{}{ending}", &last[..last.len() - removed]);
+    let replace_ending =
+        |removed: usize, ending: &str| format!("{start}{}{ending}", &last[..last.len() - removed]);
     if let Some((from, to)) = irregular_ending(last, |pair| pair) {
         return replace_ending(from.len(), to);
     }
     let letter_before = |ending: &str| last.strip_suffix(ending).and_then(|stem| stem.chars().next_back());
-    if ends_with_any(last, SIBILANT_ENDINGS) || letter_before("us").is_some_and(|letter| !"aou".contains(letter)) {
+    if ends_with_any(last, SIBILANT_ENDINGS)
+        || letter_before("us").is_some_and(|letter| !"aou".contains(letter))
+    {
         replace_ending(0, "es")
     } else if last.ends_with("sis") {
         replace_ending(2, "es")
@@ -66,11 +69,13 @@ pub fn plural(words: &str) -> String {
 /// The singular of a lower-case word, or of the last of several words. A singular stays as it is.
 pub fn singular(words: &str) -> String {
     let (start, last) = split_last_word(words);
-    let replace_ending = |removed: usize, ending: &str| format!("{start}{}{ending}", &last[..last.len() - removed]);
+    let replace_ending =
+        |removed: usize, ending: &str| format!("{start}{}{ending}", &last[..last.len() - removed]);
     if let Some((from, to)) = irregular_ending(last, |(one, many)| (many, one)) {
         return replace_ending(from.len(), to);
     }
-    let has_sibilant_stem = || last.strip_suffix("es").is_some_and(|stem| ends_with_any(stem, SIBILANT_ENDINGS));
+    let has_sibilant_stem =
+        || last.strip_suffix("es").is_some_and(|stem| ends_with_any(stem, SIBILANT_ENDINGS));
     if ends_with_any(last, &["is", "ss", "us"]) || !last.ends_with('s') {
         words.to_owned()
     } else if last.ends_with("ies") {
@@ -90,7 +95,9 @@ pub fn counted_noun(noun: &str, count: u64) -> String {
 /// For an irregular word, the ending to replace and its replacement, which are both empty where the word stays the
 /// same.
 fn irregular_ending(word: &str, orient: fn(WordPair) -> WordPair) -> Option<WordPair> {
-    if UNCOUNTABLE_WORDS.split(' ').any(|uncountable| uncountable == word) || ends_with_any(word, UNCOUNTABLE_ENDINGS) {
+    if UNCOUNTABLE_WORDS.split(' ').any(|uncountable| uncountable == word)
+        || ends_with_any(word, UNCOUNTABLE_ENDINGS)
+    {
         return Some(("", ""));
     }
     let mut words = IRREGULAR_WORDS.split(' ').filter_map(|pair| pair.split_once('/')).map(orient);

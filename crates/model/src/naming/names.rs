@@ -118,7 +118,9 @@ pub fn nearest_name<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
     candidates
         .into_iter()
         // Each letter of length difference is an edit: most candidates are dropped before the costly comparison.
-        .filter(|candidate| *candidate != name && lower.len().abs_diff(candidate.len()) <= max_distance(candidate))
+        .filter(|candidate| {
+            *candidate != name && lower.len().abs_diff(candidate.len()) <= max_distance(candidate)
+        })
         .map(|candidate| (edit_distance(&lower, &candidate.to_lowercase()), candidate))
         .filter(|(distance, candidate)| *distance <= max_distance(candidate))
         .min_by_key(|(distance, _)| *distance)
