@@ -128,8 +128,8 @@ fn needs_no_escape(byte: u8) -> bool {
     byte >= 0x20 && byte != b'"' && byte != b'\\'
 }
 
-/// A number of leading bytes that need no escape. Scans chunks of 32 bytes, which the compiler vectorises, then
-/// words of 8, as most texts are short.
+/// A lower bound for the number of leading bytes that need no escape. Scans chunks of 32 bytes, which the compiler
+/// vectorises, then words of 8, as most texts are short.
 fn unescaped_prefix_len(bytes: &[u8]) -> usize {
     let chunks = bytes
         .chunks_exact(32)
