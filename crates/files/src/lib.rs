@@ -1,6 +1,6 @@
 //! Writes a file or folder under a temporary name and moves it into place atomically, one process at a time.
 //!
-//! Exports and stores use it, so that a killed command never leaves half a file under the final name.
+//! Exports and transfers between stores use it, so that a killed command never leaves half a file under the final name.
 
 use std::fs::{self, File, Metadata, Permissions, TryLockError};
 use std::io;
