@@ -1,10 +1,19 @@
-//! Flags, environment and `trefoil.toml` become one validated [`Config`] that knows where each value came from.
+//! The settings of the server.
+//!
+//! [`SettingLayers`] merges command line flags, environment variables and `trefoil.toml` into one validated [`Config`]
+//! and records the origin of each value. The command line and the server resolve it; HTTP and SQL code read it.
 
-mod postgres_url;
-mod setting_layers;
-mod setting_syntax;
+// The table of all settings.
 mod settings;
 
+// Their values as text.
+mod postgres_url;
+mod setting_syntax;
+
+// Flags, environment, file and defaults merged.
+mod setting_layers;
+
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -16,42 +25,42 @@ pub use crate::settings::{SETTINGS, Setting};
 /// Every setting of a running server, already validated.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// A name or address to listen on; `localhost` means 127.0.0.1 and, where there is one, ::1.
+    /// Name or address to listen on; `localhost` means 127.0.0.1 and, if available, ::1.
     pub host: String,
-    /// 0 lets the system choose.
+    /// 0 lets the system choose a port.
     pub port: u16,
     /// The folder of the embedded store, its lock file included.
     pub data: PathBuf,
     pub database: DatabaseLocation,
-    /// Connections to PostgreSQL for transactions and long lists, beside the few that are shared.
+    /// Connections to PostgreSQL for transactions and long lists, in addition to a few shared ones.
     pub database_connections: usize,
-    /// How long a request waits for one of them.
+    /// Maximum time that a request waits for one of them.
     pub database_timeout: Duration,
-    /// Whether nodes tell each other of changes with NOTIFY, or look for them ten times a second.
+    /// Whether nodes announce changes with NOTIFY; otherwise they poll ten times a second.
     pub database_notify: bool,
-    /// Listening beyond loopback without authentication was asked for.
+    /// Allows listening beyond loopback without authentication.
     pub open: bool,
-    /// Reload the schema when its files change.
+    /// Reloads the schema when its files change.
     pub watch: bool,
-    /// Addresses or networks whose `Forwarded` headers count.
+    /// Proxies whose `Forwarded` headers are trusted.
     pub trusted_proxies: Vec<IpNetwork>,
-    /// Names that requests may call the server by, beside its own; empty means none, and beyond loopback any.
+    /// Host names that requests may use besides the server's own; empty means none, and beyond loopback any.
     pub allowed_hosts: Vec<String>,
-    /// Origins that may call from a browser page elsewhere; empty means none.
+    /// Origins of other sites whose pages may call the server; empty means none.
     pub cors_origins: Vec<String>,
     pub log_format: LogFormat,
     pub introspection: bool,
     pub graphiql: bool,
-    /// None: no rate limit.
+    /// No rate limit if `None`.
     pub rate_limit: Option<RateLimit>,
     pub limits: ServerLimits,
-    /// How long everything is still served after the signal to stop, while the readiness check already says no.
+    /// Time between the stop signal and the end of service, during which the readiness check fails already.
     pub shutdown_delay: Duration,
-    /// How often an open subscription tells that it lives, and how far it has come.
+    /// Interval at which an open subscription sends a heartbeat with its current position.
     pub heartbeat: Duration,
-    /// How many changes the log keeps at least for replay …
+    /// Minimum number of changes kept for replay …
     pub keep_changes: u64,
-    /// … and for how long.
+    /// … and the minimum time.
     pub keep_changes_for: Duration,
 }
 
@@ -59,7 +68,7 @@ pub struct Config {
 pub enum DatabaseLocation {
     /// SQLite in the data folder.
     Embedded,
-    /// SQLite in memory: gone with the process.
+    /// SQLite in memory, lost with the process.
     Memory,
     Postgres(PostgresUrl),
 }
@@ -82,19 +91,19 @@ pub struct RateLimit {
 /// An address with a prefix length: `10.0.0.0/8`, `::1/128`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IpNetwork {
-    pub address: std::net::IpAddr,
+    pub address: IpAddr,
     pub prefix: u8,
 }
 
-/// The limits of bytes, time and meaning; each names itself in the error it causes.
+/// Limits of sizes, times and requests; each is named in the error that it causes.
 #[derive(Debug, Clone)]
 pub struct ServerLimits {
     pub body: usize,
     pub headers: usize,
     pub header_timeout: Duration,
-    /// From the first byte of a request until its answer begins.
+    /// From the first byte of a request until its response begins.
     pub request_timeout: Duration,
-    /// A reader that takes no byte for so long is cut.
+    /// A client that reads no byte for this long is disconnected.
     pub stall_timeout: Duration,
     pub idle_timeout: Duration,
     pub connections: usize,
@@ -105,19 +114,19 @@ pub struct ServerLimits {
     pub page_size: usize,
     pub max_page_size: usize,
     pub conditions: usize,
-    /// Bytes of parsed and planned documents kept for re-use.
+    /// Bytes of cached GraphQL documents, parsed and planned.
     pub document_cache: usize,
-    /// Bytes of answers kept for exact re-use; none with 0.
+    /// Bytes of cached responses; 0 disables the cache.
     pub answer_cache: usize,
-    /// Bytes of rows and frames of list pages kept for re-use.
+    /// Bytes of cached rows and frames of list pages.
     pub page_parts: usize,
-    /// Bytes of changes and events kept for subscribers that follow.
+    /// Bytes of cached changes and events for subscribers.
     pub event_cache: usize,
     /// Bytes of one WebSocket message from a client.
     pub socket_message: usize,
     /// Subscriptions open at once on one WebSocket.
     pub socket_subscriptions: usize,
-    /// A WebSocket that has not sent `connection_init` by then is closed.
+    /// A WebSocket is closed if it has not sent `connection_init` by then.
     pub socket_init_timeout: Duration,
 }
 

@@ -1,33 +1,37 @@
-//! The address of a PostgreSQL database as people write it, taken apart; its password is never written again.
+//! Parses a PostgreSQL URL and prints it without the password.
 
 use std::fmt::{self, Write};
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use trefoil_model::naming::names::nearest_name;
 
-/// Where a PostgreSQL database is and how it is spoken to. Neither `Display` nor `Debug` shows the password.
+/// The address and connection parameters of a PostgreSQL database. Neither `Display` nor `Debug` shows the
+/// password.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct PostgresUrl {
-    /// Names, addresses or, beginning with a slash, folders of sockets; tried in this order. None means this machine.
+    /// Host names, addresses or, with a leading slash, socket folders; tried in this order. Empty means this
+    /// machine.
     pub hosts: Vec<(String, Option<u16>)>,
     pub user: Option<String>,
     pub password: Option<String>,
     pub database: Option<String>,
     pub tls: TlsMode,
-    /// Certificates of those who may sign the server's; without it the system's own count.
+    /// Certificates that may sign the server's; without it those of the system.
     pub root_certificates: Option<PathBuf>,
-    /// What the driver understands by itself, by the names that libpq gave it.
+    /// Parameters for the driver, by their libpq names.
     pub driver_parameters: Vec<(&'static str, String)>,
 }
 
-/// How far the server must prove who it is. Above `Prefer` its certificate is always checked.
+/// How strictly the server is verified. Above `Prefer` its certificate is always checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TlsMode {
     Disable,
-    /// Encrypted where the server can; nobody's certificate is checked.
+    /// Encrypted if the server supports it; certificates are not checked.
     #[default]
     Prefer,
-    /// The same as `VerifyFull`: encryption to whomever protects from nobody who can reach the wire.
+    /// Same as `VerifyFull`: encryption without verification does not protect against anyone who can reach the
+    /// network.
     Require,
     /// The certificate is checked, the host name is not.
     VerifyCa,
@@ -42,7 +46,7 @@ const TLS_MODES: [(&str, TlsMode); 5] = [
     ("verify-full", TlsMode::VerifyFull),
 ];
 
-/// Parameters that go to the driver as they are, with the values they may have; none means any.
+/// Parameters passed to the driver, with their allowed values; empty means any.
 const DRIVER_PARAMETERS: [(&str, &[&str]); 5] = [
     ("application_name", &[]),
     ("channel_binding", &["disable", "prefer", "require"]),
@@ -54,21 +58,22 @@ const DRIVER_PARAMETERS: [(&str, &[&str]); 5] = [
 const OWN_PARAMETERS: [&str; 7] = ["dbname", "host", "password", "port", "sslmode", "sslrootcert", "user"];
 
 impl PostgresUrl {
-    /// Whether the text means to be one, right or wrong.
+    /// True if the text has a PostgreSQL scheme, valid or not.
     pub fn has_postgres_scheme(text: &str) -> bool {
         text.starts_with("postgres:") || text.starts_with("postgresql:")
     }
 
-    /// Complaints never repeat what was written around a host or port: a password that was not escaped looks like one.
+    /// Errors never quote the text around a host or port: an unescaped password would look like one.
     pub fn parse(text: &str) -> Result<PostgresUrl, String> {
         let rest = text.strip_prefix("postgres://").or_else(|| text.strip_prefix("postgresql://"));
         let rest = rest.ok_or("a PostgreSQL address begins with postgres://")?;
-        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let (authority, database) = place.split_once('/').unwrap_or((place, ""));
+        let (location, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, database) = location.split_once('/').unwrap_or((location, ""));
         let mut url = PostgresUrl::default();
         let hosts = match authority.rsplit_once('@') {
-            Some((who, hosts)) => {
-                let (user, password) = who.split_once(':').map_or((who, None), |(u, p)| (u, Some(p)));
+            Some((credentials, hosts)) => {
+                let (user, password) =
+                    credentials.split_once(':').map_or((credentials, None), |(u, p)| (u, Some(p)));
                 url.user = non_empty(percent_decode(user)?);
                 url.password = password.map(percent_decode).transpose()?;
                 hosts
@@ -103,7 +108,7 @@ impl PostgresUrl {
         self.resolve_tls(tls)
     }
 
-    /// Ports that stand apart from their hosts: one for all, or one for each.
+    /// Applies the `port` parameter: one port for all hosts, or one for each.
     fn apply_ports(&mut self, ports: &[Option<u16>]) -> Result<(), String> {
         if ports.is_empty() {
             return Ok(());
@@ -120,9 +125,9 @@ impl PostgresUrl {
         Ok(())
     }
 
-    /// Whoever names certificates wants the server's checked.
-    fn resolve_tls(&mut self, said: Option<TlsMode>) -> Result<(), String> {
-        self.tls = match (said, &self.root_certificates) {
+    /// Decides the TLS mode: naming root certificates implies verification.
+    fn resolve_tls(&mut self, requested: Option<TlsMode>) -> Result<(), String> {
+        self.tls = match (requested, &self.root_certificates) {
             (None, Some(_)) => TlsMode::VerifyFull,
             (None, None) => TlsMode::default(),
             (Some(TlsMode::Disable | TlsMode::Prefer), Some(_)) => {
@@ -130,15 +135,15 @@ impl PostgresUrl {
             }
             (Some(tls), _) => tls,
         };
-        // As libpq writes it when the system's own certificates are meant.
+        // In libpq, `system` means the system's own certificates.
         self.root_certificates.take_if(|root| root.as_os_str() == "system");
         Ok(())
     }
 
-    /// Whether no host is beyond this machine.
+    /// True if every host is this machine.
     pub fn is_local(&self) -> bool {
         self.hosts.iter().all(|(host, _)| {
-            let address = host.parse::<std::net::IpAddr>();
+            let address = host.parse::<IpAddr>();
             host.starts_with('/') || host == "localhost" || address.is_ok_and(|address| address.is_loopback())
         })
     }
@@ -152,7 +157,7 @@ fn parse_tls_mode(text: &str) -> Result<TlsMode, String> {
 fn driver_parameter(key: &str, value: String) -> Result<(&'static str, String), String> {
     let Some((name, values)) = DRIVER_PARAMETERS.iter().find(|(name, _)| *name == key) else {
         let known = DRIVER_PARAMETERS.iter().map(|(name, _)| *name).chain(OWN_PARAMETERS);
-        // A part of a password may stand here, so only what is near to a parameter is named.
+        // The text may be part of a password, so it is never quoted; only a similar known parameter is named.
         return Err(match nearest_name(key, known.clone()) {
             Some(close) => format!("there is no such parameter; did you mean `{close}`?"),
             None => {
@@ -172,16 +177,16 @@ fn driver_parameter(key: &str, value: String) -> Result<(&'static str, String), 
 }
 
 fn parse_host_and_port(text: &str) -> Result<(String, Option<u16>), String> {
-    let (host, after) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((host, after)) => (host, after.strip_prefix(':')),
+    let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((host, port)) => (host, port.strip_prefix(':')),
         None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
     };
     let host = percent_decode(host)?;
-    let is_one = !host.is_empty() && !host.contains(|c: char| c.is_whitespace() || "@?#".contains(c));
-    if !is_one {
+    let is_valid = !host.is_empty() && !host.contains(|c: char| c.is_whitespace() || "@?#".contains(c));
+    if !is_valid {
         return Err(format!("no host can be made out; {ESCAPE_HINT}"));
     }
-    Ok((host, after.map_or(Ok(None), parse_port)?))
+    Ok((host, port.map_or(Ok(None), parse_port)?))
 }
 
 fn parse_port(text: &str) -> Result<Option<u16>, String> {
@@ -198,7 +203,7 @@ fn non_empty(text: String) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// `%2F` as `/`.
+/// Decodes `%2F` to `/`.
 fn percent_decode(text: &str) -> Result<String, String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut parts = text.split('%');
@@ -213,7 +218,7 @@ fn percent_decode(text: &str) -> Result<String, String> {
     text.ok_or_else(|| "what stands after % does not come to UTF-8 text".to_owned())
 }
 
-/// The opposite: everything that could end its part is escaped.
+/// Encodes everything that could end its part of the URL.
 fn percent_encode(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {
@@ -274,38 +279,38 @@ mod tests {
         PostgresUrl::parse(text).unwrap_or_else(|error| panic!("{text:?}: {error}"))
     }
 
-    /// `text` is understood, and told again as `shown`, which is understood in the same way.
-    fn reads(text: &str, shown: &str) {
+    /// Asserts that `text` is parsed and printed as `shown`, which parses to the same.
+    fn assert_prints(text: &str, shown: &str) {
         assert_eq!(read(text).to_string(), shown, "{text:?}");
         assert_eq!(format!("{:?}", read(shown)), shown);
     }
 
-    fn refuses(text: &str, because: &str) {
+    fn assert_refused(text: &str, expected: &str) {
         let error = PostgresUrl::parse(text).map(|url| url.to_string()).expect_err(text);
-        assert!(error.contains(because) && !error.contains('\n'), "{text:?}: {error}");
+        assert!(error.contains(expected) && !error.contains('\n'), "{text:?}: {error}");
         assert!(!error.contains("secret") && !error.contains("s3c"), "{text:?}: {error}");
     }
 
     #[test]
-    fn every_part_is_understood_and_the_password_never_told() {
-        reads("postgres://", "postgres:///");
-        reads("postgresql://me@db.example/shop", "postgres://me@db.example/shop");
-        reads("postgres://me:s3c%2Fret@db:5433/shop", "postgres://me:***@db:5433/shop");
-        reads("postgres://me:s3c@ret@db/shop", "postgres://me:***@db/shop");
-        reads("postgres://db/shop?user=me&password=s3cret", "postgres://me:***@db/shop");
-        reads("postgres://a:1,[::1]:2,c/shop", "postgres://a:1,[::1]:2,c/shop");
-        reads("postgres:///shop?host=/run/postgresql", "postgres://%2Frun%2Fpostgresql/shop");
-        reads("postgres://%2Frun%2Fpostgresql/shop", "postgres://%2Frun%2Fpostgresql/shop");
-        reads("postgres:///shop?port=5433", "postgres://localhost:5433/shop");
-        reads("postgres://a,b/shop?port=1,2", "postgres://a:1,b:2/shop");
-        reads("postgres://a/d?sslmode=require", "postgres://a/d?sslmode=require");
-        reads("postgres://a/d?sslmode=prefer", "postgres://a/d");
-        reads(
+    fn urls_print_without_the_password() {
+        assert_prints("postgres://", "postgres:///");
+        assert_prints("postgresql://me@db.example/shop", "postgres://me@db.example/shop");
+        assert_prints("postgres://me:s3c%2Fret@db:5433/shop", "postgres://me:***@db:5433/shop");
+        assert_prints("postgres://me:s3c@ret@db/shop", "postgres://me:***@db/shop");
+        assert_prints("postgres://db/shop?user=me&password=s3cret", "postgres://me:***@db/shop");
+        assert_prints("postgres://a:1,[::1]:2,c/shop", "postgres://a:1,[::1]:2,c/shop");
+        assert_prints("postgres:///shop?host=/run/postgresql", "postgres://%2Frun%2Fpostgresql/shop");
+        assert_prints("postgres://%2Frun%2Fpostgresql/shop", "postgres://%2Frun%2Fpostgresql/shop");
+        assert_prints("postgres:///shop?port=5433", "postgres://localhost:5433/shop");
+        assert_prints("postgres://a,b/shop?port=1,2", "postgres://a:1,b:2/shop");
+        assert_prints("postgres://a/d?sslmode=require", "postgres://a/d?sslmode=require");
+        assert_prints("postgres://a/d?sslmode=prefer", "postgres://a/d");
+        assert_prints(
             "postgres://a/d?sslrootcert=/etc/ca.pem",
             "postgres://a/d?sslmode=verify-full&sslrootcert=%2Fetc%2Fca.pem",
         );
-        reads("postgres://a/d?sslrootcert=system", "postgres://a/d?sslmode=verify-full");
-        reads(
+        assert_prints("postgres://a/d?sslrootcert=system", "postgres://a/d?sslmode=verify-full");
+        assert_prints(
             "postgres://a/d?options=-c%20geqo%3Doff&connect_timeout=5",
             "postgres://a/d?options=-c%20geqo=off&connect_timeout=5",
         );
@@ -315,26 +320,26 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_one_line_without_the_password() {
-        refuses("postgres:db", "begins with postgres://");
-        refuses("postgres://me:secret/more@db/shop", "a password / is written %2F");
-        refuses("postgres://me:secret@:5432/shop", "no host");
-        refuses("postgres://me:secret@db:x/shop", "the port is no number");
-        refuses("postgres://me:secret@db:0/shop", "the port is no number");
-        refuses("postgres://me:secret%zz@db/shop", "%25");
-        refuses("postgres://me:secret%@db/shop", "%25");
-        refuses("postgres://me:secret%ff@db/shop", "UTF-8");
-        refuses("postgres://me:secret@db/shop?sslmode=allow", "`sslmode` is disable, prefer");
-        refuses("postgres://me:secret@db/shop?sslmod=require", "did you mean `sslmode`?");
-        refuses("postgres://me:secret@db/shop?secret=1", "none of application_name");
-        refuses("postgres://me:secret@db/shop?sslmode=prefer&sslrootcert=x", "needs sslmode=require");
-        refuses("postgres://db/shop?connect_timeout=0", "from 1 up");
-        refuses("postgres://db/shop?target_session_attrs=x", "any, read-write");
-        refuses("postgres://a,b,c/shop?port=1,2", "one for each host");
+    fn errors_hide_the_password() {
+        assert_refused("postgres:db", "begins with postgres://");
+        assert_refused("postgres://me:secret/more@db/shop", "a password / is written %2F");
+        assert_refused("postgres://me:secret@:5432/shop", "no host");
+        assert_refused("postgres://me:secret@db:x/shop", "the port is no number");
+        assert_refused("postgres://me:secret@db:0/shop", "the port is no number");
+        assert_refused("postgres://me:secret%zz@db/shop", "%25");
+        assert_refused("postgres://me:secret%@db/shop", "%25");
+        assert_refused("postgres://me:secret%ff@db/shop", "UTF-8");
+        assert_refused("postgres://me:secret@db/shop?sslmode=allow", "`sslmode` is disable, prefer");
+        assert_refused("postgres://me:secret@db/shop?sslmod=require", "did you mean `sslmode`?");
+        assert_refused("postgres://me:secret@db/shop?secret=1", "none of application_name");
+        assert_refused("postgres://me:secret@db/shop?sslmode=prefer&sslrootcert=x", "needs sslmode=require");
+        assert_refused("postgres://db/shop?connect_timeout=0", "from 1 up");
+        assert_refused("postgres://db/shop?target_session_attrs=x", "any, read-write");
+        assert_refused("postgres://a,b,c/shop?port=1,2", "one for each host");
     }
 
     #[test]
-    fn what_stays_on_this_machine_is_known() {
+    fn local_urls() {
         for local in
             ["postgres:///d", "postgres://localhost/d", "postgres://[::1],127.0.0.2/d", "postgres://%2Frun/d"]
         {

@@ -1,4 +1,4 @@
-//! The table of settings: one line each, from which flags, variables, file keys, help and docs all come.
+//! The table of settings, the source of flags, variables, file keys, help and documentation.
 
 use std::fmt;
 
@@ -9,14 +9,15 @@ use crate::setting_syntax::{
     SettingSyntax, SizeOrZeroSyntax, SizeSyntax, SwitchSyntax,
 };
 
-/// One setting. Its name gives all its spellings; see [`Setting::flag`], [`Setting::variable`] and [`Setting::key`].
+/// One setting. Flag, variable and file key derive from its name; see [`Setting::flag`], [`Setting::variable`] and
+/// [`Setting::key`].
 pub struct Setting {
     pub name: &'static str,
-    /// What stands for the value in a usage line.
+    /// Placeholder of the value in a usage line.
     pub hint: &'static str,
-    /// One line for a person.
+    /// One line of help.
     pub help: &'static str,
-    /// A flag that may stand alone, meaning true.
+    /// True if the flag may be given without a value, meaning true.
     pub is_switch: bool,
     pub(crate) read: fn(&mut Config, &str) -> Result<(), String>,
     pub(crate) show: fn(&Config) -> String,
@@ -38,7 +39,7 @@ macro_rules! setting {
     };
 }
 
-/// Every setting there is, in the order in which people meet them.
+/// Every setting, in the order of the documentation.
 pub static SETTINGS: &[Setting] = &[
     setting!("host", HostSyntax, host, "Name or address to listen on"),
     setting!("port", PortSyntax, port, "Port to listen on; 0 picks a free one and prints it"),
@@ -220,12 +221,12 @@ impl Setting {
         self.key().0.is_some()
     }
 
-    /// The value when nobody says otherwise, as text that could be written.
+    /// The default value as text.
     pub fn default(&self) -> String {
         (self.show)(&Config::default())
     }
 
-    /// Whether the text is a value of this setting, and why not.
+    /// Checks that the text is a valid value.
     pub fn check(&self, text: &str) -> Result<(), String> {
         (self.read)(&mut Config::default(), text)
     }
@@ -244,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_default_can_be_written_and_every_name_is_used_once() {
+    fn defaults_round_trip_and_names_are_unique() {
         let mut names = HashSet::new();
         for setting in SETTINGS {
             let mut config = Config::default();
@@ -255,13 +256,13 @@ mod tests {
     }
 
     #[test]
-    fn only_switches_may_stand_alone() {
+    fn switches_need_no_value() {
         let switches: Vec<&str> = SETTINGS.iter().filter(|s| s.is_switch).map(|s| s.name).collect();
         assert_eq!(switches, ["database-notify", "open", "watch", "introspection", "graphiql"]);
     }
 
     #[test]
-    fn the_name_gives_every_spelling() {
+    fn flag_variable_and_key_names() {
         let body = Setting::find("limit-body").unwrap();
         assert_eq!(body.flag(), "--limit-body");
         assert_eq!(body.variable(), "TREFOIL_LIMIT_BODY");

@@ -1,34 +1,34 @@
-//! Finds arguments that nothing reads, so that `check` names them before a request is refused for them.
+//! Finds arguments without any effect, so that `check` reports them before a request is refused.
 
-use crate::arguments;
-use crate::arguments::ArgumentRole;
-use crate::{OperationVerb, ResolverBinding};
 use trefoil_model::sdl::schema_warning::SchemaWarning;
 use trefoil_model::{Argument, Field, FieldKind, Model, RecordType, RootField};
 
-/// What is wrong with the arguments of built-in operations and of relations.
+use crate::arguments::{self, ArgumentRole};
+use crate::{OperationVerb, ResolverBinding};
+
+/// Warnings about arguments of built-in operations and of relations.
 pub fn argument_warnings(model: &Model, bindings: &[ResolverBinding]) -> Vec<SchemaWarning> {
-    let mut doubts = Vec::new();
+    let mut warnings = Vec::new();
     for (root, binding) in model.root_fields.iter().zip(bindings) {
         if let ResolverBinding::Builtin(builtin) = binding {
             let record = model.record(builtin.record);
-            let place = CheckedField { type_name: model.root_type_name(root.root_kind), field: &root.name };
-            place.check_arguments(record, builtin.verb, &root.arguments, &mut doubts);
-            doubts.extend(place.missing_id_warning(builtin.verb, root));
+            let checked = CheckedField { type_name: model.root_type_name(root.root_kind), field: &root.name };
+            checked.check_arguments(record, builtin.verb, &root.arguments, &mut warnings);
+            warnings.extend(checked.missing_id_warning(builtin.verb, root));
         }
     }
     for owner in &model.records {
         for field in &owner.fields {
             if let Some(target) = listed_record_type(model, field) {
-                let place = CheckedField { type_name: &owner.name, field: &field.name };
-                place.check_arguments(target, OperationVerb::List, &field.arguments, &mut doubts);
+                let checked = CheckedField { type_name: &owner.name, field: &field.name };
+                checked.check_arguments(target, OperationVerb::List, &field.arguments, &mut warnings);
             }
         }
     }
-    doubts
+    warnings
 }
 
-/// The records of a list that the store answers.
+/// The record type of a list that the store resolves.
 fn listed_record_type<'m>(model: &'m Model, field: &Field) -> Option<&'m RecordType> {
     match &field.kind {
         FieldKind::Inverse { target, .. } | FieldKind::Link { target, .. } => Some(model.record(*target)),
@@ -42,7 +42,7 @@ fn listed_record_type<'m>(model: &'m Model, field: &Field) -> Option<&'m RecordT
     }
 }
 
-/// The field whose arguments are looked at.
+/// The field whose arguments are checked.
 struct CheckedField<'a> {
     type_name: &'a str,
     field: &'a str,
@@ -54,21 +54,21 @@ impl CheckedField<'_> {
         record: &RecordType,
         verb: OperationVerb,
         arguments: &[Argument],
-        doubts: &mut Vec<SchemaWarning>,
+        warnings: &mut Vec<SchemaWarning>,
     ) {
         for (argument, (_, role)) in arguments.iter().zip(arguments::argument_roles(record, verb, arguments))
         {
             let name = argument.name.as_str();
-            let inside = |why: &dyn Fn(&str) -> Option<String>| -> Vec<(String, String)> {
+            let nested = |reason: &dyn Fn(&str) -> Option<String>| -> Vec<(String, String)> {
                 let fields = argument.fields.iter().map(|field| field.name.as_str());
-                fields.filter_map(|field| Some((format!("{name}.{field}"), why(field)?))).collect()
+                fields.filter_map(|field| Some((format!("{name}.{field}"), reason(field)?))).collect()
             };
-            let found = match role {
+            let unknown = match role {
                 ArgumentRole::Unknown => {
                     vec![(name.to_owned(), arguments::unknown_argument_message(record, verb, name))]
                 }
-                ArgumentRole::Where => inside(&|field| arguments::unknown_condition_message(record, field)),
-                ArgumentRole::Input => inside(&|field| arguments::unknown_input_message(record, verb, field)),
+                ArgumentRole::Where => nested(&|field| arguments::unknown_condition_message(record, field)),
+                ArgumentRole::Input => nested(&|field| arguments::unknown_input_message(record, verb, field)),
                 ArgumentRole::Id
                 | ArgumentRole::Field(_)
                 | ArgumentRole::ExpectedVersion
@@ -78,8 +78,8 @@ impl CheckedField<'_> {
                 | ArgumentRole::After
                 | ArgumentRole::OrderBy => Vec::new(),
             };
-            doubts.extend(found.into_iter().map(|(what, why)| {
-                let message = format!("`{what}` of `{}` does nothing: {why}", self.field);
+            warnings.extend(unknown.into_iter().map(|(path, reason)| {
+                let message = format!("`{path}` of `{}` does nothing: {reason}", self.field);
                 self.schema_warning(Some(name), message, argument_help(verb))
             }));
         }
@@ -95,16 +95,17 @@ impl CheckedField<'_> {
         }
     }
 
-    /// What needs an id and has no way to be given one.
+    /// A warning if the operation needs an id and has no argument for one.
     fn missing_id_warning(&self, verb: OperationVerb, root: &RootField) -> Option<SchemaWarning> {
-        let wanted = match verb {
+        let needs_id = match verb {
             OperationVerb::Get | OperationVerb::Update | OperationVerb::Delete => true,
             OperationVerb::List | OperationVerb::Create | OperationVerb::Subscribe(_) => false,
         };
         let is_id = |argument: &Argument| argument.name == "id";
-        let has = root.arguments.iter().any(|one| is_id(one) || one.fields.iter().any(is_id));
+        let has_id =
+            root.arguments.iter().any(|argument| is_id(argument) || argument.fields.iter().any(is_id));
         let message = || format!("`{}` cannot be told which record is meant", self.field);
-        (wanted && !has).then(|| self.schema_warning(None, message(), "add an argument `id: ID!`"))
+        (needs_id && !has_id).then(|| self.schema_warning(None, message(), "add an argument `id: ID!`"))
     }
 }
 

@@ -1,25 +1,25 @@
-//! What the arguments of a built-in operation mean, and how a request's values become an [`Operation`].
+//! Maps the arguments of a built-in operation to an [`Operation`].
 
 use std::sync::Arc;
+
+use trefoil_model::error::{Error, Result, Violation};
+use trefoil_model::naming::names;
+use trefoil_model::{Argument, FieldId, Model, RecordType, Value, ValueSource};
 
 use crate::list_window;
 use crate::operation::{
     ComparisonOp, Condition, ListSlice, Listing, MissingFields, Operation, Selection, SortKey,
 };
-use crate::plan;
-use crate::plan::{PlanLimits, Predicate};
+use crate::plan::{self, PlanLimits, Predicate};
 use crate::resolvers::{BuiltinOperation, OperationVerb};
-use trefoil_model::error::{Error, Result, Violation};
-use trefoil_model::naming::names;
-use trefoil_model::{Argument, FieldId, Model, RecordType, Value, ValueSource};
 
-/// The meaning of one argument.
+/// The role of an argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ArgumentRole {
     Id,
     /// Filters by equality in lists and subscriptions, sets the field in writes.
     Field(FieldId),
-    /// One object that holds the fields to set.
+    /// An object with the fields to set.
     Input,
     ExpectedVersion,
     Page,
@@ -28,11 +28,11 @@ pub enum ArgumentRole {
     After,
     OrderBy,
     Where,
-    /// Means nothing here; `check` names it and a request that gives it is refused.
+    /// No role: `check` warns about it and a request that uses it is refused.
     Unknown,
 }
 
-/// Names each argument's meaning. A field's name wins over a paging word, so a `size` field filters.
+/// The role of each argument. A field's name wins over a paging word, so `size` filters if there is such a field.
 pub fn argument_roles(
     record: &RecordType,
     verb: OperationVerb,
@@ -70,10 +70,10 @@ fn argument_role(record: &RecordType, verb: OperationVerb, name: &str) -> Argume
     }
 }
 
-/// One object that holds what the other arguments could say.
+/// True for an input object that holds what could also be separate arguments.
 fn is_input_object(verb: OperationVerb, argument: &Argument) -> bool {
-    let writes = matches!(verb, OperationVerb::Create | OperationVerb::Update | OperationVerb::Delete);
-    writes && !argument.fields.is_empty() && !argument.ty.is_list()
+    let is_write = matches!(verb, OperationVerb::Create | OperationVerb::Update | OperationVerb::Delete);
+    is_write && !argument.fields.is_empty() && !argument.ty.is_list()
 }
 
 fn listing_role(name: &str) -> ArgumentRole {
@@ -88,12 +88,12 @@ fn listing_role(name: &str) -> ArgumentRole {
     }
 }
 
-/// The field that `name` filters by: one with a column that can be compared.
+/// The field that `name` filters by; its column must be comparable.
 pub fn filter_field(record: &RecordType, name: &str) -> Option<FieldId> {
     record.find_input_field(name).filter(|id| record.field(*id).kind.is_comparable())
 }
 
-/// The field that `name` sets. One that the server fills is found too, so that it can be refused by its name.
+/// The field that `name` sets. Fields that the server fills are found too, so that they are refused by name.
 fn write_field(record: &RecordType, name: &str) -> Option<FieldId> {
     record.find_input_field(name).filter(|id| {
         let field = record.field(*id);
@@ -101,7 +101,7 @@ fn write_field(record: &RecordType, name: &str) -> Option<FieldId> {
     })
 }
 
-/// What a request's arguments say, gathered by meaning.
+/// The arguments of a request by role.
 #[derive(Default)]
 struct ParsedArguments {
     id: Option<i64>,
@@ -116,7 +116,7 @@ struct ParsedArguments {
 }
 
 impl BuiltinOperation {
-    /// The operation that these arguments ask for; absent arguments are not in the list.
+    /// Builds the operation for these arguments, given by position; absent arguments are not in the list.
     pub fn build_operation(
         &self,
         model: &Model,
@@ -124,21 +124,21 @@ impl BuiltinOperation {
         arguments: Vec<(usize, Value)>,
         selection: Arc<Selection>,
     ) -> Result<Operation> {
-        let mut given = self.parse_arguments(model, arguments)?;
+        let mut parsed = self.parse_arguments(model, arguments)?;
         let record = self.record;
-        let expected_version = given.expected_version;
+        let expected_version = parsed.expected_version;
         match self.verb {
-            OperationVerb::Get => Ok(Operation::Get { record, id: given.required_id()?, selection }),
+            OperationVerb::Get => Ok(Operation::Get { record, id: parsed.required_id()?, selection }),
             OperationVerb::List => {
-                let listing = given.listing(limits)?;
+                let listing = parsed.listing(limits)?;
                 Ok(Operation::List { record, listing, selection })
             }
             OperationVerb::Create => {
-                Ok(Operation::Create { record, id: None, fields: given.fields, selection })
+                Ok(Operation::Create { record, id: None, fields: parsed.fields, selection })
             }
             OperationVerb::Update => {
-                let id = given.required_id()?;
-                let fields = given.fields;
+                let id = parsed.required_id()?;
+                let fields = parsed.fields;
                 Ok(Operation::Update {
                     record,
                     id,
@@ -149,46 +149,46 @@ impl BuiltinOperation {
                 })
             }
             OperationVerb::Delete => {
-                Ok(Operation::Delete { record, id: given.required_id()?, expected_version, selection })
+                Ok(Operation::Delete { record, id: parsed.required_id()?, expected_version, selection })
             }
             OperationVerb::Subscribe(_) => Err(Error::internal("a subscription is followed, not run")),
         }
     }
 
-    /// What the arguments of a subscription filter by.
+    /// The predicates that the arguments of a subscription filter by.
     pub(crate) fn subscription_predicates(
         &self,
         model: &Model,
         arguments: Vec<(usize, Value)>,
     ) -> Result<Vec<(FieldId, Predicate)>> {
         let conditions = self.parse_arguments(model, arguments)?.conditions;
-        let tests = plan::plan_predicates(model, model.record(self.record), &conditions)?;
-        Ok(conditions.iter().map(|condition| condition.field).zip(tests).collect())
+        let predicates = plan::plan_predicates(model, model.record(self.record), &conditions)?;
+        Ok(conditions.iter().map(|condition| condition.field).zip(predicates).collect())
     }
 
     fn parse_arguments(&self, model: &Model, arguments: Vec<(usize, Value)>) -> Result<ParsedArguments> {
-        let mut given = ParsedArguments::default();
+        let mut parsed = ParsedArguments::default();
         let mut violations = Vec::new();
         let record = model.record(self.record);
         for (position, value) in arguments {
             let (name, role) = &self.argument_roles[position];
-            if let Err(violation) = given.accept(record, self.verb, name, role, value) {
+            if let Err(violation) = parsed.accept(record, self.verb, name, role, value) {
                 violations.extend(violation);
             }
         }
-        if violations.is_empty() { Ok(given) } else { Err(Error::Invalid(violations)) }
+        if violations.is_empty() { Ok(parsed) } else { Err(Error::Invalid(violations)) }
     }
 }
 
-/// The listing that arguments of a relation field ask for.
+/// The listing for the arguments of a relation field.
 pub fn listing_from_arguments(
     record: &RecordType,
     limits: &PlanLimits,
     arguments: Vec<(String, Value)>,
 ) -> Result<Listing> {
-    let mut given = ParsedArguments::default();
-    given.accept_named(record, OperationVerb::List, arguments).map_err(Error::Invalid)?;
-    given.listing(limits)
+    let mut parsed = ParsedArguments::default();
+    parsed.accept_named(record, OperationVerb::List, arguments).map_err(Error::Invalid)?;
+    parsed.listing(limits)
 }
 
 impl ParsedArguments {
@@ -200,7 +200,7 @@ impl ParsedArguments {
         role: &ArgumentRole,
         value: Value,
     ) -> Result<(), Vec<Violation>> {
-        // An explicit null asks for nothing, except where it is itself a value: "is null", "set to null".
+        // An explicit null counts as absent, except where null is a value: "is null", "set to null".
         if value.is_null() && !matches!(role, ArgumentRole::Field(_) | ArgumentRole::Id) {
             return Ok(());
         }
@@ -223,7 +223,7 @@ impl ParsedArguments {
             ArgumentRole::After => self.after = Some(expect_text(name, value)?),
             ArgumentRole::OrderBy => parse_sort_keys(record, name, value)?
                 .into_iter()
-                .for_each(|one| one.append_to(&mut self.sort_keys)),
+                .for_each(|sort_key| sort_key.append_to(&mut self.sort_keys)),
             ArgumentRole::Where => self.conditions.extend(parse_conditions(record, name, value)?),
             ArgumentRole::Unknown => {
                 return Err(vec![Violation::new(
@@ -236,7 +236,7 @@ impl ParsedArguments {
         Ok(())
     }
 
-    /// Arguments by name: those of a relation, or those inside an input object.
+    /// Accepts arguments by name, of a relation or inside an input object.
     fn accept_named(
         &mut self,
         record: &RecordType,
@@ -245,8 +245,8 @@ impl ParsedArguments {
     ) -> Result<(), Vec<Violation>> {
         let mut violations = Vec::new();
         for (name, value) in arguments {
-            if let Err(wrong) = self.accept(record, verb, &name, &argument_role(record, verb, &name), value) {
-                violations.extend(wrong);
+            if let Err(found) = self.accept(record, verb, &name, &argument_role(record, verb, &name), value) {
+                violations.extend(found);
             }
         }
         if violations.is_empty() { Ok(()) } else { Err(violations) }
@@ -274,7 +274,7 @@ impl ParsedArguments {
     }
 }
 
-/// Why an argument means nothing.
+/// The message for an argument without a role.
 pub(crate) fn unknown_argument_message(record: &RecordType, verb: OperationVerb, name: &str) -> String {
     let record = &record.name;
     match verb {
@@ -291,8 +291,8 @@ pub(crate) fn unknown_argument_message(record: &RecordType, verb: OperationVerb,
 }
 
 fn expect_integer(name: &str, value: &Value) -> Result<i64, Vec<Violation>> {
-    let wrong = || Violation::new(name, "TYPE", format!("argument `{name}` must be a 64-bit integer"));
-    value.as_i64().ok_or_else(|| vec![wrong()])
+    let violation = || Violation::new(name, "TYPE", format!("argument `{name}` must be a 64-bit integer"));
+    value.as_i64().ok_or_else(|| vec![violation()])
 }
 
 fn expect_object(name: &str, value: Value) -> Result<Vec<(String, Value)>, Vec<Violation>> {
@@ -317,16 +317,16 @@ fn expect_text(name: &str, value: Value) -> Result<String, Vec<Violation>> {
     }
 }
 
-/// A list, or one value that stands for a list of one.
+/// The items of a list; a single value counts as a list of one.
 fn list_or_single(value: Value) -> Vec<Value> {
     match value {
         Value::List(items) => items,
-        one @ (Value::Null
+        single @ (Value::Null
         | Value::Bool(_)
         | Value::Int(_)
         | Value::Number(_)
         | Value::String(_)
-        | Value::Object(_)) => vec![one],
+        | Value::Object(_)) => vec![single],
     }
 }
 
@@ -337,7 +337,7 @@ fn parse_sort_keys(record: &RecordType, name: &str, value: Value) -> Result<Vec<
         .collect()
 }
 
-/// `name` ascending, `-name` descending.
+/// Parses `name` (ascending) or `-name` (descending).
 pub fn parse_sort_key(record: &RecordType, argument: &str, word: &str) -> Result<SortKey, Vec<Violation>> {
     let (descending, field) = match word.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -356,19 +356,19 @@ fn parse_conditions(record: &RecordType, name: &str, value: Value) -> Result<Vec
         .collect()
 }
 
-/// `price_gte` and its value.
+/// Parses a member of `where`, such as `price_gte` and its value.
 fn parse_condition(
     record: &RecordType,
     argument: &str,
     key: &str,
     value: Value,
 ) -> Result<Condition, Vec<Violation>> {
-    let Some((field, asks)) = parse_condition_key(record, key) else {
+    let Some((field, operator)) = parse_condition_key(record, key) else {
         return Err(unknown_field_violation(record, argument, key, "filter by"));
     };
-    match (asks, value) {
+    match (operator, value) {
         (FilterOperator::Compare(op), value) => Ok(Condition { field, op, value }),
-        (FilterOperator::IsNull, Value::Bool(yes)) => Ok(null_condition(field, yes)),
+        (FilterOperator::IsNull, Value::Bool(is_null)) => Ok(null_condition(field, is_null)),
         (FilterOperator::IsNull, other) => {
             let message = format!("`{key}` must be true or false, not {}", other.type_noun());
             Err(vec![Violation::new(argument, "TYPE", message)])
@@ -376,25 +376,25 @@ fn parse_condition(
     }
 }
 
-/// The field and what is asked of it: `price`, `price_gte`, `price_null`.
+/// The field and operator of a key: `price`, `price_gte`, `price_null`.
 fn parse_condition_key(record: &RecordType, key: &str) -> Option<(FieldId, FilterOperator)> {
     if let Some(field) = filter_field(record, key) {
         return Some((field, FilterOperator::Compare(ComparisonOp::Eq)));
     }
-    let (field, word) = key.rsplit_once('_')?;
-    Some((filter_field(record, field)?, FilterOperator::from_name(word)?))
+    let (field, suffix) = key.rsplit_once('_')?;
+    Some((filter_field(record, field)?, FilterOperator::from_name(suffix)?))
 }
 
-/// What can be asked of a field.
+/// An operator in a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FilterOperator {
     Compare(ComparisonOp),
-    /// Whether it has no value; the answer is true or false.
+    /// Tests for null; the operand is true or false.
     IsNull,
 }
 
 impl FilterOperator {
-    /// As it is written behind a field: `gte` in `price_gte` and `price.gte`.
+    /// The operator by its name: `gte` in `price_gte` and `price.gte`.
     pub fn from_name(name: &str) -> Option<FilterOperator> {
         Some(FilterOperator::Compare(match name {
             "eq" => ComparisonOp::Eq,
@@ -409,10 +409,8 @@ impl FilterOperator {
             _ => return None,
         }))
     }
-}
 
-impl FilterOperator {
-    /// What [`Asks::named`] reads.
+    /// The name that [`FilterOperator::from_name`] accepts.
     pub fn name(self) -> &'static str {
         match self {
             FilterOperator::Compare(ComparisonOp::Eq) => "eq",
@@ -428,38 +426,44 @@ impl FilterOperator {
     }
 }
 
-pub fn null_condition(field: FieldId, yes: bool) -> Condition {
-    Condition { field, op: if yes { ComparisonOp::Eq } else { ComparisonOp::Ne }, value: Value::Null }
+pub fn null_condition(field: FieldId, is_null: bool) -> Condition {
+    Condition { field, op: if is_null { ComparisonOp::Eq } else { ComparisonOp::Ne }, value: Value::Null }
 }
 
-/// Why a field of `where` means nothing, if so.
+/// The message for an unknown member of `where`, `None` if it is known.
 pub(crate) fn unknown_condition_message(record: &RecordType, key: &str) -> Option<String> {
     if parse_condition_key(record, key).is_some() {
         return None;
     }
-    let wrong = unknown_field_violation(record, "where", key, "filter by");
-    wrong.into_iter().next().map(|violation| violation.message)
+    let violations = unknown_field_violation(record, "where", key, "filter by");
+    violations.into_iter().next().map(|violation| violation.message)
 }
 
-/// Why a field of an input object means nothing, if so. Types often share one that holds an `id`.
+/// The message for an unknown field of an input object, `None` if it is known. `id` is allowed, because operations
+/// often share one input type.
 pub(crate) fn unknown_input_message(record: &RecordType, verb: OperationVerb, key: &str) -> Option<String> {
-    let nothing = key != "id" && argument_role(record, verb, key) == ArgumentRole::Unknown;
-    nothing.then(|| unknown_argument_message(record, verb, key))
+    let is_unknown = key != "id" && argument_role(record, verb, key) == ArgumentRole::Unknown;
+    is_unknown.then(|| unknown_argument_message(record, verb, key))
 }
 
-fn unknown_field_violation(record: &RecordType, argument: &str, field: &str, what: &str) -> Vec<Violation> {
+fn unknown_field_violation(
+    record: &RecordType,
+    argument: &str,
+    field: &str,
+    purpose: &str,
+) -> Vec<Violation> {
     let known =
         record.fields.iter().filter(|field| field.kind.is_comparable()).map(|field| field.name.as_str());
     let hint = names::nearest_name(field, known).map(|name| format!("; did you mean `{name}`?"));
-    let message = format!("{} has no field `{field}` to {what}{}", record.name, hint.unwrap_or_default());
+    let message = format!("{} has no field `{field}` to {purpose}{}", record.name, hint.unwrap_or_default());
     vec![Violation::new(argument, "UNKNOWN_FIELD", message)]
 }
 
-/// The fields of a record given by name, as programs and seeds do.
+/// The fields of an object by id, for seeds and embedding programs.
 pub fn fields_from_object(record: &RecordType, value: Value) -> Result<Vec<(FieldId, Value)>> {
-    let mut given = ParsedArguments::default();
+    let mut parsed = ParsedArguments::default();
     let fields = expect_object("input", value)
-        .and_then(|fields| given.accept_named(record, OperationVerb::Create, fields));
+        .and_then(|fields| parsed.accept_named(record, OperationVerb::Create, fields));
     fields.map_err(Error::Invalid)?;
-    Ok(given.fields)
+    Ok(parsed.fields)
 }

@@ -1,23 +1,24 @@
-//! Writes of any length, such as imports: batch after batch, proven like any request, and all of it or nothing.
+//! Writes of any length, such as imports: run in batches, validated like any request, and committed as a whole.
 
 use std::sync::Arc;
+
+use trefoil_model::error::{Error, Result};
+use trefoil_model::{Model, RecordTypeId};
 
 use crate::operation::{Operation, Outcome, Selection};
 use crate::owned_records::OwnedRow;
 use crate::plan::{ImportRecord, Plan};
 use crate::store::{BulkTransaction, CancelFlag, DanglingReference, Row, RowSink, StoreJob};
 use crate::{Engine, downcast_sink};
-use trefoil_model::error::{Error, Result};
-use trefoil_model::{Model, RecordTypeId};
 
-/// A long write that goes on. Dropped before [`Long::commit`], nothing of it happened.
+/// A bulk write in progress. If dropped before [`BulkWrite::commit`], nothing of it is kept.
 pub struct BulkWrite<'e> {
     model: Arc<Model>,
     transaction: Box<dyn BulkTransaction + 'e>,
     cancel_flag: CancelFlag,
 }
 
-/// One thing done within a long write.
+/// One step of a bulk write.
 #[derive(Debug, Clone)]
 pub enum BulkStep {
     Import(ImportRecord),
@@ -27,32 +28,32 @@ pub enum BulkStep {
 impl Engine {
     pub async fn begin_bulk_write(&self) -> Result<BulkWrite<'_>> {
         self.check_tables()?;
-        let open = self.0.store.begin_bulk_write(self.model()).await?;
-        Ok(BulkWrite { model: self.model().clone(), transaction: open, cancel_flag: CancelFlag::default() })
+        let transaction = self.0.store.begin_bulk_write(self.model()).await?;
+        Ok(BulkWrite { model: self.model().clone(), transaction, cancel_flag: CancelFlag::default() })
     }
 }
 
 impl BulkWrite<'_> {
-    /// How each step ended, in their order. One that fails leaves the others standing.
+    /// Runs the steps and returns their outcomes in order. A failed step does not undo the others.
     pub async fn run(&mut self, steps: Vec<BulkStep>) -> Result<Vec<Result<Outcome>>> {
-        let asked = steps.len();
-        let answer = self.run_steps(steps, Arc::default()).await?;
+        let count = steps.len();
+        let results = self.run_steps(steps, Arc::default()).await?;
         let missing = || Err(Error::internal("the store told nothing of a step"));
-        let mut outcomes = answer.outcomes;
-        outcomes.resize_with(asked, || None);
+        let mut outcomes = results.outcomes;
+        outcomes.resize_with(count, || None);
         Ok(outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(missing)).collect())
     }
 
-    /// The rows of one reading, as the batches before have left them.
+    /// Reads rows, including what earlier batches wrote.
     pub async fn read(&mut self, operation: Operation, selection: Arc<Selection>) -> Result<Vec<OwnedRow>> {
-        let mut answer = self.run_steps(vec![BulkStep::Run(operation)], selection).await?;
-        match answer.outcomes.pop().flatten() {
+        let mut results = self.run_steps(vec![BulkStep::Run(operation)], selection).await?;
+        match results.outcomes.pop().flatten() {
             Some(Err(error)) => Err(error),
-            Some(Ok(_)) | None => Ok(answer.rows),
+            Some(Ok(_)) | None => Ok(results.rows),
         }
     }
 
-    /// What these records refer to and is not there, or not yet.
+    /// References of these records to records that do not exist, or not yet.
     pub async fn dangling_references(
         &mut self,
         record: RecordTypeId,
@@ -71,35 +72,35 @@ impl BulkWrite<'_> {
         selection: Arc<Selection>,
     ) -> Result<Box<BulkResults>> {
         let now = jiff::Timestamp::now();
-        let mut ends = BulkResults { selection, rows: Vec::new(), outcomes: Vec::new() };
+        let mut results = BulkResults { selection, rows: Vec::new(), outcomes: Vec::new() };
         let mut plans = Vec::with_capacity(steps.len());
-        for (number, step) in steps.into_iter().enumerate() {
-            let proven = match step {
-                BulkStep::Import(arrival) => Plan::prove_import(&self.model, arrival, now),
+        for (position, step) in steps.into_iter().enumerate() {
+            let planned = match step {
+                BulkStep::Import(import) => Plan::prove_import(&self.model, import, now),
                 BulkStep::Run(operation) => Plan::prove(&self.model, operation, now),
             };
-            match proven {
-                Ok(plan) => plans.push((number, plan)),
-                Err(error) => ends.finish_plan(number, Err(error)),
+            match planned {
+                Ok(plan) => plans.push((position, plan)),
+                Err(error) => results.finish_plan(position, Err(error)),
             }
         }
         if plans.is_empty() {
-            return Ok(Box::new(ends));
+            return Ok(Box::new(results));
         }
-        let (model, cancel) = (self.model.clone(), self.cancel_flag.clone());
+        let (model, cancel_flag) = (self.model.clone(), self.cancel_flag.clone());
         let job = StoreJob {
             model,
             plans,
-            sink: Box::new(ends),
+            sink: Box::new(results),
             idempotency_key: None,
             atomic: false,
-            cancel_flag: cancel,
+            cancel_flag,
         };
         downcast_sink(self.transaction.run(job).await?)
     }
 }
 
-/// How each step ended, and the rows of the one that reads.
+/// The outcome of each step, and the rows of a read.
 struct BulkResults {
     selection: Arc<Selection>,
     rows: Vec<OwnedRow>,
@@ -108,7 +109,7 @@ struct BulkResults {
 
 impl RowSink for BulkResults {
     fn row(&mut self, _plan: usize, row: &dyn Row) {
-        // Steps that write select nothing.
+        // Writing steps have an empty selection.
         if !self.selection.columns.is_empty() {
             self.rows.push(OwnedRow::from_row(row, &self.selection, 0));
         }
@@ -125,7 +126,7 @@ impl RowSink for BulkResults {
         None
     }
 
-    /// Never asked: what fails within a long write is not run again by the store.
+    /// Never called: the store does not retry within a bulk write.
     fn reset(&mut self) {
         self.rows.clear();
     }

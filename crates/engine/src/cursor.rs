@@ -1,27 +1,28 @@
-//! Opaque cursors: the place of a record in a list, as text that a client hands back.
+//! Opaque cursors: the position of a record in a list, as text that clients send back.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use crate::operation::SortKey;
-use crate::plan::is_text_kind;
-use crate::store::Row;
 use trefoil_model::error::{Error, Result};
 use trefoil_model::values::decimal;
 use trefoil_model::{CellValue, FieldKind, RecordType, Scalar, StoredValue};
 
-/// A longer text is not in a cursor, which must fit the head of a request …
+use crate::operation::SortKey;
+use crate::plan::is_text_kind;
+use crate::store::Row;
+
+/// Longer texts are cut in a cursor, which must fit into the head of a request …
 const MAX_TEXT_BYTES: usize = 1_024;
-/// … but so much of its beginning. The rest is asked of the record itself.
+/// … to a prefix of this length. The rest is read from the record itself.
 const PREFIX_BYTES: usize = 128;
 
-// What is cut off are texts of the order alone, never the digits of a number.
+// Only texts are cut, never the digits of a number.
 const _: () = assert!(decimal::MAX_DIGITS + "-0.".len() < MAX_TEXT_BYTES);
 
-/// The place of a record in a list, as far as a cursor knows it.
+/// The position of a record in a list, as far as a cursor contains it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CursorPosition {
-    /// Of the order's fields.
+    /// The values of the sort keys.
     pub values: Vec<CursorValue>,
     pub id: i64,
 }
@@ -29,11 +30,11 @@ pub struct CursorPosition {
 #[derive(Debug, Clone, PartialEq)]
 pub enum CursorValue {
     Full(StoredValue),
-    /// How a text begins that is too long to be told.
+    /// The prefix of a text that is too long for a cursor.
     Prefix(StoredValue),
 }
 
-/// How the cursors of a list are written: what ties them to the list, and how many fields order it.
+/// The format of a list's cursors: the signature of the list, and the number of sort keys.
 #[derive(Debug, Clone)]
 pub struct CursorFormat {
     signature: String,
@@ -45,7 +46,7 @@ impl CursorFormat {
         CursorFormat { signature: order_signature(record, order), fields: order.len() }
     }
 
-    /// The cursor of a row whose cells from `first` on are the order's fields and then the id.
+    /// The cursor of a row whose cells from `first` on are the sort keys and then the id.
     pub fn encode(&self, row: &dyn Row, first: usize) -> String {
         let cells = (0..=self.fields).map(|i| cell_to_json(row.cell(first + i)));
         let parts: Vec<serde_json::Value> =
@@ -54,22 +55,23 @@ impl CursorFormat {
     }
 }
 
-/// The order's values and the id that a cursor stands for; refused when it was made for other records or another order,
-/// or when it holds what the order's fields cannot.
+/// Decodes a cursor. Refused if it was made for other records or another order, or holds values that the sort keys
+/// cannot have.
 pub fn decode(record: &RecordType, order: &[SortKey], text: &str) -> Result<CursorPosition> {
     let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| invalid_cursor())?;
     let parts: Vec<serde_json::Value> = serde_json::from_slice(&bytes).map_err(|_| invalid_cursor())?;
-    let [signed, values @ .., id] = parts.as_slice() else { return Err(invalid_cursor()) };
-    let is_ours = |signed: &str| signed == order_signature(record, order) || signed == older_signature(order);
-    if !signed.as_str().is_some_and(is_ours) || values.len() != order.len() {
+    let [signature, values @ .., id] = parts.as_slice() else { return Err(invalid_cursor()) };
+    let is_valid =
+        |signature: &str| signature == order_signature(record, order) || signature == older_signature(order);
+    if !signature.as_str().is_some_and(is_valid) || values.len() != order.len() {
         return Err(invalid_cursor());
     }
-    let told = |(value, order): (&serde_json::Value, &SortKey)| {
+    let cursor_value = |(value, key): (&serde_json::Value, &SortKey)| {
         value_from_json(value)
-            .filter(|told| fits(&record.field(order.field).kind, told))
+            .filter(|value| fits(&record.field(key.field).kind, value))
             .ok_or_else(invalid_cursor)
     };
-    let values = values.iter().zip(order).map(told).collect::<Result<_>>()?;
+    let values = values.iter().zip(order).map(cursor_value).collect::<Result<_>>()?;
     Ok(CursorPosition { values, id: id.as_i64().ok_or_else(invalid_cursor)? })
 }
 
@@ -78,10 +80,10 @@ fn invalid_cursor() -> Error {
     Error::invalid("after", "CURSOR", message)
 }
 
-/// Whether the field could have this value. What no list of ours has written must not reach a database that takes only
-/// values of a column's type.
-fn fits(kind: &FieldKind, told: &CursorValue) -> bool {
-    match told {
+/// True if the field could have this value. PostgreSQL accepts only values of the column's type, and clients may
+/// send forged cursors.
+fn fits(kind: &FieldKind, value: &CursorValue) -> bool {
+    match value {
         CursorValue::Full(StoredValue::Null) => true,
         CursorValue::Full(StoredValue::Int(_)) => {
             matches!(
@@ -93,7 +95,7 @@ fn fits(kind: &FieldKind, told: &CursorValue) -> bool {
         }
         CursorValue::Full(StoredValue::Real(_)) => matches!(kind, FieldKind::Scalar(Scalar::Float)),
         CursorValue::Full(StoredValue::Text(text)) => is_kept_as_text(kind) && !text.contains('\0'),
-        // Only what is text has a beginning.
+        // Only text has a prefix.
         CursorValue::Prefix(StoredValue::Text(text)) => is_text_kind(kind) && !text.contains('\0'),
         CursorValue::Prefix(StoredValue::Null | StoredValue::Int(_) | StoredValue::Real(_)) => false,
     }
@@ -125,13 +127,13 @@ fn is_kept_as_text(kind: &FieldKind) -> bool {
 }
 
 impl CursorPosition {
-    /// What of it is in the statement's text: after each value, whether it is told whole.
+    /// The part that changes the SQL text: for each value, whether it is complete.
     pub fn statement_shape(&self) -> Vec<u8> {
-        let each = |told: &CursorValue| match told {
+        let shape = |value: &CursorValue| match value {
             CursorValue::Full(_) => 1,
             CursorValue::Prefix(_) => 2,
         };
-        std::iter::once(1).chain(self.values.iter().map(each)).collect()
+        std::iter::once(1).chain(self.values.iter().map(shape)).collect()
     }
 }
 
@@ -143,19 +145,18 @@ impl CursorValue {
     }
 }
 
-/// Which list a cursor belongs to: `User:name,-age` for users by name, then from the oldest on. Conditions are no part of
-/// it: a place in the order means the same whatever else is asked.
+/// The list that a cursor belongs to: `User:name,-age` for users by name, then by age descending. Conditions are
+/// not part of it: a position in the order means the same under any filter.
 fn order_signature(record: &RecordType, order: &[SortKey]) -> String {
-    let words = order.iter().map(|order| {
-        format!("{}{}", if order.descending { "-" } else { "" }, record.field(order.field).name)
-    });
+    let words = order
+        .iter()
+        .map(|key| format!("{}{}", if key.descending { "-" } else { "" }, record.field(key.field).name));
     format!("{}:{}", record.name, words.collect::<Vec<_>>().join(","))
 }
 
-/// How cursors were signed before they named their records: `3,-5` for field 3 ascending, then field 5 descending.
+/// The signature of older versions, without the record type: `3,-5` for field 3 ascending, then field 5 descending.
 fn older_signature(order: &[SortKey]) -> String {
-    let words =
-        order.iter().map(|order| format!("{}{}", if order.descending { "-" } else { "" }, order.field.0));
+    let words = order.iter().map(|key| format!("{}{}", if key.descending { "-" } else { "" }, key.field.0));
     words.collect::<Vec<_>>().join(",")
 }
 
@@ -163,7 +164,7 @@ fn cell_to_json(cell: CellValue<'_>) -> serde_json::Value {
     match cell {
         CellValue::Null | CellValue::Unreadable => serde_json::Value::Null,
         CellValue::Int(number) => number.into(),
-        // Kept apart from integers and exact: the bits.
+        // As bits: exact, and distinct from integers.
         CellValue::Real(number) => serde_json::json!({ "f": number.to_bits() }),
         CellValue::Text(text) if text.len() > MAX_TEXT_BYTES => {
             serde_json::json!({ "b": &text[..text.floor_char_boundary(PREFIX_BYTES)] })

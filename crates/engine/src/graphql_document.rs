@@ -1,48 +1,50 @@
-//! The built-in operations of a schema written as GraphQL documents that run as they are.
+//! Writes built-in operations as GraphQL documents that can be executed.
 
 use serde_json::{Value as Json, json};
 
-use crate::arguments::{ArgumentRole, FilterOperator};
-use crate::{
-    BuiltinOperation, ComparisonOp, Condition, Engine, ListSlice, Listing, OperationVerb, ResolverBinding,
-    ResultShape,
-};
 use trefoil_model::values::example_values;
 use trefoil_model::{
     Argument, Field, FieldId, FieldKind, Model, RecordType, RecordTypeId, RootField, RootKind,
 };
 
-/// What a document is to ask for.
+use crate::arguments::{ArgumentRole, FilterOperator};
+use crate::{
+    BuiltinOperation, ComparisonOp, Condition, Engine, ListSlice, Listing, OperationVerb, ResolverBinding,
+    ResultShape, SortKey,
+};
+
+/// The operation that a document runs.
 #[derive(Debug)]
 pub struct DocumentRequest<'w> {
     pub record: RecordTypeId,
     pub verb: OperationVerb,
-    /// Which record, for those that mean one.
+    /// The record, for operations on one.
     pub id: i64,
-    /// What is written, by the names that JSON has.
+    /// The values to write, by their JSON names.
     pub values: &'w Json,
-    /// Which part of a list; what the operation has no argument for is left out.
+    /// The part of a list; what the operation has no argument for is left out.
     pub listing: Option<&'w Listing>,
 }
 
 impl DocumentRequest<'_> {
-    /// The document, where the schema has such an operation and what it must be given is known and can be written in
-    /// it. `selection` is what it shows of a record.
+    /// The document, or `None` if the schema has no such operation or a required argument cannot be written.
+    /// `selection` is selected of the record.
     pub fn render(&self, engine: &Engine, selection: &str) -> Option<String> {
         if !is_expressible(self.values) {
             return None;
         }
         let model = engine.model();
         let (root, builtin) = find_builtin(engine, self.record, self.verb)?;
-        let mut given = Vec::new();
+        let mut arguments = Vec::new();
         for (argument, (_, role)) in root.arguments.iter().zip(&builtin.argument_roles) {
             match self.argument_literal(model, builtin, argument, role) {
-                Some(value) => given.push(format!("{}: {value}", argument.name)),
+                Some(value) => arguments.push(format!("{}: {value}", argument.name)),
                 None if argument.ty.is_required() => return None,
                 None => {}
             }
         }
-        let arguments = if given.is_empty() { String::new() } else { format!("({})", given.join(", ")) };
+        let arguments =
+            if arguments.is_empty() { String::new() } else { format!("({})", arguments.join(", ")) };
         let selection = match builtin.result_shape {
             ResultShape::Record | ResultShape::List => format!(" {{ {selection} }}"),
             ResultShape::Connection => format!(" {{ edges {{ node {{ {selection} }} }} }}"),
@@ -57,23 +59,26 @@ impl DocumentRequest<'_> {
         Some(format!("{keyword} {title} {{\n  {}{arguments}{selection}\n}}\n", root.name))
     }
 
-    /// The filters of the list, or the values, that the operation has no argument for.
+    /// The filters of the list, or the values, for which the operation has no argument.
     pub fn unexpressed_parts(&self, engine: &Engine) -> Vec<String> {
         let Some((root, builtin)) = find_builtin(engine, self.record, self.verb) else { return Vec::new() };
         let record = engine.model().record(self.record);
         let Some(listing) = self.listing else { return self.unexpressed_values(record, root, builtin) };
-        let names = |role: ArgumentRole| builtin.argument_roles.iter().position(|(_, known)| *known == role);
-        let inside = names(ArgumentRole::Where).map_or(&[][..], |at| root.arguments[at].fields.as_slice());
+        let position_of =
+            |role: ArgumentRole| builtin.argument_roles.iter().position(|(_, known)| *known == role);
+        let where_fields = position_of(ArgumentRole::Where)
+            .map_or(&[][..], |position| root.arguments[position].fields.as_slice());
         unexpressed_listing_parts(record, listing, |part| match part {
             ListingPart::Condition(Condition { field, op, .. }) => {
-                let is_argument = *op == ComparisonOp::Eq && names(ArgumentRole::Field(*field)).is_some();
+                let is_argument =
+                    *op == ComparisonOp::Eq && position_of(ArgumentRole::Field(*field)).is_some();
                 let key = condition_key(record, *field, *op);
-                is_argument || inside.iter().any(|argument| argument.name == key)
+                is_argument || where_fields.iter().any(|argument| argument.name == key)
             }
             ListingPart::Search => false,
-            ListingPart::Order => names(ArgumentRole::OrderBy).is_some(),
-            ListingPart::Page => names(ArgumentRole::Page).is_some(),
-            ListingPart::After => names(ArgumentRole::After).is_some(),
+            ListingPart::Order => position_of(ArgumentRole::OrderBy).is_some(),
+            ListingPart::Page => position_of(ArgumentRole::Page).is_some(),
+            ListingPart::After => position_of(ArgumentRole::After).is_some(),
         })
     }
 
@@ -85,16 +90,15 @@ impl DocumentRequest<'_> {
     ) -> Vec<String> {
         let takes = |id: Option<FieldId>| {
             builtin.argument_roles.iter().zip(&root.arguments).any(|((_, role), argument)| {
-                let inside =
+                let has_inner =
                     || argument.fields.iter().any(|inner| record.find_input_field(&inner.name) == id);
                 id.is_some_and(|id| *role == ArgumentRole::Field(id))
-                    || (*role == ArgumentRole::Input && inside())
+                    || (*role == ArgumentRole::Input && has_inner())
             })
         };
-        let says_nothing = |value: &Json| value.is_null() || value.as_array().is_some_and(Vec::is_empty);
+        let is_empty = |value: &Json| value.is_null() || value.as_array().is_some_and(Vec::is_empty);
         let values = self.values.as_object().into_iter().flatten();
-        let values =
-            values.filter(|(name, value)| !says_nothing(value) && !takes(record.find_input_field(name)));
+        let values = values.filter(|(name, value)| !is_empty(value) && !takes(record.find_input_field(name)));
         values.map(|(name, _)| name.clone()).collect()
     }
 
@@ -106,9 +110,9 @@ impl DocumentRequest<'_> {
         role: &ArgumentRole,
     ) -> Option<String> {
         let record = model.record(builtin.record);
-        let plain = |value: Json| graphql_literal(model, argument.ty.inner_name(), None, &value);
+        let literal = |value: Json| graphql_literal(model, argument.ty.inner_name(), None, &value);
         match role {
-            ArgumentRole::Id => Some(plain(json!(self.id.to_string()))),
+            ArgumentRole::Id => Some(literal(json!(self.id.to_string()))),
             ArgumentRole::Field(id) => {
                 let field = record.field(*id);
                 let value = match self.verb {
@@ -120,17 +124,17 @@ impl DocumentRequest<'_> {
                     | OperationVerb::Get
                     | OperationVerb::Delete => self.equality_value(*id),
                 };
-                let needed =
+                let required_example =
                     || example_values::example_value(model, field).filter(|_| argument.ty.is_required());
-                let value = value.or_else(needed)?;
+                let value = value.or_else(required_example)?;
                 Some(graphql_literal(model, argument.ty.inner_name(), Some(&field.kind), &value))
             }
             ArgumentRole::Input => self.input_literal(model, record, argument),
-            ArgumentRole::Page => self.page_and_size().map(|(page, _)| plain(json!(page))),
-            ArgumentRole::Size => self.page_and_size().map(|(_, size)| plain(json!(size))),
-            ArgumentRole::First => self.first_and_after(builtin).map(|(first, _)| plain(json!(first))),
+            ArgumentRole::Page => self.page_and_size().map(|(page, _)| literal(json!(page))),
+            ArgumentRole::Size => self.page_and_size().map(|(_, size)| literal(json!(size))),
+            ArgumentRole::First => self.first_and_after(builtin).map(|(first, _)| literal(json!(first))),
             ArgumentRole::After => {
-                self.first_and_after(builtin).and_then(|(_, after)| after).map(|after| plain(json!(after)))
+                self.first_and_after(builtin).and_then(|(_, after)| after).map(|after| literal(json!(after)))
             }
             ArgumentRole::OrderBy => self.sort_words(record).map(|words| json!(words).to_string()),
             ArgumentRole::Where => self.where_literal(model, record, argument),
@@ -138,9 +142,9 @@ impl DocumentRequest<'_> {
         }
     }
 
-    /// One object that holds what the other arguments could say.
+    /// An input object with the values that it has fields for.
     fn input_literal(&self, model: &Model, record: &RecordType, argument: &Argument) -> Option<String> {
-        let mut given = Vec::new();
+        let mut members = Vec::new();
         for inner in &argument.fields {
             let value = match record.find_input_field(&inner.name).map(|id| record.field(id)) {
                 Some(field) if field.kind == FieldKind::Id && self.verb != OperationVerb::Create => {
@@ -153,12 +157,12 @@ impl DocumentRequest<'_> {
                 None => None,
             };
             match value {
-                Some(value) => given.push(format!("{}: {value}", inner.name)),
+                Some(value) => members.push(format!("{}: {value}", inner.name)),
                 None if inner.ty.is_required() => return None,
                 None => {}
             }
         }
-        Some(format!("{{ {} }}", given.join(", ")))
+        Some(format!("{{ {} }}", members.join(", ")))
     }
 
     fn equality_value(&self, field: FieldId) -> Option<Json> {
@@ -169,7 +173,7 @@ impl DocumentRequest<'_> {
     }
 
     fn where_literal(&self, model: &Model, record: &RecordType, argument: &Argument) -> Option<String> {
-        let said = self.listing?.conditions.iter().filter_map(|condition| {
+        let members = self.listing?.conditions.iter().filter_map(|condition| {
             let key = condition_key(record, condition.field, condition.op);
             let declared = argument.fields.iter().find(|declared| declared.name == key)?;
             let kind = &record.field(condition.field).kind;
@@ -177,19 +181,19 @@ impl DocumentRequest<'_> {
                 graphql_literal(model, declared.ty.inner_name(), Some(kind), &condition.value.to_json());
             Some(format!("{key}: {value}"))
         });
-        let said: Vec<String> = said.collect();
-        (!said.is_empty()).then(|| format!("{{ {} }}", said.join(", ")))
+        let members: Vec<String> = members.collect();
+        (!members.is_empty()).then(|| format!("{{ {} }}", members.join(", ")))
     }
 
     fn sort_words(&self, record: &RecordType) -> Option<Vec<String>> {
         let order = &self.listing?.sort_keys;
-        let word = |by: &crate::SortKey| {
-            format!("{}{}", if by.descending { "-" } else { "" }, record.field(by.field).name)
+        let word = |key: &SortKey| {
+            format!("{}{}", if key.descending { "-" } else { "" }, record.field(key.field).name)
         };
         (!order.is_empty()).then(|| order.iter().map(word).collect())
     }
 
-    /// The first page is also the first so many.
+    /// Page and size; the first records without a cursor are also the first page.
     fn page_and_size(&self) -> Option<(i64, i64)> {
         match &self.listing?.slice {
             ListSlice::Page { page, size } => Some((*page, *size)),
@@ -198,7 +202,7 @@ impl DocumentRequest<'_> {
         }
     }
 
-    /// Where the operation has words for both, the first part is its first page.
+    /// Count and cursor; an operation that has pages as well gets its first part as a page.
     fn first_and_after(&self, builtin: &BuiltinOperation) -> Option<(i64, Option<&str>)> {
         let has_pages = builtin.argument_roles.iter().any(|(_, role)| *role == ArgumentRole::Page);
         match &self.listing?.slice {
@@ -210,7 +214,7 @@ impl DocumentRequest<'_> {
     }
 }
 
-/// Something that a listing asks for.
+/// One part of a listing.
 pub enum ListingPart<'a> {
     Condition(&'a Condition),
     Search,
@@ -219,21 +223,21 @@ pub enum ListingPart<'a> {
     After,
 }
 
-/// The names of those parts of a listing that are not said.
+/// The names of the parts of a listing that `is_expressed` denies.
 pub fn unexpressed_listing_parts(
     record: &RecordType,
     listing: &Listing,
-    is_said: impl Fn(ListingPart<'_>) -> bool,
+    is_expressed: impl Fn(ListingPart<'_>) -> bool,
 ) -> Vec<String> {
     let conditions =
-        listing.conditions.iter().filter(|condition| !is_said(ListingPart::Condition(condition)));
+        listing.conditions.iter().filter(|condition| !is_expressed(ListingPart::Condition(condition)));
     let conditions = conditions.map(|condition| record.field(condition.field).name.as_str());
-    let search = listing.search.as_ref().filter(|_| !is_said(ListingPart::Search)).map(|_| "q");
-    let order = (!listing.sort_keys.is_empty() && !is_said(ListingPart::Order)).then_some("sort");
+    let search = listing.search.as_ref().filter(|_| !is_expressed(ListingPart::Search)).map(|_| "q");
+    let order = (!listing.sort_keys.is_empty() && !is_expressed(ListingPart::Order)).then_some("sort");
     let page = match &listing.slice {
         ListSlice::Page { page: 1, .. } | ListSlice::First { after: None, .. } | ListSlice::All => None,
-        ListSlice::Page { .. } => (!is_said(ListingPart::Page)).then_some("page"),
-        ListSlice::First { after: Some(_), .. } => (!is_said(ListingPart::After)).then_some("page"),
+        ListSlice::Page { .. } => (!is_expressed(ListingPart::Page)).then_some("page"),
+        ListSlice::First { after: Some(_), .. } => (!is_expressed(ListingPart::After)).then_some("page"),
     };
     let mut names: Vec<String> =
         conditions.chain(search).chain(order).chain(page).map(str::to_owned).collect();
@@ -241,7 +245,7 @@ pub fn unexpressed_listing_parts(
     names
 }
 
-/// The root field that does this.
+/// The root field of an operation on a record type.
 fn find_builtin(
     engine: &Engine,
     record: RecordTypeId,
@@ -256,7 +260,7 @@ fn find_builtin(
     })
 }
 
-/// As `where` names it: `price_gte`.
+/// The member of `where` for a condition: `price_gte`.
 fn condition_key(record: &RecordType, field: FieldId, op: ComparisonOp) -> String {
     let name = &record.field(field).name;
     match op {
@@ -273,15 +277,16 @@ fn condition_key(record: &RecordType, field: FieldId, op: ComparisonOp) -> Strin
     }
 }
 
-/// The stored fields as a selection, values inside of them as deep as they go. `related` tells what is shown of a
-/// record that is referred to; nothing leaves the reference out.
+/// The stored fields as a selection, with embedded values. `reference_selection` gives the selection of a referenced record,
+/// `None` leaves the reference out.
 pub fn selection_text(
     model: &Model,
     fields: &[Field],
-    related: &dyn Fn(RecordTypeId) -> Option<String>,
+    reference_selection: &dyn Fn(RecordTypeId) -> Option<String>,
 ) -> String {
-    let words =
-        fields.iter().filter_map(|field| field_selection_text(model, &field.name, &field.kind, related));
+    let words = fields
+        .iter()
+        .filter_map(|field| field_selection_text(model, &field.name, &field.kind, reference_selection));
     words.collect::<Vec<_>>().join(" ")
 }
 
@@ -289,17 +294,19 @@ fn field_selection_text(
     model: &Model,
     name: &str,
     kind: &FieldKind,
-    related: &dyn Fn(RecordTypeId) -> Option<String>,
+    reference_selection: &dyn Fn(RecordTypeId) -> Option<String>,
 ) -> Option<String> {
     match kind {
         FieldKind::Id | FieldKind::Scalar(_) | FieldKind::Enum(_) => Some(name.to_owned()),
-        FieldKind::List(item) => field_selection_text(model, name, &item.kind, related),
-        FieldKind::Reference { target, .. } => related(*target).map(|below| format!("{name} {{ {below} }}")),
+        FieldKind::List(item) => field_selection_text(model, name, &item.kind, reference_selection),
+        FieldKind::Reference { target, .. } => {
+            reference_selection(*target).map(|inner_selection| format!("{name} {{ {inner_selection} }}"))
+        }
         FieldKind::Embedded(type_name) => {
-            // One level: a type may be inside itself.
+            // One level only: a type may contain itself.
             let flat = model.embedded.get(type_name)?.fields.iter().filter(|inner| is_flat_kind(&inner.kind));
-            let below: Vec<&str> = flat.map(|inner| inner.name.as_str()).collect();
-            (!below.is_empty()).then(|| format!("{name} {{ {} }}", below.join(" ")))
+            let inner_selection: Vec<&str> = flat.map(|inner| inner.name.as_str()).collect();
+            (!inner_selection.is_empty()).then(|| format!("{name} {{ {} }}", inner_selection.join(" ")))
         }
         FieldKind::Inverse { .. } | FieldKind::Link { .. } | FieldKind::Unstored => None,
     }
@@ -317,7 +324,7 @@ fn is_flat_kind(kind: &FieldKind) -> bool {
     }
 }
 
-/// JSON takes any text for the name of a member, GraphQL only names.
+/// True if GraphQL can express the value: JSON allows any text as a member name, GraphQL only names.
 pub fn is_expressible(value: &Json) -> bool {
     let is_name = |text: &str| {
         let begins = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
@@ -330,7 +337,7 @@ pub fn is_expressible(value: &Json) -> bool {
     }
 }
 
-/// A value as GraphQL writes it where the type `ty` is taken; `kind` tells what is inside of it.
+/// A value as a GraphQL literal of type `ty`; `kind` is the field's kind, for nested values.
 fn graphql_literal(model: &Model, ty: &str, kind: Option<&FieldKind>, value: &Json) -> String {
     match value {
         Json::Array(items) => {
@@ -340,10 +347,10 @@ fn graphql_literal(model: &Model, ty: &str, kind: Option<&FieldKind>, value: &Js
             format!("[{}]", items.join(", "))
         }
         Json::Object(members) => {
-            let inside =
+            let embedded =
                 if let Some(FieldKind::Embedded(name)) = kind { model.embedded.get(name) } else { None };
             let kind_of = |name: &str| {
-                let fields = &inside?.fields;
+                let fields = &embedded?.fields;
                 fields.iter().find(|field| field.name == name).map(|field| &field.kind)
             };
             let members = members.iter();

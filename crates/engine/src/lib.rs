@@ -1,22 +1,47 @@
-//! What is done, without HTTP and without SQL: operations in, outcomes out.
+//! Runs operations on records, without HTTP and without SQL.
+//!
+//! GraphQL, REST and the HTML pages build an [`Operation`]; [`Plan::prove`] validates it against the model, and a
+//! [`Store`] runs the plan and passes rows to the caller's [`RowSink`]. The SQL crate implements the store for both
+//! databases. The crate also binds root fields to operations and follows the log of changes for subscriptions.
 
-pub mod argument_warnings;
-pub mod arguments;
-mod bulk_write;
-pub mod changes;
-pub mod cursor;
-pub mod graphql_document;
-pub mod list_window;
+// Input and result of the engine.
 mod operation;
-mod owned_records;
 pub mod plain_list;
+
+// Validation: an operation becomes a plan.
+pub mod cursor;
 pub mod plan;
-pub mod resolvers;
-mod schema_gate;
-mod store;
 mod text_search;
 
+// The interface to the databases.
+mod store;
+
+// Longer writes, and reads into owned values.
+mod bulk_write;
+mod owned_records;
+
+// Root fields of the schema and their arguments.
+pub mod argument_warnings;
+pub mod arguments;
+pub mod list_window;
+pub mod resolvers;
+
+// Operations written as GraphQL documents.
+pub mod graphql_document;
+
+// The change log, for subscriptions.
+pub mod changes;
+
+// Reloading the schema while requests run.
+mod schema_gate;
+
 use std::sync::Arc;
+
+use trefoil_model::Model;
+use trefoil_model::error::{Error, Result, Violation};
+use trefoil_model::values::coerce;
+
+use crate::changes::ImageRow;
 
 pub use crate::bulk_write::{BulkStep, BulkWrite};
 pub use crate::changes::{
@@ -39,11 +64,7 @@ pub use crate::store::{
     Row, RowSink, Store, StoreJob,
 };
 
-use trefoil_model::Model;
-use trefoil_model::error::{Error, Result, Violation};
-use trefoil_model::values::coerce;
-
-/// One schema with what answers it, and the store behind. Cheap to clone; a request holds one to its end.
+/// A model with its resolvers and its store. Cheap to clone; a request uses one engine from start to end.
 #[derive(Clone)]
 pub struct Engine(Arc<EngineInner>);
 
@@ -54,29 +75,29 @@ struct EngineInner {
     store: Arc<dyn Store>,
     feed: ChangeFeed,
     limits: PlanLimits,
-    /// The form of the tables that its plans are for, see [`SchemaGate`].
+    /// The generation of the tables that its plans are for, see [`SchemaGate`].
     generation: u64,
 }
 
 impl Engine {
-    /// The feed is the store's, and stays when the model is exchanged. The tables must fit the model already.
+    /// The feed belongs to the store and stays when the model is replaced. The tables must fit the model already.
     pub fn new(
         model: Arc<Model>,
         registry: ResolverRegistry,
         feed: ChangeFeed,
         limits: PlanLimits,
     ) -> Engine {
-        let (bindings, store) = (crate::resolvers::bind_root_fields(&model, &registry), feed.store().clone());
+        let (bindings, store) = (resolvers::bind_root_fields(&model, &registry), feed.store().clone());
         let generation = feed.gate().generation();
         Engine(Arc::new(EngineInner { model, bindings, registry, store, feed, limits, generation }))
     }
 
-    /// Whether the tables are still those of the model. What was read since the last time that they were, may be wrong.
+    /// Refuses if the tables no longer fit the model. Rows read since the last successful check may be wrong.
     pub fn check_tables(&self) -> Result<()> {
         self.0.feed.gate().check(self.0.generation)
     }
 
-    /// The changes of the store.
+    /// The change feed of the store.
     pub fn feed(&self) -> &ChangeFeed {
         &self.0.feed
     }
@@ -85,7 +106,7 @@ impl Engine {
         &self.0.model
     }
 
-    /// What answers each of [`Model::roots`], by the same position.
+    /// The resolver of each of [`Model::root_fields`], by position.
     pub fn bindings(&self) -> &[ResolverBinding] {
         &self.0.bindings
     }
@@ -102,17 +123,17 @@ impl Engine {
         self.0.store.ping().await
     }
 
-    /// The state of the data now, see [`Store::state`].
+    /// The current version of the data, see [`Store::data_version`].
     pub fn data_version(&self) -> Option<DataVersion> {
         self.0.store.data_version()
     }
 
-    /// What was kept under an idempotency key, see [`Store::replay`].
+    /// The response stored under an idempotency key, see [`Store::replay`].
     pub async fn replay(&self, key: &IdempotencyKey) -> Result<Option<Vec<u8>>> {
         self.0.store.replay(key).await
     }
 
-    /// What is wrong with an operation, as far as it can be told without the store.
+    /// The violations of an operation that can be found without the store.
     pub fn violations(&self, operation: Operation) -> Vec<Violation> {
         match Plan::prove(self.model(), operation, jiff::Timestamp::now()) {
             Err(Error::Invalid(violations)) => violations,
@@ -120,55 +141,49 @@ impl Engine {
         }
     }
 
-    /// Runs the operations of one request. One that cannot be planned gets its error and leaves the others alone.
+    /// Runs the operations of one request. An operation that cannot be planned gets its error and does not affect
+    /// the others.
     pub async fn run(&self, operations: Vec<Result<Operation>>, request: EngineRequest) -> Result<JobResult> {
-        let EngineRequest { sink: mut answer, idempotency_key: key, atomic } = request;
+        let EngineRequest { mut sink, idempotency_key, atomic } = request;
         let now = jiff::Timestamp::now();
         let mut plans = Vec::with_capacity(operations.len());
         let mut refused = Vec::new();
-        for (number, operation) in operations.into_iter().enumerate() {
+        for (position, operation) in operations.into_iter().enumerate() {
             if atomic && refused.len() >= coerce::MAX_VIOLATIONS {
-                refused.push((number, Error::Cancelled));
+                refused.push((position, Error::Cancelled));
                 continue;
             }
             match operation.and_then(|operation| Plan::prove(self.model(), operation, now)) {
-                Ok(plan) => plans.push((number, plan)),
-                Err(error) => refused.push((number, error)),
+                Ok(plan) => plans.push((position, plan)),
+                Err(error) => refused.push((position, error)),
             }
         }
         if atomic && !refused.is_empty() {
-            refused.extend(plans.drain(..).map(|(number, _)| (number, Error::Cancelled)));
+            refused.extend(plans.drain(..).map(|(position, _)| (position, Error::Cancelled)));
         }
-        for (number, error) in refused {
-            answer.finish_plan(number, Err(error));
+        for (position, error) in refused {
+            sink.finish_plan(position, Err(error));
         }
         if plans.is_empty() {
-            return Ok(JobResult::Completed(answer));
+            return Ok(JobResult::Completed(sink));
         }
-        answer.checkpoint();
-        if let [(number, plan)] = plans.as_slice()
-            && let Some(row) = crate::changes::ImageRow::from_action(self.model(), &plan.action)
+        sink.checkpoint();
+        if let [(position, plan)] = plans.as_slice()
+            && let Some(row) = ImageRow::from_action(self.model(), &plan.action)
         {
-            answer.row(*number, &row);
-            answer.finish_plan(*number, Ok(Outcome::Found));
-            return Ok(JobResult::Completed(answer));
+            sink.row(*position, &row);
+            sink.finish_plan(*position, Ok(Outcome::Found));
+            return Ok(JobResult::Completed(sink));
         }
         self.check_tables()?;
-        let cancel = CancelFlag::default();
-        let _cancel_when_dropped = cancel.cancel_on_drop();
-        let job = StoreJob {
-            model: self.0.model.clone(),
-            plans,
-            sink: answer,
-            idempotency_key: key,
-            atomic,
-            cancel_flag: cancel,
-        };
+        let cancel_flag = CancelFlag::default();
+        let _cancel_when_dropped = cancel_flag.cancel_on_drop();
+        let job = StoreJob { model: self.0.model.clone(), plans, sink, idempotency_key, atomic, cancel_flag };
         self.0.store.run(job).await
     }
 }
 
-/// Who is answered, and how the operations of a request belong together.
+/// The sink for the rows, and how the operations of a request belong together.
 pub struct EngineRequest {
     pub sink: Box<dyn RowSink>,
     pub idempotency_key: Option<IdempotencyKey>,
@@ -177,13 +192,13 @@ pub struct EngineRequest {
 }
 
 impl EngineRequest {
-    pub fn new(answer: Box<dyn RowSink>) -> EngineRequest {
-        EngineRequest { sink: answer, idempotency_key: None, atomic: false }
+    pub fn new(sink: Box<dyn RowSink>) -> EngineRequest {
+        EngineRequest { sink, idempotency_key: None, atomic: false }
     }
 }
 
-/// Takes the answer back as the type it was given as.
-pub fn downcast_sink<T: RowSink>(answer: Box<dyn RowSink>) -> Result<Box<T>> {
-    let any: Box<dyn std::any::Any> = answer;
+/// Downcasts a sink to the type that was passed in.
+pub fn downcast_sink<T: RowSink>(sink: Box<dyn RowSink>) -> Result<Box<T>> {
+    let any: Box<dyn std::any::Any> = sink;
     any.downcast::<T>().map_err(|_| Error::internal("the store returned another answer than it was given"))
 }

@@ -1,27 +1,28 @@
-//! Which part of a list is asked for: conditions, pages and cursors, as far as limits allow.
+//! Validates conditions, pages and cursors of a list against the limits.
+
+use trefoil_model::error::{Error, Result};
 
 use crate::operation::{Condition, ListSlice};
 use crate::plan::PlanLimits;
-use trefoil_model::error::{Error, Result};
 
-/// The conditions of one list, if they are not too many: a database takes only so many in one statement.
+/// The conditions of a list, refused if there are too many: databases limit the size of a statement.
 pub fn limited_conditions(limits: &PlanLimits, conditions: Vec<Condition>) -> Result<Vec<Condition>> {
-    let (found, most) = (conditions.len(), limits.conditions);
-    if found > most {
+    let (count, max) = (conditions.len(), limits.conditions);
+    if count > max {
         return Err(Error::Limit(format!(
-            "the number of conditions is {found}, more than the {most} that limits.conditions allows"
+            "the number of conditions is {count}, more than the {max} that limits.conditions allows"
         )));
     }
     Ok(conditions)
 }
 
-/// Page `page` of pages of `size`; the first one, of the usual size, where nothing is said.
+/// Page `page` of size `size`; by default the first one of the default size.
 pub fn page_slice(limits: &PlanLimits, page: Option<i64>, size: Option<i64>) -> Result<ListSlice> {
     let page = require_positive("page", page.unwrap_or(1))?;
     Ok(ListSlice::Page { page, size: limited_size("size", size, limits)? })
 }
 
-/// So many after a cursor, or from the beginning; `name` is what the caller calls their number.
+/// `count` records after a cursor, or from the beginning; `name` is the name of the count in messages.
 pub fn cursor_slice(
     limits: &PlanLimits,
     name: &str,
@@ -31,13 +32,13 @@ pub fn cursor_slice(
     Ok(ListSlice::First { first: limited_size(name, count, limits)?, after })
 }
 
-/// Pages and cursors in one request.
+/// The error for pages and cursors in one request.
 pub fn mixed_paging_error(choices: &str) -> Error {
     Error::invalid("after", "PAGING", format!("use either {choices}, not both"))
 }
 
-fn limited_size(name: &str, given: Option<i64>, limits: &PlanLimits) -> Result<i64> {
-    let size = require_positive(name, given.unwrap_or(limits.page_size))?;
+fn limited_size(name: &str, size: Option<i64>, limits: &PlanLimits) -> Result<i64> {
+    let size = require_positive(name, size.unwrap_or(limits.page_size))?;
     if size > limits.max_page_size {
         return Err(Error::Limit(format!(
             "`{name}` is {size}, more than the {} that limits.max-page-size allows",

@@ -1,13 +1,14 @@
-//! What a face asks for ([`Operation`]) and what it is told ([`Outcome`]).
+//! The input ([`Operation`]) and the result ([`Outcome`]) of the engine.
 
 use std::sync::{Arc, OnceLock};
+
+use trefoil_model::{FieldId, RecordTypeId, Value};
 
 use crate::changes::RecordImage;
 use crate::plain_list::{PlainListOperation, PlainListPosition};
 use crate::plan::PlannedSelection;
-use trefoil_model::{FieldId, RecordTypeId, Value};
 
-/// One thing asked for. Names are resolved, values are as they arrived: [`crate::plan`] judges them.
+/// One operation. Names are resolved, values are as received: [`crate::plan`] validates them.
 #[derive(Debug, Clone)]
 pub enum Operation {
     Get {
@@ -30,9 +31,9 @@ pub enum Operation {
     Update {
         record: RecordTypeId,
         id: i64,
-        /// Fields that are not given …
+        /// The given fields; the others …
         fields: Vec<(FieldId, Value)>,
-        /// … keep their value, or, when the whole record is overwritten, take their default or null.
+        /// … keep their value, or are reset to their default or null.
         missing_fields: MissingFields,
         expected_version: Option<i64>,
         selection: Arc<Selection>,
@@ -43,19 +44,19 @@ pub enum Operation {
         expected_version: Option<i64>,
         selection: Arc<Selection>,
     },
-    /// The record as a change left it; what is selected below it is read now.
+    /// The record as a change left it; related records are read now.
     ReadImage {
         record: RecordTypeId,
-        /// By column, as [`crate::Change`] has it.
+        /// By column, as in [`crate::RecordChange`].
         image: RecordImage,
         selection: Arc<Selection>,
     },
-    /// Of a plain list; its rows have one cell, a text.
+    /// An operation on a plain list, whose rows have one text cell.
     PlainList(PlainListOperation),
 }
 
 impl Operation {
-    /// The record that it names, where it names one.
+    /// The record id that it names, if any.
     pub fn id(&self) -> Option<i64> {
         match self {
             Operation::Get { id, .. } | Operation::Update { id, .. } | Operation::Delete { id, .. } => {
@@ -67,35 +68,35 @@ impl Operation {
     }
 }
 
-/// What an update does to the fields it does not name.
+/// How an update treats the fields that it does not name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MissingFields {
     Keep,
     Reset,
 }
 
-/// Which records of a list, in which order.
+/// The records of a list and their order.
 #[derive(Debug, Clone, Default)]
 pub struct Listing {
     pub conditions: Vec<Condition>,
-    /// Only records with this in any of their texts, in any case.
+    /// Matches records with this text in any text field, ignoring case.
     pub search: Option<String>,
-    /// Ties are always broken by id, ascending.
+    /// Ties are broken by id, ascending.
     pub sort_keys: Vec<SortKey>,
     pub slice: ListSlice,
-    /// Of all that match, whatever the slice.
+    /// Counts all matching records, whatever the slice.
     pub count: CountMode,
-    /// Also read what a cursor is made of: the order's fields and the id follow the selected columns.
+    /// Also reads what cursors need: the sort keys and the id follow the selected columns.
     pub with_cursors: bool,
 }
 
-/// How far the records of a list are counted.
+/// How the records of a list are counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CountMode {
     #[default]
     Skip,
     Exact,
-    /// No further than one beyond this number, which then stands for "more": it costs the same however many there are.
+    /// Counts up to one more than this number, which then means "more": the cost does not grow with the list.
     UpTo(u32),
 }
 
@@ -115,9 +116,9 @@ pub enum ComparisonOp {
     Lte,
     Gt,
     Gte,
-    /// Text within text, case as written.
+    /// Substring, case-sensitive.
     Contains,
-    /// The value is a list.
+    /// Any value of a list.
     In,
 }
 
@@ -128,10 +129,10 @@ pub struct SortKey {
 }
 
 impl SortKey {
-    /// A field that is there already sorts nothing any more.
-    pub fn append_to(self, orders: &mut Vec<SortKey>) {
-        if !orders.iter().any(|known| known.field == self.field) {
-            orders.push(self);
+    /// Appends it, unless the field is a sort key already.
+    pub fn append_to(self, sort_keys: &mut Vec<SortKey>) {
+        if !sort_keys.iter().any(|known| known.field == self.field) {
+            sort_keys.push(self);
         }
     }
 }
@@ -140,21 +141,21 @@ impl SortKey {
 pub enum ListSlice {
     #[default]
     All,
-    /// `page` counts from 1.
+    /// Pages count from 1.
     Page { page: i64, size: i64 },
-    /// The first so many after a cursor.
+    /// The first records after a cursor.
     First { first: i64, after: Option<String> },
 }
 
-/// What is read of each record: columns and children, both known by position. Not changed once made,
-/// so that its proof is made once, however often a request uses it.
+/// The columns and children to read of each record, both addressed by position. Immutable, so that it is planned
+/// once, however often requests use it.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
-    /// Fields with a column; [`crate::Row::cell`] takes the position in this list.
+    /// Fields with a column; [`crate::Row::cell`] takes a position in this list.
     pub columns: Vec<FieldId>,
-    /// References, inverses and links; [`crate::Row::each_child`] takes the position in this list.
+    /// References, inverses and links; [`crate::Row::each_child`] takes a position in this list.
     pub children: Vec<ChildSelection>,
-    /// Also read the record's version: it follows the selected columns. Not for children.
+    /// Also reads the record's version, after the selected columns. Not for children.
     pub includes_version: bool,
     pub(crate) planned: OnceLock<Arc<PlannedSelection>>,
 }
@@ -164,7 +165,7 @@ impl Selection {
         Selection { columns, children, includes_version: false, planned: OnceLock::new() }
     }
 
-    /// The same, with the version behind the columns.
+    /// The same selection with the version after the columns.
     pub fn with_version(self) -> Selection {
         Selection { includes_version: true, planned: OnceLock::new(), ..self }
     }
@@ -178,12 +179,12 @@ pub struct ChildSelection {
     pub selection: Selection,
 }
 
-/// How one operation ended; its records went to the answer row by row before.
+/// The result of an operation; its records went to the [`crate::RowSink`] row by row before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// One row was given.
+    /// One row was read.
     Found,
-    /// There is no such record; no row was given.
+    /// There is no such record, and no row was read.
     NotFound,
     Listed {
         has_more: bool,
@@ -200,7 +201,7 @@ pub enum Outcome {
     Deleted {
         id: i64,
     },
-    /// The plain list as it is now; `rest` is what was not read of it yet.
+    /// The plain list as it is now; `remaining` is the part that was not read yet.
     PlainList {
         version: i64,
         length: i64,
@@ -208,7 +209,7 @@ pub enum Outcome {
     },
 }
 
-/// What can happen to a record.
+/// The kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChangeKind {
     Created,

@@ -1,13 +1,15 @@
-//! Records as owned values, for programs that embed Trefoil and for fields that Rust code resolves.
+//! Records as owned values, for embedding programs and for fields that Rust code resolves.
 
 use std::sync::Arc;
 
-use crate::operation::{Listing, MissingFields, Operation, Outcome, Selection};
-use crate::store::{JobResult, Row, RowSink};
-use crate::{Engine, EngineRequest, downcast_sink};
 use trefoil_model::error::{Error, Result};
 use trefoil_model::values::json_text;
 use trefoil_model::{CellValue, FieldId, Model, RecordType, RecordTypeId, StoredValue, Value};
+
+use crate::arguments::fields_from_object;
+use crate::operation::{Listing, MissingFields, Operation, Outcome, Selection};
+use crate::store::{JobResult, Row, RowSink};
+use crate::{Engine, EngineRequest, downcast_sink};
 
 /// A row that outlives the query that read it.
 #[derive(Debug, Clone, Default)]
@@ -17,7 +19,7 @@ pub struct OwnedRow {
 }
 
 impl OwnedRow {
-    /// Copies a row with its children to any depth, and so many cells beyond the selection: what cursors are made of.
+    /// Copies a row with its children, and `extra` cells after the selected columns, such as those of cursors.
     pub fn from_row(row: &dyn Row, selection: &Selection, extra: usize) -> OwnedRow {
         let cells = (0..selection.columns.len() + extra).map(|i| row.cell(i).to_stored()).collect();
         let children = selection.children.iter().enumerate().map(|(i, child)| {
@@ -39,7 +41,7 @@ impl Row for OwnedRow {
     }
 }
 
-/// Gathers the rows of one plan.
+/// A sink that collects the rows of one plan.
 pub struct RowCollector {
     pub selection: Arc<Selection>,
     pub rows: Vec<OwnedRow>,
@@ -76,7 +78,7 @@ impl RowSink for RowCollector {
 }
 
 impl Engine {
-    /// One record with its stored fields by name, or nothing.
+    /// Reads a record with its stored fields by name.
     pub async fn get(&self, type_name: &str, id: i64) -> Result<Option<Value>> {
         let (record, selection) = self.select_all_stored(type_name)?;
         let rows =
@@ -84,27 +86,27 @@ impl Engine {
         Ok(rows.rows.first().map(|row| row_to_object(self.model().record(record), &rows.selection, row)))
     }
 
-    /// All records that the listing asks for.
+    /// Reads all records of a listing.
     pub async fn list(&self, type_name: &str, listing: Listing) -> Result<Vec<Value>> {
         let (record, selection) = self.select_all_stored(type_name)?;
         let operation = Operation::List { record, listing, selection: selection.clone() };
         let rows = self.collect(operation, selection).await?;
-        let of = self.model().record(record);
-        Ok(rows.rows.iter().map(|row| row_to_object(of, &rows.selection, row)).collect())
+        let record_type = self.model().record(record);
+        Ok(rows.rows.iter().map(|row| row_to_object(record_type, &rows.selection, row)).collect())
     }
 
-    /// Creates a record from an object of fields; the answer is the record as it is kept.
+    /// Creates a record from an object of fields and returns it as stored.
     pub async fn create(&self, type_name: &str, fields: Value) -> Result<Value> {
         let (record, selection) = self.select_all_stored(type_name)?;
-        let fields = crate::arguments::fields_from_object(self.model().record(record), fields)?;
+        let fields = fields_from_object(self.model().record(record), fields)?;
         let operation = Operation::Create { record, id: None, fields, selection: selection.clone() };
         self.run_write(record, type_name, operation, selection).await
     }
 
-    /// Changes the fields that are given.
+    /// Changes the given fields and returns the record.
     pub async fn update(&self, type_name: &str, id: i64, fields: Value) -> Result<Value> {
         let (record, selection) = self.select_all_stored(type_name)?;
-        let fields = crate::arguments::fields_from_object(self.model().record(record), fields)?;
+        let fields = fields_from_object(self.model().record(record), fields)?;
         let operation = Operation::Update {
             record,
             id,
@@ -116,7 +118,7 @@ impl Engine {
         self.run_write(record, type_name, operation, selection).await
     }
 
-    /// Deletes a record; the answer is the record as it was.
+    /// Deletes a record and returns it as it was.
     pub async fn delete(&self, type_name: &str, id: i64) -> Result<Value> {
         let (record, selection) = self.select_all_stored(type_name)?;
         let operation =
@@ -124,12 +126,12 @@ impl Engine {
         self.run_write(record, type_name, operation, selection).await
     }
 
-    /// Runs one operation and keeps its rows.
+    /// Runs one operation and collects its rows.
     pub async fn collect(&self, operation: Operation, selection: Arc<Selection>) -> Result<RowCollector> {
-        let answer = Box::new(RowCollector::new(selection));
-        match self.run(vec![Ok(operation)], EngineRequest::new(answer)).await? {
-            JobResult::Completed(answer) => {
-                let mut collected = downcast_sink::<RowCollector>(answer)?;
+        let sink = Box::new(RowCollector::new(selection));
+        match self.run(vec![Ok(operation)], EngineRequest::new(sink)).await? {
+            JobResult::Completed(sink) => {
+                let mut collected = downcast_sink::<RowCollector>(sink)?;
                 match collected.outcome.take() {
                     Some(Err(error)) => Err(error),
                     outcome => Ok(RowCollector { outcome, ..*collected }),
@@ -160,14 +162,14 @@ impl Engine {
     }
 }
 
-/// Every field that has a column.
+/// Selects every field that has a column.
 fn stored_fields_selection(model: &Model, record: RecordTypeId) -> Selection {
     let fields = model.record(record).fields.iter().enumerate();
     let columns = fields.filter(|(_, field)| field.is_stored()).map(|(i, _)| FieldId(i)).collect();
     Selection::new(columns, Vec::new())
 }
 
-/// The row as an object of fields by their input names: a reference is `userId`.
+/// The row as an object with the fields by input name: a reference is `userId`.
 pub fn row_to_object(record: &RecordType, selection: &Selection, row: &dyn Row) -> Value {
     let fields = selection.columns.iter().enumerate().map(|(i, id)| {
         let field = record.field(*id);

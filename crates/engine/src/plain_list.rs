@@ -1,27 +1,27 @@
-//! Plain lists: what can be asked of an ordered list of texts, and which texts it takes.
+//! Plain lists: operations on ordered lists of texts.
 
 use std::sync::Arc;
 
 use trefoil_model::error::{Error, Result};
 
-/// One thing asked of one list. Once proven, its texts are ones that a list may hold.
+/// An operation on one list. In a plan its texts are validated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlainListOperation {
-    /// The list as `trefoil.toml` declares it: its path without the slash.
+    /// The name as `trefoil.toml` declares it: the path without the slash.
     pub list: Arc<str>,
     pub action: PlainListAction,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlainListAction {
-    /// The version and nothing else.
+    /// Reads only the version.
     ReadVersion,
-    /// Values in order, from the beginning or from where an earlier part ended, up to about so many bytes.
+    /// Reads values in order, from the beginning or an earlier position, up to about `max_bytes`.
     Read {
         from: Option<PlainListPosition>,
         max_bytes: usize,
     },
-    /// So many values from an index on.
+    /// Reads `count` values from an index on.
     Slice {
         index: i64,
         count: i64,
@@ -35,14 +35,14 @@ pub enum PlainListAction {
         value: String,
         expected: ExpectedVersions,
     },
-    /// The value that was removed is the one row.
+    /// Removes a value and returns it as the only row.
     Remove {
         index: i64,
         expected: ExpectedVersions,
     },
 }
 
-/// The versions that a list may be at for a write to happen; any when nothing is expected.
+/// The versions at which a write is allowed; `None` allows any.
 pub type ExpectedVersions = Option<VersionMatch>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub enum VersionMatch {
     NoneOf(Vec<i64>),
 }
 
-/// Where a part of a list ended. Values appended after the first part was read lie beyond `until`.
+/// The position where a partial read ended. Values appended after the first part was read are beyond `until`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlainListPosition {
     pub after: i64,
@@ -81,16 +81,16 @@ impl PlainListAction {
     }
 }
 
-/// A list takes any text but a blank one.
-pub(crate) fn check_value(asked: PlainListOperation) -> Result<PlainListOperation> {
-    match asked.action.value() {
+/// Refuses blank texts and U+0000.
+pub(crate) fn check_value(operation: PlainListOperation) -> Result<PlainListOperation> {
+    match operation.action.value() {
         Some(value) if value.trim().is_empty() => {
             Err(Error::invalid("value", "NOT_BLANK", "the value must not be blank"))
         }
         Some(value) if value.contains('\0') => {
             Err(Error::invalid("value", "NUL", "the value must not contain the character U+0000"))
         }
-        Some(_) | None => Ok(asked),
+        Some(_) | None => Ok(operation),
     }
 }
 
@@ -99,16 +99,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_blank_texts_and_nul_are_refused() {
-        let judged = |value: &str| {
-            let act = PlainListAction::Append { value: value.into(), expected: None };
-            check_value(PlainListOperation { list: "items".into(), action: act }).is_ok()
+    fn blank_texts_and_nul_are_refused() {
+        let is_accepted = |value: &str| {
+            let action = PlainListAction::Append { value: value.into(), expected: None };
+            check_value(PlainListOperation { list: "items".into(), action }).is_ok()
         };
         for value in ["milk", " milk ", "Grüße 你好", "a\nb", "0"] {
-            assert!(judged(value), "{value:?}");
+            assert!(is_accepted(value), "{value:?}");
         }
         for value in ["", " ", "\n\t", "\u{a0}\u{2003}", "a\0b"] {
-            assert!(!judged(value), "{value:?}");
+            assert!(!is_accepted(value), "{value:?}");
         }
     }
 }

@@ -1,30 +1,30 @@
-//! Turns an [`Operation`] into a [`Plan`]: every value coerced, every rule applied. The sole maker of plans.
+//! Turns an [`Operation`] into a [`Plan`]: every value coerced, every rule checked. The only place that makes
+//! plans.
 
 use std::sync::Arc;
 
-use crate::changes::RecordImage;
-use crate::cursor;
-use crate::cursor::CursorPosition;
-use crate::operation::{
-    ComparisonOp, Condition, CountMode, ListSlice, Listing, MissingFields, Operation, Selection, SortKey,
-};
-use crate::plain_list;
-use crate::plain_list::PlainListOperation;
-use crate::text_search;
 use trefoil_model::error::{Error, PathSegment, Result, Violation};
 use trefoil_model::values::{coerce, scalars};
 use trefoil_model::{
-    Field, FieldId, FieldKind, Model, RecordType, RecordTypeId, StoredValue, Value, ValueSource,
+    Field, FieldId, FieldKind, Model, RecordType, RecordTypeId, Scalar, StoredValue, Value, ValueSource,
 };
 
-/// An operation that was proven. Stores take nothing else; only this module can make one.
+use crate::changes::RecordImage;
+use crate::cursor::{self, CursorPosition};
+use crate::operation::{
+    ComparisonOp, Condition, CountMode, ListSlice, Listing, MissingFields, Operation, Selection, SortKey,
+};
+use crate::plain_list::{self, PlainListOperation};
+use crate::text_search;
+
+/// A validated operation. Stores accept nothing else, and only this module can make one.
 #[derive(Debug, Clone)]
 pub struct Plan {
     pub action: PlanAction,
     _proof: PlanProof,
 }
 
-/// Private, so that a `Plan` cannot be written down elsewhere.
+/// Private, so that other modules cannot construct a `Plan`.
 #[derive(Debug, Clone)]
 struct PlanProof;
 
@@ -73,18 +73,18 @@ pub enum PlanAction {
 #[derive(Debug, Clone)]
 pub struct ImportRecord {
     pub record: RecordTypeId,
-    /// Given by the store where it is not chosen.
+    /// Assigned by the store if `None`.
     pub id: Option<i64>,
     pub fields: Vec<(FieldId, Value)>,
     pub selection: Arc<Selection>,
 }
 
-/// A proven [`Selection`]; `shape` is equal exactly when the statements for it are.
+/// A validated [`Selection`]; `statement_shape` is equal exactly if the SQL statements are.
 #[derive(Debug, Clone)]
 pub struct PlannedSelection {
     pub columns: Vec<FieldId>,
     pub children: Vec<PlannedChild>,
-    /// The version follows the columns.
+    /// Read the version after the columns.
     pub includes_version: bool,
     pub statement_shape: u128,
 }
@@ -96,17 +96,17 @@ pub struct PlannedChild {
     pub selection: PlannedSelection,
 }
 
-/// A proven listing.
+/// A validated [`Listing`].
 #[derive(Debug, Clone, Default)]
 pub struct PlannedListing {
     pub predicates: Vec<Predicate>,
-    /// Without the closing `id`, which every order has.
+    /// Without the final `id`, which every order ends with.
     pub sort_keys: Vec<SortKey>,
-    /// Keyset: the last record already seen.
+    /// Keyset paging: the last record already seen.
     pub after: Option<CursorPosition>,
-    /// At most so many …
+    /// Maximum number of records …
     pub limit: Option<i64>,
-    /// … after skipping so many.
+    /// … after skipping this number.
     pub offset: i64,
     pub count: CountMode,
     pub with_cursors: bool,
@@ -120,8 +120,8 @@ pub enum Predicate {
         op: ComparisonOp,
         value: StoredValue,
     },
-    /// One of these, none of them null, or null where that was listed too. Kept in one parameter, so that the
-    /// statement is the same for any number.
+    /// Matches any of the values, which are not null, or null as well. Bound as one parameter, so that the
+    /// statement is the same for any number of values.
     OneOf {
         field: FieldId,
         values: Vec<StoredValue>,
@@ -133,25 +133,25 @@ pub enum Predicate {
     NotNull {
         field: FieldId,
     },
-    /// Any field that holds text contains this one, whose ASCII letters are small and mean both cases; there is at least
-    /// one such field.
+    /// True if any text field contains `text`, which is lower-cased ASCII and compared case-insensitively. The
+    /// record has at least one text field.
     Search {
         text: StoredValue,
     },
-    /// The same, where other letters have cases too: some part of a text fits this pattern.
+    /// Like `Search` for texts with cased letters beyond ASCII: part of a text field matches the pattern.
     SearchPattern {
         pattern: StoredValue,
     },
-    /// Never true: `IN ()` and the like.
+    /// Never true, such as `IN ()`.
     Never,
 }
 
-/// Limits of meaning.
+/// Limits on what a request may ask for.
 #[derive(Debug, Clone)]
 pub struct PlanLimits {
     pub page_size: i64,
     pub max_page_size: i64,
-    /// Of one list.
+    /// Maximum number of conditions of one list.
     pub conditions: usize,
 }
 
@@ -166,21 +166,20 @@ impl Plan {
         Ok(Plan { action: plan_action(model, operation, now)?, _proof: PlanProof })
     }
 
-    /// A record as it was elsewhere comes in: judged like any creation, but what the server fills may be given.
-    pub fn prove_import(model: &Model, arrival: ImportRecord, now: jiff::Timestamp) -> Result<Plan> {
-        let ImportRecord { record, id, fields, selection } = arrival;
+    /// Plans an imported record: validated like a creation, but timestamps that the server fills may be given.
+    pub fn prove_import(model: &Model, import: ImportRecord, now: jiff::Timestamp) -> Result<Plan> {
+        let ImportRecord { record, id, fields, selection } = import;
         let (values, links) = WritePlanner::new(model, record, now).plan_import(fields)?;
         let id = coerce::check_chosen_id(id).map_err(Error::Invalid)?;
         let selection = planned_selection(model, record, &selection)?;
         Ok(Plan { action: PlanAction::Create { record, id, values, links, selection }, _proof: PlanProof })
     }
 
-    /// Whether it changes records.
     pub fn is_write(&self) -> bool {
         match &self.action {
             PlanAction::Get { .. } | PlanAction::List { .. } | PlanAction::ReadImage { .. } => false,
             PlanAction::Create { .. } | PlanAction::Update { .. } | PlanAction::Delete { .. } => true,
-            PlanAction::PlainList(asked) => asked.action.is_write(),
+            PlanAction::PlainList(operation) => operation.action.is_write(),
         }
     }
 }
@@ -206,8 +205,9 @@ fn plan_action(model: &Model, operation: Operation, now: jiff::Timestamp) -> Res
                 selection: planned_selection(model, record, &selection)?,
             }
         }
-        Operation::Update { record, id, fields, missing_fields: absent, expected_version, selection } => {
-            let (values, links) = WritePlanner::new(model, record, now).plan_update(fields, absent)?;
+        Operation::Update { record, id, fields, missing_fields, expected_version, selection } => {
+            let (values, links) =
+                WritePlanner::new(model, record, now).plan_update(fields, missing_fields)?;
             let selection = planned_selection(model, record, &selection)?;
             PlanAction::Update { record, id, values, links, expected_version, selection }
         }
@@ -220,21 +220,21 @@ fn plan_action(model: &Model, operation: Operation, now: jiff::Timestamp) -> Res
         Operation::ReadImage { record, image, selection } => {
             PlanAction::ReadImage { record, image, selection: planned_selection(model, record, &selection)? }
         }
-        Operation::PlainList(asked) => PlanAction::PlainList(plain_list::check_value(asked)?),
+        Operation::PlainList(operation) => PlanAction::PlainList(plain_list::check_value(operation)?),
     })
 }
 
-/// The proof of a selection, made on first sight and kept with it.
+/// The planned form of a selection, computed on first use and stored with it.
 fn planned_selection(
     model: &Model,
     record: RecordTypeId,
     selection: &Selection,
 ) -> Result<Arc<PlannedSelection>> {
-    if let Some(proven) = selection.planned.get() {
-        return Ok(proven.clone());
+    if let Some(planned) = selection.planned.get() {
+        return Ok(planned.clone());
     }
-    let chosen = Arc::new(plan_selection(model, record, selection)?);
-    Ok(selection.planned.get_or_init(|| chosen).clone())
+    let planned = Arc::new(plan_selection(model, record, selection)?);
+    Ok(selection.planned.get_or_init(|| planned).clone())
 }
 
 fn plan_selection(model: &Model, record: RecordTypeId, selection: &Selection) -> Result<PlannedSelection> {
@@ -248,21 +248,17 @@ fn plan_selection(model: &Model, record: RecordTypeId, selection: &Selection) ->
             selection: plan_selection(model, target, &child.selection)?,
         });
     }
-    let versioned = selection.includes_version;
-    let shape = statement_shape(record, &selection.columns, versioned, &children);
-    Ok(PlannedSelection {
-        columns: selection.columns.clone(),
-        children,
-        includes_version: versioned,
-        statement_shape: shape,
-    })
+    let includes_version = selection.includes_version;
+    let statement_shape = self::statement_shape(record, &selection.columns, includes_version, &children);
+    Ok(PlannedSelection { columns: selection.columns.clone(), children, includes_version, statement_shape })
 }
 
-/// The record type that a relation leads to.
+/// The record type on the other side of a relation.
 pub fn relation_target(field: &Field) -> Result<RecordTypeId> {
     match &field.kind {
-        FieldKind::Reference { target, .. } | FieldKind::Link { target, .. } => Ok(*target),
-        FieldKind::Inverse { target: of, .. } => Ok(*of),
+        FieldKind::Reference { target, .. }
+        | FieldKind::Link { target, .. }
+        | FieldKind::Inverse { target, .. } => Ok(*target),
         FieldKind::Id
         | FieldKind::Scalar(_)
         | FieldKind::Enum(_)
@@ -272,19 +268,19 @@ pub fn relation_target(field: &Field) -> Result<RecordTypeId> {
     }
 }
 
-/// Equal for two selections exactly when they need the same statements; values do not count.
+/// Equal for two selections exactly if they need the same SQL statements; parameter values do not count.
 fn statement_shape(
     record: RecordTypeId,
     columns: &[FieldId],
-    versioned: bool,
+    includes_version: bool,
     children: &[PlannedChild],
 ) -> u128 {
-    let mut text = format!("{}:{columns:?}{}", record.0, if versioned { "v" } else { "" });
+    let mut text = format!("{}:{columns:?}{}", record.0, if includes_version { "v" } else { "" });
     for child in children {
         let listing = &child.listing;
-        let tests: Vec<[usize; 2]> = listing.predicates.iter().map(Predicate::statement_shape).collect();
+        let predicates: Vec<[usize; 2]> = listing.predicates.iter().map(Predicate::statement_shape).collect();
         text += &format!(
-            ";{}{tests:?}{:?}{}{}{:?}{}{:x}",
+            ";{}{predicates:?}{:?}{}{}{:?}{}{:x}",
             child.field.0,
             listing.sort_keys,
             listing.limit.is_some(),
@@ -298,16 +294,16 @@ fn statement_shape(
 }
 
 fn plan_listing(model: &Model, record: &RecordType, listing: &Listing) -> Result<PlannedListing> {
-    let mut conditions = plan_predicates(model, record, &listing.conditions)?;
+    let mut predicates = plan_predicates(model, record, &listing.conditions)?;
     if let Some(text) = &listing.search {
-        conditions.push(
+        predicates.push(
             text_search::search_predicate(record, text)
                 .map_err(|violation| Error::Invalid(vec![violation]))?,
         );
     }
     let (limit, offset, after) = match &listing.slice {
         ListSlice::All => (None, 0, None),
-        // A page so far out that its offset does not fit is past the end all the same.
+        // An offset that overflows is past the end anyway.
         ListSlice::Page { page, size } => (Some(*size), page.saturating_sub(1).saturating_mul(*size), None),
         ListSlice::First { first, after } => {
             let after = after.as_deref().map(|text| cursor::decode(record, &listing.sort_keys, text));
@@ -315,33 +311,33 @@ fn plan_listing(model: &Model, record: &RecordType, listing: &Listing) -> Result
             (Some(*first), 0, after)
         }
     };
-    let (count, cursors) = (listing.count, listing.with_cursors);
+    let (count, with_cursors) = (listing.count, listing.with_cursors);
     Ok(PlannedListing {
-        predicates: conditions,
+        predicates,
         sort_keys: listing.sort_keys.clone(),
         after,
         limit,
         offset,
         count,
-        with_cursors: cursors,
+        with_cursors,
     })
 }
 
-/// The proof of conditions, in their order.
+/// Validates conditions; the predicates are in the same order.
 pub fn plan_predicates(
     model: &Model,
     record: &RecordType,
     conditions: &[Condition],
 ) -> Result<Vec<Predicate>> {
     let mut violations = Vec::new();
-    let mut tests = Vec::with_capacity(conditions.len());
+    let mut predicates = Vec::with_capacity(conditions.len());
     for condition in conditions {
         match plan_predicate(model, record, condition) {
-            Ok(test) => tests.push(test),
-            Err(list) => violations.extend(list),
+            Ok(predicate) => predicates.push(predicate),
+            Err(found) => violations.extend(found),
         }
     }
-    if violations.is_empty() { Ok(tests) } else { Err(Error::Invalid(violations)) }
+    if violations.is_empty() { Ok(predicates) } else { Err(Error::Invalid(violations)) }
 }
 
 fn plan_predicate(
@@ -400,21 +396,20 @@ fn plan_one_of(
     if items.is_empty() {
         return Ok(Predicate::Never);
     }
-    let given = items.iter().filter(|item| !item.is_null());
-    let values = given.map(|item| coerce::comparable(model, field, item)).collect::<Result<Vec<_>, _>>();
+    let non_null = items.iter().filter(|item| !item.is_null());
+    let values = non_null.map(|item| coerce::comparable(model, field, item)).collect::<Result<Vec<_>, _>>();
     let values = values.map_err(|list| under_field(field, list))?;
     Ok(Predicate::OneOf { field: id, or_null: values.len() < items.len(), values })
 }
 
-/// Coercion tells where in a value something is wrong; this adds the field that the value is for.
+/// Prefixes the paths of violations, which are relative to the value, with the field.
 fn under_field(field: &Field, violations: Vec<Violation>) -> Vec<Violation> {
     let name = || PathSegment::Field(field.input_name.clone());
     violations.into_iter().map(|violation| violation.nested_under(name())).collect()
 }
 
-/// Whether a field's values are texts that can contain others.
+/// True if the values are texts that support `Contains` and search.
 pub fn is_text_kind(kind: &FieldKind) -> bool {
-    use trefoil_model::Scalar;
     match kind {
         FieldKind::Scalar(scalar) => {
             matches!(scalar, Scalar::String | Scalar::Id | Scalar::Url | Scalar::Email)
@@ -431,7 +426,7 @@ pub fn is_text_kind(kind: &FieldKind) -> bool {
 }
 
 impl Predicate {
-    /// What of it is in the statement's text: the kind of test, and the field.
+    /// The part that changes the SQL text: the kind of predicate and the field.
     pub fn statement_shape(&self) -> [usize; 2] {
         match self {
             Predicate::Never => [0, 0],
@@ -449,7 +444,7 @@ impl Predicate {
 type StoredFields = Vec<(FieldId, StoredValue)>;
 type LinkedIds = Vec<(FieldId, Vec<i64>)>;
 
-/// The values of one record on their way in.
+/// Collects and validates the values of one write.
 struct WritePlanner<'a> {
     model: &'a Model,
     record: &'a RecordType,
@@ -466,23 +461,24 @@ impl<'a> WritePlanner<'a> {
     }
 
     fn plan_create(mut self, fields: Vec<(FieldId, Value)>) -> Result<(StoredFields, LinkedIds)> {
-        let given = self.accept_all(fields);
-        self.fill_missing(&given);
+        let is_given = self.accept_all(fields);
+        self.fill_missing(&is_given);
         self.set_timestamps(&[ValueSource::CreationTime, ValueSource::UpdateTime]);
         self.finish()
     }
 
     fn plan_import(mut self, fields: Vec<(FieldId, Value)>) -> Result<(StoredFields, LinkedIds)> {
-        let is_stamp = |id: &FieldId| match self.record.field(*id).value_source {
+        let is_timestamp = |id: &FieldId| match self.record.field(*id).value_source {
             ValueSource::CreationTime | ValueSource::UpdateTime => true,
             ValueSource::Client | ValueSource::RecordVersion => false,
         };
-        let (stamps, own): (Vec<_>, Vec<_>) = fields.into_iter().partition(|(id, _)| is_stamp(id));
-        let given = self.accept_all(own);
-        self.fill_missing(&given);
+        let (timestamps, client_fields): (Vec<_>, Vec<_>) =
+            fields.into_iter().partition(|(id, _)| is_timestamp(id));
+        let is_given = self.accept_all(client_fields);
+        self.fill_missing(&is_given);
         self.set_timestamps(&[ValueSource::CreationTime, ValueSource::UpdateTime]);
-        for (id, value) in stamps.iter().filter(|(_, value)| !value.is_null()) {
-            self.values.retain(|(stamped, _)| stamped != id);
+        for (id, value) in timestamps.iter().filter(|(_, value)| !value.is_null()) {
+            self.values.retain(|(existing, _)| existing != id);
             self.accept_field(*id, self.record.field(*id), value);
         }
         self.finish()
@@ -491,11 +487,11 @@ impl<'a> WritePlanner<'a> {
     fn plan_update(
         mut self,
         fields: Vec<(FieldId, Value)>,
-        absent: MissingFields,
+        missing_fields: MissingFields,
     ) -> Result<(StoredFields, LinkedIds)> {
-        let given = self.accept_all(fields);
-        if absent == MissingFields::Reset {
-            self.fill_missing(&given);
+        let is_given = self.accept_all(fields);
+        if missing_fields == MissingFields::Reset {
+            self.fill_missing(&is_given);
         }
         if !(self.values.is_empty() && self.links.is_empty()) {
             self.set_timestamps(&[ValueSource::UpdateTime]);
@@ -511,12 +507,12 @@ impl<'a> WritePlanner<'a> {
         }
     }
 
-    /// Coerces what was given; the answer says which fields that were.
+    /// Validates the given fields; the result marks them by position.
     fn accept_all(&mut self, fields: Vec<(FieldId, Value)>) -> Vec<bool> {
-        let mut given = vec![false; self.record.fields.len()];
+        let mut is_given = vec![false; self.record.fields.len()];
         for (id, value) in fields {
             let field = self.record.field(id);
-            if std::mem::replace(&mut given[id.0], true) {
+            if std::mem::replace(&mut is_given[id.0], true) {
                 let message = format!("`{}` is given twice", field.name);
                 self.violations.push(Violation::new(&field.input_name, "TWICE", message));
             } else if field.value_source != ValueSource::Client {
@@ -526,7 +522,7 @@ impl<'a> WritePlanner<'a> {
                 self.accept_field(id, field, &value);
             }
         }
-        given
+        is_given
     }
 
     fn accept_field(&mut self, id: FieldId, field: &Field, value: &Value) {
@@ -544,12 +540,12 @@ impl<'a> WritePlanner<'a> {
         }
     }
 
-    /// A field that was not given takes its default, or null where it may. Links stay as they are.
-    fn fill_missing(&mut self, given: &[bool]) {
+    /// Gives each missing field its default, or null. Links stay as they are.
+    fn fill_missing(&mut self, is_given: &[bool]) {
         for (i, field) in self.record.fields.iter().enumerate() {
-            let own =
+            let is_client_field =
                 field.is_stored() && field.kind != FieldKind::Id && field.value_source == ValueSource::Client;
-            if given[i] || !own {
+            if is_given[i] || !is_client_field {
                 continue;
             }
             match &field.default {

@@ -1,32 +1,35 @@
-//! Binds every root field of the schema to what answers it, by its name: the naming rules and registered resolvers.
+//! Binds every root field by name to a built-in operation or a registered resolver.
 
 use std::collections::HashMap;
+use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use crate::Engine;
-use crate::arguments::ArgumentRole;
-use crate::operation::ChangeKind;
 use trefoil_model::error::Result;
 use trefoil_model::naming::names;
 use trefoil_model::{Model, RecordTypeId, RootField, RootKind, TypeRef, Value};
 
-/// What answers a root field.
+use crate::Engine;
+use crate::arguments::{ArgumentRole, argument_roles};
+use crate::operation::ChangeKind;
+
+/// The resolver of a root field.
 #[derive(Clone)]
 pub enum ResolverBinding {
     Builtin(Arc<BuiltinOperation>),
     Registered(ResolverFn),
-    /// Nothing does; a request for it gets an error with this explanation.
+    /// No resolver; requests get an error with this explanation.
     Missing(String),
 }
 
-/// A root field that the naming rules bind to a record type.
+/// A root field that the naming rules bind to an operation on a record type.
 #[derive(Debug)]
 pub struct BuiltinOperation {
     pub record: RecordTypeId,
     pub verb: OperationVerb,
-    /// What each argument means, in the order of the schema, with its name.
+    /// Name and role of each argument, in schema order.
     pub argument_roles: Vec<(String, ArgumentRole)>,
     pub result_shape: ResultShape,
 }
@@ -41,7 +44,7 @@ pub enum OperationVerb {
     Subscribe(ChangeKind),
 }
 
-/// The shape of the answer, read from the declared type.
+/// The shape of the result, read from the declared type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResultShape {
     Record,
@@ -51,35 +54,35 @@ pub enum ResultShape {
     Boolean,
 }
 
-/// Rust code that answers a field.
+/// A resolver written in Rust.
 pub type ResolverFn = Arc<dyn Fn(Call) -> BoxFuture<'static, Result<Resolved>> + Send + Sync>;
 
-/// What a registered resolver is given.
+/// The input of a registered resolver.
 pub struct Call {
-    /// The object the field belongs to: its stored fields by name; null for root fields.
+    /// The object of the field with its stored fields by name; null for root fields.
     pub parent: Value,
-    /// As the schema coerces them: defaults filled in, absent ones absent.
+    /// Arguments as coerced by the schema: with defaults, without absent ones.
     pub arguments: Value,
     pub actor: Actor,
     pub engine: Engine,
 }
 
-/// What a registered resolver answers.
+/// The result of a registered resolver.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Resolved {
-    /// A value; objects hold the fields by name, and `__typename` where the type is an interface or union.
+    /// A value; objects have their fields by name, and `__typename` where the type is an interface or union.
     Value(Value),
-    /// A record of the store, read with whatever the request selects of it.
+    /// A record of the store, read with the fields that the request selects.
     Record { type_name: String, id: i64 },
-    /// Several of either.
+    /// A list of values or records.
     List(Vec<Resolved>),
 }
 
-/// Who asks.
+/// The caller of an operation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Actor {
-    /// The client's address, where the request came over a network.
-    pub address: Option<std::net::IpAddr>,
+    /// The client's address, if the request came over a network.
+    pub address: Option<IpAddr>,
 }
 
 /// Resolvers that a program registered, by type and field name.
@@ -101,21 +104,21 @@ impl ResolverRegistry {
     }
 }
 
-/// The binding of each of [`Model::roots`], by the same position.
+/// The bindings of [`Model::root_fields`], by position.
 pub fn bind_root_fields(model: &Model, registry: &ResolverRegistry) -> Vec<ResolverBinding> {
     let rules = NamingRules::from_model(model);
     model.root_fields.iter().map(|root| bind_root_field(model, registry, &rules, root)).collect()
 }
 
-/// The changes that the schema has a subscription for: the only ones that are logged.
+/// The kinds of changes with a subscription in the schema: only these are logged.
 pub fn subscribed_changes(bindings: &[ResolverBinding]) -> Vec<(RecordTypeId, ChangeKind)> {
     let mut pairs = Vec::new();
     for binding in bindings {
         if let ResolverBinding::Builtin(builtin) = binding
-            && let OperationVerb::Subscribe(deed) = builtin.verb
-            && !pairs.contains(&(builtin.record, deed))
+            && let OperationVerb::Subscribe(kind) = builtin.verb
+            && !pairs.contains(&(builtin.record, kind))
         {
-            pairs.push((builtin.record, deed));
+            pairs.push((builtin.record, kind));
         }
     }
     pairs
@@ -136,11 +139,11 @@ fn bind_root_field(
         .iter()
         .find_map(|(record, verb)| Some((*record, *verb, find_result_shape(model, root, *record, *verb)?)));
     match (fitting, candidates.first()) {
-        (Some((record, verb, gives)), _) => ResolverBinding::Builtin(Arc::new(BuiltinOperation {
+        (Some((record, verb, result_shape)), _) => ResolverBinding::Builtin(Arc::new(BuiltinOperation {
             record,
             verb,
-            argument_roles: crate::arguments::argument_roles(model.record(record), verb, &root.arguments),
-            result_shape: gives,
+            argument_roles: argument_roles(model.record(record), verb, &root.arguments),
+            result_shape,
         })),
         (None, Some((record, _))) => ResolverBinding::Missing(format!(
             "`{}` would be answered from {}, but its type `{}` does not fit",
@@ -194,7 +197,7 @@ fn is_single_list(ty: &TypeRef) -> bool {
     }
 }
 
-/// The names that answer to something, for each root.
+/// The operations that each root field name may stand for.
 struct NamingRules(HashMap<(RootKind, String), Vec<(RecordTypeId, OperationVerb)>>);
 
 impl NamingRules {
@@ -243,10 +246,10 @@ impl NamingRules {
     }
 
     fn explain(&self, root: &RootField) -> String {
-        let wanted = root.resolver.as_deref().unwrap_or(&root.name);
+        let name = root.resolver.as_deref().unwrap_or(&root.name);
         let known = self.0.keys().filter(|(kind, _)| *kind == root.root_kind).map(|(_, name)| name.as_str());
-        let hint = match names::nearest_name(wanted, known) {
-            Some(name) => format!("; did you mean `{name}`?"),
+        let hint = match names::nearest_name(name, known) {
+            Some(near) => format!("; did you mean `{near}`?"),
             None => String::new(),
         };
         match &root.resolver {
@@ -262,7 +265,7 @@ impl NamingRules {
     }
 }
 
-/// What `@resolver(name: "User.list")` may say after the dot.
+/// The words after the dot in `@resolver(name: "User.list")`.
 const VERB_NAMES: &[(OperationVerb, &str)] = &[
     (OperationVerb::List, "list"),
     (OperationVerb::Get, "get"),
@@ -292,8 +295,8 @@ fn operation_keyword(root: RootKind) -> &'static str {
     }
 }
 
-impl std::fmt::Debug for ResolverBinding {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for ResolverBinding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ResolverBinding::Builtin(builtin) => write!(f, "{:?} of {:?}", builtin.verb, builtin.record),
             ResolverBinding::Registered(_) => f.write_str("registered"),

@@ -1,8 +1,8 @@
-//! The gate that requests pass: open while one schema is served, closed while a reload changes tables and faces.
+//! Separates requests from schema reloads: open while one schema is served, closed while a reload changes the tables.
 //!
-//! Each request holds a [`SchemaLease`] from the moment it takes what serves it until its answer is made. A reload closes the
-//! gate, waits for the leases that are out, changes the tables and exchanges what is served, and opens it again: so
-//! to every request all of that happens at once.
+//! Each request holds a [`SchemaLease`] until its response is made. A reload closes the gate, waits for all leases,
+//! changes the tables, replaces the served application and opens the gate again. To every request the change is
+//! atomic.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -17,25 +17,25 @@ pub struct SchemaGate(Arc<GateState>);
 
 #[derive(Default)]
 struct GateState {
-    /// Requests under way.
+    /// Number of requests in progress.
     leases: AtomicUsize,
     is_closed: AtomicBool,
-    /// The same, for those who wait. It says `true` a little earlier and `false` a little later.
+    /// The same for waiting tasks. Set a little earlier and cleared a little later.
     closed: watch::Sender<bool>,
-    /// Told by the last request that leaves while the gate is closed.
+    /// Notified by the last request that ends while the gate is closed.
     drained: Notify,
-    /// Of the tables: another number is another form of them, which plans made before do not fit.
+    /// Generation of the tables; plans made for another one do not fit.
     generation: AtomicU64,
 }
 
-/// A request under way.
+/// A request in progress.
 pub struct SchemaLease<'g>(&'g GateState);
 
-/// Keeps new requests waiting until it is dropped.
+/// Keeps new requests waiting until dropped.
 pub struct ClosedGate(SchemaGate);
 
 impl SchemaGate {
-    /// Waits for as long as a reload is under way. Nobody enters twice: the second time would wait for the first.
+    /// Waits while a reload is in progress. Must not be nested: the second call would wait for the first lease.
     pub async fn enter(&self) -> SchemaLease<'_> {
         loop {
             if let Some(lease) = self.try_enter() {
@@ -47,19 +47,19 @@ impl SchemaGate {
     }
 
     fn try_enter(&self) -> Option<SchemaLease<'_>> {
-        // Counted before it is asked: either it is seen here that the gate is closed, or the lease by who closes it.
+        // Counted before checking: either this sees the closed gate, or the closing side sees the lease.
         self.0.leases.fetch_add(1, Ordering::SeqCst);
         let lease = SchemaLease(&self.0);
         if self.is_open() { Some(lease) } else { None }
     }
 
-    /// Whether whoever needs nothing of the store can be answered at once.
+    /// True if the gate is open, so that requests need not wait.
     pub fn is_open(&self) -> bool {
         !self.0.is_closed.load(Ordering::SeqCst)
     }
 
-    /// Keeps new requests waiting, and waits for those under way; not longer than this.
-    pub async fn close(&self, patience: Duration) -> ClosedGate {
+    /// Keeps new requests waiting, and waits up to `timeout` for those in progress.
+    pub async fn close(&self, timeout: Duration) -> ClosedGate {
         self.0.closed.send_replace(true);
         self.0.is_closed.store(true, Ordering::SeqCst);
         let closed = ClosedGate(self.clone());
@@ -68,24 +68,24 @@ impl SchemaGate {
                 self.0.drained.notified().await;
             }
         };
-        // Who is not done by then learns from `check` that it was overtaken.
-        let _ = tokio::time::timeout(patience, drained).await;
+        // Requests that take longer are refused by `check`.
+        let _ = tokio::time::timeout(timeout, drained).await;
         closed
     }
 
-    /// The form of the tables that plans made now are for.
+    /// The generation of the tables that plans made now are for.
     pub fn generation(&self) -> u64 {
         self.0.generation.load(Ordering::Acquire)
     }
 
-    /// Refuses what was planned for another form of the tables.
+    /// Refuses plans of another generation.
     pub fn check(&self, generation: u64) -> Result<()> {
-        if self.generation() == generation { Ok(()) } else { Err(outdated()) }
+        if self.generation() == generation { Ok(()) } else { Err(outdated_plan_error()) }
     }
 }
 
-/// What is told of a plan that the tables do not fit any more.
-pub fn outdated() -> Error {
+/// The error for a plan of an outdated generation.
+pub fn outdated_plan_error() -> Error {
     Error::Unavailable {
         reason: "the schema was changed while this was under way; try again".to_owned(),
         retry_after: Duration::from_secs(1),
@@ -102,12 +102,12 @@ impl Drop for SchemaLease<'_> {
 }
 
 impl ClosedGate {
-    /// From here on plans for the tables as they were are refused.
+    /// Refuses plans made for the old tables from now on.
     pub fn retire_plans(&self) {
         self.0.0.generation.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// The tables stay as they were after all, and so what was planned for them is right again.
+    /// Accepts the old plans again, because the tables were not changed.
     pub fn restore_plans(&self) {
         self.0.0.generation.fetch_sub(1, Ordering::AcqRel);
     }
@@ -129,7 +129,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(30);
 
     #[tokio::test]
-    async fn closing_waits_for_those_under_way_and_they_for_nobody() {
+    async fn close_waits_for_running_requests() {
         let gate = SchemaGate::default();
         let first = gate.enter().await;
         let closing = tokio::spawn({
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_takes_too_long_is_overtaken_and_learns_it() {
+    async fn slow_requests_are_refused_after_a_reload() {
         let gate = SchemaGate::default();
         let (slow, generation) = (gate.enter().await, gate.generation());
         let closed = gate.close(SOON).await;

@@ -1,4 +1,4 @@
-//! What the engine needs of a store: run proven plans, hand rows to whoever answers, keep what it acknowledges.
+//! The interface of a store: runs plans, passes rows to a sink, and keeps acknowledged writes.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -8,40 +8,42 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
-use crate::changes::{ChangeLog, RecordChange};
-use crate::{Outcome, Plan};
 use trefoil_model::error::{Error, Result};
 use trefoil_model::naming::names;
 use trefoil_model::{CellValue, FieldId, Model, RecordTypeId};
 
-/// A place where records are kept.
+use crate::changes::{ChangeLog, RecordChange};
+use crate::plan::relation_target;
+use crate::{Outcome, Plan};
+
+/// A database of records.
 pub trait Store: Send + Sync {
-    /// Runs the plans of one request. Reads see one snapshot; writes are in order, each its own unit
-    /// (or all of them one, see [`Job::atomic`]), and are on disk before this returns.
+    /// Runs the plans of one request. Reads see one snapshot. Writes run in order, each on its own (or all as one,
+    /// see [`StoreJob::atomic`]), and are on disk before this returns.
     ///
-    /// An error here means that nothing of the job happened, unless it says that nobody knows: a database that is lost
-    /// in the middle of a commit may or may not have made it. Such a job is never run again by the store.
+    /// An error means that nothing of the job happened, except [`Error::OutcomeUnknown`]: a database that is lost
+    /// during a commit may or may not have made it. The store never retries such a job.
     fn run(&self, job: StoreJob) -> BoxFuture<'_, Result<JobResult>>;
 
-    /// What was kept under an idempotency key by the request that it belongs to; `None` where there was no such request.
-    /// [`Error::KeyReused`] when the key belongs to another one, [`Error::KeyInUse`] while that has not finished.
+    /// The response stored under an idempotency key; `None` if the key is new. [`Error::KeyReused`] if the key
+    /// belongs to another request, [`Error::KeyInUse`] while that request is running.
     fn replay<'s>(&'s self, key: &'s IdempotencyKey) -> BoxFuture<'s, Result<Option<Vec<u8>>>>;
 
-    /// Begins a long write, made of many batches. Others' writes may have to wait until it ends.
+    /// Begins a bulk write of many batches. Other writes may have to wait until it ends.
     fn begin_bulk_write(&self, model: &Arc<Model>) -> BoxFuture<'_, Result<Box<dyn BulkTransaction + '_>>>;
 
-    /// Whether the store can be reached, for the readiness check.
+    /// Checks that the store can be reached, for the readiness check.
     fn ping(&self) -> BoxFuture<'_, Result<()>>;
 
-    /// The state of the data now. Two that are equal say that nothing a reader could see was changed between them, by
-    /// nobody; a write that was acknowledged before the call is in it. `None` where that cannot be told.
+    /// The current version of the data. Equal versions mean that no visible data was changed in between; a write
+    /// acknowledged before the call is included. `None` if the store cannot tell.
     fn data_version(&self) -> Option<DataVersion>;
 
-    /// The change log as it stands: every change committed before this call has its number.
+    /// The current state of the change log: every change committed before this call has its number.
     fn change_log(&self) -> BoxFuture<'_, Result<ChangeLog>>;
 
-    /// The changes with numbers above `after` and not above `until`, in order. At most `limits` of them, but at least
-    /// one where there is one.
+    /// The changes with numbers above `after` up to `until`, in order. At most `limits` of them, but at least one
+    /// if there is one.
     fn read_changes(
         &self,
         after: i64,
@@ -49,36 +51,35 @@ pub trait Store: Send + Sync {
         limits: LogReadLimits,
     ) -> BoxFuture<'_, Result<Vec<RecordChange>>>;
 
-    /// Wakes when something may have been added to the log. It may wake for nothing, and it knows nothing of other
-    /// programs, so whoever follows the log also looks every [`Store::look_every`].
+    /// Wakes when the log may have grown. It may wake without a change and does not notice other programs, so
+    /// followers also poll every [`Store::poll_interval`].
     fn commits(&self) -> watch::Receiver<()>;
 
     fn poll_interval(&self) -> Duration;
 }
 
-/// What a store calls a state of its data; only equality means something.
+/// An opaque version of a store's data; only equality is meaningful.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DataVersion(pub [i64; 2]);
 
-/// A write too long for one [`Job`]: all of it is kept by its commit, and nothing when it is dropped before.
-/// After an error nothing more can be done with it.
+/// A write too long for one [`StoreJob`], kept only if committed. After an error it cannot be used any more.
 pub trait BulkTransaction: Send {
-    /// Runs the plans of one batch, each its own unit: one that fails leaves the others standing. References may lead
-    /// to what a later batch brings.
+    /// Runs the plans of one batch, each on its own: a failed plan does not undo the others. References may point
+    /// to records of later batches.
     fn run(&mut self, job: StoreJob) -> BoxFuture<'_, Result<Box<dyn RowSink>>>;
 
-    /// What these records refer to and is not there, or not yet.
+    /// References of these records to records that do not exist, or not yet.
     fn dangling_references(
         &mut self,
         record: RecordTypeId,
         ids: Vec<i64>,
     ) -> BoxFuture<'_, Result<Vec<DanglingReference>>>;
 
-    /// On disk when this returns. Refused when a reference still leads to nothing.
+    /// Commits to disk. Refused if a reference still points to a missing record.
     fn commit(&mut self) -> BoxFuture<'_, Result<()>>;
 }
 
-/// A reference or link to a record that is not there.
+/// A reference or link to a missing record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DanglingReference {
     pub id: i64,
@@ -87,28 +88,28 @@ pub struct DanglingReference {
 }
 
 impl DanglingReference {
-    /// The type of the record that is not there, and a line for whoever wrote the reference.
+    /// The type of the missing record, and a message for the author of the reference.
     pub fn told(&self, model: &Model, record: RecordTypeId) -> (RecordTypeId, String) {
         let field = model.record(record).field(self.field);
-        let target = crate::plan::relation_target(field).unwrap_or(record);
+        let target = relation_target(field).unwrap_or(record);
         let name = names::display_label(&model.record(target).name).to_lowercase();
         (target, format!("`{}`: there is no {name} with the id {}", field.input_name, self.missing_id))
     }
 }
 
-/// How much of the log is read at once.
+/// Limits of one read of the change log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogReadLimits {
     pub changes: usize,
-    /// Of their images; the one that goes beyond is the last.
+    /// Bytes of record images; the change that exceeds it is the last.
     pub bytes: usize,
 }
 
-/// The plans of one request and who answers it.
+/// The plans of one request and the sink for their rows.
 pub struct StoreJob {
     /// The model that the plans were made with.
     pub model: Arc<Model>,
-    /// With the number each has in the request.
+    /// Each plan with its position in the request.
     pub plans: Vec<(usize, Plan)>,
     pub sink: Box<dyn RowSink>,
     pub idempotency_key: Option<IdempotencyKey>,
@@ -118,19 +119,19 @@ pub struct StoreJob {
 }
 
 impl StoreJob {
-    /// When one plan of an atomic job failed and all was undone: the answer forgets everything and is told of each
-    /// plan, in order: the failure of the one that failed, `Cancelled` for those that were undone or never begun.
+    /// Reports that a failed plan rolled back an atomic job: resets the sink and finishes each plan in order, the
+    /// failed one with its error, the others as `Cancelled`.
     pub fn report_rolled_back(&mut self, failed: usize, error: Error) {
         let mut error = Some(error);
         self.sink.reset();
-        for (i, (number, _)) in self.plans.iter().enumerate() {
+        for (i, (position, _)) in self.plans.iter().enumerate() {
             let reason = error.take_if(|_| i == failed).unwrap_or(Error::Cancelled);
-            self.sink.finish_plan(*number, Err(reason));
+            self.sink.finish_plan(*position, Err(reason));
         }
     }
 }
 
-/// An idempotency key, and what the request looked like.
+/// An idempotency key with the fingerprint of its request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotencyKey {
     pub key: String,
@@ -139,25 +140,25 @@ pub struct IdempotencyKey {
 
 pub enum JobResult {
     Completed(Box<dyn RowSink>),
-    /// The request was answered before under the same key; these are the bytes [`Answer::keep`] gave then.
+    /// A request with the same key was answered before; these are the bytes of [`RowSink::bytes_to_replay`].
     Replayed(Vec<u8>),
 }
 
-/// Takes rows while they are read. A face encodes them at once; nothing is copied for it.
+/// Receives rows while they are read, so that responses are encoded without copying rows.
 pub trait RowSink: Any + Send {
     /// One record of plan number `plan`; plans come in order.
     fn row(&mut self, plan: usize, row: &dyn Row);
 
-    /// Exactly once for each plan, after its rows.
+    /// Called exactly once for each plan, after its rows.
     fn finish_plan(&mut self, plan: usize, outcome: Result<Outcome>);
 
-    /// What comes from here on may come again: [`Answer::reset`] goes back to here.
+    /// Marks the state that [`RowSink::reset`] returns to.
     fn checkpoint(&mut self) {}
 
-    /// What to keep under the idempotency key; `None` keeps nothing, so that a retry runs again.
+    /// The bytes to store under the idempotency key; with `None` a retry runs again.
     fn bytes_to_replay(&mut self) -> Option<Vec<u8>>;
 
-    /// Forget everything since [`Answer::begin`]: the plans are about to be run again.
+    /// Drops everything since [`RowSink::checkpoint`]: the plans are run again.
     fn reset(&mut self);
 }
 
@@ -170,7 +171,7 @@ pub trait Row {
     fn each_child(&self, child: usize, visit: &mut dyn FnMut(&dyn Row));
 }
 
-/// Set when the caller went away or ran out of time; a running query stops soon after.
+/// Set when the caller disconnected or ran out of time; a running query stops soon after.
 #[derive(Debug, Clone, Default)]
 pub struct CancelFlag(Arc<AtomicBool>);
 
@@ -187,7 +188,7 @@ impl CancelFlag {
         if self.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
     }
 
-    /// Cancels when dropped: keep it in the future that waits for the answer.
+    /// A guard that cancels when dropped; keep it in the future that waits for the result.
     pub fn cancel_on_drop(&self) -> CancelOnDrop {
         CancelOnDrop(self.clone())
     }

@@ -1,32 +1,33 @@
-//! A text that is looked for in any case, asked so that both databases find the same.
+//! Case-insensitive text search with the same result on both databases.
 //!
-//! They fold letters by tables and locales of their own, which differ beyond ASCII. So ASCII letters are left to them, and
-//! a text with other letters becomes a pattern that names each letter in all of its cases: SQLite's GLOB and PostgreSQL's
-//! regular expression alike, but for `^`, which the dialect mends.
+//! Databases fold case by tables and locales of their own, which differ beyond ASCII. They only fold ASCII here; a text
+//! with other letters becomes a pattern that lists each letter in all its cases. The pattern is valid as SQLite GLOB
+//! and as PostgreSQL regular expression, except for `^`, which the dialect corrects.
 
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 
-use crate::plan::{Predicate, is_text_kind};
 use trefoil_model::error::Violation;
 use trefoil_model::{RecordType, StoredValue};
 
-/// Longer texts are pasted, not typed: beyond ASCII they are looked for as they are written.
+use crate::plan::{Predicate, is_text_kind};
+
+/// Longer texts are pasted, not typed: beyond ASCII they are matched case-sensitively.
 const MAX_PATTERN_LETTERS: usize = 200;
 
-/// Whether any text of a record contains this one.
+/// The predicate that any text field of a record contains this text.
 pub fn search_predicate(record: &RecordType, text: &str) -> Result<Predicate, Violation> {
     if text.contains('\0') {
         return Err(Violation::new("q", "NUL", "`q` must not contain the character U+0000"));
     }
-    let any = record.fields.iter().any(|field| field.is_stored() && is_text_kind(&field.kind));
+    let has_text_field = record.fields.iter().any(|field| field.is_stored() && is_text_kind(&field.kind));
     Ok(match any_case_pattern(text) {
-        _ if !any => Predicate::Never,
+        _ if !has_text_field => Predicate::Never,
         Some(pattern) => Predicate::SearchPattern { pattern: StoredValue::Text(pattern) },
         None => Predicate::Search { text: StoredValue::Text(text.to_ascii_lowercase()) },
     })
 }
 
-/// What fits the text in any case, where that takes more than ASCII.
+/// A pattern for the text in any case, `None` if ASCII case folding is enough.
 fn any_case_pattern(text: &str) -> Option<String> {
     let is_short = text.chars().nth(MAX_PATTERN_LETTERS).is_none();
     let is_cased = |letter: char| !letter.is_ascii() && letter_cases(letter).chars().nth(1).is_some();
@@ -35,11 +36,11 @@ fn any_case_pattern(text: &str) -> Option<String> {
 
 fn letter_class(letter: char) -> String {
     let cases = letter_cases(letter);
-    let is_sign = letter.is_ascii_punctuation() && letter != '^';
-    if is_sign || cases.chars().nth(1).is_some() { format!("[{cases}]") } else { cases }
+    let is_special = letter.is_ascii_punctuation() && letter != '^';
+    if is_special || cases.chars().nth(1).is_some() { format!("[{cases}]") } else { cases }
 }
 
-/// The letter in all of its cases; an ASCII letter has no others than the databases know.
+/// The letter in all its cases; for an ASCII letter the two that the databases know.
 fn letter_cases(letter: char) -> String {
     if letter.is_ascii() {
         let (upper, lower) = (letter.to_ascii_uppercase(), letter.to_ascii_lowercase());
@@ -55,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_case_is_named_and_every_sign_is_itself() {
+    fn patterns_list_all_cases() {
         for (text, expected) in [
             ("É1", "[Éé]1"),
             ("Σk", "[Σςσ][Kk]"),

@@ -1,51 +1,51 @@
-//! A text that a regular expression matches, made by walking through the expression.
+//! Generates a text that matches a regular expression, by walking through the expression.
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
 use crate::SeededRandom;
 
-/// How often something is repeated beyond what must be, at most.
+/// Maximum number of repetitions beyond the required ones.
 const MAX_EXTRA_REPETITIONS: u32 = 4;
-/// Characters of a made-up text, about; an expression may ask for more than anybody wants to read.
+/// Approximate maximum length; an expression may ask for more than anyone reads.
 const MAX_TEXT_BYTES: usize = 10_000;
 
-/// None where the expression is one that cannot be walked through to an end.
-pub fn text_matching(source: &str, chance: SeededRandom) -> Option<String> {
+/// A matching text, or `None` if the expression is invalid or its text too long.
+pub fn text_matching(source: &str, random: SeededRandom) -> Option<String> {
     let expression = regex_syntax::parse(source).ok()?;
     let mut text = String::new();
-    append_match(&expression, chance, &mut text)?;
+    append_match(&expression, random, &mut text)?;
     Some(text)
 }
 
-fn append_match(part: &Hir, chance: SeededRandom, out: &mut String) -> Option<()> {
+fn append_match(part: &Hir, random: SeededRandom, out: &mut String) -> Option<()> {
     if out.len() > MAX_TEXT_BYTES {
         return None;
     }
     match part.kind() {
         HirKind::Empty | HirKind::Look(_) => {}
         HirKind::Literal(literal) => out.push_str(std::str::from_utf8(&literal.0).ok()?),
-        HirKind::Class(class) => out.push(pick_char(class, chance)?),
+        HirKind::Class(class) => out.push(pick_char(class, random)?),
         HirKind::Repetition(repetition) => {
-            let most = repetition.max.unwrap_or(repetition.min.saturating_add(MAX_EXTRA_REPETITIONS));
-            let room = most.saturating_sub(repetition.min).min(MAX_EXTRA_REPETITIONS);
-            let times = repetition.min + chance.derive("times").below(u64::from(room) + 1) as u32;
-            for number in 0..times {
-                append_match(&repetition.sub, chance.derive_number(number.into()), out)?;
+            let max = repetition.max.unwrap_or(repetition.min.saturating_add(MAX_EXTRA_REPETITIONS));
+            let extra = max.saturating_sub(repetition.min).min(MAX_EXTRA_REPETITIONS);
+            let times = repetition.min + random.derive("times").below(u64::from(extra) + 1) as u32;
+            for position in 0..times {
+                append_match(&repetition.sub, random.derive_number(position.into()), out)?;
             }
         }
-        HirKind::Capture(capture) => append_match(&capture.sub, chance, out)?,
+        HirKind::Capture(capture) => append_match(&capture.sub, random, out)?,
         HirKind::Concat(parts) => {
-            for (number, part) in parts.iter().enumerate() {
-                append_match(part, chance.derive_number(number as u64), out)?;
+            for (position, part) in parts.iter().enumerate() {
+                append_match(part, random.derive_number(position as u64), out)?;
             }
         }
-        HirKind::Alternation(parts) => append_match(chance.pick(parts), chance.derive("branch"), out)?,
+        HirKind::Alternation(parts) => append_match(random.pick(parts), random.derive("branch"), out)?,
     }
     Some(())
 }
 
-/// A plain character where the class has one, so that people can read it.
-fn pick_char(class: &Class, chance: SeededRandom) -> Option<char> {
+/// A character of the class, ASCII if possible, so that people can read it.
+fn pick_char(class: &Class, random: SeededRandom) -> Option<char> {
     let Class::Unicode(class) = class else {
         let Class::Bytes(class) = class else { return None };
         let range = class.ranges().iter().find(|range| range.start().is_ascii())?;
@@ -57,11 +57,11 @@ fn pick_char(class: &Class, chance: SeededRandom) -> Option<char> {
         .filter(|c| ranges.iter().any(|range| (range.start()..=range.end()).contains(c)))
         .collect();
     if !plain.is_empty() {
-        return Some(*chance.pick(&plain));
+        return Some(*random.pick(&plain));
     }
-    let range = ranges.get(chance.below(ranges.len().max(1) as u64) as usize)?;
+    let range = ranges.get(random.below(ranges.len().max(1) as u64) as usize)?;
     let width = u64::from(range.end() as u32 - range.start() as u32) + 1;
-    char::from_u32(range.start() as u32 + chance.derive("char").below(width) as u32).or(Some(range.start()))
+    char::from_u32(range.start() as u32 + random.derive("char").below(width) as u32).or(Some(range.start()))
 }
 
 #[cfg(test)]
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_made_up_matches() {
+    fn generated_text_matches_the_pattern() {
         for source in [
             "[A-Z]{3}-[0-9]{4}",
             r"\+?\d{6,12}",
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_asks_for_too_much_is_given_up() {
+    fn too_long_patterns_give_none() {
         assert_eq!(text_matching("((a{100}){100}){100}", SeededRandom(1)), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Names, places and sentences, and which of them the name of a field asks for.
+//! Plausible names, places, sentences, dates and numbers, chosen by the name of a field.
 
 use crate::SeededRandom;
 
@@ -90,26 +90,26 @@ const WORDS: [&str; 40] = [
 ];
 const COMPANY_SUFFIXES: [&str; 6] = ["& Sons", "Works", "Trading", "Group", "Studio", "Partners"];
 
-pub fn word(chance: SeededRandom) -> &'static str {
-    chance.derive("word").pick::<&str>(&WORDS)
+pub fn word(random: SeededRandom) -> &'static str {
+    random.derive("word").pick::<&str>(&WORDS)
 }
 
-pub fn sentence(chance: SeededRandom) -> String {
-    let count = 5 + chance.derive("count").below(8);
-    let words: Vec<&str> = (0..count).map(|at| word(chance.derive_number(at))).collect();
+pub fn sentence(random: SeededRandom) -> String {
+    let count = 5 + random.derive("count").below(8);
+    let words: Vec<&str> = (0..count).map(|position| word(random.derive_number(position))).collect();
     let joined = words.join(" ");
     format!("{}{}.", joined[..1].to_uppercase(), &joined[1..])
 }
 
-fn person_name(chance: SeededRandom) -> (&'static str, &'static str) {
-    (chance.derive("first").pick::<&str>(&FIRST_NAMES), chance.derive("last").pick::<&str>(&LAST_NAMES))
+fn person_name(random: SeededRandom) -> (&'static str, &'static str) {
+    (random.derive("first").pick::<&str>(&FIRST_NAMES), random.derive("last").pick::<&str>(&LAST_NAMES))
 }
 
-fn product_name(chance: SeededRandom) -> String {
-    format!("{} {}", chance.derive("adjective").pick(&ADJECTIVES), chance.derive("thing").pick(&THINGS))
+fn product_name(random: SeededRandom) -> String {
+    format!("{} {}", random.derive("adjective").pick(&ADJECTIVES), random.derive("thing").pick(&THINGS))
 }
 
-/// Letters that every address takes.
+/// The letters of a name that are valid in every email address.
 fn ascii_name(name: &str) -> String {
     let letter = |c: char| match c.to_ascii_lowercase() {
         c if c.is_ascii_alphanumeric() => Some(c),
@@ -123,36 +123,36 @@ fn ascii_name(name: &str) -> String {
     name.chars().filter_map(letter).collect()
 }
 
-pub fn email(chance: SeededRandom, id: i64, unique: bool) -> String {
-    let (first, last) = person_name(chance);
-    let number = if unique { id.to_string() } else { (chance.derive("number").below(90) + 10).to_string() };
+pub fn email(random: SeededRandom, id: i64, unique: bool) -> String {
+    let (first, last) = person_name(random);
+    let number = if unique { id.to_string() } else { (random.derive("number").below(90) + 10).to_string() };
     format!(
         "{}.{}{number}@example.{}",
         ascii_name(first),
         ascii_name(last),
-        chance.derive("end").pick(&["com", "org", "net"])
+        random.derive("end").pick(&["com", "org", "net"])
     )
 }
 
-pub fn url(chance: SeededRandom, id: i64) -> String {
-    format!("https://example.{}/{}-{id}", chance.derive("end").pick(&["com", "org", "net"]), word(chance))
+pub fn url(random: SeededRandom, id: i64) -> String {
+    format!("https://example.{}/{}-{id}", random.derive("end").pick(&["com", "org", "net"]), word(random))
 }
 
-/// A day of the years 2020 to 2025; where no two may be the same, each its own.
-pub fn date(chance: SeededRandom, id: i64, unique: bool) -> String {
-    let day = if unique { id.rem_euclid(2_900_000) } else { chance.derive("day").below(2_192) as i64 };
+/// A day of the years 2020 to 2025; unique days run on from there.
+pub fn date(random: SeededRandom, id: i64, unique: bool) -> String {
+    let day = if unique { id.rem_euclid(2_900_000) } else { random.derive("day").below(2_192) as i64 };
     let begin = jiff::civil::date(2020, 1, 1);
     let span = jiff::Span::new().try_days(day).unwrap_or_default();
     begin.checked_add(span).unwrap_or(begin).to_string()
 }
 
-pub fn date_time(chance: SeededRandom, id: i64, unique: bool) -> String {
-    let second = if unique { id.rem_euclid(86_400) as u64 } else { chance.derive("second").below(86_400) };
-    let day = date(chance, if unique { id / 86_400 } else { id }, unique);
+pub fn date_time(random: SeededRandom, id: i64, unique: bool) -> String {
+    let second = if unique { id.rem_euclid(86_400) as u64 } else { random.derive("second").below(86_400) };
+    let day = date(random, if unique { id / 86_400 } else { id }, unique);
     format!("{day}T{:02}:{:02}:{:02}Z", second / 3_600, second / 60 % 60, second % 60)
 }
 
-/// From where to where numbers of this name usually go.
+/// The usual range of numbers in a field of this name.
 pub fn typical_range(name: &str) -> (i64, i64) {
     let name = name.to_lowercase();
     let ranges: [(&[&str], (i64, i64)); 9] = [
@@ -166,20 +166,20 @@ pub fn typical_range(name: &str) -> (i64, i64) {
         (&["longitude", "lng", "lon"], (-170, 170)),
         (&["weight", "height", "width", "length", "size"], (1, 200)),
     ];
-    let found = ranges.iter().find(|(names, _)| names.iter().any(|one| name.contains(one)));
-    found.map_or((1, 1_000), |(_, range)| *range)
+    let matching = ranges.iter().find(|(names, _)| names.iter().any(|part| name.contains(part)));
+    matching.map_or((1, 1_000), |(_, range)| *range)
 }
 
-/// What a text of this name in a record of this type may be.
-pub fn text_for_field(owner: &str, name: &str, chance: SeededRandom, id: i64, unique: bool) -> String {
-    let text = text_by_name(owner, &name.to_lowercase(), chance, id, unique);
-    // An address of mail has its number inside.
+/// A plausible text for a field of this name in a record of this type.
+pub fn text_for_field(owner: &str, name: &str, random: SeededRandom, id: i64, unique: bool) -> String {
+    let text = text_by_name(owner, &name.to_lowercase(), random, id, unique);
+    // An email address contains its number already.
     if unique && !text.contains('@') { format!("{text} {id}") } else { text }
 }
 
-fn text_by_name(owner: &str, name: &str, chance: SeededRandom, id: i64, unique: bool) -> String {
+fn text_by_name(owner: &str, name: &str, random: SeededRandom, id: i64, unique: bool) -> String {
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
-    let (first, last) = person_name(chance);
+    let (first, last) = person_name(random);
     let is_person = [
         "user", "customer", "person", "author", "member", "employee", "student", "teacher", "contact",
         "guest",
@@ -187,36 +187,36 @@ fn text_by_name(owner: &str, name: &str, chance: SeededRandom, id: i64, unique: 
     .iter()
     .any(|word| owner.to_lowercase().contains(word));
     match () {
-        () if has(&["email", "mail"]) => email(chance, id, unique),
+        () if has(&["email", "mail"]) => email(random, id, unique),
         () if has(&["phone", "mobile", "fax"]) => {
             format!(
                 "+1 555 {:03} {:04}",
-                chance.derive("area").below(1_000),
-                chance.derive("line").below(10_000)
+                random.derive("area").below(1_000),
+                random.derive("line").below(10_000)
             )
         }
         () if has(&["firstname", "first_name", "givenname"]) => first.to_owned(),
         () if has(&["lastname", "last_name", "surname", "familyname"]) => last.to_owned(),
         () if has(&["username", "login", "handle", "nick"]) => format!("{}{id}", ascii_name(first)),
         () if has(&["company", "organisation", "organization", "employer"]) => {
-            format!("{last} {}", chance.derive("company").pick(&COMPANY_SUFFIXES))
+            format!("{last} {}", random.derive("company").pick(&COMPANY_SUFFIXES))
         }
-        () if has(&["city", "town", "place"]) => (*chance.derive("city").pick(&CITIES)).to_owned(),
-        () if has(&["country", "nation"]) => (*chance.derive("country").pick(&COUNTRIES)).to_owned(),
+        () if has(&["city", "town", "place"]) => (*random.derive("city").pick(&CITIES)).to_owned(),
+        () if has(&["country", "nation"]) => (*random.derive("country").pick(&COUNTRIES)).to_owned(),
         () if has(&["street", "address"]) => {
-            format!("{} {}", 1 + chance.derive("house").below(200), chance.derive("street").pick(&STREETS))
+            format!("{} {}", 1 + random.derive("house").below(200), random.derive("street").pick(&STREETS))
         }
-        () if has(&["zip", "postal", "postcode"]) => format!("{:05}", chance.derive("zip").below(100_000)),
-        () if has(&["url", "website", "link", "homepage"]) => url(chance, id),
-        () if has(&["colour", "color"]) => (*chance.derive("colour").pick(&COLOURS)).to_owned(),
+        () if has(&["zip", "postal", "postcode"]) => format!("{:05}", random.derive("zip").below(100_000)),
+        () if has(&["url", "website", "link", "homepage"]) => url(random, id),
+        () if has(&["colour", "color"]) => (*random.derive("colour").pick(&COLOURS)).to_owned(),
         () if has(&["category", "kind", "group", "tag", "genre"]) => {
-            (*chance.derive("category").pick(&CATEGORIES)).to_owned()
+            (*random.derive("category").pick(&CATEGORIES)).to_owned()
         }
         () if has(&["sku", "code", "isbn", "number", "slug"]) => {
-            format!("{}-{:05}", word(chance), chance.derive("code").below(100_000))
+            format!("{}-{:05}", word(random), random.derive("code").below(100_000))
         }
         () if has(&["title", "subject", "headline"]) => {
-            let words = sentence(chance);
+            let words = sentence(random);
             words.split_whitespace().take(4).collect::<Vec<_>>().join(" ").trim_end_matches('.').to_owned()
         }
         () if has(&[
@@ -231,14 +231,17 @@ fn text_by_name(owner: &str, name: &str, chance: SeededRandom, id: i64, unique: 
             "message",
         ]) =>
         {
-            let count = 1 + chance.derive("sentences").below(3);
-            (0..count).map(|at| sentence(chance.derive_number(at + 100))).collect::<Vec<_>>().join(" ")
+            let count = 1 + random.derive("sentences").below(3);
+            (0..count)
+                .map(|position| sentence(random.derive_number(position + 100)))
+                .collect::<Vec<_>>()
+                .join(" ")
         }
         () if has(&["author", "owner", "person"]) || (is_person && has(&["name"])) => {
             format!("{first} {last}")
         }
-        () if has(&["name", "item", "product", "label"]) => product_name(chance),
-        () => format!("{} {}", word(chance), word(chance.derive("second"))),
+        () if has(&["name", "item", "product", "label"]) => product_name(random),
+        () => format!("{} {}", word(random), word(random.derive("second"))),
     }
 }
 
@@ -247,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_suggest_what_a_text_is() {
+    fn text_fits_the_field_name() {
         let text = |owner: &str, name: &str| text_for_field(owner, name, SeededRandom(7), 3, false);
         assert!(text("User", "email").contains("@example."));
         assert!(text("Customer", "phone").starts_with("+1 555 "));
@@ -258,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_gives_the_same() {
+    fn same_seed_gives_same_values() {
         for number in 0..100 {
             assert_eq!(email(SeededRandom(number), 1, false), email(SeededRandom(number), 1, false));
             assert_ne!(email(SeededRandom(number), 1, true), email(SeededRandom(number), 2, true));

@@ -1,23 +1,25 @@
-//! A file or folder that grows beside its place and comes there whole: at once, for good, and by one process at a time.
+//! Writes a file or folder under a temporary name and moves it into place atomically, one process at a time.
+//!
+//! Exports and transfers between stores use it, so that a killed command never leaves half a file under the final name.
 
 use std::fs::{self, File, Metadata, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
-/// How often what was just held may turn out to be another's before something else is wrong: a file system that tells the
-/// same file by two numbers, say.
+/// Attempts to lock a path that keeps changing. More means another problem, such as a file system that reports the
+/// same file with two inode numbers.
 const MAX_LOCK_ATTEMPTS: usize = 100;
 
-/// Removed when dropped before it is in its place.
+/// A file or folder being written. Removed when dropped before [`AtomicReplacement::commit`].
 #[derive(Debug)]
 pub struct AtomicReplacement {
-    /// Where it grows: `NAME.partial`.
+    /// The temporary path: `NAME.partial`.
     pub partial_path: PathBuf,
     target: PathBuf,
-    /// Locked, so that what a killed command left is told from what another is writing.
+    /// Locked, to tell a file that another command is writing from a leftover of a killed one.
     locked_file: File,
-    /// Those of the file that it replaces.
+    /// The permissions of the file that is replaced.
     target_permissions: Option<Permissions>,
     pub is_committed: bool,
 }
@@ -28,33 +30,33 @@ enum EntryKind {
     Folder,
 }
 
-/// What grows, in the hands of this process.
+/// A temporary file or folder opened by this process.
 struct LockedEntry {
     path: PathBuf,
     file: File,
-    /// Not so on a file system without locks: there it may be in other hands too.
+    /// False on a file system without locks, where other processes may use it too.
     is_locked: bool,
 }
 
 impl AtomicReplacement {
-    /// An empty file, for the eyes of those alone who may read the one that it replaces.
-    pub fn create_file(place: &Path) -> io::Result<AtomicReplacement> {
+    /// Creates an empty file with the permissions of the file that it replaces.
+    pub fn create_file(target: &Path) -> io::Result<AtomicReplacement> {
         let mut partial = AtomicReplacement::from_locked(
-            place,
-            lock_partial(place, EntryKind::File, |path| open_or_create(path, EntryKind::File))?,
+            target,
+            lock_partial(target, EntryKind::File, |path| open_or_create(path, EntryKind::File))?,
         );
-        if let Ok(old) = fs::metadata(place) {
+        if let Ok(old) = fs::metadata(target) {
             partial.copy_ownership(&old)?;
         }
         partial.locked_file.set_len(0)?;
         Ok(partial)
     }
 
-    /// An empty folder.
-    pub fn create_folder(place: &Path) -> io::Result<AtomicReplacement> {
+    /// Creates an empty folder.
+    pub fn create_folder(target: &Path) -> io::Result<AtomicReplacement> {
         let partial = AtomicReplacement::from_locked(
-            place,
-            lock_partial(place, EntryKind::Folder, |path| open_or_create(path, EntryKind::Folder))?,
+            target,
+            lock_partial(target, EntryKind::Folder, |path| open_or_create(path, EntryKind::Folder))?,
         );
         for entry in fs::read_dir(&partial.partial_path)? {
             remove_file_or_folder(&entry?.path())?;
@@ -62,26 +64,27 @@ impl AtomicReplacement {
         Ok(partial)
     }
 
-    /// The file that a killed command left, as it is. None where it may be one that another is writing.
-    pub fn open_leftover(place: &Path) -> io::Result<Option<AtomicReplacement>> {
-        let held = lock_partial(place, EntryKind::File, |path| File::options().write(true).open(path))?;
-        Ok(held.is_locked.then(|| AtomicReplacement::from_locked(place, held)))
+    /// Opens the file that a killed command left. `None` if another process may be writing it.
+    pub fn open_leftover(target: &Path) -> io::Result<Option<AtomicReplacement>> {
+        let entry = lock_partial(target, EntryKind::File, |path| File::options().write(true).open(path))?;
+        Ok(entry.is_locked.then(|| AtomicReplacement::from_locked(target, entry)))
     }
 
-    fn from_locked(place: &Path, held: LockedEntry) -> AtomicReplacement {
-        let LockedEntry { path, file, .. } = held;
+    fn from_locked(target: &Path, entry: LockedEntry) -> AtomicReplacement {
+        let LockedEntry { path, file, .. } = entry;
         AtomicReplacement {
             partial_path: path,
-            target: place.to_owned(),
+            target: target.to_owned(),
             locked_file: file,
             target_permissions: None,
             is_committed: false,
         }
     }
 
-    /// While it grows, whoever writes it may write it, also over a file that nobody may write to.
+    /// Copies owner and permissions. Until the commit this process can write the file even if the old one was
+    /// read-only.
     fn copy_ownership(&mut self, old: &Metadata) -> io::Result<()> {
-        // Not everybody may give a file away: then it is theirs, in the old group if they are in it.
+        // Without the right to change the owner, at least keep the group.
         if fchown(&self.locked_file, Some(old.uid()), Some(old.gid())).is_err() {
             let _ = fchown(&self.locked_file, None, Some(old.gid()));
         }
@@ -89,12 +92,12 @@ impl AtomicReplacement {
         self.locked_file.set_permissions(Permissions::from_mode(old.mode() | 0o600))
     }
 
-    /// The file, to be written to.
+    /// A handle to write the file.
     pub fn writer(&self) -> io::Result<File> {
         self.locked_file.try_clone()
     }
 
-    /// On the disk, and from then on under its own name. Others are kept from it until that is done.
+    /// Syncs to disk and renames to the target. The lock is held until that is done.
     pub fn commit(&mut self) -> io::Result<()> {
         self.locked_file.sync_all()?;
         if let Some(permissions) = &self.target_permissions {
@@ -110,22 +113,22 @@ impl AtomicReplacement {
 impl Drop for AtomicReplacement {
     fn drop(&mut self) {
         if !self.is_committed {
-            // What cannot be removed now goes when the command is run again.
+            // If it cannot be removed now, the next run removes it.
             let _ = remove_file_or_folder(&self.partial_path);
         }
     }
 }
 
 fn lock_partial(
-    place: &Path,
+    target: &Path,
     kind: EntryKind,
     open: impl Fn(&Path) -> io::Result<File>,
 ) -> io::Result<LockedEntry> {
-    let path = partial_path_for(place)?;
+    let path = partial_path_for(target)?;
     for _ in 0..MAX_LOCK_ATTEMPTS {
         let file = open(&path)?;
         let is_locked = interpret_lock_result(file.try_lock())?;
-        // Between the two whoever had it may have put it in its place: then it is whole, and not to be touched.
+        // Between opening and locking, another process may have moved it into place: then it must not be touched.
         if !is_same_file(&file, &path)? {
             continue;
         }
@@ -135,13 +138,13 @@ fn lock_partial(
         if !is_locked {
             return Err(io::Error::other("another command may be writing it; remove it if none is"));
         }
-        // A killed command left something of the other kind.
+        // A killed command left an entry of the other kind.
         remove_file_or_folder(&path)?;
     }
     Err(io::Error::other(format!("{} is another each time it is looked at", path.display())))
 }
 
-/// Makes it where it is not there. What is there may be of the other kind.
+/// Opens or creates the entry. An existing one may be of the other kind.
 fn open_or_create(path: &Path, kind: EntryKind) -> io::Result<File> {
     match kind {
         EntryKind::File => match File::options().create(true).truncate(false).write(true).open(path) {
@@ -155,9 +158,9 @@ fn open_or_create(path: &Path, kind: EntryKind) -> io::Result<File> {
     }
 }
 
-/// A file system may be without locks: there nobody can be told apart.
-fn interpret_lock_result(tried: Result<(), TryLockError>) -> io::Result<bool> {
-    match tried {
+/// True if locked, false if the file system has no locks.
+fn interpret_lock_result(result: Result<(), TryLockError>) -> io::Result<bool> {
+    match result {
         Ok(()) => Ok(true),
         Err(TryLockError::WouldBlock) => Err(io::Error::other("another command is writing it")),
         Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => Ok(false),
@@ -165,19 +168,19 @@ fn interpret_lock_result(tried: Result<(), TryLockError>) -> io::Result<bool> {
     }
 }
 
-fn partial_path_for(place: &Path) -> io::Result<PathBuf> {
-    let Some(name) = place.file_name() else {
+fn partial_path_for(target: &Path) -> io::Result<PathBuf> {
+    let Some(name) = target.file_name() else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it cannot be made; name something in it"));
     };
     let mut name = name.to_owned();
     name.push(".partial");
-    Ok(place.with_file_name(name))
+    Ok(target.with_file_name(name))
 }
 
 fn is_same_file(file: &File, path: &Path) -> io::Result<bool> {
-    let held = file.metadata()?;
+    let open = file.metadata()?;
     match fs::metadata(path) {
-        Ok(found) => Ok((found.dev(), found.ino()) == (held.dev(), held.ino())),
+        Ok(current) => Ok((current.dev(), current.ino()) == (open.dev(), open.ino())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }
@@ -194,27 +197,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_another_is_writing_is_left_alone_and_what_was_left_goes() {
+    fn locked_files_are_refused_and_leftovers_removed() {
         let folder = tempfile::tempdir().unwrap();
-        let place = folder.path().join("x");
+        let target = folder.path().join("x");
         fs::write(folder.path().join("x.partial"), "left by a killed command").unwrap();
-        let mut first = AtomicReplacement::create_file(&place).unwrap();
-        let refused = AtomicReplacement::create_file(&place).unwrap_err().to_string();
+        let mut first = AtomicReplacement::create_file(&target).unwrap();
+        let refused = AtomicReplacement::create_file(&target).unwrap_err().to_string();
         assert_eq!(refused, "another command is writing it");
         first.writer().unwrap().write_all(b"new").unwrap();
         first.commit().unwrap();
         drop(first);
-        assert_eq!(fs::read_to_string(&place).unwrap(), "new");
-        drop(AtomicReplacement::create_file(&place).unwrap());
+        assert_eq!(fs::read_to_string(&target).unwrap(), "new");
+        drop(AtomicReplacement::create_file(&target).unwrap());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "dropped, nothing is left beside");
     }
 
-    /// The lock of one that came too late may be on the very file that was just finished.
+    /// A late process may get the lock on the very file that was just committed.
     #[test]
-    fn what_was_finished_meanwhile_is_not_emptied() {
+    fn committed_file_is_not_truncated() {
         let folder = tempfile::tempdir().unwrap();
-        let place = folder.path().join("x");
-        let first = std::cell::Cell::new(Some(AtomicReplacement::create_file(&place).unwrap()));
+        let target = folder.path().join("x");
+        let first = std::cell::Cell::new(Some(AtomicReplacement::create_file(&target).unwrap()));
         let open = |path: &Path| {
             let file = File::options().create(true).truncate(false).write(true).open(path);
             if let Some(mut first) = first.take() {
@@ -223,13 +226,13 @@ mod tests {
             }
             file
         };
-        let second = lock_partial(&place, EntryKind::File, open).unwrap();
+        let second = lock_partial(&target, EntryKind::File, open).unwrap();
         second.file.set_len(0).unwrap();
-        assert_eq!(fs::read_to_string(&place).unwrap(), "whole");
+        assert_eq!(fs::read_to_string(&target).unwrap(), "whole");
     }
 
     #[test]
-    fn what_is_never_the_same_is_given_up() {
+    fn locking_gives_up_after_many_attempts() {
         let folder = tempfile::tempdir().unwrap();
         let elsewhere = |_: &Path| File::create(folder.path().join("y"));
         let error = lock_partial(&folder.path().join("x"), EntryKind::File, elsewhere).err().unwrap();
@@ -237,61 +240,61 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_is_not_known_to_be_left_without_a_lock() {
+    fn leftovers_need_a_lock() {
         let unsupported = || TryLockError::Error(io::ErrorKind::Unsupported.into());
         assert!(
             !interpret_lock_result(Err(unsupported())).unwrap() && interpret_lock_result(Ok(())).unwrap()
         );
         assert!(interpret_lock_result(Err(TryLockError::WouldBlock)).is_err());
         let folder = tempfile::tempdir().unwrap();
-        let place = folder.path().join("x");
-        assert!(AtomicReplacement::open_leftover(&place).is_err());
+        let target = folder.path().join("x");
+        assert!(AtomicReplacement::open_leftover(&target).is_err());
         fs::write(folder.path().join("x.partial"), "half").unwrap();
-        let left = AtomicReplacement::open_leftover(&place).unwrap().unwrap();
+        let left = AtomicReplacement::open_leftover(&target).unwrap().unwrap();
         assert_eq!(fs::read_to_string(&left.partial_path).unwrap(), "half");
         drop(left);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
     #[test]
-    fn what_was_left_of_the_other_kind_goes() {
+    fn leftovers_of_the_other_kind_are_removed() {
         let folder = tempfile::tempdir().unwrap();
-        let place = folder.path().join("x");
-        let beside = folder.path().join("x.partial");
-        fs::create_dir(&beside).unwrap();
-        fs::write(beside.join("users.ndjson"), "half").unwrap();
-        let held = File::open(&beside).unwrap();
-        held.lock().unwrap();
+        let target = folder.path().join("x");
+        let partial = folder.path().join("x.partial");
+        fs::create_dir(&partial).unwrap();
+        fs::write(partial.join("users.ndjson"), "half").unwrap();
+        let locked = File::open(&partial).unwrap();
+        locked.lock().unwrap();
         assert_eq!(
-            AtomicReplacement::create_file(&place).unwrap_err().to_string(),
+            AtomicReplacement::create_file(&target).unwrap_err().to_string(),
             "another command is writing it"
         );
-        drop(held);
-        AtomicReplacement::create_file(&place).unwrap().commit().unwrap();
-        assert!(place.is_file() && !beside.exists());
-        fs::remove_file(&place).unwrap();
-        fs::write(&beside, "half").unwrap();
-        AtomicReplacement::create_folder(&place).unwrap().commit().unwrap();
-        assert!(place.is_dir() && !beside.exists());
+        drop(locked);
+        AtomicReplacement::create_file(&target).unwrap().commit().unwrap();
+        assert!(target.is_file() && !partial.exists());
+        fs::remove_file(&target).unwrap();
+        fs::write(&partial, "half").unwrap();
+        AtomicReplacement::create_folder(&target).unwrap().commit().unwrap();
+        assert!(target.is_dir() && !partial.exists());
     }
 
     #[test]
-    fn what_only_some_may_read_stays_theirs() {
+    fn permissions_and_owner_are_kept() {
         let folder = tempfile::tempdir().unwrap();
-        let place = folder.path().join("x");
-        for (old, growing) in [(0o600, 0o600), (0o400, 0o600), (0o444, 0o644)] {
-            fs::write(&place, "secret").unwrap();
-            fs::set_permissions(&place, Permissions::from_mode(old)).unwrap();
-            // Where this may be done, it may be done again.
-            let _ = std::os::unix::fs::chown(&place, Some(1), Some(1));
-            let before = fs::metadata(&place).unwrap();
-            let mut partial = AtomicReplacement::create_file(&place).unwrap();
-            assert_eq!(fs::metadata(&partial.partial_path).unwrap().mode() & 0o777, growing);
+        let target = folder.path().join("x");
+        for (old, temporary) in [(0o600, 0o600), (0o400, 0o600), (0o444, 0o644)] {
+            fs::write(&target, "secret").unwrap();
+            fs::set_permissions(&target, Permissions::from_mode(old)).unwrap();
+            // If this is permitted, so is copying the owner.
+            let _ = std::os::unix::fs::chown(&target, Some(1), Some(1));
+            let before = fs::metadata(&target).unwrap();
+            let mut partial = AtomicReplacement::create_file(&target).unwrap();
+            assert_eq!(fs::metadata(&partial.partial_path).unwrap().mode() & 0o777, temporary);
             partial.commit().unwrap();
-            let after = fs::metadata(&place).unwrap();
-            let whose = |file: &Metadata| (file.mode(), file.uid(), file.gid());
-            assert_eq!(whose(&after), whose(&before));
-            fs::remove_file(&place).unwrap();
+            let after = fs::metadata(&target).unwrap();
+            let ownership = |file: &Metadata| (file.mode(), file.uid(), file.gid());
+            assert_eq!(ownership(&after), ownership(&before));
+            fs::remove_file(&target).unwrap();
         }
     }
 }

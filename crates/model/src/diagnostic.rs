@@ -1,4 +1,4 @@
-//! A mistake or a doubt about an application, with the place it stands at, for people and for programs.
+//! Errors and warnings about an application's files, rendered for people and as JSON.
 
 use std::fmt;
 use std::ops::Range;
@@ -11,26 +11,27 @@ use crate::SourceFile;
 pub enum Severity {
     /// The application cannot be served.
     Error,
-    /// It can, but for what is named.
+    /// The application is served without the part that the message names.
     Warning,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
     pub severity: Severity,
-    /// Stable, in capitals: `SYNTAX`, `UNKNOWN_TYPE`, …
+    /// Stable and in capitals: `SYNTAX`, `UNKNOWN_TYPE`, …
     pub code: &'static str,
     pub message: String,
-    /// The name of the source file; empty when no file is to blame.
+    /// Name of the source file; empty if the problem belongs to no file.
     pub file: String,
-    /// Counted from 1, columns in characters; 0 means the file as a whole.
+    /// Line, counted from 1; 0 means the whole file.
     pub line: usize,
+    /// Column in characters, counted from 1.
     pub column: usize,
-    /// What the caret underlines, in bytes of the file.
+    /// The underlined part, as bytes of the file.
     pub span: Range<usize>,
-    /// Stands beside the caret.
+    /// Text beside the underline.
     pub label: String,
-    /// The way out, where one can be computed.
+    /// A suggested fix, if one can be computed.
     pub help: Option<String>,
 }
 
@@ -44,7 +45,7 @@ impl Severity {
 }
 
 impl Diagnostic {
-    /// Without a place.
+    /// A diagnostic without a position.
     pub fn new(severity: Severity, code: &'static str, message: impl Into<String>) -> Self {
         Diagnostic {
             severity,
@@ -59,7 +60,7 @@ impl Diagnostic {
         }
     }
 
-    /// A mistake in a file as a whole; [`Diagnostic::at`] says where in it.
+    /// An error about a whole file; [`Diagnostic::with_span`] adds the position.
     pub fn in_file(file: impl Into<String>, code: &'static str, message: impl Into<String>) -> Self {
         Diagnostic { file: file.into(), ..Diagnostic::new(Severity::Error, code, message) }
     }
@@ -69,7 +70,7 @@ impl Diagnostic {
         self.file = file.to_owned();
         (self.line, self.column) = line_and_column(text, start);
         let end = floor_to_char(text, span.end).max(start);
-        // One line is enough to find a definition by.
+        // One line is enough to find a definition.
         self.span = start..text[start..end].find(['\r', '\n']).map_or(end, |newline| start + newline);
         self
     }
@@ -84,7 +85,7 @@ impl Diagnostic {
         self
     }
 
-    /// As a compiler would show it, with the line and a caret.
+    /// The diagnostic as a compiler shows it, with the source line and a caret.
     pub fn render(&self, sources: &[SourceFile]) -> String {
         let title = match self.severity {
             Severity::Error => Level::ERROR,
@@ -110,7 +111,7 @@ impl Diagnostic {
         Snippet::source(&source.text).path(&source.name).annotation(caret)
     }
 
-    /// One object, for `check --format json`.
+    /// A JSON object for `check --format json`.
     pub fn to_json(&self) -> serde_json::Value {
         serde_json::json!({
             "severity": self.severity.name(),
@@ -127,7 +128,7 @@ impl Diagnostic {
     }
 }
 
-/// All of it on one line, for logs and for those who cannot be shown a snippet.
+/// Everything on one line, for logs and wherever a snippet cannot be shown.
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.file.as_str(), self.line) {
@@ -140,29 +141,29 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// What is quoted may hold a line break; what is said about it may not.
+/// Escapes line breaks and other control characters that quoted input may contain.
 fn escape_controls(text: &str) -> String {
-    let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
-    text.chars().map(shown).collect()
+    let escape = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    text.chars().map(escape).collect()
 }
 
-/// Line and column of a byte, both from 1; columns count characters.
+/// Line and column of a byte offset, both from 1; columns count characters.
 pub fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
     let before = &text[..floor_to_char(text, offset)];
-    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     let column = before[line_start..].trim_start_matches('\u{feff}').chars().count() + 1;
     (before.matches('\n').count() + 1, column)
 }
 
-/// All of them, one below the other.
+/// All diagnostics, separated by blank lines.
 pub fn render_all(sources: &[SourceFile], diagnostics: &[Diagnostic]) -> String {
-    let texts = diagnostics.iter().map(|found| found.render(sources).trim_end().to_owned());
+    let texts = diagnostics.iter().map(|diagnostic| diagnostic.render(sources).trim_end().to_owned());
     texts.collect::<Vec<_>>().join("\n\n")
 }
 
-/// The nearest offset at or before `at` that cuts no character.
-fn floor_to_char(text: &str, at: usize) -> usize {
-    text.floor_char_boundary(at.min(text.len()))
+/// The nearest character boundary at or before `offset`.
+fn floor_to_char(text: &str, offset: usize) -> usize {
+    text.floor_char_boundary(offset.min(text.len()))
 }
 
 #[cfg(test)]
@@ -170,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn positions_count_characters() {
+    fn columns_count_characters() {
         let text = "é = 1\nport = x\n";
         assert_eq!(line_and_column(text, 0), (1, 1));
         assert_eq!(line_and_column(text, text.find('=').unwrap()), (1, 3));
@@ -179,12 +180,12 @@ mod tests {
     }
 
     #[test]
-    fn one_line_holds_all_of_it() {
-        let mut found = Diagnostic::in_file("my-app", "FILE", "no such\nfolder");
-        assert_eq!(found.to_string(), "my-app: no such\\nfolder");
-        assert!(found.render(&[]).contains("--> my-app"), "{}", found.render(&[]));
-        found.help("write 8080");
-        let found = found.with_span("a.toml", "port = x", 7..8);
-        assert_eq!(found.to_string(), "a.toml:1:8: no such\\nfolder; write 8080");
+    fn display_is_one_line() {
+        let mut diagnostic = Diagnostic::in_file("my-app", "FILE", "no such\nfolder");
+        assert_eq!(diagnostic.to_string(), "my-app: no such\\nfolder");
+        assert!(diagnostic.render(&[]).contains("--> my-app"), "{}", diagnostic.render(&[]));
+        diagnostic.help("write 8080");
+        let diagnostic = diagnostic.with_span("a.toml", "port = x", 7..8);
+        assert_eq!(diagnostic.to_string(), "a.toml:1:8: no such\\nfolder; write 8080");
     }
 }

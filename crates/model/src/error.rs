@@ -1,4 +1,4 @@
-//! The only failures a caller ever sees, in words without HTTP; each face spells them in its own way.
+//! The errors that callers see, independent of HTTP; GraphQL, REST and HTML each format them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,43 +6,43 @@ use std::time::Duration;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why an operation did not happen. `Display` is safe to show to anyone.
+/// The reason why an operation failed. Its `Display` text is safe to show to any client.
 #[derive(Debug, Clone)]
 pub enum Error {
-    /// What was named does not exist.
+    /// A record or another named thing does not exist.
     NotFound { what: Missing },
-    /// The input breaks rules; every broken rule is listed.
+    /// The input breaks rules; all broken rules are listed.
     Invalid(Vec<Violation>),
-    /// A unique value is taken, or the record is still needed by others.
+    /// A unique value is taken, or other records still need this one.
     Conflict(Vec<Violation>),
-    /// The record is no longer at the version the caller saw.
+    /// The record is not at the version that the caller expected.
     Stale { expected: i64, found: i64 },
     /// The idempotency key belongs to another request.
     KeyReused,
     /// The first request with this idempotency key has not finished.
     KeyInUse,
-    /// A limit of meaning was hit; the text names it, its value and the setting.
+    /// A limit on what a request may ask for; the text has the limit, its value and the setting.
     Limit(String),
-    /// The store cannot take the operation now; trying again later may work.
+    /// The store cannot run the operation now; a retry may succeed.
     Unavailable { reason: String, retry_after: Duration },
-    /// The connection was lost before the store had answered: nobody knows whether the operation happened.
+    /// The connection was lost before the store answered: the operation may or may not have happened.
     OutcomeUnknown,
-    /// The caller went away or its time ran out.
+    /// The caller disconnected or its time ran out.
     Cancelled,
-    /// A fault of ours. The cause goes to the log, once, and never to a caller.
+    /// A bug or failure of the server. The cause is logged once and never shown to a caller.
     Internal { cause: Cause },
-    /// What a registered resolver said went wrong, with its own code.
+    /// An error of a registered resolver, with its own code.
     Resolver { message: String, code: String },
-    /// What comes after an event id cannot be told: it is no longer kept, or the id was never given.
+    /// Changes after an event id are not available: no longer kept, or the id was never issued.
     EventId { code: &'static str, message: String },
 }
 
-/// What does not exist.
+/// The thing that was not found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Missing {
-    /// The record that a write names; the type as people call it.
+    /// The record that a write names; `type_name` is the label for people.
     Record { type_name: String, id: i64 },
-    /// Anything else, in words.
+    /// Anything else, described in words.
     Named(String),
 }
 
@@ -55,8 +55,9 @@ impl fmt::Display for Missing {
     }
 }
 
-/// The error behind an [`Error::Internal`], shared by all that it failed. `Display` is the whole chain of sources in
-/// one line, for the log alone. In a box of its own, so that what carries it grows by one pointer and not by two.
+/// The error behind an [`Error::Internal`], shared by all operations that it failed. `Display` gives the whole
+/// chain of sources in one line, for the log only. The inner box keeps `Error` one pointer smaller than a fat `Arc`
+/// would.
 #[derive(Debug, Clone)]
 pub struct Cause(Arc<Box<dyn std::error::Error + Send + Sync>>);
 
@@ -66,7 +67,7 @@ impl Cause {
     }
 }
 
-/// The very same error, not one with the same words.
+/// Equal only if it is the same error instance, not one with the same text.
 impl PartialEq for Cause {
     fn eq(&self, other: &Cause) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -81,26 +82,27 @@ impl fmt::Display for Cause {
     }
 }
 
-/// An error and its sources, outermost first. Many errors repeat their source in their own words: it is told once.
+/// An error and its sources, outermost first. Many errors repeat their source in their own text: it is written
+/// once.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(error) = source {
-        let words = error.to_string();
-        if !text.ends_with(&words) {
+        let message = error.to_string();
+        if !text.ends_with(&message) {
             text.push_str(": ");
-            text.push_str(&words);
+            text.push_str(&message);
         }
         source = error.source();
     }
     text
 }
 
-/// One broken rule: where, which and in words. The same object on every face.
+/// One broken rule: its position in the input, a code and a message. The same for GraphQL, REST and HTML.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     pub path: Vec<PathSegment>,
-    /// Stable, in capitals: `REQUIRED`, `NOT_BLANK`, `UNIQUE`, …
+    /// Stable and in capitals: `REQUIRED`, `NOT_BLANK`, `UNIQUE`, …
     pub code: &'static str,
     pub message: String,
 }
@@ -117,7 +119,7 @@ impl Violation {
         Violation { path: vec![PathSegment::Field(field.to_owned())], code, message: message.into() }
     }
 
-    /// The same complaint seen from one level further out.
+    /// The same violation with `segment` in front of its path.
     pub fn nested_under(mut self, segment: PathSegment) -> Self {
         self.path.insert(0, segment);
         self
@@ -125,17 +127,17 @@ impl Violation {
 }
 
 impl Error {
-    /// A fault of ours, with the error or the words that it came of.
+    /// An internal error, from an error or a text.
     pub fn internal(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Error::Internal { cause: Cause::new(cause) }
     }
 
-    /// What is named in words and does not exist.
+    /// A missing thing, described in words.
     pub fn not_found(what: impl Into<String>) -> Self {
         Error::NotFound { what: Missing::Named(what.into()) }
     }
 
-    /// For the log, and for whoever runs a command: the cause where there is one. Never for a caller.
+    /// For the log and the command line: the cause where there is one. Never for a client.
     pub fn full_text(&self) -> String {
         self.cause().map_or_else(|| self.to_string(), Cause::to_string)
     }
@@ -162,7 +164,7 @@ impl Error {
         Error::Invalid(vec![Violation::new(field, code, message)])
     }
 
-    /// The stable name of the failure, the same on every face.
+    /// The stable code of the error, the same everywhere.
     pub fn code(&self) -> &str {
         match self {
             Error::NotFound { .. } => "NOT_FOUND",
@@ -204,8 +206,8 @@ impl fmt::Display for Error {
             Error::NotFound { what } => write!(f, "{what} not found"),
             Error::Invalid(list) | Error::Conflict(list) => {
                 for (i, violation) in list.iter().enumerate() {
-                    let gap = if i == 0 { "" } else { "; " };
-                    write!(f, "{gap}{}", violation.message)?;
+                    let separator = if i == 0 { "" } else { "; " };
+                    write!(f, "{separator}{}", violation.message)?;
                 }
                 Ok(())
             }
@@ -261,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_chain_is_for_the_log_and_none_of_it_for_a_caller() {
+    fn display_hides_the_cause() {
         let disk = Layer("no space left", None);
         let file = Layer("writing failed: no space left", Some(Box::new(disk)));
         let error = Error::internal(Layer("the page cannot be kept", Some(Box::new(file))));

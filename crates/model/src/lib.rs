@@ -1,13 +1,32 @@
-//! What the SDL says, resolved and immutable: record types, their fields and the root fields.
+//! The schema of an application as immutable data.
+//!
+//! [`parse_schema`] reads SDL files into a [`Model`]: record types with their fields, enums, embedded types and the
+//! root fields of GraphQL. The crate also defines the values that fields hold, their validation, and the errors that
+//! callers see. Every other crate builds on it; it knows neither HTTP nor SQL.
 
+// The input files, and mistakes found in them.
 pub mod diagnostic;
-pub mod error;
-pub mod naming;
-mod relay_connection;
-pub mod sdl;
 mod source_file;
+
+// From SDL to the model.
+pub mod sdl;
+
+// Table, column, path and operation names, derived from the names in the schema.
+pub mod naming;
+
+// Queries on the finished model.
+mod relay_connection;
+
+// Values: parsing, validation, and their text in JSON and CSV.
 pub mod values;
 
+// The errors of all operations.
+pub mod error;
+
+use std::fmt;
+
+use apollo_compiler::Schema;
+use apollo_compiler::validation::Valid;
 use indexmap::IndexMap;
 
 pub use crate::diagnostic::{Diagnostic, Severity};
@@ -24,32 +43,32 @@ pub struct RecordTypeId(pub usize);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FieldId(pub usize);
 
-/// The whole schema. Swapped as one on reload; a request holds one to its end.
+/// The whole schema. A reload replaces it as a whole; a request uses one model from start to end.
 #[derive(Debug)]
 pub struct Model {
     pub records: Vec<RecordType>,
     pub enums: IndexMap<String, EnumType>,
-    /// Object types without `id`: values inside their owner.
+    /// Object types without `id`, stored as values inside their owner.
     pub embedded: IndexMap<String, EmbeddedType>,
     /// Every field of Query, Mutation and Subscription, in schema order.
     pub root_fields: Vec<RootField>,
     /// The validated schema, for document validation and introspection.
-    pub schema: apollo_compiler::validation::Valid<apollo_compiler::Schema>,
-    /// The schema as text, directive definitions included; what `/graphql/schema.graphqls` serves.
+    pub schema: Valid<Schema>,
+    /// The schema as text with its directive definitions, as `/graphql/schema.graphqls` serves it.
     pub sdl: String,
-    /// Of `sdl`: equal for equal schemas, whatever their files.
+    /// Hash of `sdl`: equal for equal schemas, however they are split into files.
     pub hash: u64,
 }
 
 #[derive(Debug)]
 pub struct RecordType {
     pub name: String,
-    /// The collection: `order-lines` for `OrderLine`, unless `@resource(path:)` says otherwise.
+    /// Path of the collection: `order-lines` for `OrderLine`, unless `@resource(path:)` sets another.
     pub path: String,
     pub table: String,
     pub description: Option<String>,
     pub fields: Vec<Field>,
-    /// `@index`: the fields of each.
+    /// The fields of each `@index`.
     pub indexes: Vec<Vec<FieldId>>,
     pub renamed_from: Option<String>,
 }
@@ -59,7 +78,7 @@ pub struct Field {
     pub name: String,
     /// The name in JSON bodies and forms: `userId` for a reference `user`, `courseIds` for a link `courses`.
     pub input_name: String,
-    /// The column that keeps it; empty for fields that have none (inverses, links, unstored).
+    /// The column that stores the field; empty for fields without one (inverses, links, unstored).
     pub column: String,
     pub kind: FieldKind,
     /// Non-null in the schema.
@@ -70,39 +89,39 @@ pub struct Field {
     pub value_source: ValueSource,
     pub description: Option<String>,
     pub renamed_from: Option<String>,
-    /// Only lists of records have some; they filter and page.
+    /// Filter and paging arguments; only lists of records have them.
     pub arguments: Vec<Argument>,
 }
 
-/// What a field holds and so how it is kept.
+/// The kind of value a field holds, which decides how it is stored.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FieldKind {
     /// The record's own id.
     Id,
     Scalar(Scalar),
     Enum(String),
-    /// A value inside its owner, by type name, kept as JSON.
+    /// A value inside its owner, stored as JSON; holds the type name.
     Embedded(String),
-    /// A list of scalars, enums or embedded values, kept as JSON.
+    /// A list of scalars, enums or embedded values, stored as JSON.
     List(Box<ListItem>),
-    /// Another record's id, in a column of its own.
+    /// The id of another record, in a column of this record.
     Reference {
         target: RecordTypeId,
         on_delete: OnDelete,
     },
-    /// The records of `of` whose reference `field` points here.
+    /// The records of `target` whose reference `field` points here.
     Inverse {
         target: RecordTypeId,
         field: FieldId,
     },
-    /// Records on the other side of a link table.
+    /// The records on the other side of a link table.
     Link {
         target: RecordTypeId,
         table: String,
         own_column: String,
         other_column: String,
     },
-    /// Nothing is kept: only a registered resolver can answer it.
+    /// Not stored: only a registered resolver can answer it.
     Unstored,
 }
 
@@ -137,11 +156,11 @@ pub enum OnDelete {
     SetNull,
 }
 
-/// A constraint that holds on every face alike.
+/// A constraint on the values of a field, enforced for GraphQL, REST and HTML alike.
 #[derive(Debug, Clone)]
 pub enum FieldRule {
     NotBlank,
-    /// In Unicode code points; for lists, elements.
+    /// Length in Unicode code points; for lists, the number of elements.
     Length {
         min: Option<u64>,
         max: Option<u64>,
@@ -166,7 +185,7 @@ pub enum ValueSource {
     CreationTime,
     /// `@updatedAt`
     UpdateTime,
-    /// `@version`: shows the record's version.
+    /// `@version`: the record's version.
     RecordVersion,
 }
 
@@ -191,7 +210,7 @@ pub enum RootKind {
     Subscription,
 }
 
-/// One operation the schema offers.
+/// A field of Query, Mutation or Subscription.
 #[derive(Debug)]
 pub struct RootField {
     pub root_kind: RootKind,
@@ -207,11 +226,11 @@ pub struct RootField {
 pub struct Argument {
     pub name: String,
     pub ty: TypeRef,
-    /// For an input object: its fields, one level deep.
+    /// The fields of an input object, one level deep.
     pub fields: Vec<Argument>,
 }
 
-/// A type as written: `[User!]!`.
+/// A type as written in the schema: `[User!]!`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TypeRef {
     Named(String),
@@ -219,7 +238,7 @@ pub enum TypeRef {
     NonNull(Box<TypeRef>),
 }
 
-/// Where in the schema files something is written; lines and columns count from 1.
+/// A position in a schema file; lines and columns count from 1.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SourceLocation {
     pub file: String,
@@ -227,8 +246,8 @@ pub struct SourceLocation {
     pub column: usize,
 }
 
-impl std::fmt::Display for TypeRef {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for TypeRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             TypeRef::Named(name) => f.write_str(name),
             TypeRef::List(inner) => write!(f, "[{inner}]"),
@@ -260,7 +279,7 @@ impl TypeRef {
 }
 
 impl Model {
-    /// Whether records of this type hold references or links to others.
+    /// True if records of this type hold references or links to others.
     pub fn leads_on(&self, record: RecordTypeId) -> bool {
         let fields = &self.record(record).fields;
         fields.iter().any(|field| matches!(field.kind, FieldKind::Reference { .. } | FieldKind::Link { .. }))
@@ -292,13 +311,12 @@ impl RecordType {
         self.fields.iter().position(|field| field.name == name).map(FieldId)
     }
 
-    /// The field a client means by `name` when it writes: a reference also answers to `userId`,
-    /// a link also to `courseIds`.
+    /// The field that a client names in a write: a reference is also found as `userId`, a link as `courseIds`.
     pub fn find_input_field(&self, name: &str) -> Option<FieldId> {
         self.fields.iter().position(|field| field.name == name || field.input_name == name).map(FieldId)
     }
 
-    /// Every record type has one; `parse` sees to it.
+    /// The id field. Every record type has one: parsing makes sure of it.
     pub fn id_field(&self) -> FieldId {
         FieldId(
             self.fields
@@ -310,7 +328,7 @@ impl RecordType {
 }
 
 impl FieldKind {
-    /// Whether a column holds one value that can be filtered, sorted and indexed by.
+    /// True if a column holds a single value that can be filtered, sorted and indexed by.
     pub fn is_comparable(&self) -> bool {
         match self {
             FieldKind::Scalar(scalar) => *scalar != Scalar::Json,
@@ -325,7 +343,7 @@ impl FieldKind {
 }
 
 impl Field {
-    /// Whether a column of the record's own table keeps it.
+    /// True if a column of the record's own table stores it.
     pub fn is_stored(&self) -> bool {
         !self.column.is_empty()
     }

@@ -1,6 +1,6 @@
-//! One schema file as it was read.
+//! A file of the application folder, read into memory.
 
-/// A file of the application folder; `name` is its path within, such as `graphql/users.graphqls`.
+/// `name` is the path within the application folder, such as `graphql/users.graphqls`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceFile {
     pub name: String,

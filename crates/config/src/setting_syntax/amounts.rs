@@ -1,11 +1,11 @@
-//! How counts, sizes, lengths of time and rates are written.
+//! Text forms of counts, sizes, durations and rates.
 
 use std::time::Duration;
 
 use crate::RateLimit;
 use crate::setting_syntax::SettingSyntax;
 
-/// A number of things, at least one.
+/// A count of at least one.
 pub struct CountSyntax;
 
 impl SettingSyntax for CountSyntax {
@@ -22,7 +22,7 @@ impl SettingSyntax for CountSyntax {
     }
 }
 
-/// A number of things that may be none.
+/// A count that may be zero.
 pub struct CountOrZeroSyntax;
 
 impl SettingSyntax for CountOrZeroSyntax {
@@ -66,7 +66,7 @@ impl SettingSyntax for SizeSyntax {
     }
 }
 
-/// A size, or none at all.
+/// A number of bytes that may be zero.
 pub struct SizeOrZeroSyntax;
 
 impl SettingSyntax for SizeOrZeroSyntax {
@@ -82,7 +82,7 @@ impl SettingSyntax for SizeOrZeroSyntax {
     }
 }
 
-/// A length of time that is not nothing.
+/// A duration that is not zero.
 pub struct DurationSyntax;
 
 const DURATION_UNITS: [(&str, u64); 5] =
@@ -99,24 +99,25 @@ impl SettingSyntax for DurationSyntax {
             )
         };
         let (number, unit) = split_unit(text);
-        let (_, each) = DURATION_UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?;
+        let (_, millis) = DURATION_UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?;
         let number: u64 = number.parse().map_err(|_| wrong())?;
-        number.checked_mul(*each).filter(|n| *n > 0).map(Duration::from_millis).ok_or_else(wrong)
+        number.checked_mul(*millis).filter(|n| *n > 0).map(Duration::from_millis).ok_or_else(wrong)
     }
 
     fn show(value: &Duration) -> String {
-        let whole = value.as_millis() as u64;
-        // Two hours read better than 120 minutes, but nobody thinks of 60 seconds as one minute in a limit.
+        let total = value.as_millis() as u64;
+        // Hours read better than 120 minutes, but limits are usually thought of in seconds, so minutes are not
+        // shown.
         let units = DURATION_UNITS.iter().filter(|(name, _)| *name != "m");
-        let (name, each) = units
+        let (name, millis) = units
             .into_iter()
-            .find(|(_, each)| whole.is_multiple_of(*each))
+            .find(|(_, millis)| total.is_multiple_of(*millis))
             .expect("read from whole milliseconds");
-        format!("{}{name}", whole / each)
+        format!("{}{name}", total / millis)
     }
 }
 
-/// A time, or `off` for none.
+/// A duration, or `off` for none.
 pub struct DurationOrOffSyntax;
 
 impl SettingSyntax for DurationOrOffSyntax {
@@ -157,7 +158,7 @@ impl SettingSyntax for RateLimitSyntax {
     }
 }
 
-/// The digits in front and the unit behind them.
+/// Splits a text into its leading digits and the unit.
 fn split_unit(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     (&text[..end], text[end..].trim())
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_of_time() {
+    fn durations() {
         assert_reads::<DurationSyntax>("10s", "10s");
         assert_reads::<DurationSyntax>("500ms", "500ms");
         assert_reads::<DurationSyntax>("7d", "7d");

@@ -1,6 +1,9 @@
-//! How a kind of setting is spelled as text in both directions: switches, folders, databases, log formats.
+//! Reads and shows the values of settings: the trait, and switches, folders, databases and log formats.
 
+// Counts, sizes, times and rates.
 pub(crate) mod amounts;
+
+// Hosts, ports, networks and origins.
 pub(crate) mod network;
 
 use std::path::PathBuf;
@@ -15,18 +18,18 @@ pub use crate::setting_syntax::network::{
     HostNames, HostSyntax, NetworkListSyntax, OriginListSyntax, PortSyntax,
 };
 
-/// A way of writing values of one type: what `show` writes, `read` takes, and so do flag, variable and file.
+/// The text form of a type of value: `read` accepts what `show` writes, as flag, variable and file key.
 pub trait SettingSyntax {
     type Value;
-    /// What stands for the value in a usage line.
+    /// Placeholder of the value in a usage line.
     const HINT: &'static str;
-    /// As a flag it needs no value.
+    /// True if the flag needs no value.
     const STANDS_ALONE: bool = false;
     fn read(text: &str) -> Result<Self::Value, String>;
     fn show(value: &Self::Value) -> String;
 }
 
-/// A yes or no; as a flag it may stand alone.
+/// A boolean; the flag needs no value.
 pub struct SwitchSyntax;
 
 impl SettingSyntax for SwitchSyntax {
@@ -75,7 +78,7 @@ impl SettingSyntax for DatabaseSyntax {
             _ if PostgresUrl::has_postgres_scheme(text) => {
                 PostgresUrl::parse(text).map(DatabaseLocation::Postgres)
             }
-            // The text is not repeated: it may hold a password.
+            // The text is not quoted: it may contain a password.
             _ => {
                 Err("no such database; use \"sqlite:\" (in the data folder), \"memory:\" or \"postgres://…\""
                     .into())
@@ -120,22 +123,22 @@ impl SettingSyntax for LogFormatSyntax {
 pub(crate) mod tests {
     use super::*;
 
-    /// `text` is read and written again as `shown`.
+    /// Asserts that `text` is read, and shown as `shown`.
     pub(crate) fn assert_reads<K: SettingSyntax>(text: &str, shown: &str) {
         let value = K::read(text).unwrap_or_else(|error| panic!("{text:?}: {error}"));
         assert_eq!(K::show(&value), shown, "{text:?}");
         assert_eq!(K::show(&K::read(shown).unwrap()), shown, "what is shown can be written");
     }
 
-    pub(crate) fn assert_refuses<K: SettingSyntax>(text: &str, because: &str) {
+    pub(crate) fn assert_refuses<K: SettingSyntax>(text: &str, expected: &str) {
         match K::read(text) {
             Ok(value) => panic!("{text:?} was taken as {}", K::show(&value)),
-            Err(error) => assert!(error.contains(because), "{text:?}: {error}"),
+            Err(error) => assert!(error.contains(expected), "{text:?}: {error}"),
         }
     }
 
     #[test]
-    fn switches_folders_databases_and_formats() {
+    fn switches_folders_databases_and_log_formats() {
         assert_reads::<SwitchSyntax>("ON", "true");
         assert_refuses::<SwitchSyntax>("maybe", "neither true nor false");
         assert_reads::<DatabaseSyntax>("memory:", "memory:");

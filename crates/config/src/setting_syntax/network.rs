@@ -1,4 +1,4 @@
-//! How hosts, ports, networks and web origins are written.
+//! Text forms of hosts, ports, networks and origins.
 
 use std::net::IpAddr;
 
@@ -19,8 +19,9 @@ impl SettingSyntax for HostSyntax {
         if text.contains(':') {
             return Err(format!("{text:?} is no host name or address; the port is a setting of its own"));
         }
-        let named = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
-        named.then(|| text.to_owned()).ok_or_else(|| format!("{text:?} is no host name or address"))
+        let is_name =
+            !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
+        is_name.then(|| text.to_owned()).ok_or_else(|| format!("{text:?} is no host name or address"))
     }
 
     fn show(value: &String) -> String {
@@ -54,8 +55,8 @@ impl SettingSyntax for NetworkListSyntax {
     }
 
     fn show(value: &Vec<IpNetwork>) -> String {
-        let each = value.iter().map(|network| format!("{}/{}", network.address, network.prefix));
-        each.collect::<Vec<_>>().join(",")
+        let networks = value.iter().map(|network| format!("{}/{}", network.address, network.prefix));
+        networks.collect::<Vec<_>>().join(",")
     }
 }
 
@@ -81,7 +82,7 @@ fn parse_network(text: &str) -> Result<IpNetwork, String> {
     Ok(IpNetwork { address, prefix })
 }
 
-/// The address with everything beyond the prefix set to zero.
+/// The address with all bits beyond the prefix cleared.
 fn network_start(address: IpAddr, prefix: u8) -> IpAddr {
     match address {
         IpAddr::V4(a) => {
@@ -110,9 +111,9 @@ impl SettingSyntax for HostNames {
     }
 }
 
-/// A name as browsers send it, or an address.
+/// A host name as browsers send it, or an address.
 fn host_name(text: &str) -> Result<String, String> {
-    let wrong = |why: &str| format!("{text:?} is no host name: {why}, like \"app.example.org\"");
+    let wrong = |reason: &str| format!("{text:?} is no host name: {reason}, like \"app.example.org\"");
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
     if let Ok(address) = bare.parse::<IpAddr>() {
         return Ok(address.to_string());
@@ -152,13 +153,13 @@ fn parse_origin(text: &str) -> Result<String, String> {
     }
     let wrong = || format!("{text:?} is no origin: write it like \"https://app.example.org\"");
     let url = url::Url::parse(text).map_err(|_| wrong())?;
-    let bare =
+    let is_bare =
         url.path() == "/" && url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
     let origin = url.origin();
-    if bare && origin.is_tuple() { Ok(origin.ascii_serialization()) } else { Err(wrong()) }
+    if is_bare && origin.is_tuple() { Ok(origin.ascii_serialization()) } else { Err(wrong()) }
 }
 
-/// The parts of a list written with commas; an empty text is an empty list.
+/// The items of a comma-separated list; an empty text is an empty list.
 fn comma_separated(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty())
 }

@@ -1,15 +1,16 @@
-//! Which changes a subscription is for: of one record type, of one kind, and with the values that its arguments name.
+//! Selects the changes of a subscription: of one record type, of one kind, with the values of its arguments.
+
+use trefoil_model::error::{Error, Result};
+use trefoil_model::values::decimal;
+use trefoil_model::{CellValue, FieldKind, Model, RecordTypeId, Scalar, Value};
 
 use crate::changes::RecordChange;
 use crate::changes::image::image_cell;
 use crate::operation::ChangeKind;
 use crate::plan::Predicate;
 use crate::resolvers::{BuiltinOperation, OperationVerb};
-use trefoil_model::error::{Error, Result};
-use trefoil_model::values::decimal;
-use trefoil_model::{CellValue, FieldKind, Model, RecordTypeId, Scalar, Value};
 
-/// A proven filter; judged against images alone.
+/// A validated filter, evaluated on record images only.
 #[derive(Debug)]
 pub struct ChangeFilter {
     pub record: RecordTypeId,
@@ -27,19 +28,20 @@ struct FilterTerm {
 }
 
 impl BuiltinOperation {
-    /// What these arguments of a subscription field ask for; absent arguments are not in the list.
+    /// The filter for the arguments of a subscription field, given by position; absent arguments are not in the
+    /// list.
     pub fn change_filter(&self, model: &Model, arguments: Vec<(usize, Value)>) -> Result<ChangeFilter> {
-        let OperationVerb::Subscribe(deed) = self.verb else {
+        let OperationVerb::Subscribe(kind) = self.verb else {
             return Err(Error::internal("only a subscription follows changes"));
         };
         let record = model.record(self.record);
         let mut terms = Vec::new();
-        for (id, test) in self.subscription_predicates(model, arguments)? {
+        for (id, predicate) in self.subscription_predicates(model, arguments)? {
             let field = record.field(id);
             let is_decimal = field.kind == FieldKind::Scalar(Scalar::Decimal);
-            terms.push(FilterTerm { column: field.column.clone(), predicate: test, is_decimal });
+            terms.push(FilterTerm { column: field.column.clone(), predicate, is_decimal });
         }
-        Ok(ChangeFilter { record: self.record, type_name: record.name.clone(), kind: deed, terms })
+        Ok(ChangeFilter { record: self.record, type_name: record.name.clone(), kind, terms })
     }
 }
 
@@ -61,13 +63,13 @@ impl FilterTerm {
                 (*or_null && cell == CellValue::Null)
                     || values.iter().any(|value| cells_equal(self.is_decimal, cell, value.as_cell()))
             }
-            // No argument of a subscription searches.
+            // Subscriptions have no search argument.
             Predicate::Search { .. } | Predicate::SearchPattern { .. } | Predicate::Never => false,
         }
     }
 }
 
-/// Equality as the stores have it: decimals by value, text by code point, numbers as numbers.
+/// Equality as in the databases: decimals by value, text by code point, numbers as numbers.
 fn cells_equal(is_decimal: bool, left: CellValue<'_>, right: CellValue<'_>) -> bool {
     match (left, right) {
         (CellValue::Text(left), CellValue::Text(right)) if is_decimal => {
@@ -78,7 +80,7 @@ fn cells_equal(is_decimal: bool, left: CellValue<'_>, right: CellValue<'_>) -> b
         (CellValue::Text(left), CellValue::Text(right)) => left == right,
         (CellValue::Int(left), CellValue::Int(right)) => left == right,
         (CellValue::Real(left), CellValue::Real(right)) => left == right,
-        // Whether a whole Float is written `1` or `1.0` depends on the store.
+        // Stores differ in writing a whole Float as `1` or `1.0`.
         (CellValue::Int(whole), CellValue::Real(real)) | (CellValue::Real(real), CellValue::Int(whole)) => {
             whole as f64 == real
         }
@@ -98,9 +100,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_the_same_as_in_a_query() {
+    fn equality_matches_queries() {
         let text = CellValue::Text;
-        for (is_decimal, left, right, wanted) in [
+        for (is_decimal, left, right, expected) in [
             (true, text("1.5"), text("1.50"), true),
             (true, text("-1.5"), text("1.5"), false),
             (true, text("0"), text("0.00"), true),
@@ -116,7 +118,7 @@ mod tests {
             (false, CellValue::Int(1), text("1"), false),
             (false, CellValue::Null, CellValue::Null, false),
         ] {
-            assert_eq!(cells_equal(is_decimal, left, right), wanted, "{left:?} and {right:?}");
+            assert_eq!(cells_equal(is_decimal, left, right), expected, "{left:?} and {right:?}");
         }
     }
 }

@@ -1,50 +1,54 @@
-//! Names for places in the log: `3f9a1c07-42` is change 42 of the epoch `3f9a1c07`.
+//! Event ids: `3f9a1c07-42` is change 42 of the epoch `3f9a1c07`.
 
-use crate::changes::ChangeLog;
 use trefoil_model::error::{Error, Result};
 
+use crate::changes::ChangeLog;
+
 impl ChangeLog {
-    /// The name of the place behind this number.
+    /// The event id of a change number.
     pub fn event_id(&self, number: i64) -> Result<String> {
-        let own = self.epochs.iter().rev().find(|epoch| epoch.after < number);
-        let epoch = own.or(self.epochs.first());
+        let containing = self.epochs.iter().rev().find(|epoch| epoch.after < number);
+        let epoch = containing.or(self.epochs.first());
         let epoch = epoch.ok_or_else(|| Error::internal("the change log has no epoch"))?;
         Ok(format!("{}-{number}", epoch.tag))
     }
 
-    /// The number that a name stands for, if what comes after it is still kept.
-    pub fn number_of_event(&self, name: &str) -> Result<i64> {
-        let (tag, number) =
-            split_event_id(name).ok_or_else(|| unknown_event_id(name, "is no event id of this server"))?;
+    /// The change number of an event id, if the changes after it are still kept.
+    pub fn number_of_event(&self, event_id: &str) -> Result<i64> {
+        let (tag, number) = split_event_id(event_id)
+            .ok_or_else(|| unknown_event_id(event_id, "is no event id of this server"))?;
         let position = self.epochs.iter().position(|epoch| epoch.tag == tag);
-        let position = position.ok_or_else(|| unknown_event_id(name, "belongs to another store"))?;
+        let position = position.ok_or_else(|| unknown_event_id(event_id, "belongs to another store"))?;
         let end = self.epochs.get(position + 1).map_or(self.last_number, |next| next.after);
         let begin = if position == 0 { 0 } else { self.epochs[position].after };
         if number > end || number < begin {
-            return Err(unknown_event_id(name, "was never given, or the store was restored to before it"));
+            return Err(unknown_event_id(
+                event_id,
+                "was never given, or the store was restored to before it",
+            ));
         }
-        if number < self.pruned_until { Err(self.expired_error(name)) } else { Ok(number) }
+        if number < self.pruned_until { Err(self.expired_error(event_id)) } else { Ok(number) }
     }
 
-    /// What comes after the place with this name is no longer kept.
-    pub fn expired_error(&self, name: &str) -> Error {
+    /// The error for an event id whose following changes are no longer kept.
+    pub fn expired_error(&self, event_id: &str) -> Error {
         let message = format!(
-            "changes right after the event id `{name}` are no longer kept (settings keep-changes and \
+            "changes right after the event id `{event_id}` are no longer kept (settings keep-changes and \
              keep-changes-for): read the current state again and subscribe without an id"
         );
         Error::EventId { code: "EVENT_ID_EXPIRED", message }
     }
 }
 
-fn unknown_event_id(name: &str, why: &str) -> Error {
-    // What a client made up must not come back at any length.
-    let shown: String = name.chars().take(64).collect();
-    Error::EventId { code: "EVENT_ID_UNKNOWN", message: format!("the event id `{shown}` {why}") }
+fn unknown_event_id(event_id: &str, reason: &str) -> Error {
+    // Bounds the length of client input in the message.
+    let shown: String = event_id.chars().take(64).collect();
+    Error::EventId { code: "EVENT_ID_UNKNOWN", message: format!("the event id `{shown}` {reason}") }
 }
 
-/// Only as [`Log::name`] spells it.
-fn split_event_id(name: &str) -> Option<(&str, i64)> {
-    let (tag, digits) = name.rsplit_once('-')?;
+/// Splits an event id in exactly the form of [`ChangeLog::event_id`].
+fn split_event_id(event_id: &str) -> Option<(&str, i64)> {
+    let (tag, digits) = event_id.rsplit_once('-')?;
     let number: i64 = digits.parse().ok()?;
     (number.to_string() == digits).then_some((tag, number))
 }
@@ -64,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kept_place_has_a_name_that_leads_back() {
+    fn event_ids_round_trip() {
         for number in 40..=130 {
             let name = log().event_id(number).expect("a name");
             assert_eq!(log().number_of_event(&name).ok(), Some(number), "{name}");
@@ -75,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_nowhere_says_why() {
+    fn invalid_event_ids_have_error_codes() {
         let code = |name: &str| log().number_of_event(name).err().map(|error| error.code().to_owned());
         for name in ["aaaaaaaa-0", "aaaaaaaa-39"] {
             assert_eq!(code(name).as_deref(), Some("EVENT_ID_EXPIRED"), "{name}");

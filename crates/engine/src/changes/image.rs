@@ -1,14 +1,13 @@
-//! The image of a record in the log: read from its JSON, found by column.
+//! Record images of the change log: parsed from JSON, read by column.
 
 use std::sync::Arc;
 
 use trefoil_model::{CellValue, StoredValue, Value};
 
-/// A record's columns by name.
+/// The columns of a record by name.
 pub type RecordImage = Arc<Vec<(String, StoredValue)>>;
 
-/// The image that a store keeps as this text. What is no JSON object was not written by a trigger of ours and tells
-/// nothing.
+/// Parses a stored image. Anything but a JSON object was not written by our triggers and gives an empty image.
 pub fn parse_image(text: &str) -> RecordImage {
     match serde_json::from_str(text) {
         Ok(Value::Object(members)) => {
@@ -40,12 +39,12 @@ fn stored_from_json(value: Value) -> StoredValue {
     }
 }
 
-/// What the image says of a column; one that it does not know is null.
+/// The value of a column; an unknown one is null.
 pub fn image_cell<'i>(image: &'i [(String, StoredValue)], column: &str) -> CellValue<'i> {
     image.iter().find(|(name, _)| name == column).map_or(CellValue::Null, |(_, value)| value.as_cell())
 }
 
-/// Bytes of memory.
+/// Memory of one column in bytes.
 pub(crate) fn cell_memory_size(name: &str, value: &StoredValue) -> usize {
     let text = match value {
         StoredValue::Null | StoredValue::Int(_) | StoredValue::Real(_) => 0,
@@ -59,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_come_back_as_they_are_kept() {
+    fn images_parse_into_stored_values() {
         let image = parse_image(
             r#"{"id":9007199254740993,"ok":true,"f":1.5,"whole":2.0,"t":"x","n":null,"j":"[1]"}"#,
         );

@@ -1,12 +1,13 @@
-//! A changed record that its image tells whole, so that the store need not be asked.
+//! A changed record read from its image alone, without asking the store.
+
+use trefoil_model::naming::names;
+use trefoil_model::{CellValue, FieldKind, Model, RecordType, StoredValue};
 
 use crate::changes::image::image_cell;
 use crate::plan::{PlanAction, PlannedChild, PlannedSelection};
 use crate::store::Row;
-use trefoil_model::naming::names;
-use trefoil_model::{CellValue, FieldKind, Model, RecordType, StoredValue};
 
-/// The row of a change of which only own columns and ids of referenced records are selected.
+/// The row of a change if only its own columns and ids of referenced records are selected.
 pub struct ImageRow<'a> {
     record: &'a RecordType,
     image: &'a [(String, StoredValue)],
@@ -17,12 +18,12 @@ impl<'a> ImageRow<'a> {
     pub fn from_action(model: &'a Model, action: &'a PlanAction) -> Option<ImageRow<'a>> {
         let PlanAction::ReadImage { record, image, selection } = action else { return None };
         let record = model.record(*record);
-        let flat = selection.children.iter().all(|child| selects_only_id(model, record, child));
-        flat.then_some(ImageRow { record, image, selection })
+        let is_complete = selection.children.iter().all(|child| selects_only_id(model, record, child));
+        is_complete.then_some(ImageRow { record, image, selection })
     }
 }
 
-/// Whether nothing but the id of a referenced record is asked.
+/// True if only the id of a referenced record is selected.
 fn selects_only_id(model: &Model, record: &RecordType, child: &PlannedChild) -> bool {
     let FieldKind::Reference { target, .. } = &record.field(child.field).kind else { return false };
     let id = model.record(*target).id_field();
@@ -39,14 +40,14 @@ impl Row for ImageRow<'_> {
 
     fn each_child(&self, child: usize, visit: &mut dyn FnMut(&dyn Row)) {
         let field = self.record.field(self.selection.children[child].field);
-        let key = image_cell(self.image, &field.column);
-        if matches!(key, CellValue::Int(_)) {
-            visit(&IdRow(key));
+        let id = image_cell(self.image, &field.column);
+        if matches!(id, CellValue::Int(_)) {
+            visit(&IdRow(id));
         }
     }
 }
 
-/// A record of which its id is known.
+/// A record of which only the id is known.
 struct IdRow<'a>(CellValue<'a>);
 
 impl Row for IdRow<'_> {

@@ -1,16 +1,27 @@
-//! The change log as a subscriber follows it: where it starts, what comes after a place, and names for places that outlive the process.
+//! The change log as subscribers follow it, with event ids that stay valid across restarts.
 //!
-//! There is one way to follow, for what was missed and for what is live: ask for what comes [`Feed::after`] a number,
-//! deliver it, ask again from where it ended. A gap between replay and live cannot exist, because there is no border.
+//! Missed and live changes are read in the same way: ask for the changes after a number
+//! ([`ChangeFeed::changes_after`]), deliver them, and ask again from where they end. As replay and live delivery are
+//! the same, there cannot be a gap between them.
 
+// Following the log.
 pub(crate) mod change_feed;
-pub(crate) mod change_filter;
-pub(crate) mod event_id;
-pub mod image;
-pub(crate) mod image_row;
 pub(crate) mod shared_work;
 
+// The changes that one subscription receives, and where it continues.
+pub(crate) mod change_filter;
+pub(crate) mod event_id;
+
+// The record in a change.
+pub mod image;
+pub(crate) mod image_row;
+
 use std::sync::Arc;
+
+use trefoil_model::error::Result;
+
+use crate::changes::image::cell_memory_size;
+use crate::operation::ChangeKind;
 
 pub use crate::changes::change_feed::{ChangeFeed, FeedGeneration, ReloadGuard};
 pub use crate::changes::change_filter::ChangeFilter;
@@ -18,24 +29,22 @@ pub use crate::changes::image::{RecordImage, image_cell, parse_image};
 pub(crate) use crate::changes::image_row::ImageRow;
 pub use crate::changes::shared_work::{MemorySize, SharedWork, WorkFuture, WorkItem};
 
-use crate::operation::ChangeKind;
-
-/// The change log as it stands.
+/// The current state of the change log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChangeLog {
-    /// In order; the last one is the one that numbers are given in now.
+    /// Epochs in order; the last one is current.
     pub epochs: Vec<LogEpoch>,
-    /// The changes up to this number are no longer kept.
+    /// Changes up to this number are no longer kept.
     pub pruned_until: i64,
     /// The number of the last change.
     pub last_number: i64,
 }
 
-/// A stretch of the log with a name of its own. A restored store begins a new one, so that no id is given twice.
+/// A named part of the log. A restored store begins a new one, so that no event id is issued twice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogEpoch {
     pub tag: String,
-    /// Its numbers are greater than this.
+    /// The epoch's numbers are greater than this.
     pub after: i64,
 }
 
@@ -48,15 +57,15 @@ pub struct RecordChange {
     pub kind: ChangeKind,
     pub record_id: i64,
     pub version: i64,
-    /// The record as the change left it, or, when it was deleted, as it was: by column, as [`trefoil_model::Stored`] says.
+    /// The record after the change, or before it if it was deleted: [`trefoil_model::StoredValue`]s by column.
     pub image: RecordImage,
 }
 
-/// A stretch of changes without a hole.
+/// Consecutive changes without a gap.
 #[derive(Debug)]
 pub struct ChangeBatch {
     pub changes: Vec<RecordChange>,
-    /// Everything up to this number is in it: ask for what comes after this next.
+    /// Everything up to this number is included; continue after it.
     pub until: i64,
 }
 
@@ -70,13 +79,12 @@ impl MemorySize for ChangeLog {
 impl MemorySize for ChangeBatch {
     fn memory_size(&self) -> usize {
         let changes = self.changes.iter().map(|change| {
-            let cells =
-                change.image.iter().map(|(name, value)| crate::changes::image::cell_memory_size(name, value));
+            let cells = change.image.iter().map(|(name, value)| cell_memory_size(name, value));
             size_of::<RecordChange>() + change.type_name.len() + cells.sum::<usize>()
         });
         size_of::<ChangeBatch>() + changes.sum::<usize>()
     }
 }
 
-/// What somebody's work came to, for everyone who waited for it.
-pub type SharedResult<T> = trefoil_model::error::Result<Arc<T>>;
+/// The result of work that several tasks wait for.
+pub type SharedResult<T> = Result<Arc<T>>;

@@ -1,4 +1,4 @@
-//! Work that many may wait for at once: done one time, shared by all of them, and kept within a number of bytes.
+//! Work done once for many waiting tasks, with a cache of results limited in bytes.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -10,15 +10,16 @@ use std::task::{Context, Poll, Waker};
 use futures_util::FutureExt;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::changes::SharedResult;
 use trefoil_model::error::Error;
 
-/// What a thing costs to keep, in bytes.
+use crate::changes::SharedResult;
+
+/// The memory that a value takes, in bytes.
 pub trait MemorySize {
     fn memory_size(&self) -> usize;
 }
 
-/// Work by key, running or done. What runs belongs to those who wait for it: when the last of them goes, it ends.
+/// Work by key, running or done. Running work is cancelled when the last task that waits for it is gone.
 pub struct SharedWork<K, T> {
     state: Mutex<WorkEntries<K, T>>,
     capacity: usize,
@@ -26,7 +27,7 @@ pub struct SharedWork<K, T> {
 
 struct WorkEntries<K, T> {
     entries: HashMap<K, WorkEntry<T>>,
-    /// The keys of what is done, in the order in which they are looked at when room is needed.
+    /// Keys of finished work, in the order in which they are considered for eviction.
     eviction_order: VecDeque<K>,
     bytes: usize,
 }
@@ -36,17 +37,17 @@ enum WorkEntry<T> {
     Done {
         item: Arc<WorkItem<T>>,
         bytes: usize,
-        /// Asked for since the last time that room was needed.
+        /// Used since it was last considered for eviction.
         was_used: bool,
     },
 }
 
-/// One piece of work, which goes on whether or not anybody looks at it.
+/// One piece of work, which runs in its own task.
 pub struct WorkItem<T> {
     outcome: OnceLock<SharedResult<T>>,
     waiters: Mutex<WaiterList>,
     task: OnceLock<AbortOnDropHandle<()>>,
-    /// Takes it off the shelf.
+    /// Removes the entry of abandoned work.
     on_abandoned: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -56,94 +57,94 @@ where
     T: MemorySize + Send + Sync + 'static,
 {
     pub fn new(capacity: usize) -> Arc<SharedWork<K, T>> {
-        let kept = WorkEntries { entries: HashMap::new(), eviction_order: VecDeque::new(), bytes: 0 };
-        Arc::new(SharedWork { state: Mutex::new(kept), capacity })
+        let state = WorkEntries { entries: HashMap::new(), eviction_order: VecDeque::new(), bytes: 0 };
+        Arc::new(SharedWork { state: Mutex::new(state), capacity })
     }
 
     fn lock(&self) -> MutexGuard<'_, WorkEntries<K, T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The work for this key, begun now when there is none. It runs in a task of its own: whoever asked may be slow.
+    /// The work for this key, started if there is none. It runs in its own task, because the caller may be slow.
     pub fn join<F>(self: &Arc<Self>, key: K, work: impl FnOnce() -> F) -> Arc<WorkItem<T>>
     where
         F: Future<Output = SharedResult<T>> + Send + 'static,
     {
-        let mut kept = self.lock();
-        if let Some(flight) = kept.find(&key) {
-            return flight;
+        let mut state = self.lock();
+        if let Some(item) = state.find(&key) {
+            return item;
         }
-        let flight = Arc::new(WorkItem {
+        let item = Arc::new(WorkItem {
             outcome: OnceLock::new(),
             waiters: Mutex::default(),
             task: OnceLock::new(),
             on_abandoned: self.forget_callback(&key),
         });
-        kept.entries.insert(key.clone(), WorkEntry::Running(Arc::downgrade(&flight)));
-        drop(kept);
-        let (shelf, weak, work) = (self.clone(), Arc::downgrade(&flight), work());
+        state.entries.insert(key.clone(), WorkEntry::Running(Arc::downgrade(&item)));
+        drop(state);
+        let (shared, weak, work) = (self.clone(), Arc::downgrade(&item), work());
         let task = tokio::spawn(async move {
             let outcome = AssertUnwindSafe(work).catch_unwind().await;
             let outcome = outcome.unwrap_or_else(|_| Err(Error::internal("what was waited for panicked")));
-            if let Some(flight) = weak.upgrade() {
-                shelf.cache_result(&key, &flight, &outcome);
-                flight.complete(outcome);
+            if let Some(item) = weak.upgrade() {
+                shared.cache_result(&key, &item, &outcome);
+                item.complete(outcome);
             }
         });
-        // Nobody else has this flight's task to set.
-        let _ = flight.task.set(AbortOnDropHandle::new(task));
-        flight
+        // The task of this item is set only here.
+        let _ = item.task.set(AbortOnDropHandle::new(task));
+        item
     }
 
     fn forget_callback(self: &Arc<Self>, key: &K) -> Box<dyn Fn() + Send + Sync> {
-        let (shelf, key) = (Arc::downgrade(self), key.clone());
+        let (shared, key) = (Arc::downgrade(self), key.clone());
         Box::new(move || {
-            let Some(shelf) = shelf.upgrade() else { return };
-            let mut kept = shelf.lock();
+            let Some(shared) = shared.upgrade() else { return };
+            let mut state = shared.lock();
             let is_dead = |entry: &WorkEntry<T>| match entry {
-                WorkEntry::Running(flight) => flight.strong_count() == 0,
+                WorkEntry::Running(item) => item.strong_count() == 0,
                 WorkEntry::Done { .. } => false,
             };
-            if kept.entries.get(&key).is_some_and(is_dead) {
-                kept.entries.remove(&key);
+            if state.entries.get(&key).is_some_and(is_dead) {
+                state.entries.remove(&key);
             }
         })
     }
 
-    fn cache_result(&self, key: &K, flight: &Arc<WorkItem<T>>, outcome: &SharedResult<T>) {
-        let mut kept = self.lock();
+    fn cache_result(&self, key: &K, item: &Arc<WorkItem<T>>, outcome: &SharedResult<T>) {
+        let mut state = self.lock();
         let is_own = |entry: &WorkEntry<T>| match entry {
-            WorkEntry::Running(running) => Weak::ptr_eq(running, &Arc::downgrade(flight)),
+            WorkEntry::Running(running) => Weak::ptr_eq(running, &Arc::downgrade(item)),
             WorkEntry::Done { .. } => false,
         };
-        // It is somebody else's place when the shelf was cleared meanwhile.
-        if !kept.entries.get(key).is_some_and(is_own) {
+        // If the cache was cleared meanwhile, the entry belongs to other work.
+        if !state.entries.get(key).is_some_and(is_own) {
             return;
         }
         let bytes =
             outcome.as_ref().map_or(usize::MAX, |done| done.memory_size() + size_of::<WorkItem<T>>() + 64);
         if bytes > self.capacity {
-            kept.entries.remove(key);
+            state.entries.remove(key);
             return;
         }
-        kept.entries.insert(key.clone(), WorkEntry::Done { item: flight.clone(), bytes, was_used: false });
-        kept.eviction_order.push_back(key.clone());
-        kept.bytes += bytes;
-        kept.evict(self.capacity);
+        state.entries.insert(key.clone(), WorkEntry::Done { item: item.clone(), bytes, was_used: false });
+        state.eviction_order.push_back(key.clone());
+        state.bytes += bytes;
+        state.evict(self.capacity);
     }
 
-    /// Forgets everything; who waits for what runs still gets it, who asks from now on begins anew.
+    /// Drops all entries. Running work still completes for those who wait; later callers start anew.
     pub fn clear(&self) {
-        let mut kept = self.lock();
-        kept.eviction_order.clear();
-        kept.bytes = 0;
-        // Dropped outside the lock, which their end may want.
-        let entries = std::mem::take(&mut kept.entries);
-        drop(kept);
+        let mut state = self.lock();
+        state.eviction_order.clear();
+        state.bytes = 0;
+        // Dropped without the lock, which their `Drop` takes.
+        let entries = std::mem::take(&mut state.entries);
+        drop(state);
         drop(entries);
     }
 
-    /// Bytes of what is kept.
+    /// Bytes of cached results.
     pub fn bytes(&self) -> usize {
         self.lock().bytes
     }
@@ -161,21 +162,21 @@ where
 impl<K: Clone + Eq + Hash, T> WorkEntries<K, T> {
     fn find(&mut self, key: &K) -> Option<Arc<WorkItem<T>>> {
         match self.entries.get_mut(key)? {
-            WorkEntry::Running(flight) => flight.upgrade(),
-            WorkEntry::Done { item: flight, was_used: used, .. } => {
-                *used = true;
-                Some(flight.clone())
+            WorkEntry::Running(item) => item.upgrade(),
+            WorkEntry::Done { item, was_used, .. } => {
+                *was_used = true;
+                Some(item.clone())
             }
         }
     }
 
-    /// The oldest goes, unless it was asked for since it was last looked at.
+    /// Evicts the oldest results, except those used since they were last considered.
     fn evict(&mut self, capacity: usize) {
         while self.bytes > capacity {
             let Some(key) = self.eviction_order.pop_front() else { return };
             match self.entries.get_mut(&key) {
-                Some(WorkEntry::Done { was_used: used, .. }) if *used => {
-                    *used = false;
+                Some(WorkEntry::Done { was_used, .. }) if *was_used => {
+                    *was_used = false;
                     self.eviction_order.push_back(key);
                 }
                 Some(WorkEntry::Done { bytes, .. }) => {
@@ -194,7 +195,7 @@ impl<T> WorkItem<T> {
     }
 
     fn complete(&self, outcome: SharedResult<T>) {
-        // A flight lands once. Whoever takes a place after this sees the outcome first.
+        // Set only once. A task that registers after this sees the outcome first.
         let _ = self.outcome.set(outcome);
         let wakers = std::mem::take(&mut *self.lock_waiters()).wakers;
         wakers.into_iter().for_each(Waker::wake);
@@ -204,13 +205,13 @@ impl<T> WorkItem<T> {
         self.outcome.get().is_some()
     }
 
-    /// Waits for the end.
+    /// A future for the result.
     pub fn wait(self: &Arc<Self>) -> WorkFuture<T> {
         WorkFuture { item: self.clone(), slot: None }
     }
 }
 
-/// Those who wait for a flight, by their places, which are given again when they are free.
+/// Wakers of waiting tasks; free slots are reused.
 #[derive(Default)]
 struct WaiterList {
     wakers: Vec<Waker>,
@@ -219,23 +220,23 @@ struct WaiterList {
 
 impl WaiterList {
     fn add(&mut self, waker: Waker) -> usize {
-        if let Some(place) = self.free_slots.pop() {
-            self.wakers[place] = waker;
-            return place;
+        if let Some(slot) = self.free_slots.pop() {
+            self.wakers[slot] = waker;
+            return slot;
         }
         self.wakers.push(waker);
         self.wakers.len() - 1
     }
 
-    /// All have left when it has landed.
-    fn remove(&mut self, place: usize) -> Option<Waker> {
-        let waker = self.wakers.get_mut(place)?;
-        self.free_slots.push(place);
+    /// The list is empty once the work is done.
+    fn remove(&mut self, slot: usize) -> Option<Waker> {
+        let waker = self.wakers.get_mut(slot)?;
+        self.free_slots.push(slot);
         Some(std::mem::replace(waker, Waker::noop().clone()))
     }
 }
 
-/// One who waits for the end of a flight. It borrows nothing, so that thousands can be kept without a future for each.
+/// A task waiting for a result. Borrows nothing, so that thousands can be stored without boxing a future for each.
 pub struct WorkFuture<T> {
     item: Arc<WorkItem<T>>,
     slot: Option<usize>,
@@ -245,14 +246,14 @@ impl<T> Future for WorkFuture<T> {
     type Output = SharedResult<T>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<SharedResult<T>> {
-        let WorkFuture { item: flight, slot: place } = &mut *self;
-        let mut waiters = flight.lock_waiters();
-        if let Some(outcome) = flight.outcome.get() {
+        let WorkFuture { item, slot } = &mut *self;
+        let mut waiters = item.lock_waiters();
+        if let Some(outcome) = item.outcome.get() {
             return Poll::Ready(outcome.clone());
         }
-        match *place {
-            Some(place) => waiters.wakers[place].clone_from(cx.waker()),
-            None => *place = Some(waiters.add(cx.waker().clone())),
+        match *slot {
+            Some(slot) => waiters.wakers[slot].clone_from(cx.waker()),
+            None => *slot = Some(waiters.add(cx.waker().clone())),
         }
         Poll::Pending
     }
@@ -260,9 +261,9 @@ impl<T> Future for WorkFuture<T> {
 
 impl<T> Drop for WorkFuture<T> {
     fn drop(&mut self) {
-        // Its task may go with the waker, so that goes when the lock is free.
-        let left = self.slot.and_then(|place| self.item.lock_waiters().remove(place));
-        drop(left);
+        // Dropping the waker may drop its task, so it is dropped without the lock.
+        let waker = self.slot.and_then(|slot| self.item.lock_waiters().remove(slot));
+        drop(waker);
     }
 }
 
@@ -287,94 +288,94 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_is_done_once_for_all_who_wait() {
-        let (shelf, count) = (SharedWork::<i64, usize>::new(10_000), Arc::new(AtomicUsize::new(0)));
-        let flights: Vec<_> = (0..100)
+    async fn work_runs_once_for_all_waiters() {
+        let (shared, count) = (SharedWork::<i64, usize>::new(10_000), Arc::new(AtomicUsize::new(0)));
+        let items: Vec<_> = (0..100)
             .map(|_| {
                 let count = count.clone();
-                shelf.join(7, move || async move {
+                shared.join(7, move || async move {
                     tokio::task::yield_now().await;
                     Ok(Arc::new(count.fetch_add(1, Ordering::SeqCst)))
                 })
             })
             .collect();
-        for flight in &flights {
-            assert_eq!(flight.wait().await.ok().as_deref(), Some(&0));
+        for item in &items {
+            assert_eq!(item.wait().await.ok().as_deref(), Some(&0));
         }
         assert_eq!(count.load(Ordering::SeqCst), 1);
     }
 
     #[tokio::test]
-    async fn what_nobody_waits_for_ends_and_leaves_nothing() {
-        let shelf = SharedWork::<i64, usize>::new(10_000);
+    async fn abandoned_work_is_cancelled() {
+        let shared = SharedWork::<i64, usize>::new(10_000);
         let (alive, ended) = tokio::sync::oneshot::channel::<()>();
-        let flight = shelf.join(1, || async move {
+        let item = shared.join(1, || async move {
             let _alive = alive;
             std::future::pending().await
         });
         tokio::task::yield_now().await;
-        assert_eq!(shelf.len(), 1);
-        drop(flight);
+        assert_eq!(shared.len(), 1);
+        drop(item);
         assert!(ended.await.is_err(), "the work was dropped");
-        assert!(shelf.is_empty());
+        assert!(shared.is_empty());
     }
 
     #[tokio::test]
-    async fn who_stops_waiting_leaves_a_place_for_the_next() {
-        let shelf = SharedWork::<i64, usize>::new(10_000);
-        let (go, gone) = tokio::sync::oneshot::channel::<()>();
-        let flight = shelf.join(1, || async move {
-            let _ = gone.await;
+    async fn waiter_slots_are_reused() {
+        let shared = SharedWork::<i64, usize>::new(10_000);
+        let (start, started) = tokio::sync::oneshot::channel::<()>();
+        let item = shared.join(1, || async move {
+            let _ = started.await;
             Ok(Arc::new(1))
         });
-        let mut stays = flight.wait();
-        assert!((&mut stays).now_or_never().is_none());
+        let mut waiting = item.wait();
+        assert!((&mut waiting).now_or_never().is_none());
         for _ in 0..100 {
-            let mut leaves = flight.wait();
-            assert!((&mut leaves).now_or_never().is_none() && (&mut leaves).now_or_never().is_none());
+            let mut leaving = item.wait();
+            assert!((&mut leaving).now_or_never().is_none() && (&mut leaving).now_or_never().is_none());
         }
-        assert_eq!(flight.lock_waiters().wakers.len(), 2);
-        go.send(()).expect("it waits");
-        assert_eq!(stays.await.ok().as_deref(), Some(&1));
-        assert!(flight.lock_waiters().wakers.is_empty());
+        assert_eq!(item.lock_waiters().wakers.len(), 2);
+        start.send(()).expect("it waits");
+        assert_eq!(waiting.await.ok().as_deref(), Some(&1));
+        assert!(item.lock_waiters().wakers.is_empty());
     }
 
     #[tokio::test]
-    async fn it_never_outgrows_its_bytes_and_failures_are_not_kept() {
-        let shelf = SharedWork::<usize, usize>::new(20_000);
+    async fn cache_is_bounded_and_skips_failures() {
+        let shared = SharedWork::<usize, usize>::new(20_000);
         for key in 0..1_000 {
-            let flight = shelf.join(key, move || async move { Ok(Arc::new(100 + key % 7)) });
-            assert!(flight.wait().await.is_ok());
-            let hot = shelf.join(0, || async { Ok(Arc::new(1)) });
+            let item = shared.join(key, move || async move { Ok(Arc::new(100 + key % 7)) });
+            assert!(item.wait().await.is_ok());
+            let hot = shared.join(0, || async { Ok(Arc::new(1)) });
             assert!(hot.wait().await.is_ok());
-            assert!(shelf.bytes() <= 20_000, "{} bytes", shelf.bytes());
+            assert!(shared.bytes() <= 20_000, "{} bytes", shared.bytes());
         }
-        assert!(shelf.len() > 10 && shelf.bytes() > 10_000);
-        let huge = shelf.join(5_000, || async { Ok(Arc::new(1 << 30)) });
+        assert!(shared.len() > 10 && shared.bytes() > 10_000);
+        let huge = shared.join(5_000, || async { Ok(Arc::new(1 << 30)) });
         assert!(huge.wait().await.is_ok());
-        let failed = shelf.join(5_001, || async { Err(Error::Cancelled) });
+        let failed = shared.join(5_001, || async { Err(Error::Cancelled) });
         assert!(failed.wait().await.is_err());
-        let panics = shelf.join(5_002, || async { panic!("a bug") });
+        let panics = shared.join(5_002, || async { panic!("a bug") });
         assert!(panics.wait().await.is_err());
-        let before = shelf.len();
+        let before = shared.len();
         drop((huge, failed, panics));
-        assert_eq!(shelf.len(), before, "none of the three was kept");
+        assert_eq!(shared.len(), before, "none of the three was kept");
     }
 
     #[tokio::test]
-    async fn what_was_begun_before_a_clearing_is_not_kept_after_it() {
-        let shelf = SharedWork::<i64, usize>::new(10_000);
-        let (go, gone) = tokio::sync::oneshot::channel::<()>();
-        let old = shelf.join(1, || async move {
-            let _ = gone.await;
+    async fn work_started_before_clear_is_not_cached() {
+        let shared = SharedWork::<i64, usize>::new(10_000);
+        let (start, started) = tokio::sync::oneshot::channel::<()>();
+        let old = shared.join(1, || async move {
+            let _ = started.await;
             Ok(Arc::new(1))
         });
-        shelf.clear();
-        let new = shelf.join(1, || async { Ok(Arc::new(2)) });
+        shared.clear();
+        let new = shared.join(1, || async { Ok(Arc::new(2)) });
         assert_eq!(new.wait().await.ok().as_deref(), Some(&2));
-        go.send(()).expect("it waits");
+        start.send(()).expect("it waits");
         assert_eq!(old.wait().await.ok().as_deref(), Some(&1));
         drop(old);
-        assert_eq!(shelf.join(1, || async { Ok(Arc::new(3)) }).wait().await.ok().as_deref(), Some(&2));
+        assert_eq!(shared.join(1, || async { Ok(Arc::new(3)) }).wait().await.ok().as_deref(), Some(&2));
     }
 }

@@ -1,5 +1,5 @@
-//! English nouns, one and many. Tables instead of patterns: a library that compiles its rules took four fifths of the
-//! time that the server needs to start.
+//! Plural and singular of English nouns. Uses tables instead of patterns: a library that compiles its rules took
+//! four fifths of the server's start-up time.
 
 /// Words that are their own plural.
 const UNCOUNTABLE_WORDS: &str = "\
@@ -12,13 +12,13 @@ const UNCOUNTABLE_WORDS: &str = "\
 /// Endings of words that are their own plural.
 const UNCOUNTABLE_ENDINGS: &[&str] = &["deer", "fish", "measles", "nese", "ois", "ous", "pox", "sheep"];
 
-/// Words that no rule covers.
+/// Irregular words, as singular/plural.
 const IRREGULAR_WORDS: &str = "\
     abdomen/abdomens axis/axes axe/axes cache/caches die/dice foot/feet gas/gases genus/genera goose/geese \
     lens/lenses lie/lies life/lives louse/lice money/monies mouse/mice niche/niches omen/omens ox/oxen \
     passerby/passersby pie/pies quiz/quizzes tie/ties tooth/teeth virus/viruses wolf/wolves";
 
-/// Endings that no rule covers; of two that fit, the first one counts.
+/// Irregular endings, as singular/plural; the first one that fits is used.
 const IRREGULAR_ENDINGS: &str = "\
     person/people child/children human/humans german/germans roman/romans specimen/specimens regimen/regimens \
     man/men matrix/matrices appendix/appendices vertex/vertices index/indices codex/codices criterion/criteria \
@@ -36,49 +36,54 @@ const IRREGULAR_ENDINGS: &str = "\
 
 type WordPair = (&'static str, &'static str);
 
-/// Endings after which a plural takes a vowel.
+/// Endings that form the plural with `es`.
 const SIBILANT_ENDINGS: &[&str] = &["ch", "sh", "ss", "x", "zz"];
 
-/// Plurals of words in `us`; other words in `uses` had a vowel of their own, as houses have.
+/// Plurals of words in `us`. Other words in `uses` end in `use`, such as `houses`.
 const US_PLURAL_ENDINGS: &[&str] = &["buses", "cuses", "nuses", "puses", "ruses", "suses", "tuses"];
 
-/// The plural of a word in small letters, or of the last of several. A plural stays as it is.
+/// The plural of a lower-case word, or of the last of several words. A plural stays as it is.
 pub fn plural(words: &str) -> String {
     let (start, last) = split_last_word(words);
-    let cut = |letters: usize, ending: &str| format!("{start}{}{ending}", &last[..last.len() - letters]);
+    let replace_ending =
+        |removed: usize, ending: &str| format!("{start}{}{ending}", &last[..last.len() - removed]);
     if let Some((from, to)) = irregular_ending(last, |pair| pair) {
-        return cut(from.len(), to);
+        return replace_ending(from.len(), to);
     }
-    let before = |ending: &str| last.strip_suffix(ending).and_then(|stem| stem.chars().next_back());
-    if ends_with_any(last, SIBILANT_ENDINGS) || before("us").is_some_and(|letter| !"aou".contains(letter)) {
-        cut(0, "es")
+    let letter_before = |ending: &str| last.strip_suffix(ending).and_then(|stem| stem.chars().next_back());
+    if ends_with_any(last, SIBILANT_ENDINGS)
+        || letter_before("us").is_some_and(|letter| !"aou".contains(letter))
+    {
+        replace_ending(0, "es")
     } else if last.ends_with("sis") {
-        cut(2, "es")
-    } else if last.ends_with("quy") || before("y").is_some_and(|letter| !"aeiouy".contains(letter)) {
-        cut(1, "ies")
+        replace_ending(2, "es")
+    } else if last.ends_with("quy") || letter_before("y").is_some_and(|letter| !"aeiouy".contains(letter)) {
+        replace_ending(1, "ies")
     } else if last.ends_with('s') || last.is_empty() {
         words.to_owned()
     } else {
-        cut(0, "s")
+        replace_ending(0, "s")
     }
 }
 
-/// The singular of a word in small letters, or of the last of several. A singular stays as it is.
+/// The singular of a lower-case word, or of the last of several words. A singular stays as it is.
 pub fn singular(words: &str) -> String {
     let (start, last) = split_last_word(words);
-    let cut = |letters: usize, ending: &str| format!("{start}{}{ending}", &last[..last.len() - letters]);
+    let replace_ending =
+        |removed: usize, ending: &str| format!("{start}{}{ending}", &last[..last.len() - removed]);
     if let Some((from, to)) = irregular_ending(last, |(one, many)| (many, one)) {
-        return cut(from.len(), to);
+        return replace_ending(from.len(), to);
     }
-    let is_hiss = || last.strip_suffix("es").is_some_and(|stem| ends_with_any(stem, SIBILANT_ENDINGS));
+    let has_sibilant_stem =
+        || last.strip_suffix("es").is_some_and(|stem| ends_with_any(stem, SIBILANT_ENDINGS));
     if ends_with_any(last, &["is", "ss", "us"]) || !last.ends_with('s') {
         words.to_owned()
     } else if last.ends_with("ies") {
-        cut(3, "y")
-    } else if is_hiss() || ends_with_any(last, US_PLURAL_ENDINGS) {
-        cut(2, "")
+        replace_ending(3, "y")
+    } else if has_sibilant_stem() || ends_with_any(last, US_PLURAL_ENDINGS) {
+        replace_ending(2, "")
     } else {
-        cut(1, "")
+        replace_ending(1, "")
     }
 }
 
@@ -87,14 +92,16 @@ pub fn counted_noun(noun: &str, count: u64) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {}", plural(noun)) }
 }
 
-/// The ending to be replaced and the one to put there, where the word is an exception; nothing for nothing where it
-/// stays.
-fn irregular_ending(word: &str, turned: fn(WordPair) -> WordPair) -> Option<WordPair> {
-    if UNCOUNTABLE_WORDS.split(' ').any(|same| same == word) || ends_with_any(word, UNCOUNTABLE_ENDINGS) {
+/// For an irregular word, the ending to replace and its replacement, which are both empty where the word stays the
+/// same.
+fn irregular_ending(word: &str, orient: fn(WordPair) -> WordPair) -> Option<WordPair> {
+    if UNCOUNTABLE_WORDS.split(' ').any(|uncountable| uncountable == word)
+        || ends_with_any(word, UNCOUNTABLE_ENDINGS)
+    {
         return Some(("", ""));
     }
-    let mut words = IRREGULAR_WORDS.split(' ').filter_map(|pair| pair.split_once('/')).map(turned);
-    let mut endings = IRREGULAR_ENDINGS.split(' ').filter_map(|pair| pair.split_once('/')).map(turned);
+    let mut words = IRREGULAR_WORDS.split(' ').filter_map(|pair| pair.split_once('/')).map(orient);
+    let mut endings = IRREGULAR_ENDINGS.split(' ').filter_map(|pair| pair.split_once('/')).map(orient);
     let found = words
         .find(|(from, to)| word == *from || word == *to)
         .or_else(|| endings.find(|(from, to)| word.ends_with(from) || word.ends_with(to)));
@@ -106,14 +113,14 @@ fn ends_with_any(word: &str, endings: &[&str]) -> bool {
 }
 
 fn split_last_word(words: &str) -> (&str, &str) {
-    words.split_at(words.rfind([' ', '-', '_']).map_or(0, |at| at + 1))
+    words.split_at(words.rfind([' ', '-', '_']).map_or(0, |separator| separator + 1))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// What types and fields are called, with their plurals.
+    /// Common names of types and fields, with their plurals.
     const NOUNS: &str = "\
         account/accounts activity/activities actor/actors address/addresses agency/agencies album/albums alias/aliases \
         analysis/analyses answer/answers app/apps article/articles artist/artists asset/assets atlas/atlases author/authors \
@@ -140,13 +147,13 @@ mod tests {
         visit/visits voucher/vouchers warehouse/warehouses watch/watches wife/wives wish/wishes wolf/wolves woman/women \
         zombie/zombies";
 
-    /// Where a widely used set of rules says otherwise: `schemata`, `viri`, `specimen`, `lens`, and for the singulars
-    /// `cach`, `excus`, `specy` and the axe of axes.
-    const OTHERWISE: [&str; 8] =
+    /// Words for which the `pluralizer` crate differs: `schemata`, `viri`, `specimen`, `lens`, and the singulars
+    /// `cach`, `excus`, `specy`, and `axe` for `axes`.
+    const DIFFERENT_IN_PLURALIZER: [&str; 8] =
         ["schema", "virus", "specimen", "lens", "cache", "excuse", "species", "axis"];
 
     #[test]
-    fn nouns_are_bent_and_stay_bent() {
+    fn plurals_and_singulars_round_trip() {
         for pair in NOUNS.split_whitespace() {
             let (one, many) = pair.split_once('/').expect("a pair");
             assert_eq!(plural(one), many, "{one}");
@@ -160,17 +167,17 @@ mod tests {
     }
 
     #[test]
-    fn others_bend_them_alike() {
+    fn nouns_agree_with_pluralizer() {
         for pair in NOUNS.split_whitespace() {
             let (one, many) = pair.split_once('/').expect("a pair");
-            let theirs = (pluralizer::pluralize(one, 2, false), pluralizer::pluralize(many, 1, false));
-            let is_alike = theirs.0 == many && (theirs.1 == one || one == "data");
-            assert_eq!(is_alike, !OTHERWISE.contains(&one), "{one}: {theirs:?}");
+            let reference = (pluralizer::pluralize(one, 2, false), pluralizer::pluralize(many, 1, false));
+            let agrees = reference.0 == many && (reference.1 == one || one == "data");
+            assert_eq!(agrees, !DIFFERENT_IN_PLURALIZER.contains(&one), "{one}: {reference:?}");
         }
     }
 
     #[test]
-    fn several_words_are_bent_by_the_last_and_counted() {
+    fn last_word_is_inflected_and_counted() {
         assert_eq!(counted_noun("order line", 1), "1 order line");
         assert_eq!(counted_noun("order line", 0), "0 order lines");
         assert_eq!(counted_noun("sales person", 2), "2 sales people");

@@ -1,4 +1,7 @@
-//! Names derived from schema names: tables, columns, paths, labels, operations, plurals, and suggestions for misspelt ones.
+//! Names derived from names in the schema: tables, columns, paths, labels, operations and plurals.
 
-pub mod inflection;
+// The derived names, and suggestions for misspelt ones.
 pub mod names;
+
+// Plural and singular of English nouns.
+pub mod inflection;

@@ -1,49 +1,55 @@
-//! Reads `@default` once all types are known and holds each against its own field's type and rules.
+//! Reads `@default` once all types are known, and checks each value against the type and rules of its field.
 
 use std::collections::HashSet;
 
-use apollo_compiler::Node;
-use apollo_compiler::Schema;
-use apollo_compiler::ast;
+use apollo_compiler::{Node, Schema, ast};
 
+use crate::naming::names;
 use crate::sdl::diagnostic_log::DiagnosticLog;
 use crate::sdl::directives;
 use crate::sdl::record_types::PartialModel;
-use crate::values::coerce;
-use crate::values::coerce::CoercionTypes;
+use crate::values::coerce::{self, CoercionTypes};
 use crate::{Field, FieldKind, Scalar, Value};
 
 pub(crate) fn read_defaults(
-    draft: &mut PartialModel,
+    partial_model: &mut PartialModel,
     schema: &Schema,
-    theirs: &HashSet<String>,
+    redeclared: &HashSet<String>,
     log: &mut DiagnosticLog,
 ) {
-    if theirs.contains("default") {
+    if redeclared.contains("default") {
         return;
     }
-    // All those inside values are known before one is judged: it may make a value with defaults of its own.
-    for ty in draft.embedded.values_mut() {
+    // Defaults inside embedded types first: a default may create a value that takes them.
+    for ty in partial_model.embedded.values_mut() {
         ty.fields
             .iter_mut()
             .for_each(|field| field.default = default_literal(schema, &ty.name, field).map(literal_value));
     }
-    let judge = |draft: &PartialModel,
-                 owner: &str,
-                 fields: &[Field],
-                 log: &mut DiagnosticLog|
+    let check_all = |partial_model: &PartialModel,
+                     owner: &str,
+                     fields: &[Field],
+                     log: &mut DiagnosticLog|
      -> Vec<Option<Value>> {
-        fields.iter().map(|field| checked_default(draft, owner, field, schema, log)).collect()
+        fields.iter().map(|field| checked_default(partial_model, owner, field, schema, log)).collect()
     };
-    let embedded: Vec<_> =
-        draft.embedded.values().map(|ty| judge(draft, &ty.name, &ty.fields, log)).collect();
-    draft
+    let embedded: Vec<_> = partial_model
+        .embedded
+        .values()
+        .map(|ty| check_all(partial_model, &ty.name, &ty.fields, log))
+        .collect();
+    partial_model
         .embedded
         .values_mut()
         .zip(embedded)
         .for_each(|(ty, defaults)| set_defaults(&mut ty.fields, defaults));
-    let records: Vec<_> = draft.records.iter().map(|ty| judge(draft, &ty.name, &ty.fields, log)).collect();
-    draft.records.iter_mut().zip(records).for_each(|(ty, defaults)| set_defaults(&mut ty.fields, defaults));
+    let records: Vec<_> =
+        partial_model.records.iter().map(|ty| check_all(partial_model, &ty.name, &ty.fields, log)).collect();
+    partial_model
+        .records
+        .iter_mut()
+        .zip(records)
+        .for_each(|(ty, defaults)| set_defaults(&mut ty.fields, defaults));
 }
 
 fn set_defaults(fields: &mut [Field], defaults: Vec<Option<Value>>) {
@@ -57,9 +63,9 @@ fn default_literal<'a>(schema: &'a Schema, owner: &str, field: &Field) -> Option
     fits.then_some(literal)
 }
 
-/// The default, or a word about what is wrong with it.
+/// The default, or `None` after reporting what is wrong with it.
 fn checked_default(
-    draft: &PartialModel,
+    partial_model: &PartialModel,
     owner: &str,
     field: &Field,
     schema: &Schema,
@@ -67,7 +73,7 @@ fn checked_default(
 ) -> Option<Value> {
     let literal = default_literal(schema, owner, field)?;
     let default = literal_value(literal);
-    let types = CoercionTypes { enums: &draft.enums, embedded: &draft.embedded };
+    let types = CoercionTypes { enums: &partial_model.enums, embedded: &partial_model.embedded };
     let message = if let Some(reason) = literal_mismatch(literal, &field.kind) {
         reason
     } else if is_recursive_default(types, owner, field, &mut Vec::new()) {
@@ -78,28 +84,28 @@ fn checked_default(
         return Some(default);
     };
     let message = format!("the default of `{owner}.{}` does not fit: {message}", field.name);
-    let found = log.error(literal.location(), "DEFAULT", message);
+    let diagnostic = log.error(literal.location(), "DEFAULT", message);
     let ty = schema.get_object(owner)?.fields.get(field.name.as_str())?.ty.to_string();
-    found.label(format!("does not fit `{ty}`")).help = default_help(draft, &field.kind, literal);
+    diagnostic.label(format!("does not fit `{ty}`")).help = default_help(partial_model, &field.kind, literal);
     None
 }
 
-/// Whether filling in defaults inside this one comes back to where it was; `above` leads here.
+/// True if filling in this default leads back to a field in `above`, the path to it.
 fn is_recursive_default<'a>(
     types: CoercionTypes<'a>,
     owner: &'a str,
     field: &'a Field,
     above: &mut Vec<(&'a str, &'a str)>,
 ) -> bool {
-    let at = (owner, field.name.as_str());
-    if above.contains(&at) {
+    let entry = (owner, field.name.as_str());
+    if above.contains(&entry) {
         return true;
     }
-    above.push(at);
-    let endless =
+    above.push(entry);
+    let is_recursive =
         field.default.as_ref().is_some_and(|value| has_recursive_default(types, &field.kind, value, above));
     above.pop();
-    endless
+    is_recursive
 }
 
 fn has_recursive_default<'a>(
@@ -115,7 +121,7 @@ fn has_recursive_default<'a>(
         (FieldKind::Embedded(name), Value::Object(_)) => {
             let fields = types.embedded.get(name).map(|ty| ty.fields.as_slice()).unwrap_or_default();
             fields.iter().any(|field| match value.get(&field.name) {
-                Some(given) => has_recursive_default(types, &field.kind, given, above),
+                Some(member) => has_recursive_default(types, &field.kind, member, above),
                 None => is_recursive_default(types, name, field, above),
             })
         }
@@ -123,7 +129,7 @@ fn has_recursive_default<'a>(
     }
 }
 
-/// Bare words are enum values and nothing else, although a scalar would take them.
+/// The reason why a literal does not fit, where coercion would accept it: bare words are enum values, not text.
 fn literal_mismatch(literal: &ast::Value, kind: &FieldKind) -> Option<String> {
     match (literal, kind) {
         (ast::Value::Variable(_), _) => Some("a schema has no variables".to_owned()),
@@ -134,12 +140,11 @@ fn literal_mismatch(literal: &ast::Value, kind: &FieldKind) -> Option<String> {
     }
 }
 
-fn default_help(draft: &PartialModel, kind: &FieldKind, literal: &ast::Value) -> Option<String> {
+fn default_help(partial_model: &PartialModel, kind: &FieldKind, literal: &ast::Value) -> Option<String> {
     match (kind, literal) {
         (FieldKind::Enum(name), _) => {
-            let known = draft.enums.get(name)?.values.iter().map(String::as_str);
-            let near =
-                literal.as_enum().and_then(|word| crate::naming::names::nearest_name(word, known.clone()));
+            let known = partial_model.enums.get(name)?.values.iter().map(String::as_str);
+            let near = literal.as_enum().and_then(|word| names::nearest_name(word, known.clone()));
             Some(match near {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("write one of {}", known.collect::<Vec<_>>().join(", ")),
@@ -158,7 +163,6 @@ fn default_help(draft: &PartialModel, kind: &FieldKind, literal: &ast::Value) ->
     }
 }
 
-/// A literal of the schema as a value.
 fn literal_value(literal: &Node<ast::Value>) -> Value {
     match &**literal {
         ast::Value::Null | ast::Value::Variable(_) => Value::Null,

@@ -1,4 +1,4 @@
-//! Collects what the stages of reading a schema find, each with its place in the source.
+//! Collects the diagnostics of all stages, each with its position in the source.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use crate::naming::names;
 
 pub(crate) struct DiagnosticLog {
     sources: SourceMap,
-    /// Where the lines of each file begin, found once for all its places.
+    /// Byte offsets of the line starts of each file, computed once.
     line_starts: HashMap<FileId, Vec<usize>>,
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -21,8 +21,8 @@ impl DiagnosticLog {
         let starts = |text: &str| {
             std::iter::once(0).chain(text.match_indices('\n').map(|(newline, _)| newline + 1)).collect()
         };
-        let lines = sources.iter().map(|(id, source)| (*id, starts(source.source_text()))).collect();
-        DiagnosticLog { sources, line_starts: lines, diagnostics: Vec::new() }
+        let line_starts = sources.iter().map(|(id, source)| (*id, starts(source.source_text()))).collect();
+        DiagnosticLog { sources, line_starts, diagnostics: Vec::new() }
     }
 
     pub fn error(
@@ -51,32 +51,34 @@ impl DiagnosticLog {
         message: String,
     ) -> &mut Diagnostic {
         let mut diagnostic = Diagnostic::new(severity, code, message);
-        if let Some((place, span)) = self.locate(span) {
-            (diagnostic.file, diagnostic.line, diagnostic.column) = (place.file, place.line, place.column);
+        if let Some((location, span)) = self.locate(span) {
+            (diagnostic.file, diagnostic.line, diagnostic.column) =
+                (location.file, location.line, location.column);
             diagnostic.span = span;
         }
         self.diagnostics.push(diagnostic);
         self.diagnostics.last_mut().expect("one was just pushed")
     }
 
-    /// Whether a mistake was found at a span or inside it.
+    /// True if an error was found at the span or inside it.
     pub fn has_error_within(&self, span: Option<SourceSpan>) -> bool {
         let Some(span) = span else { return false };
         let Some(source) = self.sources.get(&span.file_id()) else { return false };
         let file = source.path().to_string_lossy();
-        self.diagnostics.iter().any(|found| {
-            found.severity == Severity::Error
-                && found.file == file
-                && span.offset() <= found.span.start
-                && found.span.end <= span.end_offset()
+        self.diagnostics.iter().any(|diagnostic| {
+            diagnostic.severity == Severity::Error
+                && diagnostic.file == file
+                && span.offset() <= diagnostic.span.start
+                && diagnostic.span.end <= span.end_offset()
         })
     }
 
     pub fn location(&self, span: Option<SourceSpan>) -> SourceLocation {
-        self.locate(span).map(|(place, _)| place).unwrap_or_default()
+        self.locate(span).map(|(location, _)| location).unwrap_or_default()
     }
 
-    /// The place where a span begins, and its bytes up to the end of that line: enough to find a definition by.
+    /// The position where a span begins, and its bytes up to the end of that line, which is enough to find a
+    /// definition.
     fn locate(&self, span: Option<SourceSpan>) -> Option<(SourceLocation, Range<usize>)> {
         let span = span?;
         let source = self.sources.get(&span.file_id())?;
@@ -92,12 +94,12 @@ impl DiagnosticLog {
     }
 }
 
-/// Whether something was written by the user, not added by us or by GraphQL itself.
-pub(crate) fn is_user_written(span: Option<SourceSpan>, ours: Option<FileId>) -> bool {
-    span.is_some_and(|span| span.file_id() != FileId::BUILT_IN && Some(span.file_id()) != ours)
+/// True if the span is the user's, not part of GraphQL's or our own definitions.
+pub(crate) fn is_user_written(span: Option<SourceSpan>, builtin_file: Option<FileId>) -> bool {
+    span.is_some_and(|span| span.file_id() != FileId::BUILT_IN && Some(span.file_id()) != builtin_file)
 }
 
-/// "did you mean `x`?", or what to do when nothing is near.
+/// "did you mean `x`?", or `otherwise` if no known name is close.
 pub(crate) fn suggest_or_else<'a>(
     name: &str,
     known: impl IntoIterator<Item = &'a str>,

@@ -1,12 +1,11 @@
-//! Computes the declaration that a directive of another server needs, from the way it is used.
+//! Suggests a declaration for an unknown directive, from the way it is used.
 
-use apollo_compiler::Node;
-use apollo_compiler::Schema;
 use apollo_compiler::ast::{self, Directive, DirectiveLocation};
 use apollo_compiler::parser::SourceSpan;
 use apollo_compiler::schema::ExtendedType;
+use apollo_compiler::{Node, Schema};
 
-/// `directive @key(fields: String) on OBJECT`
+/// A declaration such as `directive @key(fields: String) on OBJECT`.
 pub(crate) fn suggested_declaration(schema: &Schema, name: &str, span: Option<SourceSpan>) -> String {
     let Some((directive, location)) =
         directive_uses(schema).into_iter().find(|(used, _)| used.location() == span)
@@ -35,7 +34,7 @@ fn literal_type(value: &ast::Value) -> String {
     }
 }
 
-/// A location as people say it: `an enum value` for `ENUM_VALUE`.
+/// A location in words: `an enum value` for `ENUM_VALUE`.
 pub(crate) fn location_phrase(location: &str) -> &'static str {
     match location {
         "SCHEMA" => "the schema",
@@ -53,12 +52,14 @@ pub(crate) fn location_phrase(location: &str) -> &'static str {
     }
 }
 
-/// Every use of a directive in the schema, with where it stands.
+/// Every use of a directive in the schema, with its location.
 fn directive_uses(schema: &Schema) -> Vec<(&Node<Directive>, DirectiveLocation)> {
-    let mut found: Vec<(&Node<Directive>, DirectiveLocation)> = Vec::new();
-    let mut add = |list: &mut dyn Iterator<Item = _>, location| found.extend(list.map(|one| (one, location)));
+    let mut uses: Vec<(&Node<Directive>, DirectiveLocation)> = Vec::new();
+    let mut add = |list: &mut dyn Iterator<Item = _>, location| {
+        uses.extend(list.map(|directive| (directive, location)))
+    };
     let root = &schema.schema_definition.directives;
-    add(&mut root.iter().map(|one| &one.node), DirectiveLocation::Schema);
+    add(&mut root.iter().map(|directive| &directive.node), DirectiveLocation::Schema);
     for ty in schema.types.values() {
         let location = match ty {
             ExtendedType::Scalar(_) => DirectiveLocation::Scalar,
@@ -68,7 +69,7 @@ fn directive_uses(schema: &Schema) -> Vec<(&Node<Directive>, DirectiveLocation)>
             ExtendedType::Enum(_) => DirectiveLocation::Enum,
             ExtendedType::InputObject(_) => DirectiveLocation::InputObject,
         };
-        add(&mut ty.directives().iter().map(|one| &one.node), location);
+        add(&mut ty.directives().iter().map(|directive| &directive.node), location);
         let fields = match ty {
             ExtendedType::Object(ty) => Some(&ty.fields),
             ExtendedType::Interface(ty) => Some(&ty.fields),
@@ -91,5 +92,5 @@ fn directive_uses(schema: &Schema) -> Vec<(&Node<Directive>, DirectiveLocation)>
             add(&mut { inputs }, DirectiveLocation::InputFieldDefinition);
         }
     }
-    found
+    uses
 }

@@ -1,9 +1,10 @@
-//! Each directive of Trefoil: its SDL definition beside the code that reads it.
+//! The directives of Trefoil: their SDL definitions and the code that reads them.
 
 use std::collections::HashSet;
 
 use apollo_compiler::Node;
-use apollo_compiler::ast::{self, Directive};
+use apollo_compiler::ast::{self, Directive, DirectiveList};
+use regex::{Regex, RegexBuilder};
 
 use crate::sdl::diagnostic_log::{DiagnosticLog, suggest_or_else};
 use crate::values::decimal;
@@ -95,7 +96,7 @@ pub const BUILTIN_DIRECTIVES: &[BuiltinDirective] = &[
     },
 ];
 
-/// Types that only the directives above need.
+/// Types used only by the directives above, as name and SDL.
 pub const HELPER_TYPES: &[(&str, &str)] = &[
     ("_Value", "\"Any literal.\"\nscalar _Value"),
     (
@@ -104,21 +105,21 @@ pub const HELPER_TYPES: &[(&str, &str)] = &[
     ),
 ];
 
-/// The largest compiled `@pattern`.
+/// Maximum size in bytes of a compiled `@pattern`.
 const MAX_PATTERN_SIZE: usize = 1 << 20;
 
 pub fn find_directive(name: &str) -> Option<&'static BuiltinDirective> {
     BUILTIN_DIRECTIVES.iter().find(|definition| definition.name == name)
 }
 
-/// Reads directives and complains about wrong ones.
+/// Reads directives and reports wrong ones.
 pub(crate) struct DirectiveReader<'a> {
     pub log: &'a mut DiagnosticLog,
-    /// Our names that the schema has declared in another sense; uses of them are none of ours.
+    /// Names of our directives that the schema declares with another meaning; their uses are not read.
     pub redeclared: &'a HashSet<String>,
 }
 
-/// What the directives of one field say.
+/// The directives of one field.
 #[derive(Default)]
 pub(crate) struct FieldDirectives<'a> {
     pub directives: Vec<&'a Node<Directive>>,
@@ -137,33 +138,33 @@ pub(crate) struct ReferenceDirective<'a> {
 }
 
 impl<'s> DirectiveReader<'_> {
-    pub fn read_field(&mut self, directives: &'s ast::DirectiveList) -> FieldDirectives<'s> {
-        let mut marks = FieldDirectives::default();
-        let theirs = self.redeclared;
-        for directive in directives.iter().filter(|directive| is_builtin_directive(theirs, directive)) {
-            marks.directives.push(directive);
+    pub fn read_field(&mut self, directives: &'s DirectiveList) -> FieldDirectives<'s> {
+        let mut found = FieldDirectives::default();
+        let redeclared = self.redeclared;
+        for directive in directives.iter().filter(|directive| is_builtin_directive(redeclared, directive)) {
+            found.directives.push(directive);
             match directive.name.as_str() {
-                "notBlank" => marks.rules.push(FieldRule::NotBlank),
-                "email" => marks.rules.push(FieldRule::Email),
-                "unique" => marks.unique = true,
-                "length" => marks.rules.extend(self.read_length(directive)),
-                "range" => marks.rules.extend(self.read_range(directive)),
-                "pattern" => marks.rules.extend(self.read_pattern(directive)),
+                "notBlank" => found.rules.push(FieldRule::NotBlank),
+                "email" => found.rules.push(FieldRule::Email),
+                "unique" => found.unique = true,
+                "length" => found.rules.extend(self.read_length(directive)),
+                "range" => found.rules.extend(self.read_range(directive)),
+                "pattern" => found.rules.extend(self.read_pattern(directive)),
                 "default" => self.check_default(directive),
-                "createdAt" | "updatedAt" | "version" => marks.value_sources.push(directive),
-                "reference" => marks.reference = Some(self.read_reference(directive)),
+                "createdAt" | "updatedAt" | "version" => found.value_sources.push(directive),
+                "reference" => found.reference = Some(self.read_reference(directive)),
                 "renamedFrom" => {
-                    marks.renamed_from = self.text_argument(directive, "name").map(str::to_owned)
+                    found.renamed_from = self.text_argument(directive, "name").map(str::to_owned)
                 }
-                "resolver" => marks.resolver = self.text_argument(directive, "name").map(str::to_owned),
+                "resolver" => found.resolver = self.text_argument(directive, "name").map(str::to_owned),
                 _ => {}
             }
             self.report_unknown_arguments(directive);
         }
-        marks
+        found
     }
 
-    /// A text argument; anything else is a mistake.
+    /// A text argument; anything else is reported.
     pub fn text_argument(&mut self, directive: &'s Directive, name: &str) -> Option<&'s str> {
         let value = directive_argument(directive, name)?;
         let text = value.as_str();
@@ -191,7 +192,7 @@ impl<'s> DirectiveReader<'_> {
         texts
     }
 
-    /// What the value must be is judged when all types are known.
+    /// Only checks that there is a value; its type is checked once all types are known.
     fn check_default(&mut self, directive: &'s Node<Directive>) {
         if directive_argument(directive, "value").is_none_or(|value| value.is_null()) {
             self.log
@@ -235,7 +236,7 @@ impl<'s> DirectiveReader<'_> {
         decimal
     }
 
-    /// At least one bound, and not the wrong way round.
+    /// Requires at least one bound, and `min` not above `max`.
     fn check_bounds(&mut self, directive: &Node<Directive>, ordered: bool) {
         let name = &directive.name;
         if directive.arguments.is_empty() {
@@ -264,9 +265,9 @@ impl<'s> DirectiveReader<'_> {
         match compile_pattern(source) {
             Ok(regex) => Some(FieldRule::Pattern { pattern: source.to_owned(), regex }),
             Err(reason) => {
-                let at = directive_argument(directive, "regex").and_then(|value| value.location());
+                let span = directive_argument(directive, "regex").and_then(|value| value.location());
                 self.log
-                    .error(at, "PATTERN", format!("the pattern is no regular expression: {reason}"))
+                    .error(span, "PATTERN", format!("the pattern is no regular expression: {reason}"))
                     .label("does not compile")
                     .help("patterns are written as for the Rust crate `regex`: no look-around, no back-references");
                 None
@@ -303,15 +304,15 @@ impl<'s> DirectiveReader<'_> {
         directive: &Directive,
         argument: &str,
         value: &Node<ast::Value>,
-        wanted: &str,
+        expected: &str,
     ) {
-        let message = format!("`{argument}` of `@{}` must be {wanted}", directive.name);
+        let message = format!("`{argument}` of `@{}` must be {expected}", directive.name);
         self.log
             .error(value.location(), "DIRECTIVE_ARGUMENT", message)
             .label(format!("this is {}", literal_noun(value)));
     }
 
-    /// Says of arguments that do not exist what was probably meant.
+    /// Reports unknown arguments, with the one that was probably meant.
     pub fn report_unknown_arguments(&mut self, directive: &Directive) {
         let Some(definition) = find_directive(&directive.name) else { return };
         let known = argument_names(definition);
@@ -328,42 +329,43 @@ impl<'s> DirectiveReader<'_> {
     }
 }
 
-pub(crate) fn is_builtin_directive(theirs: &HashSet<String>, directive: &Directive) -> bool {
-    find_directive(&directive.name).is_some() && !theirs.contains(directive.name.as_str())
+pub(crate) fn is_builtin_directive(redeclared: &HashSet<String>, directive: &Directive) -> bool {
+    find_directive(&directive.name).is_some() && !redeclared.contains(directive.name.as_str())
 }
 
-/// Anchored to the whole text; the size cap keeps a schema from eating the memory.
-pub fn compile_pattern(source: &str) -> Result<regex::Regex, String> {
-    let build = |text: &str| regex::RegexBuilder::new(text).size_limit(MAX_PATTERN_SIZE).build();
-    // Alone first, so that the reason never speaks of the anchors.
+/// Compiles a pattern anchored to the whole text; the size limit bounds the memory.
+pub fn compile_pattern(source: &str) -> Result<Regex, String> {
+    let build = |text: &str| RegexBuilder::new(text).size_limit(MAX_PATTERN_SIZE).build();
+    // The pattern alone first, so that the error message does not mention the anchors.
     build(source).and_then(|_| build(&format!(r"\A(?:{source})\z"))).map_err(|error| {
         error.to_string().lines().last().unwrap_or("unreadable").trim().replace("error: ", "")
     })
 }
 
-/// What a rule is for, when that is not this kind of field.
+/// What a directive is for, if this kind of field is not it.
 pub(crate) fn unfit_reason(directive: &str, kind: &FieldKind) -> Option<&'static str> {
-    let text = matches!(kind, FieldKind::Scalar(Scalar::String | Scalar::Id | Scalar::Url | Scalar::Email));
-    let number =
+    let is_text =
+        matches!(kind, FieldKind::Scalar(Scalar::String | Scalar::Id | Scalar::Url | Scalar::Email));
+    let is_number =
         matches!(kind, FieldKind::Scalar(Scalar::Int | Scalar::Long | Scalar::Float | Scalar::Decimal));
-    let list = matches!(kind, FieldKind::List(_));
-    let time = matches!(kind, FieldKind::Scalar(Scalar::DateTime));
-    let whole = matches!(kind, FieldKind::Scalar(Scalar::Int | Scalar::Long));
-    let value = matches!(
+    let is_list = matches!(kind, FieldKind::List(_));
+    let is_time = matches!(kind, FieldKind::Scalar(Scalar::DateTime));
+    let is_whole = matches!(kind, FieldKind::Scalar(Scalar::Int | Scalar::Long));
+    let is_value = matches!(
         kind,
         FieldKind::Scalar(_) | FieldKind::Enum(_) | FieldKind::Embedded(_) | FieldKind::List(_)
     );
-    let (fits, wanted) = match directive {
-        "notBlank" | "pattern" | "email" => (text, "text"),
-        "length" => (text || list, "text and lists"),
-        "range" => (number, "numbers"),
+    let (fits, purpose) = match directive {
+        "notBlank" | "pattern" | "email" => (is_text, "text"),
+        "length" => (is_text || is_list, "text and lists"),
+        "range" => (is_number, "numbers"),
         "unique" => (kind.is_comparable(), "single values"),
-        "default" => (value, "fields that keep a value of their own"),
-        "createdAt" | "updatedAt" => (time, "a DateTime"),
-        "version" => (whole, "an Int or a Long"),
+        "default" => (is_value, "fields that keep a value of their own"),
+        "createdAt" | "updatedAt" => (is_time, "a DateTime"),
+        "version" => (is_whole, "an Int or a Long"),
         _ => (true, ""),
     };
-    (!fits).then_some(wanted)
+    (!fits).then_some(purpose)
 }
 
 pub(crate) fn directive_argument<'a>(directive: &'a Directive, name: &str) -> Option<&'a Node<ast::Value>> {
@@ -376,11 +378,11 @@ enum NumberSyntax {
     NumberOrText,
 }
 
-fn number_digits(value: &ast::Value, spelled: NumberSyntax) -> Option<&str> {
+fn number_digits(value: &ast::Value, syntax: NumberSyntax) -> Option<&str> {
     match value {
         ast::Value::Int(digits) => Some(digits.as_str()),
         ast::Value::Float(digits) => Some(digits.as_str()),
-        ast::Value::String(digits) if spelled == NumberSyntax::NumberOrText => Some(digits),
+        ast::Value::String(digits) if syntax == NumberSyntax::NumberOrText => Some(digits),
         ast::Value::Null
         | ast::Value::Enum(_)
         | ast::Value::Variable(_)
@@ -398,7 +400,7 @@ pub(crate) fn argument_names(definition: &BuiltinDirective) -> Vec<&'static str>
     arguments.split(',').filter_map(|argument| Some(argument.split_once(':')?.0.trim())).collect()
 }
 
-/// What kind of literal it is, for messages.
+/// The kind of literal with its article, for messages.
 pub(crate) fn literal_noun(value: &ast::Value) -> &'static str {
     match value {
         ast::Value::Null => "null",

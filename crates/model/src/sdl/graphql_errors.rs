@@ -1,4 +1,4 @@
-//! Says in our words what apollo-compiler finds wrong with the GraphQL of a schema.
+//! Translates apollo-compiler's schema errors into diagnostics with help.
 
 use apollo_compiler::Schema;
 use apollo_compiler::diagnostic::ToCliReport;
@@ -10,36 +10,36 @@ use crate::naming::names;
 use crate::sdl::diagnostic_log::{DiagnosticLog, suggest_or_else};
 use crate::sdl::{directive_declaration, directives};
 
-/// What could not be put together: names given twice, queries among the types, …
+/// Reports errors of building the schema: duplicate names, queries among the types, …
 pub(crate) fn report_build_errors(log: &mut DiagnosticLog, errors: &DiagnosticList) {
     for diagnostic in errors.iter() {
         let message = diagnostic.error.to_string();
-        let found = log.error(diagnostic.error.location(), "GRAPHQL", &message);
+        let report = log.error(diagnostic.error.location(), "GRAPHQL", &message);
         match quoted_names(&message).next() {
             Some(name) if message.starts_with("the type ") => {
-                found
+                report
                     .label("second definition")
                     .help(format!("write `extend type {name}` to add to the first"));
             }
             _ if message.starts_with("duplicate") || message.starts_with("the directive ") => {
-                found.label("second definition").help("remove one of the two");
+                report.label("second definition").help("remove one of the two");
             }
             _ if message.starts_with("a schema document") => {
-                found.label("belongs to a client").help("remove it");
+                report.label("belongs to a client").help("remove it");
             }
             _ => {}
         }
     }
 }
 
-/// What the rules of GraphQL schemas forbid.
+/// Reports violations of GraphQL's schema rules.
 pub(crate) fn report_validation_errors(log: &mut DiagnosticLog, schema: &Schema, errors: &DiagnosticList) {
     let mut undeclared = Vec::new();
     for diagnostic in errors.iter() {
         let message = diagnostic.error.to_string();
         let span = diagnostic.error.location();
         match diagnostic.error.unstable_error_name() {
-            // We say it ourselves, with an example.
+            // Reported by `report_missing_query`, with an example.
             Some("QueryRootOperationType") => {}
             Some("UndefinedDefinition") => report_unknown_type(log, schema, span, &message),
             Some("UndefinedDirective") => {
@@ -56,19 +56,19 @@ pub(crate) fn report_validation_errors(log: &mut DiagnosticLog, schema: &Schema,
 fn report_unknown_type(log: &mut DiagnosticLog, schema: &Schema, span: Option<SourceSpan>, message: &str) {
     let name = quoted_names(message).next().unwrap_or_default();
     let known = schema.types.keys().map(|name| name.as_str());
-    let ours = Scalar::ALL.iter().map(|scalar| scalar.name());
-    let known = known.chain(ours).filter(|known| !known.starts_with('_'));
+    let builtin_scalars = Scalar::ALL.iter().map(|scalar| scalar.name());
+    let known = known.chain(builtin_scalars).filter(|known| !known.starts_with('_'));
     let help = match Scalar::from_name(name) {
         Some(_) => format!("declare it: `scalar {name}`"),
         None => suggest_or_else(name, known, || {
-            let input = ["Input", "Filter", "Where"].iter().any(|end| name.ends_with(end));
-            format!("define it: `{} {name} {{ … }}`", if input { "input" } else { "type" })
+            let is_input = ["Input", "Filter", "Where"].iter().any(|ending| name.ends_with(ending));
+            format!("define it: `{} {name} {{ … }}`", if is_input { "input" } else { "type" })
         }),
     };
     log.error(span, "UNKNOWN_TYPE", format!("there is no type `{name}`")).label("unknown type").help(help);
 }
 
-/// Typos are told each time, a directive nobody declared once.
+/// A probable typo is reported at each use, any other undeclared directive only once.
 fn report_unknown_directive(
     log: &mut DiagnosticLog,
     schema: &Schema,
@@ -78,10 +78,10 @@ fn report_unknown_directive(
 ) {
     let name = quoted_names(message).next().unwrap_or_default().trim_start_matches('@');
     let known = schema.directive_definitions.keys().map(|name| name.as_str());
-    let known = known.chain(directives::BUILTIN_DIRECTIVES.iter().map(|ours| ours.name));
+    let known = known.chain(directives::BUILTIN_DIRECTIVES.iter().map(|builtin| builtin.name));
     let help = match names::nearest_name(name, known) {
         Some(near) => format!("did you mean `@{near}`?"),
-        None if undeclared.iter().any(|told| told == name) => return,
+        None if undeclared.iter().any(|reported| reported == name) => return,
         None => {
             undeclared.push(name.to_owned());
             format!(
@@ -108,7 +108,7 @@ fn report_invalid_schema(log: &mut DiagnosticLog, schema: &Schema, kind: &str, e
         | "FloatCoercionError"
         | "UndefinedEnumValue"
         | "RequiredArgument" => {
-            // Our own readers know the directive and said it better.
+            // `DirectiveReader` has reported it with more detail.
             if log.has_error_within(span) {
                 return;
             }
@@ -117,16 +117,16 @@ fn report_invalid_schema(log: &mut DiagnosticLog, schema: &Schema, kind: &str, e
             (
                 "DIRECTIVE_ARGUMENT",
                 message.clone(),
-                directive.map(|ours| format!("it is defined as `{}`", ours.sdl)),
+                directive.map(|builtin| format!("it is defined as `{}`", builtin.sdl)),
             )
         }
         "UnsupportedLocation" => {
-            let place = message.split("for ").last().unwrap_or_default().replace(" location", "");
-            let help =
-                directives::find_directive(first).map(|ours| format!("it is defined as `{}`", ours.sdl));
+            let location = message.split("for ").last().unwrap_or_default().replace(" location", "");
+            let help = directives::find_directive(first)
+                .map(|builtin| format!("it is defined as `{}`", builtin.sdl));
             (
                 "DIRECTIVE_PLACE",
-                format!("`@{first}` cannot stand on {}", directive_declaration::location_phrase(&place)),
+                format!("`@{first}` cannot stand on {}", directive_declaration::location_phrase(&location)),
                 help,
             )
         }

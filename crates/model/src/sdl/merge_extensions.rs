@@ -1,4 +1,5 @@
-//! Folds every `extend` into what it extends, so that the schema prints as plain definitions that all tools read.
+//! Merges every `extend` into the extended definition, so that the schema prints as plain definitions that all
+//! tools read.
 
 use apollo_compiler::Schema;
 use apollo_compiler::collections::IndexSet;

@@ -1,17 +1,30 @@
-//! Reads SDL files into the model: parsing, record types, relations, root fields, directives, checks, and every diagnostic of it.
+//! Reads SDL files into a [`Model`](crate::Model), with a diagnostic for every mistake.
 
-pub(crate) mod default_values;
-pub(crate) mod diagnostic_log;
-pub(crate) mod directive_declaration;
-pub mod directives;
+// The entry point, which runs the stages below.
+pub(crate) mod parse;
+
+// Syntax and GraphQL rules.
 pub(crate) mod graphql_errors;
 pub(crate) mod merge_extensions;
-pub(crate) mod parse;
+pub(crate) mod syntax_errors;
+
+// Types and root fields.
 pub(crate) mod record_types;
 pub(crate) mod relations;
-pub mod resource_paths;
 pub(crate) mod root_fields;
+
+// Checks that need all types.
+pub(crate) mod default_values;
 pub(crate) mod schema_checks;
+
+// The directives of Trefoil, and suggested declarations of unknown ones.
+pub(crate) mod directive_declaration;
+pub mod directives;
+
+// Paths that record types may be served at.
+pub mod resource_paths;
+
+// Diagnostics with their positions.
+pub(crate) mod diagnostic_log;
 pub mod schema_warning;
-pub(crate) mod syntax_errors;
 pub(crate) mod unstored_fields;

@@ -1,4 +1,4 @@
-//! SDL files in, a [`Model`] out, or every mistake of all files at once.
+//! The entry point: SDL files in, a [`Model`] out, or all mistakes of all files.
 
 use std::collections::HashSet;
 
@@ -15,74 +15,74 @@ use crate::sdl::{
 };
 use crate::{Model, SourceFile};
 
-/// A path of the application that is no record type's: a text endpoint or a plain list.
+/// A path of the application that does not belong to a record type: a text endpoint or a plain list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReservedPath {
-    /// With its leading slash: `/api/info`.
+    /// The path with its leading slash: `/api/info`.
     pub path: String,
-    /// Who claims it, for messages: `the list items`.
+    /// The owner, for messages: `the list items`.
     pub owner: String,
 }
 
-/// On success also what should be known: fields that are not stored, and the like.
+/// Reads a schema. On success the diagnostics are warnings, such as fields that are not stored.
 pub fn parse_schema(
     files: &[SourceFile],
     reserved: &[ReservedPath],
 ) -> Result<(Model, Vec<Diagnostic>), Vec<Diagnostic>> {
-    let read = parse_files(files);
-    let mut log = DiagnosticLog::new(read.sources.clone());
-    for (text, errors) in &read.errors {
+    let parsed = parse_files(files);
+    let mut log = DiagnosticLog::new(parsed.sources.clone());
+    for (text, errors) in &parsed.errors {
         syntax_errors::report_syntax_errors(&mut log, text, errors);
     }
-    let schema = build_schema(&read, files, &mut log);
-    let theirs = schema_checks::redeclared_directives(&schema, read.builtin_file, &mut log);
-    let mut draft = record_types::read_record_types(&schema, &theirs, &mut log);
-    relations::resolve_relations(&mut draft, &schema, &mut log);
-    let roots = root_fields::read_root_fields(&schema, &theirs, &mut log);
-    schema_checks::check_schema(&mut draft, &schema, &theirs, reserved, &mut log);
-    default_values::read_defaults(&mut draft, &schema, &theirs, &mut log);
+    let schema = build_schema(&parsed, files, &mut log);
+    let redeclared = schema_checks::redeclared_directives(&schema, parsed.builtin_file, &mut log);
+    let mut partial_model = record_types::read_record_types(&schema, &redeclared, &mut log);
+    relations::resolve_relations(&mut partial_model, &schema, &mut log);
+    let root_fields = root_fields::read_root_fields(&schema, &redeclared, &mut log);
+    schema_checks::check_schema(&mut partial_model, &schema, &redeclared, reserved, &mut log);
+    default_values::read_defaults(&mut partial_model, &schema, &redeclared, &mut log);
     let valid = validate_schema(schema, &mut log);
-    let found = finish_diagnostics(log.diagnostics, files, !read.errors.is_empty());
+    let diagnostics = finish_diagnostics(log.diagnostics, files, !parsed.errors.is_empty());
     match valid {
-        Some(schema) if found.iter().all(|diagnostic| diagnostic.severity == Severity::Warning) => {
+        Some(schema) if diagnostics.iter().all(|diagnostic| diagnostic.severity == Severity::Warning) => {
             let sdl = schema.to_string();
             let hash = xxhash_rust::xxh3::xxh3_64(sdl.as_bytes());
-            let record_types::PartialModel { records, enums, embedded, .. } = draft;
-            Ok((Model { records, enums, embedded, root_fields: roots, schema, sdl, hash }, found))
+            let record_types::PartialModel { records, enums, embedded, .. } = partial_model;
+            Ok((Model { records, enums, embedded, root_fields, schema, sdl, hash }, diagnostics))
         }
-        _ => Err(found),
+        _ => Err(diagnostics),
     }
 }
 
 struct ParsedFiles {
     documents: Vec<Document>,
-    /// With the text each list speaks of.
+    /// The errors of each file, with its text.
     errors: Vec<(String, DiagnosticList)>,
     sources: SourceMap,
-    /// The file that holds the definitions we add.
+    /// The file of the definitions that we add.
     builtin_file: Option<FileId>,
 }
 
 fn parse_files(files: &[SourceFile]) -> ParsedFiles {
-    let mut read = ParsedFiles {
+    let mut parsed = ParsedFiles {
         documents: Vec::new(),
         errors: Vec::new(),
         sources: SourceMap::default(),
         builtin_file: None,
     };
     for file in files.iter().filter(|file| !is_blank_file(&file.text)) {
-        read.add_file(&file.text, &file.name);
+        parsed.add_file(&file.text, &file.name);
     }
-    let declared: HashSet<&str> = read.documents.iter().flat_map(declared_names).collect();
+    let declared: HashSet<&str> = parsed.documents.iter().flat_map(declared_names).collect();
     let added = missing_definitions(files, &declared);
     if !added.is_empty() {
-        read.add_file(&added, "trefoil.graphqls");
-        read.builtin_file =
-            read.documents.last().and_then(|document| document.sources.keys().last().copied());
+        parsed.add_file(&added, "trefoil.graphqls");
+        parsed.builtin_file =
+            parsed.documents.last().and_then(|document| document.sources.keys().last().copied());
     }
-    let maps = read.documents.iter().flat_map(|document| document.sources.iter());
-    read.sources = SourceMap::new(maps.map(|(id, file)| (*id, file.clone())).collect());
-    read
+    let maps = parsed.documents.iter().flat_map(|document| document.sources.iter());
+    parsed.sources = SourceMap::new(maps.map(|(id, file)| (*id, file.clone())).collect());
+    parsed
 }
 
 impl ParsedFiles {
@@ -97,7 +97,7 @@ impl ParsedFiles {
     }
 }
 
-/// Nothing but what GraphQL ignores; the parser would refuse such a file.
+/// True if the file has only white space and comments; the parser would refuse it.
 fn is_blank_file(text: &str) -> bool {
     let text = text.trim_start_matches('\u{feff}');
     text.lines().all(|line| {
@@ -106,7 +106,7 @@ fn is_blank_file(text: &str) -> bool {
     })
 }
 
-/// Directives as `@name`, types as `name`.
+/// Names of all definitions in a document.
 fn declared_names(document: &Document) -> impl Iterator<Item = &str> {
     document.definitions.iter().filter_map(|definition| {
         if definition.as_directive_definition().is_some() || !definition.is_extension_definition() {
@@ -117,14 +117,14 @@ fn declared_names(document: &Document) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Definitions of those directives of ours that the schema uses and does not declare.
+/// Definitions of the built-in directives that the schema uses but does not declare.
 fn missing_definitions(files: &[SourceFile], declared: &HashSet<&str>) -> String {
-    let wanted = |name: &str| {
+    let is_needed = |name: &str| {
         !declared.contains(name) && files.iter().any(|file| mentions_directive(&file.text, name))
     };
     let mut lines: Vec<&str> = directives::BUILTIN_DIRECTIVES
         .iter()
-        .filter(|definition| wanted(definition.name))
+        .filter(|definition| is_needed(definition.name))
         .map(|definition| definition.sdl)
         .collect();
     for (name, sdl) in directives::HELPER_TYPES {
@@ -140,10 +140,10 @@ fn mentions_directive(text: &str, directive: &str) -> bool {
     uses.any(|rest| !rest.starts_with(|letter: char| letter.is_ascii_alphanumeric() || letter == '_'))
 }
 
-/// All documents as one schema, extensions merged into what they extend.
-fn build_schema(read: &ParsedFiles, files: &[SourceFile], log: &mut DiagnosticLog) -> Schema {
+/// Builds one schema of all documents, with extensions merged.
+fn build_schema(parsed: &ParsedFiles, files: &[SourceFile], log: &mut DiagnosticLog) -> Schema {
     let mut builder = Schema::builder().adopt_orphan_extensions().ignore_builtin_redefinitions();
-    for document in &read.documents {
+    for document in &parsed.documents {
         builder = builder.add_ast(document);
     }
     let mut schema = match builder.build() {
@@ -154,12 +154,12 @@ fn build_schema(read: &ParsedFiles, files: &[SourceFile], log: &mut DiagnosticLo
         }
     };
     merge_extensions::merge_extensions(&mut schema);
-    if read.documents.is_empty() {
+    if parsed.documents.is_empty() {
         log.warning(None, "EMPTY", "the schema is empty").help("define record types in graphql/*.graphqls");
         return Schema::parse("type Query { _: Boolean }", "trefoil.graphqls")
             .expect("a query type is a schema");
     }
-    if schema.schema_definition.query.is_none() && read.errors.is_empty() {
+    if schema.schema_definition.query.is_none() && parsed.errors.is_empty() {
         schema_checks::report_missing_query(&schema, files, log);
     }
     schema
@@ -175,20 +175,26 @@ fn validate_schema(schema: Schema, log: &mut DiagnosticLog) -> Option<Valid<Sche
     }
 }
 
-/// Drops what only follows from broken syntax and what is said twice, and sorts by place.
-fn finish_diagnostics(mut found: Vec<Diagnostic>, files: &[SourceFile], broken: bool) -> Vec<Diagnostic> {
+/// Drops duplicates and diagnostics that only follow from syntax errors, and sorts by position.
+fn finish_diagnostics(
+    mut diagnostics: Vec<Diagnostic>,
+    files: &[SourceFile],
+    has_syntax_errors: bool,
+) -> Vec<Diagnostic> {
     let position = |file: &str| files.iter().position(|source| source.name == file).unwrap_or(usize::MAX);
-    if broken {
-        let stumbles: Vec<(String, usize)> = found
+    if has_syntax_errors {
+        let syntax_errors: Vec<(String, usize)> = diagnostics
             .iter()
             .filter(|diagnostic| diagnostic.code == "SYNTAX")
             .map(|diagnostic| (diagnostic.file.clone(), diagnostic.span.start))
             .collect();
-        found.retain(|diagnostic| {
-            diagnostic.code == "SYNTAX" || schema_checks::survives_syntax_errors(diagnostic, &stumbles, files)
+        diagnostics.retain(|diagnostic| {
+            diagnostic.code == "SYNTAX"
+                || schema_checks::survives_syntax_errors(diagnostic, &syntax_errors, files)
         });
     }
-    found.sort_by_key(|diagnostic| (position(&diagnostic.file), diagnostic.span.start, diagnostic.severity));
-    found.dedup();
-    found
+    diagnostics
+        .sort_by_key(|diagnostic| (position(&diagnostic.file), diagnostic.span.start, diagnostic.severity));
+    diagnostics.dedup();
+    diagnostics
 }

@@ -1,4 +1,4 @@
-//! Turns object types into record types and embedded values, field by field; lists of records come later.
+//! Turns object types into record types and embedded types, field by field; lists of records are resolved later.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,24 +11,23 @@ use crate::naming::names;
 use crate::sdl::diagnostic_log::{DiagnosticLog, is_user_written, suggest_or_else};
 use crate::sdl::directives::{DirectiveReader, FieldDirectives, is_builtin_directive, unfit_reason};
 use crate::sdl::root_fields::{read_arguments, root_type_names};
-use crate::sdl::unstored_fields;
-use crate::sdl::unstored_fields::UnstoredReason;
+use crate::sdl::unstored_fields::{self, UnstoredReason};
 use crate::{
     EmbeddedType, EnumType, Field, FieldId, FieldKind, ListItem, OnDelete, RecordType, RecordTypeId, Scalar,
     ValueSource,
 };
 
-/// What has been read so far.
+/// The part of the model that has been read so far.
 pub(crate) struct PartialModel {
     pub records: Vec<RecordType>,
     pub enums: IndexMap<String, EnumType>,
     pub embedded: IndexMap<String, EmbeddedType>,
     pub lists: Vec<RecordListField>,
-    /// `@reference(inverse:)` on references: owner, field and the list it names.
+    /// `@reference(inverse:)` on references: owner, field and the named list.
     pub named_inverses: Vec<(RecordTypeId, FieldId, String)>,
 }
 
-/// A field that is a list of records: an inverse or a link, decided when all references are known.
+/// A list of records: an inverse or a link, decided when all references are known.
 pub(crate) struct RecordListField {
     pub owner: RecordTypeId,
     pub field: FieldId,
@@ -36,7 +35,7 @@ pub(crate) struct RecordListField {
     pub inverse: Option<String>,
 }
 
-/// What a field's type alone says.
+/// The kind of field that its type alone implies.
 enum TypeShape {
     Stored(FieldKind),
     Record(RecordTypeId),
@@ -57,45 +56,45 @@ pub(crate) struct RecordTypeReader<'a> {
     redeclared: &'a HashSet<String>,
     log: &'a mut DiagnosticLog,
     partial_model: PartialModel,
-    /// Embedded types seen in a field and not read yet.
+    /// Embedded types found in fields and not read yet.
     pending_embedded: Vec<&'a str>,
 }
 
 pub(crate) fn read_record_types(
     schema: &Schema,
-    theirs: &HashSet<String>,
+    redeclared: &HashSet<String>,
     log: &mut DiagnosticLog,
 ) -> PartialModel {
     let roots = root_type_names(schema);
     let types: Vec<&ObjectType> =
         user_object_types(schema).filter(|ty| !roots.contains(ty.name.as_str())).collect();
     let records: Vec<&ObjectType> = types.iter().copied().filter(|ty| is_record_type(ty)).collect();
-    let ids = records.iter().enumerate().map(|(i, ty)| (ty.name.as_str(), RecordTypeId(i))).collect();
-    let draft = PartialModel {
+    let record_ids = records.iter().enumerate().map(|(i, ty)| (ty.name.as_str(), RecordTypeId(i))).collect();
+    let partial_model = PartialModel {
         records: Vec::new(),
         enums: read_enums(schema),
         embedded: IndexMap::new(),
         lists: Vec::new(),
         named_inverses: Vec::new(),
     };
-    let mut reading = RecordTypeReader {
+    let mut reader = RecordTypeReader {
         schema,
         roots,
-        record_ids: ids,
-        redeclared: theirs,
+        record_ids,
+        redeclared,
         log,
-        partial_model: draft,
+        partial_model,
         pending_embedded: Vec::new(),
     };
     for ty in records {
-        reading.read_record_type(ty);
+        reader.read_record_type(ty);
     }
-    reading.read_embedded_types();
+    reader.read_embedded_types();
     for ty in types.iter().filter(|ty| !is_record_type(ty)) {
-        reading.warn_almost_record(ty);
-        reading.report_misplaced_directives(ty);
+        reader.warn_almost_record(ty);
+        reader.report_misplaced_directives(ty);
     }
-    reading.partial_model
+    reader.partial_model
 }
 
 /// `id: ID!` makes an object type a record type.
@@ -109,8 +108,8 @@ fn user_object_types(schema: &Schema) -> impl Iterator<Item = &ObjectType> {
 }
 
 fn read_enums(schema: &Schema) -> IndexMap<String, EnumType> {
-    let written = schema.types.values().filter(|ty| !ty.is_built_in());
-    written
+    let types = schema.types.values().filter(|ty| !ty.is_built_in());
+    types
         .filter_map(|ty| ty.as_enum())
         .map(|ty| {
             let values = ty.values.keys().map(|name| name.to_string()).collect();
@@ -121,7 +120,7 @@ fn read_enums(schema: &Schema) -> IndexMap<String, EnumType> {
 }
 
 impl<'a> RecordTypeReader<'a> {
-    /// `id: Int!` and the like look like a record type and are none.
+    /// Warns about types with an `id` of another type, which look like record types but are not.
     fn warn_almost_record(&mut self, ty: &ObjectType) {
         let Some(id) = ty.fields.get("id").filter(|id| !id.ty.is_list()) else { return };
         self.log
@@ -134,25 +133,28 @@ impl<'a> RecordTypeReader<'a> {
             .help("write `id: ID!` to keep its records");
     }
 
-    /// Directives for records on a type that is none. On its fields they do no harm: a warning is enough.
+    /// Reports directives for records on a type that is not one. On its fields they are harmless, so these are
+    /// warnings.
     fn report_misplaced_directives(&mut self, ty: &ObjectType) {
         let message = |name: &str| format!("`@{name}` means nothing here: `{}` is no record type", ty.name);
         let help = format!("add `id: ID!` to `{}` to make it one", ty.name);
         for directive in
             ty.directives.iter().filter(|directive| is_builtin_directive(self.redeclared, directive))
         {
-            let found = self.log.error(directive.location(), "DIRECTIVE_PLACE", message(&directive.name));
-            found.label("has no records").help(&help);
+            let diagnostic =
+                self.log.error(directive.location(), "DIRECTIVE_PLACE", message(&directive.name));
+            diagnostic.label("has no records").help(&help);
         }
         if self.partial_model.embedded.contains_key(ty.name.as_str()) {
             return;
         }
         let on_fields = ty.fields.values().flat_map(|field| field.directives.iter());
-        for directive in
-            on_fields.filter(|one| one.name != "resolver" && is_builtin_directive(self.redeclared, one))
-        {
-            let found = self.log.warning(directive.location(), "DIRECTIVE_PLACE", message(&directive.name));
-            found.label("has no records").help(&help);
+        for directive in on_fields.filter(|directive| {
+            directive.name != "resolver" && is_builtin_directive(self.redeclared, directive)
+        }) {
+            let diagnostic =
+                self.log.warning(directive.location(), "DIRECTIVE_PLACE", message(&directive.name));
+            diagnostic.label("has no records").help(&help);
         }
     }
 
@@ -184,7 +186,7 @@ impl<'a> RecordTypeReader<'a> {
         });
     }
 
-    /// Reads embedded types until none is left; they may hold each other.
+    /// Reads embedded types until none is left; they may contain each other.
     fn read_embedded_types(&mut self) {
         while let Some(name) = self.pending_embedded.pop() {
             let Some(ty) =
@@ -192,7 +194,7 @@ impl<'a> RecordTypeReader<'a> {
             else {
                 continue;
             };
-            // Before its fields, so that a type may hold itself.
+            // Inserted before its fields are read, so that a type may contain itself.
             self.partial_model
                 .embedded
                 .insert(name.to_owned(), EmbeddedType { name: name.to_owned(), fields: Vec::new() });
@@ -210,16 +212,16 @@ impl<'a> RecordTypeReader<'a> {
         owner: RecordTypeId,
         id: FieldId,
     ) -> Field {
-        let marks =
+        let directives =
             DirectiveReader { log: self.log, redeclared: self.redeclared }.read_field(&def.directives);
         let mut shape =
             if def.name == "id" { TypeShape::Stored(FieldKind::Id) } else { self.type_shape(&def.ty) };
-        if marks.resolver.is_some() {
+        if directives.resolver.is_some() {
             shape = TypeShape::Unstored(UnstoredReason::HasResolver);
         } else if !def.arguments.is_empty() && matches!(shape, TypeShape::Stored(_) | TypeShape::Record(_)) {
             shape = TypeShape::Unstored(UnstoredReason::HasArguments);
         }
-        let mut field = self.base_field(def, &marks);
+        let mut field = self.base_field(def, &directives);
         match shape {
             TypeShape::Stored(kind) => {
                 field.column =
@@ -229,28 +231,32 @@ impl<'a> RecordTypeReader<'a> {
             TypeShape::Record(target) => {
                 field.column = names::reference_column(&def.name);
                 field.input_name = names::reference_column(&def.name);
-                field.kind =
-                    FieldKind::Reference { target, on_delete: self.reference_on_delete(ty, def, &marks) };
-                if let Some((inverse, _)) = marks.reference.as_ref().and_then(|reference| reference.inverse) {
+                field.kind = FieldKind::Reference {
+                    target,
+                    on_delete: self.reference_on_delete(ty, def, &directives),
+                };
+                if let Some((inverse, _)) =
+                    directives.reference.as_ref().and_then(|reference| reference.inverse)
+                {
                     self.partial_model.named_inverses.push((owner, id, inverse.to_owned()));
                 }
             }
             TypeShape::RecordList(target) => {
-                let inverse = marks.reference.as_ref().and_then(|reference| reference.inverse);
+                let inverse = directives.reference.as_ref().and_then(|reference| reference.inverse);
                 let inverse = inverse.map(|(name, _)| name.to_owned());
-                self.check_list_directives(ty, def, &marks);
+                self.check_list_directives(ty, def, &directives);
                 self.partial_model.lists.push(RecordListField { owner, field: id, target, inverse });
                 return field;
             }
-            TypeShape::Unstored(why) => {
-                unstored_fields::warn_unstored(self.log, ty, def, why);
+            TypeShape::Unstored(reason) => {
+                unstored_fields::warn_unstored(self.log, ty, def, reason);
                 return field;
             }
         }
-        self.check_directives(ty, def, &marks, &field.kind, FieldOwner::Record);
-        // An id is unique as it is.
-        field.unique = marks.unique && field.kind != FieldKind::Id;
-        field.value_source = self.value_source(ty, def, &marks);
+        self.check_directives(ty, def, &directives, &field.kind, FieldOwner::Record);
+        // An id is always unique.
+        field.unique = directives.unique && field.kind != FieldKind::Id;
+        field.value_source = self.value_source(ty, def, &directives);
         if field.value_source == ValueSource::RecordVersion {
             field.column = names::VERSION_COLUMN.into();
         }
@@ -258,25 +264,25 @@ impl<'a> RecordTypeReader<'a> {
     }
 
     fn read_embedded_field(&mut self, ty: &'a ObjectType, def: &'a FieldDefinition) -> Field {
-        let marks =
+        let directives =
             DirectiveReader { log: self.log, redeclared: self.redeclared }.read_field(&def.directives);
-        let mut field = self.base_field(def, &marks);
-        let why = match self.type_shape(&def.ty) {
-            _ if marks.resolver.is_some() => UnstoredReason::HasResolver,
+        let mut field = self.base_field(def, &directives);
+        let reason = match self.type_shape(&def.ty) {
+            _ if directives.resolver.is_some() => UnstoredReason::HasResolver,
             TypeShape::Stored(_) if !def.arguments.is_empty() => UnstoredReason::HasArguments,
             TypeShape::Stored(kind) => {
-                self.check_directives(ty, def, &marks, &kind, FieldOwner::EmbeddedValue);
+                self.check_directives(ty, def, &directives, &kind, FieldOwner::EmbeddedValue);
                 field.kind = kind;
                 return field;
             }
             TypeShape::Record(_) | TypeShape::RecordList(_) => UnstoredReason::HoldsRecords,
-            TypeShape::Unstored(why) => why,
+            TypeShape::Unstored(reason) => reason,
         };
-        unstored_fields::warn_unstored(self.log, ty, def, why);
+        unstored_fields::warn_unstored(self.log, ty, def, reason);
         field
     }
 
-    fn base_field(&self, def: &FieldDefinition, marks: &FieldDirectives<'_>) -> Field {
+    fn base_field(&self, def: &FieldDefinition, directives: &FieldDirectives<'_>) -> Field {
         Field {
             name: def.name.to_string(),
             input_name: def.name.to_string(),
@@ -284,11 +290,11 @@ impl<'a> RecordTypeReader<'a> {
             kind: FieldKind::Unstored,
             required: def.ty.is_non_null(),
             unique: false,
-            rules: marks.rules.clone(),
+            rules: directives.rules.clone(),
             default: None,
             value_source: ValueSource::Client,
             description: def.description.as_ref().map(|text| text.to_string()),
-            renamed_from: marks.renamed_from.clone(),
+            renamed_from: directives.renamed_from.clone(),
             arguments: read_arguments(self.schema, &def.arguments),
         }
     }
@@ -303,7 +309,7 @@ impl<'a> RecordTypeReader<'a> {
                 }))),
                 TypeShape::Record(target) => TypeShape::RecordList(target),
                 TypeShape::RecordList(_) => TypeShape::Unstored(UnstoredReason::ListOfLists),
-                TypeShape::Unstored(why) => TypeShape::Unstored(why),
+                TypeShape::Unstored(reason) => TypeShape::Unstored(reason),
             },
         }
     }
@@ -333,7 +339,7 @@ impl<'a> RecordTypeReader<'a> {
             }
             Some(ExtendedType::Interface(_)) => TypeShape::Unstored(UnstoredReason::Interface),
             Some(ExtendedType::Union(_)) => TypeShape::Unstored(UnstoredReason::Union),
-            // GraphQL itself complains.
+            // Reported by GraphQL validation.
             Some(ExtendedType::InputObject(_)) | None => TypeShape::Unstored(UnstoredReason::AlreadyReported),
         }
     }
@@ -342,24 +348,24 @@ impl<'a> RecordTypeReader<'a> {
         ty.fields.values().any(|field| self.record_ids.contains_key(field.ty.inner_named_type().as_str()))
     }
 
-    /// Complains about directives that do not fit the field they stand on.
+    /// Reports directives that do not fit their field.
     fn check_directives(
         &mut self,
         ty: &ObjectType,
         def: &FieldDefinition,
-        marks: &FieldDirectives<'_>,
+        directives: &FieldDirectives<'_>,
         kind: &FieldKind,
-        within: FieldOwner,
+        owner: FieldOwner,
     ) {
-        for directive in &marks.directives {
+        for directive in &directives.directives {
             let name = directive.name.as_str();
             let place = format!("`{}.{}`", ty.name, def.name);
-            let inside = within == FieldOwner::EmbeddedValue
+            let misplaced = owner == FieldOwner::EmbeddedValue
                 && matches!(
                     name,
                     "unique" | "reference" | "renamedFrom" | "createdAt" | "updatedAt" | "version"
                 );
-            let (message, help) = if inside {
+            let (message, help) = if misplaced {
                 (
                     format!("`@{name}` means nothing on {place}, a value inside its owner"),
                     "remove it".to_owned(),
@@ -370,8 +376,8 @@ impl<'a> RecordTypeReader<'a> {
                 (format!("`@reference` stands on {place}, which refers to no record"), help)
             } else if *kind == FieldKind::Id && !matches!(name, "unique" | "renamedFrom") {
                 (format!("`@{name}` means nothing on {place}: the store gives ids"), "remove it".to_owned())
-            } else if let Some(wanted) = unfit_reason(name, kind) {
-                (format!("`@{name}` is for {wanted}; {place} is `{}`", def.ty), better_directive(name, kind))
+            } else if let Some(purpose) = unfit_reason(name, kind) {
+                (format!("`@{name}` is for {purpose}; {place} is `{}`", def.ty), better_directive(name, kind))
             } else {
                 continue;
             };
@@ -382,9 +388,15 @@ impl<'a> RecordTypeReader<'a> {
         }
     }
 
-    /// Lists of records take `@reference(inverse:)` and, as sides of a link, `@renamedFrom`.
-    fn check_list_directives(&mut self, ty: &ObjectType, def: &FieldDefinition, marks: &FieldDirectives<'_>) {
-        for directive in marks
+    /// Reports directives on a list of records: only `@reference(inverse:)` and, for sides of a link,
+    /// `@renamedFrom` are allowed.
+    fn check_list_directives(
+        &mut self,
+        ty: &ObjectType,
+        def: &FieldDefinition,
+        directives: &FieldDirectives<'_>,
+    ) {
+        for directive in directives
             .directives
             .iter()
             .filter(|directive| !matches!(directive.name.as_str(), "reference" | "renamedFrom"))
@@ -398,7 +410,9 @@ impl<'a> RecordTypeReader<'a> {
                 .label("keeps no value")
                 .help("remove it");
         }
-        if let Some(reference) = marks.reference.as_ref().filter(|reference| reference.on_delete.is_some()) {
+        if let Some(reference) =
+            directives.reference.as_ref().filter(|reference| reference.on_delete.is_some())
+        {
             let target = def.ty.inner_named_type();
             let message =
                 format!("`onDelete` belongs on the reference, not on the list `{}.{}`", ty.name, def.name);
@@ -413,9 +427,9 @@ impl<'a> RecordTypeReader<'a> {
         &mut self,
         ty: &ObjectType,
         def: &FieldDefinition,
-        marks: &FieldDirectives<'_>,
+        directives: &FieldDirectives<'_>,
     ) -> OnDelete {
-        let Some(reference) = &marks.reference else { return OnDelete::Refuse };
+        let Some(reference) = &directives.reference else { return OnDelete::Refuse };
         let on_delete = reference.on_delete.unwrap_or(OnDelete::Refuse);
         if on_delete == OnDelete::SetNull && def.ty.is_non_null() {
             let message = format!("`{}.{}` is required and cannot become null", ty.name, def.name);
@@ -431,11 +445,11 @@ impl<'a> RecordTypeReader<'a> {
         &mut self,
         ty: &ObjectType,
         def: &FieldDefinition,
-        marks: &FieldDirectives<'_>,
+        directives: &FieldDirectives<'_>,
     ) -> ValueSource {
-        let Some(first) = marks.value_sources.first() else { return ValueSource::Client };
-        let second = marks.value_sources.get(1).copied();
-        let default = marks.directives.iter().copied().find(|directive| directive.name == "default");
+        let Some(first) = directives.value_sources.first() else { return ValueSource::Client };
+        let second = directives.value_sources.get(1).copied();
+        let default = directives.directives.iter().copied().find(|directive| directive.name == "default");
         if let Some(other) = second.or(default) {
             let message = format!("`{}.{}` is filled by `@{}` already", ty.name, def.name, first.name);
             self.log
@@ -451,16 +465,17 @@ impl<'a> RecordTypeReader<'a> {
     }
 }
 
-/// Relay's shape: only list operations can answer with it.
+/// True for Relay's connection types, which only list operations can return.
 fn is_connection(ty: &ObjectType) -> bool {
     ty.fields.contains_key("edges") && ty.fields.contains_key("pageInfo")
 }
 
-/// What to write instead of a directive that does not fit.
+/// Help for a directive that does not fit its field.
 fn better_directive(directive: &str, kind: &FieldKind) -> String {
-    let text = matches!(kind, FieldKind::Scalar(Scalar::String | Scalar::Id | Scalar::Url | Scalar::Email));
+    let is_text =
+        matches!(kind, FieldKind::Scalar(Scalar::String | Scalar::Id | Scalar::Url | Scalar::Email));
     match directive {
-        "range" if text => "use `@length` for text".into(),
+        "range" if is_text => "use `@length` for text".into(),
         "length" if unfit_reason("range", kind).is_none() => "use `@range` for numbers".into(),
         "createdAt" | "updatedAt" => "declare `scalar DateTime` and make the field a `DateTime`".into(),
         "version" => "make the field an `Int`".into(),

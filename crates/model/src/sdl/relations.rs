@@ -1,4 +1,4 @@
-//! Decides what each list of records is: the inverse of a reference, one side of a link table, or a riddle.
+//! Decides for each list of records whether it is the inverse of a reference or one side of a link table.
 
 use apollo_compiler::Schema;
 use apollo_compiler::parser::SourceSpan;
@@ -8,18 +8,18 @@ use crate::sdl::diagnostic_log::{DiagnosticLog, suggest_or_else};
 use crate::sdl::record_types::{PartialModel, RecordListField};
 use crate::{FieldId, FieldKind, RecordTypeId};
 
-/// The field of a record type.
+/// A field of a record type.
 type FieldRef = (RecordTypeId, FieldId);
 
-pub(crate) fn resolve_relations(draft: &mut PartialModel, schema: &Schema, log: &mut DiagnosticLog) {
-    let lists = std::mem::take(&mut draft.lists);
-    let mut relations =
-        RelationResolver { partial_model: draft, schema, log, resolved_fields: Vec::new(), lists: &lists };
-    relations.apply_reference_inverses();
-    relations.apply_list_inverses();
-    relations.guess_inverses();
-    relations.guess_links();
-    relations.report_unresolved();
+pub(crate) fn resolve_relations(partial_model: &mut PartialModel, schema: &Schema, log: &mut DiagnosticLog) {
+    let lists = std::mem::take(&mut partial_model.lists);
+    let mut resolver =
+        RelationResolver { partial_model, schema, log, resolved_fields: Vec::new(), lists: &lists };
+    resolver.apply_reference_inverses();
+    resolver.apply_list_inverses();
+    resolver.guess_inverses();
+    resolver.guess_links();
+    resolver.report_unresolved();
 }
 
 struct RelationResolver<'a> {
@@ -27,7 +27,7 @@ struct RelationResolver<'a> {
     schema: &'a Schema,
     log: &'a mut DiagnosticLog,
     lists: &'a [RecordListField],
-    /// Lists that need no further thought, and references that have their list.
+    /// Lists that are decided, and references that have their list.
     resolved_fields: Vec<FieldRef>,
 }
 
@@ -62,8 +62,9 @@ impl RelationResolver<'_> {
                 continue;
             };
             let other = (list.target, field);
-            let refers = matches!(self.field_kind(other), FieldKind::Reference { target, .. } if *target == list.owner);
-            if refers {
+            let kind = self.field_kind(other);
+            let is_reference = matches!(kind, FieldKind::Reference { target, .. } if *target == list.owner);
+            if is_reference {
                 self.set_inverse(at, other);
             } else if self.list_at(other).is_some_and(|found| found.target == list.owner) {
                 self.set_link(at, other);
@@ -74,13 +75,13 @@ impl RelationResolver<'_> {
         }
     }
 
-    /// One list and one reference between two types belong together.
+    /// A single list and a single reference between two types belong together.
     fn guess_inverses(&mut self) {
         for list in self.lists {
             let at = (list.owner, list.field);
-            let open = self.unresolved_lists(list.owner, list.target);
+            let lists = self.unresolved_lists(list.owner, list.target);
             let references = self.unresolved_references(list.target, list.owner);
-            if let ([only], [reference]) = (open.as_slice(), references.as_slice())
+            if let ([only], [reference]) = (lists.as_slice(), references.as_slice())
                 && *only == at
             {
                 self.set_inverse(at, *reference);
@@ -88,16 +89,16 @@ impl RelationResolver<'_> {
         }
     }
 
-    /// One list each way, and no reference, is a link table; so is one list of the type itself.
+    /// One list in each direction and no reference is a link table; so is a single list of the type itself.
     fn guess_links(&mut self) {
         for list in self.lists {
             let at = (list.owner, list.field);
-            let there = self.unresolved_lists(list.owner, list.target);
+            let forward = self.unresolved_lists(list.owner, list.target);
             let back = self.unresolved_lists(list.target, list.owner);
-            let referred = !self.references(list.target, list.owner).is_empty();
-            if let ([only], [other]) = (there.as_slice(), back.as_slice())
+            let has_reference = !self.references(list.target, list.owner).is_empty();
+            if let ([only], [other]) = (forward.as_slice(), back.as_slice())
                 && *only == at
-                && !referred
+                && !has_reference
                 && self.references(list.owner, list.target).is_empty()
             {
                 self.set_link(at, *other);
@@ -130,12 +131,12 @@ impl RelationResolver<'_> {
         }
     }
 
-    /// Why nothing is the other side of a list, and what to do.
+    /// The reason why a list has no other side, and help.
     fn explain_unresolved(&self, list: &RecordListField) -> (String, String) {
         let (owner, target) =
             (&self.partial_model.records[list.owner.0], &self.partial_model.records[list.target.0]);
-        let taken = target.fields.iter().find_map(|back| match back.kind {
-            FieldKind::Inverse { target: of, field } if of == list.owner => {
+        let other_pair = target.fields.iter().find_map(|back| match back.kind {
+            FieldKind::Inverse { target, field } if target == list.owner => {
                 Some((&back.name, &owner.field(field).name))
             }
             FieldKind::Id
@@ -148,7 +149,7 @@ impl RelationResolver<'_> {
             | FieldKind::Link { .. }
             | FieldKind::Unstored => None,
         });
-        match taken {
+        match other_pair {
             Some((back, reference)) => (
                 format!("`{}.{back}` is the other side of `{}.{reference}`", target.name, owner.name),
                 format!(
@@ -168,12 +169,12 @@ impl RelationResolver<'_> {
         }
     }
 
-    fn set_inverse(&mut self, list: FieldRef, (of, field): FieldRef) {
-        self.partial_model.records[list.0.0].fields[list.1.0].kind = FieldKind::Inverse { target: of, field };
-        self.resolved_fields.extend([list, (of, field)]);
+    fn set_inverse(&mut self, list: FieldRef, (target, field): FieldRef) {
+        self.partial_model.records[list.0.0].fields[list.1.0].kind = FieldKind::Inverse { target, field };
+        self.resolved_fields.extend([list, (target, field)]);
     }
 
-    /// The side that comes first in the schema names the table.
+    /// Makes two lists the sides of a link table; the side that comes first in the schema names the table.
     fn set_link(&mut self, one: FieldRef, other: FieldRef) {
         if self.resolved_fields.contains(&one) {
             return;
@@ -184,7 +185,7 @@ impl RelationResolver<'_> {
         let table = names::link_table(&records[first.0.0].table, side(first).1);
         let (to_first, to_second) = names::link_columns(side(first), side(second));
         self.set_link_side(second, first.0, &table, &to_second, &to_first);
-        // A list of the type itself is its own other side; set last, it leads away from its owner.
+        // A list of the type itself is its own other side; set last, it points away from its owner.
         self.set_link_side(first, second.0, &table, &to_first, &to_second);
         self.resolved_fields.extend([first, second]);
     }
@@ -213,11 +214,11 @@ impl RelationResolver<'_> {
         self.references(owner, target).into_iter().filter(|at| !self.resolved_fields.contains(at)).collect()
     }
 
-    fn references(&self, owner: RecordTypeId, wanted: RecordTypeId) -> Vec<FieldRef> {
+    fn references(&self, owner: RecordTypeId, referenced: RecordTypeId) -> Vec<FieldRef> {
         let fields = self.partial_model.records[owner.0].fields.iter().enumerate();
         fields
             .filter(
-                |(_, field)| matches!(field.kind, FieldKind::Reference { target, .. } if target == wanted),
+                |(_, field)| matches!(field.kind, FieldKind::Reference { target, .. } if target == referenced),
             )
             .map(|(i, _)| (owner, FieldId(i)))
             .collect()
@@ -233,7 +234,7 @@ impl RelationResolver<'_> {
         ty.fields.get(record.field(field).name.as_str())?.name.location()
     }
 
-    /// Where the directive says `inverse`.
+    /// The span of the `inverse` argument.
     fn inverse_span(&self, at: FieldRef) -> Option<SourceSpan> {
         let record = &self.partial_model.records[at.0.0];
         let def = self.schema.get_object(&record.name)?.fields.get(record.field(at.1).name.as_str())?;
@@ -254,10 +255,10 @@ impl RelationResolver<'_> {
         self.log.error(span, "REFERENCE", message).label("names nothing").help(help);
     }
 
-    fn report_wrong_inverse(&mut self, at: FieldRef, other: FieldRef, wanted: &str) {
+    fn report_wrong_inverse(&mut self, at: FieldRef, other: FieldRef, expected: &str) {
         let (owner, target) = (&self.partial_model.records[at.0.0], &self.partial_model.records[other.0.0]);
         let message = format!(
-            "`{}.{}` is not {wanted} `{}` and so no inverse of `{}.{}`",
+            "`{}.{}` is not {expected} `{}` and so no inverse of `{}.{}`",
             target.name,
             target.field(other.1).name,
             owner.name,

@@ -1,8 +1,10 @@
-//! Who owns which path: the server itself, text endpoints and lists, record types.
+//! Path ownership: the server's own paths, text endpoints, plain lists and record types.
 
 use std::collections::HashMap;
 
 use apollo_compiler::Schema;
+use apollo_compiler::parser::SourceSpan;
+use heck::ToKebabCase;
 
 use crate::RecordType;
 use crate::naming::names;
@@ -10,29 +12,29 @@ use crate::sdl::diagnostic_log::DiagnosticLog;
 use crate::sdl::parse::ReservedPath;
 use crate::sdl::schema_checks::type_span;
 
-/// The server's own paths; one that ends in `…` stands for everything that begins so.
+/// The server's own paths; one that ends in `…` means every path with that prefix.
 pub const RESERVED_PATHS: [&str; 7] =
     ["/", "/graphql…", "/openapi.json", "/docs", "/health/…", "/metrics", "/_/…"];
 
-/// Whether a request for `path` is the server's own to answer.
+/// True if the server itself answers `path`.
 pub fn is_reserved(path: &str) -> bool {
-    RESERVED_PATHS.iter().any(|own| match own.strip_suffix('…') {
-        Some(begin) => path.starts_with(begin),
-        None => path == *own,
+    RESERVED_PATHS.iter().any(|reserved| match reserved.strip_suffix('…') {
+        Some(prefix) => path.starts_with(prefix),
+        None => path == *reserved,
     })
 }
 
-/// Whether something that answers at `path` and below it would stand in the server's way.
+/// True if a resource at `path` and below it would hide one of the server's own paths.
 pub fn is_reserved_below(path: &str) -> bool {
     let below = format!("{path}/");
-    is_reserved(path) || RESERVED_PATHS.iter().any(|own| own.starts_with(&below))
+    is_reserved(path) || RESERVED_PATHS.iter().any(|reserved| reserved.starts_with(&below))
 }
 
 fn is_reserved_segment(segment: &str) -> bool {
     is_reserved_below(&format!("/{segment}"))
 }
 
-/// One segment, lower case, words joined by hyphens.
+/// True for one segment in lower case, words joined by hyphens.
 pub fn is_path_segment(path: &str) -> bool {
     path.split('-').all(|word| {
         !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
@@ -46,24 +48,26 @@ pub(crate) fn check_paths(
     log: &mut DiagnosticLog,
 ) {
     let mut taken: HashMap<&str, &RecordType> = HashMap::new();
-    // A type whose name makes no table is told to be renamed already.
+    // A type without a table name has been reported already.
     for record in records.iter().filter(|record| !record.table.is_empty()) {
         let path = record.path.as_str();
         if !is_path_segment(path) {
             report_invalid_segment(record, schema, log);
             continue;
         }
-        let under = |claim: &&ReservedPath| {
-            claim.path.strip_prefix('/').is_some_and(|rest| rest.split('/').next() == Some(path))
+        let is_below = |reserved_path: &&ReservedPath| {
+            reserved_path.path.strip_prefix('/').is_some_and(|rest| rest.split('/').next() == Some(path))
         };
         let same_table = |other: &RecordType| other.table.eq_ignore_ascii_case(&record.table);
-        let by = match (reserved.iter().find(under), taken.get(path)) {
+        let conflict = match (reserved.iter().find(is_below), taken.get(path)) {
             (_, _) if is_reserved_segment(path) => "which is the server's own".to_owned(),
-            (Some(claim), _) if claim.path.trim_start_matches('/') == path => {
-                format!("which {} has", claim.owner)
+            (Some(reserved_path), _) if reserved_path.path.trim_start_matches('/') == path => {
+                format!("which {} has", reserved_path.owner)
             }
-            (Some(claim), _) => format!("under which {} has `{}`", claim.owner, claim.path),
-            // Types of one table are told to be renamed already.
+            (Some(reserved_path), _) => {
+                format!("under which {} has `{}`", reserved_path.owner, reserved_path.path)
+            }
+            // Types that share a table have been reported already.
             (None, Some(other)) if same_table(other) => continue,
             (None, Some(other)) => format!("which the type `{}` has", other.name),
             (None, None) => {
@@ -71,22 +75,22 @@ pub(crate) fn check_paths(
                 continue;
             }
         };
-        let free = suggest_free_path(record, records, reserved);
+        let suggestion = suggest_free_path(record, records, reserved);
         log.error(
             path_span(record, schema),
             "PATH_CLASH",
-            format!("`{}` wants the path `/{path}`, {by}", record.name),
+            format!("`{}` wants the path `/{path}`, {conflict}", record.name),
         )
         .label(format!("is served at `/{path}`"))
-        .help(format!("give it another: `type {} @resource(path: \"{free}\")`", record.name));
+        .help(format!("give it another: `type {} @resource(path: \"{suggestion}\")`", record.name));
     }
 }
 
 fn report_invalid_segment(record: &RecordType, schema: &Schema, log: &mut DiagnosticLog) {
-    let bare = record.path.trim_matches('/');
-    let last = bare.rsplit('/').next().unwrap_or_default();
-    let kebab = heck::ToKebabCase::to_kebab_case(last);
-    let better = if is_path_segment(&kebab) { kebab } else { "things".to_owned() };
+    let trimmed = record.path.trim_matches('/');
+    let last = trimmed.rsplit('/').next().unwrap_or_default();
+    let kebab = last.to_kebab_case();
+    let suggestion = if is_path_segment(&kebab) { kebab } else { "things".to_owned() };
     log.error(
         path_span(record, schema),
         "PATH",
@@ -96,28 +100,28 @@ fn report_invalid_segment(record: &RecordType, schema: &Schema, log: &mut Diagno
         ),
     )
     .label("cannot be served")
-    .help(format!("write `@resource(path: \"{better}\")`"));
+    .help(format!("write `@resource(path: \"{suggestion}\")`"));
 }
 
-/// The value of `@resource(path:)`, else the type's name.
-fn path_span(record: &RecordType, schema: &Schema) -> Option<apollo_compiler::parser::SourceSpan> {
-    let given = schema
+/// The span of `@resource(path:)`, else of the type's name.
+fn path_span(record: &RecordType, schema: &Schema) -> Option<SourceSpan> {
+    let argument = schema
         .get_object(&record.name)
         .and_then(|ty| ty.directives.get("resource")?.specified_argument_by_name("path")?.location());
-    given.or_else(|| type_span(schema, record))
+    argument.or_else(|| type_span(schema, record))
 }
 
 fn suggest_free_path(record: &RecordType, records: &[RecordType], reserved: &[ReservedPath]) -> String {
-    let taken = |path: &str| {
+    let is_taken = |path: &str| {
         is_reserved_segment(path)
             || records.iter().any(|other| other.path == path)
-            || reserved.iter().any(|claim| claim.path.split('/').nth(1) == Some(path))
+            || reserved.iter().any(|reserved_path| reserved_path.path.split('/').nth(1) == Some(path))
     };
     let plain = names::collection_path(&record.name);
     let choices = [plain.clone(), format!("my-{plain}"), format!("{plain}-list"), format!("all-{plain}")];
     choices
         .into_iter()
-        .find(|path| is_path_segment(path) && !taken(path))
+        .find(|path| is_path_segment(path) && !is_taken(path))
         .unwrap_or_else(|| "other-path".to_owned())
 }
 
@@ -126,8 +130,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_servers_own_paths() {
-        for own in [
+    fn reserved_paths() {
+        for path in [
             "/",
             "/graphql",
             "/graphql/schema.graphqls",
@@ -137,21 +141,21 @@ mod tests {
             "/metrics",
             "/_/app.css",
         ] {
-            assert!(is_reserved(own), "{own}");
+            assert!(is_reserved(path), "{path}");
         }
-        for free in
+        for path in
             ["/hello", "/health", "/healthy", "/docs/intro", "/api/docs", "/_", "/_x", "/openapi", "/metric"]
         {
-            assert!(!is_reserved(free), "{free}");
+            assert!(!is_reserved(path), "{path}");
         }
-        for list in ["/health", "/_", "/docs", "/graphql"] {
-            assert!(is_reserved_below(list), "{list}");
+        for path in ["/health", "/_", "/docs", "/graphql"] {
+            assert!(is_reserved_below(path), "{path}");
         }
         assert!(!is_reserved_below("/items"));
     }
 
     #[test]
-    fn segments() {
+    fn path_segments() {
         for path in ["users", "order-lines", "v2", "a-1"] {
             assert!(is_path_segment(path), "{path}");
         }

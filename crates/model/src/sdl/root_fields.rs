@@ -1,10 +1,9 @@
-//! Reads the fields of Query, Mutation and Subscription, and what arguments they take.
+//! Reads the fields of Query, Mutation and Subscription with their arguments.
 
 use std::collections::HashSet;
 
-use apollo_compiler::Node;
-use apollo_compiler::Schema;
 use apollo_compiler::ast::{FieldDefinition, InputValueDefinition, Type};
+use apollo_compiler::{Node, Schema};
 
 use crate::sdl::diagnostic_log::DiagnosticLog;
 use crate::sdl::directives::DirectiveReader;
@@ -17,13 +16,13 @@ pub(crate) fn root_type_names(schema: &Schema) -> HashSet<&str> {
 
 pub(crate) fn read_root_fields(
     schema: &Schema,
-    theirs: &HashSet<String>,
+    redeclared: &HashSet<String>,
     log: &mut DiagnosticLog,
 ) -> Vec<RootField> {
     let mut fields = Vec::new();
     for (root, name) in root_types(schema) {
         let Some(ty) = schema.get_object(name) else { continue };
-        fields.extend(ty.fields.values().map(|def| read_root_field(schema, theirs, log, root, def)));
+        fields.extend(ty.fields.values().map(|def| read_root_field(schema, redeclared, log, root, def)));
     }
     fields
 }
@@ -42,13 +41,13 @@ pub(crate) fn root_types(schema: &Schema) -> Vec<(RootKind, &str)> {
 
 fn read_root_field(
     schema: &Schema,
-    theirs: &HashSet<String>,
+    redeclared: &HashSet<String>,
     log: &mut DiagnosticLog,
-    root: RootKind,
+    root_kind: RootKind,
     def: &FieldDefinition,
 ) -> RootField {
-    let marks = DirectiveReader { log, redeclared: theirs }.read_field(&def.directives);
-    for directive in marks.directives.iter().filter(|directive| directive.name != "resolver") {
+    let directives = DirectiveReader { log, redeclared }.read_field(&def.directives);
+    for directive in directives.directives.iter().filter(|directive| directive.name != "resolver") {
         log.error(
             directive.location(),
             "DIRECTIVE_PLACE",
@@ -58,16 +57,16 @@ fn read_root_field(
         .help("move it to a field of a record type");
     }
     RootField {
-        root_kind: root,
+        root_kind,
         name: def.name.to_string(),
         arguments: read_arguments(schema, &def.arguments),
         ty: TypeRef::from(&def.ty),
-        resolver: marks.resolver,
+        resolver: directives.resolver,
         location: log.location(def.name.location()),
     }
 }
 
-/// Input objects are opened one level: schemas whose input types hold each other would never end.
+/// Input objects are expanded one level only, because input types may contain each other.
 pub(crate) fn read_arguments(schema: &Schema, definitions: &[Node<InputValueDefinition>]) -> Vec<Argument> {
     definitions
         .iter()

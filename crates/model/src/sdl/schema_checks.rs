@@ -1,4 +1,4 @@
-//! Checks that concern the schema as a whole: paths, tables, names and indexes that get in each other's way.
+//! Checks of the schema as a whole: conflicting tables, columns and names, indexes, and reference cycles.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,39 +9,38 @@ use apollo_compiler::schema::DirectiveDefinition;
 use crate::diagnostic::Diagnostic;
 use crate::naming::names;
 use crate::sdl::diagnostic_log::{DiagnosticLog, is_user_written, suggest_or_else};
-use crate::sdl::directives;
-use crate::sdl::directives::DirectiveReader;
+use crate::sdl::directives::{self, BuiltinDirective, DirectiveReader};
 use crate::sdl::parse::ReservedPath;
 use crate::sdl::record_types::{PartialModel, is_record_type};
 use crate::sdl::{resource_paths, syntax_errors};
 use crate::{Field, FieldId, FieldKind, RecordType, SourceFile, ValueSource};
 
 pub(crate) fn check_schema(
-    draft: &mut PartialModel,
+    partial_model: &mut PartialModel,
     schema: &Schema,
-    theirs: &HashSet<String>,
+    redeclared: &HashSet<String>,
     reserved: &[ReservedPath],
     log: &mut DiagnosticLog,
 ) {
-    check_tables(draft, schema, log);
-    resource_paths::check_paths(&draft.records, schema, reserved, log);
-    for i in 0..draft.records.len() {
-        check_columns(&mut draft.records[i], schema, log);
-        draft.records[i].indexes = read_indexes(&draft.records[i], schema, theirs, log);
+    check_tables(partial_model, schema, log);
+    resource_paths::check_paths(&partial_model.records, schema, reserved, log);
+    for i in 0..partial_model.records.len() {
+        check_columns(&mut partial_model.records[i], schema, log);
+        partial_model.records[i].indexes = read_indexes(&partial_model.records[i], schema, redeclared, log);
     }
-    check_reference_cycles(&draft.records, schema, log);
+    check_reference_cycles(&partial_model.records, schema, log);
 }
 
-/// Directives of ours that the schema declares in a sense of its own; they are not read.
+/// Built-in directives that the schema declares with another meaning; they are not read.
 pub(crate) fn redeclared_directives(
     schema: &Schema,
-    ours: Option<FileId>,
+    builtin_file: Option<FileId>,
     log: &mut DiagnosticLog,
 ) -> HashSet<String> {
-    let mut theirs = HashSet::new();
+    let mut redeclared = HashSet::new();
     for definition in directives::BUILTIN_DIRECTIVES {
         let Some(declared) = schema.directive_definitions.get(definition.name) else { continue };
-        if is_user_written(declared.location(), ours) && !is_compatible(declared, definition) {
+        if is_user_written(declared.location(), builtin_file) && !is_compatible(declared, definition) {
             log.warning(
                 declared.name.location(),
                 "DIRECTIVE_DECLARED",
@@ -52,19 +51,19 @@ pub(crate) fn redeclared_directives(
             )
             .label("not read")
             .help(format!("Trefoil's is `{}`", definition.sdl));
-            theirs.insert(definition.name.to_owned());
+            redeclared.insert(definition.name.to_owned());
         }
     }
-    theirs
+    redeclared
 }
 
-fn is_compatible(declared: &DirectiveDefinition, ours: &directives::BuiltinDirective) -> bool {
-    let known = directives::argument_names(ours);
-    let theirs = &declared.arguments;
-    theirs.iter().all(|argument| known.contains(&argument.name.as_str()))
+fn is_compatible(declared: &DirectiveDefinition, builtin: &BuiltinDirective) -> bool {
+    let known = directives::argument_names(builtin);
+    let arguments = &declared.arguments;
+    arguments.iter().all(|argument| known.contains(&argument.name.as_str()))
         && known
             .iter()
-            .all(|name| !ours.sdl.contains('!') || theirs.iter().any(|argument| argument.name == *name))
+            .all(|name| !builtin.sdl.contains('!') || arguments.iter().any(|argument| argument.name == *name))
 }
 
 pub(crate) fn report_missing_query(schema: &Schema, files: &[SourceFile], log: &mut DiagnosticLog) {
@@ -76,43 +75,45 @@ pub(crate) fn report_missing_query(schema: &Schema, files: &[SourceFile], log: &
     let first = schema
         .types
         .values()
-        .find_map(|ty| ty.name().location().filter(|at| is_user_written(Some(*at), None)));
-    let found = log.error(first, "NO_QUERY", "the schema has no `Query` type");
-    found.label("somewhere beside this").help(format!("add `type Query {{ {field} }}`"));
-    if found.file.is_empty()
+        .find_map(|ty| ty.name().location().filter(|span| is_user_written(Some(*span), None)));
+    let diagnostic = log.error(first, "NO_QUERY", "the schema has no `Query` type");
+    diagnostic.label("somewhere beside this").help(format!("add `type Query {{ {field} }}`"));
+    if diagnostic.file.is_empty()
         && let Some(file) = files.first()
     {
-        found.file = file.name.clone();
-        (found.line, found.column) = (1, 1);
+        diagnostic.file = file.name.clone();
+        (diagnostic.line, diagnostic.column) = (1, 1);
     }
 }
 
-/// Whether a finding still means something when syntax is broken: it stands before the first
-/// stumble of its file and does not depend on what could not be read.
+/// True if a diagnostic is still valid despite syntax errors: it is before the first one of its file and does not
+/// depend on what could not be read.
 pub(crate) fn survives_syntax_errors(
     diagnostic: &Diagnostic,
-    stumbles: &[(String, usize)],
+    syntax_errors_at: &[(String, usize)],
     files: &[SourceFile],
 ) -> bool {
-    let before = stumbles.iter().all(|(file, at)| *file != diagnostic.file || diagnostic.span.end <= *at);
-    let alone = match diagnostic.code {
+    let is_before = syntax_errors_at
+        .iter()
+        .all(|(file, offset)| *file != diagnostic.file || diagnostic.span.end <= *offset);
+    let is_independent = match diagnostic.code {
         "DIRECTIVE_ARGUMENT" | "PATTERN" | "PATH" => true,
         "UNKNOWN_TYPE" | "UNKNOWN_DIRECTIVE" => {
             !syntax_errors::seems_to_define(files, underlined_name(diagnostic, files))
         }
         _ => false,
     };
-    before && alone
+    is_before && is_independent
 }
 
-/// What a finding underlines: `User`, or `@key` of `@key(fields: "id")`.
+/// The underlined name: `User`, or `@key` of `@key(fields: "id")`.
 fn underlined_name<'a>(diagnostic: &Diagnostic, files: &'a [SourceFile]) -> &'a str {
     let file = files.iter().find(|file| file.name == diagnostic.file);
     let text = file.and_then(|file| file.text.get(diagnostic.span.clone())).unwrap_or_default();
     text.split('(').next().unwrap_or_default().trim_end()
 }
 
-/// Where a type's name is written.
+/// The span of a type's name.
 pub(crate) fn type_span(schema: &Schema, record: &RecordType) -> Option<SourceSpan> {
     schema.get_object(&record.name)?.name.location()
 }
@@ -121,10 +122,10 @@ fn field_span(schema: &Schema, record: &RecordType, field: &Field) -> Option<Sou
     schema.get_object(&record.name)?.fields.get(field.name.as_str())?.name.location()
 }
 
-/// SQLite compares names without regard to case, and keeps some for itself; so do we.
-fn check_tables(draft: &PartialModel, schema: &Schema, log: &mut DiagnosticLog) {
+/// Reports record types and links that share a table. Like SQLite, ignores case and reserves some names.
+fn check_tables(partial_model: &PartialModel, schema: &Schema, log: &mut DiagnosticLog) {
     let mut taken: HashMap<String, String> = HashMap::new();
-    for record in &draft.records {
+    for record in &partial_model.records {
         let span = type_span(schema, record);
         let table = record.table.to_ascii_lowercase();
         if table.is_empty() || table.starts_with("trefoil_") || table.starts_with("sqlite_") {
@@ -132,8 +133,8 @@ fn check_tables(draft: &PartialModel, schema: &Schema, log: &mut DiagnosticLog) 
                 .label(format!("its table would be `{table}`, which cannot be"))
                 .help("rename the type");
         } else if let Some(other) = taken.get(&table) {
-            let case = other.eq_ignore_ascii_case(&record.name);
-            let reason = if case { "differ only by case" } else { "are kept in the same table" };
+            let same_name = other.eq_ignore_ascii_case(&record.name);
+            let reason = if same_name { "differ only by case" } else { "are kept in the same table" };
             log.error(span, "NAME_CLASH", format!("`{}` and `{other}` {reason}", record.name))
                 .label(format!("its table is `{table}` too"))
                 .help("rename one of the two types");
@@ -141,10 +142,10 @@ fn check_tables(draft: &PartialModel, schema: &Schema, log: &mut DiagnosticLog) 
             taken.insert(table, record.name.clone());
         }
     }
-    for record in &draft.records {
+    for record in &partial_model.records {
         for field in &record.fields {
             let FieldKind::Link { table, .. } = &field.kind else { continue };
-            // The side that names the table tells.
+            // Checked once, on the side that names the table.
             if *table != names::link_table(&record.table, &field.name) {
                 continue;
             }
@@ -161,7 +162,7 @@ fn check_tables(draft: &PartialModel, schema: &Schema, log: &mut DiagnosticLog) 
     }
 }
 
-/// Fields that want the same column, or the same name in bodies and forms.
+/// Reports fields that share a column, or a name in bodies and forms.
 fn check_columns(record: &mut RecordType, schema: &Schema, log: &mut DiagnosticLog) {
     for i in 0..record.fields.len() {
         let field = &record.fields[i];
@@ -208,24 +209,24 @@ fn check_columns(record: &mut RecordType, schema: &Schema, log: &mut DiagnosticL
     }
 }
 
-/// Whether two fields of one record are kept or written under one name.
+/// True if two fields of a record share a column or an input name.
 fn share_stored_name(one: &Field, other: &Field) -> bool {
     let is_link = |field: &Field| matches!(field.kind, FieldKind::Link { .. });
-    let column = one.is_stored() && other.is_stored() && one.value_source != ValueSource::RecordVersion;
-    (column && one.column.eq_ignore_ascii_case(&other.column))
+    let have_columns = one.is_stored() && other.is_stored() && one.value_source != ValueSource::RecordVersion;
+    (have_columns && one.column.eq_ignore_ascii_case(&other.column))
         || (is_link(one) && is_link(other) && one.input_name.eq_ignore_ascii_case(&other.input_name))
 }
 
 fn read_indexes(
     record: &RecordType,
     schema: &Schema,
-    theirs: &HashSet<String>,
+    redeclared: &HashSet<String>,
     log: &mut DiagnosticLog,
 ) -> Vec<Vec<FieldId>> {
     let Some(ty) = schema.get_object(&record.name) else { return Vec::new() };
     let mut indexes = Vec::new();
-    for directive in ty.directives.get_all("index").filter(|_| !theirs.contains("index")) {
-        let names = DirectiveReader { log, redeclared: theirs }.text_list_argument(directive, "fields");
+    for directive in ty.directives.get_all("index").filter(|_| !redeclared.contains("index")) {
+        let names = DirectiveReader { log, redeclared }.text_list_argument(directive, "fields");
         let mut fields: Vec<FieldId> = Vec::new();
         for (name, value) in &names {
             match indexable_field(record, name) {
@@ -239,8 +240,8 @@ fn read_indexes(
                 }
             }
         }
-        let given = directives::directive_argument(directive, "fields").and_then(|value| value.as_list());
-        if given.is_some_and(|items| items.is_empty()) {
+        let items = directives::directive_argument(directive, "fields").and_then(|value| value.as_list());
+        if items.is_some_and(|items| items.is_empty()) {
             log.error(directive.location(), "INDEX", "an index needs a field")
                 .label("names none")
                 .help("write `@index(fields: [\"name\"])`");
@@ -250,7 +251,7 @@ fn read_indexes(
     indexes
 }
 
-/// A field an index can be made of, by its own name or as `userId`.
+/// The field that an index names, by its own name or as `userId`.
 fn indexable_field(record: &RecordType, name: &str) -> Result<FieldId, (String, String)> {
     let Some(id) = record.find_input_field(name) else {
         let known = record.fields.iter().filter(|field| field.is_stored()).map(|field| field.name.as_str());
@@ -267,12 +268,12 @@ fn indexable_field(record: &RecordType, name: &str) -> Result<FieldId, (String, 
     ))
 }
 
-/// Required references in a circle: no first record can ever be made.
+/// Warns about cycles of required references: no first record could be created.
 fn check_reference_cycles(records: &[RecordType], schema: &Schema, log: &mut DiagnosticLog) {
     for (i, record) in records.iter().enumerate() {
         for field in &record.fields {
             let FieldKind::Reference { target, .. } = field.kind else { continue };
-            // Each circle is told once, at its first type.
+            // Each cycle is reported once, at its first type.
             if field.required && references_back(records, target.0, i, &mut vec![false; records.len()]) {
                 log.warning(
                     field_span(schema, record, field),
@@ -293,7 +294,7 @@ fn references_back(records: &[RecordType], from: usize, to: usize, seen: &mut [b
     if from == to {
         return true;
     }
-    // Circles through an earlier type were told there.
+    // Cycles through an earlier type have been reported there.
     if from < to || std::mem::replace(&mut seen[from], true) {
         return false;
     }

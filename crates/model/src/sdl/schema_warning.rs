@@ -1,11 +1,11 @@
-//! Gives what the engine doubts about the schema's operations its place in the source.
+//! Adds source positions to the engine's warnings about operations.
 
 use crate::diagnostic::Diagnostic;
 use crate::sdl::diagnostic_log::DiagnosticLog;
 use crate::sdl::root_fields;
 use crate::{Model, RootKind};
 
-/// Something about a field or one of its arguments that cannot be as meant.
+/// A warning about a field or one of its arguments.
 #[derive(Debug)]
 pub struct SchemaWarning {
     pub type_name: String,
@@ -22,9 +22,9 @@ impl Model {
         types.into_iter().find(|(kind, _)| *kind == root).map_or("", |(_, name)| name)
     }
 
-    pub fn locate_warnings(&self, doubts: Vec<SchemaWarning>) -> Vec<Diagnostic> {
+    pub fn locate_warnings(&self, warnings: Vec<SchemaWarning>) -> Vec<Diagnostic> {
         let mut log = DiagnosticLog::new(self.schema.sources.clone());
-        for SchemaWarning { type_name, field, argument, message, help } in doubts {
+        for SchemaWarning { type_name, field, argument, message, help } in warnings {
             let field = self.schema.get_object(&type_name).and_then(|ty| ty.fields.get(field.as_str()));
             let argument = argument.and_then(|name| field?.argument_by_name(&name)?.name.location());
             let span = argument.or_else(|| field?.name.location());

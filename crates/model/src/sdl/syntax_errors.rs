@@ -1,4 +1,4 @@
-//! Makes the parser's complaints readable: one a stumble instead of a cascade, in words a schema author knows.
+//! Makes syntax errors readable: one per mistake instead of a cascade, in the words of schema authors.
 
 use apollo_compiler::diagnostic::ToCliReport;
 use apollo_compiler::validation::DiagnosticList;
@@ -7,32 +7,32 @@ use crate::SourceFile;
 use crate::naming::names;
 use crate::sdl::diagnostic_log::DiagnosticLog;
 
-/// What a definition can begin with.
+/// Keywords that begin a definition.
 const DEFINITION_KEYWORDS: &[&str] =
     &["type", "extend", "input", "enum", "interface", "union", "scalar", "directive", "schema"];
 
-/// The stumbles of one file.
+/// Reports the syntax errors of one file.
 pub(crate) fn report_syntax_errors(log: &mut DiagnosticLog, text: &str, errors: &DiagnosticList) {
-    let mut last = None;
-    let mut all: Vec<_> =
-        errors.iter().filter_map(|found| Some((found.error.location()?, found.error.to_string()))).collect();
-    all.sort_by_key(|(span, _)| span.offset());
-    for (span, message) in all {
-        let at = span.offset().min(text.len());
-        // After a stumble the parser is lost until the next definition begins.
-        if last.is_some_and(|last| !has_definition_between(text, last, at)) {
+    let mut last_reported = None;
+    let mut located: Vec<_> =
+        errors.iter().filter_map(|error| Some((error.error.location()?, error.error.to_string()))).collect();
+    located.sort_by_key(|(span, _)| span.offset());
+    for (span, message) in located {
+        let offset = span.offset().min(text.len());
+        // After a mistake the parser is lost until the next definition begins.
+        if last_reported.is_some_and(|last_reported| !has_definition_between(text, last_reported, offset)) {
             continue;
         }
-        last = Some(at);
-        let word = text.get(at..span.end_offset()).unwrap_or_default();
-        let (message, help) = readable_message(&message, word, text, at);
-        let found = log.error(Some(span), "SYNTAX", message);
-        found.label(if text[at..].trim().is_empty() { "the file ends here" } else { "not understood" });
-        found.help = help;
+        last_reported = Some(offset);
+        let word = text.get(offset..span.end_offset()).unwrap_or_default();
+        let (message, help) = readable_message(&message, word, text, offset);
+        let report = log.error(Some(span), "SYNTAX", message);
+        report.label(if text[offset..].trim().is_empty() { "the file ends here" } else { "not understood" });
+        report.help = help;
     }
 }
 
-/// Whether a text looks as if it defined a name, be it in a part that cannot be read.
+/// True if a file seems to define the name, even in a part that cannot be parsed.
 pub(crate) fn seems_to_define(files: &[SourceFile], name: &str) -> bool {
     let is_name = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '@');
     files.iter().any(|file| {
@@ -42,9 +42,9 @@ pub(crate) fn seems_to_define(files: &[SourceFile], name: &str) -> bool {
     })
 }
 
-/// Whether a line between the two begins with a definition.
+/// True if a line between the two offsets begins a definition.
 fn has_definition_between(text: &str, from: usize, to: usize) -> bool {
-    text[from..to].match_indices('\n').any(|(at, _)| starts_definition(&text[from + at + 1..]))
+    text[from..to].match_indices('\n').any(|(newline, _)| starts_definition(&text[from + newline + 1..]))
 }
 
 fn starts_definition(line: &str) -> bool {
@@ -52,10 +52,10 @@ fn starts_definition(line: &str) -> bool {
     DEFINITION_KEYWORDS.contains(&word)
 }
 
-fn readable_message(message: &str, word: &str, text: &str, at: usize) -> (String, Option<String>) {
+fn readable_message(message: &str, word: &str, text: &str, offset: usize) -> (String, Option<String>) {
     let message = message.strip_prefix("syntax error: ").unwrap_or(message);
-    let line = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
-    if open_braces(&text[..line]) > 0 && starts_definition(&text[line..]) {
+    let line_start = text[..offset].rfind('\n').map_or(0, |newline| newline + 1);
+    if open_braces(&text[..line_start]) > 0 && starts_definition(&text[line_start..]) {
         return (
             "a definition begins before the last one has ended".into(),
             Some("is a `}` missing above?".into()),
@@ -100,7 +100,7 @@ fn readable_message(message: &str, word: &str, text: &str, at: usize) -> (String
     }
 }
 
-/// How many braces are open; strings and comments are close enough to text here.
+/// The number of open braces. Braces in strings and comments are counted too, which is good enough here.
 fn open_braces(text: &str) -> i64 {
     text.bytes().fold(0, |open, byte| match byte {
         b'{' => open + 1,
@@ -109,7 +109,7 @@ fn open_braces(text: &str) -> i64 {
     })
 }
 
-/// `R_CURLY` and the like as they are typed.
+/// Replaces the parser's token names by the symbols that people type.
 fn replace_token_names(message: &str) -> String {
     let mut message = message.to_owned();
     for (name, symbol) in [
@@ -126,7 +126,7 @@ fn replace_token_names(message: &str) -> String {
         message = message.replace(name, symbol);
     }
     match message.split_once(", got ") {
-        Some((wanted, found)) => format!("{wanted}, found `{found}`"),
+        Some((expected, found)) => format!("{expected}, found `{found}`"),
         None => message,
     }
 }

@@ -1,4 +1,4 @@
-//! Why a field is kept nowhere, said so that its author knows what to do.
+//! Warnings about fields that are not stored, with the reason and what to do.
 
 use apollo_compiler::ast::FieldDefinition;
 use apollo_compiler::schema::ObjectType;
@@ -15,9 +15,9 @@ pub(crate) enum UnstoredReason {
     RootType,
     ListOfLists,
     HoldsRecords,
-    /// `@resolver` says who answers: nothing to warn of.
+    /// `@resolver` names the resolver: no warning.
     HasResolver,
-    /// Someone else complains.
+    /// Another check reports it.
     AlreadyReported,
 }
 
@@ -25,11 +25,11 @@ pub(crate) fn warn_unstored(
     log: &mut DiagnosticLog,
     ty: &ObjectType,
     def: &FieldDefinition,
-    why: UnstoredReason,
+    reason: UnstoredReason,
 ) {
     let name = def.ty.inner_named_type().as_str();
     let resolver = format!("register a resolver for `{}.{}`", ty.name, def.name);
-    let (reason, help) = match why {
+    let (explanation, help) = match reason {
         UnstoredReason::HasResolver | UnstoredReason::AlreadyReported => return,
         UnstoredReason::UnknownScalar => {
             (format!("Trefoil does not know the scalar `{name}`"), scalar_help(name, &resolver))
@@ -53,15 +53,15 @@ pub(crate) fn warn_unstored(
     log.warning(
         def.name.location(),
         "NOT_STORED",
-        format!("`{}.{}` is not stored: {reason}", ty.name, def.name),
+        format!("`{}.{}` is not stored: {explanation}", ty.name, def.name),
     )
     .label("errors when requested")
     .help(help);
 }
 
-/// Other servers' names for what we have.
+/// Suggests our scalar for another server's name of it.
 fn scalar_help(name: &str, resolver: &str) -> String {
-    let ours = match name.to_ascii_lowercase().as_str() {
+    let scalar = match name.to_ascii_lowercase().as_str() {
         "bigint" | "int64" | "biginteger" | "unsignedint" | "timestamp64" => "Long",
         "bigdecimal" | "money" | "numeric" | "currency" => "Decimal",
         "localdate" | "isodate" | "day" => "Date",
@@ -78,5 +78,5 @@ fn scalar_help(name: &str, resolver: &str) -> String {
             );
         }
     };
-    format!("use `{ours}`, or {resolver}")
+    format!("use `{scalar}`, or {resolver}")
 }

@@ -1,4 +1,5 @@
-//! The one validator of all faces: turns a [`Value`] into what a field keeps, or says everything that is wrong.
+//! The only validation of field values: turns a [`Value`] into a [`StoredValue`], or lists everything that is
+//! wrong.
 
 use std::fmt;
 
@@ -8,10 +9,11 @@ use crate::error::{PathSegment, Violation};
 use crate::naming::names;
 use crate::values::{json_text, rule_checks, scalars};
 use crate::{
-    CellValue, EmbeddedType, EnumType, Field, FieldKind, Model, Scalar, StoredValue, Value, ValueSource,
+    CellValue, EmbeddedType, EnumType, Field, FieldKind, ListItem, Model, Scalar, StoredValue, Value,
+    ValueSource,
 };
 
-/// What coercion must know beyond the field itself.
+/// The types that coercion looks up by name.
 #[derive(Clone, Copy)]
 pub struct CoercionTypes<'a> {
     pub enums: &'a IndexMap<String, EnumType>,
@@ -24,14 +26,14 @@ impl<'a> From<&'a Model> for CoercionTypes<'a> {
     }
 }
 
-/// After so many complaints about one value, one record or one request no more are looked for: nobody reads them.
+/// Checking stops after this many violations of one value, record or request.
 pub const MAX_VIOLATIONS: usize = 100;
 
-/// Lists and objects inside of each other in one value. What is kept can then be read again wherever it is shown, also as
-/// a part of something: readers of JSON give up at 128 levels, and this one is inside of a record.
-pub const DEEPEST: usize = 126;
+/// Maximum nesting of lists and objects in one value. JSON readers stop at 128 levels, and a stored value is also
+/// shown inside a record, so it must stay below that.
+pub const MAX_DEPTH: usize = 126;
 
-/// A field's name as people read it, spelled only when there is something to say.
+/// Label of a field, formatted only when a message needs it.
 #[derive(Clone, Copy)]
 pub(crate) struct FieldLabel<'a>(pub &'a str);
 
@@ -41,19 +43,19 @@ impl fmt::Display for FieldLabel<'_> {
     }
 }
 
-/// For writing: type, null and every rule. Paths are relative to the field.
+/// Validates a value to be written: type, null and every rule. Paths are relative to the field.
 pub fn field(model: &Model, field: &Field, value: &Value) -> Result<StoredValue, Vec<Violation>> {
-    if value.depth() > DEEPEST {
+    if value.depth() > MAX_DEPTH {
         let label = FieldLabel(&field.name);
         return Err(single_violation(
             "DEPTH",
-            format!("{label} must not be nested more than {DEEPEST} levels deep"),
+            format!("{label} must not be nested more than {MAX_DEPTH} levels deep"),
         ));
     }
     field_with_types(model.into(), field, value)
 }
 
-/// For conditions and cursors: the type alone; null is allowed, rules do not matter.
+/// Validates the operand of a condition or cursor: only the type; null is allowed and rules are ignored.
 pub fn comparable(model: &Model, field: &Field, value: &Value) -> Result<StoredValue, Vec<Violation>> {
     if !field.kind.is_comparable() {
         return Err(single_violation("CONDITION", format!("{} cannot be compared", FieldLabel(&field.name))));
@@ -64,19 +66,19 @@ pub fn comparable(model: &Model, field: &Field, value: &Value) -> Result<StoredV
     stored_for_kind(model.into(), &field.kind, value, FieldLabel(&field.name))
 }
 
-/// For what a text is to contain: a part of an address or of a URL need not be a whole one.
+/// Validates the operand of `contains`: part of an email address or URL need not be a valid one.
 pub fn text_part(field: &Field, value: &Value) -> Result<StoredValue, Vec<Violation>> {
     let scalar = if field.kind == FieldKind::Scalar(Scalar::Id) { Scalar::Id } else { Scalar::String };
     scalar_value(scalar, value, FieldLabel(&field.name))
 }
 
-/// For values of records that exist already: the type alone, whatever the rules say today.
+/// Validates a value of an existing record: only the type, as today's rules may be newer than the record.
 pub fn type_only(model: &Model, field: &Field, value: &Value) -> Result<StoredValue, Vec<Violation>> {
     stored_for_kind(model.into(), &field.kind, value, FieldLabel(&field.name))
 }
 
-/// An id that was chosen for a new record. Ids go on behind the greatest there is, and the last one would be the end;
-/// any other may have been given by a store, which this one is to replace.
+/// Validates an id chosen by the caller. New ids continue after the greatest one, so the last possible id would
+/// leave none. Every other id is allowed: it may come from another store that is being moved here.
 pub fn check_chosen_id(id: Option<i64>) -> Result<Option<i64>, Vec<Violation>> {
     match id {
         Some(i64::MAX) => {
@@ -87,7 +89,7 @@ pub fn check_chosen_id(id: Option<i64>) -> Result<Option<i64>, Vec<Violation>> {
     }
 }
 
-/// The ids of a link; a record twice counts once.
+/// The ids of a link, without duplicates.
 pub fn link_ids(field: &Field, value: &Value) -> Result<Vec<i64>, Vec<Violation>> {
     let label = FieldLabel(&field.name);
     let Value::List(items) = value else {
@@ -113,7 +115,7 @@ pub fn link_ids(field: &Field, value: &Value) -> Result<Vec<i64>, Vec<Violation>
     if violations.is_empty() { Ok(ids.into_iter().collect()) } else { Err(violations) }
 }
 
-/// [`field`] before there is a model.
+/// [`field`] for use while the model is being built.
 pub(crate) fn field_with_types(
     types: CoercionTypes<'_>,
     field: &Field,
@@ -155,7 +157,7 @@ fn stored_for_kind(
 
 fn scalar_value(scalar: Scalar, value: &Value, label: FieldLabel<'_>) -> Result<StoredValue, Vec<Violation>> {
     scalars::coerce_scalar(scalar, value)
-        .map_err(|wrong| single_violation(wrong.code, format!("{label} {}", wrong.message)))
+        .map_err(|error| single_violation(error.code, format!("{label} {}", error.message)))
 }
 
 fn not_an_id_message(label: FieldLabel<'_>) -> String {
@@ -168,7 +170,7 @@ fn enum_value(
     value: &Value,
     label: FieldLabel<'_>,
 ) -> Result<StoredValue, Vec<Violation>> {
-    let values = types.enums.get(name).map(|found| found.values.as_slice()).unwrap_or_default();
+    let values = types.enums.get(name).map(|ty| ty.values.as_slice()).unwrap_or_default();
     let Value::String(text) = value else {
         return Err(single_violation(
             "TYPE",
@@ -185,7 +187,7 @@ fn enum_value(
 
 fn list_value(
     types: CoercionTypes<'_>,
-    item: &crate::ListItem,
+    item: &ListItem,
     value: &Value,
     label: FieldLabel<'_>,
 ) -> Result<StoredValue, Vec<Violation>> {
@@ -205,7 +207,7 @@ fn list_value(
         };
         match element {
             Ok(element) => write_json_cell(&mut text, &item.kind, element.as_cell()),
-            Err(wrong) => violations.extend(violations_under(wrong, PathSegment::Index(i))),
+            Err(nested) => violations.extend(violations_under(nested, PathSegment::Index(i))),
         }
         if violations.len() >= MAX_VIOLATIONS {
             break;
@@ -221,31 +223,33 @@ fn embedded_value(
     value: &Value,
     label: FieldLabel<'_>,
 ) -> Result<StoredValue, Vec<Violation>> {
-    let fields = types.embedded.get(name).map(|found| found.fields.as_slice()).unwrap_or_default();
-    let Value::Object(given) = value else {
+    let fields = types.embedded.get(name).map(|ty| ty.fields.as_slice()).unwrap_or_default();
+    let Value::Object(members) = value else {
         return Err(single_violation(
             "TYPE",
             format!("{label} must be an object, not {}", value.type_noun()),
         ));
     };
-    let mut violations: Vec<Violation> = given
+    let mut violations: Vec<Violation> = members
         .iter()
         .filter_map(|(key, _)| unknown_key_violation(fields, key, label))
         .take(MAX_VIOLATIONS)
         .collect();
     let mut text = vec![b'{'];
     for field in fields.iter().filter(|field| field.kind != FieldKind::Unstored) {
-        let found = value.get(&field.name).or(field.default.as_ref()).unwrap_or(&Value::Null);
-        match field_with_types(types, field, found) {
-            Ok(part) => {
+        let member = value.get(&field.name).or(field.default.as_ref()).unwrap_or(&Value::Null);
+        match field_with_types(types, field, member) {
+            Ok(stored) => {
                 if text.len() > 1 {
                     text.push(b',');
                 }
                 json_text::write_text(&mut text, &field.name);
                 text.push(b':');
-                write_json_cell(&mut text, &field.kind, part.as_cell());
+                write_json_cell(&mut text, &field.kind, stored.as_cell());
             }
-            Err(wrong) => violations.extend(violations_under(wrong, PathSegment::Field(field.name.clone()))),
+            Err(nested) => {
+                violations.extend(violations_under(nested, PathSegment::Field(field.name.clone())))
+            }
         }
     }
     text.push(b'}');
@@ -283,13 +287,13 @@ fn violations_under(violations: Vec<Violation>, segment: PathSegment) -> impl It
 }
 
 impl Field {
-    /// Whether clients may give it when they create or change a record.
+    /// True if clients may set it when they create or change a record.
     pub fn is_writable(&self) -> bool {
-        let kept = match self.kind {
+        let has_input = match self.kind {
             FieldKind::Scalar(_) | FieldKind::Enum(_) | FieldKind::Embedded(_) | FieldKind::List(_) => true,
             FieldKind::Reference { .. } | FieldKind::Link { .. } => true,
             FieldKind::Id | FieldKind::Inverse { .. } | FieldKind::Unstored => false,
         };
-        kept && self.value_source == ValueSource::Client
+        has_input && self.value_source == ValueSource::Client
     }
 }

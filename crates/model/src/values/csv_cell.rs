@@ -1,19 +1,19 @@
-//! A value as the text of a CSV cell and back: exact, and harmless to the spreadsheet that opens it.
+//! Values as CSV cells and back, exact and safe to open in a spreadsheet.
 
 use crate::values::json_text;
 use crate::{CellValue, Field, FieldKind, Scalar, Value};
 
-/// So that spreadsheets know it is UTF-8.
+/// Lets spreadsheets recognise UTF-8.
 pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 pub const LINE_END: &[u8] = b"\r\n";
 
-/// What spreadsheets take for the beginning of a formula, or pass over to find one. Some take the wide ones of East Asia
-/// for the others.
+/// Characters that start a formula in spreadsheets, or that are skipped before one. Some programs treat the
+/// full-width forms of East Asia alike.
 const FORMULA_STARTS: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
-/// Stands before a text that would be taken for something else, and alone for the empty text.
+/// Written before a text that would be read as a formula; alone, it is the empty text.
 const FORMULA_ESCAPE: char = '\'';
 
-/// Whether a field's values are free text: only these are marked.
+/// True if the values are free text: only these are escaped.
 pub fn is_free_text(kind: &FieldKind) -> bool {
     match kind {
         FieldKind::Scalar(Scalar::String | Scalar::Id | Scalar::Url | Scalar::Email) => true,
@@ -39,14 +39,14 @@ pub fn is_free_text(kind: &FieldKind) -> bool {
     }
 }
 
-/// Whether a text that begins so means itself, or what is left of it without its first mark.
+/// True if the first character is an escape that [`unescape`] removes.
 fn has_formula_escape(text: &str) -> bool {
     text.strip_prefix(FORMULA_ESCAPE).is_some_and(|rest| {
         rest.is_empty() || rest.starts_with(FORMULA_ESCAPE) || rest.starts_with(FORMULA_STARTS)
     })
 }
 
-/// Adds a mark where the text needs one.
+/// Appends the text, with an escape if it needs one.
 pub fn push_escaped(out: &mut Vec<u8>, text: &str) {
     if text.starts_with(FORMULA_STARTS) || has_formula_escape(text) {
         out.push(FORMULA_ESCAPE as u8);
@@ -54,16 +54,16 @@ pub fn push_escaped(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Takes the mark away again, and nothing else.
+/// Removes the escape that [`push_escaped`] added.
 pub fn unescape(text: &str) -> &str {
     if has_formula_escape(text) { &text[1..] } else { text }
 }
 
-/// What a cell with nothing in it means.
+/// The meaning of an empty cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EmptyCell {
     Null,
-    /// The empty text: the field is a text and cannot be null.
+    /// The empty text: the field is free text and cannot be null.
     EmptyText,
 }
 
@@ -73,31 +73,31 @@ impl EmptyCell {
     }
 }
 
-/// The text of a cell; null is an empty one. The empty text is a lone mark where null would be possible.
+/// Appends the text of a cell; null is empty. Where null is possible, the empty text is written as a lone escape.
 pub fn push_cell(
     out: &mut Vec<u8>,
     kind: &FieldKind,
-    blank: EmptyCell,
+    empty: EmptyCell,
     cell: CellValue<'_>,
 ) -> Result<(), json_text::UnreadableCellError> {
     match cell {
         CellValue::Null => return Ok(()),
-        CellValue::Text("") if is_free_text(kind) && blank == EmptyCell::Null => {
+        CellValue::Text("") if is_free_text(kind) && empty == EmptyCell::Null => {
             out.push(FORMULA_ESCAPE as u8)
         }
         CellValue::Text(text) if is_free_text(kind) => push_escaped(out, text),
         CellValue::Int(_) | CellValue::Real(_) | CellValue::Text(_) | CellValue::Unreadable => {
-            let mut shown = Vec::new();
-            json_text::write_cell(&mut shown, kind, cell)?;
-            out.extend_from_slice(without_json_quotes(kind, &shown));
+            let mut json = Vec::new();
+            json_text::write_cell(&mut json, kind, cell)?;
+            out.extend_from_slice(without_json_quotes(kind, &json));
         }
     }
     Ok(())
 }
 
-/// A cell as it stands in a file, as RFC 4180 says.
+/// Appends a cell, quoted as in RFC 4180 where necessary.
 pub fn push_quoted(out: &mut Vec<u8>, cell: &[u8]) {
-    // A space at either end would not survive some readers.
+    // Some readers would drop a space at either end.
     let is_plain = |byte: &u8| !matches!(byte, b'"' | b',' | b';' | b'\n' | b'\r' | b'\t');
     let edges = [cell.first(), cell.last()];
     if cell.iter().all(is_plain) && !edges.contains(&Some(&b' ')) {
@@ -114,7 +114,7 @@ pub fn push_quoted(out: &mut Vec<u8>, cell: &[u8]) {
     out.push(b'"');
 }
 
-/// The only cell of its line: with nothing in it, readers would skip the line.
+/// Appends the only cell of its line; an empty one is quoted, because readers skip empty lines.
 pub fn push_only_cell(out: &mut Vec<u8>, cell: &[u8]) {
     match cell {
         [] => out.extend_from_slice(b"\"\""),
@@ -122,7 +122,7 @@ pub fn push_only_cell(out: &mut Vec<u8>, cell: &[u8]) {
     }
 }
 
-/// JSON without its quotes, unless it is JSON that the cell is to hold.
+/// JSON without its quotes, unless the cell is to hold JSON.
 fn without_json_quotes<'j>(kind: &FieldKind, json: &'j [u8]) -> &'j [u8] {
     match kind {
         FieldKind::Scalar(Scalar::Json)
@@ -136,16 +136,17 @@ fn without_json_quotes<'j>(kind: &FieldKind, json: &'j [u8]) -> &'j [u8] {
     }
 }
 
-/// How a file writes numbers.
+/// The decimal separator of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DecimalPoint {
     Dot,
-    /// Where `;` stands between cells, `1,5` is a number.
+    /// Used in files that separate cells by `;`: `1,5` is a number.
     Comma,
 }
 
-/// What a cell says. What does not look like its type stays text, so that coercion tells what is wrong with it.
-pub fn parse_cell(field: &Field, text: &str, point: DecimalPoint) -> Result<Value, String> {
+/// The value of a cell. Text that does not look like the field's type stays text, so that coercion reports what is
+/// wrong with it.
+pub fn parse_cell(field: &Field, text: &str, separator: DecimalPoint) -> Result<Value, String> {
     if text.is_empty() {
         return Ok(match EmptyCell::for_field(field) {
             EmptyCell::EmptyText => Value::from(""),
@@ -155,10 +156,10 @@ pub fn parse_cell(field: &Field, text: &str, point: DecimalPoint) -> Result<Valu
     Ok(match &field.kind {
         kind if is_free_text(kind) => Value::from(unescape(text)),
         FieldKind::Scalar(Scalar::Int | Scalar::Float) => {
-            let text = with_decimal_dot(text, point);
+            let text = with_decimal_dot(text, separator);
             Value::number(text.trim_ascii()).unwrap_or_else(|| Value::from(text.as_str()))
         }
-        FieldKind::Scalar(Scalar::Decimal) => Value::from(with_decimal_dot(text, point).as_str()),
+        FieldKind::Scalar(Scalar::Decimal) => Value::from(with_decimal_dot(text, separator).as_str()),
         FieldKind::Scalar(Scalar::Boolean) if text.eq_ignore_ascii_case("true") => Value::Bool(true),
         FieldKind::Scalar(Scalar::Boolean) if text.eq_ignore_ascii_case("false") => Value::Bool(false),
         FieldKind::Scalar(Scalar::Json)
@@ -173,8 +174,8 @@ pub fn parse_cell(field: &Field, text: &str, point: DecimalPoint) -> Result<Valu
     })
 }
 
-fn with_decimal_dot(text: &str, point: DecimalPoint) -> String {
-    match point {
+fn with_decimal_dot(text: &str, separator: DecimalPoint) -> String {
+    match separator {
         DecimalPoint::Comma if !text.contains('.') => text.replacen(',', ".", 1),
         DecimalPoint::Comma | DecimalPoint::Dot => text.to_owned(),
     }
@@ -185,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_marked_comes_back_as_it_was() {
+    fn escaped_text_round_trips() {
         let texts = [
             "", "a", "=1+1", "+49", "-", "@x", "\tx", "\rx", "\n=1", "＝1+1", "'＝1", "'", "''", "'''",
             "'tis", "'=1", "''=1", "'\t", "a'b", " =1", "’",

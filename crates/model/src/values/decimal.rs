@@ -1,19 +1,19 @@
-//! Exact decimals as text: one canonical spelling, and an order that never rounds.
+//! Exact decimals as text: a canonical form, and a comparison that never rounds.
 
 use std::cmp::Ordering;
 
-/// No number has more digits than this, so that an exponent cannot blow one up.
+/// Maximum number of digits, so that an exponent cannot produce a huge text.
 pub const MAX_DIGITS: usize = 1000;
 
-/// Why a text is no decimal.
+/// The reason why a text is not a decimal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DecimalError {
     Malformed,
     TooLong,
 }
 
-/// Brings `-007.50`, `7.5e1` and the like to plain digits: no leading zeros, no exponent, no `-0`.
-/// Trailing zeros of the fraction stay as given.
+/// The canonical form of `-007.50`, `7.5e1` and the like: no leading zeros, no exponent, no `-0`. Trailing zeros of
+/// the fraction stay.
 pub fn normalise(text: &str) -> Result<String, DecimalError> {
     let (negative, rest) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -36,7 +36,7 @@ pub fn normalise(text: &str) -> Result<String, DecimalError> {
     Ok(if negative { format!("-{plain}") } else { plain })
 }
 
-/// The value when it is whole and fits in 64 bits: `3`, `3.0` and `3e2` are, `3.5` is not.
+/// The value if it is whole and fits in 64 bits: `3`, `3.0` and `3e2` are, `3.5` is not.
 pub fn to_i64(text: &str) -> Option<i64> {
     let plain = normalise(text).ok()?;
     match plain.split_once('.') {
@@ -56,7 +56,7 @@ pub fn compare(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// Whether a text is spelled as [`normalise`] spells it.
+/// True if the text is in the form that [`normalise`] returns.
 pub fn is_canonical(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
@@ -79,7 +79,7 @@ fn parse_exponent(text: &str) -> Result<i64, DecimalError> {
         return Err(DecimalError::Malformed);
     }
     let digits = digits.trim_start_matches('0');
-    // 32 bits, so that no sum of it and a length overflows.
+    // 32 bits, so that adding a length cannot overflow.
     let exponent: i32 =
         if digits.is_empty() { 0 } else { digits.parse().map_err(|_| DecimalError::TooLong)? };
     Ok(i64::from(if text.starts_with('-') { -exponent } else { exponent }))
@@ -116,8 +116,8 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn spellings() {
-        for (given, wanted) in [
+    fn canonical_forms() {
+        for (input, expected) in [
             ("12.50", "12.50"),
             ("-007.5", "-7.5"),
             ("0", "0"),
@@ -133,14 +133,14 @@ mod tests {
             ("1e0000", "1"),
             ("9223372036854775808", "9223372036854775808"),
         ] {
-            assert_eq!(normalise(given).as_deref(), Ok(wanted), "{given}");
-            assert!(is_canonical(wanted), "{wanted}");
+            assert_eq!(normalise(input).as_deref(), Ok(expected), "{input}");
+            assert!(is_canonical(expected), "{expected}");
         }
-        for given in ["", "-", ".5", "5.", "+1", "1,5", " 1", "1e", "1e+", "NaN", "0x10", "1.2.3", "--1", "١"]
+        for input in ["", "-", ".5", "5.", "+1", "1,5", " 1", "1e", "1e+", "NaN", "0x10", "1.2.3", "--1", "١"]
         {
-            assert_eq!(normalise(given), Err(DecimalError::Malformed), "{given}");
+            assert_eq!(normalise(input), Err(DecimalError::Malformed), "{input}");
         }
-        for given in [
+        for input in [
             "1e1000",
             "1e-1000",
             "1e2147483647",
@@ -149,16 +149,16 @@ mod tests {
             "1e99999999999999999999",
             &"1".repeat(1001),
         ] {
-            assert_eq!(normalise(given), Err(DecimalError::TooLong), "{given}");
+            assert_eq!(normalise(input), Err(DecimalError::TooLong), "{input}");
         }
         assert_eq!(normalise(&"9".repeat(1000)), Ok("9".repeat(1000)));
-        for not in ["007", "+1", "1e5", "", "-", "1.", ".1"] {
-            assert!(!is_canonical(not), "{not}");
+        for text in ["007", "+1", "1e5", "", "-", "1.", ".1"] {
+            assert!(!is_canonical(text), "{text}");
         }
     }
 
     #[test]
-    fn whole_numbers() {
+    fn conversion_to_integers() {
         assert_eq!(to_i64("3.0"), Some(3));
         assert_eq!(to_i64("-3e2"), Some(-300));
         assert_eq!(to_i64("3.5"), None);
@@ -168,14 +168,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn order_is_that_of_the_values(a in -100_000i64..100_000, b in -100_000i64..100_000, zeros in 0usize..4) {
+        fn comparison_follows_the_value(a in -100_000i64..100_000, b in -100_000i64..100_000, zeros in 0usize..4) {
             let text = |n: i64| format!("{}{}.{:03}", if n < 0 { "-" } else { "" }, n.abs() / 1000, n.abs() % 1000);
             let (left, right) = (text(a), text(b) + &"0".repeat(zeros));
             prop_assert_eq!(compare(&normalise(&left).expect("a decimal"), &normalise(&right).expect("a decimal")), a.cmp(&b));
         }
 
         #[test]
-        fn normal_form_is_stable_and_keeps_the_value(n in any::<i64>(), places in 0i32..30) {
+        fn normalising_keeps_the_value(n in any::<i64>(), places in 0i32..30) {
             let once = normalise(&format!("{n}e-{places}")).expect("a decimal");
             prop_assert!(is_canonical(&once));
             prop_assert_eq!(normalise(&once).expect("a decimal"), once.clone());

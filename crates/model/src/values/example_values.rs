@@ -1,4 +1,4 @@
-//! Values made up from the schema that pass all its rules: what people are offered to try.
+//! Example values that satisfy the schema, for documentation and forms.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -6,7 +6,7 @@ use crate::naming::names;
 use crate::values::{coerce, json_text};
 use crate::{Field, FieldKind, FieldRule, Model, RecordType, Scalar, Value};
 
-/// A record as an answer shows it.
+/// An example record as a response shows it.
 pub fn example_record(model: &Model, record: &RecordType) -> Option<Json> {
     let mut object = Map::new();
     for field in record.fields.iter().filter(|field| field.is_stored()) {
@@ -27,15 +27,15 @@ pub fn example_record(model: &Model, record: &RecordType) -> Option<Json> {
     Some(Json::Object(object))
 }
 
-/// As the store keeps it and an answer writes it.
+/// The value as it looks after being stored and read back.
 pub fn as_response_json(model: &Model, field: &Field, value: Json) -> Option<Json> {
-    let kept = coerce::type_only(model, field, &Value::from(value)).ok()?;
+    let stored = coerce::type_only(model, field, &Value::from(value)).ok()?;
     let mut text = Vec::new();
-    json_text::write_cell(&mut text, &field.kind, kept.as_cell()).ok()?;
+    json_text::write_cell(&mut text, &field.kind, stored.as_cell()).ok()?;
     serde_json::from_slice(&text).ok()
 }
 
-/// A body that creates a record. Nothing where no value can be made up for a field that must be there.
+/// A body that creates a record; `None` if no example exists for a required field.
 pub fn example_input(model: &Model, fields: &[Field]) -> Option<Json> {
     let mut object = Map::new();
     for field in fields.iter().filter(|field| field.is_writable()) {
@@ -48,16 +48,16 @@ pub fn example_input(model: &Model, fields: &[Field]) -> Option<Json> {
     Some(Json::Object(object))
 }
 
-/// A change of one field.
+/// A body that changes one field.
 pub fn example_patch(model: &Model, fields: &[Field]) -> Option<Json> {
-    let mut known = fields.iter().filter(|field| field.is_writable() && !field.unique);
-    known.find_map(|field| Some(json!({ &field.input_name: example_value(model, field)? })))
+    let mut candidates = fields.iter().filter(|field| field.is_writable() && !field.unique);
+    candidates.find_map(|field| Some(json!({ &field.input_name: example_value(model, field)? })))
 }
 
-/// A value that the field takes. References are made up only where one must be there, and links never.
+/// A valid value of the field. References get one only if required, links never.
 pub fn example_value(model: &Model, field: &Field) -> Option<Json> {
     match &field.kind {
-        // Which records there are is not known; the first one usually is.
+        // Existing ids are unknown; a first record usually exists.
         FieldKind::Reference { .. } => field.required.then(|| json!("1")),
         FieldKind::Id | FieldKind::Inverse { .. } | FieldKind::Link { .. } | FieldKind::Unstored => None,
         kind @ (FieldKind::Scalar(_) | FieldKind::Enum(_) | FieldKind::Embedded(_) | FieldKind::List(_)) => {
@@ -79,7 +79,7 @@ fn value_for_kind(model: &Model, field: &Field, kind: &FieldKind) -> Option<Json
             for inner in
                 model.embedded.get(name)?.fields.iter().filter(|inner| inner.kind != FieldKind::Unstored)
             {
-                // A type may be inside itself.
+                // A type may contain itself.
                 if !inner.required && matches!(inner.kind, FieldKind::Embedded(_) | FieldKind::List(_)) {
                     continue;
                 }
@@ -94,7 +94,7 @@ fn value_for_kind(model: &Model, field: &Field, kind: &FieldKind) -> Option<Json
 }
 
 fn value_for_scalar(field: &Field, scalar: Scalar) -> Json {
-    let least = field.rules.iter().find_map(|rule| match rule {
+    let min = field.rules.iter().find_map(|rule| match rule {
         FieldRule::Range { min, .. } => min.clone(),
         FieldRule::NotBlank | FieldRule::Length { .. } | FieldRule::Pattern { .. } | FieldRule::Email => None,
     });
@@ -102,11 +102,11 @@ fn value_for_scalar(field: &Field, scalar: Scalar) -> Json {
     match scalar {
         Scalar::String if is_email || field.name.to_lowercase().contains("email") => json!("ada@example.com"),
         Scalar::String | Scalar::Id => json!(names::display_label(&field.name)),
-        Scalar::Int => least.and_then(|least| least.parse::<i32>().ok()).unwrap_or(1).max(1).into(),
+        Scalar::Int => min.and_then(|min| min.parse::<i32>().ok()).unwrap_or(1).max(1).into(),
         Scalar::Float => json!(1.5),
         Scalar::Boolean => json!(true),
         Scalar::Long => json!("1"),
-        Scalar::Decimal => json!(least.filter(|least| least != "0").unwrap_or_else(|| "12.50".to_owned())),
+        Scalar::Decimal => json!(min.filter(|min| min != "0").unwrap_or_else(|| "12.50".to_owned())),
         Scalar::Date => json!("2026-01-31"),
         Scalar::DateTime => json!("2026-01-31T09:30:00Z"),
         Scalar::Uuid => json!("123e4567-e89b-12d3-a456-426614174000"),

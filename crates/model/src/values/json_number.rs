@@ -1,16 +1,16 @@
-//! Numbers that are written as JSON writes them: the type that vouches for their grammar.
+//! Numbers in JSON syntax, checked by construction.
 
 use std::fmt;
 use std::ops::Deref;
 
 use crate::Value;
 
-/// The text of a JSON number, with all its digits. Whoever has one may copy it into JSON as it is.
+/// The text of a JSON number with all its digits. It can be copied into JSON as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JsonNumber(String);
 
 impl JsonNumber {
-    /// Nothing where the text is no JSON number. An exponent is written in one way, `1e+5`, whoever wrote `1E5`.
+    /// `None` if the text is not a JSON number. Exponents get one form: `1E5` becomes `1e+5`.
     pub fn parse(text: &str) -> Option<JsonNumber> {
         let rest = text.strip_prefix('-').unwrap_or(text);
         let (whole, rest) = digits(rest);
@@ -30,9 +30,10 @@ impl JsonNumber {
             Some(places) => ('-', places),
             None => ('+', exponent.strip_prefix('+').unwrap_or(exponent)),
         };
-        let (found, rest) = digits(places);
+        let (exponent_digits, rest) = digits(places);
         let mantissa = &text[..text.len() - exponent.len() - 1];
-        (rest.is_empty() && !found.is_empty()).then(|| JsonNumber(format!("{mantissa}e{sign}{places}")))
+        (rest.is_empty() && !exponent_digits.is_empty())
+            .then(|| JsonNumber(format!("{mantissa}e{sign}{places}")))
     }
 
     pub fn as_str(&self) -> &str {
@@ -40,12 +41,12 @@ impl JsonNumber {
     }
 
     pub fn to_json(&self) -> serde_json::Value {
-        // Its grammar was checked.
+        // The grammar was checked by `parse`.
         serde_json::from_str(&self.0).unwrap_or(serde_json::Value::Null)
     }
 }
 
-/// The digits that a text begins with, and what follows.
+/// Splits a text after its leading digits.
 fn digits(text: &str) -> (&str, &str) {
     text.split_at(text.bytes().take_while(u8::is_ascii_digit).count())
 }
@@ -65,7 +66,7 @@ impl fmt::Display for JsonNumber {
 }
 
 impl Value {
-    /// The number that a text is in JSON, an integer where it is one of 64 bits.
+    /// The number that a JSON text denotes, an integer if it fits in 64 bits.
     pub fn number(text: &str) -> Option<Value> {
         let number = JsonNumber::parse(text)?;
         Some(number.parse().map_or_else(|_| Value::Number(number), Value::Int))
@@ -77,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_numbers_of_json_are_taken() {
+    fn parse_accepts_only_json_numbers() {
         let cases = ["0.5", "-0.50", "12.", "1e5", "1E5", "1.5e-07", "-0e0", "99999999999999999999"];
         let expected = ["0.5", "-0.50", "", "1e+5", "1e+5", "1.5e-07", "-0e+0", "99999999999999999999"];
         for (text, expected) in cases.iter().zip(expected) {
@@ -95,21 +96,21 @@ mod tests {
     }
 
     #[test]
-    fn it_agrees_with_serde_json() {
+    fn parse_agrees_with_serde_json() {
         let parts = ["-", "0", "1", "12", ".", "5", "e", "E", "+"];
         let mut texts = vec![String::new()];
         for _ in 0..5 {
             texts = texts.iter().flat_map(|text| parts.map(|part| format!("{text}{part}"))).collect();
             for text in &texts {
-                let theirs = serde_json::from_str::<serde_json::Number>(text).ok();
-                let ours = JsonNumber::parse(text);
-                assert_eq!(ours.as_deref(), theirs.map(|number| number.to_string()).as_deref(), "{text}");
+                let expected = serde_json::from_str::<serde_json::Number>(text).ok();
+                let parsed = JsonNumber::parse(text);
+                assert_eq!(parsed.as_deref(), expected.map(|number| number.to_string()).as_deref(), "{text}");
             }
         }
     }
 
     #[test]
-    fn integers_are_integers() {
+    fn integers_need_64_bits() {
         assert_eq!(Value::number("-9223372036854775808"), Some(Value::Int(i64::MIN)));
         assert_eq!(Value::number("-0"), Some(Value::Int(0)));
         let Some(Value::Number(number)) = Value::number("9223372036854775808") else {

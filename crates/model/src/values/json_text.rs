@@ -1,15 +1,15 @@
-//! Writes what the store hands out as JSON, byte by byte and without allocating.
+//! Writes cells as JSON, byte by byte and without allocating.
 
 use std::io::Write;
 
 use crate::values::{decimal, scalars};
 use crate::{CellValue, FieldKind, Scalar, Value};
 
-/// Another program wrote what the field cannot hold.
+/// The cell holds something that the field cannot: another program wrote it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnreadableCellError;
 
-/// One cell in the form every face shows: ids, Long and Decimal as strings, times without idle zeros.
+/// Writes a cell as every response shows it: ids, Long and Decimal as strings, times without trailing zeros.
 pub fn write_cell(
     out: &mut Vec<u8>,
     kind: &FieldKind,
@@ -45,7 +45,7 @@ pub fn write_cell(
     Ok(())
 }
 
-/// The cell as a value, for Rust code: what [`write_cell`] shows. What cannot be read is null.
+/// The cell as a value, for Rust code, equal to what [`write_cell`] writes. An unreadable cell is null.
 pub fn cell_to_value(kind: &FieldKind, cell: CellValue<'_>) -> Value {
     let mut text = Vec::new();
     let written = write_cell(&mut text, kind, cell);
@@ -93,14 +93,14 @@ fn write_scalar(out: &mut Vec<u8>, scalar: Scalar, cell: CellValue<'_>) -> Resul
     Ok(())
 }
 
-/// A JSON string. Runs without anything to escape are copied whole.
+/// Writes a JSON string. Runs that need no escape are copied whole.
 pub fn write_text(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     let bytes = text.as_bytes();
     let mut copied = 0;
     let mut from = unescaped_prefix_len(bytes);
-    while let Some(found) = bytes[from..].iter().position(|byte| !needs_no_escape(*byte)) {
-        let at = from + found;
+    while let Some(offset) = bytes[from..].iter().position(|byte| !needs_no_escape(*byte)) {
+        let at = from + offset;
         out.extend_from_slice(&bytes[copied..at]);
         let byte = bytes[at];
         copied = at + 1;
@@ -128,19 +128,20 @@ fn needs_no_escape(byte: u8) -> bool {
     byte >= 0x20 && byte != b'"' && byte != b'\\'
 }
 
-/// How many bytes surely need no escape: found in strides that the compiler turns into vectors, and, since most texts
-/// are short, in words after that.
+/// A lower bound for the number of leading bytes that need no escape. Scans chunks of 32 bytes, which the compiler
+/// vectorises, then words of 8, as most texts are short.
 fn unescaped_prefix_len(bytes: &[u8]) -> usize {
-    let strides = bytes
+    let chunks = bytes
         .chunks_exact(32)
-        .take_while(|stride| stride.iter().fold(true, |all, b| all & needs_no_escape(*b)));
-    let long = strides.count() * 32;
-    let words =
-        bytes[long..].chunks_exact(8).take_while(|word| need_no_escape((*word).try_into().expect("eight")));
-    long + words.count() * 8
+        .take_while(|chunk| chunk.iter().fold(true, |all, b| all & needs_no_escape(*b)));
+    let scanned = chunks.count() * 32;
+    let words = bytes[scanned..]
+        .chunks_exact(8)
+        .take_while(|word| need_no_escape((*word).try_into().expect("eight")));
+    scanned + words.count() * 8
 }
 
-/// Eight bytes at once: one that is below the limit borrows in the subtraction, which sets the highest bit of its place.
+/// Checks eight bytes at once: a byte below the limit borrows in the subtraction, which sets its highest bit.
 fn need_no_escape(word: [u8; 8]) -> bool {
     const EACH: u64 = u64::from_le_bytes([1; 8]);
     let word = u64::from_le_bytes(word);
@@ -173,7 +174,7 @@ fn write_quoted_int(out: &mut Vec<u8>, number: i64) {
     out.push(b'"');
 }
 
-/// As JavaScript prints numbers: the fewest digits that read back the same, `1` for 1.0, `1e+21`.
+/// Writes a number as JavaScript does: the fewest digits that read back the same, `1` for 1.0, `1e+21`.
 fn write_float(out: &mut Vec<u8>, number: f64) {
     if number == 0.0 {
         out.push(b'0');
@@ -191,14 +192,14 @@ fn write_float(out: &mut Vec<u8>, number: f64) {
         .ok()
         .and_then(|digits| digits.parse().ok())
         .expect("an exponent is a number");
-    // Only with this many digits can two shortest forms be equally near; JavaScript takes the even one.
+    // Only with this many digits can two shortest forms be equally near; JavaScript picks the even one.
     if split > 16 && buffer[split - 1] % 2 == 1 && is_halfway(number.abs(), split) {
         buffer[split - 1] -= 1;
     }
     write_with_point(out, buffer[0], buffer.get(2..split).unwrap_or_default(), exponent);
 }
 
-/// Whether the exact value goes on with a 5 and nothing else after its first `length` bytes.
+/// True if the exact value continues with a 5 and only zeros after its first `length` bytes.
 fn is_halfway(number: f64, length: usize) -> bool {
     let mut exact = [0u8; 64];
     let mut rest = &mut exact[..];
@@ -206,7 +207,7 @@ fn is_halfway(number: f64, length: usize) -> bool {
     exact[length] == b'5' && exact[length + 1..42].iter().all(|digit| *digit == b'0')
 }
 
-/// `first.rest × 10^exponent`, plain between 1e-7 and 1e21.
+/// Writes `first.rest × 10^exponent`, without exponent between 1e-7 and 1e21.
 fn write_with_point(out: &mut Vec<u8>, first: u8, rest: &[u8], exponent: i32) {
     const ZEROS: &[u8; 21] = b"000000000000000000000";
     match exponent {
@@ -240,52 +241,52 @@ fn write_with_point(out: &mut Vec<u8>, first: u8, rest: &[u8], exponent: i32) {
     }
 }
 
-/// JSON that is kept as text goes out as it stands, if it is JSON.
+/// Writes stored JSON as it is, after checking that it is JSON.
 fn write_checked_json(out: &mut Vec<u8>, text: &str) -> Result<(), UnreadableCellError> {
     serde_json::from_str::<serde::de::IgnoredAny>(text).map_err(|_| UnreadableCellError)?;
-    // Only what is long can be deep: every level is opened and closed.
-    if text.len() > 2 * DEEPEST_READ && nesting(text) > DEEPEST_READ {
+    // Only a long text can be nested deeply: each level has an opening and a closing byte.
+    if text.len() > 2 * MAX_READABLE_DEPTH && nesting_depth(text) > MAX_READABLE_DEPTH {
         return Err(UnreadableCellError);
     }
     out.extend_from_slice(text.as_bytes());
     Ok(())
 }
 
-/// Lists and objects inside of each other that a reader of JSON follows; more was not kept by us, see
-/// [`crate::values::coerce::DEEPEST`].
-const DEEPEST_READ: usize = 127;
+/// Nesting that JSON readers accept. Deeper values were not stored by this server, see
+/// [`crate::values::coerce::MAX_DEPTH`].
+const MAX_READABLE_DEPTH: usize = 127;
 
-/// How deep a text goes that is JSON.
-fn nesting(json: &str) -> usize {
-    let (mut depth, mut deepest, mut is_text, mut is_escaped) = (0_usize, 0, false, false);
+/// Nesting of lists and objects in a JSON text.
+fn nesting_depth(json: &str) -> usize {
+    let (mut depth, mut deepest, mut in_string, mut is_escaped) = (0_usize, 0, false, false);
     for byte in json.bytes() {
         match byte {
             _ if is_escaped => is_escaped = false,
-            b'\\' if is_text => is_escaped = true,
-            b'"' => is_text = !is_text,
-            b'[' | b'{' if !is_text => {
+            b'\\' if in_string => is_escaped = true,
+            b'"' => in_string = !in_string,
+            b'[' | b'{' if !in_string => {
                 depth += 1;
                 deepest = deepest.max(depth);
             }
-            b']' | b'}' if !is_text => depth -= 1,
+            b']' | b'}' if !in_string => depth -= 1,
             _ => {}
         }
     }
     deepest
 }
 
-/// Without trailing zeros of the fraction.
+/// Writes a time without trailing zeros of the fraction.
 fn write_date_time(out: &mut Vec<u8>, text: &str) -> Result<(), UnreadableCellError> {
     if !scalars::is_canonical_date_time(text) {
-        // Another program's spelling of a moment is read, too.
+        // Other programs may have stored another format.
         let moment = scalars::parse_date_time(text).ok_or(UnreadableCellError)?;
         return write_date_time(out, &scalars::format_date_time(moment));
     }
-    let shown = text.trim_end_matches('Z').trim_end_matches('0').trim_end_matches('.');
-    // Whole seconds that end in zero lose no digit of theirs.
-    let shown = if shown.len() < 19 { &text[..19] } else { shown };
+    let trimmed = text.trim_end_matches('Z').trim_end_matches('0').trim_end_matches('.');
+    // Zeros of whole seconds stay.
+    let trimmed = if trimmed.len() < 19 { &text[..19] } else { trimmed };
     out.push(b'"');
-    out.extend_from_slice(shown.as_bytes());
+    out.extend_from_slice(trimmed.as_bytes());
     out.extend_from_slice(b"Z\"");
     Ok(())
 }
@@ -295,19 +296,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_that_no_reader_would_follow_is_unreadable() {
+    fn too_deeply_nested_json_is_unreadable() {
         let nested = |levels: usize| "[".repeat(levels) + "\"[[\\\"[\"" + &"]".repeat(levels);
         for (text, expected) in [
-            (nested(DEEPEST_READ), Ok(())),
-            (nested(DEEPEST_READ + 1), Err(UnreadableCellError)),
+            (nested(MAX_READABLE_DEPTH), Ok(())),
+            (nested(MAX_READABLE_DEPTH + 1), Err(UnreadableCellError)),
             (format!("[{}1]", "[],".repeat(500)), Ok(())),
             (format!("\"{}\"", "[".repeat(500)), Ok(())),
             ("[".to_owned(), Err(UnreadableCellError)),
         ] {
             let mut out = Vec::new();
             assert_eq!(write_checked_json(&mut out, &text), expected, "{text:.40}");
-            let is_read = serde_json::from_str::<Value>(&text).is_ok();
-            assert_eq!(is_read, expected.is_ok(), "{text:.40}");
+            let is_parsed = serde_json::from_str::<Value>(&text).is_ok();
+            assert_eq!(is_parsed, expected.is_ok(), "{text:.40}");
         }
     }
 }

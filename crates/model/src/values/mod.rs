@@ -1,14 +1,21 @@
-//! What a value is and which a field takes: values, coercion, rules, scalars, and their JSON and CSV text.
+//! Values of fields: their types, validation, and their text in JSON and CSV.
 
-pub mod coerce;
-pub mod csv_cell;
-pub mod decimal;
-pub mod example_values;
+// The value types.
 pub(crate) mod json_number;
-pub mod json_text;
-pub(crate) mod rule_checks;
-pub mod scalars;
-pub mod thousands;
 pub(crate) mod value;
 pub(crate) mod value_conversions;
 pub(crate) mod value_reader;
+
+// Validation: type, null and rules of a field.
+pub mod coerce;
+pub mod decimal;
+pub(crate) mod rule_checks;
+pub mod scalars;
+
+// Output.
+pub mod csv_cell;
+pub mod json_text;
+pub mod thousands;
+
+// Values for documentation and forms.
+pub mod example_values;

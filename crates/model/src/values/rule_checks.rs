@@ -1,4 +1,4 @@
-//! Holds a value against the constraints of its field.
+//! Checks a value against the rules of its field.
 
 use std::sync::LazyLock;
 
@@ -22,16 +22,16 @@ pub(crate) fn is_email(text: &str) -> bool {
     EMAIL_REGEX.is_match(text)
 }
 
-/// Every rule that is broken. `value` is what was given, `stored` what it became; neither is null.
+/// All violated rules. `value` is the input and `stored` its coerced form; neither is null.
 pub(crate) fn rule_violations(
     rules: &[FieldRule],
     value: &Value,
     stored: &StoredValue,
     label: FieldLabel<'_>,
 ) -> Vec<Violation> {
-    let complaints = rules.iter().filter_map(|rule| rule_violation(rule, value, stored));
-    complaints
-        .map(|(code, text)| Violation { path: Vec::new(), code, message: format!("{label} {text}") })
+    let violated = rules.iter().filter_map(|rule| rule_violation(rule, value, stored));
+    violated
+        .map(|(code, message)| Violation { path: Vec::new(), code, message: format!("{label} {message}") })
         .collect()
 }
 
@@ -43,8 +43,8 @@ fn rule_violation(rule: &FieldRule, value: &Value, stored: &StoredValue) -> Opti
     match rule {
         FieldRule::NotBlank => text.trim().is_empty().then(|| ("NOT_BLANK", "must not be blank".into())),
         FieldRule::Email => (!is_email(text)).then(|| ("EMAIL", EMAIL_HELP.into())),
-        FieldRule::Pattern { pattern: source, regex } => {
-            (!regex.is_match(text)).then(|| ("PATTERN", format!("must match {source}")))
+        FieldRule::Pattern { pattern, regex } => {
+            (!regex.is_match(text)).then(|| ("PATTERN", format!("must match {pattern}")))
         }
         FieldRule::Length { min, max } => check_length(*min, *max, value, text),
         FieldRule::Range { min, max } => check_range(min.as_deref(), max.as_deref(), stored),
@@ -69,11 +69,11 @@ fn check_length(
         | Value::Object(_) => (text.chars().count() as u64, "character"),
     };
     let plural = |n: u64| if n == 1 { "" } else { "s" };
-    let say =
+    let violation =
         |bound: &str, n: u64| ("LENGTH", format!("must have {bound} {n} {unit}{}, not {count}", plural(n)));
     match (min, max) {
-        (Some(min), _) if count < min => Some(say("at least", min)),
-        (_, Some(max)) if count > max => Some(say("at most", max)),
+        (Some(min), _) if count < min => Some(violation("at least", min)),
+        (_, Some(max)) if count > max => Some(violation("at most", max)),
         _ => None,
     }
 }

@@ -1,15 +1,15 @@
-//! What each scalar takes and how it is kept, as strict as GraphQL.
+//! The accepted input of each scalar and its stored form, as strict as GraphQL.
 
 use std::borrow::Cow;
 
 use jiff::{SignedDuration, Timestamp, civil};
 
-use crate::values::decimal;
-use crate::values::decimal::DecimalError;
+use crate::values::decimal::{self, DecimalError};
+use crate::values::json_text;
 use crate::values::rule_checks::{EMAIL_HELP, is_email};
 use crate::{Scalar, StoredValue, Value};
 
-/// What is wrong with a value; the message goes on after the field's label.
+/// The reason why a value is wrong; the message continues after the field's label.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ScalarError {
     pub code: &'static str,
@@ -33,7 +33,7 @@ impl Scalar {
         Scalar::Json,
     ];
 
-    /// The scalar a schema means by a name.
+    /// The scalar of this name in a schema.
     pub fn from_name(name: &str) -> Option<Scalar> {
         Scalar::ALL.into_iter().find(|scalar| scalar.name() == name)
     }
@@ -107,12 +107,12 @@ const DATE_TIME_HELP: &str =
 const UUID_HELP: &str = "must be a UUID such as 123e4567-e89b-12d3-a456-426614174000";
 const URL_HELP: &str = "must be a whole URL such as https://example.com/";
 
-fn type_error(wanted: &str, value: &Value) -> ScalarError {
+fn type_error(expected: &str, value: &Value) -> ScalarError {
     let found = match value {
-        // A number of the wrong sort: what was wanted says enough.
-        Value::Int(_) | Value::Number(_) if wanted.contains("number") => String::new(),
-        // Text is how a long number travels.
-        Value::String(_) if wanted == LONG_RANGE => String::new(),
+        // A number of the wrong sort: the expected type says enough.
+        Value::Int(_) | Value::Number(_) if expected.contains("number") => String::new(),
+        // Long numbers are sent as text.
+        Value::String(_) if expected == LONG_RANGE => String::new(),
         Value::Null
         | Value::Bool(_)
         | Value::Int(_)
@@ -121,7 +121,7 @@ fn type_error(wanted: &str, value: &Value) -> ScalarError {
         | Value::List(_)
         | Value::Object(_) => format!(", not {}", value.type_noun()),
     };
-    ScalarError { code: "TYPE", message: format!("must be {wanted}{found}").into() }
+    ScalarError { code: "TYPE", message: format!("must be {expected}{found}").into() }
 }
 
 fn expect_text(value: &Value) -> Result<String, ScalarError> {
@@ -145,7 +145,7 @@ fn parse_text_as(
     parse(&text).map(StoredValue::Text).ok_or(ScalarError { code, message: help.into() })
 }
 
-/// Digits of a 64-bit integer with an optional minus, and nothing else.
+/// Parses digits of a 64-bit integer with an optional minus, and nothing else.
 pub(crate) fn parse_integer(text: &str) -> Option<i64> {
     if text.starts_with('+') { None } else { text.parse().ok() }
 }
@@ -186,7 +186,7 @@ fn parse_decimal(value: &Value) -> Result<String, ScalarError> {
     })
 }
 
-/// `YYYY-MM-DD`, years 0001 to 9999.
+/// Parses `YYYY-MM-DD`, years 0001 to 9999.
 pub(crate) fn parse_date(text: &str) -> Option<civil::Date> {
     if !matches_shape(text, b"0000-00-00") {
         return None;
@@ -196,8 +196,8 @@ pub(crate) fn parse_date(text: &str) -> Option<civil::Date> {
     (date.year() >= 1).then_some(date)
 }
 
-/// RFC 3339 with its offset, as UTC; digits beyond the microsecond may only be zeros. Not a `Timestamp`, which
-/// ends a day before the year 9999 does.
+/// Parses RFC 3339 with its offset, as UTC; digits beyond the microsecond must be zeros. Not a `Timestamp`, whose
+/// range ends a day before the year 9999 does.
 pub(crate) fn parse_date_time(text: &str) -> Option<civil::DateTime> {
     let (clock, rest) = text.split_at_checked(19)?;
     if !matches_shape(clock, b"0000-00-00T00:00:00") {
@@ -206,23 +206,23 @@ pub(crate) fn parse_date_time(text: &str) -> Option<civil::DateTime> {
     let (micros, zone) = parse_fraction(rest)?;
     let number = |range: std::ops::Range<usize>| clock[range].parse::<i8>().ok();
     let time = civil::Time::new(number(11..13)?, number(14..16)?, number(17..19)?, micros * 1000).ok()?;
-    let moment = parse_date(&clock[..10])?.to_datetime(time).checked_sub(parse_zone_offset(zone)?).ok()?;
-    (moment.year() >= 1).then_some(moment)
+    let utc = parse_date(&clock[..10])?.to_datetime(time).checked_sub(parse_zone_offset(zone)?).ok()?;
+    (utc.year() >= 1).then_some(utc)
 }
 
-/// The microseconds of `.5Z`, and the zone after them.
+/// The microseconds of `.5Z` and the zone after them.
 fn parse_fraction(text: &str) -> Option<(i32, &str)> {
     let Some(rest) = text.strip_prefix('.') else { return Some((0, text)) };
     let length = rest.bytes().take_while(u8::is_ascii_digit).count();
     let (digits, zone) = rest.split_at(length);
-    let (kept, beyond) = digits.split_at(length.min(6));
-    if kept.is_empty() || beyond.bytes().any(|digit| digit != b'0') {
+    let (micros, excess) = digits.split_at(length.min(6));
+    if micros.is_empty() || excess.bytes().any(|digit| digit != b'0') {
         return None;
     }
-    Some((format!("{kept:0<6}").parse().ok()?, zone))
+    Some((format!("{micros:0<6}").parse().ok()?, zone))
 }
 
-/// What a zone such as `+02:00` or `Z` is ahead of UTC.
+/// Offset from UTC of a zone such as `+02:00` or `Z`.
 fn parse_zone_offset(zone: &str) -> Option<SignedDuration> {
     if matches!(zone, "Z" | "z") {
         return Some(SignedDuration::ZERO);
@@ -231,31 +231,31 @@ fn parse_zone_offset(zone: &str) -> Option<SignedDuration> {
         return None;
     }
     let (hours, minutes): (i64, i64) = (zone[1..3].parse().ok()?, zone[4..6].parse().ok()?);
-    let ahead = SignedDuration::from_mins(hours * 60 + minutes);
-    let is_offset = hours < 24 && minutes < 60;
-    is_offset.then_some(if zone.starts_with('-') { -ahead } else { ahead })
+    let offset = SignedDuration::from_mins(hours * 60 + minutes);
+    let is_valid = hours < 24 && minutes < 60;
+    is_valid.then_some(if zone.starts_with('-') { -offset } else { offset })
 }
 
-/// How the present moment is kept.
-pub fn format_timestamp(now: Timestamp) -> String {
-    format_date_time(jiff::tz::Offset::UTC.to_datetime(now))
+/// A timestamp in the stored form.
+pub fn format_timestamp(timestamp: Timestamp) -> String {
+    format_date_time(jiff::tz::Offset::UTC.to_datetime(timestamp))
 }
 
-/// How a moment is kept: UTC with all six digits, so that the order of texts is the order of time.
-pub(crate) fn format_date_time(at: civil::DateTime) -> String {
+/// The stored form of a time: UTC with all six digits, so that text order is time order.
+pub(crate) fn format_date_time(time: civil::DateTime) -> String {
     format!(
         "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z",
-        at.year(),
-        at.month(),
-        at.day(),
-        at.hour(),
-        at.minute(),
-        at.second(),
-        at.subsec_nanosecond() / 1000
+        time.year(),
+        time.month(),
+        time.day(),
+        time.hour(),
+        time.minute(),
+        time.second(),
+        time.subsec_nanosecond() / 1000
     )
 }
 
-/// Whether a text is spelled as [`spelled`] does; allocates nothing.
+/// True if the text is in the form of [`format_date_time`]; allocates nothing.
 pub(crate) fn is_canonical_date_time(text: &str) -> bool {
     matches_shape(text, b"0000-00-00T00:00:00.000000Z")
         && text.is_ascii()
@@ -267,16 +267,16 @@ pub(crate) fn is_canonical_date_time(text: &str) -> bool {
         && text.ends_with('Z')
 }
 
-/// `0` stands for any digit, everything else (but the case of letters) for itself.
+/// Compares a text with a shape: `0` stands for any digit, everything else for itself, ignoring case.
 fn matches_shape(text: &str, shape: &[u8]) -> bool {
     text.len() == shape.len()
-        && text.bytes().zip(shape).all(|(byte, wanted)| match wanted {
+        && text.bytes().zip(shape).all(|(byte, expected)| match expected {
             b'0' => byte.is_ascii_digit(),
-            _ => byte.eq_ignore_ascii_case(wanted),
+            _ => byte.eq_ignore_ascii_case(expected),
         })
 }
 
-/// Absolute, and free of what browsers silently drop.
+/// True for an absolute URL without the characters that browsers silently drop.
 fn is_url(text: &str) -> bool {
     !text.chars().any(|letter| letter.is_control() || letter.is_whitespace()) && url::Url::parse(text).is_ok()
 }
@@ -292,10 +292,10 @@ fn write_json(out: &mut Vec<u8>, value: &Value) -> Result<(), ScalarError> {
     match value {
         Value::Null => out.extend_from_slice(b"null"),
         Value::Bool(flag) => out.extend_from_slice(if *flag { b"true" } else { b"false" }),
-        Value::Int(number) => crate::values::json_text::write_int(out, *number),
+        Value::Int(number) => json_text::write_int(out, *number),
         Value::Number(digits) => out.extend_from_slice(digits.as_bytes()),
         Value::String(text) if text.contains('\0') => return Err(NUL_ERROR),
-        Value::String(text) => crate::values::json_text::write_text(out, text),
+        Value::String(text) => json_text::write_text(out, text),
         Value::List(items) => {
             for (i, item) in items.iter().enumerate() {
                 out.push(if i == 0 { b'[' } else { b',' });
@@ -309,7 +309,7 @@ fn write_json(out: &mut Vec<u8>, value: &Value) -> Result<(), ScalarError> {
                 if name.contains('\0') {
                     return Err(NUL_ERROR);
                 }
-                crate::values::json_text::write_text(out, name);
+                json_text::write_text(out, name);
                 out.push(b':');
                 write_json(out, field)?;
             }

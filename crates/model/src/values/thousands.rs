@@ -1,4 +1,4 @@
-//! Long numbers as people read them: their digits in threes.
+//! Formats long numbers with thousands separators.
 
 /// `1,234,567`
 pub fn group_thousands(number: u64) -> String {
@@ -18,7 +18,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_numbers_have_commas() {
+    fn commas_group_digits() {
         for (number, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (12_345_678, "12,345,678")] {
             assert_eq!(group_thousands(number), text);
         }

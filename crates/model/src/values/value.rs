@@ -1,24 +1,24 @@
-//! Values on their way in ([`Value`]), as they are kept ([`Stored`]) and as they are read ([`Cell`]).
+//! The three value types: input ([`Value`]), stored ([`StoredValue`]) and read from a row ([`CellValue`]).
 
 use std::borrow::Cow;
 
 use crate::JsonNumber;
 
-/// A value as it arrived, before anyone has judged it.
+/// A value as received, not validated yet.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     Null,
     Bool(bool),
     Int(i64),
-    /// Any number that is no 64-bit integer, as written: digits survive exactly.
+    /// A number that is not a 64-bit integer, with its digits as written.
     Number(JsonNumber),
     String(String),
     List(Vec<Value>),
-    /// In the order given.
+    /// Members in their original order.
     Object(Vec<(String, Value)>),
 }
 
-/// A value as the store keeps it; made by coercion only.
+/// A value in its stored form; only coercion makes one.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StoredValue {
     Null,
@@ -27,14 +27,14 @@ pub enum StoredValue {
     Text(String),
 }
 
-/// A value as the store hands it out, borrowed from the row.
+/// A value read from the store, borrowed from the row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum CellValue<'a> {
     Null,
     Int(i64),
     Real(f64),
     Text(&'a str),
-    /// Another program wrote what no field can hold.
+    /// A value that no field can hold, written by another program.
     Unreadable,
 }
 
@@ -80,7 +80,7 @@ impl Value {
         if let Value::Bool(flag) = self { Some(*flag) } else { None }
     }
 
-    /// What kind of thing it is, for messages.
+    /// The type with its article, for messages.
     pub fn type_noun(&self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Value::Null => "null",
@@ -93,7 +93,7 @@ impl Value {
         })
     }
 
-    /// How many lists and objects are inside of each other, itself included.
+    /// Nesting of lists and objects, itself included.
     pub fn depth(&self) -> usize {
         match self {
             Value::Null | Value::Bool(_) | Value::Int(_) | Value::Number(_) | Value::String(_) => 0,
@@ -102,7 +102,6 @@ impl Value {
         }
     }
 
-    /// As JSON writes it.
     pub fn to_json(&self) -> serde_json::Value {
         match self {
             Value::Null => serde_json::Value::Null,

@@ -1,4 +1,4 @@
-//! Conversions between [`Value`] and Rust's own types.
+//! Conversions between [`Value`] and Rust types.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use crate::values::{decimal, scalars};
 use crate::{JsonNumber, Value};
 
 impl Value {
-    /// A 64-bit integer, given as number or as text: ids and large integers travel as text.
+    /// A 64-bit integer from a number or a text: ids and large integers are sent as text.
     pub fn as_i64(&self) -> Option<i64> {
         match self {
             Value::Int(number) => Some(*number),
@@ -28,7 +28,7 @@ impl Value {
         }
     }
 
-    /// The fields of an object; otherwise what it is instead, for messages.
+    /// The fields of an object, or else the noun of its type for messages.
     pub fn into_fields(self) -> Result<Vec<(String, Value)>, Cow<'static, str>> {
         match self {
             Value::Object(fields) => Ok(fields),
@@ -41,7 +41,6 @@ impl Value {
         }
     }
 
-    /// An object of these fields.
     pub fn object<K: Into<String>>(fields: impl IntoIterator<Item = (K, Value)>) -> Value {
         Value::Object(fields.into_iter().map(|(key, value)| (key.into(), value)).collect())
     }
@@ -72,7 +71,7 @@ impl From<bool> for Value {
 }
 
 impl From<f64> for Value {
-    /// Not a number and the infinities are null, as in JSON.
+    /// NaN and the infinities become null, as in JSON.
     fn from(number: f64) -> Self {
         JsonNumber::parse(&number.to_string()).map_or(Value::Null, Value::Number)
     }

@@ -1,7 +1,7 @@
-//! JSON as a [`Value`]: digits of numbers survive, any text may be the name of a member.
+//! Deserialises JSON into a [`Value`], with all digits of numbers and any text as a member name.
 //!
-//! serde_json hands a number over as a map with one key, which is a text. The names of real members are asked for as
-//! bytes, and serde_json gives them as bytes: so no client can send an object that is taken for a number.
+//! serde_json passes an arbitrary-precision number as a map with one string key. Keys are requested as bytes here:
+//! serde_json then passes real member names as bytes, so no client can send an object that is taken for a number.
 
 use std::fmt;
 
@@ -10,8 +10,8 @@ use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, Seq
 
 use crate::{JsonNumber, Value};
 
-/// Objects up to this size are searched for a name that is given twice without a table of names.
-const SMALL: usize = 16;
+/// Up to this size, duplicate names are searched for without a hash table.
+const MAX_LINEAR_SEARCH: usize = 16;
 
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
@@ -80,11 +80,11 @@ fn number<E: de::Error>(text: &str) -> Result<Value, E> {
     Value::number(text).ok_or_else(|| E::custom("invalid number"))
 }
 
-/// Of a name that is given twice, the last value counts.
+/// Removes duplicate names; the last value of each wins.
 fn last_of_each(fields: Vec<(String, Value)>) -> Vec<(String, Value)> {
     let is_new =
         |(i, (name, _)): (usize, &(String, Value))| fields[..i].iter().all(|(known, _)| known != name);
-    if fields.len() <= SMALL && fields.iter().enumerate().all(is_new) {
+    if fields.len() <= MAX_LINEAR_SEARCH && fields.iter().enumerate().all(is_new) {
         return fields;
     }
     fields.into_iter().collect::<IndexMap<_, _>>().into_iter().collect()
@@ -92,7 +92,7 @@ fn last_of_each(fields: Vec<(String, Value)>) -> Vec<(String, Value)> {
 
 enum Key {
     Name(String),
-    /// Not a member: the value is a number's text.
+    /// Not a member: the value is the text of a number.
     Number,
 }
 
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_keep_their_digits_and_integers_are_integers() {
+    fn numbers_keep_their_digits() {
         let json = r#"{"a":1,"b":-9223372036854775808,"c":12.50,"d":1E400,"e":[null,{"x":true}]}"#;
         let expected = [
             ("a", Value::Int(1)),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_serde_json_uses_itself_are_names_like_any_other() {
+    fn serde_json_private_keys_are_plain_names() {
         for token in ["$serde_json::private::Number", "$serde_json::private::RawValue"] {
             for value in ["1", "any text", "[1]", "1.5"] {
                 let expected = Value::object([(token, Value::from(value))]);
@@ -182,15 +182,15 @@ mod tests {
                 for name in [token, &escaped] {
                     let json = format!("{{\"{name}\": \"{value}\"}}");
                     assert_eq!(read(&json).expect("JSON"), expected, "{json}");
-                    let listed = read(&format!("[{json}]")).expect("JSON");
-                    assert_eq!(listed, Value::List(vec![expected.clone()]), "{json}");
+                    let list = read(&format!("[{json}]")).expect("JSON");
+                    assert_eq!(list, Value::List(vec![expected.clone()]), "{json}");
                 }
             }
         }
     }
 
     #[test]
-    fn the_last_of_two_equal_names_counts_however_many_there_are() {
+    fn last_of_duplicate_names_wins() {
         assert_eq!(
             read(r#"{"a":1,"b":2,"a":3}"#).expect("JSON"),
             Value::object([("a", Value::Int(3)), ("b", Value::Int(2))])
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_refused() {
+    fn malformed_json_is_refused() {
         let deep = "[".repeat(200) + &"]".repeat(200);
         for json in ["", "{", "[1,]", "01", "1e", "{\"\\ud800\":1}", "\"\\ud800\"", "{1:2}", "nul", &deep] {
             assert!(read(json).is_err(), "{json:.20}");
