@@ -1,4 +1,4 @@
-//! GraphQL over HTTP.
+//! GraphQL over HTTP: reading requests, choosing media types and transports, writing responses.
 
 // Routes and their handlers.
 pub(crate) mod handlers;
