@@ -249,7 +249,7 @@ fn plan_selection(model: &Model, record: RecordTypeId, selection: &Selection) ->
         });
     }
     let includes_version = selection.includes_version;
-    let statement_shape = self::statement_shape(record, &selection.columns, includes_version, &children);
+    let statement_shape = statement_shape(record, &selection.columns, includes_version, &children);
     Ok(PlannedSelection { columns: selection.columns.clone(), children, includes_version, statement_shape })
 }
 
