@@ -277,8 +277,8 @@ fn condition_key(record: &RecordType, field: FieldId, op: ComparisonOp) -> Strin
     }
 }
 
-/// The stored fields as a selection, with embedded values. `reference_selection` gives the selection of a referenced record,
-/// `None` leaves the reference out.
+/// The stored fields as a selection, with embedded values. `reference_selection` gives the selection of a
+/// referenced record; `None` leaves the reference out.
 pub fn selection_text(
     model: &Model,
     fields: &[Field],

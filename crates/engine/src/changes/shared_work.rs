@@ -133,7 +133,7 @@ where
         state.evict(self.capacity);
     }
 
-    /// Drops all entries. Running work still completes for those who wait; later callers start anew.
+    /// Drops all entries. Running work still completes for waiting tasks; later callers start anew.
     pub fn clear(&self) {
         let mut state = self.lock();
         state.eviction_order.clear();

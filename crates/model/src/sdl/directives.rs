@@ -342,7 +342,7 @@ pub fn compile_pattern(source: &str) -> Result<Regex, String> {
     })
 }
 
-/// What a directive is for, if this kind of field is not it.
+/// The fields that a directive is for, if this kind of field is not one of them.
 pub(crate) fn unfit_reason(directive: &str, kind: &FieldKind) -> Option<&'static str> {
     let is_text =
         matches!(kind, FieldKind::Scalar(Scalar::String | Scalar::Id | Scalar::Url | Scalar::Email));
