@@ -102,13 +102,14 @@ impl<'p> BulkInsert<'p> {
         Some((sql, greatest))
     }
 
-    /// The statements that insert the links of the records with these ids, one per link field: (SQL, own ids, other ids).
+    /// The statements that insert the links of the records with these ids, one per link field: (SQL, own ids, other
+    /// ids).
     pub fn link_statements(&self, model: &Model, ids: &[i64]) -> Vec<(String, Vec<i64>, Vec<i64>)> {
         let owner = model.record(self.record);
         let link = |(position, field): (usize, &Field)| {
             let FieldKind::Link { table, own_column, other_column, .. } = &field.kind else { return None };
             let pairs = ids.iter().zip(&self.rows).flat_map(|(id, row)| {
-                let links = row.links.iter().filter(|(links, _)| *links == FieldId(position));
+                let links = row.links.iter().filter(|(link_field, _)| *link_field == FieldId(position));
                 links.flat_map(|(_, others)| others).map(|other| (*id, *other))
             });
             let (own, others): (Vec<i64>, Vec<i64>) = pairs.unzip();

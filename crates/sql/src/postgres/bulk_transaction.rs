@@ -1,7 +1,7 @@
 //! Imports on PostgreSQL: one transaction on a pooled connection, with references checked at its end.
 //!
-//! A batch runs as a few pipelined statements. Only if the database refuses one of them is the batch halved, repeatedly,
-//! to find the plan at fault.
+//! A batch runs as a few pipelined statements. Only if the database refuses one of them is the batch halved,
+//! repeatedly, to find the plan at fault.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;

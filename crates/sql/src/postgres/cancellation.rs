@@ -15,7 +15,8 @@ use crate::postgres::error::PostgresError;
 /// How often the flag is checked: the longest that work continues after cancellation.
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Waits for `work` until it is done or cancelled. A statement that is still running ends when its connection is dropped.
+/// Waits for `work` until it is done or cancelled. A statement that is still running ends when its connection is
+/// dropped.
 pub async fn until_cancelled<T>(
     cancel: &CancelFlag,
     work: impl Future<Output = Result<T, PostgresError>>,

@@ -241,7 +241,7 @@ pub fn attach_children<'f, 'p: 'f>(
         for branch in try_join_all(subtrees).await? {
             match branch {
                 None => tree.attach_key_only(),
-                Some((column, branches)) => tree.attach_children(column, branches),
+                Some((column, children)) => tree.attach_children(column, children),
             }
         }
         Ok(tree)

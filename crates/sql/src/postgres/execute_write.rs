@@ -104,7 +104,8 @@ impl PostgresWrite<'_> {
         Ok(Outcome::Created { id, version })
     }
 
-    /// The sequence if it has to be advanced past the chosen id, locked against other writers until the transaction ends.
+    /// The sequence if it has to be advanced past the chosen id, locked against other writers until the transaction
+    /// ends.
     async fn lock_lagging_sequence<'c>(
         &self,
         sequence: Option<&'c SequenceStatements>,
@@ -170,7 +171,8 @@ impl PostgresWrite<'_> {
         let parts = write_parts(self.action);
         let before = match parts.id {
             Some(id) if !self.level.is_flat() => {
-                // From here on, other sessions cannot add records that are deleted along with this one and would be shown.
+                // From here on, other sessions cannot add records that are deleted along with this one and would be
+                // shown.
                 let lock = format!("{version_query} FOR UPDATE");
                 self.session.query_integer(&lock, &[SqlParameter::integer(id)]).await?;
                 read_tree(self.session, self.level, self.selection, id).await?

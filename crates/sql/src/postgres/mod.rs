@@ -42,8 +42,7 @@ use trefoil_engine::{
 use trefoil_model::error::Result;
 use trefoil_model::{Model, RecordTypeId};
 
-use crate::migrate;
-use crate::migrate::{MigrateError, MigrationMode, MigrationReport};
+use crate::migrate::{self, MigrateError, MigrationMode, MigrationReport};
 use crate::postgres::connections::connect::{ConnectTarget, ConnectionPurpose, RawConnection};
 use crate::postgres::connections::connect_error::{database_unreachable, error_message};
 pub use crate::postgres::connections::connection::PgConnection;
@@ -179,8 +178,8 @@ impl PostgresStore {
         migrate::postgres::mark_seeded(connection.client()).await
     }
 
-    /// Deletes expired changes and keys now; a background task does so every few seconds. If several nodes try, one does
-    /// the work.
+    /// Deletes expired changes and keys now; a background task does so every few seconds. If several nodes try, one
+    /// does the work.
     pub async fn prune_now(&self) -> Result<()> {
         prune::prune_all(&self.connections, self.retention).await
     }

@@ -86,7 +86,7 @@ impl PostgresStore {
     pub(crate) async fn find_replay(&self, key: &IdempotencyKey) -> Result<Option<Vec<u8>>> {
         let mut attempt = 1;
         loop {
-            match self.find_locked_key(key).await {
+            match self.find_unlocked_key(key).await {
                 Ok(status) => return status.into_replay(),
                 Err(PostgresError::Retryable(_) | PostgresError::ConnectionLost(_))
                     if attempt < MAX_ATTEMPTS => {}
@@ -97,8 +97,9 @@ impl PostgresStore {
         }
     }
 
-    /// Tries the lock before reading: a job that held the key before has then committed what the second statement reads.
-    async fn find_locked_key(&self, key: &IdempotencyKey) -> Result<KeyStatus, PostgresError> {
+    /// Tries the lock before reading: a job that held the key before has then committed what the second statement
+    /// reads.
+    async fn find_unlocked_key(&self, key: &IdempotencyKey) -> Result<KeyStatus, PostgresError> {
         let (cancel, connection) =
             (CancelFlag::default(), self.connections.shared_connection().map_err(PostgresError::Store)?);
         let session = self.session_on(&connection, &cancel);

@@ -182,7 +182,8 @@ fn write_array_item(out: &mut BytesMut, value: &StoredValue) -> std::fmt::Result
     }
 }
 
-/// A decoded cell. Statements select only these types, see [`Dialect::read_column`](crate::statements::dialect::Dialect::read_column).
+/// A decoded cell. Statements select only these types, see
+/// [`Dialect::read_column`](crate::statements::dialect::Dialect::read_column).
 struct DecodedCell<'a>(CellValue<'a>);
 
 impl<'a> FromSql<'a> for DecodedCell<'a> {

@@ -139,7 +139,8 @@ pub fn index_rebuilds(
         .collect())
 }
 
-/// Drops obsolete indexes, each in its own transaction. If a table stays locked, its indexes are left for a later start.
+/// Drops obsolete indexes, each in its own transaction. If a table stays locked, its indexes are left for a later
+/// start.
 pub async fn drop_obsolete(client: &mut Client) -> Result<(), tokio_postgres::Error> {
     let sql = format!(
         "SELECT i.relname::text, t.relname::text FROM pg_class i \

@@ -26,8 +26,8 @@ use crate::migrate::postgres::ddl::{BOOKKEEPING, POSTGRES_DDL, numbering_functio
 use crate::migrate::stored_model::{StoredModel, StoredType};
 use crate::migrate::{MigrateError, MigrationMode, MigrationReport, run_migration};
 
-/// Brings a database to the tables of `model`, as [`crate::migrate::migrate_sqlite`] does on SQLite. The client must not
-/// be in a transaction or used elsewhere meanwhile.
+/// Brings a database to the tables of `model`, as [`crate::migrate::migrate_sqlite`] does on SQLite. The client must
+/// not be in a transaction or used elsewhere meanwhile.
 ///
 /// Nodes that start together migrate one after the other. Each report asks for seeds until one node has seeded
 /// and called [`mark_seeded`], so the caller has to ensure that only one does.

@@ -51,9 +51,9 @@ pub fn rebuild_table(
 /// Adds the columns of other programs to the new table, since they are not ours to drop.
 fn add_foreign_columns(connection: &Connection, pair: &TablePair<'_>) -> rusqlite::Result<Vec<FoundColumn>> {
     let removed = pair.removed_names().map(|(_, name)| name);
-    let kept = pair.columns.iter().map(|(_, new)| new.column.clone());
+    let columns = pair.columns.iter().map(|(_, new)| new.column.clone());
     let own = ["id", "_version"].map(str::to_owned).into_iter();
-    let known: Vec<String> = own.chain(removed).chain(kept).collect();
+    let known: Vec<String> = own.chain(removed).chain(columns).collect();
     let mut extras = catalog::find_columns(connection, &pair.new.table)?;
     extras.retain(|extra| !known.iter().any(|name| name.eq_ignore_ascii_case(&extra.name)));
     for extra in &extras {

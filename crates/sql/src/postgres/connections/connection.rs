@@ -101,8 +101,8 @@ impl PgConnection {
         Ok(statement)
     }
 
-    /// Classifies an error on this connection. If prepared statements became invalid, because a table changed or a pooler
-    /// lost them, they are forgotten so that a retry prepares them again.
+    /// Classifies an error on this connection. If prepared statements became invalid, because a table changed or a
+    /// pooler lost them, they are forgotten so that a retry prepares them again.
     pub(crate) fn classify_error(&self, error: Error) -> PostgresError {
         if let Some("0A000" | "26000") = error.code().map(|code| code.code()) {
             self.forget_statements();

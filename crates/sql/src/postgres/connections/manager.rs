@@ -211,7 +211,8 @@ impl ManagerState {
             }
         };
         let session = self.target.connect(ConnectionPurpose::ChangeLog, on_notification).await?;
-        // A command that moves or replaces the store holds this lock exclusively; connecting then times out and is retried.
+        // A command that moves or replaces the store holds this lock exclusively; connecting then times out and is
+        // retried.
         let sql = format!("LISTEN {NOTIFY_CHANNEL}; SELECT pg_advisory_lock_shared({SERVING_LOCK})");
         let result = session.client.batch_execute(&sql).await;
         result.map_err(|error| ConnectError::from(&error))?;

@@ -27,9 +27,8 @@ pub fn tls_connector(url: &PostgresUrl) -> Result<MakeRustlsConnect, String> {
         None => CertificateTrust::AnyCertificate,
         Some(name_check) => {
             let (certificates, roots) = load_roots(url.root_certificates.as_deref())?;
-            let chain_verifier =
-                WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone());
-            let chain_verifier = chain_verifier.build().map_err(|error| format!("TLS: {error}"))?;
+            let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone());
+            let chain_verifier = builder.build().map_err(|error| format!("TLS: {error}"))?;
             CertificateTrust::Signed { chain_verifier, certificates, name_check }
         }
     };
