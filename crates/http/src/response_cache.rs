@@ -18,9 +18,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use trefoil_engine::{DataVersion, Engine};
 
-use crate::etags;
 use crate::monitoring::metrics::Metrics;
-use crate::response_headers;
+use crate::{etags, response_headers};
 
 /// Longer requests are not cached.
 const MAX_KEY_BYTES: usize = 16 << 10;

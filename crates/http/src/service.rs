@@ -19,12 +19,9 @@ use tower_http::cors::CorsLayer;
 use trefoil_config::Config;
 
 use crate::client::ClientInfo;
-use crate::compression;
-use crate::cross_origin;
 use crate::errors::error_log::LogScope;
 use crate::errors::problem::Problem;
 use crate::errors::render::{FormatPolicy, render_error};
-use crate::etags;
 use crate::host_check::AllowedHosts;
 use crate::monitoring::access_log::{AccessLog, LoggedBody, LoggedRoute};
 use crate::monitoring::health::is_probe;
@@ -33,6 +30,7 @@ use crate::rate_limit::{ClientMeter, ClientRateLimiter, RateAllowance};
 use crate::request_limits::{self, ConnectionInfo};
 use crate::response_headers::{self, RequestId};
 use crate::shutdown::Shutdown;
+use crate::{compression, cross_origin, etags};
 
 pub use crate::errors::render::ErrorContext;
 

@@ -8,9 +8,8 @@ use trefoil_engine::{ChangeFeed, Engine, ResolverRegistry};
 use trefoil_sql::DataLock;
 use trefoil_sql::migrate::{MigrationMode, MigrationReport};
 
-use crate::StartError;
-use crate::lifecycle;
 use crate::load_application::LoadedApplication;
+use crate::{StartError, lifecycle};
 
 /// How a command uses the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

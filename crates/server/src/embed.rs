@@ -9,9 +9,8 @@ use trefoil_config::Config;
 use trefoil_engine::{Call, Resolved, ResolverRegistry};
 use trefoil_model::error::Error;
 
-use crate::lifecycle;
 use crate::signals::TerminationSignals;
-use crate::{Running, StartError};
+use crate::{Running, StartError, lifecycle};
 
 /// A server to start. [`serve`](Trefoil::serve) runs it until a signal; [`start`](Trefoil::start) returns it running.
 pub struct Trefoil {

@@ -18,16 +18,13 @@ use trefoil_http::shutdown::Shutdown;
 use trefoil_sql::migrate::{MigrateError, MigrationMode, MigrationReport};
 use trefoil_sql::{DataLock, SqlStore, SqliteOptions, postgres, transfer};
 
-use crate::StartError;
-use crate::banner;
 use crate::file_watch::FolderWatcher;
 use crate::http1::connection;
-use crate::listen;
 use crate::load_application::{LoadedApplication, load_application};
-use crate::load_seed;
 use crate::resource_router::{ResourceRouter, ResourceState};
 use crate::signals::TerminationSignals;
 use crate::unreadable_tables::UnreadableTables;
+use crate::{StartError, banner, listen, load_seed};
 
 /// How long a reload that changes tables waits for running requests, while new ones wait. Requests that take longer get an
 /// error and may retry.

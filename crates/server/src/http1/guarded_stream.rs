@@ -3,12 +3,13 @@
 //! A refused head is replaced by a harmless substitute, and the service answers that request with the refusal. So a refusal
 //! keeps its place among pipelined responses and has the same headers, log line and format as any other response.
 
+use std::cmp;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
-use std::{cmp, sync::Arc};
 
 use bytes::{Buf, BytesMut};
 use http::StatusCode;
