@@ -22,12 +22,15 @@ pub mod shell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use trefoil_config::{ResolvedConfig, Setting, SettingLayers};
+use trefoil_model::{Diagnostic, SourceFile};
+
+use crate::manifest_reader::MANIFEST_FILE;
+
 pub use crate::endpoints::{AllowedMethods, EndpointReply, PlainList, TextEndpoint};
 pub use crate::manifest::Manifest;
 pub use crate::resource_settings::{ResourceSettings, TextList};
 pub use crate::seed::{Seed, SeedFile, SeedRecord, SeedRows};
-use trefoil_config::{ResolvedConfig, Setting, SettingLayers};
-use trefoil_model::{Diagnostic, SourceFile};
 
 /// An application as read from its files; the schema is not parsed yet.
 #[derive(Debug)]
@@ -67,7 +70,7 @@ impl App {
 
     /// The Sample Resource API.
     pub fn sample() -> App {
-        App::assemble(AppOrigin::Sample, crate::sample::sample_files(), Vec::new()).0
+        App::assemble(AppOrigin::Sample, sample::sample_files(), Vec::new()).0
     }
 
     /// The application in a folder, or every mistake that is found before the schema is parsed.
@@ -78,7 +81,7 @@ impl App {
 
     /// The application in a folder as far as it can be read, and every mistake found so far.
     pub fn load_with_diagnostics(path: &Path) -> (App, Vec<Diagnostic>) {
-        let (files, mistakes) = crate::folder_reader::read_app_folder(path);
+        let (files, mistakes) = folder_reader::read_app_folder(path);
         App::assemble(AppOrigin::Folder(path.to_owned()), files, mistakes)
     }
 
@@ -116,7 +119,7 @@ impl App {
         let (views, other_files): (Vec<_>, Vec<_>) =
             other_files.into_iter().partition(|file| file.name.starts_with("views/"));
         for file in &other_files {
-            if file.name == crate::manifest_reader::MANIFEST_FILE {
+            if file.name == MANIFEST_FILE {
                 let (parsed, diagnostics) = Manifest::parse(&file.text);
                 manifest = parsed;
                 mistakes.extend(diagnostics);
@@ -142,7 +145,7 @@ impl AppOrigin {
     pub fn argument(&self) -> Option<String> {
         match self {
             AppOrigin::Sample => None,
-            AppOrigin::Folder(path) => Some(crate::shell::word(&path.to_string_lossy()).into_owned()),
+            AppOrigin::Folder(path) => Some(shell::word(&path.to_string_lossy()).into_owned()),
         }
     }
 
@@ -192,7 +195,7 @@ fn misplaced_seed_rows(seed: &Seed, manifest: &Manifest) -> Vec<Diagnostic> {
             }
             (SeedRows::Texts(_), true) | (SeedRows::Records(_), _) => return None,
         };
-        let mut diagnostic = Diagnostic::in_file(file.name.clone(), crate::seed::SEED_CODE, message);
+        let mut diagnostic = Diagnostic::in_file(file.name.clone(), seed::SEED_CODE, message);
         diagnostic.help(format!("a list is declared by [[list]] with path = \"/{}\"", file.collection));
         Some(diagnostic)
     };

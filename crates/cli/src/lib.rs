@@ -19,12 +19,14 @@ use std::process::ExitCode;
 
 use clap::{ArgMatches, Command};
 
+use trefoil_engine::ResolverRegistry;
+
 use crate::application_argument::{AppSource, folder_argument, open_app, open_app_and_config};
-pub use crate::command_error::CommandError;
 use crate::commands::{
     backup, check, export, import, migrate, move_store, new_app, reset, restore, seed, serve, views,
 };
-use trefoil_engine::ResolverRegistry;
+
+pub use crate::command_error::CommandError;
 
 /// Runs the command line; the first argument is the program's own name.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
