@@ -11,7 +11,7 @@ pub use trefoil_model::{SourceFile, Value};
 pub use trefoil_server::embed::Trefoil;
 pub use trefoil_server::{Running, StartError};
 
-/// The examples of the page on embedding compile, or `cargo test` fails.
+/// Compiles the examples of the page on embedding in `cargo test`.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/embedding.md")]
 struct Embedding;

@@ -1,4 +1,4 @@
-//! Command line in, exit code out; nothing else.
+//! The `trefoil` program.
 
 fn main() -> std::process::ExitCode {
     trefoil_cli::run(std::env::args_os())

@@ -1,6 +1,6 @@
-//! Which text can be the address of an endpoint, and how a request spells it.
+//! Validation and normalisation of the path of an endpoint.
 
-/// The path as it comes in a request, or why there can be none like it.
+/// The path as requests spell it, or why it cannot be a path.
 pub fn normalise_path(path: &str) -> Result<String, &'static str> {
     if !path.starts_with('/') {
         return Err("a path begins with /");
@@ -14,7 +14,7 @@ pub fn normalise_path(path: &str) -> Result<String, &'static str> {
     if path.contains(|c: char| c.is_whitespace() || c.is_control() || c == '\\') {
         return Err("a path has no spaces, backslashes or control characters");
     }
-    // Clients take these out before they send, however they are written.
+    // Clients resolve these before they send, also percent-encoded.
     let is_dots =
         |segment: &str| matches!(segment.to_ascii_lowercase().replace("%2e", ".").as_str(), "." | "..");
     if path.contains("//") || path.split('/').any(is_dots) {
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_kept_as_they_are_requested() {
+    fn paths_are_normalised_or_rejected() {
         assert_eq!(normalise_path("/api/message").unwrap(), "/api/message");
         assert_eq!(normalise_path("/grüße").unwrap(), "/gr%C3%BC%C3%9Fe");
         assert_eq!(normalise_path("/hello/").unwrap(), "/hello/");

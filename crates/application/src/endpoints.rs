@@ -1,33 +1,34 @@
-//! The text endpoints and plain lists of `trefoil.toml`, and whose path is whose among them.
+//! The text endpoints and plain lists of `trefoil.toml`, and clashes between their paths.
 
 use std::ops::Range;
 
 use toml::de::DeTable;
 
+use trefoil_model::sdl::resource_paths::{RESERVED_PATHS, is_reserved, is_reserved_below};
+
 use crate::endpoint_path;
 use crate::manifest::Manifest;
 use crate::manifest_reader::ManifestReader;
-use trefoil_model::sdl::resource_paths::{RESERVED_PATHS, is_reserved, is_reserved_below};
 
-/// `[[text]]`: one path that answers with a text as it stands.
+/// `[[text]]`: a path that responds with a fixed text or a view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextEndpoint {
-    /// As it comes in a request.
+    /// As requests spell it.
     pub path: String,
     pub methods: AllowedMethods,
     pub reply: EndpointReply,
-    /// A line for standard output at each request.
+    /// A line printed to standard output at each request.
     pub print: Option<String>,
-    /// The `Cache-Control` of its answers.
+    /// The `Cache-Control` of its responses.
     pub cache: Option<String>,
     pub(crate) span: Range<usize>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AllowedMethods {
-    /// Any method at all, unheard-of ones too.
+    /// Any method, also unknown ones.
     Any,
-    /// These; HEAD follows GET and OPTIONS tells them.
+    /// These; GET includes HEAD, and OPTIONS lists them.
     Only(Vec<String>),
 }
 
@@ -41,17 +42,17 @@ pub enum EndpointReply {
 /// `[[list]]`: an ordered list of texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlainList {
-    /// As it comes in a request; each value is one segment below.
+    /// As requests spell it; each value is one segment below.
     pub path: String,
-    /// Browsers get a page with a form.
+    /// Whether browsers get a page with a form.
     pub page: bool,
-    /// The `Cache-Control` of its answers.
+    /// The `Cache-Control` of its responses.
     pub cache: Option<String>,
     pub(crate) span: Range<usize>,
 }
 
 impl PlainList {
-    /// The path without its slash: what the store and `seed/` call the list.
+    /// The path without its slash: the name of the list in the store and in `seed/`.
     pub fn name(&self) -> &str {
         &self.path[1..]
     }
@@ -68,78 +69,78 @@ impl AllowedMethods {
     }
 }
 
-pub(crate) fn read_text_endpoints(sheet: &mut ManifestReader, root: &DeTable) -> Vec<TextEndpoint> {
-    let tables = sheet.tables(root, "text");
-    tables.into_iter().filter_map(|(table, span)| read_text_endpoint(sheet, table, span)).collect()
+pub(crate) fn read_text_endpoints(reader: &mut ManifestReader, root: &DeTable) -> Vec<TextEndpoint> {
+    let tables = reader.tables(root, "text");
+    tables.into_iter().filter_map(|(table, span)| read_text_endpoint(reader, table, span)).collect()
 }
 
 fn read_text_endpoint(
-    sheet: &mut ManifestReader,
+    reader: &mut ManifestReader,
     table: &DeTable,
     span: Range<usize>,
 ) -> Option<TextEndpoint> {
     let known = ["path", "method", "methods", "text", "direct", "view", "print", "cache"];
-    sheet.refuse_unknown_keys(table, "[[text]]", &known);
-    let methods = read_methods(sheet, table);
-    let print = read_line(sheet, table, "print");
-    let cache = read_cache_control(sheet, table);
-    let (path, span) = read_path(sheet, table, span, "[[text]]")?;
+    reader.refuse_unknown_keys(table, "[[text]]", &known);
+    let methods = read_methods(reader, table);
+    let print = read_line(reader, table, "print");
+    let cache = read_cache_control(reader, table);
+    let (path, span) = read_path(reader, table, span, "[[text]]")?;
     if is_reserved(&path) {
-        report_reserved_path(sheet, &span, &path);
+        report_reserved_path(reader, &span, &path);
     }
-    let reply = read_reply(sheet, table, &path, &span);
+    let reply = read_reply(reader, table, &path, &span);
     Some(TextEndpoint { path, methods, reply, print, cache, span })
 }
 
-pub(crate) fn read_plain_lists(sheet: &mut ManifestReader, root: &DeTable) -> Vec<PlainList> {
-    let tables = sheet.tables(root, "list");
-    tables.into_iter().filter_map(|(table, span)| read_plain_list(sheet, table, span)).collect()
+pub(crate) fn read_plain_lists(reader: &mut ManifestReader, root: &DeTable) -> Vec<PlainList> {
+    let tables = reader.tables(root, "list");
+    tables.into_iter().filter_map(|(table, span)| read_plain_list(reader, table, span)).collect()
 }
 
-fn read_plain_list(sheet: &mut ManifestReader, table: &DeTable, span: Range<usize>) -> Option<PlainList> {
-    sheet.refuse_unknown_keys(table, "[[list]]", &["path", "page", "cache"]);
-    let page = sheet.boolean(table, "page").unwrap_or(false);
-    let cache = read_cache_control(sheet, table);
-    let (path, span) = read_path(sheet, table, span, "[[list]]")?;
+fn read_plain_list(reader: &mut ManifestReader, table: &DeTable, span: Range<usize>) -> Option<PlainList> {
+    reader.refuse_unknown_keys(table, "[[list]]", &["path", "page", "cache"]);
+    let page = reader.boolean(table, "page").unwrap_or(false);
+    let cache = read_cache_control(reader, table);
+    let (path, span) = read_path(reader, table, span, "[[list]]")?;
     if path.ends_with('/') && path != "/" {
-        sheet.report(&span, "the path of a list does not end in /: its values are one segment below");
+        reader.report(&span, "the path of a list does not end in /: its values are one segment below");
     }
     if is_reserved_below(&path) {
-        report_reserved_path(sheet, &span, &path);
+        report_reserved_path(reader, &span, &path);
     }
     Some(PlainList { path, page, cache, span })
 }
 
-fn report_reserved_path(sheet: &mut ManifestReader, span: &Range<usize>, path: &str) {
+fn report_reserved_path(reader: &mut ManifestReader, span: &Range<usize>, path: &str) {
     let own = RESERVED_PATHS.join(", ");
-    sheet.report(span, format!("`{path}` is the server's own")).help =
+    reader.report(span, format!("`{path}` is the server's own")).help =
         Some(format!("choose a path other than {own}"));
 }
 
-/// The endpoint's path and where it is written.
+/// The endpoint's path and its position.
 fn read_path(
-    sheet: &mut ManifestReader,
+    reader: &mut ManifestReader,
     table: &DeTable,
     span: Range<usize>,
     place: &str,
 ) -> Option<(String, Range<usize>)> {
     if !table.contains_key("path") {
-        sheet.report(&span, format!("{place} without `path`")).help = Some("add path = \"/…\"".into());
+        reader.report(&span, format!("{place} without `path`")).help = Some("add path = \"/…\"".into());
     }
-    let written = sheet.string(table, "path")?;
+    let written = reader.string(table, "path")?;
     match endpoint_path::normalise_path(written.as_ref()) {
         Ok(path) => Some((path, written.span())),
-        Err(why) => {
-            sheet.report(&written.span(), format!("`{}` is no path: {why}", written.as_ref()));
+        Err(reason) => {
+            reader.report(&written.span(), format!("`{}` is no path: {reason}", written.as_ref()));
             None
         }
     }
 }
 
-/// `method = "PUT"`, `methods = ["GET", "POST"]`, `method = "*"`; GET when nothing is said.
-fn read_methods(sheet: &mut ManifestReader, table: &DeTable) -> AllowedMethods {
+/// `method = "PUT"`, `methods = ["GET", "POST"]`, `method = "*"`; GET by default.
+fn read_methods(reader: &mut ManifestReader, table: &DeTable) -> AllowedMethods {
     if let (Some(_), Some(both)) = (table.get("method"), table.get("methods")) {
-        sheet.report(&both.span(), "`method` and `methods` say the same thing twice").help =
+        reader.report(&both.span(), "`method` and `methods` say the same thing twice").help =
             Some("keep one".into());
     }
     let named: Vec<_> =
@@ -152,9 +153,9 @@ fn read_methods(sheet: &mut ManifestReader, table: &DeTable) -> AllowedMethods {
         };
         for item in items {
             match item.as_ref().as_str() {
-                Some(method) => methods.extend(self::read_method(sheet, &item.span(), method)),
+                Some(method) => methods.extend(read_method(reader, &item.span(), method)),
                 None => {
-                    sheet.report_wrong_type::<()>(item, key, "text in quotes");
+                    reader.report_wrong_type::<()>(item, key, "text in quotes");
                 }
             }
         }
@@ -165,27 +166,32 @@ fn read_methods(sheet: &mut ManifestReader, table: &DeTable) -> AllowedMethods {
     AllowedMethods::Only(if methods.is_empty() { vec!["GET".into()] } else { methods })
 }
 
-/// Methods are told apart by case, so `get` would wait for a request that never comes.
-fn read_method(sheet: &mut ManifestReader, span: &Range<usize>, method: &str) -> Option<String> {
-    let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
-    if method.is_empty() || !method.chars().all(token) || (method.contains('*') && method != "*") {
-        sheet.report(span, format!("{method:?} is no HTTP method")).help =
+/// Methods are case-sensitive, so `get` would never match a request.
+fn read_method(reader: &mut ManifestReader, span: &Range<usize>, method: &str) -> Option<String> {
+    let is_token_char = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+    if method.is_empty() || !method.chars().all(is_token_char) || (method.contains('*') && method != "*") {
+        reader.report(span, format!("{method:?} is no HTTP method")).help =
             Some("use GET, POST, … or \"*\"".into());
         return None;
     }
     let upper = method.to_ascii_uppercase();
     if upper != method {
-        let mistake = sheet.report(span, format!("HTTP methods are written in capitals, not {method:?}"));
-        mistake.help = Some(format!("did you mean `{upper}`?"));
+        let diagnostic = reader.report(span, format!("HTTP methods are written in capitals, not {method:?}"));
+        diagnostic.help = Some(format!("did you mean `{upper}`?"));
     }
     Some(upper)
 }
 
-/// Text goes out as it stands; what has none and is not marked as direct names a view.
-fn read_reply(sheet: &mut ManifestReader, table: &DeTable, path: &str, span: &Range<usize>) -> EndpointReply {
-    let text = sheet.string(table, "text").map(toml::Spanned::into_inner);
-    let view = sheet.string(table, "view").map(toml::Spanned::into_inner);
-    let direct = sheet.boolean(table, "direct");
+/// With `text`, or if `direct`, a text; otherwise the view that `view` or the path names.
+fn read_reply(
+    reader: &mut ManifestReader,
+    table: &DeTable,
+    path: &str,
+    span: &Range<usize>,
+) -> EndpointReply {
+    let text = reader.string(table, "text").map(toml::Spanned::into_inner);
+    let view = reader.string(table, "view").map(toml::Spanned::into_inner);
+    let direct = reader.boolean(table, "direct");
     let contradiction = match (&text, &view, direct) {
         (Some(_), Some(_), _) => Some("`text` and `view` exclude each other"),
         (None, Some(_), Some(true)) => Some("`direct` and `view` exclude each other"),
@@ -193,7 +199,7 @@ fn read_reply(sheet: &mut ManifestReader, table: &DeTable, path: &str, span: &Ra
         (Some(_), None, _) | (None, Some(_), _) | (None, None, _) => None,
     };
     if let Some(message) = contradiction {
-        sheet.report(span, message);
+        reader.report(span, message);
     }
     match (text, view, direct) {
         (Some(text), _, _) => EndpointReply::Text(text),
@@ -203,45 +209,45 @@ fn read_reply(sheet: &mut ManifestReader, table: &DeTable, path: &str, span: &Ra
     }
 }
 
-/// A `Cache-Control` header as it will be sent.
-pub(crate) fn read_cache_control(sheet: &mut ManifestReader, table: &DeTable) -> Option<String> {
-    let value = sheet.string(table, "cache")?;
+/// A valid `Cache-Control` header.
+pub(crate) fn read_cache_control(reader: &mut ManifestReader, table: &DeTable) -> Option<String> {
+    let value = reader.string(table, "cache")?;
     let text = value.as_ref();
     if text.trim().is_empty() || !text.chars().all(|c| c == ' ' || c.is_ascii_graphic()) {
-        sheet.report(&value.span(), "`cache` must be a Cache-Control header, such as \"max-age=60\"");
+        reader.report(&value.span(), "`cache` must be a Cache-Control header, such as \"max-age=60\"");
     }
     Some(value.into_inner())
 }
 
-fn read_line(sheet: &mut ManifestReader, table: &DeTable, key: &str) -> Option<String> {
-    let value = sheet.string(table, key)?;
+fn read_line(reader: &mut ManifestReader, table: &DeTable, key: &str) -> Option<String> {
+    let value = reader.string(table, key)?;
     if value.as_ref().contains(['\n', '\r']) {
-        sheet.report(&value.span(), format!("`{key}` must be one line"));
+        reader.report(&value.span(), format!("`{key}` must be one line"));
     }
     Some(value.into_inner())
 }
 
-/// Complains about every endpoint that claims a path an earlier one has.
-pub(crate) fn report_path_clashes(sheet: &mut ManifestReader, manifest: &Manifest) {
+/// Reports every endpoint whose path an earlier one has.
+pub(crate) fn report_path_clashes(reader: &mut ManifestReader, manifest: &Manifest) {
     let (texts, lists) = (&manifest.text_endpoints, &manifest.plain_lists);
     for (i, text) in texts.iter().enumerate() {
         let same = |other: &&TextEndpoint| other.path == text.path && other.methods.overlap(&text.methods);
         if let Some(other) = texts[..i].iter().find(same) {
-            report_taken_path(sheet, &text.span, &text.path, "text", &other.span);
+            report_taken_path(reader, &text.span, &text.path, "text", &other.span);
         }
         if let Some(list) = lists.iter().find(|list| answers_at(list, &text.path)) {
-            report_taken_path(sheet, &text.span, &text.path, "list", &list.span);
+            report_taken_path(reader, &text.span, &text.path, "list", &list.span);
         }
     }
     for (i, list) in lists.iter().enumerate() {
         let others = lists[..i].iter().chain(lists[i..].iter().filter(|other| other.path != list.path));
         if let Some(other) = others.into_iter().find(|other| answers_at(other, &list.path)) {
-            report_taken_path(sheet, &list.span, &list.path, "list", &other.span);
+            report_taken_path(reader, &list.span, &list.path, "list", &other.span);
         }
     }
 }
 
-/// A list answers at its path and at every `path/{index}`.
+/// Whether the list has this path: its own, or `path/{index}`.
 fn answers_at(list: &PlainList, path: &str) -> bool {
     match path.strip_prefix(&list.path) {
         Some("") => true,
@@ -251,14 +257,14 @@ fn answers_at(list: &PlainList, path: &str) -> bool {
 }
 
 fn report_taken_path(
-    sheet: &mut ManifestReader,
+    reader: &mut ManifestReader,
     span: &Range<usize>,
     path: &str,
-    by: &str,
+    owner: &str,
     other: &Range<usize>,
 ) {
-    let line = sheet.line(other);
-    sheet.report(span, format!("`{path}` is taken by the {by} of line {line}")).help =
+    let line = reader.line(other);
+    reader.report(span, format!("`{path}` is taken by the {owner} of line {line}")).help =
         Some("give it another path".into());
 }
 
@@ -272,7 +278,7 @@ mod tests {
         manifest
     }
 
-    fn wrong(text: &str, line: usize, message: &str) {
+    fn assert_mistake(text: &str, line: usize, message: &str) {
         let (_, mistakes) = Manifest::parse(text);
         let [mistake] = mistakes.as_slice() else { panic!("{text}\n{mistakes:?}") };
         assert_eq!(mistake.line, line, "{mistake}");
@@ -284,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn text_without_text_names_a_view() {
+    fn reply_is_text_or_view() {
         assert_eq!(reply("text = \"hi\""), EndpointReply::Text("hi".into()));
         assert_eq!(reply("text = \"\""), EndpointReply::Text(String::new()));
         assert_eq!(reply("direct = true"), EndpointReply::Text(String::new()));
@@ -293,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_in_every_spelling() {
+    fn methods_are_read_in_every_spelling() {
         let methods = |extra: &str| {
             read(&format!("[[text]]\npath = \"/x\"\ntext = \"\"\n{extra}")).text_endpoints.remove(0).methods
         };
@@ -306,36 +312,36 @@ mod tests {
     }
 
     #[test]
-    fn what_an_endpoint_cannot_be() {
-        wrong("[[text]]\ntext = \"x\"", 1, "[[text]] without `path`");
-        wrong("[[text]]\npath = \"x\"", 2, "begins with /");
-        wrong("[[text]]\npath = \"/x?y\"", 2, "no query");
-        wrong("[[text]]\npath = \"/docs\"", 2, "server's own");
-        wrong("[[list]]\npath = \"/health\"", 2, "server's own");
-        wrong("[[list]]\npath = \"/items/\"", 2, "does not end in /");
-        wrong("[[text]]\npath = \"/x\"\nmethod = \"get\"", 3, "in capitals");
-        wrong("[[text]]\npath = \"/x\"\nmethod = \"A B\"", 3, "no HTTP method");
-        wrong("[[text]]\npath = \"/x\"\nmethod = 1", 3, "must be text");
-        wrong("[[text]]\npath = \"/x\"\ntext = \"\"\nview = \"v\"", 2, "exclude each other");
-        wrong("[[text]]\npath = \"/x\"\ntext = \"\"\ndirect = false", 2, "always direct");
-        wrong("[[text]]\npath = \"/x\"\nprint = \"a\\nb\"", 3, "one line");
-        wrong("[[text]]\npath = \"/x\"\ncache = \"\"", 3, "Cache-Control");
-        wrong("[[list]]\npath = \"/items\"\npage = 1", 3, "true or false");
+    fn invalid_endpoints_are_reported() {
+        assert_mistake("[[text]]\ntext = \"x\"", 1, "[[text]] without `path`");
+        assert_mistake("[[text]]\npath = \"x\"", 2, "begins with /");
+        assert_mistake("[[text]]\npath = \"/x?y\"", 2, "no query");
+        assert_mistake("[[text]]\npath = \"/docs\"", 2, "server's own");
+        assert_mistake("[[list]]\npath = \"/health\"", 2, "server's own");
+        assert_mistake("[[list]]\npath = \"/items/\"", 2, "does not end in /");
+        assert_mistake("[[text]]\npath = \"/x\"\nmethod = \"get\"", 3, "in capitals");
+        assert_mistake("[[text]]\npath = \"/x\"\nmethod = \"A B\"", 3, "no HTTP method");
+        assert_mistake("[[text]]\npath = \"/x\"\nmethod = 1", 3, "must be text");
+        assert_mistake("[[text]]\npath = \"/x\"\ntext = \"\"\nview = \"v\"", 2, "exclude each other");
+        assert_mistake("[[text]]\npath = \"/x\"\ntext = \"\"\ndirect = false", 2, "always direct");
+        assert_mistake("[[text]]\npath = \"/x\"\nprint = \"a\\nb\"", 3, "one line");
+        assert_mistake("[[text]]\npath = \"/x\"\ncache = \"\"", 3, "Cache-Control");
+        assert_mistake("[[list]]\npath = \"/items\"\npage = 1", 3, "true or false");
     }
 
     #[test]
-    fn one_path_has_one_owner() {
+    fn path_clashes_are_reported() {
         let texts =
             |one: &str, two: &str| format!("[[text]]\npath = \"/x\"\n{one}\n[[text]]\npath = \"/x\"\n{two}");
-        wrong(&texts("", ""), 5, "taken by the text of line 2");
-        wrong(&texts("method = \"*\"", "method = \"POST\""), 5, "taken by the text of line 2");
+        assert_mistake(&texts("", ""), 5, "taken by the text of line 2");
+        assert_mistake(&texts("method = \"*\"", "method = \"POST\""), 5, "taken by the text of line 2");
         read(&texts("", "method = \"POST\""));
         let both =
             |kind: &str, path: &str| format!("[[list]]\npath = \"/items\"\n[[{kind}]]\npath = \"{path}\"");
-        wrong(&both("text", "/items"), 4, "taken by the list of line 2");
-        wrong(&both("text", "/items/first"), 4, "taken by the list of line 2");
-        wrong(&both("list", "/items"), 4, "taken by the list of line 2");
-        wrong(&both("list", "/items/more"), 4, "taken by the list of line 2");
+        assert_mistake(&both("text", "/items"), 4, "taken by the list of line 2");
+        assert_mistake(&both("text", "/items/first"), 4, "taken by the list of line 2");
+        assert_mistake(&both("list", "/items"), 4, "taken by the list of line 2");
+        assert_mistake(&both("list", "/items/more"), 4, "taken by the list of line 2");
         read(&both("text", "/items/first/name"));
         read(&both("list", "/itemsets"));
     }

@@ -1,34 +1,34 @@
-//! Reads the files of an application folder from disk: which ones there are, and their text.
+//! Reads the files of an application folder from disk.
 
 use std::collections::HashSet;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use trefoil_model::{Diagnostic, SourceFile};
 
 use crate::manifest_reader;
-use trefoil_model::{Diagnostic, SourceFile};
 
 const SCHEMA_EXTENSIONS: [&str; 4] = ["graphqls", "graphql", "gqls", "gql"];
 
-/// Every file of the folder that has a meaning, by name, and everything that could not be read.
+/// All relevant files of the folder, sorted by name, and those that cannot be read.
 pub fn read_app_folder(folder: &Path) -> (Vec<SourceFile>, Vec<Diagnostic>) {
-    let mut reading =
+    let mut reader =
         FolderReader { folder, files: Vec::new(), mistakes: Vec::new(), entered: HashSet::new() };
     match fs::metadata(folder) {
-        Ok(about) if about.is_dir() => reading.read_all(),
-        Ok(_) => reading.report_folder("this is a file, not an application folder"),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => reading.report_missing_folder(),
-        Err(error) => reading.report_folder(&format!("cannot be read: {error}")),
+        Ok(metadata) if metadata.is_dir() => reader.read_all(),
+        Ok(_) => reader.report_folder("this is a file, not an application folder"),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => reader.report_missing_folder(),
+        Err(error) => reader.report_folder(&format!("cannot be read: {error}")),
     }
-    reading.files.sort_by(|a, b| a.name.cmp(&b.name));
-    (reading.files, reading.mistakes)
+    reader.files.sort_by(|a, b| a.name.cmp(&b.name));
+    (reader.files, reader.mistakes)
 }
 
 struct FolderReader<'a> {
     folder: &'a Path,
     files: Vec<SourceFile>,
     mistakes: Vec<Diagnostic>,
-    /// Folders by their real path, so that a link back up the tree ends.
+    /// Canonical paths of visited folders, so that circular links end.
     entered: HashSet<PathBuf>,
 }
 
@@ -36,12 +36,12 @@ impl FolderReader<'_> {
     fn read_all(&mut self) {
         self.read_folder(
             "graphql",
-            &|name| SCHEMA_EXTENSIONS.iter().any(|ending| has_extension(name, ending)),
+            &|name| SCHEMA_EXTENSIONS.iter().any(|extension| has_extension(name, extension)),
             WalkDepth::Recursive,
         );
         self.read_folder("seed", &|name| has_extension(name, "json"), WalkDepth::TopLevel);
         self.read_folder("views", &|name| has_extension(name, "html"), WalkDepth::Recursive);
-        // It may be missing, but not hide: what cannot be looked at cannot be read, and that is told.
+        // The file may be missing; but if it exists and cannot be read, that is reported.
         if !fs::symlink_metadata(self.folder.join(manifest_reader::MANIFEST_FILE))
             .is_err_and(|error| is_missing(&error))
         {
@@ -64,27 +64,29 @@ impl FolderReader<'_> {
         self.report(shown, "no such folder").help(help);
     }
 
-    /// Reads the wanted files under `name`, a path within the application folder.
-    fn read_folder(&mut self, name: &str, wanted: &dyn Fn(&str) -> bool, depth: WalkDepth) {
+    /// Reads the files under `name`, a path within the application folder, that `is_relevant` accepts.
+    fn read_folder(&mut self, name: &str, is_relevant: &dyn Fn(&str) -> bool, depth: WalkDepth) {
         let path = self.folder.join(name);
-        let listed = fs::canonicalize(&path).and_then(|real| match self.entered.insert(real) {
+        let names = fs::canonicalize(&path).and_then(|real| match self.entered.insert(real) {
             true => sorted_file_names(&path),
             false => Ok(Vec::new()),
         });
-        match listed {
+        match names {
             Err(error) if is_missing(&error) => {}
             Ok(names) => {
-                names.iter().for_each(|entry| self.read_entry(format!("{name}/{entry}"), wanted, depth))
+                names.iter().for_each(|entry| self.read_entry(format!("{name}/{entry}"), is_relevant, depth))
             }
             Err(error) => drop(self.report(name.to_owned(), format!("cannot be read: {error}"))),
         }
     }
 
-    fn read_entry(&mut self, name: String, wanted: &dyn Fn(&str) -> bool, depth: WalkDepth) {
+    fn read_entry(&mut self, name: String, is_relevant: &dyn Fn(&str) -> bool, depth: WalkDepth) {
         let is_folder = self.folder.join(&name).is_dir();
         match depth {
-            WalkDepth::Recursive if is_folder => self.read_folder(&name, wanted, depth),
-            WalkDepth::Recursive | WalkDepth::TopLevel if !is_folder && wanted(&name) => self.read_file(name),
+            WalkDepth::Recursive if is_folder => self.read_folder(&name, is_relevant, depth),
+            WalkDepth::Recursive | WalkDepth::TopLevel if !is_folder && is_relevant(&name) => {
+                self.read_file(name)
+            }
             WalkDepth::Recursive | WalkDepth::TopLevel => {}
         }
     }
@@ -114,11 +116,11 @@ enum WalkDepth {
     Recursive,
 }
 
-fn has_extension(name: &str, ending: &str) -> bool {
-    name.rsplit_once('.').is_some_and(|(_, found)| found == ending)
+fn has_extension(name: &str, extension: &str) -> bool {
+    name.rsplit_once('.').is_some_and(|(_, found)| found == extension)
 }
 
-/// What is in a folder, sorted; hidden files are editors' and not the application's.
+/// The files in a folder, sorted. Hidden files are skipped: they belong to editors.
 fn sorted_file_names(folder: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -131,7 +133,7 @@ fn sorted_file_names(folder: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Some editors begin a UTF-8 file with a byte order mark; it says nothing and moves every column.
+/// Some editors write a byte order mark, which would shift every column.
 fn without_byte_order_mark(text: String) -> String {
     match text.strip_prefix('\u{feff}') {
         Some(rest) => rest.to_owned(),

@@ -1,34 +1,46 @@
-//! The application folder: schema files, `trefoil.toml` and seed, from disk or from the built-in sample.
+//! The application folder: schema files, `trefoil.toml`, views and seed, from disk or from the built-in sample. The server
+//! and the command line load it as an [`App`]; parsing the schema itself is the work of `trefoil-model`.
+
+// Reading the folder.
+mod folder_reader;
+mod sample;
+
+// `trefoil.toml`: the reader of its tables, and their contents.
+mod manifest;
 
 mod endpoint_path;
 mod endpoints;
-mod folder_reader;
-mod manifest;
 mod manifest_reader;
 pub mod resource_settings;
-mod sample;
+
+// `seed/*.json`.
 pub mod seed;
+
+// Quoting for commands in messages.
 pub mod shell;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use trefoil_config::{ResolvedConfig, Setting, SettingLayers};
+use trefoil_model::{Diagnostic, SourceFile};
+
+use crate::manifest_reader::MANIFEST_FILE;
+
 pub use crate::endpoints::{AllowedMethods, EndpointReply, PlainList, TextEndpoint};
 pub use crate::manifest::Manifest;
 pub use crate::resource_settings::{ResourceSettings, TextList};
 pub use crate::seed::{Seed, SeedFile, SeedRecord, SeedRows};
-use trefoil_config::{ResolvedConfig, Setting, SettingLayers};
-use trefoil_model::{Diagnostic, SourceFile};
 
-/// An application as it was read; what the schema means is the model's to say.
+/// An application as read from its files; the schema is not parsed yet.
 #[derive(Debug)]
 pub struct App {
     pub name: String,
     pub origin: AppOrigin,
     pub schema: Vec<SourceFile>,
-    /// `views/*.html`: templates in place of built-in ones, or for pages of its own.
+    /// `views/*.html`: templates that replace built-in ones, or pages of the application's own.
     pub views: Vec<SourceFile>,
-    /// `trefoil.toml` and the seed as they are written, for those who point into them.
+    /// The text of `trefoil.toml` and the seed, for diagnostics that point into them.
     pub other_files: Vec<SourceFile>,
     pub manifest: Arc<Manifest>,
     pub seed: Seed,
@@ -42,7 +54,7 @@ pub enum AppOrigin {
 }
 
 impl App {
-    /// An application that is a schema and nothing else, for programs that bring their own.
+    /// An application of a schema only, for programs that bring their own.
     pub fn from_schema(name: &str, sdl: &str) -> App {
         let file = SourceFile { name: "graphql/schema.graphqls".to_owned(), text: sdl.to_owned() };
         App {
@@ -58,32 +70,32 @@ impl App {
 
     /// The Sample Resource API.
     pub fn sample() -> App {
-        App::assemble(AppOrigin::Sample, crate::sample::sample_files(), Vec::new()).0
+        App::assemble(AppOrigin::Sample, sample::sample_files(), Vec::new()).0
     }
 
-    /// The application in a folder, or everything that is wrong with it before the schema is understood.
+    /// The application in a folder, or every mistake that is found before the schema is parsed.
     pub fn load(path: &Path) -> Result<App, Vec<Diagnostic>> {
         let (app, mistakes) = App::load_with_diagnostics(path);
         if mistakes.is_empty() { Ok(app) } else { Err(mistakes) }
     }
 
-    /// The application in a folder as far as it can be made out, and everything wrong with it so far.
+    /// The application in a folder as far as it can be read, and every mistake found so far.
     pub fn load_with_diagnostics(path: &Path) -> (App, Vec<Diagnostic>) {
-        let (files, mistakes) = crate::folder_reader::read_app_folder(path);
+        let (files, mistakes) = folder_reader::read_app_folder(path);
         App::assemble(AppOrigin::Folder(path.to_owned()), files, mistakes)
     }
 
-    /// Whether the application brings a view of this name.
+    /// Whether the application has a view of this name.
     pub fn has_view(&self, name: &str) -> bool {
         self.view_names().any(|own| own == name)
     }
 
-    /// Its own views as endpoints name them: `about` for `views/about.html`.
+    /// The application's views as endpoints name them: `about` for `views/about.html`.
     pub fn view_names(&self) -> impl Iterator<Item = &str> {
         self.views.iter().filter_map(|view| view.name.strip_prefix("views/")?.strip_suffix(".html"))
     }
 
-    /// What flags, the environment and `trefoil.toml` come to together, or a line for each mistake.
+    /// The settings from flags, the environment and `trefoil.toml`, or one line per mistake.
     pub fn resolve_config(
         &self,
         flags: Vec<(&'static Setting, String)>,
@@ -102,19 +114,19 @@ impl App {
         mut mistakes: Vec<Diagnostic>,
     ) -> (App, Vec<Diagnostic>) {
         let (mut manifest, mut seed) = (Manifest::default(), Seed::default());
-        let (schema, others): (Vec<_>, Vec<_>) =
+        let (schema, other_files): (Vec<_>, Vec<_>) =
             files.into_iter().partition(|file| file.name.starts_with("graphql/"));
-        let (views, others): (Vec<_>, Vec<_>) =
-            others.into_iter().partition(|file| file.name.starts_with("views/"));
-        for file in &others {
-            if file.name == crate::manifest_reader::MANIFEST_FILE {
-                let (read, wrong) = Manifest::parse(&file.text);
-                manifest = read;
-                mistakes.extend(wrong);
+        let (views, other_files): (Vec<_>, Vec<_>) =
+            other_files.into_iter().partition(|file| file.name.starts_with("views/"));
+        for file in &other_files {
+            if file.name == MANIFEST_FILE {
+                let (parsed, diagnostics) = Manifest::parse(&file.text);
+                manifest = parsed;
+                mistakes.extend(diagnostics);
             } else {
                 match SeedFile::parse(&file.name, &file.text) {
                     Ok(file) => seed.files.push(file),
-                    Err(wrong) => mistakes.extend(wrong),
+                    Err(diagnostics) => mistakes.extend(diagnostics),
                 }
             }
         }
@@ -124,16 +136,16 @@ impl App {
         }
         let name = manifest.name.clone().unwrap_or_else(|| origin.name());
         let manifest = Arc::new(manifest);
-        (App { name, origin, schema, views, other_files: others, manifest, seed }, mistakes)
+        (App { name, origin, schema, views, other_files, manifest, seed }, mistakes)
     }
 }
 
 impl AppOrigin {
-    /// The folder as a command takes it; nothing where there is none to name.
+    /// The folder as a command line argument, if there is one.
     pub fn argument(&self) -> Option<String> {
         match self {
             AppOrigin::Sample => None,
-            AppOrigin::Folder(path) => Some(crate::shell::word(&path.to_string_lossy()).into_owned()),
+            AppOrigin::Folder(path) => Some(shell::word(&path.to_string_lossy()).into_owned()),
         }
     }
 
@@ -141,19 +153,19 @@ impl AppOrigin {
         match self {
             AppOrigin::Sample => "sample".into(),
             AppOrigin::Folder(path) => {
-                let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
-                real.file_name().unwrap_or(real.as_os_str()).to_string_lossy().into_owned()
+                let resolved = std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+                resolved.file_name().unwrap_or(resolved.as_os_str()).to_string_lossy().into_owned()
             }
         }
     }
 }
 
-/// What the environment says to us, by name.
+/// The environment variables that are settings, by name.
 fn environment_variables() -> Result<Vec<(String, String)>, Vec<String>> {
     let mut found = Vec::new();
     for (name, value) in std::env::vars_os() {
-        let ours = |name: &&str| name.starts_with("TREFOIL_") || *name == "DATABASE_URL";
-        let Some(name) = name.to_str().filter(ours) else { continue };
+        let is_ours = |name: &&str| name.starts_with("TREFOIL_") || *name == "DATABASE_URL";
+        let Some(name) = name.to_str().filter(is_ours) else { continue };
         let value = value.into_string().map_err(|_| vec![format!("{name}: the value is not UTF-8")])?;
         found.push((name.to_owned(), value));
     }
@@ -162,20 +174,20 @@ fn environment_variables() -> Result<Vec<(String, String)>, Vec<String>> {
 }
 
 fn missing_schema(origin: &AppOrigin) -> Diagnostic {
-    let shown = match origin {
+    let place = match origin {
         AppOrigin::Sample => "sample".into(),
         AppOrigin::Folder(path) => path.display().to_string(),
     };
     let message = "there is no schema: not one file graphql/*.graphqls";
-    let mut mistake = Diagnostic::in_file(shown, "FILE", message);
-    mistake.help("`trefoil new my-app` writes a folder to start from");
-    mistake
+    let mut diagnostic = Diagnostic::in_file(place, "FILE", message);
+    diagnostic.help("`trefoil new my-app` writes a folder to start from");
+    diagnostic
 }
 
-/// Texts that no plain list takes, and records where a plain list is.
+/// Texts without a plain list, and records where a plain list is.
 fn misplaced_seed_rows(seed: &Seed, manifest: &Manifest) -> Vec<Diagnostic> {
     let is_list = |name: &str| manifest.plain_lists.iter().any(|list| list.name() == name);
-    let complaint = |file: &SeedFile| {
+    let diagnose = |file: &SeedFile| {
         let message = match (&file.rows, is_list(&file.collection)) {
             (SeedRows::Texts(_), false) => "these are texts, and trefoil.toml declares no such list",
             (SeedRows::Records(records), true) if !records.is_empty() => {
@@ -183,11 +195,11 @@ fn misplaced_seed_rows(seed: &Seed, manifest: &Manifest) -> Vec<Diagnostic> {
             }
             (SeedRows::Texts(_), true) | (SeedRows::Records(_), _) => return None,
         };
-        let mut mistake = Diagnostic::in_file(file.name.clone(), crate::seed::SEED_CODE, message);
-        mistake.help(format!("a list is declared by [[list]] with path = \"/{}\"", file.collection));
-        Some(mistake)
+        let mut diagnostic = Diagnostic::in_file(file.name.clone(), seed::SEED_CODE, message);
+        diagnostic.help(format!("a list is declared by [[list]] with path = \"/{}\"", file.collection));
+        Some(diagnostic)
     };
-    seed.files.iter().filter_map(complaint).collect()
+    seed.files.iter().filter_map(diagnose).collect()
 }
 
 #[cfg(test)]
@@ -196,7 +208,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder with these files; a name that ends in `/` is a folder.
+    /// A folder with these files.
     fn folder(files: &[(&str, &[u8])]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         for (name, bytes) in files {
@@ -212,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sample_is_as_promised() {
+    fn sample_has_expected_contents() {
         let (app, mistakes) = App::assemble(AppOrigin::Sample, sample::sample_files(), Vec::new());
         assert_eq!(mistakes, []);
         assert_eq!(app.name, "Sample Resource API");
@@ -234,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn schema_files_are_found_at_any_depth_and_in_order() {
+    fn schema_files_are_found_at_any_depth_in_order() {
         let text = b"type Query { a: Int }".as_slice();
         let names = ["graphql/b/c.graphql", "graphql/a.graphqls", "graphql/z.gql", "graphql/y.gqls"];
         let mut files: Vec<(&str, &[u8])> = names.iter().map(|name| (*name, text)).collect();
@@ -250,24 +262,24 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_cannot_be_read_is_not_taken_for_missing() {
+    fn unreadable_files_are_not_treated_as_missing() {
         let folder = folder(&[]);
         for name in ["graphql", "seed", "trefoil.toml"] {
             std::os::unix::fs::symlink(name, folder.path().join(name)).unwrap();
         }
         let found = App::load(folder.path()).unwrap_err();
-        let told: Vec<&str> = found.iter().map(|mistake| mistake.file.as_str()).collect();
-        assert_eq!(told, ["graphql", "seed", "trefoil.toml"], "{found:?}");
+        let files: Vec<&str> = found.iter().map(|mistake| mistake.file.as_str()).collect();
+        assert_eq!(files, ["graphql", "seed", "trefoil.toml"], "{found:?}");
     }
 
     #[test]
-    fn a_byte_order_mark_is_no_part_of_the_text() {
+    fn byte_order_mark_is_removed() {
         let folder = folder(&[("graphql/a.gql", b"\xef\xbb\xbftype A { id: ID! }")]);
         assert_eq!(App::load(folder.path()).unwrap().schema[0].text, "type A { id: ID! }");
     }
 
     #[test]
-    fn every_mistake_in_every_file_is_told() {
+    fn all_mistakes_of_all_files_are_reported() {
         let found = mistakes(&[
             ("graphql/a.graphqls", b"type A { id: \xff }"),
             ("seed/users.json", b"[1]"),
@@ -275,16 +287,16 @@ mod tests {
             ("trefoil.toml", b"prot = 1"),
         ]);
         assert_eq!(found.len(), 4, "{found:?}");
-        let told =
+        let assert_reported =
             |text: &str| assert!(found.iter().any(|mistake| mistake.contains(text)), "{text}: {found:?}");
-        told("graphql/a.graphqls: is not UTF-8 from byte 13 on");
-        told("seed/users.json:1:2: a seed file is a list of records");
-        told("seed/items.json: these are texts, and trefoil.toml declares no such list");
-        told("trefoil.toml:1:1: unknown key `prot`");
+        assert_reported("graphql/a.graphqls: is not UTF-8 from byte 13 on");
+        assert_reported("seed/users.json:1:2: a seed file is a list of records");
+        assert_reported("seed/items.json: these are texts, and trefoil.toml declares no such list");
+        assert_reported("trefoil.toml:1:1: unknown key `prot`");
     }
 
     #[test]
-    fn a_folder_that_is_none_says_what_to_type() {
+    fn missing_and_empty_folders_suggest_new() {
         let empty = mistakes(&[]);
         assert!(empty[0].contains("there is no schema") && empty[0].contains("trefoil new"), "{empty:?}");
         let missing = App::load(Path::new("/nowhere/my-app")).unwrap_err();

@@ -1,20 +1,19 @@
-//! What `trefoil.toml` says: settings, text endpoints, plain lists and what differs for a collection.
+//! The contents of `trefoil.toml`: settings, text endpoints, plain lists and settings of collections.
 
 use toml::de::{DeTable, DeValue};
 
-use crate::endpoints;
-use crate::endpoints::{PlainList, TextEndpoint};
-use crate::manifest_reader::{ManifestReader, TomlValue};
-use crate::resource_settings;
-use crate::resource_settings::ResourceSettings;
 use trefoil_config::{FileSetting, SETTINGS, Setting};
 use trefoil_model::Diagnostic;
 use trefoil_model::naming::names::nearest_name;
 
-/// Everything an application says beside its schema.
+use crate::endpoints::{self, PlainList, TextEndpoint};
+use crate::manifest_reader::{ManifestReader, TomlValue};
+use crate::resource_settings::{self, ResourceSettings};
+
+/// The contents of `trefoil.toml`.
 #[derive(Debug, Default)]
 pub struct Manifest {
-    /// What the application calls itself.
+    /// The name of the application.
     pub name: Option<String>,
     pub settings: Vec<FileSetting>,
     pub text_endpoints: Vec<TextEndpoint>,
@@ -25,57 +24,57 @@ pub struct Manifest {
 const TOP_LEVEL_TABLES: [&str; 5] = ["name", "limits", "text", "list", "resource"];
 
 impl Manifest {
-    /// The manifest as far as it can be made out, and everything wrong with it.
+    /// The manifest as far as it can be read, and every mistake in it.
     pub fn parse(text: &str) -> (Manifest, Vec<Diagnostic>) {
-        let mut sheet = ManifestReader::new(text);
-        let root = sheet.parse();
-        if sheet.has_diagnostics() {
-            // What was made out around a slip of syntax may not be what was meant.
-            return (Manifest::default(), sheet.into_diagnostics());
+        let mut reader = ManifestReader::new(text);
+        let root = reader.parse();
+        if reader.has_diagnostics() {
+            // After a syntax error, the rest may not be read as intended.
+            return (Manifest::default(), reader.into_diagnostics());
         }
-        report_unknown_keys(&mut sheet, &root);
-        let mut settings = read_settings(&mut sheet, &root, None);
-        if let Some(limits) = sheet.table(&root, "limits") {
-            report_unknown_limits(&mut sheet, limits);
-            settings.extend(self::read_settings(&mut sheet, limits, Some("limits")));
+        report_unknown_keys(&mut reader, &root);
+        let mut settings = read_settings(&mut reader, &root, None);
+        if let Some(limits) = reader.table(&root, "limits") {
+            report_unknown_limits(&mut reader, limits);
+            settings.extend(read_settings(&mut reader, limits, Some("limits")));
         }
         let manifest = Manifest {
-            name: sheet.string(&root, "name").map(toml::Spanned::into_inner),
+            name: reader.string(&root, "name").map(toml::Spanned::into_inner),
             settings,
-            text_endpoints: endpoints::read_text_endpoints(&mut sheet, &root),
-            plain_lists: endpoints::read_plain_lists(&mut sheet, &root),
-            resources: resource_settings::read_resource_settings(&mut sheet, &root),
+            text_endpoints: endpoints::read_text_endpoints(&mut reader, &root),
+            plain_lists: endpoints::read_plain_lists(&mut reader, &root),
+            resources: resource_settings::read_resource_settings(&mut reader, &root),
         };
-        endpoints::report_path_clashes(&mut sheet, &manifest);
-        (manifest, sheet.into_diagnostics())
+        endpoints::report_path_clashes(&mut reader, &manifest);
+        (manifest, reader.into_diagnostics())
     }
 }
 
-/// The settings of one table, each already known to be a value that its setting takes.
-fn read_settings(sheet: &mut ManifestReader, table: &DeTable, name: Option<&str>) -> Vec<FileSetting> {
+/// The settings of one table, each with a valid value.
+fn read_settings(reader: &mut ManifestReader, table: &DeTable, name: Option<&str>) -> Vec<FileSetting> {
     let mut found = Vec::new();
     for setting in SETTINGS.iter().filter(|setting| setting.key().0 == name) {
         let key = setting.key().1;
         let Some(value) = table.get(key) else { continue };
         let Some(text) = setting_text(value) else {
-            sheet.report_wrong_type::<()>(value, key, "a text, a number, true or false, or a list of texts");
+            reader.report_wrong_type::<()>(value, key, "a text, a number, true or false, or a list of texts");
             continue;
         };
         match setting.check(&text) {
-            Ok(()) => found.push(FileSetting { setting, text, line: sheet.line(&value.span()) }),
-            Err(why) => {
-                sheet.report(&value.span(), format!("`{key}`: {why}"));
+            Ok(()) => found.push(FileSetting { setting, text, line: reader.line(&value.span()) }),
+            Err(reason) => {
+                reader.report(&value.span(), format!("`{key}`: {reason}"));
             }
         }
     }
     found
 }
 
-/// A value as a flag would spell it.
+/// A value in the syntax of a flag.
 fn setting_text(value: &TomlValue) -> Option<String> {
     match value.as_ref() {
         DeValue::String(text) => Some(text.to_string()),
-        DeValue::Boolean(yes) => Some(yes.to_string()),
+        DeValue::Boolean(value) => Some(value.to_string()),
         DeValue::Integer(number) => {
             i64::from_str_radix(number.as_str(), number.radix()).ok().map(|number| number.to_string())
         }
@@ -88,7 +87,7 @@ fn setting_text(value: &TomlValue) -> Option<String> {
     }
 }
 
-fn report_unknown_keys(sheet: &mut ManifestReader, root: &DeTable) {
+fn report_unknown_keys(reader: &mut ManifestReader, root: &DeTable) {
     let settings = SETTINGS.iter().filter(|setting| !setting.is_limit()).map(|setting| setting.name);
     let known: Vec<&str> = settings.chain(TOP_LEVEL_TABLES).collect();
     for key in root.keys().filter(|key| !known.contains(&key.as_ref().as_ref())) {
@@ -99,18 +98,18 @@ fn report_unknown_keys(sheet: &mut ManifestReader, root: &DeTable) {
         } else {
             let help = match (limit, nearest_name(name, known.iter().copied())) {
                 (Some(limit), _) => format!("write it as `{limit}` under [limits]"),
-                (None, Some(close)) => format!("did you mean `{close}`?"),
+                (None, Some(nearest)) => format!("did you mean `{nearest}`?"),
                 (None, None) => "`trefoil serve --help` lists the settings".to_owned(),
             };
             (format!("unknown key `{name}`"), help)
         };
-        sheet.report(&key.span(), message).help = Some(help);
+        reader.report(&key.span(), message).help = Some(help);
     }
 }
 
-fn report_unknown_limits(sheet: &mut ManifestReader, table: &DeTable) {
+fn report_unknown_limits(reader: &mut ManifestReader, table: &DeTable) {
     let known: Vec<&str> = limit_keys().collect();
-    sheet.refuse_unknown_keys(table, "[limits]", &known);
+    reader.refuse_unknown_keys(table, "[limits]", &known);
 }
 
 /// The keys of `[limits]`.
@@ -128,8 +127,8 @@ mod tests {
         Manifest::parse(text).1.iter().map(Diagnostic::to_string).collect()
     }
 
-    /// The one mistake of a text.
-    fn wrong(text: &str, expected: &str) {
+    /// Asserts that the text has exactly this mistake.
+    fn assert_mistake(text: &str, expected: &str) {
         assert_eq!(mistakes(text), [expected], "{text}");
     }
 
@@ -139,7 +138,7 @@ mod tests {
         let (manifest, mistakes) = Manifest::parse(text);
         assert_eq!(mistakes, []);
         let read: Vec<_> =
-            manifest.settings.iter().map(|w| (w.setting.name, w.text.as_str(), w.line)).collect();
+            manifest.settings.iter().map(|read| (read.setting.name, read.text.as_str(), read.line)).collect();
         let expected = [
             ("port", "9000", 1),
             ("open", "true", 2),
@@ -150,44 +149,56 @@ mod tests {
     }
 
     #[test]
-    fn unknown_keys_are_named_with_the_way_out() {
-        wrong("prot = 1", "trefoil.toml:1:1: unknown key `prot`; did you mean `port`?");
-        wrong(
+    fn unknown_keys_are_reported_with_suggestion() {
+        assert_mistake("prot = 1", "trefoil.toml:1:1: unknown key `prot`; did you mean `port`?");
+        assert_mistake(
             "\n[limits]\nbdoy = 1",
             "trefoil.toml:3:1: unknown key `bdoy` in [limits]; did you mean `body`?",
         );
-        wrong(
+        assert_mistake(
             "limit-body = 1",
             "trefoil.toml:1:1: unknown key `limit-body`; write it as `body` under [limits]",
         );
-        wrong("depth = 3", "trefoil.toml:1:1: unknown key `depth`; write it as `depth` under [limits]");
-        wrong("[auth]\nurl = 1", "trefoil.toml:1:2: authentication does not exist yet; remove `auth`");
-        wrong(
+        assert_mistake(
+            "depth = 3",
+            "trefoil.toml:1:1: unknown key `depth`; write it as `depth` under [limits]",
+        );
+        assert_mistake(
+            "[auth]\nurl = 1",
+            "trefoil.toml:1:2: authentication does not exist yet; remove `auth`",
+        );
+        assert_mistake(
             "zzzzzz = 1",
             "trefoil.toml:1:1: unknown key `zzzzzz`; `trefoil serve --help` lists the settings",
         );
-        let late = "[[list]]\npath = \"/items\"\nport = 1";
+        let misplaced = "[[list]]\npath = \"/items\"\nport = 1";
         let expected = "trefoil.toml:3:1: unknown key `port` in [[list]]; the setting `port` belongs above the first [table] of the file";
-        wrong(late, expected);
-        wrong(
+        assert_mistake(misplaced, expected);
+        assert_mistake(
             "[resource.users]\ncahce = \"x\"",
             "trefoil.toml:2:1: unknown key `cahce` in [resource.users]; did you mean `cache`?",
         );
     }
 
     #[test]
-    fn wrong_values_are_named_where_they_stand() {
+    fn wrong_values_are_reported_at_their_position() {
         let port = "trefoil.toml:1:8: `port`: \"70000\" is no port: a number from 0 to 65535";
-        wrong("port = 70000", port);
-        let kind = "trefoil.toml:1:8: `port` must be a text, a number, true or false, or a list of texts, not a table";
-        wrong("port = {}", kind);
-        wrong("name = 1", "trefoil.toml:1:8: `name` must be text in quotes, not an integer");
-        wrong("limits = 1", "trefoil.toml:1:10: `limits` must be a table, begun by [limits], not an integer");
-        wrong("text = 1", "trefoil.toml:1:8: `text` must be tables, each begun by [[text]], not an integer");
+        assert_mistake("port = 70000", port);
+        let wrong_type = "trefoil.toml:1:8: `port` must be a text, a number, true or false, or a list of texts, not a table";
+        assert_mistake("port = {}", wrong_type);
+        assert_mistake("name = 1", "trefoil.toml:1:8: `name` must be text in quotes, not an integer");
+        assert_mistake(
+            "limits = 1",
+            "trefoil.toml:1:10: `limits` must be a table, begun by [limits], not an integer",
+        );
+        assert_mistake(
+            "text = 1",
+            "trefoil.toml:1:8: `text` must be tables, each begun by [[text]], not an integer",
+        );
     }
 
     #[test]
-    fn all_mistakes_are_told_at_once_and_in_order() {
+    fn all_mistakes_are_reported_in_order() {
         let found = mistakes("host = \"a b\"\nprot = 1\n[limits]\nbody = 0\n");
         let places: Vec<&str> = found.iter().map(|mistake| mistake.split(": ").next().unwrap()).collect();
         assert_eq!(places, ["trefoil.toml:1:8", "trefoil.toml:2:1", "trefoil.toml:4:8"], "{found:?}");
@@ -197,14 +208,14 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever stands in the file, reading it ends in a manifest and complaints about places that exist.
+        /// Any text is parsed into a manifest and mistakes with valid positions.
         #[test]
-        fn no_text_is_too_strange(cuts in proptest::collection::vec((0usize..4000, 0usize..40, ".{0,6}"), 1..6)) {
+        fn any_text_is_parsed(edits in proptest::collection::vec((0usize..4000, 0usize..40, ".{0,6}"), 1..6)) {
             let mut text: Vec<char> = include_str!("../../../app/trefoil.toml").chars().collect();
-            for (at, length, put) in cuts {
+            for (at, length, inserted) in edits {
                 let at = at.min(text.len());
                 let end = (at + length).min(text.len());
-                text.splice(at..end, put.chars());
+                text.splice(at..end, inserted.chars());
             }
             let text: String = text.into_iter().collect();
             let lines = text.split('\n').count();

@@ -1,4 +1,4 @@
-//! `trefoil.toml` as tables whose keys and values know their place, and the complaints about them.
+//! Reads TOML tables whose keys and values have positions, and collects diagnostics about them.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ pub const MANIFEST_FILE: &str = "trefoil.toml";
 
 pub type TomlValue<'t> = Spanned<DeValue<'t>>;
 
-/// The text of the file while it is read, with what was found wrong so far.
+/// The text of `trefoil.toml` and the diagnostics found so far.
 pub struct ManifestReader<'t> {
     text: &'t str,
     diagnostics: Vec<Diagnostic>,
@@ -25,7 +25,7 @@ impl<'t> ManifestReader<'t> {
         ManifestReader { text, diagnostics: Vec::new() }
     }
 
-    /// The whole file as one table, as far as it can be made out.
+    /// The whole file as one table, as far as it can be parsed.
     pub fn parse(&mut self) -> DeTable<'t> {
         let (table, errors) = DeTable::parse_recoverable(self.text);
         for error in errors {
@@ -36,7 +36,7 @@ impl<'t> ManifestReader<'t> {
         table.into_inner()
     }
 
-    /// Notes a mistake; the answer lets the caller add what would help.
+    /// Adds a diagnostic; the caller may add help to the returned reference.
     pub fn report(&mut self, span: &Range<usize>, message: impl Into<String>) -> &mut Diagnostic {
         self.diagnostics.push(Diagnostic::in_file(MANIFEST_FILE, "MANIFEST", message).with_span(
             MANIFEST_FILE,
@@ -50,7 +50,7 @@ impl<'t> ManifestReader<'t> {
         !self.diagnostics.is_empty()
     }
 
-    /// What was found wrong, as it stands in the file from top to bottom.
+    /// The diagnostics in the order of their positions.
     pub fn into_diagnostics(mut self) -> Vec<Diagnostic> {
         self.diagnostics.sort_by_key(|mistake| mistake.span.start);
         self.diagnostics
@@ -60,19 +60,19 @@ impl<'t> ManifestReader<'t> {
         line_and_column(self.text, span.start).0
     }
 
-    /// Complains about every key of a table that `known` does not list; `place` names the table.
+    /// Reports every key of a table that is not in `known`; `place` names the table.
     pub fn refuse_unknown_keys(&mut self, table: &DeTable<'_>, place: &str, known: &[&str]) {
         for key in table.keys().filter(|key| !known.contains(&key.as_ref().as_ref())) {
             let name = key.as_ref();
-            let meant = name.strip_prefix("limit-").unwrap_or(name);
-            let close = match nearest_name(meant, known.iter().copied()) {
-                Some(close) => format!("did you mean `{close}`?"),
+            let key_name = name.strip_prefix("limit-").unwrap_or(name);
+            let help = match nearest_name(key_name, known.iter().copied()) {
+                Some(nearest) => format!("did you mean `{nearest}`?"),
                 None if Setting::find(name).is_some_and(|setting| !setting.is_limit()) => {
                     format!("the setting `{name}` belongs above the first [table] of the file")
                 }
                 None => format!("known are {}", known.join(", ")),
             };
-            self.report(&key.span(), format!("unknown key `{name}` in {place}")).help = Some(close);
+            self.report(&key.span(), format!("unknown key `{name}` in {place}")).help = Some(help);
         }
     }
 
@@ -89,7 +89,7 @@ impl<'t> ManifestReader<'t> {
         value.as_ref().as_bool().or_else(|| self.report_wrong_type(value, key, "true or false"))
     }
 
-    /// The tables of `[[key]]`, each with the place of its beginning.
+    /// The tables of `[[key]]`, each with its position.
     pub fn tables<'v, 'd>(
         &mut self,
         table: &'v DeTable<'d>,
@@ -113,7 +113,7 @@ impl<'t> ManifestReader<'t> {
         found
     }
 
-    /// A table of tables, such as `[limits]`.
+    /// The table under a key, such as `[limits]`.
     pub fn table<'v, 'd>(&mut self, table: &'v DeTable<'d>, key: &str) -> Option<&'v DeTable<'d>> {
         let value = table.get(key)?;
         value
@@ -122,9 +122,9 @@ impl<'t> ManifestReader<'t> {
             .or_else(|| self.report_wrong_type(value, key, &format!("a table, begun by [{key}]")))
     }
 
-    pub fn report_wrong_type<T>(&mut self, value: &TomlValue<'_>, key: &str, what: &str) -> Option<T> {
+    pub fn report_wrong_type<T>(&mut self, value: &TomlValue<'_>, key: &str, expected: &str) -> Option<T> {
         let found = value.as_ref().type_str();
-        self.report(&value.span(), format!("`{key}` must be {what}, not {} {found}", article(found)));
+        self.report(&value.span(), format!("`{key}` must be {expected}, not {} {found}", article(found)));
         None
     }
 }

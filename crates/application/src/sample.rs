@@ -34,7 +34,7 @@ mod tests {
     use crate::folder_reader;
 
     #[test]
-    fn no_file_of_the_sample_is_left_out() {
+    fn sample_contains_all_files_of_the_folder() {
         let (on_disk, mistakes) =
             folder_reader::read_app_folder(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../app")));
         assert_eq!(mistakes, []);

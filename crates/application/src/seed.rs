@@ -1,4 +1,4 @@
-//! The records and list values of `seed/*.json`, read but not yet measured against the schema.
+//! The records and list values of `seed/*.json`, parsed but not yet checked against the schema.
 
 use std::ops::Range;
 
@@ -6,16 +6,16 @@ use serde_json::value::RawValue;
 
 use trefoil_model::{Diagnostic, Value};
 
-/// The code of every mistake in a seed.
+/// The code of every diagnostic about a seed.
 pub const SEED_CODE: &str = "SEED";
 
-/// What an empty store begins with; in the order of file names.
+/// The initial contents of an empty store, in the order of file names.
 #[derive(Debug, Default)]
 pub struct Seed {
     pub files: Vec<SeedFile>,
 }
 
-/// `seed/users.json`: what one collection or list begins with.
+/// `seed/users.json`: the initial contents of one collection or list.
 #[derive(Debug)]
 pub struct SeedFile {
     /// The file's path in the application folder.
@@ -32,23 +32,23 @@ pub enum SeedRows {
     Texts(Vec<String>),
 }
 
-/// One record as it is written; a reference is the field `userId`.
+/// One record as written in the file; a reference is the field `userId`.
 #[derive(Debug)]
 pub struct SeedRecord {
-    /// Where in the file, in bytes.
+    /// The position in the file, in bytes.
     pub span: Range<usize>,
     /// An object.
     pub fields: Value,
 }
 
 impl SeedFile {
-    /// The file's content, or everything wrong with it.
+    /// The contents of the file, or every mistake in it.
     pub fn parse(name: &str, text: &str) -> Result<SeedFile, Vec<Diagnostic>> {
         let elements: Vec<&RawValue> =
             serde_json::from_str(text).map_err(|error| vec![json_diagnostic(name, text, &error)])?;
         let is_text = |element: &&RawValue| element.get().starts_with('"');
         let rows = if !elements.is_empty() && elements.iter().all(is_text) {
-            SeedRows::Texts(texts(name, text, &elements)?)
+            SeedRows::Texts(read_texts(name, text, &elements)?)
         } else {
             SeedRows::Records(read_records(name, text, &elements)?)
         };
@@ -78,7 +78,7 @@ fn read_records(name: &str, text: &str, elements: &[&RawValue]) -> Result<Vec<Se
     if mistakes.is_empty() { Ok(records) } else { Err(mistakes) }
 }
 
-fn texts(name: &str, text: &str, elements: &[&RawValue]) -> Result<Vec<String>, Vec<Diagnostic>> {
+fn read_texts(name: &str, text: &str, elements: &[&RawValue]) -> Result<Vec<String>, Vec<Diagnostic>> {
     let (mut texts, mut mistakes) = (Vec::new(), Vec::new());
     for element in elements {
         match serde_json::from_str(element.get()) {
@@ -89,28 +89,28 @@ fn texts(name: &str, text: &str, elements: &[&RawValue]) -> Result<Vec<String>, 
     if mistakes.is_empty() { Ok(texts) } else { Err(mistakes) }
 }
 
-/// The element is a part of the text, so its address tells where.
+/// The position of an element: it is a slice of `text`, so its address gives the offset.
 fn span(text: &str, element: &RawValue) -> Range<usize> {
     let start = element.get().as_ptr() as usize - text.as_ptr() as usize;
     start..start + element.get().len()
 }
 
-/// What stands there as JSON may still be no value: half of a character, or nested too deep.
+/// Valid JSON syntax that is not a value: half of a surrogate pair, or nested too deeply.
 fn unreadable(name: &str, text: &str, element: &RawValue, error: &serde_json::Error) -> Diagnostic {
     let message = error.to_string();
     let message = message.split(" at line ").next().unwrap_or(&message);
-    let mistake = Diagnostic::in_file(name, SEED_CODE, format!("this cannot be read: {message}"));
-    mistake.with_span(name, text, span(text, element))
+    let diagnostic = Diagnostic::in_file(name, SEED_CODE, format!("this cannot be read: {message}"));
+    diagnostic.with_span(name, text, span(text, element))
 }
 
 fn json_diagnostic(name: &str, text: &str, error: &serde_json::Error) -> Diagnostic {
     let before: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
     let offset = before + error.column().saturating_sub(1);
     if error.is_data() {
-        let mut mistake =
+        let mut diagnostic =
             Diagnostic::in_file(name, SEED_CODE, "a seed file is one JSON array").with_span(name, text, 0..1);
-        mistake.help("write the records as [{…}, {…}]");
-        return mistake;
+        diagnostic.help("write the records as [{…}, {…}]");
+        return diagnostic;
     }
     let message = error.to_string();
     let message = message.split(" at line ").next().unwrap_or(&message);
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_know_their_lines_and_keep_their_numbers() {
+    fn records_have_spans_and_exact_numbers() {
         let file =
             SeedFile::parse("seed/users.json", "[\n {\"id\": 1, \"name\": \"Zoë\"},\n {\"price\": 1.10}\n]")
                 .unwrap();
@@ -138,13 +138,13 @@ mod tests {
     }
 
     #[test]
-    fn texts_make_a_list() {
+    fn texts_become_a_list() {
         let file = SeedFile::parse("seed/items.json", "[\"milk\", \"br\\u00f6d\"]").unwrap();
         assert!(matches!(file.rows, SeedRows::Texts(texts) if texts == ["milk", "bröd"]));
     }
 
     #[test]
-    fn what_is_wrong_is_shown_where_it_is() {
+    fn mistakes_are_reported_at_their_position() {
         let check = |text: &str, expected: &[&str]| {
             let mistakes = SeedFile::parse("seed/users.json", text).unwrap_err();
             let shown: Vec<String> = mistakes.iter().map(Diagnostic::to_string).collect();

@@ -1,14 +1,15 @@
-//! Which application a command is about: the folder that was named, the one it is run in, or the built-in sample.
+//! The application of a command: the named folder, the current one, or the built-in sample.
 
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgMatches, value_parser};
 
-use crate::{CommandError, print_note, setting_flags};
 use trefoil_application::App;
 use trefoil_config::ResolvedConfig;
 use trefoil_model::Diagnostic;
 use trefoil_server::StartError;
+
+use crate::{CommandError, print_note, setting_flags};
 
 pub fn folder_argument() -> Arg {
     Arg::new("folder").value_name("FOLDER").value_parser(value_parser!(PathBuf)).help(
@@ -17,10 +18,10 @@ pub fn folder_argument() -> Arg {
     )
 }
 
-/// Where an application comes from.
+/// The origin of an application.
 pub enum AppSource {
     Named(PathBuf),
-    /// The folder that the command is run in.
+    /// The current folder.
     Current,
     Sample,
 }
@@ -34,7 +35,7 @@ impl AppSource {
         }
     }
 
-    /// As far as it can be made out, and everything wrong with it so far.
+    /// The application as far as it can be read, and every mistake found so far.
     pub fn read(&self) -> (App, Vec<Diagnostic>) {
         match self {
             AppSource::Named(folder) => App::load_with_diagnostics(folder),
@@ -43,17 +44,17 @@ impl AppSource {
         }
     }
 
-    /// An application without a mistake; where there is one, it is told first which application has it.
+    /// The application without mistakes. If there are any, a note first says which application has them.
     pub fn open(&self) -> Result<App, CommandError> {
         let (app, mistakes) = self.read();
         if mistakes.is_empty() {
             return Ok(app);
         }
-        self.tell(&app);
+        self.print_source(&app);
         Err(CommandError::Start(StartError::Application(mistakes)))
     }
 
-    /// Which one it is, in a line; nothing where somebody has named it.
+    /// A line about the origin, unless the user named the folder.
     pub fn line(&self, app: &App) -> Option<String> {
         match self {
             AppSource::Named(_) => None,
@@ -73,26 +74,27 @@ impl AppSource {
         }
     }
 
-    pub fn tell(&self, app: &App) {
+    /// Prints [`AppSource::line`].
+    pub fn print_source(&self, app: &App) {
         print_note(&self.line(app).unwrap_or_default());
     }
 }
 
-/// The application, which is told where nobody has named it.
-pub fn open(matches: &ArgMatches) -> Result<App, CommandError> {
+/// The application; a note says which one, unless the user named it.
+pub fn open_app(matches: &ArgMatches) -> Result<App, CommandError> {
     let source = AppSource::of(matches);
     let app = source.open()?;
-    source.tell(&app);
+    source.print_source(&app);
     Ok(app)
 }
 
 /// The same with its settings.
-pub fn settle(matches: &ArgMatches) -> Result<(App, ResolvedConfig), CommandError> {
+pub fn open_app_and_config(matches: &ArgMatches) -> Result<(App, ResolvedConfig), CommandError> {
     let source = AppSource::of(matches);
     let app = source.open()?;
-    let settled = setting_flags::resolve_config(matches, &app)?;
-    source.tell(&app);
-    Ok((app, settled))
+    let resolved = setting_flags::resolve_config(matches, &app)?;
+    source.print_source(&app);
+    Ok((app, resolved))
 }
 
 fn is_application(folder: &Path) -> bool {

@@ -1,4 +1,4 @@
-//! Why a command did not succeed, and the exit code that says so.
+//! The reasons why a command fails, with their exit codes.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -7,13 +7,13 @@ use trefoil_server::StartError;
 
 #[derive(Debug)]
 pub enum CommandError {
-    /// The command line, a setting or the folder that was named cannot be used; a line each.
+    /// The command line, a setting or the named folder is invalid; one line each.
     Usage(Vec<String>),
-    /// Something went wrong while doing what was asked.
+    /// The command failed while it ran.
     Failed(String),
     /// The server did not start.
     Start(StartError),
-    /// `check` found mistakes and has said so.
+    /// `check` found mistakes and has reported them.
     Reported,
 }
 
@@ -26,7 +26,7 @@ impl CommandError {
         CommandError::Failed(cause.to_string())
     }
 
-    /// 2 says that what was given is wrong, 1 that doing it went wrong.
+    /// 2 for invalid input, 1 for a failure.
     pub fn exit_code(&self) -> ExitCode {
         match self {
             CommandError::Usage(_)
@@ -38,16 +38,16 @@ impl CommandError {
     }
 }
 
-/// One line for each complaint.
+/// One line per error.
 impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             CommandError::Usage(lines) => lines.iter().try_for_each(|line| writeln!(f, "error: {line}")),
             CommandError::Failed(cause) => writeln!(f, "error: {cause}"),
-            // Diagnostics bring their own word for what they are.
+            // Rendered diagnostics start with their own severity.
             CommandError::Start(StartError::Schema(text)) => writeln!(f, "{text}"),
-            CommandError::Start(StartError::Application(mistakes) | StartError::Seed(mistakes)) => {
-                mistakes.iter().try_for_each(|mistake| writeln!(f, "error: {mistake}"))
+            CommandError::Start(StartError::Application(diagnostics) | StartError::Seed(diagnostics)) => {
+                diagnostics.iter().try_for_each(|diagnostic| writeln!(f, "error: {diagnostic}"))
             }
             CommandError::Start(error) => writeln!(f, "error: {error}"),
             CommandError::Reported => Ok(()),

@@ -1,11 +1,17 @@
-//! The command line: which subcommand, with what, and what comes of it.
+//! The command line: parses the arguments, runs a subcommand and returns its exit code. Used by the `trefoil` program and
+//! by programs with resolvers of their own.
 
-mod application_argument;
-mod command_error;
+// The subcommands.
 mod commands;
-mod progress_bar;
+
+// Arguments and settings that several subcommands share.
+mod application_argument;
 mod setting_flags;
 mod store_arguments;
+
+// Errors and progress on the terminal.
+mod command_error;
+mod progress_bar;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -13,48 +19,53 @@ use std::process::ExitCode;
 
 use clap::{ArgMatches, Command};
 
-use crate::application_argument::{AppSource, folder_argument, open, settle};
-pub use crate::command_error::CommandError;
 use trefoil_engine::ResolverRegistry;
 
-/// Does what the arguments say; the first is the program's own name.
+use crate::application_argument::{AppSource, folder_argument, open_app, open_app_and_config};
+use crate::commands::{
+    backup, check, export, import, migrate, move_store, new_app, reset, restore, seed, serve, views,
+};
+
+pub use crate::command_error::CommandError;
+
+/// Runs the command line; the first argument is the program's own name.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     run_with(arguments, ResolverRegistry::default())
 }
 
-/// The same for a program that has resolvers of its own.
+/// The same for a program with resolvers of its own.
 pub fn run_with(arguments: impl IntoIterator<Item = OsString>, registry: ResolverRegistry) -> ExitCode {
     let matches = match command().try_get_matches_from(default_to_serve(arguments.into_iter().collect())) {
         Ok(matches) => matches,
         Err(error) => {
-            // Help goes to standard output and a mistake to standard error; if that is closed, nobody reads it.
+            // Help goes to standard output and errors to standard error; if that is closed, there is nowhere to report it.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
     match dispatch(&matches, registry) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            let _ = write!(io::stderr().lock(), "{failure}");
-            failure.exit_code()
+        Err(error) => {
+            let _ = write!(io::stderr().lock(), "{error}");
+            error.exit_code()
         }
     }
 }
 
 fn dispatch(matches: &ArgMatches, registry: ResolverRegistry) -> Result<(), CommandError> {
     match matches.subcommand() {
-        Some(("serve", matches)) => crate::commands::serve::run(matches, registry),
-        Some(("check", matches)) => crate::commands::check::run(matches, &registry),
-        Some(("new", matches)) => crate::commands::new_app::run(matches),
-        Some(("migrate", matches)) => crate::commands::migrate::run(matches, &registry),
-        Some(("views", matches)) => crate::commands::views::run(matches),
-        Some(("export", matches)) => crate::commands::export::run(matches, &registry),
-        Some(("import", matches)) => crate::commands::import::run(matches, &registry),
-        Some(("backup", matches)) => crate::commands::backup::run(matches),
-        Some(("restore", matches)) => crate::commands::restore::run(matches, &registry),
-        Some(("move", matches)) => crate::commands::move_store::run(matches, &registry),
-        Some(("seed", matches)) => crate::commands::seed::run(matches, &registry),
-        Some(("reset", matches)) => crate::commands::reset::run(matches, &registry),
+        Some(("serve", matches)) => serve::run(matches, registry),
+        Some(("check", matches)) => check::run(matches, &registry),
+        Some(("new", matches)) => new_app::run(matches),
+        Some(("migrate", matches)) => migrate::run(matches, &registry),
+        Some(("views", matches)) => views::run(matches),
+        Some(("export", matches)) => export::run(matches, &registry),
+        Some(("import", matches)) => import::run(matches, &registry),
+        Some(("backup", matches)) => backup::run(matches),
+        Some(("restore", matches)) => restore::run(matches, &registry),
+        Some(("move", matches)) => move_store::run(matches, &registry),
+        Some(("seed", matches)) => seed::run(matches, &registry),
+        Some(("reset", matches)) => reset::run(matches, &registry),
         Some((other, _)) => unreachable!("clap knows no subcommand {other}"),
         None => unreachable!("serve is what runs when nothing else is named"),
     }
@@ -64,9 +75,9 @@ fn command() -> Command {
     Command::new("trefoil")
         .version(env!("CARGO_PKG_VERSION"))
         .about("A durable backend from a schema file. Without a command it serves the folder it is run in, or the built-in sample.")
-        .subcommands([crate::commands::serve::command(), crate::commands::check::command(), crate::commands::new_app::command(), crate::commands::migrate::command(), crate::commands::views::command()])
-        .subcommands([crate::commands::export::command(), crate::commands::import::command()])
-        .subcommands([crate::commands::backup::command(), crate::commands::restore::command(), crate::commands::move_store::command(), crate::commands::seed::command(), crate::commands::reset::command()])
+        .subcommands([serve::command(), check::command(), new_app::command(), migrate::command(), views::command()])
+        .subcommands([export::command(), import::command()])
+        .subcommands([backup::command(), restore::command(), move_store::command(), seed::command(), reset::command()])
         .disable_help_subcommand(true)
         .override_usage("trefoil [serve] [OPTIONS]\n       trefoil serve my-app [OPTIONS]\n       trefoil <COMMAND>")
         .after_help("`trefoil --port 9000` is `trefoil serve --port 9000`.\nExit codes: 0 done, 1 failed or `check` found mistakes, 2 wrong command line, setting or folder.")
@@ -74,15 +85,15 @@ fn command() -> Command {
 
 /// `trefoil` and `trefoil --port 9000` mean `serve`.
 fn default_to_serve(mut arguments: Vec<OsString>) -> Vec<OsString> {
-    let own = ["-h", "--help", "-V", "--version"];
+    let global_flags = ["-h", "--help", "-V", "--version"];
     let first = arguments.get(1).map(|argument| argument.to_string_lossy());
-    if first.is_none_or(|first| first.starts_with('-') && !own.contains(&first.as_ref())) {
+    if first.is_none_or(|first| first.starts_with('-') && !global_flags.contains(&first.as_ref())) {
         arguments.insert(arguments.len().min(1), "serve".into());
     }
     arguments
 }
 
-/// Writes what the command was asked for to standard output; a reader that has seen enough is no failure.
+/// Writes the output of a command to standard output; a closed pipe is not an error.
 fn print_output(text: &str) -> Result<(), CommandError> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -91,10 +102,10 @@ fn print_output(text: &str) -> Result<(), CommandError> {
     }
 }
 
-/// Says something to the person at the terminal; standard output is for what was asked for.
+/// Writes a message to standard error, since standard output is for the output of the command.
 fn print_note(text: &str) {
     if !text.is_empty() {
-        // Nobody reads it: then nobody misses it.
+        // If standard error is closed, there is nowhere to report it.
         let _ = writeln!(io::stderr().lock(), "{text}");
     }
 }
@@ -104,16 +115,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_consistent() {
+    fn command_line_is_consistent() {
         command().debug_assert();
     }
 
     #[test]
-    fn serve_is_what_runs_when_nothing_else_is_named() {
-        let check = |given: &[&str], expected: &[&str]| {
-            let given = given.iter().map(OsString::from).collect();
+    fn serve_is_the_default_command() {
+        let check = |arguments: &[&str], expected: &[&str]| {
+            let arguments = arguments.iter().map(OsString::from).collect();
             let expected: Vec<OsString> = expected.iter().map(OsString::from).collect();
-            assert_eq!(default_to_serve(given), expected);
+            assert_eq!(default_to_serve(arguments), expected);
         };
         check(&["trefoil"], &["trefoil", "serve"]);
         check(&["trefoil", "--port", "1"], &["trefoil", "serve", "--port", "1"]);

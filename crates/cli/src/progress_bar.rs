@@ -14,8 +14,8 @@ impl TransferProgress {
 
 impl transfer::TransferProgress for TransferProgress {
     fn begin(&mut self, task: &'static str, unit: &'static str, total: u64) {
-        let whole = if total == 0 { ProgressTotal::Unknown } else { ProgressTotal::Rows(total) };
-        self.0.begin(task, unit, whole);
+        let progress_total = if total == 0 { ProgressTotal::Unknown } else { ProgressTotal::Rows(total) };
+        self.0.begin(task, unit, progress_total);
     }
 
     fn advance(&mut self, done: u64) {

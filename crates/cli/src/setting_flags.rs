@@ -1,14 +1,15 @@
-//! The table of settings as flags, and what was said about each on the command line.
+//! The settings as command line flags.
 
 use clap::{Arg, ArgMatches, Command};
 
-use crate::command_error::CommandError;
 use trefoil_application::App;
 use trefoil_config::{ResolvedConfig, SETTINGS, Setting};
 
-/// The command with a flag for every setting that `wanted` picks.
-pub fn add_setting_flags(mut command: Command, wanted: fn(&Setting) -> bool) -> Command {
-    for setting in SETTINGS.iter().filter(|setting| wanted(setting)) {
+use crate::command_error::CommandError;
+
+/// The command with a flag for every setting that `is_included` accepts.
+pub fn add_setting_flags(mut command: Command, is_included: fn(&Setting) -> bool) -> Command {
+    for setting in SETTINGS.iter().filter(|setting| is_included(setting)) {
         command = command.arg(setting_flag(setting));
     }
     command
@@ -25,20 +26,20 @@ fn setting_flag(setting: &'static Setting) -> Arg {
     if !setting.is_switch {
         return arg;
     }
-    // `--open` alone says yes; the = keeps `--open my-app` from reading the folder as a yes or no.
+    // `--open` alone means true; the required = keeps `--open my-app` from taking the folder as its value.
     arg.num_args(0..=1).require_equals(true).default_missing_value("true")
 }
 
-/// What flags, environment and the application's `trefoil.toml` come to together.
+/// The settings from flags, environment and the application's `trefoil.toml`.
 pub fn resolve_config(matches: &ArgMatches, app: &App) -> Result<ResolvedConfig, CommandError> {
-    app.resolve_config(given_flags(matches)).map_err(CommandError::Usage)
+    app.resolve_config(present_flags(matches)).map_err(CommandError::Usage)
 }
 
-fn given_flags(matches: &ArgMatches) -> Vec<(&'static Setting, String)> {
-    let given = |setting: &'static Setting| {
+fn present_flags(matches: &ArgMatches) -> Vec<(&'static Setting, String)> {
+    let value_of = |setting: &'static Setting| {
         // A subcommand has only some of the flags.
         let value = matches.try_get_one::<String>(setting.name).ok().flatten()?;
         Some((setting, value.clone()))
     };
-    SETTINGS.iter().filter_map(given).collect()
+    SETTINGS.iter().filter_map(value_of).collect()
 }

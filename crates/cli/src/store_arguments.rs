@@ -1,8 +1,7 @@
-//! The store that a command is about, and what all commands on whole stores share.
+//! Arguments and helpers of the commands on whole stores.
 
 use clap::{Arg, ArgMatches, Command};
 
-use crate::{CommandError, setting_flags};
 use trefoil_application::App;
 use trefoil_config::{Config, DatabaseLocation, PostgresUrl};
 use trefoil_engine::{ResolverRegistry, resolvers};
@@ -10,7 +9,9 @@ use trefoil_server::load_application::load_application;
 use trefoil_server::{StartError, lifecycle};
 use trefoil_sql::transfer::{ExpectedSchema, StoreLocation};
 
-/// With the settings that say where a store is.
+use crate::{CommandError, setting_flags};
+
+/// The command with the flags that locate a store.
 pub fn add_store_flags(command: Command) -> Command {
     setting_flags::add_setting_flags(command, |setting| ["data", "database"].contains(&setting.name))
 }
@@ -21,19 +22,19 @@ pub fn overwrite_argument(help: &'static str) -> Arg {
 
 /// The application and its settings.
 pub fn load_app_and_config(matches: &ArgMatches) -> Result<(App, Config), CommandError> {
-    let (app, settled) = crate::settle(matches)?;
-    Ok((app, settled.config))
+    let (app, resolved) = crate::open_app_and_config(matches)?;
+    Ok((app, resolved.config))
 }
 
-/// What the application expects of its store.
+/// The schema that the application expects of its store.
 pub fn transfer_application(app: &App, registry: &ResolverRegistry) -> Result<ExpectedSchema, CommandError> {
-    let understood = load_application(app, registry)
+    let application = load_application(app, registry)
         .map_err(|diagnostics| CommandError::Start(StartError::from_diagnostics(app, &diagnostics)))?;
-    let logged = resolvers::subscribed_changes(&understood.bindings);
-    Ok(ExpectedSchema::new(understood.model, &logged).called(&app.name, app.origin.argument()))
+    let subscribed_changes = resolvers::subscribed_changes(&application.bindings);
+    Ok(ExpectedSchema::new(application.model, &subscribed_changes).called(&app.name, app.origin.argument()))
 }
 
-/// Where the settings say that the records are.
+/// The configured store.
 pub fn store_location(config: &Config) -> Result<StoreLocation, CommandError> {
     match &config.database {
         DatabaseLocation::Embedded => Ok(StoreLocation::File(config.data.join(lifecycle::DATABASE_FILE))),
@@ -44,23 +45,24 @@ pub fn store_location(config: &Config) -> Result<StoreLocation, CommandError> {
     }
 }
 
-/// Where `--to` says: an address of PostgreSQL, `sqlite:FOLDER`, or `sqlite:` for the data folder of the settings.
+/// The store of `--to`: a PostgreSQL URL, `sqlite:FOLDER`, or `sqlite:` for the configured data folder.
 pub fn parse_store_location(text: &str, config: &Config) -> Result<StoreLocation, CommandError> {
     if PostgresUrl::has_postgres_scheme(text) {
-        let url = PostgresUrl::parse(text).map_err(|why| CommandError::usage(format!("--to: {why}")))?;
+        let url =
+            PostgresUrl::parse(text).map_err(|reason| CommandError::usage(format!("--to: {reason}")))?;
         return Ok(StoreLocation::Postgres(url));
     }
     match text.strip_prefix("sqlite:") {
         Some("") => Ok(StoreLocation::File(config.data.join(lifecycle::DATABASE_FILE))),
         Some(folder) => Ok(StoreLocation::File(std::path::Path::new(folder).join(lifecycle::DATABASE_FILE))),
-        // The text is not repeated: it may hold a password.
+        // The text is not repeated: it may contain a password.
         None => Err(CommandError::usage("--to: no such store; use \"postgres://…\" or \"sqlite:FOLDER\"")),
     }
 }
 
-/// A folder that is to hold a store has to be there first.
-pub fn create_store_folder(place: &StoreLocation) -> Result<(), CommandError> {
-    match place {
+/// Creates the folder of a store, if it has one.
+pub fn create_store_folder(location: &StoreLocation) -> Result<(), CommandError> {
+    match location {
         StoreLocation::File(path) => {
             let folder = path.parent().unwrap_or(path);
             lifecycle::create_folder_durably(folder).map_err(|error| {
@@ -71,7 +73,7 @@ pub fn create_store_folder(place: &StoreLocation) -> Result<(), CommandError> {
     }
 }
 
-/// Runs to its end on a runtime of its own.
+/// Runs `work` on a new runtime.
 pub fn block_on<T>(work: impl Future<Output = T>) -> Result<T, CommandError> {
     Ok(tokio::runtime::Runtime::new().map_err(CommandError::failed)?.block_on(work))
 }

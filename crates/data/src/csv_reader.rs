@@ -1,19 +1,19 @@
-//! RFC 4180 as it is found in the wild: any separator and line end, and the line of whatever is wrong.
+//! A CSV reader (RFC 4180) that accepts any separator and line end and knows the line of each error.
 //!
-//! Own code, because a reader must tell a quote that is never closed, as in a file that was cut off, from a cell.
+//! Hand-written, because it must report a quote that is never closed, as in a truncated file, instead of reading a cell.
 
 use std::io::{self, BufRead};
 
 /// The cells of one row.
 #[derive(Debug, Default)]
 pub struct CsvRow {
-    /// Where it begins, counting from 1.
+    /// The line where it begins, counting from 1.
     pub line: u64,
     text: Vec<u8>,
     cell_ends: Vec<usize>,
-    /// A closing quote was followed by something else.
+    /// A closing quote was followed by other text.
     pub has_text_after_quote: bool,
-    /// Quotes stand around some cell: it is there, though it may be empty.
+    /// Some cell is quoted, so the row is not blank even if the cell is empty.
     is_quoted: bool,
 }
 
@@ -22,19 +22,19 @@ impl CsvRow {
         self.cell_ends.len()
     }
 
-    /// So many bytes without quotes.
+    /// The size in bytes, without quotes.
     pub fn byte_len(&self) -> usize {
         self.text.len() + self.cell_ends.len()
     }
 
-    /// A line with nothing on it.
+    /// Whether the line is empty.
     fn is_blank(&self) -> bool {
         self.text.is_empty() && self.cell_ends.len() <= 1 && !self.is_quoted
     }
 
     pub fn cells(&self) -> impl Iterator<Item = &[u8]> {
-        let begins = std::iter::once(0).chain(self.cell_ends.iter().copied());
-        begins.zip(&self.cell_ends).map(|(begin, end)| &self.text[begin..*end])
+        let starts = std::iter::once(0).chain(self.cell_ends.iter().copied());
+        starts.zip(&self.cell_ends).map(|(start, end)| &self.text[start..*end])
     }
 
     fn clear(&mut self) {
@@ -60,7 +60,7 @@ pub struct CsvReader<R> {
     separator: u8,
     line: u64,
     max_row_bytes: usize,
-    /// The last byte was a CR that ended a row; an LF right behind it belongs to it.
+    /// The last byte was a CR that ended a row; an LF after it belongs to it.
     after_return: bool,
 }
 
@@ -74,12 +74,12 @@ enum CellState {
 }
 
 impl<R: BufRead> CsvReader<R> {
-    /// `line` is the number of the line that `input` begins with.
-    pub fn new(input: R, separator: u8, line: u64, longest: usize) -> CsvReader<R> {
-        CsvReader { input, separator, line, max_row_bytes: longest, after_return: false }
+    /// `line` is the number of the first line of `input`.
+    pub fn new(input: R, separator: u8, line: u64, max_row_bytes: usize) -> CsvReader<R> {
+        CsvReader { input, separator, line, max_row_bytes, after_return: false }
     }
 
-    /// Reads the next row that is not blank; says whether there was one.
+    /// Reads the next row that is not blank; returns whether there was one.
     pub fn read_row(&mut self, row: &mut CsvRow) -> Result<bool, CsvError> {
         loop {
             row.clear();
@@ -94,30 +94,30 @@ impl<R: BufRead> CsvReader<R> {
     }
 
     fn read_row_or_blank(&mut self, row: &mut CsvRow) -> Result<bool, CsvError> {
-        let (mut state, mut opened, mut any) = (CellState::CellStart, self.line, false);
+        let (mut state, mut quote_line, mut has_bytes) = (CellState::CellStart, self.line, false);
         loop {
             let bytes = self.input.fill_buf().map_err(CsvError::Io)?;
             if bytes.is_empty() {
                 if state == CellState::Quoted {
-                    return Err(CsvError::UnclosedQuote(opened));
+                    return Err(CsvError::UnclosedQuote(quote_line));
                 }
-                if any {
+                if has_bytes {
                     row.cell_ends.push(row.text.len());
                 }
-                return Ok(any);
+                return Ok(has_bytes);
             }
-            let (mut used, mut is_over) = (0, false);
+            let (mut used, mut is_complete) = (0, false);
             for byte in bytes {
                 used += 1;
                 if std::mem::take(&mut self.after_return) && *byte == b'\n' {
                     row.line = self.line;
                     continue;
                 }
-                any = true;
+                has_bytes = true;
                 self.line += u64::from(*byte == b'\n');
                 match (state, *byte) {
                     (CellState::CellStart, b'"') => {
-                        (state, opened) = (CellState::Quoted, self.line);
+                        (state, quote_line) = (CellState::Quoted, self.line);
                         row.is_quoted = true;
                     }
                     (CellState::Quoted, b'"') => state = CellState::AfterQuote,
@@ -131,7 +131,7 @@ impl<R: BufRead> CsvReader<R> {
                             self.after_return = true;
                             self.line += 1;
                         }
-                        is_over = true;
+                        is_complete = true;
                         break;
                     }
                     (CellState::CellStart | CellState::Unquoted | CellState::AfterQuote, byte)
@@ -151,7 +151,7 @@ impl<R: BufRead> CsvReader<R> {
             if row.byte_len() > self.max_row_bytes {
                 return Err(CsvError::RowTooLong(row.line));
             }
-            if is_over {
+            if is_complete {
                 row.cell_ends.push(row.text.len());
                 return Ok(true);
             }
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str, separator: u8) -> Vec<(u64, Vec<String>)> {
-        // Two bytes at a time, so that every pair is cut in every place once.
+        // Two bytes at a time, so that every pair is split once.
         let mut reader = CsvReader::new(io::BufReader::with_capacity(2, text.as_bytes()), separator, 1, 1000);
         let (mut row, mut rows) = (CsvRow::default(), Vec::new());
         while reader.read_row(&mut row).unwrap() {
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_found_whatever_ends_them() {
+    fn rows_are_read_with_any_line_end() {
         let check = |text: &str, expected: &[(u64, &[&str])]| {
             let found = read(text, b',');
             let expected: Vec<(u64, Vec<String>)> = expected
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quote_that_stays_open_is_told_with_its_line() {
+    fn unclosed_quote_is_reported_with_its_line() {
         let mut reader = CsvReader::new("a,b\n1,\"x\n2,y\n".as_bytes(), b',', 1, 1000);
         let mut row = CsvRow::default();
         assert!(reader.read_row(&mut row).unwrap());
@@ -203,13 +203,13 @@ mod tests {
     }
 
     #[test]
-    fn a_row_of_nothing_but_separators_has_an_end() {
+    fn endless_row_is_refused() {
         let mut reader = CsvReader::new(io::BufReader::new(io::repeat(b',')), b',', 1, 1000);
         assert!(matches!(reader.read_row(&mut CsvRow::default()), Err(CsvError::RowTooLong(1))));
     }
 
     #[test]
-    fn what_is_quoted_reads_back() {
+    fn quoted_cells_read_back() {
         for cell in ["a", "", " a", "a,b", "a;b", "a\"b", "a\nb", "a\r\nb", "\"", "ä"] {
             let mut line = Vec::new();
             trefoil_model::values::csv_cell::push_quoted(&mut line, cell.as_bytes());

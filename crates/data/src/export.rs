@@ -1,21 +1,22 @@
-//! Everything of a store, or one resource, read in one snapshot and written while it is read.
+//! Exports all resources or one, from one snapshot, writing rows while they are read.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use crate::export_target::{ExportOutput, ExportTarget};
-use crate::progress_line::{ProgressLine, ProgressTotal};
-use crate::row_encoder::RowEncoder;
-use crate::{DataFormat, DataResource, ResourceCatalog};
 use trefoil_engine::{
     CountMode, Engine, EngineRequest, ListSlice, Listing, Operation, Outcome, Row, RowSink, Selection,
 };
 use trefoil_model::error::{Error, Result};
 use trefoil_model::{CellValue, Model};
 
-/// How much is gathered before it is written.
+use crate::export_target::{ExportOutput, ExportTarget};
+use crate::progress_line::{ProgressLine, ProgressTotal};
+use crate::row_encoder::RowEncoder;
+use crate::{DataFormat, DataResource, ResourceCatalog};
+
+/// The buffer is written when it reaches this size.
 const WRITE_CHUNK: usize = 1 << 16;
 
 /// What is exported.
@@ -23,57 +24,57 @@ pub struct ExportRequest {
     pub resources: Vec<DataResource>,
     pub format: DataFormat,
     pub target: ExportTarget,
-    /// Several resources in one stream: each line names its own.
+    /// Several resources in one stream: each line names its resource.
     pub is_stream: bool,
 }
 
-/// Writes it all; the answer is a line that says what was done, the error one that says why not.
+/// Runs an export; returns a summary or an error of one line.
 pub async fn run(
     engine: &Engine,
-    inventory: &ResourceCatalog,
-    wanted: ExportRequest,
+    catalog: &ResourceCatalog,
+    request: ExportRequest,
 ) -> Result<String, String> {
-    let ExportRequest { resources, format, target, is_stream } = wanted;
+    let ExportRequest { resources, format, target, is_stream } = request;
     let output = ExportOutput::new(target)?;
-    let shown = output.display_name.clone();
+    let display_name = output.display_name.clone();
     let parts: Vec<ExportPart> =
-        resources.iter().map(|one| ExportPart::new(inventory, one, format, is_stream)).collect();
+        resources.iter().map(|resource| ExportPart::new(catalog, resource, format, is_stream)).collect();
     let operations: Vec<_> = parts.iter().map(|part| Ok(part.encoder.read_operation())).collect();
     let mut progress = ProgressLine::new(ProgressTotal::Unknown);
     if progress.is_shown() {
         progress = ProgressLine::new(count_rows(engine, &resources).await);
     }
-    let model = inventory.model.clone();
+    let model = catalog.model.clone();
     let state =
         ExportState { model, parts, current_part: None, output, buffer: Vec::new(), progress, failure: None };
-    let writing = ExportSink { state: Arc::new(Mutex::new(state)), failure_signal: Arc::default() };
-    let (shared, alarm) = (writing.state.clone(), writing.failure_signal.clone());
+    let sink = ExportSink { state: Arc::new(Mutex::new(state)), failure_signal: Arc::default() };
+    let (shared_state, failure_signal) = (sink.state.clone(), sink.failure_signal.clone());
     let read = tokio::select! {
-        read = engine.run(operations, EngineRequest::new(Box::new(writing))) => read.map(drop),
-        () = alarm.notified() => Ok(()),
+        read = engine.run(operations, EngineRequest::new(Box::new(sink))) => read.map(drop),
+        () = failure_signal.notified() => Ok(()),
     };
-    let mut state = lock_state(&shared);
+    let mut state = lock_state(&shared_state);
     state.progress.clear();
-    let failed = match (state.failure.take(), read) {
-        (Some(failed), _) => Some(failed),
+    let failure = match (state.failure.take(), read) {
+        (Some(failure), _) => Some(failure),
         (None, Err(error)) => Some(ExportError::Message(error_text(error))),
         (None, Ok(())) => state.output.finish().err().map(|error| state.io_failure(&error)),
     };
-    // The store may still have hold of it.
+    // The store may still hold the sink, so the output is closed here.
     state.output.abandon();
-    match failed {
+    match failure {
         Some(ExportError::ReaderClosed) => Ok(String::new()),
-        Some(ExportError::Message(why)) => Err(why),
-        None => Ok(format!("exported {} to {shown}", state.progress.summary())),
+        Some(ExportError::Message(message)) => Err(message),
+        None => Ok(format!("exported {} to {display_name}", state.progress.summary())),
     }
 }
 
-/// Only whoever runs the command sees it, so the cause is told.
+/// The full text of an error with its cause, since only the user of the command sees it.
 pub fn error_text(error: Error) -> String {
     error.full_text()
 }
 
-/// One resource on its way.
+/// One resource being exported.
 struct ExportPart {
     path: String,
     file: String,
@@ -82,26 +83,26 @@ struct ExportPart {
 
 impl ExportPart {
     fn new(
-        inventory: &ResourceCatalog,
+        catalog: &ResourceCatalog,
         resource: &DataResource,
         format: DataFormat,
         is_stream: bool,
     ) -> ExportPart {
-        let path = inventory.path(resource).to_owned();
-        let file = format!("{}.{}", inventory.file_name(resource), format.extension());
-        let encoder = RowEncoder::new(&inventory.model, resource, format);
+        let path = catalog.path(resource).to_owned();
+        let file = format!("{}.{}", catalog.file_name(resource), format.extension());
+        let encoder = RowEncoder::new(&catalog.model, resource, format);
         let encoder = if is_stream { encoder.with_envelope(&path) } else { encoder };
         ExportPart { path, file, encoder }
     }
 }
 
 enum ExportError {
-    /// Whoever reads has seen enough.
+    /// The reader of the pipe has closed it.
     ReaderClosed,
     Message(String),
 }
 
-/// Takes the rows. It is shared with whoever waits, because a failure is told before the store comes to its end.
+/// Receives the rows. The state is shared with [`run`], which reports a failure before the store has finished.
 struct ExportSink {
     state: Arc<Mutex<ExportState>>,
     failure_signal: Arc<Notify>,
@@ -151,7 +152,7 @@ impl ExportState {
 
     fn done(&mut self, plan: usize, outcome: Result<Outcome>) -> Result<(), ExportError> {
         match outcome {
-            // Declared, and not yet made: nobody ever put anything into it.
+            // A declared list that was never written to does not exist yet.
             Ok(_) | Err(Error::NotFound { .. }) => {}
             Err(error) => {
                 return Err(ExportError::Message(format!(
@@ -161,7 +162,7 @@ impl ExportState {
                 )));
             }
         }
-        // An empty resource has its file too.
+        // An empty resource gets its file too.
         self.begin(plan)?;
         self.write()?;
         self.output.end_part().map_err(|error| self.io_failure(&error))
@@ -177,12 +178,12 @@ impl ExportState {
 
 fn unreadable_row_message(path: &str, field: &str, row: &dyn Row) -> String {
     // The id comes first in every export.
-    let which = match row.cell(0) {
+    let location = match row.cell(0) {
         CellValue::Int(id) => format!("{path}/{id}"),
         CellValue::Null | CellValue::Real(_) | CellValue::Text(_) | CellValue::Unreadable => path.to_owned(),
     };
     format!(
-        "{which}: another program has written something into `{field}` that the field cannot hold; mend it first"
+        "{location}: another program has written something into `{field}` that the field cannot hold; mend it first"
     )
 }
 
@@ -212,21 +213,21 @@ impl RowSink for ExportSink {
         None
     }
 
-    /// What is written cannot be taken back.
+    /// Rows that are already written cannot be taken back.
     fn reset(&mut self) {
         self.run_unless_failed(|state| match state.current_part {
             None => Ok(()),
             Some(_) => {
-                let why = "the connection to the database was lost in the middle; run the export again";
-                Err(ExportError::Message(why.to_owned()))
+                let message = "the connection to the database was lost in the middle; run the export again";
+                Err(ExportError::Message(message.to_owned()))
             }
         });
     }
 }
 
-/// How many rows there will be, as far as it can be told quickly.
+/// The number of rows, if it can be counted.
 async fn count_rows(engine: &Engine, resources: &[DataResource]) -> ProgressTotal {
-    let mut all = 0;
+    let mut rows = 0;
     for resource in resources {
         let DataResource::Records(record) = resource else { continue };
         let slice = ListSlice::Page { page: 1, size: 1 };
@@ -234,9 +235,9 @@ async fn count_rows(engine: &Engine, resources: &[DataResource]) -> ProgressTota
         let selection: Arc<Selection> = Arc::default();
         let operation = Operation::List { record: *record, listing, selection: selection.clone() };
         match engine.collect(operation, selection).await.map(|found| found.outcome) {
-            Ok(Some(Ok(Outcome::Listed { total: Some(total), .. }))) => all += total,
+            Ok(Some(Ok(Outcome::Listed { total: Some(total), .. }))) => rows += total,
             Ok(_) | Err(_) => return ProgressTotal::Unknown,
         }
     }
-    ProgressTotal::Rows(all)
+    ProgressTotal::Rows(rows)
 }

@@ -1,24 +1,25 @@
-//! Where an export goes: standard output, a file or a folder, of which nobody ever sees a half.
+//! The target of an export: standard output, a file or a folder. Files and folders appear only when complete.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-use crate::spooled_pipe::SpooledPipe;
 use trefoil_files::AtomicReplacement;
 
-/// As it was asked for.
+use crate::spooled_pipe::SpooledPipe;
+
+/// The target named on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExportTarget {
     Stdout,
-    /// Replaced at once when all is written.
+    /// Replaced atomically when everything is written.
     File(PathBuf),
-    /// Made when all is written; an empty one that is there is filled.
+    /// Created when everything is written; an existing one must be empty.
     Folder(PathBuf),
 }
 
 impl ExportTarget {
-    /// What it is called in a message.
+    /// The target's name in messages.
     fn display_name(&self) -> String {
         match self {
             ExportTarget::Stdout => "standard output".to_owned(),
@@ -27,7 +28,7 @@ impl ExportTarget {
     }
 }
 
-/// What is being written. Dropped before it is finished, it is taken away again.
+/// An export being written. If it is dropped unfinished, partial files are removed.
 pub struct ExportOutput {
     pub display_name: String,
     destination: OutputDestination,
@@ -35,7 +36,7 @@ pub struct ExportOutput {
 }
 
 enum OutputDestination {
-    /// What goes there is gone, and cannot be taken back.
+    /// Bytes written to a pipe cannot be taken back.
     Pipe,
     File(AtomicReplacement),
     Folder(AtomicReplacement),
@@ -63,32 +64,32 @@ impl Write for OutputWriter {
 }
 
 impl ExportOutput {
-    /// The error is a line for whoever named the target.
+    /// Opens the target; the error is one line for the user.
     pub fn new(target: ExportTarget) -> Result<ExportOutput, String> {
-        let shown = target.display_name();
-        let told = |error: io::Error| format!("{shown}: {error}");
-        let (place, open) = match &target {
+        let display_name = target.display_name();
+        let io_error = |error: io::Error| format!("{display_name}: {error}");
+        let (destination, writer) = match &target {
             ExportTarget::Stdout => (OutputDestination::Pipe, Some(pipe_writer(io::stdout())?)),
             ExportTarget::File(path) if path.is_dir() => {
                 return Err(format!("{} is a folder; name a file", path.display()));
             }
             ExportTarget::File(path) if is_pipe_or_device(path) => {
-                let device = File::options().write(true).open(path).map_err(told)?;
+                let device = File::options().write(true).open(path).map_err(io_error)?;
                 (OutputDestination::Pipe, Some(pipe_writer(device)?))
             }
             ExportTarget::File(path) => {
                 refuse_database(path)?;
-                (OutputDestination::File(AtomicReplacement::create_file(path).map_err(told)?), None)
+                (OutputDestination::File(AtomicReplacement::create_file(path).map_err(io_error)?), None)
             }
             ExportTarget::Folder(path) => {
                 refuse_non_empty(path)?;
-                (OutputDestination::Folder(AtomicReplacement::create_folder(path).map_err(told)?), None)
+                (OutputDestination::Folder(AtomicReplacement::create_folder(path).map_err(io_error)?), None)
             }
         };
-        Ok(ExportOutput { display_name: shown, destination: place, writer: open })
+        Ok(ExportOutput { display_name, destination, writer })
     }
 
-    /// Begins a part: in a folder a file of this name.
+    /// Begins a part: in a folder, a file of this name.
     pub fn begin_part(&mut self, name: &str) -> io::Result<()> {
         if self.writer.is_none() {
             let file = match &self.destination {
@@ -102,10 +103,10 @@ impl ExportOutput {
     }
 
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.writer.as_mut().map_or(Ok(()), |open| open.write_all(bytes))
+        self.writer.as_mut().map_or(Ok(()), |writer| writer.write_all(bytes))
     }
 
-    /// Ends a part; a file of a folder is then on disk.
+    /// Ends a part; in a folder its file is then on disk.
     pub fn end_part(&mut self) -> io::Result<()> {
         match self.destination {
             OutputDestination::Folder(_) => self.close(),
@@ -113,7 +114,7 @@ impl ExportOutput {
         }
     }
 
-    /// Everything is written: it comes to its place, for good.
+    /// Everything is written: moves the result to its place, durably.
     pub fn finish(&mut self) -> io::Result<()> {
         self.close()?;
         match &mut self.destination {
@@ -122,18 +123,18 @@ impl ExportOutput {
         }
     }
 
-    /// What is not in its place by now never comes there.
+    /// Discards everything that is not yet in its place.
     pub fn abandon(&mut self) {
-        if let Some(open) = self.writer.take() {
-            // What waits to be written is not written either.
-            let _ = open.into_parts();
+        if let Some(writer) = self.writer.take() {
+            // Discards the buffer, which dropping the writer would still write.
+            let _ = writer.into_parts();
         }
         self.destination = OutputDestination::Pipe;
     }
 
     fn close(&mut self) -> io::Result<()> {
-        let Some(open) = self.writer.take() else { return Ok(()) };
-        match open.into_inner().map_err(io::IntoInnerError::into_error)? {
+        let Some(writer) = self.writer.take() else { return Ok(()) };
+        match writer.into_inner().map_err(io::IntoInnerError::into_error)? {
             OutputWriter::Pipe(pipe) => pipe.finish(),
             OutputWriter::File(file) => file.sync_all(),
         }
@@ -151,34 +152,34 @@ fn pipe_writer(out: impl Write + Send + 'static) -> Result<BufWriter<OutputWrite
     Ok(BufWriter::new(OutputWriter::Pipe(pipe)))
 }
 
-/// A pipe or a device, which is written to as it is.
+/// Whether the path is a pipe or a device, which is written to directly.
 pub fn is_pipe_or_device(path: &Path) -> bool {
     path.exists() && !path.is_file() && !path.is_dir()
 }
 
-/// A store, the very one that is read perhaps, or a backup: nobody means to have it replaced, nor what is kept
-/// beside it.
+/// Refuses to replace a store (perhaps the one being exported), a backup, or one of their companion files: this is always a
+/// mistake.
 fn refuse_database(path: &Path) -> Result<(), String> {
     let name = path.to_string_lossy();
-    let beside = ["-wal", "-shm", "-journal"].iter().find_map(|end| name.strip_suffix(end));
+    let beside = ["-wal", "-shm", "-journal"].iter().find_map(|suffix| name.strip_suffix(suffix));
     if is_database(path) {
         return Err(format!("{name} is a database; name another file"));
     }
     if let Some(main) = beside.filter(|main| is_database(Path::new(main))) {
         return Err(format!("{name} belongs to the database {main}; name another file"));
     }
-    // Replaced, it would be another one than the server holds, and a second server could start.
+    // If the lock file were replaced, a second server could lock the new one and start.
     match path.file_name().is_some_and(|name| name == "trefoil.lock") {
         true => Err(format!("{name} keeps a second server from a data folder; name another file")),
         false => Ok(()),
     }
 }
 
-/// What cannot be read is told where it cannot be written either.
+/// Whether the file is an SQLite database; unreadable files are not, and writing them will give the error.
 fn is_database(path: &Path) -> bool {
-    const BEGINS: &[u8] = b"SQLite format 3\0";
-    let mut first = [0; BEGINS.len()];
-    File::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok() && first == BEGINS
+    const MAGIC: &[u8] = b"SQLite format 3\0";
+    let mut start = [0; MAGIC.len()];
+    File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == MAGIC
 }
 
 fn refuse_non_empty(path: &Path) -> Result<(), String> {

@@ -1,4 +1,4 @@
-//! Which fields of a record travel, under which names, and how a name that arrives is understood.
+//! The columns of a record type in files: which fields are exported, and what a column name means on import.
 
 use std::sync::Arc;
 
@@ -13,22 +13,22 @@ pub struct FileColumn {
     pub source: ColumnSource,
 }
 
-/// Where the store gives it.
+/// Where the value is in a row of the store.
 #[derive(Debug, Clone, Copy)]
 pub enum ColumnSource {
     Cell(usize),
-    /// The ids of this child.
+    /// The ids of the records in this child selection.
     LinkedIds(usize),
 }
 
-/// Everything of a record type that travels.
+/// All columns of a record type.
 pub struct FileColumns {
     pub columns: Vec<FileColumn>,
     pub selection: Arc<Selection>,
 }
 
 impl FileColumns {
-    /// In the order of the schema. Without what only counts changes (`@version`) and what the other side tells.
+    /// In the order of the schema. Excludes versions (`@version`) and fields that the other side of a relation stores.
     pub fn for_record(model: &Model, record: RecordTypeId) -> FileColumns {
         let (mut columns, mut cells, mut children) = (Vec::new(), Vec::new(), Vec::new());
         for (i, field) in model.record(record).fields.iter().enumerate() {
@@ -48,11 +48,11 @@ impl FileColumns {
     }
 }
 
-/// A link has two sides and travels once, with the one that the schema has first.
+/// Whether this side of a link is exported: of the two, the one that comes first in the schema.
 pub fn carries_link(model: &Model, record: RecordTypeId, field: FieldId) -> bool {
     let FieldKind::Link { table, .. } = &model.record(record).field(field).kind else { return false };
-    let sides = model.records.iter().enumerate().flat_map(|(owner, of)| {
-        of.fields.iter().enumerate().filter_map(move |(i, field)| match &field.kind {
+    let sides = model.records.iter().enumerate().flat_map(|(owner, record_type)| {
+        record_type.fields.iter().enumerate().filter_map(move |(i, field)| match &field.kind {
             FieldKind::Link { table: other, .. } if other == table => Some((RecordTypeId(owner), FieldId(i))),
             FieldKind::Link { .. }
             | FieldKind::Id
@@ -68,22 +68,23 @@ pub fn carries_link(model: &Model, record: RecordTypeId, field: FieldId) -> bool
     sides.min() == Some((record, field))
 }
 
-/// What a name in a file stands for.
+/// The meaning of a column name in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnMeaning {
     Id,
     Field(FieldId),
-    /// Shown by the server and kept by nobody: a version.
+    /// Part of responses but never imported: a version.
     Ignored,
 }
 
-/// The error is what to tell whoever wrote the name.
+/// The meaning of a column name, or a message for the user.
 pub fn column_meaning(record: &RecordType, name: &str) -> Result<ColumnMeaning, String> {
     let Some(id) = record.find_input_field(name) else {
         let known =
             record.fields.iter().filter(|field| is_exported(field)).map(|field| field.input_name.as_str());
-        let hint =
-            nearest_name(name, known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        let hint = nearest_name(name, known)
+            .map(|nearest| format!("; did you mean `{nearest}`?"))
+            .unwrap_or_default();
         return Err(format!("`{}` has no field `{name}`{hint}", record.path));
     };
     let field = record.field(id);

@@ -1,4 +1,4 @@
-//! Where the rows of an import come from: a file, a folder of files, or standard input.
+//! The sources of an import: a file, a folder of files, or standard input.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, Write};
@@ -11,9 +11,9 @@ use crate::{DataFormat, DataResource, ResourceCatalog};
 
 /// One file or pipe.
 pub struct ImportSource {
-    /// What it is called in messages.
+    /// The source's name in messages.
     pub display_name: String,
-    /// `None` where each line names its own.
+    /// `None` if each line names its resource.
     pub resource: Option<DataResource>,
     pub format: DataFormat,
     input: SourceInput,
@@ -22,14 +22,14 @@ pub struct ImportSource {
 enum SourceInput {
     Path(PathBuf),
     Stdin,
-    /// What came through a pipe, kept to be read more than once.
+    /// Input from a pipe, copied to a temporary file to be read more than once.
     Spooled(File),
 }
 
 impl ImportSource {
     pub fn from_file(path: &Path, resource: Option<DataResource>, format: DataFormat) -> ImportSource {
-        let origin = SourceInput::Path(path.to_owned());
-        ImportSource { display_name: path.display().to_string(), resource, format, input: origin }
+        let input = SourceInput::Path(path.to_owned());
+        ImportSource { display_name: path.display().to_string(), resource, format, input }
     }
 
     pub fn from_stdin(resource: Option<DataResource>, format: DataFormat) -> ImportSource {
@@ -41,21 +41,22 @@ impl ImportSource {
         }
     }
 
-    /// From its beginning; what is read is added up.
-    pub fn open(&self, read: &Arc<AtomicU64>) -> io::Result<Box<dyn BufRead + Send>> {
+    /// Opens the source from its beginning; bytes read are added to `bytes_read`.
+    pub fn open(&self, bytes_read: &Arc<AtomicU64>) -> io::Result<Box<dyn BufRead + Send>> {
         let input: Box<dyn Read + Send> = match &self.input {
             SourceInput::Path(path) => Box::new(File::open(path)?),
             SourceInput::Stdin => Box::new(io::stdin()),
             SourceInput::Spooled(file) => {
-                let mut again = file.try_clone()?;
-                again.rewind()?;
-                Box::new(again)
+                let mut reopened = file.try_clone()?;
+                reopened.rewind()?;
+                Box::new(reopened)
             }
         };
-        Ok(Box::new(BufReader::with_capacity(1 << 17, CountingReader { input, bytes_read: read.clone() })))
+        let reader = CountingReader { input, bytes_read: bytes_read.clone() };
+        Ok(Box::new(BufReader::with_capacity(1 << 17, reader)))
     }
 
-    /// How many bytes it has, where that is known beforehand.
+    /// The size in bytes, if it is known in advance.
     pub fn size(&self) -> Option<u64> {
         let metadata = match &self.input {
             SourceInput::Path(path) => path.metadata(),
@@ -65,34 +66,34 @@ impl ImportSource {
         metadata.ok().filter(std::fs::Metadata::is_file).map(|metadata| metadata.len())
     }
 
-    /// Makes sure that it can be read a second time. What comes through a pipe is put into a file that has no name.
+    /// Makes sure that the source can be read again: input from a pipe is copied to a temporary file without a name.
     pub fn make_rereadable(&mut self) -> io::Result<()> {
         let mut pipe: Box<dyn Read> = match &self.input {
             SourceInput::Stdin => Box::new(io::stdin()),
             SourceInput::Path(path) if !path.is_file() => Box::new(File::open(path)?),
             SourceInput::Path(_) | SourceInput::Spooled(_) => return Ok(()),
         };
-        let mut kept = SpoolWriter(anonymous_temp_file()?);
-        io::copy(&mut pipe, &mut kept)?;
-        self.input = SourceInput::Spooled(kept.0);
+        let mut spool = SpoolWriter(anonymous_temp_file()?);
+        io::copy(&mut pipe, &mut spool)?;
+        self.input = SourceInput::Spooled(spool.0);
         Ok(())
     }
 }
 
-/// A file that nobody else can find, and that goes with the process.
+/// A temporary file without a name, which disappears with the process.
 pub fn anonymous_temp_file() -> io::Result<File> {
     let path = std::env::temp_dir().join(format!("trefoil-{}", uuid::Uuid::new_v4()));
-    let made = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path);
-    made.and_then(|file| std::fs::remove_file(&path).map(|()| file)).map_err(temp_file_error)
+    let created = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path);
+    created.and_then(|file| std::fs::remove_file(&path).map(|()| file)).map_err(temp_file_error)
 }
 
-/// Says that the file without a name is meant, and where that is.
+/// Adds to an error that it is about the temporary file, and its folder.
 pub fn temp_file_error(error: io::Error) -> io::Error {
     let folder = std::env::temp_dir();
     io::Error::new(error.kind(), format!("temporary file in {} (TMPDIR): {error}", folder.display()))
 }
 
-/// What comes through a pipe on its way into a file without a name.
+/// Copies input from a pipe to a temporary file.
 struct SpoolWriter(File);
 
 impl Write for SpoolWriter {
@@ -118,26 +119,26 @@ impl Read for CountingReader {
     }
 }
 
-/// The files of a folder, one a resource, in the order of the inventory; or a line for each that cannot be one.
+/// The files of a folder, one per resource, in reference order; or one line per file that cannot be imported.
 pub fn sources_in_folder(
-    inventory: &ResourceCatalog,
+    catalog: &ResourceCatalog,
     folder: &Path,
     format: Option<DataFormat>,
 ) -> Result<Vec<ImportSource>, Vec<String>> {
-    let cannot = |error: io::Error| vec![format!("{}: {error}", folder.display())];
+    let folder_error = |error: io::Error| vec![format!("{}: {error}", folder.display())];
     let mut found: Vec<(DataResource, ImportSource)> = Vec::new();
-    let (mut passed, mut mistakes) = (Vec::new(), Vec::new());
-    let entries = std::fs::read_dir(folder).map_err(cannot)?;
+    let (mut other_format, mut mistakes) = (Vec::new(), Vec::new());
+    let entries = std::fs::read_dir(folder).map_err(folder_error)?;
     let mut paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>();
     paths.as_mut().map(|paths| paths.sort()).unwrap_or_default();
-    for path in paths.map_err(cannot)? {
+    for path in paths.map_err(folder_error)? {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         if name.starts_with('.') {
             continue;
         }
-        match source_of_file(inventory, &path) {
+        match source_of_file(catalog, &path) {
             Ok((resource, source)) if format.is_some_and(|format| format != source.format) => {
-                passed.push((resource, source));
+                other_format.push((resource, source));
             }
             Ok((resource, source)) => match found.iter().find(|(other, _)| *other == resource) {
                 Some((_, other)) => {
@@ -149,11 +150,12 @@ pub fn sources_in_folder(
                 }
                 None => found.push((resource, source)),
             },
-            Err(why) => mistakes.push(format!("{}: {why}", path.display())),
+            Err(reason) => mistakes.push(format!("{}: {reason}", path.display())),
         }
     }
-    // What is there in both formats comes in once; what is there in the other alone would be missing.
-    let missing = passed.iter().filter(|(resource, _)| !found.iter().any(|(other, _)| other == resource));
+    // A resource in both formats is imported once; one in the other format alone would be missing.
+    let missing =
+        other_format.iter().filter(|(resource, _)| !found.iter().any(|(other, _)| other == resource));
     mistakes.extend(
         missing.map(|(_, source)| format!("{}: it is of another format (--format)", source.display_name)),
     );
@@ -163,14 +165,14 @@ pub fn sources_in_folder(
     if !mistakes.is_empty() {
         return Err(mistakes);
     }
-    let order = inventory.in_reference_order();
+    let order = catalog.in_reference_order();
     found.sort_by_key(|(resource, _)| order.iter().position(|other| other == resource));
     Ok(found.into_iter().map(|(_, source)| source).collect())
 }
 
-fn source_of_file(inventory: &ResourceCatalog, path: &Path) -> Result<(DataResource, ImportSource), String> {
+fn source_of_file(catalog: &ResourceCatalog, path: &Path) -> Result<(DataResource, ImportSource), String> {
     let format = DataFormat::from_path(path).ok_or("it is neither .ndjson nor .csv")?;
     let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let resource = inventory.find(&name)?;
+    let resource = catalog.find(&name)?;
     Ok((resource.clone(), ImportSource::from_file(path, Some(resource), format)))
 }

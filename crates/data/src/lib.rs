@@ -1,34 +1,41 @@
-//! Records and lists on their way out of a store and into another, as files and through pipes.
-//!
-//! In reading order: [`inventory`] (what there is, and in which order), [`columns`] (what a row is made of), [`encode`]
-//! and [`csv`] (a row as text), [`target`] (where it goes), [`export`]; then [`source`] (where rows come from), [`rows`]
-//! (a text as a row), [`import`]; [`progress`] tells how far it is.
+//! Export and import: the records and plain lists of a store as NDJSON or CSV, in files, folders and pipes. Used by the
+//! commands `export` and `import`, and for the progress of other long commands.
+
+// The resources of an application and the columns of their rows.
+mod resource_catalog;
+
+mod file_columns;
+
+// Export: rows as text, and where they go.
+pub mod export;
+
+pub mod export_target;
+mod row_encoder;
+mod spooled_pipe;
+
+// Import: where rows come from, and text as rows.
+pub mod import;
 
 mod csv_reader;
-pub mod export;
-pub mod export_target;
-mod file_columns;
-pub mod import;
 pub mod import_source;
-pub mod progress_line;
-mod resource_catalog;
-mod row_encoder;
 mod row_errors;
 mod row_parser;
 mod source_reader;
-mod spooled_pipe;
 mod upsert;
+
+// The progress line on the terminal.
+pub mod progress_line;
 
 use std::path::Path;
 
 pub use crate::resource_catalog::{DataResource, ResourceCatalog};
 
-/// How rows are written.
+/// The file format of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DataFormat {
-    /// A JSON value a line.
+    /// One JSON value per line.
     Ndjson,
-    /// RFC 4180 with a byte order mark, as spreadsheets take it.
+    /// RFC 4180 with a byte order mark, as spreadsheets expect it.
     Csv,
 }
 
@@ -48,7 +55,7 @@ impl DataFormat {
         }
     }
 
-    /// What a file's name says.
+    /// The format by the file name's extension.
     pub fn from_path(path: &Path) -> Option<DataFormat> {
         DataFormat::from_name(path.extension()?.to_str()?)
     }

@@ -1,4 +1,4 @@
-//! How far a long command is, on one line of a terminal; elsewhere nothing but its end is told.
+//! The progress of a long command on one line of a terminal; elsewhere nothing is shown.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
@@ -7,43 +7,42 @@ use std::time::{Duration, Instant};
 
 use trefoil_model::values::thousands::group_thousands;
 
-/// How often the line is written anew at most.
+/// The minimum time between redraws.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 const BAR_WIDTH: usize = 16;
 
-/// What there is in all.
+/// The total amount of work.
 #[derive(Debug, Clone)]
 pub enum ProgressTotal {
     Rows(u64),
-    /// So many bytes, of which so many are read.
+    /// The number of bytes, and a counter of those read.
     Bytes(u64, Arc<AtomicU64>),
     Unknown,
 }
 
 pub struct ProgressLine {
     is_shown: bool,
-    /// What is being done, and of what it is so many.
+    /// The current task and what it counts.
     task: &'static str,
     unit: &'static str,
     total: ProgressTotal,
     started_at: Instant,
-    /// When the line was last written for this task.
+    /// When the line was last drawn for this task.
     last_drawn_at: Option<Instant>,
     is_drawn: bool,
     pub rows: u64,
 }
 
 impl ProgressLine {
-    /// On standard error, if that is a terminal.
-    pub fn new(whole: ProgressTotal) -> ProgressLine {
+    /// Shown on standard error if that is a terminal.
+    pub fn new(total: ProgressTotal) -> ProgressLine {
         let is_shown = io::stderr().is_terminal();
-        let began = Instant::now();
         ProgressLine {
             is_shown,
             task: "",
             unit: "rows",
-            total: whole,
-            started_at: began,
+            total,
+            started_at: Instant::now(),
             last_drawn_at: None,
             is_drawn: false,
             rows: 0,
@@ -54,9 +53,9 @@ impl ProgressLine {
         self.is_shown
     }
 
-    /// From here on another task is told of. One whose size is unknown is named at once: nothing more may come of it.
-    pub fn begin(&mut self, task: &'static str, unit: &'static str, whole: ProgressTotal) {
-        (self.task, self.unit, self.total) = (task, unit, whole);
+    /// Starts another task. A task of unknown size is drawn at once, because there may be no further progress to show.
+    pub fn begin(&mut self, task: &'static str, unit: &'static str, total: ProgressTotal) {
+        (self.task, self.unit, self.total) = (task, unit, total);
         (self.started_at, self.last_drawn_at, self.rows) = (Instant::now(), None, 0);
         if matches!(self.total, ProgressTotal::Unknown) {
             self.draw();
@@ -75,29 +74,29 @@ impl ProgressLine {
             return;
         }
         (self.last_drawn_at, self.is_drawn) = (Some(Instant::now()), true);
-        let told = progress_text(self.rows, self.unit, self.started_at.elapsed(), self.fraction_done());
+        let text = progress_text(self.rows, self.unit, self.started_at.elapsed(), self.fraction_done());
         let space = if self.task.is_empty() { "" } else { " " };
-        // A terminal that is gone shows nothing, and that is all.
-        let _ = write!(io::stderr(), "\r{}{space}{told}\x1b[K", self.task);
+        // If the terminal is gone, nothing is shown.
+        let _ = write!(io::stderr(), "\r{}{space}{text}\x1b[K", self.task);
     }
 
     fn fraction_done(&self) -> Option<f64> {
-        let (done, all) = match &self.total {
-            ProgressTotal::Rows(all) => (self.rows, *all),
-            ProgressTotal::Bytes(all, read) => (read.load(Ordering::Relaxed), *all),
+        let (done, total) = match &self.total {
+            ProgressTotal::Rows(total) => (self.rows, *total),
+            ProgressTotal::Bytes(total, read) => (read.load(Ordering::Relaxed), *total),
             ProgressTotal::Unknown => return None,
         };
-        (all > 0).then(|| (done as f64 / all as f64).min(1.0))
+        (total > 0).then(|| (done as f64 / total as f64).min(1.0))
     }
 
-    /// Takes the line away.
+    /// Removes the line.
     pub fn clear(&mut self) {
         if std::mem::take(&mut self.is_drawn) {
             let _ = write!(io::stderr(), "\r\x1b[K");
         }
     }
 
-    /// `1,234 rows in 2.1 s, 588 rows/s`
+    /// Such as `1,234 rows in 2.1 s, 588 rows/s`.
     pub fn summary(&self) -> String {
         let elapsed = self.started_at.elapsed();
         let rows =
@@ -120,9 +119,9 @@ fn rows_per_second(rows: u64, elapsed: Duration) -> u64 {
     (rows as f64 / elapsed.as_secs_f64().max(0.001)) as u64
 }
 
-/// `[####------------] 25 %, 3,000 rows, 1,500 rows/s, 6 s left`
-fn progress_text(rows: u64, unit: &str, elapsed: Duration, part: Option<f64>) -> String {
-    if rows == 0 && part.is_none() {
+/// Such as `[####------------] 25 %, 3,000 rows, 1,500 rows/s, 6 s left`.
+fn progress_text(rows: u64, unit: &str, elapsed: Duration, fraction: Option<f64>) -> String {
+    if rows == 0 && fraction.is_none() {
         return "…".to_owned();
     }
     let speed = format!(
@@ -130,17 +129,17 @@ fn progress_text(rows: u64, unit: &str, elapsed: Duration, part: Option<f64>) ->
         group_thousands(rows),
         group_thousands(rows_per_second(rows, elapsed))
     );
-    let Some(part) = part else { return speed };
-    let full = (part * BAR_WIDTH as f64) as usize;
+    let Some(fraction) = fraction else { return speed };
+    let full = (fraction * BAR_WIDTH as f64) as usize;
     let bar = format!("{}{}", "#".repeat(full), "-".repeat(BAR_WIDTH - full));
-    let left = match part {
-        part if part > 0.0 => {
-            let left = Duration::from_secs_f64(elapsed.as_secs_f64() * (1.0 - part) / part);
-            format!(", {} left", duration_text(left))
+    let remaining = match fraction {
+        fraction if fraction > 0.0 => {
+            let remaining = Duration::from_secs_f64(elapsed.as_secs_f64() * (1.0 - fraction) / fraction);
+            format!(", {} left", duration_text(remaining))
         }
         _ => String::new(),
     };
-    format!("[{bar}] {:.0} %, {speed}{left}", part * 100.0)
+    format!("[{bar}] {:.0} %, {speed}{remaining}", fraction * 100.0)
 }
 
 fn duration_text(time: Duration) -> String {
@@ -156,9 +155,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_tells_rows_speed_and_time_left() {
-        let check = |rows, seconds, part, expected: &str| {
-            assert_eq!(progress_text(rows, "rows", Duration::from_secs(seconds), part), expected);
+    fn text_shows_rows_speed_and_remaining_time() {
+        let check = |rows, seconds, fraction, expected: &str| {
+            assert_eq!(progress_text(rows, "rows", Duration::from_secs(seconds), fraction), expected);
         };
         check(0, 0, None, "…");
         check(3_000, 2, None, "3,000 rows, 1,500 rows/s");

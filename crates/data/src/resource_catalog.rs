@@ -1,10 +1,11 @@
-//! What a store holds by the paths it is served at, what is referred to before what refers to it.
+//! The resources of an application by their paths, and the order in which references are satisfied.
 
 use std::sync::Arc;
 
-use crate::file_columns::carries_link;
 use trefoil_model::naming::names::nearest_name;
 use trefoil_model::{FieldId, FieldKind, Model, RecordTypeId};
+
+use crate::file_columns::carries_link;
 
 /// One collection of records, or one plain list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +14,7 @@ pub enum DataResource {
     List(Arc<str>),
 }
 
-/// All of them.
+/// All resources of an application.
 #[derive(Debug, Clone)]
 pub struct ResourceCatalog {
     pub model: Arc<Model>,
@@ -25,7 +26,7 @@ impl ResourceCatalog {
         ResourceCatalog { model, lists: lists.iter().map(|list| Arc::from(list.as_str())).collect() }
     }
 
-    /// In an order in which hardly a reference leads to what comes later.
+    /// Ordered so that, as far as possible, referenced records come before those that refer to them.
     pub fn in_reference_order(&self) -> Vec<DataResource> {
         let mut waiting: Vec<RecordTypeId> = (0..self.model.records.len()).map(RecordTypeId).collect();
         let mut ordered = Vec::new();
@@ -34,7 +35,7 @@ impl ResourceCatalog {
                 !referenced_types(&self.model, *record)
                     .any(|other| other != *record && waiting.contains(&other))
             };
-            // A circle of references has no beginning.
+            // In a circle of references, start anywhere.
             let next = waiting.iter().position(is_free).unwrap_or(0);
             ordered.push(DataResource::Records(waiting.remove(next)));
         }
@@ -42,7 +43,7 @@ impl ResourceCatalog {
         ordered
     }
 
-    /// Its path, without the slash.
+    /// The resource's path, without the slash.
     pub fn path<'a>(&'a self, resource: &'a DataResource) -> &'a str {
         match resource {
             DataResource::Records(record) => &self.model.record(*record).path,
@@ -50,28 +51,28 @@ impl ResourceCatalog {
         }
     }
 
-    /// The name of its file, without what tells the format.
+    /// The name of the resource's file, without the extension.
     pub fn file_name(&self, resource: &DataResource) -> String {
         self.path(resource).replace('/', "%2F")
     }
 
-    /// The resource at a path; the error is a line that suggests another one.
+    /// The resource at a path; the error suggests another one.
     pub fn find(&self, path: &str) -> Result<DataResource, String> {
-        let wanted = path.strip_prefix('/').unwrap_or(path).replace("%2F", "/");
-        if let Some(record) = self.model.find_record_by_path(&wanted) {
+        let name = path.strip_prefix('/').unwrap_or(path).replace("%2F", "/");
+        if let Some(record) = self.model.find_record_by_path(&name) {
             return Ok(DataResource::Records(record));
         }
-        if let Some(list) = self.lists.iter().find(|list| ***list == *wanted) {
+        if let Some(list) = self.lists.iter().find(|list| ***list == *name) {
             return Ok(DataResource::List(list.clone()));
         }
         let known = self.model.records.iter().map(|record| record.path.as_str());
-        let near = nearest_name(&wanted, known.chain(self.lists.iter().map(|list| &**list)));
-        let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-        Err(format!("there is no resource `{wanted}`{hint}"))
+        let nearest = nearest_name(&name, known.chain(self.lists.iter().map(|list| &**list)));
+        let hint = nearest.map(|nearest| format!("; did you mean `{nearest}`?")).unwrap_or_default();
+        Err(format!("there is no resource `{name}`{hint}"))
     }
 }
 
-/// The types whose records had better be there first.
+/// The types that records of this type refer to.
 fn referenced_types(model: &Model, record: RecordTypeId) -> impl Iterator<Item = RecordTypeId> {
     model.record(record).fields.iter().enumerate().filter_map(move |(i, field)| match &field.kind {
         FieldKind::Reference { target, .. } => Some(*target),

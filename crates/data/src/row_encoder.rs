@@ -1,33 +1,36 @@
-//! A row of the store as a line of NDJSON or CSV.
+//! Encodes rows of the store as lines of NDJSON or CSV.
+
+use std::sync::Arc;
+
+use trefoil_engine::{Listing, Operation, PlainListAction, PlainListOperation, Row};
+use trefoil_model::values::{csv_cell, json_text};
+use trefoil_model::{CellValue, Field, Model, RecordTypeId};
 
 use crate::file_columns::{ColumnSource, FileColumn, FileColumns};
 use crate::{DataFormat, DataResource};
-use trefoil_engine::{Listing, Operation, PlainListAction, PlainListOperation, Row};
-use trefoil_model::values::{csv_cell, json_text};
-use trefoil_model::{CellValue, Field, Model};
 
-/// What is asked of one resource, and how its rows are spelled.
+/// The read operation of one resource and the encoding of its rows.
 pub struct RowEncoder {
     format: DataFormat,
     layout: RowLayout,
-    /// What stands around each line of a stream that holds several resources.
+    /// The text before and after each line of a stream with several resources.
     envelope: Option<(Vec<u8>, &'static [u8])>,
     scratch: Vec<u8>,
 }
 
 enum RowLayout {
-    /// With the keys of an object, ready to be copied.
+    /// With the encoded keys of the JSON object.
     Records {
-        resource: trefoil_model::RecordTypeId,
+        resource: RecordTypeId,
         columns: FileColumns,
         keys: Vec<Vec<u8>>,
     },
     List {
-        name: std::sync::Arc<str>,
+        name: Arc<str>,
     },
 }
 
-/// Another program has written what the field cannot hold.
+/// The value of a field in the store is not valid for it; another program must have written it.
 #[derive(Debug)]
 pub struct UnreadableFieldError {
     pub field: String,
@@ -35,7 +38,7 @@ pub struct UnreadableFieldError {
 
 impl RowEncoder {
     pub fn new(model: &Model, resource: &DataResource, format: DataFormat) -> RowEncoder {
-        let spelled = match resource {
+        let layout = match resource {
             DataResource::Records(record) => {
                 let columns = FileColumns::for_record(model, *record);
                 let names = columns
@@ -53,10 +56,10 @@ impl RowEncoder {
             }
             DataResource::List(name) => RowLayout::List { name: name.clone() },
         };
-        RowEncoder { format, layout: spelled, envelope: None, scratch: Vec::new() }
+        RowEncoder { format, layout, envelope: None, scratch: Vec::new() }
     }
 
-    /// Each line names its resource.
+    /// Makes each line name its resource.
     pub fn with_envelope(mut self, path: &str) -> RowEncoder {
         let mut before = b"{\"resource\":".to_vec();
         json_text::write_text(&mut before, path);
@@ -68,7 +71,7 @@ impl RowEncoder {
         self
     }
 
-    /// What gives all its rows.
+    /// The operation that reads all rows.
     pub fn read_operation(&self) -> Operation {
         match &self.layout {
             RowLayout::Records { resource, columns, .. } => Operation::List {
@@ -77,13 +80,13 @@ impl RowEncoder {
                 selection: columns.selection.clone(),
             },
             RowLayout::List { name } => {
-                let act = PlainListAction::Read { from: None, max_bytes: usize::MAX };
-                Operation::PlainList(PlainListOperation { list: name.clone(), action: act })
+                let action = PlainListAction::Read { from: None, max_bytes: usize::MAX };
+                Operation::PlainList(PlainListOperation { list: name.clone(), action })
             }
         }
     }
 
-    /// What stands before the first row.
+    /// Writes the header line of CSV.
     pub fn write_header(&self, model: &Model, out: &mut Vec<u8>) {
         if self.format == DataFormat::Ndjson {
             return;
@@ -110,12 +113,12 @@ impl RowEncoder {
         row: &dyn Row,
         out: &mut Vec<u8>,
     ) -> Result<(), UnreadableFieldError> {
-        let RowEncoder { format, layout: spelled, envelope: around, scratch } = self;
+        let RowEncoder { format, layout, envelope, scratch } = self;
         let format = *format;
-        if let Some((before, _)) = around {
+        if let Some((before, _)) = envelope {
             out.extend_from_slice(before);
         }
-        match (spelled, format) {
+        match (layout, format) {
             (RowLayout::Records { resource, columns, keys }, DataFormat::Ndjson) => {
                 for (column, key) in columns.columns.iter().zip(keys) {
                     out.extend_from_slice(key);
@@ -137,7 +140,7 @@ impl RowEncoder {
             }
             (RowLayout::List { .. }, format) => push_list_value(out, scratch, format, row.cell(0))?,
         }
-        if let Some((_, after)) = around {
+        if let Some((_, after)) = envelope {
             out.extend_from_slice(after);
         }
         out.extend_from_slice(if format == DataFormat::Csv { csv_cell::LINE_END } else { b"\n" });
@@ -199,12 +202,12 @@ fn push_csv_cell(
     }
 }
 
-/// `["1","7"]`
+/// Such as `["1","7"]`.
 fn push_ids(out: &mut Vec<u8>, child: usize, row: &dyn Row) {
     out.push(b'[');
     let mut is_first = true;
-    row.each_child(child, &mut |other| {
-        if let Some(id) = other.cell(0).to_i64() {
+    row.each_child(child, &mut |linked| {
+        if let Some(id) = linked.cell(0).to_i64() {
             out.extend_from_slice(if std::mem::take(&mut is_first) { b"\"" } else { b",\"" });
             json_text::write_int(out, id);
             out.push(b'"');

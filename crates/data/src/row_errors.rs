@@ -1,11 +1,13 @@
-//! What is wrong with rows, by their places, and no more of it than anyone wants to read.
+//! The errors of an import by location, up to a limit.
 
 use std::collections::BTreeMap;
 
-use crate::import::RowLocation;
-use crate::import_source::ImportSource;
 use trefoil_model::values::thousands::group_thousands;
 
+use crate::import::RowLocation;
+use crate::import_source::ImportSource;
+
+/// The first errors by location, and how many there are in all.
 pub struct RowErrors {
     messages: BTreeMap<RowLocation, String>,
     count: u64,
@@ -13,13 +15,13 @@ pub struct RowErrors {
 }
 
 impl RowErrors {
-    pub fn new(most: usize) -> RowErrors {
-        RowErrors { messages: BTreeMap::new(), count: 0, max_kept: most.max(1) }
+    pub fn new(max_kept: usize) -> RowErrors {
+        RowErrors { messages: BTreeMap::new(), count: 0, max_kept: max_kept.max(1) }
     }
 
-    pub fn add(&mut self, place: RowLocation, why: String) {
+    pub fn add(&mut self, location: RowLocation, message: String) {
         self.count += 1;
-        self.messages.insert(place, why);
+        self.messages.insert(location, message);
         if self.messages.len() > self.max_kept {
             self.messages.pop_last();
         }
@@ -33,24 +35,23 @@ impl RowErrors {
         self.count
     }
 
-    /// There are as many as are told.
+    /// Whether the limit is reached.
     pub fn is_full(&self) -> bool {
         self.messages.len() >= self.max_kept
     }
 
-    /// Where everything was read: [`Complaints::told`], and how many more there are.
+    /// The messages, and how many more there are; for an import that read everything.
     pub fn all_lines(&self, sources: &[ImportSource]) -> Vec<String> {
-        let (mut lines, most) = (self.message_lines(sources), self.max_kept);
+        let (mut lines, max_kept) = (self.message_lines(sources), self.max_kept);
         match self.count - self.messages.len() as u64 {
             0 => {}
-            more => {
-                lines.push(format!("and {} more; only {most} are told (--max-errors)", group_thousands(more)))
-            }
+            more => lines
+                .push(format!("and {} more; only {max_kept} are told (--max-errors)", group_thousands(more))),
         }
         lines
     }
 
-    /// Where reading may have stopped: [`Complaints::told`], and that there may be more.
+    /// The messages, and that there may be more; for an import that may have stopped early.
     pub fn lines_so_far(&self, sources: &[ImportSource]) -> Vec<String> {
         let mut lines = self.message_lines(sources);
         if self.is_full() {
@@ -62,11 +63,11 @@ impl RowErrors {
         lines
     }
 
-    /// `users.csv:17: Name must not be blank`, one for each.
+    /// One line per error: `users.csv:17: Name must not be blank`.
     fn message_lines(&self, sources: &[ImportSource]) -> Vec<String> {
-        let line = |((source, line), why): (&RowLocation, &String)| {
-            let shown = sources.get(*source).map_or("", |source| &source.display_name);
-            if *line == 0 { format!("{shown}: {why}") } else { format!("{shown}:{line}: {why}") }
+        let line = |((source, line), message): (&RowLocation, &String)| {
+            let name = sources.get(*source).map_or("", |source| &source.display_name);
+            if *line == 0 { format!("{name}: {message}") } else { format!("{name}:{line}: {message}") }
         };
         self.messages.iter().map(line).collect()
     }

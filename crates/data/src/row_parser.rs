@@ -1,4 +1,4 @@
-//! Reads rows out of files, each with its place and either what it gives or what is wrong with it.
+//! Parses the rows of NDJSON and CSV files, each with its line and either its content or what is wrong with it.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, Read};
@@ -6,29 +6,30 @@ use std::io::{self, BufRead, Read};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::csv_reader;
-use crate::csv_reader::CsvError;
-use crate::file_columns::{ColumnMeaning, column_meaning};
-use crate::{DataFormat, DataResource, ResourceCatalog};
 use trefoil_model::values::csv_cell as cells;
 use trefoil_model::values::csv_cell::{BYTE_ORDER_MARK, DecimalPoint};
 use trefoil_model::{FieldId, Model, RecordType, Value};
+
+use crate::csv_reader::{self, CsvError};
+use crate::file_columns::{ColumnMeaning, column_meaning};
+use crate::{DataFormat, DataResource, ResourceCatalog};
 
 const SEPARATORS: [u8; 3] = [b',', b';', b'\t'];
 
 /// One row of a file.
 #[derive(Debug)]
 pub struct ParsedRow {
-    /// Where it begins, counting from 1.
+    /// The line where it begins, counting from 1.
     pub line: u64,
-    /// `None` where the row does not tell, and so is wrong.
+    /// `None` if the row does not name one, which is an error.
     pub resource: Option<DataResource>,
-    /// The error is what is wrong with it.
+    /// The error is what is wrong with the row.
     pub content: Result<RowContent, String>,
-    /// About so many bytes.
+    /// Approximate size.
     pub byte_len: usize,
 }
 
+/// The content of a row: a record, or a value of a plain list.
 #[derive(Debug, PartialEq)]
 pub enum RowContent {
     Record { id: Option<i64>, fields: Vec<(FieldId, Value)> },
@@ -43,73 +44,71 @@ pub struct ReadError {
 }
 
 impl ReadError {
-    fn new(line: u64, why: impl Into<String>) -> ReadError {
-        ReadError { line, message: why.into() }
+    fn new(line: u64, message: impl Into<String>) -> ReadError {
+        ReadError { line, message: message.into() }
     }
 
     fn from_io(line: u64, error: &io::Error) -> ReadError {
         ReadError::new(line, format!("cannot be read: {error}"))
     }
 
-    fn row_too_long(line: u64, longest: usize) -> ReadError {
-        ReadError::new(line, format!("this row is longer than {longest} bytes (--max-row)"))
+    fn row_too_long(line: u64, max_row_bytes: usize) -> ReadError {
+        ReadError::new(line, format!("this row is longer than {max_row_bytes} bytes (--max-row)"))
     }
 }
 
-/// Whether more is wanted.
+/// Receives the rows; returns whether to continue.
 pub type RowCallback<'g> = &'g mut dyn FnMut(ParsedRow) -> bool;
 
-/// Hands out the rows of one file, for as long as they are wanted.
+/// Passes the rows of one file to `on_row`, until that returns false.
 pub fn read_rows(
-    inventory: &ResourceCatalog,
+    catalog: &ResourceCatalog,
     (resource, format): (Option<&DataResource>, DataFormat),
     input: Box<dyn BufRead + Send>,
-    longest: usize,
-    give: RowCallback<'_>,
+    max_row_bytes: usize,
+    on_row: RowCallback<'_>,
 ) -> Result<(), ReadError> {
     match (format, resource) {
-        (DataFormat::Ndjson, _) => {
-            NdjsonReader { inventory, resource, max_row_bytes: longest }.read(input, give)
-        }
-        (DataFormat::Csv, Some(resource)) => read_csv(inventory, resource, input, longest, give),
+        (DataFormat::Ndjson, _) => NdjsonReader { catalog, resource, max_row_bytes }.read(input, on_row),
+        (DataFormat::Csv, Some(resource)) => read_csv(catalog, resource, input, max_row_bytes, on_row),
         (DataFormat::Csv, None) => Err(ReadError::new(1, "CSV holds one resource; name it with --resource")),
     }
 }
 
-/// Refuses what is surely another encoding.
-fn refuse_utf16(begin: &[u8]) -> Result<(), ReadError> {
-    let is_utf16 = begin.starts_with(b"\xff\xfe") || begin.starts_with(b"\xfe\xff");
-    let why = "this is UTF-16; save the file as UTF-8";
-    if is_utf16 { Err(ReadError::new(1, why)) } else { Ok(()) }
+/// Refuses UTF-16, which is recognised by its byte order mark.
+fn refuse_utf16(start: &[u8]) -> Result<(), ReadError> {
+    let is_utf16 = start.starts_with(b"\xff\xfe") || start.starts_with(b"\xfe\xff");
+    let message = "this is UTF-16; save the file as UTF-8";
+    if is_utf16 { Err(ReadError::new(1, message)) } else { Ok(()) }
 }
 
-/// No row begins so, and each line of what the array holds would be told of otherwise.
-fn refuse_array(begin: &[u8]) -> Result<(), ReadError> {
-    let why = "this is a JSON array, and NDJSON has one record a line; `jq -c '.[]'` makes lines of it";
-    if begin.trim_ascii_start().starts_with(b"[") { Err(ReadError::new(1, why)) } else { Ok(()) }
+/// Refuses a JSON array, which would otherwise give an error for each line.
+fn refuse_array(start: &[u8]) -> Result<(), ReadError> {
+    let message = "this is a JSON array, and NDJSON has one record a line; `jq -c '.[]'` makes lines of it";
+    if start.trim_ascii_start().starts_with(b"[") { Err(ReadError::new(1, message)) } else { Ok(()) }
 }
 
 const NOT_UTF8_MESSAGE: &str = "this is not UTF-8; save the file as UTF-8";
 
-/// NDJSON.
+/// Reads NDJSON.
 struct NdjsonReader<'a> {
-    inventory: &'a ResourceCatalog,
+    catalog: &'a ResourceCatalog,
     resource: Option<&'a DataResource>,
     max_row_bytes: usize,
 }
 
 impl NdjsonReader<'_> {
-    fn read(&self, mut input: Box<dyn BufRead + Send>, give: RowCallback<'_>) -> Result<(), ReadError> {
+    fn read(&self, mut input: Box<dyn BufRead + Send>, on_row: RowCallback<'_>) -> Result<(), ReadError> {
         let (mut bytes, mut line) = (Vec::new(), 0);
         loop {
             line += 1;
             bytes.clear();
-            let most = self.max_row_bytes as u64 + 1;
-            let read = input.by_ref().take(most).read_until(b'\n', &mut bytes);
+            let limit = self.max_row_bytes as u64 + 1;
+            let read = input.by_ref().take(limit).read_until(b'\n', &mut bytes);
             if read.map_err(|error| ReadError::from_io(line, &error))? == 0 {
                 return Ok(());
             }
-            if bytes.len() as u64 == most {
+            if bytes.len() as u64 == limit {
                 return Err(ReadError::row_too_long(line, self.max_row_bytes));
             }
             let mut text = bytes.as_slice();
@@ -121,31 +120,31 @@ impl NdjsonReader<'_> {
             if text.trim_ascii().is_empty() {
                 continue;
             }
-            if !give(self.parse_line(line, text)) {
+            if !on_row(self.parse_line(line, text)) {
                 return Ok(());
             }
         }
     }
 
     fn parse_line(&self, line: u64, bytes: &[u8]) -> ParsedRow {
-        let (resource, given) = match (std::str::from_utf8(bytes), self.resource) {
+        let (resource, content) = match (std::str::from_utf8(bytes), self.resource) {
             (Err(_), resource) => (resource.cloned(), Err(NOT_UTF8_MESSAGE.to_owned())),
             (Ok(text), Some(resource)) => {
                 let json = parse_json(text, 0);
                 (
                     Some(resource.clone()),
-                    json.and_then(|json| row_content(&self.inventory.model, resource, json)),
+                    json.and_then(|json| row_content(&self.catalog.model, resource, json)),
                 )
             }
             (Ok(text), None) => match self.parse_stream_line(text) {
-                Ok((resource, given)) => (Some(resource), given),
-                Err(why) => (None, Err(why)),
+                Ok((resource, content)) => (Some(resource), content),
+                Err(message) => (None, Err(message)),
             },
         };
-        ParsedRow { line, resource, content: given, byte_len: bytes.len() }
+        ParsedRow { line, resource, content, byte_len: bytes.len() }
     }
 
-    /// A line that names its resource. What is inside is read by itself, so that it may be as deep as it may be alone.
+    /// A line that names its resource. The content is parsed separately, so that the same limit of depth applies as without.
     fn parse_stream_line(&self, text: &str) -> Result<(DataResource, Result<RowContent, String>), String> {
         const FORM: &str = "each line is {\"resource\": \"…\", \"record\": {…}}, or \"value\" for a plain list; \
                             for the rows of one resource use --resource";
@@ -153,7 +152,7 @@ impl NdjsonReader<'_> {
             true => FORM.to_owned(),
             false => json_error_message(&error, 0),
         })?;
-        let resource = self.inventory.find(&line.resource)?;
+        let resource = self.catalog.find(&line.resource)?;
         let content = match (&resource, line.record, line.value) {
             (DataResource::Records(_), Some(content), None)
             | (DataResource::List(_), None, Some(content)) => content,
@@ -161,14 +160,14 @@ impl NdjsonReader<'_> {
                 return Ok((resource, Err(FORM.to_owned())));
             }
         };
-        let begin = content.get().as_ptr().addr() - text.as_ptr().addr();
-        let json = parse_json(content.get(), begin);
-        let given = json.and_then(|json| row_content(&self.inventory.model, &resource, json));
-        Ok((resource, given))
+        let offset = content.get().as_ptr().addr() - text.as_ptr().addr();
+        let json = parse_json(content.get(), offset);
+        let content = json.and_then(|json| row_content(&self.catalog.model, &resource, json));
+        Ok((resource, content))
     }
 }
 
-/// A line of a stream.
+/// A line that names its resource.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StreamLine<'a> {
@@ -180,17 +179,17 @@ struct StreamLine<'a> {
     value: Option<&'a RawValue>,
 }
 
-/// So many bytes of the line stand before the text.
-fn parse_json(text: &str, before: usize) -> Result<Value, String> {
-    serde_json::from_str(text).map_err(|error| json_error_message(&error, before))
+/// Parses JSON; `offset` is its position in the line, for messages.
+fn parse_json(text: &str, offset: usize) -> Result<Value, String> {
+    serde_json::from_str(text).map_err(|error| json_error_message(&error, offset))
 }
 
-fn json_error_message(error: &serde_json::Error, before: usize) -> String {
+fn json_error_message(error: &serde_json::Error, offset: usize) -> String {
     let message = error.to_string();
     let message = message.split(" at line ").next().unwrap_or(&message);
     match error.is_eof() {
         true => "the row ends in the middle of its JSON; was the file cut off?".to_owned(),
-        false => format!("this is no JSON: {message} (column {})", before + error.column()),
+        false => format!("this is no JSON: {message} (column {})", offset + error.column()),
     }
 }
 
@@ -203,7 +202,7 @@ fn row_content(model: &Model, resource: &DataResource, json: Value) -> Result<Ro
             let (mut id, mut fields) = (None, Vec::with_capacity(object.len()));
             for (name, value) in object {
                 match column_meaning(record, &name)? {
-                    ColumnMeaning::Id => id = self::parse_id(&value)?,
+                    ColumnMeaning::Id => id = parse_id(&value)?,
                     ColumnMeaning::Field(field) => fields.push((field, value)),
                     ColumnMeaning::Ignored => {}
                 }
@@ -222,100 +221,104 @@ fn parse_id(value: &Value) -> Result<Option<i64>, String> {
     id.map(Some).ok_or_else(|| "an id is a positive 64-bit integer".to_owned())
 }
 
-/// CSV.
+/// Reads CSV.
 fn read_csv(
-    inventory: &ResourceCatalog,
+    catalog: &ResourceCatalog,
     resource: &DataResource,
     mut input: Box<dyn BufRead + Send>,
-    longest: usize,
-    give: RowCallback<'_>,
+    max_row_bytes: usize,
+    on_row: RowCallback<'_>,
 ) -> Result<(), ReadError> {
-    let head = CsvHeader::read(&mut input, longest)?;
-    let known = |name: &str| match resource {
-        DataResource::Records(record) => column_meaning(inventory.model.record(*record), name).is_ok(),
+    let header = CsvHeader::read(&mut input, max_row_bytes)?;
+    let is_known = |name: &str| match resource {
+        DataResource::Records(record) => column_meaning(catalog.model.record(*record), name).is_ok(),
         DataResource::List(_) => name == "value",
     };
-    let separator = head.separator.unwrap_or_else(|| guess_separator(&head.text, known));
-    let point = if separator == b';' { DecimalPoint::Comma } else { DecimalPoint::Dot };
-    let mut reader =
-        csv_reader::CsvReader::new(io::Cursor::new(head.text).chain(input), separator, head.line, longest);
-    let broken = |broken: CsvError| match broken {
+    let separator = header.separator.unwrap_or_else(|| guess_separator(&header.text, is_known));
+    let decimal_point = if separator == b';' { DecimalPoint::Comma } else { DecimalPoint::Dot };
+    let mut reader = csv_reader::CsvReader::new(
+        io::Cursor::new(header.text).chain(input),
+        separator,
+        header.line,
+        max_row_bytes,
+    );
+    let read_error = |error: CsvError| match error {
         CsvError::Io(error) => ReadError::from_io(0, &error),
         CsvError::UnclosedQuote(line) => {
             ReadError::new(line, "a quote is opened here and never closed; was the file cut off?")
         }
-        CsvError::RowTooLong(line) => ReadError::row_too_long(line, longest),
+        CsvError::RowTooLong(line) => ReadError::row_too_long(line, max_row_bytes),
     };
     let mut row = csv_reader::CsvRow::default();
-    if !reader.read_row(&mut row).map_err(broken)? {
+    if !reader.read_row(&mut row).map_err(read_error)? {
         return Err(ReadError::new(1, "there is no line with the names of the columns"));
     }
-    let columns = CsvTable::new(inventory, resource, &row, point)?;
-    while reader.read_row(&mut row).map_err(broken)? {
-        let entry = ParsedRow {
+    let table = CsvTable::new(catalog, resource, &row, decimal_point)?;
+    while reader.read_row(&mut row).map_err(read_error)? {
+        let parsed_row = ParsedRow {
             line: row.line,
             resource: Some(resource.clone()),
-            content: columns.row_content(&row),
+            content: table.row_content(&row),
             byte_len: row.byte_len(),
         };
-        if !give(entry) {
+        if !on_row(parsed_row) {
             return Ok(());
         }
     }
     Ok(())
 }
 
-/// The first line, which tells how the others are to be read.
+/// The first line, which determines the separator.
 struct CsvHeader {
     text: Vec<u8>,
     line: u64,
-    /// Where a line `sep=;` says so, as spreadsheets write it.
+    /// From a line `sep=;`, as spreadsheets write it.
     separator: Option<u8>,
 }
 
 impl CsvHeader {
-    fn read(input: &mut dyn BufRead, longest: usize) -> Result<CsvHeader, ReadError> {
-        let mut text = CsvHeader::read_line(input, longest)?;
+    fn read(input: &mut dyn BufRead, max_row_bytes: usize) -> Result<CsvHeader, ReadError> {
+        let mut text = CsvHeader::read_line(input, max_row_bytes)?;
         refuse_utf16(&text)?;
         if text.starts_with(BYTE_ORDER_MARK) {
             text.drain(..BYTE_ORDER_MARK.len());
         }
-        // Not trimmed, since the separator may be a tab.
+        // Not trimmed, because the separator may be a tab.
         let line = text.strip_suffix(b"\n").unwrap_or(&text);
         match line.strip_suffix(b"\r").unwrap_or(line) {
             [b's', b'e', b'p', b'=', separator] => {
                 let separator = Some(*separator);
-                Ok(CsvHeader { text: CsvHeader::read_line(input, longest)?, line: 2, separator })
+                Ok(CsvHeader { text: CsvHeader::read_line(input, max_row_bytes)?, line: 2, separator })
             }
             _ => Ok(CsvHeader { text, line: 1, separator: None }),
         }
     }
 
-    fn read_line(input: &mut dyn BufRead, longest: usize) -> Result<Vec<u8>, ReadError> {
+    fn read_line(input: &mut dyn BufRead, max_row_bytes: usize) -> Result<Vec<u8>, ReadError> {
         let mut text = Vec::new();
-        let read = input.take(longest as u64 + 1).read_until(b'\n', &mut text);
+        let read = input.take(max_row_bytes as u64 + 1).read_until(b'\n', &mut text);
         read.map_err(|error| ReadError::from_io(1, &error))?;
-        if text.len() > longest { Err(ReadError::row_too_long(1, longest)) } else { Ok(text) }
+        if text.len() > max_row_bytes { Err(ReadError::row_too_long(1, max_row_bytes)) } else { Ok(text) }
     }
 }
 
-/// The separator with which most names are known.
-fn guess_separator(head: &[u8], known: impl Fn(&str) -> bool) -> u8 {
-    let worth = |separator: u8| {
+/// The separator that gives the most known column names.
+fn guess_separator(header: &[u8], is_known: impl Fn(&str) -> bool) -> u8 {
+    let score = |separator: u8| {
         let mut row = csv_reader::CsvRow::default();
-        // A name with a line break in it: then the others decide.
-        let _ = csv_reader::CsvReader::new(head, separator, 1, usize::MAX).read_row(&mut row);
+        // A name may contain a line break; then the other separators decide.
+        let _ = csv_reader::CsvReader::new(header, separator, 1, usize::MAX).read_row(&mut row);
         let names = row.cells().filter_map(|cell| std::str::from_utf8(cell).ok());
-        (names.filter(|name| known(name.trim())).count(), row.count())
+        (names.filter(|name| is_known(name.trim())).count(), row.count())
     };
-    // Of equals the last would win.
-    SEPARATORS.into_iter().rev().max_by_key(|separator| worth(*separator)).unwrap_or(b',')
+    // `max_by_key` prefers the last of equals.
+    SEPARATORS.into_iter().rev().max_by_key(|separator| score(*separator)).unwrap_or(b',')
 }
 
-/// What the columns of a file stand for.
+/// The columns of a CSV file and its decimal point.
 struct CsvTable<'a> {
     columns: CsvColumns<'a>,
-    point: DecimalPoint,
+    decimal_point: DecimalPoint,
 }
 
 enum CsvColumns<'a> {
@@ -325,38 +328,41 @@ enum CsvColumns<'a> {
 
 impl<'a> CsvTable<'a> {
     fn new(
-        inventory: &'a ResourceCatalog,
+        catalog: &'a ResourceCatalog,
         resource: &DataResource,
-        head: &csv_reader::CsvRow,
-        point: DecimalPoint,
+        header: &csv_reader::CsvRow,
+        decimal_point: DecimalPoint,
     ) -> Result<CsvTable<'a>, ReadError> {
         let mut names: Vec<String> = Vec::new();
-        for cell in head.cells() {
+        for cell in header.cells() {
             let name = std::str::from_utf8(cell)
-                .map_err(|_| ReadError::new(head.line, NOT_UTF8_MESSAGE))?
+                .map_err(|_| ReadError::new(header.line, NOT_UTF8_MESSAGE))?
                 .trim()
                 .to_owned();
             if !name.is_empty() && names.contains(&name) {
-                return Err(ReadError::new(head.line, format!("there are two columns `{name}`")));
+                return Err(ReadError::new(header.line, format!("there are two columns `{name}`")));
             }
             names.push(name);
         }
-        let of = match resource {
+        let columns = match resource {
             DataResource::List(_) if names == ["value"] => CsvColumns::List,
             DataResource::List(_) => {
-                return Err(ReadError::new(head.line, "a plain list has one column, which is named `value`"));
+                return Err(ReadError::new(
+                    header.line,
+                    "a plain list has one column, which is named `value`",
+                ));
             }
             DataResource::Records(record) => {
-                let record = inventory.model.record(*record);
+                let record = catalog.model.record(*record);
                 let column = |name: String| match name.is_empty() {
                     true => Ok((name, ColumnMeaning::Ignored)),
-                    false => column_meaning(record, &name).map(|meant| (name, meant)),
+                    false => column_meaning(record, &name).map(|meaning| (name, meaning)),
                 };
                 let columns = names.into_iter().map(column).collect::<Result<Vec<_>, String>>();
-                CsvColumns::Records(record, columns.map_err(|why| ReadError::new(head.line, why))?)
+                CsvColumns::Records(record, columns.map_err(|message| ReadError::new(header.line, message))?)
             }
         };
-        Ok(CsvTable { columns: of, point })
+        Ok(CsvTable { columns, decimal_point })
     }
 
     fn row_content(&self, row: &csv_reader::CsvRow) -> Result<RowContent, String> {
@@ -365,13 +371,13 @@ impl<'a> CsvTable<'a> {
                 "something stands behind a closing quote; a quote within quotes is doubled".to_owned()
             );
         }
-        let wanted = match &self.columns {
+        let expected = match &self.columns {
             CsvColumns::Records(_, columns) => columns.len(),
             CsvColumns::List => 1,
         };
-        if row.count() != wanted {
+        if row.count() != expected {
             let cells = if row.count() == 1 { "1 cell".to_owned() } else { format!("{} cells", row.count()) };
-            return Err(format!("{cells}, where the first line names {wanted} columns"));
+            return Err(format!("{cells}, where the first line names {expected} columns"));
         }
         let mut texts =
             row.cells().map(|cell| std::str::from_utf8(cell).map_err(|_| NOT_UTF8_MESSAGE.to_owned()));
@@ -382,13 +388,14 @@ impl<'a> CsvTable<'a> {
             }
             CsvColumns::Records(record, columns) => {
                 let (mut id, mut fields) = (None, Vec::with_capacity(columns.len()));
-                for ((name, meant), text) in columns.iter().zip(texts) {
+                for ((name, meaning), text) in columns.iter().zip(texts) {
                     let text = text?;
-                    match meant {
+                    match meaning {
                         ColumnMeaning::Id if text.is_empty() => {}
-                        ColumnMeaning::Id => id = self::parse_id(&Value::from(text))?,
+                        ColumnMeaning::Id => id = parse_id(&Value::from(text))?,
                         ColumnMeaning::Field(field) => {
-                            fields.push((*field, cells::parse_cell(record.field(*field), text, self.point)?));
+                            let value = cells::parse_cell(record.field(*field), text, self.decimal_point)?;
+                            fields.push((*field, value));
                         }
                         ColumnMeaning::Ignored if name.is_empty() && !text.is_empty() => {
                             return Err(format!("`{text}` stands in a column without a name"));

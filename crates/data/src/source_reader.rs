@@ -7,85 +7,84 @@ use tokio::sync::mpsc;
 
 use crate::ResourceCatalog;
 use crate::import_source::ImportSource;
-use crate::row_parser;
-use crate::row_parser::{ParsedRow, ReadError};
+use crate::row_parser::{self, ParsedRow, ReadError};
 
-/// A batch has at most so many rows …
+/// The limit of rows in a batch.
 pub const MAX_BATCH_ROWS: usize = 1024;
-/// … and about so many bytes.
+/// The approximate limit of bytes in a batch.
 const MAX_BATCH_BYTES: usize = 1 << 20;
-/// So many batches wait at most.
+/// The limit of batches waiting to be imported.
 const MAX_WAITING_BATCHES: usize = 2;
 
-/// What was read, with the number of its source.
+/// A batch, with the index of its source.
 pub enum SourceBatch {
     /// Rows of one resource.
     Rows(usize, Vec<ParsedRow>),
-    /// Nothing comes after this.
+    /// The last message: the source cannot be read further.
     Failed(usize, ReadError),
 }
 
-/// Begins to read; ends by itself when nobody takes the parts any more. Bytes that were read are added up in `read`.
+/// Starts the thread; it ends when the receiver is dropped. Bytes read are added to `bytes_read`.
 pub fn start_reading(
-    inventory: &ResourceCatalog,
+    catalog: &ResourceCatalog,
     sources: &Arc<Vec<ImportSource>>,
-    longest: usize,
-    read: &Arc<AtomicU64>,
+    max_row_bytes: usize,
+    bytes_read: &Arc<AtomicU64>,
 ) -> mpsc::Receiver<SourceBatch> {
-    let (send, parts) = mpsc::channel(MAX_WAITING_BATCHES);
-    let (inventory, sources, read) = (inventory.clone(), sources.clone(), read.clone());
+    let (sender, batches) = mpsc::channel(MAX_WAITING_BATCHES);
+    let (catalog, sources, bytes_read) = (catalog.clone(), sources.clone(), bytes_read.clone());
     tokio::task::spawn_blocking(move || {
         for (number, source) in sources.iter().enumerate() {
-            if !read_source(&inventory, number, source, longest, &read, &send) {
+            if !read_source(&catalog, number, source, max_row_bytes, &bytes_read, &sender) {
                 return;
             }
         }
     });
-    parts
+    batches
 }
 
-/// Reads one source into batches; says whether anyone wants more.
+/// Reads one source into batches; returns whether to continue.
 fn read_source(
-    inventory: &ResourceCatalog,
+    catalog: &ResourceCatalog,
     number: usize,
     source: &ImportSource,
-    longest: usize,
-    read: &Arc<AtomicU64>,
-    send: &mpsc::Sender<SourceBatch>,
+    max_row_bytes: usize,
+    bytes_read: &Arc<AtomicU64>,
+    sender: &mpsc::Sender<SourceBatch>,
 ) -> bool {
-    let input = match source.open(read) {
+    let input = match source.open(bytes_read) {
         Ok(input) => input,
         Err(error) => {
-            let stop = ReadError { line: 0, message: error.to_string() };
-            let _ = send.blocking_send(SourceBatch::Failed(number, stop));
+            let error = ReadError { line: 0, message: error.to_string() };
+            let _ = sender.blocking_send(SourceBatch::Failed(number, error));
             return false;
         }
     };
-    let (mut batch, mut weight): (Vec<ParsedRow>, usize) = (Vec::new(), 0);
-    let mut give = |entry: ParsedRow| {
-        let is_full = batch.len() >= MAX_BATCH_ROWS || weight >= MAX_BATCH_BYTES;
-        if is_full || batch.first().is_some_and(|first| first.resource != entry.resource) {
-            weight = 0;
-            if send.blocking_send(SourceBatch::Rows(number, std::mem::take(&mut batch))).is_err() {
+    let (mut batch, mut byte_count): (Vec<ParsedRow>, usize) = (Vec::new(), 0);
+    let mut on_row = |row: ParsedRow| {
+        let is_full = batch.len() >= MAX_BATCH_ROWS || byte_count >= MAX_BATCH_BYTES;
+        if is_full || batch.first().is_some_and(|first| first.resource != row.resource) {
+            byte_count = 0;
+            if sender.blocking_send(SourceBatch::Rows(number, std::mem::take(&mut batch))).is_err() {
                 return false;
             }
         }
-        weight += entry.byte_len;
-        batch.push(entry);
+        byte_count += row.byte_len;
+        batch.push(row);
         true
     };
-    let end = row_parser::read_rows(
-        inventory,
+    let result = row_parser::read_rows(
+        catalog,
         (source.resource.as_ref(), source.format),
         input,
-        longest,
-        &mut give,
+        max_row_bytes,
+        &mut on_row,
     );
-    let rest = batch.is_empty() || send.blocking_send(SourceBatch::Rows(number, batch)).is_ok();
-    match end {
-        Ok(()) => rest,
-        Err(stop) => {
-            let _ = send.blocking_send(SourceBatch::Failed(number, stop));
+    let is_sent = batch.is_empty() || sender.blocking_send(SourceBatch::Rows(number, batch)).is_ok();
+    match result {
+        Ok(()) => is_sent,
+        Err(error) => {
+            let _ = sender.blocking_send(SourceBatch::Failed(number, error));
             false
         }
     }

@@ -1,7 +1,7 @@
-//! Standard output for whoever reads slowly: what they have not taken yet waits in a file, not in the store.
+//! A pipe to a slow reader: bytes that it has not taken yet wait in a temporary file, so that the store need not wait.
 //!
-//! The store would otherwise hold its snapshot, and a connection to PostgreSQL that looks dead, for as long as a reader
-//! pleases. The file has no name, holds no more than the reader is behind, and goes with the process.
+//! Otherwise the store would hold its snapshot, and a seemingly dead connection to PostgreSQL, for as long as the reader
+//! takes. The file has no name, is no larger than the reader is behind, and disappears with the process.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 
 use crate::import_source::{anonymous_temp_file, temp_file_error};
 
+/// The writing end of the pipe.
 pub struct SpooledPipe {
     shared: Arc<PipeShared>,
     copier: Option<JoinHandle<io::Result<()>>>,
@@ -24,11 +25,11 @@ struct PipeShared {
 
 #[derive(Default)]
 struct PipeState {
-    /// How far the file is written, and how far it is taken.
+    /// Bytes of the file that are written, and copied to the reader.
     written: u64,
     taken: u64,
     is_closed: bool,
-    /// The reader is gone; the thread tells why.
+    /// The reader is gone; the copying thread returns the error.
     is_broken: bool,
 }
 
@@ -37,7 +38,7 @@ impl PipeShared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What to take next, once there is something; the end is nothing.
+    /// Waits for data and returns its position and length; length 0 is the end.
     fn wait_for_data(&self) -> (u64, u64) {
         let mut state = self.lock_state();
         loop {
@@ -51,7 +52,7 @@ impl PipeShared {
         }
     }
 
-    /// So much more was taken. When the reader has caught up, the file begins anew.
+    /// Records copied bytes. When the reader has caught up, the file starts again at 0.
     fn mark_taken(&self, bytes: u64) -> io::Result<()> {
         let mut state = self.lock_state();
         state.taken += bytes;
@@ -65,12 +66,12 @@ impl PipeShared {
     fn copy_to(&self, mut out: impl Write) -> io::Result<()> {
         let mut bytes = vec![0; 1 << 16];
         loop {
-            let (from, waiting) = self.wait_for_data();
-            if waiting == 0 {
+            let (from, available) = self.wait_for_data();
+            if available == 0 {
                 return out.flush();
             }
-            let most = bytes.len().min(usize::try_from(waiting).unwrap_or(usize::MAX));
-            let read = self.file.read_at(&mut bytes[..most], from)?;
+            let length = bytes.len().min(usize::try_from(available).unwrap_or(usize::MAX));
+            let read = self.file.read_at(&mut bytes[..length], from)?;
             out.write_all(&bytes[..read])?;
             self.mark_taken(read as u64)?;
         }
@@ -84,13 +85,13 @@ impl SpooledPipe {
             state: Mutex::default(),
             changed: Condvar::new(),
         });
-        let copying = shared.clone();
-        let copying = std::thread::spawn(move || {
-            let copied = copying.copy_to(out);
-            copying.lock_state().is_broken = copied.is_err();
+        let copier_shared = shared.clone();
+        let copier = std::thread::spawn(move || {
+            let copied = copier_shared.copy_to(out);
+            copier_shared.lock_state().is_broken = copied.is_err();
             copied
         });
-        Ok(SpooledPipe { shared, copier: Some(copying) })
+        Ok(SpooledPipe { shared, copier: Some(copier) })
     }
 
     /// Waits until the reader has taken everything.
@@ -111,7 +112,7 @@ impl Write for SpooledPipe {
         if self.shared.lock_state().is_broken {
             return self.close().map(|()| 0);
         }
-        // Held, so that the file does not begin anew meanwhile.
+        // Locked during the write, so that the file is not truncated meanwhile.
         let mut state = self.shared.lock_state();
         let written = self.shared.file.write_all_at(bytes, state.written);
         written.map_err(temp_file_error)?;
@@ -129,15 +130,15 @@ impl Write for SpooledPipe {
 mod tests {
     use super::*;
 
-    /// Takes a little at a time, and nothing before it is told to.
+    /// Takes up to 1,000 bytes at a time, each after a message on the channel.
     struct SlowWriter(std::sync::mpsc::Receiver<()>, Arc<Mutex<Vec<u8>>>);
 
     impl Write for SlowWriter {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             let _ = self.0.recv();
-            let some = bytes.len().min(1_000);
-            self.1.lock().unwrap().extend_from_slice(&bytes[..some]);
-            Ok(some)
+            let count = bytes.len().min(1_000);
+            self.1.lock().unwrap().extend_from_slice(&bytes[..count]);
+            Ok(count)
         }
 
         fn flush(&mut self) -> io::Result<()> {
@@ -146,21 +147,21 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_reader_holds_up_nobody_and_gets_everything() {
-        let (go, wait) = std::sync::mpsc::channel();
+    fn slow_reader_gets_everything_without_blocking() {
+        let (release, wait) = std::sync::mpsc::channel();
         let taken = Arc::new(Mutex::new(Vec::new()));
         let mut pipe = SpooledPipe::new(SlowWriter(wait, taken.clone())).unwrap();
         let all: Vec<u8> = (0..300_000_u32).map(|i| (i % 251) as u8).collect();
-        all.chunks(777).for_each(|some| pipe.write_all(some).unwrap());
+        all.chunks(777).for_each(|chunk| pipe.write_all(chunk).unwrap());
         assert!(taken.lock().unwrap().is_empty());
-        // From here on the reader takes what it gets.
-        drop(go);
+        // From here on the reader takes everything.
+        drop(release);
         pipe.finish().unwrap();
         assert!(*taken.lock().unwrap() == all);
     }
 
     #[test]
-    fn a_reader_that_is_gone_is_told() {
+    fn closed_reader_is_an_error() {
         struct ClosedWriter;
         impl Write for ClosedWriter {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {

@@ -1,4 +1,4 @@
-//! Files of the binary's own pages: compressed beforehand, named by their content, kept for ever by caches.
+//! Static files of the built-in pages: compressed in advance, named by content hash, cacheable for ever.
 
 use axum::response::{IntoResponse, Response};
 use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, VARY};
@@ -12,7 +12,7 @@ pub const SCRIPT_TYPE: &str = "text/javascript; charset=utf-8";
 pub const ICON_TYPE: &str = "image/svg+xml";
 pub const STYLE_TYPE: &str = "text/css; charset=utf-8";
 
-/// One file; its placeholder in the page is `{{name}}`.
+/// One file; the page template refers to it by `placeholder`.
 pub struct StaticAsset {
     pub placeholder: &'static str,
     pub stem: &'static str,
@@ -26,7 +26,7 @@ pub enum AssetContent {
     Compressed { brotli: &'static [u8], gzip: &'static [u8] },
 }
 
-/// A file that `e2e/vendor.mjs` stored in `assets/` beside the source that names it.
+/// A file compressed by `e2e/vendor.mjs`, from the `assets/` folder beside the source file that uses the macro.
 #[macro_export]
 macro_rules! compressed_asset {
     ($placeholder:literal, $stem:literal, $extension:literal, $media:expr) => {
@@ -43,7 +43,7 @@ macro_rules! compressed_asset {
     };
 }
 
-/// A file of ours, as it stands in `assets/`.
+/// An uncompressed file, from the `assets/` folder beside the source file that uses the macro.
 #[macro_export]
 macro_rules! plain_asset {
     ($placeholder:literal, $stem:literal, $extension:literal, $media:expr) => {
@@ -61,9 +61,9 @@ macro_rules! plain_asset {
 
 pub use {compressed_asset, plain_asset};
 
-/// The files of one page with their names.
+/// The files of one page under their hashed names.
 pub struct AssetFolder {
-    /// Where they are, with the slash at the end.
+    /// The URL path of the folder, with a slash at the end.
     folder: &'static str,
     named_assets: Vec<(String, &'static StaticAsset)>,
 }
@@ -73,7 +73,7 @@ impl AssetFolder {
         AssetFolder { folder, named_assets: assets.iter().map(|asset| (asset.file_name(), asset)).collect() }
     }
 
-    /// The page with the addresses of its files filled in.
+    /// The page with the URLs of its files filled in.
     pub fn fill_placeholders(&self, template: &str) -> String {
         self.named_assets.iter().fold(template.to_owned(), |page, (name, asset)| {
             page.replace(asset.placeholder, &format!("{}{name}", self.folder))
@@ -91,7 +91,7 @@ impl AssetFolder {
 }
 
 impl StaticAsset {
-    /// `graphiql.0123456789abcdef.js`
+    /// Such as `graphiql.0123456789abcdef.js`.
     fn file_name(&self) -> String {
         let bytes = match self.content {
             AssetContent::Plain(bytes) => bytes,
@@ -101,21 +101,21 @@ impl StaticAsset {
     }
 
     fn respond(&self, headers: &HeaderMap) -> Result<Response, Problem> {
-        let always = [
+        let common_headers = [
             (CONTENT_TYPE, HeaderValue::from_static(self.media_type)),
             (CACHE_CONTROL, HeaderValue::from_static("public, max-age=31536000, immutable")),
             (VARY, HeaderValue::from_static("Accept-Encoding")),
         ];
         match self.content {
-            AssetContent::Plain(bytes) => Ok((always, bytes).into_response()),
+            AssetContent::Plain(bytes) => Ok((common_headers, bytes).into_response()),
             AssetContent::Compressed { brotli, .. } if accepts_encoding(headers, "br") => {
-                Ok((always, [(CONTENT_ENCODING, "br")], brotli).into_response())
+                Ok((common_headers, [(CONTENT_ENCODING, "br")], brotli).into_response())
             }
-            // Without the header any coding is acceptable, and every client can read this one.
+            // Without the header any coding is acceptable, and practically every client reads gzip.
             AssetContent::Compressed { gzip, .. }
                 if accepts_encoding(headers, "gzip") || !headers.contains_key(ACCEPT_ENCODING) =>
             {
-                Ok((always, [(CONTENT_ENCODING, "gzip")], gzip).into_response())
+                Ok((common_headers, [(CONTENT_ENCODING, "gzip")], gzip).into_response())
             }
             AssetContent::Compressed { .. } => {
                 let detail = "this file is stored compressed: accept br or gzip";
@@ -125,7 +125,7 @@ impl StaticAsset {
     }
 }
 
-/// Whether a coding is named in `Accept-Encoding` and not refused with `q=0`.
+/// Whether `Accept-Encoding` names this coding without `q=0`.
 fn accepts_encoding(headers: &HeaderMap, coding: &str) -> bool {
     let mut named = parse_encodings(headers.get_all(ACCEPT_ENCODING));
     named.any(|(name, quality)| name.eq_ignore_ascii_case(coding) && quality > 0)

@@ -1,23 +1,24 @@
-//! Who is asking and by which address they reached us, believing forwarding headers of trusted proxies alone.
+//! The client of a request and its origin; forwarding headers count only when a trusted proxy sent them.
 
 use std::net::{IpAddr, SocketAddr};
 
 use http::header::FORWARDED;
 use http::{Extensions, HeaderMap, HeaderValue};
 
-use crate::response_headers::RequestId;
 use trefoil_config::IpNetwork;
 
-/// The client as handlers see it: an extension of what they answer, where they are asked by a router.
+use crate::response_headers::RequestId;
+
+/// The client as handlers see it; the router's handlers find it in the request's extensions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClientInfo {
-    /// None only where there is no connection, as in a test that calls the router directly.
+    /// `None` only where there is no connection, as in a test that calls the router directly.
     pub address: Option<IpAddr>,
-    /// The client spoke HTTPS, to a proxy.
+    /// The client spoke HTTPS to a proxy.
     pub secure: bool,
-    /// The id of what it asks now, for the log; none where `address` is none.
+    /// The id of the current request, for the log; `None` where `address` is.
     pub request: Option<RequestId>,
-    /// The host the client named to a proxy.
+    /// The host that the client named to a proxy.
     host: Option<String>,
 }
 
@@ -28,8 +29,8 @@ impl ClientInfo {
         if !peer.is_some_and(|address| is_trusted(trusted, address)) {
             return direct;
         }
-        // A proxy writes one of the two and may let the client's own version of the other pass,
-        // so two that disagree prove nothing.
+        // A proxy sets one of the two and may pass on the client's own version of the other,
+        // so if they disagree neither is trusted.
         match (from_forwarded(headers, trusted), from_x_forwarded(headers, trusted)) {
             (Some(one), Some(other)) if one.address != other.address => direct,
             (Some(client), _) | (None, Some(client)) => {
@@ -44,14 +45,13 @@ impl ClientInfo {
         extensions.get::<ClientInfo>().and_then(|client| client.request.as_ref())
     }
 
-    /// What a proxy told that [`Client::origin`] depends on.
+    /// The forwarded scheme and host that [`ClientInfo::origin`] depends on.
     pub fn forwarded_origin(&self) -> [&[u8]; 2] {
         let scheme: &[u8] = if self.secure { b"https" } else { b"" };
         [scheme, self.host.as_deref().unwrap_or_default().as_bytes()]
     }
 
-    /// Scheme and host for absolute URLs: `https://shop.example`.
-    /// `host` is what the client named to us.
+    /// Scheme and host for absolute URLs: `https://shop.example`. `host` is the request's `Host` header.
     pub fn origin(&self, host: Option<&HeaderValue>) -> String {
         let scheme = if self.secure { "https" } else { "http" };
         let named = host.and_then(|host| host.to_str().ok());
@@ -77,7 +77,7 @@ fn network_contains(network: &IpNetwork, address: IpAddr) -> bool {
     }
 }
 
-/// RFC 7239: each proxy appends an element, so the last one that no proxy of ours wrote about a proxy is the client's.
+/// RFC 7239: each proxy appends an element, so the last one that does not describe a trusted proxy is the client's.
 fn from_forwarded(headers: &HeaderMap, trusted: &[IpNetwork]) -> Option<ClientInfo> {
     let elements: Vec<&str> = header_items(headers, FORWARDED.as_str());
     let mut found = None;
@@ -135,7 +135,7 @@ fn parse_address(text: &str) -> Option<IpAddr> {
     plain.or_else(bracketed).map(|address: IpAddr| address.to_canonical())
 }
 
-/// It goes into links, so it must be no more than a host.
+/// Accepts only characters of a host name or address, because the host goes into links.
 fn valid_host(host: &str) -> Option<String> {
     let allowed = |b: u8| b.is_ascii_alphanumeric() || b"-._:[]".contains(&b);
     (!host.is_empty() && host.len() <= 255 && host.bytes().all(allowed)).then(|| host.to_owned())
@@ -147,7 +147,7 @@ mod tests {
     use http::HeaderName;
     use http::header::HOST;
 
-    fn seen(peer: &str, lines: &[(&'static str, &'static str)]) -> (String, String) {
+    fn client_and_origin(peer: &str, lines: &[(&'static str, &'static str)]) -> (String, String) {
         let trusted = [("10.0.0.0", 8), ("::1", 128)]
             .map(|(address, prefix)| IpNetwork { address: address.parse().expect("address"), prefix });
         let mut headers = HeaderMap::new();
@@ -187,7 +187,7 @@ mod tests {
         ];
         for (peer, lines, address, origin) in table {
             let expected = ((*address).to_owned(), (*origin).to_owned());
-            assert_eq!(seen(peer, lines), expected, "{peer} {lines:?}");
+            assert_eq!(client_and_origin(peer, lines), expected, "{peer} {lines:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Compression of answers on their way out, for clients that accept it.
+//! Compression of responses for clients that accept it.
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -12,10 +12,10 @@ use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove
 
 use crate::negotiation::accept::parse_encodings;
 
-/// Smaller answers fit one packet anyway.
+/// Smaller responses fit into one packet anyway.
 pub const MIN_COMPRESSED_BYTES: usize = 1024;
 
-/// The encodings that a client accepts, kept from its request.
+/// The `Accept-Encoding` lines of a request.
 pub struct AcceptedEncodings(Vec<HeaderValue>);
 
 impl AcceptedEncodings {
@@ -23,7 +23,7 @@ impl AcceptedEncodings {
         AcceptedEncodings(headers.get_all(ACCEPT_ENCODING).iter().cloned().collect())
     }
 
-    /// Gzip is named, or else `*`, and the bytes as they are are not wanted more.
+    /// True if gzip (or `*`) has a quality above 0 and at least that of identity.
     pub fn accepts_gzip(&self) -> bool {
         let quality = |names: &[&str]| {
             let named = |(name, _): &(&str, _)| names.iter().any(|own| own.eq_ignore_ascii_case(name));
@@ -36,14 +36,14 @@ impl AcceptedEncodings {
     }
 }
 
-/// Whether an answer is compressed for who takes that.
+/// Whether a response is compressed for clients that accept it.
 pub fn is_compressible(response: &Response) -> bool {
     let headers = response.headers();
-    let is_as_it_stands = headers.contains_key(CONTENT_ENCODING) || headers.contains_key(CONTENT_RANGE);
-    compression_predicate().should_compress(response) && !is_as_it_stands
+    let is_final = headers.contains_key(CONTENT_ENCODING) || headers.contains_key(CONTENT_RANGE);
+    compression_predicate().should_compress(response) && !is_final
 }
 
-/// A stream is read as it comes: holding it back to compress it would defeat it.
+/// Streams are excluded: buffering them for compression would delay them.
 fn compression_predicate() -> impl Predicate {
     SizeAbove::new(MIN_COMPRESSED_BYTES as u64)
         .and(NotForContentType::IMAGES)
@@ -53,8 +53,8 @@ fn compression_predicate() -> impl Predicate {
         .and(NotForContentType::const_new("text/csv"))
 }
 
-/// The answer as the client wants it: what would be compressed for others says so. Who takes neither gzip nor the
-/// bytes as they are gets these all the same: a refusal would come after the deed.
+/// Compresses the response if the client accepts gzip; otherwise adds `Vary`. Clients that accept neither gzip nor
+/// identity get identity all the same, because a refusal would come after a write is done.
 pub async fn compress_response(mut response: Response, accepted: AcceptedEncodings) -> Response {
     if !is_compressible(&response) {
         return response;
@@ -63,13 +63,13 @@ pub async fn compress_response(mut response: Response, accepted: AcceptedEncodin
         response.headers_mut().append(VARY, ACCEPT_ENCODING.into());
         return response;
     }
-    let mut asked = Request::new(Body::empty());
-    asked.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+    let mut request = Request::new(Body::empty());
+    request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
     let mut response = Some(response);
-    let given = service_fn(move |_: Request| std::future::ready(response.take().ok_or(())));
+    let inner = service_fn(move |_: Request| std::future::ready(response.take().ok_or(())));
     let layer =
         CompressionLayer::new().quality(CompressionLevel::Fastest).compress_when(compression_predicate());
-    match Box::pin(layer.layer(given).oneshot(asked)).await {
+    match Box::pin(layer.layer(inner).oneshot(request)).await {
         Ok(response) => response.map(Body::new),
         Err(()) => unreachable!("it is taken once"),
     }

@@ -1,4 +1,4 @@
-//! Entity tags as requests name them: what a client already has (`If-None-Match`) and what it means to change (`If-Match`).
+//! Entity tags in requests and responses: `If-None-Match`, `If-Match` and tags of compressed bodies.
 
 use axum::body::Body;
 use axum::response::Response;
@@ -10,8 +10,8 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use crate::compression;
 use crate::errors::problem::Problem;
 
-/// One tag must not stand for two sequences of bytes: what was packed on its way says so in its tag, which stays
-/// strong, so that whoever asked for packed bytes can still write with `If-Match`.
+/// Adds the encoding to the tag of a compressed response, since one tag must not name two byte sequences. The tag stays
+/// strong, so that clients that received compressed bytes can still write with `If-Match`.
 pub fn mark_encoded_tag(headers: &mut HeaderMap) {
     let Some(encoding) = headers.get(CONTENT_ENCODING).and_then(|encoding| encoding.to_str().ok()) else {
         return;
@@ -26,42 +26,42 @@ fn with_encoding(tag: &HeaderValue, encoding: &str) -> Option<HeaderValue> {
     HeaderValue::from_str(&format!("{open}.{encoding}\"")).ok()
 }
 
-/// What stands between the quotes of a tag, but for the mark of its encoding.
+/// The text between the quotes of a tag, without the suffix of its encoding.
 fn tag_value(tag: &str) -> Option<&str> {
     let inside = tag.strip_prefix('"')?.strip_suffix('"')?;
     Some([".gzip", ".br"].iter().find_map(|mark| inside.strip_suffix(mark)).unwrap_or(inside))
 }
 
-/// The answer to a reading, or nothing but the news that the client has it, with the tag and all else by which caches
-/// tell answers apart (RFC 9110, 15.4.5): that of packed bytes where they would be packed.
-pub fn not_modified_if_known(asking: &HeaderMap, mut response: Response) -> Response {
-    if !asking.contains_key(IF_NONE_MATCH) {
+/// Turns the response to a read into 304 if the client already has it. The 304 carries the tag and `Vary` that the full
+/// response would have (RFC 9110, 15.4.5): those of the compressed body if it would be compressed.
+pub fn not_modified_if_known(request_headers: &HeaderMap, mut response: Response) -> Response {
+    if !request_headers.contains_key(IF_NONE_MATCH) {
         return response;
     }
-    let is_packable = compression::is_compressible(&response);
-    let is_packed = is_packable && compression::AcceptedEncodings::from_headers(asking).accepts_gzip();
+    let is_compressible = compression::is_compressible(&response);
+    let is_compressed =
+        is_compressible && compression::AcceptedEncodings::from_headers(request_headers).accepts_gzip();
     let tag = response.headers().get(ETAG);
-    let tag = if is_packed { tag.and_then(|tag| with_encoding(tag, "gzip")) } else { tag.cloned() };
-    let Some(tag) = tag.filter(|tag| client_has_tag(asking, tag)) else { return response };
+    let tag = if is_compressed { tag.and_then(|tag| with_encoding(tag, "gzip")) } else { tag.cloned() };
+    let Some(tag) = tag.filter(|tag| client_has_tag(request_headers, tag)) else { return response };
     *response.status_mut() = StatusCode::NOT_MODIFIED;
     *response.body_mut() = Body::empty();
     let headers = response.headers_mut();
     headers.remove(CONTENT_TYPE);
     headers.insert(ETAG, tag);
-    if is_packable {
+    if is_compressible {
         headers.append(VARY, ACCEPT_ENCODING.into());
     }
     response
 }
 
-/// Whether the client has this very answer; a tag weakened on the way counts too.
+/// Whether `If-None-Match` names this tag; weak tags match too.
 fn client_has_tag(headers: &HeaderMap, tag: &HeaderValue) -> bool {
     header_tags(headers, &IF_NONE_MATCH)
         .any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known).as_bytes() == tag.as_bytes())
 }
 
-/// Refuses a reading that is only wanted as it was: `If-Match` must name the tag of what there is. What has none is
-/// named by `*` alone.
+/// Refuses a read whose `If-Match` does not name the current tag. A response without a tag matches `*` only.
 pub fn check_if_match(headers: &HeaderMap, tag: Option<&str>) -> Result<(), Problem> {
     let tag = tag.and_then(tag_value);
     let is_named = |named: &str| named == "*" || (tag.is_some() && tag_value(named) == tag);
@@ -72,8 +72,8 @@ pub fn check_if_match(headers: &HeaderMap, tag: Option<&str>) -> Result<(), Prob
     Err(Problem::new(StatusCode::PRECONDITION_FAILED, "STALE", detail))
 }
 
-/// The versions that a write may meet, or nothing where it may meet any; `version` reads one of our own tags.
-/// A weak tag does not name a version exactly and so none at all.
+/// The versions of a record that a write accepts, or `None` if it accepts any; `version` parses one of our own tags.
+/// Weak tags do not name an exact version and are left out.
 pub fn expected_versions(headers: &HeaderMap, version: impl Fn(&str) -> Option<i64>) -> Option<Vec<i64>> {
     if !headers.contains_key(IF_MATCH) || header_tags(headers, &IF_MATCH).any(|tag| tag == "*") {
         return None;
@@ -81,12 +81,12 @@ pub fn expected_versions(headers: &HeaderMap, version: impl Fn(&str) -> Option<i
     Some(header_tags(headers, &IF_MATCH).filter_map(|tag| version(tag_value(tag)?)).collect())
 }
 
-/// Whether a write is only for what is not at this version: `If-None-Match` names it, or all with `*`.
+/// Whether `If-None-Match` excludes this version, by name or with `*`.
 pub fn excludes_version(headers: &HeaderMap, version: i64, read: impl Fn(&str) -> Option<i64>) -> bool {
     excluded_versions(headers, read).is_none_or(|versions| versions.contains(&version))
 }
 
-/// The versions that a write must not meet; nothing where it must not meet any.
+/// The versions of a record that a write must not replace, or `None` if it must not replace any.
 pub fn excluded_versions(headers: &HeaderMap, version: impl Fn(&str) -> Option<i64>) -> Option<Vec<i64>> {
     if header_tags(headers, &IF_NONE_MATCH).any(|tag| tag == "*") {
         return None;
@@ -95,7 +95,7 @@ pub fn excluded_versions(headers: &HeaderMap, version: impl Fn(&str) -> Option<i
     Some(tags.filter_map(|tag| version(tag_value(tag)?)).collect())
 }
 
-/// A comma inside of quotes separates nothing: `"a,*,b"` is one tag, and no `*`.
+/// The tags of a header. Commas inside quotes do not separate: `"a,*,b"` is one tag, not a `*`.
 fn header_tags<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h str> {
     let lines = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
     let tags = lines.flat_map(|line| {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_knows_what_it_lists() {
+    fn if_none_match_compares_tags() {
         let tag = HeaderValue::from_static("\"a\"");
         for known in [&["\"a\""][..], &["*"], &["W/\"a\""], &["\"b\", \"a\""], &["\"b\"", "\"a\""]] {
             assert!(client_has_tag(&headers(IF_NONE_MATCH, known), &tag), "{known:?}");
@@ -128,9 +128,9 @@ mod tests {
     }
 
     #[test]
-    fn the_news_has_the_tag_and_the_vary_of_what_would_be_sent() {
+    fn not_modified_has_tag_and_vary_of_full_response() {
         let table = [
-            // Length, what is accepted, what is known, and the tag of the news.
+            // Body length, Accept-Encoding, If-None-Match, and the tag and Vary of the 304.
             (10, "gzip", "\"a\"", Some(("\"a\"", false))),
             (10, "gzip", "\"a.gzip\"", None),
             (5_000, "gzip", "\"a.gzip\"", Some(("\"a.gzip\"", true))),
@@ -140,20 +140,20 @@ mod tests {
             (5_000, "br", "\"a.gzip\"", None),
         ];
         for (length, accepted, known, expected) in table {
-            let mut asking = headers(IF_NONE_MATCH, &[known]);
-            asking.insert(ACCEPT_ENCODING, HeaderValue::from_static(accepted));
+            let mut request_headers = headers(IF_NONE_MATCH, &[known]);
+            request_headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(accepted));
             let mut response = Response::new(Body::from(vec![b'x'; length]));
             response.headers_mut().insert(ETAG, HeaderValue::from_static("\"a\""));
-            let response = not_modified_if_known(&asking, response);
+            let response = not_modified_if_known(&request_headers, response);
             let tag = response.headers()[ETAG].to_str().expect("ASCII");
-            let news = (response.status() == StatusCode::NOT_MODIFIED)
+            let not_modified = (response.status() == StatusCode::NOT_MODIFIED)
                 .then(|| (tag, response.headers().contains_key(VARY)));
-            assert_eq!(news, expected, "{length} {accepted} {known}");
+            assert_eq!(not_modified, expected, "{length} {accepted} {known}");
         }
     }
 
     #[test]
-    fn a_reading_can_be_held_to_a_tag() {
+    fn if_match_on_reads() {
         let holds = |lines: &[&'static str], tag| check_if_match(&headers(IF_MATCH, lines), tag).is_ok();
         for named in [&[][..], &["*"], &["\"a\""], &["\"b\", \"a\""], &["\"b\"", "\"a\""], &["\"a.gzip\""]] {
             assert!(holds(named, Some("\"a\"")), "{named:?}");
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_expects_what_it_names() {
+    fn if_match_gives_expected_versions() {
         let table: &[(&[&'static str], Option<&[i64]>)] = &[
             (&[], None),
             (&["*"], None),

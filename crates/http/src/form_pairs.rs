@@ -1,13 +1,13 @@
-//! Names and values as URLs and forms spell them: `name=value&…` with `%` and `+`, or multipart; decoded strictly.
+//! Names and values in queries and forms: strict decoding of `name=value&…` and of multipart.
 
 use std::borrow::Cow;
 
 use crate::errors::problem::Problem;
 
-/// In the order given, a name as often as it was given.
+/// In their original order; names may repeat.
 pub type FormPairs = Vec<(String, String)>;
 
-/// `what` is what cannot be read when it cannot: "the query", "the form".
+/// Decodes `name=value&…`. `what` names the input in errors: "the query", "the form".
 pub fn parse_urlencoded(text: &str, what: &str) -> Result<FormPairs, Problem> {
     let parts = text.split('&').filter(|part| !part.is_empty());
     let pair = |part: &str| {
@@ -22,11 +22,12 @@ pub fn parse_urlencoded(text: &str, what: &str) -> Result<FormPairs, Problem> {
     parts.map(|part| pair(part).ok_or_else(malformed)).collect()
 }
 
-/// The names that can be read, where perhaps not all can.
+/// The names that can be decoded; others are skipped.
 pub fn readable_names(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
     text.split('&').filter_map(|part| percent_decode(part.split_once('=').map_or(part, |(name, _)| name)))
 }
 
+/// Decodes `%` and `+`, or returns `None` if that is not possible.
 pub fn percent_decode(text: &str) -> Option<Cow<'_, str>> {
     if !text.contains(['%', '+']) {
         return Some(Cow::Borrowed(text));
@@ -47,7 +48,7 @@ fn hex_digit(byte: u8) -> Option<u8> {
     char::from(byte).to_digit(16).map(|digit| digit as u8)
 }
 
-/// A value for a query of our own making.
+/// Encodes a value for a query.
 pub fn percent_encode(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -60,14 +61,14 @@ pub fn percent_encode(text: &str) -> String {
     out
 }
 
-/// `multipart/form-data`: the parts that have a name. Files are no fields of a record.
+/// Parses `multipart/form-data`: the parts that have a name. Files are skipped, since records have no file fields.
 pub fn parse_multipart(content_type: &str, body: &[u8]) -> Result<FormPairs, Problem> {
     let malformed = |why: &str| Problem::bad_request("MALFORMED_BODY", format!("the multipart body {why}"));
     let boundary =
         header_parameter(content_type, "boundary").filter(|boundary| (1..=70).contains(&boundary.len()));
     let boundary = boundary.ok_or_else(|| malformed("has no boundary"))?;
     let delimiter = [b"\r\n--", boundary.as_bytes()].concat();
-    // The first delimiter has no line before it that it would end.
+    // Every delimiter starts with a line end, which the first one in the body lacks.
     let body = [b"\r\n", body].concat();
     let mut rest =
         after_match(&body, &delimiter).ok_or_else(|| malformed("does not contain its boundary"))?;
@@ -81,7 +82,7 @@ pub fn parse_multipart(content_type: &str, body: &[u8]) -> Result<FormPairs, Pro
     Ok(pairs)
 }
 
-/// The name and text of a part; none where it is a file, an error where it is no part.
+/// The name and text of a part: `Some(None)` for a file, `None` if the part is malformed.
 fn parse_part(part: &[u8]) -> Option<Option<(String, String)>> {
     let (head, content) = match part.strip_prefix(b"\r\n") {
         Some(content) => (&b""[..], content),
@@ -107,29 +108,29 @@ fn parse_part(part: &[u8]) -> Option<Option<(String, String)>> {
 fn header_parameter(header: &str, name: &str) -> Option<String> {
     let mut rest = header.split_once(';')?.1;
     loop {
-        let (found, value) = rest.split_once('=')?;
+        let (parameter, value) = rest.split_once('=')?;
         let value = value.trim_start();
-        let (text, behind) = match value.strip_prefix('"') {
+        let (text, after) = match value.strip_prefix('"') {
             Some(quoted) => quoted.split_once('"')?,
             None => value.split_at(value.find(';').unwrap_or(value.len())),
         };
-        if found.trim().trim_start_matches(';').trim().eq_ignore_ascii_case(name) {
+        if parameter.trim().trim_start_matches(';').trim().eq_ignore_ascii_case(name) {
             return Some(text.trim().to_owned());
         }
-        rest = behind;
+        rest = after;
     }
 }
 
-fn after_match<'b>(bytes: &'b [u8], mark: &[u8]) -> Option<&'b [u8]> {
-    find_bytes(bytes, mark).map(|at| &bytes[at + mark.len()..])
+fn after_match<'b>(bytes: &'b [u8], pattern: &[u8]) -> Option<&'b [u8]> {
+    find_bytes(bytes, pattern).map(|at| &bytes[at + pattern.len()..])
 }
 
-fn find_bytes(bytes: &[u8], mark: &[u8]) -> Option<usize> {
-    // Only where the first byte fits is the rest compared.
-    let first = mark.first()?;
+fn find_bytes(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
+    // Compares the rest only where the first byte matches.
+    let first = pattern.first()?;
     let mut from = 0;
     while let Some(found) = bytes[from..].iter().position(|byte| byte == first) {
-        if bytes[from + found..].starts_with(mark) {
+        if bytes[from + found..].starts_with(pattern) {
             return Some(from + found);
         }
         from += found + 1;
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_is_decoded_and_the_rest_refused() {
+    fn urlencoded_round_trips_and_rejects_malformed() {
         let read = |text: &str| parse_urlencoded(text, "the query").ok();
         assert_eq!(read(""), Some(vec![]));
         assert_eq!(read("a=1&&b&c=%C3%BC+%26%3d"), Some(pairs(&[("a", "1"), ("b", ""), ("c", "ü &=")])));
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_multipart_form() {
+    fn multipart_form_is_parsed() {
         let media = "multipart/form-data; boundary=\"x y\"";
         let body = "preamble\r\n--x y\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nü\r\n2\r\n--x y\r\n\
                     content-type: text/plain\r\nCONTENT-DISPOSITION: form-data;name=b%22\r\n\r\n\r\n--x y\r\n\
@@ -171,12 +172,15 @@ mod tests {
     }
 
     #[test]
-    fn a_multipart_form_that_is_none() {
+    fn malformed_multipart_is_rejected() {
         let part = b"--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n";
-        let with =
+        let is_rejected =
             |end: &[u8]| parse_multipart("multipart/form-data; boundary=b", &[part, end].concat()).is_err();
         assert!(
-            with(b"text") && with(b"\xff\r\n--b--") && with(b"x\r\n--b") && with(b"x\r\n--b\r\n\r\n--b--")
+            is_rejected(b"text")
+                && is_rejected(b"\xff\r\n--b--")
+                && is_rejected(b"x\r\n--b")
+                && is_rejected(b"x\r\n--b\r\n\r\n--b--")
         );
         for media in
             ["multipart/form-data", "multipart/form-data; boundary=", "multipart/form-data; boundary=\"b"]

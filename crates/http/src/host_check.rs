@@ -1,7 +1,7 @@
-//! Which names this server answers to: what a request's Host says, against the server's own names and `allowed-hosts`.
+//! The host check: compares the `Host` of a request with the server's own names and `allowed-hosts`.
 //!
-//! A page of any site can have its own name lead to this machine (DNS rebinding); to the browser it then asks its own
-//! site, and nothing but the name tells the request from one of ours.
+//! With DNS rebinding any site can make its own name resolve to this machine. To the browser such a request is same-origin,
+//! and only the host name tells it from a legitimate one.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,16 +9,17 @@ use axum::extract::Request;
 use http::header::HOST;
 use http::{HeaderValue, StatusCode};
 
-use crate::errors::problem::Problem;
 use trefoil_config::Config;
 
-/// Longer names are not repeated in an error.
+use crate::errors::problem::Problem;
+
+/// Longer names are cut in errors.
 const LONGEST_NAME: usize = 255;
 
-/// The names and addresses by which a server may be called.
+/// The names and addresses that a server answers to.
 #[derive(Debug, Clone)]
 pub struct AllowedHosts {
-    /// It listens on this machine alone, or somebody has listed names.
+    /// The server listens on loopback only, or `allowed-hosts` is set.
     is_checked: bool,
     names: Vec<Box<str>>,
     addresses: Vec<IpAddr>,
@@ -26,8 +27,8 @@ pub struct AllowedHosts {
 
 impl AllowedHosts {
     /// For a server that listens on these addresses.
-    pub fn new(config: &Config, listens: &[SocketAddr]) -> AllowedHosts {
-        let is_local = listens.iter().all(|address| address.ip().to_canonical().is_loopback());
+    pub fn new(config: &Config, listen_addresses: &[SocketAddr]) -> AllowedHosts {
+        let is_local = listen_addresses.iter().all(|address| address.ip().to_canonical().is_loopback());
         let is_checked = is_local || !config.allowed_hosts.is_empty();
         let mut hosts = AllowedHosts { is_checked, names: Vec::new(), addresses: Vec::new() };
         config.allowed_hosts.iter().chain([&config.host]).for_each(|host| hosts.add(host));
@@ -42,8 +43,8 @@ impl AllowedHosts {
         }
     }
 
-    /// Refuses what was meant for another host. Health checks ask by whatever address a balancer knows, and learn
-    /// nothing but whether the server is there. HTTP/1.0 may name no host at all; browsers do not speak it.
+    /// Refuses requests for other hosts. Health checks pass, because load balancers use whatever address they know, and the
+    /// response reveals only that the server is up. HTTP/1.0 requests may have no host; browsers do not send them.
     pub fn check(&self, request: &Request) -> Result<(), Problem> {
         if !self.is_checked {
             return Ok(());
@@ -58,7 +59,7 @@ impl AllowedHosts {
         }
     }
 
-    /// `localhost`, `LOCALHOST.:8080`, `[::1]:80`: the port says nothing about who is meant.
+    /// Whether this host is ours, the port aside: `localhost`, `LOCALHOST.:8080`, `[::1]:80`.
     fn answers_to(&self, host: &[u8]) -> bool {
         if let Some(rest) = host.strip_prefix(b"[") {
             let end = rest.iter().position(|byte| *byte == b']').unwrap_or(rest.len());
@@ -79,7 +80,7 @@ impl AllowedHosts {
     }
 }
 
-/// `localhost` and every name below it: they lead to this machine, whatever the DNS says (RFC 6761).
+/// `localhost` and every name below it: they always resolve to this machine (RFC 6761).
 fn is_localhost(name: &[u8]) -> bool {
     const LOCALHOST: &[u8] = b"localhost";
     let Some(before) = name.len().checked_sub(LOCALHOST.len()) else { return false };
@@ -113,8 +114,8 @@ mod tests {
     }
 
     #[test]
-    fn a_server_of_this_machine_answers_to_its_own_names() {
-        let own = [
+    fn loopback_server_accepts_own_names_only() {
+        let ours = [
             "localhost",
             "LocalHost:8080",
             "localhost.",
@@ -129,7 +130,7 @@ mod tests {
             "[::ffff:127.0.0.1]",
             "box.local:80",
         ];
-        for host in own {
+        for host in ours {
             assert!(check("127.0.0.1:80", &[], host) && check("[::1]:80", &[], host), "{host}");
         }
         let others = [
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn listed_names_are_answered_to() {
+    fn allowed_hosts_are_accepted() {
         let listed = ["shop.example", "Other.Example.", "192.168.1.5", "fd00::1"];
         for host in ["shop.example", "SHOP.example.:443", "other.example", "192.168.1.5:80", "[fd00:0::1]:80"]
         {

@@ -1,26 +1,26 @@
-//! The `Idempotency-Key` header: which key, and what makes two requests the same one.
+//! The `Idempotency-Key` header: the key and the fingerprint of its request.
 
 use http::{HeaderMap, HeaderName};
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::errors::problem::Problem;
 use trefoil_engine::IdempotencyKey;
 
-/// Where it stands.
+use crate::errors::problem::Problem;
+
 pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 const MAX_KEY_LENGTH: usize = 255;
 
-/// The key that a request came with; `target` is its method and path.
+/// The key of a request, if it has one; `target` is its method and path.
 pub fn idempotency_key(
     headers: &HeaderMap,
     target: &str,
     body: &[u8],
 ) -> Result<Option<IdempotencyKey>, Problem> {
-    let mut given = headers.get_all(IDEMPOTENCY_KEY).iter();
-    let Some(value) = given.next() else { return Ok(None) };
+    let mut values = headers.get_all(IDEMPOTENCY_KEY).iter();
+    let Some(value) = values.next() else { return Ok(None) };
     let key = value.to_str().ok().map(unquote_key).filter(|key| (1..=MAX_KEY_LENGTH).contains(&key.len()));
-    let (Some(key), None) = (key, given.next()) else {
+    let (Some(key), None) = (key, values.next()) else {
         let detail =
             format!("Idempotency-Key must be one value of 1 to {MAX_KEY_LENGTH} visible ASCII characters");
         return Err(Problem::bad_request("IDEMPOTENCY_KEY_MALFORMED", detail));
@@ -32,7 +32,7 @@ pub fn idempotency_key(
     Ok(Some(IdempotencyKey { key: key.to_owned(), fingerprint: hash.digest128() }))
 }
 
-/// The draft standard quotes the key; many clients do not. Both spell the same key.
+/// The draft standard quotes the key; many clients do not. Both spellings are the same key.
 fn unquote_key(key: &str) -> &str {
     key.strip_prefix('"').and_then(|key| key.strip_suffix('"')).unwrap_or(key)
 }
@@ -50,14 +50,14 @@ mod tests {
     }
 
     #[test]
-    fn quotes_are_no_part_of_a_key() {
+    fn quotes_are_not_part_of_the_key() {
         assert_eq!(read(&["\"k\""], "a"), read(&["k"], "a"));
         assert_ne!(read(&["k"], "a"), read(&["k"], "b"));
         assert_eq!(read(&[], "a"), Ok(None));
     }
 
     #[test]
-    fn what_is_no_key_is_refused() {
+    fn invalid_keys_are_refused() {
         for wrong in [&[""][..], &["\"\""], &["a", "b"], &["x".repeat(256).as_str()]] {
             assert_eq!(read(wrong, "a"), Err(()), "{wrong:?}");
         }

@@ -1,4 +1,4 @@
-//! So many requests in a period for each client, told in `RateLimit` headers, in bounded memory.
+//! The rate limit per client with its `RateLimit` headers, in bounded memory.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::num::NonZeroU32;
@@ -13,15 +13,16 @@ use governor::{Quota, RateLimiter};
 use http::header::HeaderName;
 use http::{HeaderMap, HeaderValue, StatusCode};
 
-use crate::errors::problem::Problem;
 use trefoil_config::RateLimit;
+
+use crate::errors::problem::Problem;
 
 pub const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 pub const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
-/// Above so many clients at once, neighbours share a bucket.
+/// With more clients than this at once, neighbouring addresses share a bucket.
 const MAX_SEPARATE_CLIENTS: usize = 100_000;
-/// How often forgotten clients are looked for, in requests.
+/// Number of requests between removals of idle clients.
 const PRUNE_EVERY: u32 = 4096;
 
 type RateBuckets =
@@ -35,7 +36,7 @@ pub struct ClientRateLimiter {
     check_count: AtomicU32,
 }
 
-/// The allowance of one client, for what it asks outside of HTTP requests: an extension of every request.
+/// The allowance of one client for messages inside a WebSocket; an extension of every request.
 #[derive(Clone)]
 pub struct ClientMeter {
     limiter: Arc<ClientRateLimiter>,
@@ -43,8 +44,8 @@ pub struct ClientMeter {
 }
 
 impl ClientMeter {
-    pub fn new(rate: &Arc<ClientRateLimiter>, client: IpAddr) -> ClientMeter {
-        ClientMeter { limiter: rate.clone(), client }
+    pub fn new(limiter: &Arc<ClientRateLimiter>, client: IpAddr) -> ClientMeter {
+        ClientMeter { limiter: limiter.clone(), client }
     }
 
     pub fn take_request(&self) -> Result<(), Problem> {
@@ -52,7 +53,7 @@ impl ClientMeter {
     }
 }
 
-/// What a client has left, for the headers of its answer.
+/// The remaining allowance of a client, as response headers.
 #[derive(Debug, Clone)]
 pub struct RateAllowance {
     policy: HeaderValue,
@@ -60,7 +61,7 @@ pub struct RateAllowance {
 }
 
 impl ClientRateLimiter {
-    /// None where the limit is off, or says nothing.
+    /// `None` if the limit is off or zero.
     pub fn new(limit: RateLimit) -> Option<Self> {
         let requests = NonZeroU32::new(limit.requests)?;
         let quota = Quota::with_period(limit.period / limit.requests)?.allow_burst(requests);
@@ -74,7 +75,7 @@ impl ClientRateLimiter {
         })
     }
 
-    /// Takes one request from the client's allowance, or says when the next one will be there.
+    /// Takes one request from the client's allowance; the error says when to retry.
     pub fn take_request(&self, client: IpAddr) -> (RateAllowance, Result<(), Problem>) {
         self.prune();
         let key = if self.buckets.len() < MAX_SEPARATE_CLIENTS {
@@ -97,10 +98,10 @@ impl ClientRateLimiter {
         Problem::new(StatusCode::TOO_MANY_REQUESTS, "RATE_LIMITED", detail).with_retry_after(wait)
     }
 
-    fn allowance(&self, left: u32) -> RateAllowance {
-        let spent = self.limit.requests.saturating_sub(left);
+    fn allowance(&self, remaining: u32) -> RateAllowance {
+        let spent = self.limit.requests.saturating_sub(remaining);
         let refill = self.limit.period.mul_f64(f64::from(spent) / f64::from(self.limit.requests));
-        let state = format!("\"default\";r={left};t={}", whole_seconds(refill));
+        let state = format!("\"default\";r={remaining};t={}", whole_seconds(refill));
         let state = HeaderValue::try_from(state).expect("digits and ASCII signs");
         RateAllowance { policy: self.policy.clone(), state }
     }
@@ -125,7 +126,7 @@ fn whole_seconds(span: Duration) -> u128 {
     span.as_millis().div_ceil(1000)
 }
 
-/// One household or one machine has a whole /64 of IPv6 addresses.
+/// A household or machine usually has a whole /64 of IPv6 addresses.
 fn client_bucket(client: IpAddr) -> IpAddr {
     match client {
         IpAddr::V4(address) => IpAddr::V4(address),
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_in_one_ipv6_network_share_an_allowance_and_others_do_not() {
+    fn ipv6_clients_share_allowance_per_64() {
         let rate = rate(1, Duration::from_secs(60));
         let take = |client: &str| rate.take_request(client.parse().expect("address")).1.is_ok();
         assert!(take("2001:db8::1"));
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_are_done_are_forgotten() {
+    fn idle_clients_are_forgotten() {
         let rate = rate(1000, Duration::from_millis(1));
         for n in 0..20 * PRUNE_EVERY {
             let _ = rate.take_request(IpAddr::V4(Ipv4Addr::from_bits(n)));
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_headers_say_what_is_left_and_when_it_is_whole_again() {
+    fn headers_show_remaining_and_reset() {
         let rate = rate(4, Duration::from_secs(60));
         let mut headers = HeaderMap::new();
         rate.take_request(IpAddr::V4(Ipv4Addr::LOCALHOST)).0.write_headers(&mut headers);

@@ -1,4 +1,4 @@
-//! What one request may cost in bytes and time: a body that is counted, a deadline, and a net for panics.
+//! Limits on one request: body size, deadline, and catching panics.
 
 use std::any::Any;
 use std::net::SocketAddr;
@@ -17,38 +17,39 @@ use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body::{Frame, SizeHint};
 
-use crate::errors::problem::Problem;
-use crate::streaming::deadline::RequestTimer;
 use trefoil_config::{ServerLimits, SettingSyntax, SizeSyntax};
 
-/// How a request came, told by the accept loop.
+use crate::errors::problem::Problem;
+use crate::streaming::deadline::RequestTimer;
+
+/// Facts about the connection and arrival of a request, from the accept loop.
 #[derive(Debug)]
 pub struct ConnectionInfo {
     /// The other end of the TCP connection.
     pub peer: SocketAddr,
-    /// When its first byte came.
+    /// When the first byte of the request arrived.
     pub received_at: Instant,
-    /// Its connection's.
+    /// The timer of the connection.
     pub timer: RequestTimer,
-    /// It is answered with this and nothing else: its head was malformed, too large or too slow.
+    /// The only response to this request, if its head was malformed, too large or too slow.
     pub refusal: Option<Box<Problem>>,
 }
 
-/// Runs the rest of the stack within the limits.
+/// Runs `run` within the limits.
 pub(crate) async fn run_limited<F: Future<Output = Response>>(
     limits: &ServerLimits,
-    came: &ConnectionInfo,
+    connection: &ConnectionInfo,
     request: Request,
     run: impl FnOnce(Request) -> F,
 ) -> Response {
     if let Err(problem) = check_body_headers(request.headers(), limits.body) {
         return problem.closing_connection().into_response();
     }
-    let state = Arc::new(BodyProgress::for_body(request.body()));
-    let request = request.map(|body| meter_body(body, limits.body, &state));
+    let progress = Arc::new(BodyProgress::for_body(request.body()));
+    let request = request.map(|body| meter_body(body, limits.body, &progress));
     let work = AssertUnwindSafe(run(request)).catch_unwind();
-    let answer = came.timer.run_until(came.received_at + limits.request_timeout, work).await;
-    match (answer, state.get()) {
+    let outcome = connection.timer.run_until(connection.received_at + limits.request_timeout, work).await;
+    match (outcome, progress.get()) {
         (_, BodyProgress::TOO_LARGE) => too_large(limits.body).closing_connection().into_response(),
         (_, BodyProgress::BROKEN) => broken_body().closing_connection().into_response(),
         (Some(Ok(response)), _) => response,
@@ -60,7 +61,7 @@ pub(crate) async fn run_limited<F: Future<Output = Response>>(
     }
 }
 
-/// What the head alone tells about the body.
+/// Checks the headers that describe the body.
 fn check_body_headers(headers: &HeaderMap, limit: usize) -> Result<(), Problem> {
     let declared = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if declared.is_some_and(|length| length > limit as u64) {
@@ -103,7 +104,7 @@ fn panic_message(panic: &Box<dyn Any + Send>) -> &str {
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without words")
 }
 
-/// How far the body has come, seen from outside of the handler that reads it.
+/// How much of the body has been read, as seen from outside the handler.
 struct BodyProgress(AtomicU8);
 
 impl BodyProgress {
@@ -113,8 +114,8 @@ impl BodyProgress {
     const BROKEN: u8 = 3;
 
     fn for_body(body: &Body) -> Self {
-        let none = http_body::Body::is_end_stream(body);
-        BodyProgress(AtomicU8::new(if none { BodyProgress::WHOLE } else { BodyProgress::COMING }))
+        let is_empty = http_body::Body::is_end_stream(body);
+        BodyProgress(AtomicU8::new(if is_empty { BodyProgress::WHOLE } else { BodyProgress::COMING }))
     }
 
     fn get(&self) -> u8 {
@@ -133,7 +134,7 @@ fn meter_body(body: Body, limit: usize, progress: &Arc<BodyProgress>) -> Body {
     Body::new(MeteredBody { body, remaining: limit, progress: progress.clone() })
 }
 
-/// Counts what is read, so that a body without a declared length cannot be endless either.
+/// Counts the bytes read, so that bodies without a declared length are limited too.
 struct MeteredBody {
     body: Body,
     remaining: usize,

@@ -1,9 +1,9 @@
-//! Answers that were given before and are still exact, each kept with the state of the data that it was made under.
+//! The response cache: responses that are still exact, stored with the version of the data they were made from.
 //!
-//! Whoever reads asks [`Answers::state`] before it begins and marks its response with what it got ([`Made::mark`]). When
-//! the state is still the same after the reading, the response is kept under everything that decided it; when it is
-//! the same at a later request, nothing that a reader could see has changed in between, whoever writes.
-//! Invariant: nothing is kept that depends on more than the data, the schema and what [`Asked`] names.
+//! A reader takes [`ResponseCache::data_version`] before it starts and marks its response with it
+//! ([`CacheableAt::mark_response`]). If the version is unchanged after the read, the response is stored under everything that
+//! determined it. If it is unchanged at a later request, no reader can see a difference, whichever process writes.
+//! Invariant: a stored response depends only on the data, the schema and its [`CacheKey`].
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,36 +16,36 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use prometheus_client::metrics::counter::Counter;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::etags;
-use crate::monitoring::metrics::Metrics;
-use crate::response_headers;
 use trefoil_engine::{DataVersion, Engine};
 
-/// Longer requests are answered anew.
+use crate::monitoring::metrics::Metrics;
+use crate::{etags, response_headers};
+
+/// Longer requests are not cached.
 const MAX_KEY_BYTES: usize = 16 << 10;
 
-/// No answer takes more than this part of the shelf.
+/// A response takes at most this fraction of the cache.
 const MAX_ENTRY_DIVISOR: usize = 4;
 
-/// Memory of an answer beside its bytes, and of a header beside its name and value.
+/// Estimated memory of an entry beside its bytes, and of a header beside its name and value.
 const ENTRY_OVERHEAD_BYTES: usize = 256;
 const HEADER_OVERHEAD_BYTES: usize = 128;
 
-/// What decides an answer, beside the data and the schema: which face, and what the request says to it.
+/// Everything that determines a response beside the data and the schema: the interface and the relevant parts of the request.
 pub struct CacheKey<'a> {
     parts: Vec<&'a [u8]>,
     hash: u64,
 }
 
 impl<'a> CacheKey<'a> {
-    /// Which face, what else, and these headers; or nothing where the answer is neither kept nor looked for.
-    pub fn new(said: &[&'a [u8]], headers: &'a HeaderMap, names: &[HeaderName]) -> Option<Self> {
-        let is_long = said.iter().map(|part| part.len()).sum::<usize>() > MAX_KEY_BYTES;
+    /// A key of `request_parts` and the values of these headers, or `None` if the request cannot be cached.
+    pub fn new(request_parts: &[&'a [u8]], headers: &'a HeaderMap, names: &[HeaderName]) -> Option<Self> {
+        let is_long = request_parts.iter().map(|part| part.len()).sum::<usize>() > MAX_KEY_BYTES;
         if is_long || headers.contains_key(IF_MATCH) {
             return None;
         }
-        let mut parts = Vec::with_capacity(said.len() + names.len());
-        parts.extend_from_slice(said);
+        let mut parts = Vec::with_capacity(request_parts.len() + names.len());
+        parts.extend_from_slice(request_parts);
         for name in names {
             let mut lines = headers.get_all(name).iter();
             parts.push(lines.next().map_or(&b""[..], HeaderValue::as_bytes));
@@ -70,21 +70,21 @@ impl<'a> CacheKey<'a> {
     }
 }
 
-/// The mark of a response that may be kept: it was read after the data were in this state.
+/// Marks a response as cacheable: it was read after the data had this version.
 #[derive(Debug, Clone, Copy)]
 pub struct CacheableAt(DataVersion);
 
 impl CacheableAt {
-    /// Marks a whole answer; where there is no state, it stays as it is.
+    /// Marks a complete response; without a version it is returned unchanged.
     pub fn mark_response(before: Option<DataVersion>, mut response: Response) -> Response {
-        if let Some(state) = before {
-            response.extensions_mut().insert(CacheableAt(state));
+        if let Some(version) = before {
+            response.extensions_mut().insert(CacheableAt(version));
         }
         response
     }
 }
 
-/// An answer that needs nothing more than to be sent.
+/// A complete response.
 #[derive(Debug, Clone)]
 struct CachedResponse {
     headers: Arc<HeaderMap>,
@@ -92,17 +92,17 @@ struct CachedResponse {
 }
 
 impl CachedResponse {
-    /// The body is copied: what it was written into may be many times as large.
+    /// Copies the body, because the buffer it was written into may be many times as large.
     fn new(headers: &HeaderMap, body: &[u8]) -> CachedResponse {
         let headers = Arc::new(response_headers::with_defaults(headers.clone()));
         CachedResponse { headers, body: Bytes::copy_from_slice(body) }
     }
 
-    /// The answer, or nothing but the news that the client has it.
-    fn to_response(self, asking: &HeaderMap) -> Response {
+    /// The response, or 304 if the client already has it.
+    fn to_response(self, request_headers: &HeaderMap) -> Response {
         let mut response = Response::new(Body::from(self.body));
         *response.headers_mut() = HeaderMap::clone(&self.headers);
-        etags::not_modified_if_known(asking, response)
+        etags::not_modified_if_known(request_headers, response)
     }
 
     fn byte_size(&self) -> usize {
@@ -113,7 +113,7 @@ impl CachedResponse {
     }
 }
 
-/// The answers for one schema, bounded in bytes; dropped with it.
+/// The responses of one schema, bounded in bytes; dropped with the schema.
 pub struct ResponseCache {
     engine: Engine,
     capacity: usize,
@@ -122,14 +122,14 @@ pub struct ResponseCache {
     version_probe: VersionProbe,
 }
 
-/// Requests that come together are content with one look at the state, if it was begun after they came.
+/// Lets concurrent requests share one lookup of the data version, if it started after they arrived.
 #[derive(Default)]
 struct VersionProbe {
     started: AtomicU64,
     last: Mutex<(u64, Option<DataVersion>)>,
 }
 
-/// What was made under one state. Under another all of it is worth nothing.
+/// The responses of one data version; worthless once the version changes.
 #[derive(Default)]
 struct CacheGeneration {
     data_version: Option<DataVersion>,
@@ -141,12 +141,12 @@ struct CacheEntry {
     key_parts: Box<[Box<[u8]>]>,
     response: CachedResponse,
     bytes: usize,
-    /// Sent since the last time that room was made.
+    /// Sent since room was last made.
     used: AtomicBool,
 }
 
 impl ResponseCache {
-    /// At most `capacity` bytes; what is given again is counted.
+    /// At most `capacity` bytes; hits are counted in `metrics`.
     pub fn new(engine: Engine, capacity: usize, metrics: &Metrics) -> ResponseCache {
         ResponseCache {
             engine,
@@ -157,7 +157,7 @@ impl ResponseCache {
         }
     }
 
-    /// The state of the data now, if answers are kept at all.
+    /// The current version of the data, or `None` if the cache is off.
     pub fn data_version(&self) -> Option<DataVersion> {
         if self.capacity == 0 { None } else { self.engine.data_version() }
     }
@@ -173,18 +173,18 @@ impl ResponseCache {
         last.1
     }
 
-    /// The answer to the same request, if nothing has changed since it was made.
-    pub async fn find(&self, asked: &CacheKey<'_>, asking: &HeaderMap) -> Option<Response> {
-        let (kept, made) = self.generation.read().unwrap_or_else(PoisonError::into_inner).get(asked)?;
-        if self.shared_data_version().await != Some(made) {
+    /// The stored response to the same request, if the data has not changed since.
+    pub async fn find(&self, key: &CacheKey<'_>, request_headers: &HeaderMap) -> Option<Response> {
+        let (cached, version) = self.generation.read().unwrap_or_else(PoisonError::into_inner).get(key)?;
+        if self.shared_data_version().await != Some(version) {
             return None;
         }
         self.hits.inc();
-        Some(kept.to_response(asking))
+        Some(cached.to_response(request_headers))
     }
 
-    /// Keeps what is marked and was not overtaken by a change.
-    pub async fn store(&self, asked: &CacheKey<'_>, mut response: Response) -> Response {
+    /// Stores a response that is marked, if the data has not changed since.
+    pub async fn store(&self, key: &CacheKey<'_>, mut response: Response) -> Response {
         let Some(CacheableAt(before)) = response.extensions_mut().remove() else { return response };
         if response.status() != StatusCode::OK || self.data_version() != Some(before) {
             return response;
@@ -193,60 +193,61 @@ impl ResponseCache {
         let Ok(body) = axum::body::to_bytes(body, usize::MAX).await else {
             return StatusCode::INTERNAL_SERVER_ERROR.into_response();
         };
-        // One answer must not push all others out, nor be copied for nothing.
+        // A response that is too large is not even copied.
         if body.len() > self.capacity / MAX_ENTRY_DIVISOR {
             return Response::from_parts(head, Body::from(body));
         }
-        let kept = CachedResponse::new(&head.headers, &body);
-        let mut shelf = self.generation.write().unwrap_or_else(PoisonError::into_inner);
-        let outdated = shelf.insert(asked, kept, before, self.capacity);
-        // To free many answers takes a while, and others wait for the shelf.
-        drop(shelf);
+        let cached = CachedResponse::new(&head.headers, &body);
+        let mut generation = self.generation.write().unwrap_or_else(PoisonError::into_inner);
+        let outdated = generation.insert(key, cached, before, self.capacity);
+        // Dropping many responses takes a while, so the lock is released first.
+        drop(generation);
         drop(outdated);
         Response::from_parts(head, Body::from(body))
     }
 }
 
 impl CacheGeneration {
-    fn get(&self, asked: &CacheKey<'_>) -> Option<(CachedResponse, DataVersion)> {
-        let entry = self.entries.get(&asked.hash).filter(|entry| asked.matches_parts(&entry.key_parts))?;
+    fn get(&self, key: &CacheKey<'_>) -> Option<(CachedResponse, DataVersion)> {
+        let entry = self.entries.get(&key.hash).filter(|entry| key.matches_parts(&entry.key_parts))?;
         entry.used.store(true, Ordering::Relaxed);
         Some((entry.response.clone(), self.data_version?))
     }
 
-    /// Gives back what is worth nothing any more.
+    /// Returns the previous generation if its data version is outdated.
     fn insert(
         &mut self,
-        asked: &CacheKey<'_>,
-        kept: CachedResponse,
-        state: DataVersion,
+        key: &CacheKey<'_>,
+        cached: CachedResponse,
+        version: DataVersion,
         capacity: usize,
     ) -> Option<CacheGeneration> {
-        let anew = || CacheGeneration { data_version: Some(state), ..CacheGeneration::default() };
-        let outdated = (self.data_version != Some(state)).then(|| std::mem::replace(self, anew()));
-        self.insert_entry(asked, kept, capacity);
+        let new_generation = || CacheGeneration { data_version: Some(version), ..CacheGeneration::default() };
+        let outdated =
+            (self.data_version != Some(version)).then(|| std::mem::replace(self, new_generation()));
+        self.insert_entry(key, cached, capacity);
         outdated
     }
 
-    fn insert_entry(&mut self, asked: &CacheKey<'_>, kept: CachedResponse, capacity: usize) {
-        let bytes = kept.byte_size() + asked.byte_size();
+    fn insert_entry(&mut self, key: &CacheKey<'_>, cached: CachedResponse, capacity: usize) {
+        let bytes = cached.byte_size() + key.byte_size();
         if bytes > capacity / MAX_ENTRY_DIVISOR {
             return;
         }
         self.make_room(capacity - bytes);
         let entry = CacheEntry {
-            key_parts: asked.to_owned_parts(),
-            response: kept,
+            key_parts: key.to_owned_parts(),
+            response: cached,
             bytes,
             used: AtomicBool::new(false),
         };
         self.bytes += bytes;
-        if let Some(old) = self.entries.insert(asked.hash, entry) {
+        if let Some(old) = self.entries.insert(key.hash, entry) {
             self.bytes -= old.bytes;
         }
     }
 
-    /// What was sent since the last time stays, if that is enough; then anything goes.
+    /// Evicts entries that were not used since the last call; if that is not enough, any entries.
     fn make_room(&mut self, capacity: usize) {
         for spare in [true, false] {
             if self.bytes <= capacity {
@@ -270,70 +271,75 @@ impl CacheGeneration {
 mod tests {
     use super::*;
 
-    fn asked<'a>(text: &'a str, headers: &'a HeaderMap) -> Option<CacheKey<'a>> {
+    fn cache_key<'a>(text: &'a str, headers: &'a HeaderMap) -> Option<CacheKey<'a>> {
         CacheKey::new(&[b"test", text.as_bytes()], headers, &[http::header::ACCEPT])
     }
 
-    fn put(shelf: &mut CacheGeneration, text: &str, bytes: usize, state: i64) {
+    fn put(generation: &mut CacheGeneration, text: &str, bytes: usize, version: i64) {
         let headers = HeaderMap::new();
-        let kept = CachedResponse::new(&headers, &vec![b'x'; bytes]);
-        shelf.insert(&asked(text, &headers).expect("short"), kept, DataVersion([1, state]), 64 << 10);
+        let cached = CachedResponse::new(&headers, &vec![b'x'; bytes]);
+        generation.insert(
+            &cache_key(text, &headers).expect("short"),
+            cached,
+            DataVersion([1, version]),
+            64 << 10,
+        );
     }
 
-    fn has(shelf: &CacheGeneration, text: &str) -> bool {
+    fn has(generation: &CacheGeneration, text: &str) -> bool {
         let headers = HeaderMap::new();
-        shelf.get(&asked(text, &headers).expect("short")).is_some()
+        generation.get(&cache_key(text, &headers).expect("short")).is_some()
     }
 
     #[test]
-    fn it_never_outgrows_its_bytes_and_keeps_what_is_used() {
-        let mut shelf = CacheGeneration::default();
-        put(&mut shelf, "hot", 1_000, 1);
+    fn cache_stays_within_capacity_and_keeps_used_entries() {
+        let mut generation = CacheGeneration::default();
+        put(&mut generation, "hot", 1_000, 1);
         for number in 0..5_000 {
-            put(&mut shelf, &format!("cold {number}"), number % 9_000, 1);
-            assert!(has(&shelf, "hot"), "after {number}");
-            assert!(shelf.bytes <= 64 << 10, "{} bytes", shelf.bytes);
-            let sum: usize = shelf.entries.values().map(|entry| entry.bytes).sum();
-            assert_eq!(shelf.bytes, sum);
+            put(&mut generation, &format!("cold {number}"), number % 9_000, 1);
+            assert!(has(&generation, "hot"), "after {number}");
+            assert!(generation.bytes <= 64 << 10, "{} bytes", generation.bytes);
+            let sum: usize = generation.entries.values().map(|entry| entry.bytes).sum();
+            assert_eq!(generation.bytes, sum);
         }
-        put(&mut shelf, "large", 20 << 10, 1);
-        assert!(!has(&shelf, "large"), "one answer takes no more than a quarter");
+        put(&mut generation, "large", 20 << 10, 1);
+        assert!(!has(&generation, "large"), "one answer takes no more than a quarter");
     }
 
     #[test]
-    fn an_answer_takes_no_more_than_it_is_counted_for() {
+    fn counted_size_covers_the_entry() {
         let mut roomy = Vec::with_capacity(1 << 20);
         roomy.extend_from_slice(b"short");
         let body = Bytes::from(roomy);
-        let kept = CachedResponse::new(&HeaderMap::new(), &body);
+        let cached = CachedResponse::new(&HeaderMap::new(), &body);
         drop(body);
         let links = HeaderMap::from_iter([(http::header::LINK, HeaderValue::from_static("</users>"))]);
-        let more = CachedResponse::new(&links, b"short").byte_size() - kept.byte_size();
+        let more = CachedResponse::new(&links, b"short").byte_size() - cached.byte_size();
         assert_eq!(more, "link".len() + "</users>".len() + HEADER_OVERHEAD_BYTES);
-        assert!(Vec::from(kept.body).capacity() < ENTRY_OVERHEAD_BYTES);
+        assert!(Vec::from(cached.body).capacity() < ENTRY_OVERHEAD_BYTES);
     }
 
     #[test]
-    fn another_state_is_another_shelf() {
-        let mut shelf = CacheGeneration::default();
-        put(&mut shelf, "a", 10, 1);
-        put(&mut shelf, "b", 10, 2);
-        assert!(!has(&shelf, "a") && has(&shelf, "b"));
-        assert_eq!(shelf.data_version, Some(DataVersion([1, 2])));
+    fn new_data_version_replaces_generation() {
+        let mut generation = CacheGeneration::default();
+        put(&mut generation, "a", 10, 1);
+        put(&mut generation, "b", 10, 2);
+        assert!(!has(&generation, "a") && has(&generation, "b"));
+        assert_eq!(generation.data_version, Some(DataVersion([1, 2])));
     }
 
     #[test]
-    fn what_else_was_said_counts() {
+    fn key_includes_parts_and_headers() {
         let plain = HeaderMap::new();
         let accepting =
             |value| HeaderMap::from_iter([(http::header::ACCEPT, HeaderValue::from_static(value))]);
         let (json, html) = (accepting("application/json"), accepting("text/html"));
         let hashes = [("a", &plain), ("b", &plain), ("a", &json), ("a", &html)]
-            .map(|(text, headers)| asked(text, headers).expect("short").hash);
+            .map(|(text, headers)| cache_key(text, headers).expect("short").hash);
         let different: std::collections::HashSet<u64> = hashes.into_iter().collect();
         assert_eq!(different.len(), 4);
         let mut twice = accepting("text/html");
         twice.append(http::header::ACCEPT, HeaderValue::from_static("text/plain"));
-        assert!(asked("a", &twice).is_none() && asked(&"a".repeat(MAX_KEY_BYTES), &plain).is_none());
+        assert!(cache_key("a", &twice).is_none() && cache_key(&"a".repeat(MAX_KEY_BYTES), &plain).is_none());
     }
 }

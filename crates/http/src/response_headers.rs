@@ -1,4 +1,4 @@
-//! The headers that every answer carries unless a face has set its own: request id, security, caching.
+//! Headers that every response carries unless its handler set them: request id, security, caching.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
@@ -13,35 +13,35 @@ pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 const CROSS_ORIGIN_OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
-/// No inline script, nothing from elsewhere, never in a frame.
+/// No inline scripts, nothing from other origins, never in a frame.
 pub const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
     connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// The id of one request: in its answer, in its log line and in what it leaves in error messages.
+/// The id of a request, in its response, its log line and its error messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestId(RequestIdText);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum RequestIdText {
-    /// The caller's own.
+    /// Sent by the client.
     Received(Box<str>),
-    /// So many digits of it are used. In place: nearly every request gets one.
+    /// The digits and how many of them are used. Stored inline, since nearly every request gets one.
     Generated([u8; GENERATED_LENGTH], usize),
 }
 
-/// Two numbers of 64 bits in hexadecimal digits, and a dash.
+/// Two 64-bit numbers in hexadecimal digits, and a dash.
 const GENERATED_LENGTH: usize = 33;
 
 impl RequestId {
-    /// The caller's own id if it is harmless to repeat, so that one id follows a request through many servers.
+    /// The client's own id if it is safe to repeat, so that one id follows a request through many servers.
     pub fn from_headers(headers: &HeaderMap) -> Self {
         let own = headers.get(X_REQUEST_ID).filter(|id| is_valid_id(id.as_bytes()));
-        // A copy: a part of the head would keep all of it for as long as a stream lasts.
+        // A copy: a slice of the head would keep the whole head in memory for as long as a stream lasts.
         let own = own.and_then(|id| id.to_str().ok()).map(|id| RequestId(RequestIdText::Received(id.into())));
         own.unwrap_or_else(RequestId::generate)
     }
 
-    /// Unique without asking the system for randomness on every request: a random start, then counting.
+    /// A random start, then a counter: unique without a system call for randomness on every request.
     fn generate() -> Self {
         static START: LazyLock<String> =
             LazyLock::new(|| format!("{:016x}-", RandomState::new().hash_one(std::process::id())));
@@ -50,7 +50,7 @@ impl RequestId {
         let mut digits = [0; GENERATED_LENGTH];
         let (start, count) = digits.split_at_mut(START.len());
         start.copy_from_slice(START.as_bytes());
-        // By hand, for every request does it: to write it as a text costs ten times as much.
+        // By hand, because every request does this: formatting costs ten times as much.
         let unused = number.leading_zeros() as usize / 4;
         let count = &mut count[..16 - unused];
         for (place, digit) in count.iter_mut().rev().enumerate() {
@@ -76,19 +76,19 @@ fn is_valid_id(id: &[u8]) -> bool {
     (1..=128).contains(&id.len()) && id.iter().all(allowed)
 }
 
-/// What an answer has that is not refused: `own`, and whatever of the rest it does not say by itself.
+/// `own` completed by the default headers of a successful response.
 ///
-/// It is put together once and cloned for each such answer: header by header it costs as much as a short text does.
+/// Built once and cloned for each response: inserting header by header costs as much as a short text response.
 pub fn with_defaults(own: HeaderMap) -> HeaderMap {
     let mut headers = own;
     insert_defaults(&mut headers, REVALIDATE);
-    // The place of the id, by which `complete` knows that nothing else is missing.
+    // An empty id marks the map, for `complete_headers`, as having all defaults.
     headers.insert(X_REQUEST_ID, HeaderValue::from_static(""));
-    // A copy has no room to spare.
+    // A clone has no spare capacity.
     headers.clone()
 }
 
-/// Fills in what is missing; a face that knows better has already said so.
+/// Sets the request id and adds the default headers that are missing.
 pub fn complete_headers(headers: &mut HeaderMap, status: StatusCode, id: &RequestId) {
     let id = HeaderValue::from_bytes(id.as_bytes()).expect("visible ASCII");
     let is_ready = headers.insert(X_REQUEST_ID, id).is_some_and(|place| place.is_empty());
@@ -101,7 +101,7 @@ pub fn complete_headers(headers: &mut HeaderMap, status: StatusCode, id: &Reques
     }
 }
 
-/// May be kept, and is asked for again each time.
+/// Caches may store the response but must revalidate it each time.
 const REVALIDATE: &str = "no-cache";
 const NO_STORE: &str = "no-store";
 
@@ -125,14 +125,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_harmless_id_is_kept_and_any_other_replaced() {
-        for (sent, kept) in
+    fn safe_request_ids_are_reused() {
+        for (sent, is_reused) in
             [("abc-123", true), ("", false), ("a b", false), ("a\"b", false), ("\u{fc}", false)]
         {
             let mut headers = HeaderMap::new();
             headers.insert(X_REQUEST_ID, HeaderValue::from_bytes(sent.as_bytes()).expect("a header value"));
             let id = RequestId::from_headers(&headers);
-            assert_eq!(id.as_str() == sent, kept, "{sent:?} became {id:?}");
+            assert_eq!(id.as_str() == sent, is_reused, "{sent:?} became {id:?}");
         }
         let [first, second] = [RequestId::generate(), RequestId::generate()].map(|id| {
             let (start, count) = id.as_str().split_once('-').expect("a dash");
@@ -143,17 +143,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ready_lacks_nothing_but_the_id() {
+    fn defaults_are_complete_but_for_the_id() {
         let one = |name: HeaderName, value| HeaderMap::from_iter([(name, HeaderValue::from_static(value))]);
         let owns = [one(REFERRER_POLICY, "no-referrer"), one(CACHE_CONTROL, "max-age=60")];
         for (own, status) in owns.iter().flat_map(|own| [(own, StatusCode::OK), (own, StatusCode::NOT_FOUND)])
         {
-            let [mut made_before, mut made_now] = [with_defaults(own.clone()), own.clone()];
+            let [mut prepared, mut completed] = [with_defaults(own.clone()), own.clone()];
             let id = RequestId::generate();
-            complete_headers(&mut made_before, status, &id);
-            complete_headers(&mut made_now, status, &id);
-            assert_eq!(made_before, made_now, "{status}");
-            assert_eq!(made_now.len(), 6);
+            complete_headers(&mut prepared, status, &id);
+            complete_headers(&mut completed, status, &id);
+            assert_eq!(prepared, completed, "{status}");
+            assert_eq!(completed.len(), 6);
         }
         let mut named = one(X_REQUEST_ID, "its own");
         complete_headers(&mut named, StatusCode::OK, &RequestId::generate());

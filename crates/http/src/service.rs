@@ -1,4 +1,4 @@
-//! The common ground of every face: what holds for each response whatever made it.
+//! The service around the router: request ids, logging, limits, CORS, CSRF, compression and error bodies.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -16,30 +16,28 @@ use http_body::Body as _;
 use tower::{Layer, ServiceExt, service_fn};
 use tower_http::cors::CorsLayer;
 
+use trefoil_config::Config;
+
 use crate::client::ClientInfo;
-use crate::compression;
-use crate::cross_origin;
 use crate::errors::error_log::LogScope;
 use crate::errors::problem::Problem;
-pub use crate::errors::render::ErrorContext;
 use crate::errors::render::{FormatPolicy, render_error};
-use crate::etags;
 use crate::host_check::AllowedHosts;
 use crate::monitoring::access_log::{AccessLog, LoggedBody, LoggedRoute};
 use crate::monitoring::health::is_probe;
 use crate::monitoring::metrics::Metrics;
 use crate::rate_limit::{ClientMeter, ClientRateLimiter, RateAllowance};
-use crate::request_limits;
-use crate::request_limits::ConnectionInfo;
-use crate::response_headers;
-use crate::response_headers::RequestId;
+use crate::request_limits::{self, ConnectionInfo};
+use crate::response_headers::{self, RequestId};
 use crate::shutdown::Shutdown;
-use trefoil_config::Config;
+use crate::{compression, cross_origin, etags};
 
-/// Whose a path is that no route names.
+pub use crate::errors::render::ErrorContext;
+
+/// The owner of a path that the router does not list, such as a resource of the schema.
 #[derive(Debug, Clone)]
 pub struct RouteInfo {
-    /// What metrics call it.
+    /// The label of the route in metrics.
     pub route: Cow<'static, str>,
     pub format_policy: FormatPolicy,
 }
@@ -47,13 +45,13 @@ pub struct RouteInfo {
 /// Finds the owner of a path.
 pub type RouteLookup = Arc<dyn Fn(&str) -> Option<RouteInfo> + Send + Sync>;
 
-/// How an error looks to people: a page, with what was asked and the id of the request on it.
+/// Renders the HTML page of an error, from the problem, its request and the request id.
 pub type ErrorPageRenderer = Arc<dyn Fn(&Problem, &ErrorContext, &str) -> String + Send + Sync>;
 
-/// Answers a client's request, whatever comes of it.
+/// Handles a request; every failure is part of the response.
 pub type RequestHandler = Arc<dyn Fn(Request, ClientInfo) -> HandlerResponse + Send + Sync>;
 
-/// What nothing has to be waited for is there at once: a future in a box costs more than a text.
+/// A response, or a future of one. Ready responses are not boxed: the box costs more than a short text response.
 pub enum HandlerResponse {
     Ready(Response),
     Pending(BoxFuture<'static, Response>),
@@ -68,19 +66,19 @@ impl HandlerResponse {
     }
 }
 
-/// What is asked so often that it is answered past the router: a method at a very path. Its handler tells readings from
-/// writes by itself, where pages of other sites may only read.
+/// A method and exact path requested so often that it bypasses the router. Where other sites may only read, its handler
+/// must tell reads from writes itself.
 pub struct DirectRoute {
     pub method: Method,
     pub path: &'static str,
     pub handler: RequestHandler,
 }
 
-/// What the foundation asks of what stands on it.
+/// Everything the service needs from the crates built on it.
 pub struct ServiceHandlers {
     pub route_lookup: RouteLookup,
     pub error_page: ErrorPageRenderer,
-    /// Answers at every path that has an owner.
+    /// Handles every path that [`RouteLookup`] knows.
     pub route_handler: RequestHandler,
     pub direct_routes: Vec<DirectRoute>,
     pub hosts: AllowedHosts,
@@ -93,37 +91,38 @@ struct ServiceState {
     rate_limiter: Option<Arc<ClientRateLimiter>>,
     handlers: ServiceHandlers,
     cors: Option<CorsLayer>,
-    /// With the refusal of forged writes around it.
+    /// Wrapped in the CSRF check.
     router: Router,
 }
 
-/// All faces on common ground, ready to answer.
+/// The complete HTTP service; a cheap clone.
 #[derive(Clone)]
 pub struct HttpService(Arc<ServiceState>);
 
-/// Puts every face on common ground. From the outside in: the envelope (id, log, metrics, headers, errors
-/// spelled, compression), the host's name, CORS, the guard (refusals, draining, rate, size, time, panics), CSRF, the routes.
+/// Wraps the router. The layers from the outside in: request id, log, metrics, headers, error bodies and compression; the
+/// host check; CORS; limits (malformed heads, draining, rate, size, time, panics); CSRF; the routes.
 pub fn build_service(
     router: Router,
-    ground: ServiceHandlers,
+    handlers: ServiceHandlers,
     config: &Arc<Config>,
     metrics: &Metrics,
     shutdown: &Shutdown,
 ) -> HttpService {
     let router = router.layer(DefaultBodyLimit::disable()).layer(from_fn(record_matched_route));
-    let judging = ground.direct_routes.iter().map(|direct| (direct.method.clone(), direct.path)).collect();
+    let checked_in_handler =
+        handlers.direct_routes.iter().map(|direct| (direct.method.clone(), direct.path)).collect();
     HttpService(Arc::new(ServiceState {
         config: config.clone(),
         metrics: Arc::new(metrics.clone()),
         shutdown: shutdown.clone(),
         rate_limiter: config.rate_limit.and_then(ClientRateLimiter::new).map(Arc::new),
-        handlers: ground,
+        handlers,
         cors: cross_origin::cors_layer(&config.cors_origins),
-        router: cross_origin::refuse_forged_writes(router, &config.cors_origins, judging),
+        router: cross_origin::refuse_forged_writes(router, &config.cors_origins, checked_in_handler),
     }))
 }
 
-/// Which template of a route matched, told by the router while the ticket waits outside.
+/// The route template that matched, filled in by the router and read by the access log.
 #[derive(Clone, Default)]
 pub(crate) struct MatchedRoute(Arc<OnceLock<MatchedPath>>);
 
@@ -143,18 +142,22 @@ async fn record_matched_route(request: Request, next: Next) -> Response {
 }
 
 impl HttpService {
-    pub async fn handle(&self, mut request: Request, came: ConnectionInfo) -> http::Response<LoggedBody> {
-        let foundation = &self.0;
+    pub async fn handle(
+        &self,
+        mut request: Request,
+        connection: ConnectionInfo,
+    ) -> http::Response<LoggedBody> {
+        let state = &self.0;
         let id = RequestId::from_headers(request.headers());
-        let trusted = &foundation.config.trusted_proxies;
-        let mut client = ClientInfo::from_request(Some(came.peer.ip()), request.headers(), trusted);
+        let trusted = &state.config.trusted_proxies;
+        let mut client = ClientInfo::from_request(Some(connection.peer.ip()), request.headers(), trusted);
         client.request = Some(id.clone());
-        let mut asker = ErrorContext::from_request(&request, &client);
+        let mut error_context = ErrorContext::from_request(&request, &client);
         let encodings = compression::AcceptedEncodings::from_headers(request.headers());
-        let way = foundation.dispatch(&request);
-        let route = match &way {
+        let dispatch = state.dispatch(&request);
+        let route = match &dispatch {
             Dispatch::Resource(owner) => {
-                asker.format_policy = Some(owner.format_policy);
+                error_context.format_policy = Some(owner.format_policy);
                 LoggedRoute::Known(owner.route.clone())
             }
             Dispatch::Direct(direct) => LoggedRoute::Known(direct.path.into()),
@@ -163,21 +166,22 @@ impl HttpService {
                 LoggedRoute::Matched(matched.clone())
             }
         };
-        let ticket = AccessLog::new(&request, came.received_at, route, &id, &client, &foundation.metrics);
-        let response = foundation.apply_cors(request, client, came, way).await;
+        let access_log =
+            AccessLog::new(&request, connection.received_at, route, &id, &client, &state.metrics);
+        let response = state.apply_cors(request, client, connection, dispatch).await;
         let response = compression::compress_response(response, encodings).await;
-        let mut response = foundation.render_problem(response, &asker, &id);
+        let mut response = state.render_problem(response, &error_context, &id);
         let status = response.status();
         etags::mark_encoded_tag(response.headers_mut());
         response_headers::complete_headers(response.headers_mut(), status, &id);
-        if foundation.shutdown.is_draining() {
+        if state.shutdown.is_draining() {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        response.map(|body| ticket.attach_body(status, body))
+        response.map(|body| access_log.attach_body(status, body))
     }
 }
 
-/// Who answers.
+/// The handler of a request.
 enum Dispatch<'f> {
     Resource(RouteInfo),
     Direct(&'f DirectRoute),
@@ -188,14 +192,14 @@ fn has_no_body(response: &Response) -> bool {
     response.body().size_hint().exact() == Some(0) && !response.headers().contains_key(CONTENT_TYPE)
 }
 
-/// The router names the methods of a route, but not that they can be asked for, and refuses whoever does.
+/// Adds OPTIONS to the `Allow` header of the router's 405 responses, and answers OPTIONS requests with that list.
 fn answer_options(mut response: Response, asks_for_methods: bool) -> Response {
     let is_own = response.extensions().get::<Problem>().is_none();
     if response.status() != StatusCode::METHOD_NOT_ALLOWED || !is_own {
         return response;
     }
-    let told = response.headers().get(ALLOW).and_then(|allow| allow.to_str().ok()).unwrap_or_default();
-    let others = told.split(',').map(str::trim).filter(|method| !["", "OPTIONS"].contains(method));
+    let listed = response.headers().get(ALLOW).and_then(|allow| allow.to_str().ok()).unwrap_or_default();
+    let others = listed.split(',').map(str::trim).filter(|method| !["", "OPTIONS"].contains(method));
     let allow = others.chain(["OPTIONS"]).collect::<Vec<_>>().join(", ");
     let allow = HeaderValue::from_str(&allow).expect("methods are visible ASCII");
     if asks_for_methods {
@@ -209,7 +213,7 @@ impl ServiceState {
     fn dispatch(&self, request: &Request) -> Dispatch<'_> {
         let (method, path) = (request.method(), request.uri().path());
         if let Some(direct) =
-            self.handlers.direct_routes.iter().find(|one| one.path == path && one.method == method)
+            self.handlers.direct_routes.iter().find(|route| route.path == path && route.method == method)
         {
             return Dispatch::Direct(direct);
         }
@@ -219,32 +223,32 @@ impl ServiceState {
         }
     }
 
-    /// What other sites' pages may know of the answer is said around everything that refuses.
+    /// The host check and CORS. CORS headers go on refusals too, so that pages of allowed origins can read them.
     async fn apply_cors(
         &self,
         request: Request,
         client: ClientInfo,
-        came: ConnectionInfo,
-        way: Dispatch<'_>,
+        connection: ConnectionInfo,
+        dispatch: Dispatch<'_>,
     ) -> Response {
-        // What could not be read as a request has no host to speak of.
-        let host = if came.refusal.is_none() { self.handlers.hosts.check(&request) } else { Ok(()) };
+        // A malformed request has no host to check.
+        let host = if connection.refusal.is_none() { self.handlers.hosts.check(&request) } else { Ok(()) };
         if let Err(problem) = host {
             return problem.into_response();
         }
         cross_origin::log_unreadable(&request, &self.config.cors_origins);
-        // The layer takes every OPTIONS for a preflight.
+        // The CORS layer takes every OPTIONS request for a preflight.
         let is_plain = request.method() == Method::OPTIONS
             && !request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
         let Some(cors) = self.cors.as_ref().filter(|_| !is_plain) else {
-            return self.apply_limits(request, client, came, way).await;
+            return self.apply_limits(request, client, connection, dispatch).await;
         };
-        let mut guarded = Some((client, came, way));
+        let mut guarded = Some((client, connection, dispatch));
         let service = service_fn(|request| {
-            let (client, came, way) = guarded.take().expect("a request is answered once");
-            async move { Ok::<_, Infallible>(self.apply_limits(request, client, came, way).await) }
+            let (client, connection, dispatch) = guarded.take().expect("a request is answered once");
+            async move { Ok::<_, Infallible>(self.apply_limits(request, client, connection, dispatch).await) }
         });
-        // In a box, as all that is rare: what a connection holds in place for a request is as large as the largest way.
+        // Boxed, like all rare branches: the future of a connection is as large as its largest branch.
         match Box::pin(cors.layer(service).oneshot(request)).await {
             Ok(response) => response,
             Err(never) => match never {},
@@ -255,10 +259,10 @@ impl ServiceState {
         &self,
         mut request: Request,
         client: ClientInfo,
-        mut came: ConnectionInfo,
-        way: Dispatch<'_>,
+        mut connection: ConnectionInfo,
+        dispatch: Dispatch<'_>,
     ) -> Response {
-        if let Some(problem) = came.refusal.take() {
+        if let Some(problem) = connection.refusal.take() {
             return problem.into_response();
         }
         let is_probe = is_probe(request.uri().path());
@@ -269,8 +273,8 @@ impl ServiceState {
         let (allowance, verdict) = taken.unzip();
         let mut response = match verdict.unwrap_or(Ok(())) {
             Ok(()) => {
-                let run = |request| self.run_handler(request, client, way);
-                request_limits::run_limited(&self.config.limits, &came, request, run).await
+                let run = |request| self.run_handler(request, client, dispatch);
+                request_limits::run_limited(&self.config.limits, &connection, request, run).await
             }
             Err(problem) => problem.into_response(),
         };
@@ -280,9 +284,14 @@ impl ServiceState {
         response
     }
 
-    /// What could be a forged write goes by the router, which has the judge before it.
-    async fn run_handler(&self, mut request: Request, client: ClientInfo, way: Dispatch<'_>) -> Response {
-        match way {
+    /// Requests that could be forged writes go through the router, which the CSRF layer wraps.
+    async fn run_handler(
+        &self,
+        mut request: Request,
+        client: ClientInfo,
+        dispatch: Dispatch<'_>,
+    ) -> Response {
+        match dispatch {
             Dispatch::Resource(_) if cross_origin::needs_no_csrf_check(&request) => {
                 (self.handlers.route_handler)(request, client).resolve().await
             }
@@ -304,8 +313,13 @@ impl ServiceState {
         }
     }
 
-    /// Spells a [`Problem`] for its asker; a bare status, as the router gives for an unknown path, becomes one.
-    fn render_problem(&self, mut response: Response, asker: &ErrorContext, id: &RequestId) -> Response {
+    /// Gives a [`Problem`] its body; a bare error status, as the router returns for unknown paths, becomes one first.
+    fn render_problem(
+        &self,
+        mut response: Response,
+        error_context: &ErrorContext,
+        id: &RequestId,
+    ) -> Response {
         let status = response.status();
         let problem = match response.extensions_mut().remove::<Problem>() {
             Some(problem) => problem,
@@ -317,7 +331,7 @@ impl ServiceState {
         if let Some(cause) = &problem.cause {
             LogScope::of(Some(id)).cause(cause);
         }
-        render_error(&problem, asker, id.as_str(), &self.handlers.error_page, response)
+        render_error(&problem, error_context, id.as_str(), &self.handlers.error_page, response)
     }
 
     fn check_rate_limit(

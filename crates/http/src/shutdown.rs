@@ -1,4 +1,4 @@
-//! One token that tells every stream and connection to finish, and a count of those who have not yet.
+//! Graceful shutdown: stages that streams and connections wait for, and the tasks to wait for.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use std::time::Duration;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture, WaitForCancellationFutureOwned};
 use tokio_util::task::TaskTracker;
 
-/// How long requests in flight may take to finish; the process ends within 10 s of its signal.
+/// The time for requests in flight to finish; the process ends within 10 s of its signal.
 const GRACE_PERIOD: Duration = Duration::from_secs(9);
 
-/// A cheap clone of one shared state: serving, then leaving, then draining, then cut.
+/// The stages of a shutdown: leaving, draining, aborted. A cheap clone of shared state.
 #[derive(Debug, Clone)]
 pub struct Shutdown {
     leave: ShutdownStage,
@@ -22,7 +22,7 @@ pub struct Shutdown {
     grace: Duration,
 }
 
-/// A token takes a lock to be asked, and every request asks: the flag beside it, set first, does not.
+/// A token with a flag, because checking a token takes a lock and every request checks. The flag is set first.
 #[derive(Debug, Clone, Default)]
 struct ShutdownStage {
     reached: Arc<AtomicBool>,
@@ -52,11 +52,11 @@ impl Shutdown {
     }
 
     pub fn with_grace(grace: Duration) -> Self {
-        let (leave, drain, cut) = Default::default();
-        Shutdown { leave, drain, abort: cut, tasks: TaskTracker::new(), grace }
+        let (leave, drain, abort) = Default::default();
+        Shutdown { leave, drain, abort, tasks: TaskTracker::new(), grace }
     }
 
-    /// Everything is still served, but the readiness check says no: time for a load balancer to look elsewhere.
+    /// Requests are still served, but the readiness check fails, so that load balancers go elsewhere.
     pub fn begin_leaving(&self) {
         self.leave.reach();
     }
@@ -65,7 +65,7 @@ impl Shutdown {
         self.leave.is_reached() || self.is_draining()
     }
 
-    /// Starts the end: nothing new is begun, streams close, what runs is finished.
+    /// Starts the shutdown: new requests are refused, streams close, running requests finish.
     pub fn begin_draining(&self) {
         self.drain.reach();
     }
@@ -79,12 +79,12 @@ impl Shutdown {
         self.drain.token.cancelled()
     }
 
-    /// Draining, for a stream that waits again and again.
+    /// A waiter for draining that a stream can poll many times.
     pub fn drain_waiter(&self) -> DrainWaiter {
         DrainWaiter { stage: self.drain.clone(), waiting: None }
     }
 
-    /// Resolves when the time for finishing is over.
+    /// Resolves when the grace period is over.
     pub fn wait_for_abort(&self) -> WaitForCancellationFuture<'_> {
         self.abort.token.cancelled()
     }
@@ -93,7 +93,7 @@ impl Shutdown {
         self.abort.is_reached()
     }
 
-    /// Runs `task` so that the end of the process waits for it: a connection, a WebSocket.
+    /// Spawns `task` so that the end of the process waits for it: a connection, a WebSocket.
     pub fn spawn<F>(&self, task: F)
     where
         F: Future<Output = ()> + Send + 'static,
@@ -101,7 +101,7 @@ impl Shutdown {
         self.tasks.spawn(task);
     }
 
-    /// Waits for what runs, and cuts what does not end in time. Call it after [`Shutdown::drain`].
+    /// Waits for the running tasks and aborts those that exceed the grace period. Call [`Shutdown::begin_draining`] first.
     pub async fn finish(&self) {
         self.tasks.close();
         if tokio::time::timeout(self.grace, self.tasks.wait()).await.is_err() {
@@ -112,17 +112,17 @@ impl Shutdown {
     }
 }
 
-/// Draining as one task waits for it through its whole life.
+/// Lets one task wait for draining through its whole life.
 ///
-/// One event wakes thousands of streams at once, and each asking the token anew would make them queue for its lock:
-/// it is asked once, to wake the task, and the flag after that.
+/// One event wakes thousands of streams at once, and if each polled the token they would queue for its lock. So the token is
+/// polled once, to register the task, and the flag after that.
 pub struct DrainWaiter {
     stage: ShutdownStage,
     waiting: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
 }
 
 impl DrainWaiter {
-    /// Ready once draining has begun. Only ever for the same task.
+    /// Ready once draining has begun. Must be polled by one task only.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.waiting.is_none() {
             let mut waiting = Box::pin(self.stage.token.clone().cancelled_owned());

@@ -1,19 +1,20 @@
-//! What a person sees when the server is up: where to go, what is served, where the data is.
+//! The banner at the start: where to go, what is served, where the data is.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::listen;
-use crate::unreadable_tables::UnreadableTables;
 use trefoil_application::{App, AppOrigin};
 use trefoil_config::{Config, DatabaseLocation, LogFormat};
 use trefoil_engine::{CountMode, Engine, ListSlice, Listing, Operation, Outcome, Selection};
 use trefoil_model::RecordTypeId;
 use trefoil_model::error::Result;
 
-/// So long it is counted what there is; a store that is large or busy does not keep the address back.
+use crate::listen;
+use crate::unreadable_tables::UnreadableTables;
+
+/// The time limit for counting records, so that a large or busy store does not delay the address.
 const COUNT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Writes the banner on a terminal, one log line elsewhere.
@@ -25,14 +26,14 @@ pub async fn show_banner(
     unreadable: &UnreadableTables,
 ) {
     let url = listen::server_url(addresses);
-    let counted = tokio::time::timeout(COUNT_TIMEOUT, count_all_records(engine, unreadable)).await;
-    let records = counted.unwrap_or_else(|_| format!("not counted within {COUNT_TIMEOUT:?}"));
+    let count = tokio::time::timeout(COUNT_TIMEOUT, count_all_records(engine, unreadable)).await;
+    let records = count.unwrap_or_else(|_| format!("not counted within {COUNT_TIMEOUT:?}"));
     if !std::io::stderr().is_terminal() || config.log_format == LogFormat::Json {
         tracing::info!(application = app.name, %url, records, data = data_location(config), "listening on {url}");
         return;
     }
     let text = banner_text(app, config, engine, &url, &records);
-    // A closed terminal is no reason not to serve.
+    // A closed terminal does not stop the server.
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
@@ -55,20 +56,20 @@ fn banner_text(app: &App, config: &Config, engine: &Engine, url: &str, records: 
         ("Data", data_location(config)),
         ("Health", format!("{url}/health/ready   {url}/metrics")),
     ];
-    let declared = [
+    let manifest_rows = [
         ("Lists", join_paths(app.manifest.plain_lists.iter().map(|list| &list.path))),
         ("Texts", join_paths(app.manifest.text_endpoints.iter().map(|text| &text.path))),
     ];
-    let declared = declared.into_iter().filter(|(_, paths)| !paths.is_empty());
-    for (label, value) in rows.into_iter().chain(declared) {
+    let manifest_rows = manifest_rows.into_iter().filter(|(_, paths)| !paths.is_empty());
+    for (label, value) in rows.into_iter().chain(manifest_rows) {
         let _ = writeln!(text, "  {label:<9}{value}");
     }
     text + "\n  Ctrl-C stops.\n\n"
 }
 
-/// `/items, /samples`.
-fn join_paths<'a>(declared: impl Iterator<Item = &'a String>) -> String {
-    let mut paths: Vec<&str> = declared.map(String::as_str).collect();
+/// Joins paths: `/items, /samples`.
+fn join_paths<'a>(all_paths: impl Iterator<Item = &'a String>) -> String {
+    let mut paths: Vec<&str> = all_paths.map(String::as_str).collect();
     paths.dedup();
     paths.join(", ")
 }
@@ -81,20 +82,20 @@ fn data_location(config: &Config) -> String {
     }
 }
 
-/// `users 5, products 12`.
+/// The number of records of each type: `users 5, products 12`.
 async fn count_all_records(engine: &Engine, unreadable: &UnreadableTables) -> String {
-    let mut words = Vec::new();
+    let mut counts = Vec::new();
     for (position, record) in engine.model().records.iter().enumerate() {
         match count_records(engine, RecordTypeId(position)).await {
-            Ok(Some(count)) => words.push(format!("{} {count}", record.path)),
+            Ok(Some(count)) => counts.push(format!("{} {count}", record.path)),
             Ok(None) => {}
             Err(error) => {
                 unreadable.note(&record.path, &error);
-                words.push(format!("{} cannot be read", record.path));
+                counts.push(format!("{} cannot be read", record.path));
             }
         }
     }
-    words.join(", ")
+    counts.join(", ")
 }
 
 async fn count_records(engine: &Engine, record: RecordTypeId) -> Result<Option<u64>> {

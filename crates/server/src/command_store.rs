@@ -1,22 +1,23 @@
-//! Opens a store for a command that works beside whoever serves it.
+//! Opens a store for a command, also while a server uses it.
 
 use std::sync::Arc;
 
-use crate::load_application::LoadedApplication;
-use crate::{StartError, lifecycle};
 use trefoil_application::App;
-use trefoil_config::{Config, DatabaseLocation as Kind};
+use trefoil_config::{Config, DatabaseLocation};
 use trefoil_engine::{ChangeFeed, Engine, ResolverRegistry};
 use trefoil_sql::DataLock;
 use trefoil_sql::migrate::{MigrationMode, MigrationReport};
 
-/// What the command is going to do.
+use crate::load_application::LoadedApplication;
+use crate::{StartError, lifecycle};
+
+/// How a command uses the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommandAccess {
-    /// Nothing is made, and nothing changed.
+    /// Creates and changes nothing.
     Read,
-    /// A store that is not there is made, without the seed; tables follow the schema as at a start, unless a server is
-    /// using the data folder: then they must fit already.
+    /// Creates a missing store, without the seed, and migrates tables as a start does, unless a server uses the data folder:
+    /// then the tables must already fit.
     Write,
 }
 
@@ -30,34 +31,34 @@ pub async fn open_command_store(
     app: &App,
     config: &Config,
     registry: &ResolverRegistry,
-    understood: &LoadedApplication,
-    purpose: CommandAccess,
+    application: &LoadedApplication,
+    access: CommandAccess,
 ) -> Result<CommandStore, StartError> {
-    if config.database == Kind::Memory {
-        let why = "memory: ends with its server; name a store with --data or --database";
-        return Err(StartError::Settings(why.to_owned()));
+    if config.database == DatabaseLocation::Memory {
+        let reason = "memory: ends with its server; name a store with --data or --database";
+        return Err(StartError::Settings(reason.to_owned()));
     }
-    if purpose == CommandAccess::Read && !lifecycle::store_exists(config)? {
+    if access == CommandAccess::Read && !lifecycle::store_exists(config)? {
         let folder = config.data.display();
         return Err(StartError::Store(format!("there is no store in {folder} (--data, --database)")));
     }
-    let lock = match purpose {
+    let lock = match access {
         CommandAccess::Read => None,
         CommandAccess::Write => lifecycle::try_lock_data(config)?,
     };
-    let may_change = match (&config.database, purpose) {
-        (_, CommandAccess::Read) | (Kind::Memory, _) => false,
-        (Kind::Embedded, CommandAccess::Write) => lock.is_some(),
-        (Kind::Postgres(_), CommandAccess::Write) => true,
+    let may_change = match (&config.database, access) {
+        (_, CommandAccess::Read) | (DatabaseLocation::Memory, _) => false,
+        (DatabaseLocation::Embedded, CommandAccess::Write) => lock.is_some(),
+        (DatabaseLocation::Postgres(_), CommandAccess::Write) => true,
     };
     let store = Arc::new(lifecycle::open_store_unlocked(config).await?);
     let mode = if may_change { MigrationMode::Start } else { MigrationMode::Plan };
-    refuse_pending_steps(&lifecycle::migrate_store(&store, understood, app, mode).await?, app)?;
-    let engine = lifecycle::build_engine(understood, registry, &ChangeFeed::new(store), config);
+    refuse_pending_steps(&lifecycle::migrate_store(&store, application, app, mode).await?, app)?;
+    let engine = lifecycle::build_engine(application, registry, &ChangeFeed::new(store), config);
     Ok(CommandStore { engine, _lock: lock })
 }
 
-/// What was only looked at must need no change.
+/// Refuses a store that would need changes but was not migrated.
 fn refuse_pending_steps(report: &MigrationReport, app: &App) -> Result<(), StartError> {
     if report.is_applied || report.steps.is_empty() {
         return Ok(());

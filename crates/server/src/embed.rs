@@ -1,17 +1,18 @@
-//! The builder for programs that embed Trefoil: an application, settings, resolvers of their own, and a start.
+//! The builder for programs that embed Trefoil: an application, settings, resolvers and a start.
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::signals::TerminationSignals;
-use crate::{Running, StartError, lifecycle};
 use trefoil_application::App;
 use trefoil_config::Config;
 use trefoil_engine::{Call, Resolved, ResolverRegistry};
 use trefoil_model::error::Error;
 
-/// A server to be. [`serve`](Trefoil::serve) runs it until a signal; [`start`](Trefoil::start) hands it out running.
+use crate::signals::TerminationSignals;
+use crate::{Running, StartError, lifecycle};
+
+/// A server to start. [`serve`](Trefoil::serve) runs it until a signal; [`start`](Trefoil::start) returns it running.
 pub struct Trefoil {
     source: AppSource,
     config: Option<Config>,
@@ -35,7 +36,7 @@ impl Trefoil {
         Trefoil::from_source(AppSource::Folder(path.as_ref().to_owned()))
     }
 
-    /// An application that was read already.
+    /// An application that is already loaded.
     pub fn app(app: App) -> Trefoil {
         Trefoil::from_source(AppSource::Loaded(Box::new(app)))
     }
@@ -44,13 +45,13 @@ impl Trefoil {
         Trefoil { source, config: None, registry: ResolverRegistry::default() }
     }
 
-    /// Settings; without this they come from the environment and the application's `trefoil.toml`.
+    /// Settings; by default they come from the environment and the application's `trefoil.toml`.
     pub fn config(mut self, config: Config) -> Trefoil {
         self.config = Some(config);
         self
     }
 
-    /// Answers a field in Rust; `field` is written `Type.field`, for example `Query.search` or `User.initials`.
+    /// Registers a resolver; `field` is written `Type.field`, for example `Query.search` or `User.initials`.
     pub fn resolver<F, R>(mut self, field: &str, resolver: F) -> Trefoil
     where
         F: Fn(Call) -> R + Send + Sync + 'static,
@@ -60,7 +61,7 @@ impl Trefoil {
         self
     }
 
-    /// Resolvers gathered elsewhere, in place of those registered so far.
+    /// Replaces the resolvers registered so far.
     pub fn registry(mut self, registry: ResolverRegistry) -> Trefoil {
         self.registry = registry;
         self
@@ -76,8 +77,8 @@ impl Trefoil {
         let config = match self.config {
             Some(config) => config,
             None => {
-                let settled = app.resolve_config(Vec::new());
-                settled.map_err(|lines| StartError::Settings(lines.join("\n")))?.config
+                let resolved = app.resolve_config(Vec::new());
+                resolved.map_err(|lines| StartError::Settings(lines.join("\n")))?.config
             }
         };
         lifecycle::start(app, config, self.registry).await
@@ -85,7 +86,7 @@ impl Trefoil {
 
     /// Starts the server and runs it until SIGINT or SIGTERM.
     pub async fn serve(self) -> Result<(), StartError> {
-        // Heard from the beginning: whoever reads that the server listens may stop it the next moment.
+        // Installed first: a client that sees the server listen may stop it at once.
         let mut signals = TerminationSignals::install()
             .map_err(|error| StartError::Settings(format!("signals are not heard: {error}")))?;
         let running = tokio::select! {

@@ -1,33 +1,33 @@
-//! Notices that files of the application folder changed, by looking every half second.
+//! Notices changes in the application folder by polling it every half second.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Name, time and size of every file that counts. Polled, because notification services miss changes on network
-/// and container mounts, and a folder of schema files is small.
+/// Path, time and size of every relevant file. Polled, because notification services miss changes on network and container
+/// mounts, and a folder of schema files is small.
 #[derive(Debug, PartialEq, Eq, Default)]
 struct FolderSnapshot(Vec<(PathBuf, Option<SystemTime>, u64)>);
 
 impl FolderSnapshot {
     fn take(folder: &Path) -> FolderSnapshot {
-        let mut trace = FolderSnapshot::default();
-        trace.add_folder(&folder.join("graphql"), 0);
-        trace.add_folder(&folder.join("views"), 0);
-        trace.add_file(folder.join("trefoil.toml"));
-        trace.0.sort();
-        trace
+        let mut snapshot = FolderSnapshot::default();
+        snapshot.add_folder(&folder.join("graphql"), 0);
+        snapshot.add_folder(&folder.join("views"), 0);
+        snapshot.add_file(folder.join("trefoil.toml"));
+        snapshot.0.sort();
+        snapshot
     }
 
-    /// The same, on a thread that may wait for the disk.
-    async fn taken(folder: &Path) -> FolderSnapshot {
+    /// Takes a snapshot on a thread that may block.
+    async fn take_blocking(folder: &Path) -> FolderSnapshot {
         let folder = folder.to_owned();
         tokio::task::spawn_blocking(move || FolderSnapshot::take(&folder)).await.unwrap_or_default()
     }
 
     fn add_folder(&mut self, folder: &Path, depth: usize) {
-        // Deep enough for any schema folder, and an end for links in circles.
+        // Deep enough for any schema folder, and an end for circular links.
         if depth > 16 {
             return;
         }
@@ -63,12 +63,12 @@ impl FolderWatcher {
         &self.folder
     }
 
-    /// Returns when something changed and then held still for one look, so that a file half written is not read.
+    /// Returns when something changed and then stayed the same for one interval, so that half-written files are not read.
     pub async fn wait_for_change(&mut self) {
-        let mut last = FolderSnapshot::taken(&self.folder).await;
+        let mut last = FolderSnapshot::take_blocking(&self.folder).await;
         loop {
             tokio::time::sleep(POLL_INTERVAL).await;
-            let now = FolderSnapshot::taken(&self.folder).await;
+            let now = FolderSnapshot::take_blocking(&self.folder).await;
             if now != self.last_snapshot && now == last {
                 self.last_snapshot = now;
                 return;

@@ -1,4 +1,4 @@
-//! `/` as lines of text: what is served here and where to go.
+//! The start page `/` as plain text: the paths of the server and of the application.
 
 use axum::response::{IntoResponse, Response};
 use http::HeaderMap;
@@ -7,9 +7,9 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use trefoil_http::etags;
 
-/// `declared` tells what the application adds: a path and what is there.
-pub fn home_text(asking: &HeaderMap, name: &str, declared: &[(String, &'static str)]) -> Response {
-    let own = format!(
+/// `declared` lists the paths of the application and what is there.
+pub fn home_text(request_headers: &HeaderMap, name: &str, declared: &[(String, &'static str)]) -> Response {
+    let server_paths = format!(
         "{name}\n\n\
          /graphql                   GraphQL; in a browser, GraphiQL\n\
          /graphql/schema.graphqls   the schema\n\
@@ -20,11 +20,11 @@ pub fn home_text(asking: &HeaderMap, name: &str, declared: &[(String, &'static s
          /metrics                   figures for Prometheus\n"
     );
     let lines = declared.iter().map(|(path, what)| format!("{path:<26} {what}\n"));
-    let text = own + &lines.collect::<String>();
+    let text = server_paths + &lines.collect::<String>();
     let tag = format!("\"{:032x}\"", xxh3_128(text.as_bytes()));
-    if let Err(problem) = etags::check_if_match(asking, Some(&tag)) {
+    if let Err(problem) = etags::check_if_match(request_headers, Some(&tag)) {
         return problem.into_response();
     }
-    let told = [(CONTENT_TYPE, "text/plain; charset=utf-8"), (VARY, "accept"), (ETAG, &tag)];
-    etags::not_modified_if_known(asking, (told, text).into_response())
+    let headers = [(CONTENT_TYPE, "text/plain; charset=utf-8"), (VARY, "accept"), (ETAG, &tag)];
+    etags::not_modified_if_known(request_headers, (headers, text).into_response())
 }

@@ -1,20 +1,31 @@
-//! The process around the faces: its life, its listeners, its connections, its log and its end.
+//! The server process: loads an application, opens its store, listens, serves and reloads it, and shuts down. Used by the
+//! command line and by programs that embed Trefoil.
+
+// Starting: the builder, the steps of a start and its errors.
+pub mod embed;
+
+pub mod lifecycle;
 
 mod banner;
-pub mod command_store;
-pub mod embed;
-mod file_watch;
-mod home_text;
-pub mod http1;
-pub mod lifecycle;
-pub mod listen;
 pub mod load_application;
 mod load_seed;
-pub mod logging;
-mod resource_router;
-pub mod signals;
 mod start_error;
 mod unreadable_tables;
+
+// Serving: listeners, HTTP/1 connections, and the routes of REST and pages.
+pub mod listen;
+
+pub mod http1;
+
+mod home_text;
+mod record_routes;
+mod resource_router;
+
+// Beside serving: reloads, signals, the log, and stores for commands.
+pub mod command_store;
+mod file_watch;
+pub mod logging;
+pub mod signals;
 
 pub use crate::lifecycle::Running;
 pub use crate::start_error::StartError;

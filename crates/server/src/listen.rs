@@ -1,4 +1,4 @@
-//! Opens the port: on loopback unless more was asked for, and with a way out when it is taken.
+//! Binds the port: on loopback unless `open` is set, with a suggestion if the port is taken.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -7,13 +7,13 @@ use tokio::net::TcpListener;
 
 use trefoil_config::Config;
 
-/// How far above a taken port a free one is looked for.
+/// How many ports above a taken one are tried for the suggestion.
 const PORTS_TO_TRY: u16 = 100;
 
-/// How often port 0 is tried again when the number that came up is free for one address alone.
+/// How often port 0 is retried when the chosen port is free on only some of the addresses.
 const PORT_ZERO_TRIES: usize = 10;
 
-/// Every address of the host, all on one port; or one line that says why not.
+/// Binds every address of the host on one port; the error is one line.
 pub async fn bind_listeners(config: &Config) -> Result<Vec<TcpListener>, String> {
     let (host, port) = (config.host.as_str(), config.port);
     let addresses = resolve_host(host).await?;
@@ -35,7 +35,7 @@ pub async fn bind_listeners(config: &Config) -> Result<Vec<TcpListener>, String>
     })
 }
 
-/// Where the first of these addresses can be reached.
+/// The URL of the first of these addresses.
 pub fn server_url(addresses: &[SocketAddr]) -> String {
     match addresses.first() {
         Some(address) if address.ip() == Ipv4Addr::LOCALHOST || address.ip().is_unspecified() => {
@@ -46,7 +46,7 @@ pub fn server_url(addresses: &[SocketAddr]) -> String {
     }
 }
 
-/// `localhost` is what it means, whatever the system's tables say.
+/// Resolves the host. `localhost` is both loopback addresses, whatever the system's tables say.
 async fn resolve_host(host: &str) -> Result<Vec<IpAddr>, String> {
     if host.eq_ignore_ascii_case("localhost") {
         return Ok(vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)]);
@@ -72,7 +72,7 @@ async fn bind_all(addresses: &[IpAddr], port: u16) -> io::Result<Vec<TcpListener
     last
 }
 
-/// An address this machine does not have (::1 in many containers) is left out as long as one is there.
+/// Skips addresses that this machine does not have (::1 in many containers), as long as one remains.
 async fn bind_once(addresses: &[IpAddr], mut port: u16) -> io::Result<Vec<TcpListener>> {
     let mut listeners = Vec::new();
     let mut missing = io::Error::from(io::ErrorKind::AddrNotAvailable);
@@ -90,7 +90,7 @@ async fn bind_once(addresses: &[IpAddr], mut port: u16) -> io::Result<Vec<TcpLis
 }
 
 fn is_missing_address(error: &io::Error) -> bool {
-    // The second is what a kernel without IPv6 says (EAFNOSUPPORT has no stable kind).
+    // EAFNOSUPPORT, from a kernel without IPv6, has no stable `ErrorKind`.
     error.kind() == io::ErrorKind::AddrNotAvailable || error.raw_os_error() == Some(97)
 }
 
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn localhost_is_every_loopback_address_on_one_port() {
+    async fn localhost_binds_all_loopback_addresses_on_one_port() {
         let listeners = bind_listeners(&config("localhost", 0)).await.expect("a free port");
         let ports: Vec<_> = listeners.iter().map(|l| l.local_addr().expect("bound").port()).collect();
         assert!(ports[0] != 0 && ports.iter().all(|port| *port == ports[0]), "{ports:?}");
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_taken_port_names_a_free_one() {
+    async fn taken_port_suggests_a_free_one() {
         let taken = bind_listeners(&config("127.0.0.1", 0)).await.expect("a free port");
         let port = taken[0].local_addr().expect("bound").port();
         let message = bind_listeners(&config("127.0.0.1", port)).await.expect_err("it is taken");
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn listening_beyond_loopback_must_be_asked_for() {
+    async fn listening_beyond_loopback_requires_open() {
         for host in ["0.0.0.0", "::", "192.168.1.1"] {
             let message = bind_listeners(&config(host, 0)).await.expect_err("not open");
             assert!(message.contains("--open"), "{message}");
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_unknown_host_is_named() {
+    async fn unknown_host_is_named() {
         let message = bind_listeners(&config("no-such-host.invalid", 0)).await.expect_err("unknown");
         assert!(message.contains("no-such-host.invalid"), "{message}");
     }

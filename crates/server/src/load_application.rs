@@ -1,4 +1,4 @@
-//! From an application's files to a model with everything that answers it, or every reason why not.
+//! Loads an application's files into a model with its resolvers, or returns every mistake in them.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use trefoil_model::{Model, ReservedPath, parse_schema};
 pub struct LoadedApplication {
     pub model: Arc<Model>,
     pub bindings: Vec<ResolverBinding>,
-    /// What can be served all the same, but perhaps not as meant.
+    /// Problems that do not prevent serving.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Reads the schema; the manifest's paths are taken before any record type's.
+/// Parses the schema and binds its resolvers. Paths of the manifest take precedence over those of record types.
 pub fn load_application(
     app: &App,
     registry: &ResolverRegistry,
@@ -30,20 +30,23 @@ pub fn load_application(
     Ok(LoadedApplication { model: Arc::new(model), bindings, warnings })
 }
 
-/// The paths that text endpoints and plain lists take.
+/// The paths of text endpoints and plain lists.
 fn reserved_paths(app: &App) -> Vec<ReservedPath> {
     let texts =
         app.manifest.text_endpoints.iter().map(|text| (&text.path, "a text endpoint of trefoil.toml"));
-    // A list may share its address with nobody.
+    // A list cannot share its path.
     let lists = app.manifest.plain_lists.iter().map(|list| (&list.path, "a plain list of trefoil.toml"));
-    texts.chain(lists).map(|(path, by)| ReservedPath { path: path.clone(), owner: by.to_owned() }).collect()
+    texts
+        .chain(lists)
+        .map(|(path, owner)| ReservedPath { path: path.clone(), owner: owner.to_owned() })
+        .collect()
 }
 
 impl LoadedApplication {
-    /// The operations that nothing answers, each with an explanation.
+    /// The operations without a resolver, each with an explanation.
     pub fn unanswered_operations(&self) -> impl Iterator<Item = (&str, &str)> {
         self.model.root_fields.iter().zip(&self.bindings).filter_map(|(root, binding)| match binding {
-            ResolverBinding::Missing(why) => Some((root.name.as_str(), why.as_str())),
+            ResolverBinding::Missing(reason) => Some((root.name.as_str(), reason.as_str())),
             ResolverBinding::Builtin(_) | ResolverBinding::Registered(_) => None,
         })
     }

@@ -1,7 +1,7 @@
-//! Fills an empty store with the application's seed, all of it or nothing.
+//! Loads the application's seed into an empty store, in one transaction.
 //!
-//! As in an import, references and links may lead to records of any file, before or after: what leads to nothing is
-//! looked for once everything is there.
+//! As in an import, references and links may point to records of any file, earlier or later: dangling ones are looked for
+//! at the end.
 
 use std::collections::HashSet;
 
@@ -14,22 +14,22 @@ use trefoil_model::error::{Error, Result};
 use trefoil_model::naming::names::nearest_name;
 use trefoil_model::{Diagnostic, Model, RecordTypeId, Value};
 
-/// Records and values that are sent at once.
-const TOGETHER: usize = 500;
+/// Records and values per batch.
+const BATCH_SIZE: usize = 500;
 
-/// Loads every record and every value of a plain list, or says which ones do not fit.
+/// Loads every record and every value of a plain list, or returns those that do not fit.
 pub async fn load_seed(engine: &Engine, app: &App) -> Result<(), Vec<Diagnostic>> {
-    let elements = elements(engine.model(), app)?;
-    if elements.is_empty() {
+    let items = seed_items(engine.model(), app)?;
+    if items.is_empty() {
         return Ok(());
     }
-    let failures = run_atomic(engine, &elements)
+    let failures = run_atomic(engine, &items)
         .await
         .map_err(|error| vec![Diagnostic::in_file("seed", seed::SEED_CODE, error.to_string())])?;
     if failures.is_empty() {
         return Ok(());
     }
-    Err(failures.iter().map(|(number, why)| elements[*number].seed_diagnostic(app, why)).collect())
+    Err(failures.iter().map(|(number, reason)| items[*number].seed_diagnostic(app, reason)).collect())
 }
 
 /// One record or value of a seed file.
@@ -44,31 +44,32 @@ enum Content<'a> {
     Value(usize, &'a str),
 }
 
-/// Everything that the files hold, in the order of their names.
-fn elements<'a>(model: &Model, app: &'a App) -> Result<Vec<SeedItem<'a>>, Vec<Diagnostic>> {
-    let (mut elements, mut unknown) = (Vec::new(), Vec::new());
+/// All records and values of the seed files, in the order of the file names.
+fn seed_items<'a>(model: &Model, app: &'a App) -> Result<Vec<SeedItem<'a>>, Vec<Diagnostic>> {
+    let (mut items, mut unknown) = (Vec::new(), Vec::new());
     for file in &app.seed.files {
         match (&file.rows, model.find_record_by_path(&file.collection)) {
             (SeedRows::Records(rows), Some(record)) => {
-                let content = |row| SeedItem { file, content: Content::Record(record, row) };
-                elements.extend(rows.iter().map(content));
+                let item = |row| SeedItem { file, content: Content::Record(record, row) };
+                items.extend(rows.iter().map(item));
             }
-            (SeedRows::Records(_), None) => unknown.push(no_collection(model, file)),
+            (SeedRows::Records(_), None) => unknown.push(unknown_collection(model, file)),
             (SeedRows::Texts(values), _) => {
-                let content = |(index, value)| SeedItem { file, content: Content::Value(index, value) };
-                elements.extend(values.iter().map(String::as_str).enumerate().map(content));
+                let item = |(index, value)| SeedItem { file, content: Content::Value(index, value) };
+                items.extend(values.iter().map(String::as_str).enumerate().map(item));
             }
         }
     }
-    if unknown.is_empty() { Ok(elements) } else { Err(unknown) }
+    if unknown.is_empty() { Ok(items) } else { Err(unknown) }
 }
 
-fn no_collection(model: &Model, file: &SeedFile) -> Diagnostic {
+fn unknown_collection(model: &Model, file: &SeedFile) -> Diagnostic {
     let message = format!("there is no collection `{}`", file.collection);
-    let mut mistake = Diagnostic::in_file(&file.name, seed::SEED_CODE, message);
+    let mut diagnostic = Diagnostic::in_file(&file.name, seed::SEED_CODE, message);
     let known = model.records.iter().map(|record| record.path.as_str());
-    mistake.help = nearest_name(&file.collection, known).map(|near| format!("did you mean `{near}`?"));
-    mistake
+    diagnostic.help =
+        nearest_name(&file.collection, known).map(|nearest| format!("did you mean `{nearest}`?"));
+    diagnostic
 }
 
 impl SeedItem<'_> {
@@ -79,57 +80,61 @@ impl SeedItem<'_> {
         }
     }
 
-    fn seed_diagnostic(&self, app: &App, why: &str) -> Diagnostic {
+    fn seed_diagnostic(&self, app: &App, reason: &str) -> Diagnostic {
         match &self.content {
             Content::Record(_, row) => {
                 let source = app.other_files.iter().find(|source| source.name == self.file.name);
                 let text = source.map_or("", |source| &source.text);
-                let complaint = Diagnostic::in_file(&self.file.name, seed::SEED_CODE, why);
-                complaint.with_span(&self.file.name, text, row.span.clone())
+                let diagnostic = Diagnostic::in_file(&self.file.name, seed::SEED_CODE, reason);
+                diagnostic.with_span(&self.file.name, text, row.span.clone())
             }
             Content::Value(index, _) => {
-                Diagnostic::in_file(&self.file.name, seed::SEED_CODE, format!("value {index}: {why}"))
+                Diagnostic::in_file(&self.file.name, seed::SEED_CODE, format!("value {index}: {reason}"))
             }
         }
     }
 }
 
-/// Elements that do not fit, by their number.
-type FailedOperations = Vec<(usize, String)>;
+/// Items that do not fit: index and reason.
+type FailedItems = Vec<(usize, String)>;
 
-/// Brings in all of the elements or none; gives those that did not fit, and why.
-async fn run_atomic(engine: &Engine, elements: &[SeedItem<'_>]) -> Result<FailedOperations> {
-    let mut loading =
-        Loading { engine, long: engine.begin_bulk_write().await?, made: Vec::new(), failures: Vec::new() };
-    let numbers: Vec<usize> = (0..elements.len()).collect();
-    // A batch is of one file: what is of one kind goes in few statements.
-    for of_file in numbers.chunk_by(|a, b| std::ptr::eq(elements[*a].file, elements[*b].file)) {
-        for batch in of_file.chunks(TOGETHER) {
-            loading.bring(elements, batch).await?;
+/// Loads all items or none; returns those that do not fit.
+async fn run_atomic(engine: &Engine, items: &[SeedItem<'_>]) -> Result<FailedItems> {
+    let mut loader = SeedLoader {
+        engine,
+        bulk_write: engine.begin_bulk_write().await?,
+        created: Vec::new(),
+        failures: Vec::new(),
+    };
+    let numbers: Vec<usize> = (0..items.len()).collect();
+    // Batches do not span files: records of one type need fewer statements.
+    for of_file in numbers.chunk_by(|a, b| std::ptr::eq(items[*a].file, items[*b].file)) {
+        for batch in of_file.chunks(BATCH_SIZE) {
+            loader.load_batch(items, batch).await?;
         }
     }
-    loading.find_loose(elements).await?;
-    let Loading { long, mut failures, .. } = loading;
+    loader.find_dangling(items).await?;
+    let SeedLoader { bulk_write, mut failures, .. } = loader;
     if failures.is_empty() {
-        long.commit().await?;
+        bulk_write.commit().await?;
     }
     failures.sort();
     Ok(failures)
 }
 
-struct Loading<'e> {
+struct SeedLoader<'e> {
     engine: &'e Engine,
-    long: BulkWrite<'e>,
-    /// The records that are in: type, id and number.
-    made: Vec<(RecordTypeId, i64, usize)>,
-    failures: FailedOperations,
+    bulk_write: BulkWrite<'e>,
+    /// The created records: type, id and index of the item.
+    created: Vec<(RecordTypeId, i64, usize)>,
+    failures: FailedItems,
 }
 
-impl Loading<'_> {
-    async fn bring(&mut self, elements: &[SeedItem<'_>], batch: &[usize]) -> Result<()> {
+impl SeedLoader<'_> {
+    async fn load_batch(&mut self, items: &[SeedItem<'_>], batch: &[usize]) -> Result<()> {
         let (mut numbers, mut steps) = (Vec::new(), Vec::new());
         for number in batch {
-            match elements[*number].step(self.engine.model()) {
+            match items[*number].step(self.engine.model()) {
                 Ok(step) => {
                     numbers.push(*number);
                     steps.push(step);
@@ -137,10 +142,10 @@ impl Loading<'_> {
                 Err(error) => self.failures.push((*number, error.to_string())),
             }
         }
-        for (number, outcome) in numbers.into_iter().zip(self.long.run(steps).await?) {
-            match (&elements[number].content, outcome) {
+        for (number, outcome) in numbers.into_iter().zip(self.bulk_write.run(steps).await?) {
+            match (&items[number].content, outcome) {
                 (Content::Record(record, _), Ok(Outcome::Created { id, .. })) => {
-                    self.made.push((*record, id, number));
+                    self.created.push((*record, id, number));
                 }
                 (Content::Record(..) | Content::Value(..), Ok(_)) => {}
                 (_, Err(error)) => self.failures.push((number, error.to_string())),
@@ -149,28 +154,28 @@ impl Loading<'_> {
         Ok(())
     }
 
-    /// Complains of records that refer to nothing, but not where what they refer to is in a seed and did not fit.
-    async fn find_loose(&mut self, elements: &[SeedItem<'_>]) -> Result<()> {
+    /// Reports records with dangling references, unless the missing record is itself in the seed and did not fit.
+    async fn find_dangling(&mut self, items: &[SeedItem<'_>]) -> Result<()> {
         let model = self.engine.model().clone();
         let failed: HashSet<(RecordTypeId, i64)> = self
             .failures
             .iter()
-            .filter_map(|(number, _)| match &elements[*number].content {
+            .filter_map(|(number, _)| match &items[*number].content {
                 Content::Record(record, row) => Some((*record, row.fields.get("id")?.as_i64()?)),
                 Content::Value(..) => None,
             })
             .collect();
-        let mut made = std::mem::take(&mut self.made);
-        made.retain(|(record, ..)| model.leads_on(*record));
-        made.sort_unstable();
-        for some in made.chunk_by(|a, b| a.0 == b.0).flat_map(|same| same.chunks(TOGETHER)) {
-            let Some((record, ..)) = some.first().copied() else { continue };
-            let ids = some.iter().map(|(_, id, _)| *id).collect();
-            for end in self.long.dangling_references(record, ids).await? {
-                let (target, why) = end.told(&model, record);
-                if !failed.contains(&(target, end.missing_id)) {
-                    let from = some.iter().filter(|(_, id, _)| *id == end.id);
-                    self.failures.extend(from.map(|(_, _, number)| (*number, why.clone())));
+        let mut created = std::mem::take(&mut self.created);
+        created.retain(|(record, ..)| model.leads_on(*record));
+        created.sort_unstable();
+        for batch in created.chunk_by(|a, b| a.0 == b.0).flat_map(|same| same.chunks(BATCH_SIZE)) {
+            let Some((record, ..)) = batch.first().copied() else { continue };
+            let ids = batch.iter().map(|(_, id, _)| *id).collect();
+            for dangling in self.bulk_write.dangling_references(record, ids).await? {
+                let (target, reason) = dangling.told(&model, record);
+                if !failed.contains(&(target, dangling.missing_id)) {
+                    let sources = batch.iter().filter(|(_, id, _)| *id == dangling.id);
+                    self.failures.extend(sources.map(|(_, _, number)| (*number, reason.clone())));
                 }
             }
         }
@@ -180,15 +185,15 @@ impl Loading<'_> {
 
 fn create_operation(model: &Model, record: RecordTypeId, row: &SeedRecord) -> Result<Operation> {
     let mut fields = row.fields.clone().into_fields().unwrap_or_default();
-    let id = fields.iter().position(|(name, _)| name == "id").map(|place| fields.remove(place).1);
+    let id = fields.iter().position(|(name, _)| name == "id").map(|position| fields.remove(position).1);
     let id = id.map(|id| parse_id(&id)).transpose()?;
     let fields = fields_from_object(model.record(record), Value::Object(fields))?;
     Ok(Operation::Create { record, id, fields, selection: Selection::default().into() })
 }
 
 fn append_operation(list: &str, value: &str) -> Operation {
-    let act = PlainListAction::Append { value: value.to_owned(), expected: None };
-    Operation::PlainList(PlainListOperation { list: list.into(), action: act })
+    let action = PlainListAction::Append { value: value.to_owned(), expected: None };
+    Operation::PlainList(PlainListOperation { list: list.into(), action })
 }
 
 fn parse_id(id: &Value) -> Result<i64> {

@@ -1,4 +1,4 @@
-//! SIGTERM and SIGINT: the first one begins the end, the second one is the end.
+//! SIGTERM and SIGINT: the first drains the server, the second exits at once.
 
 use std::io;
 use std::time::Duration;
@@ -6,9 +6,10 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::logging;
+
 pub use trefoil_http::shutdown::Shutdown;
 
-/// The signals that end the process; from [`Signals::hear`] on they no longer do so by themselves.
+/// The signals that end the process; after [`TerminationSignals::install`] they no longer do so by themselves.
 pub struct TerminationSignals {
     terminate: Signal,
     interrupt: Signal,
@@ -22,7 +23,7 @@ impl TerminationSignals {
         })
     }
 
-    /// The first signal drains, after it was said for `delay` that the server is no longer ready; the second exits.
+    /// The first signal makes the server unready for `delay`, then drains it; the second exits.
     pub fn drain_on_signal(mut self, shutdown: &Shutdown, delay: Duration) {
         let shutdown = shutdown.clone();
         tokio::spawn(async move {
@@ -37,8 +38,7 @@ impl TerminationSignals {
         });
     }
 
-    /// Ends the process at the next signal, with what a shell reports for a process that a signal has ended: its
-    /// number above 128.
+    /// Ends the process at the next signal, with the exit code that shells report for it: 128 plus its number.
     pub async fn exit_on_signal(&mut self) -> ! {
         let number = self.next_signal().await;
         tracing::warn!("stopped at once");

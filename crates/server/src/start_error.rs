@@ -1,4 +1,4 @@
-//! Why a server did not start, in words for the person at the terminal.
+//! The reasons why a server does not start, as messages for the terminal.
 
 use std::fmt;
 
@@ -8,17 +8,17 @@ use trefoil_model::error::Error;
 
 #[derive(Debug)]
 pub enum StartError {
-    /// The application folder cannot be read as one.
+    /// The application folder cannot be read.
     Application(Vec<Diagnostic>),
     /// The schema has mistakes; each with file, line and caret.
     Schema(String),
-    /// Settings contradict themselves or are unknown; a line each.
+    /// Settings are contradictory or unknown; one per line.
     Settings(String),
-    /// The address cannot be had.
+    /// The address cannot be bound.
     Listen(String),
     /// The store cannot be opened.
     Store(String),
-    /// The store's tables do not fit the schema and cannot be made to without being told how.
+    /// The tables do not fit the schema and cannot be migrated without further instructions.
     Migrate(String),
     /// The seed does not fit the schema.
     Seed(Vec<Diagnostic>),
@@ -30,7 +30,7 @@ impl StartError {
     }
 
     pub fn from_store_error(error: Error) -> StartError {
-        // Nobody but the person who starts the server sees this, so the cause is told.
+        // Only the person who starts the server sees this, so it includes the cause.
         StartError::Store(error.full_text())
     }
 }
@@ -38,8 +38,8 @@ impl StartError {
 impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StartError::Application(mistakes) | StartError::Seed(mistakes) => {
-                let lines: Vec<String> = mistakes.iter().map(Diagnostic::to_string).collect();
+            StartError::Application(diagnostics) | StartError::Seed(diagnostics) => {
+                let lines: Vec<String> = diagnostics.iter().map(Diagnostic::to_string).collect();
                 f.write_str(&lines.join("\n"))
             }
             StartError::Schema(text)

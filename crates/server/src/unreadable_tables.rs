@@ -1,25 +1,25 @@
-//! Which records could not be read when the server started: an error in the log each, and the reason why it is not ready.
+//! Tables that could not be read at the start: each is logged as an error and makes the server not ready.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use trefoil_model::error::Error;
 
-/// The way out of a damaged store.
+/// The advice for a damaged store.
 const HELP: &str = "the store is damaged: stop the server and restore a backup (trefoil restore)";
 
-/// Shared by who looks at the tables and by the readiness check. What is noted stays until the next start.
+/// Shared by the banner, which reads all tables, and the readiness check. Entries stay until the next start.
 #[derive(Debug, Clone, Default)]
 pub struct UnreadableTables(Arc<Mutex<Vec<String>>>);
 
 impl UnreadableTables {
-    /// Notes a failed reading, unless the moment was to blame and not the table.
+    /// Records a failed read, unless the error is temporary.
     pub fn note(&self, path: &str, error: &Error) {
         let Error::Internal { cause } = error else { return };
         tracing::error!(%cause, "the records of {path} cannot be read: {HELP}");
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_owned());
     }
 
-    /// The error is a line for whoever asks whether the server is ready.
+    /// The error is one line for the readiness check.
     pub fn check(&self) -> Result<(), String> {
         let paths = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match paths.as_slice() {
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_stays_unreadable_is_noted() {
+    fn temporary_errors_are_not_recorded() {
         let tables = UnreadableTables::default();
         tables.note("users", &Error::Cancelled);
         let busy = Error::Unavailable { reason: "busy".into(), retry_after: Duration::from_secs(1) };
@@ -44,7 +44,10 @@ mod tests {
         assert_eq!(tables.check(), Ok(()));
         tables.clone().note("orders", &Error::internal("malformed"));
         tables.note("users", &Error::internal("malformed"));
-        let told = tables.check().unwrap_err();
-        assert!(told.starts_with("the records of orders, users cannot be read: ") && told.contains("backup"));
+        let message = tables.check().unwrap_err();
+        assert!(
+            message.starts_with("the records of orders, users cannot be read: ")
+                && message.contains("backup")
+        );
     }
 }

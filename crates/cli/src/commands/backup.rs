@@ -1,16 +1,17 @@
-//! `trefoil backup`: puts the store aside in one file while it is being served, and keeps the last few of them.
+//! `trefoil backup`: copies the store into one file while it is being served, and removes old backups.
 
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 use heck::ToKebabCase;
 
-use crate::progress_bar::TransferProgress;
-use crate::{CommandError, folder_argument, print_output, store_arguments};
 use trefoil_model::values::thousands::group_thousands;
 use trefoil_sql::transfer;
 
-/// What a backup in a folder is called behind its time.
+use crate::progress_bar::TransferProgress;
+use crate::{CommandError, folder_argument, print_output, store_arguments};
+
+/// The ending of a backup's name in a folder, after its time.
 const BACKUP_SUFFIX: &str = ".backup.db";
 
 pub fn command() -> Command {
@@ -50,35 +51,38 @@ pub fn run(matches: &ArgMatches) -> Result<(), CommandError> {
     } else {
         to.clone()
     };
-    let made = store_arguments::block_on(async {
+    let backup = store_arguments::block_on(async {
         transfer::back_up_store(&from, &path, &mut TransferProgress::new()).await
     })?;
-    let made = made.map_err(CommandError::failed)?;
-    let mut said = format!("{}: {} records, verified\n", made.path.display(), group_thousands(made.records));
+    let backup = backup.map_err(CommandError::failed)?;
+    let mut output =
+        format!("{}: {} records, verified\n", backup.path.display(), group_thousands(backup.records));
     if let Some(keep) = keep {
-        for gone in outdated_backups(to, &prefix, &made.store, keep as usize)? {
-            std::fs::remove_file(&gone)
-                .map_err(|error| CommandError::failed(format_args!("{}: {error}", gone.display())))?;
-            said += &format!("removed {}\n", gone.display());
+        for path in outdated_backups(to, &prefix, &backup.store, keep as usize)? {
+            std::fs::remove_file(&path)
+                .map_err(|error| CommandError::failed(format_args!("{}: {error}", path.display())))?;
+            output += &format!("removed {}\n", path.display());
         }
     }
-    print_output(&said)
+    print_output(&output)
 }
 
-/// What backups that were killed have left: the next one has another name, and would leave it there for good.
+/// Removes files left by killed backups: later ones have other names and would never replace them.
 fn remove_interrupted(folder: &Path, prefix: &str) -> Result<(), CommandError> {
     for name in file_names(folder)? {
-        if let Some(whole) = name.strip_suffix(".partial").filter(|name| is_own_backup(name, prefix)) {
-            // One that is being written is locked, and so left alone.
-            drop(transfer::PartialStoreFile::open_leftover(&folder.join(whole)));
+        if let Some(backup_name) = name.strip_suffix(".partial").filter(|name| is_own_backup(name, prefix)) {
+            // A backup that is being written is locked and therefore left alone.
+            drop(transfer::PartialStoreFile::open_leftover(&folder.join(backup_name)));
         }
     }
     Ok(())
 }
 
 fn file_names(folder: &Path) -> Result<Vec<String>, CommandError> {
-    let failed = |error: std::io::Error| CommandError::failed(format_args!("{}: {error}", folder.display()));
-    let entries: Vec<_> = std::fs::read_dir(folder).and_then(|entries| entries.collect()).map_err(failed)?;
+    let folder_error =
+        |error: std::io::Error| CommandError::failed(format_args!("{}: {error}", folder.display()));
+    let entries: Vec<_> =
+        std::fs::read_dir(folder).and_then(|entries| entries.collect()).map_err(folder_error)?;
     Ok(entries.iter().filter_map(|entry| entry.file_name().into_string().ok()).collect())
 }
 
@@ -86,7 +90,7 @@ fn is_own_backup(name: &str, prefix: &str) -> bool {
     name.starts_with(prefix) && name.ends_with(BACKUP_SUFFIX)
 }
 
-/// The backups of this store that `backup` itself has named, but for the youngest so many.
+/// The backups of this store that `backup` itself named, except for the newest `keep`.
 fn outdated_backups(
     folder: &Path,
     prefix: &str,
@@ -96,14 +100,14 @@ fn outdated_backups(
     let mut found = Vec::new();
     for name in file_names(folder)?.iter().filter(|name| is_own_backup(name, prefix)) {
         let path = folder.join(name);
-        // Only what says of itself that it is a backup of this very store.
-        if let Some((of, label)) = transfer::read_label(&path)
-            && of == store
+        // Only files labelled as a backup of this store.
+        if let Some((source, label)) = transfer::read_label(&path)
+            && source == store
         {
             found.push((label.at, path));
         }
     }
     found.sort();
-    let gone = found.len().saturating_sub(keep);
-    Ok(found.into_iter().take(gone).map(|(_, path)| path).collect())
+    let outdated = found.len().saturating_sub(keep);
+    Ok(found.into_iter().take(outdated).map(|(_, path)| path).collect())
 }

@@ -1,4 +1,4 @@
-//! `trefoil check`: every mistake in an application and what answers each operation, for people or for programs.
+//! `trefoil check`: reports every mistake in an application and the resolver of each operation, as text or JSON.
 
 use std::fmt::Write as _;
 
@@ -6,15 +6,15 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgMatches, Command};
 use serde_json::{Value, json};
 
-use crate::{AppSource, CommandError, folder_argument, print_output};
 use trefoil_application::App;
 use trefoil_engine::resolvers::default_root_name;
 use trefoil_engine::{ChangeKind, OperationVerb, ResolverBinding, ResolverRegistry};
-
 use trefoil_model::diagnostic::{Diagnostic, Severity, render_all};
 use trefoil_model::{SourceFile, SourceLocation};
 use trefoil_server::load_application::{LoadedApplication, load_application};
 use trefoil_server::{StartError, lifecycle};
+
+use crate::{AppSource, CommandError, folder_argument, print_output};
 
 pub fn command() -> Command {
     let format = Arg::new("format")
@@ -32,21 +32,21 @@ pub fn command() -> Command {
 pub fn run(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), CommandError> {
     let source = AppSource::of(matches);
     let (app, mistakes) = source.read();
-    source.tell(&app);
-    let findings = CheckReport::collect(app, mistakes, registry)?;
+    source.print_source(&app);
+    let report = CheckReport::collect(app, mistakes, registry)?;
     let is_json = matches.get_one::<String>("format").is_some_and(|format| format == "json");
-    print_output(&if is_json { findings.to_json_text() } else { findings.to_text() })?;
-    if findings.error_count() == 0 { Ok(()) } else { Err(CommandError::Reported) }
+    print_output(&if is_json { report.to_json_text() } else { report.to_text() })?;
+    if report.error_count() == 0 { Ok(()) } else { Err(CommandError::Reported) }
 }
 
-/// Everything there is to say about an application.
+/// Everything that `check` reports about an application.
 struct CheckReport {
     diagnostics: Vec<Diagnostic>,
     sources: Vec<SourceFile>,
     operations: Vec<OperationReport>,
 }
 
-/// One operation and what answers it.
+/// An operation and its resolver, or why there is none.
 struct OperationReport {
     name: String,
     resolver: Result<String, String>,
@@ -54,7 +54,7 @@ struct OperationReport {
 }
 
 impl CheckReport {
-    /// `diagnostics` is what reading the files has found already.
+    /// `diagnostics` are those found while the files were read.
     fn collect(
         app: App,
         mut diagnostics: Vec<Diagnostic>,
@@ -63,10 +63,10 @@ impl CheckReport {
         let mut operations = Vec::new();
         if !app.schema.is_empty() {
             match load_application(&app, registry) {
-                Ok(understood) => {
-                    operations = self::report_operations(&understood);
-                    diagnostics.extend(understood.warnings.iter().cloned());
-                    diagnostics.extend(check_seed(&app, &understood, registry)?);
+                Ok(application) => {
+                    operations = report_operations(&application);
+                    diagnostics.extend(application.warnings.iter().cloned());
+                    diagnostics.extend(check_seed(&app, &application, registry)?);
                 }
                 Err(mistakes) => diagnostics.extend(mistakes),
             }
@@ -80,7 +80,7 @@ impl CheckReport {
     }
 
     fn with_severity(&self, severity: Severity) -> impl Iterator<Item = &Diagnostic> {
-        self.diagnostics.iter().filter(move |found| found.severity == severity)
+        self.diagnostics.iter().filter(move |diagnostic| diagnostic.severity == severity)
     }
 
     fn error_count(&self) -> usize {
@@ -93,10 +93,10 @@ impl CheckReport {
             text += "\n\n";
         }
         let width = self.operations.iter().map(|operation| operation.name.len()).max().unwrap_or(0);
-        for OperationReport { name, resolver: by, .. } in &self.operations {
-            let _ = match by {
-                Ok(what) => writeln!(text, "  {name:<width$}  {what}"),
-                Err(why) => writeln!(text, "! {name:<width$}  {why}"),
+        for OperationReport { name, resolver, .. } in &self.operations {
+            let _ = match resolver {
+                Ok(description) => writeln!(text, "  {name:<width$}  {description}"),
+                Err(reason) => writeln!(text, "! {name:<width$}  {reason}"),
             };
         }
         let gap = if self.operations.is_empty() { "" } else { "\n" };
@@ -128,24 +128,24 @@ impl CheckReport {
     }
 }
 
-/// What a first start would say about the seed.
+/// The diagnostics that a first start would give for the seed.
 fn check_seed(
     app: &App,
-    understood: &LoadedApplication,
+    application: &LoadedApplication,
     registry: &ResolverRegistry,
 ) -> Result<Vec<Diagnostic>, CommandError> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(CommandError::failed)?;
-    match runtime.block_on(lifecycle::check_seed(app, understood, registry)) {
+    match runtime.block_on(lifecycle::check_seed(app, application, registry)) {
         Ok(()) => Ok(Vec::new()),
         Err(StartError::Seed(mistakes)) => Ok(mistakes),
         Err(other) => Err(CommandError::Start(other)),
     }
 }
 
-fn report_operations(understood: &LoadedApplication) -> Vec<OperationReport> {
-    let model = &understood.model;
-    let roots = model.root_fields.iter().zip(&understood.bindings);
-    let answered = roots.map(|(root, binding)| OperationReport {
+fn report_operations(application: &LoadedApplication) -> Vec<OperationReport> {
+    let model = &application.model;
+    let roots = model.root_fields.iter().zip(&application.bindings);
+    let reports = roots.map(|(root, binding)| OperationReport {
         name: format!("{}.{}", default_root_name(root.root_kind), root.name),
         location: root.location.clone(),
         resolver: match binding {
@@ -153,10 +153,10 @@ fn report_operations(understood: &LoadedApplication) -> Vec<OperationReport> {
                 Ok(describe_operation(builtin.verb, &model.record(builtin.record).name))
             }
             ResolverBinding::Registered(_) => Ok("a registered resolver".to_owned()),
-            ResolverBinding::Missing(why) => Err(why.clone()),
+            ResolverBinding::Missing(reason) => Err(reason.clone()),
         },
     });
-    answered.collect()
+    reports.collect()
 }
 
 fn describe_operation(verb: OperationVerb, record: &str) -> String {
@@ -183,18 +183,18 @@ fn operation_json(operation: &OperationReport) -> Value {
     })
 }
 
-/// The text with stars for what stands in an address with a user, byte for byte: places in it stay what they are. Lines
-/// of the file are shown beside mistakes, and reports are kept where others read them.
+/// The text with every URL that has a user or password masked by stars of the same length, so that positions stay valid. Lines
+/// of the file are shown beside mistakes, and others may read the reports.
 fn mask_passwords(text: &str) -> String {
     let mut parts = text.split("://");
-    let mut shown = parts.next().unwrap_or_default().to_owned();
+    let mut masked = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let end = part.find(['"', '\'', '\n']).unwrap_or(part.len());
         let (address, rest) = part.split_at(end);
         let is_secret = address.contains('@') || address.contains("password=");
-        shown += "://";
-        shown += &if is_secret { "*".repeat(address.len()) } else { address.to_owned() };
-        shown += rest;
+        masked += "://";
+        masked += &if is_secret { "*".repeat(address.len()) } else { address.to_owned() };
+        masked += rest;
     }
-    shown
+    masked
 }

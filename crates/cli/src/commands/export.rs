@@ -1,21 +1,20 @@
-//! `trefoil export`: a whole application or one resource, to a file, a folder or a pipe.
+//! `trefoil export`: writes all resources or one to a file, a folder or a pipe.
 
 use std::path::{Path, PathBuf};
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgMatches, Command};
 
-use crate::{CommandError, folder_argument, print_note, setting_flags, settle};
 use trefoil_application::App;
-use trefoil_data::export;
-use trefoil_data::export::ExportRequest;
+use trefoil_data::export::{self, ExportRequest};
 use trefoil_data::export_target::{ExportTarget, is_pipe_or_device};
 use trefoil_data::{DataFormat, ResourceCatalog};
 use trefoil_engine::ResolverRegistry;
 use trefoil_server::StartError;
-use trefoil_server::command_store;
-use trefoil_server::command_store::CommandAccess;
+use trefoil_server::command_store::{self, CommandAccess};
 use trefoil_server::load_application::{LoadedApplication, load_application};
+
+use crate::{CommandError, folder_argument, open_app_and_config, print_note, setting_flags};
 
 pub fn command() -> Command {
     let to = Arg::new("to").long("to").value_name("FILE|FOLDER|-").help(
@@ -44,56 +43,56 @@ pub fn format_argument() -> Arg {
         .help("How rows are written [as the file's name says, else ndjson]")
 }
 
-/// What was said, if anything was.
+/// The value of `--format`, if there is one.
 pub fn requested_format(matches: &ArgMatches) -> Option<DataFormat> {
     matches.get_one::<String>("format").and_then(|name| DataFormat::from_name(name))
 }
 
-/// What the application has, before any store is looked at.
+/// The application and its resources, before any store is opened.
 pub fn load_catalog(
     app: &App,
     registry: &ResolverRegistry,
 ) -> Result<(LoadedApplication, ResourceCatalog), CommandError> {
-    let understood = load_application(app, registry)
+    let application = load_application(app, registry)
         .map_err(|diagnostics| CommandError::Start(StartError::from_diagnostics(app, &diagnostics)))?;
     let lists: Vec<String> = app.manifest.plain_lists.iter().map(|list| list.name().to_owned()).collect();
-    let inventory = ResourceCatalog::new(understood.model.clone(), &lists);
-    Ok((understood, inventory))
+    let catalog = ResourceCatalog::new(application.model.clone(), &lists);
+    Ok((application, catalog))
 }
 
 pub fn run(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), CommandError> {
-    let (app, settled) = settle(matches)?;
-    let (understood, inventory) = load_catalog(&app, registry)?;
-    let wanted = export_request(matches, &inventory)?;
+    let (app, resolved) = open_app_and_config(matches)?;
+    let (application, catalog) = load_catalog(&app, registry)?;
+    let request = export_request(matches, &catalog)?;
     let runtime = tokio::runtime::Runtime::new().map_err(CommandError::failed)?;
     let exported = runtime.block_on(async {
         let store = command_store::open_command_store(
             &app,
-            &settled.config,
+            &resolved.config,
             registry,
-            &understood,
+            &application,
             CommandAccess::Read,
         )
         .await;
         let store = store.map_err(CommandError::Start)?;
-        export::run(&store.engine, &inventory, wanted).await.map_err(CommandError::Failed)
+        export::run(&store.engine, &catalog, request).await.map_err(CommandError::Failed)
     });
     runtime.shutdown_background();
     print_note(&exported?);
     Ok(())
 }
 
-fn export_request(matches: &ArgMatches, inventory: &ResourceCatalog) -> Result<ExportRequest, CommandError> {
+fn export_request(matches: &ArgMatches, catalog: &ResourceCatalog) -> Result<ExportRequest, CommandError> {
     let to = matches.get_one::<String>("to").filter(|to| *to != "-").map(PathBuf::from);
-    let said = requested_format(matches);
-    let by_name = to.as_deref().and_then(DataFormat::from_path);
-    let format = said.or(by_name).unwrap_or(DataFormat::Ndjson);
+    let requested = requested_format(matches);
+    let by_extension = to.as_deref().and_then(DataFormat::from_path);
+    let format = requested.or(by_extension).unwrap_or(DataFormat::Ndjson);
     if let Some(path) = matches.get_one::<String>("resource") {
-        let resources = vec![inventory.find(path).map_err(CommandError::usage)?];
+        let resources = vec![catalog.find(path).map_err(CommandError::usage)?];
         let target = to.map_or(ExportTarget::Stdout, ExportTarget::File);
         return Ok(ExportRequest { resources, format, target, is_stream: false });
     }
-    let resources = inventory.in_reference_order();
+    let resources = catalog.in_reference_order();
     let is_file =
         |path: &Path| is_pipe_or_device(path) || !path.is_dir() && DataFormat::from_path(path).is_some();
     let target = match to {

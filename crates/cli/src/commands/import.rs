@@ -1,25 +1,23 @@
-//! `trefoil import`: rows from files or a pipe into the store, all of them or none.
+//! `trefoil import`: imports rows from files or a pipe into the store, all of them or none.
 
 use std::io::{IsTerminal, stdin};
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
-use crate::commands::export::{format_argument, load_catalog, requested_format, resource_argument};
-use crate::{CommandError, folder_argument, print_note, setting_flags, settle};
 use trefoil_config::{SettingSyntax, SizeSyntax};
-use trefoil_data::import;
-use trefoil_data::import::ImportOptions;
-use trefoil_data::import_source;
-use trefoil_data::import_source::ImportSource;
+use trefoil_data::import::{self, ImportOptions};
+use trefoil_data::import_source::{self, ImportSource};
 use trefoil_data::{DataFormat, ResourceCatalog};
 use trefoil_engine::ResolverRegistry;
-use trefoil_server::command_store;
-use trefoil_server::command_store::CommandAccess;
+use trefoil_server::command_store::{self, CommandAccess};
 
-/// How many bad rows are told.
+use crate::commands::export::{format_argument, load_catalog, requested_format, resource_argument};
+use crate::{CommandError, folder_argument, open_app_and_config, print_note, setting_flags};
+
+/// How many bad rows are reported.
 const DEFAULT_MAX_ERRORS: &str = "100";
-/// The longest row that is read.
+/// The longest row that is accepted.
 const DEFAULT_MAX_ROW: &str = "16 MiB";
 
 pub fn command() -> Command {
@@ -34,13 +32,13 @@ pub fn command() -> Command {
         .long("skip-bad")
         .action(ArgAction::SetTrue)
         .help("Leave out rows that do not fit, and tell which");
-    let most = Arg::new("max-errors")
+    let max_errors = Arg::new("max-errors")
         .long("max-errors")
         .value_name("N")
         .default_value(DEFAULT_MAX_ERRORS)
         .value_parser(value_parser!(u32).range(1..))
         .help("How many bad rows are told");
-    let longest = Arg::new("max-row")
+    let max_row = Arg::new("max-row")
         .long("max-row")
         .value_name("SIZE")
         .default_value(DEFAULT_MAX_ROW)
@@ -49,35 +47,35 @@ pub fn command() -> Command {
     let command = Command::new("import")
         .about("Bring records and lists in from NDJSON or CSV, all of them or none")
         .arg(folder_argument())
-        .args([resource_argument(), format_argument(), from, by, skip_bad, most, longest]);
+        .args([resource_argument(), format_argument(), from, by, skip_bad, max_errors, max_row]);
     setting_flags::add_setting_flags(command, |setting| ["data", "database"].contains(&setting.name))
 }
 
 pub fn run(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), CommandError> {
-    let (app, settled) = settle(matches)?;
-    let (understood, inventory) = load_catalog(&app, registry)?;
-    let sources = import_sources(matches, &inventory)?;
+    let (app, resolved) = open_app_and_config(matches)?;
+    let (application, catalog) = load_catalog(&app, registry)?;
+    let sources = import_sources(matches, &catalog)?;
     let options = import_options(matches);
-    if let (Some(by), Some(path)) = (&options.upsert_field, matches.get_one::<String>("resource")) {
-        import::check_upsert_field(&inventory, path, by).map_err(CommandError::usage)?;
-    } else if options.upsert_field.as_ref().is_some_and(|by| by != "id") {
+    if let (Some(field), Some(path)) = (&options.upsert_field, matches.get_one::<String>("resource")) {
+        import::check_upsert_field(&catalog, path, field).map_err(CommandError::usage)?;
+    } else if options.upsert_field.as_ref().is_some_and(|field| field != "id") {
         return Err(CommandError::usage("--by names a field of one resource: say which with --resource"));
     }
     let runtime = tokio::runtime::Runtime::new().map_err(CommandError::failed)?;
     let imported = runtime.block_on(async {
         let store = command_store::open_command_store(
             &app,
-            &settled.config,
+            &resolved.config,
             registry,
-            &understood,
+            &application,
             CommandAccess::Write,
         )
         .await;
         let store = store.map_err(CommandError::Start)?;
-        let imported = import::run(&store.engine, &inventory, sources, options).await;
+        let imported = import::run(&store.engine, &catalog, sources, options).await;
         imported.map_err(|lines| CommandError::Failed(lines.join("\nerror: ")))
     });
-    // A pipe that nobody writes to any more may still be waited for.
+    // The runtime may still block on a pipe without a writer.
     runtime.shutdown_background();
     let imported = imported?;
     imported.errors.iter().for_each(|line| print_note(&format!("left out: {line}")));
@@ -96,10 +94,10 @@ fn import_options(matches: &ArgMatches) -> ImportOptions {
 
 fn import_sources(
     matches: &ArgMatches,
-    inventory: &ResourceCatalog,
+    catalog: &ResourceCatalog,
 ) -> Result<Vec<ImportSource>, CommandError> {
-    let said = requested_format(matches);
-    let resource = matches.get_one::<String>("resource").map(|path| inventory.find(path));
+    let requested = requested_format(matches);
+    let resource = matches.get_one::<String>("resource").map(|path| catalog.find(path));
     let resource = resource.transpose().map_err(CommandError::usage)?;
     let from = matches.get_one::<String>("from").filter(|from| *from != "-").map(PathBuf::from);
     let source = match from {
@@ -108,7 +106,7 @@ fn import_sources(
                 "nothing comes in: name a file or folder with --from, or use a pipe",
             ));
         }
-        None => ImportSource::from_stdin(resource, said.unwrap_or(DataFormat::Ndjson)),
+        None => ImportSource::from_stdin(resource, requested.unwrap_or(DataFormat::Ndjson)),
         Some(path) if path.is_dir() => {
             if resource.is_some() {
                 return Err(CommandError::usage(format!(
@@ -116,13 +114,13 @@ fn import_sources(
                     path.display()
                 )));
             }
-            return import_source::sources_in_folder(inventory, &path, said).map_err(CommandError::Usage);
+            return import_source::sources_in_folder(catalog, &path, requested).map_err(CommandError::Usage);
         }
         Some(path) if !path.exists() => {
             return Err(CommandError::usage(format!("{} does not exist", path.display())));
         }
         Some(path) => {
-            let format = said.or(DataFormat::from_path(&path)).unwrap_or(DataFormat::Ndjson);
+            let format = requested.or(DataFormat::from_path(&path)).unwrap_or(DataFormat::Ndjson);
             ImportSource::from_file(&path, resource, format)
         }
     };

@@ -1,14 +1,15 @@
-//! `trefoil migrate`: shows or carries out what it takes to bring a store to the schema.
+//! `trefoil migrate`: shows or applies the steps that migrate a store to the schema.
 
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command};
 
-use crate::{CommandError, folder_argument, print_output, setting_flags, settle};
 use trefoil_application::App;
 use trefoil_config::{Config, DatabaseLocation};
 use trefoil_engine::ResolverRegistry;
 use trefoil_server::load_application::load_application;
 use trefoil_server::{StartError, lifecycle};
 use trefoil_sql::migrate::MigrationMode;
+
+use crate::{CommandError, folder_argument, open_app_and_config, print_output, setting_flags};
 
 pub fn command() -> Command {
     let plan = Arg::new("plan")
@@ -31,7 +32,7 @@ pub fn command() -> Command {
 }
 
 pub fn run(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), CommandError> {
-    let (app, settled) = settle(matches)?;
+    let (app, resolved) = open_app_and_config(matches)?;
     let mode = if matches.get_flag("plan") {
         MigrationMode::Plan
     } else {
@@ -39,24 +40,24 @@ pub fn run(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), Comm
         MigrationMode::Apply { allow_drop: allowed.collect() }
     };
     let runtime = tokio::runtime::Runtime::new().map_err(CommandError::failed)?;
-    let migrated = runtime.block_on(migrate(&app, &settled.config, mode, registry));
+    let migrated = runtime.block_on(migrate(&app, &resolved.config, mode, registry));
     print_output(&migrated.map_err(CommandError::Start)?)
 }
 
-/// Carries the steps out or only tells them; the answer is what to show.
+/// Plans or applies the steps; returns the report.
 async fn migrate(
     app: &App,
     config: &Config,
     mode: MigrationMode,
     registry: &ResolverRegistry,
 ) -> Result<String, StartError> {
-    let understood = load_application(app, registry)
+    let application = load_application(app, registry)
         .map_err(|diagnostics| StartError::from_diagnostics(app, &diagnostics))?;
-    // Where there is no store yet, none is made only to be looked at: an empty one elsewhere tells the same.
-    let nowhere = Config { database: DatabaseLocation::Memory, ..config.clone() };
+    // If there is no store yet, it is not created just to be examined: an empty one in memory gives the same report.
+    let in_memory = Config { database: DatabaseLocation::Memory, ..config.clone() };
     let (_lock, store) =
-        lifecycle::open_store(if lifecycle::store_exists(config)? { config } else { &nowhere }).await?;
-    Ok(lifecycle::migrate_store(&store, &understood, app, mode)
+        lifecycle::open_store(if lifecycle::store_exists(config)? { config } else { &in_memory }).await?;
+    Ok(lifecycle::migrate_store(&store, &application, app, mode)
         .await?
         .to_text(app.origin.argument().as_deref()))
 }

@@ -1,4 +1,4 @@
-//! One file for each subcommand: its flags and what it does.
+//! The subcommands, one file each: flags and implementation.
 
 pub(crate) mod backup;
 pub(crate) mod check;

@@ -1,13 +1,14 @@
-//! `trefoil move`: takes the store over to another database, or makes the one that was left live again.
+//! `trefoil move`: moves the store to another database, or makes a store that was moved away live again.
 
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command};
 
-use crate::progress_bar::TransferProgress;
-use crate::{CommandError, folder_argument, print_output, store_arguments};
 use trefoil_application::shell;
 use trefoil_engine::ResolverRegistry;
 use trefoil_model::values::thousands::group_thousands;
 use trefoil_sql::transfer;
+
+use crate::progress_bar::TransferProgress;
+use crate::{CommandError, folder_argument, print_output, store_arguments};
 
 pub fn command() -> Command {
     let to = Arg::new("to")
@@ -33,11 +34,11 @@ pub fn run(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), Comm
     let (app, config) = store_arguments::load_app_and_config(matches)?;
     let from = store_arguments::store_location(&config)?;
     let Some(to) = matches.get_one::<String>("to") else {
-        let passage = store_arguments::block_on(async { transfer::undo_move(&from).await })?
+        let undone = store_arguments::block_on(async { transfer::undo_move(&from).await })?
             .map_err(CommandError::failed)?;
         return print_output(&format!(
             "{from}: live again; what was written to {} since {} is not in it\n",
-            passage.other, passage.at
+            undone.other, undone.at
         ));
     };
     let to = store_arguments::parse_store_location(to, &config)?;
@@ -48,19 +49,19 @@ pub fn run(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), Comm
         transfer::move_store(&from, &to, &application, overwrite, &mut TransferProgress::new()).await
     })?;
     let moved = moved.map_err(CommandError::failed)?;
-    let how = match &to {
+    let flags = match &to {
         transfer::StoreLocation::File(path) => {
             let folder = path.parent().unwrap_or(path).display().to_string();
             format!("--database sqlite: --data {}", shell::word(&folder))
         }
         transfer::StoreLocation::Postgres(url) => format!("--database {}", shell::word(&url.to_string())),
     };
-    let what = if moved.finished {
+    let outcome = if moved.finished {
         format!("{to}: the move that was interrupted is finished")
     } else {
         format!("{to}: {} records moved and verified", group_thousands(moved.records))
     };
     print_output(&format!(
-        "{what}\nserve it with {how}, or set that in trefoil.toml; {from} takes no more writes\n"
+        "{outcome}\nserve it with {flags}, or set that in trefoil.toml; {from} takes no more writes\n"
     ))
 }

@@ -1,13 +1,13 @@
 //! `trefoil new`: writes a small commented application folder to start from.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 
-use crate::{CommandError, print_output};
 use trefoil_application::shell;
+
+use crate::{CommandError, print_output};
 
 const STARTER_FILES: [(&str, &str); 5] = [
     ("graphql/library.graphqls", include_str!("starter/graphql/library.graphqls")),
@@ -39,7 +39,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), CommandError> {
     print_output(&next_steps(folder))
 }
 
-/// A fresh repository is as good as an empty folder.
+/// Whether the folder is missing or empty; a new git repository counts as empty.
 fn is_empty_folder(folder: &Path) -> io::Result<bool> {
     match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
@@ -65,12 +65,12 @@ fn write_file(path: &Path, text: &str) -> io::Result<()> {
 fn next_steps(folder: &Path) -> String {
     let shown = folder.display();
     let path = folder.to_string_lossy();
-    let named = shell::word(&path);
+    let argument = shell::word(&path);
     let files: String = STARTER_FILES.iter().map(|(name, _)| format!("  {shown}/{name}\n")).collect();
     format!(
-        "wrote\n{files}\nnext\n  trefoil check {named}             what is in it, and what is wrong\n  \
-         trefoil serve {named} --watch     serve it; edit graphql/library.graphqls meanwhile\n  \
-         trefoil views {named}             the templates of its pages, each of which can be replaced\n"
+        "wrote\n{files}\nnext\n  trefoil check {argument}             what is in it, and what is wrong\n  \
+         trefoil serve {argument} --watch     serve it; edit graphql/library.graphqls meanwhile\n  \
+         trefoil views {argument}             the templates of its pages, each of which can be replaced\n"
     )
 }
 
@@ -80,18 +80,18 @@ mod tests {
     use trefoil_application::Manifest;
     use trefoil_config::SETTINGS;
 
-    /// `#key` is a line to be used, `# word` a remark.
+    /// The starter manifest with its settings in use: `#key` is a setting, `# word` a remark.
     fn uncommented() -> String {
         let text = STARTER_FILES.iter().find(|(name, _)| *name == "trefoil.toml").unwrap().1;
-        let used = |line: &str| match line.strip_prefix('#') {
+        let uncomment = |line: &str| match line.strip_prefix('#') {
             Some(rest) if !rest.starts_with(' ') => format!("{rest}\n"),
             Some(_) | None => format!("{line}\n"),
         };
-        text.lines().map(used).collect()
+        text.lines().map(uncomment).collect()
     }
 
     #[test]
-    fn every_line_of_the_starter_can_be_used() {
+    fn every_line_of_the_starter_is_valid() {
         let (manifest, mistakes) = Manifest::parse(&uncommented());
         assert_eq!(mistakes, []);
         assert_eq!(
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn the_starter_shows_every_setting_with_its_default() {
+    fn starter_shows_every_setting_with_its_default() {
         let (manifest, _) = Manifest::parse(&uncommented());
         for setting in SETTINGS {
             let written = manifest.settings.iter().find(|written| written.setting.name == setting.name);

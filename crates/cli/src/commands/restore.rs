@@ -1,15 +1,16 @@
-//! `trefoil restore`: brings a backup back into a store that is empty, or that may be overwritten.
+//! `trefoil restore`: restores a backup into a store that is empty or may be overwritten.
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 
-use crate::progress_bar::TransferProgress;
-use crate::{CommandError, folder_argument, print_output, store_arguments};
 use trefoil_engine::ResolverRegistry;
 use trefoil_model::values::thousands::group_thousands;
 use trefoil_sql::transfer;
+
+use crate::progress_bar::TransferProgress;
+use crate::{CommandError, folder_argument, print_output, store_arguments};
 
 pub fn command() -> Command {
     let file = Arg::new("file")
@@ -38,18 +39,21 @@ pub fn run(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), Comm
         Err(error) if error.kind() == ErrorKind::NotFound => {
             return Err(CommandError::usage(format!("{}: there is no such file", file.display())));
         }
-        // Whoever opens it is told of anything else.
+        // Other errors are reported when the file is opened.
         Ok(_) | Err(_) => {}
     }
     let application = store_arguments::transfer_application(&app, registry)?;
     store_arguments::create_store_folder(&to)?;
     let overwrite = matches.get_flag("overwrite");
-    let done = store_arguments::block_on(async {
+    let restored = store_arguments::block_on(async {
         transfer::restore_store(file, &to, &application, overwrite, &mut TransferProgress::new()).await
     })?;
-    let done = done.map_err(CommandError::failed)?;
-    let of = done.at.map(|at| format!(", as they were at {at}")).unwrap_or_default();
-    let own = "\nThis is another store than the one that was put aside: its backups need a file or folder of their own.";
-    let own = if done.is_new_store { own } else { "" };
-    print_output(&format!("{to}: {} records restored{of}{own}\n", group_thousands(done.records)))
+    let restored = restored.map_err(CommandError::failed)?;
+    let time_note = restored.at.map(|at| format!(", as they were at {at}")).unwrap_or_default();
+    let new_store_note = "\nThis is another store than the one that was put aside: its backups need a file or folder of their own.";
+    let new_store_note = if restored.is_new_store { new_store_note } else { "" };
+    print_output(&format!(
+        "{to}: {} records restored{time_note}{new_store_note}\n",
+        group_thousands(restored.records)
+    ))
 }

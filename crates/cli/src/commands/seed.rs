@@ -2,7 +2,6 @@
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 
-use crate::{CommandError, folder_argument, print_output, store_arguments};
 use trefoil_application::App;
 use trefoil_config::Config;
 use trefoil_data::export::error_text;
@@ -12,10 +11,11 @@ use trefoil_fake::FakeRecords;
 use trefoil_model::error::Error;
 use trefoil_model::values::thousands::group_thousands;
 use trefoil_server::lifecycle;
-use trefoil_sql::transfer;
-use trefoil_sql::transfer::StoreLocation;
+use trefoil_sql::transfer::{self, StoreLocation};
 
-/// Records that are sent at once.
+use crate::{CommandError, folder_argument, print_output, store_arguments};
+
+/// Records per batch.
 const BATCH_SIZE: usize = 500;
 
 const NOTHING_CREATED: &str = "no record was made up";
@@ -42,48 +42,50 @@ pub fn command() -> Command {
 
 pub fn run(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), CommandError> {
     let (app, config) = store_arguments::load_app_and_config(matches)?;
-    let place = store_arguments::store_location(&config)?;
+    let location = store_arguments::store_location(&config)?;
     let count = *matches.get_one::<i64>("fake").expect("clap asks for it");
     let seed = *matches.get_one::<u64>("seed").expect("it has a default");
-    let made =
-        store_arguments::block_on(create_fake_records(&app, &config, registry, &place, (count, seed)))??;
-    print_output(&format!("{place}: {} records made up from seed {seed}\n", group_thousands(made)))
+    let created =
+        store_arguments::block_on(create_fake_records(&app, &config, registry, &location, (count, seed)))??;
+    print_output(&format!("{location}: {} records made up from seed {seed}\n", group_thousands(created)))
 }
 
 async fn create_fake_records(
     app: &App,
     config: &Config,
     registry: &ResolverRegistry,
-    place: &StoreLocation,
+    location: &StoreLocation,
     (count, seed): (i64, u64),
 ) -> Result<u64, CommandError> {
     let (_lock, engine) = lifecycle::open_engine(app, config, registry).await.map_err(CommandError::Start)?;
-    let last_ids = transfer::last_ids(place).await.map_err(CommandError::failed)?;
+    let last_ids = transfer::last_ids(location).await.map_err(CommandError::failed)?;
     let model = engine.model().clone();
     let base = |table: &str| last_ids.iter().find(|(name, _)| name == table).map_or(0, |(_, last)| *last);
     let bases = model.records.iter().map(|record| base(&record.table)).collect();
     let fakes = FakeRecords::new(&model, seed, count, bases).map_err(CommandError::failed)?;
-    let failed = |outcome: &str, why: String| CommandError::failed(format_args!("{place}: {outcome}: {why}"));
-    let all = fakes.creation_order.len() as u64 * count.unsigned_abs();
-    let long =
-        write_records(&engine, &fakes, count, all).await.map_err(|why| failed(NOTHING_CREATED, why))?;
-    long.commit().await.map_err(|error| {
+    let failed =
+        |outcome: &str, reason: String| CommandError::failed(format_args!("{location}: {outcome}: {reason}"));
+    let total = fakes.creation_order.len() as u64 * count.unsigned_abs();
+    let bulk_write = write_records(&engine, &fakes, count, total)
+        .await
+        .map_err(|reason| failed(NOTHING_CREATED, reason))?;
+    bulk_write.commit().await.map_err(|error| {
         let is_unknown = matches!(error, Error::OutcomeUnknown);
         failed(if is_unknown { "look before you run it again" } else { NOTHING_CREATED }, error_text(error))
     })?;
-    Ok(all)
+    Ok(total)
 }
 
-/// All of them, to be committed.
+/// Writes all records, without the commit.
 async fn write_records<'e>(
     engine: &'e Engine,
     fakes: &FakeRecords<'_>,
     count: i64,
-    all: u64,
+    total: u64,
 ) -> Result<BulkWrite<'e>, String> {
     let mut bar = ProgressLine::new(ProgressTotal::Unknown);
-    bar.begin("making up", "records", ProgressTotal::Rows(all));
-    let mut long = engine.begin_bulk_write().await.map_err(error_text)?;
+    bar.begin("making up", "records", ProgressTotal::Rows(total));
+    let mut bulk_write = engine.begin_bulk_write().await.map_err(error_text)?;
     for record in fakes.creation_order.iter().copied() {
         for first in (1..=count).step_by(BATCH_SIZE) {
             let numbers = first..=count.min(first + BATCH_SIZE as i64 - 1);
@@ -94,12 +96,12 @@ async fn write_records<'e>(
             let step = |number| fakes.create_operation(record, number).map_err(|error| failed(number, error));
             let steps =
                 numbers.clone().map(|number| step(number).map(BulkStep::Run)).collect::<Result<_, _>>()?;
-            let outcomes = long.run(steps).await.map_err(error_text)?;
+            let outcomes = bulk_write.run(steps).await.map_err(error_text)?;
             for (number, outcome) in numbers.zip(outcomes) {
                 outcome.map_err(|error| failed(number, error))?;
                 bar.add(1);
             }
         }
     }
-    Ok(long)
+    Ok(bulk_write)
 }

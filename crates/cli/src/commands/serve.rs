@@ -1,13 +1,14 @@
-//! `trefoil serve`: the application and its settings, handed to the server.
+//! `trefoil serve`: starts the server with the application and its settings.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
-use crate::{AppSource, CommandError, folder_argument, print_output, setting_flags};
 use trefoil_application::App;
 use trefoil_config::Config;
 use trefoil_engine::ResolverRegistry;
 use trefoil_server::embed::Trefoil;
 use trefoil_server::logging;
+
+use crate::{AppSource, CommandError, folder_argument, print_output, setting_flags};
 
 pub fn command() -> Command {
     let command = Command::new("serve")
@@ -29,23 +30,23 @@ pub fn command() -> Command {
 pub fn run(matches: &ArgMatches, registry: ResolverRegistry) -> Result<(), CommandError> {
     let source = AppSource::of(matches);
     let app = source.open()?;
-    let settled = setting_flags::resolve_config(matches, &app)?;
+    let resolved = setting_flags::resolve_config(matches, &app)?;
     if matches.get_flag("print-config") {
-        source.tell(&app);
-        return print_output(&settled.to_string());
+        source.print_source(&app);
+        return print_output(&resolved.to_string());
     }
-    logging::start_logging(settled.config.log_format);
+    logging::start_logging(resolved.config.log_format);
     if let Some(line) = source.line(&app) {
         tracing::info!("{line}");
     }
-    serve(app, settled.config, registry)
+    serve(app, resolved.config, registry)
 }
 
 fn serve(app: App, config: Config, registry: ResolverRegistry) -> Result<(), CommandError> {
     let runtime = tokio::runtime::Runtime::new().map_err(CommandError::failed)?;
-    let served = runtime.block_on(Trefoil::app(app).config(config).registry(registry).serve());
-    // Queries that were cut may still sit in a reader's thread; nobody waits for them.
+    let result = runtime.block_on(Trefoil::app(app).config(config).registry(registry).serve());
+    // Aborted queries may still run in reader threads; the process does not wait for them.
     runtime.shutdown_background();
     logging::flush();
-    served.map_err(CommandError::Start)
+    result.map_err(CommandError::Start)
 }

@@ -1,15 +1,15 @@
-//! `trefoil views`: which templates make the pages of an application, and a copy of one to begin with.
+//! `trefoil views`: lists the templates of an application's pages and copies built-in ones for editing.
 
-use std::fs;
-use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 
-use crate::{CommandError, folder_argument, open, print_output};
 use trefoil_application::{App, EndpointReply};
 use trefoil_model::naming::names;
 use trefoil_pages::views::BUILT_IN_VIEWS;
+
+use crate::{CommandError, folder_argument, open_app, print_output};
 
 pub fn command() -> Command {
     let name = Arg::new("name").value_name("NAME").required(true).help("The template, such as `list`");
@@ -29,7 +29,7 @@ pub fn command() -> Command {
 pub fn run(matches: &ArgMatches) -> Result<(), CommandError> {
     match matches.subcommand() {
         Some((_, matches)) => eject(matches),
-        None => print_output(&list_templates(&open(matches)?)),
+        None => print_output(&list_templates(&open_app(matches)?)),
     }
 }
 
@@ -51,29 +51,29 @@ fn list_templates(app: &App) -> String {
     names.iter().map(line).collect()
 }
 
-/// Where a view of the application's own is to be seen.
+/// Where a view of the application's own is shown.
 fn where_shown(app: &App, name: &str) -> String {
     let stem = name.trim_end_matches(".html");
-    let shows = app
+    let endpoints = app
         .manifest
         .text_endpoints
         .iter()
         .filter(|text| matches!(&text.reply, EndpointReply::View(shown) if shown == stem));
-    let paths: Vec<&str> = shows.map(|text| text.path.as_str()).collect();
+    let paths: Vec<&str> = endpoints.map(|text| text.path.as_str()).collect();
     if paths.is_empty() { "own".to_owned() } else { format!("own, at {}", paths.join(", ")) }
 }
 
 fn eject(matches: &ArgMatches) -> Result<(), CommandError> {
-    let asked = matches.get_one::<String>("name").expect("clap requires it");
+    let template = matches.get_one::<String>("name").expect("clap requires it");
     let folder = matches.get_one::<PathBuf>("folder").expect("it has a default");
-    let name = if asked.ends_with(".html") { asked.clone() } else { format!("{asked}.html") };
+    let name = if template.ends_with(".html") { template.clone() } else { format!("{template}.html") };
     let Some((name, text)) = BUILT_IN_VIEWS.iter().find(|(known, _)| *known == name) else {
-        let near = names::nearest_name(&name, BUILT_IN_VIEWS.iter().map(|(name, _)| *name));
-        let hint = match near {
-            Some(near) => format!("did you mean `{}`?", near.trim_end_matches(".html")),
+        let nearest = names::nearest_name(&name, BUILT_IN_VIEWS.iter().map(|(name, _)| *name));
+        let hint = match nearest {
+            Some(nearest) => format!("did you mean `{}`?", nearest.trim_end_matches(".html")),
             None => "`trefoil views` lists them".to_owned(),
         };
-        return Err(CommandError::usage(format!("there is no built-in template `{asked}`; {hint}")));
+        return Err(CommandError::usage(format!("there is no built-in template `{template}`; {hint}")));
     };
     if !folder.is_dir() {
         return Err(CommandError::usage(format!("{}: no such folder", folder.display())));
@@ -89,8 +89,8 @@ fn eject(matches: &ArgMatches) -> Result<(), CommandError> {
     print_output(&format!("wrote {shown}; remove it to have the built-in one again\n"))
 }
 
-/// Never over something that is there.
-fn write_new(path: &std::path::Path, text: &str) -> io::Result<()> {
+/// Writes a file that must not exist yet.
+fn write_new(path: &Path, text: &str) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }

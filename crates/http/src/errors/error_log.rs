@@ -1,23 +1,24 @@
-//! The lines of the log that say what went wrong for a request, each with the request's id.
+//! Log lines about failed requests and ended streams, each with the request id.
 
-use crate::response_headers::RequestId;
 use trefoil_model::error::{Cause, Error};
 
-/// Whose lines they are.
+use crate::response_headers::RequestId;
+
+/// The request and operation that a log line belongs to.
 #[derive(Debug, Clone, Copy)]
 pub struct LogScope<'a> {
     pub request: Option<&'a RequestId>,
-    /// The id that a client gave to one operation of several on a socket.
+    /// The id that the client gave to one of several operations on a WebSocket.
     pub operation: Option<&'a str>,
 }
 
-/// Why a stream ended that its client had not ended.
+/// Why the server ended a stream.
 #[derive(Debug, Clone)]
 pub enum StreamEnd {
     ServerStopping,
-    /// The client comes back and gets what it follows under the new schema.
+    /// The client reconnects and continues under the new schema.
     SchemaChanged,
-    /// What was asked does not fit the new schema, for this reason.
+    /// The subscription is invalid under the new schema, for this reason.
     DoesNotFit(String),
     Failed(Error),
 }
@@ -33,7 +34,7 @@ impl<'a> LogScope<'a> {
         LogScope { request, operation: None }
     }
 
-    /// The cause of an answer, or a part of one, that says nothing but that there was an error.
+    /// Logs the cause of an error that the client sees only as "unexpected".
     pub fn cause(self, cause: &Cause) {
         self.cause_of_event(cause, None);
     }
@@ -46,12 +47,12 @@ impl<'a> LogScope<'a> {
 
     pub fn stream_ended(self, transport: &str, end: &StreamEnd) {
         let (request_id, operation_id) = (self.request_id(), self.operation);
-        let told = |reason: &str| {
+        let log = |reason: &str| {
             tracing::info!(request_id, operation_id, transport, reason, "stream ended");
         };
         match end {
-            StreamEnd::ServerStopping => told("the server is stopping"),
-            StreamEnd::SchemaChanged => told("the schema changed"),
+            StreamEnd::ServerStopping => log("the server is stopping"),
+            StreamEnd::SchemaChanged => log("the schema changed"),
             StreamEnd::DoesNotFit(why) => {
                 let reason = format!("the schema changed, and the subscription does not fit it: {why}");
                 tracing::warn!(request_id, operation_id, transport, reason, "stream ended");

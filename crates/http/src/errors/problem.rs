@@ -1,4 +1,4 @@
-//! What went wrong, as HTTP says it: [`Problem`], and the one table from [`Error`] to a status.
+//! [`Problem`], a failed request in terms of HTTP, and the table from [`Error`] to a status.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -10,22 +10,22 @@ use http::{HeaderValue, StatusCode};
 
 use trefoil_model::error::{Cause, Error, Violation};
 
-/// A failed request. A handler returns it as it is; the foundation spells it for whoever asked
-/// (in `spell.rs`), so that no face has to know another's way of saying no.
+/// A failed request. Handlers return it as it is; the service gives it a body in the client's format (see
+/// [`crate::errors::render`]), so that handlers need not know the formats of other interfaces.
 #[derive(Debug, Clone)]
 pub struct Problem {
     pub status: StatusCode,
-    /// Stable, in capitals, the same on every face.
+    /// Stable, in capitals, the same in every interface.
     pub code: Cow<'static, str>,
     /// Safe to show to anyone.
     pub detail: String,
     pub headers: Vec<(HeaderName, HeaderValue)>,
     pub violations: Vec<Violation>,
-    /// What the violations are about.
+    /// The part of the request that the violations refer to.
     pub request_part: RequestPart,
-    /// Set where the path decides and not `Accept`: text endpoints answer with text.
+    /// Set where the path decides the format and not `Accept`: text endpoints answer with text.
     pub format: Option<ErrorFormat>,
-    /// For the log alone; the foundation writes it there, once, with the request id.
+    /// For the log only; the service writes it once, with the request id.
     pub cause: Option<Cause>,
 }
 
@@ -33,11 +33,11 @@ pub struct Problem {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestPart {
     Body,
-    /// Parameters behind the `?`.
+    /// The parameters after the `?`.
     Query,
 }
 
-/// The forms an error body takes.
+/// The formats of an error body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorFormat {
     Graphql,
@@ -60,7 +60,7 @@ impl Problem {
         }
     }
 
-    /// For a status alone: what a handler or the router left without words.
+    /// The default code and text of a bare status.
     pub fn from_status(status: StatusCode) -> Self {
         let (code, detail) = match status {
             StatusCode::NOT_FOUND => ("NOT_FOUND", "there is nothing at this address"),
@@ -84,7 +84,7 @@ impl Problem {
         Problem::new(StatusCode::BAD_REQUEST, code, detail)
     }
 
-    /// A fault of ours: the cause is for the log alone.
+    /// An error of ours: the cause is for the log only.
     pub fn internal(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Error::internal(cause).into()
     }
@@ -93,7 +93,7 @@ impl Problem {
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", detail).with_retry_after(retry_after)
     }
 
-    /// The status in words.
+    /// The reason phrase of the status.
     pub fn title(&self) -> &'static str {
         self.status.canonical_reason().unwrap_or("Error")
     }
@@ -103,13 +103,13 @@ impl Problem {
         self
     }
 
-    /// In whole seconds, never zero: a client told "0" would come straight back.
+    /// In whole seconds, never zero: with 0 the client would retry at once.
     pub fn with_retry_after(self, wait: Duration) -> Self {
         let seconds = wait.as_millis().div_ceil(1000).max(1) as u64;
         self.with_header(RETRY_AFTER, seconds.into())
     }
 
-    /// The rest of the request is not wanted, so the connection cannot be used again.
+    /// The rest of the request is not read, so the connection cannot be reused.
     pub fn closing_connection(self) -> Self {
         self.with_header(CONNECTION, HeaderValue::from_static("close"))
     }
@@ -119,13 +119,13 @@ impl Problem {
         self
     }
 
-    pub fn about_part(mut self, about: RequestPart) -> Self {
-        self.request_part = about;
+    pub fn about_part(mut self, part: RequestPart) -> Self {
+        self.request_part = part;
         self
     }
 
-    pub fn with_format(mut self, voice: ErrorFormat) -> Self {
-        self.format = Some(voice);
+    pub fn with_format(mut self, format: ErrorFormat) -> Self {
+        self.format = Some(format);
         self
     }
 }
@@ -135,7 +135,7 @@ pub fn not_found() -> Problem {
     Problem::from_status(StatusCode::NOT_FOUND)
 }
 
-/// A known path, another method; `allow` is the list for the header, as `GET, HEAD`.
+/// A known path with another method; `allow` is the value of the `Allow` header, such as `GET, HEAD`.
 pub fn method_not_allowed(allow: &str) -> Problem {
     let problem = Problem::from_status(StatusCode::METHOD_NOT_ALLOWED);
     match HeaderValue::from_str(allow) {
@@ -144,7 +144,7 @@ pub fn method_not_allowed(allow: &str) -> Problem {
     }
 }
 
-/// The only table from a failure to a status.
+/// The only mapping from an error to a status.
 pub fn error_status(error: &Error) -> StatusCode {
     match error {
         Error::NotFound { .. } => StatusCode::NOT_FOUND,
@@ -152,7 +152,7 @@ pub fn error_status(error: &Error) -> StatusCode {
         Error::Conflict(_) | Error::KeyInUse => StatusCode::CONFLICT,
         Error::Stale { .. } => StatusCode::PRECONDITION_FAILED,
         Error::KeyReused => StatusCode::UNPROCESSABLE_ENTITY,
-        // Whoever cancelled is gone or has its 408 already; what is left is our own stopping.
+        // A client that cancelled is gone or already has its 408; what is left is our own shutdown.
         Error::Unavailable { .. } | Error::OutcomeUnknown | Error::Cancelled => {
             StatusCode::SERVICE_UNAVAILABLE
         }
@@ -180,7 +180,7 @@ impl From<Error> for Problem {
     }
 }
 
-/// The body stays empty here: only the foundation knows who asked.
+/// The body stays empty here: the service adds it, in the format that the client accepts.
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let mut response = Response::new(Body::empty());
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_failure_has_its_status() {
+    fn every_error_has_its_status() {
         let table = [
             (Error::not_found("user 1"), 404),
             (Error::invalid("name", "NOT_BLANK", "name is blank"), 400),

@@ -1,4 +1,4 @@
-//! The one place where a [`Problem`] gets its body: GraphQL errors, a page, problem+json or plain text.
+//! The bodies of a [`Problem`]: GraphQL errors, an HTML page, problem+json or plain text.
 
 use axum::body::Body;
 use axum::response::Response;
@@ -6,17 +6,17 @@ use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, VARY}
 use http::{HeaderMap, HeaderValue, Method, Request, Uri};
 use serde_json::{Value, json};
 
+use trefoil_model::error::{PathSegment, Violation};
+
 use crate::client::ClientInfo;
 use crate::errors::problem::{ErrorFormat, Problem, RequestPart};
 use crate::negotiation::accept::AcceptHeader;
 use crate::negotiation::format::{FormatChoice, chosen};
 use crate::service::ErrorPageRenderer;
 
-use trefoil_model::error::{PathSegment, Violation};
-
-/// What the body of an error depends on, kept from the request before a handler takes it.
+/// The parts of a request that determine the body of an error, saved before a handler takes the request.
 ///
-/// Only kept, not judged: nearly every request succeeds and never needs the judgement.
+/// They are saved but not evaluated: nearly every request succeeds and never needs them.
 #[derive(Debug, Clone)]
 pub struct ErrorContext {
     pub method: Method,
@@ -24,18 +24,18 @@ pub struct ErrorContext {
     client: ClientInfo,
     host: Option<HeaderValue>,
     accept: Vec<HeaderValue>,
-    /// What the body was.
+    /// Of the request's body.
     content_type: Option<HeaderValue>,
-    /// Set where the path has a say.
+    /// Set if the path influences the format.
     pub(crate) format_policy: Option<FormatPolicy>,
 }
 
-/// How errors are said at a path.
+/// The format of errors at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FormatPolicy {
     /// Whatever `Accept` says.
     Always(ErrorFormat),
-    /// Where `Accept` asks for no form in particular.
+    /// Unless `Accept` names another format.
     Fallback(ErrorFormat),
 }
 
@@ -53,7 +53,7 @@ impl ErrorContext {
         }
     }
 
-    /// By which address we were reached: `https://shop.example`.
+    /// The origin by which the client reached us: `https://shop.example`.
     pub fn origin(&self) -> String {
         self.client.origin(self.host.as_ref())
     }
@@ -63,24 +63,24 @@ impl ErrorContext {
     }
 
     fn sent_json(&self) -> bool {
-        let sent = self.content_type.as_ref().map(HeaderValue::as_bytes).unwrap_or_default();
-        sent.windows(4).any(|part| part.eq_ignore_ascii_case(b"json"))
+        let content_type = self.content_type.as_ref().map(HeaderValue::as_bytes).unwrap_or_default();
+        content_type.windows(4).any(|part| part.eq_ignore_ascii_case(b"json"))
     }
 
     fn error_format(&self) -> ErrorFormat {
-        let otherwise = match self.format_policy {
-            Some(FormatPolicy::Always(voice)) => return voice,
-            // Who sends JSON, or names fields or a format, and asks for nothing in particular is a program.
+        let fallback = match self.format_policy {
+            Some(FormatPolicy::Always(format)) => return format,
+            // A client that sends JSON, or names fields or a format, and has no preference in `Accept` is a program.
             Some(FormatPolicy::Fallback(ErrorFormat::Html))
                 if self.sent_json() || chosen(&self.uri) != FormatChoice::Unspecified =>
             {
                 ErrorFormat::Json
             }
-            Some(FormatPolicy::Fallback(voice)) => voice,
+            Some(FormatPolicy::Fallback(format)) => format,
             None if self.is_graphql_path() => return ErrorFormat::Graphql,
             None => ErrorFormat::Text,
         };
-        format_by_accept(&AcceptHeader::from_lines(&self.accept), otherwise)
+        format_by_accept(&AcceptHeader::from_lines(&self.accept), fallback)
     }
 
     /// Whether `Accept` makes no difference here.
@@ -90,8 +90,10 @@ impl ErrorContext {
 
     fn graphql_media(&self) -> &'static str {
         let accept = AcceptHeader::from_lines(&self.accept);
-        let own = "application/graphql-response+json";
-        if accept.names_type(own) && accept.quality(own) >= accept.quality("application/json") {
+        let graphql_json = "application/graphql-response+json";
+        if accept.names_type(graphql_json)
+            && accept.quality(graphql_json) >= accept.quality("application/json")
+        {
             "application/graphql-response+json; charset=utf-8"
         } else {
             "application/json; charset=utf-8"
@@ -99,7 +101,7 @@ impl ErrorContext {
     }
 }
 
-fn format_by_accept(accept: &AcceptHeader<'_>, otherwise: ErrorFormat) -> ErrorFormat {
+fn format_by_accept(accept: &AcceptHeader<'_>, fallback: ErrorFormat) -> ErrorFormat {
     const JSON: [&str; 4] =
         ["application/problem+json", "application/json", "application/x-ndjson", "text/csv"];
     if accept.prefers_html() {
@@ -109,29 +111,29 @@ fn format_by_accept(accept: &AcceptHeader<'_>, otherwise: ErrorFormat) -> ErrorF
     } else if accept.names_type("text/plain") {
         ErrorFormat::Text
     } else {
-        otherwise
+        fallback
     }
 }
 
-/// Gives `response` the body of `problem`; what other layers have put in its headers stays.
+/// Gives `response` the body of `problem`; headers set by other layers stay.
 pub fn render_error(
     problem: &Problem,
-    asker: &ErrorContext,
+    context: &ErrorContext,
     request_id: &str,
     page: &ErrorPageRenderer,
     mut response: Response,
 ) -> Response {
-    let voice = problem.format.unwrap_or_else(|| asker.error_format());
-    let (media, body) = match voice {
-        ErrorFormat::Graphql => (asker.graphql_media(), graphql_body(problem, request_id)),
-        ErrorFormat::Html => ("text/html; charset=utf-8", page(problem, asker, request_id)),
+    let format = problem.format.unwrap_or_else(|| context.error_format());
+    let (media, body) = match format {
+        ErrorFormat::Graphql => (context.graphql_media(), graphql_body(problem, request_id)),
+        ErrorFormat::Html => ("text/html; charset=utf-8", page(problem, context, request_id)),
         ErrorFormat::Json => ("application/problem+json; charset=utf-8", problem_json(problem, request_id)),
         ErrorFormat::Text => ("text/plain; charset=utf-8", text_body(problem, request_id)),
     };
     let headers = response.headers_mut();
     headers.remove(CONTENT_LENGTH);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
-    if problem.format.is_none() && !asker.ignores_accept() {
+    if problem.format.is_none() && !context.ignores_accept() {
         vary_on(headers, ACCEPT);
     }
     *response.body_mut() = Body::from(body);
@@ -139,9 +141,9 @@ pub fn render_error(
 }
 
 fn vary_on(headers: &mut HeaderMap, name: HeaderName) {
-    let told = headers.get_all(VARY).iter().filter_map(|value| value.to_str().ok());
-    let mut names = told.flat_map(|line| line.split(',')).map(str::trim);
-    if !names.any(|told| told.eq_ignore_ascii_case(name.as_str())) {
+    let lines = headers.get_all(VARY).iter().filter_map(|value| value.to_str().ok());
+    let mut names = lines.flat_map(|line| line.split(',')).map(str::trim);
+    if !names.any(|listed| listed.eq_ignore_ascii_case(name.as_str())) {
         headers.append(VARY, name.into());
     }
 }
@@ -166,7 +168,7 @@ fn segment_json(segment: &PathSegment) -> Value {
     }
 }
 
-/// RFC 9457, with our stable code and one entry per broken rule.
+/// RFC 9457, with our stable code and one entry per violation.
 fn problem_json(problem: &Problem, request_id: &str) -> String {
     let mut body = json!({
         "type": "about:blank",
@@ -186,11 +188,11 @@ fn problem_json(problem: &Problem, request_id: &str) -> String {
     body.to_string()
 }
 
-fn problem_entry(place: &str, at: String, violation: &Violation) -> Value {
-    json!({ place: at, "code": violation.code, "detail": violation.message })
+fn problem_entry(key: &str, location: String, violation: &Violation) -> Value {
+    json!({ key: location, "code": violation.code, "detail": violation.message })
 }
 
-/// The name of a parameter: the first step tells all.
+/// The name of a parameter: the first segment of the path.
 fn parameter_name(path: &[PathSegment]) -> String {
     match path.first() {
         Some(PathSegment::Field(name)) => name.clone(),
@@ -224,7 +226,7 @@ mod tests {
     use super::*;
     use axum::response::IntoResponse;
 
-    fn spelled(path: &'static str, accept: &'static str, problem: Problem) -> (String, String) {
+    fn render(path: &'static str, accept: &'static str, problem: Problem) -> (String, String) {
         let request = Request::get(path).header(ACCEPT, accept).body(()).expect("a request");
         let client = ClientInfo::from_request(None, request.headers(), &[]);
         let response = render_error(
@@ -244,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_asker_decides_the_form() {
+    fn error_format_follows_path_and_accept() {
         let table = [
             ("/users", "*/*", "text/plain; charset=utf-8"),
             ("/users", "application/json", "application/problem+json; charset=utf-8"),
@@ -258,29 +260,29 @@ mod tests {
             ("/graphqls", "*/*", "text/plain; charset=utf-8"),
         ];
         for (path, accept, media) in table {
-            assert_eq!(spelled(path, accept, crate::not_found()).0, media, "{path} {accept}");
+            assert_eq!(render(path, accept, crate::not_found()).0, media, "{path} {accept}");
         }
     }
 
     #[test]
-    fn every_violation_is_listed_with_its_pointer() {
+    fn violations_are_listed_with_their_paths() {
         let path = vec![PathSegment::Field("li/nes".into()), PathSegment::Index(0)];
         let broken = Violation { path, code: "RANGE", message: "too \"small\"".into() };
         let problem = Problem::bad_request("INVALID", "one rule").with_violations(vec![broken]);
-        let (_, body) = spelled("/users", "application/json", problem.clone());
+        let (_, body) = render("/users", "application/json", problem.clone());
         let value: Value = serde_json::from_str(&body).expect("JSON");
         assert_eq!(value["errors"][0]["pointer"], "#/li~1nes/0");
-        let (_, body) = spelled("/graphql", "*/*", problem);
+        let (_, body) = render("/graphql", "*/*", problem);
         let value: Value = serde_json::from_str(&body).expect("JSON");
         assert_eq!(value["errors"][0]["extensions"]["violations"][0]["path"], json!(["li/nes", 0]));
     }
 
     #[test]
-    fn a_cause_is_never_shown() {
+    fn causes_are_never_shown() {
         for (path, accept) in
             [("/", "*/*"), ("/", "application/json"), ("/", "text/html"), ("/graphql", "*/*")]
         {
-            let (_, body) = spelled(path, accept, Problem::internal("password=1"));
+            let (_, body) = render(path, accept, Problem::internal("password=1"));
             assert!(!body.contains("password") && body.contains("id-1"), "{body}");
         }
     }

@@ -1,4 +1,4 @@
-//! One log line and one measurement for every request, written when its answer has ended or its client has gone.
+//! The access log: one line and one measurement per request, when its response has ended or its client has gone.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -12,23 +12,24 @@ use axum::extract::Request;
 use http::{Method, StatusCode, Uri};
 use http_body::{Body as _, Frame, SizeHint};
 
+use trefoil_model::error::chain;
+
 use crate::client::ClientInfo;
 use crate::monitoring::health::is_probe;
 use crate::monitoring::metrics::Metrics;
 use crate::response_headers::RequestId;
 use crate::service::MatchedRoute;
-use trefoil_model::error::chain;
 
-/// Nobody waited for the answer; nginx's number for it, seen in logs and metrics alone.
+/// The client left before the response; nginx's status for it, used in logs and metrics only.
 const CLIENT_GONE_STATUS: u16 = 499;
 
 /// Longer paths are cut in the log.
 const MAX_PATH_BYTES: usize = 256;
 
-/// What metrics call the place that was asked.
+/// The route label of a request in metrics.
 pub(crate) enum LoggedRoute {
     Known(Cow<'static, str>),
-    /// Known once the router has found it.
+    /// Filled in by the router.
     Matched(MatchedRoute),
 }
 
@@ -41,12 +42,12 @@ impl LoggedRoute {
     }
 }
 
-/// Follows one request. Dropping it writes the line, so that no way of ending goes unlogged.
+/// The log entry of one request. Dropping it writes the line, so that requests are logged however they end.
 pub(crate) struct AccessLog {
     metrics: Arc<Metrics>,
     received_at: Instant,
     method: Method,
-    /// Its query string is never logged: it may hold what a client keeps secret.
+    /// The query string is never logged: it may contain secrets.
     uri: Uri,
     route: LoggedRoute,
     id: RequestId,
@@ -58,7 +59,7 @@ pub(crate) struct AccessLog {
 impl AccessLog {
     pub(crate) fn new(
         request: &Request,
-        arrived: Instant,
+        received_at: Instant,
         route: LoggedRoute,
         id: &RequestId,
         client: &ClientInfo,
@@ -67,7 +68,7 @@ impl AccessLog {
         metrics.active_requests.inc();
         AccessLog {
             metrics: metrics.clone(),
-            received_at: arrived,
+            received_at,
             method: request.method().clone(),
             uri: request.uri().clone(),
             route,
@@ -78,23 +79,23 @@ impl AccessLog {
         }
     }
 
-    /// From here on the ticket goes with the body.
+    /// Moves the log entry into the body.
     pub(crate) fn attach_body(mut self, status: StatusCode, body: Body) -> LoggedBody {
         self.status = Some(status);
         if body.size_hint().exact().is_none() {
-            // A stream may stay for days, and a part of the request's head would keep all of its bytes.
+            // A stream may last for days, and the URI is a slice that keeps the whole request head in memory.
             self.uri = Uri::try_from(self.uri.path().to_owned()).unwrap_or_default();
         }
         LoggedBody { body, access_log: self }
     }
 
-    /// The status is out: there is no other way to say it than to break off.
+    /// The status is already sent, so an error in the body can only end the response.
     fn broke_off(&self, error: &axum::Error) {
         tracing::error!(request_id = self.id.as_str(), cause = chain(error), "the answer broke off");
     }
 
     fn write_line(&self, status: u16, ms: f64) {
-        // The id is read where there is a line for it.
+        // The id is formatted only if the line is written.
         let (method, bytes, id) = (self.method.as_str(), self.bytes, || self.id.as_str());
         let client = self.client.map(tracing::field::display);
         let path = self.uri.path();
@@ -117,7 +118,7 @@ impl Drop for AccessLog {
     }
 }
 
-/// The body of an answer, with the ticket of its request.
+/// A response body with the log entry of its request.
 pub struct LoggedBody {
     body: Body,
     access_log: AccessLog,

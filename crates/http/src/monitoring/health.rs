@@ -1,4 +1,4 @@
-//! `/health/live` and `/health/ready`: is the process there, and should it get traffic now.
+//! `/health/live` and `/health/ready`: whether the process runs, and whether it should get traffic now.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use crate::errors::problem::{ErrorFormat, Problem};
 use crate::shutdown::Shutdown;
 
-/// Says why requests cannot be served now, if they cannot.
+/// Returns the reason why requests cannot be served now, if there is one.
 pub type ReadinessCheck = Arc<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
 
-/// A balancer asks every few seconds; an answer later than this is of no use to it.
+/// Load balancers check every few seconds; a later response is of no use to them.
 const READY_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub fn health_router(ready: ReadinessCheck, shutdown: &Shutdown) -> Router {
@@ -27,7 +27,7 @@ pub fn health_router(ready: ReadinessCheck, shutdown: &Shutdown) -> Router {
     Router::new().route("/health/live", get(async || ok_response())).route("/health/ready", get(ready))
 }
 
-/// Whether this is a probe, which is neither limited nor logged like other requests.
+/// Whether the path is a probe, which is exempt from the rate limit and logged at debug level.
 pub fn is_probe(path: &str) -> bool {
     path.starts_with("/health/") || path == "/metrics"
 }

@@ -1,4 +1,4 @@
-//! What the server counts about itself, in the OpenMetrics text that Prometheus reads at `/metrics`.
+//! Metrics of the server, in OpenMetrics text at `/metrics` for Prometheus.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -21,21 +21,21 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::errors::problem::Problem;
 use crate::monitoring::process_metrics::ProcessMetrics;
 
-/// The boundaries OpenTelemetry advises for the duration of HTTP requests, in seconds.
+/// The bucket boundaries that OpenTelemetry recommends for HTTP request durations, in seconds.
 const BUCKETS: [f64; 14] = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0];
 
-/// A cheap clone of one set of counters.
+/// The metrics of a server; clones share the counters.
 #[derive(Clone)]
 pub struct Metrics {
     registry: Arc<Mutex<Registry>>,
     durations: Family<RequestLabels, Histogram, fn() -> Histogram>,
-    /// The same by a hash of their labels, which need not be copied to be found.
+    /// The histograms of `durations` by a hash of their labels, to find them without allocating labels.
     histograms_by_hash: Arc<RwLock<HashMap<u64, Histogram>>>,
     pub(crate) active_requests: Gauge,
     pub connections: Gauge,
     subscriptions: Family<TransportLabels, Gauge>,
     events: Family<TransportLabels, Counter>,
-    /// Answers that were given again.
+    /// Responses from the response cache.
     pub repeated_responses: Counter,
 }
 
@@ -44,14 +44,14 @@ struct TransportLabels {
     transport: &'static str,
 }
 
-/// One open subscription, counted as long as it lives.
+/// One open subscription, counted as long as it exists.
 pub struct OpenSubscription {
     gauge: Gauge,
     events: Counter,
 }
 
 impl OpenSubscription {
-    /// An event was handed to the transport.
+    /// Counts an event passed to the transport.
     pub fn event_delivered(&self) {
         self.events.inc();
     }
@@ -92,8 +92,8 @@ impl Metrics {
         metrics
     }
 
-    fn with_registry<T>(&self, change: impl FnOnce(&mut Registry) -> T) -> T {
-        change(&mut self.registry.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with_registry<T>(&self, access: impl FnOnce(&mut Registry) -> T) -> T {
+        access(&mut self.registry.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn register(&self, registry: &mut Registry) {
@@ -114,7 +114,7 @@ impl Metrics {
         registry.register_collector(Box::new(ProcessMetrics::start()));
     }
 
-    /// `route` is the template that matched, never the path: paths are without number.
+    /// `route` is the template that matched, never the path: there is no bound on the number of paths.
     pub(crate) fn observe_request(&self, method: &Method, route: Option<&str>, status: u16, took: Duration) {
         let (method, route) = (method_label(method), route.unwrap_or("unmatched"));
         let seed = xxh3_64_with_seed(method.as_bytes(), status.into());
@@ -129,12 +129,12 @@ impl Metrics {
         histogram.observe(took.as_secs_f64());
     }
 
-    /// A subscription that is carried so has begun.
+    /// Counts a subscription as open until the returned value is dropped.
     pub fn subscription_opened(&self, transport: &'static str) -> OpenSubscription {
-        let carried = TransportLabels { transport };
+        let labels = TransportLabels { transport };
         let open = OpenSubscription {
-            gauge: self.subscriptions.get_or_create(&carried).clone(),
-            events: self.events.get_or_create(&carried).clone(),
+            gauge: self.subscriptions.get_or_create(&labels).clone(),
+            events: self.events.get_or_create(&labels).clone(),
         };
         open.gauge.inc();
         open
@@ -158,7 +158,7 @@ fn serve_metrics(metrics: &Metrics) -> Result<Response, Problem> {
     Ok(([(CONTENT_TYPE, media)], metrics.encode_text()?).into_response())
 }
 
-/// Clients can invent methods; labels must not grow with what clients invent.
+/// Clients can invent methods, and the number of labels must stay bounded.
 fn method_label(method: &Method) -> &'static str {
     const KNOWN: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"];
     KNOWN.into_iter().find(|known| method == known).unwrap_or("_OTHER")
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_counted_under_its_route_and_an_invented_method_under_other() {
+    fn requests_are_counted_by_route_and_method() {
         let metrics = Metrics::new();
         metrics.observe_request(&Method::GET, Some("/users/{id}"), 200, Duration::from_millis(7));
         metrics.observe_request(&Method::from_bytes(b"BREW").expect("a token"), None, 405, Duration::ZERO);

@@ -1,4 +1,4 @@
-//! What operators see: the access log, metrics and health checks.
+//! Monitoring for operators: the access log, metrics and health checks.
 
 pub mod access_log;
 pub mod health;

@@ -1,4 +1,4 @@
-//! Memory, processor time and start of this process, read from the system when metrics are asked for.
+//! Memory, CPU time, open files and start time of this process, read from the system for each `/metrics` request.
 
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,7 +9,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-/// The unit of processor time in `/proc`, fixed at 100 a second on Linux whatever the kernel's own tick.
+/// The unit of CPU time in `/proc`: 100 per second on Linux, whatever the kernel's own tick.
 const TICKS_PER_SECOND: f64 = 100.0;
 
 #[derive(Debug)]
@@ -25,7 +25,7 @@ impl ProcessMetrics {
 }
 
 impl Collector for ProcessMetrics {
-    /// What the system does not tell (anything but Linux) is left out.
+    /// Values that the system does not provide (on anything but Linux) are left out.
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let mut gauge = |name, help, value: f64| {
             let metric = ConstGauge::new(value);
@@ -57,7 +57,7 @@ fn resident_bytes() -> Option<f64> {
 
 fn cpu_seconds() -> Option<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The name in parentheses may hold spaces: count fields after its end.
+    // The process name in parentheses may contain spaces, so fields are counted after it.
     let (_, fields) = stat.rsplit_once(')')?;
     let mut times = fields.split_whitespace().skip(11).map_while(|field| field.parse::<f64>().ok());
     Some((times.next()? + times.next()?) / TICKS_PER_SECOND)

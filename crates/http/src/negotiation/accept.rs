@@ -1,14 +1,14 @@
-//! What an `Accept` header asks for: every range with its quality, compared with what we can give.
+//! The `Accept` and `Accept-Encoding` headers: media ranges and codings with their qualities.
 
 use http::header::ACCEPT;
 use http::{HeaderMap, HeaderValue};
 
-/// A quality in thousandths, so that comparing is exact.
+/// A quality in thousandths, so that comparison is exact.
 pub type Quality = u16;
 
 const MAX_QUALITY: Quality = 1000;
 
-/// The ranges of all `Accept` lines. A range that cannot be read is left out, as browsers and servers do.
+/// The ranges of all `Accept` lines. Ranges that cannot be parsed are ignored, as browsers and servers do.
 pub struct AcceptHeader<'a> {
     ranges: Vec<MediaRange<'a>>,
 }
@@ -17,7 +17,7 @@ struct MediaRange<'a> {
     kind: &'a str,
     subtype: &'a str,
     quality: Quality,
-    /// Those beside `q`, as they stand.
+    /// Parameters other than `q`.
     parameters: Vec<(&'a str, &'a str)>,
 }
 
@@ -33,12 +33,12 @@ impl<'a> AcceptHeader<'a> {
         }
     }
 
-    /// None was sent, or nothing in it could be read.
+    /// Whether no `Accept` was sent, or no range in it could be parsed.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// The most specific range that covers `media` decides, even when a wider one is kinder.
+    /// The quality of `media`: that of the most specific range that covers it, even if a wider one has a higher quality.
     pub fn quality(&self, media: &str) -> Quality {
         if self.is_empty() {
             return MAX_QUALITY;
@@ -51,7 +51,7 @@ impl<'a> AcceptHeader<'a> {
         covering.max().map_or(0, |(_, quality)| quality)
     }
 
-    /// The offer that is accepted best; a tie goes to the one offered first, and no `Accept` accepts anything.
+    /// The offer with the highest quality; ties go to the first, and without `Accept` anything is accepted.
     pub fn best<'o>(&self, offers: &[&'o str]) -> Option<&'o str> {
         let mut best: Option<(Quality, &'o str)> = None;
         for offer in offers {
@@ -63,34 +63,34 @@ impl<'a> AcceptHeader<'a> {
         best.map(|(_, offer)| offer)
     }
 
-    /// Whether `Accept` spells out this media type, wildcards aside, and does not refuse it.
+    /// Whether `Accept` names this media type, not just a wildcard, with a quality above 0.
     pub fn names_type(&self, media: &str) -> bool {
         let (kind, subtype) = media.split_once('/').unwrap_or((media, ""));
         self.ranges.iter().any(|range| range.quality > 0 && range.specificity_for(kind, subtype) == Some(2))
     }
 
-    /// Whether `*/*` is among what is accepted.
+    /// Whether `*/*` is accepted.
     pub fn accepts_anything(&self) -> bool {
         self.ranges.iter().any(|range| range.quality > 0 && range.specificity_for("", "") == Some(0))
     }
 
-    /// How well `Accept` takes this media type where it spells it out with this parameter; 0 where it does not.
+    /// The quality of this media type where `Accept` names it with this parameter, else 0.
     pub fn quality_with(&self, media: &str, name: &str, value: &str) -> Quality {
         let (kind, subtype) = media.split_once('/').unwrap_or((media, ""));
-        let said = |(own, given): &(&str, &str)| own.eq_ignore_ascii_case(name) && *given == value;
-        let spelled = self.ranges.iter().filter(|range| range.specificity_for(kind, subtype) == Some(2));
-        let spelled = spelled.filter(|range| range.parameters.iter().any(said));
-        spelled.map(|range| range.quality).max().unwrap_or(0)
+        let matches = |(own, actual): &(&str, &str)| own.eq_ignore_ascii_case(name) && *actual == value;
+        let named = self.ranges.iter().filter(|range| range.specificity_for(kind, subtype) == Some(2));
+        let named = named.filter(|range| range.parameters.iter().any(matches));
+        named.map(|range| range.quality).max().unwrap_or(0)
     }
 
-    /// A page is wanted: HTML is spelled out, and JSON is not wanted as much.
+    /// Whether HTML is named and has a higher quality than JSON.
     pub fn prefers_html(&self) -> bool {
         self.names_type("text/html") && self.quality("text/html") > self.quality("application/json")
     }
 }
 
 impl MediaRange<'_> {
-    /// How specifically: 2 is exact, 1 is `type/*`, 0 is `*/*`.
+    /// 2 is exact, 1 is `type/*`, 0 is `*/*`; `None` if the range does not cover the type.
     fn specificity_for(&self, kind: &str, subtype: &str) -> Option<u8> {
         match (self.kind, self.subtype) {
             ("*", "*") => Some(0),
@@ -115,7 +115,7 @@ fn parse_range(text: &str) -> Option<MediaRange<'_>> {
     Some(MediaRange { kind, subtype, quality, parameters })
 }
 
-/// The codings that `Accept-Encoding` names, each with its quality.
+/// The codings in `Accept-Encoding`, each with its quality.
 pub fn parse_encodings<'a>(
     lines: impl IntoIterator<Item = &'a HeaderValue>,
 ) -> impl Iterator<Item = (&'a str, Quality)> {
@@ -129,8 +129,8 @@ pub fn parse_encodings<'a>(
     })
 }
 
-/// `0`, `1`, `0.5`, `0.125`, `1.000`, and `.5`, more digits than there should be, or quotes. What is no quality says nothing:
-/// whoever named a form and failed at a number wants that form all the same.
+/// Parses `0`, `1`, `0.5`, `0.125`, `1.000`, and leniently `.5`, too many digits, or quotes. An invalid quality counts as 1:
+/// a client that names a format and gets a number wrong still wants that format.
 fn parse_quality(text: &str) -> Quality {
     let text = text.trim_matches('"');
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
@@ -140,21 +140,21 @@ fn parse_quality(text: &str) -> Quality {
     }
     let thousandths =
         fraction.bytes().chain(*b"000").take(3).fold(0, |sum, b| sum * 10 + Quality::from(b - b'0'));
-    // Hardly wanted is not refused.
+    // A tiny quality is still above 0.
     thousandths.max(Quality::from(fraction.bytes().any(|b| b != b'0')))
 }
 
 /// Splits outside of quoted strings: `a/b;c="x,y", d/e` are two ranges.
-fn split_unquoted(text: &str, at: u8) -> impl Iterator<Item = &str> {
+fn split_unquoted(text: &str, separator: u8) -> impl Iterator<Item = &str> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
         let text = rest?;
         let (mut quoted, mut escaped) = (false, false);
         let end = text.bytes().position(|b| {
-            let here = b == at && !quoted;
+            let is_separator = b == separator && !quoted;
             quoted ^= b == b'"' && !escaped;
             escaped = quoted && b == b'\\' && !escaped;
-            here
+            is_separator
         });
         rest = end.map(|end| &text[end + 1..]);
         Some(text[..end.unwrap_or(text.len())].trim())
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_offer_wins() {
+    fn best_offer_wins() {
         let both = &["application/json", "text/plain"][..];
         let table: &[(&[&'static str], &[&str], Option<&str>)] = &[
             (&[], both, Some("application/json")),
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_browser_prefers_html_and_a_wildcard_does_not() {
+    fn prefers_html_for_browsers_but_not_wildcards() {
         let table: &[(&'static str, bool)] = &[
             ("text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8", true),
             ("text/html", true),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parameter_counts_where_it_is_spelled_out() {
+    fn quality_with_requires_the_parameter() {
         let table: &[(&'static str, Quality)] = &[
             ("multipart/mixed;subscriptionSpec=1.0", 1000),
             ("multipart/mixed; boundary=\"graphql\"; SubscriptionSpec=\"1.0\"; q=0.5, application/json", 500),
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn naming_is_not_matching() {
+    fn wildcards_do_not_name_types() {
         assert!(
             AcceptHeader::from_headers(&headers(&["a/b, application/json;q=0.1"]))
                 .names_type("application/json")

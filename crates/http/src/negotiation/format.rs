@@ -1,4 +1,4 @@
-//! Which form of an answer a request gets: the one place that weighs `Accept` against what an address can give.
+//! The choice of a response format from `Accept`, `?format=` and the formats that a path offers.
 
 use std::borrow::Cow;
 
@@ -9,17 +9,17 @@ use crate::errors::problem::Problem;
 use crate::form_pairs;
 use crate::negotiation::accept::{AcceptHeader, Quality};
 
-/// The forms of an answer.
+/// The formats of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResponseFormat {
-    /// HTML, for people.
+    /// An HTML page.
     Html,
     Json,
-    /// Texts, one a line.
+    /// Plain text, one value per line.
     TextLines,
-    /// Every record, one a line.
+    /// Every record, one per line.
     Ndjson,
-    /// Every record, as spreadsheets take them.
+    /// Every record, for spreadsheets.
     Csv,
     /// The live stream of changes.
     EventStream,
@@ -27,11 +27,11 @@ pub enum ResponseFormat {
 
 const JSON: &str = "application/json";
 
-/// What one address can give. The first is what `*/*` gets.
+/// The formats that a path offers; `*/*` gets the first.
 #[derive(Debug, Clone, Copy)]
 pub struct OfferedFormats(pub &'static [ResponseFormat]);
 
-/// The page everywhere …
+/// HTML comes first …
 pub const RECORD_FORMATS: OfferedFormats = OfferedFormats(&[ResponseFormat::Html, ResponseFormat::Json]);
 pub const COLLECTION_FORMATS: OfferedFormats = OfferedFormats(&[
     ResponseFormat::Html,
@@ -39,7 +39,7 @@ pub const COLLECTION_FORMATS: OfferedFormats = OfferedFormats(&[
     ResponseFormat::Ndjson,
     ResponseFormat::Csv,
 ]);
-/// … but where plain clients see a list of texts.
+/// … except where plain clients expect a list of texts.
 pub const TEXT_COLLECTION_FORMATS: OfferedFormats = OfferedFormats(&[
     ResponseFormat::Json,
     ResponseFormat::TextLines,
@@ -47,7 +47,7 @@ pub const TEXT_COLLECTION_FORMATS: OfferedFormats = OfferedFormats(&[
     ResponseFormat::Ndjson,
     ResponseFormat::Csv,
 ]);
-/// The same where the schema subscribes to changes.
+/// The same where the schema has a subscription to changes.
 pub const LIVE_COLLECTION_FORMATS: OfferedFormats = OfferedFormats(&[
     ResponseFormat::Html,
     ResponseFormat::Json,
@@ -67,47 +67,47 @@ pub const PLAIN_LIST_FORMATS: OfferedFormats =
     OfferedFormats(&[ResponseFormat::Json, ResponseFormat::TextLines]);
 pub const PLAIN_LIST_PAGE_FORMATS: OfferedFormats =
     OfferedFormats(&[ResponseFormat::Json, ResponseFormat::TextLines, ResponseFormat::Html]);
-/// A form to fill in has no other face.
+/// An HTML form has no other format.
 pub const PAGE_ONLY: OfferedFormats = OfferedFormats(&[ResponseFormat::Html]);
 
-/// What makes the choice beside `Accept`.
+/// The choice of format in the query, which counts beside `Accept`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FormatChoice {
-    /// `?format=` decides alone, so that a link can lead to any form.
+    /// `?format=` overrides `Accept`, so that a link can lead to any format.
     Named(ResponseFormat),
     /// `?fields=` asks for objects.
     Fields,
     Unspecified,
 }
 
-/// What can be asked for by `?format=`.
+/// The values of `?format=`.
 pub const FORMAT_NAMES: [(&str, ResponseFormat); 3] =
     [("csv", ResponseFormat::Csv), ("ndjson", ResponseFormat::Ndjson), ("json", ResponseFormat::Json)];
 
-/// Whether the query of a request asks for fields; known before the query is understood.
+/// Whether the query selects fields; works before the query is validated.
 pub fn chooses_fields(uri: &Uri) -> bool {
-    given(uri, "fields").any(|value| !value.is_empty())
+    query_values(uri, "fields").any(|value| !value.is_empty())
 }
 
-/// What the query of a list says of the form that it is wanted in; a format that there is not is told later.
+/// The choice of format in the query of a list. An unknown format is ignored here and reported later.
 pub fn chosen(uri: &Uri) -> FormatChoice {
-    match given(uri, "format").find_map(|value| named_format(&value)) {
-        Some(wanted) => FormatChoice::Named(wanted),
+    match query_values(uri, "format").find_map(|value| named_format(&value)) {
+        Some(format) => FormatChoice::Named(format),
         None if chooses_fields(uri) => FormatChoice::Fields,
         None => FormatChoice::Unspecified,
     }
 }
 
-/// What a parameter is given; what cannot be decoded is told later too.
-fn given<'u>(uri: &'u Uri, wanted: &'static str) -> impl Iterator<Item = Cow<'u, str>> {
+/// The values of a query parameter. Values that cannot be decoded are skipped here and reported later.
+fn query_values<'u>(uri: &'u Uri, parameter: &'static str) -> impl Iterator<Item = Cow<'u, str>> {
     let pairs = uri.query().unwrap_or_default().split('&').filter_map(|part| part.split_once('='));
     let pairs =
-        pairs.filter(move |(name, _)| form_pairs::percent_decode(name).is_some_and(|name| name == wanted));
+        pairs.filter(move |(name, _)| form_pairs::percent_decode(name).is_some_and(|name| name == parameter));
     pairs.filter_map(|(_, value)| form_pairs::percent_decode(value))
 }
 
 pub fn named_format(name: &str) -> Option<ResponseFormat> {
-    FORMAT_NAMES.into_iter().find(|(known, _)| *known == name).map(|(_, wanted)| wanted)
+    FORMAT_NAMES.into_iter().find(|(known, _)| *known == name).map(|(_, format)| format)
 }
 
 impl ResponseFormat {
@@ -122,7 +122,7 @@ impl ResponseFormat {
         }
     }
 
-    /// Whether only a request that spells it out can mean it.
+    /// Whether the format is used only if the request names it, never for a wildcard.
     fn is_explicit_only(self) -> bool {
         match self {
             ResponseFormat::Ndjson | ResponseFormat::Csv | ResponseFormat::EventStream => true,
@@ -143,14 +143,14 @@ impl ResponseFormat {
 }
 
 impl OfferedFormats {
-    /// What is wanted of these, or nothing where none is acceptable.
-    pub fn choose(self, accept: &AcceptHeader<'_>, chosen: FormatChoice) -> Option<ResponseFormat> {
+    /// The best of these formats, or `None` if none is acceptable.
+    pub fn choose(self, accept: &AcceptHeader<'_>, choice: FormatChoice) -> Option<ResponseFormat> {
         let best = self.best_match(accept);
-        match (chosen, best) {
-            (FormatChoice::Named(wanted), _) if self.0.contains(&wanted) => Some(wanted),
+        match (choice, best) {
+            (FormatChoice::Named(format), _) if self.0.contains(&format) => Some(format),
             (FormatChoice::Named(_) | FormatChoice::Unspecified, _)
             | (_, Some(ResponseFormat::Ndjson | ResponseFormat::Csv | ResponseFormat::EventStream)) => best,
-            // "Unless a browser asks": one that spells HTML out.
+            // Only a client that names HTML counts as a browser.
             (FormatChoice::Fields, Some(ResponseFormat::Html)) if accept.names_type("text/html") => best,
             (
                 FormatChoice::Fields,
@@ -163,7 +163,7 @@ impl OfferedFormats {
         let mut best: Option<((Quality, bool, bool), ResponseFormat)> = None;
         for &offer in self.0 {
             let (quality, named) = self.weigh_format(accept, offer);
-            // A tie goes to what is offered first; among what is spelled out, to anything before the page.
+            // Ties go to the first offer; among named types, to any other than HTML.
             let weight = (quality, named, !(named && offer == ResponseFormat::Html));
             if quality > 0 && best.is_none_or(|(most, _)| weight > most) {
                 best = Some((weight, offer));
@@ -174,24 +174,23 @@ impl OfferedFormats {
 
     fn weigh_format(self, accept: &AcceptHeader<'_>, offer: ResponseFormat) -> (Quality, bool) {
         let named = accept.names_type(offer.media_type());
-        // A wildcard beside JSON that is spelled out asks for nothing else.
+        // If JSON is named, a wildcard beside it does not select another format.
         let overruled = offer != ResponseFormat::Json
             && self.0.contains(&ResponseFormat::Json)
             && accept.names_type(JSON);
         let counts = named || !(offer.is_explicit_only() || overruled);
-        // Lines are given only where they are preferred: that they are spelled out and JSON is not breaks no tie. Beside
-        // a page that is spelled out as well, a wildcard is no wish for JSON.
-        let is_level = offer == ResponseFormat::Json
+        // At equal quality JSON beats text/plain even if only text/plain is named, unless HTML is named too.
+        let ties_with_text = offer == ResponseFormat::Json
             && self.0.contains(&ResponseFormat::TextLines)
             && !(self.0.contains(&ResponseFormat::Html)
                 && accept.names_type(ResponseFormat::Html.media_type()));
-        let named = named || (is_level && accept.names_type(ResponseFormat::TextLines.media_type()));
+        let named = named || (ties_with_text && accept.names_type(ResponseFormat::TextLines.media_type()));
         (if counts { accept.quality(offer.media_type()) } else { 0 }, named)
     }
 
-    /// What is wanted, or the refusal that names what there is.
-    pub fn negotiate(self, headers: &HeaderMap, chosen: FormatChoice) -> Result<ResponseFormat, Problem> {
-        self.choose(&AcceptHeader::from_headers(headers), chosen).ok_or_else(|| self.not_acceptable())
+    /// The best of these formats, or an error that lists them.
+    pub fn negotiate(self, headers: &HeaderMap, choice: FormatChoice) -> Result<ResponseFormat, Problem> {
+        self.choose(&AcceptHeader::from_headers(headers), choice).ok_or_else(|| self.not_acceptable())
     }
 
     fn not_acceptable(self) -> Problem {
@@ -201,7 +200,7 @@ impl OfferedFormats {
     }
 }
 
-/// Whether a deletion is answered with nothing but its success; else it leads back to the list.
+/// Whether a deletion is answered with 204; otherwise it redirects to the list.
 pub fn wants_no_content(headers: &HeaderMap) -> bool {
     let accept = AcceptHeader::from_headers(headers);
     accept.names_type("application/json") && !accept.accepts_anything()
@@ -214,15 +213,19 @@ mod tests {
 
     const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8";
 
-    fn chosen(offers: OfferedFormats, line: &'static str, chosen: FormatChoice) -> Option<ResponseFormat> {
+    fn negotiated(
+        offers: OfferedFormats,
+        line: &'static str,
+        choice: FormatChoice,
+    ) -> Option<ResponseFormat> {
         let lines = (!line.is_empty()).then(|| (ACCEPT, HeaderValue::from_static(line)));
-        offers.choose(&AcceptHeader::from_headers(&HeaderMap::from_iter(lines)), chosen)
+        offers.choose(&AcceptHeader::from_headers(&HeaderMap::from_iter(lines)), choice)
     }
 
     #[test]
-    fn the_table_of_faces() {
+    fn accept_decides_the_format() {
         use ResponseFormat::{Csv, Html, Json, Ndjson, TextLines};
-        // What records, the list of users, samples and items give.
+        // The formats of a collection, a text collection, a plain list with a page, and a plain list.
         let table: &[(&'static str, [Option<ResponseFormat>; 4])] = &[
             ("", [Some(Html), Some(Json), Some(Json), Some(Json)]),
             ("*/*", [Some(Html), Some(Json), Some(Json), Some(Json)]),
@@ -260,7 +263,7 @@ mod tests {
             let offers =
                 [COLLECTION_FORMATS, TEXT_COLLECTION_FORMATS, PLAIN_LIST_PAGE_FORMATS, PLAIN_LIST_FORMATS];
             assert_eq!(
-                offers.map(|offers| chosen(offers, line, FormatChoice::Unspecified)),
+                offers.map(|offers| negotiated(offers, line, FormatChoice::Unspecified)),
                 *expected,
                 "{line}"
             );
@@ -268,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_ask_for_objects_unless_a_browser_asks() {
+    fn fields_select_json_except_for_browsers() {
         let table = [
             ("", ResponseFormat::Json),
             ("*/*", ResponseFormat::Json),
@@ -279,57 +282,61 @@ mod tests {
             ("text/csv", ResponseFormat::Csv),
         ];
         for (line, expected) in table {
-            assert_eq!(chosen(TEXT_COLLECTION_FORMATS, line, FormatChoice::Fields), Some(expected), "{line}");
-            assert_eq!(chosen(COLLECTION_FORMATS, line, FormatChoice::Fields), Some(expected), "{line}");
+            assert_eq!(
+                negotiated(TEXT_COLLECTION_FORMATS, line, FormatChoice::Fields),
+                Some(expected),
+                "{line}"
+            );
+            assert_eq!(negotiated(COLLECTION_FORMATS, line, FormatChoice::Fields), Some(expected), "{line}");
         }
     }
 
     #[test]
-    fn a_format_decides_alone_where_it_is_to_be_had() {
+    fn format_parameter_overrides_accept() {
         for line in ["", BROWSER, "image/png", "text/event-stream"] {
-            for (_, wanted) in FORMAT_NAMES {
+            for (_, format) in FORMAT_NAMES {
                 assert_eq!(
-                    chosen(LIVE_TEXT_COLLECTION_FORMATS, line, FormatChoice::Named(wanted)),
-                    Some(wanted),
+                    negotiated(LIVE_TEXT_COLLECTION_FORMATS, line, FormatChoice::Named(format)),
+                    Some(format),
                     "{line}"
                 );
             }
         }
         assert_eq!(
-            chosen(PAGE_ONLY, BROWSER, FormatChoice::Named(ResponseFormat::Csv)),
+            negotiated(PAGE_ONLY, BROWSER, FormatChoice::Named(ResponseFormat::Csv)),
             Some(ResponseFormat::Html)
         );
     }
 
     #[test]
-    fn a_stream_must_be_asked_for() {
+    fn event_stream_must_be_named() {
         for offers in [LIVE_COLLECTION_FORMATS, LIVE_TEXT_COLLECTION_FORMATS] {
             assert_eq!(
-                chosen(offers, "text/event-stream", FormatChoice::Unspecified),
+                negotiated(offers, "text/event-stream", FormatChoice::Unspecified),
                 Some(ResponseFormat::EventStream)
             );
             assert_eq!(
-                chosen(offers, "text/event-stream", FormatChoice::Fields),
+                negotiated(offers, "text/event-stream", FormatChoice::Fields),
                 Some(ResponseFormat::EventStream)
             );
             assert_eq!(
-                chosen(offers, "text/event-stream, application/json", FormatChoice::Unspecified),
+                negotiated(offers, "text/event-stream, application/json", FormatChoice::Unspecified),
                 Some(ResponseFormat::Json)
             );
             assert_ne!(
-                chosen(offers, "text/*", FormatChoice::Unspecified),
+                negotiated(offers, "text/*", FormatChoice::Unspecified),
                 Some(ResponseFormat::EventStream)
             );
         }
     }
 
     #[test]
-    fn a_deletion_says_nothing_only_to_those_who_ask_for_json_alone() {
-        for (line, nothing) in
+    fn no_content_only_for_json_alone() {
+        for (line, expected) in
             [("application/json", true), ("application/json, */*", false), ("*/*", false), (BROWSER, false)]
         {
             let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(line))]);
-            assert_eq!(wants_no_content(&headers), nothing, "{line}");
+            assert_eq!(wants_no_content(&headers), expected, "{line}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Which format a response gets: the Accept header weighed against what an address offers.
+//! The format of a response: the `Accept` header against the formats that a path offers.
 
 pub mod accept;
 pub mod format;

@@ -1,4 +1,4 @@
-//! A deadline that is moved far more often than it is met: the timer is touched only when it must ring earlier.
+//! A deadline that moves often and is rarely met: the timer is reset only when it must fire earlier.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -9,18 +9,19 @@ use std::time::Instant;
 use tokio::task::coop::unconstrained;
 use tokio::time::{Sleep, sleep_until};
 
+/// A timer for a deadline that moves, mostly later.
 #[derive(Debug, Default)]
 pub struct MovingDeadline(Option<Pin<Box<Sleep>>>);
 
 impl MovingDeadline {
-    /// Ready once `deadline` has passed; until then the task is woken when it does.
+    /// Ready once `deadline` has passed; until then the task is woken at that time.
     pub fn poll(&mut self, deadline: Instant, cx: &mut Context<'_>) -> Poll<()> {
         let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(deadline.into())));
         if sleep.deadline() > deadline.into() {
             sleep.as_mut().reset(deadline.into());
         }
-        // It may have been set for an earlier deadline, which by now was moved. What a task has done in its turn is no
-        // reason to look away from the time.
+        // The timer may be set for an earlier deadline that has since moved. Without tokio's cooperative budget: a busy task
+        // must still notice that its time is up.
         while pin!(unconstrained(sleep.as_mut())).poll(cx).is_ready() {
             if Instant::now() >= deadline {
                 return Poll::Ready(());
@@ -31,13 +32,13 @@ impl MovingDeadline {
     }
 }
 
-/// The clock of a connection for its requests, which come one after the other: to set a timer for each and remove it
-/// again would cost more than a text.
+/// The timer of a connection for its requests, which come one after the other: setting and removing a timer for each
+/// would cost more than a short text response.
 #[derive(Debug, Clone, Default)]
 pub struct RequestTimer(Arc<Mutex<MovingDeadline>>);
 
 impl RequestTimer {
-    /// What comes of `work`, if it does before the deadline.
+    /// The output of `work`, or `None` if the deadline passes first.
     pub async fn run_until<F: Future>(&self, deadline: Instant, work: F) -> Option<F::Output> {
         let mut work = pin!(work);
         poll_fn(|cx| match work.as_mut().poll(cx) {
@@ -47,7 +48,7 @@ impl RequestTimer {
         .await
     }
 
-    /// No further request is timed.
+    /// Stops the timer; no further request will use it.
     pub fn stop(&self) {
         *self.lock_deadline() = MovingDeadline::default();
     }
@@ -64,7 +65,7 @@ mod tests {
     use std::time::Duration;
 
     #[tokio::test]
-    async fn each_work_has_its_own_deadline_on_one_timer() {
+    async fn each_run_has_its_own_deadline() {
         let timer = RequestTimer::default();
         let after = |ms| Instant::now() + Duration::from_millis(ms);
         for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! What long-lived responses share on all faces: taking over the connection, deadlines, wake-ups, buffered writes and headers.
+//! Parts shared by long-lived responses: headers, takeover of the connection, deadlines, wake-ups and buffered writes.
 
 pub mod deadline;
 pub mod response;

@@ -1,34 +1,34 @@
-//! What a connection becomes once the head of an answer is out, if it is to be no ordinary one: a face says it, the server does it.
+//! Response extensions by which a handler takes over the connection after the head is sent: a WebSocket or a long-lived stream.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// In the extensions of a response whose body goes on for as long as its client: whatever it took to read the request
-/// is given back first, and the connection ends with the body.
+/// Marks a response whose body lasts as long as its client stays: the server frees the buffers that read the request, and
+/// closes the connection after the body.
 #[derive(Debug, Clone, Copy)]
 pub struct LongLivedBody;
 
-/// The bytes of a connection.
+/// The byte stream of a connection.
 pub trait ConnectionIo: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> ConnectionIo for T {}
 
 type UpgradeHandler = Box<dyn FnOnce(Box<dyn ConnectionIo>) + Send>;
 
-/// In the extensions of a response after which another protocol is spoken: who takes the line over.
+/// Marks a response that switches protocols, with the handler that takes over the connection.
 #[derive(Clone)]
 pub struct ConnectionUpgrade(Arc<Mutex<Option<UpgradeHandler>>>);
 
 impl ConnectionUpgrade {
-    pub fn new(taken: impl FnOnce(Box<dyn ConnectionIo>) + Send + 'static) -> ConnectionUpgrade {
-        ConnectionUpgrade(Arc::new(Mutex::new(Some(Box::new(taken)))))
+    pub fn new(handler: impl FnOnce(Box<dyn ConnectionIo>) + Send + 'static) -> ConnectionUpgrade {
+        ConnectionUpgrade(Arc::new(Mutex::new(Some(Box::new(handler)))))
     }
 
-    pub fn run(self, line: Box<dyn ConnectionIo>) {
-        let taken = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(taken) = taken {
-            taken(line);
+    pub fn run(self, io: Box<dyn ConnectionIo>) {
+        let handler = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(handler) = handler {
+            handler(io);
         }
     }
 }

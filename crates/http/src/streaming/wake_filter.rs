@@ -1,10 +1,10 @@
-//! Tells a task that was woken whether one certain source has woken it, so that it asks that source only then.
+//! Tells a woken task whether one particular source woke it, so that it polls that source only then.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Wake, Waker};
 
-/// Between a source that hardly ever has anything and a task that others wake all the time. Only ever for one task.
+/// Sits between a source that is rarely ready and a task that is often woken by others. Must be used by one task only.
 pub struct WakeFilter(Arc<WakeFlag>);
 
 struct WakeFlag {
@@ -14,28 +14,28 @@ struct WakeFlag {
 
 impl Default for WakeFilter {
     fn default() -> WakeFilter {
-        // Nobody has asked yet.
+        // Not polled yet.
         WakeFilter(Arc::new(WakeFlag { is_woken: AtomicBool::new(true), task: OnceLock::new() }))
     }
 }
 
 impl WakeFilter {
-    /// Asks the source if it has rung since it was last asked in vain.
+    /// Polls the source if it has woken the task since its last `Pending`.
     pub fn poll_if_woken<T>(
         &self,
         cx: &mut Context<'_>,
-        ask: impl FnOnce(&mut Context<'_>) -> Poll<T>,
+        poll_source: impl FnOnce(&mut Context<'_>) -> Poll<T>,
     ) -> Poll<T> {
         self.0.task.get_or_init(|| cx.waker().clone());
         if !self.0.is_woken.swap(false, Ordering::AcqRel) {
             return Poll::Pending;
         }
-        let answer = ask(&mut Context::from_waker(&Waker::from(self.0.clone())));
-        if answer.is_ready() {
-            // There may be more, and nobody would ring for it.
+        let polled = poll_source(&mut Context::from_waker(&Waker::from(self.0.clone())));
+        if polled.is_ready() {
+            // There may be more, and no wake-up would announce it.
             self.0.is_woken.store(true, Ordering::Release);
         }
-        answer
+        polled
     }
 }
 
@@ -57,25 +57,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_source_is_asked_at_first_and_when_it_rang() {
-        let bell = WakeFilter::default();
+    fn source_is_polled_first_and_after_its_wake() {
+        let filter = WakeFilter::default();
         let mut cx = Context::from_waker(Waker::noop());
-        let mut kept = None;
-        let mut asked = 0;
-        let mut ask = |answer: Poll<()>| {
-            let before = asked;
-            let polled = bell.poll_if_woken(&mut cx, |cx| {
-                asked += 1;
-                kept = Some(cx.waker().clone());
-                answer
+        let mut waker = None;
+        let mut poll_count = 0;
+        let mut poll = |result: Poll<()>| {
+            let before = poll_count;
+            let polled = filter.poll_if_woken(&mut cx, |cx| {
+                poll_count += 1;
+                waker = Some(cx.waker().clone());
+                result
             });
-            (polled.is_ready(), asked > before, kept.clone())
+            (polled.is_ready(), poll_count > before, waker.clone())
         };
-        assert!(matches!(ask(Poll::Ready(())), (true, true, _)));
-        let (ready, was_asked, waker) = ask(Poll::Pending);
-        assert!(!ready && was_asked, "after an answer there may be another");
-        assert!(matches!(ask(Poll::Ready(())), (false, false, _)), "it has not rung");
+        assert!(matches!(poll(Poll::Ready(())), (true, true, _)));
+        let (ready, was_polled, waker) = poll(Poll::Pending);
+        assert!(!ready && was_polled, "after an answer there may be another");
+        assert!(matches!(poll(Poll::Ready(())), (false, false, _)), "it has not rung");
         waker.expect("it was asked").wake();
-        assert!(matches!(ask(Poll::Pending), (false, true, _)));
+        assert!(matches!(poll(Poll::Pending), (false, true, _)));
     }
 }

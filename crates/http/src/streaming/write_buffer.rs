@@ -1,17 +1,17 @@
-//! Bytes of several messages that go out together, so that what is there at once costs one write.
+//! A buffer that sends several messages with one write.
 
 use std::io;
 
 use bytes::Bytes;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-/// So much is gathered before it must go out.
+/// The buffer is full from this size on.
 const CAPACITY: usize = 16 << 10;
 
-/// From this size on bytes are shared with all others who send them; smaller ones cost less copied side by side.
+/// Chunks from this size on are shared with other senders; copying smaller ones is cheaper.
 const SHARE_THRESHOLD: usize = 4 << 10;
 
-/// It keeps no room once all has gone out: a line may be silent for days.
+/// Keeps no capacity after a write, because a connection may be silent for days.
 #[derive(Default)]
 pub struct WriteBuffer {
     chunks: Vec<Bytes>,
@@ -42,14 +42,14 @@ impl WriteBuffer {
         self.bytes == 0
     }
 
-    /// Waits until the system has taken all of it. When dropped before, nothing more can be sent on this line.
-    pub async fn write_to(&mut self, line: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
-        let WriteBuffer { chunks: pieces, tail, .. } = std::mem::take(self);
-        for piece in pieces {
-            line.write_all(&piece).await?;
+    /// Writes everything. If the future is dropped before it completes, the connection must not be used any more.
+    pub async fn write_to(&mut self, io: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+        let WriteBuffer { chunks, tail, .. } = std::mem::take(self);
+        for chunk in chunks {
+            io.write_all(&chunk).await?;
         }
-        line.write_all(&tail).await?;
-        line.flush().await
+        io.write_all(&tail).await?;
+        io.flush().await
     }
 }
 
@@ -58,17 +58,17 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn everything_goes_out_in_order_whatever_its_size() {
-        let (mut outbox, mut expected, mut line) = (WriteBuffer::default(), Vec::new(), Vec::new());
+    async fn all_sizes_are_written_in_order() {
+        let (mut buffer, mut expected, mut output) = (WriteBuffer::default(), Vec::new(), Vec::new());
         for size in [1, SHARE_THRESHOLD - 1, SHARE_THRESHOLD, 0, 3, 100_000, 7] {
             let bytes = Bytes::from(vec![u8::try_from(size % 251).expect("small"); size]);
-            outbox.push_shared(&bytes);
-            outbox.push_copy(b"|");
+            buffer.push_shared(&bytes);
+            buffer.push_copy(b"|");
             expected.extend_from_slice(&bytes);
             expected.push(b'|');
         }
-        assert!(!outbox.has_room());
-        outbox.write_to(&mut line).await.expect("memory takes all");
-        assert!(line == expected && outbox.is_empty() && outbox.has_room());
+        assert!(!buffer.has_room());
+        buffer.write_to(&mut output).await.expect("memory takes all");
+        assert!(output == expected && buffer.is_empty() && buffer.has_room());
     }
 }

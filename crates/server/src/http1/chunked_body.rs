@@ -1,7 +1,7 @@
-//! Follows a chunked body to its last byte without reading it, so that the next head is known to be one.
+//! Finds the end of a chunked body without decoding it, to know where the next head starts.
 
-/// Where in a chunked body we are. Never more lenient than hyper's own reader, which takes the body apart, and
-/// stricter with a lone line feed among trailers: others would see the body end there.
+/// The position in a chunked body. Never more lenient than hyper, which decodes the body, and stricter with a lone line feed
+/// among trailers, where other servers would end the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChunkedState {
     Start,
@@ -22,24 +22,24 @@ pub enum ChunkedState {
 }
 
 impl ChunkedState {
-    /// Goes over `bytes` as far as the body reaches; gives how many of them belong to it.
+    /// Advances over the bytes of the body; returns how many of `bytes` belong to it.
     pub fn advance(&mut self, bytes: &[u8]) -> usize {
-        let mut at = 0;
-        while at < bytes.len() && !matches!(self, ChunkedState::End | ChunkedState::Malformed) {
-            if let ChunkedState::Data(left) = *self {
-                let step = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len() - at);
-                at += step;
-                *self = if left == step as u64 {
+        let mut position = 0;
+        while position < bytes.len() && !matches!(self, ChunkedState::End | ChunkedState::Malformed) {
+            if let ChunkedState::Data(remaining) = *self {
+                let count = usize::try_from(remaining).unwrap_or(usize::MAX).min(bytes.len() - position);
+                position += count;
+                *self = if remaining == count as u64 {
                     ChunkedState::DataCr
                 } else {
-                    ChunkedState::Data(left - step as u64)
+                    ChunkedState::Data(remaining - count as u64)
                 };
             } else {
-                *self = self.next_state(bytes[at]);
-                at += 1;
+                *self = self.next_state(bytes[position]);
+                position += 1;
             }
         }
-        at
+        position
     }
 
     fn next_state(self, byte: u8) -> ChunkedState {
@@ -93,7 +93,7 @@ fn size_state(sum: u64, digit: u8) -> ChunkedState {
 mod tests {
     use super::*;
 
-    /// Whole or byte by byte, the end is found at the same place.
+    /// Finds the same end for the whole body and byte by byte.
     fn check(body: &str, expected: Option<usize>) {
         let mut whole = ChunkedState::Start;
         let used = whole.advance(body.as_bytes());
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_found() {
+    fn end_of_body_is_found() {
         check("0\r\n\r\nGET", Some(5));
         check("3\r\nabc\r\n0\r\n\r\nGET / HTTP/1.1", Some(13));
         check("A;x=y\r\n0123456789\r\n00\r\nTrailer: x\r\n\r\nrest", Some(37));

@@ -1,4 +1,4 @@
-//! The accept loop: every connection gets a place, a task and an end.
+//! The accept loop: admits connections up to the limit, runs each in a task and shuts them down.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -21,9 +21,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::http1::connection_state::{ConnectionState, ConnectionTakeover, ResponseBody};
-use crate::http1::guarded_stream::GuardedStream;
-use crate::http1::streamed_body::{BodyEnding, StreamedBody};
 use trefoil_config::{Config, ServerLimits};
 use trefoil_http::monitoring::metrics::Metrics;
 use trefoil_http::request_limits::ConnectionInfo;
@@ -32,10 +29,14 @@ use trefoil_http::service::HttpService;
 use trefoil_http::shutdown::Shutdown;
 use trefoil_http::streaming::upgrade::{ConnectionUpgrade, LongLivedBody};
 
-/// As many as are told at once that the server is full; beyond that they are closed without a word.
+use crate::http1::connection_state::{ConnectionState, ConnectionTakeover, ResponseBody};
+use crate::http1::guarded_stream::GuardedStream;
+use crate::http1::streamed_body::{BodyEnding, StreamedBody};
+
+/// How many connections at once get a 503 when the server is full; any more are closed without a response.
 const MAX_REJECTIONS: usize = 64;
 
-/// hyper's own limit for its buffers; raised only where longer heads are allowed.
+/// hyper's default limit for its buffers; raised only if longer heads are allowed.
 const HYPER_BUFFER_BYTES: usize = 400 << 10;
 
 struct ConnectionServer {
@@ -48,7 +49,7 @@ struct ConnectionServer {
     http: http1::Builder,
 }
 
-/// A connection's right to exist: it goes with the socket, into a WebSocket too.
+/// One of the limited number of connections. It lives as long as the socket, also as a WebSocket.
 pub struct ConnectionSlot {
     _permit: OwnedSemaphorePermit,
     open_connections: Gauge,
@@ -60,16 +61,16 @@ impl Drop for ConnectionSlot {
     }
 }
 
-/// Serves until [`Shutdown::drain`], then until everything has ended or the time for it is over.
+/// Serves until draining begins, then until all connections have ended or the grace period is over.
 pub async fn serve_connections(
     listeners: Vec<TcpListener>,
-    app: HttpService,
+    service: HttpService,
     config: &Arc<Config>,
     metrics: &Metrics,
     shutdown: Shutdown,
 ) {
     let server = Arc::new(ConnectionServer {
-        service: app,
+        service,
         limits: Arc::new(config.limits.clone()),
         open_connections: metrics.connections.clone(),
         shutdown: shutdown.clone(),
@@ -84,13 +85,13 @@ pub async fn serve_connections(
     shutdown.finish().await;
 }
 
-/// hyper's timers stay off: [`Wire`] has them, and answers where hyper would only close.
+/// hyper's timers stay off: [`GuardedStream`] has its own, which send a response where hyper would only close.
 fn http1_builder(limits: &ServerLimits) -> http1::Builder {
     let mut http = http1::Builder::new();
     http.header_read_timeout(None);
-    let needed = limits.headers.saturating_add(8192);
-    if needed > HYPER_BUFFER_BYTES {
-        http.max_buf_size(needed);
+    let buffer_bytes = limits.headers.saturating_add(8192);
+    if buffer_bytes > HYPER_BUFFER_BYTES {
+        http.max_buf_size(buffer_bytes);
     }
     http
 }
@@ -107,10 +108,10 @@ async fn accept_loop(listener: TcpListener, server: Arc<ConnectionServer>) {
     }
 }
 
-/// A client that gave up is none of our business; anything else (no file left) passes, but not at once.
+/// A client that gave up is ignored; other errors (too many open files) pass, but not at once.
 async fn handle_accept_error(error: io::Error) {
-    let kinds = [io::ErrorKind::ConnectionAborted, io::ErrorKind::ConnectionReset];
-    if !kinds.contains(&error.kind()) {
+    let ignored = [io::ErrorKind::ConnectionAborted, io::ErrorKind::ConnectionReset];
+    if !ignored.contains(&error.kind()) {
         tracing::error!(%error, "cannot accept connections");
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
@@ -119,8 +120,8 @@ async fn handle_accept_error(error: io::Error) {
 fn admit_connection(server: &Arc<ConnectionServer>, stream: TcpStream, peer: SocketAddr) {
     if let Ok(permit) = server.slots.clone().try_acquire_owned() {
         server.open_connections.inc();
-        let place = ConnectionSlot { _permit: permit, open_connections: server.open_connections.clone() };
-        server.shutdown.spawn(run_connection(server.clone(), stream, peer, place));
+        let slot = ConnectionSlot { _permit: permit, open_connections: server.open_connections.clone() };
+        server.shutdown.spawn(run_connection(server.clone(), stream, peer, slot));
     } else if let Ok(permit) = server.rejection_slots.clone().try_acquire_owned() {
         let limit = server.limits.connections;
         server.shutdown.spawn(async move {
@@ -132,14 +133,14 @@ fn admit_connection(server: &Arc<ConnectionServer>, stream: TcpStream, peer: Soc
 
 async fn reject_connection(mut stream: TcpStream, limit: usize) -> io::Result<()> {
     let body = format!("all {limit} connections are taken (limits.connections)\n");
-    let answer = format!(
+    let response = format!(
         "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncache-control: no-store\r\n\
          content-type: text/plain; charset=utf-8\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
-    stream.write_all(answer.as_bytes()).await?;
+    stream.write_all(response.as_bytes()).await?;
     stream.shutdown().await?;
-    // Closing on unread bytes would destroy the answer.
+    // Closing with unread bytes would destroy the response.
     while stream.read(&mut [0; 1024]).await? > 0 {}
     Ok(())
 }
@@ -148,63 +149,64 @@ async fn run_connection(
     server: Arc<ConnectionServer>,
     stream: TcpStream,
     peer: SocketAddr,
-    place: ConnectionSlot,
+    slot: ConnectionSlot,
 ) {
-    // An answer must not wait for the acknowledgement of the one before.
+    // Without Nagle's algorithm, so that a response does not wait for the acknowledgement of the previous one.
     let _ = stream.set_nodelay(true);
-    let turns = Arc::new(ConnectionState::default());
-    let wire = GuardedStream::new(stream, server.limits.clone(), turns.clone(), place);
-    let (app, shared) = (server.service.clone(), turns.clone());
-    let service = service_fn(move |request| handle_request(app.clone(), request, peer, shared.clone()));
-    let mut connection = server.http.serve_connection(TokioIo::new(wire), service);
-    let mut told = false;
+    let state = Arc::new(ConnectionState::default());
+    let stream = GuardedStream::new(stream, server.limits.clone(), state.clone(), slot);
+    let (http_service, shared) = (server.service.clone(), state.clone());
+    let service =
+        service_fn(move |request| handle_request(http_service.clone(), request, peer, shared.clone()));
+    let mut connection = server.http.serve_connection(TokioIo::new(stream), service);
+    let mut is_closing = false;
     run_until_aborted(&server.shutdown, |cx| {
-        // A head on its way is still answered, with "shutting down"; anything else closes when it is done.
-        if server.shutdown.is_draining() && !told && !turns.is_reading_head() {
-            told = true;
+        // A head that is being sent still gets a response, "shutting down"; otherwise the connection closes after its response.
+        if server.shutdown.is_draining() && !is_closing && !state.is_reading_head() {
+            is_closing = true;
             Pin::new(&mut connection).graceful_shutdown();
         }
         let polled = Pin::new(&mut connection).poll(cx).map(|ended| {
             if let Err(error) = ended {
-                let request = turns.request_id();
+                let request = state.request_id();
                 let request_id = request.as_ref().map(RequestId::as_str);
                 tracing::debug!(request_id, %peer, %error, "connection ended");
             }
         });
-        if turns.is_handed_over() { Poll::Ready(()) } else { polled }
+        if state.is_handed_over() { Poll::Ready(()) } else { polled }
     })
     .await;
-    if let Some(next) = turns.take_takeover().filter(|_| turns.is_handed_over()) {
-        run_takeover(&server.shutdown, connection.into_parts().io.into_inner(), next);
+    if let Some(takeover) = state.take_takeover().filter(|_| state.is_handed_over()) {
+        run_takeover(&server.shutdown, connection.into_parts().io.into_inner(), takeover);
     }
 }
 
-/// In a task of its own, which is smaller than one that may have any request to answer.
-fn run_takeover(shutdown: &Shutdown, wire: GuardedStream, next: ConnectionTakeover) {
-    match next {
-        ConnectionTakeover::Upgrade(tunnel) => tunnel.run(Box::new(wire)),
-        ConnectionTakeover::Stream(stream) => {
-            let own = shutdown.clone();
+/// Streams run in a task of their own, which is smaller than one that can handle requests.
+fn run_takeover(shutdown: &Shutdown, stream: GuardedStream, takeover: ConnectionTakeover) {
+    match takeover {
+        ConnectionTakeover::Upgrade(upgrade) => upgrade.run(Box::new(stream)),
+        ConnectionTakeover::Stream(body) => {
+            let task_shutdown = shutdown.clone();
             shutdown.spawn(async move {
-                let mut stream = pin!(stream.run(wire));
-                // How it ends is the client's affair.
-                run_until_aborted(&own, |cx| stream.as_mut().poll(cx).map(|_| ())).await;
+                let mut running = pin!(body.run(stream));
+                // An error only means that the client has gone.
+                run_until_aborted(&task_shutdown, |cx| running.as_mut().poll(cx).map(|_| ())).await;
             });
         }
     }
 }
 
-/// Polls `work` until it is ready or the time for finishing is over.
+/// Polls `work` until it is ready or the grace period is over.
 ///
-/// All connections wait for the same two events; asking those at every turn would make them queue for one lock, so
-/// each is asked once, to be woken by it, and read from an atomic after that.
+/// All connections wait for the same two tokens, and polling them on every wake-up would make the connections queue for one
+/// lock. So each token is polled once, to register the task, and an atomic is read after that.
 async fn run_until_aborted(shutdown: &Shutdown, mut work: impl FnMut(&mut Context<'_>) -> Poll<()>) {
-    let (mut draining, mut cut) = (pin!(shutdown.wait_for_drain()), pin!(shutdown.wait_for_abort()));
+    let (mut draining, mut aborted) = (pin!(shutdown.wait_for_drain()), pin!(shutdown.wait_for_abort()));
     let mut subscribed = false;
     poll_fn(|cx| {
         if !subscribed {
             subscribed = true;
-            let _ = (draining.as_mut().poll(cx), cut.as_mut().poll(cx));
+            let _ = (draining.as_mut().poll(cx), aborted.as_mut().poll(cx));
         }
         match work(cx) {
             Poll::Pending if !shutdown.is_aborted() => Poll::Pending,
@@ -215,35 +217,35 @@ async fn run_until_aborted(shutdown: &Shutdown, mut work: impl FnMut(&mut Contex
 }
 
 async fn handle_request(
-    app: HttpService,
+    service: HttpService,
     request: Request<Incoming>,
     peer: SocketAddr,
-    turns: Arc<ConnectionState>,
+    state: Arc<ConnectionState>,
 ) -> Result<Response<ResponseBody>, Infallible> {
     let is_head = request.method() == Method::HEAD;
     let ending =
         if request.version() == Version::HTTP_10 { BodyEnding::Close } else { BodyEnding::LastChunk };
-    let (arrival, turn) = turns.begin_request();
-    let (first_byte, refused) = arrival.map_or((None, None), |arrival| (arrival.first_byte, arrival.refusal));
-    let came = ConnectionInfo {
+    let (start, turn) = state.begin_request();
+    let (first_byte, refusal) = start.map_or((None, None), |start| (start.first_byte, start.refusal));
+    let connection = ConnectionInfo {
         peer,
         received_at: first_byte.unwrap_or_else(Instant::now),
-        timer: turns.request_timer.clone(),
-        refusal: refused,
+        timer: state.request_timer.clone(),
+        refusal,
     };
     let request = request.map(|body| if body.is_end_stream() { Body::empty() } else { Body::new(body) });
-    let mut response = app.handle(request, came).await;
-    turns.answers(response.body().request_id());
-    if let Some(tunnel) = response.extensions_mut().remove::<ConnectionUpgrade>() {
-        turns.set_takeover(ConnectionTakeover::Upgrade(tunnel));
+    let mut response = service.handle(request, connection).await;
+    state.answers(response.body().request_id());
+    if let Some(upgrade) = response.extensions_mut().remove::<ConnectionUpgrade>() {
+        state.set_takeover(ConnectionTakeover::Upgrade(upgrade));
     }
-    let is_endless = response.extensions_mut().remove::<LongLivedBody>().is_some() && !is_head;
-    if !is_endless {
+    let is_long_lived = response.extensions_mut().remove::<LongLivedBody>().is_some() && !is_head;
+    if !is_long_lived {
         return Ok(response.map(|body| turn.with_body(body)));
     }
-    // hyper's buffers would stay for as long as the body lasts, so it gets the head alone.
+    // hyper would hold its buffers for as long as the body lasts, so it gets only the head.
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     let (head, body) = response.into_parts();
-    turns.set_takeover(ConnectionTakeover::Stream(StreamedBody { body: Body::new(body), ending }));
+    state.set_takeover(ConnectionTakeover::Stream(StreamedBody { body: Body::new(body), ending }));
     Ok(Response::from_parts(head, turn.without_body()))
 }

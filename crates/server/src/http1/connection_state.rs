@@ -1,4 +1,4 @@
-//! What a connection's bytes and its service tell each other about whose turn it is.
+//! Per-connection state shared by [`GuardedStream`](crate::http1::guarded_stream::GuardedStream) and the hyper service.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -10,111 +10,112 @@ use std::time::Instant;
 use axum::body::Bytes;
 use http_body::{Frame, SizeHint};
 
-use crate::http1::streamed_body::StreamedBody;
 use trefoil_http::Problem;
 use trefoil_http::monitoring::access_log::LoggedBody;
 use trefoil_http::response_headers::RequestId;
 use trefoil_http::streaming::deadline::RequestTimer;
 use trefoil_http::streaming::upgrade::ConnectionUpgrade;
 
-/// What came with one request besides its bytes.
+use crate::http1::streamed_body::StreamedBody;
+
+/// Facts about one request beside its bytes.
 #[derive(Debug)]
 pub struct RequestStart {
-    /// None when it was waiting behind another request, whose slowness is not its own.
+    /// `None` if the request waited behind another one, whose duration must not count.
     pub first_byte: Option<Instant>,
-    /// In a box: connections keep room for arrivals as long as they live, and hardly any is refused.
+    /// Boxed: every connection holds a queue of these, and refusals are rare.
     pub refusal: Option<Box<Problem>>,
 }
 
-/// What a connection is from now on, instead of HTTP.
+/// What takes over the connection from hyper.
 pub enum ConnectionTakeover {
     Upgrade(ConnectionUpgrade),
     Stream(StreamedBody),
 }
 
-/// Shared by the two halves of a connection. Only one task ever uses it, so ordering is no concern.
+/// Shared by both halves of a connection. Only one task uses it, so relaxed ordering is enough.
 #[derive(Default)]
 pub struct ConnectionState {
-    /// Of the request whose turn it is.
+    /// Times the current request.
     pub request_timer: RequestTimer,
     request_starts: Mutex<VecDeque<RequestStart>>,
     last_response_end: Mutex<Option<Instant>>,
-    /// Whose answer goes out, or went out last.
+    /// The request whose response is being sent or was sent last.
     request: Mutex<Option<RequestId>>,
     is_busy: AtomicBool,
     is_reading_head: AtomicBool,
     is_upgraded: AtomicBool,
     takeover: Mutex<Option<ConnectionTakeover>>,
-    /// The head of the last answer that hyper has to do with is still to go out …
+    /// The response head being written is the last one for hyper.
     is_last_head: AtomicBool,
-    /// … and now it has.
+    /// That head is written, so the takeover can begin.
     is_handed_over: AtomicBool,
 }
 
 impl ConnectionState {
-    pub fn push_request(&self, arrival: RequestStart) {
-        lock_value(&self.request_starts).push_back(arrival);
+    pub fn push_request(&self, start: RequestStart) {
+        lock_value(&self.request_starts).push_back(start);
         self.is_reading_head.store(false, Ordering::Relaxed);
         self.is_busy.store(true, Ordering::Relaxed);
     }
 
-    /// The service begins with the next request.
+    /// Called by the service when it starts the next request.
     pub fn begin_request(self: &Arc<Self>) -> (Option<RequestStart>, RequestTurn) {
         self.is_busy.store(true, Ordering::Relaxed);
-        let arrival = lock_value(&self.request_starts).pop_front();
-        (arrival, RequestTurn(self.clone()))
+        let start = lock_value(&self.request_starts).pop_front();
+        (start, RequestTurn(self.clone()))
     }
 
-    /// A request is being worked on, or its answer still going out.
+    /// Whether a request is being handled or its response sent.
     pub fn is_busy(&self) -> bool {
         self.is_busy.load(Ordering::Relaxed)
     }
 
-    /// The answer to this request goes out from now on.
+    /// Sets the request whose response is sent from now on.
     pub fn answers(&self, request: &RequestId) {
         *lock_value(&self.request) = Some(request.clone());
     }
 
-    /// Of the answer that goes out, for the log.
+    /// The request whose response is being sent, for the log.
     pub fn request_id(&self) -> Option<RequestId> {
         lock_value(&self.request).clone()
     }
 
-    /// When the last answer was through.
+    /// When the last response was complete.
     pub fn last_response_end(&self) -> Option<Instant> {
         *lock_value(&self.last_response_end)
     }
 
-    pub fn set_reading_head(&self, begun: bool) {
-        self.is_reading_head.store(begun, Ordering::Relaxed);
+    pub fn set_reading_head(&self, is_reading: bool) {
+        self.is_reading_head.store(is_reading, Ordering::Relaxed);
     }
 
-    /// The client is in the middle of sending a head.
+    /// Whether the client is in the middle of sending a head.
     pub fn is_reading_head(&self) -> bool {
         self.is_reading_head.load(Ordering::Relaxed)
     }
 
-    /// From here on the bytes are another protocol's.
+    /// Whether the bytes belong to another protocol from here on.
     pub fn is_upgraded(&self) -> bool {
         self.is_upgraded.load(Ordering::Relaxed)
     }
 
-    /// After the head that is written now the connection is something else.
-    pub fn set_takeover(&self, next: ConnectionTakeover) {
-        self.is_upgraded.store(matches!(next, ConnectionTakeover::Upgrade(_)), Ordering::Relaxed);
-        *lock_value(&self.takeover) = Some(next);
+    /// Hands the connection over once the head that is being written is out.
+    pub fn set_takeover(&self, takeover: ConnectionTakeover) {
+        self.is_upgraded.store(matches!(takeover, ConnectionTakeover::Upgrade(_)), Ordering::Relaxed);
+        *lock_value(&self.takeover) = Some(takeover);
         self.request_timer.stop();
         self.is_last_head.store(true, Ordering::Relaxed);
     }
 
-    /// All that was to be written is.
+    /// Called when everything written so far is flushed.
     pub fn on_flush(&self) {
         if self.is_last_head.load(Ordering::Relaxed) {
             self.is_handed_over.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Nothing of the answer is left with hyper.
+    /// Whether hyper has finished with the connection.
     pub fn is_handed_over(&self) -> bool {
         self.is_handed_over.load(Ordering::Relaxed)
     }
@@ -128,7 +129,7 @@ fn lock_value<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
     value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Lasts from the call of the service to the last byte of its answer, or to the end of the connection.
+/// The time from the call of the service to the last byte of its response, or to the end of the connection.
 pub struct RequestTurn(Arc<ConnectionState>);
 
 impl RequestTurn {
@@ -136,7 +137,7 @@ impl RequestTurn {
         ResponseBody { body: Some(body), _turn: self }
     }
 
-    /// Leaves the head to hyper and the body to somebody else.
+    /// For a takeover: hyper sends the head, and another task the body.
     pub fn without_body(self) -> ResponseBody {
         ResponseBody { body: None, _turn: self }
     }
@@ -149,9 +150,9 @@ impl Drop for RequestTurn {
     }
 }
 
-/// The body of an answer, which hyper drops when it is through with it.
+/// A response body; hyper drops it when the response is sent.
 pub struct ResponseBody {
-    /// Nothing where somebody else sends it.
+    /// `None` if another task sends it.
     body: Option<LoggedBody>,
     _turn: RequestTurn,
 }

@@ -1,73 +1,74 @@
-//! The bytes of one connection: each head is judged before hyper sees it, and every wait for the client has an end.
+//! The byte stream of a connection: validates each head before hyper sees it, and limits every wait for the client.
 //!
-//! A head that is refused is replaced by a harmless stand-in, for which the service finds the refusal waiting. So a
-//! refusal keeps its place among pipelined answers and has the same headers, log line and form as any other answer.
+//! A refused head is replaced by a harmless substitute, and the service answers that request with the refusal. So a refusal
+//! keeps its place among pipelined responses and has the same headers, log line and format as any other response.
 
+use std::cmp;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
-use std::{cmp, sync::Arc};
 
 use bytes::{Buf, BytesMut};
 use http::StatusCode;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use crate::http1::chunked_body::ChunkedState;
-use crate::http1::connection::ConnectionSlot;
-use crate::http1::connection_state::{ConnectionState, RequestStart};
-use crate::http1::request_head;
-use crate::http1::request_head::{BodyFraming, ParsedHead};
 use trefoil_config::ServerLimits;
 use trefoil_http::Problem;
 use trefoil_http::response_headers::RequestId;
 use trefoil_http::streaming::deadline::MovingDeadline;
 
-/// A client that has closed its half may still want its answer; so long we cannot tell it from one that has gone.
+use crate::http1::chunked_body::ChunkedState;
+use crate::http1::connection::ConnectionSlot;
+use crate::http1::connection_state::{ConnectionState, RequestStart};
+use crate::http1::request_head::{self, BodyFraming, ParsedHead};
+
+/// A client that closed its sending half may still read the response. We wait this long before treating it as gone.
 const HALF_CLOSED_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How long we go on reading after our last byte, because closing on unread bytes would destroy that answer.
+/// How long we read on after our last byte, because closing with unread bytes would destroy that response.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// As much as is taken from the socket at a time.
+/// The number of bytes read from the socket at a time.
 const READ_BUFFER_BYTES: usize = 8192;
 
+/// Wraps the socket for hyper.
 pub struct GuardedStream {
     stream: TcpStream,
     limits: Arc<ServerLimits>,
     state: Arc<ConnectionState>,
     phase: InputPhase,
-    /// Received, but not yet given to hyper …
+    /// Bytes read from the socket. The first `validated` bytes may be passed to hyper.
     input: BytesMut,
-    /// … except that so many of its first bytes may be.
     validated: usize,
-    /// Bytes have come since the head was last judged.
+    /// Bytes have arrived since the head was last parsed.
     has_new_bytes: bool,
     first_byte: Option<Instant>,
     idle_since: Option<Instant>,
-    /// The client sends no more, since then.
+    /// When the client finished sending.
     ended_at: Option<Instant>,
     lingering_since: Option<Instant>,
     read_deadline: MovingDeadline,
     stalled_since: Option<Instant>,
-    /// It stalled for too long, and the log has been told so.
+    /// The stall timeout has been logged.
     is_stall_logged: bool,
     write_deadline: MovingDeadline,
     _slot: ConnectionSlot,
 }
 
-/// What the next byte from the client is part of.
+/// The part of a request that the next byte belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum InputPhase {
     Head,
-    /// A body of which so many bytes are missing.
+    /// A body with this many bytes to come.
     Length(u64),
     Chunked(ChunkedState),
-    /// Something that can no longer be understood, so nothing more is given to hyper.
+    /// A malformed body: nothing more is passed to hyper.
     Malformed,
-    /// What follows a refused head: read, and thrown away.
+    /// After a refused head: input is discarded.
     Refused,
 }
 
@@ -75,13 +76,13 @@ impl GuardedStream {
     pub fn new(
         stream: TcpStream,
         limits: Arc<ServerLimits>,
-        turns: Arc<ConnectionState>,
-        place: ConnectionSlot,
+        state: Arc<ConnectionState>,
+        slot: ConnectionSlot,
     ) -> Self {
         GuardedStream {
             stream,
             limits,
-            state: turns,
+            state,
             phase: InputPhase::Head,
             input: BytesMut::new(),
             validated: 0,
@@ -94,22 +95,22 @@ impl GuardedStream {
             stalled_since: None,
             is_stall_logged: false,
             write_deadline: MovingDeadline::default(),
-            _slot: place,
+            _slot: slot,
         }
     }
 
-    /// Takes what the client has sent; 0 is the end.
+    /// Reads from the socket; 0 is the end of input.
     fn read_socket(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let mut space = [const { MaybeUninit::uninit() }; READ_BUFFER_BYTES];
-        let mut gulp = ReadBuf::uninit(&mut space);
-        ready!(Pin::new(&mut self.stream).poll_read(cx, &mut gulp))?;
-        let bytes = gulp.filled();
+        let mut chunk = ReadBuf::uninit(&mut space);
+        ready!(Pin::new(&mut self.stream).poll_read(cx, &mut chunk))?;
+        let bytes = chunk.filled();
         self.input.extend_from_slice(bytes);
         self.has_new_bytes |= bytes.contains(&b'\n') || self.input.len() >= self.limits.headers;
         Poll::Ready(Ok(bytes.len()))
     }
 
-    /// Clears as much of the input for hyper as its phase allows.
+    /// Validates as much of the input as its phase allows.
     fn validate_input(&mut self) {
         match self.phase {
             InputPhase::Head => self.validate_head(),
@@ -118,15 +119,15 @@ impl GuardedStream {
         }
     }
 
-    /// Clears as much of the body as has come, behind what is cleared already.
+    /// Validates the bytes of the body that follow those already validated.
     fn validate_body(&mut self) {
         let rest = &self.input[self.validated..];
         match &mut self.phase {
-            InputPhase::Length(left) => {
-                let step = cmp::min(*left, rest.len() as u64);
-                *left -= step;
-                self.validated += step as usize;
-                if *left == 0 {
+            InputPhase::Length(remaining) => {
+                let count = cmp::min(*remaining, rest.len() as u64);
+                *remaining -= count;
+                self.validated += count as usize;
+                if *remaining == 0 {
                     self.begin_head();
                 }
             }
@@ -155,13 +156,13 @@ impl GuardedStream {
         self.input.advance(blank);
         match request_head::parse_head(&self.input, self.limits.headers) {
             ParsedHead::Partial => (),
-            ParsedHead::Complete { length, framing: body } => {
-                self.phase = match body {
+            ParsedHead::Complete { length, framing } => {
+                self.phase = match framing {
                     BodyFraming::Length(length) => InputPhase::Length(length),
                     BodyFraming::Chunked => InputPhase::Chunked(ChunkedState::Start),
                 };
                 self.validated = length;
-                // Together with its head: each reading costs hyper a buffer.
+                // The body goes with its head: each read costs hyper a buffer.
                 self.validate_body();
                 self.announce_request(None);
             }
@@ -169,22 +170,22 @@ impl GuardedStream {
         }
     }
 
-    /// Tells the service what comes with the next request.
+    /// Passes the facts about the next request to the service.
     fn announce_request(&mut self, refusal: Option<Box<Problem>>) {
         self.idle_since = None;
         self.state.push_request(RequestStart { first_byte: self.first_byte.take(), refusal });
     }
 
     fn refuse_request(&mut self, problem: Box<Problem>) {
-        let stand_in = substitute_head(&self.input);
+        let substitute = substitute_head(&self.input);
         self.input.clear();
-        self.input.extend_from_slice(&stand_in);
-        self.validated = stand_in.len();
+        self.input.extend_from_slice(&substitute);
+        self.validated = substitute.len();
         self.phase = InputPhase::Refused;
         self.announce_request(Some(problem));
     }
 
-    /// Nothing has come. Between requests, and within a head, only for so long.
+    /// The timeouts between requests and within a head, while no bytes arrive.
     fn poll_input_timeout(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.phase != InputPhase::Head {
             return Poll::Pending;
@@ -192,12 +193,12 @@ impl GuardedStream {
         let ServerLimits { header_timeout, idle_timeout, .. } = *self.limits;
         let now = Instant::now();
         if self.state.is_busy() {
-            // hyper does not ask again when the turn ends, so we look again by ourselves.
+            // hyper does not poll again when the response ends, so the timer must wake us.
             return self.read_deadline.poll(now + cmp::min(header_timeout, idle_timeout), cx);
         }
-        let begun = !self.input.is_empty();
-        self.state.set_reading_head(begun);
-        if begun {
+        let has_started = !self.input.is_empty();
+        self.state.set_reading_head(has_started);
+        if has_started {
             let since = *self.first_byte.get_or_insert(now);
             ready!(self.read_deadline.poll(since + header_timeout, cx));
             self.refuse_request(Box::new(slow_head(header_timeout)));
@@ -209,7 +210,7 @@ impl GuardedStream {
         Poll::Ready(())
     }
 
-    /// The client sends no more: hyper is told, unless that would cost a client that only half closed its answer.
+    /// The client sends no more. Passed on to hyper, unless a client that closed only one half would lose its response.
     fn poll_end_of_input(&mut self, since: Instant, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.phase {
             InputPhase::Head if self.state.is_busy() => {
@@ -222,12 +223,12 @@ impl GuardedStream {
         }
     }
 
-    /// No further request is read here, and what was kept for one goes.
+    /// Frees the buffers for requests, when no further request is read.
     pub fn release_buffers(&mut self) {
         (self.input, self.read_deadline) = (BytesMut::new(), MovingDeadline::default());
     }
 
-    /// Ready once the client has gone. What it sends meanwhile nobody waits for.
+    /// Ready once the client has gone; anything it sends is discarded.
     pub fn poll_client_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             if let Some(since) = self.ended_at {
@@ -273,16 +274,16 @@ fn slow_head(limit: Duration) -> Problem {
     Problem::new(StatusCode::REQUEST_TIMEOUT, "REQUEST_TIMEOUT", detail).closing_connection()
 }
 
-/// A request that hyper reads without complaint, as much like the refused one as is safe.
+/// A valid request in place of the refused one, with the same method, path and `Accept` where those are safe.
 fn substitute_head(refused: &[u8]) -> Vec<u8> {
     let mut lines = refused.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
     let mut line = lines.next().unwrap_or(b"").split(|byte| *byte == b' ');
     let method = line.next().filter(|method| is_usual_method(method)).unwrap_or(b"GET");
     let path = line.next().filter(|path| is_plain_path(path)).unwrap_or(b"/");
     let accept = lines.find(|line| is_plain_accept(line)).unwrap_or(b"accept: */*");
-    let rest: [&[u8]; 6] =
+    let parts: [&[u8]; 6] =
         [method, b" ", path, b" HTTP/1.1\r\nhost: refused\r\nconnection: close\r\n", accept, b"\r\n\r\n"];
-    rest.concat()
+    parts.concat()
 }
 
 fn is_usual_method(method: &[u8]) -> bool {
@@ -301,37 +302,37 @@ fn is_plain_accept(line: &[u8]) -> bool {
 
 impl AsyncRead for GuardedStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let wire = self.get_mut();
+        let this = self.get_mut();
         loop {
-            if wire.state.is_upgraded() {
-                wire.validated = wire.input.len();
+            if this.state.is_upgraded() {
+                this.validated = this.input.len();
             }
-            if wire.validated > 0 {
-                let step = cmp::min(wire.validated, out.remaining());
-                out.put_slice(&wire.input[..step]);
-                wire.input.advance(step);
-                wire.validated -= step;
+            if this.validated > 0 {
+                let count = cmp::min(this.validated, out.remaining());
+                out.put_slice(&this.input[..count]);
+                this.input.advance(count);
+                this.validated -= count;
                 return Poll::Ready(Ok(()));
             }
-            if wire.state.is_upgraded() {
-                // A socket may stay for days, and what its head took would stay with it.
-                wire.input = BytesMut::new();
-                return Pin::new(&mut wire.stream).poll_read(cx, out);
+            if this.state.is_upgraded() {
+                // A WebSocket may stay open for days, so the buffer of its head is freed.
+                this.input = BytesMut::new();
+                return Pin::new(&mut this.stream).poll_read(cx, out);
             }
-            wire.validate_input();
-            if wire.validated > 0 {
+            this.validate_input();
+            if this.validated > 0 {
                 continue;
             }
-            if wire.phase == InputPhase::Malformed {
+            if this.phase == InputPhase::Malformed {
                 return Poll::Ready(Ok(()));
             }
-            if let Some(since) = wire.ended_at {
-                return wire.poll_end_of_input(since, cx);
+            if let Some(since) = this.ended_at {
+                return this.poll_end_of_input(since, cx);
             }
-            match wire.read_socket(cx)? {
-                Poll::Ready(0) => wire.ended_at = Some(Instant::now()),
+            match this.read_socket(cx)? {
+                Poll::Ready(0) => this.ended_at = Some(Instant::now()),
                 Poll::Ready(_) => (),
-                Poll::Pending => ready!(wire.poll_input_timeout(cx)),
+                Poll::Pending => ready!(this.poll_input_timeout(cx)),
             }
         }
     }
@@ -363,8 +364,8 @@ impl AsyncWrite for GuardedStream {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
-        let at_rest = self.phase == InputPhase::Head && self.input.is_empty();
-        if at_rest || self.ended_at.is_some() || self.state.is_upgraded() {
+        let is_idle = self.phase == InputPhase::Head && self.input.is_empty();
+        if is_idle || self.ended_at.is_some() || self.state.is_upgraded() {
             return Poll::Ready(Ok(()));
         }
         let since = *self.lingering_since.get_or_insert_with(Instant::now);
@@ -383,7 +384,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stand_in_is_always_a_good_request() {
+    fn substitute_head_is_always_valid() {
         let table: [(&[u8], &str); 5] = [
             (b"", "GET / "),
             (b"POST /graphql HTTP/1.1\r\nHost: a\r\nHost: b\r\nAccept: a/b\r\n\r\n", "POST /graphql "),
@@ -394,10 +395,10 @@ mod tests {
         for (refused, start) in table {
             let head = substitute_head(refused);
             assert!(head.starts_with(start.as_bytes()), "{}", head.escape_ascii());
-            let verdict = request_head::parse_head(&head, 4096);
+            let parsed = request_head::parse_head(&head, 4096);
             assert!(
-                matches!(verdict, ParsedHead::Complete { length, .. } if length == head.len()),
-                "{verdict:?}"
+                matches!(parsed, ParsedHead::Complete { length, .. } if length == head.len()),
+                "{parsed:?}"
             );
         }
     }

@@ -1,8 +1,13 @@
-//! The HTTP/1 connection: accepting, checking heads and bodies before hyper sees them, timeouts, and hand-over to streams and WebSockets.
+//! HTTP/1 connections: accepting, validation of heads and bodies before hyper, timeouts, and takeover by streams and WebSockets.
 
-pub(crate) mod chunked_body;
+// The accept loop and the state of a connection.
 pub mod connection;
 pub(crate) mod connection_state;
+
+// Validation of the bytes that hyper reads.
+pub(crate) mod chunked_body;
 pub(crate) mod guarded_stream;
 pub(crate) mod request_head;
+
+// Long-lived responses.
 pub(crate) mod streamed_body;

@@ -1,8 +1,8 @@
-//! Judges the head of a request by its bytes: whole or not yet, how its body is framed, or what is wrong with it.
+//! Parses the head of a request: complete or partial, how its body is framed, or why it is refused.
 //!
-//! hyper reads the head again afterwards. It would let pass, or repair, what two servers in a row could read in two
-//! ways (both `Transfer-Encoding` and `Content-Length`, a doubled `Host`), and refuses the rest without a word; here
-//! everything doubtful is refused, by name.
+//! hyper parses the head again afterwards. It accepts or repairs heads that two servers in a row could read differently
+//! (both `Transfer-Encoding` and `Content-Length`, a repeated `Host`), and refuses others without a message. Here
+//! everything ambiguous is refused with a message.
 
 use std::mem::MaybeUninit;
 use std::net::Ipv6Addr;
@@ -13,10 +13,10 @@ use httparse::{Header, Request, Status};
 use trefoil_config::{SettingSyntax, SizeSyntax};
 use trefoil_http::Problem;
 
-/// As many as hyper takes.
+/// The same as hyper's limit.
 const MAX_HEADERS: usize = 100;
 
-/// What the bytes so far are.
+/// The result of parsing the bytes received so far.
 #[derive(Debug)]
 pub enum ParsedHead {
     Partial,
@@ -31,20 +31,20 @@ pub enum BodyFraming {
     Chunked,
 }
 
-/// Reads a head that may have `limit` bytes.
+/// Parses a head of at most `limit` bytes.
 pub fn parse_head(bytes: &[u8], limit: usize) -> ParsedHead {
     let mut fields = [const { MaybeUninit::uninit() }; MAX_HEADERS];
     let mut request = Request::new(&mut []);
-    let verdict = match request.parse_with_uninit_headers(bytes, &mut fields) {
+    let result = match request.parse_with_uninit_headers(bytes, &mut fields) {
         Ok(Status::Complete(length)) if length > limit => Err(head_too_large(limit)),
         Ok(Status::Complete(length)) => {
-            check_request(&request).map(|body| ParsedHead::Complete { length, framing: body })
+            check_request(&request).map(|framing| ParsedHead::Complete { length, framing })
         }
         Ok(Status::Partial) if bytes.len() >= limit => Err(head_too_large(limit)),
         Ok(Status::Partial) => Ok(ParsedHead::Partial),
         Err(error) => Err(parse_problem(error)),
     };
-    verdict.unwrap_or_else(|problem| ParsedHead::Refused(Box::new(problem.closing_connection())))
+    result.unwrap_or_else(|problem| ParsedHead::Refused(Box::new(problem.closing_connection())))
 }
 
 fn head_too_large(limit: usize) -> Problem {
@@ -76,18 +76,18 @@ fn malformed_request(what: &str) -> Problem {
 }
 
 fn check_request(request: &Request<'_, '_>) -> Result<BodyFraming, Problem> {
-    let modern = request.version == Some(1);
+    let is_http_11 = request.version == Some(1);
     let host = single_header(request.headers, "host", "Host")?;
     match host {
-        None if modern => return Err(malformed_request("the Host header is missing")),
+        None if is_http_11 => return Err(malformed_request("the Host header is missing")),
         Some(host) if !is_host(host) => return Err(malformed_request("the Host header names no host")),
         Some(_) | None => (),
     }
     check_target(request.method.unwrap_or(""), request.path.unwrap_or(""), host)?;
-    body_framing(request.headers, modern)
+    body_framing(request.headers, is_http_11)
 }
 
-/// The one value of a field that may be given once.
+/// The value of a header that may appear only once.
 fn single_header<'b>(fields: &[Header<'b>], name: &str, shown: &str) -> Result<Option<&'b [u8]>, Problem> {
     let mut values = fields.iter().filter(|field| field.name.eq_ignore_ascii_case(name));
     let first = values.next().map(|field| field.value);
@@ -97,7 +97,7 @@ fn single_header<'b>(fields: &[Header<'b>], name: &str, shown: &str) -> Result<O
     }
 }
 
-fn body_framing(fields: &[Header<'_>], modern: bool) -> Result<BodyFraming, Problem> {
+fn body_framing(fields: &[Header<'_>], is_http_11: bool) -> Result<BodyFraming, Problem> {
     let length = single_header(fields, "content-length", "Content-Length")?;
     let coding = single_header(fields, "transfer-encoding", "Transfer-Encoding")?;
     if length.is_some() || coding.is_some() {
@@ -106,7 +106,7 @@ fn body_framing(fields: &[Header<'_>], modern: bool) -> Result<BodyFraming, Prob
     match (length, coding) {
         (None, None) => Ok(BodyFraming::Length(0)),
         (Some(_), Some(_)) => Err(malformed_request("both Content-Length and Transfer-Encoding are given")),
-        (None, Some(_)) if !modern => Err(malformed_request("HTTP/1.0 has no Transfer-Encoding")),
+        (None, Some(_)) if !is_http_11 => Err(malformed_request("HTTP/1.0 has no Transfer-Encoding")),
         (None, Some(coding)) if coding.trim_ascii().eq_ignore_ascii_case(b"chunked") => {
             Ok(BodyFraming::Chunked)
         }
@@ -120,14 +120,14 @@ fn body_framing(fields: &[Header<'_>], modern: bool) -> Result<BodyFraming, Prob
     }
 }
 
-/// Digits alone: `+5`, `5, 5` and what does not fit are no lengths.
+/// Digits only: `+5`, `5, 5` and numbers that do not fit are invalid.
 fn parse_length(value: &[u8]) -> Option<u64> {
     let digits = value.iter().all(u8::is_ascii_digit);
     std::str::from_utf8(value).ok().filter(|_| digits)?.parse().ok()
 }
 
 fn check_target(method: &str, target: &str, host: Option<&[u8]>) -> Result<(), Problem> {
-    // What `http::Uri` refuses, so that hyper never has to.
+    // These are refused by `http::Uri`; refusing them here means that hyper never has to.
     if target.bytes().any(|b| b"<>\\^`".contains(&b)) {
         return Err(malformed_request("the request target holds a character that must be percent-encoded"));
     }
@@ -150,7 +150,7 @@ fn check_target(method: &str, target: &str, host: Option<&[u8]>) -> Result<(), P
     }
 }
 
-/// `example.org`, `localhost:8080`, `[::1]:80`.
+/// Such as `example.org`, `localhost:8080`, `[::1]:80`.
 fn is_host(host: &[u8]) -> bool {
     let Ok(host) = std::str::from_utf8(host) else { return false };
     let (name, port) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
@@ -173,17 +173,17 @@ mod tests {
     use super::*;
 
     fn check(head: &str, expected: &str) {
-        let seen = match parse_head(head.as_bytes(), 1000) {
+        let actual = match parse_head(head.as_bytes(), 1000) {
             ParsedHead::Partial => "partial".to_owned(),
             ParsedHead::Complete { framing: BodyFraming::Length(length), .. } => format!("length {length}"),
             ParsedHead::Complete { framing: BodyFraming::Chunked, .. } => "chunked".to_owned(),
             ParsedHead::Refused(problem) => format!("{} {}", problem.status.as_u16(), problem.detail),
         };
-        assert!(seen.starts_with(expected), "{head:?} is {seen:?}, not {expected:?}");
+        assert!(actual.starts_with(expected), "{head:?} is {actual:?}, not {expected:?}");
     }
 
     #[test]
-    fn framing_is_found_or_refused() {
+    fn body_framing_is_found_or_refused() {
         let table = [
             ("", "length 0"),
             ("Content-Length: 5\r\n", "length 5"),
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_needed_once_and_must_be_hosts() {
+    fn host_is_required_once_and_valid() {
         let good = ["a", "a.example:80", "127.0.0.1", "[::1]", "[::1]:8080", "a:"];
         let bad = ["", "a b", "a/b", "user@a", "a:b", "a:99999", "[::1", "[x]", "a:80:80", "ä"];
         for host in good {
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn targets_are_paths_or_our_own_urls() {
+    fn target_is_path_or_own_url() {
         let table = [
             ("GET /a?b=c HTTP/1.1", "length 0"),
             ("OPTIONS * HTTP/1.1", "length 0"),
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_counted() {
+    fn size_and_header_count_are_limited() {
         check("GET / HT", "partial");
         check(&format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}", "x".repeat(1000)), "431");
         check(&format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(1000)), "431");

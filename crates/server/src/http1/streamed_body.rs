@@ -1,4 +1,4 @@
-//! An answer that goes on for as long as its client does: written by a task of its own, without what reading the request took.
+//! Writes a long-lived response body from a task of its own, without hyper and its buffers.
 
 use std::future::poll_fn;
 use std::io::{self, Write};
@@ -9,15 +9,16 @@ use axum::body::{Body, Bytes};
 use http_body::Body as _;
 use tokio::io::AsyncWriteExt;
 
-use crate::http1::guarded_stream::GuardedStream;
 use trefoil_http::streaming::wake_filter::WakeFilter;
 use trefoil_http::streaming::write_buffer::WriteBuffer;
 
-/// How the client knows where the body ends.
+use crate::http1::guarded_stream::GuardedStream;
+
+/// How the client finds the end of the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyEnding {
     LastChunk,
-    /// By the end of the connection: HTTP/1.0 knows no chunks.
+    /// The end of the connection: HTTP/1.0 has no chunks.
     Close,
 }
 
@@ -27,29 +28,29 @@ pub struct StreamedBody {
 }
 
 impl StreamedBody {
-    /// Until the body ends or the client has gone.
-    pub async fn run(mut self, mut wire: GuardedStream) -> io::Result<()> {
-        wire.release_buffers();
-        let (mut out, bell) = (WriteBuffer::default(), WakeFilter::default());
-        while poll_fn(|cx| self.poll_fill(&mut wire, &bell, &mut out, cx)).await {
-            out.write_to(&mut wire).await?;
+    /// Writes until the body ends or the client has gone.
+    pub async fn run(mut self, mut stream: GuardedStream) -> io::Result<()> {
+        stream.release_buffers();
+        let (mut out, client_wake) = (WriteBuffer::default(), WakeFilter::default());
+        while poll_fn(|cx| self.poll_fill(&mut stream, &client_wake, &mut out, cx)).await {
+            out.write_to(&mut stream).await?;
         }
         if self.ending == BodyEnding::LastChunk {
             out.push_copy(b"0\r\n\r\n");
         }
-        out.write_to(&mut wire).await?;
-        wire.shutdown().await
+        out.write_to(&mut stream).await?;
+        stream.shutdown().await
     }
 
-    /// Gathers what there is; false, when that is the last of it.
+    /// Collects the available data; returns false after the last of it.
     fn poll_fill(
         &mut self,
-        wire: &mut GuardedStream,
-        bell: &WakeFilter,
+        stream: &mut GuardedStream,
+        client_wake: &WakeFilter,
         out: &mut WriteBuffer,
         cx: &mut Context<'_>,
     ) -> Poll<bool> {
-        if bell.poll_if_woken(cx, |cx| wire.poll_client_gone(cx)).is_ready() {
+        if client_wake.poll_if_woken(cx, |cx| stream.poll_client_gone(cx)).is_ready() {
             return Poll::Ready(false);
         }
         while out.has_room() {
@@ -60,7 +61,7 @@ impl StreamedBody {
                     }
                 }
                 Poll::Ready(Some(Err(_))) => {
-                    // Without a proper end.
+                    // Close without the last chunk, so that the client sees the error.
                     self.ending = BodyEnding::Close;
                     return Poll::Ready(false);
                 }
@@ -76,15 +77,15 @@ impl StreamedBody {
 impl BodyEnding {
     fn write_data(self, data: &Bytes, out: &mut WriteBuffer) {
         match self {
-            // An empty chunk would be the last.
+            // An empty chunk would end the body.
             BodyEnding::LastChunk if data.is_empty() => {}
             BodyEnding::LastChunk => {
                 let mut size = [0; 18];
                 let mut rest = &mut size[..];
                 // 16 digits are enough for any length.
                 let _ = write!(rest, "{:x}\r\n", data.len());
-                let left = rest.len();
-                out.push_copy(&size[..size.len() - left]);
+                let unused = rest.len();
+                out.push_copy(&size[..size.len() - unused]);
                 out.push_shared(data);
                 out.push_copy(b"\r\n");
             }

@@ -1,7 +1,7 @@
-//! JSON lines of the log: put together where the event happens, carried to standard error by a thread of their own.
+//! The JSON log: lines are formatted where the event happens and written to standard error by a separate thread.
 //!
-//! A line for each request is most of what is logged, and a system call for each would cost a tenth of a request. So
-//! lines gather for [`PAUSE`] once one was written; whoever reads them too slowly holds up nobody.
+//! Most lines are of requests, and a system call for each would cost a tenth of a request. So after each write, lines are
+//! collected for [`WRITE_INTERVAL`]. A slow reader of the log does not block requests.
 
 use std::cell::RefCell;
 use std::fmt::{self, Write as _};
@@ -18,45 +18,45 @@ use tracing_subscriber::layer::Context;
 
 use trefoil_model::values::json_text;
 
-/// How long lines gather.
+/// How long lines are collected between writes.
 const WRITE_INTERVAL: Duration = Duration::from_millis(10);
 
-/// How long the end waits for the last lines to be read.
+/// How long the end of the process waits for the last lines.
 const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Beyond this, lines are lost rather than kept for nobody.
+/// Above this size lines are dropped, because they are not being read.
 const MAX_QUEUED_BYTES: usize = 4 << 20;
 
-/// Writes events as lines for the thread that carries them.
+/// Formats events as JSON lines and queues them.
 pub struct JsonLogLayer(&'static LogQueue);
 
 struct LogQueue {
     queue: Mutex<QueuedLines>,
-    /// The thread has something to write …
+    /// There are lines to write.
     changed: Condvar,
-    /// … and now it has written all.
+    /// All lines are written.
     written: Condvar,
 }
 
 struct QueuedLines {
     bytes: Vec<u8>,
     lost_lines: u64,
-    /// Nothing is being written, and the thread must be woken to see anything.
+    /// The writer waits on `changed`.
     idle: bool,
 }
 
-/// One for the process, as standard error is: whoever ends the process need not have begun the log.
+/// One for the process, like standard error: the code that ends the process can flush it wherever the log was started.
 static LOG_QUEUE: LogQueue = LogQueue::new();
 
-/// Where events become lines, which from now on are carried away.
+/// Starts the writer thread and returns the layer that feeds it.
 pub fn start_writer() -> io::Result<JsonLogLayer> {
-    // A descriptor of our own: behind the lock of `io::stderr` everybody would wait for whoever reads too slowly.
+    // A descriptor of our own: behind the lock of `io::stderr` all threads would wait for a slow reader.
     let log = File::from(io::stderr().as_fd().try_clone_to_owned()?);
     std::thread::Builder::new().name("trefoil-log".to_owned()).spawn(move || LOG_QUEUE.run_writer(log))?;
     Ok(JsonLogLayer(&LOG_QUEUE))
 }
 
-/// Waits until the lines so far are written, if anybody reads them.
+/// Waits until the queued lines are written, at most [`FLUSH_TIMEOUT`].
 pub fn flush() {
     LOG_QUEUE.flush();
 }
@@ -87,7 +87,7 @@ impl LogQueue {
     fn run_writer(&self, mut log: File) {
         loop {
             let (bytes, lost) = self.take_lines();
-            // Whoever read the log may be gone; there is nobody to complain to.
+            // The reader of the log may be gone, and there is nowhere to report that.
             let _ = log.write_all(&bytes);
             if lost > 0 {
                 tracing::warn!(lines = lost, "lines of the log were lost: nobody read them");
@@ -96,7 +96,7 @@ impl LogQueue {
         }
     }
 
-    /// What waits, as soon as something does.
+    /// Waits for lines and takes all of them, with the number of dropped ones.
     fn take_lines(&self) -> (Vec<u8>, u64) {
         let mut queue = self.lock();
         while queue.bytes.is_empty() {
@@ -116,9 +116,9 @@ impl LogQueue {
 impl<S: Subscriber> Layer<S> for JsonLogLayer {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         thread_local!(static LINE: RefCell<JsonLine> = RefCell::default());
-        // A thread that ends may log when its line is gone already.
+        // A thread may log at its end, when its thread-local buffer is already gone.
         let _ = LINE.try_with(|line| {
-            // A value that logs while it is written down would come here again.
+            // A value that logs while it is formatted would borrow the buffer again.
             let Ok(mut line) = line.try_borrow_mut() else { return };
             line.begin(event.metadata().level());
             event.record(&mut *line);
@@ -128,13 +128,13 @@ impl<S: Subscriber> Layer<S> for JsonLogLayer {
     }
 }
 
-/// One line while it is put together.
+/// The buffer for one line.
 #[derive(Default)]
 struct JsonLine {
     out: Vec<u8>,
-    /// The last second that was spelled, and how.
+    /// The last second that was formatted, and its text.
     formatted_second: Option<(u64, String)>,
-    /// Room for what is only known by how it is shown.
+    /// A buffer for values with only a `Debug` format.
     debug_text: String,
 }
 
@@ -146,12 +146,12 @@ impl JsonLine {
                 jiff::Timestamp::from_second(i64::try_from(now.as_secs()).unwrap_or(0)).unwrap_or_default();
             self.formatted_second = Some((now.as_secs(), time.strftime("%Y-%m-%dT%H:%M:%S").to_string()));
         }
-        let spelled = self.formatted_second.as_ref().map_or("", |(_, spelled)| spelled);
+        let second_text = self.formatted_second.as_ref().map_or("", |(_, text)| text);
         self.out.clear();
         // Writing to memory does not fail.
         let _ = write!(
             self.out,
-            "{{\"timestamp\":\"{spelled}.{:06}Z\",\"level\":\"{level}\"",
+            "{{\"timestamp\":\"{second_text}.{:06}Z\",\"level\":\"{level}\"",
             now.subsec_micros()
         );
     }
@@ -195,11 +195,11 @@ impl Visit for JsonLine {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        let mut shown = std::mem::take(&mut self.debug_text);
-        shown.clear();
-        let _ = write!(shown, "{value:?}");
-        self.record_str(field, &shown);
-        self.debug_text = shown;
+        let mut text = std::mem::take(&mut self.debug_text);
+        text.clear();
+        let _ = write!(text, "{value:?}");
+        self.record_str(field, &text);
+        self.debug_text = text;
     }
 }
 
@@ -210,13 +210,13 @@ mod tests {
 
     #[test]
     fn each_event_is_a_line_of_json() {
-        static WAITING: LogQueue = LogQueue::new();
-        let subscriber = tracing_subscriber::registry().with(JsonLogLayer(&WAITING));
+        static QUEUE: LogQueue = LogQueue::new();
+        let subscriber = tracing_subscriber::registry().with(JsonLogLayer(&QUEUE));
         tracing::subscriber::with_default(subscriber, || {
             tracing::info!(path = "/a\"b\n", status = 200_u16, ms = 1.5, was = true, left = -1, "request");
             tracing::warn!(client = %std::net::Ipv4Addr::LOCALHOST, cause = ?"x", odd = f64::NAN, "{}", "two words");
         });
-        let text = String::from_utf8(WAITING.take_lines().0).expect("UTF-8");
+        let text = String::from_utf8(QUEUE.take_lines().0).expect("UTF-8");
         let lines: Vec<serde_json::Value> =
             text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
         let [first, second] = lines.as_slice() else { panic!("{text}") };
@@ -236,13 +236,13 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_takes_is_lost_and_counted() {
-        let waiting = LogQueue::new();
+    fn lines_over_the_limit_are_counted_as_lost() {
+        let queue = LogQueue::new();
         let line = [b'x'; 1 << 10];
         for _ in 0..MAX_QUEUED_BYTES / line.len() + 3 {
-            waiting.push_line(&line);
+            queue.push_line(&line);
         }
-        let (bytes, lost) = waiting.take_lines();
+        let (bytes, lost) = queue.take_lines();
         assert_eq!((bytes.len(), lost), (MAX_QUEUED_BYTES, 3));
     }
 }

@@ -1,4 +1,4 @@
-//! Where log lines go: standard error, one line each, for people on a terminal and as JSON for machines.
+//! The log on standard error: text for a terminal, JSON lines otherwise.
 
 pub(crate) mod json_lines;
 
@@ -11,10 +11,10 @@ use tracing_subscriber::{EnvFilter, registry};
 pub use crate::logging::json_lines::flush;
 use trefoil_config::LogFormat;
 
-/// Read by habit of all programs that log with this library, when everything at level info is not what is wanted.
+/// The variable that programs using `tracing` conventionally read for another log level.
 const FILTER_VARIABLE: &str = "RUST_LOG";
 
-/// Does nothing if the program that embeds us has already set up its own. Whoever ends the process calls [`flush`].
+/// Starts the log, unless an embedding program has already set up its own. Call [`flush`] before ending the process.
 pub fn start_logging(format: LogFormat) {
     if tracing::dispatcher::has_been_set() {
         return;
@@ -29,8 +29,8 @@ pub fn start_logging(format: LogFormat) {
         let _ = registry().with(filter).with(lines).try_init();
         return;
     }
-    // Whoever read the log may be gone. Complaining about that on the same stream would panic, and the signal that is to
-    // end the server would never be acted on.
+    // The reader of the log may be gone. Reporting that on the same stream would panic, and the server would no longer act on
+    // the signal to end it.
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)

@@ -1,0 +1,225 @@
+//! Routes requests for records to REST or pages, by method, sub-path and format.
+
+use axum::body::Bytes;
+use axum::response::{IntoResponse, Response};
+use http::header::ALLOW;
+use http::{Method, StatusCode};
+
+use trefoil_http::errors::problem::{ErrorFormat, Problem, method_not_allowed};
+use trefoil_http::etags;
+use trefoil_http::negotiation::format::{
+    COLLECTION_FORMATS, FormatChoice, PAGE_ONLY, RECORD_FORMATS, ResponseFormat, wants_no_content,
+};
+use trefoil_resources::collection::SubPath;
+use trefoil_resources::parsed_body::{BodyKind, ParsedBody};
+use trefoil_resources::request::ResourceRequest;
+use trefoil_resources::{body_text, form_input};
+use trefoil_rest::as_json_problem;
+
+use crate::resource_router::ResourceState;
+
+impl ResourceState {
+    /// The response to a request for records.
+    pub(crate) async fn handle_records(
+        &self,
+        request: &ResourceRequest<'_>,
+        sub_path: SubPath<'_>,
+        body: Result<Bytes, Problem>,
+    ) -> Result<Response, Problem> {
+        let method = match &request.head.method {
+            &Method::HEAD => &Method::GET,
+            other => other,
+        };
+        match (method, sub_path) {
+            (&Method::OPTIONS, sub_path) => Ok(options_response(request, sub_path)),
+            (&Method::GET, sub_path) => self.handle_read(request, sub_path).await,
+            (&Method::POST, SubPath::List) => self.handle_create(request, &body?).await,
+            (&Method::POST | &Method::PUT, SubPath::Record(id)) => {
+                self.handle_replace(request, request.parse_id(id)?, &body?).await
+            }
+            (&Method::PATCH, SubPath::Record(id)) => {
+                let (id, body) = (request.parse_id(id)?, body?);
+                match parse_body(request, BodyKind::Patch, &body)? {
+                    ParsedBody::Record(object) => {
+                        trefoil_rest::patch_record(request, id, object, &body).await
+                    }
+                    ParsedBody::Records(_) | ParsedBody::Form(_) | ParsedBody::Text(_) => {
+                        Err(unsupported_body())
+                    }
+                }
+            }
+            (&Method::DELETE, SubPath::Record(id)) => {
+                let id = request.parse_id(id)?;
+                let is_json = wants_no_content(request.headers());
+                if is_json {
+                    trefoil_rest::delete_record(request, id).await
+                } else {
+                    self.pages.delete_record(request, id).await
+                }
+            }
+            (&Method::POST, SubPath::Delete(id)) => {
+                self.pages.submit_delete(request, request.parse_id(id)?, &body?).await
+            }
+            (_, sub_path) => Err(method_not_allowed(sub_path.allowed_methods())),
+        }
+    }
+
+    async fn handle_read(
+        &self,
+        request: &ResourceRequest<'_>,
+        sub_path: SubPath<'_>,
+    ) -> Result<Response, Problem> {
+        let (headers, pages) = (request.headers(), &self.pages);
+        match sub_path {
+            SubPath::List => {
+                match request.collection.offered_formats().negotiate(headers, request.list_format_choice())? {
+                    ResponseFormat::Html => pages.list_page(request).await,
+                    format @ (ResponseFormat::Json
+                    | ResponseFormat::TextLines
+                    | ResponseFormat::Ndjson
+                    | ResponseFormat::Csv
+                    | ResponseFormat::EventStream) => {
+                        trefoil_rest::read_list(request, format, &self.rest.streams).await
+                    }
+                }
+            }
+            SubPath::Record(id) => {
+                match (
+                    request.parse_id(id)?,
+                    RECORD_FORMATS.negotiate(headers, request.record_format_choice())?,
+                ) {
+                    (id, ResponseFormat::Html) => pages.detail_page(request, id).await,
+                    (
+                        id,
+                        ResponseFormat::Json
+                        | ResponseFormat::TextLines
+                        | ResponseFormat::Ndjson
+                        | ResponseFormat::Csv
+                        | ResponseFormat::EventStream,
+                    ) => trefoil_rest::read_record(request, id).await,
+                }
+            }
+            SubPath::Nested(parent, nested) => {
+                match (
+                    request.parse_id(parent)?,
+                    COLLECTION_FORMATS.negotiate(headers, request.list_format_choice())?,
+                ) {
+                    (parent, ResponseFormat::Html) => pages.nested_list_page(request, parent, nested).await,
+                    (
+                        parent,
+                        format @ (ResponseFormat::Json
+                        | ResponseFormat::TextLines
+                        | ResponseFormat::Ndjson
+                        | ResponseFormat::Csv
+                        | ResponseFormat::EventStream),
+                    ) => trefoil_rest::read_nested_list(request, parent, nested, format).await,
+                }
+            }
+            SubPath::NestedRecord(parent, nested, id) => {
+                match (
+                    request.parse_id(parent)?,
+                    request.parse_id(id)?,
+                    RECORD_FORMATS.negotiate(headers, request.record_format_choice())?,
+                ) {
+                    (parent, id, ResponseFormat::Html) => {
+                        pages.nested_detail_page(request, parent, nested, id).await
+                    }
+                    (
+                        parent,
+                        id,
+                        ResponseFormat::Json
+                        | ResponseFormat::TextLines
+                        | ResponseFormat::Ndjson
+                        | ResponseFormat::Csv
+                        | ResponseFormat::EventStream,
+                    ) => trefoil_rest::read_nested_record(request, parent, nested, id).await,
+                }
+            }
+            SubPath::New => {
+                PAGE_ONLY.negotiate(headers, FormatChoice::Unspecified)?;
+                pages.new_form_page(request).await
+            }
+            SubPath::Edit(id) => {
+                let id = request.parse_id(id)?;
+                PAGE_ONLY.negotiate(headers, FormatChoice::Unspecified)?;
+                pages.edit_form_page(request, id).await
+            }
+            SubPath::Delete(id) => {
+                let id = request.parse_id(id)?;
+                PAGE_ONLY.negotiate(headers, FormatChoice::Unspecified)?;
+                pages.delete_page(request, id).await
+            }
+        }
+    }
+
+    async fn handle_create(&self, request: &ResourceRequest<'_>, bytes: &Bytes) -> Result<Response, Problem> {
+        match parse_body(request, request.post_body_kind(), bytes)? {
+            ParsedBody::Record(object) => trefoil_rest::create_one(request, object, bytes)
+                .await
+                .map_err(|problem| trefoil_rest::json_problem(request, bytes, problem)),
+            ParsedBody::Records(objects) => trefoil_rest::create_many(request, objects, bytes)
+                .await
+                .map_err(|problem| trefoil_rest::json_problem(request, bytes, problem)),
+            ParsedBody::Form(pairs) => self.pages.submit_new(request, &pairs, bytes).await,
+            ParsedBody::Text(text) => trefoil_rest::create_from_text(request, text, bytes)
+                .await
+                .map_err(|problem| problem.with_format(ErrorFormat::Text)),
+        }
+    }
+
+    async fn handle_replace(
+        &self,
+        request: &ResourceRequest<'_>,
+        id: i64,
+        bytes: &Bytes,
+    ) -> Result<Response, Problem> {
+        match parse_body(request, BodyKind::Record, bytes)? {
+            ParsedBody::Record(object) => trefoil_rest::replace_record(request, id, object, bytes).await,
+            ParsedBody::Form(pairs) => self.pages.submit_edit(request, id, &pairs, bytes).await,
+            ParsedBody::Records(_) | ParsedBody::Text(_) => Err(unsupported_body()),
+        }
+    }
+}
+
+/// Parses a body; a body that cannot be parsed gets an error in the format that it was sent in.
+fn parse_body(request: &ResourceRequest<'_>, kind: BodyKind, bytes: &[u8]) -> Result<ParsedBody, Problem> {
+    let is_field = |name: &str| form_input::control_field(request.record(), name).is_some();
+    let parsed = kind
+        .parse(request.headers(), bytes, is_field)
+        .and_then(|parsed| check_preconditions(request, kind).map(|()| parsed));
+    parsed.map_err(|problem| match body_text::media_type(request.headers()).as_str() {
+        essence if essence.contains("json") => as_json_problem(problem),
+        // A patch never comes from a form.
+        "application/x-www-form-urlencoded" | "multipart/form-data" if kind != BodyKind::Patch => {
+            problem.with_format(ErrorFormat::Html)
+        }
+        _ => problem,
+    })
+}
+
+/// A collection has no version that a write could depend on: its tags describe one page in one format.
+fn check_preconditions(request: &ResourceRequest<'_>, kind: BodyKind) -> Result<(), Problem> {
+    match kind {
+        BodyKind::Collection | BodyKind::TextCollection => etags::check_if_match(request.headers(), None),
+        BodyKind::Record | BodyKind::Patch => Ok(()),
+    }
+}
+
+fn unsupported_body() -> Problem {
+    Problem::from_status(StatusCode::UNSUPPORTED_MEDIA_TYPE)
+}
+
+fn options_response(request: &ResourceRequest<'_>, sub_path: SubPath<'_>) -> Response {
+    let mut response = (StatusCode::NO_CONTENT, [(ALLOW, sub_path.allowed_methods())]).into_response();
+    let kinds = match sub_path {
+        SubPath::List => &[request.post_body_kind()][..],
+        SubPath::Record(_) => &[BodyKind::Record, BodyKind::Patch],
+        SubPath::New
+        | SubPath::Edit(_)
+        | SubPath::Delete(_)
+        | SubPath::Nested(..)
+        | SubPath::NestedRecord(..) => &[],
+    };
+    response.headers_mut().extend(kinds.iter().map(|kind| kind.accept_header()));
+    response
+}
