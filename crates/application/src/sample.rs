@@ -36,7 +36,7 @@ mod tests {
     #[test]
     fn sample_contains_all_files_of_the_folder() {
         let (on_disk, mistakes) =
-            folder_reader::read_app_folder(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/app")));
+            folder_reader::read_app_folder(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../app")));
         assert_eq!(mistakes, []);
         assert_eq!(sample_files(), on_disk);
     }

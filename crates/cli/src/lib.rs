@@ -1,5 +1,6 @@
-//! The command line: parses the arguments, runs a subcommand and returns its exit code. Used by the `trefoil` program and
-//! by programs with resolvers of their own.
+//! The command line: parses the arguments, runs a subcommand and returns its exit code.
+//!
+//! The `trefoil` program calls [`run`]; programs with resolvers of their own call [`run_with`].
 
 // The subcommands.
 mod commands;
@@ -38,7 +39,8 @@ pub fn run_with(arguments: impl IntoIterator<Item = OsString>, registry: Resolve
     let matches = match command().try_get_matches_from(default_to_serve(arguments.into_iter().collect())) {
         Ok(matches) => matches,
         Err(error) => {
-            // Help goes to standard output and errors to standard error; if that is closed, there is nowhere to report it.
+            // Help goes to standard output and errors to standard error; if that is closed, there is nowhere to report
+            // it.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }

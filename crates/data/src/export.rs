@@ -19,7 +19,7 @@ use crate::{DataFormat, DataResource, ResourceCatalog};
 /// The buffer is written when it reaches this size.
 const WRITE_CHUNK: usize = 1 << 16;
 
-/// What is exported.
+/// The resources to export, their format and target.
 pub struct ExportRequest {
     pub resources: Vec<DataResource>,
     pub format: DataFormat,

@@ -157,8 +157,8 @@ pub fn is_pipe_or_device(path: &Path) -> bool {
     path.exists() && !path.is_file() && !path.is_dir()
 }
 
-/// Refuses to replace a store (perhaps the one being exported), a backup, or one of their companion files: this is always a
-/// mistake.
+/// Refuses to replace a store (perhaps the one being exported), a backup, or one of their companion files: this is
+/// always a mistake.
 fn refuse_database(path: &Path) -> Result<(), String> {
     let name = path.to_string_lossy();
     let beside = ["-wal", "-shm", "-journal"].iter().find_map(|suffix| name.strip_suffix(suffix));

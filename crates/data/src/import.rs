@@ -1,7 +1,7 @@
 //! Imports rows into a store, all of them or none, and reports the location of each row that does not fit.
 //!
-//! A thread reads and parses; batches of rows go into one bulk write. Records with dangling references are remembered with
-//! their locations and checked again at the end, so that rows may come in any order.
+//! A thread reads and parses; batches of rows go into one bulk write. Records with dangling references are remembered
+//! with their locations and checked again at the end, so that rows may come in any order.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -108,8 +108,8 @@ struct ImportPass<'a> {
     progress: ProgressLine,
     /// Records with references to records that do not exist yet.
     dangling_records: Vec<(RecordTypeId, i64, RowLocation)>,
-    /// Ids of rejected records, so that rows referencing them are not reported too. Empty with `--skip-bad`, where the set
-    /// could be unbounded.
+    /// Ids of rejected records, so that rows referencing them are not reported too. Empty with `--skip-bad`, where the
+    /// set could be unbounded.
     rejected_ids: HashSet<(RecordTypeId, i64)>,
     /// The number of imported rows by resource.
     counts: BTreeMap<String, u64>,

@@ -144,7 +144,8 @@ impl NdjsonReader<'_> {
         ParsedRow { line, resource, content, byte_len: bytes.len() }
     }
 
-    /// A line that names its resource. The content is parsed separately, so that the same limit of depth applies as without.
+    /// A line that names its resource. The content is parsed separately, so that the same limit of depth applies as
+    /// without.
     fn parse_stream_line(&self, text: &str) -> Result<(DataResource, Result<RowContent, String>), String> {
         const FORM: &str = "each line is {\"resource\": \"…\", \"record\": {…}}, or \"value\" for a plain list; \
                             for the rows of one resource use --resource";

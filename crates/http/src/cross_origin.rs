@@ -23,8 +23,8 @@ const CROSS_SITE: &str = "CROSS_SITE";
 /// A method and an exact path.
 pub(crate) type Address = (Method, &'static str);
 
-/// Refuses writes that a page of another site made a browser send, unless `origins` lists its origin by name. With `*` in
-/// `origins`, requests to `checked_in_handler` pass, since they may be reads: those handlers call [`may_only_read`].
+/// Refuses writes that a page of another site made a browser send, unless `origins` lists its origin by name. With `*`
+/// in `origins`, requests to `checked_in_handler` pass, since they may be reads: those handlers call [`may_only_read`].
 pub fn refuse_forged_writes(router: Router, origins: &[String], checked_in_handler: Vec<Address>) -> Router {
     let layer = named(origins).fold(CsrfLayer::new(), |layer, origin| {
         layer.clone().add_trusted_origin(origin).unwrap_or_else(|error| {

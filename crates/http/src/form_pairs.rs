@@ -63,7 +63,8 @@ pub fn percent_encode(text: &str) -> String {
 
 /// Parses `multipart/form-data`: the parts that have a name. Files are skipped, since records have no file fields.
 pub fn parse_multipart(content_type: &str, body: &[u8]) -> Result<FormPairs, Problem> {
-    let malformed = |why: &str| Problem::bad_request("MALFORMED_BODY", format!("the multipart body {why}"));
+    let malformed =
+        |reason: &str| Problem::bad_request("MALFORMED_BODY", format!("the multipart body {reason}"));
     let boundary =
         header_parameter(content_type, "boundary").filter(|boundary| (1..=70).contains(&boundary.len()));
     let boundary = boundary.ok_or_else(|| malformed("has no boundary"))?;

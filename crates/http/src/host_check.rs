@@ -1,7 +1,7 @@
 //! The host check: compares the `Host` of a request with the server's own names and `allowed-hosts`.
 //!
-//! With DNS rebinding any site can make its own name resolve to this machine. To the browser such a request is same-origin,
-//! and only the host name tells it from a legitimate one.
+//! With DNS rebinding any site can make its own name resolve to this machine. To the browser such a request is
+//! same-origin, and only the host name tells it from a legitimate one.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -43,8 +43,8 @@ impl AllowedHosts {
         }
     }
 
-    /// Refuses requests for other hosts. Health checks pass, because load balancers use whatever address they know, and the
-    /// response reveals only that the server is up. HTTP/1.0 requests may have no host; browsers do not send them.
+    /// Refuses requests for other hosts. Health checks pass, because load balancers use whatever address they know, and
+    /// the response reveals only that the server is up. HTTP/1.0 requests may have no host; browsers do not send them.
     pub fn check(&self, request: &Request) -> Result<(), Problem> {
         if !self.is_checked {
             return Ok(());

@@ -1,9 +1,9 @@
 //! The response cache: responses that are still exact, stored with the version of the data they were made from.
 //!
 //! A reader takes [`ResponseCache::data_version`] before it starts and marks its response with it
-//! ([`CacheableAt::mark_response`]). If the version is unchanged after the read, the response is stored under everything that
-//! determined it. If it is unchanged at a later request, no reader can see a difference, whichever process writes.
-//! Invariant: a stored response depends only on the data, the schema and its [`CacheKey`].
+//! ([`CacheableAt::mark_response`]). If the version is unchanged after the read, the response is stored under
+//! everything that determined it. If it is unchanged at a later request, no reader can see a difference, whichever
+//! process writes. Invariant: a stored response depends only on the data, the schema and its [`CacheKey`].
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -31,7 +31,8 @@ const MAX_ENTRY_DIVISOR: usize = 4;
 const ENTRY_OVERHEAD_BYTES: usize = 256;
 const HEADER_OVERHEAD_BYTES: usize = 128;
 
-/// Everything that determines a response beside the data and the schema: the interface and the relevant parts of the request.
+/// Everything that determines a response beside the data and the schema: the interface and the relevant parts of the
+/// request.
 pub struct CacheKey<'a> {
     parts: Vec<&'a [u8]>,
     hash: u64,
@@ -99,7 +100,7 @@ impl CachedResponse {
     }
 
     /// The response, or 304 if the client already has it.
-    fn to_response(self, request_headers: &HeaderMap) -> Response {
+    fn into_response(self, request_headers: &HeaderMap) -> Response {
         let mut response = Response::new(Body::from(self.body));
         *response.headers_mut() = HeaderMap::clone(&self.headers);
         etags::not_modified_if_known(request_headers, response)
@@ -180,7 +181,7 @@ impl ResponseCache {
             return None;
         }
         self.hits.inc();
-        Some(cached.to_response(request_headers))
+        Some(cached.into_response(request_headers))
     }
 
     /// Stores a response that is marked, if the data has not changed since.

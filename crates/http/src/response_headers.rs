@@ -53,8 +53,8 @@ impl RequestId {
         // By hand, because every request does this: formatting costs ten times as much.
         let unused = number.leading_zeros() as usize / 4;
         let count = &mut count[..16 - unused];
-        for (place, digit) in count.iter_mut().rev().enumerate() {
-            *digit = b"0123456789abcdef"[(number >> (4 * place)) as usize % 16];
+        for (position, digit) in count.iter_mut().rev().enumerate() {
+            *digit = b"0123456789abcdef"[(number >> (4 * position)) as usize % 16];
         }
         RequestId(RequestIdText::Generated(digits, GENERATED_LENGTH - unused))
     }
@@ -91,7 +91,7 @@ pub fn with_defaults(own: HeaderMap) -> HeaderMap {
 /// Sets the request id and adds the default headers that are missing.
 pub fn complete_headers(headers: &mut HeaderMap, status: StatusCode, id: &RequestId) {
     let id = HeaderValue::from_bytes(id.as_bytes()).expect("visible ASCII");
-    let is_ready = headers.insert(X_REQUEST_ID, id).is_some_and(|place| place.is_empty());
+    let is_ready = headers.insert(X_REQUEST_ID, id).is_some_and(|previous| previous.is_empty());
     let failed = status.is_client_error() || status.is_server_error();
     if failed && is_ready && headers.get(CACHE_CONTROL).is_some_and(|caching| caching == REVALIDATE) {
         headers.remove(CACHE_CONTROL);

@@ -99,8 +99,8 @@ struct ServiceState {
 #[derive(Clone)]
 pub struct HttpService(Arc<ServiceState>);
 
-/// Wraps the router. The layers from the outside in: request id, log, metrics, headers, error bodies and compression; the
-/// host check; CORS; limits (malformed heads, draining, rate, size, time, panics); CSRF; the routes.
+/// Wraps the router. The layers from the outside in: request id, log, metrics, headers, error bodies and compression;
+/// the host check; CORS; limits (malformed heads, draining, rate, size, time, panics); CSRF; the routes.
 pub fn build_service(
     router: Router,
     handlers: ServiceHandlers,

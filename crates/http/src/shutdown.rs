@@ -101,7 +101,8 @@ impl Shutdown {
         self.tasks.spawn(task);
     }
 
-    /// Waits for the running tasks and aborts those that exceed the grace period. Call [`Shutdown::begin_draining`] first.
+    /// Waits for the running tasks and aborts those that exceed the grace period. Call [`Shutdown::begin_draining`]
+    /// first.
     pub async fn finish(&self) {
         self.tasks.close();
         if tokio::time::timeout(self.grace, self.tasks.wait()).await.is_err() {
@@ -114,8 +115,8 @@ impl Shutdown {
 
 /// Lets one task wait for draining through its whole life.
 ///
-/// One event wakes thousands of streams at once, and if each polled the token they would queue for its lock. So the token is
-/// polled once, to register the task, and the flag after that.
+/// One event wakes thousands of streams at once, and if each polled the token they would queue for its lock. So the
+/// token is polled once, to register the task, and the flag after that.
 pub struct DrainWaiter {
     stage: ShutdownStage,
     waiting: Option<Pin<Box<WaitForCancellationFutureOwned>>>,

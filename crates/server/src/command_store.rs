@@ -16,8 +16,8 @@ use crate::{StartError, lifecycle};
 pub enum CommandAccess {
     /// Creates and changes nothing.
     Read,
-    /// Creates a missing store, without the seed, and migrates tables as a start does, unless a server uses the data folder:
-    /// then the tables must already fit.
+    /// Creates a missing store, without the seed, and migrates tables as a start does, unless a server uses the data
+    /// folder: then the tables must already fit.
     Write,
 }
 

@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Path, time and size of every relevant file. Polled, because notification services miss changes on network and container
-/// mounts, and a folder of schema files is small.
+/// Path, time and size of every relevant file. Polled, because notification services miss changes on network and
+/// container mounts, and a folder of schema files is small.
 #[derive(Debug, PartialEq, Eq, Default)]
 struct FolderSnapshot(Vec<(PathBuf, Option<SystemTime>, u64)>);
 
@@ -63,7 +63,8 @@ impl FolderWatcher {
         &self.folder
     }
 
-    /// Returns when something changed and then stayed the same for one interval, so that half-written files are not read.
+    /// Returns when something changed and then stayed the same for one interval, so that half-written files are not
+    /// read.
     pub async fn wait_for_change(&mut self) {
         let mut last = FolderSnapshot::take_blocking(&self.folder).await;
         loop {

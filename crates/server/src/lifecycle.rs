@@ -26,8 +26,8 @@ use crate::signals::TerminationSignals;
 use crate::unreadable_tables::UnreadableTables;
 use crate::{StartError, banner, listen, load_seed};
 
-/// How long a reload that changes tables waits for running requests, while new ones wait. Requests that take longer get an
-/// error and may retry.
+/// How long a reload that changes tables waits for running requests, while new ones wait. Requests that take longer get
+/// an error and may retry.
 const RELOAD_GRACE: Duration = Duration::from_secs(5);
 
 /// The database file in the data folder.
@@ -110,7 +110,8 @@ pub async fn start(app: App, config: Config, registry: ResolverRegistry) -> Resu
         metrics: metrics.clone(),
         shutdown: shutdown.clone(),
     };
-    // The event id of the last possible change is unique to this store, and differs from that of a backup it was restored from.
+    // The event id of the last possible change is unique to this store, and differs from that of a backup it was
+    // restored from.
     let store_identity = feed.event_id(i64::MAX).await.map_err(StartError::from_store_error)?;
     let resources =
         ResourceState::new(&app, engine.clone(), response_cache, &store_identity, streams.clone(), &config);

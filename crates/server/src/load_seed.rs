@@ -1,7 +1,7 @@
 //! Loads the application's seed into an empty store, in one transaction.
 //!
-//! As in an import, references and links may point to records of any file, earlier or later: dangling ones are looked for
-//! at the end.
+//! As in an import, references and links may point to records of any file, earlier or later: dangling ones are looked
+//! for at the end.
 
 use std::collections::HashSet;
 

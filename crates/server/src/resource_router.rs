@@ -199,8 +199,8 @@ impl ResourceState {
         }
     }
 
-    /// Everything that determines the response to a read. The host is part of links. The only cookie that pages use reports the
-    /// last action once; requests with it are not cached.
+    /// Everything that determines the response to a read. The host is part of links. The only cookie that pages use
+    /// reports the last action once; requests with it are not cached.
     fn cache_key<'r>(&self, head: &'r Parts, client: &'r ClientInfo) -> Option<CacheKey<'r>> {
         let is_reading = head.method == Method::GET || head.method == Method::HEAD;
         let has_flash = || trefoil_pages::flash::cookie_value(&head.headers).is_some();

@@ -183,8 +183,8 @@ fn operation_json(operation: &OperationReport) -> Value {
     })
 }
 
-/// The text with every URL that has a user or password masked by stars of the same length, so that positions stay valid. Lines
-/// of the file are shown beside mistakes, and others may read the reports.
+/// The text with every URL that has a user or password masked by stars of the same length, so that positions stay
+/// valid. Lines of the file are shown beside mistakes, and others may read the reports.
 fn mask_passwords(text: &str) -> String {
     let mut parts = text.split("://");
     let mut masked = parts.next().unwrap_or_default().to_owned();

@@ -53,8 +53,8 @@ pub fn run(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), Comm
     print_output(&format!("{location}: {records} removed, and {seed_note}\n"))
 }
 
-/// The number of records to remove, if that is allowed: those of a store that the application can serve, or anything with
-/// `--overwrite`; `None` if they cannot be counted.
+/// The number of records to remove, if that is allowed: those of a store that the application can serve, or anything
+/// with `--overwrite`; `None` if they cannot be counted.
 fn check_removable(
     contents: Result<Option<Contents>, transfer::TransferError>,
     location: &StoreLocation,
@@ -89,8 +89,8 @@ fn is_confirmed(what: &str) -> Result<bool, CommandError> {
     Ok(answer.trim() == "yes")
 }
 
-/// Builds the new store with its seed beside the old one and then replaces that in one step, so that neither a mistake in the
-/// seed nor a crash loses records.
+/// Builds the new store with its seed beside the old one and then replaces that in one step, so that neither a mistake
+/// in the seed nor a crash loses records.
 async fn reset(
     app: &App,
     config: &Config,

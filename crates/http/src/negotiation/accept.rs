@@ -129,8 +129,8 @@ pub fn parse_encodings<'a>(
     })
 }
 
-/// Parses `0`, `1`, `0.5`, `0.125`, `1.000`, and leniently `.5`, too many digits, or quotes. An invalid quality counts as 1:
-/// a client that names a format and gets a number wrong still wants that format.
+/// Parses `0`, `1`, `0.5`, `0.125`, `1.000`, and leniently `.5`, too many digits, or quotes. An invalid quality counts
+/// as 1: a client that names a format and gets a number wrong still wants that format.
 fn parse_quality(text: &str) -> Quality {
     let text = text.trim_matches('"');
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));

@@ -20,8 +20,8 @@ impl MovingDeadline {
         if sleep.deadline() > deadline.into() {
             sleep.as_mut().reset(deadline.into());
         }
-        // The timer may be set for an earlier deadline that has since moved. Without tokio's cooperative budget: a busy task
-        // must still notice that its time is up.
+        // The timer may be set for an earlier deadline that has since moved. Without tokio's cooperative budget: a busy
+        // task must still notice that its time is up.
         while pin!(unconstrained(sleep.as_mut())).poll(cx).is_ready() {
             if Instant::now() >= deadline {
                 return Poll::Ready(());

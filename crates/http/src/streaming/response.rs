@@ -14,8 +14,8 @@ pub const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// Stops nginx from buffering the response.
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// The event id after which a client resumes. A header that is not text becomes `?`, which is never a valid id, so that the
-/// client gets an error.
+/// The event id after which a client resumes. A header that is not text becomes `?`, which is never a valid id, so that
+/// the client gets an error.
 pub fn last_event_id(headers: &HeaderMap) -> Option<&str> {
     let id = headers.get(LAST_EVENT_ID).map(|id| id.to_str().unwrap_or("?"));
     id.filter(|id| !id.is_empty())

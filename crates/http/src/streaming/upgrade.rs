@@ -1,11 +1,11 @@
-//! Response extensions by which a handler takes over the connection after the head is sent: a WebSocket or a long-lived stream.
+//! Response extensions by which a handler takes over the connection after the head: WebSockets and long-lived streams.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// Marks a response whose body lasts as long as its client stays: the server frees the buffers that read the request, and
-/// closes the connection after the body.
+/// Marks a response whose body lasts as long as its client stays: the server frees the buffers that read the request,
+/// and closes the connection after the body.
 #[derive(Debug, Clone, Copy)]
 pub struct LongLivedBody;
 

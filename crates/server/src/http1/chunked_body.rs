@@ -1,7 +1,7 @@
 //! Finds the end of a chunked body without decoding it, to know where the next head starts.
 
-/// The position in a chunked body. Never more lenient than hyper, which decodes the body, and stricter with a lone line feed
-/// among trailers, where other servers would end the body.
+/// The position in a chunked body. Never more lenient than hyper, which decodes the body, and stricter with a lone line
+/// feed among trailers, where other servers would end the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChunkedState {
     Start,

@@ -161,7 +161,8 @@ async fn run_connection(
     let mut connection = server.http.serve_connection(TokioIo::new(stream), service);
     let mut is_closing = false;
     run_until_aborted(&server.shutdown, |cx| {
-        // A head that is being sent still gets a response, "shutting down"; otherwise the connection closes after its response.
+        // A head that is being sent still gets a response, "shutting down"; otherwise the connection closes after its
+        // response.
         if server.shutdown.is_draining() && !is_closing && !state.is_reading_head() {
             is_closing = true;
             Pin::new(&mut connection).graceful_shutdown();
@@ -198,8 +199,8 @@ fn run_takeover(shutdown: &Shutdown, stream: GuardedStream, takeover: Connection
 
 /// Polls `work` until it is ready or the grace period is over.
 ///
-/// All connections wait for the same two tokens, and polling them on every wake-up would make the connections queue for one
-/// lock. So each token is polled once, to register the task, and an atomic is read after that.
+/// All connections wait for the same two tokens, and polling them on every wake-up would make the connections queue for
+/// one lock. So each token is polled once, to register the task, and an atomic is read after that.
 async fn run_until_aborted(shutdown: &Shutdown, mut work: impl FnMut(&mut Context<'_>) -> Poll<()>) {
     let (mut draining, mut aborted) = (pin!(shutdown.wait_for_drain()), pin!(shutdown.wait_for_abort()));
     let mut subscribed = false;

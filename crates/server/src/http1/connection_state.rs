@@ -27,7 +27,7 @@ pub struct RequestStart {
     pub refusal: Option<Box<Problem>>,
 }
 
-/// What takes over the connection from hyper.
+/// The successor of hyper on a connection.
 pub enum ConnectionTakeover {
     Upgrade(ConnectionUpgrade),
     Stream(StreamedBody),

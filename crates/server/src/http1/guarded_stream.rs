@@ -1,7 +1,8 @@
 //! The byte stream of a connection: validates each head before hyper sees it, and limits every wait for the client.
 //!
-//! A refused head is replaced by a harmless substitute, and the service answers that request with the refusal. So a refusal
-//! keeps its place among pipelined responses and has the same headers, log line and format as any other response.
+//! A refused head is replaced by a harmless substitute, and the service answers that request with the refusal. So a
+//! refusal keeps its place among pipelined responses and has the same headers, log line and format as any other
+//! response.
 
 use std::cmp;
 use std::io::{self, IoSlice};

@@ -1,4 +1,4 @@
-//! HTTP/1 connections: accepting, validation of heads and bodies before hyper, timeouts, and takeover by streams and WebSockets.
+//! HTTP/1 connections: accepting, validation before hyper, timeouts, and takeover by streams and WebSockets.
 
 // The accept loop and the state of a connection.
 pub mod connection;

@@ -1,7 +1,7 @@
 //! The JSON log: lines are formatted where the event happens and written to standard error by a separate thread.
 //!
-//! Most lines are of requests, and a system call for each would cost a tenth of a request. So after each write, lines are
-//! collected for [`WRITE_INTERVAL`]. A slow reader of the log does not block requests.
+//! Most lines are of requests, and a system call for each would cost a tenth of a request. So after each write, lines
+//! are collected for [`WRITE_INTERVAL`]. A slow reader of the log does not block requests.
 
 use std::cell::RefCell;
 use std::fmt::{self, Write as _};

@@ -29,8 +29,8 @@ pub fn start_logging(format: LogFormat) {
         let _ = registry().with(filter).with(lines).try_init();
         return;
     }
-    // The reader of the log may be gone. Reporting that on the same stream would panic, and the server would no longer act on
-    // the signal to end it.
+    // The reader of the log may be gone. Reporting that on the same stream would panic, and the server would no longer
+    // act on the signal to end it.
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)
