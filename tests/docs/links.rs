@@ -1,4 +1,4 @@
-//! Holds that every link of the guide leads to a file that exists and, where it names one, to a heading in it.
+//! Checks that every link of the guide and of the pages beside it leads to a file that exists and, where it names one, to a heading in it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ fn links_of_the_guide_lead_somewhere() {
     let pages = fs::read_dir("docs").expect("the guide").map(|entry| entry.expect("an entry").path());
     let mut pages: Vec<PathBuf> =
         pages.filter(|path| path.extension().is_some_and(|ext| ext == "md")).collect();
-    pages.push("README.md".into());
+    pages.extend(["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md"].map(PathBuf::from));
     let (mut checked, mut dead) = (0, Vec::new());
     for page in &pages {
         let text = fs::read_to_string(page).expect("a page");

@@ -1,5 +1,6 @@
-//! The application folder: schema files, `trefoil.toml`, views and seed, from disk or from the built-in sample. The
-//! server and the command line load it as an [`App`]; parsing the schema itself is the work of `trefoil-model`.
+//! The application folder: schema files, `trefoil.toml`, views and seed, from disk or from the built-in sample.
+//!
+//! The server and the command line load it as an [`App`]; `trefoil-model` parses the schema itself.
 
 // Reading the folder.
 mod folder_reader;

@@ -1,5 +1,6 @@
-//! The command line: parses the arguments, runs a subcommand and returns its exit code. Used by the `trefoil` program
-//! and by programs with resolvers of their own.
+//! The command line: parses the arguments, runs a subcommand and returns its exit code.
+//!
+//! The `trefoil` program calls [`run`]; programs with resolvers of their own call [`run_with`].
 
 // The subcommands.
 mod commands;

@@ -1,5 +1,6 @@
-//! Export and import: the records and plain lists of a store as NDJSON or CSV, in files, folders and pipes. Used by the
-//! commands `export` and `import`, and for the progress of other long commands.
+//! Export and import: the records and plain lists of a store as NDJSON or CSV, in files, folders and pipes.
+//!
+//! The commands `export` and `import` use it; other long commands use its progress line.
 
 // The resources of an application and the columns of their rows.
 mod resource_catalog;

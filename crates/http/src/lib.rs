@@ -1,6 +1,7 @@
-//! The parts of HTTP that GraphQL, REST and the pages share: the service around the router, errors, negotiation,
-//! caching, streaming and monitoring. The crates of the three interfaces build their handlers on it, and
-//! `trefoil-server` runs it.
+//! The parts of HTTP that GraphQL, REST and the pages share.
+//!
+//! The service around the router, errors, negotiation, caching, streaming and monitoring. The crates of the three
+//! interfaces build their handlers on it, and `trefoil-server` runs it.
 
 // The way of a request: the service, its checks and limits.
 pub mod service;

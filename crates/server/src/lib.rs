@@ -1,5 +1,6 @@
-//! The server process: loads an application, opens its store, listens, serves and reloads it, and shuts down. Used by
-//! the command line and by programs that embed Trefoil.
+//! The server process: loads an application, opens its store, listens, serves, reloads and shuts down.
+//!
+//! The command line uses it, and programs that embed Trefoil.
 
 // Starting: the builder, the steps of a start and its errors.
 pub mod embed;
