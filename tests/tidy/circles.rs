@@ -68,7 +68,7 @@ const CIRCLES: &[(&str, &[&str])] = &[
     ("model", &["sdl::parse", "sdl::resource_paths", "sdl::schema_checks"]),
     ("model", &["values::coerce", "values::json_text", "values::rule_checks", "values::scalars"]),
     ("model", &["values::json_number", "values::value"]),
-    ("pages", &["custom", "detail::page", "examples::page", "home", "list::table", "pages"]),
+    ("pages", &["custom_pages", "detail::page", "examples::page", "home", "list::table", "pages"]),
     ("pages", &["list::page", "list::query"]),
     (
         "server",

@@ -18,7 +18,7 @@ pub mod resource_settings;
 pub mod seed;
 
 // Quoting for commands in messages.
-pub mod shell;
+pub mod shell_quoting;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -146,7 +146,7 @@ impl AppOrigin {
     pub fn argument(&self) -> Option<String> {
         match self {
             AppOrigin::Sample => None,
-            AppOrigin::Folder(path) => Some(shell::word(&path.to_string_lossy()).into_owned()),
+            AppOrigin::Folder(path) => Some(shell_quoting::word(&path.to_string_lossy()).into_owned()),
         }
     }
 

@@ -42,7 +42,7 @@ mod delete;
 mod plain_list;
 
 // Pages that the application declares.
-mod custom;
+mod custom_pages;
 
 // The same request in GraphQL, REST and HTML, shown below a page.
 mod examples;

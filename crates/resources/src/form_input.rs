@@ -6,8 +6,8 @@ use trefoil_http::form_pairs::FormPairs;
 use trefoil_model::error::{PathSegment, Violation};
 use trefoil_model::{FieldId, FieldKind, Model, RecordType};
 
-use crate::control_tree::ControlNode;
 use crate::field_values::FieldValues;
+use crate::form_tree::ControlNode;
 use crate::typed_values::ControlReader;
 
 /// Names of controls that no field can have. `-find.NAME` and `-found.NAME` are the new and former search texts of NAME.

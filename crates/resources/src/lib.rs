@@ -17,8 +17,8 @@ pub mod field_values;
 pub mod parsed_body;
 
 // Forms: controls as a tree, and their text as typed values.
-pub mod control_tree;
 pub mod form_input;
+pub mod form_tree;
 pub mod typed_values;
 
 // Writes, and records as JSON or CSV.

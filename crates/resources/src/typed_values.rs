@@ -4,7 +4,7 @@ use trefoil_model::error::{PathSegment, Violation};
 use trefoil_model::naming::names::display_label;
 use trefoil_model::{Field, FieldKind, ListItem, Model, Scalar, Value};
 
-use crate::control_tree::ControlNode;
+use crate::form_tree::ControlNode;
 
 /// A filter value. Text that does not fit the type stays a string, so that coercion reports the error.
 pub fn typed_value(kind: &FieldKind, text: &str) -> Value {

@@ -2,7 +2,7 @@
 
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command};
 
-use trefoil_application::shell;
+use trefoil_application::shell_quoting;
 use trefoil_engine::ResolverRegistry;
 use trefoil_model::values::thousands::group_thousands;
 use trefoil_sql::transfer;
@@ -52,9 +52,11 @@ pub fn run(matches: &ArgMatches, registry: &ResolverRegistry) -> Result<(), Comm
     let flags = match &to {
         transfer::StoreLocation::File(path) => {
             let folder = path.parent().unwrap_or(path).display().to_string();
-            format!("--database sqlite: --data {}", shell::word(&folder))
+            format!("--database sqlite: --data {}", shell_quoting::word(&folder))
         }
-        transfer::StoreLocation::Postgres(url) => format!("--database {}", shell::word(&url.to_string())),
+        transfer::StoreLocation::Postgres(url) => {
+            format!("--database {}", shell_quoting::word(&url.to_string()))
+        }
     };
     let outcome = if moved.finished {
         format!("{to}: the move that was interrupted is finished")

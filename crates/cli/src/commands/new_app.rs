@@ -5,7 +5,7 @@ use std::{fs, io};
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 
-use trefoil_application::shell;
+use trefoil_application::shell_quoting;
 
 use crate::{CommandError, print_output};
 
@@ -65,7 +65,7 @@ fn write_file(path: &Path, text: &str) -> io::Result<()> {
 fn next_steps(folder: &Path) -> String {
     let shown = folder.display();
     let path = folder.to_string_lossy();
-    let argument = shell::word(&path);
+    let argument = shell_quoting::word(&path);
     let files: String = STARTER_FILES.iter().map(|(name, _)| format!("  {shown}/{name}\n")).collect();
     format!(
         "wrote\n{files}\nnext\n  trefoil check {argument}             what is in it, and what is wrong\n  \

@@ -10,4 +10,4 @@ pub(crate) mod schema;
 // GraphiQL: its page, scripts and example tabs.
 pub(crate) mod assets;
 pub(crate) mod graphiql;
-pub(crate) mod tabs;
+pub(crate) mod graphiql_tabs;

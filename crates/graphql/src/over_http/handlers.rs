@@ -22,7 +22,7 @@ use trefoil_http::response_cache::CacheKey;
 use trefoil_http::response_headers::RequestId;
 use trefoil_http::service::{DirectRoute, HandlerResponse, RequestHandler};
 
-use crate::describe::{assets, graphiql, schema, tabs};
+use crate::describe::{assets, graphiql, graphiql_tabs, schema};
 use crate::over_http::negotiate::AcceptedTransports;
 use crate::over_http::request::{self, GraphqlRequest, ParsedRequest};
 use crate::over_http::response::respond;
@@ -229,6 +229,6 @@ async fn handle_schema(State(service): State<GraphqlService>, headers: HeaderMap
 
 async fn handle_tabs(State(service): State<GraphqlService>) -> Response {
     let _lease = service.gate.enter().await;
-    let tabs = tabs::example_tabs(&service.state.load().engine);
+    let tabs = graphiql_tabs::example_tabs(&service.state.load().engine);
     ([(CONTENT_TYPE, "application/json; charset=utf-8")], tabs.to_string()).into_response()
 }

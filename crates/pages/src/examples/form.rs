@@ -9,8 +9,8 @@ use trefoil_http::form_pairs::FormPairs;
 use trefoil_model::error::Violation;
 use trefoil_model::values::{coerce, example_values};
 use trefoil_model::{Field, FieldId, FieldKind, RecordTypeId, Value};
-use trefoil_resources::control_tree::ControlNode;
 use trefoil_resources::form_input::{FormInput, concerns_field};
+use trefoil_resources::form_tree::ControlNode;
 
 use crate::examples::page::{EXAMPLES_TITLE, ExampleBuilder, shell_quote, with_missing_arguments};
 use crate::form::choices::ReferenceChoices;

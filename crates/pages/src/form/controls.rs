@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use trefoil_model::naming::names::display_label;
 use trefoil_model::{Field, FieldId, FieldKind, FieldRule, ListItem, Model, RecordType, Scalar};
-use trefoil_resources::control_tree::ControlNode;
 use trefoil_resources::form_input::{ADD_CONTROL, FIND_CONTROL, FormInput, REMOVE_CONTROL};
+use trefoil_resources::form_tree::ControlNode;
 use trefoil_resources::typed_values::{ControlReader, JSON_CONTROL};
 
 use crate::form::choices::{MAX_OPTIONS, OfferedRecords, ReferenceChoices};

@@ -6,8 +6,8 @@ use http::StatusCode;
 use trefoil_http::errors::problem::Problem;
 use trefoil_model::error::Violation;
 use trefoil_model::{Field, FieldId, FieldKind, Model, RecordType};
-use trefoil_resources::control_tree::ControlNode;
 use trefoil_resources::form_input::FormInput;
+use trefoil_resources::form_tree::ControlNode;
 use trefoil_resources::request::ResourceRequest;
 
 use crate::Pages;

@@ -3,7 +3,7 @@
 use serde_json::Value as Json;
 
 use trefoil_model::{FieldKind, ListItem, Model, Scalar, Value};
-use trefoil_resources::control_tree::ControlNode;
+use trefoil_resources::form_tree::ControlNode;
 use trefoil_resources::typed_values::JSON_CONTROL;
 
 /// Embedded values nested deeper than this are shown as JSON, because types may be recursive.
