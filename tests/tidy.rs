@@ -91,6 +91,35 @@ fn every_file_says_what_it_alone_is_for() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// The map of each crate in ARCHITECTURE.md names the files that there are, and no others.
+#[test]
+fn architecture_names_every_file() {
+    let page = fs::read_to_string("ARCHITECTURE.md").expect("ARCHITECTURE.md");
+    let mut wrong = Vec::new();
+    for entry in fs::read_dir("crates").expect("crates") {
+        let source = entry.expect("an entry").path().join("src");
+        let name = source.components().nth(1).expect("a crate").as_os_str().to_string_lossy().into_owned();
+        let section =
+            page.split(&format!("\n### `{name}`")).nth(1).and_then(|rest| rest.split("\n##").next());
+        let Some(section) = section else {
+            wrong.push(format!("ARCHITECTURE.md has no map of the crate `{name}`"));
+            continue;
+        };
+        let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+        let named: BTreeSet<&str> = rows.filter(|row| row.ends_with(".rs")).collect();
+        let files: BTreeSet<String> = rust_files(&source)
+            .iter()
+            .map(|path| path.strip_prefix(&source).expect("below the crate").display().to_string())
+            .collect();
+        let is_folder = |file: &str| file == "lib.rs" || file.ends_with("mod.rs");
+        let missing = files.iter().filter(|file| !named.contains(file.as_str()) && !is_folder(file));
+        wrong.extend(missing.map(|file| format!("{name}: `{file}` is not in the map")));
+        let stale = named.iter().filter(|file| !files.contains(**file));
+        wrong.extend(stale.map(|file| format!("{name}: the map names `{file}`, which is not there")));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn no_file_is_too_long() {
     let long: Vec<String> = sources()
