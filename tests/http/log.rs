@@ -184,3 +184,36 @@ async fn what_a_page_of_another_site_may_not_is_told_with_the_setting() {
     let own = lines.read().split_off(before);
     assert!(own.iter().all(|line| line["origin"].is_null()), "{own:?}");
 }
+
+/// A refusal is logged with the setting that lifts it, under the id of its request.
+#[tokio::test]
+async fn refusals_of_hosts_and_origins_have_the_request_id() {
+    let lines = Lines::default();
+    let subscriber = tracing_subscriber::fmt().json().flatten_event(true).with_writer(lines.clone()).finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let server = start(usual()).await;
+    let requests = [
+        (
+            "GET /hello HTTP/1.1\r\nHost: evil.example\r\nX-Request-Id: by-host\r\n\r\n",
+            421,
+            "by-host",
+            "allowed-hosts",
+        ),
+        (
+            "POST /echo HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: by-origin\r\nOrigin: https://evil.example\r\n\
+             Sec-Fetch-Site: cross-site\r\nContent-Length: 0\r\n\r\n",
+            403,
+            "by-origin",
+            "cors-origins",
+        ),
+    ];
+    for (text, status, id, setting) in requests {
+        let mut line = server.connect().await;
+        line.send(text.to_owned()).await;
+        assert_eq!(line.answer().await.status, status, "{id}");
+        let logged = lines.read();
+        let warning = logged.iter().find(|line| line["level"] == "WARN" && line["request_id"] == id);
+        let message = warning.and_then(|line| line["message"].as_str()).unwrap_or_default();
+        assert!(message.contains(setting), "{id}: {logged:?}");
+    }
+}

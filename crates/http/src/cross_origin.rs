@@ -10,7 +10,7 @@ use tower_http::csrf::{CsrfLayer, ProtectionError};
 
 use crate::errors::problem::Problem;
 use crate::rate_limit::{RATE_LIMIT, RATE_LIMIT_POLICY};
-use crate::response_headers::X_REQUEST_ID;
+use crate::response_headers::{RequestId, X_REQUEST_ID};
 use crate::streaming::response::LAST_EVENT_ID;
 
 /// Stands for every origin in `cors-origins`: pages of any origin may read, but not write.
@@ -100,9 +100,10 @@ pub fn cross_site_problem() -> Problem {
 }
 
 /// Logs a refused cross-site write for the operator, because the browser may hide the response from the page.
-pub fn log_refusal(response: &Response, origin: Option<&HeaderValue>) {
+pub fn log_refusal(response: &Response, origin: Option<&HeaderValue>, request_id: Option<&RequestId>) {
     if response.extensions().get::<Problem>().is_some_and(|problem| problem.code == CROSS_SITE) {
         tracing::warn!(
+            request_id = request_id.map(RequestId::as_str),
             origin = origin_text(origin),
             "a write or a WebSocket of a page of another site was refused; list its origin in cors-origins to allow it"
         );
@@ -110,13 +111,14 @@ pub fn log_refusal(response: &Response, origin: Option<&HeaderValue>) {
 }
 
 /// Logs a response that the browser will not let the page read.
-pub fn log_unreadable(request: &Request, origins: &[String]) {
+pub fn log_unreadable(request: &Request, origins: &[String], request_id: Option<&RequestId>) {
     let headers = request.headers();
     let Some(origin) = headers.get(ORIGIN) else { return };
     let is_write = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     let is_logged_elsewhere = is_write || headers.contains_key(UPGRADE) || is_read_by_all(origins);
     if !is_logged_elsewhere && is_foreign(headers) && !is_named(headers, origins) {
         tracing::info!(
+            request_id = request_id.map(RequestId::as_str),
             origin = origin_text(Some(origin)),
             "a page of another site asked, and its browser keeps the answer from it; list its origin in cors-origins to \
              let it read"

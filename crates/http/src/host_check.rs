@@ -12,6 +12,7 @@ use http::{HeaderValue, StatusCode};
 use trefoil_config::Config;
 
 use crate::errors::problem::Problem;
+use crate::response_headers::RequestId;
 
 /// Longer names are cut in errors.
 const LONGEST_NAME: usize = 255;
@@ -45,7 +46,7 @@ impl AllowedHosts {
 
     /// Refuses requests for other hosts. Health checks pass, because load balancers use whatever address they know, and
     /// the response reveals only that the server is up. HTTP/1.0 requests may have no host; browsers do not send them.
-    pub fn check(&self, request: &Request) -> Result<(), Problem> {
+    pub fn check(&self, request: &Request, request_id: Option<&RequestId>) -> Result<(), Problem> {
         if !self.is_checked {
             return Ok(());
         }
@@ -53,7 +54,7 @@ impl AllowedHosts {
         let named = target.or_else(|| request.headers().get(HOST).map(HeaderValue::as_bytes));
         match named {
             Some(host) if !self.answers_to(host) && !request.uri().path().starts_with("/health/") => {
-                Err(refusal(host))
+                Err(refusal(host, request_id))
             }
             Some(_) | None => Ok(()),
         }
@@ -88,9 +89,10 @@ fn is_localhost(name: &[u8]) -> bool {
     rest.eq_ignore_ascii_case(LOCALHOST) && (before.is_empty() || before.len() > 1 && before.ends_with(b"."))
 }
 
-fn refusal(host: &[u8]) -> Problem {
+fn refusal(host: &[u8], request_id: Option<&RequestId>) -> Problem {
     let shown = String::from_utf8_lossy(&host[..host.len().min(LONGEST_NAME)]).into_owned();
     tracing::warn!(
+        request_id = request_id.map(RequestId::as_str),
         host = shown,
         "a request for another host was refused; list the name in allowed-hosts to serve it"
     );
@@ -110,7 +112,7 @@ mod tests {
         let hosts = AllowedHosts::new(&config, &[listens.parse().expect("an address")]);
         let request =
             Request::builder().header(HOST, host).body(axum::body::Body::empty()).expect("a request");
-        hosts.check(&request).is_ok()
+        hosts.check(&request, None).is_ok()
     }
 
     #[test]

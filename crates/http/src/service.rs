@@ -232,11 +232,15 @@ impl ServiceState {
         dispatch: Dispatch<'_>,
     ) -> Response {
         // A malformed request has no host to check.
-        let host = if connection.refusal.is_none() { self.handlers.hosts.check(&request) } else { Ok(()) };
+        let request_id = client.request.as_ref();
+        let host = match connection.refusal {
+            None => self.handlers.hosts.check(&request, request_id),
+            Some(_) => Ok(()),
+        };
         if let Err(problem) = host {
             return problem.into_response();
         }
-        cross_origin::log_unreadable(&request, &self.config.cors_origins);
+        cross_origin::log_unreadable(&request, &self.config.cors_origins, request_id);
         // The CORS layer takes every OPTIONS request for a preflight.
         let is_plain = request.method() == Method::OPTIONS
             && !request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
@@ -299,12 +303,13 @@ impl ServiceState {
                 (direct.handler)(request, client).resolve().await
             }
             Dispatch::Resource(_) | Dispatch::Direct(_) | Dispatch::Router(_) => {
+                let request_id = client.request.clone();
                 request.extensions_mut().insert(client);
                 let asks_for_methods = request.method() == Method::OPTIONS;
                 let origin = request.headers().get(ORIGIN).cloned();
                 match Box::pin(self.router.clone().oneshot(request)).await {
                     Ok(response) => {
-                        cross_origin::log_refusal(&response, origin.as_ref());
+                        cross_origin::log_refusal(&response, origin.as_ref(), request_id.as_ref());
                         answer_options(response, asks_for_methods)
                     }
                     Err(never) => match never {},
