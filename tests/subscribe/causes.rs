@@ -50,7 +50,7 @@ fn has_cause(line: &Value) -> bool {
 }
 
 #[tokio::test]
-async fn a_failed_field_is_logged_under_its_request() {
+async fn field_error_is_logged_with_the_request_id() {
     let folder = tempfile::tempdir().expect("a folder");
     let process = robbed(folder.path()).await;
     let query = json!({ "query": "{ books { id } }" }).to_string();
@@ -75,7 +75,7 @@ async fn a_failed_field_is_logged_under_its_request() {
 }
 
 #[tokio::test]
-async fn a_failed_event_is_logged_once_under_a_request_that_got_it() {
+async fn event_error_is_logged_once_with_a_request_id() {
     let folder = tempfile::tempdir().expect("a folder");
     let process = robbed(folder.path()).await;
     let path = "/graphql?query=subscription%7BauthorCreated%7Bbooks%7Bid%7D%7D%7D";
@@ -95,7 +95,7 @@ async fn a_failed_event_is_logged_once_under_a_request_that_got_it() {
 }
 
 #[tokio::test]
-async fn a_stream_that_ends_says_why() {
+async fn stream_end_is_logged_with_its_cause() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut process = robbed(folder.path()).await;
     let headers = [EVENTS, ("X-Request-Id", "snapshot-1")];

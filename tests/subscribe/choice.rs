@@ -8,7 +8,7 @@ const URQL: &str = "application/graphql-response+json, application/graphql+json,
                     multipart/mixed";
 
 #[test]
-fn a_subscription_gets_the_stream_that_the_client_takes() {
+fn accept_header_chooses_the_stream_format() {
     let server = sample(memory());
     let table = [
         ("*/*", "text/event-stream; charset=utf-8"),
@@ -35,7 +35,7 @@ fn a_subscription_gets_the_stream_that_the_client_takes() {
 }
 
 #[test]
-fn a_query_is_answered_as_ever_although_streams_are_listed() {
+fn query_gets_json_although_streams_are_accepted() {
     let server = sample(memory());
     for accept in
         [URQL, "multipart/mixed;boundary=graphql;subscriptionSpec=1.0,application/graphql-response+json"]
@@ -47,7 +47,7 @@ fn a_query_is_answered_as_ever_although_streams_are_listed() {
 }
 
 #[test]
-fn a_subscription_without_a_stream_is_406_and_names_the_transports() {
+fn subscription_without_stream_accept_is_406() {
     let server = sample(memory());
     for accept in
         ["application/json", "application/graphql-response+json", "application/json, multipart/mixed"]
@@ -67,7 +67,7 @@ fn a_subscription_without_a_stream_is_406_and_names_the_transports() {
 }
 
 #[test]
-fn a_query_that_only_takes_events_is_a_stream_of_one() {
+fn query_over_sse_is_one_event_and_complete() {
     let server = sample(memory());
     let mut body = Body::post(&server, "text/event-stream", json!({ "query": "{ __typename }" }));
     assert_eq!((body.status, body.header("content-type")), (200, Some("text/event-stream; charset=utf-8")));
@@ -86,7 +86,7 @@ fn a_query_that_only_takes_events_is_a_stream_of_one() {
 }
 
 #[test]
-fn a_wrong_document_is_told_within_the_stream_where_nothing_else_is_taken() {
+fn invalid_document_error_is_sent_over_sse() {
     let server = sample(memory());
     let mut body = Body::post(&server, "text/event-stream", json!({ "query": "subscription { nothing }" }));
     let text = body.rest();
@@ -98,7 +98,7 @@ fn a_wrong_document_is_told_within_the_stream_where_nothing_else_is_taken() {
 }
 
 #[test]
-fn a_mutation_by_get_stays_405_and_the_single_connection_mode_is_not_offered() {
+fn mutation_by_get_and_sse_single_connection_are_405() {
     let server = sample(memory());
     let create = "/graphql?query=mutation%7BcreateUser(name%3A%22a%22%2Cemail%3A%22%22)%7Bid%7D%7D";
     let body = Body::open(&server, "GET", create, &[("Accept", "text/event-stream")], "");

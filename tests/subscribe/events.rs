@@ -13,7 +13,7 @@ fn id_of(block: &str) -> &str {
 }
 
 #[test]
-fn the_place_comes_first_and_each_event_with_its_id() {
+fn sse_sends_the_start_id_and_an_id_per_event() {
     let server = sample(memory());
     let mut body = Body::post(&server, "text/event-stream", json!({ "query": CREATED }));
     let start = body.take("\n\n");
@@ -31,7 +31,7 @@ fn the_place_comes_first_and_each_event_with_its_id() {
 }
 
 #[test]
-fn a_get_is_followed_like_a_post() {
+fn sse_works_by_get_like_by_post() {
     let server = sample(memory());
     let path = "/graphql?query=subscription(%24x%3ABoolean!)%7BuserCreated%7Bname%40include(if%3A%24x)%7D%7D&variables=%7B%22x%22%3Atrue%7D";
     let mut body = Body::open(&server, "GET", path, &[("Accept", "text/event-stream")], "");
@@ -46,7 +46,7 @@ fn a_get_is_followed_like_a_post() {
 }
 
 #[test]
-fn a_heartbeat_is_a_comment_and_the_place() {
+fn sse_heartbeat_is_a_comment_with_the_event_id() {
     let server = sample(Config { heartbeat: Duration::from_millis(100), ..memory() });
     let mut body = Body::post(&server, "text/event-stream", json!({ "query": CREATED }));
     let start = body.take("\n\n");
@@ -62,7 +62,7 @@ fn a_heartbeat_is_a_comment_and_the_place() {
 }
 
 #[test]
-fn a_stream_is_neither_kept_nor_gathered_nor_packed() {
+fn stream_is_not_cached_buffered_or_compressed() {
     let server = sample(memory());
     for accept in ["text/event-stream", "multipart/mixed;subscriptionSpec=1.0"] {
         let request = json!({ "query": CREATED }).to_string();
@@ -77,7 +77,7 @@ fn a_stream_is_neither_kept_nor_gathered_nor_packed() {
 }
 
 #[test]
-fn head_tells_what_get_would() {
+fn head_answers_like_get() {
     let server = sample(memory());
     let path = "/graphql?query=subscription%7BuserCreated%7Bid%7D%7D";
     let body = Body::open(&server, "HEAD", path, &[("Accept", "text/event-stream")], "");
@@ -86,7 +86,7 @@ fn head_tells_what_get_would() {
 }
 
 #[test]
-fn a_client_that_goes_is_no_longer_counted() {
+fn metrics_drop_disconnected_sse_clients() {
     let server = sample(memory());
     let first = Body::post(&server, "text/event-stream", json!({ "query": CREATED }));
     let mut second = Body::post(&server, "text/event-stream", json!({ "query": CREATED }));
@@ -99,7 +99,7 @@ fn a_client_that_goes_is_no_longer_counted() {
 }
 
 #[test]
-fn a_server_that_stops_ends_the_stream_without_complete() {
+fn shutdown_ends_sse_without_complete() {
     let server = sample(memory());
     let mut body = Body::post(&server, "text/event-stream", json!({ "query": CREATED }));
     body.take("\n\n");
@@ -108,7 +108,7 @@ fn a_server_that_stops_ends_the_stream_without_complete() {
 }
 
 #[test]
-fn the_stream_outlives_the_time_that_a_request_has() {
+fn sse_outlives_the_request_timeout() {
     let limits = trefoil_config::ServerLimits {
         request_timeout: Duration::from_millis(300),
         idle_timeout: Duration::from_millis(300),

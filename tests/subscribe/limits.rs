@@ -15,7 +15,7 @@ fn limited(change: impl FnOnce(&mut ServerLimits)) -> Server {
 }
 
 #[tokio::test]
-async fn a_message_over_the_limit_closes_with_1009_and_the_name_of_the_limit() {
+async fn websocket_message_over_the_limit_closes_with_1009() {
     let server = limited(|limits| limits.socket_message = 1000);
     let mut line = Line::ready(&server).await;
     line.send(json!({ "type": "ping", "payload": { "x": "y".repeat(900) } })).await;
@@ -28,7 +28,7 @@ async fn a_message_over_the_limit_closes_with_1009_and_the_name_of_the_limit() {
 }
 
 #[tokio::test]
-async fn one_operation_too_many_is_refused_and_the_others_go_on() {
+async fn operation_over_the_limit_is_refused_others_go_on() {
     let server = limited(|limits| limits.socket_subscriptions = 2);
     let mut line = Line::ready(&server).await;
     line.subscribe("1", CREATED).await;
@@ -48,7 +48,7 @@ async fn one_operation_too_many_is_refused_and_the_others_go_on() {
 }
 
 #[tokio::test]
-async fn a_document_over_the_limit_is_an_error_of_its_operation() {
+async fn document_over_the_limit_fails_its_operation() {
     let server = limited(|limits| limits.tokens = 10);
     let mut line = Line::ready(&server).await;
     line.subscribe("1", &format!("{{ {} }}", "__typename ".repeat(2000))).await;
@@ -59,7 +59,7 @@ async fn a_document_over_the_limit_is_an_error_of_its_operation() {
 }
 
 #[tokio::test]
-async fn operations_on_a_socket_count_for_the_rate_limit() {
+async fn websocket_operations_count_for_the_rate_limit() {
     let rate_limit = Some(RateLimit { requests: 3, period: Duration::from_secs(60) });
     let server = sample(Config { rate_limit, ..memory() });
     let mut line = Line::ready(&server).await;
@@ -74,7 +74,7 @@ async fn operations_on_a_socket_count_for_the_rate_limit() {
 }
 
 #[tokio::test]
-async fn an_operation_on_a_socket_has_the_time_of_a_request() {
+async fn websocket_operation_has_the_request_timeout() {
     use trefoil::{Resolved, Trefoil};
     use trefoil_application::App;
     let app = Trefoil::app(App::from_schema("slow", "type Query { slow: String }")).resolver(
@@ -115,7 +115,7 @@ fn impatient() -> Server {
 }
 
 #[test]
-fn a_reader_of_events_that_stalls_is_cut() {
+fn stalled_sse_reader_is_disconnected() {
     let server = impatient();
     let body = Body::post(&server, "text/event-stream", json!({ "query": CREATED }));
     until_metric(&server, "trefoil_subscriptions{transport=\"sse\"} 1");
@@ -124,7 +124,7 @@ fn a_reader_of_events_that_stalls_is_cut() {
 }
 
 #[tokio::test]
-async fn a_socket_that_stalls_is_cut() {
+async fn stalled_websocket_is_disconnected() {
     let server = impatient();
     let mut line = Line::ready(&server).await;
     line.following(&server, "a").await;

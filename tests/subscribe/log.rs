@@ -18,7 +18,7 @@ fn ms(process: &Process, words: &[&str]) -> f64 {
 }
 
 #[test]
-fn an_event_stream_is_logged_when_it_has_ended() {
+fn sse_stream_is_logged_when_it_ends() {
     let folder = tempfile::tempdir().expect("a folder");
     let process = Process::start(folder.path(), &["--database", "memory:"]);
     let path = "/graphql?query=subscription%7BuserCreated%7Bid%7D%7D";
@@ -32,7 +32,7 @@ fn an_event_stream_is_logged_when_it_has_ended() {
 }
 
 #[tokio::test]
-async fn a_socket_is_logged_when_it_has_ended_with_code_and_reason() {
+async fn websocket_is_logged_with_close_code_and_reason() {
     let folder = tempfile::tempdir().expect("a folder");
     let process =
         Process::start(folder.path(), &["--database", "memory:", "--limit-socket-init-timeout", "300ms"]);

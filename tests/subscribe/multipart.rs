@@ -17,7 +17,7 @@ fn part(place: &str, body: &str) -> String {
 }
 
 #[test]
-fn the_place_comes_first_and_each_part_ends_with_the_boundary() {
+fn start_id_comes_first_and_parts_end_with_boundary() {
     let server = sample(memory());
     let mut body = Body::post(&server, ACCEPT, json!({ "query": CREATED }));
     let start = body.header("last-event-id").expect("a place").to_owned();
@@ -34,7 +34,7 @@ fn the_place_comes_first_and_each_part_ends_with_the_boundary() {
 }
 
 #[test]
-fn a_heartbeat_is_an_empty_object_with_the_place_beside_it() {
+fn heartbeat_is_an_empty_object_with_the_event_id() {
     let server = sample(Config { heartbeat: Duration::from_millis(100), ..memory() });
     let mut body = Body::post(&server, ACCEPT, json!({ "query": CREATED }));
     let start = body.header("last-event-id").expect("a place").to_owned();
@@ -45,7 +45,7 @@ fn a_heartbeat_is_an_empty_object_with_the_place_beside_it() {
 }
 
 #[test]
-fn a_client_goes_on_with_the_extension() {
+fn resume_with_the_last_event_id_extension() {
     let server = sample(memory());
     let start =
         Body::post(&server, ACCEPT, json!({ "query": CREATED })).header("last-event-id").map(str::to_owned);
@@ -61,7 +61,7 @@ fn a_client_goes_on_with_the_extension() {
 
 /// The store's trouble is the answer, although the client takes nothing but streams.
 #[test]
-fn a_store_that_cannot_tell_the_place_is_no_matter_of_accept() {
+fn store_error_is_not_a_406() {
     let folder = tempfile::tempdir().expect("a folder");
     let database = trefoil_config::DatabaseLocation::Embedded;
     let server = sample(Config { database, data: folder.path().to_owned(), ..Config::default() });
@@ -75,7 +75,7 @@ fn a_store_that_cannot_tell_the_place_is_no_matter_of_accept() {
 }
 
 #[test]
-fn a_server_that_stops_ends_the_body_without_the_closing_boundary() {
+fn shutdown_ends_the_body_without_closing_boundary() {
     let server = sample(memory());
     let mut body = Body::post(&server, ACCEPT, json!({ "query": CREATED }));
     body.take("{}");

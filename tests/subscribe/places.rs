@@ -24,7 +24,7 @@ async fn resume(server: &Server, last: &str, count: usize) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_socket_goes_on_from_the_last_event_and_from_the_acknowledgement() {
+async fn websocket_resumes_from_an_event_or_ack_id() {
     let server = sample(memory());
     let mut line = Line::open(&server).await;
     line.send(json!({ "type": "connection_init" })).await;
@@ -41,7 +41,7 @@ async fn a_socket_goes_on_from_the_last_event_and_from_the_acknowledgement() {
 }
 
 #[tokio::test]
-async fn the_ping_tells_the_place_even_when_the_filter_matches_nothing() {
+async fn websocket_ping_has_the_event_id_without_matches() {
     let config = Config { heartbeat: Duration::from_millis(300), ..memory() };
     let schema = "type Note { id: ID! text: String! }
         type Query { notes: [Note] }
@@ -72,7 +72,7 @@ async fn the_ping_tells_the_place_even_when_the_filter_matches_nothing() {
 }
 
 #[tokio::test]
-async fn an_id_that_was_never_given_is_an_error_on_every_transport() {
+async fn unknown_event_id_is_an_error_on_every_transport() {
     let server = sample(memory());
     let message = resume(&server, "nonsense", 1).await.remove(0);
     assert_eq!((&message["id"], &message["type"]), (&json!("r"), &json!("error")));
@@ -91,7 +91,7 @@ async fn an_id_that_was_never_given_is_an_error_on_every_transport() {
 }
 
 #[test]
-fn the_header_goes_before_the_extension_and_an_empty_one_is_none() {
+fn last_event_id_header_overrides_the_extension() {
     let server = sample(memory());
     let request = json!({ "query": CREATED }).to_string();
     let head = [("Accept", "text/event-stream"), ("Content-Type", "application/json")];

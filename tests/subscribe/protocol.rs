@@ -40,7 +40,7 @@ fn slow() -> Server {
 }
 
 #[tokio::test]
-async fn connection_init_is_acknowledged_with_the_place_where_subscriptions_start() {
+async fn connection_ack_has_the_start_event_id() {
     let server = sample(memory());
     for payload in [None, Some(Value::Null), Some(json!({ "token": "x" }))] {
         let mut line = Line::open(&server).await;
@@ -56,7 +56,7 @@ async fn connection_init_is_acknowledged_with_the_place_where_subscriptions_star
 }
 
 #[tokio::test]
-async fn without_connection_init_the_socket_is_closed_with_4408() {
+async fn missing_connection_init_closes_with_4408() {
     let limits = ServerLimits { socket_init_timeout: Duration::from_millis(100), ..ServerLimits::default() };
     let server = sample(Config { limits, ..memory() });
     let mut line = Line::open(&server).await;
@@ -67,7 +67,7 @@ async fn without_connection_init_the_socket_is_closed_with_4408() {
 }
 
 #[tokio::test]
-async fn a_second_connection_init_closes_with_4429() {
+async fn second_connection_init_closes_with_4429() {
     let server = sample(memory());
     let mut line = Line::ready(&server).await;
     line.send(json!({ "type": "connection_init" })).await;
@@ -79,7 +79,7 @@ async fn a_second_connection_init_closes_with_4429() {
 }
 
 #[tokio::test]
-async fn a_ping_is_answered_at_any_time_with_its_payload() {
+async fn ping_is_answered_at_any_time_with_its_payload() {
     let server = sample(memory());
     let mut line = Line::open(&server).await;
     for acknowledged in [false, true] {
@@ -98,7 +98,7 @@ async fn a_ping_is_answered_at_any_time_with_its_payload() {
 }
 
 #[tokio::test]
-async fn a_pong_that_nobody_asked_for_is_taken_as_a_sign_of_life() {
+async fn unsolicited_pong_counts_as_alive() {
     let server = sample(memory());
     let mut line = Line::open(&server).await;
     line.send(json!({ "type": "pong" })).await;
@@ -107,7 +107,7 @@ async fn a_pong_that_nobody_asked_for_is_taken_as_a_sign_of_life() {
 }
 
 #[tokio::test]
-async fn the_server_pings_and_closes_when_nothing_answers() {
+async fn server_ping_without_pong_closes_with_4408() {
     let server = sample(Config { heartbeat: Duration::from_millis(150), ..memory() });
     let mut line = Line::ready(&server).await;
     for _ in 0..3 {
@@ -119,7 +119,7 @@ async fn the_server_pings_and_closes_when_nothing_answers() {
 }
 
 #[tokio::test]
-async fn subscribing_before_the_acknowledgement_closes_with_4401() {
+async fn subscribe_before_ack_closes_with_4401() {
     let server = sample(memory());
     let mut line = Line::open(&server).await;
     line.subscribe("1", "{ __typename }").await;
@@ -127,7 +127,7 @@ async fn subscribing_before_the_acknowledgement_closes_with_4401() {
 }
 
 #[tokio::test]
-async fn the_id_of_an_open_subscription_given_again_closes_with_4409() {
+async fn duplicate_subscription_id_closes_with_4409() {
     let server = sample(memory());
     let mut line = Line::ready(&server).await;
     line.subscribe("one two", CREATED).await;
@@ -136,7 +136,7 @@ async fn the_id_of_an_open_subscription_given_again_closes_with_4409() {
 }
 
 #[tokio::test]
-async fn the_id_of_a_running_query_given_again_closes_with_4409() {
+async fn duplicate_query_id_closes_with_4409() {
     let server = slow();
     let mut line = Line::ready(&server).await;
     line.subscribe("q", "{ slow(ms: 60000) }").await;
@@ -145,7 +145,7 @@ async fn the_id_of_a_running_query_given_again_closes_with_4409() {
 }
 
 #[tokio::test]
-async fn an_id_is_free_again_after_either_side_completed_it() {
+async fn operation_id_is_free_again_after_complete() {
     let server = sample(memory());
     let mut line = Line::ready(&server).await;
     for _ in 0..2 {
@@ -164,7 +164,7 @@ async fn an_id_is_free_again_after_either_side_completed_it() {
 }
 
 #[tokio::test]
-async fn next_comes_for_every_event_in_order() {
+async fn next_is_sent_for_every_event_in_order() {
     let server = sample(memory());
     let mut line = Line::ready(&server).await;
     line.following(&server, "a").await;
@@ -176,7 +176,7 @@ async fn next_comes_for_every_event_in_order() {
 }
 
 #[tokio::test]
-async fn several_operations_run_side_by_side_on_one_socket() {
+async fn operations_run_concurrently_on_one_websocket() {
     let server = sample(memory());
     let mut line = Line::ready(&server).await;
     line.following(&server, "a").await;
@@ -197,7 +197,7 @@ async fn several_operations_run_side_by_side_on_one_socket() {
 }
 
 #[tokio::test]
-async fn an_error_before_execution_is_an_error_message_without_complete() {
+async fn validation_error_is_an_error_without_complete() {
     let server = sample(memory());
     let mut line = Line::ready(&server).await;
     let wrong = [
@@ -219,7 +219,7 @@ async fn an_error_before_execution_is_an_error_message_without_complete() {
 }
 
 #[tokio::test]
-async fn an_error_during_execution_is_part_of_next() {
+async fn execution_error_is_part_of_next() {
     let server = slow();
     let mut line = Line::ready(&server).await;
     line.subscribe("1", "{ quick failing }").await;
@@ -231,7 +231,7 @@ async fn an_error_during_execution_is_part_of_next() {
 }
 
 #[tokio::test]
-async fn a_query_and_a_mutation_get_one_next_and_complete() {
+async fn query_and_mutation_get_one_next_and_complete() {
     let server = sample(memory());
     let mut line = Line::ready(&server).await;
     let payload = json!({ "query": "query A { __typename } mutation B($n: String!) { createUser(name: $n, email: \"\") { name } }",
@@ -249,7 +249,7 @@ async fn a_query_and_a_mutation_get_one_next_and_complete() {
 }
 
 #[tokio::test]
-async fn after_complete_of_the_client_nothing_more_is_sent() {
+async fn client_complete_stops_the_subscription() {
     let server = sample(memory());
     let mut line = Line::ready(&server).await;
     line.following(&server, "a").await;
@@ -261,7 +261,7 @@ async fn after_complete_of_the_client_nothing_more_is_sent() {
 }
 
 #[tokio::test]
-async fn a_query_completed_by_the_client_before_it_resolved_sends_nothing() {
+async fn client_complete_silences_a_running_query() {
     let server = slow();
     let mut line = Line::ready(&server).await;
     line.subscribe("q", "{ slow(ms: 300) }").await;
@@ -271,7 +271,7 @@ async fn a_query_completed_by_the_client_before_it_resolved_sends_nothing() {
 }
 
 #[tokio::test]
-async fn complete_of_an_id_that_is_not_known_is_ignored() {
+async fn complete_of_an_unknown_id_is_ignored() {
     let server = sample(memory());
     let mut line = Line::ready(&server).await;
     line.send(json!({ "id": "never", "type": "complete" })).await;
@@ -283,7 +283,7 @@ async fn complete_of_an_id_that_is_not_known_is_ignored() {
 }
 
 #[tokio::test]
-async fn what_is_no_message_closes_with_4400_and_a_reason() {
+async fn invalid_message_closes_with_4400() {
     let server = sample(memory());
     let wrong = [
         "",
@@ -320,7 +320,7 @@ async fn what_is_no_message_closes_with_4400_and_a_reason() {
 }
 
 #[tokio::test]
-async fn a_binary_message_closes_with_4400() {
+async fn binary_message_closes_with_4400() {
     let server = sample(memory());
     let mut line = Line::ready(&server).await;
     line.0.send(Message::binary(br#"{"type":"ping"}"#.to_vec())).await.expect("sent");
@@ -328,7 +328,7 @@ async fn a_binary_message_closes_with_4400() {
 }
 
 #[tokio::test]
-async fn a_message_may_come_in_fragments_and_with_pings_of_the_socket_between() {
+async fn fragmented_message_with_pings_between_is_read() {
     use tokio_tungstenite::tungstenite::protocol::frame::Frame;
     use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
     let server = sample(memory());
@@ -343,7 +343,7 @@ async fn a_message_may_come_in_fragments_and_with_pings_of_the_socket_between() 
 }
 
 #[tokio::test]
-async fn a_client_closes_with_1000_and_gets_its_close_back() {
+async fn client_close_with_1000_is_echoed() {
     let server = sample(memory());
     let mut line = Line::ready(&server).await;
     line.following(&server, "a").await;
@@ -355,7 +355,7 @@ async fn a_client_closes_with_1000_and_gets_its_close_back() {
 }
 
 #[tokio::test]
-async fn a_server_that_stops_answers_what_it_has_begun() {
+async fn shutdown_answers_running_operations() {
     let server = slow();
     let mut line = Line::ready(&server).await;
     line.subscribe("q", "{ slow(ms: 1500) }").await;
@@ -369,7 +369,7 @@ async fn a_server_that_stops_answers_what_it_has_begun() {
 }
 
 #[tokio::test]
-async fn a_server_that_stops_closes_with_1001() {
+async fn shutdown_closes_with_1001() {
     let server = sample(memory());
     let mut line = Line::ready(&server).await;
     line.following(&server, "a").await;

@@ -21,7 +21,7 @@ fn errors(text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_request_that_no_longer_fits_ends_with_its_errors_on_every_transport() {
+async fn subscription_that_became_invalid_ends_with_errors() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::create_dir_all(folder.path().join("app/graphql")).expect("a folder");
     let schema = folder.path().join("app/graphql/schema.graphqls");

@@ -19,7 +19,7 @@ fn application(folder: &Path, schema: &str) {
 }
 
 #[test]
-fn a_stream_goes_on_over_a_changed_schema_until_it_no_longer_fits() {
+fn stream_survives_schema_changes_until_invalid() {
     let folder = tempfile::tempdir().expect("a folder");
     application(folder.path(), SCHEMA);
     let process = Process::start(folder.path(), &["serve", "app", "--watch"]);

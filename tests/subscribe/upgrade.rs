@@ -8,7 +8,7 @@ use super::{Body, Line, memory, sample, shake};
 const PROTOCOL: (&str, &str) = ("sec-websocket-protocol", "graphql-transport-ws");
 
 #[tokio::test]
-async fn the_legacy_subprotocol_is_closed_with_4406() {
+async fn legacy_subprotocol_closes_with_4406() {
     let server = sample(memory());
     let (mut line, response) =
         shake(&server, &[("sec-websocket-protocol", "graphql-ws")]).await.expect("the handshake");
@@ -20,7 +20,7 @@ async fn the_legacy_subprotocol_is_closed_with_4406() {
 }
 
 #[tokio::test]
-async fn no_subprotocol_is_closed_with_4406() {
+async fn missing_subprotocol_closes_with_4406() {
     let server = sample(memory());
     let (mut line, response) = shake(&server, &[]).await.expect("the handshake");
     assert!(!response.headers().contains_key("sec-websocket-protocol"));
@@ -28,7 +28,7 @@ async fn no_subprotocol_is_closed_with_4406() {
 }
 
 #[tokio::test]
-async fn of_several_subprotocols_ours_is_chosen() {
+async fn supported_subprotocol_is_chosen_from_several() {
     let server = sample(memory());
     let offers = "graphql-ws, graphql-transport-ws";
     let (mut line, response) =
@@ -39,7 +39,7 @@ async fn of_several_subprotocols_ours_is_chosen() {
 }
 
 #[tokio::test]
-async fn a_socket_asked_for_by_a_page_of_another_site_is_refused_with_403() {
+async fn websocket_from_another_origin_is_403() {
     let server = sample(memory());
     let own = format!("http://{}", server.address);
     let secure = format!("https://{}", server.address);
@@ -64,7 +64,7 @@ async fn a_socket_asked_for_by_a_page_of_another_site_is_refused_with_403() {
 }
 
 #[tokio::test]
-async fn a_listed_origin_gets_its_socket() {
+async fn websocket_from_a_listed_origin_is_accepted() {
     let server = sample(Config { cors_origins: vec!["https://app.example".into()], ..memory() });
     let listed = [PROTOCOL, ("origin", "https://app.example"), ("sec-fetch-site", "cross-site")];
     assert!(shake(&server, &listed).await.is_ok());
@@ -78,7 +78,7 @@ async fn a_listed_origin_gets_its_socket() {
 }
 
 #[test]
-fn an_upgrade_to_something_else_is_ignored() {
+fn upgrade_to_an_unknown_protocol_is_ignored() {
     let server = sample(memory());
     let query = "/graphql?query=%7B__typename%7D";
     for (upgrade, connection) in
@@ -99,7 +99,7 @@ fn an_upgrade_to_something_else_is_ignored() {
 }
 
 #[test]
-fn a_malformed_handshake_is_told_what_is_wrong() {
+fn malformed_handshake_says_what_is_wrong() {
     let server = sample(memory());
     let base = [("Upgrade", "websocket"), ("Connection", "keep-alive, Upgrade")];
     let old =
@@ -114,7 +114,7 @@ fn a_malformed_handshake_is_told_what_is_wrong() {
 }
 
 #[tokio::test]
-async fn a_socket_is_offered_no_compression() {
+async fn websocket_compression_is_not_offered() {
     let server = sample(memory());
     let headers = [PROTOCOL, ("sec-websocket-extensions", "permessage-deflate")];
     let (mut line, response) = shake(&server, &headers).await.expect("the handshake");
