@@ -8,22 +8,22 @@ use trefoil_graphql::{GraphqlService, GraphqlState, RequestContext};
 use super::{On, Place, Stage, asked, both, names, next, silent_until, until};
 
 both! {
-    every_way_of_creating_gives_one_event,
-    what_was_there_before_anyone_followed_can_be_followed_from_the_beginning,
-    a_seed_makes_events_too,
-    updates_and_deletions_by_anyone_and_by_cascade,
-    an_event_has_the_records_columns_as_they_were_and_its_relations_as_they_are,
-    all_kinds_of_values_survive,
-    registered_resolvers_have_their_part,
-    what_cannot_be_followed_is_refused_at_once,
-    an_operation_that_is_no_subscription_is_simply_answered,
-    a_flat_selection_asks_the_store_for_nothing_but_the_log,
-    a_place_that_never_was_or_is_no_more_says_so,
+    every_kind_of_create_gives_one_event,
+    resume_from_zero_replays_all_changes,
+    seed_records_make_events,
+    update_delete_and_cascade_events,
+    event_columns_are_past_relations_are_current,
+    event_keeps_every_kind_of_value,
+    resolver_fields_in_events,
+    invalid_subscription_is_refused_at_once,
+    query_or_mutation_gets_one_response,
+    flat_selection_reads_only_the_change_log,
+    unknown_or_expired_event_id_is_refused,
 }
 
 const NAMES: &str = "subscription { userCreated { name } }";
 
-async fn every_way_of_creating_gives_one_event(on: On) {
+async fn every_kind_of_create_gives_one_event(on: On) {
     let stage = Stage::new(on).await;
     let mut subscription = stage.subscribe(NAMES).await;
     stage.create("by GraphQL").await;
@@ -38,7 +38,7 @@ async fn every_way_of_creating_gives_one_event(on: On) {
     silent_until(&stage, &mut subscription, "last").await;
 }
 
-async fn what_was_there_before_anyone_followed_can_be_followed_from_the_beginning(on: On) {
+async fn resume_from_zero_replays_all_changes(on: On) {
     let stage = Stage::new(on).await;
     for name in ["a", "b", "c"] {
         stage.create(name).await;
@@ -49,7 +49,7 @@ async fn what_was_there_before_anyone_followed_can_be_followed_from_the_beginnin
 }
 
 /// The sample's seed makes users as anyone else does.
-async fn a_seed_makes_events_too(on: On) {
+async fn seed_records_make_events(on: On) {
     let database = match on {
         On::Sqlite => DatabaseLocation::Memory,
         On::Postgres => {
@@ -72,7 +72,7 @@ async fn a_seed_makes_events_too(on: On) {
     running.stop().await;
 }
 
-async fn updates_and_deletions_by_anyone_and_by_cascade(on: On) {
+async fn update_delete_and_cascade_events(on: On) {
     let stage = Stage::new(on).await;
     let mut updated = stage.subscribe("subscription { userUpdated { id name balance } }").await;
     let mut deleted = stage.subscribe("subscription { userDeleted { id name } }").await;
@@ -105,7 +105,7 @@ async fn updates_and_deletions_by_anyone_and_by_cascade(on: On) {
     }
 }
 
-async fn an_event_has_the_records_columns_as_they_were_and_its_relations_as_they_are(on: On) {
+async fn event_columns_are_past_relations_are_current(on: On) {
     let stage = Stage::new(on).await;
     stage.create("Boss").await;
     let mut deep = stage
@@ -126,7 +126,7 @@ async fn an_event_has_the_records_columns_as_they_were_and_its_relations_as_they
     assert_eq!(next(&mut later).await["data"]["userCreated"], user);
 }
 
-async fn all_kinds_of_values_survive(on: On) {
+async fn event_keeps_every_kind_of_value(on: On) {
     let stage = Stage::new(on).await;
     let fields = "name age score balance big colour active tags seen boss { id }";
     let mut subscription = stage.subscribe(&format!("subscription {{ userCreated {{ {fields} }} }}")).await;
@@ -151,7 +151,7 @@ async fn all_kinds_of_values_survive(on: On) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_null_where_none_may_be_takes_its_parent_with_it_and_the_stream_goes_on() {
+async fn null_in_a_required_field_nulls_its_parent() {
     let stage = Stage::new(On::Sqlite).await;
     let mut required = stage.subscribe("subscription { userCreated { name score } }").await;
     let mut nullable = stage.subscribe("subscription { requiredName { name score } }").await;
@@ -169,7 +169,7 @@ async fn a_null_where_none_may_be_takes_its_parent_with_it_and_the_stream_goes_o
     }
 }
 
-async fn registered_resolvers_have_their_part(on: On) {
+async fn resolver_fields_in_events(on: On) {
     let stage = Stage::new(on).await;
     let mut subscription = stage.subscribe("subscription { userCreated { secret boss { secret } } }").await;
     stage.create("Ada").await;
@@ -180,7 +180,7 @@ async fn registered_resolvers_have_their_part(on: On) {
     assert_eq!(next(&mut subscription).await["data"]["userCreated"], user("of Bob", boss));
 }
 
-async fn what_cannot_be_followed_is_refused_at_once(on: On) {
+async fn invalid_subscription_is_refused_at_once(on: On) {
     let stage = Stage::new(on).await;
     for (query, code) in [
         ("subscription { nothingKnown { id } }", "RESOLVER_NOT_FOUND"),
@@ -200,7 +200,7 @@ async fn what_cannot_be_followed_is_refused_at_once(on: On) {
     assert_eq!(stage.face.state().channels().len(), 0);
 }
 
-async fn an_operation_that_is_no_subscription_is_simply_answered(on: On) {
+async fn query_or_mutation_gets_one_response(on: On) {
     let stage = Stage::new(on).await;
     let answer = stage.refusal("mutation { createUser(name: \"Ada\") { id } }", None).await;
     assert_eq!(answer, [r#"{"data":{"createUser":{"id":"1"}}}"#]);
@@ -208,7 +208,7 @@ async fn an_operation_that_is_no_subscription_is_simply_answered(on: On) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_in_memory_is_followed_too() {
+async fn memory_store_delivers_events() {
     let store = trefoil_sql::SqlStore::open_sqlite(None, Default::default()).unwrap();
     let place = Place::Folder(tempfile::tempdir().unwrap());
     let stage = Stage::over(store, Default::default(), place).await;
@@ -221,7 +221,7 @@ async fn a_store_in_memory_is_followed_too() {
     assert!(rest.is_err() && stage.statements() - before < 50, "{}", stage.statements() - before);
 }
 
-async fn a_flat_selection_asks_the_store_for_nothing_but_the_log(on: On) {
+async fn flat_selection_reads_only_the_change_log(on: On) {
     let stage = Stage::new(on).await;
     let mut flat = stage.subscribe("subscription { userCreated { name age boss { id } } }").await;
     let last = flat.last_event_id().to_string();
@@ -239,7 +239,7 @@ async fn a_flat_selection_asks_the_store_for_nothing_but_the_log(on: On) {
     assert!(stage.statements() - before <= 3, "{}", stage.statements() - before);
 }
 
-async fn a_place_that_never_was_or_is_no_more_says_so(on: On) {
+async fn unknown_or_expired_event_id_is_refused(on: On) {
     let stage = Stage::new(on).await;
     stage.create("Ada").await;
     let tag = stage.tag().await;
@@ -266,7 +266,7 @@ async fn a_place_that_never_was_or_is_no_more_says_so(on: On) {
 
 /// SQLite takes any bytes for text. Neither that event nor any after it may be held up.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_text_that_is_none_holds_up_nobody() {
+async fn invalid_utf8_does_not_block_later_events() {
     let stage = Stage::new(On::Sqlite).await;
     let mut following = stage.subscribe("subscription { userCreated { id email colour name } }").await;
     let broken = "INSERT INTO \"users\" (name, email, colour) VALUES ('Ada', CAST(x'ff41' AS TEXT), 'RED')";

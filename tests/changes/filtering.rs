@@ -5,9 +5,9 @@ use serde_json::json;
 use super::{On, Stage, both, names};
 
 both! {
-    each_kind_of_value_filters,
-    a_filter_may_be_a_variable_and_an_absent_one_filters_nothing,
-    filters_agree_with_queries_on_what_others_wrote,
+    filter_by_every_kind_of_value,
+    filter_variable_that_is_absent_filters_nothing,
+    filter_agrees_with_queries_on_external_writes,
 }
 
 /// Creates users in this order, then one that every test ends with.
@@ -20,7 +20,7 @@ const USERS: &[&str] = &[
     r#"name: "Plain", seen: "2026-01-02T03:04:05Z""#,
 ];
 
-async fn each_kind_of_value_filters(on: On) {
+async fn filter_by_every_kind_of_value(on: On) {
     let stage = Stage::new(on).await;
     let start = stage.subscribe("subscription { userCreated { name } }").await.last_event_id().to_string();
     for fields in USERS {
@@ -56,7 +56,7 @@ async fn each_kind_of_value_filters(on: On) {
     }
 }
 
-async fn a_filter_may_be_a_variable_and_an_absent_one_filters_nothing(on: On) {
+async fn filter_variable_that_is_absent_filters_nothing(on: On) {
     let stage = Stage::new(on).await;
     let query = "subscription($name: String, $age: Int) { userCreated(name: $name, age: $age) { name } }";
     let mut named = stage.begin(query, json!({ "name": "Bob" }), None).await.unwrap();
@@ -70,7 +70,7 @@ async fn a_filter_may_be_a_variable_and_an_absent_one_filters_nothing(on: On) {
     assert_eq!(names(&mut all, 3).await, ["Ada", "Cid", "Bob"]);
 }
 
-async fn filters_agree_with_queries_on_what_others_wrote(on: On) {
+async fn filter_agrees_with_queries_on_external_writes(on: On) {
     let stage = Stage::new(on).await;
     let mut exact = stage.subscribe(r#"subscription { userCreated(balance: "1.5") { name } }"#).await;
     let mut float = stage.subscribe("subscription { userCreated(score: 2.0) { name } }").await;

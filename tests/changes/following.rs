@@ -11,19 +11,19 @@ use trefoil_sql::{SqlStore, SqliteOptions};
 use super::{On, Stage, asked, both, end, names, next, until};
 
 both! {
-    a_thousand_subscribers_cause_one_encoding_of_each_change,
-    those_who_come_later_and_those_who_filter_share_too,
-    different_clients_share_unless_rust_code_answers_them,
-    while_nobody_follows_nothing_is_looked_at,
-    waiting_may_be_broken_off_at_any_time,
-    what_is_kept_stays_within_its_bytes,
-    who_is_too_far_behind_is_told_so_and_who_is_not_goes_on,
-    while_the_store_is_away_followers_wait,
+    thousand_subscribers_share_one_encoding,
+    late_and_filtered_subscribers_share_encoding,
+    clients_share_encoding_unless_resolvers_run,
+    no_polling_without_subscribers,
+    waiting_for_an_event_is_cancel_safe,
+    event_cache_stays_within_its_byte_limit,
+    subscriber_too_far_behind_gets_an_error,
+    subscribers_wait_while_the_store_is_down,
 }
 
 const NAMES: &str = "subscription { userCreated { name } }";
 
-async fn a_thousand_subscribers_cause_one_encoding_of_each_change(on: On) {
+async fn thousand_subscribers_share_one_encoding(on: On) {
     let stage = Arc::new(Stage::new(on).await);
     let mut readers = Vec::new();
     for _ in 0..1_000 {
@@ -42,7 +42,7 @@ async fn a_thousand_subscribers_cause_one_encoding_of_each_change(on: On) {
     until("the channel goes with them", || stage.face.state().channels().is_empty()).await;
 }
 
-async fn those_who_come_later_and_those_who_filter_share_too(on: On) {
+async fn late_and_filtered_subscribers_share_encoding(on: On) {
     let stage = Stage::new(on).await;
     let query = "subscription { userCreated(age: 1) { name } }";
     let mut early = stage.subscribe(query).await;
@@ -71,7 +71,7 @@ async fn those_who_come_later_and_those_who_filter_share_too(on: On) {
     );
 }
 
-async fn different_clients_share_unless_rust_code_answers_them(on: On) {
+async fn clients_share_encoding_unless_resolvers_run(on: On) {
     let stage = Stage::new(on).await;
     let manner = |address: &str| {
         let actor = trefoil::Actor { address: Some(address.parse().unwrap()) };
@@ -97,7 +97,7 @@ async fn different_clients_share_unless_rust_code_answers_them(on: On) {
 
 /// Who joins those that are still being served what happened before must not be told of it.
 #[tokio::test(flavor = "multi_thread")]
-async fn who_joins_others_on_their_way_starts_at_its_own_place() {
+async fn late_subscriber_starts_at_its_own_position() {
     let stage = Stage::new(On::Sqlite).await;
     let mut first = stage.subscribe(NAMES).await;
     let waits = tokio::time::timeout(Duration::from_millis(50), first.next()).await;
@@ -115,7 +115,7 @@ async fn who_joins_others_on_their_way_starts_at_its_own_place() {
     assert_eq!(names(&mut first, 1).await, ["after"]);
 }
 
-async fn while_nobody_follows_nothing_is_looked_at(on: On) {
+async fn no_polling_without_subscribers(on: On) {
     let stage = Stage::new(on).await;
     let mut subscription = stage.subscribe(NAMES).await;
     stage.create("Ada").await;
@@ -132,7 +132,7 @@ async fn while_nobody_follows_nothing_is_looked_at(on: On) {
     assert_eq!(names(&mut subscription, 1).await, ["Bob"]);
 }
 
-async fn waiting_may_be_broken_off_at_any_time(on: On) {
+async fn waiting_for_an_event_is_cancel_safe(on: On) {
     let stage = Stage::new(on).await;
     let mut subscription = stage.subscribe(NAMES).await;
     let mut seen = Vec::new();
@@ -156,7 +156,7 @@ async fn waiting_may_be_broken_off_at_any_time(on: On) {
     assert_eq!(seen, (0..30).map(|number| number.to_string()).collect::<Vec<_>>());
 }
 
-async fn what_is_kept_stays_within_its_bytes(on: On) {
+async fn event_cache_stays_within_its_byte_limit(on: On) {
     let limits = ServerLimits { event_cache: 64 << 10, ..ServerLimits::default() };
     let stage = Stage::with(on, SqliteOptions::default(), Config { limits, ..Config::default() }).await;
     let mut open = Vec::new();
@@ -181,7 +181,7 @@ async fn what_is_kept_stays_within_its_bytes(on: On) {
     assert!(stage.face.subscriptions().bytes() > 0 && stage.feed.cached_bytes() > 0);
 }
 
-async fn who_is_too_far_behind_is_told_so_and_who_is_not_goes_on(on: On) {
+async fn subscriber_too_far_behind_gets_an_error(on: On) {
     let options =
         SqliteOptions { keep_changes: 10, keep_changes_for: Duration::ZERO, ..SqliteOptions::default() };
     let limits = ServerLimits { event_cache: 0, ..ServerLimits::default() };
@@ -220,7 +220,7 @@ async fn who_is_too_far_behind_is_told_so_and_who_is_not_goes_on(on: On) {
     assert_eq!(first["extensions"]["eventId"], format!("{}-32", stage.tag().await));
 }
 
-async fn while_the_store_is_away_followers_wait(on: On) {
+async fn subscribers_wait_while_the_store_is_down(on: On) {
     let options = SqliteOptions { busy_timeout: Duration::from_millis(50), ..SqliteOptions::default() };
     let stage = Stage::with(on, options, Config::default()).await;
     let mut flat = stage.subscribe(NAMES).await;

@@ -10,11 +10,11 @@ use trefoil_model::error::Error;
 use super::{On, SCHEMA, Stage, asked, both, end, names, next, served};
 
 both! {
-    a_running_subscription_goes_on_under_the_new_schema,
-    a_request_that_no_longer_fits_ends_with_the_reasons,
-    a_renamed_field_and_type_keep_their_changes,
-    nothing_is_lost_or_told_twice_over_many_reloads,
-    what_a_reload_has_overtaken_is_to_be_asked_again,
+    subscription_continues_under_the_new_schema,
+    subscription_that_became_invalid_ends_with_errors,
+    renamed_field_and_type_keep_their_changes,
+    events_arrive_exactly_once_over_many_reloads,
+    request_overtaken_by_a_reload_is_unavailable,
 }
 
 impl Stage {
@@ -28,7 +28,7 @@ impl Stage {
 
 const NAMES: &str = "subscription { userCreated { name } }";
 
-async fn a_running_subscription_goes_on_under_the_new_schema(on: On) {
+async fn subscription_continues_under_the_new_schema(on: On) {
     let stage = Stage::new(on).await;
     let mut subscription = stage.subscribe("subscription { userCreated { name age } }").await;
     stage.create("before").await;
@@ -48,7 +48,7 @@ async fn a_running_subscription_goes_on_under_the_new_schema(on: On) {
     );
 }
 
-async fn a_request_that_no_longer_fits_ends_with_the_reasons(on: On) {
+async fn subscription_that_became_invalid_ends_with_errors(on: On) {
     let stage = Stage::new(on).await;
     let mut gone = stage.subscribe("subscription { userUpdated { email } }").await;
     let mut stays = stage.subscribe(NAMES).await;
@@ -58,7 +58,7 @@ async fn a_request_that_no_longer_fits_ends_with_the_reasons(on: On) {
     assert_eq!(names(&mut stays, 1).await, ["read by one"]);
 }
 
-async fn a_renamed_field_and_type_keep_their_changes(on: On) {
+async fn renamed_field_and_type_keep_their_changes(on: On) {
     let stage = Stage::new(on).await;
     let query = "subscription { userCreated { name email } }";
     let mut subscription = stage.subscribe(query).await;
@@ -78,7 +78,7 @@ async fn a_renamed_field_and_type_keep_their_changes(on: On) {
 }
 
 /// A request that outlasts the patience of a reload has plans for tables that are no more.
-async fn what_a_reload_has_overtaken_is_to_be_asked_again(on: On) {
+async fn request_overtaken_by_a_reload_is_unavailable(on: On) {
     let stage = Stage::new(on).await;
     let overtaken = stage.face.state();
     let closed = stage.feed.gate().close(std::time::Duration::ZERO).await;
@@ -98,7 +98,7 @@ async fn what_a_reload_has_overtaken_is_to_be_asked_again(on: On) {
 }
 
 /// Reloads, with and without a change of tables, while others write and read.
-async fn nothing_is_lost_or_told_twice_over_many_reloads(on: On) {
+async fn events_arrive_exactly_once_over_many_reloads(on: On) {
     let stage = Arc::new(Stage::new(on).await);
     let mut readers = Vec::new();
     for query in [NAMES, "subscription { userCreated { name orders { item } } }", NAMES] {

@@ -11,7 +11,7 @@ use trefoil_sql::SqliteOptions;
 use super::{On, Stage, both, next};
 
 both! {
-    those_who_come_and_go_while_others_write_miss_nothing,
+    reconnecting_subscribers_miss_nothing,
 }
 
 const FLAT: &str = "subscription { userCreated { name } }";
@@ -106,7 +106,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 4, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn from_any_place_the_rest_comes_exactly_once(
+    fn resume_from_any_event_id_is_exactly_once(
         starts in proptest::collection::vec((any::<usize>(), any::<u8>()), 1..12),
         writers in 1usize..6,
         each in 1usize..70,
@@ -120,7 +120,7 @@ proptest! {
 }
 
 /// Clients that go away and come back in the middle of everything, each where it was.
-async fn those_who_come_and_go_while_others_write_miss_nothing(on: On) {
+async fn reconnecting_subscribers_miss_nothing(on: On) {
     let stage = Arc::new(Stage::new(on).await);
     let begin = stage.subscribe(FLAT).await.last_event_id().to_string();
     let mut readers = Vec::new();
