@@ -58,7 +58,7 @@ fn unavailable(error: Error) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_are_the_same_whatever_the_database_says() {
+async fn sessions_override_database_settings() {
     let url = database();
     let name = url.rsplit('/').next().unwrap();
     let odd = format!(
@@ -87,7 +87,7 @@ async fn sessions_are_the_same_whatever_the_database_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn statements_stay_prepared_and_are_bounded() {
+async fn prepared_statements_are_kept_and_bounded() {
     let store = open(&database()).await;
     let own = store.connections().acquire_pooled().await.unwrap();
     let prepared = "SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%counted%'";
@@ -105,7 +105,7 @@ async fn statements_stay_prepared_and_are_bounded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn terminated_connections_are_made_again() {
+async fn terminated_connections_are_reopened() {
     let url = database();
     let store = open(&url).await;
     let terminate = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
@@ -132,7 +132,7 @@ async fn terminated_connections_are_made_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_the_server_is_stopped_callers_are_told_at_once_and_nobody_waits() {
+async fn stopped_database_fails_callers_at_once() {
     let cluster = Arc::new(Cluster::start(&ClusterOptions::default()));
     let url = cluster.database();
     let store = open(&url).await;
@@ -160,7 +160,7 @@ async fn while_the_server_is_stopped_callers_are_told_at_once_and_nobody_waits()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_start_waits_for_a_database_that_is_starting_but_not_for_a_wrong_name() {
+async fn start_waits_for_a_starting_database_only() {
     let cluster = Arc::new(Cluster::start(&ClusterOptions::default()));
     let url = cluster.database();
     cluster.stop();
@@ -186,7 +186,7 @@ async fn a_start_waits_for_a_database_that_is_starting_but_not_for_a_wrong_name(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn own_connections_are_bounded_and_come_back_only_when_finished() {
+async fn pool_is_bounded_and_reuses_finished_connections() {
     let url = database();
     let store = open_with(&url, |options| {
         options.pool_size = 2;
@@ -220,7 +220,7 @@ async fn own_connections_are_bounded_and_come_back_only_when_finished() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_statement_that_is_only_slow_is_left_in_peace() {
+async fn slow_statement_is_not_cut() {
     let store = open(&database()).await;
     let link = store.connections().shared_connection().unwrap();
     let begin = Instant::now();
@@ -229,7 +229,7 @@ async fn a_statement_that_is_only_slow_is_left_in_peace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_connection_into_nothing_is_noticed_and_made_again() {
+async fn silent_connection_is_detected_and_reopened() {
     let url = database();
     let hole = Hole::before(&url);
     let store = open(&hole.url(&url)).await;
@@ -247,7 +247,7 @@ async fn a_connection_into_nothing_is_noticed_and_made_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn news_of_other_nodes_wakes_and_so_does_a_listener_that_was_lost() {
+async fn notification_or_lost_listener_wakes() {
     let url = database();
     let store = open(&url).await;
     assert_eq!(store.poll_interval(), Duration::from_secs(1));

@@ -47,7 +47,7 @@ fn brief(changes: &[RecordChange]) -> Vec<(i64, &str, ChangeKind, i64, i64)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_anyone_commits_is_numbered_and_told() {
+async fn every_commit_is_numbered_and_announced() {
     let url = database();
     let store = open(&url, |_| {}).await;
     let log = store.change_log().await.unwrap();
@@ -72,7 +72,7 @@ async fn what_anyone_commits_is_numbered_and_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_part_ends_with_the_change_that_goes_beyond_a_limit() {
+async fn batch_ends_with_the_change_over_a_limit() {
     let url = database();
     let store = open(&url, |_| {}).await;
     outside(&url, "INSERT INTO books (title) SELECT repeat('x', 1000) FROM generate_series(1, 50)").await;
@@ -89,7 +89,7 @@ async fn a_part_ends_with_the_change_that_goes_beyond_a_limit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_that_is_committed_late_is_numbered_late_and_never_passed_over() {
+async fn late_commit_is_numbered_late_never_skipped() {
     let url = database();
     let store = open(&url, |_| {}).await;
     let slow = store.connections().acquire_pooled().await.unwrap();
@@ -105,7 +105,7 @@ async fn a_change_that_is_committed_late_is_numbered_late_and_never_passed_over(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_asks_waits_for_another_node_that_numbers() {
+async fn reader_waits_for_numbering_by_another_node() {
     let url = database();
     let (one, other) = (open(&url, |_| {}).await, Arc::new(open(&url, |_| {}).await));
     let held = one.connections().acquire_pooled().await.unwrap();
@@ -124,7 +124,7 @@ async fn whoever_asks_waits_for_another_node_that_numbers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backlog_of_any_length_is_numbered_a_step_at_a_time() {
+async fn long_backlog_is_numbered_in_steps() {
     let url = database();
     let store = open(&url, |_| {}).await;
     outside(&url, "INSERT INTO books (title) SELECT 'x' FROM generate_series(1, 25000)").await;
@@ -141,7 +141,7 @@ async fn a_backlog_of_any_length_is_numbered_a_step_at_a_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_nobody_follows_changes_are_numbered_all_the_same() {
+async fn changes_are_numbered_without_subscribers() {
     let url = database();
     let store = open(&url, |options| options.keep_changes_for = Duration::ZERO).await;
     outside(&url, "INSERT INTO books (title) VALUES ('One'), ('Two')").await;
@@ -152,7 +152,7 @@ async fn while_nobody_follows_changes_are_numbered_all_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_forgot_what_was_prepared_is_told_again() {
+async fn lost_prepared_statements_are_prepared_again() {
     let url = database();
     let store = open(&url, |_| {}).await;
     // As a pooler does it that gives a session to somebody else.
@@ -166,7 +166,7 @@ async fn a_server_that_forgot_what_was_prepared_is_told_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_old_and_beyond_the_last_so_many_is_forgotten_by_one_node_at_a_time() {
+async fn pruning_runs_on_one_node_at_a_time() {
     let url = database();
     let keeping = |options: &mut PostgresOptions| {
         options.keep_changes = 10;
@@ -196,7 +196,7 @@ async fn what_is_old_and_beyond_the_last_so_many_is_forgotten_by_one_node_at_a_t
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_that_is_only_looked_at_is_not_changed() {
+async fn migration_plan_changes_nothing() {
     let url = database();
     let options = PostgresOptions::for_url(PostgresUrl::parse(&url).unwrap());
     let store = PostgresStore::open(options).await.unwrap();
@@ -206,7 +206,7 @@ async fn a_store_that_is_only_looked_at_is_not_changed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_turn_to_seed_is_one_nodes_at_a_time() {
+async fn seeding_runs_on_one_node_at_a_time() {
     let url = database();
     let (one, other) = (open(&url, |_| {}).await, Arc::new(open(&url, |_| {}).await));
     let turn = one.lock_seeding().await.expect("free");

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use crate::support::postgres::{Certificates, Cluster, Options, database, sql};
 
 #[test]
-fn every_database_is_new_and_in_utf8() {
+fn test_databases_are_new_and_in_utf8() {
     let (one, other) = (database(), database());
     assert_ne!(one, other);
     sql(&one, "CREATE TABLE t (x text)");
@@ -22,7 +22,7 @@ fn every_database_is_new_and_in_utf8() {
 }
 
 #[test]
-fn a_killed_server_comes_back_with_what_was_committed() {
+fn killed_server_restarts_with_committed_data() {
     let settings = vec!["max_connections=21".into()];
     let cluster = Cluster::start(&Options { settings, ..Options::default() });
     let url = cluster.database();
@@ -41,7 +41,7 @@ fn a_killed_server_comes_back_with_what_was_committed() {
 }
 
 #[test]
-fn tls_is_served_with_a_certificate_that_can_be_checked() {
+fn tls_certificate_can_be_verified() {
     let folder = tempfile::tempdir().unwrap();
     let certificates = Certificates::make(folder.path());
     let authority = certificates.authority.display().to_string();
@@ -52,7 +52,7 @@ fn tls_is_served_with_a_certificate_that_can_be_checked() {
 }
 
 #[test]
-fn nothing_is_left_once_its_owner_is_gone() {
+fn server_is_removed_when_its_owner_dies() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/postgres/cluster");
     let folder = tempfile::tempdir().unwrap();
     // Readable by the user that the server runs as.

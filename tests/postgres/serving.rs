@@ -18,7 +18,7 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 #[test]
-fn while_the_database_is_away_requests_get_503_and_the_log_says_so_once() {
+fn database_outage_gives_503_and_one_log_line() {
     let cluster = Cluster::start(&Options::default());
     let url = cluster.database().replace("postgres@", "postgres:s3cret@");
     let folder = tempfile::tempdir().unwrap();
@@ -68,7 +68,7 @@ fn while_the_database_is_away_requests_get_503_and_the_log_says_so_once() {
 }
 
 #[test]
-fn servers_that_start_together_bring_the_seeds_in_once() {
+fn seeds_load_once_when_servers_start_together() {
     let url = database();
     let folders: Vec<_> = (0..3).map(|_| tempfile::tempdir().unwrap()).collect();
     let processes: Vec<Process> = std::thread::scope(|scope| {
@@ -90,7 +90,7 @@ fn servers_that_start_together_bring_the_seeds_in_once() {
 }
 
 #[test]
-fn a_start_without_a_database_ends_with_one_clear_line() {
+fn start_without_a_database_fails_with_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let missing = format!("{}_missing", database()).replace("postgres@", "postgres:s3cret@");
     for arguments in [["serve", "--port", "0"].as_slice(), &["migrate", "--plan"]] {
@@ -106,7 +106,7 @@ fn a_start_without_a_database_ends_with_one_clear_line() {
 
 /// Somebody has the table, so that nothing in it can be counted for the first lines of the log.
 #[test]
-fn it_serves_and_stops_as_always_while_its_records_cannot_be_counted() {
+fn locked_table_blocks_neither_start_nor_shutdown() {
     let (url, folder) = (database(), tempfile::tempdir().unwrap());
     drop(Process::start(folder.path(), &["serve", "--database", &url]));
     let runtime = tokio::runtime::Runtime::new().unwrap();

@@ -42,7 +42,7 @@ fn start(tls: Option<Certificates>) -> (Cluster, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_certificate_is_believed_only_when_a_trusted_one_signed_it() {
+async fn certificate_must_be_signed_by_a_trusted_one() {
     let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let certificates = Certificates::make(folder.path());
     let root = |path: &PathBuf| path.display().to_string().replace('/', "%2F");
@@ -73,7 +73,7 @@ async fn a_certificate_is_believed_only_when_a_trusted_one_signed_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_certificate_for_another_host_passes_only_where_names_do_not_count() {
+async fn certificate_for_another_host_passes_verify_ca_only() {
     let folder = tempfile::tempdir().unwrap();
     let certificates = for_another_host(folder.path());
     let root = certificates.authority.display().to_string().replace('/', "%2F");
@@ -86,7 +86,7 @@ async fn a_certificate_for_another_host_passes_only_where_names_do_not_count() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_without_tls_is_refused_by_whoever_requires_it() {
+async fn server_without_tls_is_refused_when_required() {
     let folder = tempfile::tempdir().unwrap();
     let root = Certificates::make(folder.path()).authority.display().to_string();
     let url = crate::support::postgres::database();
