@@ -5,7 +5,7 @@ use std::io::Read;
 use super::{request, start, usual};
 
 #[tokio::test]
-async fn every_answer_has_the_headers_of_a_careful_site() {
+async fn security_headers_on_every_response() {
     let server = start(usual()).await;
     for (head, caching) in
         [("GET /hello", "no-cache"), ("GET /nowhere", "no-store"), ("GET /panic", "no-store")]
@@ -28,7 +28,7 @@ async fn every_answer_has_the_headers_of_a_careful_site() {
 }
 
 #[tokio::test]
-async fn a_request_id_is_kept_when_it_is_harmless() {
+async fn request_id_is_kept_when_it_is_harmless() {
     let server = start(usual()).await;
     let kept = server.ask("GET /hello|X-Request-Id: trace-7.a", "").await;
     assert_eq!(kept.field("x-request-id"), Some("trace-7.a"));
@@ -37,7 +37,7 @@ async fn a_request_id_is_kept_when_it_is_harmless() {
 }
 
 #[tokio::test]
-async fn unknown_paths_and_methods_are_said_in_the_askers_form() {
+async fn unknown_path_and_method_errors_follow_accept() {
     let server = start(usual()).await;
     let text = server.ask("GET /nowhere", "").await;
     text.is(404, "nothing at this address");
@@ -56,7 +56,7 @@ async fn unknown_paths_and_methods_are_said_in_the_askers_form() {
 }
 
 #[tokio::test]
-async fn broken_rules_are_listed() {
+async fn validation_errors_are_listed() {
     let server = start(usual()).await;
     let answer = server.ask("POST /invalid|Accept: application/json", "{}").await;
     let broken = &answer.json()["errors"][0];
@@ -67,7 +67,7 @@ async fn broken_rules_are_listed() {
 }
 
 #[tokio::test]
-async fn a_fault_of_ours_shows_its_id_and_nothing_else() {
+async fn internal_error_shows_only_the_request_id() {
     let server = start(usual()).await;
     for path in ["/panic", "/internal"] {
         let answer = server.ask(&format!("GET {path}"), "").await;
@@ -79,7 +79,7 @@ async fn a_fault_of_ours_shows_its_id_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_connection_is_used_again_and_head_has_no_body() {
+async fn keep_alive_works_and_head_has_no_body() {
     let server = start(usual()).await;
     let mut line = server.connect().await;
     for _ in 0..3 {
@@ -96,7 +96,7 @@ async fn a_connection_is_used_again_and_head_has_no_body() {
 }
 
 #[tokio::test]
-async fn gzip_is_used_where_it_helps_and_is_wanted() {
+async fn gzip_is_used_when_accepted_and_useful() {
     let server = start(usual()).await;
     let packed = server.ask("GET /big|Accept-Encoding: gzip", "").await;
     assert_eq!(packed.field("content-encoding"), Some("gzip"));
@@ -117,14 +117,14 @@ async fn gzip_is_used_where_it_helps_and_is_wanted() {
 }
 
 #[tokio::test]
-async fn an_encoded_body_is_415() {
+async fn encoded_request_body_is_415() {
     let server = start(usual()).await;
     server.ask("POST /echo|Content-Encoding: gzip", "x").await.is(415, "Content-Encoding");
     server.ask("POST /echo|Content-Encoding: identity", "x").await.is(200, "x");
 }
 
 #[tokio::test]
-async fn requests_are_counted_by_route() {
+async fn metrics_count_requests_by_route() {
     let server = start(usual()).await;
     for path in ["/users/1", "/users/2", "/nowhere/1"] {
         server.ask(&format!("GET {path}"), "").await;

@@ -11,7 +11,7 @@ async fn check(server: &Server, fields: &str, status: u16) {
 }
 
 #[tokio::test]
-async fn writes_that_come_from_elsewhere_are_refused() {
+async fn cross_site_writes_are_refused() {
     let server = start(usual()).await;
     check(&server, "X: no browser", 200).await;
     check(&server, "Sec-Fetch-Site: same-origin", 200).await;
@@ -31,7 +31,7 @@ async fn writes_that_come_from_elsewhere_are_refused() {
 }
 
 #[tokio::test]
-async fn without_listed_origins_nothing_is_said_about_them() {
+async fn cors_headers_are_absent_without_listed_origins() {
     let server = start(usual()).await;
     let answer = server.ask(&format!("GET /hello|Origin: {OTHER}"), "").await;
     assert_eq!(answer.field("access-control-allow-origin"), None);
@@ -41,7 +41,7 @@ async fn without_listed_origins_nothing_is_said_about_them() {
 }
 
 #[tokio::test]
-async fn a_listed_origin_may_read_and_write() {
+async fn cors_listed_origin_may_read_and_write() {
     let server = start(Config { cors_origins: vec![OTHER.into()], ..usual() }).await;
     let head = format!(
         "OPTIONS /echo|Origin: {OTHER}|Access-Control-Request-Method: POST|\
@@ -84,7 +84,7 @@ async fn a_listed_origin_may_read_and_write() {
 }
 
 #[tokio::test]
-async fn where_all_may_read_nobody_writes_who_is_not_listed() {
+async fn cors_wildcard_allows_reads_but_no_writes() {
     let server = start(Config { cors_origins: vec!["*".into(), OTHER.into()], ..usual() }).await;
     let evil = "Origin: https://evil.example|Sec-Fetch-Site: cross-site";
     let read = server.ask(&format!("GET /hello|{evil}"), "").await;

@@ -35,7 +35,7 @@ async fn first(line: &mut Line) {
 }
 
 #[tokio::test]
-async fn it_comes_in_chunks_and_ends_properly_with_the_server() {
+async fn chunked_stream_ends_properly_at_shutdown() {
     let mut server = start(usual()).await;
     let mut line = server.connect().await;
     // The second must neither be answered nor disturb.
@@ -51,7 +51,7 @@ async fn it_comes_in_chunks_and_ends_properly_with_the_server() {
 }
 
 #[tokio::test]
-async fn it_follows_an_ordinary_answer_on_the_same_connection() {
+async fn stream_follows_a_response_on_one_connection() {
     let server = start(usual()).await;
     let mut line = server.connect().await;
     line.send(request("GET /hello", "") + &request("GET /endless", "")).await;
@@ -61,7 +61,7 @@ async fn it_follows_an_ordinary_answer_on_the_same_connection() {
 }
 
 #[tokio::test]
-async fn to_a_client_that_knows_no_chunks_it_comes_bare() {
+async fn http_1_0_stream_is_not_chunked() {
     let server = start(usual()).await;
     let mut line = server.connect().await;
     line.send("GET /endless HTTP/1.0\r\nHost: x\r\n\r\n").await;
@@ -74,7 +74,7 @@ async fn to_a_client_that_knows_no_chunks_it_comes_bare() {
 }
 
 #[tokio::test]
-async fn a_head_asked_for_alone_ends_at_once() {
+async fn head_request_ends_at_once() {
     let mut server = start(usual()).await;
     let mut line = server.connect().await;
     line.send(request("HEAD /endless", "") + &request("GET /hello", "")).await;
@@ -84,7 +84,7 @@ async fn a_head_asked_for_alone_ends_at_once() {
 }
 
 #[tokio::test]
-async fn it_ends_when_its_client_goes_or_stops_sending() {
+async fn stream_ends_when_the_client_closes_or_half_closes() {
     let mut server = start(usual()).await;
     for half in [false, true] {
         let mut line = server.connect().await;
@@ -102,7 +102,7 @@ async fn it_ends_when_its_client_goes_or_stops_sending() {
 }
 
 #[tokio::test]
-async fn it_outlasts_the_times_for_requests_and_idleness() {
+async fn stream_outlasts_request_and_idle_timeouts() {
     let mut server = start(short()).await;
     let mut line = server.connect().await;
     line.send(request("GET /endless", "")).await;

@@ -35,7 +35,7 @@ async fn malformed_framing_is_400() {
 }
 
 #[tokio::test]
-async fn bad_heads_are_refused() {
+async fn malformed_request_heads_are_refused() {
     refused("GET /hello HTTP/1.1\r\n\r\n", 400, "the Host header is missing").await;
     refused("GET /hello HTTP/1.1\r\nHost: a b\r\n\r\n", 400, "names no host").await;
     refused("GET http://b/hello HTTP/1.1\r\nHost: a\r\n\r\n", 400, "different hosts").await;
@@ -46,7 +46,7 @@ async fn bad_heads_are_refused() {
 
 /// The refused request says how it wants its error, as any other does.
 #[tokio::test]
-async fn a_refusal_speaks_the_askers_language() {
+async fn malformed_request_error_follows_accept() {
     let server = start(usual()).await;
     let mut line = server.connect().await;
     line.send("POST /graphql HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n").await;
@@ -57,7 +57,7 @@ async fn a_refusal_speaks_the_askers_language() {
 }
 
 #[tokio::test]
-async fn a_malformed_or_unfinished_body_is_400() {
+async fn malformed_or_unfinished_body_is_400() {
     let server = start(usual()).await;
     let mut line = server.connect().await;
     line.send("POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n").await;
@@ -67,7 +67,7 @@ async fn a_malformed_or_unfinished_body_is_400() {
 
 /// A request hidden behind the end of a body is a second request, not part of the first.
 #[tokio::test]
-async fn what_follows_a_body_is_the_next_request() {
+async fn pipelined_request_follows_a_body() {
     let server = start(usual()).await;
     let mut line = server.connect().await;
     let chunked = "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n\
@@ -85,7 +85,7 @@ async fn what_follows_a_body_is_the_next_request() {
 }
 
 #[tokio::test]
-async fn bytes_may_come_one_at_a_time() {
+async fn request_may_arrive_byte_by_byte() {
     let server = start(usual()).await;
     let mut line = server.connect().await;
     let text = "\r\n".to_owned() + &request("POST /echo", "body");
@@ -96,7 +96,7 @@ async fn bytes_may_come_one_at_a_time() {
 }
 
 #[tokio::test]
-async fn older_and_proxy_style_requests_are_served() {
+async fn http_1_0_and_absolute_urls_are_served() {
     let server = start(usual()).await;
     let mut line = server.connect().await;
     line.send("GET /hello HTTP/1.0\r\n\r\n").await;
@@ -108,7 +108,7 @@ async fn older_and_proxy_style_requests_are_served() {
 }
 
 #[tokio::test]
-async fn an_upgrade_to_anything_else_is_ignored() {
+async fn upgrade_to_an_unknown_protocol_is_ignored() {
     let server = start(usual()).await;
     let mut line = server.connect().await;
     for _ in 0..2 {
@@ -161,7 +161,7 @@ fn take_line<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
 
 /// Where a body ends is decided twice, by us and by hyper. Were they ever to differ, a request could hide in a body.
 #[tokio::test]
-async fn damaged_chunks_never_move_the_border_between_requests() {
+async fn damaged_chunks_cannot_smuggle_a_request() {
     let server = start(usual()).await;
     let valid = "4;a=b\r\nWiki\r\n6\r\npedia \r\n0E \r\nin \r\n\r\nchunks.\r\n0\r\nX: y\r\n\r\n";
     let next = request("GET /hello", "");

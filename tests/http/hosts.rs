@@ -17,7 +17,7 @@ fn listing(names: &[&str]) -> Config {
 }
 
 #[tokio::test]
-async fn nothing_is_served_to_who_means_another_host() {
+async fn unknown_host_is_421_on_every_path() {
     let server = start(listing(&["shop.example"])).await;
     let asked = [
         "GET /hello",
@@ -41,7 +41,7 @@ async fn nothing_is_served_to_who_means_another_host() {
 }
 
 #[tokio::test]
-async fn the_refusal_names_the_setting_in_every_form() {
+async fn host_error_names_the_setting_in_every_format() {
     let server = start(listing(&[])).await;
     let plain = ask_as(&server, "GET /hello|Accept: text/plain", "evil.example:80").await;
     plain.is(421, "allowed-hosts");
@@ -62,7 +62,7 @@ async fn the_refusal_names_the_setting_in_every_form() {
 }
 
 #[tokio::test]
-async fn the_target_counts_and_http_1_0_needs_no_host() {
+async fn absolute_url_host_counts_and_http_1_0_needs_none() {
     let server = start(listing(&[])).await;
     for (head, status) in [
         ("GET /hello HTTP/1.0\r\n\r\n", 200),
@@ -80,7 +80,7 @@ async fn the_target_counts_and_http_1_0_needs_no_host() {
 }
 
 #[tokio::test]
-async fn a_trusted_proxy_vouches_for_no_name() {
+async fn forwarded_host_does_not_pass_the_host_check() {
     let here = IpNetwork { address: [127, 0, 0, 1].into(), prefix: 32 };
     let server = start(Config { trusted_proxies: vec![here], ..listing(&[]) }).await;
     let forwarded = "GET /hello|X-Forwarded-For: 1.1.1.1|X-Forwarded-Host: localhost";
@@ -91,7 +91,7 @@ async fn a_trusted_proxy_vouches_for_no_name() {
 }
 
 #[tokio::test]
-async fn who_listens_to_all_serves_all_unless_names_are_listed() {
+async fn wildcard_bind_serves_any_host_unless_listed() {
     let open = |names: &[&str]| Config { host: "0.0.0.0".into(), open: true, ..listing(names) };
     let server = start(open(&[])).await;
     ask_as(&server, "GET /hello", "anything.example").await.is(200, "Hello");

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use trefoil_server::signals::Shutdown;
 
 #[tokio::test]
-async fn a_client_that_goes_takes_its_work_with_it() {
+async fn client_disconnect_cancels_its_work() {
     let mut server = start(usual()).await;
     for head in ["GET /slow", "POST /slow"] {
         let mut line = server.connect().await;
@@ -22,7 +22,7 @@ async fn a_client_that_goes_takes_its_work_with_it() {
 
 /// `printf … | nc` closes its half at once and still wants the answer.
 #[tokio::test]
-async fn a_client_that_only_half_closes_gets_its_answer() {
+async fn half_closed_client_gets_its_response() {
     let server = start(usual()).await;
     let mut line = server.connect().await;
     line.send(request("GET /soon", "")).await;
@@ -32,7 +32,7 @@ async fn a_client_that_only_half_closes_gets_its_answer() {
 }
 
 #[tokio::test]
-async fn stopping_finishes_what_runs_and_closes_what_rests() {
+async fn shutdown_finishes_requests_and_closes_idle() {
     let mut server = start(usual()).await;
     let mut idle = server.connect().await;
     idle.send(request("GET /hello", "")).await;
@@ -62,7 +62,7 @@ async fn stopping_finishes_what_runs_and_closes_what_rests() {
 }
 
 #[tokio::test]
-async fn health_tells_that_the_end_is_near() {
+async fn health_ready_fails_while_draining() {
     let server = start(short()).await;
     server.ask("GET /health/live", "").await.is(200, "ok");
     server.ask("GET /health/ready", "").await.is(200, "ok");
@@ -75,7 +75,7 @@ async fn health_tells_that_the_end_is_near() {
 }
 
 #[tokio::test]
-async fn what_does_not_finish_in_time_is_cut() {
+async fn shutdown_cuts_requests_after_the_timeout() {
     let mut server = start_with(usual(), Shutdown::with_grace(Duration::from_millis(200))).await;
     let mut stuck = server.connect().await;
     stuck.send(request("GET /slow", "")).await;
@@ -88,7 +88,7 @@ async fn what_does_not_finish_in_time_is_cut() {
 
 /// After 101 neither heads are looked for nor idleness counted, and the place is kept.
 #[tokio::test]
-async fn an_upgraded_connection_belongs_to_its_protocol() {
+async fn upgraded_connection_has_no_http_timeouts() {
     let server = start(short()).await;
     let mut line = server.connect().await;
     line.send(request("GET /tunnel|Connection: Upgrade|Upgrade: websocket", "")).await;

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use trefoil_config::{Config, IpNetwork, RateLimit, ServerLimits};
 
 #[tokio::test]
-async fn a_body_over_the_limit_is_413_declared_or_not() {
+async fn body_over_the_limit_is_413_declared_or_not() {
     let server = start(short()).await;
     server.ask("POST /echo", &"x".repeat(1000)).await.is(200, "xxx");
     let mut line = server.connect().await;
@@ -29,7 +29,7 @@ async fn a_body_over_the_limit_is_413_declared_or_not() {
 
 /// axum has a limit of its own (2 MB), which must not come before ours.
 #[tokio::test]
-async fn a_higher_limit_is_believed() {
+async fn body_limit_may_exceed_the_framework_default() {
     let limits = ServerLimits { body: 3 << 20, ..ServerLimits::default() };
     let server = start(Config { limits, ..usual() }).await;
     assert_eq!(server.ask("POST /echo", &"x".repeat(3 << 20)).await.body.len(), 3 << 20);
@@ -37,7 +37,7 @@ async fn a_higher_limit_is_believed() {
 }
 
 #[tokio::test]
-async fn a_large_upload_still_reads_its_refusal() {
+async fn large_upload_still_reads_its_413() {
     let server = start(short()).await;
     let mut line = server.connect().await;
     let upload = request("POST /echo", &"x".repeat(4 << 20));
@@ -53,7 +53,7 @@ async fn a_large_upload_still_reads_its_refusal() {
 }
 
 #[tokio::test]
-async fn expect_continue_is_answered_before_the_body_is_sent() {
+async fn expect_continue_is_answered_before_the_body() {
     let server = start(short()).await;
     let mut line = server.connect().await;
     line.send("POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5000\r\n\r\n").await;
@@ -90,7 +90,7 @@ async fn headers_up_to_the_default_limit_are_read() {
 }
 
 #[tokio::test]
-async fn slow_headers_are_408_and_an_idle_connection_is_closed_in_silence() {
+async fn slow_headers_are_408_and_idle_connections_close() {
     let server = start(short()).await;
     let mut line = server.connect().await;
     let began = Instant::now();
@@ -110,7 +110,7 @@ async fn slow_headers_are_408_and_an_idle_connection_is_closed_in_silence() {
 
 /// One byte now and then must not keep a connection for ever.
 #[tokio::test]
-async fn dripping_headers_are_408_too() {
+async fn dripping_headers_are_408() {
     let server = start(short()).await;
     let mut line = server.connect().await;
     for byte in b"GET /hello HTTP/1.1" {
@@ -123,7 +123,7 @@ async fn dripping_headers_are_408_too() {
 }
 
 #[tokio::test]
-async fn a_slow_body_is_408_and_slow_work_503_and_both_stop_the_handler() {
+async fn slow_body_is_408_and_slow_handler_503() {
     let mut server = start(short()).await;
     let mut line = server.connect().await;
     line.send("POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nxx").await;
@@ -139,7 +139,7 @@ async fn a_slow_body_is_408_and_slow_work_503_and_both_stop_the_handler() {
 
 /// Nothing is said on such a stream for longer than every limit; it is neither idle nor slow.
 #[tokio::test]
-async fn a_quiet_stream_outlives_the_time_limits() {
+async fn quiet_stream_outlives_the_timeouts() {
     let server = start(short()).await;
     let mut line = server.connect().await;
     line.send(request("GET /events", "")).await;
@@ -152,7 +152,7 @@ async fn a_quiet_stream_outlives_the_time_limits() {
 }
 
 #[tokio::test]
-async fn a_reader_that_stalls_is_cut() {
+async fn stalled_reader_is_disconnected() {
     let server = start(short()).await;
     let mut line = server.connect().await;
     line.send(request("GET /flood", "")).await;
@@ -166,7 +166,7 @@ async fn a_reader_that_stalls_is_cut() {
 }
 
 #[tokio::test]
-async fn beyond_the_last_place_the_answer_is_503() {
+async fn connection_limit_answers_503() {
     let limits = ServerLimits { connections: 2, ..ServerLimits::default() };
     let server = start(Config { limits, ..usual() }).await;
     let mut first = server.connect().await;
@@ -186,7 +186,7 @@ async fn beyond_the_last_place_the_answer_is_503() {
 }
 
 #[tokio::test]
-async fn the_rate_limit_tells_its_state_and_spares_probes() {
+async fn rate_limit_sends_headers_and_spares_probes() {
     let rate_limit = Some(RateLimit { requests: 2, period: Duration::from_secs(60) });
     let server = start(Config { rate_limit, ..usual() }).await;
     let first = server.ask("GET /hello", "").await;
@@ -203,7 +203,7 @@ async fn the_rate_limit_tells_its_state_and_spares_probes() {
 }
 
 #[tokio::test]
-async fn behind_a_trusted_proxy_each_client_has_its_own_rate() {
+async fn rate_limit_is_per_client_behind_a_trusted_proxy() {
     let rate_limit = Some(RateLimit { requests: 1, period: Duration::from_secs(60) });
     let loopback = IpNetwork { address: std::net::Ipv4Addr::LOCALHOST.into(), prefix: 32 };
     let server = start(Config { rate_limit, trusted_proxies: vec![loopback], ..usual() }).await;

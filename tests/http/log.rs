@@ -55,7 +55,7 @@ impl Lines {
 
 /// The runtime of a test has one thread, so a subscriber for this thread sees all and only its own server.
 #[tokio::test]
-async fn one_line_a_request_and_nothing_secret() {
+async fn one_line_per_request_without_secrets() {
     let lines = Lines::default();
     let subscriber = tracing_subscriber::fmt().json().flatten_event(true).with_writer(lines.clone()).finish();
     let _guard = tracing::subscriber::set_default(subscriber);
@@ -119,7 +119,7 @@ fn asked_much_and_read_little(folder: &Path) -> (Child, impl Iterator<Item = Str
 
 /// The pipe holds some hundred lines; what is beyond waits for the reader, and no request does.
 #[test]
-fn a_log_that_nobody_reads_holds_up_nobody() {
+fn unread_log_does_not_block_requests() {
     let folder = tempfile::tempdir().expect("a folder");
     let (mut child, lines) = asked_much_and_read_little(folder.path());
     // As soon as somebody reads again, all of them come.
@@ -130,7 +130,7 @@ fn a_log_that_nobody_reads_holds_up_nobody() {
 }
 
 #[test]
-fn a_log_that_nobody_reads_does_not_keep_the_server_from_ending() {
+fn unread_log_does_not_block_shutdown() {
     let folder = tempfile::tempdir().expect("a folder");
     let (mut child, _unread) = asked_much_and_read_little(folder.path());
     let sent = Command::new("kill").arg(child.id().to_string()).status();
@@ -146,7 +146,7 @@ fn a_log_that_nobody_reads_does_not_keep_the_server_from_ending() {
 }
 
 #[test]
-fn the_last_line_is_written_however_the_server_ends() {
+fn last_line_is_written_however_the_server_ends() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut server = Process::start(folder.path(), &["--shutdown-delay", "20s"]);
     server.signal("TERM");
@@ -158,7 +158,7 @@ fn the_last_line_is_written_however_the_server_ends() {
 
 /// The browser tells a page of another site nothing; whoever wrote it looks here.
 #[tokio::test]
-async fn what_a_page_of_another_site_may_not_is_told_with_the_setting() {
+async fn cors_refusal_is_logged_with_the_setting() {
     let lines = Lines::default();
     let subscriber = tracing_subscriber::fmt().json().flatten_event(true).with_writer(lines.clone()).finish();
     let _guard = tracing::subscriber::set_default(subscriber);
@@ -187,7 +187,7 @@ async fn what_a_page_of_another_site_may_not_is_told_with_the_setting() {
 
 /// A refusal is logged with the setting that lifts it, under the id of its request.
 #[tokio::test]
-async fn refusals_of_hosts_and_origins_have_the_request_id() {
+async fn host_and_origin_refusals_have_the_request_id() {
     let lines = Lines::default();
     let subscriber = tracing_subscriber::fmt().json().flatten_event(true).with_writer(lines.clone()).finish();
     let _guard = tracing::subscriber::set_default(subscriber);
