@@ -20,7 +20,7 @@ const DELAY: &[&str] = &["--shutdown-delay", "3s", "--heartbeat", "1s"];
 const WRITTEN: [&str; 3] = ["10.0.0.11:8080", "10.0.0.12:8080", "10.0.0.13:8080"];
 
 #[test]
-fn haproxy_sees_who_leaves() {
+fn haproxy_loses_no_request_in_a_rolling_restart() {
     let site = Site::start("haproxy.cfg");
     let file = site.configure("bind :80", |text| text);
     let child = Command::new(program("haproxy")).args(["-db", "-q", "-f"]).arg(&file).spawn();
@@ -29,7 +29,7 @@ fn haproxy_sees_who_leaves() {
 }
 
 #[test]
-fn nginx_is_told_who_leaves() {
+fn nginx_loses_no_request_in_a_rolling_restart() {
     let site = Site::start("nginx.conf");
     let (folder, file) = (site.folder.path().to_owned(), site.nginx(None));
     let run = |extra: &[&str]| {

@@ -95,7 +95,7 @@ pub fn events(truth: &Truth, before: usize, seen: &Seen) -> Vec<String> {
 }
 
 #[test]
-fn a_harness_that_loses_something_is_noticed() {
+fn checker_notices_every_loss_and_duplicate() {
     let name = |id: i64| format!("user {id}");
     let truth =
         || Truth { users: (1..=9).map(|id| (id, name(id))).collect(), created: (1..=9).map(name).collect() };

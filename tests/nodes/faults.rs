@@ -9,7 +9,7 @@ use crate::support::is_long;
 const SHORT: Duration = Duration::from_millis(500);
 
 #[test]
-fn one_node_on_sqlite_killed_and_cut_off() {
+fn sqlite_node_killed_and_disconnected() {
     Trial::on_sqlite().run(2, |trial| {
         for _ in 0..if is_long() { 10 } else { 2 } {
             trial.sites[0].node.kill();
@@ -26,7 +26,7 @@ fn one_node_on_sqlite_killed_and_cut_off() {
 }
 
 #[test]
-fn three_nodes_on_one_postgresql_through_every_fault() {
+fn three_postgres_nodes_through_every_fault() {
     let (rounds, hole) = if is_long() { (4, Duration::from_secs(30)) } else { (1, Duration::from_secs(4)) };
     Trial::on_postgres(3, &[]).run(2, |trial| {
         for round in 0..rounds {

@@ -55,7 +55,7 @@ impl Pair {
 }
 
 #[test]
-fn a_slow_transaction_is_never_passed_over() {
+fn slow_transaction_is_never_skipped() {
     let pair = Pair::start();
     let mut slow = Command::new("psql").args(["-Xq", &pair.url]).stdin(Stdio::piped()).spawn().unwrap();
     let mut input = slow.stdin.take().unwrap();
@@ -85,7 +85,7 @@ fn a_slow_transaction_is_never_passed_over() {
 }
 
 #[test]
-fn a_wake_up_that_never_comes_costs_time_and_nothing_else() {
+fn lost_notification_only_delays_events() {
     let pair = Pair::start();
     // Another program tells nobody.
     sql(&pair.url, "INSERT INTO users (name, email) VALUES ('untold', '')");
@@ -101,7 +101,7 @@ fn a_wake_up_that_never_comes_costs_time_and_nothing_else() {
 }
 
 #[test]
-fn without_wake_ups_nodes_look_for_themselves() {
+fn polling_works_without_notifications() {
     Trial::on_postgres(2, &["--database-notify=false"]).run(2, |trial| {
         let talk = sql(&trial.url, &format!("SELECT count(*) FROM pg_stat_activity WHERE {TALK}"));
         assert_eq!(talk, "0", "somebody listens or tells");
